@@ -1,1 +1,15 @@
-//! (being written)
+//! Data layouts: trees of structural nodes (SNodes), and where each cell lies in memory.
+//!
+//! A tree is built node by node, laid out once by [`TreeBuilder::finish`], and only read afterwards.
+#![warn(missing_docs)]
+
+pub mod address;
+mod build;
+mod layout;
+mod text;
+pub mod tree;
+
+pub use address::{Level, LevelAxis, Path};
+pub use build::{BuildError, TreeBuilder};
+pub use text::{ParseError, parse_nodes};
+pub use tree::{MAX_AXES, Node, NodeAxis, NodeId, NodeKind, Tree};

@@ -1,1 +1,13 @@
-//! (being written)
+//! What every crate of the compiler stands on: entity tables, scalar types, spans, diagnostics.
+#![warn(missing_docs)]
+
+pub mod diagnostic;
+pub mod entity;
+pub mod hash;
+pub mod render;
+pub mod scalar;
+pub mod span;
+
+pub use diagnostic::{Diagnostic, Diagnostics, ErrorKind};
+pub use scalar::{Scalar, ScalarType};
+pub use span::{SourceFile, SourceId, Span, SpanData, SpanTable};

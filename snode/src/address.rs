@@ -1,0 +1,113 @@
+//! From indices to bytes.
+//!
+//! An index along an axis that several levels divide is taken apart from the outside in: with
+//! extents 2 and 4 along `i`, `i = 6` is cell 1 of the outer level (`6 / 4`) and cell 2 of the
+//! inner (`6 % 4`). Multiplying the extents of the levels below gives each level's divisor.
+
+use crate::tree::{MAX_AXES, NodeId, Tree};
+
+/// How one level takes its coordinate from an index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LevelAxis {
+    /// Position among the field's indices, from 0.
+    pub index: usize,
+    /// The index is divided by this; 1 at the innermost level of the axis.
+    pub divisor: u64,
+    /// Cells along the axis at this level.
+    pub extent: u64,
+    /// Whether levels above divide the same axis, so that the quotient must be reduced modulo `extent`.
+    pub wraps: bool,
+}
+
+/// One level of a path: a look-up in a node's container.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Level {
+    /// The node.
+    pub node: NodeId,
+    /// Its axes, slowest first.
+    pub axes: Vec<LevelAxis>,
+}
+
+/// The way from the root to a node: the root, each level below it, and the node itself last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Path {
+    /// Levels, outermost first.
+    pub levels: Vec<Level>,
+}
+
+impl Tree {
+    /// The levels that an access to `node` goes through, the root first and `node` last.
+    pub fn path(&self, node: NodeId) -> Path {
+        let axes = self.shape_axes(node);
+        let mut position = [usize::MAX; MAX_AXES];
+        let mut rest = [1u64; MAX_AXES];
+        for (k, &(axis, extent)) in axes.iter().enumerate() {
+            position[axis as usize] = k;
+            rest[axis as usize] = extent;
+        }
+        let whole = rest;
+        let levels = self
+            .chain(node)
+            .into_iter()
+            .map(|id| Level {
+                node: id,
+                axes: self[id]
+                    .axes
+                    .iter()
+                    .map(|a| {
+                        let axis = a.axis as usize;
+                        let wraps = rest[axis] != whole[axis];
+                        rest[axis] /= u64::from(a.extent);
+                        LevelAxis {
+                            index: position[axis],
+                            divisor: rest[axis],
+                            extent: u64::from(a.extent),
+                            wraps,
+                        }
+                    })
+                    .collect(),
+            })
+            .collect();
+        Path { levels }
+    }
+
+    /// Where in the root's cell the element of `place` at `indices` begins. The indices are those
+    /// of the layout (without the field's offset) and must lie inside the shape.
+    pub fn byte_offset(&self, place: NodeId, indices: &[i64]) -> u64 {
+        let mut at = 0;
+        for level in self.path(place).levels {
+            let node = &self[level.node];
+            let linear = level.axes.iter().fold(0, |linear, a| {
+                let quotient = indices[a.index] as u64 / a.divisor;
+                linear * a.extent
+                    + if a.wraps {
+                        quotient % a.extent
+                    } else {
+                        quotient
+                    }
+            });
+            at += node.offset_in_cell + linear * node.cell_size;
+        }
+        at
+    }
+
+    /// If the element's address is affine in the indices (no axis divided twice): the constant
+    /// part and the bytes from one index to the next for each axis.
+    pub fn strides(&self, place: NodeId) -> Option<(u64, Vec<u64>)> {
+        let mut base = 0;
+        let mut strides = vec![0; self.shape(place).len()];
+        for level in self.path(place).levels {
+            let node = &self[level.node];
+            base += node.offset_in_cell;
+            let mut stride = node.cell_size;
+            for a in level.axes.iter().rev() {
+                if a.wraps || a.divisor != 1 {
+                    return None;
+                }
+                strides[a.index] = stride;
+                stride *= a.extent;
+            }
+        }
+        Some((base, strides))
+    }
+}

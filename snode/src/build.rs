@@ -1,0 +1,132 @@
+//! Building a tree, with the user's mistakes refused where they are made.
+
+use std::fmt;
+
+use aerogel_base::ScalarType;
+use aerogel_base::entity::PrimaryMap;
+
+use crate::layout;
+use crate::tree::{MAX_AXES, Node, NodeAxis, NodeId, NodeKind, Tree};
+
+/// Why a node cannot be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BuildError {
+    /// An extent of zero.
+    EmptyAxis {
+        /// The axis.
+        axis: u8,
+    },
+    /// An axis named twice in one node, or out of range.
+    BadAxis {
+        /// The axis.
+        axis: u8,
+    },
+    /// A place cannot have children.
+    ChildOfPlace,
+    /// More cells or bytes than 63 bits count.
+    TooLarge,
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::EmptyAxis { axis } => write!(f, "the extent of axis {axis} must be at least 1"),
+            Self::BadAxis { axis } => {
+                write!(f, "axis {axis} is named twice or is not below {MAX_AXES}")
+            }
+            Self::ChildOfPlace => write!(f, "a placed field cannot have children"),
+            Self::TooLarge => write!(f, "the layout is larger than 2^62 bytes"),
+        }
+    }
+}
+
+impl std::error::Error for BuildError {}
+
+/// A tree under construction.
+#[derive(Clone, Debug)]
+pub struct TreeBuilder {
+    nodes: PrimaryMap<NodeId, Node>,
+}
+
+impl Default for TreeBuilder {
+    fn default() -> Self {
+        let mut nodes = PrimaryMap::new();
+        nodes.push(node(NodeKind::Root, None, Vec::new(), String::new()));
+        Self { nodes }
+    }
+}
+
+fn node(kind: NodeKind, parent: Option<NodeId>, axes: Vec<NodeAxis>, name: String) -> Node {
+    Node {
+        kind,
+        parent,
+        children: Vec::new(),
+        axes,
+        name,
+        cell_size: 0,
+        n_cells: 1,
+        offset_in_cell: 0,
+        align: 1,
+    }
+}
+
+impl TreeBuilder {
+    /// Adds a dense node under `parent` that divides `axes` (axis, extent).
+    pub fn dense(&mut self, parent: NodeId, axes: &[(u8, u32)]) -> Result<NodeId, BuildError> {
+        let mut sorted: Vec<NodeAxis> = axes
+            .iter()
+            .map(|&(axis, extent)| NodeAxis { axis, extent })
+            .collect();
+        sorted.sort_by_key(|a| a.axis);
+        for (i, a) in sorted.iter().enumerate() {
+            if a.axis as usize >= MAX_AXES || i > 0 && sorted[i - 1].axis == a.axis {
+                return Err(BuildError::BadAxis { axis: a.axis });
+            }
+            if a.extent == 0 {
+                return Err(BuildError::EmptyAxis { axis: a.axis });
+            }
+        }
+        self.add(
+            parent,
+            node(NodeKind::Dense, Some(parent), sorted, String::new()),
+        )
+    }
+
+    /// Places one scalar component under `parent`.
+    pub fn place(
+        &mut self,
+        parent: NodeId,
+        ty: ScalarType,
+        name: &str,
+    ) -> Result<NodeId, BuildError> {
+        self.add(
+            parent,
+            node(
+                NodeKind::Place(ty),
+                Some(parent),
+                Vec::new(),
+                name.to_owned(),
+            ),
+        )
+    }
+
+    fn add(&mut self, parent: NodeId, child: Node) -> Result<NodeId, BuildError> {
+        if matches!(self.nodes[parent].kind, NodeKind::Place(_)) {
+            return Err(BuildError::ChildOfPlace);
+        }
+        let id = self.nodes.push(child);
+        self.nodes[parent].children.push(id);
+        Ok(id)
+    }
+
+    /// Whether nothing but the root has been made.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.len() == 1
+    }
+
+    /// Lays the tree out.
+    pub fn finish(mut self) -> Result<Tree, BuildError> {
+        layout::lay_out(&mut self.nodes)?;
+        Ok(Tree { nodes: self.nodes })
+    }
+}

@@ -1,0 +1,138 @@
+//! Sizes and offsets: every container aligned for its widest scalar, children in order of making.
+//!
+//! Large containers side by side in one cell start on cache lines staggered against each other:
+//! fields whose sizes are powers of two would otherwise fall on the same cache sets.
+
+use aerogel_base::entity::PrimaryMap;
+
+use crate::build::BuildError;
+use crate::tree::{Node, NodeId, NodeKind};
+
+const CACHE_LINE: u64 = 64;
+/// From this size on a container is aligned to cache lines and staggered.
+const LARGE: u64 = 4096;
+const LIMIT: u64 = 1 << 62;
+
+pub(crate) fn lay_out(nodes: &mut PrimaryMap<NodeId, Node>) -> Result<(), BuildError> {
+    // Children follow parents, so one backward walk sees every child before its parent.
+    for id in nodes.keys().rev() {
+        let (mut end, mut align) = (0u64, 1);
+        if let NodeKind::Place(ty) = nodes[id].kind {
+            (end, align) = (u64::from(ty.bytes()), u64::from(ty.bytes()));
+        }
+        for (k, child) in nodes[id].children.clone().into_iter().enumerate() {
+            let (size, child_align) = (nodes[child].container_size(), nodes[child].align);
+            end = end.next_multiple_of(child_align);
+            if size >= LARGE {
+                end += CACHE_LINE * (5 * k as u64 % 16);
+            }
+            nodes[child].offset_in_cell = end;
+            end = end
+                .checked_add(size)
+                .filter(|&e| e < LIMIT)
+                .ok_or(BuildError::TooLarge)?;
+            align = align.max(child_align);
+        }
+        let n_cells = nodes[id]
+            .axes
+            .iter()
+            .try_fold(1u64, |n, a| n.checked_mul(u64::from(a.extent)))
+            .ok_or(BuildError::TooLarge)?;
+        let cell_size = end.next_multiple_of(align);
+        let size = cell_size
+            .checked_mul(n_cells)
+            .filter(|&s| s < LIMIT)
+            .ok_or(BuildError::TooLarge)?;
+        let node = &mut nodes[id];
+        node.cell_size = cell_size;
+        node.n_cells = n_cells;
+        node.align = if size >= LARGE {
+            align.max(CACHE_LINE)
+        } else {
+            align
+        };
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Tree, parse_nodes};
+
+    fn tree(text: &str) -> Tree {
+        parse_nodes(text).unwrap()
+    }
+
+    /// The offset and cell size of every place and node, as C would show them.
+    fn facts(text: &str) -> Vec<(String, u64, u64)> {
+        tree(text)
+            .nodes()
+            .map(|(id, n)| (format!("{id}{}", n.name), n.offset_in_cell, n.cell_size))
+            .collect()
+    }
+
+    #[test]
+    fn array_of_structures() {
+        // struct Point { int x, y; }; Point points[16];
+        let f = facts("dense i:16 { place x: i32, place y: i32 }");
+        assert_eq!(f[1], ("S1".into(), 0, 8));
+        assert_eq!(f[3], ("S3y".into(), 4, 4));
+    }
+
+    #[test]
+    fn structure_of_arrays() {
+        // int x[16]; int y[16];
+        let f = facts("dense i:16 { place x: i32 } dense i:16 { place y: i32 }");
+        assert_eq!(f[1].1, 0);
+        assert_eq!(f[3].1, 64);
+    }
+
+    #[test]
+    fn array_of_structures_of_arrays() {
+        // struct PointChunk { int x[8]; int y[8]; }; PointChunk points[2];
+        let t = tree("dense i:2 { dense i:8 { place x: i32 } dense i:8 { place y: i32 } }");
+        let (x, y) = (t.places().next().unwrap().0, t.places().nth(1).unwrap().0);
+        assert_eq!(t.byte_offset(x, &[9]), 64 + 4);
+        assert_eq!(t.byte_offset(y, &[7]), 32 + 28);
+    }
+
+    #[test]
+    fn blocks() {
+        // struct Block { int x[4][4]; }; Block blocks[2][2];
+        let t = tree("dense i:2 j:2 { dense i:4 j:4 { place x: i32 } }");
+        let x = t.places().next().unwrap().0;
+        assert_eq!(t.shape(x), [8, 8]);
+        // x[5][6] lies in block [1][1] at [1][2].
+        assert_eq!(t.byte_offset(x, &[5, 6]), 4 * (3 * 16 + 4 + 2));
+    }
+
+    #[test]
+    fn mixed_widths_are_aligned() {
+        let f = facts("dense i:3 { place a: u8, place b: f64, place c: f16 }");
+        assert_eq!((f[3].1, f[4].1, f[1].2), (8, 16, 24));
+    }
+
+    #[test]
+    fn every_cell_has_its_own_bytes() {
+        let t = tree(
+            "dense j:3 { dense i:5 { place x: i16, dense i:2 k:3 { place y: f64 } } place z: u8 }",
+        );
+        let mut seen = vec![false; t.byte_size() as usize];
+        for (place, ty) in t.places() {
+            let shape = t.shape(place);
+            let n: u64 = shape.iter().product();
+            for linear in 0..n {
+                let mut rest = linear;
+                let mut index = vec![0i64; shape.len()];
+                for (k, &e) in shape.iter().enumerate().rev() {
+                    index[k] = (rest % e) as i64;
+                    rest /= e;
+                }
+                let at = t.byte_offset(place, &index) as usize;
+                for byte in &mut seen[at..at + ty.bytes() as usize] {
+                    assert!(!std::mem::replace(byte, true));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Trees as text: `dense i:4 j:8 { place x: f32, place y: f32 }`.
+
+use std::fmt;
+
+use aerogel_base::ScalarType;
+
+use crate::build::TreeBuilder;
+use crate::tree::{NodeId, NodeKind, Tree};
+
+/// Why a tree's text cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParseError(
+    /// What is wrong.
+    pub String,
+);
+
+impl fmt::Display for ParseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+fn axis_name(axis: u8) -> String {
+    b"ijkl"
+        .get(axis as usize)
+        .map_or_else(|| format!("a{axis}"), |&c| (c as char).to_string())
+}
+
+fn axis_of(name: &str) -> Option<u8> {
+    match name {
+        "i" => Some(0),
+        "j" => Some(1),
+        "k" => Some(2),
+        "l" => Some(3),
+        _ => name.strip_prefix('a')?.parse().ok(),
+    }
+}
+
+impl fmt::Display for Tree {
+    /// The nodes below the root.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fn children(tree: &Tree, node: NodeId, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            for (k, &child) in tree[node].children.iter().enumerate() {
+                let n = &tree[child];
+                f.write_str(if k > 0 { ", " } else { "" })?;
+                match n.kind {
+                    NodeKind::Place(ty) => write!(f, "place {}: {ty}", n.name)?,
+                    NodeKind::Root | NodeKind::Dense => {
+                        f.write_str("dense ")?;
+                        for a in &n.axes {
+                            write!(f, "{}:{} ", axis_name(a.axis), a.extent)?;
+                        }
+                        f.write_str("{ ")?;
+                        children(tree, child, f)?;
+                        f.write_str(" }")?;
+                    }
+                }
+            }
+            Ok(())
+        }
+        children(self, Tree::ROOT, f)
+    }
+}
+
+/// Reads the text that a tree prints.
+pub fn parse_nodes(text: &str) -> Result<Tree, ParseError> {
+    let spaced = text
+        .replace('{', " { ")
+        .replace('}', " } ")
+        .replace(',', " ")
+        .replace(": ", ":");
+    let mut words = spaced.split_whitespace().peekable();
+    let mut builder = TreeBuilder::default();
+    let mut open = vec![Tree::ROOT];
+    let err = |what: String| ParseError(what);
+    while let Some(word) = words.next() {
+        let parent = *open.last().ok_or_else(|| err("unmatched `}`".into()))?;
+        match word {
+            "}" => {
+                open.pop();
+            }
+            "place" => {
+                let (name, ty) = words
+                    .next()
+                    .and_then(|w| w.split_once(':'))
+                    .ok_or_else(|| err("expected `name: type`".into()))?;
+                let ty =
+                    ScalarType::from_name(ty).ok_or_else(|| err(format!("unknown type `{ty}`")))?;
+                builder
+                    .place(parent, ty, name)
+                    .map_err(|e| err(e.to_string()))?;
+            }
+            "dense" => {
+                let mut axes = Vec::new();
+                loop {
+                    match words.next() {
+                        Some("{") => break,
+                        Some(w) => axes.push(
+                            w.split_once(':')
+                                .and_then(|(a, e)| Some((axis_of(a)?, e.parse().ok()?)))
+                                .ok_or_else(|| {
+                                    err(format!("expected `axis:extent`, found `{w}`"))
+                                })?,
+                        ),
+                        None => return Err(err("expected `{`".into())),
+                    }
+                }
+                open.push(
+                    builder
+                        .dense(parent, &axes)
+                        .map_err(|e| err(e.to_string()))?,
+                );
+            }
+            w => return Err(err(format!("expected a node, found `{w}`"))),
+        }
+    }
+    if open.len() != 1 {
+        return Err(err("missing `}`".into()));
+    }
+    builder.finish().map_err(|e| err(e.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_round_trips() {
+        let text = "dense i:2 j:3 { place x: f32, dense j:5 a7:2 { place y: u8 } }, place z: i64";
+        assert_eq!(parse_nodes(text).unwrap().to_string(), text);
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        assert_eq!(
+            parse_nodes("dense i:0 { }").unwrap_err().0,
+            "the extent of axis 0 must be at least 1"
+        );
+        assert_eq!(
+            parse_nodes("place x: f33").unwrap_err().0,
+            "unknown type `f33`"
+        );
+        assert_eq!(parse_nodes("dense i:2 {").unwrap_err().0, "missing `}`");
+    }
+}
