@@ -1,1 +1,18 @@
-//! (being written)
+//! What runs while a kernel runs: memory, threads, launches, messages. It knows neither IR nor LLVM.
+//!
+//! Generated code and this crate meet in `abi`; a back end hands over a `KernelCode`, a `Device`
+//! turns it into something that can be launched.
+
+pub mod abi;
+pub mod buffer;
+pub mod code;
+pub mod cpu;
+pub mod device;
+pub mod format;
+pub mod launch;
+pub mod stdout;
+
+pub use buffer::{Buffer, MemoryError};
+pub use code::{ArgSlot, Bounds, KernelCode, Part, Site, SiteKind, TaskCode};
+pub use device::{Device, LoadError, LoadedKernel, LoadedObject, ObjectLoader};
+pub use launch::{Args, KernelFailure, Launch, PrintSink};

@@ -1,0 +1,117 @@
+//! The memory layout that generated code and the host agree on.
+//!
+//! Generated code reaches these structs by the byte offsets in `offset`; the test below holds them
+//! equal to what rustc lays out.
+
+use std::sync::atomic::{AtomicU32, AtomicU64};
+
+/// A task: walks `[lo, hi)` of its linearised index space (row-major, the last axis fastest).
+/// A serial task is called once with `(0, 1)`.
+pub type TaskFn = unsafe extern "C" fn(ctx: *const LaunchContext, lo: i64, hi: i64);
+
+/// Writes `lo0, hi0, lo1, hi1, ..` of a task's axes.
+pub type BoundsFn = unsafe extern "C" fn(ctx: *const LaunchContext, out: *mut i64);
+
+/// How many arguments an error record holds; generated code drops the rest.
+pub const MAX_ERROR_ARGS: usize = 8;
+
+/// Everything a task may reach.
+#[repr(C)]
+pub struct LaunchContext {
+    /// One 8-byte slot per scalar component; an array takes its data pointer, then its shape.
+    pub args: *const u64,
+    /// The storage of each SNode tree of the kernel's module.
+    pub roots: *const *mut u8,
+    /// Values that cross tasks.
+    pub temps: *mut u8,
+    /// One 8-byte slot per component of the return value.
+    pub results: *mut u64,
+    /// Where the first failure is recorded.
+    pub errors: *const ErrorRecord,
+    /// Calls back into the host.
+    pub host: *const HostCalls,
+    /// Seeds the counter-based random numbers of this launch.
+    pub seed: u64,
+}
+
+/// The first failure of a launch. Generated code claims it by `state` 0 -> 1, fills it, and
+/// publishes it with `state` = 2.
+#[repr(C)]
+#[derive(Default)]
+pub struct ErrorRecord {
+    /// 0 free, 1 being written, 2 ready.
+    pub state: AtomicU32,
+    /// Index into `KernelCode::sites`.
+    pub site: AtomicU32,
+    /// How many of `args` were written.
+    pub n_args: AtomicU32,
+    _pad: u32,
+    /// The values to format, as slots.
+    pub args: [AtomicU64; MAX_ERROR_ARGS],
+}
+
+/// Host functions that generated code may call.
+#[repr(C)]
+pub struct HostCalls {
+    /// Prints a site's template with these argument slots.
+    pub print: unsafe extern "C" fn(ctx: *const LaunchContext, site: u32, args: *const u64),
+}
+
+/// Byte offsets of the fields, for code generators.
+pub mod offset {
+    /// `LaunchContext::args`
+    pub const ARGS: u64 = 0;
+    /// `LaunchContext::roots`
+    pub const ROOTS: u64 = 8;
+    /// `LaunchContext::temps`
+    pub const TEMPS: u64 = 16;
+    /// `LaunchContext::results`
+    pub const RESULTS: u64 = 24;
+    /// `LaunchContext::errors`
+    pub const ERRORS: u64 = 32;
+    /// `LaunchContext::host`
+    pub const HOST: u64 = 40;
+    /// `LaunchContext::seed`
+    pub const SEED: u64 = 48;
+    /// `ErrorRecord::state`
+    pub const ERROR_STATE: u64 = 0;
+    /// `ErrorRecord::site`
+    pub const ERROR_SITE: u64 = 4;
+    /// `ErrorRecord::n_args`
+    pub const ERROR_N_ARGS: u64 = 8;
+    /// `ErrorRecord::args`
+    pub const ERROR_ARGS: u64 = 16;
+    /// `HostCalls::print`
+    pub const HOST_PRINT: u64 = 0;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::mem::{offset_of, size_of};
+
+    use super::*;
+
+    #[test]
+    fn sizes_and_offsets() {
+        assert_eq!(size_of::<LaunchContext>(), 56);
+        assert_eq!(size_of::<ErrorRecord>(), 80);
+        assert_eq!(size_of::<HostCalls>(), 8);
+        let expected = [
+            (offset_of!(LaunchContext, args), offset::ARGS),
+            (offset_of!(LaunchContext, roots), offset::ROOTS),
+            (offset_of!(LaunchContext, temps), offset::TEMPS),
+            (offset_of!(LaunchContext, results), offset::RESULTS),
+            (offset_of!(LaunchContext, errors), offset::ERRORS),
+            (offset_of!(LaunchContext, host), offset::HOST),
+            (offset_of!(LaunchContext, seed), offset::SEED),
+            (offset_of!(ErrorRecord, state), offset::ERROR_STATE),
+            (offset_of!(ErrorRecord, site), offset::ERROR_SITE),
+            (offset_of!(ErrorRecord, n_args), offset::ERROR_N_ARGS),
+            (offset_of!(ErrorRecord, args), offset::ERROR_ARGS),
+            (offset_of!(HostCalls, print), offset::HOST_PRINT),
+        ];
+        for (actual, stated) in expected {
+            assert_eq!(actual as u64, stated);
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! Byte buffers that generated code and the host share: trees, arrays, temporaries.
+//!
+//! A buffer never lends out references into its memory: the host copies bytes in and out, bounds
+//! checked, and generated code works on the address. Bytes that two threads write at once are
+//! unspecified afterwards, as they are between the iterations of a kernel.
+#![expect(unsafe_code, reason = "memory that generated code reaches by address")]
+
+use std::alloc::Layout;
+use std::fmt;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+use aerogel_base::{Scalar, ScalarType};
+
+use crate::cpu::memory;
+
+/// Alignment of every buffer: a cache line, and the widest vector.
+pub const ALIGNMENT: usize = 64;
+
+/// What can go wrong with memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemoryError {
+    /// There is not so much memory.
+    OutOfMemory {
+        /// The size that was asked for.
+        bytes: usize,
+    },
+    /// An access beyond the end.
+    OutOfRange {
+        /// First byte of the access.
+        offset: usize,
+        /// Its length.
+        bytes: usize,
+        /// The buffer's length.
+        len: usize,
+    },
+}
+
+impl fmt::Display for MemoryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            MemoryError::OutOfMemory { bytes } => {
+                write!(f, "out of memory: cannot allocate {bytes} bytes")
+            }
+            MemoryError::OutOfRange { offset, bytes, len } => write!(
+                f,
+                "access of {bytes} bytes at {offset} in a buffer of {len} bytes"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for MemoryError {}
+
+/// Bytes that generated code and the host share; its own are zeroed and begin a cache line.
+pub struct Buffer {
+    start: NonNull<u8>,
+    len: usize,
+    /// Nothing where the memory belongs to somebody else.
+    allocation: Option<(NonNull<u8>, Layout)>,
+}
+
+// SAFETY: the memory is owned, and every access through a shared reference is a copy of bytes.
+unsafe impl Send for Buffer {}
+// SAFETY: as above; the module's text says what racing copies give.
+unsafe impl Sync for Buffer {}
+
+static LIVE_BYTES: AtomicUsize = AtomicUsize::new(0);
+static FAIL_AT: AtomicUsize = AtomicUsize::new(0);
+
+/// Bytes in all live buffers of the process.
+pub fn live_bytes() -> usize {
+    LIVE_BYTES.load(Ordering::Relaxed)
+}
+
+/// Makes the `k`-th allocation from now fail (from 1; 0 turns it off). For tests of error paths.
+pub fn fail_allocation(k: usize) {
+    FAIL_AT.store(k, Ordering::Relaxed);
+}
+
+fn injected_failure() -> bool {
+    FAIL_AT.load(Ordering::Relaxed) != 0 && FAIL_AT.fetch_sub(1, Ordering::Relaxed) == 1
+}
+
+impl Buffer {
+    /// A buffer of `len` zero bytes. Large ones take physical memory only when touched; what the
+    /// system could not give when it is touched is refused here.
+    pub fn zeroed(len: usize) -> Result<Self, MemoryError> {
+        let failure = MemoryError::OutOfMemory { bytes: len };
+        if injected_failure() || !memory::can_allocate(len) {
+            return Err(failure);
+        }
+        // Asking for the alignment by layout would make the allocator write zeros itself;
+        // `calloc` takes untouched pages. So align by hand.
+        let padded = len.max(1).checked_add(ALIGNMENT).ok_or(failure)?;
+        let layout = Layout::from_size_align(padded, 16).map_err(|_| failure)?;
+        // SAFETY: the layout's size is not zero.
+        let allocation =
+            NonNull::new(unsafe { std::alloc::alloc_zeroed(layout) }).ok_or(failure)?;
+        let skip = allocation.as_ptr().align_offset(ALIGNMENT);
+        // SAFETY: `skip` is less than ALIGNMENT, and that many bytes were added to the length.
+        let start = unsafe { allocation.add(skip) };
+        LIVE_BYTES.fetch_add(len, Ordering::Relaxed);
+        Ok(Self {
+            start,
+            len,
+            allocation: Some((allocation, layout)),
+        })
+    }
+
+    /// A buffer over memory that somebody else owns, such as a NumPy array.
+    ///
+    /// # Safety
+    ///
+    /// The `len` bytes at `start` stay valid for reads and writes as long as the buffer lives, and
+    /// no Rust reference to them is used in that time.
+    pub unsafe fn borrowed(start: NonNull<u8>, len: usize) -> Self {
+        Self {
+            start,
+            len,
+            allocation: None,
+        }
+    }
+
+    /// Length in bytes.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The address for generated code; valid as long as the buffer lives.
+    pub fn address(&self) -> *mut u8 {
+        self.start.as_ptr()
+    }
+
+    /// Copies bytes out.
+    pub fn read(&self, offset: usize, out: &mut [u8]) -> Result<(), MemoryError> {
+        let from = self.place(offset, out.len())?;
+        // SAFETY: `place` checked the range, and `out` is no part of the buffer, since the buffer
+        // lends out no references.
+        unsafe { std::ptr::copy_nonoverlapping(from, out.as_mut_ptr(), out.len()) };
+        Ok(())
+    }
+
+    /// Copies bytes in.
+    pub fn write(&self, offset: usize, bytes: &[u8]) -> Result<(), MemoryError> {
+        let to = self.place(offset, bytes.len())?;
+        // SAFETY: as in `read`.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
+        Ok(())
+    }
+
+    /// Sets `bytes` bytes from `offset` to one value.
+    pub fn fill(&self, offset: usize, bytes: usize, value: u8) -> Result<(), MemoryError> {
+        let to = self.place(offset, bytes)?;
+        // SAFETY: `place` checked the range.
+        unsafe { std::ptr::write_bytes(to, value, bytes) };
+        Ok(())
+    }
+
+    /// Reads one scalar, which is aligned as its type asks.
+    pub fn read_scalar(&self, ty: ScalarType, offset: usize) -> Result<Scalar, MemoryError> {
+        let from = self.aligned_place(offset, ty.bytes() as usize)?;
+        let slot = match ty.bytes() {
+            // SAFETY: in range and aligned; the same holds for the other widths.
+            1 => u64::from(unsafe { AtomicU8::from_ptr(from) }.load(Ordering::Relaxed)),
+            // SAFETY: see above.
+            2 => u64::from(unsafe { AtomicU16::from_ptr(from.cast()) }.load(Ordering::Relaxed)),
+            // SAFETY: see above.
+            4 => u64::from(unsafe { AtomicU32::from_ptr(from.cast()) }.load(Ordering::Relaxed)),
+            // SAFETY: see above.
+            _ => unsafe { AtomicU64::from_ptr(from.cast()) }.load(Ordering::Relaxed),
+        };
+        Ok(Scalar::from_slot(ty, slot))
+    }
+
+    /// Writes one scalar, which is aligned as its type asks.
+    pub fn write_scalar(&self, offset: usize, value: Scalar) -> Result<(), MemoryError> {
+        let bytes = value.ty().bytes() as usize;
+        let to = self.aligned_place(offset, bytes)?;
+        let slot = value.slot();
+        match bytes {
+            // SAFETY: in range and aligned; the same holds for the other widths.
+            1 => unsafe { AtomicU8::from_ptr(to) }.store(slot as u8, Ordering::Relaxed),
+            // SAFETY: see above.
+            2 => unsafe { AtomicU16::from_ptr(to.cast()) }.store(slot as u16, Ordering::Relaxed),
+            // SAFETY: see above.
+            4 => unsafe { AtomicU32::from_ptr(to.cast()) }.store(slot as u32, Ordering::Relaxed),
+            // SAFETY: see above.
+            _ => unsafe { AtomicU64::from_ptr(to.cast()) }.store(slot, Ordering::Relaxed),
+        }
+        Ok(())
+    }
+
+    fn place(&self, offset: usize, bytes: usize) -> Result<*mut u8, MemoryError> {
+        if offset.checked_add(bytes).is_none_or(|end| end > self.len) {
+            return Err(MemoryError::OutOfRange {
+                offset,
+                bytes,
+                len: self.len,
+            });
+        }
+        Ok(self.start.as_ptr().wrapping_add(offset))
+    }
+
+    fn aligned_place(&self, offset: usize, bytes: usize) -> Result<*mut u8, MemoryError> {
+        let place = self.place(offset, bytes)?;
+        assert_eq!(
+            place as usize % bytes,
+            0,
+            "a scalar at {offset} is not aligned"
+        );
+        Ok(place)
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        if let Some((allocation, layout)) = self.allocation {
+            LIVE_BYTES.fetch_sub(self.len, Ordering::Relaxed);
+            // SAFETY: allocated in `zeroed` with this layout, and freed once.
+            unsafe { std::alloc::dealloc(allocation.as_ptr(), layout) };
+        }
+    }
+}
+
+impl fmt::Debug for Buffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Buffer({} bytes)", self.len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn starts_aligned_and_zero() {
+        for len in [0, 1, 63, 64, 65, 100_000] {
+            let buffer = Buffer::zeroed(len).unwrap();
+            assert_eq!(buffer.address() as usize % ALIGNMENT, 0);
+            let mut bytes = vec![1; len];
+            buffer.read(0, &mut bytes).unwrap();
+            assert!(bytes.iter().all(|&b| b == 0));
+        }
+    }
+
+    #[test]
+    fn checks_bounds() {
+        let buffer = Buffer::zeroed(8).unwrap();
+        buffer.write_scalar(4, Scalar::f32(1.5)).unwrap();
+        assert_eq!(
+            buffer.read_scalar(ScalarType::F32, 4).unwrap(),
+            Scalar::f32(1.5)
+        );
+        assert!(buffer.write_scalar(8, Scalar::i32(1)).is_err());
+        assert!(buffer.write(usize::MAX, &[0, 0]).is_err());
+        assert!(buffer.read(7, &mut [0, 0]).is_err());
+    }
+
+    #[test]
+    fn too_much_is_an_error() {
+        assert!(matches!(
+            Buffer::zeroed(512 << 40),
+            Err(MemoryError::OutOfMemory { .. })
+        ));
+        assert!(Buffer::zeroed(usize::MAX).is_err());
+    }
+}

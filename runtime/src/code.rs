@@ -1,0 +1,128 @@
+//! What a back end hands to a device: object code and all that is needed to launch it.
+
+use aerogel_base::{ScalarType, Span};
+
+/// A compiled kernel, not yet loaded.
+#[derive(Clone, Debug, Default)]
+pub struct KernelCode {
+    /// The object file (or PTX text) with every task's function.
+    pub object: Vec<u8>,
+    /// The tasks, in the order in which they run.
+    pub tasks: Vec<TaskCode>,
+    /// Bytes of temporaries that values crossing tasks need.
+    pub temp_bytes: usize,
+    /// What each argument slot holds.
+    pub args: Vec<ArgSlot>,
+    /// How many result slots it writes.
+    pub n_results: usize,
+    /// The size of each SNode tree of the module, in bytes.
+    pub root_bytes: Vec<usize>,
+    /// Messages that generated code refers to by index.
+    pub sites: Vec<Site>,
+}
+
+/// What an argument slot holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ArgSlot {
+    /// A scalar's bits.
+    Value,
+    /// An array's address.
+    Pointer,
+    /// An array's extent along one axis.
+    Extent,
+}
+
+/// One task of a kernel.
+#[derive(Clone, Debug)]
+pub struct TaskCode {
+    /// The name of its function.
+    pub symbol: String,
+    /// The iteration space.
+    pub bounds: Bounds,
+    /// Estimated time of one iteration in nanoseconds; a guess that the launcher corrects by
+    /// measurement.
+    pub cost: f32,
+}
+
+/// The iteration space of a task.
+#[derive(Clone, Debug)]
+pub enum Bounds {
+    /// Runs once, on one thread.
+    Serial,
+    /// `[lo, hi)` of each axis, known when compiling.
+    Constant(Vec<[i64; 2]>),
+    /// A function that writes `[lo, hi)` of each axis.
+    Computed {
+        /// The name of the function.
+        symbol: String,
+        /// How many axes it writes.
+        n_axes: usize,
+    },
+}
+
+/// A place in a kernel that says something: a `print`, or a check that may fail.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Site {
+    /// What happens here.
+    pub kind: SiteKind,
+    /// The message.
+    pub parts: Vec<Part>,
+    /// The user's expression.
+    pub span: Span,
+}
+
+/// What happens at a site.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SiteKind {
+    /// Text for standard output.
+    Print,
+    /// An `assert` that does not hold.
+    Assert,
+    /// An index outside its array or field.
+    Bounds,
+    /// An integer division by zero.
+    DivByZero,
+    /// Any other arithmetic that has no answer, such as a negative integer exponent.
+    Arithmetic,
+}
+
+/// A piece of a site's message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Literal text.
+    Text(String),
+    /// The next argument slot, as a value of this type. `format` is the inside of a C conversion
+    /// (`.3f`, `05d`, `x`); empty for the default of the type.
+    Value {
+        /// The argument's type.
+        ty: ScalarType,
+        /// The conversion, or nothing.
+        format: String,
+    },
+}
+
+impl Site {
+    /// How many argument slots the message takes.
+    pub fn n_args(&self) -> usize {
+        self.parts
+            .iter()
+            .filter(|part| matches!(part, Part::Value { .. }))
+            .count()
+    }
+
+    /// The message with its values filled in.
+    pub fn render(&self, args: &[u64]) -> String {
+        let mut args = args.iter();
+        let mut out = String::new();
+        for part in &self.parts {
+            match part {
+                Part::Text(text) => out.push_str(text),
+                Part::Value { ty, format } => match args.next() {
+                    Some(&slot) => crate::format::value(&mut out, *ty, format, slot),
+                    None => out.push_str("..."),
+                },
+            }
+        }
+        out
+    }
+}

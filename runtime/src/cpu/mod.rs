@@ -1,0 +1,6 @@
+//! The host as a device.
+
+pub mod memory;
+pub mod pool;
+
+pub use pool::Pool;

@@ -1,0 +1,609 @@
+//! Running a kernel's tasks on the pool.
+//!
+//! A plan is made once per kernel; a launch packs pointers and calls functions. How a task is
+//! divided follows from the time of one iteration: the code generator's estimate at first, then
+//! what the last launch took.
+#![expect(unsafe_code, reason = "calls generated code")]
+
+use std::marker::PhantomData;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Instant;
+
+use crate::abi::{BoundsFn, ErrorRecord, HostCalls, LaunchContext, TaskFn};
+use crate::buffer::{Buffer, MemoryError};
+use crate::code::{ArgSlot, Bounds, KernelCode, Site};
+use crate::cpu::Pool;
+use crate::device::{LoadError, LoadedObject};
+
+/// Where a kernel's `print` goes.
+pub trait PrintSink: Sync {
+    /// Takes the text of one `print`, line end included. Threads of one launch may call at once.
+    fn print(&self, text: &str);
+
+    /// Called after a launch that printed.
+    fn flush(&self) {}
+}
+
+/// A sink that keeps the text.
+impl PrintSink for Mutex<String> {
+    fn print(&self, text: &str) {
+        self.lock()
+            .unwrap_or_else(|e| e.into_inner())
+            .push_str(text);
+    }
+}
+
+/// Argument slots. Arrays are borrowed, so that they outlive the launch.
+#[derive(Default)]
+pub struct Args<'a> {
+    values: Vec<u64>,
+    kinds: Vec<ArgSlot>,
+    arrays: PhantomData<&'a Buffer>,
+}
+
+impl<'a> Args<'a> {
+    /// No arguments yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a scalar component, as `Scalar::slot` gives it.
+    pub fn scalar(&mut self, slot: u64) {
+        self.values.push(slot);
+        self.kinds.push(ArgSlot::Value);
+    }
+
+    /// Adds an array of cells of `cell_bytes` bytes, row-major.
+    pub fn array(
+        &mut self,
+        buffer: &'a Buffer,
+        shape: &[usize],
+        cell_bytes: usize,
+    ) -> Result<(), MemoryError> {
+        let bytes = shape
+            .iter()
+            .try_fold(cell_bytes, |bytes, &extent| bytes.checked_mul(extent))
+            .unwrap_or(usize::MAX);
+        if bytes > buffer.len() {
+            return Err(MemoryError::OutOfRange {
+                offset: 0,
+                bytes,
+                len: buffer.len(),
+            });
+        }
+        self.values.push(buffer.address() as u64);
+        self.kinds.push(ArgSlot::Pointer);
+        for &extent in shape {
+            self.values.push(extent as u64);
+            self.kinds.push(ArgSlot::Extent);
+        }
+        Ok(())
+    }
+
+    /// The slots.
+    pub fn slots(&self) -> &[u64] {
+        &self.values
+    }
+}
+
+/// Everything one launch needs.
+pub struct Launch<'a> {
+    /// The arguments.
+    pub args: &'a Args<'a>,
+    /// The storage of each SNode tree of the module.
+    pub roots: &'a [&'a Buffer],
+    /// Receives the return value's components.
+    pub results: &'a mut [u64],
+    /// Receives what the kernel prints.
+    pub sink: &'a dyn PrintSink,
+    /// Seeds the kernel's random numbers.
+    pub seed: u64,
+}
+
+/// A launch that did not succeed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KernelFailure {
+    /// A check in the kernel failed.
+    Check {
+        /// Index into `KernelCode::sites`.
+        site: usize,
+        /// The values of its message.
+        args: Vec<u64>,
+    },
+    /// No memory for temporaries.
+    Memory(MemoryError),
+    /// The arguments are not the kernel's.
+    Mismatch(&'static str),
+}
+
+/// A loaded kernel's tasks, ready to run.
+pub struct LaunchPlan {
+    tasks: Vec<PlannedTask>,
+    args: Vec<ArgSlot>,
+    n_results: usize,
+    root_bytes: Vec<usize>,
+    temp_bytes: usize,
+    sites: Vec<Site>,
+    /// Temporaries of launches that are over.
+    idle_temps: Mutex<Vec<Buffer>>,
+    _object: Box<dyn LoadedObject>,
+}
+
+struct PlannedTask {
+    run: TaskFn,
+    space: Space,
+    /// Nanoseconds per iteration, an `f32`'s bits.
+    cost: AtomicU32,
+}
+
+enum Space {
+    Serial,
+    Constant(Extents),
+    Computed { bounds: BoundsFn, n_axes: usize },
+}
+
+/// How many iterations there are, and how many are contiguous.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Extents {
+    total: i64,
+    row: i64,
+}
+
+impl Extents {
+    fn new(bounds: impl Iterator<Item = [i64; 2]>) -> Self {
+        let mut total = 1_i64;
+        let mut row = 1;
+        for [lo, hi] in bounds {
+            row = hi.saturating_sub(lo).max(0);
+            total = total.saturating_mul(row);
+        }
+        Self { total, row }
+    }
+}
+
+/// What `HostCalls::print` finds behind the context's `host`.
+#[repr(C)]
+struct Host<'a> {
+    calls: HostCalls,
+    sites: &'a [Site],
+    sink: &'a dyn PrintSink,
+    printed: AtomicBool,
+}
+
+struct SharedContext(LaunchContext);
+
+// SAFETY: the pointers are to memory that lives as long as the launch and is meant to be shared by
+// the tasks' threads.
+unsafe impl Sync for SharedContext {}
+
+impl LaunchPlan {
+    /// Looks up the functions of `code` in the object it was loaded as.
+    pub fn new(code: &KernelCode, object: Box<dyn LoadedObject>) -> Result<Self, LoadError> {
+        let address = |symbol: &str| {
+            object
+                .address(symbol)
+                .ok_or_else(|| LoadError(format!("no function `{symbol}` in the object")))
+        };
+        let mut tasks = Vec::new();
+        for task in &code.tasks {
+            let run = address(&task.symbol)?;
+            let space = match &task.bounds {
+                Bounds::Serial => Space::Serial,
+                Bounds::Constant(bounds) => Space::Constant(Extents::new(bounds.iter().copied())),
+                Bounds::Computed { symbol, n_axes } => {
+                    let bounds = address(symbol)?;
+                    Space::Computed {
+                        // SAFETY: the code generator gives functions of this name this type.
+                        bounds: unsafe { std::mem::transmute::<usize, BoundsFn>(bounds) },
+                        n_axes: *n_axes,
+                    }
+                }
+            };
+            tasks.push(PlannedTask {
+                // SAFETY: the code generator gives functions of this name this type.
+                run: unsafe { std::mem::transmute::<usize, TaskFn>(run) },
+                space,
+                cost: AtomicU32::new(task.cost.to_bits()),
+            });
+        }
+        Ok(Self {
+            tasks,
+            args: code.args.clone(),
+            n_results: code.n_results,
+            root_bytes: code.root_bytes.clone(),
+            temp_bytes: code.temp_bytes,
+            sites: code.sites.clone(),
+            idle_temps: Mutex::new(Vec::new()),
+            _object: object,
+        })
+    }
+
+    /// The kernel's messages.
+    pub fn sites(&self) -> &[Site] {
+        &self.sites
+    }
+
+    /// Runs the tasks in order and waits for each.
+    pub fn launch(&self, pool: &Pool, launch: Launch<'_>) -> Result<(), KernelFailure> {
+        self.check(&launch)?;
+        let mut root_space = [std::ptr::null_mut(); 8];
+        let root_vec: Vec<*mut u8>;
+        let roots = if launch.roots.len() <= root_space.len() {
+            for (slot, root) in root_space.iter_mut().zip(launch.roots) {
+                *slot = root.address();
+            }
+            root_space.as_ptr()
+        } else {
+            root_vec = launch.roots.iter().map(|root| root.address()).collect();
+            root_vec.as_ptr()
+        };
+        let temps = self.take_temps()?;
+        let errors = ErrorRecord::default();
+        let host = Host {
+            calls: HostCalls { print },
+            sites: &self.sites,
+            sink: launch.sink,
+            printed: AtomicBool::new(false),
+        };
+        let ctx = SharedContext(LaunchContext {
+            args: launch.args.values.as_ptr(),
+            roots,
+            temps: temps.as_ref().map_or(std::ptr::null_mut(), Buffer::address),
+            results: launch.results.as_mut_ptr(),
+            errors: &errors,
+            host: std::ptr::from_ref(&host).cast(),
+            seed: launch.seed,
+        });
+        for task in &self.tasks {
+            task.launch(pool, &ctx, &errors);
+            if errors.state.load(Ordering::Acquire) != 0 {
+                break;
+            }
+        }
+        if let Some(temps) = temps {
+            self.temps_lock().push(temps);
+        }
+        if host.printed.load(Ordering::Relaxed) {
+            launch.sink.flush();
+        }
+        decode(&errors)
+    }
+
+    fn check(&self, launch: &Launch<'_>) -> Result<(), KernelFailure> {
+        if launch.args.kinds != self.args {
+            return Err(KernelFailure::Mismatch("other arguments than the kernel's"));
+        }
+        if launch.results.len() < self.n_results {
+            return Err(KernelFailure::Mismatch("too few result slots"));
+        }
+        let fits = |(root, &bytes): (&&Buffer, &usize)| root.len() >= bytes;
+        if launch.roots.len() < self.root_bytes.len()
+            || !launch.roots.iter().zip(&self.root_bytes).all(fits)
+        {
+            return Err(KernelFailure::Mismatch("other trees than the kernel's"));
+        }
+        Ok(())
+    }
+
+    fn take_temps(&self) -> Result<Option<Buffer>, KernelFailure> {
+        if self.temp_bytes == 0 {
+            return Ok(None);
+        }
+        if let Some(temps) = self.temps_lock().pop() {
+            return Ok(Some(temps));
+        }
+        let temps = Buffer::zeroed(self.temp_bytes).map_err(KernelFailure::Memory)?;
+        Ok(Some(temps))
+    }
+
+    fn temps_lock(&self) -> std::sync::MutexGuard<'_, Vec<Buffer>> {
+        self.idle_temps.lock().unwrap_or_else(|e| e.into_inner())
+    }
+}
+
+impl PlannedTask {
+    fn launch(&self, pool: &Pool, ctx: &SharedContext, errors: &ErrorRecord) {
+        let extents = match self.space {
+            Space::Serial => return self.call(ctx, 0, 1),
+            Space::Constant(extents) => extents,
+            Space::Computed { bounds, n_axes } => {
+                let mut out = [0_i64; 32];
+                assert!(n_axes * 2 <= out.len(), "a task has at most 16 axes");
+                // SAFETY: the function writes `2 * n_axes` values.
+                unsafe { bounds(&ctx.0, out.as_mut_ptr()) };
+                Extents::new(out.chunks_exact(2).take(n_axes).map(|b| [b[0], b[1]]))
+            }
+        };
+        if extents.total == 0 || errors.state.load(Ordering::Relaxed) != 0 {
+            return;
+        }
+        let cost = f32::from_bits(self.cost.load(Ordering::Relaxed));
+        let split = Split::new(extents, cost, pool.n_threads());
+        if split.n_threads == 1 && (extents.total as f32) * cost < WORTH_MEASURING {
+            return self.call(ctx, 0, extents.total);
+        }
+        let begin = Instant::now();
+        pool.run(split.n_chunks, split.n_threads, &|chunk| {
+            if errors.state.load(Ordering::Relaxed) == 0 {
+                let lo = chunk as i64 * split.chunk;
+                self.call(ctx, lo, extents.total.min(lo.saturating_add(split.chunk)));
+            }
+        });
+        let spent = begin.elapsed().as_nanos() as f32 * split.n_threads as f32;
+        let measured = spent / extents.total as f32;
+        // A launch on a busy machine may take long for no reason of its own, so only half of a
+        // change is believed.
+        self.cost
+            .store(((cost + measured) * 0.5).to_bits(), Ordering::Relaxed);
+    }
+
+    fn call(&self, ctx: &SharedContext, lo: i64, hi: i64) {
+        // SAFETY: the code generator made the function for this context; `check` compared the
+        // context's parts with what the generated code expects.
+        unsafe { (self.run)(&ctx.0, lo, hi) };
+    }
+}
+
+/// Below this many nanoseconds of estimated work a second thread costs more than it brings.
+const WORTH_SHARING: f32 = 12_000.0;
+/// Below this many nanoseconds reading the clock is not worth its time.
+const WORTH_MEASURING: f32 = 500.0;
+/// A chunk should last at least this many nanoseconds.
+const SHORTEST_CHUNK: f32 = 4_000.0;
+/// Chunks for each thread, so that uneven ones even out.
+const CHUNKS_PER_THREAD: f32 = 16.0;
+
+/// How an iteration space is divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Split {
+    chunk: i64,
+    n_chunks: usize,
+    n_threads: usize,
+}
+
+impl Split {
+    fn new(extents: Extents, cost: f32, max_threads: usize) -> Self {
+        let Extents { total, row } = extents;
+        let work = total as f32 * cost;
+        let n_threads = max_threads
+            .min((work / (WORTH_SHARING / 2.0)) as usize)
+            .max(1);
+        if n_threads == 1 || work < WORTH_SHARING {
+            return Self {
+                chunk: total,
+                n_chunks: 1,
+                n_threads: 1,
+            };
+        }
+        let n_chunks = (n_threads as f32 * CHUNKS_PER_THREAD).min(work / SHORTEST_CHUNK);
+        let wished = (total as f32 / n_chunks).ceil() as i64;
+        let chunk = if wished >= row {
+            // Whole rows, so that no row is divided between threads.
+            next_multiple(wished, row)
+        } else if wished >= 256 {
+            // Whole cache lines of any element type.
+            next_multiple(wished, 64)
+        } else {
+            wished.max(1)
+        };
+        Self {
+            chunk,
+            n_chunks: (total as u64).div_ceil(chunk as u64) as usize,
+            n_threads,
+        }
+    }
+}
+
+fn next_multiple(number: i64, of: i64) -> i64 {
+    (number as u64).div_ceil(of as u64) as i64 * of
+}
+
+fn decode(errors: &ErrorRecord) -> Result<(), KernelFailure> {
+    if errors.state.load(Ordering::Acquire) == 0 {
+        return Ok(());
+    }
+    let n_args = errors.n_args.load(Ordering::Relaxed) as usize;
+    let args = errors.args.iter().take(n_args);
+    Err(KernelFailure::Check {
+        site: errors.site.load(Ordering::Relaxed) as usize,
+        args: args.map(|arg| arg.load(Ordering::Relaxed)).collect(),
+    })
+}
+
+/// `HostCalls::print`.
+unsafe extern "C" fn print(ctx: *const LaunchContext, site: u32, args: *const u64) {
+    // SAFETY: generated code passes on the context it was given.
+    let ctx = unsafe { &*ctx };
+    // SAFETY: `launch` made `host` point to the first field of a `Host` that outlives the tasks.
+    let host = unsafe { &*ctx.host.cast::<Host<'_>>() };
+    let Some(site) = host.sites.get(site as usize) else {
+        return;
+    };
+    // SAFETY: generated code passes one slot for each value of the site's message.
+    let args = unsafe { std::slice::from_raw_parts(args, site.n_args()) };
+    host.sink.print(&site.render(args));
+    host.printed.store(true, Ordering::Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use aerogel_base::{ScalarType, Span};
+
+    use super::*;
+    use crate::code::{Part, SiteKind, TaskCode};
+
+    struct Functions;
+
+    impl LoadedObject for Functions {
+        fn address(&self, symbol: &str) -> Option<usize> {
+            match symbol {
+                "squares" => Some(squares as *const () as usize),
+                "bounds" => Some(bounds as *const () as usize),
+                "say" => Some(say as *const () as usize),
+                "fail" => Some(fail as *const () as usize),
+                _ => None,
+            }
+        }
+    }
+
+    unsafe extern "C" fn squares(ctx: *const LaunchContext, lo: i64, hi: i64) {
+        // SAFETY: called through a launch with one array of enough elements.
+        let data = unsafe { *(*ctx).args as *mut i64 };
+        for i in lo..hi {
+            // SAFETY: as above.
+            unsafe { *data.offset(i as isize) += i * i };
+        }
+    }
+
+    unsafe extern "C" fn bounds(ctx: *const LaunchContext, out: *mut i64) {
+        // SAFETY: as in `squares`; two values are asked for.
+        unsafe {
+            *out = 0;
+            *out.add(1) = *(*ctx).args.add(1) as i64;
+        }
+    }
+
+    unsafe extern "C" fn say(ctx: *const LaunchContext, _: i64, _: i64) {
+        let args = [(-3_i64) as u64];
+        // SAFETY: the site takes one argument.
+        unsafe { ((*(*ctx).host).print)(ctx, 0, args.as_ptr()) };
+    }
+
+    unsafe extern "C" fn fail(ctx: *const LaunchContext, _: i64, _: i64) {
+        // SAFETY: the record lives as long as the launch.
+        let errors = unsafe { &*(*ctx).errors };
+        if errors
+            .state
+            .compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed)
+            .is_ok()
+        {
+            errors.site.store(1, Ordering::Relaxed);
+            errors.n_args.store(1, Ordering::Relaxed);
+            errors.args[0].store(9, Ordering::Relaxed);
+            errors.state.store(2, Ordering::Release);
+        }
+    }
+
+    fn code(tasks: Vec<TaskCode>, args: Vec<ArgSlot>) -> KernelCode {
+        let site = |kind, text: &str| Site {
+            kind,
+            parts: vec![
+                Part::Text(text.to_owned()),
+                Part::Value {
+                    ty: ScalarType::I32,
+                    format: String::new(),
+                },
+            ],
+            span: Span::NONE,
+        };
+        KernelCode {
+            tasks,
+            args,
+            sites: vec![
+                site(SiteKind::Print, "value "),
+                site(SiteKind::Assert, "bad "),
+            ],
+            ..KernelCode::default()
+        }
+    }
+
+    fn launch(
+        code: &KernelCode,
+        args: &Args<'_>,
+        sink: &dyn PrintSink,
+    ) -> Result<(), KernelFailure> {
+        let plan = LaunchPlan::new(code, Box::new(Functions)).unwrap();
+        let pool = Pool::new(3);
+        plan.launch(
+            &pool,
+            Launch {
+                args,
+                roots: &[],
+                results: &mut [],
+                sink,
+                seed: 0,
+            },
+        )
+    }
+
+    fn task(symbol: &str, bounds: Bounds) -> TaskCode {
+        TaskCode {
+            symbol: symbol.to_owned(),
+            bounds,
+            cost: 10.0,
+        }
+    }
+
+    #[test]
+    fn every_iteration_runs_once() {
+        let n = 100_003;
+        let buffer = Buffer::zeroed(n * 8).unwrap();
+        let mut args = Args::new();
+        args.array(&buffer, &[n], 8).unwrap();
+        let code = code(
+            vec![
+                task(
+                    "squares",
+                    Bounds::Computed {
+                        symbol: "bounds".to_owned(),
+                        n_axes: 1,
+                    },
+                ),
+                task("squares", Bounds::Constant(vec![[0, 7], [3, 10]])),
+            ],
+            vec![ArgSlot::Pointer, ArgSlot::Extent],
+        );
+        launch(&code, &args, &Mutex::new(String::new())).unwrap();
+        for i in 0..n {
+            let times = if i < 49 { 2 } else { 1 };
+            let value = buffer.read_scalar(ScalarType::I64, i * 8).unwrap();
+            assert_eq!(value.as_i128(), (times * i * i) as i128);
+        }
+    }
+
+    #[test]
+    fn prints_through_the_sink() {
+        let sink = Mutex::new(String::new());
+        let code = code(vec![task("say", Bounds::Serial)], vec![]);
+        launch(&code, &Args::new(), &sink).unwrap();
+        assert_eq!(sink.into_inner().unwrap(), "value -3");
+    }
+
+    #[test]
+    fn a_failed_check_ends_the_launch() {
+        let sink = Mutex::new(String::new());
+        let code = code(
+            vec![
+                task("fail", Bounds::Constant(vec![[0, 100_000]])),
+                task("say", Bounds::Serial),
+            ],
+            vec![],
+        );
+        let failure = launch(&code, &Args::new(), &sink).unwrap_err();
+        let KernelFailure::Check { site, args } = failure else {
+            panic!("{failure:?}")
+        };
+        assert_eq!(code.sites[site].render(&args), "bad 9");
+        assert_eq!(sink.into_inner().unwrap(), "");
+    }
+
+    #[test]
+    fn wrong_arguments_are_refused() {
+        let code = code(vec![], vec![ArgSlot::Value]);
+        let result = launch(&code, &Args::new(), &Mutex::new(String::new()));
+        assert!(matches!(result, Err(KernelFailure::Mismatch(_))));
+    }
+
+    #[test]
+    fn division_of_work() {
+        let split = |total, row, cost| Split::new(Extents { total, row }, cost, 4);
+        assert_eq!(split(100, 100, 1.0).n_threads, 1);
+        let rows = split(4096 * 4096, 4096, 1.0);
+        assert_eq!((rows.n_threads, rows.chunk % 4096), (4, 0));
+        let heavy = split(8, 8, 1e6);
+        assert_eq!((heavy.n_chunks, heavy.chunk), (8, 1));
+        let huge = split(i64::MAX, i64::MAX, 1.0);
+        assert!(huge.chunk > 0 && huge.n_chunks > 1);
+    }
+}
