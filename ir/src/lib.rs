@@ -1,1 +1,38 @@
-//! (being written)
+//! The intermediate representation: hierarchical SSA, one row per instruction.
+//!
+//! A [`Module`] owns functions and what they name: SNode trees, fields, structs, source spans. A
+//! function's instructions lie in tables indexed by small ids; regions are straight lines that end
+//! in a terminator, and control flow is instructions that own regions.
+#![warn(missing_docs)]
+
+mod build;
+pub mod eval;
+mod func;
+mod lex;
+mod module;
+pub mod op;
+mod op_kinds;
+mod parse;
+mod print;
+mod rewrite;
+mod scoped_map;
+mod stage;
+mod types;
+mod verify;
+mod verify_types;
+
+pub use build::Builder;
+pub use func::{Function, InstData, ParamData, ParamType, RegionData, ValueData, ValueDef};
+pub use lex::ParseError;
+pub use module::{Env, FieldData, Module};
+pub use op::Op;
+pub use op_kinds::{
+    AssertKind, AtomicOp, BinaryOp, CompareOp, LoopAttrs, NodeRef, TaskKind, UnaryOp,
+};
+pub use parse::parse_module;
+pub use print::{print_function, print_module};
+pub use rewrite::{Cursor, Rewrite, rewrite, walk};
+pub use scoped_map::ScopedMap;
+pub use stage::{Effect, Stage};
+pub use types::{Arg, FieldId, FuncId, Inst, Region, StructId, TreeId, Type, Value};
+pub use verify::{VerifyError, verify};

@@ -1,0 +1,170 @@
+//! The words of IR text.
+
+use std::fmt;
+
+/// Why a text is not IR.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParseError {
+    /// The line, from 1.
+    pub line: usize,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl fmt::Display for ParseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, self.message)
+    }
+}
+
+impl std::error::Error for ParseError {}
+
+/// Reads words, strings and punctuation; white space and comments from `;` to the end of a line
+/// separate them.
+pub(crate) struct Lexer<'t> {
+    text: &'t str,
+    pos: usize,
+}
+
+fn in_word(c: char) -> bool {
+    c.is_alphanumeric() || "_.?:-+".contains(c)
+}
+
+impl<'t> Lexer<'t> {
+    pub(crate) fn new(text: &'t str) -> Self {
+        Self { text, pos: 0 }
+    }
+
+    pub(crate) fn error(&self, message: String) -> ParseError {
+        ParseError {
+            line: self.text[..self.pos]
+                .bytes()
+                .filter(|&b| b == b'\n')
+                .count()
+                + 1,
+            message,
+        }
+    }
+
+    fn rest(&mut self) -> &'t str {
+        loop {
+            let rest = &self.text[self.pos..];
+            let trimmed = rest.trim_start();
+            self.pos += rest.len() - trimmed.len();
+            if !trimmed.starts_with(';') {
+                return trimmed;
+            }
+            self.pos += trimmed.find('\n').unwrap_or(trimmed.len());
+        }
+    }
+
+    pub(crate) fn at_end(&mut self) -> bool {
+        self.rest().is_empty()
+    }
+
+    /// Whether `text` comes next; a word must end there too.
+    pub(crate) fn peek(&mut self, text: &str) -> bool {
+        let Some(after) = self.rest().strip_prefix(text) else {
+            return false;
+        };
+        let is_word = text.ends_with(|c: char| c.is_alphanumeric() || c == '_');
+        !(is_word && after.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
+    }
+
+    /// Whether an id such as `tree0` comes next.
+    pub(crate) fn peek_id(&mut self, prefix: &str) -> bool {
+        self.rest()
+            .strip_prefix(prefix)
+            .is_some_and(|r| r.starts_with(|c: char| c.is_ascii_digit()))
+    }
+
+    pub(crate) fn accept(&mut self, text: &str) -> bool {
+        let found = self.peek(text);
+        if found {
+            self.pos += text.len();
+        }
+        found
+    }
+
+    pub(crate) fn expect(&mut self, text: &str) -> Result<(), ParseError> {
+        if self.accept(text) {
+            return Ok(());
+        }
+        let found: String = self.rest().chars().take(20).collect();
+        Err(self.error(format!(
+            "expected `{text}`, found `{}`",
+            found.lines().next().unwrap_or("")
+        )))
+    }
+
+    /// A name, a number or a dotted path; a colon belongs to it unless it ends the word.
+    pub(crate) fn word(&mut self) -> Result<String, ParseError> {
+        let rest = self.rest();
+        let end = rest.find(|c| !in_word(c)).unwrap_or(rest.len());
+        let word = rest[..end].trim_end_matches(':');
+        if word.is_empty() {
+            let found: String = rest.chars().take(1).collect();
+            return Err(self.error(format!("expected a name or a number, found `{found}`")));
+        }
+        self.pos += word.len();
+        Ok(word.to_owned())
+    }
+
+    pub(crate) fn number(&mut self) -> Result<u32, ParseError> {
+        let word = self.word()?;
+        word.parse()
+            .map_err(|_| self.error(format!("expected a number, found `{word}`")))
+    }
+
+    /// A string in double quotes with Rust's escapes.
+    pub(crate) fn string(&mut self) -> Result<String, ParseError> {
+        self.expect("\"")?;
+        let mut out = String::new();
+        let mut chars = self.text[self.pos..].char_indices();
+        while let Some((at, c)) = chars.next() {
+            match c {
+                '"' => {
+                    self.pos += at + 1;
+                    return Ok(out);
+                }
+                '\\' => match chars.next().map(|(_, c)| c) {
+                    Some('n') => out.push('\n'),
+                    Some('t') => out.push('\t'),
+                    Some('r') => out.push('\r'),
+                    Some('0') => out.push('\0'),
+                    Some('u') => {
+                        let digits: String = chars
+                            .by_ref()
+                            .map(|(_, c)| c)
+                            .skip(1)
+                            .take_while(|&c| c != '}')
+                            .collect();
+                        out.extend(
+                            u32::from_str_radix(&digits, 16)
+                                .ok()
+                                .and_then(char::from_u32),
+                        );
+                    }
+                    Some(c) => out.push(c),
+                    None => break,
+                },
+                c => out.push(c),
+            }
+        }
+        Err(self.error("the string has no end".into()))
+    }
+
+    /// The text up to the brace that closes the one just read; the brace is read too.
+    pub(crate) fn until_closing_brace(&mut self) -> Result<&'t str, ParseError> {
+        let start = self.pos;
+        let mut depth = 1;
+        for (at, c) in self.text[start..].char_indices() {
+            depth += i32::from(c == '{') - i32::from(c == '}');
+            if depth == 0 {
+                self.pos = start + at + 1;
+                return Ok(&self.text[start..start + at]);
+            }
+        }
+        Err(self.error("missing `}`".into()))
+    }
+}

@@ -1,0 +1,101 @@
+//! Modules: functions, and what they name.
+
+use std::sync::Arc;
+
+use aerogel_base::entity::PrimaryMap;
+use aerogel_base::render::Sources;
+use aerogel_base::{ScalarType, SpanTable};
+use aerogel_snode::{NodeId, Tree};
+use indexmap::IndexSet;
+
+use crate::func::Function;
+use crate::types::{FieldId, FuncId, StructId, TreeId, Type};
+
+/// A field: a scalar or tensor for each cell of an index space.
+#[derive(Clone, Debug)]
+pub struct FieldData {
+    /// Its name, unique in the module.
+    pub name: String,
+    /// An element's type.
+    pub elem: Type,
+    /// The tree in which it is placed.
+    pub tree: TreeId,
+    /// The place of each scalar component, row by row.
+    pub places: Vec<NodeId>,
+    /// What is added to the layout's indices, for each axis; empty for no offset.
+    pub offset: Vec<i32>,
+}
+
+/// What the functions of a module name.
+#[derive(Clone, Debug, Default)]
+pub struct Env {
+    /// SNode trees; their order is that of the launch context's roots.
+    pub trees: PrimaryMap<TreeId, Arc<Tree>>,
+    /// Fields.
+    pub fields: PrimaryMap<FieldId, FieldData>,
+    /// Struct types: names and types of members.
+    pub structs: IndexSet<Vec<(String, Type)>>,
+    /// Source ranges.
+    pub spans: SpanTable,
+    /// Source texts.
+    pub sources: Sources,
+    /// Reassociation, contraction and approximate functions are allowed. Never that NaN or
+    /// infinity do not occur.
+    pub fast_math: bool,
+}
+
+impl Env {
+    /// The type of a struct with these members.
+    pub fn intern_struct(&mut self, members: Vec<(String, Type)>) -> StructId {
+        StructId::from_u32(self.structs.insert_full(members).0 as u32)
+    }
+
+    /// Names and types of a struct's members.
+    pub fn members(&self, id: StructId) -> &[(String, Type)] {
+        &self.structs[id.as_u32() as usize]
+    }
+
+    /// The extents of a field's index space, without its offset.
+    pub fn shape(&self, field: FieldId) -> Vec<u64> {
+        let f = &self.fields[field];
+        self.trees[f.tree].shape(f.places[0])
+    }
+
+    /// The scalars that make up a value of a type, in the order in which they travel in slots.
+    pub fn scalars(&self, ty: Type) -> Vec<ScalarType> {
+        match ty {
+            Type::Struct(id) => self
+                .members(id)
+                .iter()
+                .flat_map(|&(_, t)| self.scalars(t))
+                .collect(),
+            _ => ty
+                .elem()
+                .map_or_else(Vec::new, |e| vec![e; ty.n_elems() as usize]),
+        }
+    }
+}
+
+/// A compilation unit: a kernel with the functions it calls.
+#[derive(Clone, Debug, Default)]
+pub struct Module {
+    /// What the functions name.
+    pub env: Env,
+    /// Functions; a kernel's module has exactly one kernel.
+    pub funcs: PrimaryMap<FuncId, Function>,
+}
+
+impl Module {
+    /// The function with a name.
+    pub fn find(&self, name: &str) -> Option<FuncId> {
+        self.funcs
+            .iter()
+            .find(|(_, f)| f.name == name)
+            .map(|(id, _)| id)
+    }
+
+    /// The kernel.
+    pub fn kernel(&self) -> Option<&Function> {
+        self.funcs.values().find(|f| f.is_kernel)
+    }
+}

@@ -1,0 +1,422 @@
+//! The table of instructions: one row each.
+//!
+//! A row generates the enum variant, the visits of operands and regions, printing, parsing, the
+//! effect and the stages in which the instruction is legal. What a field of a row contributes to
+//! each of these is its type's [`OpField`] implementation; the macro knows nothing else.
+
+use aerogel_base::Scalar;
+
+use crate::lex::{Lexer, ParseError};
+use crate::op_kinds::{
+    AssertKind, AtomicOp, BinaryOp, CompareOp, LoopAttrs, NodeRef, TaskKind, UnaryOp,
+};
+use crate::parse::FuncParser;
+use crate::print::FuncPrinter;
+use crate::stage::{Effect, Stage};
+use crate::types::{Arg, FieldId, FuncId, Region, TreeId, Type, Value};
+
+/// What a field of an instruction contributes to the generic visits and to the text.
+pub(crate) trait OpField: Sized {
+    /// Whether the field is the mnemonic itself, as in a family.
+    const IS_MNEMONIC: bool = false;
+    /// Whether `name` is one of the field's mnemonics.
+    fn accepts(_name: &str) -> bool {
+        false
+    }
+    /// Calls `f` for every operand.
+    fn operands(&self, _f: &mut dyn FnMut(Value)) {}
+    /// Replaces every operand.
+    fn map_operands(&mut self, _f: &mut dyn FnMut(Value) -> Value) {}
+    /// Calls `f` for every owned region.
+    fn regions(&self, _f: &mut dyn FnMut(Region)) {}
+    /// Replaces every owned region.
+    fn map_regions(&mut self, _f: &mut dyn FnMut(Region) -> Region) {}
+    /// Writes the field; `first` if nothing of the instruction has been written after its name.
+    fn print(&self, p: &mut FuncPrinter<'_>, first: bool);
+    /// Reads what `print` wrote.
+    fn parse(p: &mut FuncParser<'_, '_>, first: bool, results: &[Type])
+    -> Result<Self, ParseError>;
+}
+
+macro_rules! insts {
+    ($($(#[$doc:meta])* $name:ident $(($text:literal))? { $($field:ident: $ty:ty),* } = $effect:ident $(in $from:ident..=$to:ident)?;)*) => {
+        /// An instruction: what it does and to which operands. Results and spans lie beside it in
+        /// the function's tables.
+        #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+        #[expect(missing_docs, reason = "fields are named by the rows")]
+        pub enum Op { $($(#[$doc])* $name { $($field: $ty),* },)* }
+
+        impl Op {
+            /// Calls `f` for every operand, in order; owned regions are not entered.
+            pub fn operands(&self, mut f: impl FnMut(Value)) {
+                match self { $(Op::$name { $($field),* } => { $(OpField::operands($field, &mut f);)* })* }
+            }
+
+            /// Replaces every operand; owned regions are not entered.
+            pub fn map_operands(&mut self, mut f: impl FnMut(Value) -> Value) {
+                match self { $(Op::$name { $($field),* } => { $(OpField::map_operands($field, &mut f);)* })* }
+            }
+
+            /// Calls `f` for every region that the instruction owns, in order.
+            pub fn regions(&self, mut f: impl FnMut(Region)) {
+                match self { $(Op::$name { $($field),* } => { $(OpField::regions($field, &mut f);)* })* }
+            }
+
+            /// Replaces every region that the instruction owns.
+            pub fn map_regions(&mut self, mut f: impl FnMut(Region) -> Region) {
+                match self { $(Op::$name { $($field),* } => { $(OpField::map_regions($field, &mut f);)* })* }
+            }
+
+            /// What it does besides making its results.
+            pub fn effect(&self) -> Effect {
+                match self { $(Op::$name { .. } => Effect::$effect,)* }
+            }
+
+            /// The first and the last stage in which it may stand.
+            pub fn stages(&self) -> (Stage, Stage) {
+                match self { $(Op::$name { .. } => insts!(@stages $($from $to)?),)* }
+            }
+
+            pub(crate) fn print_fields(&self, p: &mut FuncPrinter<'_>) {
+                match self { $(Op::$name { $($field),* } => {
+                    #[allow(unused_mut, reason = "rows without fields")]
+                    let mut first = true;
+                    $(OpField::print($field, p, first);
+                    first = first && <$ty as OpField>::IS_MNEMONIC;)*
+                    let _ = first;
+                })* }
+            }
+
+            /// The fixed mnemonic of the row; none for a family, whose mnemonic is its sub-operation.
+            pub(crate) fn mnemonic(&self) -> Option<&'static str> {
+                match self { $(Op::$name { .. } => insts!(@text $($text)?),)* }
+            }
+
+            /// Reads the fields of the row that `name` names; nothing if there is none.
+            pub(crate) fn parse_named(name: &str, p: &mut FuncParser<'_, '_>, results: &[Type]) -> Result<Option<Op>, ParseError> {
+                $({
+                    let fixed: Option<&str> = insts!(@text $($text)?);
+                    if fixed.map_or_else(|| false $(|| <$ty as OpField>::accepts(name))*, |t| t == name) {
+                        #[allow(unused_mut, reason = "rows without fields")]
+                        let mut first = true;
+                        $(let $field = <$ty as OpField>::parse(p, first, results)?;
+                        first = first && <$ty as OpField>::IS_MNEMONIC;)*
+                        let _ = first;
+                        return Ok(Some(Op::$name { $($field),* }));
+                    }
+                })*
+                let _ = (p, results);
+                Ok(None)
+            }
+
+            /// Name, effect and stages of every row, for the generated documentation.
+            pub const ROWS: &'static [(&'static str, Option<&'static str>, Effect, (Stage, Stage))] =
+                &[$((stringify!($name), insts!(@text $($text)?), Effect::$effect, insts!(@stages $($from $to)?)),)*];
+        }
+    };
+    (@stages) => { (Stage::Structured, Stage::Lowered) };
+    (@stages $from:ident $to:ident) => { (Stage::$from, Stage::$to) };
+    (@text) => { None };
+    (@text $text:literal) => { Some($text) };
+}
+
+insts! {
+    /// A constant of the result's type.
+    Const ("const") { value: Scalar } = Pure;
+    /// Any value of the result's type.
+    Undef ("undef") {} = Pure;
+    /// A scalar or tensor argument of the kernel.
+    Arg ("arg") { arg: Arg } = Pure;
+    /// The extent of an array argument along an axis, as `i32`.
+    ArrayShape ("array_shape") { array: Arg, axis: u32 } = Pure;
+
+    /// Arithmetic on one operand, elementwise.
+    Unary { op: UnaryOp, x: Value } = Pure;
+    /// Arithmetic on two operands of the result's type, elementwise.
+    Binary { op: BinaryOp, lhs: Value, rhs: Value } = Pure;
+    /// Comparison, elementwise.
+    Compare { op: CompareOp, lhs: Value, rhs: Value } = Pure;
+    /// One of two values; the condition is `u1`, or a tensor of it for an elementwise choice.
+    Select ("select") { cond: Value, on_true: Value, on_false: Value } = Pure;
+    /// `a * b + c`, rounded once.
+    Fma ("fma") { a: Value, b: Value, c: Value } = Pure;
+    /// Conversion to the result's type, elementwise.
+    Cast ("cast") { x: Value } = Pure;
+    /// The same bits as the result's type, elementwise; both have the same width.
+    Bitcast ("bitcast") { x: Value } = Pure;
+
+    /// A tensor of scalars, row by row.
+    TensorMake ("tensor") { elems: Vec<Value> } = Pure in Structured..=Offloaded;
+    /// One element; as many indices as the tensor has extents.
+    TensorGet ("tensor_get") { tensor: Value, index: Vec<Value> } = Pure in Structured..=Offloaded;
+    /// The tensor with one element replaced.
+    TensorSet ("tensor_set") { tensor: Value, index: Vec<Value>, value: Value } = Pure in Structured..=Offloaded;
+    /// Matrix times matrix or vector.
+    MatMul ("matmul") { lhs: Value, rhs: Value } = Pure in Structured..=Offloaded;
+    /// A struct of members.
+    StructMake ("struct") { members: Vec<Value> } = Pure in Structured..=Offloaded;
+    /// One member of a struct.
+    StructGet ("struct_get") { value: Value, member: u32 } = Pure in Structured..=Offloaded;
+    /// The struct with one member replaced.
+    StructSet ("struct_set") { base: Value, member: u32, value: Value } = Pure in Structured..=Offloaded;
+
+    /// Fresh zeroed storage that lives as long as its region runs.
+    Local ("local") {} = Allocates;
+    /// One element's storage of a tensor's storage; as many indices as the tensor has extents.
+    ElemRef ("elem_ref") { base: Value, index: Vec<Value> } = Pure;
+    /// One member's storage of a struct's storage.
+    MemberRef ("member_ref") { base: Value, member: u32 } = Pure in Structured..=Offloaded;
+    /// An element of a field, at indices that include the field's offset.
+    FieldAt ("field_at") { field: FieldId, indices: Vec<Value> } = Pure in Structured..=Offloaded;
+    /// An element of an array argument.
+    ArrayAt ("array_at") { array: Arg, indices: Vec<Value> } = Pure;
+    /// A value that crosses tasks, at a byte offset of the global temporaries.
+    TempAt ("temp_at") { offset: u32 } = Pure in Offloaded..=Lowered;
+
+    /// Reads a storage.
+    Load ("load") { place: Value } = Reads;
+    /// Writes a storage.
+    Store ("store") { place: Value, value: Value } = Writes;
+    /// Reads, changes and writes a storage in one step; the result is the old value.
+    Atomic { op: AtomicOp, place: Value, value: Value } = Writes;
+    /// Stores `value` if the storage holds `expected`; the result is the old value.
+    Cas ("atomic_cas") { place: Value, expected: Value, value: Value } = Writes;
+
+    /// One of two regions; both yield the results' values.
+    If ("if") { cond: Value, then: Region, otherwise: Region } = Control;
+    /// Counts from `lo` towards `hi` (exclusive) by `step` (of any sign but zero). The body's
+    /// parameters are the counter and the carried values, which it yields anew.
+    For ("for") { lo: Value, hi: Value, step: Value, init: Vec<Value>, body: Region } = Control;
+    /// Runs `cond` on the carried values; while it yields true, `body` makes the next ones.
+    While ("while") { init: Vec<Value>, cond: Region, body: Region } = Control;
+    /// Ends a region with its values.
+    Yield ("yield") { values: Vec<Value> } = Terminator;
+    /// Leaves the innermost loop; the carried values become its results.
+    Break ("break") { values: Vec<Value> } = Terminator;
+    /// Goes on with the innermost loop's next iteration.
+    Continue ("continue") { values: Vec<Value> } = Terminator;
+    /// Leaves the function (or, in a kernel, its task).
+    Return ("return") { values: Vec<Value> } = Terminator;
+
+    /// A nest of loops over `[lo, hi)` for each axis, the last one innermost, whose iterations run
+    /// in parallel. Only at a kernel's outermost scope.
+    Parallel ("parallel") { lo: Vec<Value>, hi: Vec<Value>, attrs: LoopAttrs, body: Region } = Control in Structured..=Structured;
+    /// A parallel loop over the active cells of a node; parameters are the indices, one for each
+    /// axis, with the field's offset added where the node is a place of `field`.
+    ParallelCells ("parallel_cells") { field: FieldId, attrs: LoopAttrs, body: Region } = Control in Structured..=Structured;
+
+    /// A task. `bounds` yields `lo` and `hi` of each axis (nothing for a serial one) and sees only
+    /// its own instructions; so does `body`, which in a range task holds one `each`.
+    Task ("task") { kind: TaskKind, attrs: LoopAttrs, bounds: Region, body: Region } = Control in Offloaded..=Lowered;
+    /// Runs its body for each index of the part of the index space that was handed to this call
+    /// of the task. What stands before and after it runs once for each such part.
+    Each ("each") { body: Region } = Control in Offloaded..=Lowered;
+
+    /// The root's cell of a tree.
+    Root ("root") { tree: TreeId } = Pure in Lowered..=Lowered;
+    /// The number of a cell in its container, as `i64`, from the coordinates along the node's axes.
+    Linearize ("linearize") { node: NodeRef, coords: Vec<Value> } = Pure in Lowered..=Lowered;
+    /// A cell of a container.
+    Lookup ("lookup") { node: NodeRef, container: Value, index: Value } = Pure in Lowered..=Lowered;
+    /// A child's container in a cell; for a place, the storage of its scalar.
+    Child ("child") { node: NodeRef, cell: Value } = Pure in Lowered..=Lowered;
+
+    /// Prints a template in which each `{}` (with a Python format specification or not) stands
+    /// for the next argument.
+    Print ("print") { template: String, args: Vec<Value> } = Writes;
+    /// Records an error and leaves the task if the condition is false.
+    Assert ("assert") { cond: Value, kind: AssertKind, template: String, args: Vec<Value> } = Writes;
+    /// A random value: integers over the whole range, floats in [0, 1).
+    Random ("random") {} = Writes;
+    /// Calls a function of the module.
+    Call ("call") { func: FuncId, args: Vec<Value> } = Writes;
+}
+
+impl Op {
+    /// Whether it ends a region.
+    pub fn is_terminator(&self) -> bool {
+        self.effect() == Effect::Terminator
+    }
+
+    /// The constant, if this is one.
+    pub fn as_const(&self) -> Option<Scalar> {
+        if let Op::Const { value } = self {
+            Some(*value)
+        } else {
+            None
+        }
+    }
+
+    /// Whether it may leave its region early, or end the task, besides what its regions do.
+    pub fn may_exit(&self) -> bool {
+        matches!(
+            self,
+            Op::Break { .. } | Op::Continue { .. } | Op::Return { .. } | Op::Assert { .. }
+        )
+    }
+}
+
+impl OpField for Value {
+    fn operands(&self, f: &mut dyn FnMut(Value)) {
+        f(*self);
+    }
+    fn map_operands(&mut self, f: &mut dyn FnMut(Value) -> Value) {
+        *self = f(*self);
+    }
+    fn print(&self, p: &mut FuncPrinter<'_>, first: bool) {
+        p.sep(first);
+        p.value(*self);
+    }
+    fn parse(p: &mut FuncParser<'_, '_>, first: bool, _: &[Type]) -> Result<Self, ParseError> {
+        p.sep(first)?;
+        p.value()
+    }
+}
+
+impl OpField for Vec<Value> {
+    fn operands(&self, f: &mut dyn FnMut(Value)) {
+        self.iter().for_each(|&v| f(v));
+    }
+    fn map_operands(&mut self, f: &mut dyn FnMut(Value) -> Value) {
+        self.iter_mut().for_each(|v| *v = f(*v));
+    }
+    fn print(&self, p: &mut FuncPrinter<'_>, first: bool) {
+        p.sep(first);
+        p.text("[");
+        for (k, &v) in self.iter().enumerate() {
+            p.sep_if(k > 0);
+            p.value(v);
+        }
+        p.text("]");
+    }
+    fn parse(p: &mut FuncParser<'_, '_>, first: bool, _: &[Type]) -> Result<Self, ParseError> {
+        p.sep(first)?;
+        p.list("[", "]", |p| p.value())
+    }
+}
+
+impl OpField for Region {
+    fn regions(&self, f: &mut dyn FnMut(Region)) {
+        f(*self);
+    }
+    fn map_regions(&mut self, f: &mut dyn FnMut(Region) -> Region) {
+        *self = f(*self);
+    }
+    fn print(&self, p: &mut FuncPrinter<'_>, _: bool) {
+        p.text(" ");
+        p.region(*self);
+    }
+    fn parse(p: &mut FuncParser<'_, '_>, _: bool, _: &[Type]) -> Result<Self, ParseError> {
+        p.region()
+    }
+}
+
+/// Fields that are written by `Display` after a separator and read from one word.
+macro_rules! word_field {
+    ($($ty:ty: $parse:expr;)*) => { $(impl OpField for $ty {
+        fn print(&self, p: &mut FuncPrinter<'_>, first: bool) {
+            p.sep(first);
+            p.text(&self.to_string());
+        }
+        fn parse(p: &mut FuncParser<'_, '_>, first: bool, results: &[Type]) -> Result<Self, ParseError> {
+            p.sep(first)?;
+            let word = p.lexer().word()?;
+            let parse: fn(&str, &mut FuncParser<'_, '_>, &[Type]) -> Option<$ty> = $parse;
+            parse(&word, p, results).ok_or_else(|| p.lexer().error(format!("unexpected `{word}`")))
+        }
+    })* };
+}
+
+word_field! {
+    u32: |w, _, _| w.parse().ok();
+    Arg: |w, _, _| w.strip_prefix('a')?.parse().ok().map(Arg::from_u32);
+    TreeId: |w, _, _| w.strip_prefix("tree")?.parse().ok().map(TreeId::from_u32);
+    AssertKind: |w, _, _| AssertKind::from_name(w);
+    TaskKind: |w, _, _| TaskKind::from_name(w);
+    NodeRef: |w, _, _| crate::parse::node_ref(w);
+    Scalar: |w, _, results| Scalar::parse(results.first()?.scalar()?, w);
+}
+
+/// Names that stand for ids of the module.
+macro_rules! name_field {
+    ($($ty:ty: $name:ident, $find:ident;)*) => { $(impl OpField for $ty {
+        fn print(&self, p: &mut FuncPrinter<'_>, first: bool) {
+            p.sep(first);
+            let name = p.$name(*self);
+            p.text("@");
+            p.text(&name);
+        }
+        fn parse(p: &mut FuncParser<'_, '_>, first: bool, _: &[Type]) -> Result<Self, ParseError> {
+            p.sep(first)?;
+            p.lexer().expect("@")?;
+            let name = p.lexer().word()?;
+            p.$find(&name).ok_or_else(|| p.lexer().error(format!("`@{name}` is not defined")))
+        }
+    })* };
+}
+
+name_field! {
+    FieldId: field_name, find_field;
+    FuncId: func_name, find_func;
+}
+
+impl OpField for String {
+    fn print(&self, p: &mut FuncPrinter<'_>, first: bool) {
+        p.sep(first);
+        p.text(&format!("{self:?}"));
+    }
+    fn parse(p: &mut FuncParser<'_, '_>, first: bool, _: &[Type]) -> Result<Self, ParseError> {
+        p.sep(first)?;
+        p.lexer().string()
+    }
+}
+
+impl OpField for LoopAttrs {
+    fn print(&self, p: &mut FuncPrinter<'_>, _: bool) {
+        if self.serial {
+            p.text(" serial");
+        }
+        if let Some(n) = self.block_dim {
+            p.text(&format!(" block={n}"));
+        }
+        if let Some(n) = self.max_threads {
+            p.text(&format!(" threads={n}"));
+        }
+    }
+    fn parse(p: &mut FuncParser<'_, '_>, _: bool, _: &[Type]) -> Result<Self, ParseError> {
+        let mut attrs = LoopAttrs::default();
+        let lexer: &mut Lexer<'_> = p.lexer();
+        loop {
+            if lexer.accept("serial") {
+                attrs.serial = true;
+            } else if lexer.accept("block") {
+                lexer.expect("=")?;
+                attrs.block_dim = Some(lexer.number()?);
+            } else if lexer.accept("threads") {
+                lexer.expect("=")?;
+                attrs.max_threads = Some(lexer.number()?);
+            } else {
+                return Ok(attrs);
+            }
+        }
+    }
+}
+
+/// The sub-operation of a family is the mnemonic itself, which is written and read beforehand.
+macro_rules! family_field {
+    ($($ty:ty)*) => { $(impl OpField for $ty {
+        const IS_MNEMONIC: bool = true;
+        fn accepts(name: &str) -> bool {
+            Self::from_name(name).is_some()
+        }
+        fn print(&self, p: &mut FuncPrinter<'_>, _: bool) {
+            p.text(self.name());
+        }
+        fn parse(p: &mut FuncParser<'_, '_>, _: bool, _: &[Type]) -> Result<Self, ParseError> {
+            let name = p.mnemonic().to_owned();
+            Self::from_name(&name).ok_or_else(|| p.lexer().error(format!("`{name}` is not an instruction")))
+        }
+    })* };
+}
+
+family_field! { UnaryOp BinaryOp CompareOp AtomicOp }

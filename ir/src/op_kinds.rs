@@ -1,0 +1,265 @@
+//! The sub-operations of the instruction families, and instruction attributes.
+
+use std::fmt;
+
+use aerogel_snode::NodeId;
+
+use crate::types::TreeId;
+
+macro_rules! kinds {
+    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $text:literal,)* }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum $name { $($(#[$doc])* $variant,)* }
+
+        impl $name {
+            /// Every variant.
+            pub const ALL: &'static [$name] = &[$($name::$variant,)*];
+
+            /// The name in IR text.
+            pub fn name(self) -> &'static str {
+                match self { $($name::$variant => $text,)* }
+            }
+
+            /// The variant with a name.
+            pub fn from_name(name: &str) -> Option<Self> {
+                match name { $($text => Some($name::$variant),)* _ => None }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.name())
+            }
+        }
+    };
+}
+
+kinds! {
+    /// Arithmetic on one operand; the result has the operand's type.
+    UnaryOp {
+        /// `-x`
+        Neg = "neg",
+        /// `~x` on integers; on `u1` logical not.
+        Not = "not",
+        /// `|x|`
+        Abs = "abs",
+        /// -1, 0 or 1.
+        Sign = "sign",
+        /// Square root.
+        Sqrt = "sqrt",
+        /// `1 / sqrt(x)`
+        Rsqrt = "rsqrt",
+        /// Towards negative infinity.
+        Floor = "floor",
+        /// Towards positive infinity.
+        Ceil = "ceil",
+        /// To the nearest, half away from zero.
+        Round = "round",
+        /// Towards zero.
+        Trunc = "trunc",
+        /// Sine.
+        Sin = "sin",
+        /// Cosine.
+        Cos = "cos",
+        /// Tangent.
+        Tan = "tan",
+        /// Arc sine.
+        Asin = "asin",
+        /// Arc cosine.
+        Acos = "acos",
+        /// Arc tangent.
+        Atan = "atan",
+        /// Hyperbolic sine.
+        Sinh = "sinh",
+        /// Hyperbolic cosine.
+        Cosh = "cosh",
+        /// Hyperbolic tangent.
+        Tanh = "tanh",
+        /// `e` to the power of x.
+        Exp = "exp",
+        /// 2 to the power of x.
+        Exp2 = "exp2",
+        /// Natural logarithm.
+        Log = "log",
+        /// Logarithm to base 2.
+        Log2 = "log2",
+        /// Number of set bits.
+        Popcnt = "popcnt",
+        /// Number of leading zero bits.
+        Clz = "clz",
+    }
+}
+
+kinds! {
+    /// Arithmetic on two operands of one type; the result has that type.
+    BinaryOp {
+        /// Sum; integers wrap.
+        Add = "add",
+        /// Difference; integers wrap.
+        Sub = "sub",
+        /// Product; integers wrap.
+        Mul = "mul",
+        /// Quotient: of floats exact, of integers truncated towards zero (0 for a zero divisor).
+        Div = "div",
+        /// Remainder with the dividend's sign (0 for a zero divisor of integers).
+        Rem = "rem",
+        /// Quotient rounded towards negative infinity (0 for a zero divisor of integers).
+        FloorDiv = "floordiv",
+        /// Remainder with the divisor's sign (0 for a zero divisor of integers).
+        Mod = "mod",
+        /// Power.
+        Pow = "pow",
+        /// Angle of the point (rhs, lhs); floats only.
+        Atan2 = "atan2",
+        /// Smaller one; of a NaN and a number the number.
+        Min = "min",
+        /// Larger one; of a NaN and a number the number.
+        Max = "max",
+        /// Bitwise and.
+        And = "and",
+        /// Bitwise or.
+        Or = "or",
+        /// Bitwise exclusive or.
+        Xor = "xor",
+        /// Shift left; the count is taken modulo the width.
+        Shl = "shl",
+        /// Shift right, by the type's sign; the count is taken modulo the width.
+        Shr = "shr",
+        /// Shift right, filling with zeros; the count is taken modulo the width.
+        UShr = "ushr",
+    }
+}
+
+impl BinaryOp {
+    /// Whether the operands may change places.
+    pub fn is_commutative(self) -> bool {
+        use BinaryOp::*;
+        matches!(self, Add | Mul | Min | Max | And | Or | Xor)
+    }
+}
+
+kinds! {
+    /// Comparison of two operands of one type; the result is `u1`, for tensors elementwise.
+    /// With a NaN all are false but `ne`.
+    CompareOp {
+        /// `==`
+        Eq = "eq",
+        /// `!=`
+        Ne = "ne",
+        /// `<`
+        Lt = "lt",
+        /// `<=`
+        Le = "le",
+        /// `>`
+        Gt = "gt",
+        /// `>=`
+        Ge = "ge",
+    }
+}
+
+impl CompareOp {
+    /// The comparison with the operands exchanged.
+    #[must_use]
+    pub fn swapped(self) -> Self {
+        match self {
+            Self::Eq => Self::Eq,
+            Self::Ne => Self::Ne,
+            Self::Lt => Self::Gt,
+            Self::Le => Self::Ge,
+            Self::Gt => Self::Lt,
+            Self::Ge => Self::Le,
+        }
+    }
+}
+
+kinds! {
+    /// What an atomic read-modify-write does; the result is the old value.
+    AtomicOp {
+        /// `+=`
+        Add = "atomic_add",
+        /// `-=`
+        Sub = "atomic_sub",
+        /// `*=`
+        Mul = "atomic_mul",
+        /// Keeps the smaller one.
+        Min = "atomic_min",
+        /// Keeps the larger one.
+        Max = "atomic_max",
+        /// `&=`
+        And = "atomic_and",
+        /// `|=`
+        Or = "atomic_or",
+        /// `^=`
+        Xor = "atomic_xor",
+        /// Stores the new value.
+        Exchange = "atomic_exchange",
+    }
+}
+
+impl AtomicOp {
+    /// The arithmetic that makes the new value of the old one and the operand; none for `exchange`.
+    pub fn binary(self) -> Option<BinaryOp> {
+        Some(match self {
+            Self::Add => BinaryOp::Add,
+            Self::Sub => BinaryOp::Sub,
+            Self::Mul => BinaryOp::Mul,
+            Self::Min => BinaryOp::Min,
+            Self::Max => BinaryOp::Max,
+            Self::And => BinaryOp::And,
+            Self::Or => BinaryOp::Or,
+            Self::Xor => BinaryOp::Xor,
+            Self::Exchange => return None,
+        })
+    }
+}
+
+kinds! {
+    /// What a failed assertion stands for.
+    AssertKind {
+        /// The user's `assert`.
+        Assertion = "assertion",
+        /// An index outside its extent.
+        Bounds = "bounds",
+        /// Integer division or modulo by zero.
+        DivisionByZero = "division_by_zero",
+        /// A negative exponent of an integer power.
+        NegativePower = "negative_power",
+    }
+}
+
+kinds! {
+    /// How a task runs.
+    TaskKind {
+        /// Once, on one thread.
+        Serial = "serial",
+        /// Over an index space, in parallel.
+        Range = "range",
+    }
+}
+
+/// Attributes of a parallel loop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct LoopAttrs {
+    /// Run in order on one thread.
+    pub serial: bool,
+    /// The user's block size: iterations handed out together.
+    pub block_dim: Option<u32>,
+    /// At most this many threads.
+    pub max_threads: Option<u32>,
+}
+
+/// A node of one of the module's trees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct NodeRef {
+    /// The tree.
+    pub tree: TreeId,
+    /// The node.
+    pub node: NodeId,
+}
+
+impl fmt::Display for NodeRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.tree, self.node)
+    }
+}

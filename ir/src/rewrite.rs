@@ -1,0 +1,106 @@
+//! Walking and rewriting functions.
+
+use aerogel_base::Span;
+use aerogel_base::entity::SecondaryMap;
+
+use crate::func::Function;
+use crate::op::Op;
+use crate::types::{Inst, Region, Type, Value};
+
+/// Calls `visit` for every instruction of `region` and of the regions inside, in order.
+pub fn walk(func: &Function, region: Region, visit: &mut dyn FnMut(&Function, Inst)) {
+    for &inst in &func.regions[region].insts {
+        visit(func, inst);
+        func[inst].regions(|r| walk(func, r, visit));
+    }
+}
+
+/// What becomes of the instruction that a rewriter looked at.
+pub enum Rewrite {
+    /// It stays; its regions are visited next.
+    Keep,
+    /// It goes; its results are replaced by these values.
+    Replace(Vec<Value>),
+}
+
+/// The place before the instruction that is being rewritten.
+pub struct Cursor<'a> {
+    /// The function.
+    pub func: &'a mut Function,
+    out: Vec<Inst>,
+    span: Span,
+}
+
+impl Cursor<'_> {
+    /// Inserts an instruction with one result before the current one.
+    pub fn insert(&mut self, op: Op, ty: Type) -> Value {
+        let inst = self.insert_inst(op, &[ty]);
+        self.func.insts[inst].results[0]
+    }
+
+    /// Inserts an instruction with any results before the current one.
+    pub fn insert_inst(&mut self, op: Op, types: &[Type]) -> Inst {
+        let inst = self.func.new_inst(op, types, self.span);
+        self.out.push(inst);
+        inst
+    }
+
+    /// Moves an existing instruction, which must be in no region, before the current one.
+    pub fn append(&mut self, inst: Inst) {
+        self.out.push(inst);
+    }
+
+    /// Inserts a constant.
+    pub fn constant(&mut self, value: aerogel_base::Scalar) -> Value {
+        self.insert(Op::Const { value }, value.ty().into())
+    }
+}
+
+/// Walks `func` in order and asks `visit` about every instruction, whose operands are already
+/// replaced by what earlier instructions became. Returns whether anything was replaced or inserted.
+pub fn rewrite(
+    func: &mut Function,
+    mut visit: impl FnMut(&mut Cursor<'_>, Inst) -> Rewrite,
+) -> bool {
+    let mut subst: SecondaryMap<Value, Option<Value>> = SecondaryMap::new();
+    let body = func.body;
+    rewrite_region(func, body, &mut subst, &mut visit)
+}
+
+fn rewrite_region(
+    func: &mut Function,
+    region: Region,
+    subst: &mut SecondaryMap<Value, Option<Value>>,
+    visit: &mut dyn FnMut(&mut Cursor<'_>, Inst) -> Rewrite,
+) -> bool {
+    let insts = std::mem::take(&mut func.regions[region].insts);
+    let mut changed = false;
+    let mut out = Vec::with_capacity(insts.len());
+    for inst in insts {
+        func.insts[inst].op.map_operands(|v| subst[v].unwrap_or(v));
+        let span = func.insts[inst].span;
+        let before = out.len();
+        let mut cursor = Cursor { func, out, span };
+        let answer = visit(&mut cursor, inst);
+        out = cursor.out;
+        changed |= out.len() != before;
+        match answer {
+            Rewrite::Keep => {
+                out.push(inst);
+                for owned in func.owned(inst) {
+                    changed |= rewrite_region(func, owned, subst, visit);
+                }
+            }
+            Rewrite::Replace(values) => {
+                changed = true;
+                let results = func.insts[inst].results.clone();
+                assert_eq!(results.len(), values.len(), "one value for each result");
+                for (old, new) in results.into_iter().zip(values) {
+                    subst[old] = Some(subst[new].unwrap_or(new));
+                }
+            }
+        }
+    }
+    func.regions[region].insts = out;
+    changed
+}

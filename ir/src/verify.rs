@@ -1,0 +1,348 @@
+//! The rules of the IR: scopes, terminators, stages, types.
+
+use std::fmt;
+
+use aerogel_base::entity::SecondaryMap;
+
+use crate::func::Function;
+use crate::module::Env;
+use crate::op::Op;
+use crate::op_kinds::TaskKind;
+use crate::print::print_function;
+use crate::stage::Stage;
+use crate::types::{Inst, Region, Type, Value};
+use crate::verify_types;
+
+/// A broken rule.
+#[derive(Clone, Debug)]
+pub struct VerifyError {
+    /// Which rule, and how it is broken.
+    pub message: String,
+    /// The instruction, if one is to blame.
+    pub inst: Option<Inst>,
+    /// The function as text.
+    pub text: String,
+}
+
+impl fmt::Display for VerifyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}\n{}", self.message, self.text)
+    }
+}
+
+impl std::error::Error for VerifyError {}
+
+/// Checks that `func` obeys the rules of `stage`.
+pub fn verify(func: &Function, env: &Env, stage: Stage) -> Result<(), VerifyError> {
+    let mut v = Verifier {
+        func,
+        env,
+        stage,
+        visible: SecondaryMap::new(),
+        loops: Vec::new(),
+    };
+    v.region(func.body, &Owner::Function)
+        .map_err(|(inst, message)| {
+            let mnemonic = inst
+                .map(|i| format!(" (at a `{}` instruction)", name_of(&func[i])))
+                .unwrap_or_default();
+            VerifyError {
+                message: format!("{message}{mnemonic}"),
+                inst,
+                text: print_function(func, env),
+            }
+        })
+}
+
+fn name_of(op: &Op) -> &'static str {
+    op.mnemonic().unwrap_or(match op {
+        Op::Unary { op, .. } => op.name(),
+        Op::Binary { op, .. } => op.name(),
+        Op::Compare { op, .. } => op.name(),
+        Op::Atomic { op, .. } => op.name(),
+        _ => "?",
+    })
+}
+
+type Broken = (Option<Inst>, String);
+
+/// What a region belongs to, which decides how it may end.
+enum Owner {
+    Function,
+    /// A region that yields values of these types and passes other terminators on.
+    Yields(Vec<Type>),
+    /// A loop body with these carried types.
+    Loop(Vec<Type>),
+    /// Yields anything; its owner's types are checked elsewhere.
+    Bounds,
+}
+
+struct Verifier<'a> {
+    func: &'a Function,
+    env: &'a Env,
+    stage: Stage,
+    visible: SecondaryMap<Value, bool>,
+    /// Carried types of the loops around, and whether each may be left by `break`.
+    loops: Vec<(Vec<Type>, bool)>,
+}
+
+impl Verifier<'_> {
+    fn region(&mut self, region: Region, owner: &Owner) -> Result<(), Broken> {
+        let data = &self.func.regions[region];
+        let mut defined: Vec<Value> = data.params.clone();
+        data.params.iter().for_each(|&p| self.visible[p] = true);
+        let Some(&last) = data.insts.last() else {
+            return Err((None, format!("{region} is empty")));
+        };
+        for &inst in &data.insts {
+            let op = &self.func[inst];
+            if op.is_terminator() != (inst == last) {
+                return Err((
+                    Some(inst),
+                    "a region has one terminator, its last instruction".into(),
+                ));
+            }
+            self.inst(inst).map_err(|m| (Some(inst), m))?;
+            self.owned_regions(inst, region)?;
+            for &r in &self.func.insts[inst].results {
+                self.visible[r] = true;
+                defined.push(r);
+            }
+        }
+        self.terminator(last, owner).map_err(|m| (Some(last), m))?;
+        defined.into_iter().for_each(|v| self.visible[v] = false);
+        Ok(())
+    }
+
+    fn inst(&self, inst: Inst) -> Result<(), String> {
+        let op = &self.func[inst];
+        let (from, to) = op.stages();
+        if self.stage < from || self.stage > to {
+            return Err(format!(
+                "`{}` is not legal at stage {:?}",
+                name_of(op),
+                self.stage
+            ));
+        }
+        let mut hidden = None;
+        op.operands(|v| {
+            if !self.visible[v] {
+                hidden = Some(v);
+            }
+        });
+        if let Some(v) = hidden {
+            return Err(format!("{v} is not defined here"));
+        }
+        verify_types::check(self.func, self.env, self.stage, inst)
+    }
+
+    fn owned_regions(&mut self, inst: Inst, region: Region) -> Result<(), Broken> {
+        let types = |values: &[Value]| values.iter().map(|&v| self.func.ty(v)).collect::<Vec<_>>();
+        let results = types(&self.func.insts[inst].results);
+        let at_top = region == self.func.body && self.func.is_kernel;
+        let op = self.func[inst].clone();
+        match op {
+            Op::If {
+                then, otherwise, ..
+            } => {
+                self.region(then, &Owner::Yields(results.clone()))?;
+                self.region(otherwise, &Owner::Yields(results))
+            }
+            Op::For { body, .. } => self.looped(body, results, true),
+            Op::While { cond, body, .. } => {
+                self.region(cond, &Owner::Yields(vec![Type::BOOL]))?;
+                self.looped(body, results, true)
+            }
+            Op::Parallel { attrs, body, .. } | Op::ParallelCells { attrs, body, .. } => {
+                if !at_top {
+                    return Err((
+                        Some(inst),
+                        "a parallel loop stands at a kernel's outermost scope only".into(),
+                    ));
+                }
+                self.looped(body, Vec::new(), attrs.serial)
+            }
+            Op::Task {
+                kind, bounds, body, ..
+            } => {
+                if !at_top {
+                    return Err((
+                        Some(inst),
+                        "a task stands at a kernel's outermost scope only".into(),
+                    ));
+                }
+                // Tasks see nothing but their own instructions.
+                let hidden = std::mem::take(&mut self.visible);
+                self.region(bounds, &Owner::Bounds)?;
+                self.region(body, &Owner::Yields(Vec::new()))?;
+                self.visible = hidden;
+                let n_each = self.func.regions[body]
+                    .insts
+                    .iter()
+                    .filter(|&&i| matches!(self.func[i], Op::Each { .. }))
+                    .count();
+                let wanted = usize::from(kind == TaskKind::Range);
+                if n_each != wanted {
+                    return Err((
+                        Some(inst),
+                        format!("a {kind} task holds {wanted} `each`, not {n_each}"),
+                    ));
+                }
+                Ok(())
+            }
+            Op::Each { body } => {
+                // Whether `break` is allowed depends on the task's attributes.
+                let serial = self.func.regions[self.func.body].insts.iter().any(|&t| {
+                    matches!(self.func[t], Op::Task { body, attrs, .. } if body == region && attrs.serial)
+                });
+                self.looped(body, Vec::new(), serial)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn looped(&mut self, body: Region, carried: Vec<Type>, breaks: bool) -> Result<(), Broken> {
+        self.loops.push((carried.clone(), breaks));
+        let done = self.region(body, &Owner::Loop(carried));
+        self.loops.pop();
+        done
+    }
+
+    fn terminator(&self, inst: Inst, owner: &Owner) -> Result<(), String> {
+        let check = |values: &[Value], wanted: &[Type]| {
+            let found: Vec<Type> = values.iter().map(|&v| self.func.ty(v)).collect();
+            if found == wanted {
+                Ok(())
+            } else {
+                Err(format!(
+                    "expected values of types {wanted:?}, found {found:?}"
+                ))
+            }
+        };
+        match &self.func[inst] {
+            Op::Yield { values } => match owner {
+                Owner::Function if self.func.is_kernel => check(values, &[]),
+                Owner::Function => check(values, &self.func.results),
+                Owner::Yields(types) => check(values, types),
+                Owner::Loop(carried) => check(values, carried),
+                Owner::Bounds => Ok(()),
+            },
+            Op::Continue { values } | Op::Break { values } => {
+                let Some((carried, breaks)) = self.loops.last() else {
+                    return Err("there is no loop around".into());
+                };
+                if matches!(self.func[inst], Op::Break { .. }) && !breaks {
+                    return Err("a parallel loop cannot be left by `break`".into());
+                }
+                check(values, carried)
+            }
+            Op::Return { values } => check(values, &self.func.results),
+            op => Err(format!("`{}` does not end a region", name_of(op))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parse_module;
+
+    fn error(body: &str) -> String {
+        let text = format!(
+            "tree0 {{ dense i:4 {{ place x: f32 }} }}\nfield @x: f32 = tree0 [S2]\nkernel @k(n: i32) {{ {body} }}"
+        );
+        let module = parse_module(&text).unwrap();
+        verify(module.kernel().unwrap(), &module.env, Stage::Structured)
+            .map_or_else(|e| e.message, |()| String::new())
+    }
+
+    #[test]
+    fn legal_text_passes() {
+        assert_eq!(
+            error(
+                "v0: i32 = const 4  parallel [v0], [v0] (v1: i32) { v2: ref<f32> = field_at @x, [v1] v3: f32 = load v2 store v2, v3 yield [] } yield []"
+            ),
+            ""
+        );
+    }
+
+    #[test]
+    fn text_round_trips() {
+        let text = r#"fast_math
+tree0 { dense i:4 { place x: f32, place y: f32 } }
+struct0 { a: i32, b: vec<2, f32> }
+field @x: vec<2, f32> = tree0 [S2, S3] offset [-2]
+
+kernel @k(n: i32, a: array<f32, 2, read>) -> i32 {
+    v0: i32 = arg a0
+    v1: i32 = array_shape a1, 0
+    v2: i32 = const 0
+    v3: f32 = const -0.5
+    v4: vec<2, f32> = tensor [v3, v3]
+    parallel [v2], [v1] block=64 (v5: i32) {
+        v6: ref<vec<2, f32>> = field_at @x, [v5]
+        v7: vec<2, f32> = atomic_add v6, v4
+        v8: vec<2, f32> = neg v7
+        print "x = {:.3f} \"{{\"\n", [v3]
+        continue []
+    }
+    v9: i32 = const 1
+    v10: i32 = for v2, v0, v9, [v9] (v11: i32, v12: i32) {
+        v13: u1 = lt v12, v11
+        v14: i32 = if v13 {
+            v15: i32 = call @f, [v12]
+            yield [v15]
+        } {
+            break [v11]
+        }
+        yield [v14]
+    }
+    return [v10]
+}
+
+func @f(v0: i32) -> i32 {
+    v1: i32 = add v0, v0
+    yield [v1]
+}
+"#;
+        let module = parse_module(text).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(crate::print_module(&module), text);
+        module.funcs.values().for_each(|f| {
+            verify(f, &module.env, Stage::Structured).unwrap_or_else(|e| panic!("{e}"))
+        });
+    }
+
+    #[test]
+    fn rules() {
+        assert_eq!(
+            error("v0: i32 = const 4"),
+            "a region has one terminator, its last instruction (at a `const` instruction)"
+        );
+        assert_eq!(
+            error("v0: i32 = const 4 v1: f32 = const 1.0 v2: i32 = add v0, v1 yield []"),
+            "operands have types i32 and f32 (at a `add` instruction)"
+        );
+        assert_eq!(
+            error(
+                "v0: i32 = const 1 v1: u1 = const 1 if v1 { parallel [v0], [v0] (v2: i32) { yield [] } yield [] } { yield [] } yield []"
+            ),
+            "a parallel loop stands at a kernel's outermost scope only (at a `parallel` instruction)"
+        );
+        assert_eq!(
+            error("v0: i32 = const 1 parallel [v0], [v0] (v2: i32) { break [] } yield []"),
+            "a parallel loop cannot be left by `break` (at a `break` instruction)"
+        );
+        assert_eq!(
+            error("v0: ref<f32> = temp_at 8 yield []"),
+            "`temp_at` is not legal at stage Structured (at a `temp_at` instruction)"
+        );
+        assert_eq!(
+            error("v0: i32 = const 1 v1: ref<i32> = field_at @x, [v0] yield []"),
+            "the result has type ref<i32>, not ref<f32> (at a `field_at` instruction)"
+        );
+        assert_eq!(
+            error("v0: ref<f32> = field_at @x, [] yield []"),
+            "@x takes 1 indices, not 0 (at a `field_at` instruction)"
+        );
+    }
+}

@@ -1,0 +1,459 @@
+//! The types that each instruction takes and makes.
+
+use aerogel_base::ScalarType;
+use aerogel_snode::NodeKind;
+
+use crate::func::{Function, ParamType};
+use crate::module::Env;
+use crate::op::Op;
+use crate::op_kinds::{BinaryOp, UnaryOp};
+use crate::stage::Stage;
+use crate::types::{Arg, Inst, Type, Value};
+
+/// Checks one instruction whose operands are known to be in scope.
+pub(crate) fn check(func: &Function, env: &Env, stage: Stage, inst: Inst) -> Result<(), String> {
+    let c = Check {
+        func,
+        env,
+        results: func.insts[inst]
+            .results
+            .iter()
+            .map(|&v| func.ty(v))
+            .collect(),
+    };
+    if stage == Stage::Lowered && c.results.iter().any(|t| t.is_tensor()) {
+        return Err("tensors are gone at stage Lowered".into());
+    }
+    c.op(&func[inst])
+}
+
+struct Check<'a> {
+    func: &'a Function,
+    env: &'a Env,
+    results: Vec<Type>,
+}
+
+fn ensure(ok: bool, message: impl FnOnce() -> String) -> Result<(), String> {
+    if ok { Ok(()) } else { Err(message()) }
+}
+
+impl Check<'_> {
+    fn ty(&self, v: Value) -> Type {
+        self.func.ty(v)
+    }
+
+    fn result(&self, wanted: Type) -> Result<(), String> {
+        match self.results[..] {
+            [found] if found == wanted => Ok(()),
+            [found] => Err(format!("the result has type {found}, not {wanted}")),
+            _ => Err(format!("there is one result, not {}", self.results.len())),
+        }
+    }
+
+    fn no_result(&self) -> Result<(), String> {
+        ensure(self.results.is_empty(), || "there is no result".into())
+    }
+
+    fn same(&self, a: Value, b: Value) -> Result<Type, String> {
+        let (a, b) = (self.ty(a), self.ty(b));
+        if a == b {
+            Ok(a)
+        } else {
+            Err(format!("operands have types {a} and {b}"))
+        }
+    }
+
+    fn numeric(&self, v: Value) -> Result<(Type, ScalarType), String> {
+        let ty = self.ty(v);
+        ty.elem()
+            .map(|e| (ty, e))
+            .ok_or_else(|| format!("{ty} is not a number or a tensor"))
+    }
+
+    fn integer(&self, v: Value) -> Result<ScalarType, String> {
+        let ty = self.ty(v);
+        ty.scalar()
+            .filter(|s| s.is_int())
+            .ok_or_else(|| format!("{ty} is not an integer"))
+    }
+
+    fn integers(&self, values: &[Value]) -> Result<(), String> {
+        values.iter().try_for_each(|&v| self.integer(v).map(|_| ()))
+    }
+
+    fn bool(&self, v: Value) -> Result<(), String> {
+        let ty = self.ty(v);
+        ensure(ty == Type::BOOL, || {
+            format!("the condition has type {ty}, not u1")
+        })
+    }
+
+    fn place(&self, v: Value) -> Result<Type, String> {
+        let ty = self.ty(v);
+        ty.pointee().ok_or_else(|| format!("{ty} is not a storage"))
+    }
+
+    fn array(&self, arg: Arg) -> Result<(Type, u32), String> {
+        match self.func.params.get(arg.as_u32() as usize).map(|p| p.ty) {
+            Some(ParamType::Array { elem, ndim, .. }) => Ok((elem, ndim)),
+            _ => Err(format!("{arg} is not an array argument")),
+        }
+    }
+
+    fn element(&self, whole: Type, index: &[Value]) -> Result<Type, String> {
+        self.integers(index)?;
+        let rank = whole.shape().len();
+        ensure(whole.is_tensor() && rank == index.len(), || {
+            format!("{whole} does not take {} indices", index.len())
+        })?;
+        Ok(Type::Scalar(whole.elem().expect("a tensor has elements")))
+    }
+
+    fn member(&self, ty: Type, member: u32) -> Result<Type, String> {
+        let Type::Struct(id) = ty else {
+            return Err(format!("{ty} is not a struct"));
+        };
+        self.env
+            .members(id)
+            .get(member as usize)
+            .map(|m| m.1)
+            .ok_or_else(|| format!("{ty} has no member {member}"))
+    }
+
+    fn region_params(&self, region: crate::types::Region, wanted: &[Type]) -> Result<(), String> {
+        let found: Vec<Type> = self.func.regions[region]
+            .params
+            .iter()
+            .map(|&v| self.ty(v))
+            .collect();
+        ensure(found == wanted, || {
+            format!("a region has parameters {found:?}, not {wanted:?}")
+        })
+    }
+
+    fn template(&self, template: &str, args: &[Value]) -> Result<(), String> {
+        for &a in args {
+            let ty = self.ty(a);
+            ensure(ty.scalar().is_some(), || {
+                format!("{ty} cannot be printed; only scalars are")
+            })?;
+        }
+        let holes = template
+            .replace("{{", "")
+            .replace("}}", "")
+            .matches('{')
+            .count();
+        ensure(holes == args.len(), || {
+            format!(
+                "the template has {holes} holes for {} arguments",
+                args.len()
+            )
+        })
+    }
+
+    fn op(&self, op: &Op) -> Result<(), String> {
+        match op {
+            Op::Const { value } => self.result(value.ty().into()),
+            Op::Undef {} => ensure(self.results.len() == 1, || "there is one result".into()),
+            Op::Arg { arg } => match self.func.params.get(arg.as_u32() as usize).map(|p| p.ty) {
+                Some(ParamType::Value(ty)) => self.result(ty),
+                _ => Err(format!("{arg} is not a value argument")),
+            },
+            Op::ArrayShape { array, axis } => {
+                let (_, ndim) = self.array(*array)?;
+                ensure(*axis < ndim, || format!("{array} has {ndim} axes"))?;
+                self.result(Type::I32)
+            }
+            Op::Unary { op, x } => {
+                let (ty, elem) = self.numeric(*x)?;
+                use UnaryOp::*;
+                let fits = match op {
+                    Neg | Abs | Sign => true,
+                    Not | Popcnt | Clz => elem.is_int(),
+                    Sqrt | Rsqrt | Floor | Ceil | Round | Trunc | Sin | Cos | Tan | Asin | Acos
+                    | Atan | Sinh | Cosh | Tanh | Exp | Exp2 | Log | Log2 => elem.is_float(),
+                };
+                ensure(fits, || format!("`{op}` does not take {elem}"))?;
+                self.result(ty)
+            }
+            Op::Binary { op, lhs, rhs } => {
+                let ty = self.same(*lhs, *rhs)?;
+                let (_, elem) = self.numeric(*lhs)?;
+                use BinaryOp::*;
+                let fits = match op {
+                    Add | Sub | Mul | Div | Rem | FloorDiv | Mod | Pow | Min | Max => true,
+                    Atan2 => elem.is_float(),
+                    And | Or | Xor | Shl | Shr | UShr => elem.is_int(),
+                };
+                ensure(fits, || format!("`{op}` does not take {elem}"))?;
+                self.result(ty)
+            }
+            Op::Compare { lhs, rhs, .. } => {
+                let ty = self.same(*lhs, *rhs)?;
+                self.numeric(*lhs)?;
+                self.result(ty.with_elem(ScalarType::U1))
+            }
+            Op::Select {
+                cond,
+                on_true,
+                on_false,
+            } => {
+                let ty = self.same(*on_true, *on_false)?;
+                let cond = self.ty(*cond);
+                ensure(
+                    cond == Type::BOOL || cond == ty.with_elem(ScalarType::U1),
+                    || format!("the condition has type {cond}"),
+                )?;
+                self.result(ty)
+            }
+            Op::Fma { a, b, c } => {
+                self.same(*a, *b)?;
+                let ty = self.same(*b, *c)?;
+                ensure(ty.elem().is_some_and(ScalarType::is_float), || {
+                    format!("`fma` does not take {ty}")
+                })?;
+                self.result(ty)
+            }
+            Op::Cast { x } => {
+                let (ty, _) = self.numeric(*x)?;
+                let to = self
+                    .results
+                    .first()
+                    .and_then(|r| r.elem())
+                    .ok_or("the result is a number or a tensor")?;
+                self.result(ty.with_elem(to))
+            }
+            Op::Bitcast { x } => {
+                let (ty, from) = self.numeric(*x)?;
+                let to = self
+                    .results
+                    .first()
+                    .and_then(|r| r.elem())
+                    .ok_or("the result is a number or a tensor")?;
+                ensure(from.bits() == to.bits(), || {
+                    format!("{from} and {to} have different widths")
+                })?;
+                self.result(ty.with_elem(to))
+            }
+            Op::TensorMake { elems } => {
+                let ty = *self
+                    .results
+                    .first()
+                    .filter(|t| t.is_tensor())
+                    .ok_or("the result is a tensor")?;
+                ensure(elems.len() == ty.n_elems() as usize, || {
+                    format!("{ty} has {} elements", ty.n_elems())
+                })?;
+                for &e in elems {
+                    let found = self.ty(e);
+                    ensure(Some(found) == ty.elem().map(Type::Scalar), || {
+                        format!("an element of {ty} has type {found}")
+                    })?;
+                }
+                self.result(ty)
+            }
+            Op::TensorGet { tensor, index } => self.result(self.element(self.ty(*tensor), index)?),
+            Op::TensorSet {
+                tensor,
+                index,
+                value,
+            } => {
+                let elem = self.element(self.ty(*tensor), index)?;
+                ensure(self.ty(*value) == elem, || {
+                    format!("the new element has type {}", self.ty(*value))
+                })?;
+                self.result(self.ty(*tensor))
+            }
+            Op::MatMul { lhs, rhs } => match (self.ty(*lhs), self.ty(*rhs)) {
+                (Type::Mat(n, m, e), Type::Mat(m2, k, e2)) if m == m2 && e == e2 => {
+                    self.result(Type::Mat(n, k, e))
+                }
+                (Type::Mat(n, m, e), Type::Vec(m2, e2)) if m == m2 && e == e2 => {
+                    self.result(Type::Vec(n, e))
+                }
+                (l, r) => Err(format!("{l} and {r} cannot be multiplied")),
+            },
+            Op::StructMake { members } => {
+                let Some(&Type::Struct(id)) = self.results.first() else {
+                    return Err("the result is a struct".into());
+                };
+                let wanted: Vec<Type> = self.env.members(id).iter().map(|m| m.1).collect();
+                let found: Vec<Type> = members.iter().map(|&m| self.ty(m)).collect();
+                ensure(wanted == found, || {
+                    format!("members have types {found:?}, not {wanted:?}")
+                })
+            }
+            Op::StructGet { value, member } => self.result(self.member(self.ty(*value), *member)?),
+            Op::StructSet {
+                base,
+                member,
+                value,
+            } => {
+                let wanted = self.member(self.ty(*base), *member)?;
+                ensure(self.ty(*value) == wanted, || {
+                    format!("the member has type {wanted}")
+                })?;
+                self.result(self.ty(*base))
+            }
+            Op::Local {} | Op::TempAt { .. } => ensure(
+                self.results.len() == 1 && self.results[0].pointee().is_some(),
+                || "the result is a storage".into(),
+            ),
+            Op::ElemRef { base, index } => {
+                let elem = self.element(self.place(*base)?, index)?;
+                self.result(elem.to_ref().expect("a scalar has a storage"))
+            }
+            Op::MemberRef { base, member } => {
+                let ty = self.member(self.place(*base)?, *member)?;
+                self.result(ty.to_ref().expect("a member has a storage"))
+            }
+            Op::FieldAt { field, indices } => {
+                self.integers(indices)?;
+                let data = &self.env.fields[*field];
+                let n = self.env.shape(*field).len();
+                ensure(indices.len() == n, || {
+                    format!("@{} takes {n} indices, not {}", data.name, indices.len())
+                })?;
+                self.result(data.elem.to_ref().expect("an element has a storage"))
+            }
+            Op::ArrayAt { array, indices } => {
+                self.integers(indices)?;
+                let (elem, ndim) = self.array(*array)?;
+                ensure(indices.len() == ndim as usize, || {
+                    format!("{array} takes {ndim} indices, not {}", indices.len())
+                })?;
+                self.result(elem.to_ref().expect("an element has a storage"))
+            }
+            Op::Load { place } => self.result(self.place(*place)?),
+            Op::Store { place, value } => {
+                let (place, value) = (self.place(*place)?, self.ty(*value));
+                ensure(place == value, || {
+                    format!("a {value} is stored to a ref<{place}>")
+                })?;
+                self.no_result()
+            }
+            Op::Atomic { op, place, value } => {
+                let (place, value) = (self.place(*place)?, self.ty(*value));
+                ensure(place == value, || {
+                    format!("a {value} changes a ref<{place}>")
+                })?;
+                let elem = place.elem().ok_or("atomics change numbers and tensors")?;
+                let bits = matches!(
+                    op.binary(),
+                    Some(BinaryOp::And | BinaryOp::Or | BinaryOp::Xor)
+                );
+                ensure(!bits || elem.is_int(), || {
+                    format!("`{op}` does not take {elem}")
+                })?;
+                self.result(place)
+            }
+            Op::Cas {
+                place,
+                expected,
+                value,
+            } => {
+                let place = self.place(*place)?;
+                let ty = self.same(*expected, *value)?;
+                ensure(place == ty && ty.scalar().is_some(), || {
+                    format!("a {ty} changes a ref<{place}>")
+                })?;
+                self.result(place)
+            }
+            Op::If { cond, .. } => self.bool(*cond),
+            Op::For {
+                lo,
+                hi,
+                step,
+                init,
+                body,
+            } => {
+                self.integer(*lo)?;
+                let counter = self.same(*lo, *hi)?;
+                self.same(*hi, *step)?;
+                let carried: Vec<Type> = init.iter().map(|&v| self.ty(v)).collect();
+                let mut params = vec![counter];
+                params.extend(&carried);
+                self.region_params(*body, &params)?;
+                ensure(self.results == carried, || {
+                    "the results have the carried values' types".into()
+                })
+            }
+            Op::While { init, cond, body } => {
+                let carried: Vec<Type> = init.iter().map(|&v| self.ty(v)).collect();
+                self.region_params(*cond, &carried)?;
+                self.region_params(*body, &carried)?;
+                ensure(self.results == carried, || {
+                    "the results have the carried values' types".into()
+                })
+            }
+            Op::Yield { .. } | Op::Break { .. } | Op::Continue { .. } | Op::Return { .. } => {
+                self.no_result()
+            }
+            Op::Parallel { lo, hi, body, .. } => {
+                self.integers(lo)?;
+                ensure(lo.len() == hi.len() && !lo.is_empty(), || {
+                    "one lower and one upper bound for each axis".into()
+                })?;
+                let mut params = Vec::new();
+                for (&lo, &hi) in lo.iter().zip(hi) {
+                    params.push(self.same(lo, hi)?);
+                }
+                self.region_params(*body, &params)?;
+                self.no_result()
+            }
+            Op::ParallelCells { field, body, .. } => {
+                self.region_params(*body, &vec![Type::I32; self.env.shape(*field).len()])?;
+                self.no_result()
+            }
+            Op::Task { .. } | Op::Each { .. } => self.no_result(),
+            Op::Root { tree } => self.result(Type::Cell(*tree, aerogel_snode::Tree::ROOT)),
+            Op::Linearize { node, coords } => {
+                self.integers(coords)?;
+                let n = self.env.trees[node.tree][node.node].axes.len();
+                ensure(coords.len() == n, || {
+                    format!("{node} takes {n} coordinates, not {}", coords.len())
+                })?;
+                self.result(Type::I64)
+            }
+            Op::Lookup {
+                node,
+                container,
+                index,
+            } => {
+                let found = self.ty(*container);
+                ensure(found == Type::Container(node.tree, node.node), || {
+                    format!("{found} is not a container of {node}")
+                })?;
+                self.integer(*index)?;
+                self.result(Type::Cell(node.tree, node.node))
+            }
+            Op::Child { node, cell } => {
+                let data = &self.env.trees[node.tree][node.node];
+                let parent = data.parent.ok_or("the root is no child")?;
+                let found = self.ty(*cell);
+                ensure(found == Type::Cell(node.tree, parent), || {
+                    format!("{found} does not hold {node}")
+                })?;
+                self.result(match data.kind {
+                    NodeKind::Place(s) => Type::RefScalar(s),
+                    NodeKind::Root | NodeKind::Dense => Type::Container(node.tree, node.node),
+                })
+            }
+            Op::Print { template, args } => self.template(template, args),
+            Op::Assert {
+                cond,
+                template,
+                args,
+                ..
+            } => {
+                self.bool(*cond)?;
+                self.template(template, args)
+            }
+            Op::Random {} => ensure(
+                self.results.len() == 1 && self.results[0].scalar().is_some(),
+                || "the result is a scalar".into(),
+            ),
+            Op::Call { .. } => Ok(()),
+        }
+    }
+}
