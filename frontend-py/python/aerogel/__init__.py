@@ -1,0 +1,130 @@
+"""Aerogel: kernels in Python, compiled for all cores.
+
+>>> import aerogel as ti
+>>> ti.init(arch=ti.cpu, log_level="error")
+
+A function under ``@ti.kernel`` is read from its source, compiled through LLVM, and runs on all cores; fields
+and their layouts are made by ``ti.field`` and ``ti.root``. The names are those of Taichi 1.7.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from aerogel import _native, errors, ops, snode, types
+from aerogel._config import (
+    Arch,
+    amdgpu,
+    arm64,
+    cfg,
+    cpu,
+    cuda,
+    dx11,
+    dx12,
+    gles,
+    gpu,
+    init,
+    interp,
+    metal,
+    opengl,
+    reset,
+    sync,
+    vulkan,
+    x64,
+    x86_64,
+)
+from aerogel._dtypes import (
+    f16,
+    f32,
+    f64,
+    float16,
+    float32,
+    float64,
+    i8,
+    i16,
+    i32,
+    i64,
+    int8,
+    int16,
+    int32,
+    int64,
+    u1,
+    u8,
+    u16,
+    u32,
+    u64,
+    uint1,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+from aerogel._log import CRITICAL, DEBUG, ERROR, INFO, TRACE, WARN, is_logging_effective, set_logging_level
+from aerogel.errors import *  # noqa: F403
+from aerogel.field import Field, MatrixField, ScalarField, field
+from aerogel.kernel import Kernel, data_oriented, func, kernel, pyfunc, real_func
+from aerogel.matrix import Matrix, Vector
+from aerogel.ndarray import MatrixNdarray, Ndarray, ScalarNdarray, VectorNdarray, ndarray
+from aerogel.ops import *  # noqa: F403
+from aerogel.snode import (
+    FieldsBuilder,
+    Layout,
+    SNode,
+    axes,
+    deactivate_all_snodes,
+    i,
+    ij,
+    ijk,
+    ijkl,
+    ijl,
+    ik,
+    ikl,
+    il,
+    j,
+    jk,
+    jkl,
+    jl,
+    k,
+    kl,
+    l,
+    root,
+)
+from aerogel.types import template
+
+if TYPE_CHECKING:
+    from aerogel import ad, lang, math, profiler, tools
+    from aerogel._linalg import eig, polar_decompose, solve, svd, sym_eig
+    from aerogel.gui import GUI, hex_to_rgb, rgb_to_hex
+
+__version__: tuple[int, int, int] = (1, 7, 4)
+"""The version of Taichi whose interface this is; Aerogel's own is ``aerogel.version``."""
+
+version: str = _native.version
+
+# Loaded when they are first used, so that importing Aerogel stays fast.
+_MODULES = ("ad", "lang", "math", "profiler", "tools")
+_NAMES = {
+    "GUI": "gui",
+    "hex_to_rgb": "gui",
+    "rgb_to_hex": "gui",
+    "eig": "_linalg",
+    "polar_decompose": "_linalg",
+    "solve": "_linalg",
+    "svd": "_linalg",
+    "sym_eig": "_linalg",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"aerogel.{name}")
+    if name in _NAMES:
+        value = getattr(importlib.import_module(f"aerogel.{_NAMES[name]}"), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULES, *_NAMES})

@@ -1,0 +1,203 @@
+"""``ti.init`` and the state it sets."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from aerogel import _dtypes, _log, _native
+from aerogel._dtypes import dtype_of
+
+
+class Arch:
+    """Where kernels run."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"Arch.{self.name}"
+
+
+x64 = x86_64 = cpu = Arch("x64")
+arm64 = Arch("arm64")
+interp = Arch("interp")
+cuda = Arch("cuda")
+metal = Arch("metal")
+vulkan = Arch("vulkan")
+opengl = Arch("opengl")
+gles = Arch("gles")
+dx11 = Arch("dx11")
+dx12 = Arch("dx12")
+amdgpu = Arch("amdgpu")
+#: The GPUs, in the order in which ``ti.init`` tries them.
+gpu = [cuda, metal, vulkan, opengl, dx11, dx12, gles, amdgpu]
+
+_ARCHS = {a.name: a for a in (x64, arm64, interp, *gpu)} | {"cpu": cpu, "x86_64": x64}
+_AVAILABLE = {"x64", "arm64", "interp"}
+
+# The keywords of `ti.init`. Those with a meaning here come first; the others are Taichi's, accepted so that
+# programs run unchanged.
+_USED: dict[str, Any] = {
+    "debug": False,
+    "fast_math": True,
+    "check_out_of_bound": None,
+    "opt_level": 3,
+    "cpu_max_num_threads": 0,
+    "random_seed": 0,
+    "print_ir": False,
+    "kernel_profiler": False,
+    "short_circuit_operators": True,
+    "unrolling_limit": 32,
+    "print_full_traceback": False,
+    "log_level": None,
+    "verbose": True,
+}
+_ACCEPTED = frozenset(
+    """
+    validate_autodiff simd_width external_optimization_level max_vector_width print_preprocessed_ir
+    print_accessor_ir print_ir_dbg_info serial_schedule simplify_before_lower_access lower_access
+    simplify_after_lower_access move_loop_invariant_outside_if cache_loop_invariant_global_vars
+    demote_dense_struct_fors advanced_optimization constant_folding use_llvm verbose_kernel_launches timeline
+    flatten_if make_thread_local make_block_local detect_read_only real_matrix_scalarize
+    force_scalarize_matrix half2_vectorization make_cpu_multithreading_loop extra_flags default_cpu_block_dim
+    cpu_block_dim_adaptive default_gpu_block_dim gpu_max_reg ad_stack_size default_ad_stack_size
+    saturating_grid_dim max_block_dim print_struct_llvm_ir print_kernel_llvm_ir
+    print_kernel_llvm_ir_optimized print_kernel_asm print_kernel_amdgcn device_memory_GB
+    device_memory_fraction allow_nv_shader_extension quant_opt_store_fusion quant_opt_atomic_demotion
+    make_mesh_block_local optimize_mesh_reordered_mapping mesh_localize_to_end_mapping
+    mesh_localize_from_end_mapping mesh_localize_all_attr_mappings demote_no_access_mesh_fors
+    experimental_auto_mesh_local auto_mesh_local_default_occupacy offline_cache offline_cache_file_path
+    offline_cache_cleaning_policy offline_cache_max_size_of_files offline_cache_cleaning_factor
+    num_compile_threads vk_api_version cuda_stack_limit cfg_optimization gdb_trigger enable_fallback
+    dynamic_index packed use_mesh ndarray_use_cached_allocator ndarray_use_cached_allocator_threshold
+    """.split()
+)
+
+current: dict[str, Any] = dict(_USED, arch="x64")
+
+
+def _environment(key: str, value: Any) -> Any:
+    """The value of ``TI_<KEY>`` (or ``AEROGEL_<KEY>``), if it is set, with the type of the default."""
+    text = os.environ.get("AEROGEL_" + key.upper(), os.environ.get("TI_" + key.upper()))
+    if not text:
+        return value
+    if isinstance(_USED.get(key), bool):
+        return text not in ("0", "False", "false")
+    if isinstance(_USED.get(key), int):
+        return int(text)
+    return text
+
+
+def _choose(arch: Any, fallback: bool) -> Arch:
+    wanted = os.environ.get("AEROGEL_ARCH") or os.environ.get("TI_ARCH") or arch or "x64"
+    if isinstance(wanted, str):
+        if wanted == "gpu":
+            wanted = gpu
+        elif wanted not in _ARCHS:
+            raise ValueError(f"there is no arch {wanted!r}; choose from {', '.join(_ARCHS)}")
+        else:
+            wanted = _ARCHS[wanted]
+    choices = wanted if isinstance(wanted, (list, tuple)) else [wanted]
+    for a in choices:
+        if a.name in _AVAILABLE:
+            return a
+    names = ", ".join(a.name for a in choices)
+    if not fallback:
+        from aerogel.errors import AerogelRuntimeError
+
+        raise AerogelRuntimeError(f"arch {names} is not available")
+    _log.warn(f"arch [{names}] is not available, falling back to the CPU")
+    return cpu
+
+
+def init(
+    arch: Any = None,
+    default_fp: Any = None,
+    default_ip: Any = None,
+    _test_mode: bool = False,
+    enable_fallback: bool = True,
+    require_version: str | None = None,
+    **kwargs: Any,
+) -> None:
+    """Starts over with an empty program and the given settings.
+
+    Args:
+        arch: ``ti.cpu``, ``ti.gpu`` (falls back to the CPU), ``"interp"`` for the reference interpreter.
+        default_fp: What ``float`` means: ``ti.f32`` (the default) or ``ti.f64``.
+        default_ip: What ``int`` means: ``ti.i32`` (the default) or ``ti.i64``.
+        enable_fallback: Whether an arch that is missing is replaced by the CPU.
+        require_version: Accepted for Taichi's programs.
+        kwargs: ``debug`` (check indices, assertions and integer arithmetic), ``fast_math``, ``random_seed``,
+            ``cpu_max_num_threads``, ``print_ir``, ``log_level``, and all other keywords of Taichi.
+
+    Raises:
+        KeyError: A keyword that neither Aerogel nor Taichi has.
+
+    >>> init(arch=cpu, log_level="error")
+    """
+    unknown = sorted(k for k in kwargs if k not in _USED and k not in _ACCEPTED)
+    if unknown:
+        raise KeyError(f"Unrecognized keyword argument(s) for ti.init: {', '.join(unknown)}")
+    values = dict(_USED)
+    for key in values:
+        values[key] = _environment(key, kwargs.get(key, values[key]))
+    level = values["log_level"]
+    if level is not None:
+        _log.set_logging_level(level)
+    chosen = _choose(arch, enable_fallback)
+    fp = dtype_of({"32": "f32", "64": "f64"}.get(os.environ.get("TI_DEFAULT_FP", ""), default_fp or "f32"))
+    ip = dtype_of({"32": "i32", "64": "i64"}.get(os.environ.get("TI_DEFAULT_IP", ""), default_ip or "i32"))
+    if fp._aerogel_dtype not in ("f16", "f32", "f64"):
+        raise ValueError(f"default_fp must be a floating-point type, not {fp}")
+    if ip._aerogel_dtype not in ("i32", "i64"):
+        raise ValueError(f"default_ip must be ti.i32 or ti.i64, not {ip}")
+    reset()
+    _dtypes.defaults["fp"], _dtypes.defaults["ip"] = fp._aerogel_dtype, ip._aerogel_dtype
+    current.clear()
+    current.update(values, arch=chosen.name)
+    bounds = values["check_out_of_bound"]
+    _native.init(
+        arch="interp" if chosen is interp else "cpu",
+        debug=bool(values["debug"]),
+        fast_math=bool(values["fast_math"]),
+        check_bounds=bool(values["debug"] if bounds is None else bounds),
+        opt_level=int(values["opt_level"]),
+        max_threads=int(values["cpu_max_num_threads"]),
+        random_seed=int(values["random_seed"]),
+        print_ir=bool(values["print_ir"]),
+        default_fp=fp._aerogel_dtype,
+        default_ip=ip._aerogel_dtype,
+        short_circuit=bool(values["short_circuit_operators"]),
+        unrolling_limit=int(values["unrolling_limit"]),
+    )
+    _log.info(f"Starting on arch={chosen.name}")
+
+
+def reset() -> None:
+    """Ends the program: all fields are gone, and using one of them raises an error."""
+    from aerogel import snode
+
+    snode._forget()
+    _native.reset()
+    _dtypes.defaults["fp"], _dtypes.defaults["ip"] = "f32", "i32"
+
+
+def sync() -> None:
+    """Waits for all kernels; on the CPU each has finished when its call returns."""
+    _native.sync()
+
+
+class _Cfg:
+    """The settings in force, as attributes."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return current[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+
+cfg = _Cfg()

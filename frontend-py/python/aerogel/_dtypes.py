@@ -1,0 +1,141 @@
+"""The scalar types ``ti.f32``, ``ti.i32`` and so on, and their NumPy counterparts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_BITS = {"u1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "u8": 8, "u16": 16, "u32": 32, "u64": 64}
+_NUMPY = {
+    "u1": "bool",
+    "i8": "int8",
+    "i16": "int16",
+    "i32": "int32",
+    "i64": "int64",
+    "u8": "uint8",
+    "u16": "uint16",
+    "u32": "uint32",
+    "u64": "uint64",
+    "f16": "float16",
+    "f32": "float32",
+    "f64": "float64",
+}
+
+#: What ``float`` and ``int`` mean in annotations and literals; ``ti.init`` sets them.
+defaults = {"fp": "f32", "ip": "i32"}
+
+
+class DataType:
+    """A scalar type of the kernel language.
+
+    In a kernel ``ti.f32(x)`` converts ``x``; in Python it converts a number the same way.
+    """
+
+    __slots__ = ("_aerogel_dtype",)
+
+    def __init__(self, name: str) -> None:
+        self._aerogel_dtype = name
+
+    def __repr__(self) -> str:
+        return self._aerogel_dtype
+
+    def __reduce__(self) -> tuple:
+        return (dtype_of, (self._aerogel_dtype,))
+
+    def __call__(self, value: Any) -> Any:
+        return convert(self, value)
+
+    @property
+    def is_float(self) -> bool:
+        """Whether this is ``f16``, ``f32`` or ``f64``."""
+        return self._aerogel_dtype[0] == "f"
+
+    @property
+    def is_signed_int(self) -> bool:
+        """Whether this is a signed integer type."""
+        return self._aerogel_dtype[0] == "i"
+
+    def to_string(self) -> str:
+        """The short name."""
+        return self._aerogel_dtype
+
+
+u1 = DataType("u1")
+i8 = DataType("i8")
+i16 = DataType("i16")
+i32 = DataType("i32")
+i64 = DataType("i64")
+u8 = DataType("u8")
+u16 = DataType("u16")
+u32 = DataType("u32")
+u64 = DataType("u64")
+f16 = DataType("f16")
+f32 = DataType("f32")
+f64 = DataType("f64")
+uint1, int8, int16, int32, int64 = u1, i8, i16, i32, i64
+uint8, uint16, uint32, uint64 = u8, u16, u32, u64
+float16, float32, float64 = f16, f32, f64
+
+ALL = {t._aerogel_dtype: t for t in (u1, i8, i16, i32, i64, u8, u16, u32, u64, f16, f32, f64)}
+
+
+def dtype_of(spec: Any) -> DataType:
+    """The scalar type that ``spec`` names: a type, its name, ``float``, ``int``, ``bool`` or a NumPy dtype.
+
+    >>> dtype_of(float), dtype_of("u8")
+    (f32, u8)
+    """
+    if isinstance(spec, DataType):
+        return spec
+    if spec is float:
+        return ALL[defaults["fp"]]
+    if spec is int:
+        return ALL[defaults["ip"]]
+    if spec is bool:
+        return u1
+    if isinstance(spec, str) and spec in ALL:
+        return ALL[spec]
+    name = getattr(spec, "name", None) or getattr(spec, "__name__", None)
+    for short, long in _NUMPY.items():
+        if name == long:
+            return ALL[short]
+    raise TypeError(f"{spec!r} is not a scalar type; use one of {', '.join(ALL)}")
+
+
+def numpy_name(dtype: DataType) -> str:
+    """The name of the NumPy dtype with the same memory format."""
+    return _NUMPY[dtype._aerogel_dtype]
+
+
+def numpy_dtype(dtype: DataType) -> Any:
+    """The NumPy dtype with the same memory format."""
+    import numpy as np
+
+    return np.dtype(_NUMPY[dtype._aerogel_dtype])
+
+
+def convert(dtype: DataType, value: Any) -> Any:
+    """Converts a Python number as a kernel does: truncation towards zero, then wrapping."""
+    name = dtype._aerogel_dtype
+    if name == "f64":
+        return float(value)
+    if name == "f32":
+        import struct
+
+        try:
+            return struct.unpack("f", struct.pack("f", value))[0]
+        except OverflowError:
+            return float("inf") if value > 0 else float("-inf")
+    if name == "f16":
+        import struct
+
+        try:
+            return struct.unpack("e", struct.pack("e", value))[0]
+        except OverflowError:
+            return float("inf") if value > 0 else float("-inf")
+    if name == "u1":
+        return bool(value)
+    bits = _BITS[name]
+    wrapped = int(value) & ((1 << bits) - 1)
+    if name[0] == "i" and wrapped >> (bits - 1):
+        wrapped -= 1 << bits
+    return wrapped

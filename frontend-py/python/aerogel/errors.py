@@ -1,0 +1,82 @@
+"""The exceptions that Aerogel raises, with Taichi's hierarchy and Taichi's names as aliases.
+
+A mistake in a kernel is an ``AerogelCompilationError`` or one of its subclasses; a failure while a
+kernel runs, or a call that cannot be made, is an ``AerogelRuntimeError`` or one of its subclasses.
+"""
+
+
+class AerogelCompilationError(Exception):
+    """A kernel cannot be compiled: the mistake is in its source."""
+
+
+class AerogelSyntaxError(AerogelCompilationError, SyntaxError):
+    """A kernel uses a form of Python that the kernel language does not have."""
+
+    # `SyntaxError.__str__` would append its own idea of a location.
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else ""
+
+
+class AerogelNameError(AerogelCompilationError, NameError):
+    """A kernel uses a name that is not defined."""
+
+
+class AerogelIndexError(AerogelCompilationError, IndexError):
+    """A constant index lies outside its matrix, or an index from Python outside its field."""
+
+
+class AerogelTypeError(AerogelCompilationError, TypeError):
+    """An operation is applied to values of types that it does not have."""
+
+
+class AerogelRuntimeError(RuntimeError):
+    """Something failed while a kernel ran, or cannot be done in the present state."""
+
+
+class AerogelAssertionError(AerogelRuntimeError, AssertionError):
+    """An assertion in a kernel failed, or an index went out of range in debug mode."""
+
+
+class AerogelRuntimeTypeError(AerogelRuntimeError, TypeError):
+    """An argument of a kernel call has the wrong type."""
+
+    @staticmethod
+    def get(position: int, needed: str, provided: str) -> "AerogelRuntimeTypeError":
+        """Makes the error for the argument at ``position`` (from 0)."""
+        return AerogelRuntimeTypeError(
+            f"argument {position} (type={provided}) cannot be converted into required type {needed}"
+        )
+
+
+class AerogelNotSupportedError(AerogelRuntimeError, NotImplementedError):
+    """Part of Taichi's interface that Aerogel does not have yet."""
+
+
+TaichiCompilationError = AerogelCompilationError
+TaichiSyntaxError = AerogelSyntaxError
+TaichiNameError = AerogelNameError
+TaichiIndexError = AerogelIndexError
+TaichiTypeError = AerogelTypeError
+TaichiRuntimeError = AerogelRuntimeError
+TaichiAssertionError = AerogelAssertionError
+TaichiRuntimeTypeError = AerogelRuntimeTypeError
+
+__all__ = [
+    "AerogelAssertionError",
+    "AerogelCompilationError",
+    "AerogelIndexError",
+    "AerogelNameError",
+    "AerogelNotSupportedError",
+    "AerogelRuntimeError",
+    "AerogelRuntimeTypeError",
+    "AerogelSyntaxError",
+    "AerogelTypeError",
+    "TaichiAssertionError",
+    "TaichiCompilationError",
+    "TaichiIndexError",
+    "TaichiNameError",
+    "TaichiRuntimeError",
+    "TaichiRuntimeTypeError",
+    "TaichiSyntaxError",
+    "TaichiTypeError",
+]

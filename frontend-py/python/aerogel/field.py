@@ -1,0 +1,298 @@
+"""Fields: scalars, vectors and matrices on a grid, in a layout of the user's choice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from aerogel import _native, snode
+from aerogel._dtypes import DataType, dtype_of, numpy_dtype
+from aerogel.errors import AerogelNotSupportedError, AerogelSyntaxError
+from aerogel.matrix import Matrix, _make
+from aerogel.snode import Layout, SNode, _is_int, _PlaceNode
+
+
+class Field(_native.NativeField):
+    """What all fields have in common. Element access is native code."""
+
+    _parent_node: SNode | None = None
+    grad: Any = None
+    dual: Any = None
+    dtype: DataType
+
+    @property
+    def _aerogel_field(self) -> Field:
+        return self
+
+    @property
+    def snode(self) -> Any:
+        """The node in which the field is placed."""
+        return _PlaceNode(self)
+
+    def parent(self, n: int = 1) -> Any:
+        """The layout node ``n`` levels up."""
+        return self.snode.parent(n)
+
+    @property
+    def name(self) -> str:
+        """The name given when the field was made."""
+        return self._name
+
+    def _array_shape(self) -> tuple[int, ...]:
+        return self.shape
+
+    def to_numpy(self, dtype: Any = None) -> Any:
+        """The elements as a new NumPy array, in the order of their indices whatever the layout."""
+        import numpy as np
+
+        out = np.empty(self._array_shape(), numpy_dtype(self.dtype))
+        self._copy_to(out)
+        return out if dtype is None else out.astype(_numpy_type(dtype))
+
+    def from_numpy(self, arr: Any) -> None:
+        """Sets all elements from a NumPy array of the field's shape."""
+        import numpy as np
+
+        arr = np.asarray(arr)
+        shape = self._array_shape()
+        if tuple(arr.shape) != shape:
+            raise ValueError(f"ti.field shape {shape} does not match the numpy array shape {tuple(arr.shape)}")
+        self._copy_from(np.ascontiguousarray(arr, dtype=numpy_dtype(self.dtype)).reshape(shape))
+
+    def to_torch(self, device: Any = None) -> Any:
+        """The elements as a new PyTorch tensor."""
+        import torch
+
+        return torch.from_numpy(self.to_numpy()).to(device or "cpu")
+
+    def from_torch(self, arr: Any) -> None:
+        """Sets all elements from a PyTorch tensor."""
+        self.from_numpy(arr.detach().cpu().numpy())
+
+    def copy_from(self, other: Field) -> None:
+        """Sets all elements from another field of the same shape."""
+        if not isinstance(other, Field):
+            raise TypeError("copy_from takes a field")
+        if other.shape != self.shape:
+            raise ValueError(f"the shapes {self.shape} and {other.shape} differ")
+        self.from_numpy(other.to_numpy())
+
+    def __copy__(self) -> Any:
+        raise NotImplementedError("a field cannot be copied; make another and use copy_from")
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        raise NotImplementedError("a field cannot be copied; make another and use copy_from")
+
+    def __iter__(self) -> Any:
+        raise NotImplementedError("looping over a field is possible inside kernels only")
+
+    def __str__(self) -> str:
+        if not self._is_placed():
+            return "<ti.field: not placed>"
+        return str(self.to_numpy()) if self.shape else str(self[None])
+
+    def __repr__(self) -> str:
+        return "<ti.field>"
+
+    __hash__ = object.__hash__
+
+
+class ScalarField(Field):
+    """A field of numbers."""
+
+    def fill(self, val: Any) -> None:
+        """Sets every element to a number."""
+        self._fill([val])
+
+
+class MatrixField(Field):
+    """A field of vectors or matrices."""
+
+    n: int
+    m: int
+    ndim: int
+
+    def _array_shape(self) -> tuple[int, ...]:
+        return (*self.shape, self.n) if self.ndim == 1 else (*self.shape, self.n, self.m)
+
+    def fill(self, val: Any) -> None:
+        """Sets every element to a matrix, or every component to a number."""
+        count = self.n * self.m
+        values = _components(val)
+        if len(values) == 1:
+            values = values * count
+        if len(values) != count:
+            raise ValueError(f"an element has {count} components, got {len(values)}")
+        self._fill(values)
+
+    def get_scalar_field(self, *indices: int) -> ScalarField:
+        """The field of one component, sharing its memory."""
+        at = indices[0] if len(indices) == 1 else indices[0] * self.m + indices[1]
+        out = ScalarField(self.dtype._aerogel_dtype, 1, 1, 0, f"{self._name}_{at}")
+        self._share_component(at, out)
+        out.dtype = self.dtype
+        out._parent_node = self._parent_node
+        return out
+
+    def to_numpy(self, keep_dims: bool = False, dtype: Any = None) -> Any:
+        """The elements as a new NumPy array whose last axes are those of an element."""
+        out = super().to_numpy(dtype)
+        return out[..., None] if keep_dims and self.ndim == 1 else out
+
+    def from_numpy(self, arr: Any) -> None:
+        """Sets all elements from a NumPy array whose last axes are those of an element."""
+        import numpy as np
+
+        arr = np.asarray(arr)
+        if self.ndim == 1 and arr.ndim == len(self.shape) + 2 and arr.shape[-1] == 1:
+            arr = arr[..., 0]
+        super().from_numpy(arr)
+
+
+def _components(value: Any) -> list:
+    if isinstance(value, Matrix):
+        return list(value._data)
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
+        return [c for v in value for c in _components(v)]
+    return [value]
+
+
+def _numpy_type(dtype: Any) -> Any:
+    return numpy_dtype(dtype) if isinstance(dtype, DataType) else dtype
+
+
+def _element(data: list, n: int, m: int, ndim: int, field: Any, index: tuple) -> Matrix:
+    """What native code answers for an element of a matrix field: writes to components go to the field."""
+    return _make(data, n, m, ndim, (field, index))
+
+
+_native.set_element_maker(_element, Matrix)
+
+
+def _shape(shape: Any) -> tuple[int, ...]:
+    if _is_int(shape):
+        shape = (shape,)
+    out = tuple(int(s) for s in shape)
+    if any(s <= 0 for s in out):
+        raise ValueError(f"the extents of a field must be at least 1, got {out}")
+    return out
+
+
+def _place(
+    out: Any,
+    shape: Any,
+    order: str | None,
+    offset: int | Sequence[int] | None,
+    layout: Any,
+) -> None:
+    if shape is None:
+        if offset is not None:
+            raise AerogelSyntaxError("shape cannot be None when offset is set")
+        if order is not None:
+            raise AerogelSyntaxError("shape cannot be None when order is set")
+        return
+    dims = _shape(shape)
+    if offset is not None:
+        offset = [int(offset)] if _is_int(offset) else [int(o) for o in offset]  # type: ignore[union-attr,arg-type]
+        if len(offset) != len(dims):
+            raise AerogelSyntaxError(
+                f"The dimensionality of shape and offset must be the same ({len(dims)} != {len(offset)})"
+            )
+    sequence = list(range(len(dims)))
+    if order is not None:
+        sequence = ["ijkl".find(c) for c in order]
+        if sorted(sequence) != list(range(len(dims))):
+            raise ValueError(f"order {order!r} must name each of the axes {'ijkl'[: len(dims)]!r} once")
+    builder = snode.FieldsBuilder()
+    builder._check_open()
+    root = builder.root
+    count = out.n * out.m if isinstance(out, MatrixField) else 1
+
+    def levels() -> SNode:
+        if order is None:
+            return root.dense(snode.axes(*sequence), dims) if dims else root
+        node = root
+        for axis in sequence:
+            node = node.dense(snode.axes(axis), dims[axis])
+        return node
+
+    if layout is Layout.SOA and count > 1:
+        nodes = [levels() for _ in range(count)]
+        builder._native.place_split(out, [n._aerogel_snode for n in nodes], offset)
+        out._parent_node = nodes[0]
+    else:
+        node = levels()
+        node.place(out, offset=offset)
+    builder.finalize()
+
+
+def field(
+    dtype: Any,
+    shape: Any = None,
+    order: str | None = None,
+    name: str = "",
+    offset: Any = None,
+    needs_grad: bool = False,
+    needs_dual: bool = False,
+) -> Any:
+    """Makes a field of numbers.
+
+    Args:
+        dtype: The type of an element: a scalar type, ``float``, ``int``, or a vector or matrix type.
+        shape: The extent of each axis; left out, the field must be placed in a layout before it is used.
+        order: The axes from the one that varies slowest to the one that varies fastest, such as ``"ji"``.
+        name: A name for messages.
+        offset: What the first index of each axis is.
+        needs_grad: Gradients are not supported yet.
+        needs_dual: Gradients are not supported yet.
+
+    >>> x = field(float, shape=(4, 8))  # doctest: +SKIP
+    """
+    from aerogel.types import MatrixType
+
+    if isinstance(dtype, MatrixType):
+        return matrix_field(
+            dtype.n, dtype.m, dtype.ndim, dtype.dtype, shape, order=order, name=name, offset=offset, needs_grad=needs_grad
+        )
+    _check(needs_grad, needs_dual)
+    scalar = dtype_of(dtype)
+    out = ScalarField(scalar._aerogel_dtype, 1, 1, 0, name)
+    out.dtype = scalar
+    _place(out, shape, order, offset, Layout.AOS)
+    return out
+
+
+def matrix_field(
+    n: int,
+    m: int,
+    ndim: int,
+    dtype: Any,
+    shape: Any = None,
+    order: str | None = None,
+    name: str = "",
+    offset: Any = None,
+    needs_grad: bool = False,
+    needs_dual: bool = False,
+    layout: Any = Layout.AOS,
+    **kwargs: Any,
+) -> Any:
+    """Makes a field of vectors (``ndim`` 1) or matrices; ``ti.Vector.field`` and ``ti.Matrix.field`` call this."""
+    if kwargs.pop("ndim", None) not in (None, 1, 2) or kwargs:
+        raise TypeError(f"unknown keywords {sorted(kwargs)}")
+    _check(needs_grad, needs_dual)
+    scalar = dtype_of(dtype)
+    out = MatrixField(scalar._aerogel_dtype, int(n), int(m), ndim, name)
+    out.dtype, out.n, out.m, out.ndim = scalar, int(n), int(m), ndim
+    _place(out, shape, order, offset, layout)
+    return out
+
+
+def _check(needs_grad: bool, needs_dual: bool) -> None:
+    if needs_grad or needs_dual:
+        raise AerogelNotSupportedError("gradients are not supported yet")
+    _native.check_initialized()
+
+
+__all__ = ["Field", "MatrixField", "ScalarField", "field"]

@@ -1,0 +1,204 @@
+"""The decorators: ``@ti.kernel``, ``@ti.func``, ``@ti.pyfunc``, ``@ti.data_oriented``."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from aerogel import _native
+from aerogel._dtypes import DataType, dtype_of
+from aerogel.errors import AerogelSyntaxError
+from aerogel.types import MatrixType, NdarrayType
+
+F = TypeVar("F", bound=Callable[..., Any])
+C = TypeVar("C", bound=type)
+
+_EMPTY = object()
+
+
+class Kernel(_native.NativeKernel):
+    """What ``@ti.kernel`` makes: a callable that is compiled for the arguments it is first called with.
+
+    The call itself, with argument checks and packing, is native code.
+    """
+
+    __wrapped__: Callable[..., Any]
+
+    def __repr__(self) -> str:
+        return f"<ti.kernel {self.__wrapped__.__qualname__}>"
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        if instance is None:
+            return self
+        import types
+
+        return types.MethodType(self, instance)
+
+    def inspect(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """What the compiler made of this kernel.
+
+        Args:
+            args: Arguments to compile for; without any, the instance that was compiled last.
+
+        Returns:
+            A dictionary with ``"source"``, ``"stages"`` (the IR after each pass by its name), ``"llvm"``,
+            ``"asm"`` and ``"times"`` (seconds by step).
+        """
+        return self._inspect(args, kwargs)
+
+
+def _annotations(fn: Callable[..., Any]) -> dict[str, Any]:
+    """The annotations of a function, those given as text evaluated where the function stands."""
+    raw = dict(getattr(fn, "__annotations__", {}))
+    if any(isinstance(a, str) for a in raw.values()):
+        scope = dict(fn.__globals__)
+        for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or ()):
+            try:
+                scope[name] = cell.cell_contents
+            except ValueError:
+                pass
+        for name, a in raw.items():
+            if isinstance(a, str):
+                try:
+                    raw[name] = eval(a, scope)  # noqa: S307
+                except Exception as e:
+                    raise AerogelSyntaxError(f"the annotation `{a}` of `{name}` cannot be evaluated: {e}") from e
+    return raw
+
+
+def _where(fn: Callable[..., Any]) -> str:
+    return f"{fn.__code__.co_filename}:{fn.__code__.co_firstlineno}"
+
+
+def _parameter(fn: Callable[..., Any], name: str, annotation: Any) -> tuple:
+    """How the native side takes an argument: ``(kind, ...)``."""
+    if annotation is _EMPTY:
+        raise AerogelSyntaxError(
+            f"the parameter `{name}` of kernel `{fn.__name__}` ({_where(fn)}) needs a type annotation, "
+            f"for instance `{name}: ti.f32`, `{name}: ti.template()` or `{name}: ti.types.ndarray()`"
+        )
+    if annotation in (float, int, bool) or isinstance(annotation, DataType):
+        return ("scalar", annotation if isinstance(annotation, DataType) else annotation.__name__)
+    if getattr(annotation, "_aerogel_annotation", None) == "template":
+        return ("template",)
+    if annotation is NdarrayType:
+        annotation = NdarrayType()
+    if isinstance(annotation, NdarrayType):
+        return ("ndarray", annotation)
+    if isinstance(annotation, MatrixType):
+        return ("tensor", annotation)
+    raise AerogelSyntaxError(
+        f"the parameter `{name}` of kernel `{fn.__name__}` ({_where(fn)}) has the annotation {annotation!r}, "
+        "which is not a type of the kernel language"
+    )
+
+
+def _return_type(fn: Callable[..., Any], annotation: Any) -> list[Any] | None:
+    """The types of the values a kernel returns: ``None`` for nothing, one, or several for a tuple."""
+    import typing
+
+    if annotation is _EMPTY or annotation is None or annotation is type(None):
+        return None
+    if typing.get_origin(annotation) is tuple:
+        annotation = typing.get_args(annotation)
+    parts = list(annotation) if isinstance(annotation, (tuple, list)) else [annotation]
+    for part in parts:
+        if not (part in (float, int, bool) or isinstance(part, (DataType, MatrixType))):
+            raise AerogelSyntaxError(f"kernel `{fn.__name__}` ({_where(fn)}) cannot return {part!r}")
+    return parts
+
+
+def _resolve(part: Any) -> Any:
+    """The scalar or tensor type that a return annotation means under the present defaults."""
+    return part if isinstance(part, MatrixType) else dtype_of(part)
+
+
+def _signature(fn: Callable[..., Any], method: bool) -> tuple[list[tuple[str, tuple]], list[Any] | None, bool]:
+    """The parameters and the return type of a kernel; whether several values are returned."""
+    code = fn.__code__
+    kind = "kernel `" + fn.__name__ + "` (" + _where(fn) + ")"
+    if code.co_flags & 0x04 or code.co_flags & 0x08:
+        raise AerogelSyntaxError(f"{kind} cannot have `*args` or `**kwargs`")
+    if code.co_kwonlyargcount:
+        raise AerogelSyntaxError(f"{kind} cannot have keyword-only parameters")
+    if fn.__defaults__:
+        raise AerogelSyntaxError(f"{kind} cannot have default values for its parameters")
+    annotations = _annotations(fn)
+    names = code.co_varnames[: code.co_argcount]
+    params = []
+    for at, name in enumerate(names):
+        if at == 0 and method:
+            params.append((name, ("self",)))
+        else:
+            params.append((name, _parameter(fn, name, annotations.get(name, _EMPTY))))
+    returned = annotations.get("return", _EMPTY)
+    ret = _return_type(fn, returned)
+    return params, ret, ret is not None and (isinstance(returned, (tuple, list)) or hasattr(returned, "__origin__"))
+
+
+def _is_method(fn: Callable[..., Any]) -> bool:
+    """Whether a function stands in a class body and takes the instance first."""
+    outer = fn.__qualname__.rsplit(".", 1)[0] if "." in fn.__qualname__ else ""
+    if not outer or outer.endswith("<locals>"):
+        return False
+    names = fn.__code__.co_varnames[: fn.__code__.co_argcount]
+    return bool(names) and names[0] not in getattr(fn, "__annotations__", {})
+
+
+def kernel(fn: F) -> F:
+    """Compiles a function for all cores: each loop at its outermost level runs in parallel.
+
+    The parameters need annotations: scalar types, ``ti.types.vector(...)``, ``ti.types.ndarray(...)`` or
+    ``ti.template()``. The function is read from its source and compiled when it is first called.
+    """
+    if isinstance(fn, (staticmethod, classmethod)):
+        raise AerogelSyntaxError("put @staticmethod above @ti.kernel, and do not use @classmethod")
+    method = _is_method(fn)
+    params, ret, many = _signature(fn, method)
+    out = Kernel(fn, params, ret, many)
+    functools.update_wrapper(out, fn)
+    return out  # type: ignore[return-value]
+
+
+def func(fn: F) -> F:
+    """Makes a function that kernels and other such functions call; it is compiled into its callers.
+
+    Arguments are passed by value, those annotated ``ti.template()`` by reference.
+    """
+    if isinstance(fn, staticmethod):
+        raise AerogelSyntaxError("put @staticmethod above @ti.func")
+
+    @functools.wraps(fn)
+    def outside(*args: Any, **kwargs: Any) -> Any:
+        raise AerogelSyntaxError(
+            f"the function `{fn.__name__}` can be called inside kernels only; @ti.pyfunc makes functions for both"
+        )
+
+    outside.__aerogel_func__ = fn  # type: ignore[attr-defined]
+    return outside  # type: ignore[return-value]
+
+
+def pyfunc(fn: F) -> F:
+    """Makes a function that can be called both inside kernels and from Python."""
+
+    @functools.wraps(fn)
+    def both(*args: Any, **kwargs: Any) -> Any:
+        return fn(*args, **kwargs)
+
+    both.__aerogel_func__ = fn  # type: ignore[attr-defined]
+    return both  # type: ignore[return-value]
+
+
+def real_func(fn: F) -> F:
+    """Like :func:`func`; calls are compiled into their callers."""
+    return func(fn)
+
+
+def data_oriented(cls: C) -> C:
+    """Lets the methods of a class be kernels; ``self`` is known when they are compiled."""
+    cls._aerogel_data_oriented = True  # type: ignore[attr-defined]
+    return cls
+
+
+__all__ = ["Kernel", "data_oriented", "func", "kernel", "pyfunc", "real_func"]

@@ -1,0 +1,295 @@
+"""The functions of the kernel language.
+
+In a kernel the frontend recognises each by ``__aerogel_builtin__`` and never runs its body; from
+Python the body works on numbers and matrices, or says that the function belongs in a kernel.
+"""
+
+from __future__ import annotations
+
+import builtins
+import itertools
+import math
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+from aerogel._dtypes import convert, dtype_of
+from aerogel.errors import AerogelRuntimeError
+from aerogel.matrix import Matrix, Vector, _divide
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def builtin(name: str) -> Callable[[F], F]:
+    """Marks a function as the language builtin ``name``."""
+
+    def mark(f: F) -> F:
+        f.__aerogel_builtin__ = name  # type: ignore[attr-defined]
+        return f
+
+    return mark
+
+
+def _map(f: Callable[..., Any], *args: Any) -> Any:
+    """Applies ``f`` to numbers, or component by component where an argument is a matrix."""
+    shape = next((a for a in args if isinstance(a, Matrix)), None)
+    if shape is None:
+        return f(*args)
+    columns = [a._data if isinstance(a, Matrix) else [a] * len(shape._data) for a in args]
+    return shape._like([f(*xs) for xs in zip(*columns)])
+
+
+def _unary(name: str, doc: str, f: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def op(x: Any) -> Any:
+        return _map(f, x)
+
+    op.__name__ = op.__qualname__ = name
+    op.__doc__ = doc
+    return builtin(name)(op)
+
+
+def _kernel_only(name: str, doc: str) -> Callable[..., Any]:
+    def op(*args: Any, **kwargs: Any) -> Any:
+        raise AerogelRuntimeError(f"ti.{name} can be used inside kernels and functions only")
+
+    op.__name__ = op.__qualname__ = name
+    op.__doc__ = doc
+    return builtin(name)(op)
+
+
+def _or_nan(f: Callable[[float], float]) -> Callable[[Any], float]:
+    def g(x: Any) -> float:
+        try:
+            return f(x)
+        except OverflowError:
+            return math.inf
+        except ValueError:
+            return math.nan
+
+    return g
+
+
+def _log(x: Any) -> float:
+    return -math.inf if x == 0 else _or_nan(math.log)(x)
+
+
+def _round_away(x: float) -> float:
+    return math.copysign(math.floor(builtins.abs(x) + 0.5), x) if math.isfinite(x) else x
+
+
+sin = _unary("sin", "The sine of an angle in radians.", _or_nan(math.sin))
+cos = _unary("cos", "The cosine of an angle in radians.", _or_nan(math.cos))
+tan = _unary("tan", "The tangent of an angle in radians.", _or_nan(math.tan))
+asin = _unary("asin", "The arc sine, in radians.", _or_nan(math.asin))
+acos = _unary("acos", "The arc cosine, in radians.", _or_nan(math.acos))
+tanh = _unary("tanh", "The hyperbolic tangent.", _or_nan(math.tanh))
+exp = _unary("exp", "e to the power of x.", _or_nan(math.exp))
+log = _unary("log", "The natural logarithm.", _log)
+sqrt = _unary("sqrt", "The square root.", _or_nan(math.sqrt))
+rsqrt = _unary("rsqrt", "One over the square root.", lambda x: _divide(1.0, _or_nan(math.sqrt)(x)))
+popcnt = _unary("popcnt", "The number of bits that are set.", lambda x: bin(x & 0xFFFFFFFFFFFFFFFF).count("1"))
+clz = _kernel_only("clz", "The number of leading zero bits.")
+
+
+@builtin("floor")
+def floor(x: Any, dtype: Any = None) -> Any:
+    """The largest whole number not above ``x``, converted to ``dtype`` if one is given."""
+    y = _map(lambda v: float(math.floor(v)) if math.isfinite(v) else v, x)
+    return y if dtype is None else cast(y, dtype)
+
+
+@builtin("ceil")
+def ceil(x: Any, dtype: Any = None) -> Any:
+    """The smallest whole number not below ``x``, converted to ``dtype`` if one is given."""
+    y = _map(lambda v: float(math.ceil(v)) if math.isfinite(v) else v, x)
+    return y if dtype is None else cast(y, dtype)
+
+
+@builtin("round")
+def round(x: Any, dtype: Any = None) -> Any:
+    """The nearest whole number, halves away from zero, converted to ``dtype`` if one is given."""
+    y = _map(_round_away, x)
+    return y if dtype is None else cast(y, dtype)
+
+
+@builtin("abs")
+def abs(x: Any) -> Any:
+    """The absolute value."""
+    return _map(builtins.abs, x)
+
+
+@builtin("pow")
+def pow(base: Any, exponent: Any) -> Any:
+    """``base`` to the power of ``exponent``."""
+    return _map(lambda a, b: a**b, base, exponent)
+
+
+@builtin("atan2")
+def atan2(x1: Any, x2: Any) -> Any:
+    """The angle of the point with ordinate ``x1`` and abscissa ``x2``, in radians."""
+    return _map(math.atan2, x1, x2)
+
+
+def _fold(f: Callable[[Any, Any], Any], args: tuple) -> Any:
+    if not args:
+        raise TypeError("at least one argument is needed")
+    result = args[0]
+    for a in args[1:]:
+        result = _map(f, result, a)
+    return result
+
+
+@builtin("max")
+def max(*args: Any) -> Any:
+    """The largest of its arguments, component by component for vectors and matrices."""
+    return _fold(builtins.max, args)
+
+
+@builtin("min")
+def min(*args: Any) -> Any:
+    """The smallest of its arguments, component by component for vectors and matrices."""
+    return _fold(builtins.min, args)
+
+
+@builtin("select")
+def select(cond: Any, x1: Any, x2: Any) -> Any:
+    """``x1`` where ``cond`` holds and ``x2`` elsewhere."""
+    return _map(lambda c, a, b: a if c else b, cond, x1, x2)
+
+
+@builtin("cast")
+def cast(obj: Any, dtype: Any) -> Any:
+    """``obj`` converted to a scalar type."""
+    dtype = dtype_of(dtype)
+    return obj.cast(dtype) if isinstance(obj, Matrix) else convert(dtype, obj)
+
+
+@builtin("raw_div")
+def raw_div(x1: Any, x2: Any) -> Any:
+    """The quotient of integers rounded towards zero."""
+    return _map(lambda a, b: int(a / b) if isinstance(a, float) else _truncate(a, b), x1, x2)
+
+
+@builtin("raw_mod")
+def raw_mod(x1: Any, x2: Any) -> Any:
+    """What :func:`raw_div` leaves."""
+    return _map(lambda a, b: a - b * _truncate(a, b), x1, x2)
+
+
+def _truncate(a: int, b: int) -> int:
+    q = builtins.abs(a) // builtins.abs(b)
+    return q if (a < 0) == (b < 0) else -q
+
+
+@builtin("zero")
+def zero(x: Any) -> Any:
+    """A zero of the type and shape of ``x``."""
+    return _map(lambda v: type(v)(0), x)
+
+
+@builtin("one")
+def one(x: Any) -> Any:
+    """A one of the type and shape of ``x``."""
+    return _map(lambda v: type(v)(1), x)
+
+
+@builtin("logical_not")
+def logical_not(x: Any) -> Any:
+    """Whether ``x`` is zero."""
+    return _map(lambda v: not v, x)
+
+
+@builtin("static")
+def static(x: Any, *xs: Any) -> Any:
+    """Marks what a kernel evaluates when it is compiled: conditions and loops to unroll."""
+    return [x, *xs] if xs else x
+
+
+@builtin("static_print")
+def static_print(*args: Any, **kwargs: Any) -> None:
+    """Prints while a kernel is being compiled."""
+    print(*args, **kwargs)  # noqa: T201
+
+
+@builtin("static_assert")
+def static_assert(cond: Any, msg: str | None = None) -> None:
+    """Fails while a kernel is being compiled, if ``cond`` does not hold."""
+    if not cond:
+        raise AssertionError(msg or "static assertion failed")
+
+
+class _Ndrange:
+    """What :func:`ndrange` gives: all index tuples of a box, the last index fastest."""
+
+    _aerogel_ndrange = True
+
+    def __init__(self, *args: Any) -> None:
+        self.bounds = []
+        for a in args:
+            lo, hi = (a[0], a[1]) if isinstance(a, (tuple, list, Matrix)) else (0, a)
+            self.bounds.append((int(lo), builtins.max(int(lo), int(hi))))
+
+    def __iter__(self) -> Any:
+        return itertools.product(*(range(lo, hi) for lo, hi in self.bounds))
+
+    def grouped(self) -> Iterable[Vector]:
+        """The index tuples as vectors."""
+        return [Vector(list(t)) for t in self]
+
+
+@builtin("ndrange")
+def ndrange(*args: Any) -> Any:
+    """All index tuples of a box, each axis given by its end or by ``(begin, end)``; the last index is fastest.
+
+    >>> list(ndrange(2, (1, 3)))
+    [(0, 1), (0, 2), (1, 1), (1, 2)]
+    """
+    return _Ndrange(*args)
+
+
+@builtin("grouped")
+def grouped(x: Any) -> Any:
+    """Loops over ``x`` with one index vector in place of an index for each axis."""
+    return x.grouped() if isinstance(x, _Ndrange) else [Vector(list(i)) for i in ndrange(*x.shape)]
+
+
+@builtin("loop_config")
+def loop_config(
+    *,
+    block_dim: int | None = None,
+    serialize: bool = False,
+    parallelize: int | None = None,
+    block_dim_adaptive: bool = True,
+    bit_vectorize: bool = False,
+) -> None:
+    """Says how the next loop of a kernel is to run; ``serialize=True`` runs it in order on one thread."""
+    raise AerogelRuntimeError("ti.loop_config can be used inside kernels only")
+
+
+random = _kernel_only("random", "A random number: [0, 1) for floating types, the full range for integer types.")
+randn = _kernel_only("randn", "A random number of the standard normal distribution.")
+bit_cast = _kernel_only("bit_cast", "The same bits read as another type of the same width.")
+bit_shr = _kernel_only("bit_shr", "The logical shift to the right.")
+stop_grad = _kernel_only("stop_grad", "Stops gradients at a field for the rest of the kernel.")
+no_activate = _kernel_only("no_activate", "Says that accesses to a node never activate it.")
+block_local = _kernel_only("block_local", "Asks for fields to be staged in fast memory for the next loop.")
+cache_read_only = _kernel_only("cache_read_only", "Says that fields are only read in the next loop.")
+assume_in_range = _kernel_only("assume_in_range", "Says that a value lies near another.")
+is_active = _kernel_only("is_active", "Whether a cell of a sparse node is active.")
+activate = _kernel_only("activate", "Activates a cell of a sparse node.")
+deactivate = _kernel_only("deactivate", "Deactivates a cell of a sparse node.")
+append = _kernel_only("append", "Appends to a dynamic node.")
+length = _kernel_only("length", "The length of a dynamic node.")
+get_addr = _kernel_only("get_addr", "The address of a cell.")
+rescale_index = _kernel_only("rescale_index", "An index of one field for a coarser or finer one.")
+atomic_add = _kernel_only("atomic_add", "Adds to a value in memory in one step; the old value is returned.")
+atomic_sub = _kernel_only("atomic_sub", "Subtracts from a value in memory in one step; the old value is returned.")
+atomic_mul = _kernel_only("atomic_mul", "Multiplies a value in memory in one step; the old value is returned.")
+atomic_min = _kernel_only("atomic_min", "Takes the minimum with a value in memory; the old value is returned.")
+atomic_max = _kernel_only("atomic_max", "Takes the maximum with a value in memory; the old value is returned.")
+atomic_and = _kernel_only("atomic_and", "Bitwise and with a value in memory; the old value is returned.")
+atomic_or = _kernel_only("atomic_or", "Bitwise or with a value in memory; the old value is returned.")
+atomic_xor = _kernel_only("atomic_xor", "Bitwise exclusive or with a value in memory; the old value is returned.")
+frexp = _kernel_only("frexp", "Mantissa and exponent of a number.")
+global_thread_idx = _kernel_only("global_thread_idx", "The number of the thread.")
+
+__all__ = [name for name, value in list(globals().items()) if hasattr(value, "__aerogel_builtin__") and name[0].islower()]

@@ -1,0 +1,100 @@
+"""``python -m aerogel run PROGRAM.py``: runs a program written for Taichi as it stands."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import os
+import sys
+from types import ModuleType
+from typing import Any
+
+
+class _Loader(importlib.abc.Loader):
+    """Gives the module of Aerogel for the name that Taichi has for it."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def create_module(self, spec: Any) -> ModuleType:
+        module = importlib.import_module(self._name)
+        self._own_spec = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__spec__ = self._own_spec
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Finds ``taichi`` and ``taichi.*`` in Aerogel, and ``taichi.examples.*`` in the folder of examples."""
+
+    def __init__(self, examples: str | None) -> None:
+        self._examples = examples
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> Any:
+        parts = fullname.split(".")
+        if parts[0] != "taichi":
+            return None
+        if parts[1:2] == ["examples"]:
+            return self._example(fullname, parts[2:])
+        own = ".".join(["aerogel", *parts[1:]])
+        try:
+            found = importlib.util.find_spec(own)
+        except ModuleNotFoundError:
+            found = None
+        return importlib.machinery.ModuleSpec(fullname, _Loader(own)) if found else None
+
+    def _example(self, fullname: str, rest: list[str]) -> Any:
+        if self._examples is None:
+            return None
+        base = os.path.join(self._examples, *rest)
+        if os.path.isdir(base):
+            spec = importlib.machinery.ModuleSpec(fullname, None, is_package=True)
+            spec.submodule_search_locations = [base]
+            return spec
+        if os.path.isfile(base + ".py"):
+            return importlib.util.spec_from_file_location(fullname, base + ".py")
+        return None
+
+
+def _examples_of(program: str) -> str | None:
+    """The folder of Taichi's examples that a program stands in, or that is installed."""
+    folder = os.path.dirname(os.path.abspath(program))
+    for _ in range(4):
+        if os.path.isfile(os.path.join(folder, "patterns.py")):
+            return folder
+        folder = os.path.dirname(folder)
+    for entry in sys.path:
+        folder = os.path.join(entry, "taichi", "examples")
+        if os.path.isdir(folder):
+            return folder
+    return None
+
+
+def install(program: str = "") -> None:
+    """Makes ``import taichi`` give Aerogel from now on."""
+    for name in [n for n in sys.modules if n == "taichi" or n.startswith("taichi.")]:
+        del sys.modules[name]
+    sys.meta_path.insert(0, _Finder(_examples_of(program)))
+
+
+def run(program: str, arguments: list[str]) -> None:
+    """Runs a program as ``__main__`` with Aerogel in Taichi's place."""
+    import runpy
+
+    if not os.path.isfile(program):
+        raise SystemExit(f"there is no file {program}")
+    install(program)
+    sys.argv = [program, *arguments]
+    sys.path[0] = os.path.dirname(os.path.abspath(program))
+    runpy.run_path(program, run_name="__main__")
+
+
+def main(argv: list[str]) -> None:
+    """The command line."""
+    if len(argv) >= 2 and argv[0] == "run":
+        run(argv[1], argv[2:])
+        return
+    raise SystemExit("usage: python -m aerogel run PROGRAM.py [ARGUMENTS]")

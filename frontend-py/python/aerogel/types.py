@@ -1,0 +1,277 @@
+"""``ti.types``: what may stand in the annotations of kernels and functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aerogel._dtypes import (
+    DataType,
+    dtype_of,
+    f16,
+    f32,
+    f64,
+    float16,
+    float32,
+    float64,
+    i8,
+    i16,
+    i32,
+    i64,
+    int8,
+    int16,
+    int32,
+    int64,
+    u1,
+    u8,
+    u16,
+    u32,
+    u64,
+    uint1,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+from aerogel.matrix import Matrix, Vector, _plain
+
+
+class Template:
+    """The annotation of a parameter that is passed at compile time, or by reference to a ``ti.func``."""
+
+    _aerogel_annotation = "template"
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "ti.template()"
+
+
+def template() -> Any:
+    """Annotates a parameter of which the kernel is specialised for each value: a field, a number, a class.
+
+    >>> template()
+    ti.template()
+    """
+    return _TEMPLATE
+
+
+template._aerogel_annotation = "template"  # type: ignore[attr-defined]
+_TEMPLATE = Template()
+
+
+class MatrixType:
+    """The type of matrices or vectors of a fixed shape: an annotation, and a maker of values and fields."""
+
+    def __init__(self, n: int, m: int | None, dtype: Any) -> None:
+        self.n, self.m, self._spec = n, 1 if m is None else m, dtype
+        self.ndim = 1 if m is None else 2
+
+    @property
+    def dtype(self) -> DataType:
+        """The scalar type of the components; ``float`` and ``int`` follow ``ti.init``."""
+        return dtype_of(self._spec if self._spec is not None else float)
+
+    @property
+    def _aerogel_tensor_type(self) -> tuple[int, int | None, str]:
+        return (self.n, self.m if self.ndim == 2 else None, self.dtype._aerogel_dtype)
+
+    def __repr__(self) -> str:
+        shape = f"{self.n}" if self.ndim == 1 else f"{self.n}, {self.m}"
+        return f"ti.types.{'vector' if self.ndim == 1 else 'matrix'}({shape}, {self.dtype})"
+
+    def get_shape(self) -> tuple[int, ...]:
+        """The extents of a value."""
+        return (self.n,) if self.ndim == 1 else (self.n, self.m)
+
+    def __call__(self, *args: Any) -> Matrix:
+        flat: list[Any] = []
+        for a in args:
+            _flatten(a, flat)
+        size = self.n * self.m
+        if len(flat) == 1:
+            flat = flat * size
+        if len(flat) != size:
+            raise ValueError(f"{self!r} takes {size} numbers, got {len(flat)}")
+        if self.ndim == 1:
+            return Vector(flat, self.dtype)
+        return Matrix([flat[i * self.m : (i + 1) * self.m] for i in range(self.n)], self.dtype)
+
+    def field(self, shape: Any = None, **kwargs: Any) -> Any:
+        """A field of such values."""
+        from aerogel.field import matrix_field
+
+        kwargs.pop("dtype", None)
+        return matrix_field(self.n, self.m, self.ndim, self.dtype, shape, **kwargs)
+
+    def ndarray(self, shape: Any, **kwargs: Any) -> Any:
+        """An array of such values."""
+        from aerogel.ndarray import matrix_ndarray
+
+        return matrix_ndarray(self.n, self.m, self.ndim, self.dtype, shape)
+
+
+class VectorType(MatrixType):
+    """The type of vectors of ``n`` components."""
+
+    def __init__(self, n: int, dtype: Any) -> None:
+        super().__init__(n, None, dtype)
+
+
+def _flatten(value: Any, out: list[Any]) -> None:
+    if isinstance(value, (list, tuple, Matrix)):
+        for v in value:
+            _flatten(v, out)
+    elif hasattr(value, "tolist"):
+        _flatten_item(value.tolist(), out)
+    else:
+        out.append(_plain(value))
+
+
+def _flatten_item(value: Any, out: list[Any]) -> None:
+    if isinstance(value, list):
+        for v in value:
+            _flatten_item(v, out)
+    else:
+        out.append(value)
+
+
+def vector(n: int, dtype: Any = None) -> VectorType:
+    """The type of vectors of ``n`` components.
+
+    >>> vector(3, f32)(1, 2, 3).to_list()
+    [1.0, 2.0, 3.0]
+    """
+    return VectorType(n, dtype)
+
+
+def matrix(n: int, m: int, dtype: Any = None) -> MatrixType:
+    """The type of ``n`` by ``m`` matrices."""
+    return MatrixType(n, m, dtype)
+
+
+class NdarrayType:
+    """The annotation of a kernel parameter that takes a NumPy array or a ``ti.ndarray`` without copying.
+
+    Args:
+        dtype: The type of an element: a scalar type, or a vector or matrix type; any if left out.
+        ndim: The number of index axes; any if left out.
+    """
+
+    _aerogel_annotation = "ndarray"
+
+    def __init__(
+        self,
+        dtype: Any = None,
+        ndim: int | None = None,
+        element_dim: int | None = None,
+        element_shape: tuple[int, ...] | None = None,
+        field_dim: int | None = None,
+        needs_grad: bool | None = None,
+        boundary: str = "unsafe",
+    ) -> None:
+        if boundary not in ("unsafe", "clamp"):
+            raise ValueError(f"boundary must be 'unsafe' or 'clamp', not {boundary!r}")
+        self.dtype = dtype
+        self.ndim = ndim if ndim is not None else field_dim
+        if element_shape is None and isinstance(dtype, MatrixType):
+            element_shape = dtype.get_shape()
+        self.element_dim = element_dim if element_dim is not None else (None if element_shape is None else len(element_shape))
+        self.element_shape = element_shape
+        self.needs_grad = needs_grad
+        self.boundary = boundary
+
+    def __repr__(self) -> str:
+        return f"ti.types.ndarray(dtype={self.dtype}, ndim={self.ndim})"
+
+    def __class_getitem__(cls, item: Any) -> NdarrayType:
+        return cls(*item) if isinstance(item, tuple) else cls(item)
+
+
+ndarray = NdarrayType
+NDArray = NdarrayType
+
+
+def _not_yet(what: str) -> Any:
+    def make(*args: Any, **kwargs: Any) -> Any:
+        from aerogel.errors import AerogelNotSupportedError
+
+        raise AerogelNotSupportedError(f"ti.types.{what} is not supported yet")
+
+    make.__name__ = what
+    make.__doc__ = f"``ti.types.{what}`` is not supported yet."
+    return make
+
+
+struct = _not_yet("struct")
+sparse_matrix_builder = _not_yet("sparse_matrix_builder")
+argpack = _not_yet("argpack")
+texture = _not_yet("texture")
+rw_texture = _not_yet("rw_texture")
+ref = _not_yet("ref")
+
+
+def is_real(dtype: Any) -> bool:
+    """Whether a scalar type is a floating-point type."""
+    return dtype_of(dtype).is_float
+
+
+def is_integral(dtype: Any) -> bool:
+    """Whether a scalar type is an integer type."""
+    return not dtype_of(dtype).is_float
+
+
+def is_signed(dtype: Any) -> bool:
+    """Whether a scalar type is a signed integer type."""
+    return dtype_of(dtype).is_signed_int
+
+
+def is_tensor(dtype: Any) -> bool:
+    """Whether a type is a matrix or vector type."""
+    return isinstance(dtype, MatrixType)
+
+
+__all__ = [
+    "DataType",
+    "MatrixType",
+    "NDArray",
+    "NdarrayType",
+    "Template",
+    "VectorType",
+    "argpack",
+    "f16",
+    "f32",
+    "f64",
+    "float16",
+    "float32",
+    "float64",
+    "i8",
+    "i16",
+    "i32",
+    "i64",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "is_integral",
+    "is_real",
+    "is_signed",
+    "is_tensor",
+    "matrix",
+    "ndarray",
+    "ref",
+    "rw_texture",
+    "sparse_matrix_builder",
+    "struct",
+    "template",
+    "texture",
+    "u1",
+    "u8",
+    "u16",
+    "u32",
+    "u64",
+    "uint1",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "vector",
+]
