@@ -1,0 +1,16 @@
+//! 64-bit ARM under Linux, for cross compilation.
+
+use super::Target;
+
+/// Any ARMv8 processor.
+pub fn aarch64() -> Target {
+    Target {
+        triple: "aarch64-unknown-linux-gnu".to_owned(),
+        cpu: "generic".to_owned(),
+        features: "+neon".to_owned(),
+        vector_width: None,
+        task_convention: 0,
+        intrinsics: &[],
+        position_independent: true,
+    }
+}

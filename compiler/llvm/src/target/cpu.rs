@@ -1,0 +1,47 @@
+//! The processor this program runs on.
+
+use inkwell::targets::TargetMachine;
+
+use super::{Target, initialize};
+
+/// The host, with everything it can do.
+pub fn host() -> Target {
+    initialize();
+    let features = TargetMachine::get_host_cpu_features();
+    let features = features.to_str().expect("feature names are ASCII");
+    Target {
+        triple: text(TargetMachine::get_default_triple().as_str()),
+        cpu: text(&TargetMachine::get_host_cpu_name()),
+        // LLVM halves the width on these machines, to spare their clock; measured, the full width
+        // is faster on all kinds of loops.
+        vector_width: has(features, "+avx512f").then_some(512),
+        features: features.to_owned(),
+        task_convention: 0,
+        intrinsics: &[
+            "llvm.sin",
+            "llvm.cos",
+            "llvm.tan",
+            "llvm.asin",
+            "llvm.acos",
+            "llvm.atan",
+            "llvm.sinh",
+            "llvm.cosh",
+            "llvm.tanh",
+            "llvm.exp",
+            "llvm.exp2",
+            "llvm.log",
+            "llvm.log2",
+            "llvm.pow",
+            "llvm.atan2",
+        ],
+        position_independent: true,
+    }
+}
+
+fn has(features: &str, name: &str) -> bool {
+    features.split(',').any(|feature| feature == name)
+}
+
+fn text(s: &std::ffi::CStr) -> String {
+    s.to_string_lossy().into_owned()
+}

@@ -1,0 +1,105 @@
+//! What code is made for: one record per machine, so that nothing else asks which one it is.
+
+mod aarch64;
+mod cpu;
+mod nvptx;
+
+use inkwell::OptimizationLevel;
+use inkwell::targets::{
+    CodeModel, InitializationConfig, RelocMode, Target as LlvmTarget, TargetMachine, TargetTriple,
+};
+
+pub use aarch64::aarch64;
+pub use cpu::host;
+pub use nvptx::nvptx;
+
+/// A machine to make code for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// LLVM's triple.
+    pub triple: String,
+    /// The processor, as LLVM names it.
+    pub cpu: String,
+    /// What it can do, as LLVM lists it.
+    pub features: String,
+    /// The vector width that pays, in bits, where LLVM would choose another.
+    pub vector_width: Option<u32>,
+    /// LLVM's number of the calling convention of task functions.
+    pub task_convention: u32,
+    /// Intrinsics that the code generator can select; LLVM ends the process at others.
+    pub intrinsics: &'static [&'static str],
+    /// Small code model and position independent.
+    pub position_independent: bool,
+}
+
+/// Intrinsics that every target selects, or turns into plain instructions.
+const COMMON_INTRINSICS: &[&str] = &[
+    "llvm.sqrt",
+    "llvm.fabs",
+    "llvm.floor",
+    "llvm.ceil",
+    "llvm.trunc",
+    "llvm.round",
+    "llvm.fma",
+    "llvm.copysign",
+    "llvm.maximumnum",
+    "llvm.minimumnum",
+    "llvm.smax",
+    "llvm.smin",
+    "llvm.umax",
+    "llvm.umin",
+    "llvm.abs",
+    "llvm.ctpop",
+    "llvm.ctlz",
+    "llvm.assume",
+    "llvm.memset",
+];
+
+impl Target {
+    /// Whether the code generator can select this intrinsic (by its name without types).
+    pub fn allows(&self, intrinsic: &str) -> bool {
+        COMMON_INTRINSICS.contains(&intrinsic) || self.intrinsics.contains(&intrinsic)
+    }
+
+    /// LLVM's machine for this target.
+    pub(crate) fn machine(&self, level: OptimizationLevel) -> TargetMachine {
+        initialize();
+        let triple = TargetTriple::create(&self.triple);
+        let target = LlvmTarget::from_triple(&triple).expect("LLVM was built with this target");
+        let (reloc, model) = if self.position_independent {
+            (RelocMode::PIC, CodeModel::Small)
+        } else {
+            (RelocMode::Default, CodeModel::Default)
+        };
+        target
+            .create_target_machine(&triple, &self.cpu, &self.features, level, reloc, model)
+            .expect("LLVM makes a machine for every target it has")
+    }
+}
+
+fn initialize() {
+    use std::sync::Once;
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let config = InitializationConfig::default();
+        LlvmTarget::initialize_x86(&config);
+        LlvmTarget::initialize_aarch64(&config);
+        LlvmTarget::initialize_nvptx(&config);
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn machines_can_be_made() {
+        for target in [host(), aarch64(), nvptx(80)] {
+            let machine = target.machine(OptimizationLevel::Default);
+            assert_eq!(
+                machine.get_triple().as_str().to_str().unwrap(),
+                target.triple
+            );
+        }
+    }
+}

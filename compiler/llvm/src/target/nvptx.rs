@@ -1,0 +1,23 @@
+//! NVIDIA GPUs, through PTX.
+
+use super::Target;
+
+/// A GPU of compute capability `sm / 10`.
+pub fn nvptx(sm: u32) -> Target {
+    let ptx = match sm {
+        ..80 => "+ptx60",
+        80..90 => "+ptx70",
+        90..100 => "+ptx80",
+        _ => "+ptx86",
+    };
+    Target {
+        triple: "nvptx64-nvidia-cuda".to_owned(),
+        cpu: format!("sm_{sm}"),
+        features: ptx.to_owned(),
+        vector_width: None,
+        // `ptx_kernel`
+        task_convention: 71,
+        intrinsics: &[],
+        position_independent: false,
+    }
+}
