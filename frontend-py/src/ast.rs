@@ -1,0 +1,191 @@
+//! The syntax tree of a kernel: the part of Python that the language has, in an arena.
+//!
+//! Built once by `parse`, read by `lower`. Whatever has no meaning in a kernel is `Unsupported` with the name
+//! Python gives it, so that the error comes from one place and carries a position.
+
+/// Bytes `lo..hi` of the function's source text, as the user wrote it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub struct TextRange {
+    pub lo: u32,
+    pub hi: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct FuncDef<'a> {
+    pub name: &'a str,
+    pub params: &'a [Param<'a>],
+    /// `*args`, `**kwargs` or keyword-only parameters, which kernels do not have.
+    pub has_variadic: bool,
+    pub body: &'a [Stmt<'a>],
+    pub range: TextRange,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Param<'a> {
+    pub name: &'a str,
+    pub annotation: Option<&'a Expr<'a>>,
+    pub has_default: bool,
+    pub range: TextRange,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Stmt<'a> {
+    pub range: TextRange,
+    pub kind: StmtKind<'a>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum StmtKind<'a> {
+    Assign { targets: &'a [Expr<'a>], value: &'a Expr<'a> },
+    AugAssign { target: &'a Expr<'a>, op: BinaryOp, value: &'a Expr<'a> },
+    AnnAssign { target: &'a Expr<'a>, annotation: &'a Expr<'a>, value: Option<&'a Expr<'a>> },
+    For { target: &'a Expr<'a>, iter: &'a Expr<'a>, body: &'a [Stmt<'a>], has_else: bool },
+    While { test: &'a Expr<'a>, body: &'a [Stmt<'a>], has_else: bool },
+    If { test: &'a Expr<'a>, body: &'a [Stmt<'a>], orelse: &'a [Stmt<'a>] },
+    Return(Option<&'a Expr<'a>>),
+    Assert { test: &'a Expr<'a>, message: Option<&'a Expr<'a>> },
+    Expr(&'a Expr<'a>),
+    Pass,
+    Break,
+    Continue,
+    Unsupported(&'static str),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Expr<'a> {
+    pub range: TextRange,
+    pub kind: ExprKind<'a>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum ExprKind<'a> {
+    None,
+    Bool(bool),
+    Int(i128),
+    Float(f64),
+    Str(&'a str),
+    FString(&'a [FPart<'a>]),
+    Name(&'a str),
+    Attribute { value: &'a Expr<'a>, attr: &'a str },
+    Subscript { value: &'a Expr<'a>, index: &'a Expr<'a> },
+    Slice { lo: Option<&'a Expr<'a>>, hi: Option<&'a Expr<'a>>, step: Option<&'a Expr<'a>> },
+    Starred(&'a Expr<'a>),
+    Tuple(&'a [Expr<'a>]),
+    List(&'a [Expr<'a>]),
+    Dict(&'a [(Expr<'a>, Expr<'a>)]),
+    Unary { op: UnaryOp, operand: &'a Expr<'a> },
+    Binary { op: BinaryOp, lhs: &'a Expr<'a>, rhs: &'a Expr<'a> },
+    Bool2 { op: BoolOp, values: &'a [Expr<'a>] },
+    Compare { first: &'a Expr<'a>, rest: &'a [(CompareOp, Expr<'a>)] },
+    IfElse { test: &'a Expr<'a>, on_true: &'a Expr<'a>, on_false: &'a Expr<'a> },
+    Call { func: &'a Expr<'a>, args: &'a [Expr<'a>], keywords: &'a [Keyword<'a>] },
+    /// A list comprehension or a generator expression.
+    Comprehension { element: &'a Expr<'a>, generators: &'a [Generator<'a>] },
+    Walrus { name: &'a str, value: &'a Expr<'a> },
+    Unsupported(&'static str),
+}
+
+/// One piece of an f-string.
+#[derive(Clone, Copy, Debug)]
+pub enum FPart<'a> {
+    Text(&'a str),
+    Value { expr: &'a Expr<'a>, spec: Option<&'a str>, debug: Option<&'a str> },
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Keyword<'a> {
+    /// `None` for `**kwargs`.
+    pub name: Option<&'a str>,
+    pub value: Expr<'a>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Generator<'a> {
+    pub target: Expr<'a>,
+    pub iter: Expr<'a>,
+    pub ifs: &'a [Expr<'a>],
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum UnaryOp {
+    Invert,
+    Not,
+    Plus,
+    Minus,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BinaryOp {
+    Add,
+    Sub,
+    Mul,
+    MatMul,
+    Div,
+    FloorDiv,
+    Mod,
+    Pow,
+    Shl,
+    Shr,
+    BitAnd,
+    BitOr,
+    BitXor,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BoolOp {
+    And,
+    Or,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CompareOp {
+    Eq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+    Is,
+    IsNot,
+    In,
+    NotIn,
+}
+
+impl BinaryOp {
+    /// How the user writes it.
+    pub fn symbol(self) -> &'static str {
+        match self {
+            BinaryOp::Add => "+",
+            BinaryOp::Sub => "-",
+            BinaryOp::Mul => "*",
+            BinaryOp::MatMul => "@",
+            BinaryOp::Div => "/",
+            BinaryOp::FloorDiv => "//",
+            BinaryOp::Mod => "%",
+            BinaryOp::Pow => "**",
+            BinaryOp::Shl => "<<",
+            BinaryOp::Shr => ">>",
+            BinaryOp::BitAnd => "&",
+            BinaryOp::BitOr => "|",
+            BinaryOp::BitXor => "^",
+        }
+    }
+}
+
+impl CompareOp {
+    /// How the user writes it.
+    pub fn symbol(self) -> &'static str {
+        match self {
+            CompareOp::Eq => "==",
+            CompareOp::Ne => "!=",
+            CompareOp::Lt => "<",
+            CompareOp::Le => "<=",
+            CompareOp::Gt => ">",
+            CompareOp::Ge => ">=",
+            CompareOp::Is => "is",
+            CompareOp::IsNot => "is not",
+            CompareOp::In => "in",
+            CompareOp::NotIn => "not in",
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! Values known while compiling, and the trait through which Python provides them and computes with them.
+//!
+//! The frontend never touches Python: whatever a kernel takes from around it arrives here as a `Known`. What needs
+//! Python to be understood (a module, a dict, an object) stays an opaque `Handle` that only the host can open.
+
+use std::rc::Rc;
+
+use aerogel_base::{ErrorKind, ScalarType, SourceFile};
+
+use crate::ast::{BinaryOp, CompareOp, UnaryOp};
+
+/// A Python object held by the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Handle(pub u32);
+
+/// An SNode tree of the running process; never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TreeKey(pub u64);
+
+/// The shape of a value that a cell, a constant or a type holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TensorShape {
+    Scalar,
+    Vector(u32),
+    Matrix(u32, u32),
+}
+
+impl TensorShape {
+    /// How many scalars.
+    pub fn len(self) -> u32 {
+        match self {
+            TensorShape::Scalar => 1,
+            TensorShape::Vector(n) => n,
+            TensorShape::Matrix(n, m) => n * m,
+        }
+    }
+
+    /// Whether there are no scalars at all.
+    pub fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// A Python value known while the kernel is compiled.
+#[derive(Clone, Debug)]
+pub enum Known {
+    None,
+    Bool(bool),
+    Int(i128),
+    Float(f64),
+    Str(Rc<str>),
+    Tuple(Rc<[Known]>),
+    List(Rc<[Known]>),
+    /// The operand of `x[a:b:c]`.
+    Slice(Rc<[Known; 3]>),
+    DType(ScalarType),
+    TensorType { shape: TensorShape, elem: ScalarType },
+    Tensor(Rc<TensorConst>),
+    Field(Rc<FieldRef>),
+    SNode(Rc<SNodeRef>),
+    /// A `ti.func`.
+    Func(Rc<FuncRef>),
+    /// A `ti.kernel`, which a kernel cannot call.
+    Kernel(Rc<str>),
+    /// A function or class of the language, by its name in the table of `intrinsics`.
+    Builtin(Rc<str>),
+    Object(Handle),
+}
+
+/// A matrix made in Python scope.
+#[derive(Clone, Debug)]
+pub struct TensorConst {
+    pub shape: TensorShape,
+    /// Row by row.
+    pub elements: Vec<Known>,
+    pub elem: Option<ScalarType>,
+    pub handle: Option<Handle>,
+}
+
+/// A field, and where it is placed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldRef {
+    pub handle: Handle,
+    pub name: String,
+    pub tree: TreeKey,
+    /// The number of its node in the tree.
+    pub node: u32,
+    pub elem: ScalarType,
+    pub shape: TensorShape,
+    pub ndim: u32,
+}
+
+/// A node of an SNode tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SNodeRef {
+    pub handle: Handle,
+    pub tree: TreeKey,
+    pub node: u32,
+    pub ndim: u32,
+}
+
+/// A `ti.func`, perhaps bound to an object.
+#[derive(Clone, Debug)]
+pub struct FuncRef {
+    /// The Python function under the decorator.
+    pub function: Handle,
+    pub receiver: Option<Known>,
+    pub name: String,
+}
+
+/// What is needed to lower a function.
+#[derive(Clone, Debug)]
+pub struct FuncSource {
+    /// Where its free names are looked up.
+    pub scope: Handle,
+    pub file: SourceFile,
+    /// Default values, by parameter.
+    pub defaults: Vec<(String, Known)>,
+    /// Parameters annotated `ti.template()`.
+    pub templates: Vec<String>,
+}
+
+/// A mistake that Python found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostError {
+    pub kind: ErrorKind,
+    pub message: String,
+}
+
+impl HostError {
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into() }
+    }
+}
+
+pub type HostResult<T> = Result<T, HostError>;
+
+/// Python, as the frontend sees it.
+pub trait Host {
+    /// A free name of a function: closure, globals, builtins, in this order.
+    fn lookup(&mut self, scope: Handle, name: &str) -> HostResult<Option<Known>>;
+    /// `value.name`, `None` when there is no such attribute.
+    fn attr(&mut self, value: &Known, name: &str) -> HostResult<Option<Known>>;
+    fn call(&mut self, callee: &Known, args: &[Known], keywords: &[(String, Known)]) -> HostResult<Known>;
+    fn unary(&mut self, op: UnaryOp, operand: &Known) -> HostResult<Known>;
+    fn binary(&mut self, op: BinaryOp, lhs: &Known, rhs: &Known) -> HostResult<Known>;
+    fn compare(&mut self, op: CompareOp, lhs: &Known, rhs: &Known) -> HostResult<Known>;
+    fn index(&mut self, value: &Known, index: &Known) -> HostResult<Known>;
+    fn iterate(&mut self, value: &Known) -> HostResult<Vec<Known>>;
+    fn truth(&mut self, value: &Known) -> HostResult<bool>;
+    /// `format(value, spec)`.
+    fn format(&mut self, value: &Known, spec: &str) -> HostResult<String>;
+    fn source(&mut self, func: &FuncRef) -> HostResult<FuncSource>;
+    /// The layout of a tree that a field or node belongs to.
+    fn tree(&mut self, key: TreeKey) -> HostResult<aerogel_snode::Tree>;
+}
+
+impl Known {
+    pub fn str(text: &str) -> Known {
+        Known::Str(text.into())
+    }
+
+    pub fn tuple(items: impl IntoIterator<Item = Known>) -> Known {
+        Known::Tuple(items.into_iter().collect())
+    }
+
+    /// The items of a tuple or list.
+    pub fn items(&self) -> Option<&[Known]> {
+        match self {
+            Known::Tuple(items) | Known::List(items) => Some(items),
+            _ => None,
+        }
+    }
+
+    /// The value of an integer or truth value.
+    pub fn as_int(&self) -> Option<i128> {
+        match self {
+            Known::Int(value) => Some(*value),
+            Known::Bool(value) => Some(i128::from(*value)),
+            _ => None,
+        }
+    }
+
+    /// The value of any number, as Python's `float()` has it.
+    pub fn as_float(&self) -> Option<f64> {
+        match self {
+            Known::Float(value) => Some(*value),
+            _ => self.as_int().map(|value| value as f64),
+        }
+    }
+
+    pub fn is_number(&self) -> bool {
+        matches!(self, Known::Bool(_) | Known::Int(_) | Known::Float(_))
+    }
+
+    /// What the user would call this.
+    pub fn describe(&self) -> String {
+        match self {
+            Known::None => "`None`".into(),
+            Known::Bool(_) => "a bool".into(),
+            Known::Int(_) => "an int".into(),
+            Known::Float(_) => "a float".into(),
+            Known::Str(_) => "a string".into(),
+            Known::Tuple(_) => "a tuple".into(),
+            Known::List(_) => "a list".into(),
+            Known::Slice(_) => "a slice".into(),
+            Known::DType(ty) => format!("the type `{ty}`"),
+            Known::TensorType { .. } => "a matrix type".into(),
+            Known::Tensor(_) => "a matrix".into(),
+            Known::Field(field) => format!("the field `{}`", field.name),
+            Known::SNode(_) => "an SNode".into(),
+            Known::Func(func) => format!("the function `{}`", func.name),
+            Known::Kernel(name) => format!("the kernel `{name}`"),
+            Known::Builtin(name) => format!("`{name}`"),
+            Known::Object(_) => "a Python object".into(),
+        }
+    }
+}
