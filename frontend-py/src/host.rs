@@ -4,8 +4,10 @@
 //! Python to be understood (a module, a dict, an object) stays an opaque `Handle` that only the host can open.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use aerogel_base::{ErrorKind, ScalarType, SourceFile};
+use aerogel_snode::{NodeId, Tree};
 
 use crate::ast::{BinaryOp, CompareOp, UnaryOp};
 
@@ -83,11 +85,13 @@ pub struct FieldRef {
     pub handle: Handle,
     pub name: String,
     pub tree: TreeKey,
-    /// The number of its node in the tree.
-    pub node: u32,
+    /// The nodes of its scalars in the tree, row by row.
+    pub places: Vec<NodeId>,
     pub elem: ScalarType,
     pub shape: TensorShape,
     pub ndim: u32,
+    /// What the user's indices begin at, for each axis; empty for zeros.
+    pub offset: Vec<i32>,
 }
 
 /// A node of an SNode tree.
@@ -152,7 +156,7 @@ pub trait Host {
     fn format(&mut self, value: &Known, spec: &str) -> HostResult<String>;
     fn source(&mut self, func: &FuncRef) -> HostResult<FuncSource>;
     /// The layout of a tree that a field or node belongs to.
-    fn tree(&mut self, key: TreeKey) -> HostResult<aerogel_snode::Tree>;
+    fn tree(&mut self, key: TreeKey) -> HostResult<Arc<Tree>>;
 }
 
 impl Known {

@@ -1,0 +1,152 @@
+//! The functions of the language, one row each.
+//!
+//! A row is a name and a rule. `sin` is `Unary(Sin, FloatOnly, f64::sin)`: of a constant it is computed now, in double
+//! as Python would; of a value it becomes the instruction. What needs more than a row says is a function in
+//! `lower/builtins.rs`.
+
+use aerogel_ir::{AtomicOp, BinaryOp, UnaryOp};
+
+use crate::infer::UnaryRule::{self, *};
+use crate::lower::Special;
+
+/// What a call of a builtin does.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Rule {
+    /// A function of one number, elementwise.
+    Unary(UnaryOp, UnaryRule, Option<fn(f64) -> f64>),
+    /// A function of two or more numbers of the promoted type, elementwise.
+    Fold(BinaryOp),
+    /// A function of two numbers of the promoted type, elementwise.
+    Binary(BinaryOp),
+    /// A change of storage that gives the old value.
+    Atomic(AtomicOp),
+    /// A hint that the compiler does not need: its first argument.
+    Same,
+    Special(Special),
+}
+
+use Rule::{Atomic, Binary, Fold, Same, Unary};
+
+/// The rule of a builtin.
+pub(crate) fn find(name: &str) -> Option<Rule> {
+    TABLE.iter().find(|row| row.0 == name).map(|row| row.1).or_else(|| {
+        // `ti.Vector.zero` and `ti.Matrix.zero` are one.
+        let member = name.strip_prefix("Vector.")?;
+        TABLE.iter().find(|row| row.0.strip_prefix("Matrix.") == Some(member)).map(|row| row.1)
+    })
+}
+
+/// Every builtin's name, in the order of the table.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    TABLE.iter().map(|row| row.0)
+}
+
+const fn special(special: Special) -> Rule {
+    Rule::Special(special)
+}
+
+#[rustfmt::skip]
+const TABLE: &[(&str, Rule)] = &[
+    // Functions of one number.
+    ("sin",        Unary(UnaryOp::Sin,    FloatOnly, Some(f64::sin))),
+    ("cos",        Unary(UnaryOp::Cos,    FloatOnly, Some(f64::cos))),
+    ("tan",        Unary(UnaryOp::Tan,    FloatOnly, Some(f64::tan))),
+    ("asin",       Unary(UnaryOp::Asin,   FloatOnly, Some(f64::asin))),
+    ("acos",       Unary(UnaryOp::Acos,   FloatOnly, Some(f64::acos))),
+    ("atan",       Unary(UnaryOp::Atan,   FloatOnly, Some(f64::atan))),
+    ("sinh",       Unary(UnaryOp::Sinh,   FloatOnly, Some(f64::sinh))),
+    ("cosh",       Unary(UnaryOp::Cosh,   FloatOnly, Some(f64::cosh))),
+    ("tanh",       Unary(UnaryOp::Tanh,   FloatOnly, Some(f64::tanh))),
+    ("sqrt",       Unary(UnaryOp::Sqrt,   ToFloat,   Some(f64::sqrt))),
+    ("rsqrt",      Unary(UnaryOp::Rsqrt,  ToFloat,   None)),
+    ("exp",        Unary(UnaryOp::Exp,    ToFloat,   Some(f64::exp))),
+    ("exp2",       Unary(UnaryOp::Exp2,   ToFloat,   Some(f64::exp2))),
+    ("log",        Unary(UnaryOp::Log,    ToFloat,   Some(f64::ln))),
+    ("log2",       Unary(UnaryOp::Log2,   ToFloat,   Some(f64::log2))),
+    ("math.sign",  Unary(UnaryOp::Sign,   Keep,      None)),
+    ("sign",       Unary(UnaryOp::Sign,   Keep,      None)),
+    ("popcnt",     Unary(UnaryOp::Popcnt, IntOnly,   None)),
+    ("clz",        Unary(UnaryOp::Clz,    IntOnly,   None)),
+    ("floor",      special(Special::Rounding(UnaryOp::Floor))),
+    ("ceil",       special(Special::Rounding(UnaryOp::Ceil))),
+    ("round",      special(Special::Rounding(UnaryOp::Round))),
+    ("trunc",      special(Special::Rounding(UnaryOp::Trunc))),
+    ("abs",        special(Special::Abs)),
+    // Functions of several numbers.
+    ("min",        Fold(BinaryOp::Min)),
+    ("max",        Fold(BinaryOp::Max)),
+    ("atan2",      special(Special::Atan2)),
+    ("pow",        special(Special::Operator(crate::ast::BinaryOp::Pow))),
+    ("raw_div",    Binary(BinaryOp::Div)),
+    ("raw_mod",    Binary(BinaryOp::Rem)),
+    ("bit_shr",    special(Special::BitShr)),
+    ("select",     special(Special::Select)),
+    ("logical_not", special(Special::LogicalNot)),
+    // Types.
+    ("cast",       special(Special::Cast)),
+    ("bit_cast",   special(Special::BitCast)),
+    ("int",        special(Special::DefaultInt)),
+    ("float",      special(Special::DefaultFloat)),
+    ("bool",       special(Special::Bool)),
+    ("zero",       special(Special::Filled(0))),
+    ("one",        special(Special::Filled(1))),
+    // Storage.
+    ("atomic_add", Atomic(AtomicOp::Add)),
+    ("atomic_sub", Atomic(AtomicOp::Sub)),
+    ("atomic_mul", Atomic(AtomicOp::Mul)),
+    ("atomic_min", Atomic(AtomicOp::Min)),
+    ("atomic_max", Atomic(AtomicOp::Max)),
+    ("atomic_and", Atomic(AtomicOp::And)),
+    ("atomic_or",  Atomic(AtomicOp::Or)),
+    ("atomic_xor", Atomic(AtomicOp::Xor)),
+    ("get_addr",   special(Special::GetAddr)),
+    // Hints that change no result.
+    ("stop_grad",    Same),
+    ("no_activate",  Same),
+    ("block_local",  Same),
+    ("cache_read_only", Same),
+    ("assume_in_range", Same),
+    ("loop_unique",  Same),
+    // Compile time.
+    ("static",        special(Special::Static)),
+    ("static_print",  special(Special::StaticPrint)),
+    ("static_assert", special(Special::StaticAssert)),
+    ("range",         special(Special::Range)),
+    ("ndrange",       special(Special::NdRange)),
+    ("grouped",       special(Special::Grouped)),
+    ("zip",           special(Special::Zip)),
+    ("enumerate",     special(Special::Enumerate)),
+    ("reversed",      special(Special::Reversed)),
+    ("len",           special(Special::Len)),
+    ("sum",           special(Special::Reduce(crate::ast::BinaryOp::Add))),
+    ("list",          special(Special::List)),
+    ("tuple",         special(Special::Tuple)),
+    ("loop_config",   special(Special::LoopConfig)),
+    // Effects.
+    ("print",      special(Special::Print)),
+    ("random",     special(Special::Random)),
+    // Tensors.
+    ("Vector",          special(Special::Vector)),
+    ("Matrix",          special(Special::Matrix)),
+    ("Matrix.zero",     special(Special::Constant(0))),
+    ("Matrix.one",      special(Special::Constant(1))),
+    ("Matrix.unit",     special(Special::Unit)),
+    ("Matrix.identity", special(Special::Identity)),
+    ("Matrix.diag",     special(Special::Diagonal)),
+    ("Matrix.rows",     special(Special::Rows)),
+    ("Matrix.cols",     special(Special::Columns)),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique() {
+        let mut all: Vec<_> = names().collect();
+        all.sort_unstable();
+        let n = all.len();
+        all.dedup();
+        assert_eq!(all.len(), n);
+    }
+}

@@ -1,0 +1,291 @@
+//! Assignment: names, elements, tuples, and the augmented forms.
+
+use aerogel_base::ErrorKind;
+use aerogel_ir::{AtomicOp, Op, ParamType, Type, Value};
+
+use super::number::elem;
+use super::value::{Origin, Place, SeqKind, Val};
+use super::{Lower, Reported, Res};
+use crate::ast::{BinaryOp, Expr, ExprKind};
+use crate::host::Known;
+use crate::scope::BindingKind;
+
+impl<'a> Lower<'a, '_> {
+    pub(crate) fn assign(&mut self, targets: &[Expr<'a>], value: &Expr<'a>) -> Res<()> {
+        let is_static = self.is_static_call(value);
+        let val = self.expr(value)?;
+        // The right side is complete before anything is stored, so `a, b = b, a` swaps.
+        let val = if is_static { val } else { self.settle(val)? };
+        for target in targets {
+            self.range = target.range;
+            if is_static { self.bind_target(target, &val, BindingKind::Alias)? } else { self.assign_to(target, &val)? }
+        }
+        Ok(())
+    }
+
+    fn assign_to(&mut self, target: &Expr<'a>, val: &Val) -> Res<()> {
+        match target.kind {
+            ExprKind::Name(name) => self.assign_name(name, val),
+            ExprKind::Tuple(targets) | ExprKind::List(targets) => {
+                let items = self.unpack(val, targets.len())?;
+                let mut done = Ok(());
+                for (target, item) in targets.iter().zip(items) {
+                    self.range = target.range;
+                    done = self.assign_to(target, &item).and(done);
+                }
+                done
+            }
+            ExprKind::Subscript { .. } | ExprKind::Attribute { .. } => {
+                let place = self.expr(target)?;
+                self.store_val(&place, val)
+            }
+            _ => self.fail(ErrorKind::Syntax, "E0105", "this cannot be assigned to"),
+        }
+    }
+
+    /// Makes the names in `target` stand for parts of `val`, without storage of their own.
+    pub(crate) fn bind_target(&mut self, target: &Expr<'a>, val: &Val, kind: BindingKind) -> Res<()> {
+        match target.kind {
+            ExprKind::Name(name) => {
+                self.scopes().bind(name, kind, val.clone());
+                Ok(())
+            }
+            ExprKind::Tuple(targets) | ExprKind::List(targets) => {
+                let items = self.unpack(val, targets.len())?;
+                for (target, item) in targets.iter().zip(items) {
+                    self.bind_target(target, &item, kind)?;
+                }
+                Ok(())
+            }
+            _ => self.fail(ErrorKind::Syntax, "E0105", "only names can be bound here"),
+        }
+    }
+
+    /// The `n` parts of a tuple, list or vector.
+    fn unpack(&mut self, val: &Val, n: usize) -> Res<Vec<Val>> {
+        let items = match val.items() {
+            Some(items) => items,
+            None => match self.numeric_type(val) {
+                Some(Type::Vec(..)) => self.elements(val)?,
+                Some(Type::Mat(rows, ..)) => (0..rows)
+                    .map(|row| self.index(val.clone(), vec![Val::int(i128::from(row))], false))
+                    .collect::<Res<Vec<_>>>()?,
+                _ => self.iterate_static(val)?,
+            },
+        };
+        if items.len() != n {
+            let message = format!("{} values cannot be unpacked into {n} names", items.len());
+            return self.fail(ErrorKind::Type, "E0213", message);
+        }
+        Ok(items)
+    }
+
+    pub(crate) fn assign_name(&mut self, name: &str, val: &Val) -> Res<()> {
+        let Some(binding) = self.scopes().get(name).cloned() else {
+            let variable = match self.variable(val) {
+                Ok(variable) => variable,
+                Err(Reported) => {
+                    self.scopes().bind(name, BindingKind::Variable, Val::Poison);
+                    return Err(Reported);
+                }
+            };
+            self.scopes().bind(name, BindingKind::Variable, variable);
+            return Ok(());
+        };
+        let (message, note) = match binding.kind {
+            BindingKind::Variable => return self.store_val(&binding.val, val),
+            BindingKind::Alias if !matches!(binding.val, Val::Place(_)) => {
+                (format!("`{name}` is known while compiling and cannot be assigned to"), "use another name")
+            }
+            BindingKind::Alias => return self.store_val(&binding.val, val),
+            BindingKind::LoopIndex => {
+                (format!("the loop index `{name}` cannot be assigned to"), "copy it into a variable first")
+            }
+            BindingKind::Parameter => {
+                (format!("the kernel's parameter `{name}` cannot be assigned to"), "copy it into a variable first")
+            }
+        };
+        self.fail_noted(ErrorKind::Syntax, "E0106", message, note)
+    }
+
+    /// Fresh storage that holds `val`; what is not a number stays what it is.
+    pub(crate) fn variable(&mut self, val: &Val) -> Res<Val> {
+        match val {
+            Val::Seq(items, kind) => {
+                let items = items.iter().map(|item| self.variable(item)).collect::<Res<Vec<_>>>()?;
+                Ok(Val::Seq(items.into(), *kind))
+            }
+            Val::Known(Known::Tuple(items)) if items.iter().any(Known::is_number) => {
+                let items = items.iter().map(|item| self.variable(&Val::Known(item.clone()))).collect::<Res<Vec<_>>>()?;
+                Ok(Val::Seq(items.into(), SeqKind::Tuple))
+            }
+            Val::Known(Known::List(items)) if items.iter().any(Known::is_number) => {
+                let items = items.iter().map(|item| self.variable(&Val::Known(item.clone()))).collect::<Res<Vec<_>>>()?;
+                Ok(Val::Seq(items.into(), SeqKind::List))
+            }
+            Val::Value(_) | Val::Place(_) => self.local(val),
+            Val::Known(known) if known.is_number() || matches!(known, Known::Tensor(_)) => self.local(val),
+            Val::Known(_) | Val::Array(_) => Ok(val.clone()),
+            Val::Iter(_) | Val::Method(..) => {
+                let what = self.describe(val);
+                self.fail(ErrorKind::Type, "E0214", format!("{what} cannot be kept in a variable"))
+            }
+            Val::Poison => Err(Reported),
+        }
+    }
+
+    fn local(&mut self, val: &Val) -> Res<Val> {
+        let ty = self.expect_numeric(val)?;
+        let value = self.convert(val, ty)?;
+        let place = self.builder().local(ty);
+        self.builder().store(place, value);
+        let in_parallel = self.in_parallel();
+        Ok(Val::Place(Place::Ref { place, origin: Origin::Local { in_parallel } }))
+    }
+
+    pub(crate) fn store_val(&mut self, target: &Val, val: &Val) -> Res<()> {
+        match target {
+            Val::Place(place) => {
+                let place = place.clone();
+                self.store(&place, val)
+            }
+            Val::Seq(targets, _) => {
+                let items = self.unpack(val, targets.len())?;
+                for (target, item) in targets.iter().zip(&items) {
+                    self.store_val(target, item)?;
+                }
+                Ok(())
+            }
+            Val::Poison => Err(Reported),
+            _ => {
+                let what = self.describe(target);
+                self.fail(ErrorKind::Type, "E0215", format!("{what} cannot be assigned to"))
+            }
+        }
+    }
+
+    pub(crate) fn store(&mut self, place: &Place, val: &Val) -> Res<()> {
+        self.note_write(place);
+        match place {
+            Place::Ref { place, .. } => {
+                let ty = self.ty(*place).pointee().ok_or(Reported)?;
+                let value = self.convert(val, ty)?;
+                self.builder().store(*place, value);
+            }
+            Place::Elements { refs, ty, .. } => {
+                let value = self.convert(val, *ty)?;
+                for (&place, value) in refs.iter().zip(self.split(value)) {
+                    self.builder().store(place, value);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn note_write(&mut self, place: &Place) {
+        if let Origin::Array(arg) = place.origin()
+            && let ParamType::Array { read_only, .. } = &mut self.func.params[arg.as_u32() as usize].ty
+        {
+            *read_only = false;
+        }
+    }
+
+    pub(crate) fn assign_annotated(&mut self, target: &Expr<'a>, annotation: &Expr<'a>, value: Option<&Expr<'a>>) -> Res<()> {
+        let ExprKind::Name(name) = target.kind else {
+            return self.fail(ErrorKind::Syntax, "E0105", "only a name can be declared with a type");
+        };
+        let wanted = self.expr(annotation)?;
+        let wanted = match wanted {
+            Val::Known(Known::TensorType { shape, elem }) => super::value::tensor_type(shape, elem),
+            _ => Type::Scalar(self.dtype(&wanted)?),
+        };
+        let Some(value) = value else {
+            return self.fail(ErrorKind::Syntax, "E0107", format!("`{name}` is declared without a value"));
+        };
+        let val = self.expr(value)?;
+        if self.scopes().get(name).is_some() {
+            return self.fail(ErrorKind::Syntax, "E0108", format!("`{name}` has a type already"));
+        }
+        let value = self.convert(&val, wanted)?;
+        self.assign_name(name, &Val::Value(value))
+    }
+
+    pub(crate) fn assign_augmented(&mut self, target: &Expr<'a>, op: BinaryOp, value: &Expr<'a>) -> Res<()> {
+        let place = match target.kind {
+            ExprKind::Name(name) => {
+                let found = self.scopes().get(name).cloned();
+                if let Some(binding) = &found
+                    && (matches!(binding.kind, BindingKind::LoopIndex | BindingKind::Parameter)
+                        || (binding.kind == BindingKind::Alias && !matches!(binding.val, Val::Place(_))))
+                {
+                    return self.assign_name(name, &Val::none());
+                }
+                self.expr(target)?
+            }
+            ExprKind::Subscript { .. } | ExprKind::Attribute { .. } => self.expr(target)?,
+            _ => return self.fail(ErrorKind::Syntax, "E0105", "this cannot be assigned to"),
+        };
+        let val = self.expr(value)?;
+        let Val::Place(place) = place else {
+            let what = self.describe(&place);
+            return self.fail(ErrorKind::Type, "E0215", format!("{what} cannot be changed by `{}=`", op.symbol()));
+        };
+        let atomic = match op {
+            BinaryOp::Add => Some(AtomicOp::Add),
+            BinaryOp::Sub => Some(AtomicOp::Sub),
+            BinaryOp::BitAnd => Some(AtomicOp::And),
+            BinaryOp::BitOr => Some(AtomicOp::Or),
+            BinaryOp::BitXor => Some(AtomicOp::Xor),
+            _ => None,
+        };
+        let shared = match place.origin() {
+            Origin::Local { in_parallel } => self.in_parallel() && !in_parallel,
+            Origin::Field | Origin::Array(_) => true,
+        };
+        match atomic {
+            Some(atomic) if shared => {
+                self.atomic(atomic, &place, &val)?;
+            }
+            Some(_) => {
+                // Like the atomic form, in the place's type: `a += 2.7` adds 2 to an integer.
+                let old = self.load(&Val::Place(place.clone()))?;
+                let ty = self.ty(old);
+                let value = self.convert(&val, ty)?;
+                let sum = self.arith(op, &Val::Value(old), &Val::Value(value))?;
+                self.store(&place, &sum)?;
+            }
+            None => {
+                let old = self.load(&Val::Place(place.clone()))?;
+                let new = self.binary(op, &Val::Value(old), &val)?;
+                self.store(&place, &new)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// An atomic change of storage; the result is what it held before.
+    pub(crate) fn atomic(&mut self, op: AtomicOp, place: &Place, val: &Val) -> Res<Value> {
+        self.note_write(place);
+        let ty = self.expect_numeric(&Val::Place(place.clone()))?;
+        if matches!(op, AtomicOp::And | AtomicOp::Or | AtomicOp::Xor) && elem(ty).is_float() {
+            return self.fail(ErrorKind::Type, "E0206", format!("a bitwise change needs an integer, not `{ty}`"));
+        }
+        let value = self.convert(val, ty)?;
+        match place {
+            Place::Ref { place, .. } => {
+                let place = *place;
+                Ok(self.value(Op::Atomic { op, place, value }, ty))
+            }
+            Place::Elements { refs, .. } => {
+                let elem = Type::Scalar(elem(ty));
+                let values = self.split(value);
+                let elems = refs
+                    .iter()
+                    .zip(values)
+                    .map(|(&place, value)| self.value(Op::Atomic { op, place, value }, elem))
+                    .collect();
+                Ok(self.value(Op::TensorMake { elems }, ty))
+            }
+        }
+    }
+}

@@ -1,0 +1,471 @@
+//! Builtins: what their rows in `intrinsics` do.
+
+use std::rc::Rc;
+
+use aerogel_base::{ErrorKind, ScalarType};
+use aerogel_ir::{self as ir, Op, Type, Value};
+
+use super::call::Args;
+use super::number::elem;
+use super::value::{Iter, SeqKind, Val};
+use super::{Lower, Reported, Res};
+use crate::ast::{BinaryOp, CompareOp};
+use crate::fold;
+use crate::host::Known;
+use crate::infer::{self, UnaryRule};
+use crate::intrinsics::Rule;
+
+/// Builtins that need more than a row says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Special {
+    /// `floor` and its kin, with an optional result type.
+    Rounding(ir::UnaryOp),
+    Abs,
+    Atan2,
+    /// The function form of an operator.
+    Operator(BinaryOp),
+    BitShr,
+    Select,
+    LogicalNot,
+    Cast,
+    BitCast,
+    DefaultInt,
+    DefaultFloat,
+    Bool,
+    /// A constant in the type and shape of the argument.
+    Filled(i128),
+    GetAddr,
+    Static,
+    StaticPrint,
+    StaticAssert,
+    Range,
+    NdRange,
+    Grouped,
+    Zip,
+    Enumerate,
+    Reversed,
+    Len,
+    Reduce(BinaryOp),
+    List,
+    Tuple,
+    LoopConfig,
+    Print,
+    Random,
+    Vector,
+    Matrix,
+    /// `ti.Matrix.zero` and `one`.
+    Constant(i128),
+    Unit,
+    Identity,
+    Diagonal,
+    Rows,
+    Columns,
+}
+
+impl Lower<'_, '_> {
+    pub(crate) fn builtin(&mut self, name: &str, rule: Rule, args: &Args) -> Res<Val> {
+        match rule {
+            Rule::Unary(op, rule, fold) => {
+                let x = self.arg(name, args, 0, "x")?.clone();
+                self.unary_function(name, op, rule, fold, &x)
+            }
+            Rule::Fold(op) => {
+                let vals = match &args.positional[..] {
+                    [one] => self.iterate_static(one)?,
+                    all => all.to_vec(),
+                };
+                let (first, rest) = match vals.split_first() {
+                    Some(split) => split,
+                    None => return self.fail(ErrorKind::Type, "E0222", format!("`{name}` needs an argument")),
+                };
+                rest.iter().try_fold(first.clone(), |so_far, val| self.extremum(op, name, &so_far, val))
+            }
+            Rule::Binary(op) => {
+                let (a, b) = (self.arg(name, args, 0, "a")?.clone(), self.arg(name, args, 1, "b")?.clone());
+                let (a, b) = self.promoted(&a, &b, name)?;
+                Ok(Val::Value(self.builder().binary(op, a, b)))
+            }
+            Rule::Atomic(op) => {
+                let target = self.arg(name, args, 0, "x")?.clone();
+                let val = self.arg(name, args, 1, "y")?.clone();
+                match target {
+                    Val::Place(place) => Ok(Val::Value(self.atomic(op, &place, &val)?)),
+                    _ => {
+                        let what = self.describe(&target);
+                        self.fail_noted(
+                            ErrorKind::Type,
+                            "E0215",
+                            format!("`{name}` changes storage, and {what} has none"),
+                            "give it a variable or an element such as `x[i]`",
+                        )
+                    }
+                }
+            }
+            Rule::Same => Ok(args.positional.first().cloned().unwrap_or(Val::none())),
+            Rule::Special(special) => self.special(name, special, args),
+        }
+    }
+
+    pub(crate) fn unary_function(
+        &mut self,
+        name: &str,
+        op: ir::UnaryOp,
+        rule: UnaryRule,
+        fold: Option<fn(f64) -> f64>,
+        x: &Val,
+    ) -> Res<Val> {
+        if let (Some(fold), Val::Known(known)) = (fold, x)
+            && let Some(number) = known.as_float()
+        {
+            let result = fold(number);
+            if result.is_finite() {
+                return Ok(Val::Known(Known::Float(result)));
+            }
+        }
+        let ty = self.expect_numeric(x)?;
+        match infer::unary(name, rule, elem(ty), self.defaults()) {
+            Ok(to) => {
+                let x = self.operand(x, to, ty)?;
+                Ok(Val::Value(self.builder().unary(op, x)))
+            }
+            Err(message) => {
+                self.fail_noted(ErrorKind::Type, "E0206", message, "convert it: `ti.cast(x, ti.f32)` or `ti.cast(x, ti.i32)`")
+            }
+        }
+    }
+
+    /// `min` or `max` of two numbers.
+    pub(crate) fn extremum(&mut self, op: ir::BinaryOp, name: &str, a: &Val, b: &Val) -> Res<Val> {
+        if let (Val::Known(x), Val::Known(y)) = (a, b)
+            && x.is_number()
+            && y.is_number()
+        {
+            let compare = if op == ir::BinaryOp::Min { CompareOp::Lt } else { CompareOp::Gt };
+            let second = fold::compare(self.host, compare, y, x);
+            return Ok(if self.hosted(second)? { b.clone() } else { a.clone() });
+        }
+        let (a, b) = self.promoted(a, b, name)?;
+        Ok(Val::Value(self.builder().binary(op, a, b)))
+    }
+
+    fn special(&mut self, name: &str, special: Special, args: &Args) -> Res<Val> {
+        let first = args.positional.first();
+        match special {
+            Special::Rounding(op) => {
+                let x = self.arg(name, args, 0, "x")?.clone();
+                if let (Val::Known(known), None) = (&x, args.get(1, "dtype"))
+                    && name == "round"
+                    && !matches!(known, Known::Tensor(_) | Known::List(_) | Known::Tuple(_))
+                {
+                    return self.call_python(&Known::Builtin(name.into()), args);
+                }
+                let rounded = self.unary_function(name, op, UnaryRule::FloatOnly, None, &x)?;
+                match args.get(1, "dtype").cloned() {
+                    Some(dtype) => {
+                        let ty = self.dtype(&dtype)?;
+                        self.cast(&rounded, ty)
+                    }
+                    None => Ok(rounded),
+                }
+            }
+            Special::Abs => {
+                let x = self.arg(name, args, 0, "x")?.clone();
+                match &x {
+                    Val::Known(Known::Int(value)) => Ok(Val::int(value.abs())),
+                    Val::Known(Known::Float(value)) => Ok(Val::Known(Known::Float(value.abs()))),
+                    _ => self.unary_function(name, ir::UnaryOp::Abs, UnaryRule::Keep, None, &x),
+                }
+            }
+            Special::Atan2 => {
+                let (y, x) = (self.arg(name, args, 0, "y")?.clone(), self.arg(name, args, 1, "x")?.clone());
+                if let (Val::Known(a), Val::Known(b)) = (&y, &x)
+                    && let (Some(a), Some(b)) = (a.as_float(), b.as_float())
+                {
+                    return Ok(Val::Known(Known::Float(a.atan2(b))));
+                }
+                let (yt, xt) = (self.expect_numeric(&y)?, self.expect_numeric(&x)?);
+                let to = infer::atan2(elem(yt), elem(xt));
+                let shape = if yt.is_tensor() { yt } else { xt };
+                let (y, x) = (self.operand(&y, to, shape)?, self.operand(&x, to, shape)?);
+                Ok(Val::Value(self.builder().binary(ir::BinaryOp::Atan2, y, x)))
+            }
+            Special::Operator(op) => {
+                let (a, b) = (self.arg(name, args, 0, "a")?.clone(), self.arg(name, args, 1, "b")?.clone());
+                self.binary(op, &a, &b)
+            }
+            Special::BitShr => {
+                let (a, b) = (self.arg(name, args, 0, "a")?.clone(), self.arg(name, args, 1, "b")?.clone());
+                let (at, bt) = (self.expect_numeric(&a)?, self.expect_numeric(&b)?);
+                if elem(at).is_float() || elem(bt).is_float() {
+                    return self.fail(ErrorKind::Type, "E0206", format!("`{name}` needs integers, not `{at}` and `{bt}`"));
+                }
+                let (a, b) = (self.load(&a)?, self.operand(&b, elem(at), at)?);
+                Ok(Val::Value(self.builder().binary(ir::BinaryOp::UShr, a, b)))
+            }
+            Special::Select => {
+                let cond = self.arg(name, args, 0, "cond")?.clone();
+                let (a, b) = (self.arg(name, args, 1, "x1")?.clone(), self.arg(name, args, 2, "x2")?.clone());
+                self.select(&cond, &a, &b)
+            }
+            Special::LogicalNot => {
+                let x = self.arg(name, args, 0, "a")?.clone();
+                self.unary(crate::ast::UnaryOp::Not, x)
+            }
+            Special::Cast => {
+                let x = self.arg(name, args, 0, "obj")?.clone();
+                let dtype = self.arg(name, args, 1, "dtype")?.clone();
+                let ty = self.dtype(&dtype)?;
+                self.cast(&x, ty)
+            }
+            Special::BitCast => {
+                let x = self.arg(name, args, 0, "obj")?.clone();
+                let dtype = self.arg(name, args, 1, "dtype")?.clone();
+                let to = self.dtype(&dtype)?;
+                let x = self.load(&x)?;
+                let from = self.ty(x);
+                if elem(from).bits() != to.bits() {
+                    return self.fail(ErrorKind::Type, "E0223", format!("`{from}` and `{to}` have different widths"));
+                }
+                Ok(Val::Value(self.value(Op::Bitcast { x }, from.with_elem(to))))
+            }
+            Special::DefaultInt => self.python_cast(self.config.default_ip, args),
+            Special::DefaultFloat => self.python_cast(self.config.default_fp, args),
+            Special::Bool => self.python_cast(ScalarType::U1, args),
+            Special::Filled(value) => {
+                let x = self.arg(name, args, 0, "x")?.clone();
+                let ty = self.expect_numeric(&x)?;
+                Ok(Val::Value(self.convert(&Val::int(value), ty)?))
+            }
+            Special::GetAddr => self.fail(ErrorKind::Compilation, "E0119", "`ti.get_addr` is not supported yet"),
+            Special::Static => match &args.positional[..] {
+                [one] => Ok(one.clone()),
+                all => Ok(Val::seq(all.to_vec(), SeqKind::Tuple)),
+            },
+            Special::StaticPrint => self.call_python(&Known::Builtin("print".into()), args).map(|_| Val::none()),
+            Special::StaticAssert => {
+                let cond = self.arg(name, args, 0, "cond")?.clone();
+                let Val::Known(known) = &cond else {
+                    return self.fail(ErrorKind::Type, "E0210", "the condition of `ti.static_assert` is not known while compiling");
+                };
+                let truth = fold::truth(self.host, known);
+                if self.hosted(truth)? {
+                    return Ok(Val::none());
+                }
+                let message = match args.get(1, "msg") {
+                    Some(Val::Known(known)) => {
+                        let text = fold::format(self.host, known, "");
+                        self.hosted(text)?
+                    }
+                    _ => "static assertion failed".into(),
+                };
+                self.fail(ErrorKind::Assertion, "E0127", message)
+            }
+            Special::Range => {
+                let (zero, one) = (Val::int(0), Val::int(1));
+                let (lo, hi, step) = match &args.positional[..] {
+                    [hi] => (zero, hi.clone(), one),
+                    [lo, hi] => (lo.clone(), hi.clone(), one),
+                    [lo, hi, step] => (lo.clone(), hi.clone(), step.clone()),
+                    all => {
+                        let n = all.len();
+                        return self.fail(ErrorKind::Syntax, "E0222", format!("`range` takes 1 to 3 arguments, not {n}"));
+                    }
+                };
+                if matches!(&step, Val::Known(Known::Int(0))) {
+                    return self.fail(ErrorKind::Compilation, "E0123", "the step of a range is zero");
+                }
+                let (lo, hi, step) = (self.settle(lo)?, self.settle(hi)?, self.settle(step)?);
+                Ok(Val::Iter(Rc::new(Iter::Range { lo, hi, step })))
+            }
+            Special::NdRange => {
+                let mut axes = Vec::new();
+                for val in &args.positional {
+                    let pair = match val.items() {
+                        None => (Val::int(0), self.settle(val.clone())?),
+                        Some(pair) if pair.len() == 2 => (self.settle(pair[0].clone())?, self.settle(pair[1].clone())?),
+                        Some(_) => return self.fail(ErrorKind::Syntax, "E0222", "an axis of `ti.ndrange` is an integer or a pair (begin, end)"),
+                    };
+                    for bound in [&pair.0, &pair.1] {
+                        let ty = self.expect_numeric(bound)?;
+                        if ty.scalar().is_none_or(|scalar| scalar.is_float()) {
+                            return self.fail(ErrorKind::Type, "E0218", format!("a bound of `ti.ndrange` must be an integer, not `{ty}`"));
+                        }
+                    }
+                    axes.push(pair);
+                }
+                Ok(Val::Iter(Rc::new(Iter::NdRange(axes))))
+            }
+            Special::Grouped => {
+                let over = self.arg(name, args, 0, "x")?.clone();
+                Ok(Val::Iter(Rc::new(Iter::Grouped(over))))
+            }
+            Special::Zip => {
+                let columns = args.positional.iter().map(|val| self.iterate_static(val)).collect::<Res<Vec<_>>>()?;
+                let n = columns.iter().map(Vec::len).min().unwrap_or(0);
+                let row = |k: usize| Val::seq(columns.iter().map(|column| column[k].clone()).collect(), SeqKind::Tuple);
+                Ok(Self::list((0..n).map(row).collect()))
+            }
+            Special::Enumerate => {
+                let items = self.iterate_static(first.unwrap_or(&Val::none()))?;
+                let start = match args.get(1, "start").cloned() {
+                    Some(start) => self.static_int(&start, "the start of `enumerate`")?,
+                    None => 0,
+                };
+                let pair = |(k, item)| Val::seq(vec![Val::int(start + k as i128), item], SeqKind::Tuple);
+                Ok(Self::list(items.into_iter().enumerate().map(pair).collect()))
+            }
+            Special::Reversed => {
+                let mut items = self.iterate_static(first.unwrap_or(&Val::none()))?;
+                items.reverse();
+                Ok(Self::list(items))
+            }
+            Special::Len => {
+                let x = self.arg(name, args, 0, "x")?.clone();
+                match (x.items(), self.numeric_type(&x)) {
+                    (Some(items), _) => Ok(Val::int(items.len() as i128)),
+                    (None, Some(ty)) if ty.is_tensor() => Ok(Val::int(i128::from(ty.shape()[0]))),
+                    _ => self.call_python(&Known::Builtin("len".into()), args),
+                }
+            }
+            Special::Reduce(op) => {
+                let x = self.arg(name, args, 0, "x")?.clone();
+                let items = self.iterate_static(&x)?;
+                let start = args.get(1, "start").cloned().unwrap_or(Val::int(0));
+                items.iter().try_fold(start, |so_far, item| self.binary(op, &so_far, item))
+            }
+            Special::List | Special::Tuple => {
+                let items = match first {
+                    Some(val) => self.iterate_static(val)?,
+                    None => Vec::new(),
+                };
+                let kind = if matches!(special, Special::List) { SeqKind::List } else { SeqKind::Tuple };
+                Ok(Val::seq(items, kind))
+            }
+            Special::LoopConfig => self.loop_config(args),
+            Special::Print => Err(Reported),
+            Special::Random => {
+                let ty = match args.get(0, "dtype").cloned() {
+                    Some(dtype) => self.dtype(&dtype)?,
+                    None => self.config.default_fp,
+                };
+                Ok(Val::Value(self.value(Op::Random {}, ty.into())))
+            }
+            Special::Vector | Special::Matrix => self.tensor_call(name, args),
+            Special::Constant(value) => {
+                let dtype = self.arg(name, args, 0, "dt")?.clone();
+                let elem = self.dtype(&dtype)?;
+                let mut extents = Vec::new();
+                for val in args.positional.iter().skip(1).chain(args.keyword("n")).chain(args.keyword("m")).cloned().collect::<Vec<_>>() {
+                    extents.push(self.static_int(&val, "an extent")? as u32);
+                }
+                let ty = match extents[..] {
+                    [n] => Type::Vec(n, elem),
+                    [n, m] => Type::Mat(n, m, elem),
+                    _ => return self.fail(ErrorKind::Type, "E0222", format!("`{name}` takes a type and one or two extents")),
+                };
+                Ok(Val::Value(self.convert(&Val::int(value), ty)?))
+            }
+            Special::Unit => {
+                let n = self.arg(name, args, 0, "n")?.clone();
+                let at = self.arg(name, args, 1, "i")?.clone();
+                let (n, at) = (self.static_int(&n, "an extent")?, self.static_int(&at, "an index")?);
+                let elem = match args.get(2, "dt").cloned() {
+                    Some(dtype) => self.dtype(&dtype)?,
+                    None => self.config.default_ip,
+                };
+                let elems: Vec<Val> = (0..n).map(|k| Val::int(i128::from(k == at))).collect();
+                Ok(Val::Value(self.make(&elems, Type::Vec(n as u32, elem))?))
+            }
+            Special::Identity => {
+                let dtype = self.arg(name, args, 0, "dt")?.clone();
+                let elem = self.dtype(&dtype)?;
+                let n = self.arg(name, args, 1, "n")?.clone();
+                let n = self.static_int(&n, "an extent")?;
+                let elems: Vec<Val> = (0..n * n).map(|k| Val::int(i128::from(k / n == k % n))).collect();
+                Ok(Val::Value(self.make(&elems, Type::Mat(n as u32, n as u32, elem))?))
+            }
+            Special::Diagonal => {
+                let n = self.arg(name, args, 0, "dim")?.clone();
+                let n = self.static_int(&n, "an extent")?;
+                let val = self.arg(name, args, 1, "val")?.clone();
+                let ty = self.expect_numeric(&val)?;
+                let elems: Vec<Val> = (0..n * n).map(|k| if k / n == k % n { val.clone() } else { Val::int(0) }).collect();
+                Ok(Val::Value(self.make(&elems, Type::Mat(n as u32, n as u32, elem(ty)))?))
+            }
+            Special::Rows | Special::Columns => {
+                let rows = self.arg(name, args, 0, "rows")?.clone();
+                let value = self.load(&rows)?;
+                if matches!(special, Special::Rows) { Ok(Val::Value(value)) } else { self.transpose(value) }
+            }
+        }
+    }
+
+    /// `int(x)`: of a constant now, as Python does it; of a value a cast.
+    fn python_cast(&mut self, ty: ScalarType, args: &Args) -> Res<Val> {
+        let [x] = &args.positional[..] else {
+            return self.fail(ErrorKind::Type, "E0222", format!("a conversion to `{ty}` takes one argument"));
+        };
+        match x {
+            Val::Known(known) if known.is_number() => Ok(Val::Known(match (ty, known) {
+                (ScalarType::U1, _) => Known::Bool(known.as_float() != Some(0.0)),
+                (_, Known::Float(value)) if ty.is_int() && value.is_finite() && value.abs() < 1e30 => {
+                    Known::Int(value.trunc() as i128)
+                }
+                (_, Known::Float(_)) if ty.is_int() => return self.fail(ErrorKind::Type, "E0204", "the float has no integer value"),
+                _ if ty.is_int() => Known::Int(known.as_int().unwrap_or_default()),
+                _ => Known::Float(known.as_float().unwrap_or_default()),
+            })),
+            _ => self.cast(x, ty),
+        }
+    }
+
+    /// `ti.f32(x)`.
+    pub(crate) fn cast_call(&mut self, ty: ScalarType, args: &Args) -> Res<Val> {
+        match &args.positional[..] {
+            [x] => self.cast(x, ty),
+            all => {
+                let n = all.len();
+                self.fail(ErrorKind::Type, "E0222", format!("`{ty}` takes one argument, not {n}"))
+            }
+        }
+    }
+
+    /// `x` with elements of type `ty`. A literal goes there directly.
+    pub(crate) fn cast(&mut self, x: &Val, ty: ScalarType) -> Res<Val> {
+        if let (Val::Known(Known::Float(value)), true) = (x, ty.is_float()) {
+            let scalar = aerogel_base::Scalar::float(ty, *value);
+            return Ok(Val::Value(self.builder().constant(scalar)));
+        }
+        let from = self.expect_numeric(x)?;
+        Ok(Val::Value(self.operand(x, ty, from)?))
+    }
+
+    fn loop_config(&mut self, args: &Args) -> Res<Val> {
+        for (name, val) in &args.keywords {
+            let known = val.known().cloned();
+            match (name.as_str(), known) {
+                ("serialize", Some(known)) => {
+                    let truth = fold::truth(self.host, &known);
+                    self.loop_attrs.serial = self.hosted(truth)?;
+                }
+                ("parallelize", Some(Known::Int(n))) => self.loop_attrs.max_threads = u32::try_from(n).ok().filter(|&n| n > 0),
+                ("block_dim", Some(Known::Int(n))) => self.loop_attrs.block_dim = u32::try_from(n).ok().filter(|&n| n > 0),
+                ("parallelize" | "block_dim", Some(Known::None)) => {}
+                ("block_dim_adaptive" | "bit_vectorize", Some(_)) => {}
+                (_, None) => {
+                    return self.fail(ErrorKind::Type, "E0210", format!("`{name}` of `ti.loop_config` must be known while compiling"));
+                }
+                (_, Some(_)) => return self.fail(ErrorKind::Type, "E0222", format!("`ti.loop_config` does not take this `{name}`")),
+            }
+        }
+        Ok(Val::none())
+    }
+
+    /// The elements of a value combined pairwise from left to right.
+    pub(crate) fn reduce(&mut self, op: ir::BinaryOp, value: Value) -> Value {
+        let elems = self.split(value);
+        let mut rest = elems.into_iter();
+        let first = rest.next().unwrap_or(value);
+        rest.fold(first, |so_far, elem| self.builder().binary(op, so_far, elem))
+    }
+}

@@ -1,0 +1,200 @@
+//! Calls: builtins by their row, `ti.func`s inlined, types as constructors, methods, and Python's own functions.
+
+use std::rc::Rc;
+
+use aerogel_base::ErrorKind;
+
+use super::stmt::Flow;
+use super::value::{SeqKind, Val};
+use super::{Lower, Reported, Res};
+use crate::ast::{Expr, Keyword};
+use crate::host::{FuncRef, Known};
+use crate::intrinsics;
+use crate::scope::BindingKind;
+
+/// The evaluated arguments of a call.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Args {
+    pub(crate) positional: Vec<Val>,
+    pub(crate) keywords: Vec<(String, Val)>,
+}
+
+impl Args {
+    /// The argument at a position or with a name.
+    pub(crate) fn get(&self, at: usize, name: &str) -> Option<&Val> {
+        self.positional.get(at).or_else(|| self.keyword(name))
+    }
+
+    pub(crate) fn keyword(&self, name: &str) -> Option<&Val> {
+        self.keywords.iter().find(|(keyword, _)| keyword == name).map(|(_, val)| val)
+    }
+}
+
+impl<'a> Lower<'a, '_> {
+    pub(crate) fn call(&mut self, func: &Expr<'a>, args: &[Expr<'a>], keywords: &[Keyword<'a>]) -> Res<Val> {
+        let callee = self.expr(func)?;
+        if let Val::Known(Known::Builtin(name)) = &callee
+            && &**name == "print"
+        {
+            return self.print(args, keywords);
+        }
+        let positional = self.exprs(args);
+        let mut named = Vec::new();
+        let mut failed = false;
+        for keyword in keywords {
+            let Some(name) = keyword.name else {
+                self.range = keyword.value.range;
+                return self.fail(ErrorKind::Syntax, "E0124", "`**` arguments are not supported in kernels");
+            };
+            match self.expr(&keyword.value) {
+                Ok(val) => named.push((name.to_string(), val)),
+                Err(Reported) => failed = true,
+            }
+        }
+        let args = Args { positional: positional?, keywords: named };
+        if failed { Err(Reported) } else { self.call_value(&callee, args) }
+    }
+
+    fn call_value(&mut self, callee: &Val, args: Args) -> Res<Val> {
+        match callee {
+            Val::Known(Known::Builtin(name)) => match intrinsics::find(name) {
+                Some(rule) => self.builtin(name, rule, &args),
+                None => self.call_python(&Known::Builtin(name.clone()), &args),
+            },
+            Val::Known(Known::Func(func)) => self.inline(func, args),
+            Val::Known(Known::DType(ty)) => self.cast_call(*ty, &args),
+            Val::Known(Known::TensorType { shape, elem }) => self.construct(*shape, *elem, &args),
+            Val::Known(Known::Kernel(name)) => self.fail_noted(
+                ErrorKind::Compilation,
+                "E0125",
+                format!("the kernel `{name}` cannot be called from a kernel"),
+                "make it a `ti.func`",
+            ),
+            Val::Known(known @ Known::Object(_)) => self.call_python(known, &args),
+            Val::Method(object, name) => self.method(object, name, &args),
+            Val::Poison => Err(Reported),
+            _ => {
+                let what = self.describe(callee);
+                self.fail(ErrorKind::Type, "E0220", format!("{what} cannot be called"))
+            }
+        }
+    }
+
+    /// A Python function, called now; its arguments must be known.
+    pub(crate) fn call_python(&mut self, callee: &Known, args: &Args) -> Res<Val> {
+        let positional: Option<Vec<Known>> = args.positional.iter().map(|val| val.known().cloned()).collect();
+        let keywords: Option<Vec<(String, Known)>> =
+            args.keywords.iter().map(|(name, val)| Some((name.clone(), val.known()?.clone()))).collect();
+        let (Some(positional), Some(keywords)) = (positional, keywords) else {
+            if args.positional.iter().any(|val| matches!(val, Val::Poison)) {
+                return Err(Reported);
+            }
+            let name = match callee {
+                Known::Builtin(name) => Some(Known::str(name)),
+                _ => self.host.attr(callee, "__name__").ok().flatten(),
+            };
+            let name = match &name {
+                Some(Known::Str(name)) => name.to_string(),
+                _ => "this function".into(),
+            };
+            let message = format!("the Python function `{name}` cannot take a value that is computed when the kernel runs");
+            let note = if intrinsics::find(&name).is_some() {
+                format!("did you mean `ti.{name}`?")
+            } else {
+                "decorate it with `@ti.func`".into()
+            };
+            return self.fail_noted(ErrorKind::Type, "E0221", message, note);
+        };
+        let result = self.host.call(callee, &positional, &keywords);
+        Ok(Val::Known(self.hosted(result)?))
+    }
+
+    /// Lowers a `ti.func` where it is called.
+    fn inline(&mut self, func: &Rc<FuncRef>, args: Args) -> Res<Val> {
+        let source = self.host.source(func);
+        let source = self.hosted(source)?;
+        let parsed = self.parse(&source)?;
+        let def = parsed.def;
+        if def.has_variadic {
+            return self.fail(ErrorKind::Syntax, "E0126", format!("`{}` has `*` parameters, which `ti.func` does not support", def.name));
+        }
+        let mut given: Vec<Option<Val>> = vec![None; def.params.len()];
+        let receiver = func.receiver.clone().map(Val::Known);
+        let positional: Vec<Val> = receiver.into_iter().chain(args.positional).collect();
+        if positional.len() > def.params.len() {
+            let message = format!("`{}` takes {} arguments, but {} are given", def.name, def.params.len(), positional.len());
+            return self.fail(ErrorKind::Type, "E0222", message);
+        }
+        for (slot, val) in given.iter_mut().zip(positional) {
+            *slot = Some(val);
+        }
+        for (name, val) in args.keywords {
+            match def.params.iter().position(|param| param.name == name) {
+                Some(at) if given[at].is_none() => given[at] = Some(val),
+                Some(_) => return self.fail(ErrorKind::Type, "E0222", format!("`{}` is given `{name}` twice", def.name)),
+                None => return self.fail(ErrorKind::Type, "E0222", format!("`{}` has no parameter `{name}`", def.name)),
+            }
+        }
+        let mut bindings = Vec::new();
+        for (param, val) in def.params.iter().zip(given) {
+            let default = source.defaults.iter().find(|(name, _)| name == param.name);
+            let Some(val) = val.or_else(|| default.map(|(_, known)| Val::Known(known.clone()))) else {
+                let message = format!("`{}` needs an argument for `{}`", def.name, param.name);
+                return self.fail(ErrorKind::Type, "E0222", message);
+            };
+            let by_reference = source.templates.iter().any(|name| name == param.name);
+            bindings.push(if by_reference {
+                let kind = if matches!(val, Val::Value(_)) { BindingKind::Parameter } else { BindingKind::Alias };
+                (param.name, kind, val)
+            } else {
+                // Arguments are copies, all made before the body changes anything.
+                (param.name, BindingKind::Variable, self.variable(&val)?)
+            });
+        }
+        let call = self.span();
+        let range = self.range;
+        self.enter_frame(&parsed, call)?;
+        for (name, kind, val) in bindings {
+            self.scopes().bind(name, kind, val);
+        }
+        let errors = self.diagnostics.len();
+        let flow = self.block(def.body);
+        self.frames.pop();
+        self.range = range;
+        if self.diagnostics.len() > errors {
+            return Err(Reported);
+        }
+        Ok(match flow {
+            Flow::Return(Some(val)) => val,
+            _ => Val::none(),
+        })
+    }
+
+    /// The method of a tensor, field or other object.
+    fn method(&mut self, object: &Val, name: &str, args: &Args) -> Res<Val> {
+        match object {
+            Val::Known(Known::Field(_)) | Val::Array(_) => self.storage_method(object, name, args),
+            Val::Known(known @ Known::Str(_)) => {
+                let method = self.host.attr(known, name);
+                match self.hosted(method)? {
+                    Some(method) => self.call_python(&method, args),
+                    None => self.fail(ErrorKind::Compilation, "E0302", format!("a string has no attribute `{name}`")),
+                }
+            }
+            _ => self.tensor_method(object, name, args),
+        }
+    }
+
+    /// All items as one list.
+    pub(crate) fn list(items: Vec<Val>) -> Val {
+        Val::seq(items, SeqKind::List)
+    }
+
+    /// The argument of a builtin, or a mistake that names it.
+    pub(crate) fn arg<'v>(&mut self, callee: &str, args: &'v Args, at: usize, name: &str) -> Res<&'v Val> {
+        match args.get(at, name) {
+            Some(val) => Ok(val),
+            None => self.fail(ErrorKind::Type, "E0222", format!("`{callee}` needs an argument for `{name}`")),
+        }
+    }
+}

@@ -1,0 +1,407 @@
+//! `x[i, j]` and `x.attr`: fields, arrays, tensors, sequences, and Python's own objects.
+
+use aerogel_base::ErrorKind;
+use aerogel_ir::{Op, Type, Value};
+
+use super::value::{Origin, Place, SeqKind, Val};
+use super::{Lower, Reported, Res};
+use crate::ast::{Expr, ExprKind};
+use crate::fold;
+use crate::host::{Known, TensorShape};
+
+/// One index of a tensor: a number, or a slice of constants.
+enum Index {
+    At(Val),
+    Slice(Vec<u32>),
+}
+
+const SWIZZLES: [&str; 3] = ["xyzw", "rgba", "stpq"];
+
+impl<'a> Lower<'a, '_> {
+    pub(crate) fn subscript(&mut self, val: Val, index: &Expr<'a>) -> Res<Val> {
+        if let Val::Poison = val {
+            return Err(Reported);
+        }
+        let parts: &[Expr<'a>] = match &index.kind {
+            ExprKind::Tuple(items) => items,
+            _ => std::slice::from_ref(index),
+        };
+        if parts.iter().any(|part| matches!(part.kind, ExprKind::Slice { .. })) {
+            return self.sliced(&val, parts);
+        }
+        let indices = self.exprs(parts)?;
+        let is_tuple = matches!(index.kind, ExprKind::Tuple(_));
+        self.index(val, indices, is_tuple)
+    }
+
+    pub(crate) fn index(&mut self, val: Val, indices: Vec<Val>, is_tuple: bool) -> Res<Val> {
+        match &val {
+            Val::Known(Known::Field(field)) => {
+                let field = field.clone();
+                let indices = self.cell_indices(&indices, field.ndim, &format!("the field `{}`", field.name))?;
+                let id = self.field(&field)?;
+                let ty = self.module.env.fields[id].elem.to_ref().ok_or(Reported)?;
+                let place = self.value(Op::FieldAt { field: id, indices }, ty);
+                Ok(Val::Place(Place::Ref { place, origin: Origin::Field }))
+            }
+            Val::Array(array) => {
+                let array = *array;
+                let (elem, ndim) = self.array_type(array);
+                let name = self.func.params[array.as_u32() as usize].name.clone();
+                let indices = self.cell_indices(&indices, ndim, &format!("the array `{name}`"))?;
+                let ty = elem.to_ref().ok_or(Reported)?;
+                let place = self.value(Op::ArrayAt { array, indices }, ty);
+                Ok(Val::Place(Place::Ref { place, origin: Origin::Array(array) }))
+            }
+            Val::Seq(..) | Val::Known(Known::Tuple(_) | Known::List(_)) => self.index_sequence(&val, &indices),
+            Val::Known(Known::Tensor(_)) | Val::Value(_) | Val::Place(_) => {
+                let indices = self.spread(&indices)?;
+                let indices = indices.into_iter().map(Index::At).collect();
+                self.index_tensor(&val, indices)
+            }
+            Val::Known(known) => {
+                let keys: Option<Vec<Known>> = indices.iter().map(|index| index.known().cloned()).collect();
+                let Some(mut keys) = keys else {
+                    let what = known.describe();
+                    return self.fail(ErrorKind::Type, "E0212", format!("{what} can only be indexed by what is known while compiling"));
+                };
+                let key = if is_tuple { Known::tuple(keys) } else { keys.remove(0) };
+                let item = fold::index(self.host, known, &key);
+                Ok(Val::Known(self.hosted(item)?))
+            }
+            Val::Iter(_) | Val::Method(..) => {
+                let what = self.describe(&val);
+                self.fail(ErrorKind::Type, "E0212", format!("{what} cannot be indexed"))
+            }
+            Val::Poison => Err(Reported),
+        }
+    }
+
+    /// Indices with vectors and tuples among them taken apart.
+    fn spread(&mut self, indices: &[Val]) -> Res<Vec<Val>> {
+        let mut all = Vec::new();
+        for index in indices {
+            if index.is_none() {
+                continue;
+            }
+            let is_sequence = index.items().is_some() || self.numeric_type(index).is_some_and(Type::is_tensor);
+            if is_sequence { all.extend(self.elements(index)?) } else { all.push(index.clone()) }
+        }
+        Ok(all)
+    }
+
+    /// The indices of a cell, as many as there are axes.
+    fn cell_indices(&mut self, indices: &[Val], ndim: u32, what: &str) -> Res<Vec<Value>> {
+        let indices = self.spread(indices)?;
+        if indices.len() != ndim as usize {
+            let axes = if ndim == 1 { "axis" } else { "axes" };
+            let message = format!("{what} has {ndim} {axes}, but {} indices are given", indices.len());
+            return self.fail(ErrorKind::Index, "E0401", message);
+        }
+        indices.iter().map(|index| self.index_value(index)).collect()
+    }
+
+    fn index_value(&mut self, index: &Val) -> Res<Value> {
+        let ty = self.expect_numeric(index)?;
+        match ty.scalar() {
+            Some(scalar) if scalar.is_int() && scalar.bits() == 64 => self.load(index),
+            Some(scalar) if scalar.is_int() => self.convert(index, Type::I32),
+            _ => self.fail_noted(
+                ErrorKind::Type,
+                "E0402",
+                format!("an index must be an integer, not `{ty}`"),
+                "convert it: `int(i)`",
+            ),
+        }
+    }
+
+    fn index_sequence(&mut self, val: &Val, indices: &[Val]) -> Res<Val> {
+        let items = val.items().unwrap_or_default();
+        let (first, rest) = indices.split_first().ok_or(Reported)?;
+        let item = match first {
+            Val::Known(known) if known.as_int().is_some() => {
+                let at = known.as_int().unwrap_or_default();
+                let n = items.len() as i128;
+                let wrapped = if at < 0 { at + n } else { at };
+                match items.get(usize::try_from(wrapped).unwrap_or(usize::MAX)) {
+                    Some(item) => item.clone(),
+                    None => {
+                        let what = self.describe(val);
+                        return self.fail(ErrorKind::Index, "E0403", format!("index {at} is out of range for {what} of {n}"));
+                    }
+                }
+            }
+            _ => {
+                // The index is known only when the kernel runs: the items must fit in one tensor.
+                let tensor = Val::Value(self.load(val)?);
+                let indices = self.spread(indices)?.into_iter().map(Index::At).collect();
+                return self.index_tensor(&tensor, indices);
+            }
+        };
+        if rest.is_empty() { Ok(item) } else { self.index(item, rest.to_vec(), rest.len() > 1) }
+    }
+
+    fn sliced(&mut self, val: &Val, parts: &[Expr<'a>]) -> Res<Val> {
+        if let Some(items) = val.items()
+            && let [Expr { kind: ExprKind::Slice { .. }, .. }] = parts
+            && self.numeric_type(val).is_none_or(|_| val.known().is_some())
+        {
+            let chosen = self.slice(&parts[0], items.len() as u32)?;
+            let kind = match val {
+                Val::Seq(_, kind) => *kind,
+                Val::Known(Known::Tuple(_)) => SeqKind::Tuple,
+                _ => SeqKind::List,
+            };
+            return Ok(Val::seq(chosen.into_iter().map(|k| items[k as usize].clone()).collect(), kind));
+        }
+        let Some(ty) = self.numeric_type(val).filter(|ty| ty.is_tensor()) else {
+            let what = self.describe(val);
+            return self.fail(ErrorKind::Type, "E0212", format!("{what} cannot be sliced"));
+        };
+        let mut indices = Vec::new();
+        for (part, extent) in parts.iter().zip(ty.shape()) {
+            indices.push(match part.kind {
+                ExprKind::Slice { .. } => Index::Slice(self.slice(part, extent)?),
+                _ => Index::At(self.expr(part)?),
+            });
+        }
+        if indices.len() != ty.shape().len() {
+            return self.wrong_index_count(ty, parts.len());
+        }
+        self.index_tensor(val, indices)
+    }
+
+    /// The indices that a slice of constants chooses.
+    fn slice(&mut self, slice: &Expr<'a>, extent: u32) -> Res<Vec<u32>> {
+        let ExprKind::Slice { lo, hi, step } = slice.kind else { return Err(Reported) };
+        let mut part = |part: Option<&Expr<'a>>| match part {
+            None => Ok(None),
+            Some(part) => {
+                let val = self.expr(part)?;
+                if val.is_none() { Ok(None) } else { self.static_int(&val, "a bound of a slice").map(Some) }
+            }
+        };
+        let (lo, hi, step) = (part(lo)?, part(hi)?, part(step)?.unwrap_or(1));
+        let n = i128::from(extent);
+        let clamp = |at: i128, low: i128, high: i128| (if at < 0 { at + n } else { at }).clamp(low, high);
+        let mut chosen = Vec::new();
+        if step > 0 {
+            let (mut at, end) = (lo.map_or(0, |at| clamp(at, 0, n)), hi.map_or(n, |at| clamp(at, 0, n)));
+            while at < end {
+                chosen.push(at as u32);
+                at += step;
+            }
+        } else if step < 0 {
+            let (mut at, end) = (lo.map_or(n - 1, |at| clamp(at, -1, n - 1)), hi.map_or(-1, |at| clamp(at, -1, n - 1)));
+            while at > end {
+                chosen.push(at as u32);
+                at += step;
+            }
+        }
+        if chosen.is_empty() {
+            return self.fail(ErrorKind::Index, "E0404", "the slice chooses nothing");
+        }
+        Ok(chosen)
+    }
+
+    fn wrong_index_count<T>(&mut self, ty: Type, found: usize) -> Res<T> {
+        let wanted = ty.shape().len();
+        self.fail(ErrorKind::Index, "E0405", format!("`{ty}` takes {wanted} indices, not {found}"))
+    }
+
+    /// Elements of a tensor: storage if it has storage.
+    fn index_tensor(&mut self, val: &Val, indices: Vec<Index>) -> Res<Val> {
+        let ty = self.expect_numeric(val)?;
+        let shape = ty.shape();
+        if !ty.is_tensor() {
+            return self.fail(ErrorKind::Type, "E0212", format!("`{ty}` cannot be indexed"));
+        }
+        let mut indices = indices;
+        if indices.len() + 1 == shape.len() {
+            // One index of a matrix is a row.
+            indices.push(Index::Slice((0..shape[1]).collect()));
+        }
+        if indices.len() != shape.len() {
+            return self.wrong_index_count(ty, indices.len());
+        }
+        for (index, extent) in indices.iter().zip(&shape) {
+            if let Index::At(Val::Known(known)) = index
+                && let Some(at) = known.as_int()
+                && !(0..i128::from(*extent)).contains(&at)
+            {
+                return self.fail(ErrorKind::Index, "E0403", format!("index {at} is out of range for `{ty}`"));
+            }
+        }
+        let elem = ty.elem().ok_or(Reported)?;
+        let chosen: Vec<Vec<Val>> = indices
+            .iter()
+            .map(|index| match index {
+                Index::At(val) => vec![val.clone()],
+                Index::Slice(at) => at.iter().map(|&k| Val::int(i128::from(k))).collect(),
+            })
+            .collect();
+        let extents: Vec<u32> = indices
+            .iter()
+            .zip(&chosen)
+            .filter(|(index, _)| matches!(index, Index::Slice(_)))
+            .map(|(_, chosen)| chosen.len() as u32)
+            .collect();
+        let result = match extents[..] {
+            [] => Type::Scalar(elem),
+            [n] => Type::Vec(n, elem),
+            [n, m, ..] => Type::Mat(n, m, elem),
+        };
+        let tuples: Vec<Vec<Val>> = match &chosen[..] {
+            [rows] => rows.iter().map(|row| vec![row.clone()]).collect(),
+            [rows, columns, ..] => {
+                rows.iter().flat_map(|row| columns.iter().map(|column| vec![row.clone(), column.clone()])).collect()
+            }
+            [] => return Err(Reported),
+        };
+        self.pick(val, ty, &tuples, result)
+    }
+
+    /// The elements of `val` at `tuples`, as one value or place of type `result`.
+    fn pick(&mut self, val: &Val, ty: Type, tuples: &[Vec<Val>], result: Type) -> Res<Val> {
+        let elem = ty.elem().ok_or(Reported)?;
+        match val {
+            Val::Place(Place::Ref { place, origin }) => {
+                let (base, origin) = (*place, *origin);
+                let storage = Type::RefScalar(elem);
+                let mut refs = Vec::new();
+                for tuple in tuples {
+                    let index = tuple.iter().map(|at| self.index_value(at)).collect::<Res<Vec<_>>>()?;
+                    refs.push(self.value(Op::ElemRef { base, index }, storage));
+                }
+                Ok(Val::Place(match result {
+                    Type::Scalar(_) => Place::Ref { place: refs[0], origin },
+                    _ => Place::Elements { refs: refs.into(), ty: result, origin },
+                }))
+            }
+            _ => {
+                let flat: Option<Vec<usize>> = tuples.iter().map(|tuple| flat_index(ty, tuple)).collect();
+                if let Some(flat) = flat {
+                    if let Val::Place(Place::Elements { refs, origin, .. }) = val {
+                        let refs: Vec<Value> = flat.iter().map(|&k| refs[k]).collect();
+                        return Ok(Val::Place(match result {
+                            Type::Scalar(_) => Place::Ref { place: refs[0], origin: *origin },
+                            _ => Place::Elements { refs: refs.into(), ty: result, origin: *origin },
+                        }));
+                    }
+                    let elements = self.elements(val)?;
+                    let chosen: Vec<Val> = flat.iter().map(|&k| elements[k].clone()).collect();
+                    return match result {
+                        Type::Scalar(_) => Ok(chosen[0].clone()),
+                        _ => Ok(Val::Value(self.make(&chosen, result)?)),
+                    };
+                }
+                let tensor = self.load(val)?;
+                let mut elems = Vec::new();
+                for tuple in tuples {
+                    let index = tuple.iter().map(|at| self.index_value(at)).collect::<Res<Vec<_>>>()?;
+                    elems.push(self.value(Op::TensorGet { tensor, index }, elem.into()));
+                }
+                Ok(Val::Value(match result {
+                    Type::Scalar(_) => elems[0],
+                    _ => self.value(Op::TensorMake { elems }, result),
+                }))
+            }
+        }
+    }
+
+    pub(crate) fn attribute(&mut self, val: Val, attr: &str) -> Res<Val> {
+        match &val {
+            Val::Poison => return Err(Reported),
+            Val::Array(arg) => match attr {
+                "shape" => {
+                    let ndim = self.array_type(*arg).1;
+                    let array = *arg;
+                    let extents = (0..ndim).map(|axis| Val::Value(self.value(Op::ArrayShape { array, axis }, Type::I32)));
+                    return Ok(Val::seq(extents.collect(), SeqKind::Tuple));
+                }
+                "dtype" => {
+                    let elem = self.array_type(*arg).0.elem().ok_or(Reported)?;
+                    return Ok(Val::Known(Known::DType(elem)));
+                }
+                _ => return Ok(Val::Method(val.clone().into(), attr.into())),
+            },
+            Val::Known(Known::Field(_)) if matches!(attr, "fill" | "copy_from") => {
+                return Ok(Val::Method(val.clone().into(), attr.into()));
+            }
+            Val::Known(Known::Builtin(name)) if matches!(&**name, "Vector" | "Matrix") => {
+                return Ok(Val::Known(Known::Builtin(format!("{name}.{attr}").into())));
+            }
+            Val::Known(Known::Str(_)) => return Ok(Val::Method(val.clone().into(), attr.into())),
+            _ => {}
+        }
+        if let Some(ty) = self.numeric_type(&val)
+            && !matches!(&val, Val::Known(known) if known.is_number())
+        {
+            return self.tensor_attribute(val, ty, attr);
+        }
+        if let Val::Known(known) = &val {
+            let found = self.host.attr(known, attr);
+            return match self.hosted(found)? {
+                Some(known) => Ok(Val::Known(known)),
+                None => {
+                    let what = known.describe();
+                    self.fail(ErrorKind::Compilation, "E0302", format!("{what} has no attribute `{attr}`"))
+                }
+            };
+        }
+        let what = self.describe(&val);
+        self.fail(ErrorKind::Compilation, "E0302", format!("{what} has no attribute `{attr}`"))
+    }
+
+    fn tensor_attribute(&mut self, val: Val, ty: Type, attr: &str) -> Res<Val> {
+        let shape = ty.shape();
+        match (attr, &shape[..]) {
+            ("n", [n, ..]) => return Ok(Val::int(i128::from(*n))),
+            ("m", [_]) => return Ok(Val::int(1)),
+            ("m", [_, m]) => return Ok(Val::int(i128::from(*m))),
+            ("shape", _) => {
+                return Ok(Val::Known(Known::tuple(shape.iter().map(|&n| Known::Int(i128::from(n))))));
+            }
+            ("dtype", _) => return Ok(Val::Known(Known::DType(ty.elem().ok_or(Reported)?))),
+            _ => {}
+        }
+        match (swizzle(attr), ty) {
+            (Some(at), Type::Vec(n, elem)) => {
+                if at.iter().any(|&k| k >= n) {
+                    return self.fail(ErrorKind::Index, "E0403", format!("`{ty}` has no component `{attr}`"));
+                }
+                let result = if at.len() == 1 { Type::Scalar(elem) } else { Type::Vec(at.len() as u32, elem) };
+                let tuples: Vec<Vec<Val>> = at.iter().map(|&k| vec![Val::int(i128::from(k))]).collect();
+                self.pick(&val, ty, &tuples, result)
+            }
+            _ => Ok(Val::Method(val.into(), attr.into())),
+        }
+    }
+
+    /// The shape of a constant or value, as the Python side knows it.
+    pub(crate) fn tensor_shape(ty: Type) -> TensorShape {
+        match ty {
+            Type::Vec(n, _) => TensorShape::Vector(n),
+            Type::Mat(n, m, _) => TensorShape::Matrix(n, m),
+            _ => TensorShape::Scalar,
+        }
+    }
+}
+
+/// The position of an element in row order, if its indices are known.
+fn flat_index(ty: Type, tuple: &[Val]) -> Option<usize> {
+    let at: Option<Vec<usize>> = tuple.iter().map(|val| val.known()?.as_int().map(|k| k as usize)).collect();
+    match (ty, &at?[..]) {
+        (Type::Mat(_, m, _), [row, column]) => Some(row * m as usize + column),
+        (_, [at]) => Some(*at),
+        _ => None,
+    }
+}
+
+/// The components that a name such as `xy` or `rgb` chooses.
+fn swizzle(attr: &str) -> Option<Vec<u32>> {
+    if attr.is_empty() || attr.len() > 4 {
+        return None;
+    }
+    SWIZZLES.iter().find_map(|letters| attr.chars().map(|c| letters.find(c).map(|k| k as u32)).collect())
+}

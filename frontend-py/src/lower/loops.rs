@@ -1,0 +1,446 @@
+//! `for`: parallel at the kernel's outermost scope, serial elsewhere, unrolled under `ti.static`.
+
+use std::rc::Rc;
+
+use aerogel_base::{ErrorKind, ScalarType};
+use aerogel_ir::{self as ir, Op, Type, Value};
+
+use super::stmt::Flow;
+use super::value::{Iter, Val};
+use super::{Control, Lower, Reported, Res};
+use crate::ast::{Expr, Stmt};
+use crate::fold;
+use crate::host::{FieldRef, Known, TensorConst, TensorShape};
+use crate::scope::BindingKind;
+
+/// The index space of a loop that runs when the kernel does.
+enum Space {
+    /// `lo`, `hi` and `step` of one axis.
+    Range(Value, Value, Option<Value>),
+    /// `lo` and `hi` of each axis.
+    Box(Vec<(Value, Value)>),
+    Cells(Rc<FieldRef>),
+}
+
+impl<'a> Lower<'a, '_> {
+    pub(crate) fn for_stmt(&mut self, target: &Expr<'a>, iter: &Expr<'a>, body: &[Stmt<'a>]) -> Res<Flow> {
+        let attrs = std::mem::take(&mut self.loop_attrs);
+        let is_static = self.is_static_call(iter);
+        let over = self.expr(iter);
+        self.range = iter.range;
+        if is_static {
+            let items = over.and_then(|over| self.iterate_static(&over))?;
+            return self.unrolled(target, &items, body);
+        }
+        let space = over.and_then(|over| self.space(&over));
+        let (space, grouped) = match space {
+            Ok(space) => space,
+            Err(Reported) => {
+                // The body is still read for its own mistakes.
+                self.skipped(target, body);
+                return Err(Reported);
+            }
+        };
+        if self.at_top_level() {
+            self.parallel(target, iter, body, space, grouped, attrs)
+        } else {
+            self.serial(target, iter, body, space, grouped)
+        }
+    }
+
+    fn skipped(&mut self, target: &Expr<'a>, body: &[Stmt<'a>]) {
+        let region = self.func.new_region(&[]);
+        self.control.push(Control::Loop);
+        self.scopes().enter();
+        self.poison(target);
+        self.within(region, |lower| lower.body(body));
+        self.scopes().leave();
+        self.control.pop();
+    }
+
+    /// What a loop runs over, and whether its index is one vector.
+    fn space(&mut self, over: &Val) -> Res<(Space, bool)> {
+        match over {
+            Val::Iter(iter) => match &**iter {
+                Iter::Range { lo, hi, step } => {
+                    let is_one = matches!(step, Val::Known(Known::Int(1)));
+                    let ty = self.index_type(&[lo, hi, step])?;
+                    let (lo, hi) = (self.convert(lo, ty)?, self.convert(hi, ty)?);
+                    let step = if is_one { None } else { Some(self.convert(step, ty)?) };
+                    Ok((Space::Range(lo, hi, step), false))
+                }
+                Iter::NdRange(axes) => {
+                    let mut bounds = Vec::new();
+                    for (lo, hi) in axes {
+                        let ty = self.index_type(&[lo, hi])?;
+                        bounds.push((self.convert(lo, ty)?, self.convert(hi, ty)?));
+                    }
+                    Ok((Space::Box(bounds), false))
+                }
+                Iter::Grouped(inner) => Ok((self.space(inner)?.0, true)),
+            },
+            Val::Known(Known::Field(field)) => Ok((Space::Cells(field.clone()), false)),
+            Val::Array(array) => {
+                let array = *array;
+                let ndim = self.array_type(array).1;
+                let mut bounds = Vec::new();
+                for axis in 0..ndim {
+                    let lo = self.builder().i32(0);
+                    bounds.push((lo, self.value(Op::ArrayShape { array, axis }, Type::I32)));
+                }
+                Ok((Space::Box(bounds), false))
+            }
+            Val::Known(Known::SNode(_)) => {
+                self.fail_noted(ErrorKind::Compilation, "E0119", "loops over SNodes are not supported yet", "loop over a field placed in it")
+            }
+            Val::Poison => Err(Reported),
+            _ => {
+                let what = self.describe(over);
+                let note = if over.items().is_some() {
+                    "to unroll the loop write `for x in ti.static(...)`"
+                } else {
+                    "loops run over `range`, `ti.ndrange`, fields, arrays, or anything under `ti.static`"
+                };
+                self.fail_noted(ErrorKind::Type, "E0217", format!("a loop cannot run over {what}"), note)
+            }
+        }
+    }
+
+    /// Loop indices are `i32`, or `i64` where a bound is. Float bounds are cut, as Taichi does.
+    fn index_type(&mut self, bounds: &[&Val]) -> Res<Type> {
+        let mut wide = false;
+        for bound in bounds {
+            let ty = self.expect_numeric(bound)?;
+            let Some(scalar) = ty.scalar() else {
+                return self.fail(ErrorKind::Type, "E0218", format!("a bound of a loop must be an integer, not `{ty}`"));
+            };
+            wide = wide || (scalar.is_int() && scalar.bits() == 64);
+        }
+        Ok(if wide { Type::I64 } else { Type::I32 })
+    }
+
+    fn unrolled(&mut self, target: &Expr<'a>, items: &[Val], body: &[Stmt<'a>]) -> Res<Flow> {
+        self.control.push(Control::Static);
+        let mut result = Ok(Flow::Next);
+        for item in items {
+            self.scopes().enter();
+            let bound = self.bind_target(target, item, BindingKind::Alias);
+            let flow = match bound {
+                Ok(()) => self.block(body),
+                Err(Reported) => {
+                    self.scopes().leave();
+                    result = Err(Reported);
+                    break;
+                }
+            };
+            self.scopes().leave();
+            match flow {
+                Flow::Next | Flow::StaticContinue => {}
+                Flow::StaticBreak => break,
+                Flow::Ended | Flow::Return(_) => {
+                    result = Ok(flow);
+                    break;
+                }
+            }
+        }
+        self.control.pop();
+        result
+    }
+
+    fn parallel(
+        &mut self,
+        target: &Expr<'a>,
+        iter: &Expr<'a>,
+        body: &[Stmt<'a>],
+        space: Space,
+        grouped: bool,
+        attrs: ir::LoopAttrs,
+    ) -> Res<Flow> {
+        let control = Control::Parallel { breakable: attrs.serial };
+        match space {
+            Space::Range(lo, hi, None) => {
+                let region = self.func.new_region(&[self.ty(lo)]);
+                self.loop_body(region, control, target, grouped, body, |_, indices| indices)?;
+                self.range = iter.range;
+                self.effect(Op::Parallel { lo: vec![lo], hi: vec![hi], attrs, body: region });
+            }
+            Space::Range(lo, hi, Some(step)) => {
+                let n = self.trip_count(lo, hi, step);
+                let ty = self.ty(lo);
+                let zero = self.builder().constant(aerogel_base::Scalar::zero(ty.elem().ok_or(Reported)?));
+                let region = self.func.new_region(&[ty]);
+                self.loop_body(region, control, target, grouped, body, |lower, indices| {
+                    let offset = lower.builder().binary(ir::BinaryOp::Mul, indices[0], step);
+                    vec![lower.builder().binary(ir::BinaryOp::Add, lo, offset)]
+                })?;
+                self.range = iter.range;
+                self.effect(Op::Parallel { lo: vec![zero], hi: vec![n], attrs, body: region });
+            }
+            Space::Box(bounds) if bounds.is_empty() => return self.once(target, grouped, body),
+            Space::Box(bounds) => {
+                let types: Vec<Type> = bounds.iter().map(|(lo, _)| self.ty(*lo)).collect();
+                let region = self.func.new_region(&types);
+                self.loop_body(region, control, target, grouped, body, |_, indices| indices)?;
+                self.range = iter.range;
+                let (lo, hi) = bounds.into_iter().unzip();
+                self.effect(Op::Parallel { lo, hi, attrs, body: region });
+            }
+            Space::Cells(field) if field.ndim == 0 => return self.once(target, true, body),
+            Space::Cells(field) => {
+                let id = self.field(&field)?;
+                let region = self.func.new_region(&vec![Type::I32; field.ndim as usize]);
+                self.loop_body(region, control, target, grouped, body, |_, indices| indices)?;
+                self.range = iter.range;
+                self.effect(Op::ParallelCells { field: id, attrs, body: region });
+            }
+        }
+        Ok(Flow::Next)
+    }
+
+    /// A loop without axes runs once.
+    fn once(&mut self, target: &Expr<'a>, _grouped: bool, body: &[Stmt<'a>]) -> Res<Flow> {
+        self.unrolled(target, &[Val::Known(Known::tuple([]))], body)
+    }
+
+    /// `ceil((hi - lo) / step)`, for steps of either sign.
+    fn trip_count(&mut self, lo: Value, hi: Value, step: Value) -> Value {
+        let mut builder = self.builder();
+        let back = builder.binary(ir::BinaryOp::Sub, lo, hi);
+        let n = builder.binary(ir::BinaryOp::FloorDiv, back, step);
+        builder.unary(ir::UnaryOp::Neg, n)
+    }
+
+    fn serial(&mut self, target: &Expr<'a>, iter: &Expr<'a>, body: &[Stmt<'a>], space: Space, grouped: bool) -> Res<Flow> {
+        let bounds = match space {
+            Space::Range(lo, hi, step) => {
+                let ty = self.ty(lo);
+                let step = match step {
+                    Some(step) => step,
+                    None => self.builder().constant(aerogel_base::Scalar::one(ty.elem().ok_or(Reported)?)),
+                };
+                let region = self.func.new_region(&[ty]);
+                self.loop_body(region, Control::Loop, target, grouped, body, |_, indices| indices)?;
+                self.range = iter.range;
+                self.effect(Op::For { lo, hi, step, init: Vec::new(), body: region });
+                return Ok(Flow::Next);
+            }
+            Space::Box(bounds) => bounds,
+            Space::Cells(field) => {
+                let id = self.field(&field)?;
+                let extents = self.module.env.shape(id);
+                let offset = |axis: usize| field.offset.get(axis).copied().unwrap_or(0);
+                extents
+                    .iter()
+                    .enumerate()
+                    .map(|(axis, &extent)| {
+                        let lo = self.builder().i32(offset(axis));
+                        (lo, self.builder().i32(offset(axis) + extent as i32))
+                    })
+                    .collect()
+            }
+        };
+        if bounds.is_empty() {
+            return self.once(target, true, body);
+        }
+        self.serial_box(target, iter, body, &bounds, grouped)
+    }
+
+    /// A serial loop over several axes is one loop, so that `break` leaves all of it.
+    fn serial_box(
+        &mut self,
+        target: &Expr<'a>,
+        iter: &Expr<'a>,
+        body: &[Stmt<'a>],
+        bounds: &[(Value, Value)],
+        grouped: bool,
+    ) -> Res<Flow> {
+        if breaks(body) && bounds.len() > 1 {
+            let ty = bounds.iter().map(|(lo, _)| self.ty(*lo)).find(|&ty| ty == Type::I64).unwrap_or(Type::I32);
+            let zero = self.builder().constant(aerogel_base::Scalar::zero(ty.elem().ok_or(Reported)?));
+            let one = self.builder().constant(aerogel_base::Scalar::one(ty.elem().ok_or(Reported)?));
+            let mut extents = Vec::new();
+            let mut total = one;
+            for &(lo, hi) in bounds {
+                let extent = self.builder().binary(ir::BinaryOp::Sub, hi, lo);
+                let extent = self.builder().cast(extent, ty);
+                let extent = self.builder().binary(ir::BinaryOp::Max, extent, zero);
+                total = self.builder().binary(ir::BinaryOp::Mul, total, extent);
+                extents.push(extent);
+            }
+            let region = self.func.new_region(&[ty]);
+            let los: Vec<Value> = bounds.iter().map(|(lo, _)| *lo).collect();
+            self.loop_body(region, Control::Loop, target, grouped, body, |lower, indices| {
+                let mut rest = indices[0];
+                let mut all = Vec::new();
+                for (&extent, &lo) in extents.iter().zip(&los).rev() {
+                    let at = lower.builder().binary(ir::BinaryOp::Rem, rest, extent);
+                    rest = lower.builder().binary(ir::BinaryOp::Div, rest, extent);
+                    let to = lower.ty(lo);
+                    let at = lower.builder().cast(at, to);
+                    all.push(lower.builder().binary(ir::BinaryOp::Add, lo, at));
+                }
+                all.reverse();
+                all
+            })?;
+            self.range = iter.range;
+            self.effect(Op::For { lo: zero, hi: total, step: one, init: Vec::new(), body: region });
+            return Ok(Flow::Next);
+        }
+        let mut regions = Vec::new();
+        let mut indices = Vec::new();
+        for &(lo, _) in bounds {
+            let region = self.func.new_region(&[self.ty(lo)]);
+            indices.push(self.func.regions[region].params[0]);
+            regions.push(region);
+        }
+        let innermost = regions[regions.len() - 1];
+        let all = indices.clone();
+        self.loop_body(innermost, Control::Loop, target, grouped, body, move |_, _| all)?;
+        self.range = iter.range;
+        for axis in (0..bounds.len()).rev() {
+            let (lo, hi) = bounds[axis];
+            let region = regions[axis];
+            let around = if axis == 0 { self.region } else { regions[axis - 1] };
+            self.within(around, |lower| {
+                let ty = lower.ty(lo);
+                let one = lower.builder().constant(aerogel_base::Scalar::one(ty.elem().unwrap_or(ScalarType::I32)));
+                lower.effect(Op::For { lo, hi, step: one, init: Vec::new(), body: region });
+                if axis > 0 {
+                    lower.builder().yields(Vec::new());
+                }
+            });
+        }
+        Ok(Flow::Next)
+    }
+
+    /// Lowers the body of a loop into its region.
+    fn loop_body(
+        &mut self,
+        region: ir::Region,
+        control: Control,
+        target: &Expr<'a>,
+        grouped: bool,
+        body: &[Stmt<'a>],
+        indices: impl FnOnce(&mut Self, Vec<Value>) -> Vec<Value>,
+    ) -> Res<()> {
+        let params = self.func.regions[region].params.clone();
+        self.control.push(control);
+        self.scopes().enter();
+        let result = self.within(region, |lower| {
+            lower.range = target.range;
+            let indices = indices(lower, params);
+            let bound = lower.bind_indices(target, &indices, grouped);
+            if bound.is_err() {
+                lower.poison(target);
+            }
+            lower.body(body);
+            bound
+        });
+        self.scopes().leave();
+        self.control.pop();
+        result
+    }
+
+    fn bind_indices(&mut self, target: &Expr<'a>, indices: &[Value], grouped: bool) -> Res<()> {
+        let items: Vec<Val> = indices.iter().map(|&index| Val::Value(index)).collect();
+        let val = match items.len() {
+            1 if !grouped => items[0].clone(),
+            n if grouped => Val::Value(self.make(&items, Type::Vec(n as u32, ScalarType::I32))?),
+            _ => Val::Seq(items.into(), super::SeqKind::Tuple),
+        };
+        if let crate::ast::ExprKind::Name(name) = target.kind {
+            if indices.len() > 1 && !grouped {
+                return self.fail_noted(
+                    ErrorKind::Syntax,
+                    "E0121",
+                    format!("the loop has {} indices but one name", indices.len()),
+                    "write one name for each, or `ti.grouped(...)` for one vector",
+                );
+            }
+            if self.scopes().get(name).is_some() {
+                return self.fail_noted(
+                    ErrorKind::Syntax,
+                    "E0122",
+                    format!("the loop index `{name}` hides a variable of this name"),
+                    "give it another name",
+                );
+            }
+        }
+        self.bind_target(target, &val, BindingKind::LoopIndex)
+    }
+
+    /// The items of something known while compiling, in order.
+    pub(crate) fn iterate_static(&mut self, val: &Val) -> Res<Vec<Val>> {
+        if let Some(items) = val.items() {
+            return Ok(items);
+        }
+        match val {
+            Val::Iter(iter) => match &**iter {
+                Iter::Range { lo, hi, step } => {
+                    let what = "a bound of a loop under `ti.static`";
+                    let (lo, hi, step) = (self.static_int(lo, what)?, self.static_int(hi, what)?, self.static_int(step, what)?);
+                    if step == 0 {
+                        return self.fail(ErrorKind::Compilation, "E0123", "the step of a range is zero");
+                    }
+                    let mut items = Vec::new();
+                    let mut at = lo;
+                    while (step > 0 && at < hi) || (step < 0 && at > hi) {
+                        items.push(Val::int(at));
+                        at += step;
+                    }
+                    Ok(items)
+                }
+                Iter::NdRange(axes) => Ok(self.static_box(axes)?.into_iter().map(|at| Val::Known(Known::tuple(at))).collect()),
+                Iter::Grouped(inner) => {
+                    let items = self.iterate_static(inner)?;
+                    Ok(items
+                        .into_iter()
+                        .map(|item| match item.known().and_then(|known| known.items().map(<[Known]>::to_vec)) {
+                            Some(elements) => Val::Known(Known::Tensor(Rc::new(TensorConst {
+                                shape: TensorShape::Vector(elements.len() as u32),
+                                elements,
+                                elem: Some(ScalarType::I32),
+                                handle: None,
+                            }))),
+                            None => item,
+                        })
+                        .collect())
+                }
+            },
+            Val::Known(Known::Tensor(_)) => self.elements(val),
+            Val::Known(known) => {
+                let items = fold::iterate(self.host, known);
+                Ok(self.hosted(items)?.into_iter().map(Val::Known).collect())
+            }
+            Val::Poison => Err(Reported),
+            _ if matches!(self.numeric_type(val), Some(Type::Vec(..))) => self.elements(val),
+            _ => {
+                let what = self.describe(val);
+                self.fail(ErrorKind::Type, "E0219", format!("{what} cannot be iterated over while compiling"))
+            }
+        }
+    }
+
+    fn static_box(&mut self, axes: &[(Val, Val)]) -> Res<Vec<Vec<Known>>> {
+        let mut all = vec![Vec::new()];
+        for (lo, hi) in axes {
+            let what = "a bound of `ti.ndrange` under `ti.static`";
+            let (lo, hi) = (self.static_int(lo, what)?, self.static_int(hi, what)?);
+            all = all
+                .into_iter()
+                .flat_map(|at| (lo..hi).map(move |k| at.iter().cloned().chain([Known::Int(k)]).collect::<Vec<_>>()))
+                .collect();
+        }
+        Ok(all)
+    }
+}
+
+/// Whether a `break` in these statements leaves the loop around them.
+fn breaks(stmts: &[Stmt<'_>]) -> bool {
+    use crate::ast::StmtKind;
+    stmts.iter().any(|stmt| match stmt.kind {
+        StmtKind::Break => true,
+        StmtKind::If { body, orelse, .. } => breaks(body) || breaks(orelse),
+        _ => false,
+    })
+}

@@ -1,0 +1,420 @@
+//! Lowering: the syntax tree of a kernel, with what Python knows, becomes a module in stage Structured.
+//!
+//! A partial evaluator. An expression is a `Val`: known to Python now, or made of IR values; operations on the former
+//! are done at once, operations on the latter become instructions. `ti.func`s are lowered where they are called.
+
+mod assign;
+mod builtins;
+mod call;
+mod expr;
+mod index;
+mod loops;
+mod number;
+mod print;
+mod stmt;
+mod tensor;
+mod value;
+
+use std::rc::Rc;
+
+use aerogel_base::hash::LookupMap;
+use aerogel_base::{Diagnostic, Diagnostics, ErrorKind, ScalarType, SourceId, Span, SpanData};
+use aerogel_ir::{
+    Arg, Builder, FieldData, FieldId, Function, LoopAttrs, Module, Op, ParamData, ParamType, Region, TreeId, Type, Value,
+};
+use bumpalo::Bump;
+
+use crate::ast::{FuncDef, TextRange};
+use crate::host::*;
+use crate::infer::Defaults;
+use crate::parse;
+use crate::scope::{BindingKind, Scopes};
+pub(crate) use builtins::Special;
+pub(crate) use value::{Iter, Origin, Place, SeqKind, Val};
+
+/// What a kernel's parameter is in this instance of the kernel.
+#[derive(Clone, Debug)]
+pub enum ParamBinding {
+    Scalar(ScalarType),
+    Tensor(Type),
+    Template(Known),
+    Array { elem: Type, ndim: u32 },
+}
+
+/// What a kernel returns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReturnType {
+    One(Type),
+    Tuple(Vec<Type>),
+}
+
+/// Options that change what the source means.
+#[derive(Clone, Debug)]
+pub struct FrontendConfig {
+    pub default_ip: ScalarType,
+    pub default_fp: ScalarType,
+    pub short_circuit: bool,
+    /// Whether `assert` is compiled.
+    pub debug: bool,
+    pub fast_math: bool,
+}
+
+impl Default for FrontendConfig {
+    fn default() -> Self {
+        Self {
+            default_ip: ScalarType::I32,
+            default_fp: ScalarType::F32,
+            short_circuit: true,
+            debug: false,
+            fast_math: true,
+        }
+    }
+}
+
+/// A lowered kernel.
+#[derive(Debug)]
+pub struct Lowered {
+    pub module: Module,
+    /// Which tree of the process each tree of the module is.
+    pub trees: Vec<TreeKey>,
+}
+
+/// Why a kernel cannot be lowered, with what rendering needs.
+#[derive(Debug)]
+pub struct LowerError {
+    pub diagnostics: Diagnostics,
+    pub spans: aerogel_base::SpanTable,
+    pub sources: aerogel_base::render::Sources,
+}
+
+impl LowerError {
+    /// All diagnostics as text.
+    pub fn render(&self) -> String {
+        aerogel_base::render::render_all(&self.diagnostics, &self.spans, &self.sources)
+    }
+}
+
+/// Lowers a kernel for the given parameters.
+pub fn lower_kernel(
+    source: &FuncSource,
+    params: &[(String, ParamBinding)],
+    result: Option<&ReturnType>,
+    host: &mut dyn Host,
+    config: &FrontendConfig,
+) -> Result<Lowered, LowerError> {
+    let arena = Bump::new();
+    let mut lower = Lower::new(&arena, host, config, result.cloned());
+    let done = lower.kernel(source, params);
+    debug_assert!(done.is_ok() || !lower.diagnostics.is_empty());
+    if lower.diagnostics.is_empty() {
+        let Lower { mut module, func, trees, .. } = lower;
+        module.funcs.push(func);
+        Ok(Lowered { module, trees })
+    } else {
+        let Lower { module, diagnostics, .. } = lower;
+        Err(LowerError { diagnostics, spans: module.env.spans, sources: module.env.sources })
+    }
+}
+
+/// A mistake that has been recorded; what depends on it is skipped.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reported;
+
+pub(crate) type Res<T> = Result<T, Reported>;
+
+/// What a statement is inside of, from the outermost scope inwards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Control {
+    If,
+    /// The loop of a task; `breakable` when its iterations run in order.
+    Parallel { breakable: bool },
+    Loop,
+    /// A loop unrolled by `ti.static`.
+    Static,
+}
+
+/// A function being lowered: the kernel, or a `ti.func` inside it.
+pub(crate) struct Frame {
+    scope: Handle,
+    source: SourceId,
+    /// The call, for the spans of the inlined text.
+    call: Span,
+    scopes: Scopes,
+    /// How much of `control` belongs to the callers.
+    control_base: usize,
+    name: String,
+}
+
+pub(crate) struct Parsed<'a> {
+    def: FuncDef<'a>,
+    source: FuncSource,
+    id: SourceId,
+}
+
+pub(crate) struct Lower<'a, 'h> {
+    arena: &'a Bump,
+    host: &'h mut dyn Host,
+    config: &'h FrontendConfig,
+    result: Option<ReturnType>,
+    module: Module,
+    func: Function,
+    region: Region,
+    frames: Vec<Frame>,
+    control: Vec<Control>,
+    /// The text being lowered.
+    range: TextRange,
+    /// For the next loop, from `ti.loop_config`.
+    loop_attrs: LoopAttrs,
+    diagnostics: Diagnostics,
+    trees: Vec<TreeKey>,
+    fields: LookupMap<(TreeKey, u32), FieldId>,
+    field_refs: LookupMap<u32, Rc<FieldRef>>,
+    parsed: LookupMap<Handle, Rc<Parsed<'a>>>,
+}
+
+const MAX_INLINE_DEPTH: usize = 100;
+
+impl<'a, 'h> Lower<'a, 'h> {
+    fn new(arena: &'a Bump, host: &'h mut dyn Host, config: &'h FrontendConfig, result: Option<ReturnType>) -> Self {
+        let func = Function::new("", true);
+        let region = func.body;
+        let mut module = Module::default();
+        module.env.fast_math = config.fast_math;
+        Self {
+            arena,
+            host,
+            config,
+            result,
+            module,
+            func,
+            region,
+            frames: Vec::new(),
+            control: Vec::new(),
+            range: TextRange::default(),
+            loop_attrs: LoopAttrs::default(),
+            diagnostics: Vec::new(),
+            trees: Vec::new(),
+            fields: LookupMap::default(),
+            field_refs: LookupMap::default(),
+            parsed: LookupMap::default(),
+        }
+    }
+
+    fn kernel(&mut self, source: &FuncSource, params: &[(String, ParamBinding)]) -> Res<()> {
+        let parsed = self.parse(source)?;
+        let def = parsed.def;
+        self.func.name = def.name.to_string();
+        self.func.results = match &self.result {
+            None => Vec::new(),
+            Some(ReturnType::One(ty)) => vec![*ty],
+            Some(ReturnType::Tuple(types)) => types.clone(),
+        };
+        self.enter_frame(&parsed, Span::NONE)?;
+        for (name, binding) in params {
+            let val = self.kernel_param(name, binding);
+            let kind = match binding {
+                ParamBinding::Template(_) => BindingKind::Alias,
+                _ => BindingKind::Parameter,
+            };
+            self.scopes().bind(name, kind, val);
+        }
+        let flow = self.block(def.body);
+        self.range = def.range;
+        self.finish_kernel(flow)?;
+        self.frames.pop();
+        Ok(())
+    }
+
+    fn kernel_param(&mut self, name: &str, binding: &ParamBinding) -> Val {
+        let arg = Arg::from_u32(self.func.params.len() as u32);
+        let mut param = |ty| self.func.params.push(ParamData { name: name.to_string(), ty });
+        match binding {
+            ParamBinding::Template(known) => Val::Known(known.clone()),
+            ParamBinding::Array { elem, ndim } => {
+                param(ParamType::Array { elem: *elem, ndim: *ndim, read_only: true });
+                Val::Array(arg)
+            }
+            ParamBinding::Scalar(ScalarType::F16 | ScalarType::F32 | ScalarType::F64) | ParamBinding::Scalar(_) | ParamBinding::Tensor(_) => {
+                let ty = match binding {
+                    ParamBinding::Scalar(ty) => Type::Scalar(*ty),
+                    ParamBinding::Tensor(ty) => *ty,
+                    _ => Type::I32,
+                };
+                param(ParamType::Value(ty));
+                Val::Value(self.value(Op::Arg { arg }, ty))
+            }
+        }
+    }
+
+    /// Parses a function and registers its text.
+    fn parse(&mut self, source: &FuncSource) -> Res<Rc<Parsed<'a>>> {
+        if let Some(parsed) = self.parsed.get(&source.scope) {
+            return Ok(parsed.clone());
+        }
+        let id = self.module.env.sources.push(source.file.clone());
+        match parse::parse_function(self.arena, &source.file.text) {
+            Ok(def) => {
+                let parsed = Rc::new(Parsed { def, source: source.clone(), id });
+                self.parsed.insert(source.scope, parsed.clone());
+                Ok(parsed)
+            }
+            Err(error) => {
+                let span = self.module.env.spans.intern(SpanData {
+                    source: id,
+                    start: error.range.lo,
+                    end: error.range.hi,
+                    inlined_at: Span::NONE,
+                });
+                self.diagnostics.push(Diagnostic::new(ErrorKind::Syntax, "E0101", span, error.message));
+                Err(Reported)
+            }
+        }
+    }
+
+    fn enter_frame(&mut self, parsed: &Parsed<'a>, call: Span) -> Res<()> {
+        if self.frames.len() >= MAX_INLINE_DEPTH {
+            let message = format!("`{}` calls itself without end", parsed.def.name);
+            return self.fail_noted(
+                ErrorKind::Compilation,
+                "E0110",
+                message,
+                "functions are inlined: recursion must end under `ti.static`",
+            );
+        }
+        let mut scopes = Scopes::default();
+        scopes.enter();
+        self.frames.push(Frame {
+            scope: parsed.source.scope,
+            source: parsed.id,
+            call,
+            scopes,
+            control_base: self.control.len(),
+            name: parsed.def.name.to_string(),
+        });
+        Ok(())
+    }
+
+    fn frame(&mut self) -> &mut Frame {
+        self.frames.last_mut().expect("a function is being lowered")
+    }
+
+    fn scopes(&mut self) -> &mut Scopes {
+        &mut self.frame().scopes
+    }
+
+    /// Whether a loop here is at the kernel's outermost scope.
+    fn at_top_level(&self) -> bool {
+        self.control.iter().all(|control| *control == Control::Static)
+    }
+
+    /// Whether this is inside a loop whose iterations run in parallel.
+    fn in_parallel(&self) -> bool {
+        self.control.iter().any(|control| matches!(control, Control::Parallel { .. }))
+    }
+
+    fn defaults(&self) -> Defaults {
+        Defaults { int: self.config.default_ip, float: self.config.default_fp }
+    }
+
+    /// The span of the text being lowered.
+    fn span(&mut self) -> Span {
+        let Some(frame) = self.frames.last() else { return Span::NONE };
+        self.module.env.spans.intern(SpanData {
+            source: frame.source,
+            start: self.range.lo,
+            end: self.range.hi,
+            inlined_at: frame.call,
+        })
+    }
+
+    fn report(&mut self, kind: ErrorKind, code: &'static str, message: impl Into<String>) -> &mut Diagnostic {
+        let span = self.span();
+        self.diagnostics.push(Diagnostic::new(kind, code, span, message));
+        self.diagnostics.last_mut().expect("it was pushed")
+    }
+
+    fn fail<T>(&mut self, kind: ErrorKind, code: &'static str, message: impl Into<String>) -> Res<T> {
+        self.report(kind, code, message);
+        Err(Reported)
+    }
+
+    fn fail_noted<T>(
+        &mut self,
+        kind: ErrorKind,
+        code: &'static str,
+        message: impl Into<String>,
+        note: impl Into<String>,
+    ) -> Res<T> {
+        self.report(kind, code, message).notes.push(note.into());
+        Err(Reported)
+    }
+
+    /// A mistake found by Python becomes a diagnostic here.
+    fn hosted<T>(&mut self, result: HostResult<T>) -> Res<T> {
+        result.or_else(|error| self.fail(error.kind, "E0120", error.message))
+    }
+
+    fn builder(&mut self) -> Builder<'_> {
+        let span = self.span();
+        let mut builder = Builder::new(&mut self.func, self.region);
+        builder.span = span;
+        builder
+    }
+
+    fn value(&mut self, op: Op, ty: Type) -> Value {
+        self.builder().value(op, ty)
+    }
+
+    fn effect(&mut self, op: Op) {
+        self.builder().effect(op);
+    }
+
+    fn ty(&self, value: Value) -> Type {
+        self.func.ty(value)
+    }
+
+    /// Lowers into `region` what `body` says.
+    fn within<T>(&mut self, region: Region, body: impl FnOnce(&mut Self) -> T) -> T {
+        let outer = std::mem::replace(&mut self.region, region);
+        let result = body(self);
+        self.region = outer;
+        result
+    }
+
+    /// The module's name for a field.
+    fn field(&mut self, field: &Rc<FieldRef>) -> Res<FieldId> {
+        let first = field.places[0].as_u32();
+        if let Some(&id) = self.fields.get(&(field.tree, first)) {
+            return Ok(id);
+        }
+        let tree = self.tree(field.tree)?;
+        let plain: String = field.name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' }).collect();
+        let plain = if plain.starts_with(|c: char| c.is_ascii_alphabetic()) { plain } else { format!("f{plain}") };
+        let mut name = plain.clone();
+        let mut n = 1;
+        while self.module.env.fields.values().any(|other| other.name == name) {
+            n += 1;
+            name = format!("{plain}_{n}");
+        }
+        let id = self.module.env.fields.push(FieldData {
+            name,
+            elem: value::tensor_type(field.shape, field.elem),
+            tree,
+            places: field.places.clone(),
+            offset: field.offset.clone(),
+        });
+        self.fields.insert((field.tree, first), id);
+        self.field_refs.insert(id.as_u32(), field.clone());
+        Ok(id)
+    }
+
+    fn tree(&mut self, key: TreeKey) -> Res<TreeId> {
+        if let Some(at) = self.trees.iter().position(|&other| other == key) {
+            return Ok(TreeId::from_u32(at as u32));
+        }
+        let tree = self.host.tree(key);
+        let tree = self.hosted(tree)?;
+        self.trees.push(key);
+        Ok(self.module.env.trees.push(tree))
+    }
+}

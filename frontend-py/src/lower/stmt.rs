@@ -1,0 +1,378 @@
+//! Statements, and where control goes after them.
+
+use aerogel_base::ErrorKind;
+use aerogel_ir::{AssertKind, Op, Type, Value};
+
+use super::value::{SeqKind, Val};
+use super::{Control, Lower, Reported, Res, ReturnType};
+use crate::ast::{Expr, ExprKind, Stmt, StmtKind};
+use crate::fold;
+use crate::host::Known;
+
+/// What comes after a statement.
+#[derive(Debug)]
+pub(crate) enum Flow {
+    Next,
+    /// The region has its terminator already.
+    Ended,
+    /// `break` or `continue` of an unrolled loop.
+    StaticBreak,
+    StaticContinue,
+    Return(Option<Val>),
+}
+
+impl<'a> Lower<'a, '_> {
+    /// Lowers statements up to the first that does not go on to the next.
+    pub(crate) fn block(&mut self, stmts: &[Stmt<'a>]) -> Flow {
+        for (k, stmt) in stmts.iter().enumerate() {
+            self.range = stmt.range;
+            let flow = match stmt.kind {
+                StmtKind::If { test, body, orelse } if !self.is_static_call(test) && (returns(body) || returns(orelse)) => {
+                    return self.returning_if(test, body, orelse, &stmts[k + 1..]).unwrap_or(Flow::Next);
+                }
+                _ => self.stmt(stmt).unwrap_or(Flow::Next),
+            };
+            if !matches!(flow, Flow::Next) {
+                return flow;
+            }
+        }
+        Flow::Next
+    }
+
+    fn stmt(&mut self, stmt: &Stmt<'a>) -> Res<Flow> {
+        if !matches!(stmt.kind, StmtKind::For { .. } | StmtKind::Expr(_)) {
+            self.loop_attrs = Default::default();
+        }
+        let result = match stmt.kind {
+            StmtKind::Assign { targets, value } => self.assign(targets, value),
+            StmtKind::AugAssign { target, op, value } => self.assign_augmented(target, op, value),
+            StmtKind::AnnAssign { target, annotation, value } => self.assign_annotated(target, annotation, value),
+            StmtKind::Expr(expr) => {
+                if matches!(expr.kind, ExprKind::Str(_)) {
+                    return Ok(Flow::Next);
+                }
+                self.expr(expr).map(|_| ())
+            }
+            StmtKind::Pass => Ok(()),
+            StmtKind::Break => return self.leave(stmt, true),
+            StmtKind::Continue => return self.leave(stmt, false),
+            StmtKind::If { test, body, orelse } => return self.if_stmt(test, body, orelse),
+            StmtKind::For { target, iter, body, has_else } => {
+                if has_else {
+                    return self.fail(ErrorKind::Syntax, "E0102", "`else` of a loop is not supported in kernels");
+                }
+                return self.for_stmt(target, iter, body);
+            }
+            StmtKind::While { test, body, has_else } => {
+                if has_else {
+                    return self.fail(ErrorKind::Syntax, "E0102", "`else` of a loop is not supported in kernels");
+                }
+                return self.while_stmt(test, body);
+            }
+            StmtKind::Return(value) => return self.return_stmt(value),
+            StmtKind::Assert { test, message } => self.assert_stmt(test, message),
+            StmtKind::Unsupported(what) => self.unsupported(what),
+        };
+        if result.is_err() {
+            self.poison_targets(stmt);
+        }
+        result.map(|()| Flow::Next)
+    }
+
+    /// Names that a failed statement would have made are known, so that their uses are no further mistakes.
+    fn poison_targets(&mut self, stmt: &Stmt<'a>) {
+        let targets = match stmt.kind {
+            StmtKind::Assign { targets, .. } => targets,
+            StmtKind::AnnAssign { target, .. } => std::slice::from_ref(target),
+            _ => return,
+        };
+        for target in targets {
+            self.poison(target);
+        }
+    }
+
+    pub(crate) fn poison(&mut self, target: &Expr<'a>) {
+        match target.kind {
+            ExprKind::Name(name) if self.scopes().get(name).is_none() => {
+                self.scopes().bind(name, crate::scope::BindingKind::Variable, Val::Poison);
+            }
+            ExprKind::Tuple(targets) | ExprKind::List(targets) => {
+                for target in targets {
+                    self.poison(target);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn leave(&mut self, stmt: &Stmt<'a>, is_break: bool) -> Res<Flow> {
+        self.range = stmt.range;
+        let word = if is_break { "break" } else { "continue" };
+        let base = self.frame().control_base;
+        let mut under_if = false;
+        for control in self.control[base..].iter().rev().copied().collect::<Vec<_>>() {
+            match control {
+                Control::If => under_if = true,
+                Control::Static if under_if => {
+                    return self.fail_noted(
+                        ErrorKind::Syntax,
+                        "E0109",
+                        format!("`{word}` of a loop under `ti.static` cannot depend on what is computed"),
+                        "use `if ti.static(...)`, or a loop without `ti.static`",
+                    );
+                }
+                Control::Static => return Ok(if is_break { Flow::StaticBreak } else { Flow::StaticContinue }),
+                Control::Parallel { breakable: false } if is_break => {
+                    return self.fail_noted(
+                        ErrorKind::Syntax,
+                        "E0111",
+                        "`break` cannot leave a parallel loop",
+                        "write `ti.loop_config(serialize=True)` before the loop to run it in order",
+                    );
+                }
+                Control::Parallel { .. } | Control::Loop => {
+                    let values = Vec::new();
+                    self.effect(if is_break { Op::Break { values } } else { Op::Continue { values } });
+                    return Ok(Flow::Ended);
+                }
+            }
+        }
+        self.fail(ErrorKind::Syntax, "E0112", format!("`{word}` is not inside a loop"))
+    }
+
+    /// Lowers statements into the current region as a scope of their own and ends the region.
+    pub(crate) fn body(&mut self, stmts: &[Stmt<'a>]) -> Flow {
+        self.scopes().enter();
+        let flow = self.block(stmts);
+        self.scopes().leave();
+        if !matches!(flow, Flow::Ended) {
+            self.builder().yields(Vec::new());
+        }
+        flow
+    }
+
+    fn if_stmt(&mut self, test: &Expr<'a>, body: &[Stmt<'a>], orelse: &[Stmt<'a>]) -> Res<Flow> {
+        let is_static = self.is_static_call(test);
+        let cond = self.expr(test);
+        if is_static {
+            let Val::Known(known) = cond? else {
+                self.range = test.range;
+                return self.fail(ErrorKind::Syntax, "E0113", "the argument of `ti.static` is not known while compiling");
+            };
+            let truth = fold::truth(self.host, &known);
+            // No scope of its own: what a static `if` makes stays visible.
+            return Ok(if self.hosted(truth)? { self.block(body) } else { self.block(orelse) });
+        }
+        self.range = test.range;
+        let cond = cond.and_then(|cond| self.condition(&cond));
+        let then = self.func.new_region(&[]);
+        let otherwise = self.func.new_region(&[]);
+        self.control.push(Control::If);
+        self.within(then, |lower| lower.body(body));
+        self.within(otherwise, |lower| lower.body(orelse));
+        self.control.pop();
+        self.range = test.range;
+        let cond = cond?;
+        self.effect(Op::If { cond, then, otherwise });
+        Ok(Flow::Next)
+    }
+
+    fn while_stmt(&mut self, test: &Expr<'a>, body: &[Stmt<'a>]) -> Res<Flow> {
+        let cond = self.func.new_region(&[]);
+        let region = self.func.new_region(&[]);
+        self.control.push(Control::Loop);
+        let tested = self.within(cond, |lower| {
+            let val = lower.expr(test)?;
+            lower.range = test.range;
+            let value = lower.condition(&val)?;
+            lower.builder().yields(vec![value]);
+            Ok(())
+        });
+        self.within(region, |lower| lower.body(body));
+        self.control.pop();
+        tested?;
+        self.effect(Op::While { init: Vec::new(), cond, body: region });
+        Ok(Flow::Next)
+    }
+
+    fn return_stmt(&mut self, value: Option<&Expr<'a>>) -> Res<Flow> {
+        let base = self.frame().control_base;
+        if let Some(&control) = self.control[base..].iter().rev().find(|control| !matches!(control, Control::Static | Control::If)) {
+            let what = match control {
+                Control::Parallel { .. } => "a parallel loop",
+                _ => "a loop",
+            };
+            return self.fail_noted(
+                ErrorKind::Syntax,
+                "E0114",
+                format!("`return` inside {what} is not supported"),
+                "keep the result in a variable and return it at the end",
+            );
+        }
+        let Some(value) = value else { return Ok(Flow::Return(None)) };
+        let val = self.expr(value)?;
+        let val = self.settle(val)?;
+        Ok(Flow::Return(if val.is_none() { None } else { Some(val) }))
+    }
+
+    /// An `if` with a `return` in an arm: what follows it becomes part of the arm that goes on.
+    fn returning_if(&mut self, test: &Expr<'a>, body: &[Stmt<'a>], orelse: &[Stmt<'a>], rest: &[Stmt<'a>]) -> Res<Flow> {
+        let base = self.frame().control_base;
+        let in_loop = self.control[base..].iter().any(|control| *control != Control::If);
+        if in_loop || (!rest.is_empty() && !ends_in_return(body) && !ends_in_return(orelse)) {
+            return self.fail_noted(
+                ErrorKind::Syntax,
+                "E0115",
+                "`return` inside an `if` is supported only where each arm either returns or goes on to the end",
+                "keep the result in a variable and return it at the end",
+            );
+        }
+        let cond = self.expr(test).and_then(|val| {
+            self.range = test.range;
+            self.condition(&val)
+        });
+        let mut side = |first: &[Stmt<'a>]| {
+            self.arm(|lower| {
+                let flow = match lower.block(first) {
+                    Flow::Next => lower.block(rest),
+                    flow => flow,
+                };
+                Ok(match flow {
+                    Flow::Return(val) => val,
+                    _ => None,
+                })
+            })
+        };
+        let then = side(body);
+        let otherwise = side(orelse);
+        let ((then, a), (otherwise, b), cond) = (then?, otherwise?, cond?);
+        self.range = test.range;
+        let (a, b) = match (a, b) {
+            (Some(a), Some(b)) => (a, b),
+            (None, None) => {
+                self.finish_if(cond, (then, vec![]), (otherwise, vec![]));
+                return Ok(Flow::Return(None));
+            }
+            _ if !self.diagnostics.is_empty() => return Err(Reported),
+            _ => return self.fail(ErrorKind::Syntax, "E0116", "only one arm of this `if` returns a value"),
+        };
+        let mut values = Vec::new();
+        self.within(then, |lower| lower.flatten(&a, &mut values))?;
+        let types: Vec<Type> = values.iter().map(|&value| self.ty(value)).collect();
+        let mut others = Vec::new();
+        self.within(otherwise, |lower| lower.flatten_as(&b, &types, &mut others))?;
+        let mut results = self.finish_if(cond, (then, values), (otherwise, others)).into_iter();
+        Ok(Flow::Return(Some(unflatten(&a, &mut results))))
+    }
+
+    /// The numbers and tensors in nested tuples, in order.
+    fn flatten(&mut self, val: &Val, values: &mut Vec<Value>) -> Res<()> {
+        if let Some(items) = val.items() {
+            return items.iter().try_for_each(|item| self.flatten(item, values));
+        }
+        values.push(self.load(val)?);
+        Ok(())
+    }
+
+    fn flatten_as(&mut self, val: &Val, types: &[Type], values: &mut Vec<Value>) -> Res<()> {
+        if let Some(items) = val.items() {
+            return items.iter().try_for_each(|item| self.flatten_as(item, types, values));
+        }
+        match types.get(values.len()) {
+            Some(&ty) => values.push(self.convert(val, ty)?),
+            None => return self.fail(ErrorKind::Type, "E0216", "the arms of this `if` return different numbers of values"),
+        }
+        Ok(())
+    }
+
+    /// The kernel's results, and the end of its body.
+    pub(crate) fn finish_kernel(&mut self, flow: Flow) -> Res<()> {
+        let returned = match flow {
+            Flow::Return(val) => val,
+            Flow::Next | Flow::Ended | Flow::StaticBreak | Flow::StaticContinue => None,
+        };
+        let values = match (self.result.clone(), returned) {
+            (None, None) => Vec::new(),
+            (None, Some(_)) => {
+                return self.fail_noted(
+                    ErrorKind::Syntax,
+                    "E0117",
+                    "the kernel returns a value but its result has no type",
+                    "annotate it: `def kernel(...) -> ti.f32:`",
+                );
+            }
+            (Some(_), None) if !self.diagnostics.is_empty() => return Err(Reported),
+            (Some(_), None) => {
+                return self.fail(ErrorKind::Syntax, "E0118", "the kernel has a result type but does not return");
+            }
+            (Some(ReturnType::One(ty)), Some(val)) => vec![self.convert(&val, ty)?],
+            (Some(ReturnType::Tuple(types)), Some(val)) => {
+                let items = val.items().unwrap_or_else(|| vec![val.clone()]);
+                if items.len() != types.len() {
+                    let message = format!("{} values are returned, not {}", items.len(), types.len());
+                    return self.fail(ErrorKind::Type, "E0216", message);
+                }
+                items.iter().zip(types).map(|(item, ty)| self.convert(item, ty)).collect::<Res<Vec<_>>>()?
+            }
+        };
+        self.effect(Op::Return { values });
+        Ok(())
+    }
+
+    fn assert_stmt(&mut self, test: &Expr<'a>, message: Option<&Expr<'a>>) -> Res<()> {
+        if !self.config.debug {
+            return Ok(());
+        }
+        let val = self.expr(test)?;
+        self.range = test.range;
+        let cond = self.condition(&val)?;
+        let (mut template, mut args) = (String::new(), Vec::new());
+        if let Some(message) = message {
+            self.template(message, &mut template, &mut args)?;
+        }
+        self.effect(Op::Assert { cond, kind: AssertKind::Assertion, template, args });
+        Ok(())
+    }
+
+    /// Whether an expression is a call of `ti.static`.
+    pub(crate) fn is_static_call(&mut self, expr: &Expr<'a>) -> bool {
+        let ExprKind::Call { func, .. } = expr.kind else { return false };
+        if !matches!(func.kind, ExprKind::Attribute { attr: "static", .. } | ExprKind::Name(_)) {
+            return false;
+        }
+        let n = self.diagnostics.len();
+        let found = self.expr(func);
+        self.diagnostics.truncate(n);
+        matches!(found, Ok(Val::Known(Known::Builtin(name))) if &*name == "static")
+    }
+}
+
+fn returns(stmts: &[Stmt<'_>]) -> bool {
+    stmts.iter().any(|stmt| match stmt.kind {
+        StmtKind::Return(_) => true,
+        StmtKind::If { body, orelse, .. } => returns(body) || returns(orelse),
+        _ => false,
+    })
+}
+
+fn ends_in_return(stmts: &[Stmt<'_>]) -> bool {
+    stmts.iter().any(|stmt| match stmt.kind {
+        StmtKind::Return(_) => true,
+        StmtKind::If { body, orelse, .. } => ends_in_return(body) && ends_in_return(orelse),
+        _ => false,
+    })
+}
+
+/// A value shaped like `shape` from the values that `flatten` gave.
+fn unflatten(shape: &Val, values: &mut dyn Iterator<Item = Val>) -> Val {
+    match shape.items() {
+        Some(items) => {
+            let kind = match shape {
+                Val::Seq(_, kind) => *kind,
+                _ => SeqKind::Tuple,
+            };
+            Val::seq(items.iter().map(|item| unflatten(item, values)).collect(), kind)
+        }
+        None => values.next().unwrap_or(Val::Poison),
+    }
+}
