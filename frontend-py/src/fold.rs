@@ -6,7 +6,7 @@ use crate::ast::{BinaryOp, CompareOp, UnaryOp};
 use crate::host::*;
 use aerogel_base::ErrorKind;
 
-pub fn unary(host: &mut dyn Host, op: UnaryOp, operand: &Known) -> HostResult<Known> {
+pub(crate) fn unary(host: &mut dyn Host, op: UnaryOp, operand: &Known) -> HostResult<Known> {
     Ok(match (op, operand) {
         (UnaryOp::Not, _) => Known::Bool(!truth(host, operand)?),
         (UnaryOp::Minus, Known::Float(x)) => Known::Float(-x),
@@ -23,7 +23,7 @@ pub fn unary(host: &mut dyn Host, op: UnaryOp, operand: &Known) -> HostResult<Kn
     })
 }
 
-pub fn binary(host: &mut dyn Host, op: BinaryOp, lhs: &Known, rhs: &Known) -> HostResult<Known> {
+pub(crate) fn binary(host: &mut dyn Host, op: BinaryOp, lhs: &Known, rhs: &Known) -> HostResult<Known> {
     if let (Some(a), Some(b)) = (lhs.as_int(), rhs.as_int()) {
         if let Some(result) = int_binary(op, a, b)? {
             // Python keeps `True & False` a bool; every other operation on bools gives an int.
@@ -108,7 +108,7 @@ fn float_binary(op: BinaryOp, a: f64, b: f64) -> HostResult<Option<f64>> {
     })
 }
 
-pub fn compare(host: &mut dyn Host, op: CompareOp, lhs: &Known, rhs: &Known) -> HostResult<bool> {
+pub(crate) fn compare(host: &mut dyn Host, op: CompareOp, lhs: &Known, rhs: &Known) -> HostResult<bool> {
     use std::cmp::Ordering;
     let ordering = match (lhs, rhs) {
         (Known::Str(a), Known::Str(b)) => Some(a.cmp(b)),
@@ -173,7 +173,7 @@ fn truth_of_host(host: &mut dyn Host, op: CompareOp, lhs: &Known, rhs: &Known) -
     truth(host, &result)
 }
 
-pub fn truth(host: &mut dyn Host, value: &Known) -> HostResult<bool> {
+pub(crate) fn truth(host: &mut dyn Host, value: &Known) -> HostResult<bool> {
     Ok(match value {
         Known::None => false,
         Known::Bool(value) => *value,
@@ -193,7 +193,7 @@ pub fn truth(host: &mut dyn Host, value: &Known) -> HostResult<bool> {
     })
 }
 
-pub fn index(host: &mut dyn Host, value: &Known, index: &Known) -> HostResult<Known> {
+pub(crate) fn index(host: &mut dyn Host, value: &Known, index: &Known) -> HostResult<Known> {
     let (Some(items), Some(at)) = (value.items(), index.as_int()) else {
         return host.index(value, index);
     };
@@ -204,14 +204,14 @@ pub fn index(host: &mut dyn Host, value: &Known, index: &Known) -> HostResult<Kn
     })
 }
 
-pub fn iterate(host: &mut dyn Host, value: &Known) -> HostResult<Vec<Known>> {
+pub(crate) fn iterate(host: &mut dyn Host, value: &Known) -> HostResult<Vec<Known>> {
     match value.items() {
         Some(items) => Ok(items.to_vec()),
         None => host.iterate(value),
     }
 }
 
-pub fn format(host: &mut dyn Host, value: &Known, spec: &str) -> HostResult<String> {
+pub(crate) fn format(host: &mut dyn Host, value: &Known, spec: &str) -> HostResult<String> {
     Ok(match (value, spec) {
         (Known::Str(text), "") => text.to_string(),
         (Known::Int(value), "") => value.to_string(),

@@ -8,22 +8,22 @@ use crate::ast::BinaryOp;
 
 /// The defaults that a literal or an integer under a square root takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Defaults {
-    pub int: ScalarType,
-    pub float: ScalarType,
+pub(crate) struct Defaults {
+    pub(crate) int: ScalarType,
+    pub(crate) float: ScalarType,
 }
 
 /// How the elements of a binary operation are typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BinaryTyping {
-    pub lhs: ScalarType,
-    pub rhs: ScalarType,
+pub(crate) struct BinaryTyping {
+    pub(crate) lhs: ScalarType,
+    pub(crate) rhs: ScalarType,
     /// The type both are computed in, and the result's.
-    pub result: ScalarType,
+    pub(crate) result: ScalarType,
 }
 
 /// The typing of `lhs op rhs`, or what is wrong with it.
-pub fn binary(op: BinaryOp, lhs: ScalarType, rhs: ScalarType, defaults: Defaults) -> Result<BinaryTyping, String> {
+pub(crate) fn binary(op: BinaryOp, lhs: ScalarType, rhs: ScalarType, defaults: Defaults) -> Result<BinaryTyping, String> {
     let both = |ty| Ok(BinaryTyping { lhs: ty, rhs: ty, result: ty });
     match op {
         BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::MatMul => both(lhs.promote(rhs)),
@@ -47,7 +47,7 @@ pub fn binary(op: BinaryOp, lhs: ScalarType, rhs: ScalarType, defaults: Defaults
 
 /// How the argument of a function of one number is typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UnaryRule {
+pub(crate) enum UnaryRule {
     /// Any number; the type stays.
     Keep,
     /// Integers become the default float (`sqrt`, `exp`, `log`).
@@ -59,7 +59,7 @@ pub enum UnaryRule {
 }
 
 /// The type that an argument of type `ty` is computed in.
-pub fn unary(name: &str, rule: UnaryRule, ty: ScalarType, defaults: Defaults) -> Result<ScalarType, String> {
+pub(crate) fn unary(name: &str, rule: UnaryRule, ty: ScalarType, defaults: Defaults) -> Result<ScalarType, String> {
     match rule {
         UnaryRule::Keep => Ok(ty),
         UnaryRule::ToFloat | UnaryRule::FloatOnly if ty.is_float() => Ok(ty),
@@ -71,12 +71,12 @@ pub fn unary(name: &str, rule: UnaryRule, ty: ScalarType, defaults: Defaults) ->
 }
 
 /// `atan2` is `f32` unless one side is `f64`.
-pub fn atan2(lhs: ScalarType, rhs: ScalarType) -> ScalarType {
+pub(crate) fn atan2(lhs: ScalarType, rhs: ScalarType) -> ScalarType {
     if lhs == F64 || rhs == F64 { F64 } else { F32 }
 }
 
 /// The smallest and the largest value of an integer type.
-pub fn int_range(ty: ScalarType) -> (i128, i128) {
+pub(crate) fn int_range(ty: ScalarType) -> (i128, i128) {
     match ty {
         U1 => (0, 1),
         _ if ty.is_signed() => (-(1i128 << (ty.bits() - 1)), (1i128 << (ty.bits() - 1)) - 1),

@@ -1,0 +1,444 @@
+//! Python as the frontend's host: objects recognised and turned into known values, and the operations on them.
+//!
+//! What each kind of object is recognised by is the table in `known`.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use aerogel_base::{ErrorKind, ScalarType, SourceFile};
+use aerogel_snode::Tree;
+use pyo3::exceptions::{PyAssertionError, PyAttributeError, PyIndexError, PyNameError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyModule, PySlice, PyString, PyTuple, PyType};
+
+use super::field::NativeField;
+use super::snode::{NativeSNode, tree_definition};
+use crate::ast::{BinaryOp, CompareOp, UnaryOp};
+use crate::host::*;
+
+/// Python builtins that mean something in kernels.
+const BUILTINS: &[&str] = &[
+    "range", "int", "float", "bool", "abs", "min", "max", "pow", "round", "len", "print", "sum", "zip", "enumerate", "reversed",
+    "list", "tuple",
+];
+
+/// The running interpreter, with the objects that a lowering has met.
+pub(crate) struct PyHost<'py> {
+    py: Python<'py>,
+    objects: Vec<Bound<'py, PyAny>>,
+    /// The same object has the same handle.
+    handles: BTreeMap<usize, Handle>,
+    /// The objects behind builtin names.
+    builtins: BTreeMap<String, Bound<'py, PyAny>>,
+    sources: BTreeMap<u32, FuncSource>,
+}
+
+impl<'py> PyHost<'py> {
+    pub(crate) fn new(py: Python<'py>) -> PyResult<Self> {
+        let module = PyModule::import(py, "builtins")?;
+        let mut builtins = BTreeMap::new();
+        for &name in BUILTINS {
+            builtins.insert(name.to_string(), module.getattr(name)?);
+        }
+        Ok(Self { py, objects: Vec::new(), handles: BTreeMap::new(), builtins, sources: BTreeMap::new() })
+    }
+
+    fn handle(&mut self, object: &Bound<'py, PyAny>) -> Handle {
+        let key = object.as_ptr() as usize;
+        if let Some(&handle) = self.handles.get(&key) {
+            return handle;
+        }
+        let handle = Handle(self.objects.len() as u32);
+        // The table keeps the object, so its address stays its own.
+        self.objects.push(object.clone());
+        self.handles.insert(key, handle);
+        handle
+    }
+
+    fn object(&self, handle: Handle) -> Bound<'py, PyAny> {
+        self.objects[handle.0 as usize].clone()
+    }
+
+    /// What an object is to the frontend.
+    pub(crate) fn known(&mut self, object: &Bound<'py, PyAny>) -> PyResult<Known> {
+        if object.is_none() {
+            return Ok(Known::None);
+        }
+        if let Ok(value) = object.cast_exact::<PyBool>() {
+            return Ok(Known::Bool(value.is_true()));
+        }
+        if object.cast_exact::<PyInt>().is_ok() {
+            return Ok(match object.extract::<i64>() {
+                Ok(value) => Known::Int(i128::from(value)),
+                Err(_) => match object.extract::<u64>() {
+                    Ok(value) => Known::Int(i128::from(value)),
+                    Err(_) => Known::Object(self.handle(object)),
+                },
+            });
+        }
+        if let Ok(value) = object.cast_exact::<PyFloat>() {
+            return Ok(Known::Float(value.value()));
+        }
+        if let Ok(text) = object.cast_exact::<PyString>() {
+            return Ok(Known::Str(text.to_str()?.into()));
+        }
+        if let Ok(items) = object.cast_exact::<PyTuple>() {
+            let items: PyResult<Vec<Known>> = items.iter().map(|item| self.known(&item)).collect();
+            return Ok(Known::Tuple(items?.into()));
+        }
+        if let Ok(items) = object.cast_exact::<PyList>() {
+            let items: PyResult<Vec<Known>> = items.iter().map(|item| self.known(&item)).collect();
+            return Ok(Known::List(items?.into()));
+        }
+        self.known_object(object)
+    }
+
+    fn known_object(&mut self, object: &Bound<'py, PyAny>) -> PyResult<Known> {
+        let is_class = object.is_instance_of::<PyType>();
+        let is_module = object.is_instance_of::<PyModule>();
+        if let Some((name, _)) = self.builtins.iter().find(|(_, builtin)| builtin.is(object)) {
+            return Ok(Known::Builtin(name.as_str().into()));
+        }
+        // A class or function carries the mark itself; an instance would inherit it from its class.
+        if !is_module && let Some(dict) = object.getattr_opt("__dict__")? {
+            let mark = if is_class || dict.is_instance_of::<PyDict>() { dict.call_method1("get", ("__aerogel_builtin__",))? } else { dict };
+            if let Ok(name) = mark.extract::<String>() {
+                self.builtins.entry(name.clone()).or_insert_with(|| object.clone());
+                return Ok(Known::Builtin(name.into()));
+            }
+        }
+        if is_class || is_module {
+            return Ok(Known::Object(self.handle(object)));
+        }
+        if let Some(name) = object.getattr_opt("_aerogel_dtype")?
+            && let Some(ty) = name.extract::<String>().ok().and_then(|name| ScalarType::from_name(&name))
+        {
+            return Ok(Known::DType(ty));
+        }
+        if let Some(ty) = object.getattr_opt("_aerogel_tensor_type")? {
+            let (n, m, elem): (u32, Option<u32>, String) = ty.extract()?;
+            let elem = ScalarType::from_name(&elem).ok_or_else(|| PyTypeError::new_err(format!("`{elem}` is not a scalar type")))?;
+            let shape = m.map_or(TensorShape::Vector(n), |m| TensorShape::Matrix(n, m));
+            return Ok(Known::TensorType { shape, elem });
+        }
+        if object.getattr_opt("_aerogel_matrix")?.is_some() {
+            return self.matrix(object);
+        }
+        if let Some(native) = object.getattr_opt("_aerogel_field")? {
+            return self.field(object, &native);
+        }
+        if let Some(native) = object.getattr_opt("_aerogel_snode")?
+            && let Ok(native) = native.cast::<NativeSNode>()
+        {
+            let (tree, node) = native.get().placed(self.py)?;
+            let ndim = native.get().ndim();
+            let handle = self.handle(object);
+            return Ok(Known::SNode(Rc::new(SNodeRef { handle, tree: TreeKey(tree), node: node.as_u32(), ndim })));
+        }
+        if let Some(function) = object.getattr_opt("__aerogel_func__")? {
+            let receiver = match object.getattr_opt("__self__")? {
+                Some(receiver) => Some(self.known(&receiver)?),
+                None => None,
+            };
+            let name = function.getattr("__name__")?.extract()?;
+            return Ok(Known::Func(Rc::new(FuncRef { function: self.handle(&function), receiver, name })));
+        }
+        let ty = object.get_type().name()?.to_string();
+        if ty == "Kernel" || object.getattr_opt("__aerogel_kernel__")?.is_some() {
+            let name: String = object.getattr("__name__")?.extract()?;
+            return Ok(Known::Kernel(name.into()));
+        }
+        // NumPy's scalars are plain numbers.
+        if object.hasattr("dtype")? && object.hasattr("item")? && object.getattr("ndim")?.extract::<usize>().is_ok_and(|n| n == 0) {
+            let item = object.call_method0("item")?;
+            if item.is_instance_of::<PyInt>() || item.is_instance_of::<PyFloat>() {
+                return self.known(&item);
+            }
+        }
+        Ok(Known::Object(self.handle(object)))
+    }
+
+    fn matrix(&mut self, object: &Bound<'py, PyAny>) -> PyResult<Known> {
+        let (n, m, ndim): (u32, u32, u32) =
+            (object.getattr("n")?.extract()?, object.getattr("m")?.extract()?, object.getattr("ndim")?.extract()?);
+        let shape = if ndim == 1 { TensorShape::Vector(n) } else { TensorShape::Matrix(n, m) };
+        let mut elements = Vec::new();
+        for item in object.call_method0("to_list")?.try_iter()? {
+            match self.known(&item?)? {
+                Known::List(row) | Known::Tuple(row) => elements.extend(row.iter().cloned()),
+                one => elements.push(one),
+            }
+        }
+        let elem = match object.getattr_opt("_aerogel_matrix_dtype")? {
+            Some(name) => name.extract::<Option<String>>()?.and_then(|name| ScalarType::from_name(&name)),
+            None => None,
+        };
+        let handle = Some(self.handle(object));
+        Ok(Known::Tensor(Rc::new(TensorConst { shape, elements, elem, handle })))
+    }
+
+    fn field(&mut self, object: &Bound<'py, PyAny>, native: &Bound<'py, PyAny>) -> PyResult<Known> {
+        let native = native.cast::<NativeField>()?.get();
+        let place = native.placed(self.py)?;
+        let (n, m, ndim) = native.tensor_shape();
+        let shape = match ndim {
+            0 => TensorShape::Scalar,
+            1 => TensorShape::Vector(n),
+            _ => TensorShape::Matrix(n, m),
+        };
+        Ok(Known::Field(Rc::new(FieldRef {
+            handle: self.handle(object),
+            name: native.name().to_string(),
+            tree: TreeKey(place.tree),
+            places: place.places,
+            elem: native.elem(),
+            shape,
+            ndim: place.ndim,
+            offset: place.offset,
+        })))
+    }
+
+    /// The Python object of a known value.
+    fn object_of(&mut self, known: &Known) -> PyResult<Bound<'py, PyAny>> {
+        let py = self.py;
+        Ok(match known {
+            Known::None => py.None().into_bound(py),
+            Known::Bool(value) => PyBool::new(py, *value).to_owned().into_any(),
+            Known::Int(value) => match i64::try_from(*value) {
+                Ok(value) => value.into_pyobject(py)?.into_any(),
+                Err(_) => py.get_type::<PyInt>().call1((value.to_string(),))?,
+            },
+            Known::Float(value) => PyFloat::new(py, *value).into_any(),
+            Known::Str(text) => PyString::new(py, text).into_any(),
+            Known::Tuple(items) => {
+                let items: PyResult<Vec<_>> = items.iter().map(|item| self.object_of(item)).collect();
+                PyTuple::new(py, items?)?.into_any()
+            }
+            Known::List(items) => {
+                let items: PyResult<Vec<_>> = items.iter().map(|item| self.object_of(item)).collect();
+                PyList::new(py, items?)?.into_any()
+            }
+            Known::Slice(parts) => {
+                let parts: PyResult<Vec<_>> = parts.iter().map(|part| self.object_of(part)).collect();
+                py.get_type::<PySlice>().call1(PyTuple::new(py, parts?)?)?
+            }
+            Known::DType(ty) => PyModule::import(py, "aerogel")?.getattr(ty.name())?,
+            Known::TensorType { shape, elem } => {
+                let types = PyModule::import(py, "aerogel")?.getattr("types")?;
+                let elem = self.object_of(&Known::DType(*elem))?;
+                match *shape {
+                    TensorShape::Matrix(n, m) => types.call_method1("matrix", (n, m, elem))?,
+                    TensorShape::Vector(_) | TensorShape::Scalar => types.call_method1("vector", (shape.len(), elem))?,
+                }
+            }
+            Known::Tensor(tensor) => match tensor.handle {
+                Some(handle) => self.object(handle),
+                None => {
+                    let elements = self.object_of(&Known::List(tensor.elements.clone().into()))?;
+                    PyModule::import(py, "aerogel")?.call_method1("Vector", (elements,))?
+                }
+            },
+            Known::Field(field) => self.object(field.handle),
+            Known::SNode(node) => self.object(node.handle),
+            Known::Func(func) => self.object(func.function),
+            Known::Kernel(name) => PyString::new(py, name).into_any(),
+            Known::Builtin(name) => match self.builtins.get(&**name) {
+                Some(object) => object.clone(),
+                None => return Err(PyNameError::new_err(format!("`{name}` cannot be called with these arguments"))),
+            },
+            Known::Object(handle) => self.object(*handle),
+        })
+    }
+
+    fn known_result(&mut self, result: PyResult<Bound<'py, PyAny>>) -> HostResult<Known> {
+        result.and_then(|object| self.known(&object)).map_err(|error| self.error(&error))
+    }
+
+    /// A Python exception as the frontend reports it.
+    fn error(&self, error: &PyErr) -> HostError {
+        let py = self.py;
+        let kind = match () {
+            () if error.is_instance_of::<PyNameError>(py) => ErrorKind::Name,
+            () if error.is_instance_of::<PyTypeError>(py) => ErrorKind::Type,
+            () if error.is_instance_of::<PyIndexError>(py) => ErrorKind::Index,
+            () if error.is_instance_of::<PyAssertionError>(py) => ErrorKind::Assertion,
+            () => ErrorKind::Compilation,
+        };
+        let name = error.get_type(py).name().map_or_else(|_| "error".into(), |name| name.to_string());
+        let text = error.value(py).to_string();
+        HostError::new(kind, format!("{name}: {text}"))
+    }
+
+    /// The text of a function and where its names live; `original` is the function under the decorator.
+    pub(crate) fn func_source(&mut self, original: &Bound<'py, PyAny>) -> PyResult<FuncSource> {
+        let scope = self.handle(original);
+        if let Some(source) = self.sources.get(&scope.0) {
+            return Ok(source.clone());
+        }
+        let info = PyModule::import(self.py, "aerogel._source")?.call_method1("source_info", (original,))?;
+        let (path, first_line, text): (String, u32, String) = info.extract()?;
+        let code = original.getattr("__code__")?;
+        let n_params: usize = code.getattr("co_argcount")?.extract()?;
+        let names: Vec<String> = code.getattr("co_varnames")?.extract::<Vec<String>>()?.into_iter().take(n_params).collect();
+        let mut defaults = Vec::new();
+        if let Ok(values) = original.getattr("__defaults__")?.cast::<PyTuple>() {
+            for (name, value) in names[n_params - values.len()..].iter().zip(values.iter()) {
+                defaults.push((name.clone(), self.known(&value)?));
+            }
+        }
+        let mut templates = Vec::new();
+        if let Ok(annotations) = original.getattr("__annotations__")?.cast::<PyDict>() {
+            for (name, annotation) in annotations.iter() {
+                let kind = annotation.getattr_opt("_aerogel_annotation")?.and_then(|kind| kind.extract::<String>().ok());
+                let by_text = annotation.extract::<String>().is_ok_and(|text| text.contains("template"));
+                if kind.as_deref() == Some("template") || by_text {
+                    templates.push(name.extract()?);
+                }
+            }
+        }
+        let file = SourceFile { path, first_line, indent: 0, text };
+        let source = FuncSource { scope, file, defaults, templates };
+        self.sources.insert(scope.0, source.clone());
+        Ok(source)
+    }
+
+    fn find_name(&mut self, scope: Handle, name: &str) -> PyResult<Option<Known>> {
+        let function = self.object(scope);
+        let names: Vec<String> = function.getattr("__code__")?.getattr("co_freevars")?.extract()?;
+        if let Some(at) = names.iter().position(|free| free == name) {
+            let cell = function.getattr("__closure__")?.get_item(at)?;
+            return match cell.getattr_opt("cell_contents") {
+                Ok(Some(value)) => self.known(&value).map(Some),
+                _ => Ok(None),
+            };
+        }
+        let globals = function.getattr("__globals__")?.cast_into::<PyDict>()?;
+        if let Some(value) = globals.get_item(name)? {
+            return self.known(&value).map(Some);
+        }
+        match PyModule::import(self.py, "builtins")?.getattr_opt(name)? {
+            Some(value) => self.known(&value).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn operator(&mut self, name: &str, operands: &[&Known]) -> HostResult<Known> {
+        let result = operands.iter().map(|operand| self.object_of(operand)).collect::<PyResult<Vec<_>>>().and_then(|operands| {
+            let operands = PyTuple::new(self.py, operands)?;
+            PyModule::import(self.py, "operator")?.getattr(name)?.call1(operands)
+        });
+        self.known_result(result)
+    }
+}
+
+impl Host for PyHost<'_> {
+    fn lookup(&mut self, scope: Handle, name: &str) -> HostResult<Option<Known>> {
+        self.find_name(scope, name).map_err(|error| self.error(&error))
+    }
+
+    fn attr(&mut self, value: &Known, name: &str) -> HostResult<Option<Known>> {
+        let found = self.object_of(value).and_then(|object| match object.getattr(name) {
+            Ok(value) => self.known(&value).map(Some),
+            Err(error) if error.is_instance_of::<PyAttributeError>(self.py) => Ok(None),
+            Err(error) => Err(error),
+        });
+        found.map_err(|error| self.error(&error))
+    }
+
+    fn call(&mut self, callee: &Known, args: &[Known], keywords: &[(String, Known)]) -> HostResult<Known> {
+        let result = self.object_of(callee).and_then(|callee| {
+            let args: PyResult<Vec<_>> = args.iter().map(|arg| self.object_of(arg)).collect();
+            let named = PyDict::new(self.py);
+            for (name, value) in keywords {
+                named.set_item(name, self.object_of(value)?)?;
+            }
+            callee.call(PyTuple::new(self.py, args?)?, Some(&named))
+        });
+        self.known_result(result)
+    }
+
+    fn unary(&mut self, op: UnaryOp, operand: &Known) -> HostResult<Known> {
+        let name = match op {
+            UnaryOp::Invert => "invert",
+            UnaryOp::Not => "not_",
+            UnaryOp::Plus => "pos",
+            UnaryOp::Minus => "neg",
+        };
+        self.operator(name, &[operand])
+    }
+
+    fn binary(&mut self, op: BinaryOp, lhs: &Known, rhs: &Known) -> HostResult<Known> {
+        let name = match op {
+            BinaryOp::Add => "add",
+            BinaryOp::Sub => "sub",
+            BinaryOp::Mul => "mul",
+            BinaryOp::MatMul => "matmul",
+            BinaryOp::Div => "truediv",
+            BinaryOp::FloorDiv => "floordiv",
+            BinaryOp::Mod => "mod",
+            BinaryOp::Pow => "pow",
+            BinaryOp::Shl => "lshift",
+            BinaryOp::Shr => "rshift",
+            BinaryOp::BitAnd => "and_",
+            BinaryOp::BitOr => "or_",
+            BinaryOp::BitXor => "xor",
+        };
+        self.operator(name, &[lhs, rhs])
+    }
+
+    fn compare(&mut self, op: CompareOp, lhs: &Known, rhs: &Known) -> HostResult<Known> {
+        match op {
+            CompareOp::Eq => self.operator("eq", &[lhs, rhs]),
+            CompareOp::Ne => self.operator("ne", &[lhs, rhs]),
+            CompareOp::Lt => self.operator("lt", &[lhs, rhs]),
+            CompareOp::Le => self.operator("le", &[lhs, rhs]),
+            CompareOp::Gt => self.operator("gt", &[lhs, rhs]),
+            CompareOp::Ge => self.operator("ge", &[lhs, rhs]),
+            CompareOp::Is => self.operator("is_", &[lhs, rhs]),
+            CompareOp::IsNot => self.operator("is_not", &[lhs, rhs]),
+            CompareOp::In => self.operator("contains", &[rhs, lhs]),
+            CompareOp::NotIn => {
+                let contains = self.operator("contains", &[rhs, lhs])?;
+                Ok(Known::Bool(!matches!(contains, Known::Bool(true))))
+            }
+        }
+    }
+
+    fn index(&mut self, value: &Known, index: &Known) -> HostResult<Known> {
+        self.operator("getitem", &[value, index])
+    }
+
+    fn iterate(&mut self, value: &Known) -> HostResult<Vec<Known>> {
+        let items = self.object_of(value).and_then(|object| {
+            let mut items = Vec::new();
+            for item in object.try_iter()? {
+                items.push(self.known(&item?)?);
+            }
+            Ok(items)
+        });
+        items.map_err(|error| self.error(&error))
+    }
+
+    fn truth(&mut self, value: &Known) -> HostResult<bool> {
+        let truth = self.object_of(value).and_then(|object| object.is_truthy());
+        truth.map_err(|error| self.error(&error))
+    }
+
+    fn format(&mut self, value: &Known, spec: &str) -> HostResult<String> {
+        let text = self.object_of(value).and_then(|object| {
+            PyModule::import(self.py, "builtins")?.call_method1("format", (object, spec))?.extract::<String>()
+        });
+        text.map_err(|error| self.error(&error))
+    }
+
+    fn source(&mut self, func: &FuncRef) -> HostResult<FuncSource> {
+        let original = self.object(func.function);
+        self.func_source(&original).map_err(|error| self.error(&error))
+    }
+
+    fn tree(&mut self, key: TreeKey) -> HostResult<Arc<Tree>> {
+        tree_definition(key.0)
+            .ok_or_else(|| HostError::new(ErrorKind::Runtime, "the field's layout is gone: it was destroyed, or the program reset"))
+    }
+}
