@@ -1,4 +1,5 @@
-//! (being written)
+//! Kernels written in Python: parsed and lowered to IR here, compiled below, called from Python.
+
 pub mod ast;
 mod fold;
 pub mod host;

@@ -7,7 +7,7 @@ use super::value::{Origin, Place, SeqKind, Val};
 use super::{Lower, Reported, Res};
 use crate::ast::{Expr, ExprKind};
 use crate::fold;
-use crate::host::{Known, TensorShape};
+use crate::host::Known;
 
 /// One index of a tensor: a number, or a slice of constants.
 enum Index {
@@ -375,15 +375,6 @@ impl<'a> Lower<'a, '_> {
                 self.pick(&val, ty, &tuples, result)
             }
             _ => Ok(Val::Method(val.into(), attr.into())),
-        }
-    }
-
-    /// The shape of a constant or value, as the Python side knows it.
-    pub(crate) fn tensor_shape(ty: Type) -> TensorShape {
-        match ty {
-            Type::Vec(n, _) => TensorShape::Vector(n),
-            Type::Mat(n, m, _) => TensorShape::Matrix(n, m),
-            _ => TensorShape::Scalar,
         }
     }
 }

@@ -30,7 +30,7 @@ use crate::infer::Defaults;
 use crate::parse;
 use crate::scope::{BindingKind, Scopes};
 pub(crate) use builtins::Special;
-pub(crate) use value::{Iter, Origin, Place, SeqKind, Val};
+pub(crate) use value::{SeqKind, Val};
 
 /// What a kernel's parameter is in this instance of the kernel.
 #[derive(Clone, Debug)]
@@ -142,7 +142,6 @@ pub(crate) struct Frame {
     scopes: Scopes,
     /// How much of `control` belongs to the callers.
     control_base: usize,
-    name: String,
 }
 
 pub(crate) struct Parsed<'a> {
@@ -289,7 +288,6 @@ impl<'a, 'h> Lower<'a, 'h> {
             call,
             scopes,
             control_base: self.control.len(),
-            name: parsed.def.name.to_string(),
         });
         Ok(())
     }
