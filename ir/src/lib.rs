@@ -31,7 +31,7 @@ pub use op_kinds::{
 };
 pub use parse::parse_module;
 pub use print::{print_function, print_module};
-pub use rewrite::{Cursor, Rewrite, rewrite, walk};
+pub use rewrite::{Cursor, Rewrite, import_inst, import_region, rewrite, walk};
 pub use scoped_map::ScopedMap;
 pub use stage::{Effect, Stage};
 pub use types::{Arg, FieldId, FuncId, Inst, Region, StructId, TreeId, Type, Value};

@@ -21,6 +21,8 @@ pub enum Rewrite {
     Keep,
     /// It goes; its results are replaced by these values.
     Replace(Vec<Value>),
+    /// It goes; one of its regions, without parameters and ending in `yield`, takes its place.
+    Splice(Region),
 }
 
 /// The place before the instruction that is being rewritten.
@@ -91,6 +93,19 @@ fn rewrite_region(
                     changed |= rewrite_region(func, owned, subst, visit);
                 }
             }
+            Rewrite::Splice(owned) => {
+                changed = true;
+                rewrite_region(func, owned, subst, visit);
+                let mut insts = std::mem::take(&mut func.regions[owned].insts);
+                let end = insts.pop().expect("a region ends in a terminator");
+                out.append(&mut insts);
+                let Op::Yield { values } = func[end].clone() else {
+                    unreachable!("a spliced region yields")
+                };
+                for (&old, new) in func.insts[inst].results.clone().iter().zip(values) {
+                    subst[old] = Some(new);
+                }
+            }
             Rewrite::Replace(values) => {
                 changed = true;
                 let results = func.insts[inst].results.clone();
@@ -103,4 +118,67 @@ fn rewrite_region(
     }
     func.regions[region].insts = out;
     changed
+}
+
+/// Copies the instructions of `region` of `source` to the end of `target`'s region `into`, its
+/// terminator excepted, and returns what it yields. `map` holds the values that stand for those
+/// defined outside `region` (its parameters too) and receives those defined inside.
+///
+/// # Panics
+/// If `region` does not end in `yield`, or uses a value that `map` lacks.
+pub fn import_region(
+    target: &mut Function,
+    into: Region,
+    source: &Function,
+    region: Region,
+    map: &mut SecondaryMap<Value, Option<Value>>,
+    span: Span,
+) -> Vec<Value> {
+    let insts = &source.regions[region].insts;
+    let (&end, insts) = insts.split_last().expect("a region ends in a terminator");
+    for &inst in insts {
+        let copy = import_inst(target, source, inst, map, span);
+        target.regions[into].insts.push(copy);
+    }
+    let Op::Yield { values } = &source[end] else {
+        unreachable!("an imported region yields")
+    };
+    values
+        .iter()
+        .map(|&v| map[v].expect("the value is mapped"))
+        .collect()
+}
+
+/// Copies one instruction with its regions; the copy is in no region yet.
+pub fn import_inst(
+    target: &mut Function,
+    source: &Function,
+    inst: Inst,
+    map: &mut SecondaryMap<Value, Option<Value>>,
+    span: Span,
+) -> Inst {
+    let data = &source.insts[inst];
+    let mut op = data.op.clone();
+    op.map_operands(|v| map[v].expect("the value is mapped"));
+    op.map_regions(|r| {
+        let copy = target.new_region(&[]);
+        for &p in &source.regions[r].params {
+            map[p] = Some(target.add_param(copy, source.ty(p)));
+        }
+        for &i in &source.regions[r].insts {
+            let i = import_inst(target, source, i, map, span);
+            target.regions[copy].insts.push(i);
+        }
+        copy
+    });
+    let types: Vec<Type> = data.results.iter().map(|&r| source.ty(r)).collect();
+    let copy = target.new_inst(
+        op,
+        &types,
+        if span == Span::NONE { data.span } else { span },
+    );
+    for (&old, &new) in data.results.iter().zip(&target.insts[copy].results) {
+        map[old] = Some(new);
+    }
+    copy
 }

@@ -156,6 +156,14 @@ impl Check<'_> {
             Op::Const { value } => self.result(value.ty().into()),
             Op::Undef {} => ensure(self.results.len() == 1, || "there is one result".into()),
             Op::Arg { arg } => match self.func.params.get(arg.as_u32() as usize).map(|p| p.ty) {
+                // A tensor argument that was taken apart is read as its scalars.
+                Some(ParamType::Value(ty)) if self.results.len() != 1 || ty.n_elems() == 1 => {
+                    let scalars: Vec<Type> =
+                        self.env.scalars(ty).into_iter().map(Type::Scalar).collect();
+                    ensure(self.results == scalars || self.results == [ty], || {
+                        format!("{arg} has type {ty}")
+                    })
+                }
                 Some(ParamType::Value(ty)) => self.result(ty),
                 _ => Err(format!("{arg} is not a value argument")),
             },

@@ -1,1 +1,1 @@
-//! (being written)
+//! The oracle: every instruction meaning, no attention to speed.

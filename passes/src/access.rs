@@ -1,0 +1,133 @@
+//! What an access may touch. Memory falls into classes that never overlap: each place of a tree,
+//! each local, each temporary, and all arrays together, since a caller may pass one array twice.
+
+use aerogel_base::entity::SecondaryMap;
+use aerogel_base::hash::LookupMap;
+use aerogel_ir::{Env, FieldId, Function, NodeRef, Op, Region, Value, walk};
+
+/// Memory that no other class overlaps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Class {
+    Place(NodeRef),
+    Local(Value),
+    Temp(u32),
+    Arrays,
+}
+
+/// The classes that a storage may lie in.
+pub(crate) fn classes(func: &Function, env: &Env, place: Value) -> Vec<Class> {
+    match func.def_op(place) {
+        Some(Op::Local {}) => vec![Class::Local(place)],
+        Some(&Op::TempAt { offset }) => vec![Class::Temp(offset)],
+        Some(Op::ArrayAt { .. }) => vec![Class::Arrays],
+        Some(&Op::FieldAt { field, .. }) => field_classes(env, field),
+        Some(&Op::Child { node, .. }) => vec![Class::Place(node)],
+        Some(Op::ElemRef { base, index }) => {
+            let whole = classes(func, env, *base);
+            match (func.def_op(*base), constant_element(func, *base, index)) {
+                (Some(Op::FieldAt { .. }), Some(k)) => {
+                    whole.get(k).copied().map_or(whole, |c| vec![c])
+                }
+                _ => whole,
+            }
+        }
+        Some(&Op::MemberRef { base, .. }) => classes(func, env, base),
+        Some(&Op::Select {
+            on_true, on_false, ..
+        }) => {
+            let mut all = classes(func, env, on_true);
+            all.extend(classes(func, env, on_false));
+            all
+        }
+        op => unreachable!("{op:?} makes no storage"),
+    }
+}
+
+fn field_classes(env: &Env, field: FieldId) -> Vec<Class> {
+    let f = &env.fields[field];
+    f.places
+        .iter()
+        .map(|&node| Class::Place(NodeRef { tree: f.tree, node }))
+        .collect()
+}
+
+/// The number of the element of a tensor's storage that constant indices name.
+pub(crate) fn constant_element(func: &Function, base: Value, index: &[Value]) -> Option<usize> {
+    let shape = func.ty(base).pointee()?.shape();
+    let mut linear = 0;
+    for (&i, extent) in index.iter().zip(shape) {
+        let i = u32::try_from(func.as_const(i)?.as_i128())
+            .ok()
+            .filter(|&i| i < extent)?;
+        linear = linear * extent as usize + i as usize;
+    }
+    Some(linear)
+}
+
+/// When each class was last written (or read), on a clock of one's own.
+#[derive(Default)]
+pub(crate) struct Clock {
+    now: u32,
+    last: LookupMap<Class, u32>,
+    /// Everything counts as touched at this time.
+    floor: u32,
+}
+
+impl Clock {
+    pub(crate) fn touch(&mut self, class: Class) {
+        self.now += 1;
+        self.last.insert(class, self.now);
+    }
+
+    pub(crate) fn touch_all(&mut self) {
+        self.now += 1;
+        self.floor = self.now;
+    }
+
+    pub(crate) fn now(&self) -> u32 {
+        self.now
+    }
+
+    /// Whether none of the classes has been touched after `time`.
+    pub(crate) fn untouched_since(&self, classes: &[Class], time: u32) -> bool {
+        self.floor <= time
+            && classes
+                .iter()
+                .all(|c| self.last.get(c).is_none_or(|&t| t <= time))
+    }
+}
+
+/// What a region (with those inside) writes.
+#[derive(Default)]
+pub(crate) struct Writes {
+    pub(crate) classes: Vec<Class>,
+    /// A call may write anything.
+    pub(crate) anything: bool,
+}
+
+pub(crate) fn writes(func: &Function, env: &Env, region: Region) -> Writes {
+    let mut all = Writes::default();
+    walk(func, region, &mut |func, inst| match &func[inst] {
+        Op::Store { place, .. } | Op::Atomic { place, .. } | Op::Cas { place, .. } => {
+            all.classes.extend(classes(func, env, *place))
+        }
+        Op::Call { .. } => all.anything = true,
+        _ => {}
+    });
+    all
+}
+
+/// Marks the values that `region` and the regions inside define.
+pub(crate) fn defined_in(func: &Function, region: Region, marks: &mut SecondaryMap<Value, bool>) {
+    func.regions[region]
+        .params
+        .iter()
+        .for_each(|&p| marks[p] = true);
+    for &inst in &func.regions[region].insts {
+        func.insts[inst]
+            .results
+            .iter()
+            .for_each(|&r| marks[r] = true);
+        func[inst].regions(|r| defined_in(func, r, marks));
+    }
+}

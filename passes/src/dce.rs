@@ -1,0 +1,233 @@
+//! Dead code.
+//!
+//! ```text
+//! v1: i32 = add v0, v0        ; unused: goes
+//! v2: i32 = if c { yield [a] } { yield [b] }   ; v2 unused: results, yields, then the whole `if` go
+//! ```
+//! Uses follow definitions, so one backward walk finds every dead chain. A local that is only
+//! written goes with its stores.
+
+use aerogel_base::entity::SecondaryMap;
+use aerogel_ir::{Effect, Function, Inst, Op, Region, Value, walk};
+
+use crate::PassCx;
+
+pub(crate) fn run(func: &mut Function, _: &PassCx<'_>) -> bool {
+    let body = func.body;
+    let mut pass = Dce {
+        read: places_read(func),
+        live: SecondaryMap::new(),
+        changed: false,
+    };
+    pass.region(func, body);
+    pass.changed
+}
+
+/// Locals whose storage is used for anything but being written.
+fn places_read(func: &Function) -> SecondaryMap<Value, bool> {
+    let mut read = SecondaryMap::new();
+    walk(func, func.body, &mut |func, inst| match &func[inst] {
+        Op::Store { value, .. } => read[*value] = true,
+        Op::ElemRef { index, .. } => index.iter().for_each(|&v| read[v] = true),
+        op => op.operands(|v| read[v] = true),
+    });
+    // An element's storage that is read makes its base's storage read; bases come first.
+    let mut elems = Vec::new();
+    walk(func, func.body, &mut |func, inst| {
+        if let Op::ElemRef { base, .. } = func[inst] {
+            elems.push((base, func.insts[inst].results[0]));
+        }
+    });
+    for (base, elem) in elems.into_iter().rev() {
+        if read[elem] {
+            read[base] = true;
+        }
+    }
+    read
+}
+
+struct Dce {
+    read: SecondaryMap<Value, bool>,
+    live: SecondaryMap<Value, bool>,
+    changed: bool,
+}
+
+impl Dce {
+    fn region(&mut self, func: &mut Function, region: Region) {
+        let mut kept = Vec::new();
+        for inst in std::mem::take(&mut func.regions[region].insts)
+            .into_iter()
+            .rev()
+        {
+            if self.keeps(func, inst) {
+                func.insts[inst].op.operands(|v| self.live[v] = true);
+                kept.push(inst);
+            } else {
+                self.changed = true;
+            }
+        }
+        kept.reverse();
+        func.regions[region].insts = kept;
+    }
+
+    /// Whether `inst` stays; its regions have been cleaned then.
+    fn keeps(&mut self, func: &mut Function, inst: Inst) -> bool {
+        let used = func.insts[inst].results.iter().any(|&r| self.live[r]);
+        match func[inst].effect() {
+            Effect::Pure | Effect::Allocates | Effect::Reads => return used,
+            Effect::Terminator => return true,
+            Effect::Writes => {
+                return match func[inst] {
+                    Op::Store { place, .. } => !self.only_written(func, place),
+                    _ => true,
+                };
+            }
+            Effect::Control => {}
+        }
+        match func[inst].clone() {
+            Op::If {
+                then, otherwise, ..
+            } => {
+                self.drop_unused_results(func, inst, then, otherwise);
+                self.region(func, then);
+                self.region(func, otherwise);
+                !(func.insts[inst].results.is_empty()
+                    && self.is_empty(func, then)
+                    && self.is_empty(func, otherwise))
+            }
+            Op::For { body, .. } => {
+                // A carried value may be used by the next iteration before its definition is seen.
+                self.keep_yielded(func, body);
+                self.region(func, body);
+                used || !self.is_empty(func, body)
+            }
+            Op::While { cond, body, .. } => {
+                self.keep_yielded(func, body);
+                self.region(func, body);
+                self.region(func, cond);
+                true
+            }
+            Op::Parallel { body, .. } | Op::ParallelCells { body, .. } => {
+                self.region(func, body);
+                !self.is_empty(func, body)
+            }
+            Op::Each { body } => {
+                self.region(func, body);
+                true
+            }
+            Op::Task { bounds, body, .. } => {
+                self.region(func, body);
+                self.region(func, bounds);
+                !self.is_dead_task(func, body)
+            }
+            op => unreachable!("{op:?} owns no regions"),
+        }
+    }
+
+    fn only_written(&self, func: &Function, place: Value) -> bool {
+        match func.def_op(place) {
+            Some(Op::Local {}) => !self.read[place],
+            Some(&Op::ElemRef { base, .. }) => self.only_written(func, base),
+            _ => false,
+        }
+    }
+
+    fn is_empty(&self, func: &Function, region: Region) -> bool {
+        func.regions[region].insts.len() == 1
+            && matches!(
+                func[func.terminator(region)],
+                Op::Yield { .. } | Op::Continue { .. }
+            )
+    }
+
+    fn is_dead_task(&self, func: &Function, body: Region) -> bool {
+        func.regions[body].insts.iter().all(|&i| match func[i] {
+            Op::Each { body } => self.is_empty(func, body),
+            Op::Yield { .. } => true,
+            _ => false,
+        })
+    }
+
+    fn keep_yielded(&mut self, func: &Function, body: Region) {
+        func[func.terminator(body)].operands(|v| self.live[v] = true);
+    }
+
+    fn drop_unused_results(
+        &mut self,
+        func: &mut Function,
+        inst: Inst,
+        then: Region,
+        otherwise: Region,
+    ) {
+        let keep: Vec<bool> = func.insts[inst]
+            .results
+            .iter()
+            .map(|&r| self.live[r])
+            .collect();
+        if keep.iter().all(|&k| k) {
+            return;
+        }
+        self.changed = true;
+        func.retain_results(inst, &keep);
+        for region in [then, otherwise] {
+            let end = func.terminator(region);
+            if let Op::Yield { values } = &mut func.insts[end].op {
+                let mut k = keep.iter();
+                values.retain(|_| *k.next().expect("one value for each result"));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check_pass;
+
+    #[test]
+    fn chains_and_unused_results() {
+        check_pass!("dce", "
+            func @f(v0: i32, c: u1) -> i32 {
+                v1: i32 = add v0, v0
+                v2: i32 = mul v1, v1
+                v3: i32, v4: i32 = if c {
+                    v5: i32 = neg v0
+                    yield [v0, v5]
+                } {
+                    yield [v0, v0]
+                }
+                yield [v3]
+            }", @"
+        func @f(v0: i32, v1: u1) -> i32 {
+            v2: i32 = if v1 {
+                yield [v0]
+            } {
+                yield [v0]
+            }
+            yield [v2]
+        }
+        ");
+    }
+
+    #[test]
+    fn locals_that_are_only_written() {
+        check_pass!("dce", "
+            func @f(v0: i32) -> i32 {
+                v1: ref<i32> = local
+                v2: ref<vec<3, i32>> = local
+                v3: ref<i32> = elem_ref v2, [v0]
+                store v1, v0
+                store v3, v0
+                v4: ref<i32> = local
+                store v4, v0
+                v5: i32 = load v4
+                yield [v5]
+            }", @"
+        func @f(v0: i32) -> i32 {
+            v1: ref<i32> = local
+            store v1, v0
+            v2: i32 = load v1
+            yield [v2]
+        }
+        ");
+    }
+}

@@ -1,0 +1,202 @@
+//! Loops over the cells of a dense field become nests over its layout's own axes.
+//!
+//! ```text
+//! parallel_cells @x (i, j) { body }     ; dense j:8 over i:4
+//!     ==>   parallel [0, 0], [8, 4] (v0, v1) { i = v1  j = v0  body }
+//! ```
+//! The axes stand in the order in which the cells lie in memory, so that the innermost loop walks
+//! over neighbours. Axes that several levels divide become one loop for each level: in blocks of 4
+//! along `i`, `i = v0 * 4 + v1`.
+
+use aerogel_base::Scalar;
+use aerogel_ir::{BinaryOp, Function, Inst, Op, Type, Value};
+
+use crate::PassCx;
+
+pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
+    let mut changed = false;
+    let mut out = Vec::new();
+    let body = func.body;
+    for inst in std::mem::take(&mut func.regions[body].insts) {
+        if matches!(func[inst], Op::ParallelCells { .. }) {
+            demote(func, cx, inst, &mut out);
+            changed = true;
+        }
+        out.push(inst);
+    }
+    func.regions[body].insts = out;
+    changed
+}
+
+/// Turns `inst` into a nest; its bounds go to `out`.
+fn demote(func: &mut Function, cx: &PassCx<'_>, inst: Inst, out: &mut Vec<Inst>) {
+    let Op::ParallelCells { field, attrs, body } = func[inst] else {
+        unreachable!("the caller looked")
+    };
+    let data = &cx.env.fields[field];
+    let span = func.insts[inst].span;
+    let constant = |func: &mut Function, list: &mut Vec<Inst>, value: i32| {
+        let inst = func.new_inst(
+            Op::Const {
+                value: Scalar::i32(value),
+            },
+            &[Type::I32],
+            span,
+        );
+        list.push(inst);
+        func.insts[inst].results[0]
+    };
+    let levels: Vec<(usize, u64, u64)> = cx.env.trees[data.tree]
+        .path(data.places[0])
+        .levels
+        .iter()
+        .flat_map(|level| level.axes.iter().map(|a| (a.index, a.divisor, a.extent)))
+        .collect();
+
+    let indices = std::mem::take(&mut func.regions[body].params);
+    let (mut lo, mut hi) = (Vec::new(), Vec::new());
+    let mut sums: Vec<Option<Value>> = vec![None; indices.len()];
+    let mut head = Vec::new();
+    for &(index, divisor, extent) in &levels {
+        lo.push(constant(func, out, 0));
+        hi.push(constant(
+            func,
+            out,
+            i32::try_from(extent).expect("an axis of a dense node has fewer than 2^31 cells"),
+        ));
+        let mut part = func.add_param(body, Type::I32);
+        if divisor != 1 {
+            let rhs = constant(func, &mut head, divisor as i32);
+            part = binary(func, &mut head, BinaryOp::Mul, part, rhs);
+        }
+        sums[index] = Some(match sums[index] {
+            None => part,
+            Some(sum) => binary(func, &mut head, BinaryOp::Add, sum, part),
+        });
+    }
+    // A field without axes has one cell, which is visited once.
+    if levels.is_empty() {
+        lo.push(constant(func, out, 0));
+        hi.push(constant(func, out, 1));
+        func.add_param(body, Type::I32);
+    }
+    for (k, sum) in sums.iter_mut().enumerate() {
+        if let (Some(&offset), Some(value)) = (data.offset.get(k).filter(|&&o| o != 0), *sum) {
+            let rhs = constant(func, &mut head, offset);
+            *sum = Some(binary(func, &mut head, BinaryOp::Add, value, rhs));
+        }
+    }
+    func.insts[inst].op = Op::Parallel {
+        lo,
+        hi,
+        attrs,
+        body,
+    };
+    replace(func, body, &indices, &sums);
+    head.append(&mut func.regions[body].insts);
+    func.regions[body].insts = head;
+}
+
+fn binary(
+    func: &mut Function,
+    list: &mut Vec<Inst>,
+    op: BinaryOp,
+    lhs: Value,
+    rhs: Value,
+) -> Value {
+    let inst = func.new_inst(
+        Op::Binary { op, lhs, rhs },
+        &[Type::I32],
+        aerogel_base::Span::NONE,
+    );
+    list.push(inst);
+    func.insts[inst].results[0]
+}
+
+/// Replaces the old parameters of a loop body by what stands for them.
+fn replace(func: &mut Function, region: aerogel_ir::Region, old: &[Value], new: &[Option<Value>]) {
+    for inst in func.regions[region].insts.clone() {
+        func.insts[inst].op.map_operands(|v| {
+            old.iter()
+                .position(|&o| o == v)
+                .and_then(|k| new[k])
+                .unwrap_or(v)
+        });
+        for owned in func.owned(inst) {
+            replace(func, owned, old, new);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check_pass;
+
+    #[test]
+    fn own_axes_in_memory_order() {
+        check_pass!("demote_struct_for", "
+            tree0 { dense j:8 { dense i:4 { place x: i32 } } }
+            field @x: i32 = tree0 [S3] offset [-1, 0]
+            kernel @k() {
+                parallel_cells @x (v0: i32, v1: i32) {
+                    v2: ref<i32> = field_at @x, [v0, v1]
+                    store v2, v0
+                    yield []
+                }
+                yield []
+            }", @"
+            kernel @k() {
+                v0: i32 = const 0
+                v1: i32 = const 8
+                v2: i32 = const 0
+                v3: i32 = const 4
+                parallel [v0, v2], [v1, v3] (v4: i32, v5: i32) {
+                    v6: i32 = const -1
+                    v7: i32 = add v5, v6
+                    v8: ref<i32> = field_at @x, [v7, v4]
+                    store v8, v7
+                    yield []
+                }
+                yield []
+            }
+            ");
+    }
+
+    #[test]
+    fn blocks() {
+        check_pass!("demote_struct_for", "
+            tree0 { dense i:2 j:2 { dense i:4 j:4 { place x: i32 } } }
+            field @x: i32 = tree0 [S3]
+            kernel @k() {
+                parallel_cells @x serial (v0: i32, v1: i32) {
+                    v2: ref<i32> = field_at @x, [v0, v1]
+                    store v2, v1
+                    yield []
+                }
+                yield []
+            }", @"
+            kernel @k() {
+                v0: i32 = const 0
+                v1: i32 = const 2
+                v2: i32 = const 0
+                v3: i32 = const 2
+                v4: i32 = const 0
+                v5: i32 = const 4
+                v6: i32 = const 0
+                v7: i32 = const 4
+                parallel [v0, v2, v4, v6], [v1, v3, v5, v7] serial (v8: i32, v9: i32, v10: i32, v11: i32) {
+                    v12: i32 = const 4
+                    v13: i32 = mul v8, v12
+                    v14: i32 = const 4
+                    v15: i32 = mul v9, v14
+                    v16: i32 = add v13, v10
+                    v17: i32 = add v15, v11
+                    v18: ref<i32> = field_at @x, [v16, v17]
+                    store v18, v17
+                    yield []
+                }
+                yield []
+            }
+            ");
+    }
+}

@@ -1,0 +1,322 @@
+//! Algebra that holds for the type, or that fast maths allows.
+//!
+//! ```text
+//! x + 0, x * 1, x / 1, x - 0, select(c, x, x)   ==>   x
+//! pow(x, 2)       ==>   mul x, x
+//! x / 4.0         ==>   mul x, 0.25      (exact for powers of two; for others with fast maths)
+//! x // 8, x % 8   ==>   shr x, 3 and and x, 7    (both round towards negative infinity)
+//! (a * 8 + b) >> 3, (a * 8 + b) & 7   ==>   a and b, where b counts from 0 to at most 8
+//! ```
+
+use aerogel_base::Scalar;
+use aerogel_ir::{
+    BinaryOp, Cursor, Function, Inst, Op, Rewrite, Type, UnaryOp, Value, ValueDef, rewrite,
+};
+
+use crate::PassCx;
+
+pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
+    let fast = cx.env.fast_math;
+    let counters = Counters::of(func);
+    rewrite(func, |cursor, inst| match cursor.func[inst].clone() {
+        Op::Binary { op, lhs, rhs } => binary(cursor, op, lhs, rhs, fast, &counters)
+            .map_or(Rewrite::Keep, |v| Rewrite::Replace(vec![v])),
+        Op::Unary {
+            op: UnaryOp::Neg,
+            x,
+        } => same_twice(cursor, inst, x, UnaryOp::Neg),
+        Op::Unary {
+            op: UnaryOp::Not,
+            x,
+        } => same_twice(cursor, inst, x, UnaryOp::Not),
+        Op::Select {
+            on_true, on_false, ..
+        } if on_true == on_false => Rewrite::Replace(vec![on_true]),
+        Op::Cast { x }
+            if cursor.func.ty(x) == cursor.func.ty(cursor.func.insts[inst].results[0]) =>
+        {
+            Rewrite::Replace(vec![x])
+        }
+        _ => Rewrite::Keep,
+    })
+}
+
+fn same_twice(cursor: &Cursor<'_>, _: Inst, x: Value, outer: UnaryOp) -> Rewrite {
+    match cursor.func.def_op(x) {
+        Some(&Op::Unary { op, x: inner }) if op == outer => Rewrite::Replace(vec![inner]),
+        _ => Rewrite::Keep,
+    }
+}
+
+/// The exponent of two, if the constant is a power of it.
+fn log2(c: Scalar) -> Option<i128> {
+    let v = c.as_i128();
+    (v > 0 && v & (v - 1) == 0).then(|| i128::from(v.trailing_zeros()))
+}
+
+fn binary(
+    cursor: &mut Cursor<'_>,
+    op: BinaryOp,
+    lhs: Value,
+    rhs: Value,
+    fast: bool,
+    counters: &Counters,
+) -> Option<Value> {
+    use BinaryOp::*;
+    let elem = cursor.func.ty(lhs).scalar()?;
+    let ty = Type::Scalar(elem);
+    let int = elem.is_int();
+    // Commutative arithmetic has its constant on either side.
+    let (x, c) = match (cursor.func.as_const(lhs), cursor.func.as_const(rhs)) {
+        (Some(c), None) if op.is_commutative() => (rhs, Some(c)),
+        (_, c) => (lhs, c),
+    };
+    let Some(c) = c else {
+        return match op {
+            Sub | Xor if int && lhs == rhs => Some(cursor.constant(Scalar::zero(elem))),
+            And | Or | Min | Max if int && lhs == rhs => Some(lhs),
+            _ => None,
+        };
+    };
+    let emit =
+        |cursor: &mut Cursor<'_>, op, lhs, rhs| cursor.insert(Op::Binary { op, lhs, rhs }, ty);
+    match op {
+        // x + -0.0 is x; x + 0.0 is not for x = -0.0.
+        Add if c.is_zero() && (int || fast || c.slot() != 0) => Some(x),
+        Sub if c.is_zero() && (int || fast || c.slot() == 0) => Some(x),
+        Mul | Div if c.is_one() => Some(x),
+        Or | Xor | Shl | Shr | UShr if c.is_zero() => Some(x),
+        Mul | And if int && c.is_zero() => Some(cursor.constant(c)),
+        FloorDiv if int && c.is_one() => Some(x),
+        Pow if c.is_one() => Some(x),
+        Pow if c.is_zero() => Some(cursor.constant(Scalar::one(elem))),
+        Pow => {
+            let exponent = if int {
+                c.as_i128()
+            } else {
+                Some(c.as_f64()).filter(|e| e.fract() == 0.0 && e.abs() <= 16.0)? as i128
+            };
+            if int && !(2..=16).contains(&exponent) || !int && !fast && exponent != 2 {
+                return None;
+            }
+            let power = power(cursor, x, exponent.unsigned_abs(), ty);
+            if exponent > 0 {
+                return Some(power);
+            }
+            let one = cursor.constant(Scalar::one(elem));
+            Some(emit(cursor, Div, one, power))
+        }
+        Div if !int => {
+            let reciprocal = Scalar::float(elem, 1.0 / c.as_f64());
+            let exact = c.as_f64().abs().log2().fract() == 0.0;
+            if !(fast || exact) || !reciprocal.as_f64().is_normal() {
+                return None;
+            }
+            let rhs = cursor.constant(reciprocal);
+            Some(emit(cursor, Mul, x, rhs))
+        }
+        FloorDiv if int => {
+            let k = log2(c)?;
+            let rhs = cursor.constant(Scalar::int(elem, k));
+            Some(emit(cursor, Shr, x, rhs))
+        }
+        Mod if int => {
+            log2(c)?;
+            let rhs = cursor.constant(Scalar::int(elem, c.as_i128() - 1));
+            Some(emit(cursor, And, x, rhs))
+        }
+        Shr => split_sum(cursor.func, x, 1 << c.as_i128().clamp(0, 62), counters)
+            .map(|(block, _)| block),
+        And => {
+            let size = c.as_i128().checked_add(1).filter(|s| s & (s - 1) == 0)?;
+            split_sum(cursor.func, x, size, counters).map(|(_, rest)| rest)
+        }
+        _ => None,
+    }
+}
+
+/// x multiplied with itself `n` times, by squaring.
+fn power(cursor: &mut Cursor<'_>, x: Value, n: u128, ty: Type) -> Value {
+    let (mut result, mut square, mut rest) = (None, x, n);
+    loop {
+        if rest & 1 == 1 {
+            result = Some(result.map_or(square, |r| {
+                cursor.insert(
+                    Op::Binary {
+                        op: BinaryOp::Mul,
+                        lhs: r,
+                        rhs: square,
+                    },
+                    ty,
+                )
+            }));
+        }
+        rest >>= 1;
+        if rest == 0 {
+            return result.expect("the exponent is not zero");
+        }
+        square = cursor.insert(
+            Op::Binary {
+                op: BinaryOp::Mul,
+                lhs: square,
+                rhs: square,
+            },
+            ty,
+        );
+    }
+}
+
+/// `block` and `rest` of `block * size + rest` with `rest` known to lie in `[0, size)`.
+fn split_sum(
+    func: &Function,
+    sum: Value,
+    size: i128,
+    counters: &Counters,
+) -> Option<(Value, Value)> {
+    let Some(&Op::Binary {
+        op: BinaryOp::Add,
+        lhs,
+        rhs,
+    }) = func.def_op(sum)
+    else {
+        return None;
+    };
+    [(lhs, rhs), (rhs, lhs)]
+        .into_iter()
+        .find_map(|(product, rest)| {
+            let Some(&Op::Binary {
+                op: BinaryOp::Mul,
+                lhs: a,
+                rhs: b,
+            }) = func.def_op(product)
+            else {
+                return None;
+            };
+            let (block, factor) = match (func.as_const(a), func.as_const(b)) {
+                (None, Some(c)) => (a, c),
+                (Some(c), None) => (b, c),
+                _ => return None,
+            };
+            (factor.as_i128() == size && counters.below(func, rest)? <= size)
+                .then_some((block, rest))
+        })
+}
+
+/// Counters of task loops that run from 0 to a constant.
+struct Counters(Vec<(aerogel_ir::Region, Vec<Option<i128>>)>);
+
+impl Counters {
+    fn of(func: &Function) -> Self {
+        let mut all = Vec::new();
+        for &task in &func.regions[func.body].insts {
+            let Op::Task { bounds, body, .. } = func[task] else {
+                continue;
+            };
+            let Some(values) = func.yielded(bounds) else {
+                continue;
+            };
+            let extents = values
+                .chunks(2)
+                .map(|pair| {
+                    let (lo, hi) = (func.as_const(pair[0])?, func.as_const(pair[1])?);
+                    (lo.as_i128() == 0).then_some(hi.as_i128())
+                })
+                .collect();
+            for &inst in &func.regions[body].insts {
+                if let Op::Each { body } = func[inst] {
+                    all.push((body, extents));
+                    break;
+                }
+            }
+        }
+        Self(all)
+    }
+
+    /// A number that the counter never reaches, if `value` is one that starts at 0.
+    fn below(&self, func: &Function, value: Value) -> Option<i128> {
+        let ValueDef::Param(region, k) = func.values[value].def else {
+            return None;
+        };
+        self.0
+            .iter()
+            .find(|(r, _)| *r == region)?
+            .1
+            .get(k as usize)
+            .copied()
+            .flatten()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{check_pass, check_pass_fast};
+
+    #[test]
+    fn neutral_elements() {
+        check_pass!("identities", "
+            func @f(v0: i32, v1: f32) -> i32, f32, f32 {
+                v2: i32 = const 0
+                v3: i32 = add v2, v0
+                v4: f32 = const 0.0
+                v5: f32 = sub v1, v4
+                v6: f32 = add v1, v4
+                yield [v3, v5, v6]
+            }", @"
+            func @f(v0: i32, v1: f32) -> i32, f32, f32 {
+                v2: i32 = const 0
+                v3: f32 = const 0.0
+                v4: f32 = add v1, v3
+                yield [v0, v1, v4]
+            }
+            ");
+    }
+
+    #[test]
+    fn powers_and_divisions() {
+        check_pass_fast!("identities", "
+            func @f(v0: f32, v1: i32) -> f32, f32, i32, i32 {
+                v2: f32 = const 3.0
+                v3: f32 = pow v0, v2
+                v4: f32 = div v0, v2
+                v5: i32 = const 8
+                v6: i32 = floordiv v1, v5
+                v7: i32 = mod v1, v5
+                yield [v3, v4, v6, v7]
+            }", @"
+            func @f(v0: f32, v1: i32) -> f32, f32, i32, i32 {
+                v2: f32 = const 3.0
+                v3: f32 = mul v0, v0
+                v4: f32 = mul v0, v3
+                v5: f32 = const 0.33333334
+                v6: f32 = mul v0, v5
+                v7: i32 = const 8
+                v8: i32 = const 3
+                v9: i32 = shr v1, v8
+                v10: i32 = const 7
+                v11: i32 = and v1, v10
+                yield [v4, v6, v9, v11]
+            }
+            ");
+    }
+
+    #[test]
+    fn strict_maths_keeps_rounding() {
+        check_pass!("identities", "
+            func @f(v0: f32) -> f32, f32 {
+                v1: f32 = const 3.0
+                v2: f32 = div v0, v1
+                v3: f32 = const 4.0
+                v4: f32 = div v0, v3
+                yield [v2, v4]
+            }", @"
+            func @f(v0: f32) -> f32, f32 {
+                v1: f32 = const 3.0
+                v2: f32 = div v0, v1
+                v3: f32 = const 4.0
+                v4: f32 = const 0.25
+                v5: f32 = mul v0, v4
+                yield [v2, v5]
+            }
+            ");
+    }
+}

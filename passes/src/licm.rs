@@ -1,0 +1,220 @@
+//! Loop-invariant code motion.
+//!
+//! ```text
+//! for ... { v1 = mul v0, v0 ... }    ==>    v1 = mul v0, v0   for ... { ... }
+//! ```
+//! What stands in a branch stays there. Loads move if nothing in the loop writes what they read
+//! and the place is there even if the loop never runs. Nothing leaves a parallel loop before
+//! offloading, where it would have to travel between tasks; from `each` it moves to the task's
+//! begin.
+
+use aerogel_base::entity::SecondaryMap;
+use aerogel_ir::{Effect, Function, Inst, Op, Region, Value};
+
+use crate::PassCx;
+use crate::access::{Writes, classes, writes};
+
+pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
+    let mut pass = Licm {
+        cx,
+        level: SecondaryMap::new(),
+        changed: false,
+    };
+    let body = func.body;
+    pass.region(func, body, 1);
+    pass.changed
+}
+
+struct Licm<'a> {
+    cx: &'a PassCx<'a>,
+    /// How many loops are around a value's definition, plus one.
+    level: SecondaryMap<Value, u32>,
+    changed: bool,
+}
+
+impl Licm<'_> {
+    fn region(&mut self, func: &mut Function, region: Region, level: u32) {
+        func.regions[region]
+            .params
+            .iter()
+            .for_each(|&p| self.level[p] = level);
+        let mut out = Vec::new();
+        for inst in std::mem::take(&mut func.regions[region].insts) {
+            let is_loop = matches!(
+                func[inst],
+                Op::For { .. } | Op::While { .. } | Op::Each { .. }
+            );
+            let inner = level + u32::from(is_loop);
+            for owned in func.owned(inst) {
+                self.region(func, owned, inner);
+            }
+            if is_loop {
+                // Bodies first: what left inner loops may leave this one too.
+                for owned in func.owned(inst) {
+                    self.hoist(func, inst, owned, inner, &mut out);
+                }
+            }
+            func.insts[inst]
+                .results
+                .iter()
+                .for_each(|&r| self.level[r] = level);
+            out.push(inst);
+        }
+        func.regions[region].insts = out;
+    }
+
+    /// Moves what is invariant from a region of the loop at `level` to `out`.
+    fn hoist(
+        &mut self,
+        func: &mut Function,
+        looped: Inst,
+        region: Region,
+        level: u32,
+        out: &mut Vec<Inst>,
+    ) {
+        let mut written: Option<Writes> = None;
+        let insts = std::mem::take(&mut func.regions[region].insts);
+        let mut exits = false;
+        let mut kept = Vec::with_capacity(insts.len());
+        for inst in insts {
+            let op = &func[inst];
+            let mut invariant = true;
+            op.operands(|v| invariant &= self.level[v] < level);
+            let moves = invariant
+                && match op.effect() {
+                    Effect::Pure => true,
+                    Effect::Reads => {
+                        let Op::Load { place } = *op else {
+                            unreachable!("loads read")
+                        };
+                        let w = written.get_or_insert_with(|| loop_writes(func, self.cx, looped));
+                        // A part of a task is never empty, so `each` runs its body.
+                        let runs = matches!(func[looped], Op::Each { .. }) && !exits;
+                        !w.anything
+                            && (runs || is_always_there(func, place))
+                            && classes(func, self.cx.env, place)
+                                .iter()
+                                .all(|c| !w.classes.contains(c))
+                    }
+                    Effect::Allocates | Effect::Writes | Effect::Control | Effect::Terminator => {
+                        false
+                    }
+                };
+            // After an instruction that may leave the iteration, what follows need not run.
+            exits |= op.may_exit() || op.effect() == Effect::Control;
+            if moves {
+                func.insts[inst]
+                    .results
+                    .iter()
+                    .for_each(|&r| self.level[r] = level - 1);
+                out.push(inst);
+                self.changed = true;
+            } else {
+                kept.push(inst);
+            }
+        }
+        func.regions[region].insts = kept;
+    }
+}
+
+fn loop_writes(func: &Function, cx: &PassCx<'_>, looped: Inst) -> Writes {
+    let mut all = Writes::default();
+    for region in func.owned(looped) {
+        let w = writes(func, cx.env, region);
+        all.classes.extend(w.classes);
+        all.anything |= w.anything;
+    }
+    all
+}
+
+/// Whether a place may be read at any time: its address does not depend on anything that the
+/// program checks beforehand.
+fn is_always_there(func: &Function, place: Value) -> bool {
+    match func.def_op(place) {
+        Some(Op::Local {} | Op::TempAt { .. }) => true,
+        Some(Op::FieldAt { indices, .. }) => indices.is_empty(),
+        Some(Op::ElemRef { base, index }) => {
+            is_always_there(func, *base) && index.iter().all(|&i| func.as_const(i).is_some())
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check_pass;
+
+    #[test]
+    fn arithmetic_and_loads() {
+        check_pass!("licm", "
+            func @f(v0: i32) -> i32 {
+                v1: i32 = const 0
+                v2: i32 = const 1
+                v3: ref<i32> = local
+                store v3, v0
+                v4: i32 = for v1, v0, v2, [v1] (v5: i32, v6: i32) {
+                    v7: i32 = for v1, v0, v2, [v6] (v8: i32, v9: i32) {
+                        v10: i32 = mul v0, v0
+                        v11: i32 = load v3
+                        v12: i32 = add v10, v11
+                        v13: i32 = add v12, v5
+                        v14: i32 = add v9, v13
+                        yield [v14]
+                    }
+                    yield [v7]
+                }
+                yield [v4]
+            }", @"
+            func @f(v0: i32) -> i32 {
+                v1: i32 = const 0
+                v2: i32 = const 1
+                v3: ref<i32> = local
+                store v3, v0
+                v4: i32 = mul v0, v0
+                v5: i32 = load v3
+                v6: i32 = add v4, v5
+                v7: i32 = for v1, v0, v2, [v1] (v8: i32, v9: i32) {
+                    v10: i32 = add v6, v8
+                    v11: i32 = for v1, v0, v2, [v9] (v12: i32, v13: i32) {
+                        v14: i32 = add v13, v10
+                        yield [v14]
+                    }
+                    yield [v11]
+                }
+                yield [v7]
+            }
+            ");
+    }
+
+    #[test]
+    fn what_the_loop_writes_stays() {
+        check_pass!("licm", "
+            func @f(v0: i32) -> i32 {
+                v1: i32 = const 0
+                v2: i32 = const 1
+                v3: ref<i32> = local
+                for v1, v0, v2, [] (v5: i32) {
+                    v6: i32 = load v3
+                    v7: i32 = add v6, v5
+                    store v3, v7
+                    yield []
+                }
+                v8: i32 = load v3
+                yield [v8]
+            }", @"
+            func @f(v0: i32) -> i32 {
+                v1: i32 = const 0
+                v2: i32 = const 1
+                v3: ref<i32> = local
+                v4: i32 = load v3
+                for v1, v0, v2, [] (v5: i32) {
+                    v6: i32 = add v4, v5
+                    store v3, v6
+                    yield []
+                }
+                v7: i32 = load v3
+                yield [v7]
+            }
+            ");
+    }
+}

@@ -1,0 +1,339 @@
+//! Accesses to fields break up level by level.
+//!
+//! ```text
+//! v1 = field_at @x, [i]    ==>    v2 = root tree0
+//!                                 v3 = child tree0.S1, v2
+//!                                 v4 = linearize tree0.S1, [i]
+//!                                 v5 = lookup tree0.S1, v3, v4
+//!                                 v1 = child tree0.S2, v5
+//! ```
+//! Neighbouring accesses share their outer levels once `cse` has run. An axis that several levels
+//! divide is taken apart by shifts and masks where extents are powers of two.
+
+use aerogel_base::Scalar;
+use aerogel_base::entity::SecondaryMap;
+use aerogel_ir::{
+    BinaryOp, CompareOp, Cursor, FieldId, Function, NodeRef, Op, Rewrite, Type, Value, rewrite,
+};
+use aerogel_snode::{LevelAxis, Tree};
+
+use crate::PassCx;
+
+pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
+    // Cells are found when a component is asked for; a tensor field's own reference is none.
+    let mut cells: SecondaryMap<Value, Option<(FieldId, Value)>> = SecondaryMap::new();
+    rewrite(func, |cursor, inst| {
+        let result = cursor.func.insts[inst].results.first().copied();
+        match cursor.func[inst].clone() {
+            Op::FieldAt { field, indices } => {
+                let cell = find_cell(cursor, cx, field, &indices);
+                let result = result.expect("one result");
+                if cx.env.fields[field].elem.is_tensor() {
+                    cells[result] = Some((field, cell));
+                    // Nothing but components of it is used from here on.
+                    return Rewrite::Replace(vec![result]);
+                }
+                Rewrite::Replace(vec![component(cursor, cx, field, cell, 0)])
+            }
+            Op::ElemRef { base, index } => {
+                let Some((field, cell)) = cells[base] else {
+                    return Rewrite::Keep;
+                };
+                let n = cx.env.fields[field].places.len();
+                if let Some(k) = crate::access::constant_element(cursor.func, base, &index) {
+                    return Rewrite::Replace(vec![component(cursor, cx, field, cell, k)]);
+                }
+                let linear = linear_index(cursor, cx.env.fields[field].elem, &index);
+                let elem = cursor.func.elem(linear);
+                let mut place = component(cursor, cx, field, cell, 0);
+                for k in 1..n {
+                    let rhs = cursor.constant(Scalar::int(elem, k as i128));
+                    let cond = cursor.insert(
+                        Op::Compare {
+                            op: CompareOp::Eq,
+                            lhs: linear,
+                            rhs,
+                        },
+                        Type::BOOL,
+                    );
+                    let on_true = component(cursor, cx, field, cell, k);
+                    let ty = cursor.func.ty(place);
+                    place = cursor.insert(
+                        Op::Select {
+                            cond,
+                            on_true,
+                            on_false: place,
+                        },
+                        ty,
+                    );
+                }
+                Rewrite::Replace(vec![place])
+            }
+            _ => Rewrite::Keep,
+        }
+    })
+}
+
+fn linear_index(cursor: &mut Cursor<'_>, tensor: Type, index: &[Value]) -> Value {
+    let [row, column] = *index else {
+        return index[0];
+    };
+    let ty = cursor.func.ty(row);
+    let m = cursor.constant(Scalar::int(
+        cursor.func.elem(row),
+        i128::from(tensor.shape()[1]),
+    ));
+    let row = cursor.insert(
+        Op::Binary {
+            op: BinaryOp::Mul,
+            lhs: row,
+            rhs: m,
+        },
+        ty,
+    );
+    cursor.insert(
+        Op::Binary {
+            op: BinaryOp::Add,
+            lhs: row,
+            rhs: column,
+        },
+        ty,
+    )
+}
+
+/// The cell that holds the first component; the others lie beside it or in sibling nodes.
+fn find_cell(cursor: &mut Cursor<'_>, cx: &PassCx<'_>, field: FieldId, indices: &[Value]) -> Value {
+    let data = &cx.env.fields[field];
+    let indices: Vec<Value> = indices
+        .iter()
+        .enumerate()
+        .map(|(k, &v)| match data.offset.get(k) {
+            Some(&offset) if offset != 0 => {
+                let elem = cursor.func.elem(v);
+                let rhs = cursor.constant(Scalar::int(elem, i128::from(offset)));
+                cursor.insert(
+                    Op::Binary {
+                        op: BinaryOp::Sub,
+                        lhs: v,
+                        rhs,
+                    },
+                    elem.into(),
+                )
+            }
+            _ => v,
+        })
+        .collect();
+    cell_of(cursor, cx, data.tree, data.places[0], &indices)
+}
+
+fn cell_of(
+    cursor: &mut Cursor<'_>,
+    cx: &PassCx<'_>,
+    tree: aerogel_ir::TreeId,
+    place: aerogel_snode::NodeId,
+    indices: &[Value],
+) -> Value {
+    let layout: &Tree = &cx.env.trees[tree];
+    let path = layout.path(place);
+    let mut cell = cursor.insert(Op::Root { tree }, Type::Cell(tree, Tree::ROOT));
+    for level in &path.levels[1..path.levels.len() - 1] {
+        let node = NodeRef {
+            tree,
+            node: level.node,
+        };
+        let container = cursor.insert(Op::Child { node, cell }, Type::Container(tree, level.node));
+        let coords = level
+            .axes
+            .iter()
+            .map(|a| coordinate(cursor, indices[a.index], a))
+            .collect();
+        let index = cursor.insert(Op::Linearize { node, coords }, Type::I64);
+        cell = cursor.insert(
+            Op::Lookup {
+                node,
+                container,
+                index,
+            },
+            Type::Cell(tree, level.node),
+        );
+    }
+    cell
+}
+
+/// A level's coordinate: the index divided by what lies below, reduced modulo the extent if levels
+/// above divide the axis too. Indices are not negative, so shifts and masks do for powers of two.
+fn coordinate(cursor: &mut Cursor<'_>, index: Value, axis: &LevelAxis) -> Value {
+    let elem = cursor.func.elem(index);
+    let step =
+        |cursor: &mut Cursor<'_>, value: Value, by: u64, exact: BinaryOp, divide: BinaryOp| {
+            let power = by.is_power_of_two();
+            let constant = match (power, exact) {
+                (true, BinaryOp::Shr) => u64::from(by.trailing_zeros()),
+                (true, _) => by - 1,
+                (false, _) => by,
+            };
+            let rhs = cursor.constant(Scalar::int(elem, i128::from(constant)));
+            cursor.insert(
+                Op::Binary {
+                    op: if power { exact } else { divide },
+                    lhs: value,
+                    rhs,
+                },
+                elem.into(),
+            )
+        };
+    let mut value = index;
+    if axis.divisor != 1 {
+        value = step(cursor, value, axis.divisor, BinaryOp::Shr, BinaryOp::Div);
+    }
+    if axis.wraps {
+        value = step(cursor, value, axis.extent, BinaryOp::And, BinaryOp::Rem);
+    }
+    value
+}
+
+/// The storage of a field's `k`-th component, given the cell of the first one.
+fn component(
+    cursor: &mut Cursor<'_>,
+    cx: &PassCx<'_>,
+    field: FieldId,
+    first: Value,
+    k: usize,
+) -> Value {
+    let data = &cx.env.fields[field];
+    let layout = &cx.env.trees[data.tree];
+    let place = data.places[k];
+    let aerogel_snode::NodeKind::Place(ty) = layout[place].kind else {
+        unreachable!("a field's places are places")
+    };
+    let ty = Type::Scalar(ty).to_ref().expect("a scalar has a storage");
+    let cell = if layout[place].parent == layout[data.places[0]].parent {
+        first
+    } else {
+        sibling_cell(cursor, cx, data.tree, first, place)
+    };
+    cursor.insert(
+        Op::Child {
+            node: NodeRef {
+                tree: data.tree,
+                node: place,
+            },
+            cell,
+        },
+        ty,
+    )
+}
+
+/// The cell of a component in another node of the same shape: the same linear indices lead there.
+fn sibling_cell(
+    cursor: &mut Cursor<'_>,
+    cx: &PassCx<'_>,
+    tree: aerogel_ir::TreeId,
+    first: Value,
+    place: aerogel_snode::NodeId,
+) -> Value {
+    let layout = &cx.env.trees[tree];
+    let mut indices = Vec::new();
+    let mut cell = first;
+    while let Some(&Op::Lookup {
+        container, index, ..
+    }) = cursor.func.def_op(cell)
+    {
+        indices.push(index);
+        let Some(&Op::Child { cell: outer, .. }) = cursor.func.def_op(container) else {
+            unreachable!("containers are children")
+        };
+        cell = outer;
+    }
+    let chain = layout.chain(place);
+    for &node_id in &chain[1..chain.len() - 1] {
+        let node = NodeRef {
+            tree,
+            node: node_id,
+        };
+        let container = cursor.insert(Op::Child { node, cell }, Type::Container(tree, node_id));
+        let index = indices.pop().expect("components have the same shape");
+        cell = cursor.insert(
+            Op::Lookup {
+                node,
+                container,
+                index,
+            },
+            Type::Cell(tree, node_id),
+        );
+    }
+    cell
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{check_pass, check_passes};
+
+    #[test]
+    fn levels() {
+        check_pass!("lower_access", "
+            tree0 { dense i:2 { dense i:4 { place x: f32 } } }
+            field @x: f32 = tree0 [S3] offset [-3]
+            func @f(v0: i32) -> f32 {
+                v1: ref<f32> = field_at @x, [v0]
+                v2: f32 = load v1
+                yield [v2]
+            }", @"
+            func @f(v0: i32) -> f32 {
+                v1: i32 = const -3
+                v2: i32 = sub v0, v1
+                v3: cell<tree0.S0> = root tree0
+                v4: container<tree0.S1> = child tree0.S1, v3
+                v5: i32 = const 2
+                v6: i32 = shr v2, v5
+                v7: i64 = linearize tree0.S1, [v6]
+                v8: cell<tree0.S1> = lookup tree0.S1, v4, v7
+                v9: container<tree0.S2> = child tree0.S2, v8
+                v10: i32 = const 3
+                v11: i32 = and v2, v10
+                v12: i64 = linearize tree0.S2, [v11]
+                v13: cell<tree0.S2> = lookup tree0.S2, v9, v12
+                v14: ref<f32> = child tree0.S3, v13
+                v15: f32 = load v14
+                yield [v15]
+            }
+            ");
+    }
+
+    #[test]
+    fn neighbours_share_lookups() {
+        check_passes!(&["lower_access", "cse", "dce"], "
+            tree0 { dense i:2 { dense j:4 { place x: f32, place y: f32 } } }
+            field @v: vec<2, f32> = tree0 [S3, S4]
+            func @f(v0: i32, v1: i32, v2: i32) -> f32 {
+                v3: ref<vec<2, f32>> = field_at @v, [v0, v1]
+                v4: i32 = const 0
+                v5: ref<f32> = elem_ref v3, [v4]
+                v6: f32 = load v5
+                v7: ref<vec<2, f32>> = field_at @v, [v0, v2]
+                v8: i32 = const 1
+                v9: ref<f32> = elem_ref v7, [v8]
+                v10: f32 = load v9
+                v11: f32 = add v6, v10
+                yield [v11]
+            }", @"
+            func @f(v0: i32, v1: i32, v2: i32) -> f32 {
+                v3: cell<tree0.S0> = root tree0
+                v4: container<tree0.S1> = child tree0.S1, v3
+                v5: i64 = linearize tree0.S1, [v0]
+                v6: cell<tree0.S1> = lookup tree0.S1, v4, v5
+                v7: container<tree0.S2> = child tree0.S2, v6
+                v8: i64 = linearize tree0.S2, [v1]
+                v9: cell<tree0.S2> = lookup tree0.S2, v7, v8
+                v10: ref<f32> = child tree0.S3, v9
+                v11: f32 = load v10
+                v12: i64 = linearize tree0.S2, [v2]
+                v13: cell<tree0.S2> = lookup tree0.S2, v7, v12
+                v14: ref<f32> = child tree0.S4, v13
+                v15: f32 = load v14
+                v16: f32 = add v11, v15
+                yield [v16]
+            }
+            ");
+    }
+}

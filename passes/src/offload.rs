@@ -1,0 +1,484 @@
+//! A kernel becomes a list of tasks.
+//!
+//! ```text
+//! v0 = local                      task serial { store (temp_at 0), 0 }
+//! parallel ... { .. v0 .. }  ==>  task range { bounds } { each (i) { .. temp_at 0 .. } }
+//! print (load v0)                 task serial { print (load (temp_at 0)) }
+//! ```
+//! Tasks see nothing of each other. What is cheap and needs no memory (constants, arguments and
+//! arithmetic on them) is computed again where it is needed; any other value that crosses from one
+//! task to another, and every local that several tasks use, gets a global temporary.
+
+use aerogel_base::entity::SecondaryMap;
+use aerogel_base::{Scalar, Span};
+use aerogel_ir::{Effect, Env, Function, Inst, LoopAttrs, Op, Region, TaskKind, Type, Value, walk};
+
+use crate::PassCx;
+
+pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
+    let insts = std::mem::take(&mut func.regions[func.body].insts);
+    let mut pass = Offload {
+        env: cx.env,
+        outer: SecondaryMap::new(),
+        anywhere: SecondaryMap::new(),
+        segment: SecondaryMap::new(),
+        user: SecondaryMap::new(),
+        temp: SecondaryMap::new(),
+        temp_bytes: 0,
+    };
+    pass.classify(func, &insts);
+    let segments = pass.split(func, &insts);
+    let mut tasks: Vec<Inst> = segments.into_iter().map(|s| pass.task(func, s)).collect();
+    tasks.push(func.new_inst(Op::Yield { values: Vec::new() }, &[], Span::NONE));
+    let body = func.body;
+    func.regions[body].insts = tasks;
+    true
+}
+
+/// What becomes one task: a parallel loop, or what stands between two of them.
+enum Segment {
+    Serial(Vec<Inst>),
+    Parallel(Inst),
+}
+
+/// Who uses a local of the outermost scope.
+#[derive(Clone, Copy, Default, PartialEq)]
+enum User {
+    #[default]
+    Nobody,
+    /// One serial segment.
+    One(u32),
+    /// A parallel loop, or more than one segment.
+    Shared,
+}
+
+struct Offload<'a> {
+    env: &'a Env,
+    /// Instructions of the outermost scope.
+    outer: SecondaryMap<Inst, bool>,
+    /// Those that any task can compute for itself.
+    anywhere: SecondaryMap<Inst, bool>,
+    /// The segment of every other one: even numbers are serial, odd ones parallel loops.
+    segment: SecondaryMap<Inst, u32>,
+    user: SecondaryMap<Value, User>,
+    /// Byte offsets of global temporaries.
+    temp: SecondaryMap<Value, Option<u32>>,
+    temp_bytes: u32,
+}
+
+impl Offload<'_> {
+    fn classify(&mut self, func: &Function, insts: &[Inst]) {
+        let mut segment = 0;
+        for &inst in insts {
+            self.outer[inst] = true;
+            let op = &func[inst];
+            if let Op::Parallel { .. } = op {
+                self.segment[inst] = segment + 1;
+                segment += 2;
+            } else {
+                self.segment[inst] = segment;
+                self.anywhere[inst] = op.effect() == Effect::Pure && {
+                    // A storage cannot travel, but the indices that name it can.
+                    let mut all = true;
+                    op.operands(|v| all &= func.def(v).is_some_and(|d| self.anywhere[d]));
+                    all || func.insts[inst]
+                        .results
+                        .iter()
+                        .all(|&r| func.ty(r).pointee().is_some())
+                };
+            }
+        }
+        for &inst in insts {
+            if !self.anywhere[inst] && !matches!(func[inst], Op::Local {}) {
+                let segment = self.segment[inst];
+                let mut note = |func: &Function, i: Inst| {
+                    func[i].operands(|v| self.note_use(func, segment, v))
+                };
+                note(func, inst);
+                func[inst].regions(|r| walk(func, r, &mut note));
+            }
+        }
+    }
+
+    fn note_use(&mut self, func: &Function, segment: u32, v: Value) {
+        let Some(def) = func.def(v).filter(|&d| self.outer[d]) else {
+            return;
+        };
+        if let Op::Local {} = func[def] {
+            let parallel = segment % 2 == 1;
+            self.user[v] = match self.user[v] {
+                User::Nobody if !parallel => User::One(segment),
+                User::One(s) if s == segment => User::One(s),
+                _ => User::Shared,
+            };
+            if self.user[v] == User::Shared {
+                self.need_temp(func, v);
+            }
+        } else if self.anywhere[def] {
+            func[def].operands(|o| self.note_use(func, segment, o));
+        } else if self.segment[def] != segment {
+            self.need_temp(func, v);
+        }
+    }
+
+    fn need_temp(&mut self, func: &Function, v: Value) {
+        if self.temp[v].is_some() {
+            return;
+        }
+        let ty = func.ty(v).pointee().unwrap_or(func.ty(v));
+        let scalars = self.env.scalars(ty);
+        let align = scalars.iter().map(|s| s.bytes()).max().unwrap_or(1);
+        let offset = self.temp_bytes.next_multiple_of(align);
+        self.temp[v] = Some(offset);
+        self.temp_bytes = offset + scalars.iter().map(|s| s.bytes()).sum::<u32>();
+    }
+
+    fn split(&self, func: &Function, insts: &[Inst]) -> Vec<Segment> {
+        let mut segments: Vec<Segment> = Vec::new();
+        for &inst in insts {
+            let skipped = match func[inst] {
+                // A local of one task is made there; a temporary is zeroed where it was made.
+                Op::Local {} => self.temp[func.insts[inst].results[0]].is_none(),
+                Op::Yield { .. } => true,
+                _ => self.anywhere[inst],
+            };
+            match segments.last_mut() {
+                _ if skipped => {}
+                _ if matches!(func[inst], Op::Parallel { .. }) => {
+                    segments.push(Segment::Parallel(inst))
+                }
+                Some(Segment::Serial(list)) => list.push(inst),
+                _ => segments.push(Segment::Serial(vec![inst])),
+            }
+        }
+        segments
+    }
+
+    fn task(&mut self, func: &mut Function, segment: Segment) -> Inst {
+        let bounds = func.new_region(&[]);
+        let body = func.new_region(&[]);
+        let (kind, attrs, span) = match segment {
+            Segment::Serial(list) => {
+                let span = func.insts[list[0]].span;
+                end(func, bounds, Vec::new(), Vec::new());
+                self.serial(func, body, list);
+                (TaskKind::Serial, LoopAttrs::default(), span)
+            }
+            Segment::Parallel(inst) => {
+                let Op::Parallel {
+                    lo,
+                    hi,
+                    attrs,
+                    body: inner,
+                } = func[inst].clone()
+                else {
+                    unreachable!("split by kind")
+                };
+                let span = func.insts[inst].span;
+                let mut scope = Scope::new(self.segment[inst]);
+                let values = lo
+                    .iter()
+                    .zip(&hi)
+                    .flat_map(|(&lo, &hi)| [lo, hi])
+                    .map(|v| self.localize(func, &mut scope, v))
+                    .collect();
+                end(func, bounds, scope.insts, values);
+                let mut scope = Scope::new(self.segment[inst]);
+                self.localize_region(func, &mut scope, inner);
+                scope.push(func, Op::Each { body: inner }, &[], span);
+                end(func, body, scope.insts, Vec::new());
+                (TaskKind::Range, attrs, span)
+            }
+        };
+        func.new_inst(
+            Op::Task {
+                kind,
+                attrs,
+                bounds,
+                body,
+            },
+            &[],
+            span,
+        )
+    }
+
+    fn serial(&mut self, func: &mut Function, body: Region, list: Vec<Inst>) {
+        let mut scope = Scope::new(self.segment[list[0]]);
+        let mut returned = false;
+        for inst in list {
+            if let Op::Local {} = func[inst] {
+                self.zero(func, &mut scope, func.insts[inst].results[0]);
+                continue;
+            }
+            self.localize_operands(func, &mut scope, inst);
+            for owned in func.owned(inst) {
+                self.localize_region(func, &mut scope, owned);
+            }
+            returned = func[inst].is_terminator();
+            scope.insts.push(inst);
+            for r in func.insts[inst].results.clone() {
+                if let Some(offset) = self.temp[r] {
+                    let ty = func.ty(r).to_ref().expect("what travels is a value");
+                    let place = scope.value(func, Op::TempAt { offset }, ty);
+                    scope.push(func, Op::Store { place, value: r }, &[], Span::NONE);
+                }
+            }
+        }
+        if returned {
+            func.regions[body].insts = scope.insts;
+        } else {
+            end(func, body, scope.insts, Vec::new());
+        }
+    }
+
+    /// Zeroes a temporary that stands for a local.
+    fn zero(&mut self, func: &mut Function, scope: &mut Scope, local: Value) {
+        let base = self.localize(func, scope, local);
+        let ty = func.ty(local).pointee().expect("a storage");
+        let elem = ty.elem().expect("structs have fallen apart");
+        let value = scope.value(
+            func,
+            Op::Const {
+                value: Scalar::zero(elem),
+            },
+            elem.into(),
+        );
+        let elem_ref = Type::Scalar(elem).to_ref().expect("a scalar has a storage");
+        for k in 0..ty.n_elems() {
+            let place = match ty {
+                Type::Vec(..) | Type::Mat(..) => {
+                    let index = if let Type::Mat(_, m, _) = ty {
+                        vec![k / m, k % m]
+                    } else {
+                        vec![k]
+                    };
+                    let index = index
+                        .into_iter()
+                        .map(|i| {
+                            scope.value(
+                                func,
+                                Op::Const {
+                                    value: Scalar::i32(i as i32),
+                                },
+                                Type::I32,
+                            )
+                        })
+                        .collect();
+                    scope.value(func, Op::ElemRef { base, index }, elem_ref)
+                }
+                _ => base,
+            };
+            scope.push(func, Op::Store { place, value }, &[], Span::NONE);
+        }
+    }
+
+    fn localize_operands(&mut self, func: &mut Function, scope: &mut Scope, inst: Inst) {
+        let mut op = func[inst].clone();
+        op.map_operands(|v| self.localize(func, scope, v));
+        func.insts[inst].op = op;
+    }
+
+    /// Brings what the instructions of `region` use from outside the task into scope, before it.
+    fn localize_region(&mut self, func: &mut Function, scope: &mut Scope, region: Region) {
+        for inst in func.regions[region].insts.clone() {
+            self.localize_operands(func, scope, inst);
+            for owned in func.owned(inst) {
+                self.localize_region(func, scope, owned);
+            }
+        }
+    }
+
+    /// The value that stands for `v` in the task of `scope`.
+    fn localize(&mut self, func: &mut Function, scope: &mut Scope, v: Value) -> Value {
+        let Some(def) = func.def(v).filter(|&d| self.outer[d]) else {
+            return v;
+        };
+        if let Some(local) = scope.map[v] {
+            return local;
+        }
+        let is_local = matches!(func[def], Op::Local {});
+        let local = match self.temp[v] {
+            Some(offset) if is_local => {
+                let ty = func.ty(v);
+                scope.value(func, Op::TempAt { offset }, ty)
+            }
+            Some(offset) if self.segment[def] != scope.segment => {
+                let ty = func.ty(v);
+                let place = scope.value(
+                    func,
+                    Op::TempAt { offset },
+                    ty.to_ref().expect("what travels is a value"),
+                );
+                scope.value(func, Op::Load { place }, ty)
+            }
+            _ if is_local => {
+                scope.insts.push(def);
+                v
+            }
+            _ if self.anywhere[def] => {
+                let mut op = func[def].clone();
+                op.map_operands(|o| self.localize(func, scope, o));
+                let results = func.insts[def].results.clone();
+                let types: Vec<Type> = results.iter().map(|&r| func.ty(r)).collect();
+                let copy = scope.push(func, op, &types, func.insts[def].span);
+                for (old, new) in results.into_iter().zip(func.insts[copy].results.clone()) {
+                    scope.map[old] = Some(new);
+                }
+                return scope.map[v].expect("just mapped");
+            }
+            _ => v,
+        };
+        scope.map[v] = Some(local);
+        local
+    }
+}
+
+/// Fills a region and ends it with `yield`.
+fn end(func: &mut Function, region: Region, mut insts: Vec<Inst>, values: Vec<Value>) {
+    insts.push(func.new_inst(Op::Yield { values }, &[], Span::NONE));
+    func.regions[region].insts = insts;
+}
+
+/// The straight line of a task that is being filled.
+struct Scope {
+    /// What stands for the values of the kernel's outermost scope.
+    map: SecondaryMap<Value, Option<Value>>,
+    insts: Vec<Inst>,
+    segment: u32,
+}
+
+impl Scope {
+    fn new(segment: u32) -> Self {
+        Self {
+            map: SecondaryMap::new(),
+            insts: Vec::new(),
+            segment,
+        }
+    }
+
+    fn push(&mut self, func: &mut Function, op: Op, types: &[Type], span: Span) -> Inst {
+        let inst = func.new_inst(op, types, span);
+        self.insts.push(inst);
+        inst
+    }
+
+    fn value(&mut self, func: &mut Function, op: Op, ty: Type) -> Value {
+        let inst = self.push(func, op, &[ty], Span::NONE);
+        func.insts[inst].results[0]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check_pass;
+
+    #[test]
+    fn a_sum_printed_afterwards() {
+        check_pass!("offload", "
+            kernel @bar(n: i32) {
+                v0: i32 = const 0
+                v1: ref<i32> = local
+                store v1, v0
+                v2: i32 = arg a0
+                parallel [v0], [v2] (v3: i32) {
+                    v4: i32 = atomic_add v1, v3
+                    yield []
+                }
+                v5: i32 = load v1
+                print \"{}\\n\", [v5]
+                yield []
+            }", @r#"
+            kernel @bar(n: i32) {
+                task serial {
+                    yield []
+                } {
+                    v0: ref<i32> = temp_at 0
+                    v1: i32 = const 0
+                    store v0, v1
+                    v2: i32 = const 0
+                    store v0, v2
+                    yield []
+                }
+                task range {
+                    v3: i32 = const 0
+                    v4: i32 = arg a0
+                    yield [v3, v4]
+                } {
+                    v5: ref<i32> = temp_at 0
+                    each (v6: i32) {
+                        v7: i32 = atomic_add v5, v6
+                        yield []
+                    }
+                    yield []
+                }
+                task serial {
+                    yield []
+                } {
+                    v8: ref<i32> = temp_at 0
+                    v9: i32 = load v8
+                    print "{}\n", [v9]
+                    yield []
+                }
+                yield []
+            }
+            "#);
+    }
+
+    #[test]
+    fn values_that_cross() {
+        check_pass!("offload", "
+            tree0 { place n: i32, dense i:8 { place x: i32 } }
+            field @n: i32 = tree0 [S1]
+            field @x: i32 = tree0 [S3]
+            kernel @k() -> i32 {
+                v0: i32 = const 0
+                v1: ref<i32> = field_at @n, []
+                v2: i32 = load v1
+                v3: i32 = add v2, v2
+                parallel [v0], [v3] (v4: i32) {
+                    v5: ref<i32> = field_at @x, [v4]
+                    store v5, v3
+                    yield []
+                }
+                return [v2]
+            }", @"
+            kernel @k() -> i32 {
+                task serial {
+                    yield []
+                } {
+                    v0: ref<i32> = field_at @n, []
+                    v1: i32 = load v0
+                    v2: ref<i32> = temp_at 4
+                    store v2, v1
+                    v3: i32 = add v1, v1
+                    v4: ref<i32> = temp_at 0
+                    store v4, v3
+                    yield []
+                }
+                task range {
+                    v5: i32 = const 0
+                    v6: ref<i32> = temp_at 0
+                    v7: i32 = load v6
+                    yield [v5, v7]
+                } {
+                    v8: ref<i32> = temp_at 0
+                    v9: i32 = load v8
+                    each (v10: i32) {
+                        v11: ref<i32> = field_at @x, [v10]
+                        store v11, v9
+                        yield []
+                    }
+                    yield []
+                }
+                task serial {
+                    yield []
+                } {
+                    v12: ref<i32> = temp_at 4
+                    v13: i32 = load v12
+                    return [v13]
+                }
+                yield []
+            }
+            ");
+    }
+}

@@ -1,0 +1,186 @@
+//! The order of the passes, to be read from top to bottom.
+
+use aerogel_ir::{Function, Stage, Stage::*};
+
+use crate::*;
+
+/// When a pass runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// Always: later passes need what it does.
+    Always,
+    /// In debug mode.
+    Debug,
+    /// Unless optimisation is off.
+    Optimize,
+    /// With optimisation and thread-local storage.
+    ThreadLocal,
+}
+
+/// A row of the table.
+#[derive(Clone, Copy)]
+pub struct Pass {
+    /// Its name, that of its file.
+    pub name: &'static str,
+    /// What it does; whether it changed anything.
+    pub run: fn(&mut Function, &PassCx<'_>) -> bool,
+    /// The stage before it.
+    pub from: Stage,
+    /// The stage after it.
+    pub to: Stage,
+    /// When it runs.
+    pub when: When,
+    /// Whether it is about what only kernels have.
+    pub kernels_only: bool,
+}
+
+/// A pass, or a group that runs until nothing changes.
+pub enum Step {
+    /// One pass.
+    Pass(Pass),
+    /// Passes that make work for each other.
+    Group {
+        /// The group's name.
+        name: &'static str,
+        /// The passes, in order.
+        passes: &'static [Pass],
+        /// At most this many rounds.
+        rounds: u32,
+    },
+}
+
+type Run = fn(&mut Function, &PassCx<'_>) -> bool;
+
+const fn pass(name: &'static str, run: Run, from: Stage, to: Stage, when: When) -> Step {
+    Step::Pass(Pass {
+        name,
+        run,
+        from,
+        to,
+        when,
+        kernels_only: false,
+    })
+}
+
+const fn kernel(name: &'static str, run: Run, from: Stage, to: Stage, when: When) -> Step {
+    Step::Pass(Pass {
+        name,
+        run,
+        from,
+        to,
+        when,
+        kernels_only: true,
+    })
+}
+
+const fn member(name: &'static str, run: Run, stage: Stage) -> Pass {
+    Pass {
+        name,
+        run,
+        from: stage,
+        to: stage,
+        when: When::Optimize,
+        kernels_only: false,
+    }
+}
+
+const fn simplify(stage: Stage) -> [Pass; 6] {
+    [
+        member("fold", fold::run, stage),
+        member("identities", identities::run, stage),
+        member("cse", cse::run, stage),
+        member("licm", licm::run, stage),
+        member("forward_loads", forward_loads::run, stage),
+        member("dce", dce::run, stage),
+    ]
+}
+
+const SIMPLIFY_STRUCTURED: &[Pass] = &simplify(Structured);
+const SIMPLIFY_OFFLOADED: &[Pass] = &simplify(Offloaded);
+// Addresses are all that is new here: their look-ups merge and move out of loops.
+const SIMPLIFY_LOWERED: &[Pass] = &[
+    member("fold", fold::run, Lowered),
+    member("identities", identities::run, Lowered),
+    member("cse", cse::run, Lowered),
+    member("dce", dce::run, Lowered),
+];
+
+/// The pipeline.
+pub const PIPELINE: &[Step] = &[
+    pass("inline", inline::run, Structured, Structured, When::Always),
+    // Before tensors fall apart: one check for an access, not one for each component.
+    pass(
+        "bounds_check",
+        bounds_check::run,
+        Structured,
+        Structured,
+        When::Debug,
+    ),
+    pass(
+        "scalarize",
+        scalarize::run,
+        Structured,
+        Structured,
+        When::Always,
+    ),
+    // What is not shared between threads need not be atomic, and can then be promoted.
+    pass(
+        "demote_atomics",
+        demote_atomics::run,
+        Structured,
+        Structured,
+        When::Optimize,
+    ),
+    pass(
+        "promote_locals",
+        promote_locals::run,
+        Structured,
+        Structured,
+        When::Optimize,
+    ),
+    Step::Group {
+        name: "simplify",
+        passes: SIMPLIFY_STRUCTURED,
+        rounds: 4,
+    },
+    kernel(
+        "demote_struct_for",
+        demote_struct_for::run,
+        Structured,
+        Structured,
+        When::Always,
+    ),
+    kernel("offload", offload::run, Structured, Offloaded, When::Always),
+    kernel(
+        "thread_local",
+        thread_local::run,
+        Offloaded,
+        Offloaded,
+        When::ThreadLocal,
+    ),
+    Step::Group {
+        name: "simplify",
+        passes: SIMPLIFY_OFFLOADED,
+        rounds: 2,
+    },
+    pass(
+        "lower_access",
+        lower_access::run,
+        Offloaded,
+        Lowered,
+        When::Always,
+    ),
+    Step::Group {
+        name: "simplify",
+        passes: SIMPLIFY_LOWERED,
+        rounds: 2,
+    },
+];
+
+/// The pass with a name.
+pub fn find(name: &str) -> Option<Pass> {
+    PIPELINE.iter().find_map(|step| match step {
+        Step::Pass(p) => (p.name == name).then_some(*p),
+        Step::Group { passes, .. } => passes.iter().find(|p| p.name == name).copied(),
+    })
+}

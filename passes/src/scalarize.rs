@@ -1,0 +1,695 @@
+//! Tensors and structs fall apart into scalars.
+//!
+//! ```text
+//! v1: vec<2, f32> = load v0              v1: ref<f32> = elem_ref v0, [0]
+//! v2: vec<2, f32> = mul v1, v1    ==>    v2: f32 = load v1       (and so on for element 1)
+//! store v0, v2                           v5: f32 = mul v2, v2 ...
+//! ```
+//! A local tensor becomes one local for each element, unless it is indexed by something that is no
+//! constant: then it stays memory. So does a tensor value that is indexed so.
+
+use aerogel_base::entity::SecondaryMap;
+use aerogel_base::{Scalar, ScalarType, Span};
+use aerogel_ir::{BinaryOp, Env, Function, Inst, Op, Region, Type, Value, walk};
+
+use crate::PassCx;
+
+pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
+    let mut has_aggregates = false;
+    for v in func.values.values() {
+        has_aggregates |= v.ty.is_tensor()
+            || matches!(
+                v.ty,
+                Type::Struct(_) | Type::RefVec(..) | Type::RefMat(..) | Type::RefStruct(_)
+            );
+    }
+    if !has_aggregates {
+        return false;
+    }
+    let mut pass = Scalarize {
+        env: cx.env,
+        parts: SecondaryMap::new(),
+        dynamic: dynamic_locals(func),
+        out: Vec::new(),
+        span: Span::NONE,
+    };
+    let body = func.body;
+    pass.region(func, body);
+    func.results = func.results.iter().flat_map(|&t| pass.scalars(t)).collect();
+    true
+}
+
+/// Local tensors whose elements are named by something that is no constant.
+fn dynamic_locals(func: &Function) -> SecondaryMap<Value, bool> {
+    let mut dynamic = SecondaryMap::new();
+    walk(func, func.body, &mut |func, inst| {
+        if let Op::ElemRef { base, index } = &func[inst]
+            && index.iter().any(|&i| func.as_const(i).is_none())
+        {
+            let mut place = *base;
+            dynamic[place] = true;
+            while let Some(&Op::MemberRef { base, .. }) = func.def_op(place) {
+                dynamic[base] = true;
+                place = base;
+            }
+        }
+    });
+    dynamic
+}
+
+struct Scalarize<'a> {
+    env: &'a Env,
+    /// The scalars that an aggregate value, or the storages that an aggregate's storage, became.
+    parts: SecondaryMap<Value, Option<Vec<Value>>>,
+    dynamic: SecondaryMap<Value, bool>,
+    out: Vec<Inst>,
+    span: Span,
+}
+
+impl Scalarize<'_> {
+    fn scalars(&self, ty: Type) -> Vec<Type> {
+        match ty {
+            Type::Vec(..) | Type::Mat(..) | Type::Struct(_) => {
+                self.env.scalars(ty).into_iter().map(Type::Scalar).collect()
+            }
+            other => vec![other],
+        }
+    }
+
+    fn region(&mut self, func: &mut Function, region: Region) {
+        let params = std::mem::take(&mut func.regions[region].params);
+        for p in params {
+            let parts: Vec<Value> = self
+                .scalars(func.ty(p))
+                .into_iter()
+                .map(|t| func.add_param(region, t))
+                .collect();
+            self.parts[p] = Some(parts);
+        }
+        let outer = std::mem::take(&mut self.out);
+        for inst in std::mem::take(&mut func.regions[region].insts) {
+            self.span = func.insts[inst].span;
+            self.inst(func, inst);
+        }
+        func.regions[region].insts = std::mem::replace(&mut self.out, outer);
+    }
+
+    fn emit(&mut self, func: &mut Function, op: Op, ty: Type) -> Value {
+        let inst = func.new_inst(op, &[ty], self.span);
+        self.out.push(inst);
+        func.insts[inst].results[0]
+    }
+
+    fn effect(&mut self, func: &mut Function, op: Op) {
+        let inst = func.new_inst(op, &[], self.span);
+        self.out.push(inst);
+    }
+
+    fn constant(&mut self, func: &mut Function, value: Scalar) -> Value {
+        self.emit(func, Op::Const { value }, value.ty().into())
+    }
+
+    /// The scalars of a value; the value itself if it is a scalar.
+    fn of(&self, v: Value) -> Vec<Value> {
+        self.parts[v].clone().unwrap_or_else(|| vec![v])
+    }
+
+    fn one(&self, v: Value) -> Value {
+        self.parts[v].as_ref().map_or(v, |p| p[0])
+    }
+
+    /// The storages of an aggregate storage's scalars.
+    fn places(&mut self, func: &mut Function, place: Value) -> Vec<Value> {
+        if let Some(parts) = &self.parts[place]
+            && parts.as_slice() != [place]
+        {
+            return parts.clone();
+        }
+        let Some(ty) = func.ty(place).pointee().filter(|t| t.is_tensor()) else {
+            return vec![place];
+        };
+        let elem = Type::Scalar(ty.elem().expect("a tensor has elements"))
+            .to_ref()
+            .expect("a scalar has a storage");
+        (0..ty.n_elems())
+            .map(|k| {
+                let index = self.index_of(func, ty, k);
+                self.emit(func, Op::ElemRef { base: place, index }, elem)
+            })
+            .collect()
+    }
+
+    /// Constant indices of the `k`-th element.
+    fn index_of(&mut self, func: &mut Function, ty: Type, k: u32) -> Vec<Value> {
+        let index = if let Type::Mat(_, m, _) = ty {
+            vec![k / m, k % m]
+        } else {
+            vec![k]
+        };
+        index
+            .into_iter()
+            .map(|i| self.constant(func, Scalar::i32(i as i32)))
+            .collect()
+    }
+
+    /// The number of the element that constant indices name; none if they are no constants or lie
+    /// outside (the frontend refuses those).
+    fn linear(&self, func: &Function, ty: Type, index: &[Value]) -> Option<usize> {
+        let mut linear = 0;
+        for (&i, extent) in index.iter().zip(ty.shape()) {
+            let i = u32::try_from(func.as_const(self.one(i))?.as_i128())
+                .ok()
+                .filter(|&i| i < extent)?;
+            linear = linear * extent + i;
+        }
+        Some(linear as usize)
+    }
+
+    /// A tensor value written to memory, for an index that is no constant.
+    fn spill(&mut self, func: &mut Function, tensor: Value) -> Value {
+        let ty = func.ty(tensor);
+        let place = self.emit(
+            func,
+            Op::Local {},
+            ty.to_ref().expect("a tensor has a storage"),
+        );
+        let places = self.places(func, place);
+        for (place, value) in places.into_iter().zip(self.of(tensor)) {
+            self.effect(func, Op::Store { place, value });
+        }
+        place
+    }
+
+    /// The members of a struct before `member`, counted in scalars, and the member's own.
+    fn member_range(&self, ty: Type, member: u32) -> std::ops::Range<usize> {
+        let Type::Struct(id) = ty else {
+            unreachable!("{ty} is a struct")
+        };
+        let sizes: Vec<usize> = self
+            .env
+            .members(id)
+            .iter()
+            .map(|m| self.scalars(m.1).len())
+            .collect();
+        let start: usize = sizes[..member as usize].iter().sum();
+        start..start + sizes[member as usize]
+    }
+
+    fn inst(&mut self, func: &mut Function, inst: Inst) {
+        let results = func.insts[inst].results.clone();
+        let result = results.first().copied();
+        let ty = result.map(|r| func.ty(r));
+        match func[inst].clone() {
+            Op::TensorMake { elems } => {
+                let parts = elems.iter().map(|&e| self.one(e)).collect();
+                self.parts[result.expect("one result")] = Some(parts);
+            }
+            Op::StructMake { members } => {
+                let parts = members.iter().flat_map(|&m| self.of(m)).collect();
+                self.parts[result.expect("one result")] = Some(parts);
+            }
+            Op::StructGet { value, member } => {
+                let range = self.member_range(func.ty(value), member);
+                self.parts[result.expect("one result")] = Some(self.of(value)[range].to_vec());
+            }
+            Op::StructSet {
+                base,
+                member,
+                value,
+            } => {
+                let range = self.member_range(func.ty(base), member);
+                let mut parts = self.of(base);
+                parts.splice(range, self.of(value));
+                self.parts[result.expect("one result")] = Some(parts);
+            }
+            Op::TensorGet { tensor, index } => {
+                let tensor_ty = func.ty(tensor);
+                let part = match self.linear(func, tensor_ty, &index) {
+                    Some(k) => self.of(tensor)[k],
+                    None => {
+                        let base = self.spill(func, tensor);
+                        let place = self.elem_ref(func, base, &index, tensor_ty);
+                        self.emit(func, Op::Load { place }, ty.expect("one result"))
+                    }
+                };
+                self.parts[result.expect("one result")] = Some(vec![part]);
+            }
+            Op::TensorSet {
+                tensor,
+                index,
+                value,
+            } => {
+                let tensor_ty = func.ty(tensor);
+                let parts = match self.linear(func, tensor_ty, &index) {
+                    Some(k) => {
+                        let mut parts = self.of(tensor);
+                        parts[k] = self.one(value);
+                        parts
+                    }
+                    None => {
+                        let base = self.spill(func, tensor);
+                        let place = self.elem_ref(func, base, &index, tensor_ty);
+                        let value = self.one(value);
+                        self.effect(func, Op::Store { place, value });
+                        self.load_parts(func, base)
+                    }
+                };
+                self.parts[result.expect("one result")] = Some(parts);
+            }
+            Op::MatMul { lhs, rhs } => {
+                let parts = self.matmul(func, lhs, rhs);
+                self.parts[result.expect("one result")] = Some(parts);
+            }
+            Op::Undef {} | Op::Arg { .. } if ty.is_some_and(|t| self.scalars(t) != [t]) => {
+                self.aggregate_leaf(func, inst, result.expect("one result"));
+            }
+            Op::Local {}
+                if ty
+                    .and_then(Type::pointee)
+                    .is_some_and(|t| self.scalars(t) != [t]) =>
+            {
+                let place = result.expect("one result");
+                let pointee = func.ty(place).pointee().expect("a storage");
+                if self.dynamic[place] && pointee.is_tensor() {
+                    self.out.push(inst);
+                    return;
+                }
+                let parts = if let Type::Struct(id) = pointee {
+                    self.struct_places(func, id, self.dynamic[place])
+                } else {
+                    self.scalar_locals(func, pointee)
+                };
+                self.parts[place] = Some(parts);
+            }
+            Op::MemberRef { base, member } => {
+                let struct_ty = func.ty(base).pointee().expect("a storage");
+                let range = self.member_range(struct_ty, member);
+                let parts = self.of(base)[range].to_vec();
+                self.parts[result.expect("one result")] = Some(parts);
+            }
+            Op::ElemRef { base, index } => {
+                let tensor = func.ty(base).pointee().expect("a storage");
+                let split = self.parts[base].as_ref().filter(|p| p.as_slice() != [base]);
+                let place = match (split.cloned(), self.linear(func, tensor, &index)) {
+                    (Some(parts), Some(k)) => parts[k],
+                    (Some(parts), None) => self.select_place(func, &parts, &index, tensor),
+                    (None, _) => {
+                        let base = self.one(base);
+                        self.elem_ref(func, base, &index, tensor)
+                    }
+                };
+                self.parts[result.expect("one result")] = Some(vec![place]);
+            }
+            Op::Load { place } if ty.is_some_and(|t| self.scalars(t) != [t]) => {
+                let parts = self.load_parts(func, place);
+                self.parts[result.expect("one result")] = Some(parts);
+            }
+            Op::Store { place, value } if self.scalars(func.ty(value)) != [func.ty(value)] => {
+                let places = self.places(func, place);
+                for (place, value) in places.into_iter().zip(self.of(value)) {
+                    self.effect(func, Op::Store { place, value });
+                }
+            }
+            Op::Atomic { op, place, value } if func.ty(value).is_tensor() => {
+                let elem = Type::Scalar(func.elem(value));
+                let places = self.places(func, place);
+                let values = self.of(value);
+                let old = places
+                    .into_iter()
+                    .zip(values)
+                    .map(|(place, value)| self.emit(func, Op::Atomic { op, place, value }, elem))
+                    .collect();
+                self.parts[result.expect("one result")] = Some(old);
+            }
+            op @ (Op::Unary { .. }
+            | Op::Binary { .. }
+            | Op::Compare { .. }
+            | Op::Select { .. }
+            | Op::Fma { .. }
+            | Op::Cast { .. }
+            | Op::Bitcast { .. })
+                if ty.is_some_and(Type::is_tensor) =>
+            {
+                let ty = ty.expect("one result");
+                let elem = Type::Scalar(ty.elem().expect("a tensor has elements"));
+                let parts = (0..ty.n_elems() as usize)
+                    .map(|k| {
+                        let mut op = op.clone();
+                        // A scalar operand (the condition of a select) is the same for every element.
+                        op.map_operands(|v| {
+                            self.parts[v]
+                                .as_ref()
+                                .map_or(v, |p| p[if p.len() == 1 { 0 } else { k }])
+                        });
+                        self.emit(func, op, elem)
+                    })
+                    .collect();
+                self.parts[result.expect("one result")] = Some(parts);
+            }
+            Op::Select {
+                cond,
+                on_true,
+                on_false,
+            } if matches!(ty, Some(Type::Struct(_))) => {
+                let cond = self.one(cond);
+                let pairs: Vec<_> = self
+                    .of(on_true)
+                    .into_iter()
+                    .zip(self.of(on_false))
+                    .collect();
+                let parts = pairs
+                    .into_iter()
+                    .map(|(on_true, on_false)| {
+                        let ty = func.ty(on_true);
+                        self.emit(
+                            func,
+                            Op::Select {
+                                cond,
+                                on_true,
+                                on_false,
+                            },
+                            ty,
+                        )
+                    })
+                    .collect();
+                self.parts[result.expect("one result")] = Some(parts);
+            }
+            // What takes and makes lists of values takes and makes longer ones.
+            mut op => {
+                flatten_lists(&mut op, &self.parts);
+                op.map_operands(|v| self.one(v));
+                func.insts[inst].op = op;
+                let types: Vec<Type> = results.iter().map(|&r| func.ty(r)).collect();
+                if types.iter().any(|&t| self.scalars(t) != [t]) {
+                    func.insts[inst].results.clear();
+                    for (&r, &t) in results.iter().zip(&types) {
+                        let parts = self
+                            .scalars(t)
+                            .into_iter()
+                            .map(|t| func.add_result(inst, t))
+                            .collect();
+                        self.parts[r] = Some(parts);
+                    }
+                }
+                self.out.push(inst);
+                for region in func.owned(inst) {
+                    self.region(func, region);
+                }
+            }
+        }
+    }
+
+    fn load_parts(&mut self, func: &mut Function, place: Value) -> Vec<Value> {
+        let places = self.places(func, place);
+        places
+            .into_iter()
+            .map(|place| {
+                let ty = func.ty(place).pointee().expect("a storage");
+                self.emit(func, Op::Load { place }, ty)
+            })
+            .collect()
+    }
+
+    fn elem_ref(
+        &mut self,
+        func: &mut Function,
+        base: Value,
+        index: &[Value],
+        tensor: Type,
+    ) -> Value {
+        let ty = Type::Scalar(tensor.elem().expect("a tensor has elements"))
+            .to_ref()
+            .expect("a scalar has a storage");
+        let index = index.iter().map(|&i| self.one(i)).collect();
+        self.emit(func, Op::ElemRef { base, index }, ty)
+    }
+
+    /// The storage among `parts` that indices name.
+    fn select_place(
+        &mut self,
+        func: &mut Function,
+        parts: &[Value],
+        index: &[Value],
+        tensor: Type,
+    ) -> Value {
+        let mut linear = self.one(index[0]);
+        if let [_, column] = *index {
+            let m = self.constant(
+                func,
+                Scalar::int(func.elem(linear), i128::from(tensor.shape()[1])),
+            );
+            let ty = func.ty(linear);
+            let row = self.emit(
+                func,
+                Op::Binary {
+                    op: BinaryOp::Mul,
+                    lhs: linear,
+                    rhs: m,
+                },
+                ty,
+            );
+            linear = self.emit(
+                func,
+                Op::Binary {
+                    op: BinaryOp::Add,
+                    lhs: row,
+                    rhs: self.one(column),
+                },
+                ty,
+            );
+        }
+        let mut place = parts[0];
+        for (k, &part) in parts.iter().enumerate().skip(1) {
+            let rhs = self.constant(func, Scalar::int(func.elem(linear), k as i128));
+            let cond = self.emit(
+                func,
+                Op::Compare {
+                    op: aerogel_ir::CompareOp::Eq,
+                    lhs: linear,
+                    rhs,
+                },
+                Type::Scalar(ScalarType::U1),
+            );
+            let ty = func.ty(part);
+            place = self.emit(
+                func,
+                Op::Select {
+                    cond,
+                    on_true: part,
+                    on_false: place,
+                },
+                ty,
+            );
+        }
+        place
+    }
+
+    fn scalar_locals(&mut self, func: &mut Function, ty: Type) -> Vec<Value> {
+        self.scalars(ty)
+            .into_iter()
+            .map(|t| {
+                self.emit(
+                    func,
+                    Op::Local {},
+                    t.to_ref().expect("a scalar has a storage"),
+                )
+            })
+            .collect()
+    }
+
+    fn struct_places(
+        &mut self,
+        func: &mut Function,
+        id: aerogel_ir::StructId,
+        dynamic: bool,
+    ) -> Vec<Value> {
+        let members: Vec<Type> = self.env.members(id).iter().map(|m| m.1).collect();
+        let mut places = Vec::new();
+        for ty in members {
+            match ty {
+                Type::Struct(inner) => places.extend(self.struct_places(func, inner, dynamic)),
+                Type::Vec(..) | Type::Mat(..) if dynamic => {
+                    let place = self.emit(
+                        func,
+                        Op::Local {},
+                        ty.to_ref().expect("a tensor has a storage"),
+                    );
+                    places.extend(self.places(func, place));
+                }
+                _ => places.extend(self.scalar_locals(func, ty)),
+            }
+        }
+        places
+    }
+
+    fn aggregate_leaf(&mut self, func: &mut Function, inst: Inst, result: Value) {
+        let types = self.scalars(func.ty(result));
+        let parts = match func[inst].clone() {
+            Op::Undef {} => types
+                .into_iter()
+                .map(|t| self.emit(func, Op::Undef {}, t))
+                .collect(),
+            _ => {
+                // An argument is read as a whole and taken apart where it is used: here, into reads
+                // of its components' slots.
+                func.insts[inst].results.clear();
+                let parts = types
+                    .into_iter()
+                    .map(|t| func.add_result(inst, t))
+                    .collect();
+                self.out.push(inst);
+                parts
+            }
+        };
+        self.parts[result] = Some(parts);
+    }
+
+    fn matmul(&mut self, func: &mut Function, lhs: Value, rhs: Value) -> Vec<Value> {
+        let Type::Mat(n, m, elem) = func.ty(lhs) else {
+            unreachable!("the left operand is a matrix")
+        };
+        let k = if let Type::Mat(_, k, _) = func.ty(rhs) {
+            k
+        } else {
+            1
+        };
+        let (a, b) = (self.of(lhs), self.of(rhs));
+        let ty = Type::Scalar(elem);
+        let mut parts = Vec::new();
+        for row in 0..n {
+            for column in 0..k {
+                let mut sum = None;
+                for inner in 0..m {
+                    let (x, y) = (
+                        a[(row * m + inner) as usize],
+                        b[(inner * k + column) as usize],
+                    );
+                    let product = self.emit(
+                        func,
+                        Op::Binary {
+                            op: BinaryOp::Mul,
+                            lhs: x,
+                            rhs: y,
+                        },
+                        ty,
+                    );
+                    sum = Some(match sum {
+                        None => product,
+                        Some(lhs) => self.emit(
+                            func,
+                            Op::Binary {
+                                op: BinaryOp::Add,
+                                lhs,
+                                rhs: product,
+                            },
+                            ty,
+                        ),
+                    });
+                }
+                parts.push(sum.expect("a matrix has a column"));
+            }
+        }
+        parts
+    }
+}
+
+/// Replaces aggregates in lists of operands by their parts.
+fn flatten_lists(op: &mut Op, parts: &SecondaryMap<Value, Option<Vec<Value>>>) {
+    let list = match op {
+        Op::Yield { values }
+        | Op::Break { values }
+        | Op::Continue { values }
+        | Op::Return { values } => values,
+        Op::For { init, .. } | Op::While { init, .. } => init,
+        Op::Call { args, .. } => args,
+        _ => return,
+    };
+    *list = list
+        .iter()
+        .flat_map(|&v| parts[v].clone().unwrap_or_else(|| vec![v]))
+        .collect();
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check_pass;
+
+    #[test]
+    fn elementwise() {
+        check_pass!("scalarize", "
+            func @f(v0: vec<2, f32>, v1: f32) -> vec<2, f32> {
+                v2: vec<2, f32> = tensor [v1, v1]
+                v3: vec<2, f32> = mul v0, v2
+                yield [v3]
+            }", @"
+            func @f(v0: f32, v1: f32, v2: f32) -> f32, f32 {
+                v3: f32 = mul v0, v2
+                v4: f32 = mul v1, v2
+                yield [v3, v4]
+            }
+            ");
+    }
+
+    #[test]
+    fn locals_and_dynamic_indices() {
+        check_pass!("scalarize", "
+            func @f(v0: vec<2, i32>, v1: i32) -> i32 {
+                v2: ref<vec<2, i32>> = local
+                store v2, v0
+                v3: i32 = const 1
+                v4: ref<i32> = elem_ref v2, [v3]
+                v5: i32 = load v4
+                v6: i32 = tensor_get v0, [v1]
+                v7: i32 = add v5, v6
+                yield [v7]
+            }", @"
+            func @f(v0: i32, v1: i32, v2: i32) -> i32 {
+                v3: ref<i32> = local
+                v4: ref<i32> = local
+                store v3, v0
+                store v4, v1
+                v5: i32 = const 1
+                v6: i32 = load v4
+                v7: ref<vec<2, i32>> = local
+                v8: i32 = const 0
+                v9: ref<i32> = elem_ref v7, [v8]
+                v10: i32 = const 1
+                v11: ref<i32> = elem_ref v7, [v10]
+                store v9, v0
+                store v11, v1
+                v12: ref<i32> = elem_ref v7, [v2]
+                v13: i32 = load v12
+                v14: i32 = add v6, v13
+                yield [v14]
+            }
+            ");
+    }
+
+    #[test]
+    fn control_flow_carries_parts() {
+        check_pass!("scalarize", "
+            func @f(v0: vec<2, i32>, c: u1) -> i32 {
+                v1: vec<2, i32> = if c {
+                    yield [v0]
+                } {
+                    v2: vec<2, i32> = neg v0
+                    yield [v2]
+                }
+                v3: i32 = const 1
+                v4: i32 = tensor_get v1, [v3]
+                yield [v4]
+            }", @"
+            func @f(v0: i32, v1: i32, v2: u1) -> i32 {
+                v3: i32, v4: i32 = if v2 {
+                    yield [v0, v1]
+                } {
+                    v5: i32 = neg v0
+                    v6: i32 = neg v1
+                    yield [v5, v6]
+                }
+                v7: i32 = const 1
+                yield [v4]
+            }
+            ");
+    }
+}
