@@ -102,6 +102,36 @@ pub enum Part {
 }
 
 impl Site {
+    /// A site whose message is a template: each `{}` or `{:spec}` stands for the next value, of
+    /// the next of `types`; `{{` and `}}` stand for braces.
+    pub fn from_template(kind: SiteKind, template: &str, types: &[ScalarType], span: Span) -> Self {
+        let mut parts = Vec::new();
+        let mut text = String::new();
+        let mut types = types.iter();
+        let mut rest = template.chars().peekable();
+        while let Some(c) = rest.next() {
+            if (c == '{' || c == '}') && rest.peek() == Some(&c) {
+                text.push(c);
+                rest.next();
+            } else if c == '{' {
+                let spec: String = rest.by_ref().take_while(|&c| c != '}').collect();
+                let format = spec.split_once(':').map_or("", |(_, f)| f).to_owned();
+                if !text.is_empty() {
+                    parts.push(Part::Text(std::mem::take(&mut text)));
+                }
+                if let Some(&ty) = types.next() {
+                    parts.push(Part::Value { ty, format });
+                }
+            } else {
+                text.push(c);
+            }
+        }
+        if !text.is_empty() {
+            parts.push(Part::Text(text));
+        }
+        Self { kind, parts, span }
+    }
+
     /// How many argument slots the message takes.
     pub fn n_args(&self) -> usize {
         self.parts

@@ -5,7 +5,6 @@
 //! what the last launch took.
 #![expect(unsafe_code, reason = "calls generated code")]
 
-use std::marker::PhantomData;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Instant;
@@ -39,7 +38,7 @@ impl PrintSink for Mutex<String> {
 pub struct Args<'a> {
     values: Vec<u64>,
     kinds: Vec<ArgSlot>,
-    arrays: PhantomData<&'a Buffer>,
+    arrays: Vec<&'a Buffer>,
 }
 
 impl<'a> Args<'a> {
@@ -74,6 +73,7 @@ impl<'a> Args<'a> {
         }
         self.values.push(buffer.address() as u64);
         self.kinds.push(ArgSlot::Pointer);
+        self.arrays.push(buffer);
         for &extent in shape {
             self.values.push(extent as u64);
             self.kinds.push(ArgSlot::Extent);
@@ -84,6 +84,16 @@ impl<'a> Args<'a> {
     /// The slots.
     pub fn slots(&self) -> &[u64] {
         &self.values
+    }
+
+    /// What each slot holds.
+    pub fn kinds(&self) -> &[ArgSlot] {
+        &self.kinds
+    }
+
+    /// The arrays, in the order of their pointers.
+    pub fn arrays(&self) -> &[&'a Buffer] {
+        &self.arrays
     }
 }
 
