@@ -6,5 +6,6 @@ pub mod host;
 mod infer;
 pub mod intrinsics;
 pub mod lower;
+pub mod map_host;
 pub mod parse;
 mod scope;
