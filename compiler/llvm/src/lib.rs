@@ -1,6 +1,22 @@
 //! From lowered IR to machine code, through LLVM. The only crate that names LLVM.
 #![warn(missing_docs)]
 
+mod builder;
+mod control;
+mod cost;
+mod device_code;
 pub mod jit;
+mod lower;
+mod math;
+mod memory;
 pub mod optimize;
+mod power;
+mod sites;
 pub mod target;
+mod task;
+mod types;
+
+pub use jit::Jit;
+pub use lower::{Compiled, compile};
+pub use optimize::OptLevel;
+pub use target::Target;

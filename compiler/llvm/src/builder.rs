@@ -1,0 +1,392 @@
+//! LLVM instructions without the ceremony: inkwell's results are unwrapped here and nowhere else,
+//! since the verifier has checked the types that they complain about.
+#![expect(unsafe_code, reason = "address arithmetic and atomics on floats")]
+
+use inkwell::attributes::{Attribute, AttributeLoc};
+use inkwell::basic_block::BasicBlock;
+use inkwell::builder::{Builder as LlvmBuilder, BuilderError};
+use inkwell::context::Context;
+use inkwell::intrinsics::Intrinsic;
+use inkwell::llvm_sys::core::{LLVMBuildAtomicCmpXchg, LLVMBuildAtomicRMW};
+use inkwell::llvm_sys::{LLVMAtomicOrdering, LLVMAtomicRMWBinOp};
+use inkwell::module::Module;
+use inkwell::types::{BasicType, BasicTypeEnum, FunctionType, IntType, PointerType};
+use inkwell::values::{
+    AsValueRef, BasicMetadataValueEnum, BasicValue, BasicValueEnum, FastMathFlags, FunctionValue,
+    InstructionValue, MetadataValue, PhiValue, PointerValue,
+};
+use inkwell::{AddressSpace, FloatPredicate, IntPredicate};
+
+pub(crate) use inkwell::llvm_sys::LLVMAtomicRMWBinOp as RmwOp;
+pub(crate) use inkwell::values::InstructionOpcode as Opcode;
+
+use crate::target::Target;
+
+/// An LLVM value of any type.
+pub(crate) type Val<'ctx> = BasicValueEnum<'ctx>;
+
+/// Writes instructions at one place of one function.
+pub(crate) struct Builder<'a, 'ctx> {
+    pub(crate) ctx: &'ctx Context,
+    pub(crate) module: &'a Module<'ctx>,
+    target: &'a Target,
+    builder: LlvmBuilder<'ctx>,
+}
+
+fn ok<T>(result: Result<T, BuilderError>) -> T {
+    result.expect("the verifier has checked the types of operands")
+}
+
+impl<'a, 'ctx> Builder<'a, 'ctx> {
+    pub(crate) fn new(ctx: &'ctx Context, module: &'a Module<'ctx>, target: &'a Target) -> Self {
+        Self {
+            ctx,
+            module,
+            target,
+            builder: ctx.create_builder(),
+        }
+    }
+
+    // Types and constants.
+
+    pub(crate) fn i64_type(&self) -> IntType<'ctx> {
+        self.ctx.i64_type()
+    }
+
+    pub(crate) fn ptr_type(&self) -> PointerType<'ctx> {
+        self.ctx.ptr_type(AddressSpace::default())
+    }
+
+    pub(crate) fn i64(&self, value: i64) -> Val<'ctx> {
+        self.i64_type().const_int(value as u64, true).into()
+    }
+
+    pub(crate) fn bool(&self, value: bool) -> Val<'ctx> {
+        self.ctx
+            .bool_type()
+            .const_int(u64::from(value), false)
+            .into()
+    }
+
+    /// A constant of an integer type.
+    pub(crate) fn int(&self, ty: BasicTypeEnum<'ctx>, value: i64) -> Val<'ctx> {
+        ty.into_int_type().const_int(value as u64, true).into()
+    }
+
+    /// A constant of a floating-point type.
+    pub(crate) fn float(&self, ty: BasicTypeEnum<'ctx>, value: f64) -> Val<'ctx> {
+        ty.into_float_type().const_float(value).into()
+    }
+
+    // Places.
+
+    pub(crate) fn block(&self, func: FunctionValue<'ctx>, name: &str) -> BasicBlock<'ctx> {
+        self.ctx.append_basic_block(func, name)
+    }
+
+    pub(crate) fn at(&self, block: BasicBlock<'ctx>) {
+        self.builder.position_at_end(block);
+    }
+
+    pub(crate) fn current(&self) -> BasicBlock<'ctx> {
+        self.builder
+            .get_insert_block()
+            .expect("the builder stands in a block")
+    }
+
+    // Control.
+
+    pub(crate) fn br(&self, to: BasicBlock<'ctx>) -> InstructionValue<'ctx> {
+        ok(self.builder.build_unconditional_branch(to))
+    }
+
+    pub(crate) fn cond_br(
+        &self,
+        cond: Val<'ctx>,
+        then: BasicBlock<'ctx>,
+        otherwise: BasicBlock<'ctx>,
+    ) -> InstructionValue<'ctx> {
+        let cond = cond.into_int_value();
+        ok(self.builder.build_conditional_branch(cond, then, otherwise))
+    }
+
+    pub(crate) fn ret(&self, value: Option<&dyn BasicValue<'ctx>>) {
+        ok(self.builder.build_return(value));
+    }
+
+    pub(crate) fn phi(&self, ty: BasicTypeEnum<'ctx>) -> PhiValue<'ctx> {
+        ok(self.builder.build_phi(ty, ""))
+    }
+
+    // Arithmetic.
+
+    pub(crate) fn op(&self, op: Opcode, a: Val<'ctx>, b: Val<'ctx>) -> Val<'ctx> {
+        ok(self.builder.build_binop(op, a, b, ""))
+    }
+
+    /// Arithmetic on signed integers that does not overflow.
+    pub(crate) fn nsw(&self, op: Opcode, a: Val<'ctx>, b: Val<'ctx>) -> Val<'ctx> {
+        let result = self.op(op, a, b);
+        if let Some(inst) = result.as_instruction_value() {
+            // Constants fold, and then there is no instruction to mark.
+            let _ = inst.set_no_signed_wrap_flag(true);
+        }
+        result
+    }
+
+    /// A sum of unsigned integers that does not overflow.
+    pub(crate) fn nuw_add(&self, a: Val<'ctx>, b: Val<'ctx>) -> Val<'ctx> {
+        let (a, b) = (a.into_int_value(), b.into_int_value());
+        ok(self.builder.build_int_nuw_add(a, b, "")).into()
+    }
+
+    /// Floating-point arithmetic.
+    pub(crate) fn fop(
+        &self,
+        op: Opcode,
+        a: Val<'ctx>,
+        b: Val<'ctx>,
+        flags: FastMathFlags,
+    ) -> Val<'ctx> {
+        with_flags(self.op(op, a, b), flags)
+    }
+
+    pub(crate) fn fneg(&self, a: Val<'ctx>, flags: FastMathFlags) -> Val<'ctx> {
+        let result = ok(self.builder.build_float_neg(a.into_float_value(), ""));
+        with_flags(result.into(), flags)
+    }
+
+    pub(crate) fn cast(&self, op: Opcode, a: Val<'ctx>, to: BasicTypeEnum<'ctx>) -> Val<'ctx> {
+        ok(self.builder.build_cast(op, a, to, ""))
+    }
+
+    pub(crate) fn icmp(&self, op: IntPredicate, a: Val<'ctx>, b: Val<'ctx>) -> Val<'ctx> {
+        let (a, b) = (a.into_int_value(), b.into_int_value());
+        ok(self.builder.build_int_compare(op, a, b, "")).into()
+    }
+
+    pub(crate) fn fcmp(&self, op: FloatPredicate, a: Val<'ctx>, b: Val<'ctx>) -> Val<'ctx> {
+        let (a, b) = (a.into_float_value(), b.into_float_value());
+        ok(self.builder.build_float_compare(op, a, b, "")).into()
+    }
+
+    pub(crate) fn select(&self, cond: Val<'ctx>, a: Val<'ctx>, b: Val<'ctx>) -> Val<'ctx> {
+        ok(self.builder.build_select(cond.into_int_value(), a, b, ""))
+    }
+
+    pub(crate) fn not(&self, a: Val<'ctx>) -> Val<'ctx> {
+        ok(self.builder.build_not(a.into_int_value(), "")).into()
+    }
+
+    pub(crate) fn and(&self, a: Val<'ctx>, b: Val<'ctx>) -> Val<'ctx> {
+        self.op(Opcode::And, a, b)
+    }
+
+    pub(crate) fn or(&self, a: Val<'ctx>, b: Val<'ctx>) -> Val<'ctx> {
+        self.op(Opcode::Or, a, b)
+    }
+
+    /// An intrinsic overloaded on `types`.
+    ///
+    /// # Panics
+    /// If the target cannot select it: LLVM would end the process.
+    pub(crate) fn intrinsic(
+        &self,
+        name: &str,
+        types: &[BasicTypeEnum<'ctx>],
+        args: &[Val<'ctx>],
+        flags: FastMathFlags,
+    ) -> Val<'ctx> {
+        assert!(
+            self.target.allows(name),
+            "{} has no `{name}`",
+            self.target.triple
+        );
+        let intrinsic = Intrinsic::find(name).expect("LLVM has the intrinsic");
+        let func = intrinsic
+            .get_declaration(self.module, types)
+            .expect("the intrinsic is overloaded on these types");
+        let result = self.call(func, args).expect("the intrinsic has a result");
+        with_flags(result, flags)
+    }
+
+    pub(crate) fn call(&self, func: FunctionValue<'ctx>, args: &[Val<'ctx>]) -> Option<Val<'ctx>> {
+        let args: Vec<BasicMetadataValueEnum<'ctx>> = args.iter().map(|&a| a.into()).collect();
+        ok(self.builder.build_call(func, &args, ""))
+            .try_as_basic_value()
+            .basic()
+    }
+
+    pub(crate) fn call_pointer(&self, ty: FunctionType<'ctx>, func: Val<'ctx>, args: &[Val<'ctx>]) {
+        let args: Vec<BasicMetadataValueEnum<'ctx>> = args.iter().map(|&a| a.into()).collect();
+        let func = func.into_pointer_value();
+        ok(self.builder.build_indirect_call(ty, func, &args, ""));
+    }
+
+    pub(crate) fn member(&self, aggregate: Val<'ctx>, index: u32) -> Val<'ctx> {
+        let aggregate = aggregate.into_struct_value();
+        ok(self.builder.build_extract_value(aggregate, index, ""))
+    }
+
+    pub(crate) fn with_member(
+        &self,
+        aggregate: Val<'ctx>,
+        index: u32,
+        value: Val<'ctx>,
+    ) -> Val<'ctx> {
+        let aggregate = aggregate.into_struct_value();
+        ok(self.builder.build_insert_value(aggregate, value, index, "")).as_basic_value_enum()
+    }
+
+    // Memory.
+
+    pub(crate) fn alloca(&self, ty: BasicTypeEnum<'ctx>) -> PointerValue<'ctx> {
+        ok(self.builder.build_alloca(ty, ""))
+    }
+
+    pub(crate) fn load(
+        &self,
+        ty: BasicTypeEnum<'ctx>,
+        place: Val<'ctx>,
+    ) -> (Val<'ctx>, InstructionValue<'ctx>) {
+        let value = ok(self.builder.build_load(ty, place.into_pointer_value(), ""));
+        let inst = value
+            .as_instruction_value()
+            .expect("a load is an instruction");
+        (value, inst)
+    }
+
+    pub(crate) fn store(&self, place: Val<'ctx>, value: Val<'ctx>) -> InstructionValue<'ctx> {
+        ok(self.builder.build_store(place.into_pointer_value(), value))
+    }
+
+    pub(crate) fn memset_zero(&self, place: Val<'ctx>, bytes: u64) {
+        let zero = self.ctx.i8_type().const_zero();
+        let bytes = self.i64_type().const_int(bytes, false);
+        ok(self
+            .builder
+            .build_memset(place.into_pointer_value(), 8, zero, bytes));
+    }
+
+    /// The address `bytes` behind `base`, in the same object.
+    pub(crate) fn offset(&self, base: Val<'ctx>, bytes: Val<'ctx>) -> Val<'ctx> {
+        let (base, bytes) = (base.into_pointer_value(), bytes.into_int_value());
+        let ty = self.ctx.i8_type();
+        // SAFETY: building an instruction touches no memory; that the address lies in the object
+        // is what indices within bounds mean.
+        ok(unsafe { self.builder.build_in_bounds_gep(ty, base, &[bytes], "") }).into()
+    }
+
+    /// An atomic read-modify-write; the result is the old value.
+    pub(crate) fn rmw(
+        &self,
+        op: LLVMAtomicRMWBinOp,
+        place: Val<'ctx>,
+        value: Val<'ctx>,
+    ) -> Val<'ctx> {
+        // SAFETY: the builder stands in a block; place and value are live and fit the operation.
+        unsafe {
+            Val::new(LLVMBuildAtomicRMW(
+                self.builder.as_mut_ptr(),
+                op,
+                place.as_value_ref(),
+                value.as_value_ref(),
+                LLVMAtomicOrdering::LLVMAtomicOrderingMonotonic,
+                0,
+            ))
+        }
+    }
+
+    /// Stores `new` if `place` holds `expected`, both integers; the result is the old value and
+    /// whether it was stored. `publish` orders it with what other threads see.
+    pub(crate) fn cmpxchg(
+        &self,
+        place: Val<'ctx>,
+        expected: Val<'ctx>,
+        new: Val<'ctx>,
+        publish: bool,
+    ) -> (Val<'ctx>, Val<'ctx>) {
+        let success = if publish {
+            LLVMAtomicOrdering::LLVMAtomicOrderingAcquireRelease
+        } else {
+            LLVMAtomicOrdering::LLVMAtomicOrderingMonotonic
+        };
+        // SAFETY: as in `rmw`.
+        let pair = unsafe {
+            Val::new(LLVMBuildAtomicCmpXchg(
+                self.builder.as_mut_ptr(),
+                place.as_value_ref(),
+                expected.as_value_ref(),
+                new.as_value_ref(),
+                success,
+                LLVMAtomicOrdering::LLVMAtomicOrderingMonotonic,
+                0,
+            ))
+        };
+        (self.member(pair, 0), self.member(pair, 1))
+    }
+
+    // Marks.
+
+    pub(crate) fn mark(&self, inst: InstructionValue<'ctx>, kind: &str, node: MetadataValue<'ctx>) {
+        inst.set_metadata(node, self.ctx.get_kind_id(kind))
+            .expect("the metadata is a node");
+    }
+
+    pub(crate) fn node(&self, parts: &[BasicMetadataValueEnum<'ctx>]) -> MetadataValue<'ctx> {
+        self.ctx.metadata_node(parts)
+    }
+
+    pub(crate) fn string(&self, text: &str) -> MetadataValue<'ctx> {
+        self.ctx.metadata_string(text)
+    }
+
+    pub(crate) fn attribute(&self, func: FunctionValue<'ctx>, name: &str) {
+        let kind = Attribute::get_named_enum_kind_id(name);
+        let attribute = self.ctx.create_enum_attribute(kind, 0);
+        func.add_attribute(AttributeLoc::Function, attribute);
+    }
+
+    pub(crate) fn text_attribute(&self, func: FunctionValue<'ctx>, name: &str, value: &str) {
+        let attribute = self.ctx.create_string_attribute(name, value);
+        func.add_attribute(AttributeLoc::Function, attribute);
+    }
+}
+
+fn with_flags<'ctx>(value: Val<'ctx>, flags: FastMathFlags) -> Val<'ctx> {
+    if !flags.is_empty()
+        && let Some(inst) = value.as_instruction_value()
+    {
+        // Only floating-point instructions take flags.
+        let _ = inst.set_fast_math_flags(flags);
+    }
+    value
+}
+
+/// Adds a phi's value from a block.
+pub(crate) fn incoming<'ctx>(phi: PhiValue<'ctx>, value: Val<'ctx>, from: BasicBlock<'ctx>) {
+    phi.add_incoming(&[(&value, from)]);
+}
+
+/// The zero of a type.
+pub(crate) fn zero<'ctx>(ty: BasicTypeEnum<'ctx>) -> Val<'ctx> {
+    ty.const_zero()
+}
+
+/// Any value of a type.
+pub(crate) fn undef<'ctx>(ty: BasicTypeEnum<'ctx>) -> Val<'ctx> {
+    match ty {
+        BasicTypeEnum::IntType(t) => t.get_undef().into(),
+        BasicTypeEnum::FloatType(t) => t.get_undef().into(),
+        BasicTypeEnum::PointerType(t) => t.get_undef().into(),
+        BasicTypeEnum::StructType(t) => t.get_undef().into(),
+        BasicTypeEnum::ArrayType(t) => t.get_undef().into(),
+        BasicTypeEnum::VectorType(t) => t.get_undef().into(),
+        BasicTypeEnum::ScalableVectorType(t) => t.get_undef().into(),
+    }
+}
+
+/// `ty` as a basic type.
+pub(crate) fn basic<'ctx>(ty: impl BasicType<'ctx>) -> BasicTypeEnum<'ctx> {
+    ty.as_basic_type_enum()
+}

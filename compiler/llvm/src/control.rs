@@ -1,0 +1,251 @@
+//! Regions, branches and loops as blocks.
+
+use aerogel_ir::{Inst, Op, Region, Value};
+use inkwell::IntPredicate;
+use inkwell::basic_block::BasicBlock;
+use inkwell::values::PhiValue;
+
+use crate::builder::{Opcode, Val, incoming};
+use crate::lower::FuncCx;
+
+/// Where `continue` and `break` of a loop lead, and the phis of the values they carry there.
+pub(crate) struct Loop<'ctx> {
+    pub(crate) next: BasicBlock<'ctx>,
+    pub(crate) next_phis: Vec<PhiValue<'ctx>>,
+    pub(crate) exit: BasicBlock<'ctx>,
+    pub(crate) exit_phis: Vec<PhiValue<'ctx>>,
+}
+
+impl<'ctx> FuncCx<'_, '_, 'ctx> {
+    /// Lowers a region at the builder's place. Gives what it yields, or nothing if control leaves
+    /// by another way; the builder then stands in a block without predecessors.
+    pub(crate) fn region(&mut self, region: Region) -> Option<Vec<Val<'ctx>>> {
+        let func = self.func;
+        let insts = &func.regions[region].insts;
+        let (&last, rest) = insts.split_last().expect("a region ends in a terminator");
+        for &inst in rest {
+            self.inst(inst);
+        }
+        match &func[last] {
+            Op::Yield { values } => return Some(self.values(values)),
+            Op::Break { values } => {
+                let values = self.values(values);
+                let target = self.loops.last().expect("`break` stands in a loop");
+                leave(&self.b, target.exit, &target.exit_phis, &values);
+            }
+            Op::Continue { values } => {
+                let values = self.values(values);
+                let target = self.loops.last().expect("`continue` stands in a loop");
+                leave(&self.b, target.next, &target.next_phis, &values);
+            }
+            Op::Return { values } => self.leave_with(values),
+            _ => unreachable!("a region ends in a terminator"),
+        }
+        None
+    }
+
+    pub(crate) fn branch(&mut self, inst: Inst, cond: Value, then: Region, otherwise: Region) {
+        let cond = self.value(cond);
+        let then_block = self.b.block(self.llvm, "then");
+        let else_block = self.b.block(self.llvm, "else");
+        let merge = self.b.block(self.llvm, "merge");
+        self.b.cond_br(cond, then_block, else_block);
+        let func = self.func;
+        let results = &func.insts[inst].results;
+        self.b.at(merge);
+        let phis = self.phis(results);
+        for (block, region) in [(then_block, then), (else_block, otherwise)] {
+            self.b.at(block);
+            if let Some(values) = self.region(region) {
+                leave(&self.b, merge, &phis, &values);
+            }
+        }
+        self.b.at(merge);
+        self.define(results, &values_of(&phis));
+    }
+
+    /// `for` from `lo` towards `hi` by `step`.
+    pub(crate) fn counted_loop(
+        &mut self,
+        inst: Inst,
+        [lo, hi, step]: [Value; 3],
+        init: &[Value],
+        body: Region,
+    ) {
+        let func = self.func;
+        let ty = func.elem(lo);
+        let by_one = func.as_const(step).is_some_and(|s| s.is_one());
+        let (first, end) = (self.value(lo), self.value(hi));
+        // Other steps could jump over the end and around, so their loops count iterations.
+        let (counter_lo, counter_hi) = if by_one {
+            (first, end)
+        } else {
+            let n = self.iterations(ty.is_signed(), first, end, self.value(step));
+            (self.b.int(first.get_type(), 0), n)
+        };
+        let signed = ty.is_signed() && by_one;
+        let init = self.values(init);
+        let before = self.b.current();
+        let [head, inside, next, exit] =
+            ["for", "body", "next", "done"].map(|name| self.b.block(self.llvm, name));
+        self.b.br(head);
+
+        let results = &func.insts[inst].results;
+        self.b.at(exit);
+        let exit_phis = self.phis(results);
+        self.b.at(next);
+        let next_phis = self.phis(results);
+
+        self.b.at(head);
+        let counter = self.b.phi(first.get_type());
+        let carried = self.phis(results);
+        incoming(counter, counter_lo, before);
+        for (&phi, &value) in carried.iter().zip(&init) {
+            incoming(phi, value, before);
+        }
+        let less = if signed {
+            IntPredicate::SLT
+        } else {
+            IntPredicate::ULT
+        };
+        let more = self.b.icmp(less, counter.as_basic_value(), counter_hi);
+        self.b.cond_br(more, inside, exit);
+        for (&phi, &value) in exit_phis.iter().zip(&carried) {
+            incoming(phi, value.as_basic_value(), head);
+        }
+
+        self.b.at(inside);
+        let index = if by_one {
+            counter.as_basic_value()
+        } else {
+            let distance = self
+                .b
+                .op(Opcode::Mul, counter.as_basic_value(), self.value(step));
+            self.b.op(Opcode::Add, first, distance)
+        };
+        let params = &func.regions[body].params;
+        self.values[params[0]] = Some(index);
+        self.define(&params[1..], &values_of(&carried));
+        self.loops.push(Loop {
+            next,
+            next_phis,
+            exit,
+            exit_phis,
+        });
+        let yielded = self.region(body);
+        let done = self.loops.pop().expect("pushed above");
+        if let Some(values) = yielded {
+            leave(&self.b, done.next, &done.next_phis, &values);
+        }
+
+        self.b.at(next);
+        let one = self.b.int(first.get_type(), 1);
+        // The counter is less than its end here, so it does not overflow.
+        let counted = if signed {
+            self.b.nsw(Opcode::Add, counter.as_basic_value(), one)
+        } else {
+            self.b.nuw_add(counter.as_basic_value(), one)
+        };
+        incoming(counter, counted, next);
+        for (&phi, &value) in carried.iter().zip(&done.next_phis) {
+            incoming(phi, value.as_basic_value(), next);
+        }
+        self.b.br(head);
+
+        self.b.at(exit);
+        self.define(results, &values_of(&done.exit_phis));
+    }
+
+    /// How often a loop by a step other than one runs.
+    fn iterations(&self, signed: bool, lo: Val<'ctx>, hi: Val<'ctx>, step: Val<'ctx>) -> Val<'ctx> {
+        let b = &self.b;
+        let (zero, one) = (b.int(lo.get_type(), 0), b.int(lo.get_type(), 1));
+        let (less, up) = if signed {
+            (IntPredicate::SLT, b.icmp(IntPredicate::SGT, step, zero))
+        } else {
+            (IntPredicate::ULT, b.bool(true))
+        };
+        let size = b.select(up, step, b.op(Opcode::Sub, zero, step));
+        // A step of zero is the user's mistake; the loop then does not run.
+        let still = b.icmp(IntPredicate::EQ, size, zero);
+        let size = b.select(still, one, size);
+        let (from, to) = (b.select(up, lo, hi), b.select(up, hi, lo));
+        let some = b.and(b.icmp(less, from, to), b.not(still));
+        let distance = b.op(Opcode::Sub, to, from);
+        let last = b.op(Opcode::UDiv, b.op(Opcode::Sub, distance, one), size);
+        b.select(some, b.op(Opcode::Add, last, one), zero)
+    }
+
+    pub(crate) fn while_loop(&mut self, inst: Inst, init: &[Value], cond: Region, body: Region) {
+        let func = self.func;
+        let results = &func.insts[inst].results;
+        let init = self.values(init);
+        let before = self.b.current();
+        let [head, inside, next, exit] =
+            ["while", "body", "next", "done"].map(|name| self.b.block(self.llvm, name));
+        self.b.br(head);
+        self.b.at(exit);
+        let exit_phis = self.phis(results);
+        self.b.at(next);
+        let next_phis = self.phis(results);
+
+        self.b.at(head);
+        let carried = self.phis(results);
+        for (&phi, &value) in carried.iter().zip(&init) {
+            incoming(phi, value, before);
+        }
+        let values = values_of(&carried);
+        self.define(&func.regions[cond].params, &values);
+        let more = self.region(cond).expect("a condition yields")[0];
+        let head_end = self.b.current();
+        self.b.cond_br(more, inside, exit);
+        for (&phi, &value) in exit_phis.iter().zip(&values) {
+            incoming(phi, value, head_end);
+        }
+
+        self.b.at(inside);
+        self.define(&func.regions[body].params, &values);
+        self.loops.push(Loop {
+            next,
+            next_phis,
+            exit,
+            exit_phis,
+        });
+        let yielded = self.region(body);
+        let done = self.loops.pop().expect("pushed above");
+        if let Some(values) = yielded {
+            leave(&self.b, done.next, &done.next_phis, &values);
+        }
+        self.b.at(next);
+        for (&phi, &value) in carried.iter().zip(&done.next_phis) {
+            incoming(phi, value.as_basic_value(), next);
+        }
+        self.b.br(head);
+        self.b.at(exit);
+        self.define(results, &values_of(&done.exit_phis));
+    }
+
+    fn phis(&self, values: &[Value]) -> Vec<PhiValue<'ctx>> {
+        values
+            .iter()
+            .map(|&v| self.b.phi(self.llvm_ty(v)))
+            .collect()
+    }
+}
+
+fn values_of<'ctx>(phis: &[PhiValue<'ctx>]) -> Vec<Val<'ctx>> {
+    phis.iter().map(|phi| phi.as_basic_value()).collect()
+}
+
+/// Goes to a block with values for its phis.
+pub(crate) fn leave<'ctx>(
+    b: &crate::builder::Builder<'_, 'ctx>,
+    to: BasicBlock<'ctx>,
+    phis: &[PhiValue<'ctx>],
+    values: &[Val<'ctx>],
+) {
+    for (&phi, &value) in phis.iter().zip(values) {
+        incoming(phi, value, b.current());
+    }
+    b.br(to);
+}

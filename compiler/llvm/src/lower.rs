@@ -1,0 +1,684 @@
+//! A lowered kernel as LLVM IR, one function per task.
+//!
+//! The entry block of a function loads everything that does not change during a launch (arguments,
+//! array addresses and extents, the roots of trees), each when it is first asked for, so that the
+//! rest of the function sees plain values. It also holds the storage of locals, which LLVM then
+//! makes into values.
+
+use aerogel_base::ScalarType;
+use aerogel_base::entity::SecondaryMap;
+use aerogel_base::hash::LookupMap;
+use aerogel_ir::{Arg, BinaryOp, FuncId, Function, Inst, Module, Op, ParamType, UnaryOp, Value};
+use aerogel_runtime::abi::offset;
+use aerogel_runtime::{ArgSlot, KernelCode, Site};
+use inkwell::basic_block::BasicBlock;
+use inkwell::context::Context;
+use inkwell::memory_buffer::MemoryBuffer;
+use inkwell::module::Module as LlvmModule;
+use inkwell::types::{BasicMetadataTypeEnum, BasicTypeEnum};
+use inkwell::values::{FastMathFlags, FunctionValue, MetadataValue, PointerValue};
+
+use crate::builder::{Builder, Opcode, Val, basic, undef};
+use crate::control::Loop;
+use crate::math::{Arith, FAST};
+use crate::optimize::{self, OptLevel};
+use crate::target::Target;
+use crate::task::TaskState;
+use crate::{device_code, types};
+
+/// A compiled kernel with its texts.
+#[derive(Clone, Debug, Default)]
+pub struct Compiled {
+    /// What the device loads.
+    pub code: KernelCode,
+    /// LLVM IR after optimisation, if asked for.
+    pub llvm_ir: Option<String>,
+    /// Assembly, if asked for.
+    pub assembly: Option<String>,
+}
+
+/// Compiles the kernel of a module at stage Lowered.
+///
+/// # Panics
+/// If the module has no kernel, or is not at stage Lowered.
+pub fn compile(module: &Module, target: &Target, level: OptLevel, with_text: bool) -> Compiled {
+    let kernel = module.kernel().expect("the module has a kernel");
+    let ctx = Context::create();
+    let tasks: Vec<Inst> = kernel.regions[kernel.body]
+        .insts
+        .iter()
+        .copied()
+        .filter(|&inst| matches!(kernel[inst], Op::Task { .. }))
+        .collect();
+    let llvm = skeleton(&ctx, tasks.len());
+    let mut cx = ModuleCx {
+        ctx: &ctx,
+        llvm: &llvm,
+        target,
+        user: module,
+        funcs: LookupMap::default(),
+        tags: LookupMap::default(),
+        sites: Vec::new(),
+        groups: llvm.get_global_metadata("aerogel.groups"),
+        loops: llvm.get_global_metadata("aerogel.loops"),
+    };
+    let tasks = tasks
+        .iter()
+        .enumerate()
+        .map(|(number, &inst)| crate::task::lower(&mut cx, kernel, number, inst))
+        .collect();
+    let sites = cx.sites;
+    let made = optimize::compile(&llvm, target, level, with_text);
+    Compiled {
+        code: KernelCode {
+            object: made.object,
+            tasks,
+            temp_bytes: temp_bytes(module, kernel),
+            args: arg_slots(module, kernel),
+            n_results: kernel
+                .results
+                .iter()
+                .map(|&ty| module.env.scalars(ty).len())
+                .sum(),
+            root_bytes: module
+                .env
+                .trees
+                .values()
+                .map(|tree| tree.byte_size() as usize)
+                .collect(),
+            sites,
+        },
+        llvm_ir: made.llvm_ir,
+        assembly: made.assembly,
+    }
+}
+
+/// An empty module with an access group and a loop mark for each task. LLVM's C interface cannot
+/// make distinct nodes, but its parser can.
+fn skeleton<'ctx>(ctx: &'ctx Context, n_tasks: usize) -> LlvmModule<'ctx> {
+    let list = |of: &dyn Fn(usize) -> usize| {
+        let refs: Vec<String> = (0..n_tasks).map(|k| format!("!{}", of(k))).collect();
+        refs.join(", ")
+    };
+    let mut text = format!(
+        "!aerogel.groups = !{{{}}}\n!aerogel.loops = !{{{}}}\n",
+        list(&|k| 3 * k),
+        list(&|k| 3 * k + 1)
+    );
+    for k in 0..n_tasks {
+        let (group, mark, parallel) = (3 * k, 3 * k + 1, 3 * k + 2);
+        text.push_str(&format!(
+            "!{group} = distinct !{{}}\n\
+             !{mark} = distinct !{{!{mark}, !{parallel}}}\n\
+             !{parallel} = !{{!\"llvm.loop.parallel_accesses\", !{group}}}\n"
+        ));
+    }
+    let buffer = MemoryBuffer::create_from_memory_range_copy(text.as_bytes(), "kernel");
+    ctx.create_module_from_ir(buffer)
+        .expect("the skeleton's text is valid")
+}
+
+fn arg_slots(module: &Module, kernel: &Function) -> Vec<ArgSlot> {
+    let mut slots = Vec::new();
+    for param in &kernel.params {
+        match param.ty {
+            ParamType::Value(ty) => {
+                slots.extend(module.env.scalars(ty).iter().map(|_| ArgSlot::Value));
+            }
+            ParamType::Array { ndim, .. } => {
+                slots.push(ArgSlot::Pointer);
+                slots.extend((0..ndim).map(|_| ArgSlot::Extent));
+            }
+        }
+    }
+    slots
+}
+
+fn temp_bytes(module: &Module, kernel: &Function) -> usize {
+    let mut end = 0;
+    for inst in kernel.insts.values() {
+        if let Op::TempAt { offset } = inst.op {
+            let ty = inst.results.first().and_then(|&r| kernel.ty(r).pointee());
+            let scalars = ty.map_or_else(Vec::new, |ty| module.env.scalars(ty));
+            let bytes: u32 = scalars.iter().map(|s| s.bytes()).sum();
+            end = end.max((offset + bytes) as usize);
+        }
+    }
+    end
+}
+
+/// Where a function comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Origin {
+    /// The kernel's module.
+    User,
+    /// `runtime/device/`
+    Device,
+}
+
+/// What the functions of one LLVM module share.
+pub(crate) struct ModuleCx<'a, 'ctx> {
+    pub(crate) ctx: &'ctx Context,
+    pub(crate) llvm: &'a LlvmModule<'ctx>,
+    pub(crate) target: &'a Target,
+    pub(crate) user: &'a Module,
+    pub(crate) funcs: LookupMap<(Origin, FuncId), FunctionValue<'ctx>>,
+    pub(crate) tags: LookupMap<String, MetadataValue<'ctx>>,
+    pub(crate) sites: Vec<Site>,
+    pub(crate) groups: Vec<MetadataValue<'ctx>>,
+    pub(crate) loops: Vec<MetadataValue<'ctx>>,
+}
+
+/// How a function is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Leave {
+    /// A task: results go to the context.
+    Task,
+    /// A function: returns whether it failed, and its results.
+    Function,
+}
+
+/// One LLVM function in the making.
+pub(crate) struct FuncCx<'c, 'a, 'ctx> {
+    pub(crate) cx: &'c mut ModuleCx<'a, 'ctx>,
+    pub(crate) b: Builder<'a, 'ctx>,
+    pub(crate) module: &'a Module,
+    pub(crate) origin: Origin,
+    pub(crate) func: &'a Function,
+    pub(crate) llvm: FunctionValue<'ctx>,
+    pub(crate) leave: Leave,
+    pub(crate) flags: FastMathFlags,
+    pub(crate) entry: BasicBlock<'ctx>,
+    pub(crate) values: SecondaryMap<Value, Option<Val<'ctx>>>,
+    pub(crate) loops: Vec<Loop<'ctx>>,
+    pub(crate) task: Option<TaskState<'ctx>>,
+    /// The access group of the parallel loop that instructions stand in.
+    pub(crate) group: Option<MetadataValue<'ctx>>,
+    /// The storage of the random state; null where nothing draws.
+    pub(crate) random: Option<PointerValue<'ctx>>,
+    loaded: LookupMap<Invariant, Val<'ctx>>,
+}
+
+/// A value that does not change during a launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Invariant {
+    Context(u64),
+    Root(u32),
+    Slot(usize, Option<ScalarType>),
+}
+
+impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
+    /// A context that stands after the entry block of an LLVM function without blocks.
+    pub(crate) fn new(
+        cx: &'c mut ModuleCx<'a, 'ctx>,
+        origin: Origin,
+        func: &'a Function,
+        llvm: FunctionValue<'ctx>,
+        leave: Leave,
+    ) -> Self {
+        let module = match origin {
+            Origin::User => cx.user,
+            Origin::Device => device_code::module(),
+        };
+        let b = Builder::new(cx.ctx, cx.llvm, cx.target);
+        b.attribute(llvm, "nounwind");
+        if let Some(width) = cx.target.vector_width {
+            b.text_attribute(llvm, "prefer-vector-width", &width.to_string());
+        }
+        let entry = b.block(llvm, "entry");
+        let start = b.block(llvm, "start");
+        b.at(start);
+        Self {
+            cx,
+            b,
+            module,
+            origin,
+            func,
+            llvm,
+            leave,
+            flags: if module.env.fast_math {
+                FAST
+            } else {
+                FastMathFlags::empty()
+            },
+            entry,
+            values: SecondaryMap::new(),
+            loops: Vec::new(),
+            task: None,
+            group: None,
+            random: None,
+            loaded: LookupMap::default(),
+        }
+    }
+
+    /// Closes the entry block; to be called last.
+    pub(crate) fn finish(self) {
+        let start = self.entry.get_next_basic_block();
+        self.b.at(self.entry);
+        self.b
+            .br(start.expect("the start block follows the entry block"));
+    }
+
+    /// Writes instructions into the entry block.
+    pub(crate) fn in_entry<T>(&mut self, write: impl FnOnce(&mut Self) -> T) -> T {
+        let here = self.b.current();
+        self.b.at(self.entry);
+        let result = write(self);
+        self.b.at(here);
+        result
+    }
+
+    pub(crate) fn value(&self, value: Value) -> Val<'ctx> {
+        self.values[value].expect("a value is defined before it is used")
+    }
+
+    pub(crate) fn values(&self, values: &[Value]) -> Vec<Val<'ctx>> {
+        values.iter().map(|&v| self.value(v)).collect()
+    }
+
+    pub(crate) fn llvm_ty(&self, value: Value) -> BasicTypeEnum<'ctx> {
+        self.b.ty(self.func.ty(value))
+    }
+
+    pub(crate) fn arith(&self, ty: ScalarType) -> Arith<'_, 'a, 'ctx> {
+        Arith {
+            b: &self.b,
+            ty,
+            flags: self.flags,
+        }
+    }
+
+    /// The launch context: every function's first parameter.
+    pub(crate) fn context(&self) -> Val<'ctx> {
+        self.llvm
+            .get_first_param()
+            .expect("the context comes first")
+    }
+
+    /// A pointer or number in the launch context.
+    pub(crate) fn context_field(&mut self, at: u64) -> Val<'ctx> {
+        let ty = if at == offset::SEED {
+            basic(self.b.i64_type())
+        } else {
+            basic(self.b.ptr_type())
+        };
+        self.invariant(Invariant::Context(at), |s| {
+            let context = s.context();
+            s.load_invariant(ty, context, at)
+        })
+    }
+
+    /// The root's cell of a tree.
+    fn root(&mut self, tree: u32) -> Val<'ctx> {
+        let roots = self.context_field(offset::ROOTS);
+        self.invariant(Invariant::Root(tree), |s| {
+            let ty = basic(s.b.ptr_type());
+            s.load_invariant(ty, roots, u64::from(tree) * 8)
+        })
+    }
+
+    /// The value of an argument slot: an address if `ty` is absent.
+    fn slot(&mut self, slot: usize, ty: Option<ScalarType>) -> Val<'ctx> {
+        let args = self.context_field(offset::ARGS);
+        self.invariant(Invariant::Slot(slot, ty), |s| {
+            let stored = ty.map_or_else(|| basic(s.b.ptr_type()), |ty| types::stored(s.b.ctx, ty));
+            let value = s.load_invariant(stored, args, slot as u64 * 8);
+            ty.map_or(value, |ty| s.b.from_stored(ty, value))
+        })
+    }
+
+    fn invariant(
+        &mut self,
+        key: Invariant,
+        load: impl FnOnce(&mut Self) -> Val<'ctx>,
+    ) -> Val<'ctx> {
+        if let Some(&value) = self.loaded.get(&key) {
+            return value;
+        }
+        let value = self.in_entry(load);
+        self.loaded.insert(key, value);
+        value
+    }
+
+    fn load_invariant(&self, ty: BasicTypeEnum<'ctx>, base: Val<'ctx>, at: u64) -> Val<'ctx> {
+        let place = self.b.offset(base, self.b.i64(at as i64));
+        let (value, inst) = self.b.load(ty, place);
+        self.b.mark(inst, "invariant.load", self.b.node(&[]));
+        value
+    }
+
+    /// The first slot of an argument.
+    fn first_slot(&self, arg: Arg) -> usize {
+        let before = &self.func.params[..arg.as_u32() as usize];
+        before
+            .iter()
+            .map(|param| match param.ty {
+                ParamType::Value(ty) => self.module.env.scalars(ty).len(),
+                ParamType::Array { ndim, .. } => 1 + ndim as usize,
+            })
+            .sum()
+    }
+
+    pub(crate) fn array_address(&mut self, array: Arg) -> Val<'ctx> {
+        let slot = self.first_slot(array);
+        self.slot(slot, None)
+    }
+
+    /// The extent of an array along an axis, as `i64`.
+    pub(crate) fn array_extent(&mut self, array: Arg, axis: u32) -> Val<'ctx> {
+        let slot = self.first_slot(array) + 1 + axis as usize;
+        self.slot(slot, Some(ScalarType::I64))
+    }
+
+    /// Lowers one instruction, but for those that end a region.
+    pub(crate) fn inst(&mut self, inst: Inst) {
+        let func = self.func;
+        let data = &func.insts[inst];
+        let result = data.results.first().copied();
+        let made = match &data.op {
+            Op::Const { value } => Some(self.b.constant(*value)),
+            Op::Undef {} => result.map(|r| undef(self.llvm_ty(r))),
+            Op::Arg { arg } => {
+                let ty = result.and_then(|r| func.ty(r).scalar());
+                let ty = ty.expect("tensor arguments are taken apart before");
+                let slot = self.first_slot(*arg);
+                Some(self.slot(slot, Some(ty)))
+            }
+            Op::ArrayShape { array, axis } => {
+                let extent = self.array_extent(*array, *axis);
+                // In the entry block, so that every use sees one value.
+                let ty = basic(self.b.ctx.i32_type());
+                Some(self.in_entry(|s| s.b.cast(Opcode::Trunc, extent, ty)))
+            }
+            Op::Unary { op, x } => Some(self.unary(*op, *x)),
+            Op::Binary { op, lhs, rhs } => Some(self.binary(*op, *lhs, *rhs)),
+            Op::Compare { op, lhs, rhs } => {
+                let (x, y) = (self.value(*lhs), self.value(*rhs));
+                Some(self.arith(func.elem(*lhs)).compare(*op, x, y))
+            }
+            Op::Select {
+                cond,
+                on_true,
+                on_false,
+            } => Some(self.b.select(
+                self.value(*cond),
+                self.value(*on_true),
+                self.value(*on_false),
+            )),
+            Op::Fma { a, b, c } => {
+                let (x, y, z) = (self.value(*a), self.value(*b), self.value(*c));
+                Some(self.arith(func.elem(*a)).fma(x, y, z))
+            }
+            Op::Cast { x } => {
+                let to = func.elem(result.expect("a cast has a result"));
+                Some(self.arith(func.elem(*x)).cast(self.value(*x), to))
+            }
+            Op::Bitcast { x } => {
+                let to = self.llvm_ty(result.expect("a bitcast has a result"));
+                Some(self.b.cast(Opcode::BitCast, self.value(*x), to))
+            }
+            Op::Local {} => Some(self.local(result.expect("a local has a result"))),
+            Op::ElemRef { base, index } => Some(self.elem_ref(*base, index)),
+            Op::ArrayAt { array, indices } => Some(self.array_at(*array, indices)),
+            Op::TempAt { offset: at } => {
+                let temps = self.context_field(offset::TEMPS);
+                Some(self.b.offset(temps, self.b.i64(i64::from(*at))))
+            }
+            Op::Load { place } => Some(self.load(*place)),
+            Op::Store { place, value } => {
+                self.store(*place, *value);
+                None
+            }
+            Op::Atomic { op, place, value } => Some(self.atomic(*op, *place, *value)),
+            Op::Cas {
+                place,
+                expected,
+                value,
+            } => Some(self.cas(*place, *expected, *value)),
+            Op::Root { tree } => Some(self.root(tree.as_u32())),
+            Op::Linearize { node, coords } => Some(self.linearize(*node, coords)),
+            Op::Lookup {
+                node,
+                container,
+                index,
+            } => Some(self.lookup(*node, *container, *index)),
+            Op::Child { node, cell } => Some(self.child(*node, *cell)),
+            Op::Print { template, args } => {
+                self.print(template, args, data.span);
+                None
+            }
+            Op::Assert {
+                cond,
+                kind,
+                template,
+                args,
+            } => {
+                self.assert(*cond, *kind, template, args, data.span);
+                None
+            }
+            Op::Random {} => {
+                let result = result.expect("a random number is a result");
+                Some(self.draw(func.elem(result)))
+            }
+            Op::If {
+                cond,
+                then,
+                otherwise,
+            } => return self.branch(inst, *cond, *then, *otherwise),
+            Op::For {
+                lo,
+                hi,
+                step,
+                init,
+                body,
+            } => return self.counted_loop(inst, [*lo, *hi, *step], init, *body),
+            Op::While { init, cond, body } => return self.while_loop(inst, init, *cond, *body),
+            Op::Each { body } => return self.each(*body),
+            Op::Call { func: callee, args } => return self.call(inst, *callee, args),
+            Op::Yield { .. } | Op::Break { .. } | Op::Continue { .. } | Op::Return { .. } => {
+                unreachable!("terminators end their region")
+            }
+            Op::TensorMake { .. }
+            | Op::TensorGet { .. }
+            | Op::TensorSet { .. }
+            | Op::MatMul { .. }
+            | Op::StructMake { .. }
+            | Op::StructGet { .. }
+            | Op::StructSet { .. }
+            | Op::MemberRef { .. }
+            | Op::FieldAt { .. }
+            | Op::Parallel { .. }
+            | Op::ParallelCells { .. }
+            | Op::Task { .. } => unreachable!("not legal inside a task at stage Lowered"),
+        };
+        if let (Some(result), Some(made)) = (result, made) {
+            self.values[result] = Some(made);
+        }
+    }
+
+    pub(crate) fn define(&mut self, results: &[Value], values: &[Val<'ctx>]) {
+        for (&result, &value) in results.iter().zip(values) {
+            self.values[result] = Some(value);
+        }
+    }
+
+    fn unary(&mut self, op: UnaryOp, x: Value) -> Val<'ctx> {
+        let ty = self.func.elem(x);
+        let value = self.value(x);
+        if let Some(result) = self.device_math(op.name(), ty, &[value]) {
+            return result;
+        }
+        self.arith(ty).unary(op, value)
+    }
+
+    fn binary(&mut self, op: BinaryOp, lhs: Value, rhs: Value) -> Val<'ctx> {
+        let ty = self.func.elem(lhs);
+        let (x, y) = (self.value(lhs), self.value(rhs));
+        if op == BinaryOp::Pow && ty.is_int() {
+            let func = self.cx.power(ty);
+            return self.b.call(func, &[x, y]).expect("a power is a value");
+        }
+        if let Some(result) = self.device_math(op.name(), ty, &[x, y]) {
+            return result;
+        }
+        self.arith(ty).binary(op, x, y)
+    }
+
+    /// A function of `runtime/device/` for this operation, if there is one, called.
+    fn device_math(&mut self, name: &str, ty: ScalarType, args: &[Val<'ctx>]) -> Option<Val<'ctx>> {
+        if self.origin == Origin::Device || !ty.is_float() {
+            return None;
+        }
+        let wide = if ty == ScalarType::F16 {
+            ScalarType::F32
+        } else {
+            ty
+        };
+        let id = device_code::module().find(&format!("{name}_{wide}"))?;
+        let args: Vec<Val<'ctx>> = args
+            .iter()
+            .map(|&arg| self.arith(ty).cast(arg, wide))
+            .collect();
+        let results = self.call_values(Origin::Device, id, &args);
+        Some(self.arith(wide).cast(results[0], ty))
+    }
+
+    fn call(&mut self, inst: Inst, callee: FuncId, args: &[Value]) {
+        let args = self.values(args);
+        let results = self.call_values(Origin::User, callee, &args);
+        let func = self.func;
+        self.define(&func.insts[inst].results, &results);
+    }
+
+    /// Calls a function and leaves this one if it failed.
+    fn call_values(
+        &mut self,
+        origin: Origin,
+        callee: FuncId,
+        args: &[Val<'ctx>],
+    ) -> Vec<Val<'ctx>> {
+        let (func, data) = self.cx.function(origin, callee);
+        let random = self
+            .random
+            .unwrap_or_else(|| self.b.ptr_type().const_null());
+        let mut all = vec![self.context(), random.into()];
+        all.extend(args);
+        let pair = self.b.call(func, &all).expect("functions return a struct");
+        if origin == Origin::User {
+            let failed = self.b.member(pair, 0);
+            let (gone, fine) = (
+                self.b.block(self.llvm, "failed"),
+                self.b.block(self.llvm, "fine"),
+            );
+            self.b.cond_br(failed, gone, fine);
+            self.b.at(gone);
+            self.leave_failed();
+            self.b.at(fine);
+        }
+        (0..data.results.len() as u32)
+            .map(|k| self.b.member(pair, k + 1))
+            .collect()
+    }
+
+    /// Leaves the function after a failure.
+    pub(crate) fn leave_failed(&mut self) {
+        match self.leave {
+            Leave::Task => self.b.ret(None),
+            Leave::Function => {
+                let ty = self.llvm.get_type().get_return_type();
+                let ty = ty.expect("functions return a struct");
+                let failed = self.b.with_member(undef(ty), 0, self.b.bool(true));
+                self.b.ret(Some(&failed));
+            }
+        }
+    }
+
+    /// Leaves the function with its results.
+    pub(crate) fn leave_with(&mut self, results: &[Value]) {
+        match self.leave {
+            Leave::Task => {
+                let place = (!results.is_empty()).then(|| self.context_field(offset::RESULTS));
+                for (k, &result) in results.iter().enumerate() {
+                    let slot = self.b.to_slot(self.func.elem(result), self.value(result));
+                    let place = place.expect("there are results");
+                    let at = self.b.offset(place, self.b.i64(k as i64 * 8));
+                    self.b.store(at, slot);
+                }
+                self.b.ret(None);
+            }
+            Leave::Function => {
+                let ty = self.llvm.get_type().get_return_type();
+                let ty = ty.expect("functions return a struct");
+                let mut value = self.b.with_member(undef(ty), 0, self.b.bool(false));
+                for (k, &result) in results.iter().enumerate() {
+                    value = self.b.with_member(value, k as u32 + 1, self.value(result));
+                }
+                self.b.ret(Some(&value));
+            }
+        }
+    }
+}
+
+/// Functions with at most this many instructions are always inlined; larger ones where LLVM likes.
+const ALWAYS_INLINED: usize = 200;
+
+impl<'a, 'ctx> ModuleCx<'a, 'ctx> {
+    /// The LLVM function of a function, made when first asked for. It takes the context, the
+    /// random state's address and the arguments, and returns whether it failed and the results.
+    pub(crate) fn function(
+        &mut self,
+        origin: Origin,
+        id: FuncId,
+    ) -> (FunctionValue<'ctx>, &'a Function) {
+        let module = match origin {
+            Origin::User => self.user,
+            Origin::Device => device_code::module(),
+        };
+        let func = &module.funcs[id];
+        if let Some(&made) = self.funcs.get(&(origin, id)) {
+            return (made, func);
+        }
+        let b = Builder::new(self.ctx, self.llvm, self.target);
+        let pointer = basic(b.ptr_type());
+        let params = &func.regions[func.body].params;
+        let mut param_types: Vec<BasicMetadataTypeEnum<'ctx>> =
+            vec![pointer.into(), pointer.into()];
+        for &param in params {
+            param_types.push(b.ty(func.ty(param)).into());
+        }
+        let mut result_types = vec![basic(self.ctx.bool_type())];
+        result_types.extend(func.results.iter().map(|&ty| b.ty(ty)));
+        let ty = self.ctx.struct_type(&result_types, false);
+        let ty = inkwell::types::BasicType::fn_type(&ty, &param_types, false);
+        let llvm = self.llvm.add_function(
+            &format!("{origin:?}.{}", func.name),
+            ty,
+            Some(inkwell::module::Linkage::Internal),
+        );
+        self.funcs.insert((origin, id), llvm);
+        if origin == Origin::Device || func.insts.len() <= ALWAYS_INLINED {
+            b.attribute(llvm, "alwaysinline");
+        }
+        let mut body = FuncCx::new(self, origin, func, llvm, Leave::Function);
+        let args: Vec<Val<'ctx>> = llvm.get_params();
+        body.random = Some(args[1].into_pointer_value());
+        for (&param, &arg) in params.iter().zip(&args[2..]) {
+            body.values[param] = Some(arg);
+        }
+        // A function without results may simply end.
+        if body.region(func.body).is_some() {
+            body.leave_with(&[]);
+        }
+        body.finish();
+        (llvm, func)
+    }
+
+    /// The function that raises integers of a type to a power.
+    fn power(&mut self, ty: ScalarType) -> FunctionValue<'ctx> {
+        let name = format!("pow_{ty}");
+        if let Some(made) = self.llvm.get_function(&name) {
+            return made;
+        }
+        crate::power::lower(self, &name, ty)
+    }
+}

@@ -1,0 +1,349 @@
+//! Storages: addresses, loads, stores, atomics, and what LLVM is told about them.
+//!
+//! Every place of a tree, the arrays, and the temporaries are told apart by type-based alias tags,
+//! so that a store to one field does not make LLVM read another one again. Inside a parallel loop
+//! accesses also belong to the loop's access group, which says that its iterations are independent.
+
+use aerogel_base::ScalarType;
+use aerogel_ir::{Arg, AtomicOp, BinaryOp, Inst, NodeRef, Op, Type, Value};
+use inkwell::values::{InstructionValue, MetadataValue};
+
+use crate::builder::{Opcode, RmwOp, Val, basic, incoming, zero};
+use crate::lower::FuncCx;
+use crate::math::SUM;
+use crate::types::{bits, scalar, stored};
+
+/// What kind of memory a storage is in.
+enum Place<'ctx> {
+    /// A local: no other thread sees it. Whether it outlives one iteration of the task's loop.
+    Local { accumulates: bool },
+    /// Memory with an alias tag.
+    Tagged(MetadataValue<'ctx>),
+    /// Any memory.
+    Unknown,
+}
+
+impl<'ctx> FuncCx<'_, '_, 'ctx> {
+    /// Zeroed storage; the space is the function's, the zeros are written each time.
+    pub(crate) fn local(&mut self, result: Value) -> Val<'ctx> {
+        let ty = self
+            .func
+            .ty(result)
+            .pointee()
+            .expect("a local is a storage");
+        let elem = stored(self.b.ctx, ty.elem().expect("locals hold numbers"));
+        if ty.is_tensor() {
+            let n = ty.n_elems();
+            let array = basic(inkwell::types::BasicType::array_type(&elem, n));
+            let place: Val<'ctx> = self.in_entry(|s| s.b.alloca(array)).into();
+            let bytes = u64::from(n) * u64::from(ty.elem().expect("checked above").bytes());
+            self.b.memset_zero(place, bytes);
+            return place;
+        }
+        let place: Val<'ctx> = self.in_entry(|s| s.b.alloca(elem)).into();
+        self.b.store(place, zero(elem));
+        place
+    }
+
+    pub(crate) fn elem_ref(&mut self, base: Value, index: &[Value]) -> Val<'ctx> {
+        let ty = self.func.ty(base).pointee().expect("a storage has a type");
+        let extents: Vec<Val<'ctx>> = ty
+            .shape()
+            .iter()
+            .map(|&n| self.b.i64(i64::from(n)))
+            .collect();
+        let linear = self.row_major(index, &extents);
+        let elem = ty.elem().expect("a tensor has elements");
+        self.element(self.value(base), linear, u64::from(elem.bytes()))
+    }
+
+    pub(crate) fn array_at(&mut self, array: Arg, indices: &[Value]) -> Val<'ctx> {
+        let aerogel_ir::ParamType::Array { elem, .. } =
+            self.func.params[array.as_u32() as usize].ty
+        else {
+            unreachable!("{array} is an array")
+        };
+        let extents: Vec<Val<'ctx>> = (0..indices.len() as u32)
+            .map(|axis| {
+                if axis == 0 {
+                    self.b.i64(0)
+                } else {
+                    self.array_extent(array, axis)
+                }
+            })
+            .collect();
+        let address = self.array_address(array);
+        let linear = self.row_major(indices, &extents);
+        let bytes = elem.n_elems() * elem.elem().expect("arrays hold numbers").bytes();
+        self.element(address, linear, u64::from(bytes))
+    }
+
+    pub(crate) fn linearize(&mut self, node: NodeRef, coords: &[Value]) -> Val<'ctx> {
+        let extents: Vec<Val<'ctx>> = self.module.env.trees[node.tree][node.node]
+            .axes
+            .iter()
+            .map(|axis| self.b.i64(i64::from(axis.extent)))
+            .collect();
+        self.row_major(coords, &extents)
+    }
+
+    pub(crate) fn lookup(&mut self, node: NodeRef, container: Value, index: Value) -> Val<'ctx> {
+        let size = self.module.env.trees[node.tree][node.node].cell_size;
+        let index = self.index(index, 0);
+        self.element(self.value(container), index, size)
+    }
+
+    pub(crate) fn child(&mut self, node: NodeRef, cell: Value) -> Val<'ctx> {
+        let at = self.module.env.trees[node.tree][node.node].offset_in_cell;
+        self.b.offset(self.value(cell), self.b.i64(at as i64))
+    }
+
+    fn element(&self, base: Val<'ctx>, index: Val<'ctx>, size: u64) -> Val<'ctx> {
+        let size = self.b.i64(size as i64);
+        let bytes = self.b.nsw(Opcode::Mul, index, size);
+        self.b.offset(base, bytes)
+    }
+
+    /// The number of an element, the last axis fastest. The first axis's extent does not matter.
+    fn row_major(&mut self, coords: &[Value], extents: &[Val<'ctx>]) -> Val<'ctx> {
+        let mut linear: Option<Val<'ctx>> = None;
+        for (&coord, &extent) in coords.iter().zip(extents) {
+            let index = self.index(coord, 0);
+            linear = Some(match linear {
+                None => index,
+                Some(before) => {
+                    let scaled = self.b.nsw(Opcode::Mul, before, extent);
+                    self.b.nsw(Opcode::Add, scaled, index)
+                }
+            });
+        }
+        linear.unwrap_or_else(|| self.b.i64(0))
+    }
+
+    /// An index as `i64`. Sums and differences of narrow indices are extended before they are
+    /// computed, on the ground that an index in bounds did not overflow: so `x[i]` and `x[i + 1]`
+    /// have one base, and LLVM sees that they are neighbours.
+    fn index(&mut self, value: Value, depth: u32) -> Val<'ctx> {
+        let ty = self.func.elem(value);
+        if ty.bits() == 64 {
+            return self.value(value);
+        }
+        if let Some(&Op::Binary { op, lhs, rhs }) = self.func.def_op(value)
+            && ty == ScalarType::I32
+            && depth < 6
+        {
+            let constant = self.func.as_const(lhs).is_some() || self.func.as_const(rhs).is_some();
+            let opcode = match op {
+                BinaryOp::Add => Some(Opcode::Add),
+                BinaryOp::Sub => Some(Opcode::Sub),
+                BinaryOp::Mul if constant => Some(Opcode::Mul),
+                _ => None,
+            };
+            if let Some(opcode) = opcode {
+                let (x, y) = (self.index(lhs, depth + 1), self.index(rhs, depth + 1));
+                return self.b.nsw(opcode, x, y);
+            }
+        }
+        self.b.extend(ty, self.value(value), 64)
+    }
+
+    fn place(&mut self, place: Value) -> Place<'ctx> {
+        match self.func.def_op(place) {
+            Some(Op::Local {}) => Place::Local {
+                accumulates: self.func.def(place).is_some_and(|l| self.outlives_loop(l)),
+            },
+            Some(&Op::ElemRef { base, .. }) => self.place(base),
+            Some(Op::Child { node, .. }) => {
+                let name = node.to_string();
+                Place::Tagged(self.tag(&name))
+            }
+            // Two array arguments may be one array.
+            Some(Op::ArrayAt { .. }) => Place::Tagged(self.tag("arrays")),
+            Some(Op::TempAt { .. }) => Place::Tagged(self.tag("temporaries")),
+            _ => Place::Unknown,
+        }
+    }
+
+    fn outlives_loop(&self, local: Inst) -> bool {
+        self.task
+            .as_ref()
+            .is_some_and(|task| self.func.regions[task.body].insts.contains(&local))
+    }
+
+    /// The alias tag of a kind of memory.
+    fn tag(&mut self, name: &str) -> MetadataValue<'ctx> {
+        if let Some(&tag) = self.cx.tags.get(name) {
+            return tag;
+        }
+        let zero = self.b.i64_type().const_zero();
+        let root = self.b.node(&[self.b.string("aerogel").into()]);
+        let ty = self
+            .b
+            .node(&[self.b.string(name).into(), root.into(), zero.into()]);
+        let tag = self.b.node(&[ty.into(), ty.into(), zero.into()]);
+        self.cx.tags.insert(name.to_owned(), tag);
+        tag
+    }
+
+    fn mark_access(&self, inst: InstructionValue<'ctx>, place: &Place<'ctx>) {
+        if let Place::Tagged(tag) = place {
+            self.b.mark(inst, "tbaa", *tag);
+        }
+        if let Some(group) = self.group
+            && !matches!(place, Place::Local { .. })
+        {
+            self.b.mark(inst, "llvm.access.group", group);
+        }
+    }
+
+    pub(crate) fn load(&mut self, place: Value) -> Val<'ctx> {
+        let kind = self.place(place);
+        self.load_from(place, &kind)
+    }
+
+    fn load_from(&mut self, place: Value, kind: &Place<'ctx>) -> Val<'ctx> {
+        let ty = self.pointee(place);
+        let (value, inst) = self.b.load(stored(self.b.ctx, ty), self.value(place));
+        self.mark_access(inst, kind);
+        self.b.from_stored(ty, value)
+    }
+
+    pub(crate) fn store(&mut self, place: Value, value: Value) {
+        let kind = self.place(place);
+        let value = self.value(value);
+        self.store_to(place, &kind, value);
+    }
+
+    fn store_to(&mut self, place: Value, kind: &Place<'ctx>, value: Val<'ctx>) {
+        let value = self.b.to_stored(self.pointee(place), value);
+        let inst = self.b.store(self.value(place), value);
+        self.mark_access(inst, kind);
+    }
+
+    fn pointee(&self, place: Value) -> ScalarType {
+        let ty = self.func.ty(place).pointee().and_then(Type::scalar);
+        ty.expect("whole tensors are taken apart before")
+    }
+
+    pub(crate) fn atomic(&mut self, op: AtomicOp, place: Value, value: Value) -> Val<'ctx> {
+        let ty = self.pointee(place);
+        let kind = self.place(place);
+        let operand = self.value(value);
+        if matches!(kind, Place::Local { .. }) || self.runs_alone() {
+            return self.plain_update(op, place, &kind, operand);
+        }
+        let Some(rmw) = native(op, ty) else {
+            return self.update_by_cas(op, place, operand);
+        };
+        let operand = self.b.to_stored(ty, operand);
+        let old = self.b.rmw(rmw, self.value(place), operand);
+        if let Place::Tagged(tag) = kind
+            && let Some(inst) = inkwell::values::BasicValue::as_instruction_value(&old)
+        {
+            self.b.mark(inst, "tbaa", tag);
+        }
+        self.b.from_stored(ty, old)
+    }
+
+    /// Whether no other thread runs the same task.
+    fn runs_alone(&self) -> bool {
+        self.task.as_ref().is_some_and(|task| task.serial)
+    }
+
+    fn plain_update(
+        &mut self,
+        op: AtomicOp,
+        place: Value,
+        kind: &Place<'ctx>,
+        operand: Val<'ctx>,
+    ) -> Val<'ctx> {
+        let ty = self.pointee(place);
+        let old = self.load_from(place, kind);
+        let new = match op.binary() {
+            None => operand,
+            Some(op) => {
+                let mut arith = self.arith(ty);
+                if matches!(kind, Place::Local { accumulates: true }) {
+                    // A sum that stands for an atomic one has no order to keep.
+                    arith.flags |= SUM;
+                }
+                arith.binary(op, old, operand)
+            }
+        };
+        self.store_to(place, kind, new);
+        old
+    }
+
+    fn update_by_cas(&mut self, op: AtomicOp, place: Value, operand: Val<'ctx>) -> Val<'ctx> {
+        let ty = self.pointee(place);
+        let word = bits(self.b.ctx, ty);
+        let address = self.value(place);
+        let before = self.b.current();
+        let [retry, done] = ["retry", "updated"].map(|name| self.b.block(self.llvm, name));
+        let (first, _) = self.b.load(word, address);
+        self.b.br(retry);
+        self.b.at(retry);
+        let seen = self.b.phi(word);
+        incoming(seen, first, before);
+        let old = self.of_word(ty, seen.as_basic_value());
+        let op = op.binary().expect("an exchange is native");
+        let new = self.arith(ty).binary(op, old, operand);
+        let new = self.to_word(ty, new);
+        let (found, stored) = self.b.cmpxchg(address, seen.as_basic_value(), new, false);
+        incoming(seen, found, retry);
+        self.b.cond_br(stored, done, retry);
+        self.b.at(done);
+        old
+    }
+
+    pub(crate) fn cas(&mut self, place: Value, expected: Value, value: Value) -> Val<'ctx> {
+        let ty = self.pointee(place);
+        let expected = self.to_word(ty, self.value(expected));
+        let new = self.to_word(ty, self.value(value));
+        let (old, _) = self.b.cmpxchg(self.value(place), expected, new, true);
+        self.of_word(ty, old)
+    }
+
+    /// A value as the integer that its bytes in memory are.
+    fn to_word(&self, ty: ScalarType, value: Val<'ctx>) -> Val<'ctx> {
+        let value = self.b.to_stored(ty, value);
+        if ty.is_float() {
+            self.b.cast(Opcode::BitCast, value, bits(self.b.ctx, ty))
+        } else {
+            value
+        }
+    }
+
+    fn of_word(&self, ty: ScalarType, word: Val<'ctx>) -> Val<'ctx> {
+        if ty.is_float() {
+            self.b.cast(Opcode::BitCast, word, scalar(self.b.ctx, ty))
+        } else {
+            self.b.from_stored(ty, word)
+        }
+    }
+}
+
+/// LLVM's own atomic for an operation, if it has one.
+fn native(op: AtomicOp, ty: ScalarType) -> Option<RmwOp> {
+    use AtomicOp::*;
+    let float = ty.is_float();
+    Some(match op {
+        Add if float => RmwOp::LLVMAtomicRMWBinOpFAdd,
+        Sub if float => RmwOp::LLVMAtomicRMWBinOpFSub,
+        Min if float => RmwOp::LLVMAtomicRMWBinOpFMin,
+        Max if float => RmwOp::LLVMAtomicRMWBinOpFMax,
+        // The low bit of a byte is all there is of a truth value, so sums do not wrap by themselves.
+        Add | Sub if ty == ScalarType::U1 => RmwOp::LLVMAtomicRMWBinOpXor,
+        Add => RmwOp::LLVMAtomicRMWBinOpAdd,
+        Sub => RmwOp::LLVMAtomicRMWBinOpSub,
+        Min if ty.is_signed() => RmwOp::LLVMAtomicRMWBinOpMin,
+        Max if ty.is_signed() => RmwOp::LLVMAtomicRMWBinOpMax,
+        Min => RmwOp::LLVMAtomicRMWBinOpUMin,
+        Max => RmwOp::LLVMAtomicRMWBinOpUMax,
+        And => RmwOp::LLVMAtomicRMWBinOpAnd,
+        Or => RmwOp::LLVMAtomicRMWBinOpOr,
+        Xor => RmwOp::LLVMAtomicRMWBinOpXor,
+        Exchange => RmwOp::LLVMAtomicRMWBinOpXchg,
+        Mul => return None,
+    })
+}

@@ -1,0 +1,168 @@
+//! Messages of a kernel: templates as the runtime's sites, prints and assertions as code.
+
+use aerogel_base::{ScalarType, Span};
+use aerogel_ir::{AssertKind, Value};
+use aerogel_runtime::abi::{MAX_ERROR_ARGS, offset};
+use aerogel_runtime::{Part, Site, SiteKind};
+
+use crate::builder::{Val, basic};
+use crate::lower::FuncCx;
+
+impl<'ctx> FuncCx<'_, '_, 'ctx> {
+    pub(crate) fn print(&mut self, template: &str, args: &[Value], span: Span) {
+        let site = self.site(SiteKind::Print, template, args, span);
+        let slots = self.slots(args);
+        let space = basic(self.b.i64_type().array_type(args.len().max(1) as u32));
+        let place: Val<'ctx> = self.in_entry(|s| s.b.alloca(space)).into();
+        for (k, &slot) in slots.iter().enumerate() {
+            let at = self.b.offset(place, self.b.i64(k as i64 * 8));
+            self.b.store(at, slot);
+        }
+        let host = self.context_field(offset::HOST);
+        let pointer = basic(self.b.ptr_type());
+        let at = self.b.offset(host, self.b.i64(offset::HOST_PRINT as i64));
+        let (print, _) = self.b.load(pointer, at);
+        let i32_ty = basic(self.b.ctx.i32_type());
+        let ty = self
+            .b
+            .ctx
+            .void_type()
+            .fn_type(&[pointer.into(), i32_ty.into(), pointer.into()], false);
+        let site = self.b.int(i32_ty, i64::from(site));
+        self.b
+            .call_pointer(ty, print, &[self.context(), site, place]);
+    }
+
+    pub(crate) fn assert(
+        &mut self,
+        cond: Value,
+        kind: AssertKind,
+        template: &str,
+        args: &[Value],
+        span: Span,
+    ) {
+        let kind = match kind {
+            AssertKind::Assertion => SiteKind::Assert,
+            AssertKind::Bounds => SiteKind::Bounds,
+            AssertKind::DivisionByZero => SiteKind::DivByZero,
+            AssertKind::NegativePower => SiteKind::Arithmetic,
+        };
+        let site = self.site(kind, template, args, span);
+        let [failed, record, leave, fine] =
+            ["failed", "record", "leave", "fine"].map(|name| self.b.block(self.llvm, name));
+        let cond = self.value(cond);
+        let check = self.b.cond_br(cond, fine, failed);
+        let weight = |n: u64| self.b.ctx.i32_type().const_int(n, false);
+        let weights = self.b.node(&[
+            self.b.string("branch_weights").into(),
+            weight(1 << 20).into(),
+            weight(1).into(),
+        ]);
+        self.b.mark(check, "prof", weights);
+
+        self.b.at(failed);
+        let slots = self.slots(args);
+        let errors = self.context_field(offset::ERRORS);
+        let i32_ty = basic(self.b.ctx.i32_type());
+        let field = |s: &Self, at: u64| s.b.offset(errors, s.b.i64(at as i64));
+        let number = |s: &Self, n: u32| s.b.int(i32_ty, i64::from(n));
+        let state = field(self, offset::ERROR_STATE);
+        let (free, writing) = (number(self, 0), number(self, 1));
+        let (_, claimed) = self.b.cmpxchg(state, free, writing, true);
+        self.b.cond_br(claimed, record, leave);
+
+        self.b.at(record);
+        let n_args = slots.len().min(MAX_ERROR_ARGS);
+        self.b
+            .store(field(self, offset::ERROR_SITE), number(self, site));
+        self.b.store(
+            field(self, offset::ERROR_N_ARGS),
+            number(self, n_args as u32),
+        );
+        for (k, &slot) in slots.iter().take(MAX_ERROR_ARGS).enumerate() {
+            self.b
+                .store(field(self, offset::ERROR_ARGS + k as u64 * 8), slot);
+        }
+        let ready = number(self, 2);
+        // Publishes what was written above.
+        self.b.cmpxchg(state, writing, ready, true);
+        self.b.br(leave);
+
+        self.b.at(leave);
+        self.leave_failed();
+        self.b.at(fine);
+    }
+
+    fn slots(&self, args: &[Value]) -> Vec<Val<'ctx>> {
+        args.iter()
+            .map(|&arg| self.b.to_slot(self.func.elem(arg), self.value(arg)))
+            .collect()
+    }
+
+    fn site(&mut self, kind: SiteKind, template: &str, args: &[Value], span: Span) -> u32 {
+        let types: Vec<ScalarType> = args.iter().map(|&arg| self.func.elem(arg)).collect();
+        self.cx.sites.push(Site {
+            kind,
+            parts: parts(template, &types),
+            span,
+        });
+        self.cx.sites.len() as u32 - 1
+    }
+}
+
+/// A template's pieces: `{}` and `{:format}` stand for the next value, `{{` and `}}` for braces.
+fn parts(template: &str, types: &[ScalarType]) -> Vec<Part> {
+    let mut parts = Vec::new();
+    let mut text = String::new();
+    let mut types = types.iter();
+    let mut chars = template.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '{' | '}' if chars.peek() == Some(&c) => {
+                chars.next();
+                text.push(c);
+            }
+            '{' => {
+                let inside: String = chars.by_ref().take_while(|&c| c != '}').collect();
+                let format = inside.split_once(':').map_or("", |(_, format)| format);
+                if let Some(&ty) = types.next() {
+                    if !text.is_empty() {
+                        parts.push(Part::Text(std::mem::take(&mut text)));
+                    }
+                    parts.push(Part::Value {
+                        ty,
+                        format: format.to_owned(),
+                    });
+                }
+            }
+            c => text.push(c),
+        }
+    }
+    if !text.is_empty() {
+        parts.push(Part::Text(text));
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn templates() {
+        let value = |ty, format: &str| Part::Value {
+            ty,
+            format: format.to_owned(),
+        };
+        assert_eq!(
+            parts("a {} {{x}} {:.3f}!", &[ScalarType::I32, ScalarType::F32]),
+            [
+                Part::Text("a ".to_owned()),
+                value(ScalarType::I32, ""),
+                Part::Text(" {x} ".to_owned()),
+                value(ScalarType::F32, ".3f"),
+                Part::Text("!".to_owned()),
+            ]
+        );
+    }
+}

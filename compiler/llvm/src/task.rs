@@ -1,0 +1,416 @@
+//! Tasks: functions that walk a part of an index space.
+//!
+//! A task over `[lo0, hi0) x .. x [lo_n, hi_n)` is handed `[lo, hi)` of the linearised space. It
+//! takes `lo` apart by division once, and then walks rows:
+//!
+//! ```text
+//! for position = lo; position < hi; position += length {
+//!     length = min(end of the row, hi) - position
+//!     for i in row { body }        // contiguous; its accesses are marked independent
+//!     carry the outer coordinates
+//! }
+//! ```
+
+use aerogel_base::ScalarType;
+use aerogel_ir::{Function, Inst, Op, Region, TaskKind, Value};
+use aerogel_runtime::abi::offset;
+use aerogel_runtime::{Bounds, TaskCode};
+use inkwell::IntPredicate;
+use inkwell::types::BasicMetadataTypeEnum;
+use inkwell::values::FunctionValue;
+
+use crate::builder::{Builder, Opcode, Val, basic, incoming};
+use crate::control::Loop;
+use crate::cost;
+use crate::lower::{FuncCx, Leave, ModuleCx, Origin};
+
+/// What a task function knows of itself.
+pub(crate) struct TaskState<'ctx> {
+    pub(crate) number: usize,
+    /// The region around the `each`: what it defines outlives an iteration.
+    pub(crate) body: Region,
+    /// Whether one thread runs all of it.
+    pub(crate) serial: bool,
+    /// Whether anything draws random numbers.
+    pub(crate) random: bool,
+    /// `[lo, hi)` of each axis, as `i64`.
+    pub(crate) bounds: Vec<[Val<'ctx>; 2]>,
+    /// The part of the linearised space to walk.
+    pub(crate) part: [Val<'ctx>; 2],
+}
+
+/// Lowers one task.
+pub(crate) fn lower<'a, 'ctx>(
+    cx: &mut ModuleCx<'a, 'ctx>,
+    kernel: &'a Function,
+    number: usize,
+    task: Inst,
+) -> TaskCode {
+    let Op::Task {
+        kind,
+        attrs,
+        bounds,
+        body,
+    } = &kernel[task]
+    else {
+        unreachable!("the caller picks tasks")
+    };
+    let symbol = format!("{}.{number}", kernel.name);
+    let serial = *kind == TaskKind::Serial || attrs.serial;
+    let yielded = kernel.yielded(*bounds).unwrap_or_default();
+    let llvm = declare(cx, &symbol, 2);
+    let mut f = FuncCx::new(cx, Origin::User, kernel, llvm, Leave::Task);
+    let random = draws(&f, *body);
+    let params = llvm.get_params();
+    let part = [params[1], params[2]];
+    let values = f.region(*bounds).expect("bounds yield");
+    let extended = extend_all(&f, yielded, &values);
+    f.task = Some(TaskState {
+        number,
+        body: *body,
+        serial,
+        random,
+        bounds: extended.chunks_exact(2).map(|b| [b[0], b[1]]).collect(),
+        part,
+    });
+    if random {
+        let ty = basic(f.b.i64_type());
+        let state = f.in_entry(|f| f.b.alloca(ty));
+        f.random = Some(state);
+        if *kind == TaskKind::Serial {
+            let first = f.b.i64(0);
+            f.seed(first);
+        }
+    }
+    if f.region(*body).is_some() {
+        f.leave_with(&[]);
+    }
+    f.finish();
+    let constants: Option<Vec<i64>> = yielded
+        .iter()
+        .map(|&v| kernel.as_const(v).map(|c| c.as_i128() as i64))
+        .collect();
+    let n_axes = yielded.len() / 2;
+    let bounds = match constants {
+        // A loop that runs in order is one call over the whole space, which the launcher makes of
+        // a part that spans it: see `each`.
+        _ if serial => Bounds::Serial,
+        Some(constants) => {
+            Bounds::Constant(constants.chunks_exact(2).map(|b| [b[0], b[1]]).collect())
+        }
+        None => Bounds::Computed {
+            symbol: lower_bounds(cx, kernel, &symbol, *bounds),
+            n_axes,
+        },
+    };
+    TaskCode {
+        symbol,
+        bounds,
+        cost: cost::region(kernel, *body),
+    }
+}
+
+/// Declares a function that takes the launch context and, for a task, its part.
+fn declare<'ctx>(cx: &ModuleCx<'_, 'ctx>, symbol: &str, n_numbers: usize) -> FunctionValue<'ctx> {
+    let b = Builder::new(cx.ctx, cx.llvm, cx.target);
+    let mut params: Vec<BasicMetadataTypeEnum<'ctx>> = vec![b.ptr_type().into()];
+    if n_numbers == 2 {
+        params.push(b.i64_type().into());
+        params.push(b.i64_type().into());
+    } else {
+        params.push(b.ptr_type().into());
+    }
+    let ty = cx.ctx.void_type().fn_type(&params, false);
+    let func = cx.llvm.add_function(symbol, ty, None);
+    func.set_call_conventions(cx.target.task_convention);
+    func
+}
+
+/// Lowers the function that tells the launcher a task's bounds.
+fn lower_bounds<'a, 'ctx>(
+    cx: &mut ModuleCx<'a, 'ctx>,
+    kernel: &'a Function,
+    task: &str,
+    bounds: Region,
+) -> String {
+    let symbol = format!("{task}.bounds");
+    let llvm = declare(cx, &symbol, 0);
+    let mut f = FuncCx::new(cx, Origin::User, kernel, llvm, Leave::Task);
+    let values = f.region(bounds).expect("bounds yield");
+    let yielded = kernel.yielded(bounds).unwrap_or_default();
+    let out = llvm.get_params()[1];
+    for (k, value) in extend_all(&f, yielded, &values).into_iter().enumerate() {
+        let place = f.b.offset(out, f.b.i64(k as i64 * 8));
+        f.b.store(place, value);
+    }
+    f.leave_with(&[]);
+    f.finish();
+    symbol
+}
+
+fn extend_all<'ctx>(
+    f: &FuncCx<'_, '_, 'ctx>,
+    values: &[Value],
+    lowered: &[Val<'ctx>],
+) -> Vec<Val<'ctx>> {
+    values
+        .iter()
+        .zip(lowered)
+        .map(|(&v, &value)| f.b.extend(f.func.elem(v), value, 64))
+        .collect()
+}
+
+/// Whether a region, or a function that it calls, draws random numbers. A function is taken to do
+/// so if any function of the module does.
+fn draws(f: &FuncCx<'_, '_, '_>, region: Region) -> bool {
+    let is_random = |op: &Op| matches!(op, Op::Random {});
+    let in_functions = f
+        .module
+        .funcs
+        .values()
+        .filter(|func| !func.is_kernel)
+        .any(|func| func.insts.values().any(|inst| is_random(&inst.op)));
+    let mut found = false;
+    aerogel_ir::walk(f.func, region, &mut |func, inst| {
+        let op = &func[inst];
+        found |= is_random(op) || (in_functions && matches!(op, Op::Call { .. }));
+    });
+    found
+}
+
+impl<'ctx> FuncCx<'_, '_, 'ctx> {
+    /// The loop over this call's part of the index space.
+    pub(crate) fn each(&mut self, body: Region) {
+        let task = self.task.as_ref().expect("`each` stands in a task");
+        let bounds = task.bounds.clone();
+        let (serial, number) = (task.serial, task.number);
+        let [mut lo, mut hi] = task.part;
+        let one = self.b.i64(1);
+        let zero = self.b.i64(0);
+        let extents: Vec<Val<'ctx>> = bounds
+            .iter()
+            .map(|&[lo, hi]| {
+                let extent = self.b.nsw(Opcode::Sub, hi, lo);
+                let empty = self.b.icmp(IntPredicate::SLT, extent, zero);
+                self.b.select(empty, zero, extent)
+            })
+            .collect();
+        if serial {
+            // Called once, for everything.
+            lo = zero;
+            hi = extents
+                .iter()
+                .copied()
+                .reduce(|a, e| self.b.nsw(Opcode::Mul, a, e))
+                .expect("a range task has an axis");
+        }
+        let exit = self.b.block(self.llvm, "each_done");
+        let walk = self.b.block(self.llvm, "each");
+        let some = self.b.icmp(IntPredicate::SLT, lo, hi);
+        self.b.cond_br(some, walk, exit);
+        self.b.at(walk);
+
+        let (&last_extent, outer_extents) = extents.split_last().expect("a range task has an axis");
+        // The coordinates, counted from each axis's lower bound, at which this part begins.
+        let mut first = Vec::new();
+        let mut rest = lo;
+        if !outer_extents.is_empty() {
+            for &extent in extents[1..].iter().rev() {
+                first.push(self.b.op(Opcode::URem, rest, extent));
+                rest = self.b.op(Opcode::UDiv, rest, extent);
+            }
+        }
+        first.push(rest);
+        first.reverse();
+
+        let i64_ty = basic(self.b.i64_type());
+        let outer = self.b.block(self.llvm, "rows");
+        let before = self.b.current();
+        self.b.br(outer);
+        self.b.at(outer);
+        let position = self.b.phi(i64_ty);
+        incoming(position, lo, before);
+        let coords: Vec<_> = first
+            .iter()
+            .map(|&value| {
+                let phi = self.b.phi(i64_ty);
+                incoming(phi, value, before);
+                phi
+            })
+            .collect();
+        let start = coords[coords.len() - 1].as_basic_value();
+        let left = self.b.nsw(Opcode::Sub, hi, position.as_basic_value());
+        let room = self.b.nsw(Opcode::Sub, last_extent, start);
+        let length = if outer_extents.is_empty() {
+            left
+        } else {
+            let shorter = self.b.icmp(IntPredicate::SLT, left, room);
+            self.b.select(shorter, left, room)
+        };
+
+        // The parameters: outer coordinates for the row, the counter inside it.
+        let func = self.func;
+        let params = &func.regions[body].params;
+        let (&counter_param, outer_params) = params.split_last().expect("one for each axis");
+        for ((&param, coord), &[lo, _]) in outer_params.iter().zip(&coords).zip(&bounds) {
+            let index = self.b.nsw(Opcode::Add, coord.as_basic_value(), lo);
+            self.values[param] = Some(self.narrow(param, index));
+        }
+        let row_lo = self.b.nsw(Opcode::Add, start, bounds[bounds.len() - 1][0]);
+        let row_hi = self.b.nsw(Opcode::Add, row_lo, length);
+        let signed = func.elem(counter_param).is_signed();
+        let (counter_lo, counter_hi) = (
+            self.narrow(counter_param, row_lo),
+            self.narrow(counter_param, row_hi),
+        );
+        let [row, next, row_done] =
+            ["row", "next", "row_done"].map(|name| self.b.block(self.llvm, name));
+        let row_entry = self.b.current();
+        self.b.br(row);
+        self.b.at(row);
+        let counter = self.b.phi(counter_lo.get_type());
+        incoming(counter, counter_lo, row_entry);
+        let index = counter.as_basic_value();
+        self.values[counter_param] = Some(index);
+        if self.task.as_ref().is_some_and(|task| task.random) {
+            let wide = self.b.extend(func.elem(counter_param), index, 64);
+            let in_row = self.b.op(Opcode::Sub, wide, row_lo);
+            let linear = self.b.op(Opcode::Add, position.as_basic_value(), in_row);
+            self.seed(linear);
+        }
+
+        if !serial {
+            self.group = Some(self.cx.groups[number]);
+        }
+        self.loops.push(Loop {
+            next,
+            next_phis: Vec::new(),
+            exit,
+            exit_phis: Vec::new(),
+        });
+        if self.region(body).is_some() {
+            self.b.br(next);
+        }
+        self.loops.pop();
+        self.group = None;
+
+        self.b.at(next);
+        let step = self.b.int(counter_lo.get_type(), 1);
+        // The counter is less than its end here, so it does not overflow.
+        let counted = if signed {
+            self.b.nsw(Opcode::Add, index, step)
+        } else {
+            self.b.nuw_add(index, step)
+        };
+        incoming(counter, counted, next);
+        let less = if signed {
+            IntPredicate::SLT
+        } else {
+            IntPredicate::ULT
+        };
+        let more = self.b.icmp(less, counted, counter_hi);
+        let back = self.b.cond_br(more, row, row_done);
+        if !serial {
+            self.b.mark(back, "llvm.loop", self.cx.loops[number]);
+        }
+
+        self.b.at(row_done);
+        if outer_extents.is_empty() {
+            incoming(position, hi, row_done);
+            incoming(coords[0], zero, row_done);
+            // One row was everything; LLVM drops the loop around it.
+            let never = self.b.bool(false);
+            self.b.cond_br(never, outer, exit);
+        } else {
+            let walked = self.b.nsw(Opcode::Add, position.as_basic_value(), length);
+            incoming(position, walked, row_done);
+            incoming(coords[coords.len() - 1], zero, row_done);
+            let mut carry = self.b.bool(true);
+            for (axis, &extent) in outer_extents.iter().enumerate().rev() {
+                let coord = coords[axis].as_basic_value();
+                let up = self.b.nsw(Opcode::Add, coord, one);
+                let full = self.b.icmp(IntPredicate::EQ, up, extent);
+                // The slowest axis is never wound back: the part ends there.
+                let wound = if axis == 0 {
+                    up
+                } else {
+                    self.b.select(full, zero, up)
+                };
+                let stepped = self.b.select(carry, wound, coord);
+                incoming(coords[axis], stepped, row_done);
+                carry = self.b.and(carry, full);
+            }
+            let more = self.b.icmp(IntPredicate::SLT, walked, hi);
+            self.b.cond_br(more, outer, exit);
+        }
+        self.b.at(exit);
+    }
+
+    /// An `i64` index as the type of a parameter.
+    fn narrow(&self, param: Value, index: Val<'ctx>) -> Val<'ctx> {
+        self.b
+            .extend(ScalarType::I64, index, self.func.elem(param).bits())
+    }
+
+    /// Sets the random state with which iteration `linear` begins.
+    fn seed(&mut self, linear: Val<'ctx>) {
+        let number = self.task.as_ref().expect("tasks draw").number as u64;
+        let seed = self.context_field(offset::SEED);
+        let salt = self
+            .b
+            .i64((number + 1).wrapping_mul(0xd1b5_4a32_d192_ed03) as i64);
+        let key = self.b.op(Opcode::Xor, seed, salt);
+        let spread = self.b.i64(0x8cb9_2ba7_2f3d_8dd7_u64 as i64);
+        let spread = self.b.op(Opcode::Mul, linear, spread);
+        let mixed = self.b.op(Opcode::Xor, key, spread);
+        let (_, state) = self.random_step(mixed);
+        let place: Val<'ctx> = self.random.expect("the task has a state").into();
+        self.b.store(place, state);
+    }
+
+    /// The next state, and 64 random bits: `aerogel_ir::eval::random_step`.
+    fn random_step(&self, state: Val<'ctx>) -> (Val<'ctx>, Val<'ctx>) {
+        let b = &self.b;
+        let number = |v: u64| b.i64(v as i64);
+        let state = b.op(Opcode::Add, state, number(0x9e37_79b9_7f4a_7c15));
+        let fold = |z, shift: u64| b.op(Opcode::Xor, z, b.op(Opcode::LShr, z, number(shift)));
+        let z = b.op(Opcode::Mul, fold(state, 30), number(0xbf58_476d_1ce4_e5b9));
+        let z = b.op(Opcode::Mul, fold(z, 27), number(0x94d0_49bb_1331_11eb));
+        (state, fold(z, 31))
+    }
+
+    /// A random value: `aerogel_ir::eval::random_value`.
+    pub(crate) fn draw(&mut self, ty: ScalarType) -> Val<'ctx> {
+        let place: Val<'ctx> = self.random.expect("the task has a state").into();
+        let (state, _) = self.b.load(basic(self.b.i64_type()), place);
+        let (state, random) = self.random_step(state);
+        self.b.store(place, state);
+        let b = &self.b;
+        let high = |shift: i64| b.op(Opcode::LShr, random, b.i64(shift));
+        let unit = |shift: i64, scale: f64| {
+            let wide = crate::types::scalar(b.ctx, ScalarType::F64);
+            let number = b.cast(Opcode::UIToFP, high(shift), wide);
+            let none = inkwell::values::FastMathFlags::empty();
+            b.fop(Opcode::FMul, number, b.float(wide, scale.recip()), none)
+        };
+        match ty {
+            ScalarType::U1 => b.cast(Opcode::Trunc, high(63), basic(b.ctx.bool_type())),
+            ScalarType::F16 => self.arith(ScalarType::F64).cast(unit(53, 2048.0), ty),
+            ScalarType::F32 => {
+                // 24 bits fit an i32, whose conversion every machine has.
+                let bits = b.cast(Opcode::Trunc, high(40), basic(b.ctx.i32_type()));
+                let single = crate::types::scalar(b.ctx, ty);
+                let number = b.cast(Opcode::SIToFP, bits, single);
+                let none = inkwell::values::FastMathFlags::empty();
+                b.fop(
+                    Opcode::FMul,
+                    number,
+                    b.float(single, 1.0 / 16_777_216.0),
+                    none,
+                )
+            }
+            ScalarType::F64 => unit(11, 9_007_199_254_740_992.0),
+            _ => b.extend(ty, random, ty.bits()),
+        }
+    }
+}
