@@ -72,7 +72,7 @@ impl Licm<'_> {
         level: u32,
         out: &mut Vec<Inst>,
     ) {
-        let mut written: Option<Writes> = None;
+        let written = loop_writes(func, self.cx, looped);
         let insts = std::mem::take(&mut func.regions[region].insts);
         let mut exits = false;
         let mut kept = Vec::with_capacity(insts.len());
@@ -87,7 +87,7 @@ impl Licm<'_> {
                         let Op::Load { place } = *op else {
                             unreachable!("loads read")
                         };
-                        let w = written.get_or_insert_with(|| loop_writes(func, self.cx, looped));
+                        let w = &written;
                         // A part of a task is never empty, so `each` runs its body.
                         let runs = matches!(func[looped], Op::Each { .. }) && !exits;
                         !w.anything
@@ -206,9 +206,9 @@ mod tests {
                 v1: i32 = const 0
                 v2: i32 = const 1
                 v3: ref<i32> = local
-                v4: i32 = load v3
-                for v1, v0, v2, [] (v5: i32) {
-                    v6: i32 = add v4, v5
+                for v1, v0, v2, [] (v4: i32) {
+                    v5: i32 = load v3
+                    v6: i32 = add v5, v4
                     store v3, v6
                     yield []
                 }

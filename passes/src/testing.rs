@@ -1,7 +1,14 @@
 //! One macro runs the passes for all their tests.
 
+use std::sync::Mutex;
+
 use aerogel_base::entity::PrimaryMap;
-use aerogel_ir::{Function, Module, Stage, parse_module, print_module, verify};
+use aerogel_base::{Scalar, ScalarType};
+use aerogel_interp::{InterpKernel, Val};
+use aerogel_ir::{Function, Module, ParamType, Stage, eval, parse_module, print_module, verify};
+use aerogel_runtime::buffer::Buffer;
+use aerogel_runtime::device::LoadedKernel;
+use aerogel_runtime::launch::{Args, Launch};
 
 use crate::{Options, PassCx, find};
 
@@ -63,7 +70,13 @@ pub(crate) fn after(passes: &[&str], text: &str, fast_math: bool) -> String {
         });
     }
     check(&module, stage);
-    let _ = before;
+    for seed in 0..8 {
+        assert_eq!(
+            behaviour(&before, seed),
+            behaviour(&module, seed),
+            "before and after differ for seed {seed}"
+        );
+    }
     let only = Module {
         env: module.env.clone(),
         funcs: PrimaryMap::from_iter([module.funcs[id].clone()]),
@@ -83,4 +96,121 @@ fn check(module: &Module, stage: Stage) {
     let text = print_module(module);
     let again = parse_module(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
     assert_eq!(print_module(&again), text);
+}
+
+/// Numbers that come and go with `state`: small ones mostly, so that indices hit.
+fn number(ty: ScalarType, state: &mut u64) -> Scalar {
+    let (next, bits) = eval::random_step(*state);
+    *state = next;
+    match ty {
+        ScalarType::U1 => Scalar::bool(bits & 1 == 1),
+        _ if ty.is_float() => Scalar::float(ty, (bits % 64) as f64 / 4.0 - 6.0),
+        _ => Scalar::int(ty, i128::from(bits % 9) - 2 * i128::from(ty.is_signed())),
+    }
+}
+
+/// All that can be seen of running the first function on inputs made from `seed`.
+fn behaviour(module: &Module, seed: u64) -> String {
+    let id = module.funcs.keys().next().expect("a function");
+    let func = &module.funcs[id];
+    let mut state = seed;
+    if !func.is_kernel {
+        if !module.env.trees.is_empty() {
+            return String::new();
+        }
+        let params = &func.regions[func.body].params;
+        let args = params
+            .iter()
+            .flat_map(|&p| module.env.scalars(func.ty(p)))
+            .map(|t| number(t, &mut state));
+        let scalars: Vec<Scalar> = args.collect();
+        // A tensor parameter that fell apart takes its scalars one by one.
+        let mut rest = scalars.into_iter();
+        let args = params
+            .iter()
+            .map(|&p| {
+                Val::Scalars(
+                    rest.by_ref()
+                        .take(module.env.scalars(func.ty(p)).len())
+                        .collect(),
+                )
+            })
+            .collect();
+        let results = aerogel_interp::call(module, id, args);
+        return format!(
+            "{:?}",
+            results.map(|vals| vals.iter().flat_map(Val::scalars).collect::<Vec<_>>())
+        );
+    }
+    let trees: Vec<Buffer> = module
+        .env
+        .trees
+        .values()
+        .map(|tree| {
+            let buffer = Buffer::zeroed(tree.byte_size() as usize).expect("memory");
+            for (place, ty) in tree.places() {
+                let shape = tree.shape(place);
+                for linear in 0..shape.iter().product() {
+                    let mut rest: u64 = linear;
+                    let mut index: Vec<i64> = shape
+                        .iter()
+                        .rev()
+                        .map(|&n| (rest % n, rest /= n).0 as i64)
+                        .collect();
+                    index.reverse();
+                    buffer
+                        .write_scalar(
+                            tree.byte_offset(place, &index) as usize,
+                            number(ty, &mut state),
+                        )
+                        .expect("inside");
+                }
+            }
+            buffer
+        })
+        .collect();
+    let array = Buffer::zeroed(512).expect("memory");
+    let mut args = Args::new();
+    for param in &func.params {
+        match param.ty {
+            ParamType::Value(ty) => module
+                .env
+                .scalars(ty)
+                .into_iter()
+                .for_each(|t| args.scalar(number(t, &mut state).slot())),
+            ParamType::Array { elem, ndim, .. } => {
+                let cell = module
+                    .env
+                    .scalars(elem)
+                    .iter()
+                    .map(|t| t.bytes() as usize)
+                    .sum();
+                args.array(&array, &vec![5; ndim as usize], cell)
+                    .expect("it fits");
+            }
+        }
+    }
+    let mut results = [0; 32];
+    let printed = Mutex::new(String::new());
+    let roots: Vec<&Buffer> = trees.iter().collect();
+    let kernel = InterpKernel::new(module.clone()).expect("a kernel");
+    let outcome = kernel
+        .launch(Launch {
+            args: &args,
+            roots: &roots,
+            results: &mut results,
+            sink: &printed,
+            seed,
+        })
+        .map_err(|_| "a check failed");
+    let mut bytes = Vec::new();
+    for buffer in trees.iter().chain([&array]) {
+        let at = bytes.len();
+        bytes.resize(at + buffer.len(), 0);
+        buffer.read(0, &mut bytes[at..]).expect("inside");
+    }
+    let sum = bytes
+        .iter()
+        .fold(0u64, |sum, &b| eval::random_step(sum ^ u64::from(b)).1);
+    format!("{outcome:?} {:?} {printed:?} {sum:x}", &results[..4])
 }

@@ -1,1 +1,108 @@
-//! The oracle: every instruction meaning, no attention to speed.
+//! The reference interpreter: every instruction's meaning at every stage, no attention to speed.
+//!
+//! It is the oracle of every differential test, and a target of its own: parallel loops run in
+//! order on one thread. Accesses outside a field or an array read zero and write nothing.
+#![warn(missing_docs)]
+
+mod memory;
+mod step;
+mod value;
+
+use std::sync::Mutex;
+
+use aerogel_ir::{FuncId, Function, Module};
+use aerogel_runtime::code::Site;
+use aerogel_runtime::device::LoadedKernel;
+use aerogel_runtime::launch::{Args, KernelFailure, Launch};
+
+use crate::memory::{Memory, Sites};
+use crate::step::{Flow, Machine};
+pub use crate::value::Val;
+
+/// A kernel that the interpreter runs.
+pub struct InterpKernel {
+    module: Module,
+    kernel: FuncId,
+    sites: Sites,
+    /// The value slots of the results, for the length check of a launch.
+    n_results: usize,
+}
+
+impl InterpKernel {
+    /// A kernel from its module, at any stage; nothing if the module has no kernel.
+    pub fn new(module: Module) -> Option<Self> {
+        let (kernel, func) = module.funcs.iter().find(|(_, f)| f.is_kernel)?;
+        let n_results = func
+            .results
+            .iter()
+            .map(|&t| module.env.scalars(t).len())
+            .sum();
+        let sites = Sites::collect(&module);
+        Some(Self {
+            kernel,
+            n_results,
+            sites,
+            module,
+        })
+    }
+}
+
+impl LoadedKernel for InterpKernel {
+    fn launch(&self, launch: Launch<'_>) -> Result<(), KernelFailure> {
+        if launch.results.len() < self.n_results {
+            return Err(KernelFailure::Mismatch("too few result slots"));
+        }
+        if launch.roots.len() < self.module.env.trees.len() {
+            return Err(KernelFailure::Mismatch("other trees than the kernel's"));
+        }
+        let func = &self.module.funcs[self.kernel];
+        let memory = Memory::new(&self.module, func, launch.args, launch.roots)?;
+        let mut machine = Machine::new(
+            &self.module,
+            self.kernel,
+            memory,
+            &self.sites,
+            launch.sink,
+            launch.seed,
+        );
+        let flow = machine.kernel();
+        launch.sink.flush();
+        match flow {
+            Flow::Fail(site, args) => Err(KernelFailure::Check { site, args }),
+            Flow::Return(values) => {
+                let slots = values.iter().flat_map(|v| v.scalars()).map(|s| s.slot());
+                launch
+                    .results
+                    .iter_mut()
+                    .zip(slots)
+                    .for_each(|(out, slot)| *out = slot);
+                Ok(())
+            }
+            Flow::Yield(_) | Flow::Break(_) | Flow::Continue(_) => Ok(()),
+        }
+    }
+
+    fn sites(&self) -> &[Site] {
+        &self.sites.list
+    }
+}
+
+/// What a function (not a kernel) yields for some arguments, given as the scalars of each
+/// parameter; `Err` is the text of a failed assertion. Used by the passes' tests.
+pub fn call(module: &Module, func: FuncId, args: Vec<Val>) -> Result<Vec<Val>, String> {
+    let sites = Sites::collect(module);
+    let none = Args::new();
+    let memory =
+        Memory::new(module, &module.funcs[func], &none, &[]).map_err(|e| format!("{e:?}"))?;
+    let sink = Mutex::new(String::new());
+    let mut machine = Machine::new(module, func, memory, &sites, &sink, 0);
+    match machine.function(func, args) {
+        Flow::Fail(site, args) => Err(sites.list[site].render(&args)),
+        Flow::Yield(v) | Flow::Return(v) | Flow::Break(v) | Flow::Continue(v) => Ok(v),
+    }
+}
+
+/// Whether a function can be run by [`call`]: it takes and uses no fields or arrays.
+pub fn is_callable(func: &Function) -> bool {
+    !func.is_kernel
+}

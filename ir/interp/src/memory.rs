@@ -1,0 +1,241 @@
+//! The memory a kernel sees, and the messages of its sites.
+
+use aerogel_base::entity::{PrimaryMap, SecondaryMap};
+use aerogel_base::{Scalar, ScalarType};
+use aerogel_ir::{Arg, AssertKind, Env, FuncId, Function, Inst, Module, Op, ParamType, Type, walk};
+use aerogel_runtime::buffer::Buffer;
+use aerogel_runtime::code::{Site, SiteKind};
+use aerogel_runtime::launch::{Args, KernelFailure};
+
+use crate::value::Slot;
+
+/// The messages of all functions.
+pub(crate) struct Sites {
+    pub(crate) list: Vec<Site>,
+    of: PrimaryMap<FuncId, SecondaryMap<Inst, usize>>,
+}
+
+impl Sites {
+    pub(crate) fn collect(module: &Module) -> Self {
+        let mut sites = Self {
+            list: Vec::new(),
+            of: PrimaryMap::new(),
+        };
+        for func in module.funcs.values() {
+            let mut of = SecondaryMap::new();
+            walk(func, func.body, &mut |func, inst| {
+                let (kind, template, args) = match &func[inst] {
+                    Op::Print { template, args } => (SiteKind::Print, template, args),
+                    Op::Assert {
+                        kind,
+                        template,
+                        args,
+                        ..
+                    } => (site_kind(*kind), template, args),
+                    _ => return,
+                };
+                let types: Vec<ScalarType> = args.iter().map(|&a| func.elem(a)).collect();
+                of[inst] = sites.list.len();
+                sites.list.push(Site::from_template(
+                    kind,
+                    template,
+                    &types,
+                    func.insts[inst].span,
+                ));
+            });
+            sites.of.push(of);
+        }
+        sites
+    }
+
+    pub(crate) fn at(&self, func: FuncId, inst: Inst) -> usize {
+        self.of[func][inst]
+    }
+}
+
+fn site_kind(kind: AssertKind) -> SiteKind {
+    match kind {
+        AssertKind::Assertion => SiteKind::Assert,
+        AssertKind::Bounds => SiteKind::Bounds,
+        AssertKind::DivisionByZero => SiteKind::DivByZero,
+        AssertKind::NegativePower => SiteKind::Arithmetic,
+    }
+}
+
+struct Array<'a> {
+    buffer: &'a Buffer,
+    shape: Vec<i64>,
+    elem: Vec<ScalarType>,
+}
+
+/// Roots, arrays, arguments, temporaries and locals of a launch.
+pub(crate) struct Memory<'a> {
+    args: Vec<Vec<Scalar>>,
+    arrays: Vec<Option<Array<'a>>>,
+    roots: &'a [&'a Buffer],
+    temps: Vec<u8>,
+    locals: Vec<Scalar>,
+}
+
+impl<'a> Memory<'a> {
+    pub(crate) fn new(
+        module: &Module,
+        func: &Function,
+        args: &'a Args<'a>,
+        roots: &'a [&'a Buffer],
+    ) -> Result<Self, KernelFailure> {
+        let mismatch = KernelFailure::Mismatch("other arguments than the kernel's");
+        let mut slots = args.slots().iter().copied();
+        let mut buffers = args.arrays().iter();
+        let (mut values, mut arrays) = (Vec::new(), Vec::new());
+        for param in &func.params {
+            let mut next = || slots.next().ok_or_else(|| mismatch.clone());
+            match param.ty {
+                ParamType::Value(ty) => {
+                    let scalars: Result<Vec<Scalar>, KernelFailure> = module
+                        .env
+                        .scalars(ty)
+                        .into_iter()
+                        .map(|t| Ok(Scalar::from_slot(t, next()?)))
+                        .collect();
+                    values.push(scalars?);
+                    arrays.push(None);
+                }
+                ParamType::Array { elem, ndim, .. } => {
+                    next()?;
+                    let shape: Result<Vec<i64>, KernelFailure> =
+                        (0..ndim).map(|_| Ok(next()? as i64)).collect();
+                    let buffer = buffers.next().ok_or_else(|| mismatch.clone())?;
+                    arrays.push(Some(Array {
+                        buffer,
+                        shape: shape?,
+                        elem: module.env.scalars(elem),
+                    }));
+                    values.push(Vec::new());
+                }
+            }
+        }
+        Ok(Self {
+            args: values,
+            arrays,
+            roots,
+            temps: vec![0; temp_bytes(func, &module.env)],
+            locals: Vec::new(),
+        })
+    }
+
+    pub(crate) fn arg(&self, arg: Arg) -> &[Scalar] {
+        &self.args[arg.as_u32() as usize]
+    }
+
+    pub(crate) fn array_shape(&self, arg: Arg, axis: u32) -> i64 {
+        self.array(arg).shape[axis as usize]
+    }
+
+    fn array(&self, arg: Arg) -> &Array<'a> {
+        self.arrays[arg.as_u32() as usize]
+            .as_ref()
+            .expect("the verifier checked that this is an array")
+    }
+
+    /// The storages of an array's element.
+    pub(crate) fn array_at(&self, arg: Arg, indices: &[i64]) -> Vec<(Slot, ScalarType)> {
+        let array = self.array(arg);
+        let inside = indices
+            .iter()
+            .zip(&array.shape)
+            .all(|(&i, &n)| (0..n).contains(&i));
+        let linear = indices
+            .iter()
+            .zip(&array.shape)
+            .fold(0, |linear, (&i, &n)| linear * n + i);
+        let size: usize = array.elem.iter().map(|t| t.bytes() as usize).sum();
+        let mut at = if inside { linear as usize * size } else { 0 };
+        let mut places = Vec::new();
+        for &ty in &array.elem {
+            places.push((
+                if inside {
+                    Slot::Array(arg.as_u32() as usize, at)
+                } else {
+                    Slot::Nowhere
+                },
+                ty,
+            ));
+            at += ty.bytes() as usize;
+        }
+        places
+    }
+
+    /// Fresh zeroed storage.
+    pub(crate) fn local(&mut self, scalars: Vec<ScalarType>) -> Vec<(Slot, ScalarType)> {
+        scalars
+            .into_iter()
+            .map(|ty| {
+                self.locals.push(Scalar::zero(ty));
+                (Slot::Local(self.locals.len() - 1), ty)
+            })
+            .collect()
+    }
+
+    /// How many scalars of locals there are; `release` gives those made since back.
+    pub(crate) fn mark(&self) -> usize {
+        self.locals.len()
+    }
+
+    pub(crate) fn release(&mut self, mark: usize) {
+        self.locals.truncate(mark);
+    }
+
+    pub(crate) fn read(&self, (slot, ty): (Slot, ScalarType)) -> Scalar {
+        let outside = Scalar::zero(ty);
+        match slot {
+            Slot::Local(k) => self.locals[k],
+            Slot::Root(tree, at) => self.roots[tree].read_scalar(ty, at).unwrap_or(outside),
+            Slot::Array(k, at) => self.arrays[k]
+                .as_ref()
+                .and_then(|a| a.buffer.read_scalar(ty, at).ok())
+                .unwrap_or(outside),
+            Slot::Temp(at) => self
+                .temps
+                .get(at..at + ty.bytes() as usize)
+                .map_or(outside, |b| Scalar::from_bytes(ty, b)),
+            Slot::Nowhere => outside,
+        }
+    }
+
+    pub(crate) fn write(&mut self, (slot, _): (Slot, ScalarType), value: Scalar) {
+        match slot {
+            Slot::Local(k) => self.locals[k] = value,
+            // A write outside is swallowed, so its error says nothing.
+            Slot::Root(tree, at) => drop(self.roots[tree].write_scalar(at, value)),
+            Slot::Array(k, at) => drop(
+                self.arrays[k]
+                    .as_ref()
+                    .map(|a| a.buffer.write_scalar(at, value)),
+            ),
+            Slot::Temp(at) => {
+                let (bytes, n) = value.to_bytes();
+                if let Some(to) = self.temps.get_mut(at..at + n) {
+                    to.copy_from_slice(&bytes[..n]);
+                }
+            }
+            Slot::Nowhere => {}
+        }
+    }
+}
+
+/// Bytes of the global temporaries that a function names.
+fn temp_bytes(func: &Function, env: &Env) -> usize {
+    let mut bytes = 0;
+    walk(func, func.body, &mut |func, inst| {
+        if let Op::TempAt { offset } = func[inst] {
+            let ty: Type = func
+                .ty(func.insts[inst].results[0])
+                .pointee()
+                .expect("a storage");
+            let size: u32 = env.scalars(ty).iter().map(|t| t.bytes()).sum();
+            bytes = bytes.max((offset + size) as usize);
+        }
+    });
+    bytes
+}

@@ -1,0 +1,730 @@
+//! The meaning of every instruction.
+
+use aerogel_base::entity::SecondaryMap;
+use aerogel_base::{Scalar, ScalarType};
+use aerogel_ir::{
+    AtomicOp, FieldId, FuncId, Function, Inst, Module, NodeRef, Op, Region, TaskKind, Type, Value,
+    eval,
+};
+use aerogel_runtime::launch::PrintSink;
+use aerogel_snode::NodeKind;
+
+use crate::memory::{Memory, Sites};
+use crate::value::{Slot, Val};
+
+/// How a region ended.
+pub(crate) enum Flow {
+    Yield(Vec<Val>),
+    Break(Vec<Val>),
+    Continue(Vec<Val>),
+    Return(Vec<Val>),
+    /// A failed assertion: its site and the values of its message.
+    Fail(usize, Vec<u64>),
+}
+
+pub(crate) struct Machine<'a> {
+    module: &'a Module,
+    id: FuncId,
+    values: SecondaryMap<Value, Option<Val>>,
+    memory: Memory<'a>,
+    sites: &'a Sites,
+    sink: &'a dyn PrintSink,
+    seed: u64,
+    /// The random state of the iteration.
+    random: u64,
+    /// Range tasks that began before.
+    n_ranges: u32,
+    /// The index space of the range task that is running.
+    space: Vec<(i64, i64)>,
+}
+
+impl<'a> Machine<'a> {
+    pub(crate) fn new(
+        module: &'a Module,
+        id: FuncId,
+        memory: Memory<'a>,
+        sites: &'a Sites,
+        sink: &'a dyn PrintSink,
+        seed: u64,
+    ) -> Self {
+        let random = eval::random_state(seed, 0, 0);
+        Self {
+            module,
+            id,
+            values: SecondaryMap::new(),
+            memory,
+            sites,
+            sink,
+            seed,
+            random,
+            n_ranges: 0,
+            space: Vec::new(),
+        }
+    }
+
+    /// Runs the kernel.
+    pub(crate) fn kernel(&mut self) -> Flow {
+        let body = self.func().body;
+        self.region(body)
+    }
+
+    /// Runs a function with arguments; values of the caller are kept.
+    pub(crate) fn function(&mut self, id: FuncId, args: Vec<Val>) -> Flow {
+        let caller = std::mem::replace(&mut self.id, id);
+        let values = std::mem::take(&mut self.values);
+        let body = self.func().body;
+        self.bind(body, args);
+        let flow = self.region(body);
+        self.values = values;
+        self.id = caller;
+        flow
+    }
+
+    fn func(&self) -> &'a Function {
+        &self.module.funcs[self.id]
+    }
+
+    fn bind(&mut self, region: Region, args: Vec<Val>) {
+        for (&param, arg) in self.func().regions[region].params.iter().zip(args) {
+            self.values[param] = Some(arg);
+        }
+    }
+
+    fn val(&self, v: Value) -> &Val {
+        self.values[v]
+            .as_ref()
+            .expect("the verifier checked that values are defined before use")
+    }
+
+    fn vals(&self, values: &[Value]) -> Vec<Val> {
+        values.iter().map(|&v| self.val(v).clone()).collect()
+    }
+
+    fn int(&self, v: Value) -> i64 {
+        self.val(v).scalar().as_i128() as i64
+    }
+
+    fn ints(&self, values: &[Value]) -> Vec<i64> {
+        values.iter().map(|&v| self.int(v)).collect()
+    }
+
+    fn slots(&self, values: &[Value]) -> Vec<u64> {
+        values
+            .iter()
+            .map(|&v| self.val(v).scalar().slot())
+            .collect()
+    }
+
+    fn scalars_of(&self, ty: Type) -> Vec<ScalarType> {
+        self.module.env.scalars(ty)
+    }
+
+    fn region(&mut self, region: Region) -> Flow {
+        let mark = self.memory.mark();
+        let flow = self.line(region);
+        // Storage lives as long as its region runs.
+        self.memory.release(mark);
+        flow
+    }
+
+    fn line(&mut self, region: Region) -> Flow {
+        let func = self.func();
+        for &inst in &func.regions[region].insts {
+            match &func[inst] {
+                Op::Yield { values } => return Flow::Yield(self.vals(values)),
+                Op::Break { values } => return Flow::Break(self.vals(values)),
+                Op::Continue { values } => return Flow::Continue(self.vals(values)),
+                Op::Return { values } => return Flow::Return(self.vals(values)),
+                op => {
+                    let results = match self.inst(inst, op) {
+                        Ok(results) => results,
+                        Err(flow) => return flow,
+                    };
+                    for (&r, val) in func.insts[inst].results.iter().zip(results) {
+                        self.values[r] = Some(val);
+                    }
+                }
+            }
+        }
+        Flow::Yield(Vec::new())
+    }
+
+    /// The results of an instruction, or how the region ends because of it.
+    fn inst(&mut self, inst: Inst, op: &Op) -> Result<Vec<Val>, Flow> {
+        let func = self.func();
+        let result_ty = || func.ty(func.insts[inst].results[0]);
+        let map = |v: &Val, f: &dyn Fn(Scalar) -> Scalar| {
+            Val::Scalars(v.scalars().into_iter().map(f).collect())
+        };
+        let zip = |a: &Val, b: &Val, f: &dyn Fn(Scalar, Scalar) -> Scalar| {
+            Val::Scalars(
+                a.scalars()
+                    .into_iter()
+                    .zip(b.scalars())
+                    .map(|(a, b)| f(a, b))
+                    .collect(),
+            )
+        };
+        let one = match op {
+            Op::Const { value } => Val::from(*value),
+            Op::Undef {} => Val::Scalars(
+                self.scalars_of(result_ty())
+                    .into_iter()
+                    .map(Scalar::zero)
+                    .collect(),
+            ),
+            Op::Arg { arg } => {
+                let scalars = self.memory.arg(*arg).to_vec();
+                if func.insts[inst].results.len() > 1 {
+                    return Ok(scalars.into_iter().map(Val::from).collect());
+                }
+                Val::Scalars(scalars)
+            }
+            Op::ArrayShape { array, axis } => Val::from(Scalar::int(
+                ScalarType::I32,
+                i128::from(self.memory.array_shape(*array, *axis)),
+            )),
+            Op::Unary { op, x } => map(self.val(*x), &|s| eval::unary(*op, s)),
+            Op::Binary { op, lhs, rhs } => zip(self.val(*lhs), self.val(*rhs), &|a, b| {
+                eval::binary(*op, a, b)
+            }),
+            Op::Compare { op, lhs, rhs } => zip(self.val(*lhs), self.val(*rhs), &|a, b| {
+                Scalar::bool(eval::compare(*op, a, b))
+            }),
+            Op::Select {
+                cond,
+                on_true,
+                on_false,
+            } => self.select(*cond, *on_true, *on_false),
+            Op::Fma { a, b, c } => {
+                let products = self
+                    .val(*a)
+                    .scalars()
+                    .into_iter()
+                    .zip(self.val(*b).scalars());
+                Val::Scalars(
+                    products
+                        .zip(self.val(*c).scalars())
+                        .map(|((a, b), c)| eval::fma(a, b, c))
+                        .collect(),
+                )
+            }
+            Op::Cast { x } => {
+                let to = result_ty().elem().expect("a cast makes numbers");
+                map(self.val(*x), &|s| eval::cast(s, to))
+            }
+            Op::Bitcast { x } => {
+                let to = result_ty().elem().expect("a cast makes numbers");
+                map(self.val(*x), &|s| eval::bitcast(s, to))
+            }
+            Op::TensorMake { elems } | Op::StructMake { members: elems } => {
+                Val::Scalars(elems.iter().flat_map(|&e| self.val(e).scalars()).collect())
+            }
+            Op::TensorGet { tensor, index } => {
+                let at = self.element(func.ty(*tensor), index);
+                let elem = func.elem(*tensor);
+                let all = self.val(*tensor).scalars();
+                Val::from(at.map_or(Scalar::zero(elem), |k| all[k]))
+            }
+            Op::TensorSet {
+                tensor,
+                index,
+                value,
+            } => {
+                let mut all = self.val(*tensor).scalars();
+                if let Some(k) = self.element(func.ty(*tensor), index) {
+                    all[k] = self.val(*value).scalar();
+                }
+                Val::Scalars(all)
+            }
+            Op::MatMul { lhs, rhs } => self.matmul(*lhs, *rhs),
+            Op::StructGet { value, member } => {
+                let range = self.member(func.ty(*value), *member);
+                Val::Scalars(self.val(*value).scalars()[range].to_vec())
+            }
+            Op::StructSet {
+                base,
+                member,
+                value,
+            } => {
+                let range = self.member(func.ty(*base), *member);
+                let mut all = self.val(*base).scalars();
+                all.splice(range, self.val(*value).scalars());
+                Val::Scalars(all)
+            }
+            Op::Local {} => {
+                let scalars = self.scalars_of(result_ty().pointee().expect("a storage"));
+                Val::Place(self.memory.local(scalars))
+            }
+            Op::ElemRef { base, index } => {
+                let tensor = func.ty(*base).pointee().expect("a storage");
+                let all = self.val(*base).place();
+                let elem = tensor.elem().expect("a tensor has elements");
+                Val::Place(vec![
+                    self.element(tensor, index)
+                        .map_or((Slot::Nowhere, elem), |k| all[k]),
+                ])
+            }
+            Op::MemberRef { base, member } => {
+                let range = self.member(func.ty(*base).pointee().expect("a storage"), *member);
+                Val::Place(self.val(*base).place()[range].to_vec())
+            }
+            Op::FieldAt { field, indices } => {
+                Val::Place(self.field_at(*field, &self.ints(indices)))
+            }
+            Op::ArrayAt { array, indices } => {
+                Val::Place(self.memory.array_at(*array, &self.ints(indices)))
+            }
+            Op::TempAt { offset } => {
+                let mut at = *offset as usize;
+                let scalars = self.scalars_of(result_ty().pointee().expect("a storage"));
+                let mut next = |ty: ScalarType| {
+                    at += ty.bytes() as usize;
+                    at - ty.bytes() as usize
+                };
+                Val::Place(
+                    scalars
+                        .into_iter()
+                        .map(|ty| (Slot::Temp(next(ty)), ty))
+                        .collect(),
+                )
+            }
+            Op::Load { place } => Val::Scalars(
+                self.val(*place)
+                    .place()
+                    .iter()
+                    .map(|&p| self.memory.read(p))
+                    .collect(),
+            ),
+            Op::Store { place, value } => {
+                let value = self.val(*value).scalars();
+                self.write(*place, value);
+                return Ok(Vec::new());
+            }
+            Op::Atomic { op, place, value } => {
+                let old: Vec<Scalar> = self
+                    .val(*place)
+                    .place()
+                    .iter()
+                    .map(|&p| self.memory.read(p))
+                    .collect();
+                let operand = self.val(*value).scalars();
+                let new = old
+                    .iter()
+                    .zip(operand)
+                    .map(|(&old, x)| combine(*op, old, x))
+                    .collect();
+                self.write(*place, new);
+                Val::Scalars(old)
+            }
+            Op::Cas {
+                place,
+                expected,
+                value,
+            } => {
+                let old = self.memory.read(self.val(*place).place()[0]);
+                if old.slot() == self.val(*expected).scalar().slot() {
+                    let value = self.val(*value).scalars();
+                    self.write(*place, value);
+                }
+                Val::from(old)
+            }
+            Op::If {
+                cond,
+                then,
+                otherwise,
+            } => {
+                let taken = if self.val(*cond).scalar().as_bool() {
+                    *then
+                } else {
+                    *otherwise
+                };
+                return match self.region(taken) {
+                    Flow::Yield(values) => Ok(values),
+                    flow => Err(flow),
+                };
+            }
+            Op::For {
+                lo,
+                hi,
+                step,
+                init,
+                body,
+            } => return self.for_loop(*lo, *hi, *step, init, *body),
+            Op::While { init, cond, body } => return self.while_loop(init, *cond, *body),
+            Op::Yield { .. } | Op::Break { .. } | Op::Continue { .. } | Op::Return { .. } => {
+                unreachable!("terminators end the line")
+            }
+            Op::Parallel { lo, hi, body, .. } => {
+                let space: Vec<(i64, i64)> = self.ints(lo).into_iter().zip(self.ints(hi)).collect();
+                let types: Vec<ScalarType> = lo.iter().map(|&v| func.elem(v)).collect();
+                return self.range_task(&space, *body, &|index| {
+                    index.iter().zip(&types).map(|(&i, &t)| int(t, i)).collect()
+                });
+            }
+            Op::ParallelCells { field, body, .. } => return self.cells(*field, *body),
+            Op::Task {
+                kind, bounds, body, ..
+            } => return self.task(*kind, *bounds, *body),
+            Op::Each { body } => {
+                let params: Vec<ScalarType> = func.regions[*body]
+                    .params
+                    .iter()
+                    .map(|&p| func.elem(p))
+                    .collect();
+                let space = self.space.clone();
+                return self.range_task(&space, *body, &|index| {
+                    index
+                        .iter()
+                        .zip(&params)
+                        .map(|(&i, &t)| int(t, i))
+                        .collect()
+                });
+            }
+            Op::Root { .. } => Val::Node(Some(0)),
+            Op::Linearize { node, coords } => Val::from(Scalar::int(
+                ScalarType::I64,
+                self.linearize(*node, &self.ints(coords)),
+            )),
+            Op::Lookup {
+                node,
+                container,
+                index,
+            } => {
+                let data = &self.module.env.trees[node.tree][node.node];
+                let k = u64::try_from(self.int(*index))
+                    .ok()
+                    .filter(|&k| k < data.n_cells);
+                Val::Node(
+                    self.val(*container)
+                        .node()
+                        .zip(k)
+                        .map(|(at, k)| at + k * data.cell_size),
+                )
+            }
+            Op::Child { node, cell } => {
+                let data = &self.module.env.trees[node.tree][node.node];
+                let at = self.val(*cell).node().map(|at| at + data.offset_in_cell);
+                match data.kind {
+                    NodeKind::Place(ty) => {
+                        let tree = node.tree.as_u32() as usize;
+                        Val::Place(vec![(
+                            at.map_or(Slot::Nowhere, |at| Slot::Root(tree, at as usize)),
+                            ty,
+                        )])
+                    }
+                    NodeKind::Root | NodeKind::Dense => Val::Node(at),
+                }
+            }
+            Op::Print { args, .. } => {
+                let site = &self.sites.list[self.sites.at(self.id, inst)];
+                self.sink.print(&site.render(&self.slots(args)));
+                return Ok(Vec::new());
+            }
+            Op::Assert { cond, args, .. } => {
+                if !self.val(*cond).scalar().as_bool() {
+                    return Err(Flow::Fail(self.sites.at(self.id, inst), self.slots(args)));
+                }
+                return Ok(Vec::new());
+            }
+            Op::Random {} => {
+                let (state, bits) = eval::random_step(self.random);
+                self.random = state;
+                Val::from(eval::random_value(
+                    bits,
+                    result_ty().scalar().expect("a random value is a scalar"),
+                ))
+            }
+            Op::Call { func, args } => {
+                let args = self.vals(args);
+                return match self.function(*func, args) {
+                    Flow::Yield(values) | Flow::Return(values) => Ok(values),
+                    flow => Err(flow),
+                };
+            }
+        };
+        Ok(vec![one])
+    }
+
+    fn select(&self, cond: Value, on_true: Value, on_false: Value) -> Val {
+        let cond = self.val(cond).scalars();
+        let (t, f) = (self.val(on_true), self.val(on_false));
+        if cond.len() == 1 {
+            return if cond[0].as_bool() {
+                t.clone()
+            } else {
+                f.clone()
+            };
+        }
+        let pairs = t.scalars().into_iter().zip(f.scalars());
+        Val::Scalars(
+            cond.into_iter()
+                .zip(pairs)
+                .map(|(c, (t, f))| if c.as_bool() { t } else { f })
+                .collect(),
+        )
+    }
+
+    /// The number of a tensor's element; none outside.
+    fn element(&self, tensor: Type, index: &[Value]) -> Option<usize> {
+        let mut linear = 0;
+        for (i, extent) in self.ints(index).into_iter().zip(tensor.shape()) {
+            let i = u32::try_from(i).ok().filter(|&i| i < extent)?;
+            linear = linear * extent as usize + i as usize;
+        }
+        Some(linear)
+    }
+
+    fn member(&self, ty: Type, member: u32) -> std::ops::Range<usize> {
+        let Type::Struct(id) = ty else {
+            unreachable!("the verifier checked that this is a struct")
+        };
+        let sizes: Vec<usize> = self
+            .module
+            .env
+            .members(id)
+            .iter()
+            .map(|m| self.scalars_of(m.1).len())
+            .collect();
+        let start: usize = sizes[..member as usize].iter().sum();
+        start..start + sizes[member as usize]
+    }
+
+    fn matmul(&self, lhs: Value, rhs: Value) -> Val {
+        let func = self.func();
+        let Type::Mat(n, m, elem) = func.ty(lhs) else {
+            unreachable!("the left operand is a matrix")
+        };
+        let k = if let Type::Mat(_, k, _) = func.ty(rhs) {
+            k
+        } else {
+            1
+        };
+        let (a, b) = (self.val(lhs).scalars(), self.val(rhs).scalars());
+        let mut out = Vec::new();
+        for row in 0..n {
+            for column in 0..k {
+                let products = (0..m).map(|i| {
+                    eval::binary(
+                        aerogel_ir::BinaryOp::Mul,
+                        a[(row * m + i) as usize],
+                        b[(i * k + column) as usize],
+                    )
+                });
+                out.push(
+                    products
+                        .reduce(|x, y| eval::binary(aerogel_ir::BinaryOp::Add, x, y))
+                        .unwrap_or(Scalar::zero(elem)),
+                );
+            }
+        }
+        Val::Scalars(out)
+    }
+
+    fn write(&mut self, place: Value, values: Vec<Scalar>) {
+        let places = self.val(place).place().to_vec();
+        places
+            .into_iter()
+            .zip(values)
+            .for_each(|(p, v)| self.memory.write(p, v));
+    }
+
+    fn field_at(&self, field: FieldId, indices: &[i64]) -> Vec<(Slot, ScalarType)> {
+        let data = &self.module.env.fields[field];
+        let tree = &self.module.env.trees[data.tree];
+        let offset = |k: usize| i64::from(data.offset.get(k).copied().unwrap_or(0));
+        let indices: Vec<i64> = indices
+            .iter()
+            .enumerate()
+            .map(|(k, &i)| i.wrapping_sub(offset(k)))
+            .collect();
+        let inside = indices
+            .iter()
+            .zip(tree.shape(data.places[0]))
+            .all(|(&i, n)| u64::try_from(i).is_ok_and(|i| i < n));
+        data.places
+            .iter()
+            .map(|&place| {
+                let NodeKind::Place(ty) = tree[place].kind else {
+                    unreachable!("a field's places are places")
+                };
+                let slot = if inside {
+                    Slot::Root(
+                        data.tree.as_u32() as usize,
+                        tree.byte_offset(place, &indices) as usize,
+                    )
+                } else {
+                    Slot::Nowhere
+                };
+                (slot, ty)
+            })
+            .collect()
+    }
+
+    /// A coordinate outside its extent makes the number one that no cell has.
+    fn linearize(&self, node: NodeRef, coords: &[i64]) -> i128 {
+        let axes = &self.module.env.trees[node.tree][node.node].axes;
+        let inside = coords
+            .iter()
+            .zip(axes)
+            .all(|(&c, a)| (0..i64::from(a.extent)).contains(&c));
+        if !inside {
+            return -1;
+        }
+        coords.iter().zip(axes).fold(0, |linear, (&c, a)| {
+            linear * i128::from(a.extent) + i128::from(c)
+        })
+    }
+
+    fn for_loop(
+        &mut self,
+        lo: Value,
+        hi: Value,
+        step: Value,
+        init: &[Value],
+        body: Region,
+    ) -> Result<Vec<Val>, Flow> {
+        let ty = self.func().elem(lo);
+        let (mut at, hi) = (
+            self.val(lo).scalar().as_i128(),
+            self.val(hi).scalar().as_i128(),
+        );
+        let step = self.val(step).scalar().as_i128();
+        let mut carried = self.vals(init);
+        while if step > 0 {
+            at < hi
+        } else {
+            step < 0 && at > hi
+        } {
+            let mut args = vec![Val::from(Scalar::int(ty, at))];
+            args.append(&mut carried);
+            self.bind(body, args);
+            match self.region(body) {
+                Flow::Yield(next) | Flow::Continue(next) => carried = next,
+                Flow::Break(last) => return Ok(last),
+                flow => return Err(flow),
+            }
+            at += step;
+        }
+        Ok(carried)
+    }
+
+    fn while_loop(&mut self, init: &[Value], cond: Region, body: Region) -> Result<Vec<Val>, Flow> {
+        let mut carried = self.vals(init);
+        loop {
+            self.bind(cond, carried.clone());
+            match self.region(cond) {
+                Flow::Yield(values) if values[0].scalar().as_bool() => {}
+                Flow::Yield(_) => return Ok(carried),
+                flow => return Err(flow),
+            }
+            self.bind(body, carried);
+            match self.region(body) {
+                Flow::Yield(next) | Flow::Continue(next) => carried = next,
+                Flow::Break(last) => return Ok(last),
+                flow => return Err(flow),
+            }
+        }
+    }
+
+    /// Runs `body` for every index of a space, the last axis fastest.
+    fn range_task(
+        &mut self,
+        space: &[(i64, i64)],
+        body: Region,
+        args: &dyn Fn(&[i64]) -> Vec<Val>,
+    ) -> Result<Vec<Val>, Flow> {
+        let task = 2 * self.n_ranges + 1;
+        let mut index: Vec<i64> = space.iter().map(|s| s.0).collect();
+        let mut linear = 0;
+        let empty = space.iter().any(|&(lo, hi)| lo >= hi);
+        while !empty {
+            self.random = eval::random_state(self.seed, task, linear);
+            self.bind(body, args(&index));
+            match self.region(body) {
+                Flow::Yield(_) | Flow::Continue(_) => {}
+                Flow::Break(_) => break,
+                flow => return Err(flow),
+            }
+            linear += 1;
+            // The odometer: the last axis first, with a carry.
+            let mut axis = space.len();
+            loop {
+                if axis == 0 {
+                    self.next_task();
+                    return Ok(Vec::new());
+                }
+                axis -= 1;
+                index[axis] += 1;
+                if index[axis] < space[axis].1 {
+                    break;
+                }
+                index[axis] = space[axis].0;
+            }
+        }
+        self.next_task();
+        Ok(Vec::new())
+    }
+
+    /// After a range task comes a serial one.
+    fn next_task(&mut self) {
+        self.n_ranges += 1;
+        self.random = eval::random_state(self.seed, 2 * self.n_ranges, 0);
+    }
+
+    fn cells(&mut self, field: FieldId, body: Region) -> Result<Vec<Val>, Flow> {
+        let data = &self.module.env.fields[field];
+        let path = self.module.env.trees[data.tree].path(data.places[0]);
+        let axes: Vec<(usize, i64, i64)> = path
+            .levels
+            .iter()
+            .flat_map(|l| {
+                l.axes
+                    .iter()
+                    .map(|a| (a.index, a.divisor as i64, a.extent as i64))
+            })
+            .collect();
+        let mut space: Vec<(i64, i64)> = axes.iter().map(|&(_, _, extent)| (0, extent)).collect();
+        if space.is_empty() {
+            space.push((0, 1));
+        }
+        let n = self.func().regions[body].params.len();
+        let offset: Vec<i64> = (0..n)
+            .map(|k| i64::from(data.offset.get(k).copied().unwrap_or(0)))
+            .collect();
+        self.range_task(&space, body, &|index| {
+            let mut whole = offset.clone();
+            for (&(axis, divisor, _), &i) in axes.iter().zip(index) {
+                whole[axis] += i * divisor;
+            }
+            whole.into_iter().map(|i| int(ScalarType::I32, i)).collect()
+        })
+    }
+
+    fn task(&mut self, kind: TaskKind, bounds: Region, body: Region) -> Result<Vec<Val>, Flow> {
+        match self.region(bounds) {
+            Flow::Yield(values) => {
+                let ends: Vec<i64> = values.iter().map(|v| v.scalar().as_i128() as i64).collect();
+                self.space = ends.chunks(2).map(|c| (c[0], c[1])).collect();
+            }
+            flow => return Err(flow),
+        }
+        let empty = self.space.iter().any(|&(lo, hi)| lo >= hi);
+        if kind == TaskKind::Range && empty {
+            self.next_task();
+            return Ok(Vec::new());
+        }
+        match self.region(body) {
+            Flow::Yield(_) | Flow::Break(_) | Flow::Continue(_) => Ok(Vec::new()),
+            flow => Err(flow),
+        }
+    }
+}
+
+fn int(ty: ScalarType, value: i64) -> Val {
+    Val::from(Scalar::int(ty, i128::from(value)))
+}
+
+fn combine(op: AtomicOp, old: Scalar, x: Scalar) -> Scalar {
+    op.binary().map_or(x, |op| eval::binary(op, old, x))
+}
