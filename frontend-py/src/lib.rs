@@ -8,4 +8,5 @@ pub mod intrinsics;
 pub mod lower;
 pub mod map_host;
 pub mod parse;
+mod py;
 mod scope;

@@ -172,6 +172,7 @@ def init(
         default_ip=ip._aerogel_dtype,
         short_circuit=bool(values["short_circuit_operators"]),
         unrolling_limit=int(values["unrolling_limit"]),
+        profile=bool(values["kernel_profiler"]),
     )
     _log.info(f"Starting on arch={chosen.name}")
 

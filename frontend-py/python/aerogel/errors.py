@@ -37,6 +37,14 @@ class AerogelAssertionError(AerogelRuntimeError, AssertionError):
     """An assertion in a kernel failed, or an index went out of range in debug mode."""
 
 
+class AerogelArithmeticError(AerogelRuntimeError, ArithmeticError):
+    """An operation on integers has no answer; found in debug mode."""
+
+
+class AerogelZeroDivisionError(AerogelArithmeticError, ZeroDivisionError):
+    """An integer is divided by zero; found in debug mode."""
+
+
 class AerogelRuntimeTypeError(AerogelRuntimeError, TypeError):
     """An argument of a kernel call has the wrong type."""
 
@@ -62,6 +70,7 @@ TaichiAssertionError = AerogelAssertionError
 TaichiRuntimeTypeError = AerogelRuntimeTypeError
 
 __all__ = [
+    "AerogelArithmeticError",
     "AerogelAssertionError",
     "AerogelCompilationError",
     "AerogelIndexError",
@@ -71,6 +80,7 @@ __all__ = [
     "AerogelRuntimeTypeError",
     "AerogelSyntaxError",
     "AerogelTypeError",
+    "AerogelZeroDivisionError",
     "TaichiAssertionError",
     "TaichiCompilationError",
     "TaichiIndexError",

@@ -1,0 +1,588 @@
+//! Memory that Python and kernels share: NumPy arrays as arguments, `ti.ndarray`, copies between layouts.
+//!
+//! NumPy arrays are read through `__array_struct__`, which is part of no ABI but NumPy's array interface and so
+//! works for every version of Python and NumPy.
+#![expect(unsafe_code, reason = "memory that NumPy owns")]
+
+use std::ffi::{c_char, c_int, c_void};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use aerogel_base::{Scalar, ScalarType};
+use aerogel_runtime::Buffer;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyCapsule, PyDict, PyFloat, PyInt, PyList, PyTuple};
+
+use super::error;
+
+/// The function that makes a `ti.Vector` or `ti.Matrix`, and the class.
+static ELEMENT: PyOnceLock<(Py<PyAny>, Py<PyAny>)> = PyOnceLock::new();
+
+#[pyfunction]
+pub(crate) fn set_element_maker(py: Python<'_>, maker: Py<PyAny>, class: Py<PyAny>) {
+    let _ = ELEMENT.set(py, (maker, class));
+}
+
+/// A `ti.Vector` or `ti.Matrix`; writes to its components go through to `owner[index]`.
+pub(crate) fn make_element<'py>(
+    py: Python<'py>,
+    data: Bound<'py, PyList>,
+    (n, m, ndim): (u32, u32, u32),
+    owner: Option<(&Bound<'py, PyAny>, &Bound<'py, PyAny>)>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (maker, _) = ELEMENT
+        .get(py)
+        .ok_or_else(|| error::runtime(py, "the package is not loaded"))?;
+    match owner {
+        Some((owner, index)) => maker.bind(py).call1((data, n, m, ndim, owner, index)),
+        None => maker.bind(py).call1((data, n, m, ndim)),
+    }
+}
+
+/// The number that a scalar is in Python.
+pub(crate) fn to_python(py: Python<'_>, value: Scalar) -> PyResult<Bound<'_, PyAny>> {
+    Ok(if value.ty().is_float() {
+        PyFloat::new(py, value.as_f64()).into_any()
+    } else if value.ty() == ScalarType::U64 {
+        value.slot().into_pyobject(py)?.into_any()
+    } else {
+        (value.slot() as i64).into_pyobject(py)?.into_any()
+    })
+}
+
+/// A Python number as a scalar, converted as a store in a kernel converts.
+pub(crate) fn to_scalar(value: &Bound<'_, PyAny>, ty: ScalarType) -> PyResult<Scalar> {
+    if ty.is_float() {
+        return Ok(Scalar::float(ty, value.extract::<f64>()?));
+    }
+    let whole = if value.is_instance_of::<PyInt>() {
+        value.extract::<i128>()?
+    } else if let Ok(number) = value.extract::<f64>() {
+        if ty == ScalarType::U1 {
+            return Ok(Scalar::bool(number != 0.0));
+        }
+        number as i128
+    } else {
+        value.extract::<i128>()?
+    };
+    Ok(if ty == ScalarType::U1 {
+        Scalar::bool(whole != 0)
+    } else {
+        Scalar::int(ty, whole)
+    })
+}
+
+/// The numbers of a matrix, a (nested) list or an array, row by row.
+pub(crate) fn flatten<'py>(
+    value: &Bound<'py, PyAny>,
+    out: &mut Vec<Bound<'py, PyAny>>,
+) -> PyResult<()> {
+    let py = value.py();
+    if value.is_instance_of::<PyFloat>() || value.is_instance_of::<PyInt>() {
+        out.push(value.clone());
+    } else if let Ok(list) = value.cast::<PyList>() {
+        for item in list {
+            flatten(&item, out)?;
+        }
+    } else if let Ok(tuple) = value.cast::<PyTuple>() {
+        for item in tuple {
+            flatten(&item, out)?;
+        }
+    } else if is_matrix(value)? {
+        flatten(&value.getattr(pyo3::intern!(py, "_data"))?, out)?;
+    } else if value.hasattr(pyo3::intern!(py, "tolist"))? {
+        flatten(&value.call_method0(pyo3::intern!(py, "tolist"))?, out)?;
+    } else {
+        out.push(value.clone());
+    }
+    Ok(())
+}
+
+/// Whether this is a `ti.Matrix` or `ti.Vector`.
+pub(crate) fn is_matrix(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    match ELEMENT.get(value.py()) {
+        Some((_, class)) => value.is_instance(class.bind(value.py())),
+        None => Ok(false),
+    }
+}
+
+/// The indices in a subscript: `x[None]`, `x[i]`, `x[i, j]`, `x[ti.Vector([i, j])]`.
+pub(crate) fn parse_index(key: &Bound<'_, PyAny>, out: &mut [i64; 12]) -> PyResult<usize> {
+    if key.is_none() {
+        return Ok(0);
+    }
+    if let Ok(index) = key.extract::<i64>() {
+        out[0] = index;
+        return Ok(1);
+    }
+    let mut n = 0;
+    let mut push = |item: &Bound<'_, PyAny>| -> PyResult<()> {
+        if n == out.len() {
+            return Err(PyTypeError::new_err("more than 12 indices"));
+        }
+        out[n] = item.extract::<i64>().map_err(|_| bad_index(item))?;
+        n += 1;
+        Ok(())
+    };
+    if let Ok(tuple) = key.cast::<PyTuple>() {
+        for item in tuple {
+            if item.is_none() {
+                continue;
+            }
+            push(&item)?;
+        }
+    } else if is_matrix(key)? || key.is_instance_of::<PyList>() {
+        for item in key.try_iter()? {
+            push(&item?)?;
+        }
+    } else {
+        return Err(bad_index(key));
+    }
+    Ok(n)
+}
+
+fn bad_index(item: &Bound<'_, PyAny>) -> PyErr {
+    PyTypeError::new_err(format!(
+        "an index must be an integer, not {}; slicing is not supported",
+        item.get_type()
+            .name()
+            .map_or_else(|_| "that".into(), |n| n.to_string())
+    ))
+}
+
+/// NumPy's `PyArrayInterface`.
+#[repr(C)]
+struct ArrayInterface {
+    two: c_int,
+    nd: c_int,
+    typekind: c_char,
+    itemsize: c_int,
+    flags: c_int,
+    shape: *const isize,
+    strides: *const isize,
+    data: *mut c_void,
+    descr: *mut c_void,
+}
+
+const C_CONTIGUOUS: c_int = 0x1;
+const ALIGNED: c_int = 0x100;
+const NOT_SWAPPED: c_int = 0x200;
+const WRITEABLE: c_int = 0x400;
+
+/// A NumPy array of Python's, with its memory as a buffer. It holds the array alive.
+pub(crate) struct ForeignArray {
+    /// The type of an element, if it is one of ours.
+    pub(crate) ty: Option<ScalarType>,
+    pub(crate) shape: Vec<usize>,
+    pub(crate) contiguous: bool,
+    pub(crate) aligned: bool,
+    pub(crate) writeable: bool,
+    buffer: Buffer,
+    _owner: Py<PyAny>,
+}
+
+impl ForeignArray {
+    /// Reads a NumPy array.
+    pub(crate) fn new(array: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let py = array.py();
+        let capsule = array
+            .getattr(pyo3::intern!(py, "__array_struct__"))
+            .map_err(|_| PyTypeError::new_err("not a NumPy array"))?
+            .cast_into::<PyCapsule>()?;
+        let raw = capsule.pointer_checked(None)?;
+        // SAFETY: by NumPy's array interface the capsule's pointer is to this struct, alive while the capsule is.
+        let interface = unsafe { raw.cast::<ArrayInterface>().as_ref() };
+        let nd = usize::try_from(interface.nd).unwrap_or(0);
+        let shape: Vec<usize> = if nd == 0 {
+            Vec::new()
+        } else {
+            // SAFETY: `shape` points to `nd` extents.
+            unsafe { std::slice::from_raw_parts(interface.shape, nd) }
+                .iter()
+                .map(|&e| e as usize)
+                .collect()
+        };
+        let itemsize = usize::try_from(interface.itemsize).unwrap_or(0);
+        let bytes = shape.iter().product::<usize>() * itemsize;
+        let start = NonNull::new(interface.data.cast::<u8>()).unwrap_or(NonNull::dangling());
+        // SAFETY: the array owns these bytes (all of them if it is contiguous, which is checked before they are
+        // used), and `_owner` keeps it alive as long as the buffer.
+        let buffer = unsafe { Buffer::borrowed(start, bytes) };
+        let flag = |f: c_int| interface.flags & f != 0;
+        Ok(Self {
+            ty: scalar_of(interface.typekind as u8, itemsize)
+                .filter(|_| flag(NOT_SWAPPED) || itemsize == 1),
+            contiguous: flag(C_CONTIGUOUS),
+            aligned: flag(ALIGNED),
+            writeable: flag(WRITEABLE),
+            shape,
+            buffer,
+            // NumPy's capsule holds a reference to the array.
+            _owner: capsule.into_any().unbind(),
+        })
+    }
+
+    /// The memory, if elements lie in row-major order without gaps.
+    pub(crate) fn buffer(&self) -> PyResult<&Buffer> {
+        if self.contiguous && self.aligned {
+            Ok(&self.buffer)
+        } else {
+            Err(PyValueError::new_err(
+                "the array is not C-contiguous and aligned; pass numpy.ascontiguousarray(array)",
+            ))
+        }
+    }
+}
+
+fn scalar_of(kind: u8, itemsize: usize) -> Option<ScalarType> {
+    use ScalarType::*;
+    Some(match (kind, itemsize) {
+        (b'b', 1) => U1,
+        (b'i', 1) => I8,
+        (b'i', 2) => I16,
+        (b'i', 4) => I32,
+        (b'i', 8) => I64,
+        (b'u', 1) => U8,
+        (b'u', 2) => U16,
+        (b'u', 4) => U32,
+        (b'u', 8) => U64,
+        (b'f', 2) => F16,
+        (b'f', 4) => F32,
+        (b'f', 8) => F64,
+        _ => return None,
+    })
+}
+
+/// One dimension of a copy: how many, and the bytes from one to the next on either side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Dim {
+    pub(crate) extent: usize,
+    pub(crate) dst: usize,
+    pub(crate) src: usize,
+}
+
+/// Joins dimensions that are contiguous on both sides; the result's last dimension is the innermost.
+fn collapse(mut dims: Vec<Dim>) -> Vec<Dim> {
+    dims.retain(|d| d.extent != 1);
+    dims.sort_by(|x, y| (y.dst, y.src).cmp(&(x.dst, x.src)));
+    let mut out: Vec<Dim> = Vec::new();
+    for dim in dims.into_iter().rev() {
+        match out.last_mut() {
+            Some(inner)
+                if dim.dst == inner.dst * inner.extent && dim.src == inner.src * inner.extent =>
+            {
+                inner.extent *= dim.extent;
+            }
+            _ => out.push(dim),
+        }
+    }
+    out.reverse();
+    out
+}
+
+/// Copies elements of `item` bytes between two buffers that arrange them differently. A source stride of 0 repeats.
+pub(crate) fn copy(
+    dst: (&Buffer, usize),
+    src: (&Buffer, usize),
+    dims: Vec<Dim>,
+    item: usize,
+) -> Result<(), aerogel_runtime::MemoryError> {
+    if dims.iter().any(|d| d.extent == 0) {
+        return Ok(());
+    }
+    let check = |(buffer, base): (&Buffer, usize), stride: fn(&Dim) -> usize| {
+        let last: usize = base
+            + dims
+                .iter()
+                .map(|d| (d.extent - 1) * stride(d))
+                .sum::<usize>();
+        if last + item > buffer.len() {
+            return Err(aerogel_runtime::MemoryError::OutOfRange {
+                offset: last,
+                bytes: item,
+                len: buffer.len(),
+            });
+        }
+        Ok(buffer.address().wrapping_add(base))
+    };
+    let to = check(dst, |d| d.dst)?;
+    let from = check(src, |d| d.src)?;
+    let dims = collapse(dims);
+    // SAFETY: `check` compared the last byte of either side with its buffer; distinct buffers do not overlap.
+    unsafe { copy_dims(to, from, &dims, item) };
+    Ok(())
+}
+
+/// # Safety
+/// All elements that the dimensions reach must lie in live memory on either side, and the sides must not overlap.
+unsafe fn copy_dims(to: *mut u8, from: *const u8, dims: &[Dim], item: usize) {
+    let Some((dim, inner)) = dims.split_first() else {
+        // SAFETY: the caller's promise.
+        return unsafe { std::ptr::copy_nonoverlapping(from, to, item) };
+    };
+    if inner.is_empty() {
+        if dim.dst == item && dim.src == item {
+            // SAFETY: the caller's promise.
+            return unsafe { std::ptr::copy_nonoverlapping(from, to, item * dim.extent) };
+        }
+        // SAFETY: the caller's promise.
+        return unsafe {
+            match item {
+                1 => copy_row::<1>(to, from, *dim),
+                2 => copy_row::<2>(to, from, *dim),
+                4 => copy_row::<4>(to, from, *dim),
+                _ => copy_row::<8>(to, from, *dim),
+            }
+        };
+    }
+    for k in 0..dim.extent {
+        // SAFETY: the caller's promise.
+        unsafe {
+            copy_dims(
+                to.wrapping_add(k * dim.dst),
+                from.wrapping_add(k * dim.src),
+                inner,
+                item,
+            )
+        };
+    }
+}
+
+/// # Safety
+/// As for `copy_dims`.
+unsafe fn copy_row<const ITEM: usize>(to: *mut u8, from: *const u8, dim: Dim) {
+    for k in 0..dim.extent {
+        let src = from.wrapping_add(k * dim.src).cast::<[u8; ITEM]>();
+        let dst = to.wrapping_add(k * dim.dst).cast::<[u8; ITEM]>();
+        // SAFETY: the caller's promise.
+        unsafe { dst.write(src.read()) };
+    }
+}
+
+/// What `ti.ndarray` makes: a dense array of scalars, vectors or matrices.
+#[pyclass(module = "aerogel._native", subclass, frozen)]
+pub(crate) struct NativeNdarray {
+    pub(crate) buffer: Arc<Buffer>,
+    pub(crate) ty: ScalarType,
+    pub(crate) shape: Vec<usize>,
+    pub(crate) element: Vec<usize>,
+}
+
+impl NativeNdarray {
+    /// Components of an element.
+    pub(crate) fn n_components(&self) -> usize {
+        self.element.iter().product()
+    }
+
+    fn element_shape3(&self) -> (u32, u32, u32) {
+        match self.element[..] {
+            [] => (1, 1, 0),
+            [n] => (n as u32, 1, 1),
+            _ => (self.element[0] as u32, self.element[1] as u32, 2),
+        }
+    }
+
+    fn offset(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<usize> {
+        let mut index = [0; 12];
+        let n = parse_index(key, &mut index)?;
+        if n != self.shape.len() {
+            return Err(error::exception(
+                py,
+                "AerogelIndexError",
+                format!("{n} indices for an array with {} axes", self.shape.len()),
+            ));
+        }
+        let mut linear = 0;
+        for (&i, &extent) in index.iter().zip(&self.shape) {
+            if i < 0 || i as usize >= extent {
+                return Err(error::exception(
+                    py,
+                    "AerogelIndexError",
+                    format!(
+                        "index {:?} is out of range for the shape {:?}",
+                        &index[..n],
+                        self.shape
+                    ),
+                ));
+            }
+            linear = linear * extent + i as usize;
+        }
+        Ok(linear * self.n_components() * self.ty.bytes() as usize)
+    }
+}
+
+#[pymethods]
+impl NativeNdarray {
+    #[new]
+    fn new(dtype: &str, shape: Vec<usize>, element: Vec<usize>) -> PyResult<Self> {
+        let ty = ScalarType::from_name(dtype)
+            .ok_or_else(|| PyValueError::new_err(format!("there is no scalar type {dtype:?}")))?;
+        let bytes = shape
+            .iter()
+            .chain(&element)
+            .try_fold(ty.bytes() as usize, |b, &e| b.checked_mul(e))
+            .ok_or_else(|| PyValueError::new_err("the array is too large"))?;
+        Ok(Self {
+            buffer: Arc::new(Buffer::zeroed(bytes).map_err(error::memory)?),
+            ty,
+            shape,
+            element,
+        })
+    }
+
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, &self.shape)
+    }
+
+    #[getter]
+    fn element_shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, &self.element)
+    }
+
+    #[getter]
+    fn _dtype_name(&self) -> &'static str {
+        self.ty.name()
+    }
+
+    /// NumPy's view of the memory.
+    #[getter]
+    fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let kind = match self.ty {
+            ScalarType::U1 => 'b',
+            ty if ty.is_float() => 'f',
+            ty if ty.is_signed() => 'i',
+            _ => 'u',
+        };
+        let bytes = self.ty.bytes();
+        let order = if bytes == 1 { '|' } else { '<' };
+        let interface = PyDict::new(py);
+        interface.set_item("version", 3)?;
+        interface.set_item("typestr", format!("{order}{kind}{bytes}"))?;
+        interface.set_item(
+            "shape",
+            PyTuple::new(py, [self.shape.as_slice(), &self.element].concat())?,
+        )?;
+        interface.set_item("data", (self.buffer.address() as usize, false))?;
+        Ok(interface)
+    }
+
+    fn __len__(&self) -> usize {
+        self.shape.first().copied().unwrap_or(0)
+    }
+
+    fn __getitem__<'py>(
+        slf: &Bound<'py, Self>,
+        key: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (py, this) = (slf.py(), slf.get());
+        let offset = this.offset(py, key)?;
+        let read = |k: usize| {
+            let at = offset + k * this.ty.bytes() as usize;
+            this.buffer
+                .read_scalar(this.ty, at)
+                .map_err(error::memory)
+                .and_then(|v| to_python(py, v))
+        };
+        if this.element.is_empty() {
+            return read(0);
+        }
+        let data = (0..this.n_components())
+            .map(read)
+            .collect::<PyResult<Vec<_>>>()?;
+        make_element(
+            py,
+            PyList::new(py, data)?,
+            this.element_shape3(),
+            Some((slf.as_any(), key)),
+        )
+    }
+
+    fn __setitem__(
+        &self,
+        py: Python<'_>,
+        key: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let offset = self.offset(py, key)?;
+        let mut values = Vec::new();
+        flatten(value, &mut values)?;
+        if values.len() != self.n_components() {
+            return Err(PyValueError::new_err(format!(
+                "an element has {} components, got {}",
+                self.n_components(),
+                values.len()
+            )));
+        }
+        for (k, value) in values.iter().enumerate() {
+            let at = offset + k * self.ty.bytes() as usize;
+            self.buffer
+                .write_scalar(at, to_scalar(value, self.ty)?)
+                .map_err(error::memory)?;
+        }
+        Ok(())
+    }
+
+    fn _set_component(
+        &self,
+        py: Python<'_>,
+        key: &Bound<'_, PyAny>,
+        at: usize,
+        value: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let offset = self.offset(py, key)? + at * self.ty.bytes() as usize;
+        self.buffer
+            .write_scalar(offset, to_scalar(value, self.ty)?)
+            .map_err(error::memory)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contiguous_dimensions_join() {
+        let dim = |extent, dst, src| Dim { extent, dst, src };
+        assert_eq!(
+            collapse(vec![
+                dim(2, 24, 24),
+                dim(3, 8, 8),
+                dim(1, 99, 7),
+                dim(2, 4, 4)
+            ]),
+            [dim(12, 4, 4)]
+        );
+        assert_eq!(
+            collapse(vec![dim(2, 4, 12), dim(3, 8, 4)]),
+            [dim(3, 8, 4), dim(2, 4, 12)]
+        );
+    }
+
+    #[test]
+    fn copies_transpose() {
+        let src = Buffer::zeroed(6).unwrap();
+        src.write(0, &[0, 1, 2, 3, 4, 5]).unwrap();
+        let dst = Buffer::zeroed(6).unwrap();
+        // A 2 by 3 matrix into its transpose.
+        let dims = vec![
+            Dim {
+                extent: 2,
+                dst: 1,
+                src: 3,
+            },
+            Dim {
+                extent: 3,
+                dst: 2,
+                src: 1,
+            },
+        ];
+        copy((&dst, 0), (&src, 0), dims.clone(), 1).unwrap();
+        let mut out = [0; 6];
+        dst.read(0, &mut out).unwrap();
+        assert_eq!(out, [0, 3, 1, 4, 2, 5]);
+        assert!(copy((&dst, 1), (&src, 0), dims, 1).is_err());
+    }
+}

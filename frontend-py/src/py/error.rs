@@ -1,0 +1,78 @@
+//! From the compiler's and the runtime's failures to the exceptions of `aerogel.errors`.
+
+use aerogel_base::render::{Sources, render_all, render_place};
+use aerogel_base::{Diagnostic, ErrorKind, SpanTable};
+use aerogel_runtime::{KernelFailure, MemoryError, Site, SiteKind};
+use pyo3::exceptions::{PyMemoryError, PyRuntimeError};
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+
+/// An exception of the package's class with this name.
+pub(crate) fn exception(py: Python<'_>, class: &str, message: impl Into<String>) -> PyErr {
+    let message = message.into();
+    let made = py
+        .import("aerogel.errors")
+        .and_then(|errors| errors.getattr(class))
+        .and_then(|class| Ok(class.cast_into::<PyType>()?));
+    match made {
+        Ok(class) => PyErr::from_type(class, message),
+        Err(_) => PyRuntimeError::new_err(message),
+    }
+}
+
+/// An `AerogelRuntimeError`.
+pub(crate) fn runtime(py: Python<'_>, message: impl Into<String>) -> PyErr {
+    exception(py, "AerogelRuntimeError", message)
+}
+
+/// All mistakes of a kernel as one exception, of the class of the first.
+pub(crate) fn raise(
+    py: Python<'_>,
+    diagnostics: &[Diagnostic],
+    spans: &SpanTable,
+    sources: &Sources,
+) -> PyErr {
+    let class = diagnostics
+        .first()
+        .map_or(ErrorKind::Compilation, |d| d.kind)
+        .class_name();
+    // The exception's own class name comes first in a traceback, so the text starts on a new line.
+    let text = format!("\n{}", render_all(diagnostics, spans, sources));
+    exception(py, class, text)
+}
+
+/// A launch that failed.
+pub(crate) fn failure(
+    py: Python<'_>,
+    failure: KernelFailure,
+    kernel: &str,
+    sites: &[Site],
+    spans: &SpanTable,
+    sources: &Sources,
+) -> PyErr {
+    match failure {
+        KernelFailure::Check { site, args } => {
+            let Some(site) = sites.get(site) else {
+                return runtime(py, format!("a check in kernel `{kernel}` failed"));
+            };
+            let class = match site.kind {
+                SiteKind::DivByZero => "AerogelZeroDivisionError",
+                SiteKind::Arithmetic => "AerogelArithmeticError",
+                SiteKind::Print | SiteKind::Assert | SiteKind::Bounds => "AerogelAssertionError",
+            };
+            let mut text = site.render(&args);
+            render_place(&mut text, site.span, None, spans, sources);
+            text.push_str(&format!("\n   = note: in kernel `{kernel}`"));
+            exception(py, class, text)
+        }
+        KernelFailure::Memory(e) => memory(e),
+        KernelFailure::Mismatch(what) => {
+            runtime(py, format!("kernel `{kernel}` cannot be launched: {what}"))
+        }
+    }
+}
+
+/// A `MemoryError`.
+pub(crate) fn memory(e: MemoryError) -> PyErr {
+    PyMemoryError::new_err(e.to_string())
+}

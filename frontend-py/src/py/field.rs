@@ -1,0 +1,451 @@
+//! Fields in Python: their places, elements read and written without a kernel, copies to and from NumPy.
+
+use std::sync::{Arc, OnceLock};
+
+use aerogel_base::ScalarType;
+use aerogel_runtime::Buffer;
+use aerogel_snode::NodeId;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+
+use super::buffer::{self, Dim, ForeignArray};
+use super::snode::{NativeSNode, TreeStore};
+use super::{error, module};
+
+/// How an index becomes part of an address: `(index / divisor) % extent * stride`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Digit {
+    index: usize,
+    divisor: u64,
+    extent: u64,
+    wraps: bool,
+    stride: u64,
+}
+
+/// Where a field lies.
+pub(crate) struct Placement {
+    pub(crate) store: Arc<TreeStore>,
+    /// One for each component, row by row.
+    pub(crate) places: Vec<NodeId>,
+    /// What the first index of each axis is; empty for zeros.
+    pub(crate) offset: Vec<i32>,
+    pub(crate) shape: Vec<u64>,
+    /// The same for all components: they are placed under alike nodes.
+    digits: Vec<Digit>,
+    /// The address of each component of the first element.
+    bases: Vec<u64>,
+}
+
+impl Placement {
+    pub(crate) fn new(store: Arc<TreeStore>, places: Vec<NodeId>, offset: Vec<i32>) -> Self {
+        let tree = &store.tree;
+        let mut digits = Vec::new();
+        for level in tree.path(places[0]).levels {
+            let mut stride = tree[level.node].cell_size;
+            for axis in level.axes.iter().rev() {
+                digits.push(Digit {
+                    index: axis.index,
+                    divisor: axis.divisor,
+                    extent: axis.extent,
+                    wraps: axis.wraps,
+                    stride,
+                });
+                stride *= axis.extent;
+            }
+        }
+        let zero = vec![0; tree.shape(places[0]).len()];
+        Self {
+            shape: tree.shape(places[0]),
+            bases: places.iter().map(|&p| tree.byte_offset(p, &zero)).collect(),
+            digits,
+            places,
+            offset,
+            store,
+        }
+    }
+
+    /// The byte offset of an element, without its component's base.
+    fn element(
+        &self,
+        py: Python<'_>,
+        label: impl Fn() -> String,
+        key: &Bound<'_, PyAny>,
+    ) -> PyResult<u64> {
+        let mut index = [0i64; 12];
+        let n = buffer::parse_index(key, &mut index)?;
+        let n_axes = self.shape.len();
+        // `x[0]` stands for the only element of a field without axes.
+        if n != n_axes && !(n_axes == 0 && n == 1 && index[0] == 0) {
+            return Err(error::exception(
+                py,
+                "AerogelIndexError",
+                format!(
+                    "{n} indices for {}, which has {n_axes} axes; slicing is not supported",
+                    label()
+                ),
+            ));
+        }
+        for (axis, &extent) in self.shape.iter().enumerate() {
+            let first = self.offset.get(axis).copied().map_or(0, i64::from);
+            let at = index[axis] - first;
+            if at < 0 || at as u64 >= extent {
+                let ranges: Vec<String> = self
+                    .shape
+                    .iter()
+                    .enumerate()
+                    .map(|(k, &e)| {
+                        let lo = self.offset.get(k).copied().map_or(0, i64::from);
+                        format!("{lo}..{}", lo + e as i64)
+                    })
+                    .collect();
+                return Err(error::exception(
+                    py,
+                    "AerogelIndexError",
+                    format!(
+                        "index {:?} is out of range for {} with indices [{}]",
+                        &index[..n],
+                        label(),
+                        ranges.join(", ")
+                    ),
+                ));
+            }
+            index[axis] = at;
+        }
+        Ok(self.digits.iter().fold(0, |at, d| {
+            let quotient = index[d.index] as u64 / d.divisor;
+            let digit = if d.wraps {
+                quotient % d.extent
+            } else {
+                quotient
+            };
+            at + digit * d.stride
+        }))
+    }
+
+    /// The dimensions of a copy between the field and a row-major array with `per_element` numbers in an element.
+    fn dims(&self, item: u64, per_element: u64) -> Vec<(usize, u64, u64)> {
+        let mut row_major = vec![0u64; self.shape.len()];
+        let mut stride = item * per_element;
+        for (axis, &extent) in self.shape.iter().enumerate().rev() {
+            row_major[axis] = stride;
+            stride *= extent;
+        }
+        self.digits
+            .iter()
+            .map(|d| (d.extent as usize, d.stride, row_major[d.index] * d.divisor))
+            .collect()
+    }
+
+    /// The distance between components, if it is always the same.
+    fn spacing(&self) -> Option<u64> {
+        let first = self.bases.get(1)?.checked_sub(self.bases[0])?;
+        self.bases
+            .windows(2)
+            .all(|w| w[1].checked_sub(w[0]) == Some(first))
+            .then_some(first)
+    }
+
+    /// Calls `f(component, n_components, component_stride_here, array_offset)` for runs of evenly spaced components.
+    fn runs(&self) -> Vec<(usize, usize, u64)> {
+        match self.spacing() {
+            Some(spacing) => vec![(0, self.bases.len(), spacing)],
+            None => (0..self.bases.len()).map(|k| (k, 1, 0)).collect(),
+        }
+    }
+}
+
+/// A field: what its elements are and, once placed, where they lie.
+#[pyclass(module = "aerogel._native", subclass, frozen)]
+pub(crate) struct NativeField {
+    ty: ScalarType,
+    shape: (u32, u32, u32),
+    name: String,
+    claimed: OnceLock<()>,
+    placement: OnceLock<Placement>,
+}
+
+impl NativeField {
+    pub(crate) fn elem(&self) -> ScalarType {
+        self.ty
+    }
+
+    /// Rows, columns and number of axes (0 for a scalar, 1 for a vector) of an element.
+    pub(crate) fn tensor_shape(&self) -> (u32, u32, u32) {
+        self.shape
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How messages call the field.
+    fn label(&self) -> String {
+        if self.name.is_empty() {
+            "the field".to_owned()
+        } else {
+            format!("the field `{}`", self.name)
+        }
+    }
+
+    /// Notes that the field has been given to a node, which happens once.
+    pub(crate) fn claim(&self) -> PyResult<()> {
+        self.claimed
+            .set(())
+            .map_err(|()| PyValueError::new_err("the field is placed already"))
+    }
+
+    pub(crate) fn put(&self, placement: Placement) {
+        let _ = self.placement.set(placement);
+    }
+
+    /// Where the field lies; an error if it is nowhere.
+    pub(crate) fn placed(&self, py: Python<'_>) -> PyResult<&Placement> {
+        if self.placement.get().is_none() {
+            module::materialize(py)?;
+        }
+        self.placement.get().ok_or_else(|| {
+            error::runtime(
+                py,
+                format!(
+                    "{} is not placed: give it a shape, as in ti.field(float, shape=(2, 3)), or place it with ti.root",
+                    self.label()
+                ),
+            )
+        })
+    }
+
+    fn memory(&self, py: Python<'_>) -> PyResult<(&Placement, Arc<Buffer>)> {
+        let placement = self.placed(py)?;
+        let memory = placement.store.memory(py)?;
+        Ok((placement, memory))
+    }
+
+    fn n_components(&self) -> usize {
+        (self.shape.0 * self.shape.1) as usize
+    }
+
+    /// Copies between the field and an array of the same shape; `out` says whether to the array.
+    fn transfer(&self, py: Python<'_>, array: &Bound<'_, PyAny>, out: bool) -> PyResult<()> {
+        let (placement, memory) = self.memory(py)?;
+        let array = ForeignArray::new(array)?;
+        if array.ty != Some(self.ty) {
+            return Err(PyTypeError::new_err(format!(
+                "the array's type is not {}",
+                self.ty
+            )));
+        }
+        if out && !array.writeable {
+            return Err(PyValueError::new_err("the array is read-only"));
+        }
+        let there = array.buffer()?;
+        let (item, per_element) = (u64::from(self.ty.bytes()), self.n_components() as u64);
+        let cells: u64 = placement.shape.iter().product();
+        if there.len() as u64 != cells * per_element * item {
+            return Err(PyValueError::new_err(
+                "the array has another size than the field",
+            ));
+        }
+        py.detach(|| {
+            for (first, count, spacing) in placement.runs() {
+                let mut dims = placement.dims(item, per_element);
+                dims.push((count, spacing, item));
+                let here = (&*memory, placement.bases[first] as usize);
+                let array = (there, first * item as usize);
+                let dim = |(extent, here, there): (usize, u64, u64)| {
+                    let (dst, src) = if out { (there, here) } else { (here, there) };
+                    Dim {
+                        extent,
+                        dst: dst as usize,
+                        src: src as usize,
+                    }
+                };
+                let dims = dims.into_iter().map(dim).collect();
+                let (dst, src) = if out { (array, here) } else { (here, array) };
+                buffer::copy(dst, src, dims, item as usize)?;
+            }
+            Ok(())
+        })
+        .map_err(error::memory)
+    }
+}
+
+#[pymethods]
+impl NativeField {
+    #[new]
+    fn new(dtype: &str, n: u32, m: u32, ndim: u32, name: String) -> PyResult<Self> {
+        let ty = ScalarType::from_name(dtype)
+            .ok_or_else(|| PyValueError::new_err(format!("there is no scalar type {dtype:?}")))?;
+        if n == 0 || m == 0 || ndim > 2 {
+            return Err(PyValueError::new_err(
+                "an element has at least one component",
+            ));
+        }
+        Ok(Self {
+            ty,
+            shape: (n, m, ndim),
+            name,
+            claimed: OnceLock::new(),
+            placement: OnceLock::new(),
+        })
+    }
+
+    #[getter]
+    fn _name(&self) -> &str {
+        &self.name
+    }
+
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, &self.placed(py)?.shape)
+    }
+
+    fn _is_placed(&self) -> bool {
+        self.claimed.get().is_some()
+    }
+
+    fn _place_node(&self, py: Python<'_>) -> PyResult<NativeSNode> {
+        let placement = self.placed(py)?;
+        NativeSNode::of_store(py, placement.store.clone(), placement.places[0])
+    }
+
+    /// Gives `other`, a scalar field, the place of one component.
+    fn _share_component(&self, py: Python<'_>, at: usize, other: &Bound<'_, Self>) -> PyResult<()> {
+        let placement = self.placed(py)?;
+        let place = *placement
+            .places
+            .get(at)
+            .ok_or_else(|| PyValueError::new_err("there is no such component"))?;
+        other.get().claim()?;
+        other.get().put(Placement::new(
+            placement.store.clone(),
+            vec![place],
+            placement.offset.clone(),
+        ));
+        Ok(())
+    }
+
+    fn __getitem__<'py>(
+        slf: &Bound<'py, Self>,
+        key: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (py, this) = (slf.py(), slf.get());
+        let (placement, memory) = this.memory(py)?;
+        let at = placement.element(py, || this.label(), key)?;
+        let read = |&base: &u64| {
+            memory
+                .read_scalar(this.ty, (base + at) as usize)
+                .map_err(error::memory)
+                .and_then(|v| buffer::to_python(py, v))
+        };
+        if this.shape.2 == 0 {
+            return read(&placement.bases[0]);
+        }
+        let data = placement
+            .bases
+            .iter()
+            .map(read)
+            .collect::<PyResult<Vec<_>>>()?;
+        buffer::make_element(
+            py,
+            PyList::new(py, data)?,
+            this.shape,
+            Some((slf.as_any(), key)),
+        )
+    }
+
+    fn __setitem__(
+        &self,
+        py: Python<'_>,
+        key: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let (placement, memory) = self.memory(py)?;
+        let at = placement.element(py, || self.label(), key)?;
+        let write = |base: u64, value: &Bound<'_, PyAny>| {
+            memory
+                .write_scalar((base + at) as usize, buffer::to_scalar(value, self.ty)?)
+                .map_err(error::memory)
+        };
+        if self.shape.2 == 0 {
+            return write(placement.bases[0], value);
+        }
+        let mut values = Vec::new();
+        buffer::flatten(value, &mut values)?;
+        if values.len() != self.n_components() {
+            return Err(PyValueError::new_err(format!(
+                "an element of {} has {} components, got {}",
+                self.label(),
+                self.n_components(),
+                values.len()
+            )));
+        }
+        for (&base, value) in placement.bases.iter().zip(&values) {
+            write(base, value)?;
+        }
+        Ok(())
+    }
+
+    fn _set_component(
+        &self,
+        py: Python<'_>,
+        key: &Bound<'_, PyAny>,
+        at: usize,
+        value: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let (placement, memory) = self.memory(py)?;
+        let element = placement.element(py, || self.label(), key)?;
+        let base = placement
+            .bases
+            .get(at)
+            .ok_or_else(|| PyValueError::new_err("there is no such component"))?;
+        memory
+            .write_scalar(
+                (base + element) as usize,
+                buffer::to_scalar(value, self.ty)?,
+            )
+            .map_err(error::memory)
+    }
+
+    fn _copy_to(&self, py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.transfer(py, array, true)
+    }
+
+    fn _copy_from(&self, py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.transfer(py, array, false)
+    }
+
+    /// Sets every element; one number for each component.
+    fn _fill(&self, py: Python<'_>, values: Vec<Bound<'_, PyAny>>) -> PyResult<()> {
+        let (placement, memory) = self.memory(py)?;
+        let item = self.ty.bytes() as usize;
+        let pattern = Buffer::zeroed(item * values.len()).map_err(error::memory)?;
+        for (k, value) in values.iter().enumerate() {
+            pattern
+                .write_scalar(k * item, buffer::to_scalar(value, self.ty)?)
+                .map_err(error::memory)?;
+        }
+        py.detach(|| {
+            for (first, count, spacing) in placement.runs() {
+                let mut dims: Vec<Dim> = placement
+                    .dims(item as u64, 1)
+                    .into_iter()
+                    .map(|(extent, here, _)| Dim {
+                        extent,
+                        dst: here as usize,
+                        src: 0,
+                    })
+                    .collect();
+                dims.push(Dim {
+                    extent: count,
+                    dst: spacing as usize,
+                    src: item,
+                });
+                let here = (&*memory, placement.bases[first] as usize);
+                buffer::copy(here, (&pattern, first * item), dims, item)?;
+            }
+            Ok(())
+        })
+        .map_err(error::memory)
+    }
+}

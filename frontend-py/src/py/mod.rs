@@ -1,0 +1,12 @@
+//! The `_native` module: everything that touches the Python runtime.
+
+pub(crate) mod buffer;
+pub(crate) mod error;
+pub(crate) mod field;
+pub(crate) mod font;
+pub(crate) mod gui;
+pub(crate) mod host;
+pub(crate) mod kernel;
+pub(crate) mod module;
+pub(crate) mod prepare;
+pub(crate) mod snode;

@@ -1,0 +1,224 @@
+//! The program: what `ti.init` sets, and the module's functions.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use aerogel_base::ScalarType;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyBytes;
+
+use super::buffer::{self, ForeignArray, NativeNdarray};
+use super::error;
+use super::field::NativeField;
+use super::gui::{self, Canvas};
+use super::kernel::NativeKernel;
+use super::snode::{self, NativeSNode, NativeTree};
+
+/// The settings of the program.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settings {
+    pub(crate) interp: bool,
+    pub(crate) debug: bool,
+    pub(crate) fast_math: bool,
+    pub(crate) check_bounds: bool,
+    pub(crate) opt_level: u8,
+    pub(crate) max_threads: usize,
+    pub(crate) print_ir: bool,
+    pub(crate) default_fp: ScalarType,
+    pub(crate) default_ip: ScalarType,
+    pub(crate) short_circuit: bool,
+    pub(crate) unrolling_limit: u32,
+    pub(crate) random_seed: u64,
+}
+
+static SETTINGS: Mutex<Option<Settings>> = Mutex::new(None);
+/// Changes whenever the program starts over; kernels compare it.
+static GENERATION: AtomicU64 = AtomicU64::new(0);
+static LAUNCHES: AtomicU64 = AtomicU64::new(0);
+static PENDING: AtomicBool = AtomicBool::new(false);
+static PROFILING: AtomicBool = AtomicBool::new(false);
+static MATERIALIZE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+/// Calls, total, shortest and longest time of each kernel.
+static PROFILE: Mutex<Option<indexmap::IndexMap<String, (u64, f64, f64, f64)>>> = Mutex::new(None);
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The settings, or the error that `ti.init` has not been called.
+pub(crate) fn settings(py: Python<'_>) -> PyResult<Settings> {
+    lock(&SETTINGS).ok_or_else(|| error::runtime(py, "call ti.init() first: there is no program"))
+}
+
+/// The number of the program.
+pub(crate) fn generation() -> u64 {
+    GENERATION.load(Ordering::Acquire)
+}
+
+/// A new seed for each launch of the program.
+pub(crate) fn launch_seed(settings: &Settings) -> u64 {
+    let launch = LAUNCHES.fetch_add(1, Ordering::Relaxed);
+    (settings.random_seed ^ 0x9e37_79b9_7f4a_7c15)
+        .wrapping_add(launch.wrapping_mul(0xbf58_476d_1ce4_e5b9))
+}
+
+/// Lays out the trees that Python has described and not yet finished.
+pub(crate) fn materialize(py: Python<'_>) -> PyResult<()> {
+    if PENDING.load(Ordering::Acquire) {
+        if let Some(callback) = MATERIALIZE.get(py) {
+            callback.call0(py)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether launches are timed.
+pub(crate) fn profiling() -> bool {
+    PROFILING.load(Ordering::Relaxed)
+}
+
+/// Notes a launch.
+pub(crate) fn record(name: &str, seconds: f64) {
+    let mut profile = lock(&PROFILE);
+    let entry = profile
+        .get_or_insert_default()
+        .entry(name.to_owned())
+        .or_insert((0, 0.0, f64::INFINITY, 0.0));
+    *entry = (
+        entry.0 + 1,
+        entry.1 + seconds,
+        entry.2.min(seconds),
+        entry.3.max(seconds),
+    );
+}
+
+fn scalar_type(name: &str) -> PyResult<ScalarType> {
+    ScalarType::from_name(name)
+        .ok_or_else(|| PyValueError::new_err(format!("there is no scalar type {name:?}")))
+}
+
+#[pyfunction]
+#[pyo3(signature = (*, arch, debug, fast_math, check_bounds, opt_level, max_threads, random_seed, print_ir,
+    default_fp, default_ip, short_circuit, unrolling_limit, profile))]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "keywords of one call from Python"
+)]
+fn init(
+    arch: &str,
+    debug: bool,
+    fast_math: bool,
+    check_bounds: bool,
+    opt_level: u8,
+    max_threads: usize,
+    random_seed: i64,
+    print_ir: bool,
+    default_fp: &str,
+    default_ip: &str,
+    short_circuit: bool,
+    unrolling_limit: u32,
+    profile: bool,
+) -> PyResult<()> {
+    *lock(&SETTINGS) = Some(Settings {
+        interp: arch == "interp",
+        debug,
+        fast_math,
+        check_bounds,
+        opt_level,
+        max_threads,
+        print_ir,
+        default_fp: scalar_type(default_fp)?,
+        default_ip: scalar_type(default_ip)?,
+        short_circuit,
+        unrolling_limit,
+        random_seed: random_seed as u64,
+    });
+    LAUNCHES.store(0, Ordering::Relaxed);
+    PROFILING.store(profile, Ordering::Relaxed);
+    GENERATION.fetch_add(1, Ordering::AcqRel);
+    Ok(())
+}
+
+#[pyfunction]
+fn reset() {
+    *lock(&SETTINGS) = None;
+    GENERATION.fetch_add(1, Ordering::AcqRel);
+    snode::destroy_all();
+    clear_profile();
+}
+
+#[pyfunction]
+fn sync() {}
+
+#[pyfunction]
+fn check_initialized(py: Python<'_>) -> PyResult<()> {
+    settings(py).map(|_| ())
+}
+
+#[pyfunction]
+fn set_pending(pending: bool) {
+    PENDING.store(pending, Ordering::Release);
+}
+
+#[pyfunction]
+fn set_materialize(py: Python<'_>, callback: Py<PyAny>) {
+    let _ = MATERIALIZE.set(py, callback);
+}
+
+#[pyfunction]
+fn profile() -> Vec<(String, (u64, f64, f64, f64))> {
+    lock(&PROFILE)
+        .iter()
+        .flatten()
+        .map(|(k, v)| (k.clone(), *v))
+        .collect()
+}
+
+#[pyfunction]
+fn clear_profile() {
+    *lock(&PROFILE) = None;
+}
+
+#[pyfunction]
+fn live_bytes() -> usize {
+    aerogel_runtime::buffer::live_bytes()
+}
+
+#[pyfunction]
+fn write_png(path: &str, rows: &Bound<'_, PyAny>) -> PyResult<()> {
+    gui::write_png(path, &ForeignArray::new(rows)?)
+}
+
+#[pyfunction]
+fn read_png<'py>(py: Python<'py>, path: &str) -> PyResult<(u32, u32, u32, Bound<'py, PyBytes>)> {
+    let (width, height, channels, data) = gui::read_png(path)?;
+    Ok((width, height, channels, PyBytes::new(py, &data)))
+}
+
+/// The native half of Aerogel's Python package.
+#[pymodule(gil_used = false)]
+pub(crate) fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add("version", env!("CARGO_PKG_VERSION"))?;
+    m.add_class::<NativeField>()?;
+    m.add_class::<NativeSNode>()?;
+    m.add_class::<NativeTree>()?;
+    m.add_class::<NativeNdarray>()?;
+    m.add_class::<NativeKernel>()?;
+    m.add_class::<Canvas>()?;
+    m.add_function(wrap_pyfunction!(init, m)?)?;
+    m.add_function(wrap_pyfunction!(reset, m)?)?;
+    m.add_function(wrap_pyfunction!(sync, m)?)?;
+    m.add_function(wrap_pyfunction!(check_initialized, m)?)?;
+    m.add_function(wrap_pyfunction!(set_pending, m)?)?;
+    m.add_function(wrap_pyfunction!(set_materialize, m)?)?;
+    m.add_function(wrap_pyfunction!(buffer::set_element_maker, m)?)?;
+    m.add_function(wrap_pyfunction!(profile, m)?)?;
+    m.add_function(wrap_pyfunction!(clear_profile, m)?)?;
+    m.add_function(wrap_pyfunction!(live_bytes, m)?)?;
+    m.add_function(wrap_pyfunction!(write_png, m)?)?;
+    m.add_function(wrap_pyfunction!(read_png, m)?)?;
+    Ok(())
+}
