@@ -37,6 +37,14 @@ pub(crate) struct Placement {
     bases: Vec<u64>,
 }
 
+/// What kernels need to know of a placement.
+pub(crate) struct FieldPlace {
+    pub(crate) tree: u64,
+    pub(crate) places: Vec<NodeId>,
+    pub(crate) offset: Vec<i32>,
+    pub(crate) ndim: u32,
+}
+
 impl Placement {
     pub(crate) fn new(store: Arc<TreeStore>, places: Vec<NodeId>, offset: Vec<i32>) -> Self {
         let tree = &store.tree;
@@ -200,7 +208,7 @@ impl NativeField {
     }
 
     /// Where the field lies; an error if it is nowhere.
-    pub(crate) fn placed(&self, py: Python<'_>) -> PyResult<&Placement> {
+    pub(crate) fn placement(&self, py: Python<'_>) -> PyResult<&Placement> {
         if self.placement.get().is_none() {
             module::materialize(py)?;
         }
@@ -215,8 +223,20 @@ impl NativeField {
         })
     }
 
+    /// Where the field lies, as the frontend wants it.
+    pub(crate) fn placed(&self, py: Python<'_>) -> PyResult<FieldPlace> {
+        let placement = self.placement(py)?;
+        placement.store.memory(py)?;
+        Ok(FieldPlace {
+            tree: placement.store.key,
+            places: placement.places.clone(),
+            offset: placement.offset.clone(),
+            ndim: placement.shape.len() as u32,
+        })
+    }
+
     fn memory(&self, py: Python<'_>) -> PyResult<(&Placement, Arc<Buffer>)> {
-        let placement = self.placed(py)?;
+        let placement = self.placement(py)?;
         let memory = placement.store.memory(py)?;
         Ok((placement, memory))
     }
@@ -297,7 +317,7 @@ impl NativeField {
 
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, &self.placed(py)?.shape)
+        PyTuple::new(py, &self.placement(py)?.shape)
     }
 
     fn _is_placed(&self) -> bool {
@@ -305,13 +325,13 @@ impl NativeField {
     }
 
     fn _place_node(&self, py: Python<'_>) -> PyResult<NativeSNode> {
-        let placement = self.placed(py)?;
+        let placement = self.placement(py)?;
         NativeSNode::of_store(py, placement.store.clone(), placement.places[0])
     }
 
     /// Gives `other`, a scalar field, the place of one component.
     fn _share_component(&self, py: Python<'_>, at: usize, other: &Bound<'_, Self>) -> PyResult<()> {
-        let placement = self.placed(py)?;
+        let placement = self.placement(py)?;
         let place = *placement
             .places
             .get(at)

@@ -758,7 +758,7 @@ fn torch_as_numpy<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>>
 fn template_key(py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<KeyPart> {
     if let Ok(field) = value.cast::<NativeField>() {
         let field = field.get();
-        let placement = field.placed(py)?;
+        let placement = field.placement(py)?;
         placement.store.memory(py)?;
         return Ok(KeyPart::Field {
             tree: placement.store.key,
@@ -802,7 +802,7 @@ pub(crate) fn argument_trees(py: Python<'_>, values: &[Bound<'_, PyAny>]) -> Vec
         .iter()
         .filter_map(|value| {
             let field = value.cast::<NativeField>().ok()?;
-            Some(field.get().placed(py).ok()?.store.key)
+            Some(field.get().placement(py).ok()?.store.key)
         })
         .collect()
 }

@@ -238,16 +238,24 @@ impl NativeSNode {
     }
 
     /// The tree's key and the node, once laid out.
-    pub(crate) fn placed(&self, py: Python<'_>) -> PyResult<(Arc<TreeStore>, NodeId)> {
+    pub(crate) fn placed(&self, py: Python<'_>) -> PyResult<(u64, NodeId)> {
         module::materialize(py)?;
         match &*self.tree.get().stage() {
             Stage::Laid(store) => {
                 store.memory(py)?;
-                Ok((store.clone(), self.node))
+                Ok((store.key, self.node))
             }
             Stage::Open(..) | Stage::Failed => {
                 Err(error::runtime(py, "the layout could not be made"))
             }
+        }
+    }
+
+    /// How many index axes the node's cells have; 0 before the tree is laid out.
+    pub(crate) fn ndim(&self) -> u32 {
+        match &*self.tree.get().stage() {
+            Stage::Laid(store) => store.tree.shape_axes(self.node).len() as u32,
+            Stage::Open(..) | Stage::Failed => 0,
         }
     }
 }
