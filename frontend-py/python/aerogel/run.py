@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import importlib
 import importlib.abc
 import importlib.machinery
@@ -82,14 +83,18 @@ def install(program: str = "") -> None:
 
 def run(program: str, arguments: list[str]) -> None:
     """Runs a program as ``__main__`` with Aerogel in Taichi's place."""
-    import runpy
-
     if not os.path.isfile(program):
         raise SystemExit(f"there is no file {program}")
     install(program)
     sys.argv = [program, *arguments]
     sys.path[0] = os.path.dirname(os.path.abspath(program))
-    runpy.run_path(program, run_name="__main__")
+    module = ModuleType("__main__")
+    module.__file__ = program
+    module.__builtins__ = builtins  # type: ignore[attr-defined]
+    sys.modules["__main__"] = module
+    with open(program, "rb") as f:
+        code = compile(f.read(), program, "exec")
+    exec(code, module.__dict__)  # noqa: S102
 
 
 def main(argv: list[str]) -> None:

@@ -140,6 +140,17 @@ pub(crate) enum KeyPart {
     Object(usize),
 }
 
+impl KeyPart {
+    /// Whether the key names an object by identity.
+    pub(crate) fn names(&self, object: &Bound<'_, PyAny>) -> bool {
+        match self {
+            Self::Object(address) => *address == object.as_ptr() as usize,
+            Self::Tuple(parts) => parts.iter().any(|part| part.names(object)),
+            _ => false,
+        }
+    }
+}
+
 /// One array argument.
 enum ArrayArg {
     Foreign(ForeignArray),
@@ -183,7 +194,7 @@ pub(crate) struct NativeKernel {
     pub(crate) params: Vec<Param>,
     pub(crate) results: Option<Vec<ValueType>>,
     /// Whether a list is returned.
-    many: bool,
+    pub(crate) many: bool,
     state: Mutex<State>,
 }
 

@@ -2,13 +2,17 @@
 
 use std::sync::{Arc, Weak};
 
+use aerogel_ir::{ParamType, Type};
 use aerogel_runtime::{Buffer, KernelFailure, launch};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use super::error;
-use super::kernel::{KeyPart, NativeKernel};
+use super::host::PyHost;
+use super::kernel::{KeyPart, NativeKernel, ParamKind, ValueType, argument_trees, tree_ref};
 use super::module::Settings;
 use super::snode::TreeStore;
+use crate::lower::{FrontendConfig, Lowered, ParamBinding, ReturnType, lower_kernel};
 
 /// A tree of an instance. One that came as an argument is not kept alive.
 pub(crate) enum TreeRef {
@@ -35,13 +39,14 @@ pub(crate) struct Instance {
     /// Whether the kernel writes to each of its array arguments.
     pub(crate) writes: Vec<bool>,
     guards: Vec<Guard>,
+    source: String,
 }
 
 /// An object that the key names by identity.
 enum Guard {
     /// Kept alive, so that its address stays its own.
     Strong(#[expect(dead_code, reason = "held, not read")] Py<PyAny>),
-    /// A weak reference, and the address it had.
+    /// A weak reference.
     Weak(Py<PyAny>),
 }
 
@@ -59,46 +64,155 @@ impl Instance {
     }
 
     /// The exception for a launch that failed.
-    pub(crate) fn failure(&self, py: Python<'_>, _failure: KernelFailure, kernel: &str) -> PyErr {
-        error::runtime(py, format!("kernel `{kernel}` failed"))
+    pub(crate) fn failure(&self, py: Python<'_>, failure: KernelFailure, kernel: &str) -> PyErr {
+        error::runtime(py, format!("kernel `{kernel}` failed: {failure:?}"))
     }
 }
 
 /// Weak references to what the key names by identity, strong ones where there are no weak ones.
 fn guards(py: Python<'_>, key: &[KeyPart], values: &[Bound<'_, PyAny>]) -> PyResult<Vec<Guard>> {
     let weakref = py.import("weakref")?.getattr("ref")?;
-    let named = |part: &KeyPart, value: &Bound<'_, PyAny>| {
-        *part == KeyPart::Object(value.as_ptr() as usize)
-    };
-    Ok(values
-        .iter()
-        .filter(|value| key.iter().any(|part| named(part, value)))
-        .map(|value| match weakref.call1((value,)) {
-            Ok(reference) => Guard::Weak(reference.unbind()),
-            Err(_) => Guard::Strong(value.clone().unbind()),
-        })
-        .collect())
+    let mut guards = Vec::new();
+    for value in values {
+        // A container is part of the key by its items, any of which may be named by identity.
+        let inside = match value.try_iter() {
+            Ok(items) if key.iter().any(|part| matches!(part, KeyPart::Tuple(_))) => {
+                items.collect::<PyResult<Vec<_>>>().unwrap_or_default()
+            }
+            _ => Vec::new(),
+        };
+        for object in inside.iter().chain([value]) {
+            if key.iter().any(|part| part.names(object)) {
+                guards.push(match weakref.call1((object,)) {
+                    Ok(reference) => Guard::Weak(reference.unbind()),
+                    Err(_) => Guard::Strong(object.clone().unbind()),
+                });
+            }
+        }
+    }
+    Ok(guards)
+}
+
+fn tensor(elem: aerogel_base::ScalarType, shape: (u32, u32, u32)) -> Type {
+    match shape {
+        (_, _, 0) => Type::Scalar(elem),
+        (n, _, 1) => Type::Vec(n, elem),
+        (n, m, _) => Type::Mat(n, m, elem),
+    }
+}
+
+/// What each parameter is in this instance.
+fn bindings<'py>(
+    kernel: &NativeKernel,
+    settings: &Settings,
+    key: &[KeyPart],
+    values: &[Bound<'py, PyAny>],
+    host: &mut PyHost<'py>,
+) -> PyResult<Vec<(String, ParamBinding)>> {
+    let mut key = key.iter();
+    let mut out = Vec::new();
+    for (param, value) in kernel.params.iter().zip(values) {
+        let binding = match &param.kind {
+            ParamKind::Value(ty) => {
+                let elem = ty.elem.resolve(settings);
+                match tensor(elem, ty.shape) {
+                    Type::Scalar(elem) => ParamBinding::Scalar(elem),
+                    ty => ParamBinding::Tensor(ty),
+                }
+            }
+            ParamKind::Template | ParamKind::Receiver => {
+                key.next();
+                ParamBinding::Template(host.known(value)?)
+            }
+            ParamKind::Array { .. } => {
+                let Some(KeyPart::Array {
+                    elem,
+                    ndim,
+                    element,
+                }) = key.next()
+                else {
+                    continue;
+                };
+                let shape = match element[..] {
+                    [] => (1, 1, 0),
+                    [n] => (n as u32, 1, 1),
+                    _ => (element[0] as u32, element[1] as u32, 2),
+                };
+                ParamBinding::Array {
+                    elem: tensor(*elem, shape),
+                    ndim: *ndim as u32,
+                }
+            }
+        };
+        out.push((param.name.clone(), binding));
+    }
+    Ok(out)
 }
 
 /// Lowers and compiles a kernel for the given arguments.
 pub(crate) fn compile(
     py: Python<'_>,
     kernel: &NativeKernel,
-    _settings: &Settings,
+    settings: &Settings,
     key: &[KeyPart],
     values: &[Bound<'_, PyAny>],
 ) -> PyResult<Instance> {
-    let _ = guards(py, key, values)?;
-    Err(error::runtime(
-        py,
-        format!(
-            "kernel `{}` cannot be compiled: there is no compiler",
-            kernel.name
-        ),
-    ))
+    let guards = guards(py, key, values)?;
+    let mut host = PyHost::new(py)?;
+    let source = host.func_source(kernel.function(py))?;
+    let params = bindings(kernel, settings, key, values, &mut host)?;
+    let types = |types: &[ValueType]| -> Vec<Type> {
+        types
+            .iter()
+            .map(|t| tensor(t.elem.resolve(settings), t.shape))
+            .collect()
+    };
+    let result = kernel.results.as_deref().map(|results| {
+        let mut results = types(results);
+        if kernel.many {
+            ReturnType::Tuple(results)
+        } else {
+            ReturnType::One(results.remove(0))
+        }
+    });
+    let config = FrontendConfig {
+        default_ip: settings.default_ip,
+        default_fp: settings.default_fp,
+        short_circuit: settings.short_circuit,
+        debug: settings.debug,
+        fast_math: settings.fast_math,
+    };
+    let Lowered { module, trees } =
+        lower_kernel(&source, &params, result.as_ref(), &mut host, &config)
+            .map_err(|e| error::raise(py, &e.diagnostics, &e.spans, &e.sources))?;
+    let arguments = argument_trees(py, values);
+    let trees = trees
+        .iter()
+        .map(|tree| tree_ref(py, tree.0, arguments.contains(&tree.0)))
+        .collect::<PyResult<Vec<_>>>()?;
+    let writes = module.kernel().map_or_else(Vec::new, |func| {
+        func.params
+            .iter()
+            .filter_map(|p| match p.ty {
+                ParamType::Array { read_only, .. } => Some(!read_only),
+                ParamType::Value(_) => None,
+            })
+            .collect()
+    });
+    let source = aerogel_ir::print_module(&module);
+    Ok(Instance {
+        trees,
+        writes,
+        guards,
+        source,
+    })
 }
 
 /// What `kernel.inspect()` answers.
-pub(crate) fn inspect<'py>(py: Python<'py>, _instance: &Instance) -> PyResult<Bound<'py, PyAny>> {
-    Err(error::runtime(py, "there is no compiler"))
+pub(crate) fn inspect<'py>(py: Python<'py>, instance: &Instance) -> PyResult<Bound<'py, PyAny>> {
+    let stages = PyDict::new(py);
+    stages.set_item("lower", &instance.source)?;
+    let out = PyDict::new(py);
+    out.set_item("stages", stages)?;
+    Ok(out.into_any())
 }
