@@ -125,6 +125,7 @@ const TABLE: &[(&str, Rule)] = &[
     // Effects.
     ("print",      special(Special::Print)),
     ("random",     special(Special::Random)),
+    ("randn",      special(Special::RandomNormal)),
     // Tensors.
     ("Vector",          special(Special::Vector)),
     ("Matrix",          special(Special::Matrix)),

@@ -51,6 +51,7 @@ pub(crate) enum Special {
     LoopConfig,
     Print,
     Random,
+    RandomNormal,
     Vector,
     Matrix,
     /// `ti.Matrix.zero` and `one`.
@@ -236,7 +237,7 @@ impl Lower<'_, '_> {
                 let ty = self.expect_numeric(&x)?;
                 Ok(Val::Value(self.convert(&Val::int(value), ty)?))
             }
-            Special::GetAddr => self.fail(ErrorKind::Compilation, "E0119", "`ti.get_addr` is not supported yet"),
+            Special::GetAddr => self.get_addr(args),
             Special::Static => match &args.positional[..] {
                 [one] => Ok(one.clone()),
                 all => Ok(Val::seq(all.to_vec(), SeqKind::Tuple)),
@@ -350,6 +351,13 @@ impl Lower<'_, '_> {
                 };
                 Ok(Val::Value(self.value(Op::Random {}, ty.into())))
             }
+            Special::RandomNormal => {
+                let ty = match args.get(0, "dt").cloned() {
+                    Some(dtype) => self.dtype(&dtype)?,
+                    None => self.config.default_fp,
+                };
+                self.random_normal(ty)
+            }
             Special::Vector | Special::Matrix => self.tensor_call(name, args),
             Special::Constant(value) => {
                 let dtype = self.arg(name, args, 0, "dt")?.clone();
@@ -417,6 +425,26 @@ impl Lower<'_, '_> {
             })),
             _ => self.cast(x, ty),
         }
+    }
+
+    /// A random number of the standard normal distribution, by the method of Box and Muller.
+    fn random_normal(&mut self, ty: ScalarType) -> Res<Val> {
+        if !ty.is_float() {
+            return self.fail(ErrorKind::Type, "E0206", format!("`randn` makes floats, not `{ty}`"));
+        }
+        let number = |lower: &mut Self, value: f64| lower.builder().constant(aerogel_base::Scalar::float(ty, value));
+        let (one, minus_two, turn) = (number(self, 1.0), number(self, -2.0), number(self, std::f64::consts::TAU));
+        let u = self.value(Op::Random {}, ty.into());
+        let v = self.value(Op::Random {}, ty.into());
+        let mut builder = self.builder();
+        // In (0, 1], where the logarithm is finite.
+        let u = builder.binary(ir::BinaryOp::Sub, one, u);
+        let log = builder.unary(ir::UnaryOp::Log, u);
+        let square = builder.binary(ir::BinaryOp::Mul, minus_two, log);
+        let radius = builder.unary(ir::UnaryOp::Sqrt, square);
+        let angle = builder.binary(ir::BinaryOp::Mul, turn, v);
+        let cosine = builder.unary(ir::UnaryOp::Cos, angle);
+        Ok(Val::Value(builder.binary(ir::BinaryOp::Mul, radius, cosine)))
     }
 
     /// `ti.f32(x)`.

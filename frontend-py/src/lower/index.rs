@@ -91,7 +91,7 @@ impl<'a> Lower<'a, '_> {
     }
 
     /// The indices of a cell, as many as there are axes.
-    fn cell_indices(&mut self, indices: &[Val], ndim: u32, what: &str) -> Res<Vec<Value>> {
+    pub(crate) fn cell_indices(&mut self, indices: &[Val], ndim: u32, what: &str) -> Res<Vec<Value>> {
         let indices = self.spread(indices)?;
         if indices.len() != ndim as usize {
             let axes = if ndim == 1 { "axis" } else { "axes" };

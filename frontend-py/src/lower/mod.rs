@@ -3,6 +3,7 @@
 //! A partial evaluator. An expression is a `Val`: known to Python now, or made of IR values; operations on the former
 //! are done at once, operations on the latter become instructions. `ti.func`s are lowered where they are called.
 
+mod address;
 mod assign;
 mod builtins;
 mod call;
