@@ -156,3 +156,17 @@ impl Site {
         out
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn templates() {
+        let types = [ScalarType::I32, ScalarType::F32];
+        let site = Site::from_template(SiteKind::Print, "a {} {{x}} {:.3f}!", &types, Span::NONE);
+        assert_eq!(site.n_args(), 2);
+        let args = [5, u64::from(1.5_f32.to_bits())];
+        assert_eq!(site.render(&args), "a 5 {x} 1.500!");
+    }
+}

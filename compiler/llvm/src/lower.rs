@@ -323,7 +323,7 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
         self.invariant(Invariant::Slot(slot, ty), |s| {
             let stored = ty.map_or_else(|| basic(s.b.ptr_type()), |ty| types::stored(s.b.ctx, ty));
             let value = s.load_invariant(stored, args, slot as u64 * 8);
-            ty.map_or(value, |ty| s.b.from_stored(ty, value))
+            ty.map_or(value, |ty| s.b.of_stored(ty, value))
         })
     }
 

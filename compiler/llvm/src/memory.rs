@@ -205,7 +205,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         let ty = self.pointee(place);
         let (value, inst) = self.b.load(stored(self.b.ctx, ty), self.value(place));
         self.mark_access(inst, kind);
-        self.b.from_stored(ty, value)
+        self.b.of_stored(ty, value)
     }
 
     pub(crate) fn store(&mut self, place: Value, value: Value) {
@@ -242,7 +242,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         {
             self.b.mark(inst, "tbaa", tag);
         }
-        self.b.from_stored(ty, old)
+        self.b.of_stored(ty, old)
     }
 
     /// Whether no other thread runs the same task.
@@ -318,7 +318,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         if ty.is_float() {
             self.b.cast(Opcode::BitCast, word, scalar(self.b.ctx, ty))
         } else {
-            self.b.from_stored(ty, word)
+            self.b.of_stored(ty, word)
         }
     }
 }

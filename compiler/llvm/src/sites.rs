@@ -3,7 +3,7 @@
 use aerogel_base::{ScalarType, Span};
 use aerogel_ir::{AssertKind, Value};
 use aerogel_runtime::abi::{MAX_ERROR_ARGS, offset};
-use aerogel_runtime::{Part, Site, SiteKind};
+use aerogel_runtime::{Site, SiteKind};
 
 use crate::builder::{Val, basic};
 use crate::lower::FuncCx;
@@ -101,68 +101,8 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
 
     fn site(&mut self, kind: SiteKind, template: &str, args: &[Value], span: Span) -> u32 {
         let types: Vec<ScalarType> = args.iter().map(|&arg| self.func.elem(arg)).collect();
-        self.cx.sites.push(Site {
-            kind,
-            parts: parts(template, &types),
-            span,
-        });
+        let site = Site::from_template(kind, template, &types, span);
+        self.cx.sites.push(site);
         self.cx.sites.len() as u32 - 1
-    }
-}
-
-/// A template's pieces: `{}` and `{:format}` stand for the next value, `{{` and `}}` for braces.
-fn parts(template: &str, types: &[ScalarType]) -> Vec<Part> {
-    let mut parts = Vec::new();
-    let mut text = String::new();
-    let mut types = types.iter();
-    let mut chars = template.chars().peekable();
-    while let Some(c) = chars.next() {
-        match c {
-            '{' | '}' if chars.peek() == Some(&c) => {
-                chars.next();
-                text.push(c);
-            }
-            '{' => {
-                let inside: String = chars.by_ref().take_while(|&c| c != '}').collect();
-                let format = inside.split_once(':').map_or("", |(_, format)| format);
-                if let Some(&ty) = types.next() {
-                    if !text.is_empty() {
-                        parts.push(Part::Text(std::mem::take(&mut text)));
-                    }
-                    parts.push(Part::Value {
-                        ty,
-                        format: format.to_owned(),
-                    });
-                }
-            }
-            c => text.push(c),
-        }
-    }
-    if !text.is_empty() {
-        parts.push(Part::Text(text));
-    }
-    parts
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn templates() {
-        let value = |ty, format: &str| Part::Value {
-            ty,
-            format: format.to_owned(),
-        };
-        assert_eq!(
-            parts("a {} {{x}} {:.3f}!", &[ScalarType::I32, ScalarType::F32]),
-            [
-                Part::Text("a ".to_owned()),
-                value(ScalarType::I32, ""),
-                Part::Text(" {x} ".to_owned()),
-                value(ScalarType::F32, ".3f"),
-                Part::Text("!".to_owned()),
-            ]
-        );
     }
 }

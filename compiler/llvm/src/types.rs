@@ -84,7 +84,7 @@ impl<'ctx> Builder<'_, 'ctx> {
     }
 
     /// A value from memory in a register. Any byte but zero is true.
-    pub(crate) fn from_stored(&self, ty: ScalarType, value: Val<'ctx>) -> Val<'ctx> {
+    pub(crate) fn of_stored(&self, ty: ScalarType, value: Val<'ctx>) -> Val<'ctx> {
         if ty == ScalarType::U1 {
             let zero = self.int(value.get_type(), 0);
             self.icmp(inkwell::IntPredicate::NE, value, zero)
