@@ -151,7 +151,7 @@ impl Scalar {
     /// A floating-point value, rounded to the type.
     pub fn float(ty: ScalarType, value: f64) -> Self {
         let bits = match ty {
-            F16 => u64::from(f16::from_f64(value).to_bits()),
+            F16 => u64::from(f16::from_f32(to_odd_f32(value)).to_bits()),
             F32 => u64::from((value as f32).to_bits()),
             F64 => value.to_bits(),
             _ => unreachable!("{ty} is not a floating-point type"),
@@ -298,6 +298,19 @@ impl Scalar {
     }
 }
 
+/// An `f64` as an `f32`, rounded to odd: an inexact result gets an odd last bit, so that rounding
+/// once more, to `f16`, gives what rounding once would have given. (`f16::from_f64` rounds twice
+/// where the processor converts.)
+fn to_odd_f32(value: f64) -> f32 {
+    let near = value as f32;
+    let back = f64::from(near);
+    if back == value || value.is_nan() {
+        return near;
+    }
+    let towards_zero = near.to_bits() - u32::from(back.abs() > value.abs());
+    f32::from_bits(towards_zero | 1)
+}
+
 impl fmt::Display for Scalar {
     /// Text that `parse` reads back to the same bits.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -347,6 +360,17 @@ mod tests {
         assert_eq!(Scalar::int(I8, 200).as_i128(), -56);
         assert_eq!(Scalar::int(U64, -1).as_i128(), i128::from(u64::MAX));
         assert_eq!(Scalar::int(U1, 3).as_i128(), 1);
+    }
+
+    #[test]
+    fn f16_is_rounded_once() {
+        let just_above_a_tie = 1.000_488_281_250_001;
+        assert_eq!(
+            Scalar::float(F16, just_above_a_tie).as_f64(),
+            1.000_976_562_5
+        );
+        assert_eq!(Scalar::float(F16, 1.000_488_281_25).as_f64(), 1.0);
+        assert_eq!(Scalar::float(F16, 1e300).as_f64(), f64::INFINITY);
     }
 
     #[test]
