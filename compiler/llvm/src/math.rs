@@ -98,7 +98,8 @@ impl<'ctx> Arith<'_, '_, 'ctx> {
             Sqrt => self.fintrinsic("llvm.sqrt", &[x]),
             Rsqrt => {
                 let root = self.fintrinsic("llvm.sqrt", &[x]);
-                b.fop(Opcode::FDiv, self.float(1.0), root, self.flags)
+                let inverse = b.fop(Opcode::FDiv, self.float(1.0), root, self.flags);
+                self.mend_estimate(x, inverse)
             }
             Floor => self.fintrinsic("llvm.floor", &[x]),
             Ceil => self.fintrinsic("llvm.ceil", &[x]),
@@ -109,6 +110,22 @@ impl<'ctx> Arith<'_, '_, 'ctx> {
             }
             Not | Popcnt | Clz => unreachable!("`{op}` takes integers"),
         }
+    }
+
+    /// The estimate that LLVM makes of `1 / sqrt(x)` in `f32` where approximations are allowed is
+    /// NaN at 0 and infinity, which are too common for that.
+    fn mend_estimate(&self, x: Val<'ctx>, estimate: Val<'ctx>) -> Val<'ctx> {
+        if self.ty != ScalarType::F32 || !self.flags.contains(FastMathFlags::AllowReciprocal) {
+            return estimate;
+        }
+        let b = self.b;
+        let size = b.intrinsic("llvm.fabs", &[self.llvm_ty()], &[x], FastMathFlags::empty());
+        let smallest_normal = self.float(f64::from(f32::MIN_POSITIVE));
+        let infinity = self.float(f64::INFINITY);
+        let tiny = b.fcmp(FloatPredicate::OLT, size, smallest_normal);
+        let huge = b.fcmp(FloatPredicate::OEQ, x, infinity);
+        let mended = b.select(tiny, infinity, estimate);
+        b.select(huge, self.float(0.0), mended)
     }
 
     /// `x op y`; integer powers are a function of their own, see `power`.

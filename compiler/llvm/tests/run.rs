@@ -755,3 +755,68 @@ fn fields_do_not_alias() {
     let loads = k.llvm_ir().matches("load float").count();
     assert_eq!(loads, 1, "{}", k.llvm_ir());
 }
+
+#[test]
+fn fast_maths_keeps_infinities() {
+    use aerogel_ir::eval::{binary, unary};
+    use aerogel_ir::{BinaryOp, UnaryOp};
+    let k = Kernel::new(
+        "fast_math
+        kernel @k(a: array<f32, 1>, b: array<f32, 1>, c: array<f32, 1>, d: array<f32, 1>) {
+            task range { lo: i32 = const 0  hi: i32 = array_shape a0, 0  yield [lo, hi] } {
+                each (i: i32) {
+                    p: ref<f32> = array_at a0, [i]
+                    x: f32 = load p
+                    one: f32 = const 1.0
+                    q: f32 = div one, x
+                    r: f32 = rsqrt x
+                    s: f32 = sqrt x
+                    pq: ref<f32> = array_at a1, [i]
+                    pr: ref<f32> = array_at a2, [i]
+                    ps: ref<f32> = array_at a3, [i]
+                    store pq, q
+                    store pr, r
+                    store ps, s
+                    yield []
+                }
+                yield []
+            }
+            yield []
+        }",
+    );
+    let numbers = [
+        0.0,
+        f32::INFINITY,
+        -1.0,
+        f32::NAN,
+        1.0,
+        4.0,
+        3.0,
+        1e30,
+        1e-30,
+        f32::NEG_INFINITY,
+        2e38,
+    ];
+    let input: Vec<f32> = numbers.iter().copied().cycle().take(640).collect();
+    let a = buffer_of(&input);
+    let outs: Vec<Buffer> = (0..3).map(|_| buffer_of(&vec![0.0; 640])).collect();
+    let mut args = Args::new();
+    for buffer in std::iter::once(&a).chain(&outs) {
+        args.array(buffer, &[640], 4).unwrap();
+    }
+    k.launch(&args).unwrap();
+    for (i, &x) in input.iter().enumerate() {
+        let x = Scalar::f32(x);
+        for (out, expected) in outs.iter().zip([
+            binary(BinaryOp::Div, Scalar::f32(1.0), x),
+            unary(UnaryOp::Rsqrt, x),
+            unary(UnaryOp::Sqrt, x),
+        ]) {
+            let found = Scalar::f32(f32_at(out, i));
+            assert!(
+                same(found, expected),
+                "{i}: {x:?}: {found:?}, not {expected:?}"
+            );
+        }
+    }
+}
