@@ -1,1 +1,10 @@
-//! (being written)
+//! From a module to a kernel that can be launched.
+#![warn(missing_docs)]
+
+mod config;
+mod driver;
+mod dump;
+
+pub use aerogel_runtime::launch::{Args, KernelFailure, Launch};
+pub use config::{Arch, Config};
+pub use driver::{CompileError, CompiledKernel, Compiler, Inspection};

@@ -1,0 +1,57 @@
+//! What a user may ask of the compiler.
+
+use aerogel_passes::Options;
+
+/// What kernels run on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Arch {
+    /// The processor of this machine.
+    Cpu,
+    /// The reference interpreter.
+    Interp,
+}
+
+/// Options that hold for all kernels of a program.
+#[derive(Clone, Copy, Debug)]
+pub struct Config {
+    /// What kernels run on.
+    pub arch: Arch,
+    /// Check indices, divisors and assertions while running.
+    pub debug: bool,
+    /// Check indices without the rest of debug mode.
+    pub check_bounds: bool,
+    /// Turn reductions into thread-local accumulators.
+    pub thread_local: bool,
+    /// 0: no optimisation, here or in LLVM; 1 to 3: ours, and LLVM's of that level.
+    pub opt_level: u8,
+    /// At most this many threads; all cores if absent.
+    pub max_threads: Option<usize>,
+    /// Print the IR of every kernel, as it comes and as it goes to the code generator.
+    pub print_ir: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            arch: Arch::Cpu,
+            debug: false,
+            check_bounds: false,
+            thread_local: true,
+            opt_level: 3,
+            max_threads: None,
+            print_ir: false,
+        }
+    }
+}
+
+impl Config {
+    /// What the passes are asked for.
+    pub(crate) fn pass_options(&self) -> Options {
+        Options {
+            debug: self.debug || self.check_bounds,
+            thread_local: self.thread_local,
+            optimize: self.opt_level > 0,
+            ..Options::default()
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! The driver: passes, code generation, loading.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use aerogel_base::SpanTable;
+use aerogel_base::render::Sources;
+use aerogel_interp::InterpKernel;
+use aerogel_ir::{Module, Stage, print_module, verify};
+use aerogel_llvm::{Jit, OptLevel, Target};
+use aerogel_passes::BrokenPass;
+use aerogel_runtime::code::Site;
+use aerogel_runtime::cpu::Pool;
+use aerogel_runtime::device::{CpuDevice, Device, LoadError, LoadedKernel};
+use aerogel_runtime::launch::{KernelFailure, Launch};
+
+use crate::config::{Arch, Config};
+use crate::dump::{Request, Watcher};
+
+/// Why there is no kernel. None of these is the user's mistake in the kernel: those are found
+/// before there is a module.
+#[derive(Debug)]
+pub enum CompileError {
+    /// `AEROGEL_PRINT` or `AEROGEL_STOP` asks for something that is not there.
+    BadRequest(String),
+    /// `AEROGEL_STOP` ended the pipeline: the pass, and the IR after it.
+    Stopped(String, String),
+    /// A bug of the compiler: what happened, and the text that repeats it.
+    Internal(String),
+    /// The code cannot be loaded.
+    Load(LoadError),
+}
+
+impl fmt::Display for CompileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BadRequest(what) => f.write_str(what),
+            Self::Stopped(pass, text) => {
+                write!(f, "stopped after `{pass}`, as AEROGEL_STOP asks:\n{text}")
+            }
+            Self::Internal(what) => {
+                write!(f, "a bug in the compiler, not in your program:\n{what}")
+            }
+            Self::Load(e) => e.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for CompileError {}
+
+impl From<BrokenPass> for CompileError {
+    fn from(e: BrokenPass) -> Self {
+        Self::Internal(e.to_string())
+    }
+}
+
+/// Compiles kernels for one configuration.
+pub struct Compiler {
+    config: Config,
+    target: Target,
+    device: CpuDevice,
+}
+
+impl Compiler {
+    /// A compiler with a thread pool of its own.
+    pub fn new(config: Config) -> Self {
+        let pool = Arc::new(
+            config
+                .max_threads
+                .map_or_else(Pool::with_all_cores, Pool::new),
+        );
+        Self {
+            config,
+            target: aerogel_llvm::target::host(),
+            device: CpuDevice::new(pool, Box::new(Jit)),
+        }
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Compiles a module at stage `Structured` and loads its kernel.
+    pub fn compile(&self, module: Module) -> Result<CompiledKernel, CompileError> {
+        let request = Request::from_env().map_err(CompileError::BadRequest)?;
+        // A panic is a bug of ours; it must not end the user's process.
+        catch_unwind(AssertUnwindSafe(|| self.compile_checked(module, &request))).unwrap_or_else(
+            |panic| {
+                let what = panic
+                    .downcast_ref::<String>()
+                    .cloned()
+                    .or_else(|| panic.downcast_ref::<&str>().map(|s| (*s).to_owned()));
+                Err(CompileError::Internal(
+                    what.unwrap_or_else(|| "a panic without a message".to_owned()),
+                ))
+            },
+        )
+    }
+
+    fn compile_checked(
+        &self,
+        module: Module,
+        request: &Request,
+    ) -> Result<CompiledKernel, CompileError> {
+        for func in module.funcs.values() {
+            verify(func, &module.env, Stage::Structured)
+                .map_err(|e| CompileError::Internal(format!("the frontend broke the IR: {e}")))?;
+        }
+        if self.config.print_ir {
+            eprintln!("; as the frontend made it\n{}", print_module(&module));
+        }
+        let source = module.clone();
+        let mut times = Vec::new();
+        let loaded: Box<dyn LoadedKernel> = match self.config.arch {
+            Arch::Interp => {
+                let lowered = self.run_passes(module, request, false)?.module;
+                Box::new(InterpKernel::new(lowered).ok_or_else(no_kernel)?)
+            }
+            Arch::Cpu => {
+                let done = self.run_passes(module, request, false)?;
+                times = done.times;
+                if self.config.print_ir {
+                    eprintln!(
+                        "; as the code generator gets it\n{}",
+                        print_module(&done.module)
+                    );
+                }
+                let start = Instant::now();
+                let compiled = aerogel_llvm::compile(
+                    &done.module,
+                    &self.target,
+                    OptLevel(self.config.opt_level),
+                    false,
+                );
+                times.push(("llvm".to_owned(), start.elapsed()));
+                let start = Instant::now();
+                let loaded = self
+                    .device
+                    .load(&compiled.code)
+                    .map_err(CompileError::Load)?;
+                times.push(("load".to_owned(), start.elapsed()));
+                loaded
+            }
+        };
+        Ok(CompiledKernel {
+            loaded,
+            source,
+            times,
+        })
+    }
+
+    fn run_passes(
+        &self,
+        mut module: Module,
+        request: &Request,
+        keep_texts: bool,
+    ) -> Result<Passed, CompileError> {
+        let mut watcher = Watcher::new(request, keep_texts);
+        let mut options = self.config.pass_options();
+        // The interpreter is the oracle: it sees what the optimising passes have not touched.
+        options.optimize &= self.config.arch != Arch::Interp;
+        aerogel_passes::run(&mut module, options, &mut watcher)?;
+        if let Some((pass, text)) = watcher.stopped {
+            return Err(CompileError::Stopped(pass, text));
+        }
+        Ok(Passed {
+            module,
+            times: watcher.times,
+            texts: watcher.texts.unwrap_or_default(),
+        })
+    }
+
+    /// Compiles a kernel once more, keeping the text of every step.
+    pub fn inspect(&self, kernel: &CompiledKernel) -> Result<Inspection, CompileError> {
+        let done = self.run_passes(kernel.source.clone(), &Request::default(), true)?;
+        let mut stages = vec![("frontend".to_owned(), print_module(&kernel.source))];
+        stages.extend(done.texts);
+        let compiled = aerogel_llvm::compile(
+            &done.module,
+            &self.target,
+            OptLevel(self.config.opt_level),
+            true,
+        );
+        Ok(Inspection {
+            stages,
+            llvm: compiled.llvm_ir.unwrap_or_default(),
+            assembly: compiled.assembly.unwrap_or_default(),
+            times: kernel.times.clone(),
+        })
+    }
+}
+
+fn no_kernel() -> CompileError {
+    CompileError::Internal("the module has no kernel".to_owned())
+}
+
+struct Passed {
+    module: Module,
+    times: Vec<(String, Duration)>,
+    texts: Vec<(String, String)>,
+}
+
+/// A kernel's way through the compiler, as text.
+#[derive(Clone, Debug)]
+pub struct Inspection {
+    /// The IR as the frontend made it, then after every pass that changed it: name and text.
+    pub stages: Vec<(String, String)>,
+    /// LLVM IR after optimisation.
+    pub llvm: String,
+    /// Assembly.
+    pub assembly: String,
+    /// How long each step took.
+    pub times: Vec<(String, Duration)>,
+}
+
+/// A kernel that can be launched.
+pub struct CompiledKernel {
+    loaded: Box<dyn LoadedKernel>,
+    source: Module,
+    times: Vec<(String, Duration)>,
+}
+
+impl CompiledKernel {
+    /// Runs the kernel and waits for it.
+    pub fn launch(&self, launch: Launch<'_>) -> Result<(), KernelFailure> {
+        self.loaded.launch(launch)
+    }
+
+    /// Its messages, for rendering a failure.
+    pub fn sites(&self) -> &[Site] {
+        self.loaded.sites()
+    }
+
+    /// The source ranges that its messages point to.
+    pub fn spans(&self) -> &SpanTable {
+        &self.source.env.spans
+    }
+
+    /// The source texts.
+    pub fn sources(&self) -> &Sources {
+        &self.source.env.sources
+    }
+
+    /// How long each step of its compilation took.
+    pub fn times(&self) -> &[(String, Duration)] {
+        &self.times
+    }
+}
