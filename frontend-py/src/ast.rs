@@ -36,14 +36,41 @@ pub struct Stmt<'a> {
 
 #[derive(Clone, Copy, Debug)]
 pub enum StmtKind<'a> {
-    Assign { targets: &'a [Expr<'a>], value: &'a Expr<'a> },
-    AugAssign { target: &'a Expr<'a>, op: BinaryOp, value: &'a Expr<'a> },
-    AnnAssign { target: &'a Expr<'a>, annotation: &'a Expr<'a>, value: Option<&'a Expr<'a>> },
-    For { target: &'a Expr<'a>, iter: &'a Expr<'a>, body: &'a [Stmt<'a>], has_else: bool },
-    While { test: &'a Expr<'a>, body: &'a [Stmt<'a>], has_else: bool },
-    If { test: &'a Expr<'a>, body: &'a [Stmt<'a>], orelse: &'a [Stmt<'a>] },
+    Assign {
+        targets: &'a [Expr<'a>],
+        value: &'a Expr<'a>,
+    },
+    AugAssign {
+        target: &'a Expr<'a>,
+        op: BinaryOp,
+        value: &'a Expr<'a>,
+    },
+    AnnAssign {
+        target: &'a Expr<'a>,
+        annotation: &'a Expr<'a>,
+        value: Option<&'a Expr<'a>>,
+    },
+    For {
+        target: &'a Expr<'a>,
+        iter: &'a Expr<'a>,
+        body: &'a [Stmt<'a>],
+        has_else: bool,
+    },
+    While {
+        test: &'a Expr<'a>,
+        body: &'a [Stmt<'a>],
+        has_else: bool,
+    },
+    If {
+        test: &'a Expr<'a>,
+        body: &'a [Stmt<'a>],
+        orelse: &'a [Stmt<'a>],
+    },
     Return(Option<&'a Expr<'a>>),
-    Assert { test: &'a Expr<'a>, message: Option<&'a Expr<'a>> },
+    Assert {
+        test: &'a Expr<'a>,
+        message: Option<&'a Expr<'a>>,
+    },
     Expr(&'a Expr<'a>),
     Pass,
     Break,
@@ -66,22 +93,59 @@ pub enum ExprKind<'a> {
     Str(&'a str),
     FString(&'a [FPart<'a>]),
     Name(&'a str),
-    Attribute { value: &'a Expr<'a>, attr: &'a str },
-    Subscript { value: &'a Expr<'a>, index: &'a Expr<'a> },
-    Slice { lo: Option<&'a Expr<'a>>, hi: Option<&'a Expr<'a>>, step: Option<&'a Expr<'a>> },
+    Attribute {
+        value: &'a Expr<'a>,
+        attr: &'a str,
+    },
+    Subscript {
+        value: &'a Expr<'a>,
+        index: &'a Expr<'a>,
+    },
+    Slice {
+        lo: Option<&'a Expr<'a>>,
+        hi: Option<&'a Expr<'a>>,
+        step: Option<&'a Expr<'a>>,
+    },
     Starred(&'a Expr<'a>),
     Tuple(&'a [Expr<'a>]),
     List(&'a [Expr<'a>]),
     Dict(&'a [(Expr<'a>, Expr<'a>)]),
-    Unary { op: UnaryOp, operand: &'a Expr<'a> },
-    Binary { op: BinaryOp, lhs: &'a Expr<'a>, rhs: &'a Expr<'a> },
-    Bool2 { op: BoolOp, values: &'a [Expr<'a>] },
-    Compare { first: &'a Expr<'a>, rest: &'a [(CompareOp, Expr<'a>)] },
-    IfElse { test: &'a Expr<'a>, on_true: &'a Expr<'a>, on_false: &'a Expr<'a> },
-    Call { func: &'a Expr<'a>, args: &'a [Expr<'a>], keywords: &'a [Keyword<'a>] },
+    Unary {
+        op: UnaryOp,
+        operand: &'a Expr<'a>,
+    },
+    Binary {
+        op: BinaryOp,
+        lhs: &'a Expr<'a>,
+        rhs: &'a Expr<'a>,
+    },
+    Bool2 {
+        op: BoolOp,
+        values: &'a [Expr<'a>],
+    },
+    Compare {
+        first: &'a Expr<'a>,
+        rest: &'a [(CompareOp, Expr<'a>)],
+    },
+    IfElse {
+        test: &'a Expr<'a>,
+        on_true: &'a Expr<'a>,
+        on_false: &'a Expr<'a>,
+    },
+    Call {
+        func: &'a Expr<'a>,
+        args: &'a [Expr<'a>],
+        keywords: &'a [Keyword<'a>],
+    },
     /// A list comprehension or a generator expression.
-    Comprehension { element: &'a Expr<'a>, generators: &'a [Generator<'a>] },
-    Walrus { name: &'a str, value: &'a Expr<'a> },
+    Comprehension {
+        element: &'a Expr<'a>,
+        generators: &'a [Generator<'a>],
+    },
+    Walrus {
+        name: &'a str,
+        value: &'a Expr<'a>,
+    },
     Unsupported(&'static str),
 }
 
@@ -89,7 +153,11 @@ pub enum ExprKind<'a> {
 #[derive(Clone, Copy, Debug)]
 pub enum FPart<'a> {
     Text(&'a str),
-    Value { expr: &'a Expr<'a>, spec: Option<&'a str>, debug: Option<&'a str> },
+    Value {
+        expr: &'a Expr<'a>,
+        spec: Option<&'a str>,
+        debug: Option<&'a str>,
+    },
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -23,13 +23,20 @@ pub(crate) fn unary(host: &mut dyn Host, op: UnaryOp, operand: &Known) -> HostRe
     })
 }
 
-pub(crate) fn binary(host: &mut dyn Host, op: BinaryOp, lhs: &Known, rhs: &Known) -> HostResult<Known> {
+pub(crate) fn binary(
+    host: &mut dyn Host,
+    op: BinaryOp,
+    lhs: &Known,
+    rhs: &Known,
+) -> HostResult<Known> {
     if let (Some(a), Some(b)) = (lhs.as_int(), rhs.as_int()) {
         if let Some(result) = int_binary(op, a, b)? {
             // Python keeps `True & False` a bool; every other operation on bools gives an int.
             let logical = matches!(op, BinaryOp::BitAnd | BinaryOp::BitOr | BinaryOp::BitXor);
             return Ok(match (lhs, rhs, &result) {
-                (Known::Bool(_), Known::Bool(_), Known::Int(value)) if logical => Known::Bool(*value != 0),
+                (Known::Bool(_), Known::Bool(_), Known::Int(value)) if logical => {
+                    Known::Bool(*value != 0)
+                }
                 _ => result,
             });
         }
@@ -39,12 +46,18 @@ pub(crate) fn binary(host: &mut dyn Host, op: BinaryOp, lhs: &Known, rhs: &Known
         return Ok(Known::Float(result));
     }
     match (op, lhs, rhs) {
-        (BinaryOp::Add, Known::Tuple(a), Known::Tuple(b)) => Ok(Known::tuple(a.iter().chain(b.iter()).cloned())),
-        (BinaryOp::Add, Known::List(a), Known::List(b)) => Ok(Known::List(a.iter().chain(b.iter()).cloned().collect())),
-        (BinaryOp::Mul, Known::Tuple(items), Known::Int(n)) | (BinaryOp::Mul, Known::Int(n), Known::Tuple(items)) => {
+        (BinaryOp::Add, Known::Tuple(a), Known::Tuple(b)) => {
+            Ok(Known::tuple(a.iter().chain(b.iter()).cloned()))
+        }
+        (BinaryOp::Add, Known::List(a), Known::List(b)) => {
+            Ok(Known::List(a.iter().chain(b.iter()).cloned().collect()))
+        }
+        (BinaryOp::Mul, Known::Tuple(items), Known::Int(n))
+        | (BinaryOp::Mul, Known::Int(n), Known::Tuple(items)) => {
             Ok(Known::tuple(repeat(items, *n)))
         }
-        (BinaryOp::Mul, Known::List(items), Known::Int(n)) | (BinaryOp::Mul, Known::Int(n), Known::List(items)) => {
+        (BinaryOp::Mul, Known::List(items), Known::Int(n))
+        | (BinaryOp::Mul, Known::Int(n), Known::List(items)) => {
             Ok(Known::List(repeat(items, *n).collect()))
         }
         (BinaryOp::Add, Known::Str(a), Known::Str(b)) => Ok(Known::str(&format!("{a}{b}"))),
@@ -71,8 +84,12 @@ fn int_binary(op: BinaryOp, a: i128, b: i128) -> HostResult<Option<Known>> {
         BinaryOp::Mul => int(a.checked_mul(b)),
         BinaryOp::Div | BinaryOp::FloorDiv | BinaryOp::Mod if b == 0 => return Err(zero_division()),
         BinaryOp::Div => Some(Known::Float(a as f64 / b as f64)),
-        BinaryOp::FloorDiv => int(Some(a.div_euclid(b) - i128::from(b < 0 && a.rem_euclid(b) != 0))),
-        BinaryOp::Mod => int(Some(a.rem_euclid(b) + if b < 0 && a.rem_euclid(b) != 0 { b } else { 0 })),
+        BinaryOp::FloorDiv => int(Some(
+            a.div_euclid(b) - i128::from(b < 0 && a.rem_euclid(b) != 0),
+        )),
+        BinaryOp::Mod => int(Some(
+            a.rem_euclid(b) + if b < 0 && a.rem_euclid(b) != 0 { b } else { 0 },
+        )),
         BinaryOp::Pow if b < 0 && a == 0 => return Err(zero_division()),
         BinaryOp::Pow if b < 0 => Some(Known::Float((a as f64).powf(b as f64))),
         BinaryOp::Pow => int(u32::try_from(b).ok().and_then(|b| a.checked_pow(b))),
@@ -91,12 +108,18 @@ fn float_binary(op: BinaryOp, a: f64, b: f64) -> HostResult<Option<f64>> {
         BinaryOp::Add => Some(a + b),
         BinaryOp::Sub => Some(a - b),
         BinaryOp::Mul => Some(a * b),
-        BinaryOp::Div | BinaryOp::FloorDiv | BinaryOp::Mod if b == 0.0 => return Err(zero_division()),
+        BinaryOp::Div | BinaryOp::FloorDiv | BinaryOp::Mod if b == 0.0 => {
+            return Err(zero_division());
+        }
         BinaryOp::Div => Some(a / b),
         BinaryOp::FloorDiv => Some((a / b).floor()),
         BinaryOp::Mod => {
             let rest = a % b;
-            Some(if rest != 0.0 && (rest < 0.0) != (b < 0.0) { rest + b } else { rest })
+            Some(if rest != 0.0 && (rest < 0.0) != (b < 0.0) {
+                rest + b
+            } else {
+                rest
+            })
         }
         BinaryOp::Pow => Some(a.powf(b)).filter(|x| !x.is_nan() || a.is_nan() || b.is_nan()),
         BinaryOp::MatMul
@@ -108,7 +131,12 @@ fn float_binary(op: BinaryOp, a: f64, b: f64) -> HostResult<Option<f64>> {
     })
 }
 
-pub(crate) fn compare(host: &mut dyn Host, op: CompareOp, lhs: &Known, rhs: &Known) -> HostResult<bool> {
+pub(crate) fn compare(
+    host: &mut dyn Host,
+    op: CompareOp,
+    lhs: &Known,
+    rhs: &Known,
+) -> HostResult<bool> {
     use std::cmp::Ordering;
     let ordering = match (lhs, rhs) {
         (Known::Str(a), Known::Str(b)) => Some(a.cmp(b)),
@@ -123,7 +151,9 @@ pub(crate) fn compare(host: &mut dyn Host, op: CompareOp, lhs: &Known, rhs: &Kno
                         CompareOp::Le => a <= b,
                         CompareOp::Gt => a > b,
                         CompareOp::Ge => a >= b,
-                        CompareOp::In | CompareOp::NotIn => return truth_of_host(host, op, lhs, rhs),
+                        CompareOp::In | CompareOp::NotIn => {
+                            return truth_of_host(host, op, lhs, rhs);
+                        }
                     });
                 }
                 _ => None,
@@ -137,10 +167,14 @@ pub(crate) fn compare(host: &mut dyn Host, op: CompareOp, lhs: &Known, rhs: &Kno
         (CompareOp::Le, Some(o)) => o != Ordering::Greater,
         (CompareOp::Gt, Some(o)) => o == Ordering::Greater,
         (CompareOp::Ge, Some(o)) => o != Ordering::Less,
-        (CompareOp::Is | CompareOp::Eq, None) if matches!((lhs, rhs), (Known::None, _) | (_, Known::None)) => {
+        (CompareOp::Is | CompareOp::Eq, None)
+            if matches!((lhs, rhs), (Known::None, _) | (_, Known::None)) =>
+        {
             matches!((lhs, rhs), (Known::None, Known::None))
         }
-        (CompareOp::IsNot | CompareOp::Ne, None) if matches!((lhs, rhs), (Known::None, _) | (_, Known::None)) => {
+        (CompareOp::IsNot | CompareOp::Ne, None)
+            if matches!((lhs, rhs), (Known::None, _) | (_, Known::None)) =>
+        {
             !matches!((lhs, rhs), (Known::None, Known::None))
         }
         (CompareOp::In | CompareOp::NotIn, _) if rhs.items().is_some() => {
@@ -199,9 +233,15 @@ pub(crate) fn index(host: &mut dyn Host, value: &Known, index: &Known) -> HostRe
     };
     let n = items.len() as i128;
     let wrapped = if at < 0 { at + n } else { at };
-    items.get(usize::try_from(wrapped).unwrap_or(usize::MAX)).cloned().ok_or_else(|| {
-        HostError::new(ErrorKind::Index, format!("index {at} is out of range for {} of {n}", value.describe()))
-    })
+    items
+        .get(usize::try_from(wrapped).unwrap_or(usize::MAX))
+        .cloned()
+        .ok_or_else(|| {
+            HostError::new(
+                ErrorKind::Index,
+                format!("index {at} is out of range for {} of {n}", value.describe()),
+            )
+        })
 }
 
 pub(crate) fn iterate(host: &mut dyn Host, value: &Known) -> HostResult<Vec<Known>> {

@@ -56,7 +56,10 @@ pub enum Known {
     /// The operand of `x[a:b:c]`.
     Slice(Rc<[Known; 3]>),
     DType(ScalarType),
-    TensorType { shape: TensorShape, elem: ScalarType },
+    TensorType {
+        shape: TensorShape,
+        elem: ScalarType,
+    },
     Tensor(Rc<TensorConst>),
     Field(Rc<FieldRef>),
     SNode(Rc<SNodeRef>),
@@ -133,7 +136,10 @@ pub struct HostError {
 
 impl HostError {
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into() }
+        Self {
+            kind,
+            message: message.into(),
+        }
     }
 }
 
@@ -145,7 +151,12 @@ pub trait Host {
     fn lookup(&mut self, scope: Handle, name: &str) -> HostResult<Option<Known>>;
     /// `value.name`, `None` when there is no such attribute.
     fn attr(&mut self, value: &Known, name: &str) -> HostResult<Option<Known>>;
-    fn call(&mut self, callee: &Known, args: &[Known], keywords: &[(String, Known)]) -> HostResult<Known>;
+    fn call(
+        &mut self,
+        callee: &Known,
+        args: &[Known],
+        keywords: &[(String, Known)],
+    ) -> HostResult<Known>;
     fn unary(&mut self, op: UnaryOp, operand: &Known) -> HostResult<Known>;
     fn binary(&mut self, op: BinaryOp, lhs: &Known, rhs: &Known) -> HostResult<Known>;
     fn compare(&mut self, op: CompareOp, lhs: &Known, rhs: &Known) -> HostResult<Known>;

@@ -23,8 +23,19 @@ pub(crate) struct BinaryTyping {
 }
 
 /// The typing of `lhs op rhs`, or what is wrong with it.
-pub(crate) fn binary(op: BinaryOp, lhs: ScalarType, rhs: ScalarType, defaults: Defaults) -> Result<BinaryTyping, String> {
-    let both = |ty| Ok(BinaryTyping { lhs: ty, rhs: ty, result: ty });
+pub(crate) fn binary(
+    op: BinaryOp,
+    lhs: ScalarType,
+    rhs: ScalarType,
+    defaults: Defaults,
+) -> Result<BinaryTyping, String> {
+    let both = |ty| {
+        Ok(BinaryTyping {
+            lhs: ty,
+            rhs: ty,
+            result: ty,
+        })
+    };
     match op {
         BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::MatMul => both(lhs.promote(rhs)),
         BinaryOp::FloorDiv | BinaryOp::Mod => both(lhs.promote(rhs)),
@@ -40,7 +51,10 @@ pub(crate) fn binary(op: BinaryOp, lhs: ScalarType, rhs: ScalarType, defaults: D
             both(lhs.promote(rhs))
         }
         BinaryOp::Shl | BinaryOp::Shr | BinaryOp::BitAnd | BinaryOp::BitOr | BinaryOp::BitXor => {
-            Err(format!("`{}` needs integers, not `{lhs}` and `{rhs}`", op.symbol()))
+            Err(format!(
+                "`{}` needs integers, not `{lhs}` and `{rhs}`",
+                op.symbol()
+            ))
         }
     }
 }
@@ -59,7 +73,12 @@ pub(crate) enum UnaryRule {
 }
 
 /// The type that an argument of type `ty` is computed in.
-pub(crate) fn unary(name: &str, rule: UnaryRule, ty: ScalarType, defaults: Defaults) -> Result<ScalarType, String> {
+pub(crate) fn unary(
+    name: &str,
+    rule: UnaryRule,
+    ty: ScalarType,
+    defaults: Defaults,
+) -> Result<ScalarType, String> {
     match rule {
         UnaryRule::Keep => Ok(ty),
         UnaryRule::ToFloat | UnaryRule::FloatOnly if ty.is_float() => Ok(ty),
@@ -88,7 +107,10 @@ pub(crate) fn int_range(ty: ScalarType) -> (i128, i128) {
 mod tests {
     use super::*;
 
-    const DEFAULTS: Defaults = Defaults { int: I32, float: F32 };
+    const DEFAULTS: Defaults = Defaults {
+        int: I32,
+        float: F32,
+    };
 
     #[test]
     fn the_table_of_results() {

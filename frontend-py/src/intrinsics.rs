@@ -7,7 +7,7 @@
 use aerogel_ir::{AtomicOp, BinaryOp, UnaryOp};
 
 use crate::infer::UnaryRule::{self, *};
-use crate::lower::Special;
+use crate::lower::{Maker, Special};
 
 /// What a call of a builtin does.
 #[derive(Clone, Copy, Debug)]
@@ -22,18 +22,27 @@ pub(crate) enum Rule {
     Atomic(AtomicOp),
     /// A hint that the compiler does not need: its first argument.
     Same,
+    /// A constructor of tensors.
+    Make(Maker),
     Special(Special),
 }
 
-use Rule::{Atomic, Binary, Fold, Same, Unary};
+use Rule::{Atomic, Binary, Fold, Make, Same, Unary};
 
 /// The rule of a builtin.
 pub(crate) fn find(name: &str) -> Option<Rule> {
-    TABLE.iter().find(|row| row.0 == name).map(|row| row.1).or_else(|| {
-        // `ti.Vector.zero` and `ti.Matrix.zero` are one.
-        let member = name.strip_prefix("Vector.")?;
-        TABLE.iter().find(|row| row.0.strip_prefix("Matrix.") == Some(member)).map(|row| row.1)
-    })
+    TABLE
+        .iter()
+        .find(|row| row.0 == name)
+        .map(|row| row.1)
+        .or_else(|| {
+            // `ti.Vector.zero` and `ti.Matrix.zero` are one.
+            let member = name.strip_prefix("Vector.")?;
+            TABLE
+                .iter()
+                .find(|row| row.0.strip_prefix("Matrix.") == Some(member))
+                .map(|row| row.1)
+        })
 }
 
 /// Every builtin's name, in the order of the table.
@@ -127,15 +136,15 @@ const TABLE: &[(&str, Rule)] = &[
     ("random",     special(Special::Random)),
     ("randn",      special(Special::RandomNormal)),
     // Tensors.
-    ("Vector",          special(Special::Vector)),
-    ("Matrix",          special(Special::Matrix)),
-    ("Matrix.zero",     special(Special::Constant(0))),
-    ("Matrix.one",      special(Special::Constant(1))),
-    ("Matrix.unit",     special(Special::Unit)),
-    ("Matrix.identity", special(Special::Identity)),
-    ("Matrix.diag",     special(Special::Diagonal)),
-    ("Matrix.rows",     special(Special::Rows)),
-    ("Matrix.cols",     special(Special::Columns)),
+    ("Vector",          Make(Maker::List)),
+    ("Matrix",          Make(Maker::List)),
+    ("Matrix.zero",     Make(Maker::Constant(0))),
+    ("Matrix.one",      Make(Maker::Constant(1))),
+    ("Matrix.unit",     Make(Maker::Unit)),
+    ("Matrix.identity", Make(Maker::Identity)),
+    ("Matrix.diag",     Make(Maker::Diagonal)),
+    ("Matrix.rows",     Make(Maker::Rows)),
+    ("Matrix.cols",     Make(Maker::Columns)),
 ];
 
 #[cfg(test)]

@@ -29,7 +29,22 @@ impl MapHost {
     pub fn new() -> Self {
         let mut host = Self::default();
         host.set("ti", Known::Object(TI));
-        for name in ["range", "int", "float", "bool", "abs", "min", "max", "pow", "round", "len", "print", "sum", "zip", "enumerate"] {
+        for name in [
+            "range",
+            "int",
+            "float",
+            "bool",
+            "abs",
+            "min",
+            "max",
+            "pow",
+            "round",
+            "len",
+            "print",
+            "sum",
+            "zip",
+            "enumerate",
+        ] {
             host.set(name, Known::Builtin(name.into()));
         }
         host
@@ -41,7 +56,12 @@ impl MapHost {
 
     /// An object with attributes.
     pub fn object(&mut self, attributes: &[(&str, Known)]) -> Known {
-        self.objects.push(attributes.iter().map(|(name, value)| (name.to_string(), value.clone())).collect());
+        self.objects.push(
+            attributes
+                .iter()
+                .map(|(name, value)| (name.to_string(), value.clone()))
+                .collect(),
+        );
         Known::Object(Handle(self.objects.len() as u32))
     }
 
@@ -62,24 +82,54 @@ impl MapHost {
         let tree = Arc::new(parse_nodes(text).expect("a valid layout"));
         let key = TreeKey(self.trees.len() as u64);
         let places: Vec<(NodeId, ScalarType)> = tree.places().collect();
-        let field = self.field(name, key, places.iter().map(|p| p.0).collect(), places[0].1, shape, &tree);
+        let field = self.field(
+            name,
+            key,
+            places.iter().map(|p| p.0).collect(),
+            places[0].1,
+            shape,
+            &tree,
+        );
         self.set(name, field);
         self.trees.push(tree);
     }
 
-    fn field(&mut self, name: &str, tree: TreeKey, places: Vec<NodeId>, elem: ScalarType, shape: TensorShape, layout: &Tree) -> Known {
+    fn field(
+        &mut self,
+        name: &str,
+        tree: TreeKey,
+        places: Vec<NodeId>,
+        elem: ScalarType,
+        shape: TensorShape,
+        layout: &Tree,
+    ) -> Known {
         let extents = layout.shape(places[0]);
         let attributes = Known::tuple(extents.iter().map(|&n| Known::Int(i128::from(n))));
-        let Known::Object(handle) = self.object(&[("shape", attributes)]) else { unreachable!("it is an object") };
+        let Known::Object(handle) = self.object(&[("shape", attributes)]) else {
+            unreachable!("it is an object")
+        };
         let ndim = extents.len() as u32;
-        Known::Field(Rc::new(FieldRef { handle, name: name.to_string(), tree, places, elem, shape, ndim, offset: Vec::new() }))
+        Known::Field(Rc::new(FieldRef {
+            handle,
+            name: name.to_string(),
+            tree,
+            places,
+            elem,
+            shape,
+            ndim,
+            offset: Vec::new(),
+        }))
     }
 
     /// Declares a `ti.func` by its source.
     pub fn func(&mut self, text: &str) {
         let name = text.split(['(', ' ']).nth(1).expect("a def").to_string();
         let source = self.source_of(text);
-        let func = Known::Func(Rc::new(FuncRef { function: source.scope, receiver: None, name: name.clone() }));
+        let func = Known::Func(Rc::new(FuncRef {
+            function: source.scope,
+            receiver: None,
+            name: name.clone(),
+        }));
         self.set(&name, func);
     }
 
@@ -93,7 +143,12 @@ impl MapHost {
             .collect();
         let source = FuncSource {
             scope,
-            file: SourceFile { path: "test.py".into(), first_line: 1, indent: 0, text: text.to_string() },
+            file: SourceFile {
+                path: "test.py".into(),
+                first_line: 1,
+                indent: 0,
+                text: text.to_string(),
+            },
             defaults: Vec::new(),
             templates,
         };
@@ -102,7 +157,10 @@ impl MapHost {
     }
 
     fn no<T>(&self, what: &str) -> HostResult<T> {
-        Err(HostError::new(ErrorKind::Type, format!("there is no Python here for {what}")))
+        Err(HostError::new(
+            ErrorKind::Type,
+            format!("there is no Python here for {what}"),
+        ))
     }
 }
 
@@ -114,14 +172,20 @@ impl Host for MapHost {
     fn attr(&mut self, value: &Known, name: &str) -> HostResult<Option<Known>> {
         let handle = match value {
             Known::Object(TI) => {
-                let found = intrinsics::names().find(|row| *row == name).map(|row| Known::Builtin(row.into()));
+                let found = intrinsics::names()
+                    .find(|row| *row == name)
+                    .map(|row| Known::Builtin(row.into()));
                 return Ok(found.or_else(|| ScalarType::from_name(name).map(Known::DType)));
             }
             Known::Object(handle) => *handle,
             Known::Field(field) => field.handle,
             _ => return Ok(None),
         };
-        Ok(self.objects.get(handle.0 as usize - 1).and_then(|object| object.get(name)).cloned())
+        Ok(self
+            .objects
+            .get(handle.0 as usize - 1)
+            .and_then(|object| object.get(name))
+            .cloned())
     }
 
     fn call(&mut self, _: &Known, _: &[Known], _: &[(String, Known)]) -> HostResult<Known> {
@@ -133,7 +197,12 @@ impl Host for MapHost {
     }
 
     fn binary(&mut self, op: BinaryOp, lhs: &Known, rhs: &Known) -> HostResult<Known> {
-        let message = format!("unsupported operand types for {}: {} and {}", op.symbol(), lhs.describe(), rhs.describe());
+        let message = format!(
+            "unsupported operand types for {}: {} and {}",
+            op.symbol(),
+            lhs.describe(),
+            rhs.describe()
+        );
         Err(HostError::new(ErrorKind::Type, message))
     }
 
@@ -161,7 +230,9 @@ impl Host for MapHost {
     }
 
     fn source(&mut self, func: &FuncRef) -> HostResult<FuncSource> {
-        Ok(self.funcs[(func.function.0 - FIRST_FUNC) as usize].0.clone())
+        Ok(self.funcs[(func.function.0 - FIRST_FUNC) as usize]
+            .0
+            .clone())
     }
 
     fn tree(&mut self, key: TreeKey) -> HostResult<Arc<Tree>> {

@@ -20,12 +20,25 @@ const PREFIX: &str = "if 1:\n";
 
 /// Parses the text of one function, as `inspect.getsource` gives it.
 pub fn parse_function<'a>(arena: &'a Bump, source: &str) -> Result<FuncDef<'a>, ParseError> {
-    let indented = source.lines().find(|line| !line.trim().is_empty() && !line.trim_start().starts_with('#'));
+    let indented = source
+        .lines()
+        .find(|line| !line.trim().is_empty() && !line.trim_start().starts_with('#'));
     let indented = indented.is_some_and(|line| line.starts_with([' ', '\t']));
-    let (text, shift) = if indented { (format!("{PREFIX}{source}"), PREFIX.len() as u32) } else { (source.to_string(), 0) };
-    let cx = Convert { arena, shift, text: &text };
+    let (text, shift) = if indented {
+        (format!("{PREFIX}{source}"), PREFIX.len() as u32)
+    } else {
+        (source.to_string(), 0)
+    };
+    let cx = Convert {
+        arena,
+        shift,
+        text: &text,
+    };
     let module = ruff_python_parser::parse_module(&text)
-        .map_err(|error| ParseError { message: error.error.to_string(), range: cx.range(error.location) })?
+        .map_err(|error| ParseError {
+            message: error.error.to_string(),
+            range: cx.range(error.location),
+        })?
         .into_syntax();
     let body = match (&module.body[..], indented) {
         ([py::Stmt::If(wrapper)], true) => &wrapper.body,
@@ -39,7 +52,10 @@ pub fn parse_function<'a>(arena: &'a Bump, source: &str) -> Result<FuncDef<'a>, 
         Some(def) => Ok(cx.func(def)),
         None => Err(ParseError {
             message: "the source of the function holds no `def`".into(),
-            range: TextRange { lo: 0, hi: source.lines().next().map_or(0, str::len) as u32 },
+            range: TextRange {
+                lo: 0,
+                hi: source.lines().next().map_or(0, str::len) as u32,
+            },
         }),
     }
 }
@@ -53,7 +69,10 @@ struct Convert<'a, 's> {
 impl<'a> Convert<'a, '_> {
     fn range(&self, range: PyRange) -> TextRange {
         let at = |offset: u32| offset.saturating_sub(self.shift);
-        TextRange { lo: at(range.start().into()), hi: at(range.end().into()) }
+        TextRange {
+            lo: at(range.start().into()),
+            hi: at(range.end().into()),
+        }
     }
 
     fn str(&self, text: &str) -> &'a str {
@@ -69,12 +88,23 @@ impl<'a> Convert<'a, '_> {
         let params = &def.parameters;
         FuncDef {
             name: self.str(&def.name),
-            params: self.slice(params.posonlyargs.iter().chain(&params.args).chain(&params.kwonlyargs).map(|param| Param {
-                name: self.str(&param.parameter.name),
-                annotation: param.parameter.annotation.as_deref().map(|expr| self.expr(expr)),
-                has_default: param.default.is_some(),
-                range: self.range(param.parameter.range),
-            })),
+            params: self.slice(
+                params
+                    .posonlyargs
+                    .iter()
+                    .chain(&params.args)
+                    .chain(&params.kwonlyargs)
+                    .map(|param| Param {
+                        name: self.str(&param.parameter.name),
+                        annotation: param
+                            .parameter
+                            .annotation
+                            .as_deref()
+                            .map(|expr| self.expr(expr)),
+                        has_default: param.default.is_some(),
+                        range: self.range(param.parameter.range),
+                    }),
+            ),
             has_variadic: params.vararg.is_some() || params.kwarg.is_some(),
             body: self.stmts(&def.body),
             range: self.range(def.name.range()),
@@ -82,15 +112,19 @@ impl<'a> Convert<'a, '_> {
     }
 
     fn stmts(&self, stmts: &[py::Stmt]) -> &'a [Stmt<'a>] {
-        self.slice(stmts.iter().map(|stmt| Stmt { range: self.range(stmt.range()), kind: self.stmt(stmt) }))
+        self.slice(stmts.iter().map(|stmt| Stmt {
+            range: self.range(stmt.range()),
+            kind: self.stmt(stmt),
+        }))
     }
 
     fn stmt(&self, stmt: &py::Stmt) -> StmtKind<'a> {
         use StmtKind::Unsupported;
         match stmt {
-            py::Stmt::Assign(s) => {
-                StmtKind::Assign { targets: self.exprs(&s.targets), value: self.expr(&s.value) }
-            }
+            py::Stmt::Assign(s) => StmtKind::Assign {
+                targets: self.exprs(&s.targets),
+                value: self.expr(&s.value),
+            },
             py::Stmt::AugAssign(s) => StmtKind::AugAssign {
                 target: self.expr(&s.target),
                 op: binary_op(s.op),
@@ -118,7 +152,9 @@ impl<'a> Convert<'a, '_> {
                 body: self.stmts(&s.body),
                 orelse: self.elif(&s.elif_else_clauses),
             },
-            py::Stmt::Return(s) => StmtKind::Return(s.value.as_deref().map(|value| self.expr(value))),
+            py::Stmt::Return(s) => {
+                StmtKind::Return(s.value.as_deref().map(|value| self.expr(value)))
+            }
             py::Stmt::Assert(s) => StmtKind::Assert {
                 test: self.expr(&s.test),
                 message: s.msg.as_deref().map(|message| self.expr(message)),
@@ -174,7 +210,10 @@ impl<'a> Convert<'a, '_> {
     }
 
     fn expr_value(&self, expr: &py::Expr) -> Expr<'a> {
-        Expr { range: self.range(expr.range()), kind: self.expr_kind(expr) }
+        Expr {
+            range: self.range(expr.range()),
+            kind: self.expr_kind(expr),
+        }
     }
 
     fn expr_kind(&self, expr: &py::Expr) -> ExprKind<'a> {
@@ -193,8 +232,14 @@ impl<'a> Convert<'a, '_> {
             py::Expr::StringLiteral(e) => ExprKind::Str(self.str(e.value.to_str())),
             py::Expr::FString(e) => self.fstring(e),
             py::Expr::Name(e) => ExprKind::Name(self.str(&e.id)),
-            py::Expr::Attribute(e) => ExprKind::Attribute { value: self.expr(&e.value), attr: self.str(&e.attr) },
-            py::Expr::Subscript(e) => ExprKind::Subscript { value: self.expr(&e.value), index: self.expr(&e.slice) },
+            py::Expr::Attribute(e) => ExprKind::Attribute {
+                value: self.expr(&e.value),
+                attr: self.str(&e.attr),
+            },
+            py::Expr::Subscript(e) => ExprKind::Subscript {
+                value: self.expr(&e.value),
+                index: self.expr(&e.slice),
+            },
             py::Expr::Slice(e) => ExprKind::Slice {
                 lo: self.option(&e.lower),
                 hi: self.option(&e.upper),
@@ -207,7 +252,9 @@ impl<'a> Convert<'a, '_> {
                 let mut items = Vec::new();
                 for item in &e.items {
                     match &item.key {
-                        Some(key) => items.push((self.expr_value(key), self.expr_value(&item.value))),
+                        Some(key) => {
+                            items.push((self.expr_value(key), self.expr_value(&item.value)))
+                        }
                         None => return Unsupported("dict unpacking"),
                     }
                 }
@@ -222,9 +269,11 @@ impl<'a> Convert<'a, '_> {
                 },
                 operand: self.expr(&e.operand),
             },
-            py::Expr::BinOp(e) => {
-                ExprKind::Binary { op: binary_op(e.op), lhs: self.expr(&e.left), rhs: self.expr(&e.right) }
-            }
+            py::Expr::BinOp(e) => ExprKind::Binary {
+                op: binary_op(e.op),
+                lhs: self.expr(&e.left),
+                rhs: self.expr(&e.right),
+            },
             py::Expr::BoolOp(e) => ExprKind::Bool2 {
                 op: match e.op {
                     py::BoolOp::And => BoolOp::And,
@@ -234,8 +283,12 @@ impl<'a> Convert<'a, '_> {
             },
             py::Expr::Compare(e) => ExprKind::Compare {
                 first: self.expr(&e.left),
-                rest: self
-                    .slice(e.ops.iter().zip(&e.comparators).map(|(op, rhs)| (compare_op(*op), self.expr_value(rhs)))),
+                rest: self.slice(
+                    e.ops
+                        .iter()
+                        .zip(&e.comparators)
+                        .map(|(op, rhs)| (compare_op(*op), self.expr_value(rhs))),
+                ),
             },
             py::Expr::If(e) => ExprKind::IfElse {
                 test: self.expr(&e.test),
@@ -253,7 +306,10 @@ impl<'a> Convert<'a, '_> {
             py::Expr::ListComp(e) => self.comprehension(&e.elt, &e.generators),
             py::Expr::Generator(e) => self.comprehension(&e.elt, &e.generators),
             py::Expr::Named(e) => match &*e.target {
-                py::Expr::Name(name) => ExprKind::Walrus { name: self.str(&name.id), value: self.expr(&e.value) },
+                py::Expr::Name(name) => ExprKind::Walrus {
+                    name: self.str(&name.id),
+                    value: self.expr(&e.value),
+                },
                 _ => Unsupported("NamedExpr"),
             },
             py::Expr::Lambda(_) => Unsupported("Lambda"),
@@ -296,9 +352,14 @@ impl<'a> Convert<'a, '_> {
             };
             for element in elements.iter() {
                 match element {
-                    py::InterpolatedStringElement::Literal(text) => parts.push(FPart::Text(self.str(&text.value))),
+                    py::InterpolatedStringElement::Literal(text) => {
+                        parts.push(FPart::Text(self.str(&text.value)))
+                    }
                     py::InterpolatedStringElement::Interpolation(value) => {
-                        if !matches!(value.conversion, py::ConversionFlag::None | py::ConversionFlag::Str) {
+                        if !matches!(
+                            value.conversion,
+                            py::ConversionFlag::None | py::ConversionFlag::Str
+                        ) {
                             return ExprKind::Unsupported("conversion in an f-string");
                         }
                         let debug = value.debug_text.as_ref().map(|debug| {
@@ -309,11 +370,17 @@ impl<'a> Convert<'a, '_> {
                             None => None,
                             Some(spec) => match &spec.elements[..] {
                                 [] => None,
-                                [py::InterpolatedStringElement::Literal(text)] => Some(self.str(&text.value)),
+                                [py::InterpolatedStringElement::Literal(text)] => {
+                                    Some(self.str(&text.value))
+                                }
                                 _ => return ExprKind::Unsupported("computed format specification"),
                             },
                         };
-                        parts.push(FPart::Value { expr: self.expr(&value.expression), spec, debug });
+                        parts.push(FPart::Value {
+                            expr: self.expr(&value.expression),
+                            spec,
+                            debug,
+                        });
                     }
                 }
             }
@@ -364,16 +431,29 @@ mod tests {
         let source = "    @ti.kernel\n    def step(self):\n        x = self.n + 1\n";
         let arena = Bump::new();
         let def = parse_function(&arena, source).expect("the source is valid");
-        let StmtKind::Assign { value, .. } = def.body[0].kind else { panic!("an assignment") };
-        assert_eq!(&source[value.range.lo as usize..value.range.hi as usize], "self.n + 1");
+        let StmtKind::Assign { value, .. } = def.body[0].kind else {
+            panic!("an assignment")
+        };
+        assert_eq!(
+            &source[value.range.lo as usize..value.range.hi as usize],
+            "self.n + 1"
+        );
     }
 
     #[test]
     fn elif_nests() {
         let arena = Bump::new();
-        let def = parse_function(&arena, "def f(a):\n  if a: pass\n  elif b: pass\n  else: x = 1\n").expect("valid");
-        let StmtKind::If { orelse, .. } = def.body[0].kind else { panic!("an if") };
-        let StmtKind::If { orelse, .. } = orelse[0].kind else { panic!("an elif") };
+        let def = parse_function(
+            &arena,
+            "def f(a):\n  if a: pass\n  elif b: pass\n  else: x = 1\n",
+        )
+        .expect("valid");
+        let StmtKind::If { orelse, .. } = def.body[0].kind else {
+            panic!("an if")
+        };
+        let StmtKind::If { orelse, .. } = orelse[0].kind else {
+            panic!("an elif")
+        };
         assert!(matches!(orelse[0].kind, StmtKind::Assign { .. }));
     }
 

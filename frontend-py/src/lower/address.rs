@@ -20,13 +20,20 @@ impl Lower<'_, '_> {
             Val::Known(Known::Field(field)) => (field.tree, field.places[0]),
             _ => {
                 let what = self.describe(&node);
-                return self.fail(ErrorKind::Type, "E0228", format!("`ti.get_addr` needs a field or an SNode, not {what}"));
+                return self.fail(
+                    ErrorKind::Type,
+                    "E0228",
+                    format!("`ti.get_addr` needs a field or an SNode, not {what}"),
+                );
             }
         };
         let tree = self.tree(key)?;
         let tree = self.module.env.trees[tree].clone();
         let indices = self.cell_indices(&[indices], tree.shape(node).len() as u32, "the node")?;
-        let indices: Vec<Value> = indices.into_iter().map(|index| self.builder().cast(index, Type::I64)).collect();
+        let indices: Vec<Value> = indices
+            .into_iter()
+            .map(|index| self.builder().cast(index, Type::I64))
+            .collect();
         let mut at = self.bytes(0);
         for level in tree.path(node).levels {
             let mut linear = self.bytes(0);
@@ -40,7 +47,10 @@ impl Lower<'_, '_> {
                 let row = builder.binary(ir::BinaryOp::Mul, linear, extent);
                 linear = builder.binary(ir::BinaryOp::Add, row, digit);
             }
-            let (offset, size) = (self.bytes(tree[level.node].offset_in_cell), self.bytes(tree[level.node].cell_size));
+            let (offset, size) = (
+                self.bytes(tree[level.node].offset_in_cell),
+                self.bytes(tree[level.node].cell_size),
+            );
             let mut builder = self.builder();
             let inside = builder.binary(ir::BinaryOp::Mul, linear, size);
             let inside = builder.binary(ir::BinaryOp::Add, inside, offset);
@@ -51,6 +61,7 @@ impl Lower<'_, '_> {
     }
 
     fn bytes(&mut self, n: u64) -> Value {
-        self.builder().constant(Scalar::int(ScalarType::I64, i128::from(n)))
+        self.builder()
+            .constant(Scalar::int(ScalarType::I64, i128::from(n)))
     }
 }

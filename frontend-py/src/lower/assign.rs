@@ -18,7 +18,11 @@ impl<'a> Lower<'a, '_> {
         let val = if is_static { val } else { self.settle(val)? };
         for target in targets {
             self.range = target.range;
-            if is_static { self.bind_target(target, &val, BindingKind::Alias)? } else { self.assign_to(target, &val)? }
+            if is_static {
+                self.bind_target(target, &val, BindingKind::Alias)?
+            } else {
+                self.assign_to(target, &val)?
+            }
         }
         Ok(())
     }
@@ -44,7 +48,12 @@ impl<'a> Lower<'a, '_> {
     }
 
     /// Makes the names in `target` stand for parts of `val`, without storage of their own.
-    pub(crate) fn bind_target(&mut self, target: &Expr<'a>, val: &Val, kind: BindingKind) -> Res<()> {
+    pub(crate) fn bind_target(
+        &mut self,
+        target: &Expr<'a>,
+        val: &Val,
+        kind: BindingKind,
+    ) -> Res<()> {
         match target.kind {
             ExprKind::Name(name) => {
                 self.scopes().bind(name, kind, val.clone());
@@ -94,16 +103,19 @@ impl<'a> Lower<'a, '_> {
         };
         let (message, note) = match binding.kind {
             BindingKind::Variable => return self.store_val(&binding.val, val),
-            BindingKind::Alias if !matches!(binding.val, Val::Place(_)) => {
-                (format!("`{name}` is known while compiling and cannot be assigned to"), "use another name")
-            }
+            BindingKind::Alias if !matches!(binding.val, Val::Place(_)) => (
+                format!("`{name}` is known while compiling and cannot be assigned to"),
+                "use another name",
+            ),
             BindingKind::Alias => return self.store_val(&binding.val, val),
-            BindingKind::LoopIndex => {
-                (format!("the loop index `{name}` cannot be assigned to"), "copy it into a variable first")
-            }
-            BindingKind::Parameter => {
-                (format!("the kernel's parameter `{name}` cannot be assigned to"), "copy it into a variable first")
-            }
+            BindingKind::LoopIndex => (
+                format!("the loop index `{name}` cannot be assigned to"),
+                "copy it into a variable first",
+            ),
+            BindingKind::Parameter => (
+                format!("the kernel's parameter `{name}` cannot be assigned to"),
+                "copy it into a variable first",
+            ),
         };
         self.fail_noted(ErrorKind::Syntax, "E0106", message, note)
     }
@@ -112,23 +124,38 @@ impl<'a> Lower<'a, '_> {
     pub(crate) fn variable(&mut self, val: &Val) -> Res<Val> {
         match val {
             Val::Seq(items, kind) => {
-                let items = items.iter().map(|item| self.variable(item)).collect::<Res<Vec<_>>>()?;
+                let items = items
+                    .iter()
+                    .map(|item| self.variable(item))
+                    .collect::<Res<Vec<_>>>()?;
                 Ok(Val::Seq(items.into(), *kind))
             }
             Val::Known(Known::Tuple(items)) if items.iter().any(Known::is_number) => {
-                let items = items.iter().map(|item| self.variable(&Val::Known(item.clone()))).collect::<Res<Vec<_>>>()?;
+                let items = items
+                    .iter()
+                    .map(|item| self.variable(&Val::Known(item.clone())))
+                    .collect::<Res<Vec<_>>>()?;
                 Ok(Val::Seq(items.into(), SeqKind::Tuple))
             }
             Val::Known(Known::List(items)) if items.iter().any(Known::is_number) => {
-                let items = items.iter().map(|item| self.variable(&Val::Known(item.clone()))).collect::<Res<Vec<_>>>()?;
+                let items = items
+                    .iter()
+                    .map(|item| self.variable(&Val::Known(item.clone())))
+                    .collect::<Res<Vec<_>>>()?;
                 Ok(Val::Seq(items.into(), SeqKind::List))
             }
             Val::Value(_) | Val::Place(_) => self.local(val),
-            Val::Known(known) if known.is_number() || matches!(known, Known::Tensor(_)) => self.local(val),
+            Val::Known(known) if known.is_number() || matches!(known, Known::Tensor(_)) => {
+                self.local(val)
+            }
             Val::Known(_) | Val::Array(_) => Ok(val.clone()),
             Val::Iter(_) | Val::Method(..) => {
                 let what = self.describe(val);
-                self.fail(ErrorKind::Type, "E0214", format!("{what} cannot be kept in a variable"))
+                self.fail(
+                    ErrorKind::Type,
+                    "E0214",
+                    format!("{what} cannot be kept in a variable"),
+                )
             }
             Val::Poison => Err(Reported),
         }
@@ -140,7 +167,10 @@ impl<'a> Lower<'a, '_> {
         let place = self.builder().local(ty);
         self.builder().store(place, value);
         let in_parallel = self.in_parallel();
-        Ok(Val::Place(Place::Ref { place, origin: Origin::Local { in_parallel } }))
+        Ok(Val::Place(Place::Ref {
+            place,
+            origin: Origin::Local { in_parallel },
+        }))
     }
 
     pub(crate) fn store_val(&mut self, target: &Val, val: &Val) -> Res<()> {
@@ -159,7 +189,11 @@ impl<'a> Lower<'a, '_> {
             Val::Poison => Err(Reported),
             _ => {
                 let what = self.describe(target);
-                self.fail(ErrorKind::Type, "E0215", format!("{what} cannot be assigned to"))
+                self.fail(
+                    ErrorKind::Type,
+                    "E0215",
+                    format!("{what} cannot be assigned to"),
+                )
             }
         }
     }
@@ -184,15 +218,25 @@ impl<'a> Lower<'a, '_> {
 
     fn note_write(&mut self, place: &Place) {
         if let Origin::Array(arg) = place.origin()
-            && let ParamType::Array { read_only, .. } = &mut self.func.params[arg.as_u32() as usize].ty
+            && let ParamType::Array { read_only, .. } =
+                &mut self.func.params[arg.as_u32() as usize].ty
         {
             *read_only = false;
         }
     }
 
-    pub(crate) fn assign_annotated(&mut self, target: &Expr<'a>, annotation: &Expr<'a>, value: Option<&Expr<'a>>) -> Res<()> {
+    pub(crate) fn assign_annotated(
+        &mut self,
+        target: &Expr<'a>,
+        annotation: &Expr<'a>,
+        value: Option<&Expr<'a>>,
+    ) -> Res<()> {
         let ExprKind::Name(name) = target.kind else {
-            return self.fail(ErrorKind::Syntax, "E0105", "only a name can be declared with a type");
+            return self.fail(
+                ErrorKind::Syntax,
+                "E0105",
+                "only a name can be declared with a type",
+            );
         };
         let wanted = self.expr(annotation)?;
         let wanted = match wanted {
@@ -200,23 +244,39 @@ impl<'a> Lower<'a, '_> {
             _ => Type::Scalar(self.dtype(&wanted)?),
         };
         let Some(value) = value else {
-            return self.fail(ErrorKind::Syntax, "E0107", format!("`{name}` is declared without a value"));
+            return self.fail(
+                ErrorKind::Syntax,
+                "E0107",
+                format!("`{name}` is declared without a value"),
+            );
         };
         let val = self.expr(value)?;
         if self.scopes().get(name).is_some() {
-            return self.fail(ErrorKind::Syntax, "E0108", format!("`{name}` has a type already"));
+            return self.fail(
+                ErrorKind::Syntax,
+                "E0108",
+                format!("`{name}` has a type already"),
+            );
         }
         let value = self.convert(&val, wanted)?;
         self.assign_name(name, &Val::Value(value))
     }
 
-    pub(crate) fn assign_augmented(&mut self, target: &Expr<'a>, op: BinaryOp, value: &Expr<'a>) -> Res<()> {
+    pub(crate) fn assign_augmented(
+        &mut self,
+        target: &Expr<'a>,
+        op: BinaryOp,
+        value: &Expr<'a>,
+    ) -> Res<()> {
         let place = match target.kind {
             ExprKind::Name(name) => {
                 let found = self.scopes().get(name).cloned();
                 if let Some(binding) = &found
-                    && (matches!(binding.kind, BindingKind::LoopIndex | BindingKind::Parameter)
-                        || (binding.kind == BindingKind::Alias && !matches!(binding.val, Val::Place(_))))
+                    && (matches!(
+                        binding.kind,
+                        BindingKind::LoopIndex | BindingKind::Parameter
+                    ) || (binding.kind == BindingKind::Alias
+                        && !matches!(binding.val, Val::Place(_))))
                 {
                     return self.assign_name(name, &Val::none());
                 }
@@ -228,7 +288,11 @@ impl<'a> Lower<'a, '_> {
         let val = self.expr(value)?;
         let Val::Place(place) = place else {
             let what = self.describe(&place);
-            return self.fail(ErrorKind::Type, "E0215", format!("{what} cannot be changed by `{}=`", op.symbol()));
+            return self.fail(
+                ErrorKind::Type,
+                "E0215",
+                format!("{what} cannot be changed by `{}=`", op.symbol()),
+            );
         };
         let atomic = match op {
             BinaryOp::Add => Some(AtomicOp::Add),
@@ -268,7 +332,11 @@ impl<'a> Lower<'a, '_> {
         self.note_write(place);
         let ty = self.expect_numeric(&Val::Place(place.clone()))?;
         if matches!(op, AtomicOp::And | AtomicOp::Or | AtomicOp::Xor) && elem(ty).is_float() {
-            return self.fail(ErrorKind::Type, "E0206", format!("a bitwise change needs an integer, not `{ty}`"));
+            return self.fail(
+                ErrorKind::Type,
+                "E0206",
+                format!("a bitwise change needs an integer, not `{ty}`"),
+            );
         }
         let value = self.convert(val, ty)?;
         match place {

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use aerogel_base::{ErrorKind, ScalarType};
-use aerogel_ir::{self as ir, Op, Type, Value};
+use aerogel_ir::{self as ir, Op, Value};
 
 use super::call::Args;
 use super::number::elem;
@@ -52,15 +52,6 @@ pub(crate) enum Special {
     Print,
     Random,
     RandomNormal,
-    Vector,
-    Matrix,
-    /// `ti.Matrix.zero` and `one`.
-    Constant(i128),
-    Unit,
-    Identity,
-    Diagonal,
-    Rows,
-    Columns,
 }
 
 impl Lower<'_, '_> {
@@ -77,12 +68,23 @@ impl Lower<'_, '_> {
                 };
                 let (first, rest) = match vals.split_first() {
                     Some(split) => split,
-                    None => return self.fail(ErrorKind::Type, "E0222", format!("`{name}` needs an argument")),
+                    None => {
+                        return self.fail(
+                            ErrorKind::Type,
+                            "E0222",
+                            format!("`{name}` needs an argument"),
+                        );
+                    }
                 };
-                rest.iter().try_fold(first.clone(), |so_far, val| self.extremum(op, name, &so_far, val))
+                rest.iter().try_fold(first.clone(), |so_far, val| {
+                    self.extremum(op, name, &so_far, val)
+                })
             }
             Rule::Binary(op) => {
-                let (a, b) = (self.arg(name, args, 0, "a")?.clone(), self.arg(name, args, 1, "b")?.clone());
+                let (a, b) = (
+                    self.arg(name, args, 0, "a")?.clone(),
+                    self.arg(name, args, 1, "b")?.clone(),
+                );
                 let (a, b) = self.promoted(&a, &b, name)?;
                 Ok(Val::Value(self.builder().binary(op, a, b)))
             }
@@ -103,6 +105,7 @@ impl Lower<'_, '_> {
                 }
             }
             Rule::Same => Ok(args.positional.first().cloned().unwrap_or(Val::none())),
+            Rule::Make(maker) => self.maker(name, maker, args),
             Rule::Special(special) => self.special(name, special, args),
         }
     }
@@ -129,9 +132,12 @@ impl Lower<'_, '_> {
                 let x = self.operand(x, to, ty)?;
                 Ok(Val::Value(self.builder().unary(op, x)))
             }
-            Err(message) => {
-                self.fail_noted(ErrorKind::Type, "E0206", message, "convert it: `ti.cast(x, ti.f32)` or `ti.cast(x, ti.i32)`")
-            }
+            Err(message) => self.fail_noted(
+                ErrorKind::Type,
+                "E0206",
+                message,
+                "convert it: `ti.cast(x, ti.f32)` or `ti.cast(x, ti.i32)`",
+            ),
         }
     }
 
@@ -141,9 +147,17 @@ impl Lower<'_, '_> {
             && x.is_number()
             && y.is_number()
         {
-            let compare = if op == ir::BinaryOp::Min { CompareOp::Lt } else { CompareOp::Gt };
+            let compare = if op == ir::BinaryOp::Min {
+                CompareOp::Lt
+            } else {
+                CompareOp::Gt
+            };
             let second = fold::compare(self.host, compare, y, x);
-            return Ok(if self.hosted(second)? { b.clone() } else { a.clone() });
+            return Ok(if self.hosted(second)? {
+                b.clone()
+            } else {
+                a.clone()
+            });
         }
         let (a, b) = self.promoted(a, b, name)?;
         Ok(Val::Value(self.builder().binary(op, a, b)))
@@ -178,7 +192,10 @@ impl Lower<'_, '_> {
                 }
             }
             Special::Atan2 => {
-                let (y, x) = (self.arg(name, args, 0, "y")?.clone(), self.arg(name, args, 1, "x")?.clone());
+                let (y, x) = (
+                    self.arg(name, args, 0, "y")?.clone(),
+                    self.arg(name, args, 1, "x")?.clone(),
+                );
                 if let (Val::Known(a), Val::Known(b)) = (&y, &x)
                     && let (Some(a), Some(b)) = (a.as_float(), b.as_float())
                 {
@@ -191,21 +208,34 @@ impl Lower<'_, '_> {
                 Ok(Val::Value(self.builder().binary(ir::BinaryOp::Atan2, y, x)))
             }
             Special::Operator(op) => {
-                let (a, b) = (self.arg(name, args, 0, "a")?.clone(), self.arg(name, args, 1, "b")?.clone());
+                let (a, b) = (
+                    self.arg(name, args, 0, "a")?.clone(),
+                    self.arg(name, args, 1, "b")?.clone(),
+                );
                 self.binary(op, &a, &b)
             }
             Special::BitShr => {
-                let (a, b) = (self.arg(name, args, 0, "a")?.clone(), self.arg(name, args, 1, "b")?.clone());
+                let (a, b) = (
+                    self.arg(name, args, 0, "a")?.clone(),
+                    self.arg(name, args, 1, "b")?.clone(),
+                );
                 let (at, bt) = (self.expect_numeric(&a)?, self.expect_numeric(&b)?);
                 if elem(at).is_float() || elem(bt).is_float() {
-                    return self.fail(ErrorKind::Type, "E0206", format!("`{name}` needs integers, not `{at}` and `{bt}`"));
+                    return self.fail(
+                        ErrorKind::Type,
+                        "E0206",
+                        format!("`{name}` needs integers, not `{at}` and `{bt}`"),
+                    );
                 }
                 let (a, b) = (self.load(&a)?, self.operand(&b, elem(at), at)?);
                 Ok(Val::Value(self.builder().binary(ir::BinaryOp::UShr, a, b)))
             }
             Special::Select => {
                 let cond = self.arg(name, args, 0, "cond")?.clone();
-                let (a, b) = (self.arg(name, args, 1, "x1")?.clone(), self.arg(name, args, 2, "x2")?.clone());
+                let (a, b) = (
+                    self.arg(name, args, 1, "x1")?.clone(),
+                    self.arg(name, args, 2, "x2")?.clone(),
+                );
                 self.select(&cond, &a, &b)
             }
             Special::LogicalNot => {
@@ -225,9 +255,15 @@ impl Lower<'_, '_> {
                 let x = self.load(&x)?;
                 let from = self.ty(x);
                 if elem(from).bits() != to.bits() {
-                    return self.fail(ErrorKind::Type, "E0223", format!("`{from}` and `{to}` have different widths"));
+                    return self.fail(
+                        ErrorKind::Type,
+                        "E0223",
+                        format!("`{from}` and `{to}` have different widths"),
+                    );
                 }
-                Ok(Val::Value(self.value(Op::Bitcast { x }, from.with_elem(to))))
+                Ok(Val::Value(
+                    self.value(Op::Bitcast { x }, from.with_elem(to)),
+                ))
             }
             Special::DefaultInt => self.python_cast(self.config.default_ip, args),
             Special::DefaultFloat => self.python_cast(self.config.default_fp, args),
@@ -242,11 +278,17 @@ impl Lower<'_, '_> {
                 [one] => Ok(one.clone()),
                 all => Ok(Val::seq(all.to_vec(), SeqKind::Tuple)),
             },
-            Special::StaticPrint => self.call_python(&Known::Builtin("print".into()), args).map(|_| Val::none()),
+            Special::StaticPrint => self
+                .call_python(&Known::Builtin("print".into()), args)
+                .map(|_| Val::none()),
             Special::StaticAssert => {
                 let cond = self.arg(name, args, 0, "cond")?.clone();
                 let Val::Known(known) = &cond else {
-                    return self.fail(ErrorKind::Type, "E0210", "the condition of `ti.static_assert` is not known while compiling");
+                    return self.fail(
+                        ErrorKind::Type,
+                        "E0210",
+                        "the condition of `ti.static_assert` is not known while compiling",
+                    );
                 };
                 let truth = fold::truth(self.host, known);
                 if self.hosted(truth)? {
@@ -269,11 +311,19 @@ impl Lower<'_, '_> {
                     [lo, hi, step] => (lo.clone(), hi.clone(), step.clone()),
                     all => {
                         let n = all.len();
-                        return self.fail(ErrorKind::Syntax, "E0222", format!("`range` takes 1 to 3 arguments, not {n}"));
+                        return self.fail(
+                            ErrorKind::Syntax,
+                            "E0222",
+                            format!("`range` takes 1 to 3 arguments, not {n}"),
+                        );
                     }
                 };
                 if matches!(&step, Val::Known(Known::Int(0))) {
-                    return self.fail(ErrorKind::Compilation, "E0123", "the step of a range is zero");
+                    return self.fail(
+                        ErrorKind::Compilation,
+                        "E0123",
+                        "the step of a range is zero",
+                    );
                 }
                 let (lo, hi, step) = (self.settle(lo)?, self.settle(hi)?, self.settle(step)?);
                 Ok(Val::Iter(Rc::new(Iter::Range { lo, hi, step })))
@@ -283,13 +333,25 @@ impl Lower<'_, '_> {
                 for val in &args.positional {
                     let pair = match val.items() {
                         None => (Val::int(0), self.settle(val.clone())?),
-                        Some(pair) if pair.len() == 2 => (self.settle(pair[0].clone())?, self.settle(pair[1].clone())?),
-                        Some(_) => return self.fail(ErrorKind::Syntax, "E0222", "an axis of `ti.ndrange` is an integer or a pair (begin, end)"),
+                        Some(pair) if pair.len() == 2 => {
+                            (self.settle(pair[0].clone())?, self.settle(pair[1].clone())?)
+                        }
+                        Some(_) => {
+                            return self.fail(
+                                ErrorKind::Syntax,
+                                "E0222",
+                                "an axis of `ti.ndrange` is an integer or a pair (begin, end)",
+                            );
+                        }
                     };
                     for bound in [&pair.0, &pair.1] {
                         let ty = self.expect_numeric(bound)?;
                         if ty.scalar().is_none_or(|scalar| scalar.is_float()) {
-                            return self.fail(ErrorKind::Type, "E0218", format!("a bound of `ti.ndrange` must be an integer, not `{ty}`"));
+                            return self.fail(
+                                ErrorKind::Type,
+                                "E0218",
+                                format!("a bound of `ti.ndrange` must be an integer, not `{ty}`"),
+                            );
                         }
                     }
                     axes.push(pair);
@@ -301,9 +363,18 @@ impl Lower<'_, '_> {
                 Ok(Val::Iter(Rc::new(Iter::Grouped(over))))
             }
             Special::Zip => {
-                let columns = args.positional.iter().map(|val| self.iterate_static(val)).collect::<Res<Vec<_>>>()?;
+                let columns = args
+                    .positional
+                    .iter()
+                    .map(|val| self.iterate_static(val))
+                    .collect::<Res<Vec<_>>>()?;
                 let n = columns.iter().map(Vec::len).min().unwrap_or(0);
-                let row = |k: usize| Val::seq(columns.iter().map(|column| column[k].clone()).collect(), SeqKind::Tuple);
+                let row = |k: usize| {
+                    Val::seq(
+                        columns.iter().map(|column| column[k].clone()).collect(),
+                        SeqKind::Tuple,
+                    )
+                };
                 Ok(Self::list((0..n).map(row).collect()))
             }
             Special::Enumerate => {
@@ -312,8 +383,11 @@ impl Lower<'_, '_> {
                     Some(start) => self.static_int(&start, "the start of `enumerate`")?,
                     None => 0,
                 };
-                let pair = |(k, item)| Val::seq(vec![Val::int(start + k as i128), item], SeqKind::Tuple);
-                Ok(Self::list(items.into_iter().enumerate().map(pair).collect()))
+                let pair =
+                    |(k, item)| Val::seq(vec![Val::int(start + k as i128), item], SeqKind::Tuple);
+                Ok(Self::list(
+                    items.into_iter().enumerate().map(pair).collect(),
+                ))
             }
             Special::Reversed => {
                 let mut items = self.iterate_static(first.unwrap_or(&Val::none()))?;
@@ -332,14 +406,20 @@ impl Lower<'_, '_> {
                 let x = self.arg(name, args, 0, "x")?.clone();
                 let items = self.iterate_static(&x)?;
                 let start = args.get(1, "start").cloned().unwrap_or(Val::int(0));
-                items.iter().try_fold(start, |so_far, item| self.binary(op, &so_far, item))
+                items
+                    .iter()
+                    .try_fold(start, |so_far, item| self.binary(op, &so_far, item))
             }
             Special::List | Special::Tuple => {
                 let items = match first {
                     Some(val) => self.iterate_static(val)?,
                     None => Vec::new(),
                 };
-                let kind = if matches!(special, Special::List) { SeqKind::List } else { SeqKind::Tuple };
+                let kind = if matches!(special, Special::List) {
+                    SeqKind::List
+                } else {
+                    SeqKind::Tuple
+                };
                 Ok(Val::seq(items, kind))
             }
             Special::LoopConfig => self.loop_config(args),
@@ -358,68 +438,29 @@ impl Lower<'_, '_> {
                 };
                 self.random_normal(ty)
             }
-            Special::Vector | Special::Matrix => self.tensor_call(name, args),
-            Special::Constant(value) => {
-                let dtype = self.arg(name, args, 0, "dt")?.clone();
-                let elem = self.dtype(&dtype)?;
-                let mut extents = Vec::new();
-                for val in args.positional.iter().skip(1).chain(args.keyword("n")).chain(args.keyword("m")).cloned().collect::<Vec<_>>() {
-                    extents.push(self.static_int(&val, "an extent")? as u32);
-                }
-                let ty = match extents[..] {
-                    [n] => Type::Vec(n, elem),
-                    [n, m] => Type::Mat(n, m, elem),
-                    _ => return self.fail(ErrorKind::Type, "E0222", format!("`{name}` takes a type and one or two extents")),
-                };
-                Ok(Val::Value(self.convert(&Val::int(value), ty)?))
-            }
-            Special::Unit => {
-                let n = self.arg(name, args, 0, "n")?.clone();
-                let at = self.arg(name, args, 1, "i")?.clone();
-                let (n, at) = (self.static_int(&n, "an extent")?, self.static_int(&at, "an index")?);
-                let elem = match args.get(2, "dt").cloned() {
-                    Some(dtype) => self.dtype(&dtype)?,
-                    None => self.config.default_ip,
-                };
-                let elems: Vec<Val> = (0..n).map(|k| Val::int(i128::from(k == at))).collect();
-                Ok(Val::Value(self.make(&elems, Type::Vec(n as u32, elem))?))
-            }
-            Special::Identity => {
-                let dtype = self.arg(name, args, 0, "dt")?.clone();
-                let elem = self.dtype(&dtype)?;
-                let n = self.arg(name, args, 1, "n")?.clone();
-                let n = self.static_int(&n, "an extent")?;
-                let elems: Vec<Val> = (0..n * n).map(|k| Val::int(i128::from(k / n == k % n))).collect();
-                Ok(Val::Value(self.make(&elems, Type::Mat(n as u32, n as u32, elem))?))
-            }
-            Special::Diagonal => {
-                let n = self.arg(name, args, 0, "dim")?.clone();
-                let n = self.static_int(&n, "an extent")?;
-                let val = self.arg(name, args, 1, "val")?.clone();
-                let ty = self.expect_numeric(&val)?;
-                let elems: Vec<Val> = (0..n * n).map(|k| if k / n == k % n { val.clone() } else { Val::int(0) }).collect();
-                Ok(Val::Value(self.make(&elems, Type::Mat(n as u32, n as u32, elem(ty)))?))
-            }
-            Special::Rows | Special::Columns => {
-                let rows = self.arg(name, args, 0, "rows")?.clone();
-                let value = self.load(&rows)?;
-                if matches!(special, Special::Rows) { Ok(Val::Value(value)) } else { self.transpose(value) }
-            }
         }
     }
 
     /// `int(x)`: of a constant now, as Python does it; of a value a cast.
     fn python_cast(&mut self, ty: ScalarType, args: &Args) -> Res<Val> {
         let [x] = &args.positional[..] else {
-            return self.fail(ErrorKind::Type, "E0222", format!("a conversion to `{ty}` takes one argument"));
+            return self.fail(
+                ErrorKind::Type,
+                "E0222",
+                format!("a conversion to `{ty}` takes one argument"),
+            );
         };
         match x {
             Val::Known(known) if known.is_number() => Ok(Val::Known(match (ty, known) {
                 (ScalarType::U1, _) => Known::Bool(known.as_float() != Some(0.0)),
-                (_, Known::Float(value)) if ty.is_int() && value.is_finite() && value.abs() < 1e30 => {
+                (_, Known::Float(value))
+                    if ty.is_int() && value.is_finite() && value.abs() < 1e30 =>
+                {
                     Known::Int(value.trunc() as i128)
                 }
-                (_, Known::Float(_)) if ty.is_int() => return self.fail(ErrorKind::Type, "E0204", "the float has no integer value"),
+                (_, Known::Float(_)) if ty.is_int() => {
+                    return self.fail(ErrorKind::Type, "E0204", "the float has no integer value");
+                }
                 _ if ty.is_int() => Known::Int(known.as_int().unwrap_or_default()),
                 _ => Known::Float(known.as_float().unwrap_or_default()),
             })),
@@ -430,10 +471,22 @@ impl Lower<'_, '_> {
     /// A random number of the standard normal distribution, by the method of Box and Muller.
     fn random_normal(&mut self, ty: ScalarType) -> Res<Val> {
         if !ty.is_float() {
-            return self.fail(ErrorKind::Type, "E0206", format!("`randn` makes floats, not `{ty}`"));
+            return self.fail(
+                ErrorKind::Type,
+                "E0206",
+                format!("`randn` makes floats, not `{ty}`"),
+            );
         }
-        let number = |lower: &mut Self, value: f64| lower.builder().constant(aerogel_base::Scalar::float(ty, value));
-        let (one, minus_two, turn) = (number(self, 1.0), number(self, -2.0), number(self, std::f64::consts::TAU));
+        let number = |lower: &mut Self, value: f64| {
+            lower
+                .builder()
+                .constant(aerogel_base::Scalar::float(ty, value))
+        };
+        let (one, minus_two, turn) = (
+            number(self, 1.0),
+            number(self, -2.0),
+            number(self, std::f64::consts::TAU),
+        );
         let u = self.value(Op::Random {}, ty.into());
         let v = self.value(Op::Random {}, ty.into());
         let mut builder = self.builder();
@@ -444,7 +497,11 @@ impl Lower<'_, '_> {
         let radius = builder.unary(ir::UnaryOp::Sqrt, square);
         let angle = builder.binary(ir::BinaryOp::Mul, turn, v);
         let cosine = builder.unary(ir::UnaryOp::Cos, angle);
-        Ok(Val::Value(builder.binary(ir::BinaryOp::Mul, radius, cosine)))
+        Ok(Val::Value(builder.binary(
+            ir::BinaryOp::Mul,
+            radius,
+            cosine,
+        )))
     }
 
     /// `ti.f32(x)`.
@@ -453,7 +510,11 @@ impl Lower<'_, '_> {
             [x] => self.cast(x, ty),
             all => {
                 let n = all.len();
-                self.fail(ErrorKind::Type, "E0222", format!("`{ty}` takes one argument, not {n}"))
+                self.fail(
+                    ErrorKind::Type,
+                    "E0222",
+                    format!("`{ty}` takes one argument, not {n}"),
+                )
             }
         }
     }
@@ -476,14 +537,28 @@ impl Lower<'_, '_> {
                     let truth = fold::truth(self.host, &known);
                     self.loop_attrs.serial = self.hosted(truth)?;
                 }
-                ("parallelize", Some(Known::Int(n))) => self.loop_attrs.max_threads = u32::try_from(n).ok().filter(|&n| n > 0),
-                ("block_dim", Some(Known::Int(n))) => self.loop_attrs.block_dim = u32::try_from(n).ok().filter(|&n| n > 0),
+                ("parallelize", Some(Known::Int(n))) => {
+                    self.loop_attrs.max_threads = u32::try_from(n).ok().filter(|&n| n > 0)
+                }
+                ("block_dim", Some(Known::Int(n))) => {
+                    self.loop_attrs.block_dim = u32::try_from(n).ok().filter(|&n| n > 0)
+                }
                 ("parallelize" | "block_dim", Some(Known::None)) => {}
                 ("block_dim_adaptive" | "bit_vectorize", Some(_)) => {}
                 (_, None) => {
-                    return self.fail(ErrorKind::Type, "E0210", format!("`{name}` of `ti.loop_config` must be known while compiling"));
+                    return self.fail(
+                        ErrorKind::Type,
+                        "E0210",
+                        format!("`{name}` of `ti.loop_config` must be known while compiling"),
+                    );
                 }
-                (_, Some(_)) => return self.fail(ErrorKind::Type, "E0222", format!("`ti.loop_config` does not take this `{name}`")),
+                (_, Some(_)) => {
+                    return self.fail(
+                        ErrorKind::Type,
+                        "E0222",
+                        format!("`ti.loop_config` does not take this `{name}`"),
+                    );
+                }
             }
         }
         Ok(Val::none())
@@ -494,6 +569,8 @@ impl Lower<'_, '_> {
         let elems = self.split(value);
         let mut rest = elems.into_iter();
         let first = rest.next().unwrap_or(value);
-        rest.fold(first, |so_far, elem| self.builder().binary(op, so_far, elem))
+        rest.fold(first, |so_far, elem| {
+            self.builder().binary(op, so_far, elem)
+        })
     }
 }

@@ -26,12 +26,20 @@ impl Args {
     }
 
     pub(crate) fn keyword(&self, name: &str) -> Option<&Val> {
-        self.keywords.iter().find(|(keyword, _)| keyword == name).map(|(_, val)| val)
+        self.keywords
+            .iter()
+            .find(|(keyword, _)| keyword == name)
+            .map(|(_, val)| val)
     }
 }
 
 impl<'a> Lower<'a, '_> {
-    pub(crate) fn call(&mut self, func: &Expr<'a>, args: &[Expr<'a>], keywords: &[Keyword<'a>]) -> Res<Val> {
+    pub(crate) fn call(
+        &mut self,
+        func: &Expr<'a>,
+        args: &[Expr<'a>],
+        keywords: &[Keyword<'a>],
+    ) -> Res<Val> {
         let callee = self.expr(func)?;
         if let Val::Known(Known::Builtin(name)) = &callee
             && &**name == "print"
@@ -44,15 +52,26 @@ impl<'a> Lower<'a, '_> {
         for keyword in keywords {
             let Some(name) = keyword.name else {
                 self.range = keyword.value.range;
-                return self.fail(ErrorKind::Syntax, "E0124", "`**` arguments are not supported in kernels");
+                return self.fail(
+                    ErrorKind::Syntax,
+                    "E0124",
+                    "`**` arguments are not supported in kernels",
+                );
             };
             match self.expr(&keyword.value) {
                 Ok(val) => named.push((name.to_string(), val)),
                 Err(Reported) => failed = true,
             }
         }
-        let args = Args { positional: positional?, keywords: named };
-        if failed { Err(Reported) } else { self.call_value(&callee, args) }
+        let args = Args {
+            positional: positional?,
+            keywords: named,
+        };
+        if failed {
+            Err(Reported)
+        } else {
+            self.call_value(&callee, args)
+        }
     }
 
     fn call_value(&mut self, callee: &Val, args: Args) -> Res<Val> {
@@ -82,9 +101,16 @@ impl<'a> Lower<'a, '_> {
 
     /// A Python function, called now; its arguments must be known.
     pub(crate) fn call_python(&mut self, callee: &Known, args: &Args) -> Res<Val> {
-        let positional: Option<Vec<Known>> = args.positional.iter().map(|val| val.known().cloned()).collect();
-        let keywords: Option<Vec<(String, Known)>> =
-            args.keywords.iter().map(|(name, val)| Some((name.clone(), val.known()?.clone()))).collect();
+        let positional: Option<Vec<Known>> = args
+            .positional
+            .iter()
+            .map(|val| val.known().cloned())
+            .collect();
+        let keywords: Option<Vec<(String, Known)>> = args
+            .keywords
+            .iter()
+            .map(|(name, val)| Some((name.clone(), val.known()?.clone())))
+            .collect();
         let (Some(positional), Some(keywords)) = (positional, keywords) else {
             if args.positional.iter().any(|val| matches!(val, Val::Poison)) {
                 return Err(Reported);
@@ -97,7 +123,9 @@ impl<'a> Lower<'a, '_> {
                 Some(Known::Str(name)) => name.to_string(),
                 _ => "this function".into(),
             };
-            let message = format!("the Python function `{name}` cannot take a value that is computed when the kernel runs");
+            let message = format!(
+                "the Python function `{name}` cannot take a value that is computed when the kernel runs"
+            );
             let note = if intrinsics::find(&name).is_some() {
                 format!("did you mean `ti.{name}`?")
             } else {
@@ -116,13 +144,25 @@ impl<'a> Lower<'a, '_> {
         let parsed = self.parse(&source)?;
         let def = parsed.def;
         if def.has_variadic {
-            return self.fail(ErrorKind::Syntax, "E0126", format!("`{}` has `*` parameters, which `ti.func` does not support", def.name));
+            return self.fail(
+                ErrorKind::Syntax,
+                "E0126",
+                format!(
+                    "`{}` has `*` parameters, which `ti.func` does not support",
+                    def.name
+                ),
+            );
         }
         let mut given: Vec<Option<Val>> = vec![None; def.params.len()];
         let receiver = func.receiver.clone().map(Val::Known);
         let positional: Vec<Val> = receiver.into_iter().chain(args.positional).collect();
         if positional.len() > def.params.len() {
-            let message = format!("`{}` takes {} arguments, but {} are given", def.name, def.params.len(), positional.len());
+            let message = format!(
+                "`{}` takes {} arguments, but {} are given",
+                def.name,
+                def.params.len(),
+                positional.len()
+            );
             return self.fail(ErrorKind::Type, "E0222", message);
         }
         for (slot, val) in given.iter_mut().zip(positional) {
@@ -131,20 +171,37 @@ impl<'a> Lower<'a, '_> {
         for (name, val) in args.keywords {
             match def.params.iter().position(|param| param.name == name) {
                 Some(at) if given[at].is_none() => given[at] = Some(val),
-                Some(_) => return self.fail(ErrorKind::Type, "E0222", format!("`{}` is given `{name}` twice", def.name)),
-                None => return self.fail(ErrorKind::Type, "E0222", format!("`{}` has no parameter `{name}`", def.name)),
+                Some(_) => {
+                    return self.fail(
+                        ErrorKind::Type,
+                        "E0222",
+                        format!("`{}` is given `{name}` twice", def.name),
+                    );
+                }
+                None => {
+                    return self.fail(
+                        ErrorKind::Type,
+                        "E0222",
+                        format!("`{}` has no parameter `{name}`", def.name),
+                    );
+                }
             }
         }
         let mut bindings = Vec::new();
         for (param, val) in def.params.iter().zip(given) {
             let default = source.defaults.iter().find(|(name, _)| name == param.name);
-            let Some(val) = val.or_else(|| default.map(|(_, known)| Val::Known(known.clone()))) else {
+            let Some(val) = val.or_else(|| default.map(|(_, known)| Val::Known(known.clone())))
+            else {
                 let message = format!("`{}` needs an argument for `{}`", def.name, param.name);
                 return self.fail(ErrorKind::Type, "E0222", message);
             };
             let by_reference = source.templates.iter().any(|name| name == param.name);
             bindings.push(if by_reference {
-                let kind = if matches!(val, Val::Value(_)) { BindingKind::Parameter } else { BindingKind::Alias };
+                let kind = if matches!(val, Val::Value(_)) {
+                    BindingKind::Parameter
+                } else {
+                    BindingKind::Alias
+                };
                 (param.name, kind, val)
             } else {
                 // Arguments are copies, all made before the body changes anything.
@@ -178,7 +235,11 @@ impl<'a> Lower<'a, '_> {
                 let method = self.host.attr(known, name);
                 match self.hosted(method)? {
                     Some(method) => self.call_python(&method, args),
-                    None => self.fail(ErrorKind::Compilation, "E0302", format!("a string has no attribute `{name}`")),
+                    None => self.fail(
+                        ErrorKind::Compilation,
+                        "E0302",
+                        format!("a string has no attribute `{name}`"),
+                    ),
                 }
             }
             _ => self.tensor_method(object, name, args),
@@ -191,10 +252,20 @@ impl<'a> Lower<'a, '_> {
     }
 
     /// The argument of a builtin, or a mistake that names it.
-    pub(crate) fn arg<'v>(&mut self, callee: &str, args: &'v Args, at: usize, name: &str) -> Res<&'v Val> {
+    pub(crate) fn arg<'v>(
+        &mut self,
+        callee: &str,
+        args: &'v Args,
+        at: usize,
+        name: &str,
+    ) -> Res<&'v Val> {
         match args.get(at, name) {
             Some(val) => Ok(val),
-            None => self.fail(ErrorKind::Type, "E0222", format!("`{callee}` needs an argument for `{name}`")),
+            None => self.fail(
+                ErrorKind::Type,
+                "E0222",
+                format!("`{callee}` needs an argument for `{name}`"),
+            ),
         }
     }
 }

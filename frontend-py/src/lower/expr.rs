@@ -67,9 +67,20 @@ impl<'a> Lower<'a, '_> {
             }
             ExprKind::Bool2 { op, values } => self.bool_op(op, values)?,
             ExprKind::Compare { first, rest } => self.compare_chain(first, rest)?,
-            ExprKind::IfElse { test, on_true, on_false } => self.if_else(test, on_true, on_false)?,
-            ExprKind::Call { func, args, keywords } => self.call(func, args, keywords)?,
-            ExprKind::Comprehension { element, generators } => {
+            ExprKind::IfElse {
+                test,
+                on_true,
+                on_false,
+            } => self.if_else(test, on_true, on_false)?,
+            ExprKind::Call {
+                func,
+                args,
+                keywords,
+            } => self.call(func, args, keywords)?,
+            ExprKind::Comprehension {
+                element,
+                generators,
+            } => {
                 let mut items = Vec::new();
                 self.scopes().enter();
                 let done = self.comprehension(element, generators, &mut items);
@@ -83,8 +94,20 @@ impl<'a> Lower<'a, '_> {
                 self.assign_name(name, &val)?;
                 self.name(name)?
             }
-            ExprKind::Slice { .. } => return self.fail(ErrorKind::Syntax, "E0102", "a slice can only stand in an index"),
-            ExprKind::Starred(_) => return self.fail(ErrorKind::Syntax, "E0102", "`*` can only stand in a call or a list"),
+            ExprKind::Slice { .. } => {
+                return self.fail(
+                    ErrorKind::Syntax,
+                    "E0102",
+                    "a slice can only stand in an index",
+                );
+            }
+            ExprKind::Starred(_) => {
+                return self.fail(
+                    ErrorKind::Syntax,
+                    "E0102",
+                    "`*` can only stand in a call or a list",
+                );
+            }
             ExprKind::Dict(_) => return self.unsupported("Dict"),
             ExprKind::Unsupported(what) => return self.unsupported(what),
         })
@@ -112,9 +135,15 @@ impl<'a> Lower<'a, '_> {
             Some(known) => Ok(Val::Known(known)),
             None => {
                 let was_bound = self.scopes().was_bound(name);
-                let diagnostic = self.report(ErrorKind::Name, "E0301", format!("name `{name}` is not defined"));
+                let diagnostic = self.report(
+                    ErrorKind::Name,
+                    "E0301",
+                    format!("name `{name}` is not defined"),
+                );
                 if was_bound {
-                    let note = format!("`{name}` exists only in the block that makes it: assign it before the `if` or loop");
+                    let note = format!(
+                        "`{name}` exists only in the block that makes it: assign it before the `if` or loop"
+                    );
                     diagnostic.notes.push(note);
                 }
                 Err(Reported)
@@ -124,7 +153,9 @@ impl<'a> Lower<'a, '_> {
 
     pub(crate) fn unary(&mut self, op: UnaryOp, operand: Val) -> Res<Val> {
         match &operand {
-            Val::Known(known) if !matches!(known, Known::Tensor(_) | Known::List(_) | Known::Tuple(_)) => {
+            Val::Known(known)
+                if !matches!(known, Known::Tensor(_) | Known::List(_) | Known::Tuple(_)) =>
+            {
                 let result = fold::unary(self.host, op, known);
                 Ok(Val::Known(self.hosted(result)?))
             }
@@ -170,15 +201,23 @@ impl<'a> Lower<'a, '_> {
 
     pub(crate) fn compare(&mut self, op: CompareOp, lhs: &Val, rhs: &Val) -> Res<Val> {
         match (lhs, rhs) {
-            (Val::Known(l), Val::Known(r)) if !matches!((l, r), (Known::Tensor(_), _) | (_, Known::Tensor(_))) => {
+            (Val::Known(l), Val::Known(r))
+                if !matches!((l, r), (Known::Tensor(_), _) | (_, Known::Tensor(_))) =>
+            {
                 let result = fold::compare(self.host, op, l, r);
                 Ok(Val::Known(Known::Bool(self.hosted(result)?)))
             }
             // Something that is made when the kernel runs is never `None`.
             (_, Val::Known(Known::None)) | (Val::Known(Known::None), _)
-                if matches!(op, CompareOp::Is | CompareOp::IsNot | CompareOp::Eq | CompareOp::Ne) =>
+                if matches!(
+                    op,
+                    CompareOp::Is | CompareOp::IsNot | CompareOp::Eq | CompareOp::Ne
+                ) =>
             {
-                Ok(Val::Known(Known::Bool(matches!(op, CompareOp::IsNot | CompareOp::Ne))))
+                Ok(Val::Known(Known::Bool(matches!(
+                    op,
+                    CompareOp::IsNot | CompareOp::Ne
+                ))))
             }
             _ => self.compare_values(op, lhs, rhs),
         }
@@ -194,14 +233,22 @@ impl<'a> Lower<'a, '_> {
         if let Val::Known(known) = &lhs {
             let truth = fold::truth(self.host, known);
             let truth = self.hosted(truth)?;
-            return if truth == (op == BoolOp::And) { self.bool_op(op, rest) } else { Ok(lhs) };
+            return if truth == (op == BoolOp::And) {
+                self.bool_op(op, rest)
+            } else {
+                Ok(lhs)
+            };
         }
         self.range = first.range;
         let lhs = self.settle(lhs)?;
         let lt = self.expect_numeric(&lhs)?;
         if lt.is_tensor() || !self.config.short_circuit {
             let rhs = self.bool_op(op, rest)?;
-            let op = if op == BoolOp::And { BinaryOp::BitAnd } else { BinaryOp::BitOr };
+            let op = if op == BoolOp::And {
+                BinaryOp::BitAnd
+            } else {
+                BinaryOp::BitOr
+            };
             return self.arith(op, &lhs, &rhs);
         }
         let cond = self.condition(&lhs)?;
@@ -223,7 +270,10 @@ impl<'a> Lower<'a, '_> {
     }
 
     /// Lowers into a new region, as an arm of an `if`; the region still needs its terminator.
-    pub(crate) fn arm<T>(&mut self, body: impl FnOnce(&mut Self) -> Res<T>) -> Res<(aerogel_ir::Region, T)> {
+    pub(crate) fn arm<T>(
+        &mut self,
+        body: impl FnOnce(&mut Self) -> Res<T>,
+    ) -> Res<(aerogel_ir::Region, T)> {
         let region = self.func.new_region(&[]);
         self.control.push(Control::If);
         self.scopes().enter();
@@ -244,8 +294,19 @@ impl<'a> Lower<'a, '_> {
         let ((then, then_values), (otherwise, otherwise_values)) = (then, otherwise);
         self.within(then, |lower| lower.builder().yields(then_values));
         self.within(otherwise, |lower| lower.builder().yields(otherwise_values));
-        let inst = self.builder().inst(Op::If { cond, then, otherwise }, &types);
-        self.func.insts[inst].results.iter().map(|&value| Val::Value(value)).collect()
+        let inst = self.builder().inst(
+            Op::If {
+                cond,
+                then,
+                otherwise,
+            },
+            &types,
+        );
+        self.func.insts[inst]
+            .results
+            .iter()
+            .map(|&value| Val::Value(value))
+            .collect()
     }
 
     fn if_else(&mut self, test: &Expr<'a>, on_true: &Expr<'a>, on_false: &Expr<'a>) -> Res<Val> {
@@ -255,7 +316,11 @@ impl<'a> Lower<'a, '_> {
             && (is_static || !matches!(known, Known::Tensor(_)))
         {
             let truth = fold::truth(self.host, known);
-            return if self.hosted(truth)? { self.expr(on_true) } else { self.expr(on_false) };
+            return if self.hosted(truth)? {
+                self.expr(on_true)
+            } else {
+                self.expr(on_false)
+            };
         }
         let ct = self.expect_numeric(&cond)?;
         if ct.is_tensor() {
@@ -274,10 +339,17 @@ impl<'a> Lower<'a, '_> {
         };
         let a = self.within(then, |lower| lower.operand(&a, elem, shape))?;
         let b = self.within(otherwise, |lower| lower.operand(&b, elem, shape))?;
-        Ok(self.finish_if(cond, (then, vec![a]), (otherwise, vec![b])).remove(0))
+        Ok(self
+            .finish_if(cond, (then, vec![a]), (otherwise, vec![b]))
+            .remove(0))
     }
 
-    fn comprehension(&mut self, element: &Expr<'a>, generators: &[Generator<'a>], items: &mut Vec<Val>) -> Res<()> {
+    fn comprehension(
+        &mut self,
+        element: &Expr<'a>,
+        generators: &[Generator<'a>],
+        items: &mut Vec<Val>,
+    ) -> Res<()> {
         let Some((generator, rest)) = generators.split_first() else {
             let item = self.expr(element)?;
             items.push(self.settle(item)?);
@@ -291,7 +363,11 @@ impl<'a> Lower<'a, '_> {
                 let test_val = self.expr(test)?;
                 let Val::Known(known) = &test_val else {
                     self.range = test.range;
-                    return self.fail(ErrorKind::Syntax, "E0104", "the condition of a comprehension must be known while compiling");
+                    return self.fail(
+                        ErrorKind::Syntax,
+                        "E0104",
+                        "the condition of a comprehension must be known while compiling",
+                    );
                 };
                 let truth = fold::truth(self.host, known);
                 keep = keep && self.hosted(truth)?;
@@ -336,7 +412,11 @@ impl<'a> Lower<'a, '_> {
             Val::Poison => Err(Reported),
             _ => {
                 let found = self.describe(val);
-                self.fail(ErrorKind::Type, "E0210", format!("{what} must be an integer known while compiling, not {found}"))
+                self.fail(
+                    ErrorKind::Type,
+                    "E0210",
+                    format!("{what} must be an integer known while compiling, not {found}"),
+                )
             }
         }
     }
@@ -347,7 +427,11 @@ impl<'a> Lower<'a, '_> {
             Some(ty) => Ok(ty),
             None => {
                 let what = self.describe(val);
-                self.fail(ErrorKind::Type, "E0211", format!("a type such as `ti.f32` is needed here, not {what}"))
+                self.fail(
+                    ErrorKind::Type,
+                    "E0211",
+                    format!("a type such as `ti.f32` is needed here, not {what}"),
+                )
             }
         }
     }

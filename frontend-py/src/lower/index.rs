@@ -26,7 +26,10 @@ impl<'a> Lower<'a, '_> {
             ExprKind::Tuple(items) => items,
             _ => std::slice::from_ref(index),
         };
-        if parts.iter().any(|part| matches!(part.kind, ExprKind::Slice { .. })) {
+        if parts
+            .iter()
+            .any(|part| matches!(part.kind, ExprKind::Slice { .. }))
+        {
             return self.sliced(&val, parts);
         }
         let indices = self.exprs(parts)?;
@@ -38,11 +41,18 @@ impl<'a> Lower<'a, '_> {
         match &val {
             Val::Known(Known::Field(field)) => {
                 let field = field.clone();
-                let indices = self.cell_indices(&indices, field.ndim, &format!("the field `{}`", field.name))?;
+                let indices = self.cell_indices(
+                    &indices,
+                    field.ndim,
+                    &format!("the field `{}`", field.name),
+                )?;
                 let id = self.field(&field)?;
                 let ty = self.module.env.fields[id].elem.to_ref().ok_or(Reported)?;
                 let place = self.value(Op::FieldAt { field: id, indices }, ty);
-                Ok(Val::Place(Place::Ref { place, origin: Origin::Field }))
+                Ok(Val::Place(Place::Ref {
+                    place,
+                    origin: Origin::Field,
+                }))
             }
             Val::Array(array) => {
                 let array = *array;
@@ -51,27 +61,45 @@ impl<'a> Lower<'a, '_> {
                 let indices = self.cell_indices(&indices, ndim, &format!("the array `{name}`"))?;
                 let ty = elem.to_ref().ok_or(Reported)?;
                 let place = self.value(Op::ArrayAt { array, indices }, ty);
-                Ok(Val::Place(Place::Ref { place, origin: Origin::Array(array) }))
+                Ok(Val::Place(Place::Ref {
+                    place,
+                    origin: Origin::Array(array),
+                }))
             }
-            Val::Seq(..) | Val::Known(Known::Tuple(_) | Known::List(_)) => self.index_sequence(&val, &indices),
+            Val::Seq(..) | Val::Known(Known::Tuple(_) | Known::List(_)) => {
+                self.index_sequence(&val, &indices)
+            }
             Val::Known(Known::Tensor(_)) | Val::Value(_) | Val::Place(_) => {
                 let indices = self.spread(&indices)?;
                 let indices = indices.into_iter().map(Index::At).collect();
                 self.index_tensor(&val, indices)
             }
             Val::Known(known) => {
-                let keys: Option<Vec<Known>> = indices.iter().map(|index| index.known().cloned()).collect();
+                let keys: Option<Vec<Known>> =
+                    indices.iter().map(|index| index.known().cloned()).collect();
                 let Some(mut keys) = keys else {
                     let what = known.describe();
-                    return self.fail(ErrorKind::Type, "E0212", format!("{what} can only be indexed by what is known while compiling"));
+                    return self.fail(
+                        ErrorKind::Type,
+                        "E0212",
+                        format!("{what} can only be indexed by what is known while compiling"),
+                    );
                 };
-                let key = if is_tuple { Known::tuple(keys) } else { keys.remove(0) };
+                let key = if is_tuple {
+                    Known::tuple(keys)
+                } else {
+                    keys.remove(0)
+                };
                 let item = fold::index(self.host, known, &key);
                 Ok(Val::Known(self.hosted(item)?))
             }
             Val::Iter(_) | Val::Method(..) => {
                 let what = self.describe(&val);
-                self.fail(ErrorKind::Type, "E0212", format!("{what} cannot be indexed"))
+                self.fail(
+                    ErrorKind::Type,
+                    "E0212",
+                    format!("{what} cannot be indexed"),
+                )
             }
             Val::Poison => Err(Reported),
         }
@@ -84,21 +112,37 @@ impl<'a> Lower<'a, '_> {
             if index.is_none() {
                 continue;
             }
-            let is_sequence = index.items().is_some() || self.numeric_type(index).is_some_and(Type::is_tensor);
-            if is_sequence { all.extend(self.elements(index)?) } else { all.push(index.clone()) }
+            let is_sequence =
+                index.items().is_some() || self.numeric_type(index).is_some_and(Type::is_tensor);
+            if is_sequence {
+                all.extend(self.elements(index)?)
+            } else {
+                all.push(index.clone())
+            }
         }
         Ok(all)
     }
 
     /// The indices of a cell, as many as there are axes.
-    pub(crate) fn cell_indices(&mut self, indices: &[Val], ndim: u32, what: &str) -> Res<Vec<Value>> {
+    pub(crate) fn cell_indices(
+        &mut self,
+        indices: &[Val],
+        ndim: u32,
+        what: &str,
+    ) -> Res<Vec<Value>> {
         let indices = self.spread(indices)?;
         if indices.len() != ndim as usize {
             let axes = if ndim == 1 { "axis" } else { "axes" };
-            let message = format!("{what} has {ndim} {axes}, but {} indices are given", indices.len());
+            let message = format!(
+                "{what} has {ndim} {axes}, but {} indices are given",
+                indices.len()
+            );
             return self.fail(ErrorKind::Index, "E0401", message);
         }
-        indices.iter().map(|index| self.index_value(index)).collect()
+        indices
+            .iter()
+            .map(|index| self.index_value(index))
+            .collect()
     }
 
     fn index_value(&mut self, index: &Val) -> Res<Value> {
@@ -127,7 +171,11 @@ impl<'a> Lower<'a, '_> {
                     Some(item) => item.clone(),
                     None => {
                         let what = self.describe(val);
-                        return self.fail(ErrorKind::Index, "E0403", format!("index {at} is out of range for {what} of {n}"));
+                        return self.fail(
+                            ErrorKind::Index,
+                            "E0403",
+                            format!("index {at} is out of range for {what} of {n}"),
+                        );
                     }
                 }
             }
@@ -138,12 +186,21 @@ impl<'a> Lower<'a, '_> {
                 return self.index_tensor(&tensor, indices);
             }
         };
-        if rest.is_empty() { Ok(item) } else { self.index(item, rest.to_vec(), rest.len() > 1) }
+        if rest.is_empty() {
+            Ok(item)
+        } else {
+            self.index(item, rest.to_vec(), rest.len() > 1)
+        }
     }
 
     fn sliced(&mut self, val: &Val, parts: &[Expr<'a>]) -> Res<Val> {
         if let Some(items) = val.items()
-            && let [Expr { kind: ExprKind::Slice { .. }, .. }] = parts
+            && let [
+                Expr {
+                    kind: ExprKind::Slice { .. },
+                    ..
+                },
+            ] = parts
             && self.numeric_type(val).is_none_or(|_| val.known().is_some())
         {
             let chosen = self.slice(&parts[0], items.len() as u32)?;
@@ -152,7 +209,13 @@ impl<'a> Lower<'a, '_> {
                 Val::Known(Known::Tuple(_)) => SeqKind::Tuple,
                 _ => SeqKind::List,
             };
-            return Ok(Val::seq(chosen.into_iter().map(|k| items[k as usize].clone()).collect(), kind));
+            return Ok(Val::seq(
+                chosen
+                    .into_iter()
+                    .map(|k| items[k as usize].clone())
+                    .collect(),
+                kind,
+            ));
         }
         let Some(ty) = self.numeric_type(val).filter(|ty| ty.is_tensor()) else {
             let what = self.describe(val);
@@ -173,26 +236,39 @@ impl<'a> Lower<'a, '_> {
 
     /// The indices that a slice of constants chooses.
     fn slice(&mut self, slice: &Expr<'a>, extent: u32) -> Res<Vec<u32>> {
-        let ExprKind::Slice { lo, hi, step } = slice.kind else { return Err(Reported) };
+        let ExprKind::Slice { lo, hi, step } = slice.kind else {
+            return Err(Reported);
+        };
         let mut part = |part: Option<&Expr<'a>>| match part {
             None => Ok(None),
             Some(part) => {
                 let val = self.expr(part)?;
-                if val.is_none() { Ok(None) } else { self.static_int(&val, "a bound of a slice").map(Some) }
+                if val.is_none() {
+                    Ok(None)
+                } else {
+                    self.static_int(&val, "a bound of a slice").map(Some)
+                }
             }
         };
         let (lo, hi, step) = (part(lo)?, part(hi)?, part(step)?.unwrap_or(1));
         let n = i128::from(extent);
-        let clamp = |at: i128, low: i128, high: i128| (if at < 0 { at + n } else { at }).clamp(low, high);
+        let clamp =
+            |at: i128, low: i128, high: i128| (if at < 0 { at + n } else { at }).clamp(low, high);
         let mut chosen = Vec::new();
         if step > 0 {
-            let (mut at, end) = (lo.map_or(0, |at| clamp(at, 0, n)), hi.map_or(n, |at| clamp(at, 0, n)));
+            let (mut at, end) = (
+                lo.map_or(0, |at| clamp(at, 0, n)),
+                hi.map_or(n, |at| clamp(at, 0, n)),
+            );
             while at < end {
                 chosen.push(at as u32);
                 at += step;
             }
         } else if step < 0 {
-            let (mut at, end) = (lo.map_or(n - 1, |at| clamp(at, -1, n - 1)), hi.map_or(-1, |at| clamp(at, -1, n - 1)));
+            let (mut at, end) = (
+                lo.map_or(n - 1, |at| clamp(at, -1, n - 1)),
+                hi.map_or(-1, |at| clamp(at, -1, n - 1)),
+            );
             while at > end {
                 chosen.push(at as u32);
                 at += step;
@@ -206,7 +282,11 @@ impl<'a> Lower<'a, '_> {
 
     fn wrong_index_count<T>(&mut self, ty: Type, found: usize) -> Res<T> {
         let wanted = ty.shape().len();
-        self.fail(ErrorKind::Index, "E0405", format!("`{ty}` takes {wanted} indices, not {found}"))
+        self.fail(
+            ErrorKind::Index,
+            "E0405",
+            format!("`{ty}` takes {wanted} indices, not {found}"),
+        )
     }
 
     /// Elements of a tensor: storage if it has storage.
@@ -214,7 +294,11 @@ impl<'a> Lower<'a, '_> {
         let ty = self.expect_numeric(val)?;
         let shape = ty.shape();
         if !ty.is_tensor() {
-            return self.fail(ErrorKind::Type, "E0212", format!("`{ty}` cannot be indexed"));
+            return self.fail(
+                ErrorKind::Type,
+                "E0212",
+                format!("`{ty}` cannot be indexed"),
+            );
         }
         let mut indices = indices;
         if indices.len() + 1 == shape.len() {
@@ -229,7 +313,11 @@ impl<'a> Lower<'a, '_> {
                 && let Some(at) = known.as_int()
                 && !(0..i128::from(*extent)).contains(&at)
             {
-                return self.fail(ErrorKind::Index, "E0403", format!("index {at} is out of range for `{ty}`"));
+                return self.fail(
+                    ErrorKind::Index,
+                    "E0403",
+                    format!("index {at} is out of range for `{ty}`"),
+                );
             }
         }
         let elem = ty.elem().ok_or(Reported)?;
@@ -253,9 +341,14 @@ impl<'a> Lower<'a, '_> {
         };
         let tuples: Vec<Vec<Val>> = match &chosen[..] {
             [rows] => rows.iter().map(|row| vec![row.clone()]).collect(),
-            [rows, columns, ..] => {
-                rows.iter().flat_map(|row| columns.iter().map(|column| vec![row.clone(), column.clone()])).collect()
-            }
+            [rows, columns, ..] => rows
+                .iter()
+                .flat_map(|row| {
+                    columns
+                        .iter()
+                        .map(|column| vec![row.clone(), column.clone()])
+                })
+                .collect(),
             [] => return Err(Reported),
         };
         self.pick(val, ty, &tuples, result)
@@ -270,22 +363,40 @@ impl<'a> Lower<'a, '_> {
                 let storage = Type::RefScalar(elem);
                 let mut refs = Vec::new();
                 for tuple in tuples {
-                    let index = tuple.iter().map(|at| self.index_value(at)).collect::<Res<Vec<_>>>()?;
+                    let index = tuple
+                        .iter()
+                        .map(|at| self.index_value(at))
+                        .collect::<Res<Vec<_>>>()?;
                     refs.push(self.value(Op::ElemRef { base, index }, storage));
                 }
                 Ok(Val::Place(match result {
-                    Type::Scalar(_) => Place::Ref { place: refs[0], origin },
-                    _ => Place::Elements { refs: refs.into(), ty: result, origin },
+                    Type::Scalar(_) => Place::Ref {
+                        place: refs[0],
+                        origin,
+                    },
+                    _ => Place::Elements {
+                        refs: refs.into(),
+                        ty: result,
+                        origin,
+                    },
                 }))
             }
             _ => {
-                let flat: Option<Vec<usize>> = tuples.iter().map(|tuple| flat_index(ty, tuple)).collect();
+                let flat: Option<Vec<usize>> =
+                    tuples.iter().map(|tuple| flat_index(ty, tuple)).collect();
                 if let Some(flat) = flat {
                     if let Val::Place(Place::Elements { refs, origin, .. }) = val {
                         let refs: Vec<Value> = flat.iter().map(|&k| refs[k]).collect();
                         return Ok(Val::Place(match result {
-                            Type::Scalar(_) => Place::Ref { place: refs[0], origin: *origin },
-                            _ => Place::Elements { refs: refs.into(), ty: result, origin: *origin },
+                            Type::Scalar(_) => Place::Ref {
+                                place: refs[0],
+                                origin: *origin,
+                            },
+                            _ => Place::Elements {
+                                refs: refs.into(),
+                                ty: result,
+                                origin: *origin,
+                            },
                         }));
                     }
                     let elements = self.elements(val)?;
@@ -298,7 +409,10 @@ impl<'a> Lower<'a, '_> {
                 let tensor = self.load(val)?;
                 let mut elems = Vec::new();
                 for tuple in tuples {
-                    let index = tuple.iter().map(|at| self.index_value(at)).collect::<Res<Vec<_>>>()?;
+                    let index = tuple
+                        .iter()
+                        .map(|at| self.index_value(at))
+                        .collect::<Res<Vec<_>>>()?;
                     elems.push(self.value(Op::TensorGet { tensor, index }, elem.into()));
                 }
                 Ok(Val::Value(match result {
@@ -316,7 +430,9 @@ impl<'a> Lower<'a, '_> {
                 "shape" => {
                     let ndim = self.array_type(*arg).1;
                     let array = *arg;
-                    let extents = (0..ndim).map(|axis| Val::Value(self.value(Op::ArrayShape { array, axis }, Type::I32)));
+                    let extents = (0..ndim).map(|axis| {
+                        Val::Value(self.value(Op::ArrayShape { array, axis }, Type::I32))
+                    });
                     return Ok(Val::seq(extents.collect(), SeqKind::Tuple));
                 }
                 "dtype" => {
@@ -345,12 +461,20 @@ impl<'a> Lower<'a, '_> {
                 Some(known) => Ok(Val::Known(known)),
                 None => {
                     let what = known.describe();
-                    self.fail(ErrorKind::Compilation, "E0302", format!("{what} has no attribute `{attr}`"))
+                    self.fail(
+                        ErrorKind::Compilation,
+                        "E0302",
+                        format!("{what} has no attribute `{attr}`"),
+                    )
                 }
             };
         }
         let what = self.describe(&val);
-        self.fail(ErrorKind::Compilation, "E0302", format!("{what} has no attribute `{attr}`"))
+        self.fail(
+            ErrorKind::Compilation,
+            "E0302",
+            format!("{what} has no attribute `{attr}`"),
+        )
     }
 
     fn tensor_attribute(&mut self, val: Val, ty: Type, attr: &str) -> Res<Val> {
@@ -360,7 +484,9 @@ impl<'a> Lower<'a, '_> {
             ("m", [_]) => return Ok(Val::int(1)),
             ("m", [_, m]) => return Ok(Val::int(i128::from(*m))),
             ("shape", _) => {
-                return Ok(Val::Known(Known::tuple(shape.iter().map(|&n| Known::Int(i128::from(n))))));
+                return Ok(Val::Known(Known::tuple(
+                    shape.iter().map(|&n| Known::Int(i128::from(n))),
+                )));
             }
             ("dtype", _) => return Ok(Val::Known(Known::DType(ty.elem().ok_or(Reported)?))),
             _ => {}
@@ -368,10 +494,19 @@ impl<'a> Lower<'a, '_> {
         match (swizzle(attr), ty) {
             (Some(at), Type::Vec(n, elem)) => {
                 if at.iter().any(|&k| k >= n) {
-                    return self.fail(ErrorKind::Index, "E0403", format!("`{ty}` has no component `{attr}`"));
+                    return self.fail(
+                        ErrorKind::Index,
+                        "E0403",
+                        format!("`{ty}` has no component `{attr}`"),
+                    );
                 }
-                let result = if at.len() == 1 { Type::Scalar(elem) } else { Type::Vec(at.len() as u32, elem) };
-                let tuples: Vec<Vec<Val>> = at.iter().map(|&k| vec![Val::int(i128::from(k))]).collect();
+                let result = if at.len() == 1 {
+                    Type::Scalar(elem)
+                } else {
+                    Type::Vec(at.len() as u32, elem)
+                };
+                let tuples: Vec<Vec<Val>> =
+                    at.iter().map(|&k| vec![Val::int(i128::from(k))]).collect();
                 self.pick(&val, ty, &tuples, result)
             }
             _ => Ok(Val::Method(val.into(), attr.into())),
@@ -381,7 +516,10 @@ impl<'a> Lower<'a, '_> {
 
 /// The position of an element in row order, if its indices are known.
 fn flat_index(ty: Type, tuple: &[Val]) -> Option<usize> {
-    let at: Option<Vec<usize>> = tuple.iter().map(|val| val.known()?.as_int().map(|k| k as usize)).collect();
+    let at: Option<Vec<usize>> = tuple
+        .iter()
+        .map(|val| val.known()?.as_int().map(|k| k as usize))
+        .collect();
     match (ty, &at?[..]) {
         (Type::Mat(_, m, _), [row, column]) => Some(row * m as usize + column),
         (_, [at]) => Some(*at),
@@ -394,5 +532,9 @@ fn swizzle(attr: &str) -> Option<Vec<u32>> {
     if attr.is_empty() || attr.len() > 4 {
         return None;
     }
-    SWIZZLES.iter().find_map(|letters| attr.chars().map(|c| letters.find(c).map(|k| k as u32)).collect())
+    SWIZZLES.iter().find_map(|letters| {
+        attr.chars()
+            .map(|c| letters.find(c).map(|k| k as u32))
+            .collect()
+    })
 }

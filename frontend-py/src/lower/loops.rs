@@ -23,7 +23,12 @@ enum Space {
 }
 
 impl<'a> Lower<'a, '_> {
-    pub(crate) fn for_stmt(&mut self, target: &Expr<'a>, iter: &Expr<'a>, body: &[Stmt<'a>]) -> Res<Flow> {
+    pub(crate) fn for_stmt(
+        &mut self,
+        target: &Expr<'a>,
+        iter: &Expr<'a>,
+        body: &[Stmt<'a>],
+    ) -> Res<Flow> {
         let attrs = std::mem::take(&mut self.loop_attrs);
         let is_static = self.is_static_call(iter);
         let over = self.expr(iter);
@@ -66,7 +71,11 @@ impl<'a> Lower<'a, '_> {
                     let is_one = matches!(step, Val::Known(Known::Int(1)));
                     let ty = self.index_type(&[lo, hi, step])?;
                     let (lo, hi) = (self.convert(lo, ty)?, self.convert(hi, ty)?);
-                    let step = if is_one { None } else { Some(self.convert(step, ty)?) };
+                    let step = if is_one {
+                        None
+                    } else {
+                        Some(self.convert(step, ty)?)
+                    };
                     Ok((Space::Range(lo, hi, step), false))
                 }
                 Iter::NdRange(axes) => {
@@ -90,9 +99,12 @@ impl<'a> Lower<'a, '_> {
                 }
                 Ok((Space::Box(bounds), false))
             }
-            Val::Known(Known::SNode(_)) => {
-                self.fail_noted(ErrorKind::Compilation, "E0119", "loops over SNodes are not supported yet", "loop over a field placed in it")
-            }
+            Val::Known(Known::SNode(_)) => self.fail_noted(
+                ErrorKind::Compilation,
+                "E0119",
+                "loops over SNodes are not supported yet",
+                "loop over a field placed in it",
+            ),
             Val::Poison => Err(Reported),
             _ => {
                 let what = self.describe(over);
@@ -101,7 +113,12 @@ impl<'a> Lower<'a, '_> {
                 } else {
                     "loops run over `range`, `ti.ndrange`, fields, arrays, or anything under `ti.static`"
                 };
-                self.fail_noted(ErrorKind::Type, "E0217", format!("a loop cannot run over {what}"), note)
+                self.fail_noted(
+                    ErrorKind::Type,
+                    "E0217",
+                    format!("a loop cannot run over {what}"),
+                    note,
+                )
             }
         }
     }
@@ -112,7 +129,11 @@ impl<'a> Lower<'a, '_> {
         for bound in bounds {
             let ty = self.expect_numeric(bound)?;
             let Some(scalar) = ty.scalar() else {
-                return self.fail(ErrorKind::Type, "E0218", format!("a bound of a loop must be an integer, not `{ty}`"));
+                return self.fail(
+                    ErrorKind::Type,
+                    "E0218",
+                    format!("a bound of a loop must be an integer, not `{ty}`"),
+                );
             };
             wide = wide || (scalar.is_int() && scalar.bits() == 64);
         }
@@ -156,25 +177,39 @@ impl<'a> Lower<'a, '_> {
         grouped: bool,
         attrs: ir::LoopAttrs,
     ) -> Res<Flow> {
-        let control = Control::Parallel { breakable: attrs.serial };
+        let control = Control::Parallel {
+            breakable: attrs.serial,
+        };
         match space {
             Space::Range(lo, hi, None) => {
                 let region = self.func.new_region(&[self.ty(lo)]);
                 self.loop_body(region, control, target, grouped, body, |_, indices| indices)?;
                 self.range = iter.range;
-                self.effect(Op::Parallel { lo: vec![lo], hi: vec![hi], attrs, body: region });
+                self.effect(Op::Parallel {
+                    lo: vec![lo],
+                    hi: vec![hi],
+                    attrs,
+                    body: region,
+                });
             }
             Space::Range(lo, hi, Some(step)) => {
                 let n = self.trip_count(lo, hi, step);
                 let ty = self.ty(lo);
-                let zero = self.builder().constant(aerogel_base::Scalar::zero(ty.elem().ok_or(Reported)?));
+                let zero = self
+                    .builder()
+                    .constant(aerogel_base::Scalar::zero(ty.elem().ok_or(Reported)?));
                 let region = self.func.new_region(&[ty]);
                 self.loop_body(region, control, target, grouped, body, |lower, indices| {
                     let offset = lower.builder().binary(ir::BinaryOp::Mul, indices[0], step);
                     vec![lower.builder().binary(ir::BinaryOp::Add, lo, offset)]
                 })?;
                 self.range = iter.range;
-                self.effect(Op::Parallel { lo: vec![zero], hi: vec![n], attrs, body: region });
+                self.effect(Op::Parallel {
+                    lo: vec![zero],
+                    hi: vec![n],
+                    attrs,
+                    body: region,
+                });
             }
             Space::Box(bounds) if bounds.is_empty() => return self.once(target, grouped, body),
             Space::Box(bounds) => {
@@ -183,7 +218,12 @@ impl<'a> Lower<'a, '_> {
                 self.loop_body(region, control, target, grouped, body, |_, indices| indices)?;
                 self.range = iter.range;
                 let (lo, hi) = bounds.into_iter().unzip();
-                self.effect(Op::Parallel { lo, hi, attrs, body: region });
+                self.effect(Op::Parallel {
+                    lo,
+                    hi,
+                    attrs,
+                    body: region,
+                });
             }
             Space::Cells(field) if field.ndim == 0 => return self.once(target, true, body),
             Space::Cells(field) => {
@@ -191,7 +231,11 @@ impl<'a> Lower<'a, '_> {
                 let region = self.func.new_region(&vec![Type::I32; field.ndim as usize]);
                 self.loop_body(region, control, target, grouped, body, |_, indices| indices)?;
                 self.range = iter.range;
-                self.effect(Op::ParallelCells { field: id, attrs, body: region });
+                self.effect(Op::ParallelCells {
+                    field: id,
+                    attrs,
+                    body: region,
+                });
             }
         }
         Ok(Flow::Next)
@@ -210,18 +254,40 @@ impl<'a> Lower<'a, '_> {
         builder.unary(ir::UnaryOp::Neg, n)
     }
 
-    fn serial(&mut self, target: &Expr<'a>, iter: &Expr<'a>, body: &[Stmt<'a>], space: Space, grouped: bool) -> Res<Flow> {
+    fn serial(
+        &mut self,
+        target: &Expr<'a>,
+        iter: &Expr<'a>,
+        body: &[Stmt<'a>],
+        space: Space,
+        grouped: bool,
+    ) -> Res<Flow> {
         let bounds = match space {
             Space::Range(lo, hi, step) => {
                 let ty = self.ty(lo);
                 let step = match step {
                     Some(step) => step,
-                    None => self.builder().constant(aerogel_base::Scalar::one(ty.elem().ok_or(Reported)?)),
+                    None => self
+                        .builder()
+                        .constant(aerogel_base::Scalar::one(ty.elem().ok_or(Reported)?)),
                 };
                 let region = self.func.new_region(&[ty]);
-                self.loop_body(region, Control::Loop, target, grouped, body, |_, indices| indices)?;
+                self.loop_body(
+                    region,
+                    Control::Loop,
+                    target,
+                    grouped,
+                    body,
+                    |_, indices| indices,
+                )?;
                 self.range = iter.range;
-                self.effect(Op::For { lo, hi, step, init: Vec::new(), body: region });
+                self.effect(Op::For {
+                    lo,
+                    hi,
+                    step,
+                    init: Vec::new(),
+                    body: region,
+                });
                 return Ok(Flow::Next);
             }
             Space::Box(bounds) => bounds,
@@ -255,9 +321,17 @@ impl<'a> Lower<'a, '_> {
         grouped: bool,
     ) -> Res<Flow> {
         if breaks(body) && bounds.len() > 1 {
-            let ty = bounds.iter().map(|(lo, _)| self.ty(*lo)).find(|&ty| ty == Type::I64).unwrap_or(Type::I32);
-            let zero = self.builder().constant(aerogel_base::Scalar::zero(ty.elem().ok_or(Reported)?));
-            let one = self.builder().constant(aerogel_base::Scalar::one(ty.elem().ok_or(Reported)?));
+            let ty = bounds
+                .iter()
+                .map(|(lo, _)| self.ty(*lo))
+                .find(|&ty| ty == Type::I64)
+                .unwrap_or(Type::I32);
+            let zero = self
+                .builder()
+                .constant(aerogel_base::Scalar::zero(ty.elem().ok_or(Reported)?));
+            let one = self
+                .builder()
+                .constant(aerogel_base::Scalar::one(ty.elem().ok_or(Reported)?));
             let mut extents = Vec::new();
             let mut total = one;
             for &(lo, hi) in bounds {
@@ -269,21 +343,34 @@ impl<'a> Lower<'a, '_> {
             }
             let region = self.func.new_region(&[ty]);
             let los: Vec<Value> = bounds.iter().map(|(lo, _)| *lo).collect();
-            self.loop_body(region, Control::Loop, target, grouped, body, |lower, indices| {
-                let mut rest = indices[0];
-                let mut all = Vec::new();
-                for (&extent, &lo) in extents.iter().zip(&los).rev() {
-                    let at = lower.builder().binary(ir::BinaryOp::Rem, rest, extent);
-                    rest = lower.builder().binary(ir::BinaryOp::Div, rest, extent);
-                    let to = lower.ty(lo);
-                    let at = lower.builder().cast(at, to);
-                    all.push(lower.builder().binary(ir::BinaryOp::Add, lo, at));
-                }
-                all.reverse();
-                all
-            })?;
+            self.loop_body(
+                region,
+                Control::Loop,
+                target,
+                grouped,
+                body,
+                |lower, indices| {
+                    let mut rest = indices[0];
+                    let mut all = Vec::new();
+                    for (&extent, &lo) in extents.iter().zip(&los).rev() {
+                        let at = lower.builder().binary(ir::BinaryOp::Rem, rest, extent);
+                        rest = lower.builder().binary(ir::BinaryOp::Div, rest, extent);
+                        let to = lower.ty(lo);
+                        let at = lower.builder().cast(at, to);
+                        all.push(lower.builder().binary(ir::BinaryOp::Add, lo, at));
+                    }
+                    all.reverse();
+                    all
+                },
+            )?;
             self.range = iter.range;
-            self.effect(Op::For { lo: zero, hi: total, step: one, init: Vec::new(), body: region });
+            self.effect(Op::For {
+                lo: zero,
+                hi: total,
+                step: one,
+                init: Vec::new(),
+                body: region,
+            });
             return Ok(Flow::Next);
         }
         let mut regions = Vec::new();
@@ -295,16 +382,35 @@ impl<'a> Lower<'a, '_> {
         }
         let innermost = regions[regions.len() - 1];
         let all = indices.clone();
-        self.loop_body(innermost, Control::Loop, target, grouped, body, move |_, _| all)?;
+        self.loop_body(
+            innermost,
+            Control::Loop,
+            target,
+            grouped,
+            body,
+            move |_, _| all,
+        )?;
         self.range = iter.range;
         for axis in (0..bounds.len()).rev() {
             let (lo, hi) = bounds[axis];
             let region = regions[axis];
-            let around = if axis == 0 { self.region } else { regions[axis - 1] };
+            let around = if axis == 0 {
+                self.region
+            } else {
+                regions[axis - 1]
+            };
             self.within(around, |lower| {
                 let ty = lower.ty(lo);
-                let one = lower.builder().constant(aerogel_base::Scalar::one(ty.elem().unwrap_or(ScalarType::I32)));
-                lower.effect(Op::For { lo, hi, step: one, init: Vec::new(), body: region });
+                let one = lower.builder().constant(aerogel_base::Scalar::one(
+                    ty.elem().unwrap_or(ScalarType::I32),
+                ));
+                lower.effect(Op::For {
+                    lo,
+                    hi,
+                    step: one,
+                    init: Vec::new(),
+                    body: region,
+                });
                 if axis > 0 {
                     lower.builder().yields(Vec::new());
                 }
@@ -378,9 +484,17 @@ impl<'a> Lower<'a, '_> {
             Val::Iter(iter) => match &**iter {
                 Iter::Range { lo, hi, step } => {
                     let what = "a bound of a loop under `ti.static`";
-                    let (lo, hi, step) = (self.static_int(lo, what)?, self.static_int(hi, what)?, self.static_int(step, what)?);
+                    let (lo, hi, step) = (
+                        self.static_int(lo, what)?,
+                        self.static_int(hi, what)?,
+                        self.static_int(step, what)?,
+                    );
                     if step == 0 {
-                        return self.fail(ErrorKind::Compilation, "E0123", "the step of a range is zero");
+                        return self.fail(
+                            ErrorKind::Compilation,
+                            "E0123",
+                            "the step of a range is zero",
+                        );
                     }
                     let mut items = Vec::new();
                     let mut at = lo;
@@ -390,19 +504,28 @@ impl<'a> Lower<'a, '_> {
                     }
                     Ok(items)
                 }
-                Iter::NdRange(axes) => Ok(self.static_box(axes)?.into_iter().map(|at| Val::Known(Known::tuple(at))).collect()),
+                Iter::NdRange(axes) => Ok(self
+                    .static_box(axes)?
+                    .into_iter()
+                    .map(|at| Val::Known(Known::tuple(at)))
+                    .collect()),
                 Iter::Grouped(inner) => {
                     let items = self.iterate_static(inner)?;
                     Ok(items
                         .into_iter()
-                        .map(|item| match item.known().and_then(|known| known.items().map(<[Known]>::to_vec)) {
-                            Some(elements) => Val::Known(Known::Tensor(Rc::new(TensorConst {
-                                shape: TensorShape::Vector(elements.len() as u32),
-                                elements,
-                                elem: Some(ScalarType::I32),
-                                handle: None,
-                            }))),
-                            None => item,
+                        .map(|item| {
+                            match item
+                                .known()
+                                .and_then(|known| known.items().map(<[Known]>::to_vec))
+                            {
+                                Some(elements) => Val::Known(Known::Tensor(Rc::new(TensorConst {
+                                    shape: TensorShape::Vector(elements.len() as u32),
+                                    elements,
+                                    elem: Some(ScalarType::I32),
+                                    handle: None,
+                                }))),
+                                None => item,
+                            }
                         })
                         .collect())
                 }
@@ -416,7 +539,11 @@ impl<'a> Lower<'a, '_> {
             _ if matches!(self.numeric_type(val), Some(Type::Vec(..))) => self.elements(val),
             _ => {
                 let what = self.describe(val);
-                self.fail(ErrorKind::Type, "E0219", format!("{what} cannot be iterated over while compiling"))
+                self.fail(
+                    ErrorKind::Type,
+                    "E0219",
+                    format!("{what} cannot be iterated over while compiling"),
+                )
             }
         }
     }
@@ -428,7 +555,14 @@ impl<'a> Lower<'a, '_> {
             let (lo, hi) = (self.static_int(lo, what)?, self.static_int(hi, what)?);
             all = all
                 .into_iter()
-                .flat_map(|at| (lo..hi).map(move |k| at.iter().cloned().chain([Known::Int(k)]).collect::<Vec<_>>()))
+                .flat_map(|at| {
+                    (lo..hi).map(move |k| {
+                        at.iter()
+                            .cloned()
+                            .chain([Known::Int(k)])
+                            .collect::<Vec<_>>()
+                    })
+                })
                 .collect();
         }
         Ok(all)

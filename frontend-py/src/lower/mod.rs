@@ -7,6 +7,7 @@ mod address;
 mod assign;
 mod builtins;
 mod call;
+mod construct;
 mod expr;
 mod index;
 mod loops;
@@ -21,7 +22,8 @@ use std::rc::Rc;
 use aerogel_base::hash::LookupMap;
 use aerogel_base::{Diagnostic, Diagnostics, ErrorKind, ScalarType, SourceId, Span, SpanData};
 use aerogel_ir::{
-    Arg, Builder, FieldData, FieldId, Function, LoopAttrs, Module, Op, ParamData, ParamType, Region, TreeId, Type, Value,
+    Arg, Builder, FieldData, FieldId, Function, LoopAttrs, Module, Op, ParamData, ParamType,
+    Region, TreeId, Type, Value,
 };
 use bumpalo::Bump;
 
@@ -31,6 +33,7 @@ use crate::infer::Defaults;
 use crate::parse;
 use crate::scope::{BindingKind, Scopes};
 pub(crate) use builtins::Special;
+pub(crate) use construct::Maker;
 pub(crate) use value::{SeqKind, Val};
 
 /// What a kernel's parameter is in this instance of the kernel.
@@ -108,12 +111,25 @@ pub fn lower_kernel(
     let done = lower.kernel(source, params);
     debug_assert!(done.is_ok() || !lower.diagnostics.is_empty());
     if lower.diagnostics.is_empty() {
-        let Lower { mut module, func, trees, .. } = lower;
+        let Lower {
+            mut module,
+            func,
+            trees,
+            ..
+        } = lower;
         module.funcs.push(func);
         Ok(Lowered { module, trees })
     } else {
-        let Lower { module, diagnostics, .. } = lower;
-        Err(LowerError { diagnostics, spans: module.env.spans, sources: module.env.sources })
+        let Lower {
+            module,
+            diagnostics,
+            ..
+        } = lower;
+        Err(LowerError {
+            diagnostics,
+            spans: module.env.spans,
+            sources: module.env.sources,
+        })
     }
 }
 
@@ -128,7 +144,9 @@ pub(crate) type Res<T> = Result<T, Reported>;
 pub(crate) enum Control {
     If,
     /// The loop of a task; `breakable` when its iterations run in order.
-    Parallel { breakable: bool },
+    Parallel {
+        breakable: bool,
+    },
     Loop,
     /// A loop unrolled by `ti.static`.
     Static,
@@ -175,7 +193,12 @@ pub(crate) struct Lower<'a, 'h> {
 const MAX_INLINE_DEPTH: usize = 100;
 
 impl<'a, 'h> Lower<'a, 'h> {
-    fn new(arena: &'a Bump, host: &'h mut dyn Host, config: &'h FrontendConfig, result: Option<ReturnType>) -> Self {
+    fn new(
+        arena: &'a Bump,
+        host: &'h mut dyn Host,
+        config: &'h FrontendConfig,
+        result: Option<ReturnType>,
+    ) -> Self {
         let func = Function::new("", true);
         let region = func.body;
         let mut module = Module::default();
@@ -227,14 +250,25 @@ impl<'a, 'h> Lower<'a, 'h> {
 
     fn kernel_param(&mut self, name: &str, binding: &ParamBinding) -> Val {
         let arg = Arg::from_u32(self.func.params.len() as u32);
-        let mut param = |ty| self.func.params.push(ParamData { name: name.to_string(), ty });
+        let mut param = |ty| {
+            self.func.params.push(ParamData {
+                name: name.to_string(),
+                ty,
+            })
+        };
         match binding {
             ParamBinding::Template(known) => Val::Known(known.clone()),
             ParamBinding::Array { elem, ndim } => {
-                param(ParamType::Array { elem: *elem, ndim: *ndim, read_only: true });
+                param(ParamType::Array {
+                    elem: *elem,
+                    ndim: *ndim,
+                    read_only: true,
+                });
                 Val::Array(arg)
             }
-            ParamBinding::Scalar(ScalarType::F16 | ScalarType::F32 | ScalarType::F64) | ParamBinding::Scalar(_) | ParamBinding::Tensor(_) => {
+            ParamBinding::Scalar(ScalarType::F16 | ScalarType::F32 | ScalarType::F64)
+            | ParamBinding::Scalar(_)
+            | ParamBinding::Tensor(_) => {
                 let ty = match binding {
                     ParamBinding::Scalar(ty) => Type::Scalar(*ty),
                     ParamBinding::Tensor(ty) => *ty,
@@ -254,7 +288,11 @@ impl<'a, 'h> Lower<'a, 'h> {
         let id = self.module.env.sources.push(source.file.clone());
         match parse::parse_function(self.arena, &source.file.text) {
             Ok(def) => {
-                let parsed = Rc::new(Parsed { def, source: source.clone(), id });
+                let parsed = Rc::new(Parsed {
+                    def,
+                    source: source.clone(),
+                    id,
+                });
                 self.parsed.insert(source.scope, parsed.clone());
                 Ok(parsed)
             }
@@ -265,7 +303,12 @@ impl<'a, 'h> Lower<'a, 'h> {
                     end: error.range.hi,
                     inlined_at: Span::NONE,
                 });
-                self.diagnostics.push(Diagnostic::new(ErrorKind::Syntax, "E0101", span, error.message));
+                self.diagnostics.push(Diagnostic::new(
+                    ErrorKind::Syntax,
+                    "E0101",
+                    span,
+                    error.message,
+                ));
                 Err(Reported)
             }
         }
@@ -303,21 +346,30 @@ impl<'a, 'h> Lower<'a, 'h> {
 
     /// Whether a loop here is at the kernel's outermost scope.
     fn at_top_level(&self) -> bool {
-        self.control.iter().all(|control| *control == Control::Static)
+        self.control
+            .iter()
+            .all(|control| *control == Control::Static)
     }
 
     /// Whether this is inside a loop whose iterations run in parallel.
     fn in_parallel(&self) -> bool {
-        self.control.iter().any(|control| matches!(control, Control::Parallel { .. }))
+        self.control
+            .iter()
+            .any(|control| matches!(control, Control::Parallel { .. }))
     }
 
     fn defaults(&self) -> Defaults {
-        Defaults { int: self.config.default_ip, float: self.config.default_fp }
+        Defaults {
+            int: self.config.default_ip,
+            float: self.config.default_fp,
+        }
     }
 
     /// The span of the text being lowered.
     fn span(&mut self) -> Span {
-        let Some(frame) = self.frames.last() else { return Span::NONE };
+        let Some(frame) = self.frames.last() else {
+            return Span::NONE;
+        };
         self.module.env.spans.intern(SpanData {
             source: frame.source,
             start: self.range.lo,
@@ -326,13 +378,24 @@ impl<'a, 'h> Lower<'a, 'h> {
         })
     }
 
-    fn report(&mut self, kind: ErrorKind, code: &'static str, message: impl Into<String>) -> &mut Diagnostic {
+    fn report(
+        &mut self,
+        kind: ErrorKind,
+        code: &'static str,
+        message: impl Into<String>,
+    ) -> &mut Diagnostic {
         let span = self.span();
-        self.diagnostics.push(Diagnostic::new(kind, code, span, message));
+        self.diagnostics
+            .push(Diagnostic::new(kind, code, span, message));
         self.diagnostics.last_mut().expect("it was pushed")
     }
 
-    fn fail<T>(&mut self, kind: ErrorKind, code: &'static str, message: impl Into<String>) -> Res<T> {
+    fn fail<T>(
+        &mut self,
+        kind: ErrorKind,
+        code: &'static str,
+        message: impl Into<String>,
+    ) -> Res<T> {
         self.report(kind, code, message);
         Err(Reported)
     }
@@ -387,11 +450,31 @@ impl<'a, 'h> Lower<'a, 'h> {
             return Ok(id);
         }
         let tree = self.tree(field.tree)?;
-        let plain: String = field.name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' }).collect();
-        let plain = if plain.starts_with(|c: char| c.is_ascii_alphabetic()) { plain } else { format!("f{plain}") };
+        let plain: String = field
+            .name
+            .chars()
+            .map(|c| {
+                if c.is_ascii_alphanumeric() || c == '_' {
+                    c
+                } else {
+                    '_'
+                }
+            })
+            .collect();
+        let plain = if plain.starts_with(|c: char| c.is_ascii_alphabetic()) {
+            plain
+        } else {
+            format!("f{plain}")
+        };
         let mut name = plain.clone();
         let mut n = 1;
-        while self.module.env.fields.values().any(|other| other.name == name) {
+        while self
+            .module
+            .env
+            .fields
+            .values()
+            .any(|other| other.name == name)
+        {
             n += 1;
             name = format!("{plain}_{n}");
         }

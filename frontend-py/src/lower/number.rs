@@ -14,7 +14,8 @@ impl Lower<'_, '_> {
     fn broadcast(&mut self, lhs: Type, rhs: Type, what: &str) -> Res<Type> {
         match (lhs.is_tensor(), rhs.is_tensor()) {
             (true, true) if lhs.shape() != rhs.shape() => {
-                let message = format!("cannot apply `{what}` to `{lhs}` and `{rhs}`: the shapes differ");
+                let message =
+                    format!("cannot apply `{what}` to `{lhs}` and `{rhs}`: the shapes differ");
                 self.fail(ErrorKind::Type, "E0205", message)
             }
             (_, true) => Ok(rhs),
@@ -32,7 +33,10 @@ impl Lower<'_, '_> {
         let (lt, rt) = (self.expect_numeric(lhs)?, self.expect_numeric(rhs)?);
         let shape = self.broadcast(lt, rt, what)?;
         let elem = elem(lt).promote(elem(rt));
-        Ok((self.operand(lhs, elem, shape)?, self.operand(rhs, elem, shape)?))
+        Ok((
+            self.operand(lhs, elem, shape)?,
+            self.operand(rhs, elem, shape)?,
+        ))
     }
 
     pub(crate) fn arith(&mut self, op: BinaryOp, lhs: &Val, rhs: &Val) -> Res<Val> {
@@ -106,7 +110,10 @@ impl Lower<'_, '_> {
             CompareOp::Gt => ir::CompareOp::Gt,
             CompareOp::Ge => ir::CompareOp::Ge,
             CompareOp::Is | CompareOp::IsNot | CompareOp::In | CompareOp::NotIn => {
-                let message = format!("`{}` needs operands that are known while compiling", op.symbol());
+                let message = format!(
+                    "`{}` needs operands that are known while compiling",
+                    op.symbol()
+                );
                 return self.fail(ErrorKind::Syntax, "E0103", message);
             }
         };
@@ -118,7 +125,11 @@ impl Lower<'_, '_> {
         if op == UnaryOp::Not {
             let ty = self.expect_numeric(operand)?;
             if elem(ty).is_float() {
-                return self.fail(ErrorKind::Type, "E0207", format!("`not` needs an integer or a truth value, not `{ty}`"));
+                return self.fail(
+                    ErrorKind::Type,
+                    "E0207",
+                    format!("`not` needs an integer or a truth value, not `{ty}`"),
+                );
             }
             let truth = self.operand(operand, ScalarType::U1, ty)?;
             return Ok(Val::Value(self.builder().unary(ir::UnaryOp::Not, truth)));
@@ -129,7 +140,11 @@ impl Lower<'_, '_> {
             UnaryOp::Plus | UnaryOp::Not => value,
             UnaryOp::Minus => self.builder().unary(ir::UnaryOp::Neg, value),
             UnaryOp::Invert if elem(ty).is_float() => {
-                return self.fail(ErrorKind::Type, "E0206", format!("`~` needs an integer, not `{ty}`"));
+                return self.fail(
+                    ErrorKind::Type,
+                    "E0206",
+                    format!("`~` needs an integer, not `{ty}`"),
+                );
             }
             UnaryOp::Invert => self.builder().unary(ir::UnaryOp::Not, value),
         }))
@@ -148,7 +163,8 @@ impl Lower<'_, '_> {
         match ty.scalar() {
             Some(scalar) if scalar.is_int() => self.convert(val, Type::BOOL),
             _ => {
-                let message = format!("a condition must be an integer or a truth value, not `{ty}`");
+                let message =
+                    format!("a condition must be an integer or a truth value, not `{ty}`");
                 let note = if ty.is_tensor() {
                     "combine the elements: `.all()` or `.any()`"
                 } else {
@@ -160,19 +176,37 @@ impl Lower<'_, '_> {
     }
 
     pub(crate) fn select(&mut self, cond: &Val, on_true: &Val, on_false: &Val) -> Res<Val> {
-        let (tt, ft) = (self.expect_numeric(on_true)?, self.expect_numeric(on_false)?);
+        let (tt, ft) = (
+            self.expect_numeric(on_true)?,
+            self.expect_numeric(on_false)?,
+        );
         let ct = self.expect_numeric(cond)?;
         let shape = self.broadcast(tt, ft, "select")?;
         let shape = self.broadcast(shape, ct, "select")?;
         if elem(ct).is_float() {
-            return self.fail(ErrorKind::Type, "E0208", format!("a condition must be an integer or a truth value, not `{ct}`"));
+            return self.fail(
+                ErrorKind::Type,
+                "E0208",
+                format!("a condition must be an integer or a truth value, not `{ct}`"),
+            );
         }
         let ty = elem(tt).promote(elem(ft));
         let on_true = self.operand(on_true, ty, shape)?;
         let on_false = self.operand(on_false, ty, shape)?;
-        let cond = self.operand(cond, ScalarType::U1, if ct.is_tensor() { shape } else { ct })?;
+        let cond = self.operand(
+            cond,
+            ScalarType::U1,
+            if ct.is_tensor() { shape } else { ct },
+        )?;
         let result = self.ty(on_true);
-        Ok(Val::Value(self.value(Op::Select { cond, on_true, on_false }, result)))
+        Ok(Val::Value(self.value(
+            Op::Select {
+                cond,
+                on_true,
+                on_false,
+            },
+            result,
+        )))
     }
 }
 

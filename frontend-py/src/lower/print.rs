@@ -21,12 +21,24 @@ impl<'a> Lower<'a, '_> {
                 Some("sep") => &mut sep,
                 Some("end") => &mut end,
                 Some("flush") => continue,
-                _ => return self.fail(ErrorKind::Type, "E0222", "`print` takes the keywords `sep` and `end`"),
+                _ => {
+                    return self.fail(
+                        ErrorKind::Type,
+                        "E0222",
+                        "`print` takes the keywords `sep` and `end`",
+                    );
+                }
             };
             match val {
                 Val::Known(Known::Str(text)) => *target = text.to_string(),
                 Val::Known(Known::None) => {}
-                _ => return self.fail(ErrorKind::Type, "E0224", "this keyword of `print` needs a constant string"),
+                _ => {
+                    return self.fail(
+                        ErrorKind::Type,
+                        "E0224",
+                        "this keyword of `print` needs a constant string",
+                    );
+                }
             }
         }
         let range = self.range;
@@ -39,12 +51,20 @@ impl<'a> Lower<'a, '_> {
         }
         literal(&end, &mut template);
         self.range = range;
-        self.effect(Op::Print { template, args: values });
+        self.effect(Op::Print {
+            template,
+            args: values,
+        });
         Ok(Val::none())
     }
 
     /// Appends what `expr` prints as.
-    pub(crate) fn template(&mut self, expr: &Expr<'a>, template: &mut String, values: &mut Vec<Value>) -> Res<()> {
+    pub(crate) fn template(
+        &mut self,
+        expr: &Expr<'a>,
+        template: &mut String,
+        values: &mut Vec<Value>,
+    ) -> Res<()> {
         match expr.kind {
             ExprKind::FString(parts) => {
                 for part in parts {
@@ -61,16 +81,34 @@ impl<'a> Lower<'a, '_> {
                 Ok(())
             }
             // `"...".format(x)` and `"..." % x`.
-            ExprKind::Call { func, args, keywords: [] } if is_format(func) => {
-                let ExprKind::Attribute { value, .. } = func.kind else { return Err(Reported) };
+            ExprKind::Call {
+                func,
+                args,
+                keywords: [],
+            } if is_format(func) => {
+                let ExprKind::Attribute { value, .. } = func.kind else {
+                    return Err(Reported);
+                };
                 let text = self.expr(value)?;
                 let Val::Known(Known::Str(text)) = text else {
-                    return self.fail(ErrorKind::Type, "E0224", "only a constant string can be formatted");
+                    return self.fail(
+                        ErrorKind::Type,
+                        "E0224",
+                        "only a constant string can be formatted",
+                    );
                 };
                 let vals = self.exprs(args)?;
                 self.formatted(&text, &vals, template, values)
             }
-            ExprKind::Binary { op: BinaryOp::Mod, lhs: Expr { kind: ExprKind::Str(text), .. }, rhs } => {
+            ExprKind::Binary {
+                op: BinaryOp::Mod,
+                lhs:
+                    Expr {
+                        kind: ExprKind::Str(text),
+                        ..
+                    },
+                rhs,
+            } => {
                 let val = self.expr(rhs)?;
                 let vals = val.items().unwrap_or_else(|| vec![val.clone()]);
                 self.percent(text, &vals, template, values)
@@ -84,7 +122,13 @@ impl<'a> Lower<'a, '_> {
     }
 
     /// `str.format`, with `{}`, `{0}` and format specifications.
-    fn formatted(&mut self, text: &str, vals: &[Val], template: &mut String, values: &mut Vec<Value>) -> Res<()> {
+    fn formatted(
+        &mut self,
+        text: &str,
+        vals: &[Val],
+        template: &mut String,
+        values: &mut Vec<Value>,
+    ) -> Res<()> {
         let mut rest = text;
         let mut next = 0;
         while let Some(open) = rest.find(['{', '}']) {
@@ -96,13 +140,27 @@ impl<'a> Lower<'a, '_> {
                 continue;
             }
             let Some(close) = bracket.find('}').filter(|_| bracket.starts_with('{')) else {
-                return self.fail(ErrorKind::Syntax, "E0225", "a brace of the format string is not closed");
+                return self.fail(
+                    ErrorKind::Syntax,
+                    "E0225",
+                    "a brace of the format string is not closed",
+                );
             };
-            let (name, spec) = bracket[1..close].split_once(':').unwrap_or((&bracket[1..close], ""));
-            let at = if name.is_empty() { next } else { name.parse().unwrap_or(usize::MAX) };
+            let (name, spec) = bracket[1..close]
+                .split_once(':')
+                .unwrap_or((&bracket[1..close], ""));
+            let at = if name.is_empty() {
+                next
+            } else {
+                name.parse().unwrap_or(usize::MAX)
+            };
             next = at.saturating_add(1);
             let Some(val) = vals.get(at) else {
-                return self.fail(ErrorKind::Index, "E0225", "the format string has more places than there are arguments");
+                return self.fail(
+                    ErrorKind::Index,
+                    "E0225",
+                    "the format string has more places than there are arguments",
+                );
             };
             self.holes(val, spec, template, values)?;
             rest = &bracket[close + 1..];
@@ -112,7 +170,13 @@ impl<'a> Lower<'a, '_> {
     }
 
     /// `%` formatting with plain directives.
-    fn percent(&mut self, text: &str, vals: &[Val], template: &mut String, values: &mut Vec<Value>) -> Res<()> {
+    fn percent(
+        &mut self,
+        text: &str,
+        vals: &[Val],
+        template: &mut String,
+        values: &mut Vec<Value>,
+    ) -> Res<()> {
         let mut vals = vals.iter();
         let mut pieces = text.split('%');
         literal(pieces.next().unwrap_or_default(), template);
@@ -129,7 +193,11 @@ impl<'a> Lower<'a, '_> {
                 _ => piece[..=end].to_string(),
             };
             let Some(val) = vals.next() else {
-                return self.fail(ErrorKind::Type, "E0225", "the format string has more places than there are arguments");
+                return self.fail(
+                    ErrorKind::Type,
+                    "E0225",
+                    "the format string has more places than there are arguments",
+                );
             };
             self.holes(val, &spec, template, values)?;
             literal(&piece[end + 1..], template);
@@ -138,7 +206,13 @@ impl<'a> Lower<'a, '_> {
     }
 
     /// Appends a place for each scalar of `val`, in brackets as its shape has it; known text is written out.
-    fn holes(&mut self, val: &Val, spec: &str, template: &mut String, values: &mut Vec<Value>) -> Res<()> {
+    fn holes(
+        &mut self,
+        val: &Val,
+        spec: &str,
+        template: &mut String,
+        values: &mut Vec<Value>,
+    ) -> Res<()> {
         if let Val::Known(known) = val
             && !matches!(known, Known::Tensor(_) | Known::Field(_))
             && (!known.is_number() || !spec.is_empty() || matches!(known, Known::Int(_)))
@@ -157,7 +231,11 @@ impl<'a> Lower<'a, '_> {
             return Ok(());
         }
         let value = self.load(val)?;
-        let hole = if spec.is_empty() { "{}".to_string() } else { format!("{{:{spec}}}") };
+        let hole = if spec.is_empty() {
+            "{}".to_string()
+        } else {
+            format!("{{:{spec}}}")
+        };
         let row = |n: u32| format!("[{}]", vec![hole.clone(); n as usize].join(", "));
         template.push_str(&match self.ty(value) {
             Type::Vec(n, _) => row(n),
@@ -175,5 +253,14 @@ fn literal(text: &str, template: &mut String) {
 }
 
 fn is_format(func: &Expr<'_>) -> bool {
-    matches!(func.kind, ExprKind::Attribute { value: Expr { kind: ExprKind::Str(_), .. }, attr: "format" })
+    matches!(
+        func.kind,
+        ExprKind::Attribute {
+            value: Expr {
+                kind: ExprKind::Str(_),
+                ..
+            },
+            attr: "format"
+        }
+    )
 }

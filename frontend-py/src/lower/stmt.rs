@@ -27,8 +27,12 @@ impl<'a> Lower<'a, '_> {
         for (k, stmt) in stmts.iter().enumerate() {
             self.range = stmt.range;
             let flow = match stmt.kind {
-                StmtKind::If { test, body, orelse } if !self.is_static_call(test) && (returns(body) || returns(orelse)) => {
-                    return self.returning_if(test, body, orelse, &stmts[k + 1..]).unwrap_or(Flow::Next);
+                StmtKind::If { test, body, orelse }
+                    if !self.is_static_call(test) && (returns(body) || returns(orelse)) =>
+                {
+                    return self
+                        .returning_if(test, body, orelse, &stmts[k + 1..])
+                        .unwrap_or(Flow::Next);
                 }
                 _ => self.stmt(stmt).unwrap_or(Flow::Next),
             };
@@ -46,7 +50,11 @@ impl<'a> Lower<'a, '_> {
         let result = match stmt.kind {
             StmtKind::Assign { targets, value } => self.assign(targets, value),
             StmtKind::AugAssign { target, op, value } => self.assign_augmented(target, op, value),
-            StmtKind::AnnAssign { target, annotation, value } => self.assign_annotated(target, annotation, value),
+            StmtKind::AnnAssign {
+                target,
+                annotation,
+                value,
+            } => self.assign_annotated(target, annotation, value),
             StmtKind::Expr(expr) => {
                 if matches!(expr.kind, ExprKind::Str(_)) {
                     return Ok(Flow::Next);
@@ -57,15 +65,32 @@ impl<'a> Lower<'a, '_> {
             StmtKind::Break => return self.leave(stmt, true),
             StmtKind::Continue => return self.leave(stmt, false),
             StmtKind::If { test, body, orelse } => return self.if_stmt(test, body, orelse),
-            StmtKind::For { target, iter, body, has_else } => {
+            StmtKind::For {
+                target,
+                iter,
+                body,
+                has_else,
+            } => {
                 if has_else {
-                    return self.fail(ErrorKind::Syntax, "E0102", "`else` of a loop is not supported in kernels");
+                    return self.fail(
+                        ErrorKind::Syntax,
+                        "E0102",
+                        "`else` of a loop is not supported in kernels",
+                    );
                 }
                 return self.for_stmt(target, iter, body);
             }
-            StmtKind::While { test, body, has_else } => {
+            StmtKind::While {
+                test,
+                body,
+                has_else,
+            } => {
                 if has_else {
-                    return self.fail(ErrorKind::Syntax, "E0102", "`else` of a loop is not supported in kernels");
+                    return self.fail(
+                        ErrorKind::Syntax,
+                        "E0102",
+                        "`else` of a loop is not supported in kernels",
+                    );
                 }
                 return self.while_stmt(test, body);
             }
@@ -94,7 +119,8 @@ impl<'a> Lower<'a, '_> {
     pub(crate) fn poison(&mut self, target: &Expr<'a>) {
         match target.kind {
             ExprKind::Name(name) if self.scopes().get(name).is_none() => {
-                self.scopes().bind(name, crate::scope::BindingKind::Variable, Val::Poison);
+                self.scopes()
+                    .bind(name, crate::scope::BindingKind::Variable, Val::Poison);
             }
             ExprKind::Tuple(targets) | ExprKind::List(targets) => {
                 for target in targets {
@@ -110,18 +136,31 @@ impl<'a> Lower<'a, '_> {
         let word = if is_break { "break" } else { "continue" };
         let base = self.frame().control_base;
         let mut under_if = false;
-        for control in self.control[base..].iter().rev().copied().collect::<Vec<_>>() {
+        for control in self.control[base..]
+            .iter()
+            .rev()
+            .copied()
+            .collect::<Vec<_>>()
+        {
             match control {
                 Control::If => under_if = true,
                 Control::Static if under_if => {
                     return self.fail_noted(
                         ErrorKind::Syntax,
                         "E0109",
-                        format!("`{word}` of a loop under `ti.static` cannot depend on what is computed"),
+                        format!(
+                            "`{word}` of a loop under `ti.static` cannot depend on what is computed"
+                        ),
                         "use `if ti.static(...)`, or a loop without `ti.static`",
                     );
                 }
-                Control::Static => return Ok(if is_break { Flow::StaticBreak } else { Flow::StaticContinue }),
+                Control::Static => {
+                    return Ok(if is_break {
+                        Flow::StaticBreak
+                    } else {
+                        Flow::StaticContinue
+                    });
+                }
                 Control::Parallel { breakable: false } if is_break => {
                     return self.fail_noted(
                         ErrorKind::Syntax,
@@ -132,12 +171,20 @@ impl<'a> Lower<'a, '_> {
                 }
                 Control::Parallel { .. } | Control::Loop => {
                     let values = Vec::new();
-                    self.effect(if is_break { Op::Break { values } } else { Op::Continue { values } });
+                    self.effect(if is_break {
+                        Op::Break { values }
+                    } else {
+                        Op::Continue { values }
+                    });
                     return Ok(Flow::Ended);
                 }
             }
         }
-        self.fail(ErrorKind::Syntax, "E0112", format!("`{word}` is not inside a loop"))
+        self.fail(
+            ErrorKind::Syntax,
+            "E0112",
+            format!("`{word}` is not inside a loop"),
+        )
     }
 
     /// Lowers statements into the current region as a scope of their own and ends the region.
@@ -157,11 +204,19 @@ impl<'a> Lower<'a, '_> {
         if is_static {
             let Val::Known(known) = cond? else {
                 self.range = test.range;
-                return self.fail(ErrorKind::Syntax, "E0113", "the argument of `ti.static` is not known while compiling");
+                return self.fail(
+                    ErrorKind::Syntax,
+                    "E0113",
+                    "the argument of `ti.static` is not known while compiling",
+                );
             };
             let truth = fold::truth(self.host, &known);
             // No scope of its own: what a static `if` makes stays visible.
-            return Ok(if self.hosted(truth)? { self.block(body) } else { self.block(orelse) });
+            return Ok(if self.hosted(truth)? {
+                self.block(body)
+            } else {
+                self.block(orelse)
+            });
         }
         self.range = test.range;
         let cond = cond.and_then(|cond| self.condition(&cond));
@@ -173,7 +228,11 @@ impl<'a> Lower<'a, '_> {
         self.control.pop();
         self.range = test.range;
         let cond = cond?;
-        self.effect(Op::If { cond, then, otherwise });
+        self.effect(Op::If {
+            cond,
+            then,
+            otherwise,
+        });
         Ok(Flow::Next)
     }
 
@@ -191,13 +250,21 @@ impl<'a> Lower<'a, '_> {
         self.within(region, |lower| lower.body(body));
         self.control.pop();
         tested?;
-        self.effect(Op::While { init: Vec::new(), cond, body: region });
+        self.effect(Op::While {
+            init: Vec::new(),
+            cond,
+            body: region,
+        });
         Ok(Flow::Next)
     }
 
     fn return_stmt(&mut self, value: Option<&Expr<'a>>) -> Res<Flow> {
         let base = self.frame().control_base;
-        if let Some(&control) = self.control[base..].iter().rev().find(|control| !matches!(control, Control::Static | Control::If)) {
+        if let Some(&control) = self.control[base..]
+            .iter()
+            .rev()
+            .find(|control| !matches!(control, Control::Static | Control::If))
+        {
             let what = match control {
                 Control::Parallel { .. } => "a parallel loop",
                 _ => "a loop",
@@ -209,16 +276,26 @@ impl<'a> Lower<'a, '_> {
                 "keep the result in a variable and return it at the end",
             );
         }
-        let Some(value) = value else { return Ok(Flow::Return(None)) };
+        let Some(value) = value else {
+            return Ok(Flow::Return(None));
+        };
         let val = self.expr(value)?;
         let val = self.settle(val)?;
         Ok(Flow::Return(if val.is_none() { None } else { Some(val) }))
     }
 
     /// An `if` with a `return` in an arm: what follows it becomes part of the arm that goes on.
-    fn returning_if(&mut self, test: &Expr<'a>, body: &[Stmt<'a>], orelse: &[Stmt<'a>], rest: &[Stmt<'a>]) -> Res<Flow> {
+    fn returning_if(
+        &mut self,
+        test: &Expr<'a>,
+        body: &[Stmt<'a>],
+        orelse: &[Stmt<'a>],
+        rest: &[Stmt<'a>],
+    ) -> Res<Flow> {
         let base = self.frame().control_base;
-        let in_loop = self.control[base..].iter().any(|control| *control != Control::If);
+        let in_loop = self.control[base..]
+            .iter()
+            .any(|control| *control != Control::If);
         if in_loop || (!rest.is_empty() && !ends_in_return(body) && !ends_in_return(orelse)) {
             return self.fail_noted(
                 ErrorKind::Syntax,
@@ -254,14 +331,22 @@ impl<'a> Lower<'a, '_> {
                 return Ok(Flow::Return(None));
             }
             _ if !self.diagnostics.is_empty() => return Err(Reported),
-            _ => return self.fail(ErrorKind::Syntax, "E0116", "only one arm of this `if` returns a value"),
+            _ => {
+                return self.fail(
+                    ErrorKind::Syntax,
+                    "E0116",
+                    "only one arm of this `if` returns a value",
+                );
+            }
         };
         let mut values = Vec::new();
         self.within(then, |lower| lower.flatten(&a, &mut values))?;
         let types: Vec<Type> = values.iter().map(|&value| self.ty(value)).collect();
         let mut others = Vec::new();
         self.within(otherwise, |lower| lower.flatten_as(&b, &types, &mut others))?;
-        let mut results = self.finish_if(cond, (then, values), (otherwise, others)).into_iter();
+        let mut results = self
+            .finish_if(cond, (then, values), (otherwise, others))
+            .into_iter();
         Ok(Flow::Return(Some(unflatten(&a, &mut results))))
     }
 
@@ -276,11 +361,19 @@ impl<'a> Lower<'a, '_> {
 
     fn flatten_as(&mut self, val: &Val, types: &[Type], values: &mut Vec<Value>) -> Res<()> {
         if let Some(items) = val.items() {
-            return items.iter().try_for_each(|item| self.flatten_as(item, types, values));
+            return items
+                .iter()
+                .try_for_each(|item| self.flatten_as(item, types, values));
         }
         match types.get(values.len()) {
             Some(&ty) => values.push(self.convert(val, ty)?),
-            None => return self.fail(ErrorKind::Type, "E0216", "the arms of this `if` return different numbers of values"),
+            None => {
+                return self.fail(
+                    ErrorKind::Type,
+                    "E0216",
+                    "the arms of this `if` return different numbers of values",
+                );
+            }
         }
         Ok(())
     }
@@ -303,16 +396,25 @@ impl<'a> Lower<'a, '_> {
             }
             (Some(_), None) if !self.diagnostics.is_empty() => return Err(Reported),
             (Some(_), None) => {
-                return self.fail(ErrorKind::Syntax, "E0118", "the kernel has a result type but does not return");
+                return self.fail(
+                    ErrorKind::Syntax,
+                    "E0118",
+                    "the kernel has a result type but does not return",
+                );
             }
             (Some(ReturnType::One(ty)), Some(val)) => vec![self.convert(&val, ty)?],
             (Some(ReturnType::Tuple(types)), Some(val)) => {
                 let items = val.items().unwrap_or_else(|| vec![val.clone()]);
                 if items.len() != types.len() {
-                    let message = format!("{} values are returned, not {}", items.len(), types.len());
+                    let message =
+                        format!("{} values are returned, not {}", items.len(), types.len());
                     return self.fail(ErrorKind::Type, "E0216", message);
                 }
-                items.iter().zip(types).map(|(item, ty)| self.convert(item, ty)).collect::<Res<Vec<_>>>()?
+                items
+                    .iter()
+                    .zip(types)
+                    .map(|(item, ty)| self.convert(item, ty))
+                    .collect::<Res<Vec<_>>>()?
             }
         };
         self.effect(Op::Return { values });
@@ -330,14 +432,24 @@ impl<'a> Lower<'a, '_> {
         if let Some(message) = message {
             self.template(message, &mut template, &mut args)?;
         }
-        self.effect(Op::Assert { cond, kind: AssertKind::Assertion, template, args });
+        self.effect(Op::Assert {
+            cond,
+            kind: AssertKind::Assertion,
+            template,
+            args,
+        });
         Ok(())
     }
 
     /// Whether an expression is a call of `ti.static`.
     pub(crate) fn is_static_call(&mut self, expr: &Expr<'a>) -> bool {
-        let ExprKind::Call { func, .. } = expr.kind else { return false };
-        if !matches!(func.kind, ExprKind::Attribute { attr: "static", .. } | ExprKind::Name(_)) {
+        let ExprKind::Call { func, .. } = expr.kind else {
+            return false;
+        };
+        if !matches!(
+            func.kind,
+            ExprKind::Attribute { attr: "static", .. } | ExprKind::Name(_)
+        ) {
             return false;
         }
         let n = self.diagnostics.len();
@@ -371,7 +483,10 @@ fn unflatten(shape: &Val, values: &mut dyn Iterator<Item = Val>) -> Val {
                 Val::Seq(_, kind) => *kind,
                 _ => SeqKind::Tuple,
             };
-            Val::seq(items.iter().map(|item| unflatten(item, values)).collect(), kind)
+            Val::seq(
+                items.iter().map(|item| unflatten(item, values)).collect(),
+                kind,
+            )
         }
         None => values.next().unwrap_or(Val::Poison),
     }

@@ -8,65 +8,9 @@ use super::number::elem;
 use super::value::{Place, Val};
 use super::{Control, Lower, Reported, Res};
 use crate::ast::BinaryOp;
-use crate::host::{Known, TensorShape};
+use crate::host::Known;
 
 impl Lower<'_, '_> {
-    /// `ti.Vector([...], dt)` and `ti.Matrix([[...]], dt)`.
-    pub(crate) fn tensor_call(&mut self, name: &str, args: &Args) -> Res<Val> {
-        let data = self.arg(name, args, 0, "arr")?.clone();
-        let data = match &data {
-            Val::Known(Known::Object(_)) => {
-                let items = self.iterate_static(&data)?;
-                Self::list(items)
-            }
-            _ => data,
-        };
-        let Some(ty) = self.numeric_type(&data) else {
-            self.expect_elements(&data)?;
-            return self.fail(ErrorKind::Type, "E0226", format!("the rows of `ti.{name}` must have one length"));
-        };
-        if !ty.is_tensor() {
-            let what = self.describe(&data);
-            return self.fail_noted(ErrorKind::Type, "E0226", format!("`ti.{name}` needs a list, not {what}"), "write `ti.Vector([x, y])`");
-        }
-        let ty = match args.get(1, "dt").cloned() {
-            Some(dtype) if !dtype.is_none() => ty.with_elem(self.dtype(&dtype)?),
-            _ => ty,
-        };
-        Ok(Val::Value(self.convert(&data, ty)?))
-    }
-
-    fn expect_elements(&mut self, data: &Val) -> Res<()> {
-        for item in data.items().unwrap_or_default() {
-            match item.items() {
-                Some(_) => self.expect_elements(&item)?,
-                None => {
-                    self.expect_numeric(&item)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// `vec3(x, yz)`: the elements of all arguments in order, or one scalar for all.
-    pub(crate) fn construct(&mut self, shape: TensorShape, elem: ScalarType, args: &Args) -> Res<Val> {
-        let ty = super::value::tensor_type(shape, elem);
-        let mut elements = Vec::new();
-        for val in &args.positional {
-            self.expect_numeric(val)?;
-            elements.extend(self.elements(val)?);
-        }
-        let n = ty.n_elems() as usize;
-        if elements.len() == 1 {
-            elements = vec![elements.remove(0); n];
-        }
-        if elements.len() != n {
-            let found = elements.len();
-            return self.fail(ErrorKind::Type, "E0226", format!("`{ty}` has {n} elements, but {found} are given"));
-        }
-        Ok(Val::Value(self.make(&elements, ty)?))
-    }
-
     pub(crate) fn matmul(&mut self, lhs: &Val, rhs: &Val) -> Res<Val> {
         let (lt, rt) = (self.expect_numeric(lhs)?, self.expect_numeric(rhs)?);
         let to = elem(lt).promote(elem(rt));
@@ -78,15 +22,25 @@ impl Lower<'_, '_> {
             // A vector on the left is a row.
             (Type::Vec(n, _), Type::Mat(k, p, _)) if n == k => {
                 let transposed = self.transpose(b)?;
-                let Val::Value(transposed) = transposed else { return Err(Reported) };
-                return Ok(Val::Value(self.value(Op::MatMul { lhs: transposed, rhs: a }, Type::Vec(p, to))));
+                let Val::Value(transposed) = transposed else {
+                    return Err(Reported);
+                };
+                return Ok(Val::Value(self.value(
+                    Op::MatMul {
+                        lhs: transposed,
+                        rhs: a,
+                    },
+                    Type::Vec(p, to),
+                )));
             }
             _ => {
                 let message = format!("`{lt}` and `{rt}` cannot be multiplied with `@`");
                 return self.fail(ErrorKind::Type, "E0205", message);
             }
         };
-        Ok(Val::Value(self.value(Op::MatMul { lhs: a, rhs: b }, result)))
+        Ok(Val::Value(
+            self.value(Op::MatMul { lhs: a, rhs: b }, result),
+        ))
     }
 
     fn dot(&mut self, a: Value, b: Value) -> Value {
@@ -97,34 +51,58 @@ impl Lower<'_, '_> {
     pub(crate) fn transpose(&mut self, value: Value) -> Res<Val> {
         let Type::Mat(n, m, elem) = self.ty(value) else {
             let ty = self.ty(value);
-            return self.fail(ErrorKind::Type, "E0227", format!("`transpose` needs a matrix, not `{ty}`"));
+            return self.fail(
+                ErrorKind::Type,
+                "E0227",
+                format!("`transpose` needs a matrix, not `{ty}`"),
+            );
         };
         let all = self.split(value);
-        let elems = (0..n * m).map(|k| all[((k % n) * m + k / n) as usize]).collect();
-        Ok(Val::Value(self.value(Op::TensorMake { elems }, Type::Mat(m, n, elem))))
+        let elems = (0..n * m)
+            .map(|k| all[((k % n) * m + k / n) as usize])
+            .collect();
+        Ok(Val::Value(
+            self.value(Op::TensorMake { elems }, Type::Mat(m, n, elem)),
+        ))
     }
 
     fn float_tensor(&mut self, val: &Val) -> Res<Value> {
         let ty = self.expect_numeric(val)?;
-        let to = if elem(ty).is_float() { elem(ty) } else { self.config.default_fp };
+        let to = if elem(ty).is_float() {
+            elem(ty)
+        } else {
+            self.config.default_fp
+        };
         self.operand(val, to, ty)
     }
 
     fn square(&mut self, name: &str, ty: Type, most: u32) -> Res<u32> {
         match ty {
             Type::Mat(n, m, _) if n == m && n <= most => Ok(n),
-            Type::Mat(n, m, _) if n == m => {
-                self.fail(ErrorKind::Compilation, "E0227", format!("`{name}` is supported up to {most} x {most}, not {n} x {n}"))
-            }
-            _ => self.fail(ErrorKind::Type, "E0227", format!("`{name}` needs a square matrix, not `{ty}`")),
+            Type::Mat(n, m, _) if n == m => self.fail(
+                ErrorKind::Compilation,
+                "E0227",
+                format!("`{name}` is supported up to {most} x {most}, not {n} x {n}"),
+            ),
+            _ => self.fail(
+                ErrorKind::Type,
+                "E0227",
+                format!("`{name}` needs a square matrix, not `{ty}`"),
+            ),
         }
     }
 
     pub(crate) fn tensor_method(&mut self, object: &Val, name: &str, args: &Args) -> Res<Val> {
         let ty = self.expect_numeric(object)?;
-        let scalar_methods = ["cast", "norm", "sum", "max", "min", "any", "all", "norm_sqr", "fill"];
+        let scalar_methods = [
+            "cast", "norm", "sum", "max", "min", "any", "all", "norm_sqr", "fill",
+        ];
         if !ty.is_tensor() && !scalar_methods.contains(&name) {
-            return self.fail(ErrorKind::Compilation, "E0302", format!("`{ty}` has no attribute `{name}`"));
+            return self.fail(
+                ErrorKind::Compilation,
+                "E0302",
+                format!("`{ty}` has no attribute `{name}`"),
+            );
         }
         match name {
             "cast" => {
@@ -166,14 +144,26 @@ impl Lower<'_, '_> {
                 let other = self.arg(name, args, 0, "other")?.clone();
                 let ot = self.expect_numeric(&other)?;
                 let (Type::Vec(n, _), Type::Vec(m, _)) = (ty, ot) else {
-                    return self.fail(ErrorKind::Type, "E0227", format!("`outer_product` needs two vectors, not `{ty}` and `{ot}`"));
+                    return self.fail(
+                        ErrorKind::Type,
+                        "E0227",
+                        format!("`outer_product` needs two vectors, not `{ty}` and `{ot}`"),
+                    );
                 };
                 let to = elem(ty).promote(elem(ot));
                 let (a, b) = (self.operand(object, to, ty)?, self.operand(&other, to, ot)?);
                 let (a, b) = (self.split(a), self.split(b));
-                let pairs = a.iter().flat_map(|&x| b.iter().map(move |&y| (x, y))).collect::<Vec<_>>();
-                let elems = pairs.into_iter().map(|(x, y)| self.builder().binary(ir::BinaryOp::Mul, x, y)).collect();
-                Ok(Val::Value(self.value(Op::TensorMake { elems }, Type::Mat(n, m, to))))
+                let pairs = a
+                    .iter()
+                    .flat_map(|&x| b.iter().map(move |&y| (x, y)))
+                    .collect::<Vec<_>>();
+                let elems = pairs
+                    .into_iter()
+                    .map(|(x, y)| self.builder().binary(ir::BinaryOp::Mul, x, y))
+                    .collect();
+                Ok(Val::Value(
+                    self.value(Op::TensorMake { elems }, Type::Mat(n, m, to)),
+                ))
             }
             "transpose" => {
                 let value = self.load(object)?;
@@ -184,7 +174,9 @@ impl Lower<'_, '_> {
                 let value = self.load(object)?;
                 let all = self.split(value);
                 let diagonal: Vec<Value> = (0..n).map(|k| all[(k * n + k) as usize]).collect();
-                let sum = diagonal.into_iter().reduce(|a, b| self.builder().binary(ir::BinaryOp::Add, a, b));
+                let sum = diagonal
+                    .into_iter()
+                    .reduce(|a, b| self.builder().binary(ir::BinaryOp::Add, a, b));
                 sum.map(Val::Value).ok_or(Reported)
             }
             "determinant" => {
@@ -192,7 +184,12 @@ impl Lower<'_, '_> {
                 let value = self.load(object)?;
                 let all = self.split(value);
                 let columns: Vec<usize> = (0..n as usize).collect();
-                Ok(Val::Value(self.minor(&all, n as usize, &columns.clone(), &columns)))
+                Ok(Val::Value(self.minor(
+                    &all,
+                    n as usize,
+                    &columns.clone(),
+                    &columns,
+                )))
             }
             "inverse" => {
                 let n = self.square(name, ty, 4)?;
@@ -204,10 +201,16 @@ impl Lower<'_, '_> {
                 let value = self.load(object)?;
                 let all = self.split(value);
                 let elems = (0..n).map(|k| all[(k * n + k) as usize]).collect();
-                Ok(Val::Value(self.value(Op::TensorMake { elems }, Type::Vec(n, elem(ty)))))
+                Ok(Val::Value(
+                    self.value(Op::TensorMake { elems }, Type::Vec(n, elem(ty))),
+                ))
             }
             "to_list" | "to_numpy" => Ok(Self::list(self.elements(object)?)),
-            _ => self.fail(ErrorKind::Compilation, "E0302", format!("`{ty}` has no attribute `{name}`")),
+            _ => self.fail(
+                ErrorKind::Compilation,
+                "E0302",
+                format!("`{ty}` has no attribute `{name}`"),
+            ),
         }
     }
 
@@ -222,14 +225,22 @@ impl Lower<'_, '_> {
         let eps = args.get(0, "eps").cloned().unwrap_or(Val::int(0));
         let squares = Val::Value(self.dot(value, value));
         let has_eps = !matches!(&eps, Val::Known(known) if known.as_float() == Some(0.0));
-        let under = if has_eps && name != "normalized" { self.arith(BinaryOp::Add, &squares, &eps)? } else { squares };
+        let under = if has_eps && name != "normalized" {
+            self.arith(BinaryOp::Add, &squares, &eps)?
+        } else {
+            squares
+        };
         let under = self.load(&under)?;
         Ok(match name {
             "norm" => Val::Value(self.builder().unary(ir::UnaryOp::Sqrt, under)),
             "norm_inv" => Val::Value(self.builder().unary(ir::UnaryOp::Rsqrt, under)),
             _ => {
                 let norm = Val::Value(self.builder().unary(ir::UnaryOp::Sqrt, under));
-                let norm = if has_eps { self.arith(BinaryOp::Add, &norm, &eps)? } else { norm };
+                let norm = if has_eps {
+                    self.arith(BinaryOp::Add, &norm, &eps)?
+                } else {
+                    norm
+                };
                 let one = self.arith(BinaryOp::Div, &Val::Known(Known::Float(1.0)), &norm)?;
                 return self.arith(BinaryOp::Mul, &Val::Value(value), &one);
             }
@@ -250,7 +261,11 @@ impl Lower<'_, '_> {
                 let elems = vec![term(1, 2), term(2, 0), term(0, 1)];
                 Ok(Val::Value(self.value(Op::TensorMake { elems }, ty)))
             }
-            _ => self.fail(ErrorKind::Type, "E0227", format!("`cross` needs vectors of 2 or 3 elements, not `{ty}`")),
+            _ => self.fail(
+                ErrorKind::Type,
+                "E0227",
+                format!("`cross` needs vectors of 2 or 3 elements, not `{ty}`"),
+            ),
         }
     }
 
@@ -262,10 +277,20 @@ impl Lower<'_, '_> {
         }
         let mut sum: Option<Value> = None;
         for (k, &column) in columns.iter().enumerate() {
-            let others: Vec<usize> = columns.iter().copied().filter(|&other| other != column).collect();
+            let others: Vec<usize> = columns
+                .iter()
+                .copied()
+                .filter(|&other| other != column)
+                .collect();
             let minor = self.minor(all, n, rest, &others);
-            let term = self.builder().binary(ir::BinaryOp::Mul, all[row * n + column], minor);
-            let op = if k % 2 == 0 { ir::BinaryOp::Add } else { ir::BinaryOp::Sub };
+            let term = self
+                .builder()
+                .binary(ir::BinaryOp::Mul, all[row * n + column], minor);
+            let op = if k % 2 == 0 {
+                ir::BinaryOp::Add
+            } else {
+                ir::BinaryOp::Sub
+            };
             sum = Some(match sum {
                 None => term,
                 Some(sum) => self.builder().binary(op, sum, term),
@@ -282,14 +307,28 @@ impl Lower<'_, '_> {
         let one = self.builder().constant(aerogel_base::Scalar::one(elem(ty)));
         let determinant = self.minor(&all, n, &whole, &whole);
         let scale = self.builder().binary(ir::BinaryOp::Div, one, determinant);
-        let without = |k: usize| whole.iter().copied().filter(|&other| other != k).collect::<Vec<_>>();
+        let without = |k: usize| {
+            whole
+                .iter()
+                .copied()
+                .filter(|&other| other != k)
+                .collect::<Vec<_>>()
+        };
         let mut elems = Vec::new();
         for i in 0..n {
             for j in 0..n {
                 // The adjugate is the transposed matrix of cofactors.
-                let cofactor = if n == 1 { one } else { self.minor(&all, n, &without(j), &without(i)) };
+                let cofactor = if n == 1 {
+                    one
+                } else {
+                    self.minor(&all, n, &without(j), &without(i))
+                };
                 let scaled = self.builder().binary(ir::BinaryOp::Mul, scale, cofactor);
-                elems.push(if (i + j) % 2 == 0 { scaled } else { self.builder().unary(ir::UnaryOp::Neg, scaled) });
+                elems.push(if (i + j) % 2 == 0 {
+                    scaled
+                } else {
+                    self.builder().unary(ir::UnaryOp::Neg, scaled)
+                });
             }
         }
         self.value(Op::TensorMake { elems }, ty)
@@ -301,7 +340,8 @@ impl Lower<'_, '_> {
             (Val::Known(Known::Field(_)) | Val::Array(_), "fill") => {
                 let val = self.arg(name, args, 0, "val")?.clone();
                 let val = self.settle(val)?;
-                self.each_cell(object, |lower, place, _| lower.store(place, &val)).map(|()| Val::none())
+                self.each_cell(object, |lower, place, _| lower.store(place, &val))
+                    .map(|()| Val::none())
             }
             (Val::Known(Known::Field(_)), "copy_from") => {
                 let other = self.arg(name, args, 0, "other")?.clone();
@@ -313,13 +353,21 @@ impl Lower<'_, '_> {
             }
             _ => {
                 let what = self.describe(object);
-                self.fail(ErrorKind::Compilation, "E0302", format!("{what} has no attribute `{name}`"))
+                self.fail(
+                    ErrorKind::Compilation,
+                    "E0302",
+                    format!("{what} has no attribute `{name}`"),
+                )
             }
         }
     }
 
     /// Lowers `body` for each cell of a field or array: in parallel at the kernel's outermost scope.
-    fn each_cell(&mut self, object: &Val, body: impl FnOnce(&mut Self, &Place, &[Val]) -> Res<()>) -> Res<()> {
+    fn each_cell(
+        &mut self,
+        object: &Val,
+        body: impl FnOnce(&mut Self, &Place, &[Val]) -> Res<()>,
+    ) -> Res<()> {
         let ndim = match object {
             Val::Known(Known::Field(field)) => field.ndim,
             Val::Array(arg) => self.array_type(*arg).1,
@@ -347,13 +395,20 @@ impl Lower<'_, '_> {
                 }
                 Val::Array(array) => {
                     let array = *array;
-                    (self.builder().i32(0), self.value(Op::ArrayShape { array, axis }, Type::I32))
+                    (
+                        self.builder().i32(0),
+                        self.value(Op::ArrayShape { array, axis }, Type::I32),
+                    )
                 }
                 _ => return Err(Reported),
             });
         }
         let parallel = self.at_top_level();
-        let control = if parallel { Control::Parallel { breakable: false } } else { Control::Loop };
+        let control = if parallel {
+            Control::Parallel { breakable: false }
+        } else {
+            Control::Loop
+        };
         self.control.push(control);
         let result = if parallel {
             let region = self.func.new_region(&vec![Type::I32; ndim as usize]);
@@ -364,7 +419,12 @@ impl Lower<'_, '_> {
                 done
             });
             let (lo, hi) = bounds.into_iter().unzip();
-            self.effect(Op::Parallel { lo, hi, attrs: Default::default(), body: region });
+            self.effect(Op::Parallel {
+                lo,
+                hi,
+                attrs: Default::default(),
+                body: region,
+            });
             done
         } else {
             self.nest(&bounds, Vec::new(), at_cell)
@@ -379,7 +439,9 @@ impl Lower<'_, '_> {
         mut indices: Vec<Value>,
         body: impl FnOnce(&mut Self, Vec<Value>) -> Res<()>,
     ) -> Res<()> {
-        let Some((&(lo, hi), rest)) = bounds.split_first() else { return body(self, indices) };
+        let Some((&(lo, hi), rest)) = bounds.split_first() else {
+            return body(self, indices);
+        };
         let region = self.func.new_region(&[Type::I32]);
         indices.push(self.func.regions[region].params[0]);
         let done = self.within(region, |lower| {
@@ -388,7 +450,13 @@ impl Lower<'_, '_> {
             done
         });
         let step = self.builder().i32(1);
-        self.effect(Op::For { lo, hi, step, init: Vec::new(), body: region });
+        self.effect(Op::For {
+            lo,
+            hi,
+            step,
+            init: Vec::new(),
+            body: region,
+        });
         done
     }
 }

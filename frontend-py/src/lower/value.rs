@@ -36,23 +36,36 @@ pub(crate) enum SeqKind {
 /// Storage that can be assigned to.
 #[derive(Clone, Debug)]
 pub(crate) enum Place {
-    Ref { place: Value, origin: Origin },
+    Ref {
+        place: Value,
+        origin: Origin,
+    },
     /// Chosen elements of a tensor's storage, as a tensor of type `ty`.
-    Elements { refs: Rc<[Value]>, ty: Type, origin: Origin },
+    Elements {
+        refs: Rc<[Value]>,
+        ty: Type,
+        origin: Origin,
+    },
 }
 
 /// Where storage lies, which decides what must be atomic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// A variable; `shared` when it was made outside the parallel loop.
-    Local { in_parallel: bool },
+    Local {
+        in_parallel: bool,
+    },
     Field,
     Array(Arg),
 }
 
 #[derive(Clone, Debug)]
 pub(crate) enum Iter {
-    Range { lo: Val, hi: Val, step: Val },
+    Range {
+        lo: Val,
+        hi: Val,
+        step: Val,
+    },
     /// Pairs of begin and end.
     NdRange(Vec<(Val, Val)>),
     Grouped(Val),
@@ -140,7 +153,9 @@ impl Lower<'_, '_> {
             Val::Place(Place::Ref { place, .. }) => self.ty(*place).pointee(),
             Val::Place(Place::Elements { ty, .. }) => Some(*ty),
             Val::Known(known) => self.known_type(known),
-            Val::Seq(items, _) => self.type_of_items(items.iter().map(|item| self.numeric_type(item))),
+            Val::Seq(items, _) => {
+                self.type_of_items(items.iter().map(|item| self.numeric_type(item)))
+            }
             Val::Array(_) | Val::Iter(_) | Val::Method(..) | Val::Poison => None,
         }
     }
@@ -156,7 +171,11 @@ impl Lower<'_, '_> {
             Known::Tensor(tensor) => {
                 let elem = match tensor.elem {
                     Some(elem) => elem,
-                    None => tensor.elements.iter().filter_map(|e| self.known_type(e)?.scalar()).reduce(ScalarType::promote)?,
+                    None => tensor
+                        .elements
+                        .iter()
+                        .filter_map(|e| self.known_type(e)?.scalar())
+                        .reduce(ScalarType::promote)?,
                 };
                 Some(tensor_type(tensor.shape, elem))
             }
@@ -172,7 +191,9 @@ impl Lower<'_, '_> {
             let item = item?;
             all = Some(match all {
                 None => item,
-                Some(ty) if ty.shape() == item.shape() => ty.with_elem(ty.elem()?.promote(item.elem()?)),
+                Some(ty) if ty.shape() == item.shape() => {
+                    ty.with_elem(ty.elem()?.promote(item.elem()?))
+                }
                 Some(_) => return None,
             });
         }
@@ -193,12 +214,20 @@ impl Lower<'_, '_> {
         }
         let what = self.describe(val);
         let note = match val {
-            Val::Known(Known::Field(_)) => Some("index it: `x[i]`, or `x[None]` for a field without axes"),
+            Val::Known(Known::Field(_)) => {
+                Some("index it: `x[i]`, or `x[None]` for a field without axes")
+            }
             Val::Array(_) => Some("index it: `x[i]`"),
-            Val::Method(..) | Val::Known(Known::Func(_) | Known::Builtin(_)) => Some("call it: add `()`"),
+            Val::Method(..) | Val::Known(Known::Func(_) | Known::Builtin(_)) => {
+                Some("call it: add `()`")
+            }
             _ => None,
         };
-        let diagnostic = self.report(ErrorKind::Type, "E0201", format!("a number, vector or matrix is needed here, not {what}"));
+        let diagnostic = self.report(
+            ErrorKind::Type,
+            "E0201",
+            format!("a number, vector or matrix is needed here, not {what}"),
+        );
         diagnostic.notes.extend(note.map(String::from));
         Err(Reported)
     }
@@ -209,7 +238,10 @@ impl Lower<'_, '_> {
             Val::Value(value) => Ok(*value),
             Val::Place(Place::Ref { place, .. }) => Ok(self.builder().load(*place)),
             Val::Place(Place::Elements { refs, ty, .. }) => {
-                let elems = refs.iter().map(|&place| self.builder().load(place)).collect();
+                let elems = refs
+                    .iter()
+                    .map(|&place| self.builder().load(place))
+                    .collect();
                 Ok(self.value(Op::TensorMake { elems }, *ty))
             }
             Val::Known(_) | Val::Seq(..) => {
@@ -228,17 +260,27 @@ impl Lower<'_, '_> {
         Ok(match val {
             Val::Place(_) => Val::Value(self.load(&val)?),
             Val::Seq(items, kind) => {
-                let items = items.iter().map(|item| self.settle(item.clone())).collect::<Res<Vec<_>>>()?;
+                let items = items
+                    .iter()
+                    .map(|item| self.settle(item.clone()))
+                    .collect::<Res<Vec<_>>>()?;
                 Val::Seq(items.into(), kind)
             }
-            Val::Known(_) | Val::Value(_) | Val::Array(_) | Val::Iter(_) | Val::Method(..) | Val::Poison => val,
+            Val::Known(_)
+            | Val::Value(_)
+            | Val::Array(_)
+            | Val::Iter(_)
+            | Val::Method(..)
+            | Val::Poison => val,
         })
     }
 
     /// `val` as a value of type `ty`: elements cast, a scalar repeated in every element.
     pub(crate) fn convert(&mut self, val: &Val, ty: Type) -> Res<Value> {
         let from = self.expect_numeric(val)?;
-        let Some(elem) = ty.elem() else { return self.fail(ErrorKind::Type, "E0202", format!("cannot make `{ty}` here")) };
+        let Some(elem) = ty.elem() else {
+            return self.fail(ErrorKind::Type, "E0202", format!("cannot make `{ty}` here"));
+        };
         if from.is_tensor() && from.shape() != ty.shape() {
             let message = format!("cannot use `{from}` as `{ty}`: the shapes differ");
             return self.fail(ErrorKind::Type, "E0203", message);
@@ -266,7 +308,11 @@ impl Lower<'_, '_> {
             _ => {
                 let value = self.load(val)?;
                 let cast = self.builder().cast(value, from.with_elem(elem));
-                Ok(if from.is_tensor() { cast } else { self.builder().splat(cast, ty) })
+                Ok(if from.is_tensor() {
+                    cast
+                } else {
+                    self.builder().splat(cast, ty)
+                })
             }
         }
     }
@@ -274,14 +320,19 @@ impl Lower<'_, '_> {
     /// A tensor of type `ty` from its elements, row by row.
     pub(crate) fn make(&mut self, elems: &[Val], ty: Type) -> Res<Value> {
         let elem = Type::Scalar(ty.elem().ok_or(Reported)?);
-        let elems = elems.iter().map(|val| self.convert(val, elem)).collect::<Res<Vec<_>>>()?;
+        let elems = elems
+            .iter()
+            .map(|val| self.convert(val, elem))
+            .collect::<Res<Vec<_>>>()?;
         Ok(self.value(Op::TensorMake { elems }, ty))
     }
 
     /// The scalars of a number or tensor, row by row; known ones stay known.
     pub(crate) fn elements(&mut self, val: &Val) -> Res<Vec<Val>> {
         match val {
-            Val::Known(Known::Tensor(tensor)) => Ok(tensor.elements.iter().cloned().map(Val::Known).collect()),
+            Val::Known(Known::Tensor(tensor)) => {
+                Ok(tensor.elements.iter().cloned().map(Val::Known).collect())
+            }
             Val::Known(known) if known.is_number() => Ok(vec![val.clone()]),
             Val::Known(Known::Tuple(_) | Known::List(_)) | Val::Seq(..) => {
                 let mut all = Vec::new();
@@ -303,11 +354,19 @@ impl Lower<'_, '_> {
         if let Some(Op::TensorMake { elems }) = self.func.def_op(value) {
             return elems.clone();
         }
-        let Some(elem) = ty.elem().filter(|_| ty.is_tensor()) else { return vec![value] };
+        let Some(elem) = ty.elem().filter(|_| ty.is_tensor()) else {
+            return vec![value];
+        };
         (0..ty.n_elems())
             .map(|k| {
                 let index = self.element_index(ty, k);
-                self.value(Op::TensorGet { tensor: value, index }, elem.into())
+                self.value(
+                    Op::TensorGet {
+                        tensor: value,
+                        index,
+                    },
+                    elem.into(),
+                )
             })
             .collect()
     }
@@ -318,7 +377,10 @@ impl Lower<'_, '_> {
             Type::Mat(_, m, _) => vec![k / m, k % m],
             _ => vec![k],
         };
-        index.into_iter().map(|k| self.builder().i32(k as i32)).collect()
+        index
+            .into_iter()
+            .map(|k| self.builder().i32(k as i32))
+            .collect()
     }
 
     /// A number known to Python as a constant of a type. It takes the default type on the way, as a literal does.
@@ -328,7 +390,10 @@ impl Lower<'_, '_> {
                 let (lo, hi) = int_range(self.config.default_ip);
                 let (own_lo, own_hi) = if ty.is_int() { int_range(ty) } else { (lo, hi) };
                 if (*value < lo || *value > hi) && (*value < own_lo || *value > own_hi) {
-                    let message = format!("the integer {value} is out of the range of `{}`", self.config.default_ip);
+                    let message = format!(
+                        "the integer {value} is out of the range of `{}`",
+                        self.config.default_ip
+                    );
                     return self.fail_noted(
                         ErrorKind::Type,
                         "E0204",
@@ -359,7 +424,11 @@ impl Lower<'_, '_> {
             }
             _ => {
                 let what = known.describe();
-                self.fail(ErrorKind::Type, "E0201", format!("a number is needed here, not {what}"))
+                self.fail(
+                    ErrorKind::Type,
+                    "E0201",
+                    format!("a number is needed here, not {what}"),
+                )
             }
         }
     }
@@ -376,7 +445,15 @@ impl Lower<'_, '_> {
 /// Conversion of a constant, as the machine does it: out of range gives the smallest integer.
 fn float_to_int(value: f64, ty: ScalarType) -> i128 {
     let wide = ty.bits() == 64 || ty == ScalarType::U32;
-    let (lo, hi) = if wide { int_range(ScalarType::I64) } else { int_range(ScalarType::I32) };
+    let (lo, hi) = if wide {
+        int_range(ScalarType::I64)
+    } else {
+        int_range(ScalarType::I32)
+    };
     let truncated = value.trunc();
-    if truncated >= lo as f64 && truncated <= hi as f64 { truncated as i128 } else { lo }
+    if truncated >= lo as f64 && truncated <= hi as f64 {
+        truncated as i128
+    } else {
+        lo
+    }
 }

@@ -8,9 +8,13 @@ use std::sync::Arc;
 
 use aerogel_base::{ErrorKind, ScalarType, SourceFile};
 use aerogel_snode::Tree;
-use pyo3::exceptions::{PyAssertionError, PyAttributeError, PyIndexError, PyNameError, PyTypeError};
+use pyo3::exceptions::{
+    PyAssertionError, PyAttributeError, PyIndexError, PyNameError, PyTypeError,
+};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyModule, PySlice, PyString, PyTuple, PyType};
+use pyo3::types::{
+    PyBool, PyDict, PyFloat, PyInt, PyList, PyModule, PySlice, PyString, PyTuple, PyType,
+};
 
 use super::field::NativeField;
 use super::snode::{NativeSNode, tree_definition};
@@ -19,8 +23,23 @@ use crate::host::*;
 
 /// Python builtins that mean something in kernels.
 const BUILTINS: &[&str] = &[
-    "range", "int", "float", "bool", "abs", "min", "max", "pow", "round", "len", "print", "sum", "zip", "enumerate", "reversed",
-    "list", "tuple",
+    "range",
+    "int",
+    "float",
+    "bool",
+    "abs",
+    "min",
+    "max",
+    "pow",
+    "round",
+    "len",
+    "print",
+    "sum",
+    "zip",
+    "enumerate",
+    "reversed",
+    "list",
+    "tuple",
 ];
 
 /// The running interpreter, with the objects that a lowering has met.
@@ -41,7 +60,13 @@ impl<'py> PyHost<'py> {
         for &name in BUILTINS {
             builtins.insert(name.to_string(), module.getattr(name)?);
         }
-        Ok(Self { py, objects: Vec::new(), handles: BTreeMap::new(), builtins, sources: BTreeMap::new() })
+        Ok(Self {
+            py,
+            objects: Vec::new(),
+            handles: BTreeMap::new(),
+            builtins,
+            sources: BTreeMap::new(),
+        })
     }
 
     fn handle(&mut self, object: &Bound<'py, PyAny>) -> Handle {
@@ -102,9 +127,15 @@ impl<'py> PyHost<'py> {
         }
         // A class or function carries the mark itself; an instance would inherit it from its class.
         if !is_module && let Some(dict) = object.getattr_opt("__dict__")? {
-            let mark = if is_class || dict.is_instance_of::<PyDict>() { dict.call_method1("get", ("__aerogel_builtin__",))? } else { dict };
+            let mark = if is_class || dict.is_instance_of::<PyDict>() {
+                dict.call_method1("get", ("__aerogel_builtin__",))?
+            } else {
+                dict
+            };
             if let Ok(name) = mark.extract::<String>() {
-                self.builtins.entry(name.clone()).or_insert_with(|| object.clone());
+                self.builtins
+                    .entry(name.clone())
+                    .or_insert_with(|| object.clone());
                 return Ok(Known::Builtin(name.into()));
             }
         }
@@ -112,13 +143,17 @@ impl<'py> PyHost<'py> {
             return Ok(Known::Object(self.handle(object)));
         }
         if let Some(name) = object.getattr_opt("_aerogel_dtype")?
-            && let Some(ty) = name.extract::<String>().ok().and_then(|name| ScalarType::from_name(&name))
+            && let Some(ty) = name
+                .extract::<String>()
+                .ok()
+                .and_then(|name| ScalarType::from_name(&name))
         {
             return Ok(Known::DType(ty));
         }
         if let Some(ty) = object.getattr_opt("_aerogel_tensor_type")? {
             let (n, m, elem): (u32, Option<u32>, String) = ty.extract()?;
-            let elem = ScalarType::from_name(&elem).ok_or_else(|| PyTypeError::new_err(format!("`{elem}` is not a scalar type")))?;
+            let elem = ScalarType::from_name(&elem)
+                .ok_or_else(|| PyTypeError::new_err(format!("`{elem}` is not a scalar type")))?;
             let shape = m.map_or(TensorShape::Vector(n), |m| TensorShape::Matrix(n, m));
             return Ok(Known::TensorType { shape, elem });
         }
@@ -134,7 +169,12 @@ impl<'py> PyHost<'py> {
             let (tree, node) = native.get().placed(self.py)?;
             let ndim = native.get().ndim();
             let handle = self.handle(object);
-            return Ok(Known::SNode(Rc::new(SNodeRef { handle, tree: TreeKey(tree), node: node.as_u32(), ndim })));
+            return Ok(Known::SNode(Rc::new(SNodeRef {
+                handle,
+                tree: TreeKey(tree),
+                node: node.as_u32(),
+                ndim,
+            })));
         }
         if let Some(function) = object.getattr_opt("__aerogel_func__")? {
             let receiver = match object.getattr_opt("__self__")? {
@@ -142,7 +182,11 @@ impl<'py> PyHost<'py> {
                 None => None,
             };
             let name = function.getattr("__name__")?.extract()?;
-            return Ok(Known::Func(Rc::new(FuncRef { function: self.handle(&function), receiver, name })));
+            return Ok(Known::Func(Rc::new(FuncRef {
+                function: self.handle(&function),
+                receiver,
+                name,
+            })));
         }
         let ty = object.get_type().name()?.to_string();
         if ty == "Kernel" || object.getattr_opt("__aerogel_kernel__")?.is_some() {
@@ -150,7 +194,13 @@ impl<'py> PyHost<'py> {
             return Ok(Known::Kernel(name.into()));
         }
         // NumPy's scalars are plain numbers.
-        if object.hasattr("dtype")? && object.hasattr("item")? && object.getattr("ndim")?.extract::<usize>().is_ok_and(|n| n == 0) {
+        if object.hasattr("dtype")?
+            && object.hasattr("item")?
+            && object
+                .getattr("ndim")?
+                .extract::<usize>()
+                .is_ok_and(|n| n == 0)
+        {
             let item = object.call_method0("item")?;
             if item.is_instance_of::<PyInt>() || item.is_instance_of::<PyFloat>() {
                 return self.known(&item);
@@ -160,9 +210,16 @@ impl<'py> PyHost<'py> {
     }
 
     fn matrix(&mut self, object: &Bound<'py, PyAny>) -> PyResult<Known> {
-        let (n, m, ndim): (u32, u32, u32) =
-            (object.getattr("n")?.extract()?, object.getattr("m")?.extract()?, object.getattr("ndim")?.extract()?);
-        let shape = if ndim == 1 { TensorShape::Vector(n) } else { TensorShape::Matrix(n, m) };
+        let (n, m, ndim): (u32, u32, u32) = (
+            object.getattr("n")?.extract()?,
+            object.getattr("m")?.extract()?,
+            object.getattr("ndim")?.extract()?,
+        );
+        let shape = if ndim == 1 {
+            TensorShape::Vector(n)
+        } else {
+            TensorShape::Matrix(n, m)
+        };
         let mut elements = Vec::new();
         for item in object.call_method0("to_list")?.try_iter()? {
             match self.known(&item?)? {
@@ -171,11 +228,18 @@ impl<'py> PyHost<'py> {
             }
         }
         let elem = match object.getattr_opt("_aerogel_matrix_dtype")? {
-            Some(name) => name.extract::<Option<String>>()?.and_then(|name| ScalarType::from_name(&name)),
+            Some(name) => name
+                .extract::<Option<String>>()?
+                .and_then(|name| ScalarType::from_name(&name)),
             None => None,
         };
         let handle = Some(self.handle(object));
-        Ok(Known::Tensor(Rc::new(TensorConst { shape, elements, elem, handle })))
+        Ok(Known::Tensor(Rc::new(TensorConst {
+            shape,
+            elements,
+            elem,
+            handle,
+        })))
     }
 
     fn field(&mut self, object: &Bound<'py, PyAny>, native: &Bound<'py, PyAny>) -> PyResult<Known> {
@@ -212,15 +276,18 @@ impl<'py> PyHost<'py> {
             Known::Float(value) => PyFloat::new(py, *value).into_any(),
             Known::Str(text) => PyString::new(py, text).into_any(),
             Known::Tuple(items) => {
-                let items: PyResult<Vec<_>> = items.iter().map(|item| self.object_of(item)).collect();
+                let items: PyResult<Vec<_>> =
+                    items.iter().map(|item| self.object_of(item)).collect();
                 PyTuple::new(py, items?)?.into_any()
             }
             Known::List(items) => {
-                let items: PyResult<Vec<_>> = items.iter().map(|item| self.object_of(item)).collect();
+                let items: PyResult<Vec<_>> =
+                    items.iter().map(|item| self.object_of(item)).collect();
                 PyList::new(py, items?)?.into_any()
             }
             Known::Slice(parts) => {
-                let parts: PyResult<Vec<_>> = parts.iter().map(|part| self.object_of(part)).collect();
+                let parts: PyResult<Vec<_>> =
+                    parts.iter().map(|part| self.object_of(part)).collect();
                 py.get_type::<PySlice>().call1(PyTuple::new(py, parts?)?)?
             }
             Known::DType(ty) => PyModule::import(py, "aerogel")?.getattr(ty.name())?,
@@ -229,7 +296,9 @@ impl<'py> PyHost<'py> {
                 let elem = self.object_of(&Known::DType(*elem))?;
                 match *shape {
                     TensorShape::Matrix(n, m) => types.call_method1("matrix", (n, m, elem))?,
-                    TensorShape::Vector(_) | TensorShape::Scalar => types.call_method1("vector", (shape.len(), elem))?,
+                    TensorShape::Vector(_) | TensorShape::Scalar => {
+                        types.call_method1("vector", (shape.len(), elem))?
+                    }
                 }
             }
             Known::Tensor(tensor) => match tensor.handle {
@@ -245,14 +314,20 @@ impl<'py> PyHost<'py> {
             Known::Kernel(name) => PyString::new(py, name).into_any(),
             Known::Builtin(name) => match self.builtins.get(&**name) {
                 Some(object) => object.clone(),
-                None => return Err(PyNameError::new_err(format!("`{name}` cannot be called with these arguments"))),
+                None => {
+                    return Err(PyNameError::new_err(format!(
+                        "`{name}` cannot be called with these arguments"
+                    )));
+                }
             },
             Known::Object(handle) => self.object(*handle),
         })
     }
 
     fn known_result(&mut self, result: PyResult<Bound<'py, PyAny>>) -> HostResult<Known> {
-        result.and_then(|object| self.known(&object)).map_err(|error| self.error(&error))
+        result
+            .and_then(|object| self.known(&object))
+            .map_err(|error| self.error(&error))
     }
 
     /// A Python exception as the frontend reports it.
@@ -265,7 +340,10 @@ impl<'py> PyHost<'py> {
             () if error.is_instance_of::<PyAssertionError>(py) => ErrorKind::Assertion,
             () => ErrorKind::Compilation,
         };
-        let name = error.get_type(py).name().map_or_else(|_| "error".into(), |name| name.to_string());
+        let name = error
+            .get_type(py)
+            .name()
+            .map_or_else(|_| "error".into(), |name| name.to_string());
         let text = error.value(py).to_string();
         HostError::new(kind, format!("{name}: {text}"))
     }
@@ -276,11 +354,17 @@ impl<'py> PyHost<'py> {
         if let Some(source) = self.sources.get(&scope.0) {
             return Ok(source.clone());
         }
-        let info = PyModule::import(self.py, "aerogel._source")?.call_method1("source_info", (original,))?;
+        let info = PyModule::import(self.py, "aerogel._source")?
+            .call_method1("source_info", (original,))?;
         let (path, first_line, text): (String, u32, String) = info.extract()?;
         let code = original.getattr("__code__")?;
         let n_params: usize = code.getattr("co_argcount")?.extract()?;
-        let names: Vec<String> = code.getattr("co_varnames")?.extract::<Vec<String>>()?.into_iter().take(n_params).collect();
+        let names: Vec<String> = code
+            .getattr("co_varnames")?
+            .extract::<Vec<String>>()?
+            .into_iter()
+            .take(n_params)
+            .collect();
         let mut defaults = Vec::new();
         if let Ok(values) = original.getattr("__defaults__")?.cast::<PyTuple>() {
             for (name, value) in names[n_params - values.len()..].iter().zip(values.iter()) {
@@ -290,22 +374,39 @@ impl<'py> PyHost<'py> {
         let mut templates = Vec::new();
         if let Ok(annotations) = original.getattr("__annotations__")?.cast::<PyDict>() {
             for (name, annotation) in annotations.iter() {
-                let kind = annotation.getattr_opt("_aerogel_annotation")?.and_then(|kind| kind.extract::<String>().ok());
-                let by_text = annotation.extract::<String>().is_ok_and(|text| text.contains("template"));
+                let kind = annotation
+                    .getattr_opt("_aerogel_annotation")?
+                    .and_then(|kind| kind.extract::<String>().ok());
+                let by_text = annotation
+                    .extract::<String>()
+                    .is_ok_and(|text| text.contains("template"));
                 if kind.as_deref() == Some("template") || by_text {
                     templates.push(name.extract()?);
                 }
             }
         }
-        let file = SourceFile { path, first_line, indent: 0, text };
-        let source = FuncSource { scope, file, defaults, templates };
+        let file = SourceFile {
+            path,
+            first_line,
+            indent: 0,
+            text,
+        };
+        let source = FuncSource {
+            scope,
+            file,
+            defaults,
+            templates,
+        };
         self.sources.insert(scope.0, source.clone());
         Ok(source)
     }
 
     fn find_name(&mut self, scope: Handle, name: &str) -> PyResult<Option<Known>> {
         let function = self.object(scope);
-        let names: Vec<String> = function.getattr("__code__")?.getattr("co_freevars")?.extract()?;
+        let names: Vec<String> = function
+            .getattr("__code__")?
+            .getattr("co_freevars")?
+            .extract()?;
         if let Some(at) = names.iter().position(|free| free == name) {
             let cell = function.getattr("__closure__")?.get_item(at)?;
             return match cell.getattr_opt("cell_contents") {
@@ -324,29 +425,43 @@ impl<'py> PyHost<'py> {
     }
 
     fn operator(&mut self, name: &str, operands: &[&Known]) -> HostResult<Known> {
-        let result = operands.iter().map(|operand| self.object_of(operand)).collect::<PyResult<Vec<_>>>().and_then(|operands| {
-            let operands = PyTuple::new(self.py, operands)?;
-            PyModule::import(self.py, "operator")?.getattr(name)?.call1(operands)
-        });
+        let result = operands
+            .iter()
+            .map(|operand| self.object_of(operand))
+            .collect::<PyResult<Vec<_>>>()
+            .and_then(|operands| {
+                let operands = PyTuple::new(self.py, operands)?;
+                PyModule::import(self.py, "operator")?
+                    .getattr(name)?
+                    .call1(operands)
+            });
         self.known_result(result)
     }
 }
 
 impl Host for PyHost<'_> {
     fn lookup(&mut self, scope: Handle, name: &str) -> HostResult<Option<Known>> {
-        self.find_name(scope, name).map_err(|error| self.error(&error))
+        self.find_name(scope, name)
+            .map_err(|error| self.error(&error))
     }
 
     fn attr(&mut self, value: &Known, name: &str) -> HostResult<Option<Known>> {
-        let found = self.object_of(value).and_then(|object| match object.getattr(name) {
-            Ok(value) => self.known(&value).map(Some),
-            Err(error) if error.is_instance_of::<PyAttributeError>(self.py) => Ok(None),
-            Err(error) => Err(error),
-        });
+        let found = self
+            .object_of(value)
+            .and_then(|object| match object.getattr(name) {
+                Ok(value) => self.known(&value).map(Some),
+                Err(error) if error.is_instance_of::<PyAttributeError>(self.py) => Ok(None),
+                Err(error) => Err(error),
+            });
         found.map_err(|error| self.error(&error))
     }
 
-    fn call(&mut self, callee: &Known, args: &[Known], keywords: &[(String, Known)]) -> HostResult<Known> {
+    fn call(
+        &mut self,
+        callee: &Known,
+        args: &[Known],
+        keywords: &[(String, Known)],
+    ) -> HostResult<Known> {
         let result = self.object_of(callee).and_then(|callee| {
             let args: PyResult<Vec<_>> = args.iter().map(|arg| self.object_of(arg)).collect();
             let named = PyDict::new(self.py);
@@ -427,18 +542,25 @@ impl Host for PyHost<'_> {
 
     fn format(&mut self, value: &Known, spec: &str) -> HostResult<String> {
         let text = self.object_of(value).and_then(|object| {
-            PyModule::import(self.py, "builtins")?.call_method1("format", (object, spec))?.extract::<String>()
+            PyModule::import(self.py, "builtins")?
+                .call_method1("format", (object, spec))?
+                .extract::<String>()
         });
         text.map_err(|error| self.error(&error))
     }
 
     fn source(&mut self, func: &FuncRef) -> HostResult<FuncSource> {
         let original = self.object(func.function);
-        self.func_source(&original).map_err(|error| self.error(&error))
+        self.func_source(&original)
+            .map_err(|error| self.error(&error))
     }
 
     fn tree(&mut self, key: TreeKey) -> HostResult<Arc<Tree>> {
-        tree_definition(key.0)
-            .ok_or_else(|| HostError::new(ErrorKind::Runtime, "the field's layout is gone: it was destroyed, or the program reset"))
+        tree_definition(key.0).ok_or_else(|| {
+            HostError::new(
+                ErrorKind::Runtime,
+                "the field's layout is gone: it was destroyed, or the program reset",
+            )
+        })
     }
 }
