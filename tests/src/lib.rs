@@ -1,1 +1,3 @@
-//! (being written)
+//! Tests that span crates live in `tests/tests/`; this library holds what they share.
+
+pub mod run;

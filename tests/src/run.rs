@@ -1,0 +1,138 @@
+//! Running a module on made-up inputs, by any target, and comparing all that can be seen.
+
+use std::sync::Mutex;
+
+use aerogel_base::{Scalar, ScalarType};
+use aerogel_compiler::{Args, CompiledKernel, Launch};
+use aerogel_ir::{Env, Module, ParamType, eval};
+use aerogel_runtime::buffer::Buffer;
+use aerogel_snode::Tree;
+
+/// The inputs of a kernel: filled trees, arrays and argument slots.
+pub struct Inputs {
+    /// One buffer for each tree of the module.
+    pub trees: Vec<Buffer>,
+    /// One buffer for each array parameter.
+    pub arrays: Vec<Buffer>,
+    slots: Vec<u64>,
+}
+
+/// Extent of every axis of an array argument.
+pub const ARRAY_EXTENT: usize = 7;
+
+/// What a launch left behind.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// `None` if a check failed.
+    pub results: Option<Vec<u64>>,
+    /// What was printed.
+    pub printed: String,
+    /// The scalars of all trees and arrays.
+    pub memory: Vec<Scalar>,
+}
+
+/// Numbers that come and go with `state`: small ones mostly, so that indices hit.
+pub fn number(ty: ScalarType, state: &mut u64) -> Scalar {
+    let (next, bits) = eval::random_step(*state);
+    *state = next;
+    match ty {
+        ScalarType::U1 => Scalar::bool(bits & 1 == 1),
+        _ if ty.is_float() => Scalar::float(ty, (bits % 64) as f64 / 4.0 - 6.0),
+        _ => Scalar::int(ty, i128::from(bits % 9) - 2 * i128::from(ty.is_signed())),
+    }
+}
+
+/// Every scalar of a tree: its type and the byte at which it lies.
+pub fn scalars_of(tree: &Tree) -> Vec<(ScalarType, usize)> {
+    let mut all = Vec::new();
+    for (place, ty) in tree.places() {
+        let shape = tree.shape(place);
+        for linear in 0..shape.iter().product() {
+            let mut rest: u64 = linear;
+            let mut index: Vec<i64> = shape.iter().rev().map(|&n| (rest % n, rest /= n).0 as i64).collect();
+            index.reverse();
+            all.push((ty, tree.byte_offset(place, &index) as usize));
+        }
+    }
+    all
+}
+
+fn array_scalars(env: &Env, ty: ParamType) -> Option<(Vec<ScalarType>, usize)> {
+    let ParamType::Array { elem, ndim, .. } = ty else { return None };
+    let cell = env.scalars(elem);
+    let n = ARRAY_EXTENT.pow(ndim);
+    Some((cell.repeat(n), n * cell.iter().map(|t| t.bytes() as usize).sum::<usize>()))
+}
+
+impl Inputs {
+    /// Inputs for the kernel of `module`, the same for the same seed.
+    ///
+    /// # Panics
+    /// If there is no kernel, or no memory.
+    pub fn new(module: &Module, seed: u64) -> Self {
+        let mut state = seed;
+        let mut trees = Vec::new();
+        for tree in module.env.trees.values() {
+            let buffer = Buffer::zeroed(tree.byte_size() as usize).expect("memory");
+            for (ty, at) in scalars_of(tree) {
+                buffer.write_scalar(at, number(ty, &mut state)).expect("inside");
+            }
+            trees.push(buffer);
+        }
+        let (mut arrays, mut slots) = (Vec::new(), Vec::new());
+        for param in &module.kernel().expect("a kernel").params {
+            match param.ty {
+                ParamType::Value(ty) => slots.extend(module.env.scalars(ty).into_iter().map(|t| number(t, &mut state).slot())),
+                ty @ ParamType::Array { .. } => {
+                    let (scalars, bytes) = array_scalars(&module.env, ty).expect("an array");
+                    let buffer = Buffer::zeroed(bytes).expect("memory");
+                    let mut at = 0;
+                    for ty in scalars {
+                        buffer.write_scalar(at, number(ty, &mut state)).expect("inside");
+                        at += ty.bytes() as usize;
+                    }
+                    arrays.push(buffer);
+                }
+            }
+        }
+        Self { trees, arrays, slots }
+    }
+
+    /// Launches a kernel made from `module` on these inputs, which it changes.
+    ///
+    /// # Panics
+    /// If the kernel does not take them.
+    pub fn launch(&self, module: &Module, kernel: &CompiledKernel, seed: u64) -> Outcome {
+        let func = module.kernel().expect("a kernel");
+        let mut args = Args::new();
+        let (mut slots, mut arrays) = (self.slots.iter(), self.arrays.iter());
+        for param in &func.params {
+            match param.ty {
+                ParamType::Value(ty) => module.env.scalars(ty).iter().for_each(|_| args.scalar(*slots.next().expect("a slot"))),
+                ParamType::Array { elem, ndim, .. } => {
+                    let cell = module.env.scalars(elem).iter().map(|t| t.bytes() as usize).sum();
+                    args.array(arrays.next().expect("an array"), &vec![ARRAY_EXTENT; ndim as usize], cell).expect("it fits");
+                }
+            }
+        }
+        let n_results = func.results.iter().map(|&t| module.env.scalars(t).len()).sum();
+        let mut results = vec![0; n_results];
+        let printed = Mutex::new(String::new());
+        let roots: Vec<&Buffer> = self.trees.iter().collect();
+        let done = kernel.launch(Launch { args: &args, roots: &roots, results: &mut results, sink: &printed, seed });
+        let mut memory = Vec::new();
+        for (tree, buffer) in module.env.trees.values().zip(&self.trees) {
+            memory.extend(scalars_of(tree).into_iter().map(|(ty, at)| buffer.read_scalar(ty, at).expect("inside")));
+        }
+        let array_types = func.params.iter().filter_map(|p| array_scalars(&module.env, p.ty));
+        for ((scalars, _), buffer) in array_types.zip(&self.arrays) {
+            let mut at = 0;
+            for ty in scalars {
+                memory.push(buffer.read_scalar(ty, at).expect("inside"));
+                at += ty.bytes() as usize;
+            }
+        }
+        let printed = printed.into_inner().expect("no thread panicked");
+        Outcome { results: done.is_ok().then_some(results), printed, memory }
+    }
+}

@@ -1,0 +1,73 @@
+//! Whole kernels from IR text, by the interpreter and by LLVM with and without optimisation.
+
+use aerogel_compiler::{Arch, Compiler, Config};
+use aerogel_ir::parse_module;
+use aerogel_tests::run::Inputs;
+
+/// Runs a kernel on every target and compares; returns what it printed.
+fn agree(text: &str) -> String {
+    let module = parse_module(text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let mut outcomes = Vec::new();
+    for (arch, opt_level) in [(Arch::Interp, 0), (Arch::Cpu, 0), (Arch::Cpu, 3)] {
+        let compiler = Compiler::new(Config { arch, opt_level, max_threads: Some(2), ..Config::default() });
+        let kernel = compiler.compile(module.clone()).unwrap_or_else(|e| panic!("{e}"));
+        outcomes.push(Inputs::new(&module, 1).launch(&module, &kernel, 7));
+    }
+    assert_eq!(outcomes[0], outcomes[1], "interpreter and LLVM -O0");
+    assert_eq!(outcomes[0], outcomes[2], "interpreter and LLVM -O3");
+    outcomes.swap_remove(0).printed
+}
+
+#[test]
+fn sum_printed_afterwards() {
+    let printed = agree(
+        r#"
+        kernel @bar() {
+            v0: i32 = const 0
+            v1: ref<i32> = local
+            v2: i32 = const 10
+            parallel [v0], [v2] (v3: i32) {
+                v4: i32 = atomic_add v1, v3
+                yield []
+            }
+            v5: i32 = load v1
+            print "{}\n", [v5]
+            yield []
+        }"#,
+    );
+    assert_eq!(printed, "45\n");
+}
+
+#[test]
+fn laplace_on_blocks() {
+    agree(
+        "
+        tree0 { dense i:4 j:2 { dense i:4 j:8 { place x: i32 } } dense j:16 { dense i:16 { place y: i32 } } }
+        field @x: i32 = tree0 [S3]
+        field @y: i32 = tree0 [S6]
+        kernel @laplace() {
+            v0: i32 = const 1
+            v1: i32 = const 15
+            parallel [v0, v0], [v1, v1] (i: i32, j: i32) {
+            }
+            yield []
+        }"
+        .replace("(i: i32, j: i32) {\n", "(va: i32, vb: i32) {
+                v2: i32 = sub va, v0
+                v3: i32 = add va, v0
+                v4: i32 = add vb, v0
+                v5: ref<i32> = field_at @x, [v2, vb]
+                v6: ref<i32> = field_at @x, [v3, vb]
+                v7: ref<i32> = field_at @x, [va, v4]
+                v8: i32 = load v5
+                v9: i32 = load v6
+                v10: i32 = load v7
+                v11: i32 = add v8, v9
+                v12: i32 = add v11, v10
+                v13: ref<i32> = field_at @y, [va, vb]
+                store v13, v12
+                yield []
+")
+        .as_str(),
+    );
+}
