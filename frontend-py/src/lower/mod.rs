@@ -117,6 +117,7 @@ pub fn lower_kernel(
             trees,
             ..
         } = lower;
+        check(&func, &module);
         module.funcs.push(func);
         Ok(Lowered { module, trees })
     } else {
@@ -130,6 +131,16 @@ pub fn lower_kernel(
             spans: module.env.spans,
             sources: module.env.sources,
         })
+    }
+}
+
+/// Whatever the user wrote, what is made of it is well-formed.
+fn check(func: &Function, module: &Module) {
+    if cfg!(debug_assertions)
+        && let Err(error) = aerogel_ir::verify(func, &module.env, aerogel_ir::Stage::Structured)
+    {
+        let text = aerogel_ir::print_function(func, &module.env);
+        panic!("the frontend made an invalid kernel: {error:?}\n{text}");
     }
 }
 
