@@ -1,0 +1,48 @@
+# What a developer does with this repository. `make demo` and `make test` set up all they need.
+
+PYTHON  ?= python3
+PROFILE ?= release
+VENV    := .venv
+TARGET  := $(or $(CARGO_TARGET_DIR),target)
+PY      := $(VENV)/bin/python
+OUTDIR  := $(TARGET)/$(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
+PACKAGE := frontend-py/python/aerogel
+
+export PYO3_PYTHON := $(abspath $(PY))
+
+.PHONY: help setup build demo test bench lint wheel clean
+
+help: ## List the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-7s %s\n", $$1, $$2 }'
+
+setup: ## System packages, virtual environment
+	@PYTHON="$(PYTHON)" VENV="$(VENV)" scripts/setup.sh
+
+build: setup ## The package for development, usable from .venv
+	cargo build --quiet --profile $(PROFILE) -p aerogel-py --features extension-module
+	@cp $(OUTDIR)/lib_native.so $(PACKAGE)/_native.tmp && mv $(PACKAGE)/_native.tmp $(PACKAGE)/_native.abi3.so
+
+demo: build ## Run a simulation and write its picture
+	$(PY) examples/mpm.py --out out/mpm.png
+
+test: build ## Every test, Rust and Python
+	cargo test --quiet --workspace --exclude aerogel-benches
+	$(PY) -m pytest -q tests/python
+
+bench: build ## The benchmarks, against Taichi where it is installed
+	scripts/bench.sh $(ARGS)
+
+lint: setup ## What CI checks besides the tests
+	cargo fmt --all --check
+	cargo clippy --quiet --workspace --all-targets -- -D warnings
+	$(VENV)/bin/ruff check --quiet frontend-py/python tests/python tests/oracle examples
+	$(VENV)/bin/ruff format --quiet --check frontend-py/python tests/python tests/oracle examples
+	$(VENV)/bin/pyright --pythonpath $(PY)
+
+wheel: setup ## dist/*.whl: abi3, LLVM inside; tried on every Python from 3.10 to 3.13 found
+	$(VENV)/bin/maturin build --release --strip --out dist --no-default-features --features static,extension-module --compatibility linux --auditwheel skip
+	scripts/try_wheel.sh dist
+
+clean: ## Remove what was built
+	cargo clean
+	rm -rf $(VENV) dist out $(PACKAGE)/_native.abi3.so
