@@ -163,9 +163,9 @@ def _numpy_type(dtype: Any) -> Any:
     return numpy_dtype(dtype) if isinstance(dtype, DataType) else dtype
 
 
-def _element(data: list, n: int, m: int, ndim: int, field: Any, index: tuple) -> Matrix:
-    """What native code answers for an element of a matrix field: writes to components go to the field."""
-    return _make(data, n, m, ndim, (field, index))
+def _element(data: list, n: int, m: int, ndim: int, field: Any = None, index: Any = None) -> Matrix:
+    """What native code answers for a vector or matrix: writes to components go to the field it is from, if any."""
+    return _make(data, n, m, ndim, None if field is None else (field, index))
 
 
 _native.set_element_maker(_element, Matrix)

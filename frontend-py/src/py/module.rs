@@ -1,9 +1,10 @@
 //! The program: what `ti.init` sets, and the module's functions.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aerogel_base::ScalarType;
+use aerogel_compiler::{Arch, Compiler, Config};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -33,6 +34,7 @@ pub(crate) struct Settings {
     pub(crate) random_seed: u64,
 }
 
+static COMPILER: Mutex<Option<Arc<Compiler>>> = Mutex::new(None);
 static SETTINGS: Mutex<Option<Settings>> = Mutex::new(None);
 /// Changes whenever the program starts over; kernels compare it.
 static GENERATION: AtomicU64 = AtomicU64::new(0);
@@ -56,6 +58,28 @@ pub(crate) fn settings(py: Python<'_>) -> PyResult<Settings> {
 /// The number of the program.
 pub(crate) fn generation() -> u64 {
     GENERATION.load(Ordering::Acquire)
+}
+
+/// The compiler for the program's settings; programs with the same settings share it and its threads.
+pub(crate) fn compiler(settings: &Settings) -> Arc<Compiler> {
+    let config = Config {
+        arch: if settings.interp {
+            Arch::Interp
+        } else {
+            Arch::Cpu
+        },
+        debug: settings.debug,
+        check_bounds: settings.check_bounds,
+        opt_level: settings.opt_level.min(3),
+        max_threads: (settings.max_threads > 0).then_some(settings.max_threads),
+        print_ir: settings.print_ir,
+        ..Config::default()
+    };
+    let mut compiler = lock(&COMPILER);
+    match &*compiler {
+        Some(old) if format!("{:?}", old.config()) == format!("{config:?}") => old.clone(),
+        _ => compiler.insert(Arc::new(Compiler::new(config))).clone(),
+    }
 }
 
 /// A new seed for each launch of the program.

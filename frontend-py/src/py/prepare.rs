@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
+use aerogel_compiler::{CompileError, CompiledKernel, Compiler};
 use aerogel_ir::{ParamType, Type};
 use aerogel_runtime::{Buffer, KernelFailure, launch};
 use pyo3::prelude::*;
@@ -10,7 +11,7 @@ use pyo3::types::PyDict;
 use super::error;
 use super::host::PyHost;
 use super::kernel::{KeyPart, NativeKernel, ParamKind, ValueType, argument_trees, tree_ref};
-use super::module::Settings;
+use super::module::{self, Settings};
 use super::snode::TreeStore;
 use crate::lower::{FrontendConfig, Lowered, ParamBinding, ReturnType, lower_kernel};
 
@@ -39,7 +40,8 @@ pub(crate) struct Instance {
     /// Whether the kernel writes to each of its array arguments.
     pub(crate) writes: Vec<bool>,
     guards: Vec<Guard>,
-    source: String,
+    compiler: Arc<Compiler>,
+    compiled: CompiledKernel,
 }
 
 /// An object that the key names by identity.
@@ -59,13 +61,14 @@ impl Instance {
         })
     }
 
-    pub(crate) fn launch(&self, _launch: launch::Launch<'_>) -> Result<(), KernelFailure> {
-        Err(KernelFailure::Mismatch("there is no compiler"))
+    pub(crate) fn launch(&self, launch: launch::Launch<'_>) -> Result<(), KernelFailure> {
+        self.compiled.launch(launch)
     }
 
     /// The exception for a launch that failed.
     pub(crate) fn failure(&self, py: Python<'_>, failure: KernelFailure, kernel: &str) -> PyErr {
-        error::runtime(py, format!("kernel `{kernel}` failed: {failure:?}"))
+        let (sites, spans) = (self.compiled.sites(), self.compiled.spans());
+        error::failure(py, failure, kernel, sites, spans, self.compiled.sources())
     }
 }
 
@@ -199,20 +202,48 @@ pub(crate) fn compile(
             })
             .collect()
     });
-    let source = aerogel_ir::print_module(&module);
+    let compiler = module::compiler(settings);
+    let compiled = py
+        .detach(|| compiler.compile(module))
+        .map_err(|e| broken(py, &kernel.name, &e))?;
     Ok(Instance {
         trees,
         writes,
         guards,
-        source,
+        compiler,
+        compiled,
     })
+}
+
+/// A failure that is not the user's mistake.
+fn broken(py: Python<'_>, kernel: &str, e: &CompileError) -> PyErr {
+    error::runtime(py, format!("kernel `{kernel}`: {e}"))
 }
 
 /// What `kernel.inspect()` answers.
 pub(crate) fn inspect<'py>(py: Python<'py>, instance: &Instance) -> PyResult<Bound<'py, PyAny>> {
+    let inspection = py
+        .detach(|| instance.compiler.inspect(&instance.compiled))
+        .map_err(|e| error::runtime(py, e.to_string()))?;
+    // A pass may run several times; its last text is the one under its name alone.
     let stages = PyDict::new(py);
-    stages.set_item("lower", &instance.source)?;
+    for (name, text) in &inspection.stages {
+        stages.set_item(name, text)?;
+    }
+    let times = PyDict::new(py);
+    for (name, time) in &inspection.times {
+        let so_far: f64 = match times.get_item(name)? {
+            Some(seconds) => seconds.extract()?,
+            None => 0.0,
+        };
+        times.set_item(name, so_far + time.as_secs_f64())?;
+    }
+    let source = instance.compiled.sources().iter().next();
     let out = PyDict::new(py);
+    out.set_item("source", source.map(|(_, file)| file.text.as_str()))?;
     out.set_item("stages", stages)?;
+    out.set_item("llvm", inspection.llvm)?;
+    out.set_item("asm", inspection.assembly)?;
+    out.set_item("times", times)?;
     Ok(out.into_any())
 }

@@ -1,0 +1,134 @@
+"""Plays a Taichi example program for some frames and writes digests of its fields.
+
+The same file runs under Taichi itself (to make the numbers in `digests/`) and under Aerogel (to test them):
+
+    python play.py taichi PROGRAM.py FRAMES OUT.json
+    python play.py aerogel PROGRAM.py FRAMES OUT.json
+
+The program is not changed. Around it, everything that the two could do differently for no reason of their own is
+replaced: loops run on one thread, random numbers come from a counter, and the GUI is a stand-in that moves the mouse
+by a script and ends the program after so many frames.
+"""
+
+import builtins
+import contextlib
+import io
+import json
+import os
+import sys
+from types import ModuleType
+
+module, program, frames, out = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
+stem = os.path.basename(program)[:-3]
+if module == "aerogel":
+    from aerogel import run
+
+    run.install(program)
+
+import numpy as np  # noqa: E402
+
+import taichi as ti  # noqa: E402
+
+real_init = ti.init
+counter = None
+
+
+def init(*args, **kwargs):
+    """`ti.init` on one thread, without fast maths, with random numbers that count."""
+    global counter
+    kwargs.update(arch=os.environ.get("PLAY_ARCH", "x64") if module == "aerogel" else ti.cpu, cpu_max_num_threads=1)
+    kwargs.pop("print_ir", None)
+    if module == "taichi":
+        kwargs.update(offline_cache=False)
+    real_init(log_level="error", fast_math=False, **kwargs)
+    counter = ti.field(ti.u32, ())
+
+    @ti.func
+    def random():
+        n = ti.atomic_add(counter[None], ti.u32(1))
+        n = (n ^ ti.u32(61)) ^ (n >> ti.u32(16))
+        n *= ti.u32(9)
+        n = n ^ (n >> ti.u32(4))
+        n *= ti.u32(668265261)
+        n = n ^ (n >> ti.u32(15))
+        return ti.cast(n >> ti.u32(8), ti.f32) * (1.0 / 16777216.0)
+
+    @ti.func
+    def randn():
+        s = -6.0
+        for _ in ti.static(range(12)):
+            s += random()
+        return s
+
+    ti.random, ti.randn = random, randn
+
+
+class Event:
+    def __init__(self, key, pos):
+        self.type, self.key, self.pos = "Press", key, pos
+
+
+class GUI:
+    """Draws nothing; the mouse moves along a line, and is pressed where the program waits for it."""
+
+    ESCAPE, EXIT, SPACE, LMB, RMB, MMB = "Escape", "WMClose", " ", "LMB", "RMB", "MMB"
+    PRESS, RELEASE, MOTION, UP, DOWN, LEFT, RIGHT = "Press", "Release", "Motion", "Up", "Down", "Left", "Right"
+    event = None
+    running = True
+
+    def __init__(self, *args, **kwargs):
+        self.frame = 0
+
+    def get_events(self, *filters):
+        if stem == "waterwave" and self.frame == 0:
+            yield Event("LMB", (0.375, 0.5))
+
+    def get_event(self, *filters):
+        return False
+
+    def is_pressed(self, *keys):
+        return stem == "stable_fluid" and "LMB" in keys
+
+    def get_cursor_pos(self):
+        return (0.25 + 0.03125 * self.frame, 0.5)
+
+    def slider(self, text, low, high, step=1):
+        return type("Slider", (), {"value": low})
+
+    def show(self, *args):
+        self.frame += 1
+        if self.frame >= frames:
+            raise SystemExit(0)
+
+    def __getattr__(self, name):
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return lambda *args, **kwargs: None
+
+
+def digest(field):
+    """Shape, mean, root mean square and some elements."""
+    a = np.asarray(field.to_numpy(), np.float64)
+    flat = a.reshape(-1)
+    step = max(1, flat.size // 29)
+    return {
+        "shape": list(a.shape),
+        "mean": float(flat.mean()),
+        "rms": float(np.sqrt((flat * flat).mean())),
+        "samples": [float(f"{x:.8g}") for x in flat[::step][:29]],
+    }
+
+
+ti.init, ti.GUI = init, GUI
+np.random.seed(0)
+main = ModuleType("__main__")
+main.__file__, main.__builtins__ = program, builtins
+sys.modules["__main__"] = main
+sys.argv = [program]
+printed = io.StringIO()
+with open(program, "rb") as f, contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):
+    exec(compile(f.read(), program, "exec"), main.__dict__)
+fields = {n: digest(v) for n, v in sorted(vars(main).items()) if isinstance(v, ti.Field)}
+with open(out, "w") as f:
+    json.dump({"frames": frames, "printed": printed.getvalue(), "fields": fields}, f, indent=1)
+    f.write("\n")
