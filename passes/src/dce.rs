@@ -133,11 +133,7 @@ impl Dce {
     }
 
     fn is_empty(&self, func: &Function, region: Region) -> bool {
-        func.regions[region].insts.len() == 1
-            && matches!(
-                func[func.terminator(region)],
-                Op::Yield { .. } | Op::Continue { .. }
-            )
+        func.regions[region].insts.len() == 1 && func.yielded(region).is_some()
     }
 
     fn is_dead_task(&self, func: &Function, body: Region) -> bool {
@@ -206,6 +202,46 @@ mod tests {
             yield [v2]
         }
         ");
+    }
+
+    #[test]
+    fn a_branch_that_leaves_is_not_empty() {
+        check_pass!("dce", "
+            func @f(v0: i32) -> i32 {
+                v1: i32 = const 0
+                v2: i32 = const 1
+                v3: ref<i32> = local
+                for v1, v0, v2, [] (v4: i32) {
+                    v5: u1 = gt v4, v2
+                    if v5 {
+                        continue []
+                    } {
+                        yield []
+                    }
+                    store v3, v4
+                    yield []
+                }
+                v6: i32 = load v3
+                yield [v6]
+            }", @"
+            func @f(v0: i32) -> i32 {
+                v1: i32 = const 0
+                v2: i32 = const 1
+                v3: ref<i32> = local
+                for v1, v0, v2, [] (v4: i32) {
+                    v5: u1 = gt v4, v2
+                    if v5 {
+                        continue []
+                    } {
+                        yield []
+                    }
+                    store v3, v4
+                    yield []
+                }
+                v6: i32 = load v3
+                yield [v6]
+            }
+            ");
     }
 
     #[test]

@@ -1,3 +1,4 @@
 //! Tests that span crates live in `tests/tests/`; this library holds what they share.
 
+pub mod generate;
 pub mod run;

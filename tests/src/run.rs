@@ -3,9 +3,12 @@
 use std::sync::Mutex;
 
 use aerogel_base::{Scalar, ScalarType};
-use aerogel_compiler::{Args, CompiledKernel, Launch};
-use aerogel_ir::{Env, Module, ParamType, eval};
+use aerogel_compiler::{Args, CompiledKernel, KernelFailure, Launch};
+use aerogel_interp::InterpKernel;
+use aerogel_ir::{Env, Function, Module, ParamType, eval, print_function};
+use aerogel_passes::{Observer, PassRecord};
 use aerogel_runtime::buffer::Buffer;
+use aerogel_runtime::device::LoadedKernel;
 use aerogel_snode::Tree;
 
 /// The inputs of a kernel: filled trees, arrays and argument slots.
@@ -49,7 +52,11 @@ pub fn scalars_of(tree: &Tree) -> Vec<(ScalarType, usize)> {
         let shape = tree.shape(place);
         for linear in 0..shape.iter().product() {
             let mut rest: u64 = linear;
-            let mut index: Vec<i64> = shape.iter().rev().map(|&n| (rest % n, rest /= n).0 as i64).collect();
+            let mut index: Vec<i64> = shape
+                .iter()
+                .rev()
+                .map(|&n| (rest % n, rest /= n).0 as i64)
+                .collect();
             index.reverse();
             all.push((ty, tree.byte_offset(place, &index) as usize));
         }
@@ -58,10 +65,15 @@ pub fn scalars_of(tree: &Tree) -> Vec<(ScalarType, usize)> {
 }
 
 fn array_scalars(env: &Env, ty: ParamType) -> Option<(Vec<ScalarType>, usize)> {
-    let ParamType::Array { elem, ndim, .. } = ty else { return None };
+    let ParamType::Array { elem, ndim, .. } = ty else {
+        return None;
+    };
     let cell = env.scalars(elem);
     let n = ARRAY_EXTENT.pow(ndim);
-    Some((cell.repeat(n), n * cell.iter().map(|t| t.bytes() as usize).sum::<usize>()))
+    Some((
+        cell.repeat(n),
+        n * cell.iter().map(|t| t.bytes() as usize).sum::<usize>(),
+    ))
 }
 
 impl Inputs {
@@ -75,27 +87,41 @@ impl Inputs {
         for tree in module.env.trees.values() {
             let buffer = Buffer::zeroed(tree.byte_size() as usize).expect("memory");
             for (ty, at) in scalars_of(tree) {
-                buffer.write_scalar(at, number(ty, &mut state)).expect("inside");
+                buffer
+                    .write_scalar(at, number(ty, &mut state))
+                    .expect("inside");
             }
             trees.push(buffer);
         }
         let (mut arrays, mut slots) = (Vec::new(), Vec::new());
         for param in &module.kernel().expect("a kernel").params {
             match param.ty {
-                ParamType::Value(ty) => slots.extend(module.env.scalars(ty).into_iter().map(|t| number(t, &mut state).slot())),
+                ParamType::Value(ty) => slots.extend(
+                    module
+                        .env
+                        .scalars(ty)
+                        .into_iter()
+                        .map(|t| number(t, &mut state).slot()),
+                ),
                 ty @ ParamType::Array { .. } => {
                     let (scalars, bytes) = array_scalars(&module.env, ty).expect("an array");
                     let buffer = Buffer::zeroed(bytes).expect("memory");
                     let mut at = 0;
                     for ty in scalars {
-                        buffer.write_scalar(at, number(ty, &mut state)).expect("inside");
+                        buffer
+                            .write_scalar(at, number(ty, &mut state))
+                            .expect("inside");
                         at += ty.bytes() as usize;
                     }
                     arrays.push(buffer);
                 }
             }
         }
-        Self { trees, arrays, slots }
+        Self {
+            trees,
+            arrays,
+            slots,
+        }
     }
 
     /// Launches a kernel made from `module` on these inputs, which it changes.
@@ -103,28 +129,68 @@ impl Inputs {
     /// # Panics
     /// If the kernel does not take them.
     pub fn launch(&self, module: &Module, kernel: &CompiledKernel, seed: u64) -> Outcome {
+        self.launch_by(module, seed, |launch| kernel.launch(launch))
+    }
+
+    fn launch_by(
+        &self,
+        module: &Module,
+        seed: u64,
+        run: impl FnOnce(Launch<'_>) -> Result<(), KernelFailure>,
+    ) -> Outcome {
         let func = module.kernel().expect("a kernel");
         let mut args = Args::new();
         let (mut slots, mut arrays) = (self.slots.iter(), self.arrays.iter());
         for param in &func.params {
             match param.ty {
-                ParamType::Value(ty) => module.env.scalars(ty).iter().for_each(|_| args.scalar(*slots.next().expect("a slot"))),
+                ParamType::Value(ty) => module
+                    .env
+                    .scalars(ty)
+                    .iter()
+                    .for_each(|_| args.scalar(*slots.next().expect("a slot"))),
                 ParamType::Array { elem, ndim, .. } => {
-                    let cell = module.env.scalars(elem).iter().map(|t| t.bytes() as usize).sum();
-                    args.array(arrays.next().expect("an array"), &vec![ARRAY_EXTENT; ndim as usize], cell).expect("it fits");
+                    let cell = module
+                        .env
+                        .scalars(elem)
+                        .iter()
+                        .map(|t| t.bytes() as usize)
+                        .sum();
+                    args.array(
+                        arrays.next().expect("an array"),
+                        &vec![ARRAY_EXTENT; ndim as usize],
+                        cell,
+                    )
+                    .expect("it fits");
                 }
             }
         }
-        let n_results = func.results.iter().map(|&t| module.env.scalars(t).len()).sum();
+        let n_results = func
+            .results
+            .iter()
+            .map(|&t| module.env.scalars(t).len())
+            .sum();
         let mut results = vec![0; n_results];
         let printed = Mutex::new(String::new());
         let roots: Vec<&Buffer> = self.trees.iter().collect();
-        let done = kernel.launch(Launch { args: &args, roots: &roots, results: &mut results, sink: &printed, seed });
+        let done = run(Launch {
+            args: &args,
+            roots: &roots,
+            results: &mut results,
+            sink: &printed,
+            seed,
+        });
         let mut memory = Vec::new();
         for (tree, buffer) in module.env.trees.values().zip(&self.trees) {
-            memory.extend(scalars_of(tree).into_iter().map(|(ty, at)| buffer.read_scalar(ty, at).expect("inside")));
+            memory.extend(
+                scalars_of(tree)
+                    .into_iter()
+                    .map(|(ty, at)| buffer.read_scalar(ty, at).expect("inside")),
+            );
         }
-        let array_types = func.params.iter().filter_map(|p| array_scalars(&module.env, p.ty));
+        let array_types = func
+            .params
+            .iter()
+            .filter_map(|p| array_scalars(&module.env, p.ty));
         for ((scalars, _), buffer) in array_types.zip(&self.arrays) {
             let mut at = 0;
             for ty in scalars {
@@ -133,6 +199,75 @@ impl Inputs {
             }
         }
         let printed = printed.into_inner().expect("no thread panicked");
-        Outcome { results: done.is_ok().then_some(results), printed, memory }
+        Outcome {
+            results: done.is_ok().then_some(results),
+            printed,
+            memory,
+        }
     }
+}
+
+/// Launches a loaded kernel, such as the interpreter's.
+pub fn launch(inputs: &Inputs, module: &Module, kernel: &dyn LoadedKernel, seed: u64) -> Outcome {
+    inputs.launch_by(module, seed, |launch| kernel.launch(launch))
+}
+
+/// Runs the interpreter after every pass: the first pass after which the kernel does something
+/// else, with the IR before and after it.
+pub fn first_wrong_pass(
+    module: &Module,
+    seed: u64,
+    same: impl Fn(&Outcome, &Outcome) -> bool,
+) -> Option<(&'static str, String, String)> {
+    struct Oracle<'a, F> {
+        module: &'a Module,
+        seed: u64,
+        same: F,
+        expected: Outcome,
+        before: String,
+        found: Option<(&'static str, String, String)>,
+    }
+    impl<F: Fn(&Outcome, &Outcome) -> bool> Observer for Oracle<'_, F> {
+        fn after(&mut self, record: PassRecord, func: &Function, env: &Env) -> bool {
+            let text = print_function(func, env);
+            if record.changed {
+                let mut now = Module {
+                    env: env.clone(),
+                    ..Module::default()
+                };
+                now.funcs.push(func.clone());
+                let kernel = InterpKernel::new(now).expect("a kernel");
+                // Results of the kernel's own types, whatever became of them.
+                let outcome = launch(
+                    &Inputs::new(self.module, self.seed),
+                    self.module,
+                    &kernel,
+                    self.seed,
+                );
+                if !(self.same)(&self.expected, &outcome) {
+                    self.found = Some((record.name, std::mem::take(&mut self.before), text));
+                    return false;
+                }
+            }
+            self.before = text;
+            true
+        }
+    }
+    let kernel = InterpKernel::new(module.clone()).expect("a kernel");
+    let expected = launch(&Inputs::new(module, seed), module, &kernel, seed);
+    let mut oracle = Oracle {
+        module,
+        seed,
+        same,
+        expected,
+        before: String::new(),
+        found: None,
+    };
+    aerogel_passes::run(
+        &mut module.clone(),
+        aerogel_passes::Options::default(),
+        &mut oracle,
+    )
+    .unwrap_or_else(|e| panic!("{e}"));
+    oracle.found
 }

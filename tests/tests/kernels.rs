@@ -9,8 +9,15 @@ fn agree(text: &str) -> String {
     let module = parse_module(text).unwrap_or_else(|e| panic!("{e}\n{text}"));
     let mut outcomes = Vec::new();
     for (arch, opt_level) in [(Arch::Interp, 0), (Arch::Cpu, 0), (Arch::Cpu, 3)] {
-        let compiler = Compiler::new(Config { arch, opt_level, max_threads: Some(2), ..Config::default() });
-        let kernel = compiler.compile(module.clone()).unwrap_or_else(|e| panic!("{e}"));
+        let compiler = Compiler::new(Config {
+            arch,
+            opt_level,
+            max_threads: Some(2),
+            ..Config::default()
+        });
+        let kernel = compiler
+            .compile(module.clone())
+            .unwrap_or_else(|e| panic!("{e}"));
         outcomes.push(Inputs::new(&module, 1).launch(&module, &kernel, 7));
     }
     assert_eq!(outcomes[0], outcomes[1], "interpreter and LLVM -O0");

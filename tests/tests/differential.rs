@@ -1,0 +1,84 @@
+//! Generated kernels: the interpreter on the IR as it was generated, LLVM without and with
+//! optimisation.
+//!
+//! `AEROGEL_N_PROGRAMS` says how many, `AEROGEL_FIRST_SEED` which come first.
+
+use aerogel_base::Scalar;
+use aerogel_compiler::{Arch, Compiler, Config};
+use aerogel_interp::InterpKernel;
+use aerogel_ir::{Stage, parse_module, print_module, verify};
+use aerogel_tests::generate;
+use aerogel_tests::run::{Inputs, Outcome, first_wrong_pass, launch};
+
+fn from_env(name: &str, default: u64) -> u64 {
+    std::env::var(name)
+        .ok()
+        .and_then(|v| v.parse().ok())
+        .unwrap_or(default)
+}
+
+/// A NaN has many bit patterns, and arithmetic may give any of them.
+fn canonical(mut outcome: Outcome) -> Outcome {
+    for s in &mut outcome.memory {
+        if s.ty().is_float() && s.as_f64().is_nan() {
+            *s = Scalar::float(s.ty(), f64::NAN);
+        }
+    }
+    if let Some(results) = &mut outcome.results {
+        let float = Scalar::from_slot(aerogel_base::ScalarType::F32, results[1]);
+        if float.as_f64().is_nan() {
+            results[1] = 0x7fc0_0000;
+        }
+    }
+    outcome
+}
+
+#[test]
+fn interpreter_and_llvm_agree() {
+    let compilers: Vec<(&str, Compiler)> = [("-O0", 0), ("-O3", 3)]
+        .into_iter()
+        .map(|(name, opt_level)| {
+            (
+                name,
+                Compiler::new(Config {
+                    arch: Arch::Cpu,
+                    opt_level,
+                    max_threads: Some(2),
+                    ..Config::default()
+                }),
+            )
+        })
+        .collect();
+    let first = from_env("AEROGEL_FIRST_SEED", 0);
+    for seed in first..first + from_env("AEROGEL_N_PROGRAMS", 300) {
+        let module = generate::module(seed);
+        let text = print_module(&module);
+        let func = module.kernel().expect("a kernel");
+        verify(func, &module.env, Stage::Structured).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+        let again = parse_module(&text).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{text}"));
+        assert_eq!(
+            print_module(&again),
+            text,
+            "seed {seed}: printing and parsing"
+        );
+
+        let oracle = InterpKernel::new(module.clone()).expect("a kernel");
+        let expected = canonical(launch(&Inputs::new(&module, seed), &module, &oracle, seed));
+        for (name, compiler) in &compilers {
+            let kernel = compiler
+                .compile(module.clone())
+                .unwrap_or_else(|e| panic!("seed {seed} {name}: {e}\n{text}"));
+            let found = canonical(Inputs::new(&module, seed).launch(&module, &kernel, seed));
+            if expected != found && *name != "-O0" {
+                let same = |a: &Outcome, b: &Outcome| canonical(a.clone()) == canonical(b.clone());
+                if let Some((pass, before, after)) = first_wrong_pass(&module, seed, same) {
+                    panic!("seed {seed}: the pass `{pass}` made\n{before}\ninto\n{after}");
+                }
+            }
+            assert_eq!(
+                expected, found,
+                "seed {seed}: the interpreter and LLVM {name} differ\n{text}"
+            );
+        }
+    }
+}
