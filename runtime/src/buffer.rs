@@ -86,19 +86,30 @@ impl Buffer {
     /// A buffer of `len` zero bytes. Large ones take physical memory only when touched; what the
     /// system could not give when it is touched is refused here.
     pub fn zeroed(len: usize) -> Result<Self, MemoryError> {
+        Self::with_margin(len, 0)
+    }
+
+    /// As `zeroed`, with at least `margin` more bytes before and after that nobody should touch:
+    /// a kernel whose unchecked index is off by a little finds zeros there and harms nothing else.
+    pub fn with_margin(len: usize, margin: usize) -> Result<Self, MemoryError> {
         let failure = MemoryError::OutOfMemory { bytes: len };
         if injected_failure() || !memory::can_allocate(len) {
             return Err(failure);
         }
         // Asking for the alignment by layout would make the allocator write zeros itself;
         // `calloc` takes untouched pages. So align by hand.
-        let padded = len.max(1).checked_add(ALIGNMENT).ok_or(failure)?;
+        let around = ALIGNMENT + margin.saturating_mul(2);
+        let padded = len.max(1).checked_add(around).ok_or(failure)?;
         let layout = Layout::from_size_align(padded, 16).map_err(|_| failure)?;
         // SAFETY: the layout's size is not zero.
         let allocation =
             NonNull::new(unsafe { std::alloc::alloc_zeroed(layout) }).ok_or(failure)?;
-        let skip = allocation.as_ptr().align_offset(ALIGNMENT);
-        // SAFETY: `skip` is less than ALIGNMENT, and that many bytes were added to the length.
+        let skip = margin
+            + allocation
+                .as_ptr()
+                .wrapping_add(margin)
+                .align_offset(ALIGNMENT);
+        // SAFETY: `skip` is less than `margin + ALIGNMENT`, and that many bytes were added to the length.
         let start = unsafe { allocation.add(skip) };
         LIVE_BYTES.fetch_add(len, Ordering::Relaxed);
         Ok(Self {

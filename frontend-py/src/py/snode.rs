@@ -20,6 +20,9 @@ pub(crate) struct TreeStore {
     memory: RwLock<Option<Arc<Buffer>>>,
 }
 
+/// The most memory around a tree that catches indices which are off by a little. It takes no physical memory.
+const MARGIN: usize = 64 << 20;
+
 static TREES: Mutex<(u64, BTreeMap<u64, Weak<TreeStore>>)> = Mutex::new((0, BTreeMap::new()));
 
 fn trees() -> MutexGuard<'static, (u64, BTreeMap<u64, Weak<TreeStore>>)> {
@@ -30,7 +33,7 @@ impl TreeStore {
     fn new(tree: Tree) -> PyResult<Arc<Self>> {
         let bytes =
             usize::try_from(tree.byte_size()).map_err(|e| PyValueError::new_err(e.to_string()))?;
-        let memory = Buffer::zeroed(bytes).map_err(error::memory)?;
+        let memory = Buffer::with_margin(bytes, bytes.min(MARGIN)).map_err(error::memory)?;
         let mut trees = trees();
         trees.0 += 1;
         let store = Arc::new(Self {
