@@ -181,7 +181,7 @@ impl<'ctx> Arith<'_, '_, 'ctx> {
             };
             return match op {
                 FloorDiv => b.op(right, x, self.int(i64::from(shift))),
-                _ => b.and(x, self.int((1_i64 << shift) - 1)),
+                _ => b.and(x, self.int(((1_u64 << shift) - 1) as i64)),
             };
         }
         let by_zero = b.icmp(IntPredicate::EQ, y, zero);
