@@ -115,9 +115,13 @@ impl Lower<'_, '_> {
     pub(crate) fn tensor_call(&mut self, name: &str, args: &Args) -> Res<Val> {
         let data = self.arg(name, args, 0, "arr")?.clone();
         let data = match &data {
-            Val::Known(Known::Object(_)) => {
-                let items = self.iterate_static(&data)?;
-                Self::list(items)
+            Val::Known(object @ Known::Object(_)) => {
+                // A NumPy array gives nested lists of Python numbers.
+                let to_list = self.host.attr(object, "tolist");
+                match self.hosted(to_list)? {
+                    Some(to_list) => self.call_python(&to_list, &Args::default())?,
+                    None => Self::list(self.iterate_static(&data)?),
+                }
             }
             _ => data,
         };

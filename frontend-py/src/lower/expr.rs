@@ -144,7 +144,7 @@ impl<'a> Lower<'a, '_> {
                     let note = format!(
                         "`{name}` exists only in the block that makes it: assign it before the `if` or loop"
                     );
-                    diagnostic.notes.push(note);
+                    diagnostic.notes = vec![note];
                 }
                 Err(Reported)
             }

@@ -4,13 +4,13 @@ use std::rc::Rc;
 
 use aerogel_base::{ErrorKind, ScalarType};
 use aerogel_ir::{self as ir, Op, Type, Value};
+use aerogel_snode::NodeId;
 
 use super::stmt::Flow;
 use super::value::{Iter, Val};
 use super::{Control, Lower, Reported, Res};
 use crate::ast::{Expr, Stmt};
-use crate::fold;
-use crate::host::{FieldRef, Known, TensorConst, TensorShape};
+use crate::host::{FieldRef, Known, SNodeRef, TensorShape};
 use crate::scope::BindingKind;
 
 /// The index space of a loop that runs when the kernel does.
@@ -99,12 +99,15 @@ impl<'a> Lower<'a, '_> {
                 }
                 Ok((Space::Box(bounds), false))
             }
-            Val::Known(Known::SNode(_)) => self.fail_noted(
-                ErrorKind::Compilation,
-                "E0119",
-                "loops over SNodes are not supported yet",
-                "loop over a field placed in it",
-            ),
+            Val::Known(Known::SNode(node)) => match self.field_in(node)? {
+                Some(field) => Ok((Space::Cells(field), false)),
+                None => self.fail_noted(
+                    ErrorKind::Compilation,
+                    "E0119",
+                    "a loop over an SNode needs a field placed right in its cells",
+                    "loop over a field instead",
+                ),
+            },
             Val::Poison => Err(Reported),
             _ => {
                 let what = self.describe(over);
@@ -121,6 +124,28 @@ impl<'a> Lower<'a, '_> {
                 )
             }
         }
+    }
+
+    /// A field whose elements are the cells of a node.
+    fn field_in(&mut self, node: &SNodeRef) -> Res<Option<Rc<FieldRef>>> {
+        let tree = self.tree(node.tree)?;
+        let tree = self.module.env.trees[tree].clone();
+        let id = NodeId::from_u32(node.node);
+        let inside = tree.places().find(|(place, _)| {
+            tree.chain(*place).contains(&id) && tree.shape(*place) == tree.shape(id)
+        });
+        Ok(inside.map(|(place, elem)| {
+            Rc::new(FieldRef {
+                handle: node.handle,
+                name: tree[place].name.clone(),
+                tree: node.tree,
+                places: vec![place],
+                elem,
+                shape: TensorShape::Scalar,
+                ndim: node.ndim,
+                offset: Vec::new(),
+            })
+        }))
     }
 
     /// Loop indices are `i32`, or `i64` where a bound is. Float bounds are cut, as Taichi does.
@@ -463,7 +488,7 @@ impl<'a> Lower<'a, '_> {
                     "write one name for each, or `ti.grouped(...)` for one vector",
                 );
             }
-            if self.scopes().get(name).is_some() {
+            if name != "_" && self.scopes().get(name).is_some() {
                 return self.fail_noted(
                     ErrorKind::Syntax,
                     "E0122",
@@ -473,99 +498,6 @@ impl<'a> Lower<'a, '_> {
             }
         }
         self.bind_target(target, &val, BindingKind::LoopIndex)
-    }
-
-    /// The items of something known while compiling, in order.
-    pub(crate) fn iterate_static(&mut self, val: &Val) -> Res<Vec<Val>> {
-        if let Some(items) = val.items() {
-            return Ok(items);
-        }
-        match val {
-            Val::Iter(iter) => match &**iter {
-                Iter::Range { lo, hi, step } => {
-                    let what = "a bound of a loop under `ti.static`";
-                    let (lo, hi, step) = (
-                        self.static_int(lo, what)?,
-                        self.static_int(hi, what)?,
-                        self.static_int(step, what)?,
-                    );
-                    if step == 0 {
-                        return self.fail(
-                            ErrorKind::Compilation,
-                            "E0123",
-                            "the step of a range is zero",
-                        );
-                    }
-                    let mut items = Vec::new();
-                    let mut at = lo;
-                    while (step > 0 && at < hi) || (step < 0 && at > hi) {
-                        items.push(Val::int(at));
-                        at += step;
-                    }
-                    Ok(items)
-                }
-                Iter::NdRange(axes) => Ok(self
-                    .static_box(axes)?
-                    .into_iter()
-                    .map(|at| Val::Known(Known::tuple(at)))
-                    .collect()),
-                Iter::Grouped(inner) => {
-                    let items = self.iterate_static(inner)?;
-                    Ok(items
-                        .into_iter()
-                        .map(|item| {
-                            match item
-                                .known()
-                                .and_then(|known| known.items().map(<[Known]>::to_vec))
-                            {
-                                Some(elements) => Val::Known(Known::Tensor(Rc::new(TensorConst {
-                                    shape: TensorShape::Vector(elements.len() as u32),
-                                    elements,
-                                    elem: Some(ScalarType::I32),
-                                    handle: None,
-                                }))),
-                                None => item,
-                            }
-                        })
-                        .collect())
-                }
-            },
-            Val::Known(Known::Tensor(_)) => self.elements(val),
-            Val::Known(known) => {
-                let items = fold::iterate(self.host, known);
-                Ok(self.hosted(items)?.into_iter().map(Val::Known).collect())
-            }
-            Val::Poison => Err(Reported),
-            _ if matches!(self.numeric_type(val), Some(Type::Vec(..))) => self.elements(val),
-            _ => {
-                let what = self.describe(val);
-                self.fail(
-                    ErrorKind::Type,
-                    "E0219",
-                    format!("{what} cannot be iterated over while compiling"),
-                )
-            }
-        }
-    }
-
-    fn static_box(&mut self, axes: &[(Val, Val)]) -> Res<Vec<Vec<Known>>> {
-        let mut all = vec![Vec::new()];
-        for (lo, hi) in axes {
-            let what = "a bound of `ti.ndrange` under `ti.static`";
-            let (lo, hi) = (self.static_int(lo, what)?, self.static_int(hi, what)?);
-            all = all
-                .into_iter()
-                .flat_map(|at| {
-                    (lo..hi).map(move |k| {
-                        at.iter()
-                            .cloned()
-                            .chain([Known::Int(k)])
-                            .collect::<Vec<_>>()
-                    })
-                })
-                .collect();
-        }
-        Ok(all)
     }
 }
 

@@ -15,6 +15,7 @@ mod number;
 mod print;
 mod stmt;
 mod tensor;
+mod unroll;
 mod value;
 
 use std::rc::Rc;
@@ -389,16 +390,27 @@ impl<'a, 'h> Lower<'a, 'h> {
         })
     }
 
+    /// Records a mistake; the same one in the same text, inlined or unrolled again, is told once.
     fn report(
         &mut self,
         kind: ErrorKind,
         code: &'static str,
         message: impl Into<String>,
     ) -> &mut Diagnostic {
-        let span = self.span();
-        self.diagnostics
-            .push(Diagnostic::new(kind, code, span, message));
-        self.diagnostics.last_mut().expect("it was pushed")
+        let new = Diagnostic::new(kind, code, self.span(), message);
+        let spans = &self.module.env.spans;
+        let place = |span| {
+            spans
+                .get(span)
+                .map(|data| (data.source, data.start, data.end))
+        };
+        let same =
+            |old: &Diagnostic| old.message == new.message && place(old.span) == place(new.span);
+        let at = self.diagnostics.iter().position(same).unwrap_or_else(|| {
+            self.diagnostics.push(new);
+            self.diagnostics.len() - 1
+        });
+        &mut self.diagnostics[at]
     }
 
     fn fail<T>(
@@ -418,7 +430,7 @@ impl<'a, 'h> Lower<'a, 'h> {
         message: impl Into<String>,
         note: impl Into<String>,
     ) -> Res<T> {
-        self.report(kind, code, message).notes.push(note.into());
+        self.report(kind, code, message).notes = vec![note.into()];
         Err(Reported)
     }
 

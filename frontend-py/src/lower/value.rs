@@ -228,7 +228,7 @@ impl Lower<'_, '_> {
             "E0201",
             format!("a number, vector or matrix is needed here, not {what}"),
         );
-        diagnostic.notes.extend(note.map(String::from));
+        diagnostic.notes = note.map(String::from).into_iter().collect();
         Err(Reported)
     }
 
