@@ -250,12 +250,11 @@ def sym_eig(A, dt=None):
 @ti.func
 def _kernel_of(a, lr, li):
     """A unit vector, as two complex numbers, that ``a - (lr + li i)`` maps to zero."""
-    # Each row of the matrix gives one: `(x, y)` is orthogonal to `(-y, x)`. The longer one is exact.
-    p = ti.Vector([-a[0, 1], 0 * lr, a[0, 0] - lr, -li])
-    q = ti.Vector([a[1, 1] - lr, -li, -a[1, 0], 0 * lr])
-    v = p
-    if q.norm_sqr() > p.norm_sqr():
-        v = q
+    # Each row of the matrix gives one, at right angles to it; a row that is nearly zero says nothing.
+    v = ti.Vector([lr - a[1, 1], li, a[1, 0], 0 * lr])
+    other = ti.Vector([a[0, 1], 0 * lr, lr - a[0, 0], li])
+    if v.norm_sqr() < 1e-6 * other.norm_sqr():
+        v = other
     size = v.norm()
     result = ti.Vector([0 * lr + 1, 0 * lr, 0 * lr, 0 * lr])
     if size > 0:

@@ -84,7 +84,7 @@ impl<'a> Lower<'a, '_> {
             Val::Known(Known::DType(ty)) => self.cast_call(*ty, &args),
             Val::Known(Known::TensorType { shape, elem }) => self.construct(*shape, *elem, &args),
             Val::Known(Known::Kernel(name)) => self.fail_noted(
-                ErrorKind::Compilation,
+                ErrorKind::Syntax,
                 "E0125",
                 format!("the kernel `{name}` cannot be called from a kernel"),
                 "make it a `ti.func`",

@@ -153,7 +153,7 @@ impl Lower<'_, '_> {
     /// A condition as `u1`.
     pub(crate) fn condition(&mut self, val: &Val) -> Res<Value> {
         if let Val::Known(known) = val
-            && !matches!(known, Known::Tensor(_) | Known::Field(_))
+            && !matches!(known, Known::Tensor(_) | Known::Field(_) | Known::Float(_))
         {
             let truth = crate::fold::truth(self.host, known);
             let truth = self.hosted(truth)?;
