@@ -527,7 +527,8 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
         self.arith(ty).binary(op, x, y)
     }
 
-    /// A function of `runtime/device/` for this operation, if there is one, called.
+    /// A function of `runtime/device/` for this operation, if there is one, called; where
+    /// approximations are allowed, its `fast_` variant.
     fn device_math(&mut self, name: &str, ty: ScalarType, args: &[Val<'ctx>]) -> Option<Val<'ctx>> {
         if self.origin == Origin::Device || !ty.is_float() {
             return None;
@@ -537,7 +538,11 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
         } else {
             ty
         };
-        let id = device_code::module().find(&format!("{name}_{wide}"))?;
+        let device = device_code::module();
+        let fast = (self.flags == FAST)
+            .then(|| device.find(&format!("fast_{name}_{wide}")))
+            .flatten();
+        let id = fast.or_else(|| device.find(&format!("{name}_{wide}")))?;
         let args: Vec<Val<'ctx>> = args
             .iter()
             .map(|&arg| self.arith(ty).cast(arg, wide))
