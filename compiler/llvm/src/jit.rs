@@ -218,6 +218,7 @@ host_symbols! {
     sin cos tan asin acos atan sinh cosh tanh exp exp2 log log2 pow atan2 fmod fma
     sinf cosf tanf asinf acosf atanf sinhf coshf tanhf expf exp2f logf log2f powf atan2f fmodf fmaf
     floor ceil trunc round floorf ceilf truncf roundf
+    sincos sincosf __powidf2 __powisf2
 }
 
 #[cfg(test)]

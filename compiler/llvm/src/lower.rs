@@ -382,10 +382,14 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
             Op::Const { value } => Some(self.b.constant(*value)),
             Op::Undef {} => result.map(|r| undef(self.llvm_ty(r))),
             Op::Arg { arg } => {
-                let ty = result.and_then(|r| func.ty(r).scalar());
-                let ty = ty.expect("tensor arguments are taken apart before");
-                let slot = self.first_slot(*arg);
-                Some(self.slot(slot, Some(ty)))
+                // A tensor argument has been taken apart: it gives one result for each scalar.
+                let first = self.first_slot(*arg);
+                for (k, &scalar) in data.results.iter().enumerate() {
+                    let ty = func.ty(scalar).scalar();
+                    let ty = ty.expect("tensor arguments are taken apart before");
+                    self.values[scalar] = Some(self.slot(first + k, Some(ty)));
+                }
+                None
             }
             Op::ArrayShape { array, axis } => {
                 let extent = self.array_extent(*array, *axis);
