@@ -84,7 +84,7 @@ impl<'a> Lower<'a, '_> {
         };
         if items.len() != n {
             let message = format!("{} values cannot be unpacked into {n} names", items.len());
-            return self.fail(ErrorKind::Type, "E0213", message);
+            return self.fail(ErrorKind::Syntax, "E0213", message);
         }
         Ok(items)
     }

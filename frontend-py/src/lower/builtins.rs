@@ -301,7 +301,7 @@ impl Lower<'_, '_> {
                     }
                     _ => "static assertion failed".into(),
                 };
-                self.fail(ErrorKind::Assertion, "E0127", message)
+                self.fail(ErrorKind::Compilation, "E0127", message)
             }
             Special::Range => {
                 let (zero, one) = (Val::int(0), Val::int(1));

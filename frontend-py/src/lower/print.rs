@@ -221,13 +221,13 @@ impl<'a> Lower<'a, '_> {
             literal(&self.hosted(text)?, template);
             return Ok(());
         }
-        if let (Some(items), None) = (val.items(), self.numeric_type(val)) {
-            template.push('(');
+        if let Some(items) = val.items() {
+            template.push('[');
             for (k, item) in items.iter().enumerate() {
                 template.push_str(if k > 0 { ", " } else { "" });
                 self.holes(item, spec, template, values)?;
             }
-            template.push(')');
+            template.push(']');
             return Ok(());
         }
         let value = self.load(val)?;
