@@ -20,7 +20,7 @@ use inkwell::values::{FastMathFlags, FunctionValue, MetadataValue, PointerValue}
 
 use crate::builder::{Builder, Opcode, Val, basic, undef};
 use crate::control::Loop;
-use crate::math::{Arith, FAST};
+use crate::math::{Arith, FAST, SUM};
 use crate::optimize::{self, OptLevel};
 use crate::target::Target;
 use crate::task::TaskState;
@@ -528,7 +528,23 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
         if let Some(result) = self.device_math(op.name(), ty, &[x, y]) {
             return result;
         }
-        self.arith(ty).binary(op, x, y)
+        let mut arith = self.arith(ty);
+        if ty.is_float() && (self.is_accumulator(lhs) || self.is_accumulator(rhs)) {
+            arith.flags |= SUM;
+        }
+        arith.binary(op, x, y)
+    }
+
+    /// Whether a value was read from storage that gathers what the iterations of a task add to it,
+    /// in no particular order.
+    fn is_accumulator(&self, value: Value) -> bool {
+        match self.func.def_op(value) {
+            Some(&Op::Load { place }) => match self.func.def(place) {
+                Some(inst) if matches!(self.func[inst], Op::Local {}) => self.outlives_loop(inst),
+                _ => false,
+            },
+            _ => false,
+        }
     }
 
     /// A function of `runtime/device/` for this operation, if there is one, called; where

@@ -164,10 +164,11 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         }
     }
 
-    fn outlives_loop(&self, local: Inst) -> bool {
+    /// Whether a local is made outside the parallel loop that is being lowered.
+    pub(crate) fn outlives_loop(&self, local: Inst) -> bool {
         self.task
             .as_ref()
-            .is_some_and(|task| self.func.regions[task.body].insts.contains(&local))
+            .is_some_and(|task| !task.serial && self.func.regions[task.body].insts.contains(&local))
     }
 
     /// The alias tag of a kind of memory.
