@@ -130,5 +130,6 @@ with open(program, "rb") as f, contextlib.redirect_stdout(printed), contextlib.s
     exec(compile(f.read(), program, "exec"), main.__dict__)
 fields = {n: digest(v) for n, v in sorted(vars(main).items()) if isinstance(v, ti.Field)}
 with open(out, "w") as f:
-    json.dump({"frames": frames, "printed": printed.getvalue(), "fields": fields}, f, indent=1)
+    lines = [line for line in printed.getvalue().splitlines() if not line.startswith("[Taichi]")]
+    json.dump({"frames": frames, "printed": lines, "fields": fields}, f, indent=1)
     f.write("\n")
