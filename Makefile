@@ -27,6 +27,7 @@ demo: build ## Run a simulation and write its picture
 
 test: build ## Every test, Rust and Python
 	cargo test --quiet --workspace --exclude aerogel-benches
+	@scripts/fetch_programs.sh $(PY)
 	$(PY) -m pytest -q tests/python
 
 bench: build ## The benchmarks, against Taichi where it is installed

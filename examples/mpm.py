@@ -10,9 +10,8 @@ import argparse
 import os
 import time
 
-import numpy as np
-
 import aerogel as ti
+import numpy as np
 
 ti.init(arch=ti.cpu, random_seed=1)
 

@@ -254,7 +254,15 @@ def field(
 
     if isinstance(dtype, MatrixType):
         return matrix_field(
-            dtype.n, dtype.m, dtype.ndim, dtype.dtype, shape, order=order, name=name, offset=offset, needs_grad=needs_grad
+            dtype.n,
+            dtype.m,
+            dtype.ndim,
+            dtype.dtype,
+            shape,
+            order=order,
+            name=name,
+            offset=offset,
+            needs_grad=needs_grad,
         )
     _check(needs_grad, needs_dual)
     scalar = dtype_of(dtype)

@@ -189,7 +189,9 @@ class GUI:
         """Draws an image over the whole picture: a field, an array or a NumPy array of (width, height, channels)."""
         pixels = to_pixels(img)
         if pixels.shape[:2] != self.res:
-            raise ValueError(f"the image is {pixels.shape[0]} by {pixels.shape[1]}, the GUI {self.res[0]} by {self.res[1]}")
+            raise ValueError(
+                f"the image is {pixels.shape[0]} by {pixels.shape[1]}, the GUI {self.res[0]} by {self.res[1]}"
+            )
         self._canvas.set_image(np.ascontiguousarray(pixels))
 
     def contour(self, scalar_field: Any, normalize: bool = False) -> None:
@@ -239,7 +241,9 @@ class GUI:
         if palette is not None:
             if palette_indices is None:
                 raise ValueError("palette needs palette_indices")
-            indices = palette_indices.to_numpy() if hasattr(palette_indices, "to_numpy") else np.asarray(palette_indices)
+            indices = (
+                palette_indices.to_numpy() if hasattr(palette_indices, "to_numpy") else np.asarray(palette_indices)
+            )
             if indices.size and (indices.min() < 0 or indices.max() >= len(palette)):
                 raise ValueError(f"palette_indices must lie between 0 and {len(palette) - 1}")
             color = np.asarray(palette, np.uint32)[indices.reshape(-1)]
@@ -267,7 +271,8 @@ class GUI:
 
     def triangle(self, a: Any, b: Any, c: Any, color: int = 0xFFFFFF) -> None:
         """Draws a filled triangle."""
-        self.triangles(*(np.asarray(x).reshape(1, 2) for x in (a, b, c)), color)
+        p, q, r = (np.asarray(x).reshape(1, 2) for x in (a, b, c))
+        self.triangles(p, q, r, color)
 
     def rect(self, topleft: Any, bottomright: Any, radius: float = 1, color: int = 0xFFFFFF) -> None:
         """Draws the outline of a rectangle."""
@@ -298,7 +303,9 @@ class GUI:
         """Draws an arrow."""
         self.arrows(np.asarray(orig).reshape(1, 2), np.asarray(direction).reshape(1, 2), radius, color, **kwargs)
 
-    def arrow_field(self, direction: Any, radius: float = 1, color: int = 0xFFFFFF, bound: float = 0.5, **kwargs: Any) -> None:
+    def arrow_field(
+        self, direction: Any, radius: float = 1, color: int = 0xFFFFFF, bound: float = 0.5, **kwargs: Any
+    ) -> None:
         """Draws the arrows of a grid."""
         d = np.asarray(direction.to_numpy() if hasattr(direction, "to_numpy") else direction)
         self.arrows(_grid(d.shape[:2], bound), d.reshape(-1, 2), radius, color, **kwargs)

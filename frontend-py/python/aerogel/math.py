@@ -7,10 +7,13 @@
 
 from __future__ import annotations
 
-from math import e, inf, nan, pi
+from math import inf, pi
 
 import aerogel as ti
-from aerogel.ops import _or_nan, _unary, abs, acos, asin, atan2, ceil, clz, cos, exp, floor, log, max, min, popcnt, pow, round, sin, sqrt, tan, tanh
+from aerogel.ops import (
+    _or_nan,
+    _unary,
+)
 from aerogel.types import matrix, vector
 
 vec2, vec3, vec4 = vector(2, float), vector(3, float), vector(4, float)
@@ -294,4 +297,8 @@ def clog(z):
     return vec2(ti.log(z.norm()), ti.atan2(z[1], z[0]))
 
 
-__all__ = [name for name in list(globals()) if not name.startswith("_") and name not in ("annotations", "matrix", "ti", "vector")]
+__all__ = [
+    name
+    for name in list(globals())
+    if not name.startswith("_") and name not in ("annotations", "matrix", "ti", "vector")
+]

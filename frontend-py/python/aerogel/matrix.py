@@ -112,11 +112,11 @@ class Matrix:
             list(range(extent))[k] if isinstance(k, slice) else operator.index(k)
             for k, extent in zip(keys, (self.n, self.m))
         ]
-        if self.ndim == 1:
-            return Vector([self._data[i] for i in picked[0]])
-        rows, cols = picked
+        rows, cols = picked[0], picked[-1]
         if isinstance(rows, int):
-            return Vector([self._data[rows * self.m + j] for j in cols])
+            return Vector([self._data[rows * self.m + j] for j in cols]) if isinstance(cols, list) else self[keys]
+        if self.ndim == 1:
+            return Vector([self._data[i] for i in rows])
         if isinstance(cols, int):
             return Vector([self._data[i * self.m + cols] for i in rows])
         return Matrix([[self._data[i * self.m + j] for j in cols] for i in rows])
@@ -124,9 +124,19 @@ class Matrix:
     def __setitem__(self, key: Any, value: Any) -> None:
         keys = key if isinstance(key, tuple) else (key,)
         if any(isinstance(k, slice) for k in keys):
-            ranges = [range(e)[k] if isinstance(k, slice) else [operator.index(k)] for k, e in zip(keys, (self.n, self.m))]
-            places = [i for i in ranges[0]] if self.ndim == 1 else [i * self.m + j for i in ranges[0] for j in ranges[1]]
-            values = value._data if isinstance(value, Matrix) else list(value) if hasattr(value, "__iter__") else [value] * len(places)
+            ranges = [
+                range(e)[k] if isinstance(k, slice) else [operator.index(k)] for k, e in zip(keys, (self.n, self.m))
+            ]
+            places = (
+                [i for i in ranges[0]] if self.ndim == 1 else [i * self.m + j for i in ranges[0] for j in ranges[1]]
+            )
+            values = (
+                value._data
+                if isinstance(value, Matrix)
+                else list(value)
+                if hasattr(value, "__iter__")
+                else [value] * len(places)
+            )
             for at, v in zip(places, values):
                 self._store(at, _plain(v))
             return
@@ -431,7 +441,10 @@ class Matrix:
         n = self.n
         det = _determinant(rows)
         cofactors = [
-            [(-1) ** (i + j) * _determinant([r[:j] + r[j + 1 :] for k, r in enumerate(rows) if k != i]) for i in range(n)]
+            [
+                (-1) ** (i + j) * _determinant([r[:j] + r[j + 1 :] for k, r in enumerate(rows) if k != i])
+                for i in range(n)
+            ]
             for j in range(n)
         ]
         return Matrix([[_divide(c, det) for c in r] for r in cofactors])
@@ -557,9 +570,7 @@ def _determinant(rows: list[list]) -> Any:
         return 1
     if len(rows) == 1:
         return rows[0][0]
-    return sum(
-        (-1) ** j * rows[0][j] * _determinant([r[:j] + r[j + 1 :] for r in rows[1:]]) for j in range(len(rows))
-    )
+    return sum((-1) ** j * rows[0][j] * _determinant([r[:j] + r[j + 1 :] for r in rows[1:]]) for j in range(len(rows)))
 
 
 def _filled(dt: DataType | Any, value: int, n: int, m: int | None) -> Matrix:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from aerogel import _native
-from aerogel._dtypes import DataType, dtype_of, numpy_dtype
+from aerogel._dtypes import DataType, dtype_of
 from aerogel.errors import AerogelNotSupportedError
 from aerogel.field import _components, _shape
 from aerogel.snode import Layout

@@ -169,7 +169,10 @@ class _PlaceNode:
 
     @property
     def _aerogel_snode(self) -> Any:
-        return self._field()._place_node()
+        field = self._field()
+        if field is None:
+            raise AerogelRuntimeError("the field is gone")
+        return field._place_node()
 
     @property
     def shape(self) -> tuple[int, ...]:

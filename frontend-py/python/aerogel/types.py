@@ -174,7 +174,9 @@ class NdarrayType:
         self.ndim = ndim if ndim is not None else field_dim
         if element_shape is None and isinstance(dtype, MatrixType):
             element_shape = dtype.get_shape()
-        self.element_dim = element_dim if element_dim is not None else (None if element_shape is None else len(element_shape))
+        if element_dim is None and element_shape is not None:
+            element_dim = len(element_shape)
+        self.element_dim = element_dim
         self.element_shape = element_shape
         self.needs_grad = needs_grad
         self.boundary = boundary

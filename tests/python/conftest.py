@@ -1,0 +1,32 @@
+"""Every test that takes `arch` runs once in the reference interpreter and once compiled."""
+
+import numpy as np
+import pytest
+
+import aerogel as ti
+
+
+@pytest.fixture(params=["interp", "cpu"])
+def arch(request):
+    ti.init(arch=request.param, log_level="error")
+    yield request.param
+    ti.reset()
+
+
+@pytest.fixture(params=["interp", "cpu"])
+def debug(request):
+    ti.init(arch=request.param, debug=True, log_level="error")
+    yield request.param
+    ti.reset()
+
+
+@pytest.fixture
+def cpu():
+    ti.init(arch=ti.cpu, log_level="error")
+    yield
+    ti.reset()
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)

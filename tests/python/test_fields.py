@@ -1,0 +1,254 @@
+"""Fields from Python: layouts, elements, copies."""
+
+import gc
+
+import numpy as np
+import pytest
+
+import aerogel as ti
+
+TYPES = [ti.u1, ti.i8, ti.i16, ti.i32, ti.i64, ti.u8, ti.u16, ti.u32, ti.u64, ti.f16, ti.f32, ti.f64]
+
+
+def place(layout, x):
+    """The same 6 by 8 field in many layouts."""
+    if layout == "plain":
+        ti.root.dense(ti.ij, (6, 8)).place(x)
+    elif layout == "nested":
+        ti.root.dense(ti.i, 6).dense(ti.j, 8).place(x)
+    elif layout == "column":
+        ti.root.dense(ti.j, 8).dense(ti.i, 6).place(x)
+    elif layout == "blocked":
+        ti.root.dense(ti.ij, (3, 2)).dense(ti.ij, (2, 4)).place(x)
+    elif layout == "deep":
+        ti.root.dense(ti.i, 3).dense(ti.j, 2).dense(ti.ij, (2, 2)).dense(ti.j, 2).place(x)
+    elif layout == "interleaved":
+        y = ti.field(ti.f64)
+        ti.root.dense(ti.ij, (6, 8)).place(x, y)
+    elif layout == "offset":
+        ti.root.dense(ti.ij, (6, 8)).place(x, offset=(-3, 5))
+
+
+LAYOUTS = ["plain", "nested", "column", "blocked", "deep", "interleaved", "offset"]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", [ti.f32, ti.i16], ids=str)
+def test_copies_keep_the_order_of_indices(cpu, rng, layout, dtype):
+    x = ti.field(dtype)
+    place(layout, x)
+    a = rng.integers(-100, 100, (6, 8)).astype(x.to_numpy().dtype)
+    x.from_numpy(a)
+    assert x.shape == (6, 8)
+    assert (x.to_numpy() == a).all()
+    first = (-3, 5) if layout == "offset" else (0, 0)
+    assert x[first[0] + 4, first[1] + 7] == a[4, 7]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_kernel_runs_on_any_layout(arch, layout):
+    x = ti.field(ti.i32)
+    place(layout, x)
+
+    @ti.kernel
+    def number():
+        for i, j in x:
+            x[i, j] = 100 * i + j
+
+    number()
+    lo_i, lo_j = (-3, 5) if layout == "offset" else (0, 0)
+    i, j = np.meshgrid(np.arange(6) + lo_i, np.arange(8) + lo_j, indexing="ij")
+    assert (x.to_numpy() == 100 * i + j).all()
+
+
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+def test_every_scalar_type(cpu, dtype):
+    x = ti.field(dtype, 5)
+    x[2] = 1
+    assert x[2] == 1 and x[1] == 0
+    assert x.to_numpy().sum() == 1
+    x.fill(1)
+    assert (x.to_numpy() == 1).all()
+    assert x.dtype is dtype
+
+
+def test_extremes_survive(cpu):
+    for dtype, value in [(ti.i64, -(2**63)), (ti.u64, 2**64 - 1), (ti.i8, -128), (ti.f64, 1e300), (ti.f32, 0.5)]:
+        x = ti.field(dtype, ())
+        x[None] = value
+        assert x[None] == value
+
+
+@pytest.mark.parametrize("layout", [ti.Layout.AOS, ti.Layout.SOA], ids=str)
+def test_matrix_fields(arch, rng, layout):
+    m = ti.Matrix.field(2, 3, ti.f32, (4, 5), layout=layout)
+    a = rng.random((4, 5, 2, 3)).astype(np.float32)
+    m.from_numpy(a)
+    assert (m.to_numpy() == a).all()
+    assert m[3, 4][1, 2] == a[3, 4, 1, 2]
+
+    @ti.kernel
+    def double():
+        for I in ti.grouped(m):
+            m[I] = 2 * m[I]
+
+    double()
+    assert np.allclose(m.to_numpy(), 2 * a)
+
+
+def test_elements_write_through(cpu):
+    v = ti.Vector.field(3, ti.f32, 4)
+    v[1] = [1, 2, 3]
+    v[1].y = 7
+    v[1][2] = 9
+    v[2].xz = [4, 5]
+    assert v[1].to_list() == [1, 7, 9]
+    assert v[2].to_list() == [4, 0, 5]
+    assert isinstance(v[1], ti.Vector)
+    v.fill(2)
+    assert (v.to_numpy() == 2).all()
+    v.fill(ti.Vector([1, 2, 3]))
+    assert v[3].to_list() == [1, 2, 3]
+
+
+def test_order(cpu, rng):
+    a = rng.random((3, 5)).astype(np.float32)
+    x = ti.field(ti.f32, (3, 5), order="ji")
+    x.from_numpy(a)
+    assert (x.to_numpy() == a).all()
+    with pytest.raises(ValueError, match="order"):
+        ti.field(ti.f32, (3, 5), order="ik")
+
+
+def test_scalar_field_of_a_component(cpu):
+    v = ti.Vector.field(2, ti.f32, 3)
+    y = v.get_scalar_field(1)
+    y[2] = 5
+    assert v[2].to_list() == [0, 5]
+
+
+def test_fields_after_kernels(arch):
+    x = ti.field(ti.i32, 4)
+
+    @ti.kernel
+    def one():
+        for i in x:
+            x[i] = i
+
+    one()
+    y = ti.field(ti.i32)
+    ti.root.dense(ti.i, 4).place(y)
+
+    @ti.kernel
+    def two():
+        for i in y:
+            y[i] = x[i] + 1
+
+    two()
+    assert y.to_numpy().tolist() == [1, 2, 3, 4]
+
+
+def test_copy_from(cpu):
+    x, y = ti.field(ti.f32, (2, 3)), ti.field(ti.f32, (2, 3), order="ji")
+    y.from_numpy(np.arange(6, dtype=np.float32).reshape(2, 3))
+    x.copy_from(y)
+    assert (x.to_numpy() == y.to_numpy()).all()
+
+
+@pytest.mark.parametrize("index", [(6, 0), (0, 8), (-1, 0), (0, -1)])
+def test_out_of_range(cpu, index):
+    x = ti.field(ti.f32, (6, 8))
+    with pytest.raises(ti.TaichiIndexError, match="out of range"):
+        x[index]
+    with pytest.raises(IndexError, match="out of range"):
+        x[index] = 1
+
+
+def test_wrong_indices(cpu):
+    x = ti.field(ti.f32, (6, 8))
+    with pytest.raises(IndexError, match="1 indices"):
+        x[1]
+    with pytest.raises(TypeError, match="slicing"):
+        x[1:2, 0]
+    with pytest.raises(TypeError):
+        x[1.5, 0]
+
+
+def test_not_placed(cpu):
+    x = ti.field(ti.f32)
+    with pytest.raises(RuntimeError, match="not placed"):
+        x[0]
+    ti.root.dense(ti.i, 2).place(x)
+    assert x[0] == 0
+    with pytest.raises(ValueError, match="placed already"):
+        ti.root.dense(ti.i, 2).place(x)
+
+
+def test_reset_ends_fields(cpu):
+    x = ti.field(ti.f32, 4)
+
+    @ti.kernel
+    def touch():
+        x[0] = 1
+
+    touch()
+    ti.reset()
+    for use in (lambda: x[0], x.to_numpy, lambda: x.fill(1), lambda: x.from_numpy(np.zeros(4, np.float32))):
+        with pytest.raises(ti.TaichiRuntimeError, match="gone"):
+            use()
+    with pytest.raises(ti.TaichiRuntimeError, match="init"):
+        touch()
+    ti.init(arch=ti.cpu, log_level="error")
+    with pytest.raises(RuntimeError, match="gone"):
+        touch()
+
+
+def test_destroy(cpu):
+    builder = ti.FieldsBuilder()
+    x = ti.field(ti.f32)
+    builder.dense(ti.i, 4).place(x)
+    tree = builder.finalize()
+    x[1] = 2
+    tree.destroy()
+    with pytest.raises(RuntimeError, match="gone"):
+        x[1]
+
+
+def test_before_init():
+    ti.reset()
+    with pytest.raises(ti.TaichiRuntimeError, match="ti.init"):
+        ti.field(ti.f32, 4)
+
+
+def test_memory_is_given_back(cpu):
+    from aerogel import _native
+
+    gc.collect()
+    before = _native.live_bytes()
+    for _ in range(200):
+        x = ti.field(ti.f32, 10_000)
+        x[0] = 1
+    del x
+    gc.collect()
+    assert _native.live_bytes() == before
+
+
+def test_too_large(cpu):
+    x = ti.field(ti.f32, 4)
+    x[1] = 3
+    with pytest.raises(MemoryError):
+        ti.field(ti.f64, (1 << 20, 1 << 20))
+    assert x[1] == 3
+    with pytest.raises(ValueError):
+        ti.field(ti.f32, (0, 3))
+
+
+def test_shapes_that_do_not_fit(cpu):
+    x = ti.field(ti.f32, (2, 3))
+    with pytest.raises(ValueError, match="does not match"):
+        x.from_numpy(np.zeros((3, 3)))
+    v = ti.Vector.field(2, ti.f32, 3)
+    with pytest.raises(ValueError, match="components"):
+        v[0] = [1, 2, 3]
+    with pytest.raises(ti.TaichiSyntaxError):
+        ti.field(ti.f32, 3, offset=(1, 2))
