@@ -9,7 +9,7 @@ use std::sync::Arc;
 use aerogel_base::{ErrorKind, ScalarType, SourceFile};
 use aerogel_snode::Tree;
 use pyo3::exceptions::{
-    PyAssertionError, PyAttributeError, PyIndexError, PyNameError, PyTypeError,
+    PyAssertionError, PyAttributeError, PyIndexError, PyNameError, PyRuntimeError, PyTypeError,
 };
 use pyo3::prelude::*;
 use pyo3::types::{
@@ -334,6 +334,8 @@ impl<'py> PyHost<'py> {
     fn error(&self, error: &PyErr) -> HostError {
         let py = self.py;
         let kind = match () {
+            // The package says itself what cannot be done in the present state.
+            () if error.is_instance_of::<PyRuntimeError>(py) => ErrorKind::Runtime,
             () if error.is_instance_of::<PyNameError>(py) => ErrorKind::Name,
             () if error.is_instance_of::<PyTypeError>(py) => ErrorKind::Type,
             () if error.is_instance_of::<PyIndexError>(py) => ErrorKind::Index,
