@@ -95,7 +95,18 @@ impl Observer for Watcher<'_> {
                 self.stopped = Some((record.name.to_owned(), text.clone()));
             }
             if let Some(texts) = &mut self.texts {
-                texts.push((record.name.to_owned(), text));
+                // A pass that runs again gets a number, so that names are unique.
+                let prefix = format!("{}.", record.name);
+                let again = texts
+                    .iter()
+                    .filter(|(n, _)| n == record.name || n.starts_with(&prefix))
+                    .count();
+                let name = if again == 0 {
+                    record.name.to_owned()
+                } else {
+                    format!("{prefix}{}", again + 1)
+                };
+                texts.push((name, text));
             }
         }
         !stop

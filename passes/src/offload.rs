@@ -140,6 +140,7 @@ impl Offload<'_> {
                 // A local of one task is made there; a temporary is zeroed where it was made.
                 Op::Local {} => self.temp[func.insts[inst].results[0]].is_none(),
                 Op::Yield { .. } => true,
+                Op::Return { ref values } => values.is_empty(),
                 _ => self.anywhere[inst],
             };
             match segments.last_mut() {

@@ -1,0 +1,152 @@
+//! The direction of dependencies, and the fences around unsafe code, LLVM, Python and its parser.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Which workspace crates each may name. A new edge is an architectural change: say so here.
+const EDGES: &[(&str, &[&str])] = &[
+    ("aerogel-base", &[]),
+    ("aerogel-snode", &["aerogel-base"]),
+    ("aerogel-ir", &["aerogel-base", "aerogel-snode"]),
+    ("aerogel-runtime", &["aerogel-base", "aerogel-snode"]),
+    (
+        "aerogel-interp",
+        &[
+            "aerogel-base",
+            "aerogel-ir",
+            "aerogel-runtime",
+            "aerogel-snode",
+        ],
+    ),
+    (
+        "aerogel-passes",
+        &["aerogel-base", "aerogel-ir", "aerogel-snode"],
+    ),
+    (
+        "aerogel-llvm",
+        &[
+            "aerogel-base",
+            "aerogel-ir",
+            "aerogel-runtime",
+            "aerogel-snode",
+        ],
+    ),
+    (
+        "aerogel-compiler",
+        &[
+            "aerogel-base",
+            "aerogel-interp",
+            "aerogel-ir",
+            "aerogel-llvm",
+            "aerogel-passes",
+            "aerogel-runtime",
+            "aerogel-snode",
+        ],
+    ),
+    (
+        "aerogel-py",
+        &[
+            "aerogel-base",
+            "aerogel-compiler",
+            "aerogel-ir",
+            "aerogel-runtime",
+            "aerogel-snode",
+        ],
+    ),
+];
+
+/// Words that only the named files may hold.
+const FENCES: &[(&str, &[&str])] = &[
+    ("inkwell", &["compiler/llvm/"]),
+    ("llvm_sys", &["compiler/llvm/src/"]),
+    ("pyo3", &["frontend-py/src/py/", "frontend-py/src/lib.rs"]),
+    ("ruff_python", &["frontend-py/src/parse.rs"]),
+    ("hashbrown::", &["ir/base/src/hash.rs"]),
+];
+
+/// Files that may hold unsafe code.
+const UNSAFE: &[&str] = &[
+    "runtime/src/launch.rs",
+    "runtime/src/buffer.rs",
+    "runtime/src/stdout.rs",
+    "runtime/src/cpu/memory.rs",
+    "runtime/src/cpu/pool.rs",
+    "compiler/llvm/src/builder.rs",
+    "compiler/llvm/src/jit.rs",
+    "frontend-py/src/py/buffer.rs",
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("the workspace")
+        .to_owned()
+}
+
+fn sources() -> Vec<(String, String)> {
+    let out = Command::new("git")
+        .args(["ls-files", "*.rs"])
+        .current_dir(root())
+        .output()
+        .expect("git lists the sources");
+    let files = String::from_utf8(out.stdout).expect("paths are text");
+    files
+        .lines()
+        .filter_map(|f| Some((f.to_owned(), std::fs::read_to_string(root().join(f)).ok()?)))
+        .collect()
+}
+
+/// The code of a file, its tests and comments left out.
+fn code(text: &str) -> impl Iterator<Item = &str> {
+    text.lines()
+        .take_while(|l| !l.starts_with("#[cfg(test)]"))
+        .filter(|l| !l.trim_start().starts_with("//"))
+}
+
+#[test]
+fn dependencies_point_one_way() {
+    for (name, allowed) in EDGES {
+        let dir = match *name {
+            "aerogel-base" => "ir/base",
+            "aerogel-interp" => "ir/interp",
+            "aerogel-llvm" => "compiler/llvm",
+            "aerogel-py" => "frontend-py",
+            other => other.strip_prefix("aerogel-").expect("all crates are ours"),
+        };
+        let manifest =
+            std::fs::read_to_string(root().join(dir).join("Cargo.toml")).expect("a manifest");
+        let normal = manifest
+            .split("[dependencies]")
+            .nth(1)
+            .expect("dependencies");
+        let normal = normal.split("\n[").next().expect("a section");
+        for line in normal.lines().filter(|l| l.starts_with("aerogel-")) {
+            let dependency = line.split(['.', ' ', '=']).next().expect("a name");
+            assert!(
+                allowed.contains(&dependency),
+                "{name} must not depend on {dependency}"
+            );
+        }
+    }
+}
+
+#[test]
+fn fences_hold() {
+    for (file, text) in sources() {
+        for (word, homes) in FENCES {
+            let at_home =
+                homes.iter().any(|h| file.starts_with(h)) || file == "tests/tests/architecture.rs";
+            assert!(
+                at_home || !code(&text).any(|l| l.contains(word)),
+                "{file} names `{word}`"
+            );
+        }
+        let may = UNSAFE.contains(&file.as_str()) || file == "tests/tests/architecture.rs";
+        assert!(
+            may || !code(&text).any(|l| l.contains("unsafe {")
+                || l.contains("unsafe fn")
+                || l.contains("unsafe impl")),
+            "{file} holds unsafe code"
+        );
+    }
+}
