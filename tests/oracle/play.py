@@ -119,6 +119,22 @@ def digest(field):
     }
 
 
+real_kernel = ti.kernel
+
+
+def kernel(function):
+    """`ti.kernel` whose first call is also the last: `sdf_renderer` shows its picture after 11 slow ones."""
+    made = real_kernel(function)
+
+    def call(*args):
+        made(*args)
+        raise SystemExit(0)
+
+    return call
+
+
+if stem == "sdf_renderer":
+    ti.kernel = kernel
 ti.init, ti.GUI = init, GUI
 np.random.seed(0)
 main = ModuleType("__main__")

@@ -17,7 +17,9 @@ def test_scalars(arch):
     assert f(True, 1, 0, 0) == 2
 
 
-@pytest.mark.parametrize("dtype,low,high", [(ti.i8, -128, 127), (ti.u8, 0, 255), (ti.i32, -(2**31), 2**31 - 1), (ti.u64, 0, 2**64 - 1)])
+@pytest.mark.parametrize(
+    "dtype,low,high", [(ti.i8, -128, 127), (ti.u8, 0, 255), (ti.i32, -(2**31), 2**31 - 1), (ti.u64, 0, 2**64 - 1)]
+)
 def test_ranges(cpu, dtype, low, high):
     @ti.kernel
     def same(a: dtype) -> dtype:

@@ -2,10 +2,18 @@
 
 import sys
 
-import aerogel
+#: Which module of Aerogel has what a module of ``taichi.lang`` has.
+OLD_NAMES = {
+    "exception": "errors",
+    "field": "field",
+    "impl": "field",
+    "kernel_impl": "kernel",
+    "matrix": "matrix",
+    "misc": "_config",
+    "ops": "ops",
+    "snode": "snode",
+}
 
-impl = sys.modules["aerogel.field"]
-kernel_impl = sys.modules["aerogel.kernel"]
-matrix, ops, snode = (sys.modules[f"aerogel.{name}"] for name in ("matrix", "ops", "snode"))
-
-__all__ = ["aerogel", "impl", "kernel_impl", "matrix", "ops", "snode"]
+globals().update({old: sys.modules[f"aerogel.{name}"] for old, name in OLD_NAMES.items()})
+# `import taichi.lang.matrix` wants a package.
+__path__: list[str] = []

@@ -1,0 +1,256 @@
+"""Mistakes in kernels, and kernels that fail: the kind of exception, the line, the caret."""
+
+import re
+
+import numpy as np
+import pytest
+
+import aerogel as ti
+
+
+def caret(error):
+    """The source text above the caret of an exception."""
+    lines = str(error.value).splitlines()
+    at = next(k for k, line in enumerate(lines) if re.match(r"\s*\|\s*\^+", line))
+    start = lines[at].index("^")
+    return lines[at - 1][start : start + lines[at].count("^")]
+
+
+def test_unknown_name(arch):
+    @ti.kernel
+    def k():
+        x = 1 + undefined_thing  # noqa: F821
+
+    with pytest.raises(ti.TaichiNameError, match="undefined_thing") as e:
+        k()
+    assert caret(e) == "undefined_thing"
+    assert "test_errors.py:" in str(e.value)
+    with pytest.raises(NameError):
+        k()
+
+
+def test_syntax(cpu):
+    @ti.kernel
+    def with_try():
+        try:
+            pass
+        except ValueError:
+            pass
+
+    @ti.kernel
+    def with_lambda():
+        f = lambda x: x  # noqa: E731
+
+    @ti.kernel
+    def with_else():
+        for i in range(3):
+            pass
+        else:
+            pass
+
+    @ti.kernel
+    def with_del():
+        x = 1
+        del x
+
+    for k in (with_try, with_lambda, with_else, with_del):
+        with pytest.raises(ti.TaichiSyntaxError, match="test_errors.py:"):
+            k()
+
+
+def test_types(cpu):
+    x = ti.Vector.field(3, ti.f32, 4)
+
+    @ti.kernel
+    def shapes():
+        for i in x:
+            x[i] += ti.Vector([1.0, 2.0])
+
+    @ti.kernel
+    def condition() -> ti.i32:
+        r = 0
+        if 1.5 * x[0].x:
+            r = 1
+        return r
+
+    for k in (shapes, condition):
+        with pytest.raises(ti.TaichiTypeError) as e:
+            k()
+        assert "^" in str(e.value)
+
+
+def test_break_of_a_parallel_loop(cpu):
+    x = ti.field(ti.i32, 4)
+
+    @ti.kernel
+    def k():
+        for i in x:
+            if i == 2:
+                break
+
+    with pytest.raises(ti.TaichiSyntaxError, match="break"):
+        k()
+
+
+def test_all_mistakes_at_once(cpu):
+    @ti.kernel
+    def k():
+        a = first_missing  # noqa: F821
+        b = second_missing  # noqa: F821
+
+    with pytest.raises(ti.TaichiNameError) as e:
+        k()
+    assert "first_missing" in str(e.value) and "second_missing" in str(e.value)
+
+
+def test_mistake_in_a_function(cpu):
+    @ti.func
+    def inner(a):
+        return a + nothing  # noqa: F821
+
+    @ti.kernel
+    def k() -> ti.i32:
+        return inner(1)
+
+    with pytest.raises(ti.TaichiNameError) as e:
+        k()
+    assert caret(e) == "nothing" and "inlined" in str(e.value)
+
+
+def test_the_process_goes_on(arch):
+    @ti.kernel
+    def bad():
+        nothing()  # noqa: F821
+
+    @ti.kernel
+    def good() -> ti.i32:
+        return 3
+
+    for _ in range(20):
+        with pytest.raises(ti.TaichiCompilationError):
+            bad()
+        assert good() == 3
+
+
+@pytest.mark.parametrize("index", [-1, 10, 1 << 20, -(1 << 30)])
+def test_bounds_in_debug(debug, index):
+    x = ti.field(ti.i32, 10)
+
+    @ti.kernel
+    def write(i: ti.i32):
+        x[i] = 7
+
+    with pytest.raises(ti.TaichiAssertionError, match=str(index)) as e:
+        write(index)
+    assert caret(e) == "x[i]"
+    assert x.to_numpy().sum() == 0
+    write(3)
+    assert x[3] == 7
+
+
+def test_bounds_of_arrays_in_debug(debug):
+    @ti.kernel
+    def write(a: ti.types.ndarray(), i: ti.i32, j: ti.i32):
+        a[i, j] = 1
+
+    a = np.zeros((2, 3), np.float32)
+    for i, j in [(2, 0), (0, 3), (-1, 0)]:
+        with pytest.raises(ti.TaichiAssertionError):
+            write(a, i, j)
+    assert a.sum() == 0
+    write(a, 1, 2)
+    assert a[1, 2] == 1
+
+
+def test_assert(debug):
+    @ti.kernel
+    def k(a: ti.i32):
+        assert a > 3, f"a is {a}"
+
+    for _ in range(50):
+        with pytest.raises(AssertionError, match="a is 2"):
+            k(2)
+        k(4)
+
+
+def test_assert_costs_nothing_outside_debug(arch):
+    @ti.kernel
+    def k():
+        assert 1 > 2
+
+    k()
+
+
+def test_division_by_zero_in_debug(debug):
+    @ti.kernel
+    def div(a: ti.i32, b: ti.i32) -> ti.i32:
+        return a // b
+
+    @ti.kernel
+    def mod(a: ti.i32, b: ti.i32) -> ti.i32:
+        return a % b
+
+    for k in (div, mod):
+        with pytest.raises(ZeroDivisionError, match="zero") as e:
+            k(7, 0)
+        assert "test_errors.py:" in str(e.value)
+    assert div(-7, 2) == -4 and mod(-7, 2) == 1
+
+
+@pytest.mark.parametrize("dtype", [ti.i8, ti.i16, ti.i32, ti.i64, ti.u8, ti.u32, ti.u64], ids=str)
+def test_defined_arithmetic(arch, dtype):
+    @ti.kernel
+    def div(a: dtype, b: dtype) -> dtype:
+        return a // b
+
+    @ti.kernel
+    def mod(a: dtype, b: dtype) -> dtype:
+        return a % b
+
+    @ti.kernel
+    def left(a: dtype, b: dtype) -> dtype:
+        return a << b
+
+    bits, signed = int(str(dtype)[1:]), str(dtype)[0] == "i"
+
+    def wrap(v):
+        v &= (1 << bits) - 1
+        return v - (1 << bits) if signed and v >> (bits - 1) else v
+
+    low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
+    values = sorted({low, low + 1, 0, 1, 2, 7, high - 1, high} | ({-1, -2, -7} if signed else set()))
+    for a in values:
+        for b in values:
+            assert div(a, b) == (wrap(a // b) if b else 0), (a, b)
+            assert mod(a, b) == (wrap(a % b) if b else 0), (a, b)
+        for s in (0, 1, bits - 1):
+            assert left(a, s) == wrap(a << s)
+
+
+def test_failures_among_good_launches(debug):
+    x = ti.field(ti.i32, 8)
+
+    @ti.kernel
+    def add(i: ti.i32):
+        x[i] += 1
+
+    failed = 0
+    for k in range(400):
+        try:
+            add(k % 16)
+        except ti.TaichiAssertionError:
+            failed += 1
+    assert failed == 200 and x.to_numpy().tolist() == [25] * 8
+
+
+def test_not_a_number(arch):
+    @ti.kernel
+    def same(a: ti.f32) -> ti.i32:
+        return int(a == a)
+
+    @ti.kernel
+    def quotient(a: ti.f32, b: ti.f32) -> ti.f32:
+        return a / b
+
+    assert same(float("nan")) == 0 and same(1.0) == 1
+    assert np.isnan(quotient(0, 0)) and quotient(1, 0) == np.inf and quotient(-1, 0) == -np.inf

@@ -1,0 +1,157 @@
+"""What importing and setting up the package gives."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+import aerogel as ti
+
+
+def run(code, **env):
+    full = dict(os.environ, **env)
+    full["PYTHONPATH"] = os.pathsep.join(p for p in sys.path if p)
+    return subprocess.run([sys.executable, "-c", code], env=full, capture_output=True, text=True, timeout=120)
+
+
+def test_import_is_light():
+    done = run(
+        "import sys, time; t = time.process_time(); import aerogel; t = time.process_time() - t\n"
+        "assert 'numpy' not in sys.modules and 'inspect' not in sys.modules\nprint(t)"
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_every_name_is_there():
+    for name in ti.__all__:
+        assert getattr(ti, name) is not None
+    assert set(ti.__all__) <= set(dir(ti))
+    with pytest.raises(AttributeError, match="nothing_of_the_kind"):
+        ti.nothing_of_the_kind
+
+
+def test_every_keyword_of_taichi_is_taken():
+    ti.init(
+        arch=ti.cpu, log_level="error", offline_cache=False, cfg_optimization=True, device_memory_GB=1.0, packed=True
+    )
+    with pytest.raises(KeyError, match="colour"):
+        ti.init(arch=ti.cpu, colour="red")
+    ti.reset()
+
+
+def test_environment():
+    code = "import aerogel as ti; ti.init(log_level='error'); print(ti.cfg.arch, ti.cfg.debug)"
+    assert run(code, TI_ARCH="interp", TI_DEBUG="1").stdout.strip() == "interp True"
+
+
+def test_arch():
+    with pytest.raises(ValueError, match="no arch"):
+        ti.init(arch="abacus")
+    with pytest.raises(ti.TaichiRuntimeError, match="not available"):
+        ti.init(arch=ti.cuda, enable_fallback=False)
+    ti.init(arch=["cuda", "x64"] and ti.x64, log_level="error")
+    assert ti.cfg.arch == "x64"
+    ti.reset()
+
+
+def test_errors_have_taichis_names():
+    assert ti.TaichiCompilationError is ti.AerogelCompilationError
+    assert issubclass(ti.TaichiSyntaxError, SyntaxError) and issubclass(ti.TaichiNameError, NameError)
+    assert issubclass(ti.TaichiTypeError, TypeError) and issubclass(ti.TaichiAssertionError, AssertionError)
+    assert issubclass(ti.TaichiRuntimeTypeError, RuntimeError)
+
+
+def test_logging(capsys):
+    ti.set_logging_level(ti.ERROR)
+    ti.init(arch=ti.cpu)
+    assert capsys.readouterr().out == ""
+    ti.set_logging_level(ti.INFO)
+    ti.init(arch=ti.cpu)
+    assert "Starting on arch=x64" in capsys.readouterr().out
+    assert ti.is_logging_effective("warn") and not ti.is_logging_effective("debug")
+    with pytest.raises(ValueError):
+        ti.set_logging_level("loud")
+
+
+def test_matrices_in_python():
+    v, m = ti.Vector([1, 2, 3]), ti.Matrix([[1, 2], [3, 4]])
+    assert (v + 1).to_list() == [2, 3, 4] and (2 / v)[1] == 1 and (-v).sum() == -6
+    assert (m @ m).to_list() == [[7, 10], [15, 22]] and (m @ ti.Vector([1, 2])).to_list() == [5, 11]
+    assert m.transpose()[0, 1] == 3 and m.trace() == 5 and m.determinant() == -2
+    assert (m @ m.inverse()).to_list() == [[1, 0], [0, 1]]
+    assert v.dot(v) == 14 and v.cross(v).to_list() == [0, 0, 0] and v.norm_sqr() == 14
+    assert v.zyx.to_list() == [3, 2, 1] and v.rg.to_list() == [1, 2] and v.x == 1
+    v.xy = [7, 8]
+    assert v.to_list() == [7, 8, 3]
+    assert (v > 3).to_list() == [True, True, False] and not (v > 3).all() and (v > 3).any()
+    assert ti.math.vec3(1).to_list() == [1, 1, 1] and ti.math.vec3(ti.math.vec2(1, 2), 3).to_list() == [1, 2, 3]
+    assert str(m) == "[[1 2]\n [3 4]]"
+    assert ti.max(v, 5).to_list() == [7, 8, 5] and ti.select(v > 3, 1, 0).to_list() == [1, 1, 0]
+    with pytest.raises(IndexError):
+        v[3]
+    with pytest.raises(ValueError):
+        v + ti.Vector([1, 2])
+    with pytest.raises(ValueError):
+        ti.Matrix([[1, 2], [3]])
+    with pytest.raises(AttributeError):
+        v.w
+
+
+def test_types_convert_like_kernels():
+    assert ti.u8(300) == 44 and ti.i8(200) == -56 and ti.i32(2.9) == 2 and ti.f32(0.1) != 0.1 and ti.u1(3) is True
+
+
+def test_what_is_not_there_says_so():
+    ti.init(arch=ti.cpu, log_level="error")
+    for use in (
+        lambda: ti.root.pointer(ti.i, 4),
+        lambda: ti.field(ti.f32, 4, needs_grad=True),
+        lambda: ti.ad.Tape(None),
+        lambda: ti.types.struct(a=ti.f32),
+    ):
+        with pytest.raises(NotImplementedError, match="not supported yet"):
+            use()
+    ti.reset()
+
+
+def test_profiler(capsys):
+    ti.init(arch=ti.cpu, kernel_profiler=True, log_level="error")
+
+    @ti.kernel
+    def work():
+        pass
+
+    for _ in range(3):
+        work()
+    assert ti.profiler.query_kernel_profiler_info("work").counter == 3
+    ti.profiler.print_kernel_profiler_info()
+    assert "work" in capsys.readouterr().out
+    ti.reset()
+
+
+def test_inspect(cpu):
+    x = ti.field(ti.f32, 64)
+
+    @ti.kernel
+    def double():
+        for i in x:
+            x[i] = 2 * x[i]
+
+    seen = double.inspect()
+    assert "def double" in seen["source"]
+    assert "parallel_cells" in seen["stages"]["frontend"] and "task range" in seen["stages"]["offload"]
+    assert "define" in seen["llvm"] and "ret" in seen["asm"] and seen["times"]["llvm"] > 0
+
+
+def test_printing_and_stopping():
+    code = (
+        "import aerogel as ti\nimport tempfile, importlib.util\n"
+        "f = tempfile.NamedTemporaryFile('w', suffix='.py'); f.write('import aerogel as ti\\n@ti.kernel\\ndef k() -> ti.i32:\\n    return 1 + 2\\n'); f.flush()\n"
+        "spec = importlib.util.spec_from_file_location('m', f.name); m = importlib.util.module_from_spec(spec); spec.loader.exec_module(m)\n"
+        "ti.init(log_level='error'); print(m.k())"
+    )
+    done = run(code, AEROGEL_PRINT="after:offload")
+    assert done.returncode == 0 and done.stdout == "3\n" and "; after offload" in done.stderr
+    done = run(code, AEROGEL_STOP="after:nothing")
+    assert done.returncode != 0 and "there is no pass `nothing`" in done.stderr
