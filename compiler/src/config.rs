@@ -12,7 +12,7 @@ pub enum Arch {
 }
 
 /// Options that hold for all kernels of a program.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
     /// What kernels run on.
     pub arch: Arch,

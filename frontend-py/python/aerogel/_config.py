@@ -48,6 +48,7 @@ _USED: dict[str, Any] = {
     "cpu_max_num_threads": 0,
     "random_seed": 0,
     "print_ir": False,
+    "make_thread_local": True,
     "kernel_profiler": False,
     "short_circuit_operators": True,
     "unrolling_limit": 32,
@@ -61,7 +62,7 @@ _ACCEPTED = frozenset(
     print_accessor_ir print_ir_dbg_info serial_schedule simplify_before_lower_access lower_access
     simplify_after_lower_access move_loop_invariant_outside_if cache_loop_invariant_global_vars
     demote_dense_struct_fors advanced_optimization constant_folding use_llvm verbose_kernel_launches timeline
-    flatten_if make_thread_local make_block_local detect_read_only real_matrix_scalarize
+    flatten_if make_block_local detect_read_only real_matrix_scalarize
     force_scalarize_matrix half2_vectorization make_cpu_multithreading_loop extra_flags default_cpu_block_dim
     cpu_block_dim_adaptive default_gpu_block_dim gpu_max_reg ad_stack_size default_ad_stack_size
     saturating_grid_dim max_block_dim print_struct_llvm_ir print_kernel_llvm_ir
@@ -168,6 +169,7 @@ def init(
         max_threads=int(values["cpu_max_num_threads"]),
         random_seed=int(values["random_seed"]),
         print_ir=bool(values["print_ir"]),
+        thread_local=bool(values["make_thread_local"]),
         default_fp=fp._aerogel_dtype,
         default_ip=ip._aerogel_dtype,
         short_circuit=bool(values["short_circuit_operators"]),

@@ -83,6 +83,7 @@ def init(
     max_threads: int,
     random_seed: int,
     print_ir: bool,
+    thread_local: bool,
     default_fp: str,
     default_ip: str,
     short_circuit: bool,

@@ -27,6 +27,7 @@ pub(crate) struct Settings {
     pub(crate) opt_level: u8,
     pub(crate) max_threads: usize,
     pub(crate) print_ir: bool,
+    pub(crate) thread_local: bool,
     pub(crate) default_fp: ScalarType,
     pub(crate) default_ip: ScalarType,
     pub(crate) short_circuit: bool,
@@ -73,11 +74,11 @@ pub(crate) fn compiler(settings: &Settings) -> Arc<Compiler> {
         opt_level: settings.opt_level.min(3),
         max_threads: (settings.max_threads > 0).then_some(settings.max_threads),
         print_ir: settings.print_ir,
-        ..Config::default()
+        thread_local: settings.thread_local,
     };
     let mut compiler = lock(&COMPILER);
     match &*compiler {
-        Some(old) if format!("{:?}", old.config()) == format!("{config:?}") => old.clone(),
+        Some(old) if *old.config() == config => old.clone(),
         _ => compiler.insert(Arc::new(Compiler::new(config))).clone(),
     }
 }
@@ -126,7 +127,7 @@ fn scalar_type(name: &str) -> PyResult<ScalarType> {
 
 #[pyfunction]
 #[pyo3(signature = (*, arch, debug, fast_math, check_bounds, opt_level, max_threads, random_seed, print_ir,
-    default_fp, default_ip, short_circuit, unrolling_limit, profile))]
+    thread_local, default_fp, default_ip, short_circuit, unrolling_limit, profile))]
 #[expect(
     clippy::too_many_arguments,
     reason = "keywords of one call from Python"
@@ -140,6 +141,7 @@ fn init(
     max_threads: usize,
     random_seed: i64,
     print_ir: bool,
+    thread_local: bool,
     default_fp: &str,
     default_ip: &str,
     short_circuit: bool,
@@ -154,6 +156,7 @@ fn init(
         opt_level,
         max_threads,
         print_ir,
+        thread_local,
         default_fp: scalar_type(default_fp)?,
         default_ip: scalar_type(default_ip)?,
         short_circuit,
