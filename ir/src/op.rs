@@ -38,13 +38,30 @@ pub(crate) trait OpField: Sized {
     -> Result<Self, ParseError>;
 }
 
+/// A row of the table, as the documentation shows it.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    /// The variant of [`Op`].
+    pub name: &'static str,
+    /// The mnemonic; none for a family, whose sub-operations are mnemonics.
+    pub mnemonic: Option<&'static str>,
+    /// The names of its fields.
+    pub operands: &'static [&'static str],
+    /// What it does.
+    pub doc: &'static str,
+    /// Its effect.
+    pub effect: Effect,
+    /// The first and the last stage in which it may stand.
+    pub stages: (Stage, Stage),
+}
+
 macro_rules! insts {
-    ($($(#[$doc:meta])* $name:ident $(($text:literal))? { $($field:ident: $ty:ty),* } = $effect:ident $(in $from:ident..=$to:ident)?;)*) => {
+    ($($(#[doc = $doc:literal])* $name:ident $(($text:literal))? { $($field:ident: $ty:ty),* } = $effect:ident $(in $from:ident..=$to:ident)?;)*) => {
         /// An instruction: what it does and to which operands. Results and spans lie beside it in
         /// the function's tables.
         #[derive(Clone, Debug, PartialEq, Eq, Hash)]
         #[expect(missing_docs, reason = "fields are named by the rows")]
-        pub enum Op { $($(#[$doc])* $name { $($field: $ty),* },)* }
+        pub enum Op { $($(#[doc = $doc])* $name { $($field: $ty),* },)* }
 
         impl Op {
             /// Calls `f` for every operand, in order; owned regions are not entered.
@@ -109,9 +126,15 @@ macro_rules! insts {
                 Ok(None)
             }
 
-            /// Name, effect and stages of every row, for the generated documentation.
-            pub const ROWS: &'static [(&'static str, Option<&'static str>, Effect, (Stage, Stage))] =
-                &[$((stringify!($name), insts!(@text $($text)?), Effect::$effect, insts!(@stages $($from $to)?)),)*];
+            /// Every row, for the generated documentation.
+            pub const ROWS: &'static [Row] = &[$(Row {
+                name: stringify!($name),
+                mnemonic: insts!(@text $($text)?),
+                operands: &[$(stringify!($field)),*],
+                doc: concat!($($doc),*),
+                effect: Effect::$effect,
+                stages: insts!(@stages $($from $to)?),
+            },)*];
         }
     };
     (@stages) => { (Stage::Structured, Stage::Lowered) };
