@@ -33,7 +33,11 @@ pub fn module(seed: u64) -> Module {
         elem,
         tree: TreeId::from_u32(0),
         places: places[range].iter().map(|p| p.0).collect(),
-        offset: if seed % 3 == 0 { vec![-2] } else { Vec::new() },
+        offset: if seed.is_multiple_of(3) {
+            vec![-2]
+        } else {
+            Vec::new()
+        },
     };
     let fields = [
         field("ints", Type::I32, 0..1),
@@ -65,7 +69,7 @@ pub fn module(seed: u64) -> Module {
     ];
     func.results = vec![Type::I32, Type::F32];
     let body = func.body;
-    let lo = if seed % 3 == 0 { -2 } else { 0 };
+    let lo = if seed.is_multiple_of(3) { -2 } else { 0 };
     let mut g = Generator {
         b: Builder::new(&mut func, body),
         rng,

@@ -637,8 +637,11 @@ impl<'a> Machine<'a> {
         let task = 2 * self.n_ranges + 1;
         let mut index: Vec<i64> = space.iter().map(|s| s.0).collect();
         let mut linear = 0;
-        let empty = space.iter().any(|&(lo, hi)| lo >= hi);
-        while !empty {
+        if space.iter().any(|&(lo, hi)| lo >= hi) {
+            self.next_task();
+            return Ok(Vec::new());
+        }
+        loop {
             self.random = eval::random_state(self.seed, task, linear);
             self.bind(body, args(&index));
             match self.region(body) {
