@@ -1,6 +1,6 @@
 """Water, jelly and snow fall into a box: the moving least squares material point method in two dimensions.
 
-    python examples/mpm.py --frames 120 --out out/mpm.png
+    python examples/mpm.py --frames 66 --out out/mpm.png
 
 The method: Hu et al., A Moving Least Squares Material Point Method with Displacement Discontinuity and Two-Way Rigid
 Body Coupling, ACM Transactions on Graphics 37(4), 2018.
@@ -122,7 +122,7 @@ def drop():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--frames", type=int, default=60)
+    parser.add_argument("--frames", type=int, default=66)
     parser.add_argument("--out", default="out/mpm.png")
     args = parser.parse_args()
 
