@@ -42,6 +42,8 @@ pub struct TaskCode {
     /// Estimated time of one iteration in nanoseconds; a guess that the launcher corrects by
     /// measurement.
     pub cost: f32,
+    /// At most this many threads, where the user says so.
+    pub max_threads: Option<usize>,
 }
 
 /// The iteration space of a task.

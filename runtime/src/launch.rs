@@ -14,6 +14,7 @@ use crate::buffer::{Buffer, MemoryError};
 use crate::code::{ArgSlot, Bounds, KernelCode, Site};
 use crate::cpu::Pool;
 use crate::device::{LoadError, LoadedObject};
+use crate::split::{Extents, Split, WORTH_MEASURING};
 
 /// Where a kernel's `print` goes.
 pub trait PrintSink: Sync {
@@ -145,31 +146,13 @@ struct PlannedTask {
     space: Space,
     /// Nanoseconds per iteration, an `f32`'s bits.
     cost: AtomicU32,
+    max_threads: usize,
 }
 
 enum Space {
     Serial,
     Constant(Extents),
     Computed { bounds: BoundsFn, n_axes: usize },
-}
-
-/// How many iterations there are, and how many are contiguous.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Extents {
-    total: i64,
-    row: i64,
-}
-
-impl Extents {
-    fn new(bounds: impl Iterator<Item = [i64; 2]>) -> Self {
-        let mut total = 1_i64;
-        let mut row = 1;
-        for [lo, hi] in bounds {
-            row = hi.saturating_sub(lo).max(0);
-            total = total.saturating_mul(row);
-        }
-        Self { total, row }
-    }
 }
 
 /// What `HostCalls::print` finds behind the context's `host`.
@@ -215,6 +198,7 @@ impl LaunchPlan {
                 run: unsafe { std::mem::transmute::<usize, TaskFn>(run) },
                 space,
                 cost: AtomicU32::new(task.cost.to_bits()),
+                max_threads: task.max_threads.unwrap_or(usize::MAX),
             });
         }
         Ok(Self {
@@ -329,7 +313,7 @@ impl PlannedTask {
             return;
         }
         let cost = f32::from_bits(self.cost.load(Ordering::Relaxed));
-        let split = Split::new(extents, cost, pool.n_threads());
+        let split = Split::new(extents, cost, pool.n_threads().min(self.max_threads));
         if split.n_threads == 1 && (extents.total as f32) * cost < WORTH_MEASURING {
             return self.call(ctx, 0, extents.total);
         }
@@ -353,60 +337,6 @@ impl PlannedTask {
         // context's parts with what the generated code expects.
         unsafe { (self.run)(&ctx.0, lo, hi) };
     }
-}
-
-/// Below this many nanoseconds of estimated work a second thread costs more than it brings.
-const WORTH_SHARING: f32 = 12_000.0;
-/// Below this many nanoseconds reading the clock is not worth its time.
-const WORTH_MEASURING: f32 = 500.0;
-/// A chunk should last at least this many nanoseconds.
-const SHORTEST_CHUNK: f32 = 4_000.0;
-/// Chunks for each thread, so that uneven ones even out.
-const CHUNKS_PER_THREAD: f32 = 16.0;
-
-/// How an iteration space is divided.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Split {
-    chunk: i64,
-    n_chunks: usize,
-    n_threads: usize,
-}
-
-impl Split {
-    fn new(extents: Extents, cost: f32, max_threads: usize) -> Self {
-        let Extents { total, row } = extents;
-        let work = total as f32 * cost;
-        let n_threads = max_threads
-            .min((work / (WORTH_SHARING / 2.0)) as usize)
-            .max(1);
-        if n_threads == 1 || work < WORTH_SHARING {
-            return Self {
-                chunk: total,
-                n_chunks: 1,
-                n_threads: 1,
-            };
-        }
-        let n_chunks = (n_threads as f32 * CHUNKS_PER_THREAD).min(work / SHORTEST_CHUNK);
-        let wished = (total as f32 / n_chunks).ceil() as i64;
-        let chunk = if wished >= row {
-            // Whole rows, so that no row is divided between threads.
-            next_multiple(wished, row)
-        } else if wished >= 256 {
-            // Whole cache lines of any element type.
-            next_multiple(wished, 64)
-        } else {
-            wished.max(1)
-        };
-        Self {
-            chunk,
-            n_chunks: (total as u64).div_ceil(chunk as u64) as usize,
-            n_threads,
-        }
-    }
-}
-
-fn next_multiple(number: i64, of: i64) -> i64 {
-    (number as u64).div_ceil(of as u64) as i64 * of
 }
 
 fn decode(errors: &ErrorRecord) -> Result<(), KernelFailure> {
@@ -542,6 +472,7 @@ mod tests {
             symbol: symbol.to_owned(),
             bounds,
             cost: 10.0,
+            max_threads: None,
         }
     }
 
@@ -603,17 +534,5 @@ mod tests {
         let code = code(vec![], vec![ArgSlot::Value]);
         let result = launch(&code, &Args::new(), &Mutex::new(String::new()));
         assert!(matches!(result, Err(KernelFailure::Mismatch(_))));
-    }
-
-    #[test]
-    fn division_of_work() {
-        let split = |total, row, cost| Split::new(Extents { total, row }, cost, 4);
-        assert_eq!(split(100, 100, 1.0).n_threads, 1);
-        let rows = split(4096 * 4096, 4096, 1.0);
-        assert_eq!((rows.n_threads, rows.chunk % 4096), (4, 0));
-        let heavy = split(8, 8, 1e6);
-        assert_eq!((heavy.n_chunks, heavy.chunk), (8, 1));
-        let huge = split(i64::MAX, i64::MAX, 1.0);
-        assert!(huge.chunk > 0 && huge.n_chunks > 1);
     }
 }

@@ -10,6 +10,7 @@ pub mod cpu;
 pub mod device;
 pub mod format;
 pub mod launch;
+mod split;
 pub mod stdout;
 
 pub use buffer::{Buffer, MemoryError};

@@ -2,6 +2,7 @@
 #![warn(missing_docs)]
 
 mod builder;
+mod call;
 mod control;
 mod cost;
 mod device_code;
@@ -11,6 +12,7 @@ mod math;
 mod memory;
 pub mod optimize;
 mod power;
+mod random;
 mod sites;
 pub mod target;
 mod task;

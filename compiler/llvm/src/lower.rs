@@ -15,7 +15,7 @@ use inkwell::basic_block::BasicBlock;
 use inkwell::context::Context;
 use inkwell::memory_buffer::MemoryBuffer;
 use inkwell::module::Module as LlvmModule;
-use inkwell::types::{BasicMetadataTypeEnum, BasicTypeEnum};
+use inkwell::types::BasicTypeEnum;
 use inkwell::values::{FastMathFlags, FunctionValue, MetadataValue, PointerValue};
 
 use crate::builder::{Builder, Opcode, Val, basic, undef};
@@ -546,161 +546,9 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
             _ => false,
         }
     }
-
-    /// A function of `runtime/device/` for this operation, if there is one, called; where
-    /// approximations are allowed, its `fast_` variant.
-    fn device_math(&mut self, name: &str, ty: ScalarType, args: &[Val<'ctx>]) -> Option<Val<'ctx>> {
-        if self.origin == Origin::Device || !ty.is_float() {
-            return None;
-        }
-        let wide = if ty == ScalarType::F16 {
-            ScalarType::F32
-        } else {
-            ty
-        };
-        let device = device_code::module();
-        let fast = (self.flags == FAST)
-            .then(|| device.find(&format!("fast_{name}_{wide}")))
-            .flatten();
-        let id = fast.or_else(|| device.find(&format!("{name}_{wide}")))?;
-        let args: Vec<Val<'ctx>> = args
-            .iter()
-            .map(|&arg| self.arith(ty).cast(arg, wide))
-            .collect();
-        let results = self.call_values(Origin::Device, id, &args);
-        Some(self.arith(wide).cast(results[0], ty))
-    }
-
-    fn call(&mut self, inst: Inst, callee: FuncId, args: &[Value]) {
-        let args = self.values(args);
-        let results = self.call_values(Origin::User, callee, &args);
-        let func = self.func;
-        self.define(&func.insts[inst].results, &results);
-    }
-
-    /// Calls a function and leaves this one if it failed.
-    fn call_values(
-        &mut self,
-        origin: Origin,
-        callee: FuncId,
-        args: &[Val<'ctx>],
-    ) -> Vec<Val<'ctx>> {
-        let (func, data) = self.cx.function(origin, callee);
-        let random = self
-            .random
-            .unwrap_or_else(|| self.b.ptr_type().const_null());
-        let mut all = vec![self.context(), random.into()];
-        all.extend(args);
-        let pair = self.b.call(func, &all).expect("functions return a struct");
-        if origin == Origin::User {
-            let failed = self.b.member(pair, 0);
-            let (gone, fine) = (
-                self.b.block(self.llvm, "failed"),
-                self.b.block(self.llvm, "fine"),
-            );
-            self.b.cond_br(failed, gone, fine);
-            self.b.at(gone);
-            self.leave_failed();
-            self.b.at(fine);
-        }
-        (0..data.results.len() as u32)
-            .map(|k| self.b.member(pair, k + 1))
-            .collect()
-    }
-
-    /// Leaves the function after a failure.
-    pub(crate) fn leave_failed(&mut self) {
-        match self.leave {
-            Leave::Task => self.b.ret(None),
-            Leave::Function => {
-                let ty = self.llvm.get_type().get_return_type();
-                let ty = ty.expect("functions return a struct");
-                let failed = self.b.with_member(undef(ty), 0, self.b.bool(true));
-                self.b.ret(Some(&failed));
-            }
-        }
-    }
-
-    /// Leaves the function with its results.
-    pub(crate) fn leave_with(&mut self, results: &[Value]) {
-        match self.leave {
-            Leave::Task => {
-                let place = (!results.is_empty()).then(|| self.context_field(offset::RESULTS));
-                for (k, &result) in results.iter().enumerate() {
-                    let slot = self.b.to_slot(self.func.elem(result), self.value(result));
-                    let place = place.expect("there are results");
-                    let at = self.b.offset(place, self.b.i64(k as i64 * 8));
-                    self.b.store(at, slot);
-                }
-                self.b.ret(None);
-            }
-            Leave::Function => {
-                let ty = self.llvm.get_type().get_return_type();
-                let ty = ty.expect("functions return a struct");
-                let mut value = self.b.with_member(undef(ty), 0, self.b.bool(false));
-                for (k, &result) in results.iter().enumerate() {
-                    value = self.b.with_member(value, k as u32 + 1, self.value(result));
-                }
-                self.b.ret(Some(&value));
-            }
-        }
-    }
 }
 
-/// Functions with at most this many instructions are always inlined; larger ones where LLVM likes.
-const ALWAYS_INLINED: usize = 200;
-
-impl<'a, 'ctx> ModuleCx<'a, 'ctx> {
-    /// The LLVM function of a function, made when first asked for. It takes the context, the
-    /// random state's address and the arguments, and returns whether it failed and the results.
-    pub(crate) fn function(
-        &mut self,
-        origin: Origin,
-        id: FuncId,
-    ) -> (FunctionValue<'ctx>, &'a Function) {
-        let module = match origin {
-            Origin::User => self.user,
-            Origin::Device => device_code::module(),
-        };
-        let func = &module.funcs[id];
-        if let Some(&made) = self.funcs.get(&(origin, id)) {
-            return (made, func);
-        }
-        let b = Builder::new(self.ctx, self.llvm, self.target);
-        let pointer = basic(b.ptr_type());
-        let params = &func.regions[func.body].params;
-        let mut param_types: Vec<BasicMetadataTypeEnum<'ctx>> =
-            vec![pointer.into(), pointer.into()];
-        for &param in params {
-            param_types.push(b.ty(func.ty(param)).into());
-        }
-        let mut result_types = vec![basic(self.ctx.bool_type())];
-        result_types.extend(func.results.iter().map(|&ty| b.ty(ty)));
-        let ty = self.ctx.struct_type(&result_types, false);
-        let ty = inkwell::types::BasicType::fn_type(&ty, &param_types, false);
-        let llvm = self.llvm.add_function(
-            &format!("{origin:?}.{}", func.name),
-            ty,
-            Some(inkwell::module::Linkage::Internal),
-        );
-        self.funcs.insert((origin, id), llvm);
-        if origin == Origin::Device || func.insts.len() <= ALWAYS_INLINED {
-            b.attribute(llvm, "alwaysinline");
-        }
-        let mut body = FuncCx::new(self, origin, func, llvm, Leave::Function);
-        let args: Vec<Val<'ctx>> = llvm.get_params();
-        body.random = Some(args[1].into_pointer_value());
-        for (&param, &arg) in params.iter().zip(&args[2..]) {
-            body.values[param] = Some(arg);
-        }
-        // A function without results may simply end.
-        if body.region(func.body).is_some() {
-            body.leave_with(&[]);
-        }
-        body.finish();
-        (llvm, func)
-    }
-
+impl<'ctx> ModuleCx<'_, 'ctx> {
     /// The function that raises integers of a type to a power.
     fn power(&mut self, ty: ScalarType) -> FunctionValue<'ctx> {
         let name = format!("pow_{ty}");

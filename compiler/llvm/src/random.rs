@@ -1,0 +1,73 @@
+//! Random numbers: counter-based, so that they depend on the iteration and not on the thread.
+
+use aerogel_base::ScalarType;
+use aerogel_runtime::abi::offset;
+use inkwell::values::FastMathFlags;
+
+use crate::builder::{Opcode, Val, basic};
+use crate::lower::FuncCx;
+use crate::types::scalar;
+
+impl<'ctx> FuncCx<'_, '_, 'ctx> {
+    /// Sets the random state with which iteration `linear` begins.
+    pub(crate) fn seed(&mut self, linear: Val<'ctx>) {
+        let number = self.task.as_ref().expect("tasks draw").number as u64;
+        let seed = self.context_field(offset::SEED);
+        let salt = self
+            .b
+            .i64((number + 1).wrapping_mul(0xd1b5_4a32_d192_ed03) as i64);
+        let key = self.b.op(Opcode::Xor, seed, salt);
+        let spread = self.b.i64(0x8cb9_2ba7_2f3d_8dd7_u64 as i64);
+        let spread = self.b.op(Opcode::Mul, linear, spread);
+        let mixed = self.b.op(Opcode::Xor, key, spread);
+        let (_, state) = self.random_step(mixed);
+        let place: Val<'ctx> = self.random.expect("the task has a state").into();
+        self.b.store(place, state);
+    }
+
+    /// The next state, and 64 random bits: `aerogel_ir::eval::random_step`.
+    fn random_step(&self, state: Val<'ctx>) -> (Val<'ctx>, Val<'ctx>) {
+        let b = &self.b;
+        let number = |v: u64| b.i64(v as i64);
+        let state = b.op(Opcode::Add, state, number(0x9e37_79b9_7f4a_7c15));
+        let fold = |z, shift: u64| b.op(Opcode::Xor, z, b.op(Opcode::LShr, z, number(shift)));
+        let z = b.op(Opcode::Mul, fold(state, 30), number(0xbf58_476d_1ce4_e5b9));
+        let z = b.op(Opcode::Mul, fold(z, 27), number(0x94d0_49bb_1331_11eb));
+        (state, fold(z, 31))
+    }
+
+    /// A random value: `aerogel_ir::eval::random_value`.
+    pub(crate) fn draw(&mut self, ty: ScalarType) -> Val<'ctx> {
+        let place: Val<'ctx> = self.random.expect("the task has a state").into();
+        let (state, _) = self.b.load(basic(self.b.i64_type()), place);
+        let (state, random) = self.random_step(state);
+        self.b.store(place, state);
+        let b = &self.b;
+        let high = |shift: i64| b.op(Opcode::LShr, random, b.i64(shift));
+        let unit = |shift: i64, scale: f64| {
+            let wide = scalar(b.ctx, ScalarType::F64);
+            let number = b.cast(Opcode::UIToFP, high(shift), wide);
+            let none = FastMathFlags::empty();
+            b.fop(Opcode::FMul, number, b.float(wide, scale.recip()), none)
+        };
+        match ty {
+            ScalarType::U1 => b.cast(Opcode::Trunc, high(63), basic(b.ctx.bool_type())),
+            ScalarType::F16 => self.arith(ScalarType::F64).cast(unit(53, 2048.0), ty),
+            ScalarType::F32 => {
+                // 24 bits fit an i32, whose conversion every machine has.
+                let bits = b.cast(Opcode::Trunc, high(40), basic(b.ctx.i32_type()));
+                let single = scalar(b.ctx, ty);
+                let number = b.cast(Opcode::SIToFP, bits, single);
+                let none = FastMathFlags::empty();
+                b.fop(
+                    Opcode::FMul,
+                    number,
+                    b.float(single, 1.0 / 16_777_216.0),
+                    none,
+                )
+            }
+            ScalarType::F64 => unit(11, 9_007_199_254_740_992.0),
+            _ => b.extend(ty, random, ty.bits()),
+        }
+    }
+}
