@@ -26,7 +26,7 @@ demo: build ## Run a simulation and write its picture
 	$(PY) examples/mpm.py --out out/mpm.png
 
 test: build ## Every test, Rust and Python
-	cargo test --quiet --workspace --exclude aerogel-benches
+	cargo test --quiet --workspace
 	@scripts/fetch_programs.sh $(PY)
 	$(PY) -m pytest -q tests/python
 
