@@ -252,20 +252,29 @@ impl<'ctx> Arith<'_, '_, 'ctx> {
                 let product = b.fop(Opcode::FMul, whole, y, flags);
                 b.fop(Opcode::FSub, x, product, flags)
             }
-            // Of a NaN and a number these give the number, and unlike a comparison with a choice
-            // they may be regrouped, so that reductions vectorise.
-            Min => self.extremum("llvm.minimumnum", x, y),
-            Max => self.extremum("llvm.maximumnum", x, y),
+            Min => self.extremum("llvm.minimumnum", FloatPredicate::OLT, x, y),
+            Max => self.extremum("llvm.maximumnum", FloatPredicate::OGT, x, y),
             Pow | Atan2 => self.fintrinsic(&format!("llvm.{}", op.name()), &[x, y]),
             And | Or | Xor | Shl | Shr | UShr => unreachable!("`{op}` takes integers"),
         }
     }
 
-    /// The sign of a zero is left open: LLVM 22 on x86 orders zeros at the cost of two instructions,
-    /// and returns the NaN where it knows that only one operand may be one.
-    fn extremum(&self, name: &str, x: Val<'ctx>, y: Val<'ctx>) -> Val<'ctx> {
-        let flags = self.flags | FastMathFlags::NoSignedZeros;
-        self.b.intrinsic(name, &[self.llvm_ty()], &[x, y], flags)
+    /// Of a NaN and a number the number. Where the sign of zero does not matter an intrinsic says
+    /// so, which may be regrouped, so that reductions vectorise. (Where it matters, LLVM 22's
+    /// intrinsic gives the NaN on x86 if it knows that the other operand is none.)
+    fn extremum(
+        &self,
+        name: &str,
+        better: FloatPredicate,
+        x: Val<'ctx>,
+        y: Val<'ctx>,
+    ) -> Val<'ctx> {
+        let b = self.b;
+        if self.flags.contains(FastMathFlags::NoSignedZeros) {
+            return self.fintrinsic(name, &[x, y]);
+        }
+        let chosen = b.select(b.fcmp(better, x, y), x, y);
+        b.select(b.fcmp(FloatPredicate::UNO, y, y), x, chosen)
     }
 
     pub(crate) fn fma(&self, x: Val<'ctx>, y: Val<'ctx>, z: Val<'ctx>) -> Val<'ctx> {
