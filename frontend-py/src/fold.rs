@@ -54,20 +54,26 @@ pub(crate) fn binary(
         }
         (BinaryOp::Mul, Known::Tuple(items), Known::Int(n))
         | (BinaryOp::Mul, Known::Int(n), Known::Tuple(items)) => {
-            Ok(Known::tuple(repeat(items, *n)))
+            Ok(Known::tuple(repeat(items, *n)?))
         }
         (BinaryOp::Mul, Known::List(items), Known::Int(n))
         | (BinaryOp::Mul, Known::Int(n), Known::List(items)) => {
-            Ok(Known::List(repeat(items, *n).collect()))
+            Ok(Known::List(repeat(items, *n)?.into()))
         }
         (BinaryOp::Add, Known::Str(a), Known::Str(b)) => Ok(Known::str(&format!("{a}{b}"))),
         _ => host.binary(op, lhs, rhs),
     }
 }
 
-fn repeat(items: &[Known], n: i128) -> impl Iterator<Item = Known> {
-    let n = n.clamp(0, 1 << 20) as usize;
-    (0..n).flat_map(|_| items.iter().cloned())
+fn repeat(items: &[Known], n: i128) -> HostResult<Vec<Known>> {
+    let n = usize::try_from(n).unwrap_or(0);
+    if items.len().saturating_mul(n) > 1 << 20 {
+        return Err(HostError::new(
+            ErrorKind::Compilation,
+            "the list is too long for a kernel",
+        ));
+    }
+    Ok((0..n).flat_map(|_| items.iter().cloned()).collect())
 }
 
 fn zero_division() -> HostError {

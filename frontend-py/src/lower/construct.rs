@@ -9,6 +9,9 @@ use super::value::Val;
 use super::{Lower, Res};
 use crate::host::{Known, TensorShape};
 
+/// Matrices are for small things; what is larger is a field.
+const MAX_EXTENT: i128 = 256;
+
 /// The constructors of tensors.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Maker {
@@ -40,7 +43,7 @@ impl Lower<'_, '_> {
                     .cloned()
                     .collect::<Vec<_>>()
                 {
-                    extents.push(self.static_int(&val, "an extent")? as u32);
+                    extents.push(self.extent(&val)?);
                 }
                 let ty = match extents[..] {
                     [n] => Type::Vec(n, elem),
@@ -59,7 +62,7 @@ impl Lower<'_, '_> {
                 let n = self.arg(name, args, 0, "n")?.clone();
                 let at = self.arg(name, args, 1, "i")?.clone();
                 let (n, at) = (
-                    self.static_int(&n, "an extent")?,
+                    i128::from(self.extent(&n)?),
                     self.static_int(&at, "an index")?,
                 );
                 let elem = match args.get(2, "dt").cloned() {
@@ -73,7 +76,7 @@ impl Lower<'_, '_> {
                 let dtype = self.arg(name, args, 0, "dt")?.clone();
                 let elem = self.dtype(&dtype)?;
                 let n = self.arg(name, args, 1, "n")?.clone();
-                let n = self.static_int(&n, "an extent")?;
+                let n = i128::from(self.extent(&n)?);
                 let elems: Vec<Val> = (0..n * n)
                     .map(|k| Val::int(i128::from(k / n == k % n)))
                     .collect();
@@ -83,7 +86,7 @@ impl Lower<'_, '_> {
             }
             Maker::Diagonal => {
                 let n = self.arg(name, args, 0, "dim")?.clone();
-                let n = self.static_int(&n, "an extent")?;
+                let n = i128::from(self.extent(&n)?);
                 let val = self.arg(name, args, 1, "val")?.clone();
                 let ty = self.expect_numeric(&val)?;
                 let elems: Vec<Val> = (0..n * n)
@@ -187,5 +190,18 @@ impl Lower<'_, '_> {
             );
         }
         Ok(Val::Value(self.make(&elements, ty)?))
+    }
+
+    /// The number of rows or columns of a tensor.
+    fn extent(&mut self, val: &Val) -> Res<u32> {
+        let n = self.static_int(val, "an extent")?;
+        if (1..=MAX_EXTENT).contains(&n) {
+            return Ok(n as u32);
+        }
+        self.fail(
+            ErrorKind::Type,
+            "E0226",
+            format!("an extent of a matrix must be between 1 and {MAX_EXTENT}, not {n}"),
+        )
     }
 }

@@ -10,10 +10,25 @@ use crate::fold;
 use crate::host::Known;
 use crate::scope::BindingKind;
 
+/// Far more than anybody writes, and far less than the stack holds.
+const MAX_DEPTH: usize = 200;
+
 impl<'a> Lower<'a, '_> {
     pub(crate) fn expr(&mut self, expr: &Expr<'a>) -> Res<Val> {
         let outer = std::mem::replace(&mut self.range, expr.range);
-        let result = self.expr_kind(expr);
+        self.depth += 1;
+        let result = if self.depth > MAX_DEPTH {
+            let message = "the expression is nested too deeply";
+            self.fail_noted(
+                ErrorKind::Syntax,
+                "E0128",
+                message,
+                "compute parts of it in variables",
+            )
+        } else {
+            self.expr_kind(expr)
+        };
+        self.depth -= 1;
         self.range = outer;
         result
     }
@@ -60,11 +75,7 @@ impl<'a> Lower<'a, '_> {
                 let operand = self.expr(operand)?;
                 self.unary(op, operand)?
             }
-            ExprKind::Binary { op, lhs, rhs } => {
-                let lhs = self.expr(lhs).and_then(|lhs| self.settle(lhs));
-                let rhs = self.expr(rhs);
-                self.binary(op, &lhs?, &rhs?)?
-            }
+            ExprKind::Binary { .. } => self.operators(expr)?,
             ExprKind::Bool2 { op, values } => self.bool_op(op, values)?,
             ExprKind::Compare { first, rest } => self.compare_chain(first, rest)?,
             ExprKind::IfElse {
@@ -111,6 +122,27 @@ impl<'a> Lower<'a, '_> {
             ExprKind::Dict(_) => return self.unsupported("Dict"),
             ExprKind::Unsupported(what) => return self.unsupported(what),
         })
+    }
+
+    /// A chain of operators such as `a + b + c`, from its left end, without recursion.
+    fn operators(&mut self, expr: &Expr<'a>) -> Res<Val> {
+        let mut chain = Vec::new();
+        let mut at = *expr;
+        while let ExprKind::Binary { op, lhs, rhs } = at.kind {
+            chain.push((at.range, op, rhs));
+            at = *lhs;
+        }
+        let mut so_far = self.expr(&at);
+        for (range, op, rhs) in chain.into_iter().rev() {
+            self.range = range;
+            let lhs = so_far.and_then(|lhs| self.settle(lhs));
+            let rhs = self.expr(rhs);
+            so_far = match (lhs, rhs) {
+                (Ok(lhs), Ok(rhs)) => self.binary(op, &lhs, &rhs),
+                _ => Err(Reported),
+            };
+        }
+        so_far
     }
 
     pub(crate) fn unsupported<T>(&mut self, what: &str) -> Res<T> {

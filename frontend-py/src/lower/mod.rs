@@ -193,6 +193,8 @@ pub(crate) struct Lower<'a, 'h> {
     control: Vec<Control>,
     /// The text being lowered.
     range: TextRange,
+    /// How deep the expression being lowered is nested, inlined functions included.
+    depth: usize,
     /// For the next loop, from `ti.loop_config`.
     loop_attrs: LoopAttrs,
     diagnostics: Diagnostics,
@@ -226,6 +228,7 @@ impl<'a, 'h> Lower<'a, 'h> {
             frames: Vec::new(),
             control: Vec::new(),
             range: TextRange::default(),
+            depth: 0,
             loop_attrs: LoopAttrs::default(),
             diagnostics: Vec::new(),
             trees: Vec::new(),

@@ -10,6 +10,9 @@ use super::{Lower, Reported, Res};
 use crate::fold;
 use crate::host::{Known, TensorConst, TensorShape};
 
+/// More items than anybody unrolls.
+const MAX_ITEMS: i128 = 1 << 16;
+
 impl Lower<'_, '_> {
     /// The items of something known while compiling, in order.
     pub(crate) fn iterate_static(&mut self, val: &Val) -> Res<Vec<Val>> {
@@ -32,6 +35,7 @@ impl Lower<'_, '_> {
                             "the step of a range is zero",
                         );
                     }
+                    self.unrollable(((hi - lo) / step).max(0))?;
                     let mut items = Vec::new();
                     let mut at = lo;
                     while (step > 0 && at < hi) || (step < 0 && at > hi) {
@@ -89,6 +93,7 @@ impl Lower<'_, '_> {
         for (lo, hi) in axes {
             let what = "a bound of `ti.ndrange` under `ti.static`";
             let (lo, hi) = (self.static_int(lo, what)?, self.static_int(hi, what)?);
+            self.unrollable((hi - lo).max(0).saturating_mul(all.len() as i128))?;
             all = all
                 .into_iter()
                 .flat_map(|at| {
@@ -102,5 +107,18 @@ impl Lower<'_, '_> {
                 .collect();
         }
         Ok(all)
+    }
+
+    /// Refuses loops that no compiler should unroll.
+    fn unrollable(&mut self, n: i128) -> Res<()> {
+        if n <= MAX_ITEMS {
+            return Ok(());
+        }
+        self.fail_noted(
+            ErrorKind::Compilation,
+            "E0129",
+            format!("a loop under `ti.static` has {n} iterations"),
+            "drop `ti.static` from the loop",
+        )
     }
 }
