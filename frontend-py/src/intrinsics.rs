@@ -45,6 +45,18 @@ pub(crate) fn find(name: &str) -> Option<Rule> {
         })
 }
 
+/// Whether a name is that of a mathematical function, which Python may have too.
+pub(crate) fn is_function(name: &str) -> bool {
+    match find(name) {
+        Some(Unary(..) | Fold(_) | Binary(_)) => true,
+        Some(Rule::Special(special)) => matches!(
+            special,
+            Special::Rounding(_) | Special::Abs | Special::Atan2 | Special::Operator(_)
+        ),
+        Some(Atomic(_) | Same | Make(_)) | None => false,
+    }
+}
+
 /// Every builtin's name, in the order of the table.
 pub fn names() -> impl Iterator<Item = &'static str> {
     TABLE.iter().map(|row| row.0)

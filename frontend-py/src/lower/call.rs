@@ -126,7 +126,7 @@ impl<'a> Lower<'a, '_> {
             let message = format!(
                 "the Python function `{name}` cannot take a value that is computed when the kernel runs"
             );
-            let note = if intrinsics::find(&name).is_some() {
+            let note = if intrinsics::is_function(&name) {
                 format!("did you mean `ti.{name}`?")
             } else {
                 "decorate it with `@ti.func`".into()

@@ -274,6 +274,11 @@ impl<'a> Lower<'a, '_> {
         self.range = first.range;
         let lhs = self.settle(lhs)?;
         let lt = self.expect_numeric(&lhs)?;
+        if super::number::elem(lt).is_float() {
+            let word = if op == BoolOp::And { "and" } else { "or" };
+            let message = format!("`{word}` needs integers or truth values, not `{lt}`");
+            return self.fail(ErrorKind::Type, "E0207", message);
+        }
         if lt.is_tensor() || !self.config.short_circuit {
             let rhs = self.bool_op(op, rest)?;
             let op = if op == BoolOp::And {

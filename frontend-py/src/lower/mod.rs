@@ -193,6 +193,8 @@ pub(crate) struct Lower<'a, 'h> {
     control: Vec<Control>,
     /// The text being lowered.
     range: TextRange,
+    /// The `return` that was lowered last.
+    returned: TextRange,
     /// How deep the expression being lowered is nested, inlined functions included.
     depth: usize,
     /// For the next loop, from `ti.loop_config`.
@@ -228,6 +230,7 @@ impl<'a, 'h> Lower<'a, 'h> {
             frames: Vec::new(),
             control: Vec::new(),
             range: TextRange::default(),
+            returned: TextRange::default(),
             depth: 0,
             loop_attrs: LoopAttrs::default(),
             diagnostics: Vec::new(),

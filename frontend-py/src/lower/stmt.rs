@@ -259,6 +259,7 @@ impl<'a> Lower<'a, '_> {
     }
 
     fn return_stmt(&mut self, value: Option<&Expr<'a>>) -> Res<Flow> {
+        self.returned = self.range;
         let base = self.frame().control_base;
         if let Some(&control) = self.control[base..]
             .iter()
@@ -380,6 +381,9 @@ impl<'a> Lower<'a, '_> {
 
     /// The kernel's results, and the end of its body.
     pub(crate) fn finish_kernel(&mut self, flow: Flow) -> Res<()> {
+        if let Flow::Return(_) = flow {
+            self.range = self.returned;
+        }
         let returned = match flow {
             Flow::Return(val) => val,
             Flow::Next | Flow::Ended | Flow::StaticBreak | Flow::StaticContinue => None,

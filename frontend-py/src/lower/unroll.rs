@@ -22,7 +22,7 @@ impl Lower<'_, '_> {
         match val {
             Val::Iter(iter) => match &**iter {
                 Iter::Range { lo, hi, step } => {
-                    let what = "a bound of a loop under `ti.static`";
+                    let what = "a bound of a range that is unrolled";
                     let (lo, hi, step) = (
                         self.static_int(lo, what)?,
                         self.static_int(hi, what)?,
@@ -91,7 +91,7 @@ impl Lower<'_, '_> {
     fn static_box(&mut self, axes: &[(Val, Val)]) -> Res<Vec<Vec<Known>>> {
         let mut all = vec![Vec::new()];
         for (lo, hi) in axes {
-            let what = "a bound of `ti.ndrange` under `ti.static`";
+            let what = "a bound of a range that is unrolled";
             let (lo, hi) = (self.static_int(lo, what)?, self.static_int(hi, what)?);
             self.unrollable((hi - lo).max(0).saturating_mul(all.len() as i128))?;
             all = all

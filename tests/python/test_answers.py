@@ -1,0 +1,27 @@
+"""What kernels answer, against what Taichi answers to the same text."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import answers as language
+
+ANSWERS = json.loads((Path(__file__).parent.parent / "oracle" / "answers.json").read_text())
+
+
+def flat(answer):
+    if isinstance(answer, (list, tuple)):
+        return [number for part in answer for number in flat(part)]
+    return [answer]
+
+
+@pytest.mark.parametrize("name", list(language.CASES))
+def test_answers_equal_taichis(arch, name):
+    language.fields()
+    found, wanted = flat(language.CASES[name]()), flat(ANSWERS[name])
+    words = [w for w in wanted if not isinstance(w, float)]
+    assert [f for f in found if not isinstance(f, float)] == words
+    numbers = [w for w in wanted if isinstance(w, float)]
+    np.testing.assert_allclose([f for f in found if isinstance(f, float)], numbers, rtol=2e-4, atol=2e-4)
