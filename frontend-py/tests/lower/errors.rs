@@ -1,0 +1,141 @@
+//! Mistakes in kernels, as they are told.
+
+use crate::lower;
+
+#[test]
+fn all_errors_are_reported_together() {
+    insta::assert_snapshot!(
+        lower(
+            "
+    def k():
+        a = undefined + 1
+        b = a * 2
+        x[0] = 1
+        for i in range(4):
+            break
+            c = v[i] + ti.Vector([1, 2, 3])
+        print(c)
+"
+        ),
+        @"
+        AerogelNameError[E0301]: name `undefined` is not defined
+          --> test.py:2:9
+          |
+        2 |     a = undefined + 1
+          |         ^^^^^^^^^
+
+        AerogelIndexError[E0401]: the field `x` has 2 axes, but 1 indices are given
+          --> test.py:4:5
+          |
+        4 |     x[0] = 1
+          |     ^^^^
+
+        AerogelSyntaxError[E0111]: `break` cannot leave a parallel loop
+          --> test.py:6:9
+          |
+        6 |         break
+          |         ^^^^^
+           = note: write `ti.loop_config(serialize=True)` before the loop to run it in order
+
+        AerogelTypeError[E0205]: cannot apply `+` to `vec<2, f32>` and `vec<3, i32>`: the shapes differ
+          --> test.py:7:13
+          |
+        7 |         c = v[i] + ti.Vector([1, 2, 3])
+          |             ^^^^^^^^^^^^^^^^^^^^^^^^^^^
+
+        AerogelNameError[E0301]: name `c` is not defined
+          --> test.py:8:11
+          |
+        8 |     print(c)
+          |           ^
+           = note: `c` exists only in the block that makes it: assign it before the `if` or loop
+        "
+    );
+}
+
+#[test]
+fn assignment_errors() {
+    insta::assert_snapshot!(
+        lower(
+            "
+    def k():
+        for i in range(4):
+            i += 1
+            if x[i, 0]:
+                pass
+        s = 0
+        for s in range(3):
+            pass
+        for i, j in ti.ndrange(2, 2, 2):
+            pass
+        lambda: 1
+        with x:
+            pass
+        y[0, 0] = ti.sin(n[None])
+        z = 1.5 & 2
+        q = n[None] & 1.5
+"
+        ),
+        @r#"
+        AerogelSyntaxError[E0106]: the loop index `i` cannot be assigned to
+          --> test.py:3:9
+          |
+        3 |         i += 1
+          |         ^^^^^^
+           = note: copy it into a variable first
+
+        AerogelTypeError[E0208]: a condition must be an integer or a truth value, not `f32`
+          --> test.py:4:12
+          |
+        4 |         if x[i, 0]:
+          |            ^^^^^^^
+           = note: compare it: `x != 0`
+
+        AerogelSyntaxError[E0122]: the loop index `s` hides a variable of this name
+          --> test.py:7:9
+          |
+        7 |     for s in range(3):
+          |         ^
+           = note: give it another name
+
+        AerogelSyntaxError[E0213]: 3 values cannot be unpacked into 2 names
+          --> test.py:9:9
+          |
+        9 |     for i, j in ti.ndrange(2, 2, 2):
+          |         ^^^^
+
+        AerogelSyntaxError[E0102]: unsupported node "Lambda"
+          --> test.py:11:5
+           |
+        11 |     lambda: 1
+           |     ^^^^^^^^^
+           = note: kernels understand a part of Python; compute this outside and pass it in
+
+        AerogelSyntaxError[E0102]: unsupported node "With"
+          --> test.py:12:5
+           |
+        12 |     with x:
+           |     ^^^^^^^
+           = note: kernels understand a part of Python; compute this outside and pass it in
+
+        AerogelTypeError[E0206]: `sin` needs a float, not `i32`
+          --> test.py:14:15
+           |
+        14 |     y[0, 0] = ti.sin(n[None])
+           |               ^^^^^^^^^^^^^^^
+           = note: convert it: `ti.cast(x, ti.f32)` or `ti.cast(x, ti.i32)`
+
+        AerogelTypeError[E0120]: unsupported operand types for &: a float and an int
+          --> test.py:15:9
+           |
+        15 |     z = 1.5 & 2
+           |         ^^^^^^^
+
+        AerogelTypeError[E0206]: `&` needs integers, not `i32` and `f32`
+          --> test.py:16:9
+           |
+        16 |     q = n[None] & 1.5
+           |         ^^^^^^^^^^^^^
+        "#
+    );
+}
