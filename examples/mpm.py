@@ -10,8 +10,9 @@ import argparse
 import os
 import time
 
-import aerogel as ti
 import numpy as np
+
+import aerogel as ti
 
 ti.init(arch=ti.cpu, random_seed=1)
 

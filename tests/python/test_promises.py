@@ -76,9 +76,7 @@ def test_every_operator_on_edge_values(arch, name):
     out = np.zeros((len(pairs), len(ops)), np_dtype)
 
     @ti.kernel
-    def compute(
-        a: ti.types.ndarray(dtype, 1), b: ti.types.ndarray(dtype, 1), out: ti.types.ndarray(dtype, 2)
-    ):
+    def compute(a: ti.types.ndarray(dtype, 1), b: ti.types.ndarray(dtype, 1), out: ti.types.ndarray(dtype, 2)):
         for i in range(a.shape[0]):
             x, y = a[i], b[i]
             out[i, 0] = x + y

@@ -51,7 +51,6 @@ _USED: dict[str, Any] = {
     "make_thread_local": True,
     "kernel_profiler": False,
     "short_circuit_operators": True,
-    "unrolling_limit": 32,
     "print_full_traceback": False,
     "log_level": None,
     "verbose": True,
@@ -73,7 +72,7 @@ _ACCEPTED = frozenset(
     experimental_auto_mesh_local auto_mesh_local_default_occupacy offline_cache offline_cache_file_path
     offline_cache_cleaning_policy offline_cache_max_size_of_files offline_cache_cleaning_factor
     num_compile_threads vk_api_version cuda_stack_limit cfg_optimization gdb_trigger enable_fallback
-    dynamic_index packed use_mesh ndarray_use_cached_allocator ndarray_use_cached_allocator_threshold
+    unrolling_limit dynamic_index packed use_mesh ndarray_use_cached_allocator ndarray_use_cached_allocator_threshold
     """.split()
 )
 
@@ -173,7 +172,6 @@ def init(
         default_fp=fp._aerogel_dtype,
         default_ip=ip._aerogel_dtype,
         short_circuit=bool(values["short_circuit_operators"]),
-        unrolling_limit=int(values["unrolling_limit"]),
         profile=bool(values["kernel_profiler"]),
     )
     _log.info(f"Starting on arch={chosen.name}")

@@ -87,7 +87,6 @@ def init(
     default_fp: str,
     default_ip: str,
     short_circuit: bool,
-    unrolling_limit: int,
     profile: bool,
 ) -> None: ...
 def reset() -> None: ...

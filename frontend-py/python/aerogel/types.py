@@ -83,6 +83,7 @@ class MatrixType:
         return (self.n,) if self.ndim == 1 else (self.n, self.m)
 
     def __call__(self, *args: Any) -> Matrix:
+        """A value: one number for all components, or numbers, vectors and lists for each."""
         flat: list[Any] = []
         for a in args:
             _flatten(a, flat)

@@ -266,7 +266,7 @@ pub(crate) struct Dim {
 /// Joins dimensions that are contiguous on both sides; the result's last dimension is the innermost.
 fn collapse(mut dims: Vec<Dim>) -> Vec<Dim> {
     dims.retain(|d| d.extent != 1);
-    dims.sort_by(|x, y| (y.dst, y.src).cmp(&(x.dst, x.src)));
+    dims.sort_by_key(|d| std::cmp::Reverse((d.dst, d.src)));
     let mut out: Vec<Dim> = Vec::new();
     for dim in dims.into_iter().rev() {
         match out.last_mut() {

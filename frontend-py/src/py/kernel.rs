@@ -511,10 +511,10 @@ impl NativeKernel {
                     }
                     return Err(wrong_type());
                 }
-                if let Ok(whole) = value.extract::<i128>() {
-                    if fits(whole) {
-                        return Ok(Scalar::int(ty, whole).slot());
-                    }
+                if let Ok(whole) = value.extract::<i128>()
+                    && fits(whole)
+                {
+                    return Ok(Scalar::int(ty, whole).slot());
                 }
                 Err(error::exception(
                     py,
@@ -647,10 +647,10 @@ impl NativeKernel {
                     ..State::default()
                 };
             }
-            if let Some(instance) = state.instances.get(&key) {
-                if instance.is_current(py) {
-                    return Ok(instance.clone());
-                }
+            if let Some(instance) = state.instances.get(&key)
+                && instance.is_current(py)
+            {
+                return Ok(instance.clone());
             }
         }
         let instance = Arc::new(prepare::compile(py, self, settings, &key, values)?);

@@ -31,7 +31,6 @@ pub(crate) struct Settings {
     pub(crate) default_fp: ScalarType,
     pub(crate) default_ip: ScalarType,
     pub(crate) short_circuit: bool,
-    pub(crate) unrolling_limit: u32,
     pub(crate) random_seed: u64,
 }
 
@@ -44,8 +43,9 @@ static PENDING: AtomicBool = AtomicBool::new(false);
 static PROFILING: AtomicBool = AtomicBool::new(false);
 static MATERIALIZE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
-/// Calls, total, shortest and longest time of each kernel.
-static PROFILE: Mutex<Option<indexmap::IndexMap<String, (u64, f64, f64, f64)>>> = Mutex::new(None);
+/// Calls, and total, shortest and longest time in seconds.
+type Timing = (u64, f64, f64, f64);
+static PROFILE: Mutex<Option<indexmap::IndexMap<String, Timing>>> = Mutex::new(None);
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -92,10 +92,10 @@ pub(crate) fn launch_seed(settings: &Settings) -> u64 {
 
 /// Lays out the trees that Python has described and not yet finished.
 pub(crate) fn materialize(py: Python<'_>) -> PyResult<()> {
-    if PENDING.load(Ordering::Acquire) {
-        if let Some(callback) = MATERIALIZE.get(py) {
-            callback.call0(py)?;
-        }
+    if PENDING.load(Ordering::Acquire)
+        && let Some(callback) = MATERIALIZE.get(py)
+    {
+        callback.call0(py)?;
     }
     Ok(())
 }
@@ -127,7 +127,7 @@ fn scalar_type(name: &str) -> PyResult<ScalarType> {
 
 #[pyfunction]
 #[pyo3(signature = (*, arch, debug, fast_math, check_bounds, opt_level, max_threads, random_seed, print_ir,
-    thread_local, default_fp, default_ip, short_circuit, unrolling_limit, profile))]
+    thread_local, default_fp, default_ip, short_circuit, profile))]
 #[expect(
     clippy::too_many_arguments,
     reason = "keywords of one call from Python"
@@ -145,7 +145,6 @@ fn init(
     default_fp: &str,
     default_ip: &str,
     short_circuit: bool,
-    unrolling_limit: u32,
     profile: bool,
 ) -> PyResult<()> {
     *lock(&SETTINGS) = Some(Settings {
@@ -160,7 +159,6 @@ fn init(
         default_fp: scalar_type(default_fp)?,
         default_ip: scalar_type(default_ip)?,
         short_circuit,
-        unrolling_limit,
         random_seed: random_seed as u64,
     });
     LAUNCHES.store(0, Ordering::Relaxed);
@@ -196,7 +194,7 @@ fn set_materialize(py: Python<'_>, callback: Py<PyAny>) {
 }
 
 #[pyfunction]
-fn profile() -> Vec<(String, (u64, f64, f64, f64))> {
+fn profile() -> Vec<(String, Timing)> {
     lock(&PROFILE)
         .iter()
         .flatten()
