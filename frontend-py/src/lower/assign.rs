@@ -113,7 +113,7 @@ impl<'a> Lower<'a, '_> {
                 "copy it into a variable first",
             ),
             BindingKind::Parameter => (
-                format!("the kernel's parameter `{name}` cannot be assigned to"),
+                format!("the parameter `{name}` cannot be assigned to"),
                 "copy it into a variable first",
             ),
         };

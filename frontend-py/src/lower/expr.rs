@@ -11,7 +11,7 @@ use crate::host::Known;
 use crate::scope::BindingKind;
 
 /// Far more than anybody writes, and far less than the stack holds.
-const MAX_DEPTH: usize = 200;
+const MAX_DEPTH: usize = 400;
 
 impl<'a> Lower<'a, '_> {
     pub(crate) fn expr(&mut self, expr: &Expr<'a>) -> Res<Val> {

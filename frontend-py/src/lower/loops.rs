@@ -160,7 +160,12 @@ impl<'a> Lower<'a, '_> {
                     format!("a bound of a loop must be an integer, not `{ty}`"),
                 );
             };
-            wide = wide || (scalar.is_int() && scalar.bits() == 64);
+            // A constant is wide by its value, whatever `default_ip` is.
+            wide = wide
+                || match bound.known().and_then(Known::as_int) {
+                    Some(value) => i32::try_from(value).is_err(),
+                    None => scalar.is_int() && scalar.bits() == 64,
+                };
         }
         Ok(if wide { Type::I64 } else { Type::I32 })
     }

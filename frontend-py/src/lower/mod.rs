@@ -274,28 +274,22 @@ impl<'a, 'h> Lower<'a, 'h> {
                 ty,
             })
         };
-        match binding {
-            ParamBinding::Template(known) => Val::Known(known.clone()),
+        let ty = match binding {
+            ParamBinding::Template(known) => return Val::Known(known.clone()),
             ParamBinding::Array { elem, ndim } => {
+                let (elem, ndim) = (*elem, *ndim);
                 param(ParamType::Array {
-                    elem: *elem,
-                    ndim: *ndim,
+                    elem,
+                    ndim,
                     read_only: true,
                 });
-                Val::Array(arg)
+                return Val::Array(arg);
             }
-            ParamBinding::Scalar(ScalarType::F16 | ScalarType::F32 | ScalarType::F64)
-            | ParamBinding::Scalar(_)
-            | ParamBinding::Tensor(_) => {
-                let ty = match binding {
-                    ParamBinding::Scalar(ty) => Type::Scalar(*ty),
-                    ParamBinding::Tensor(ty) => *ty,
-                    _ => Type::I32,
-                };
-                param(ParamType::Value(ty));
-                Val::Value(self.value(Op::Arg { arg }, ty))
-            }
-        }
+            ParamBinding::Scalar(scalar) => Type::Scalar(*scalar),
+            ParamBinding::Tensor(ty) => *ty,
+        };
+        param(ParamType::Value(ty));
+        Val::Value(self.value(Op::Arg { arg }, ty))
     }
 
     /// Parses a function and registers its text.

@@ -347,7 +347,16 @@ impl<'py> PyHost<'py> {
             .name()
             .map_or_else(|_| "error".into(), |name| name.to_string());
         let text = error.value(py).to_string();
-        HostError::new(kind, format!("{name}: {text}"))
+        // The package's own errors say by their kind what they are.
+        let is_ours = name.starts_with("Aerogel");
+        HostError::new(
+            kind,
+            if is_ours {
+                text
+            } else {
+                format!("{name}: {text}")
+            },
+        )
     }
 
     /// The text of a function and where its names live; `original` is the function under the decorator.
