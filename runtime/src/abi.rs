@@ -32,6 +32,8 @@ pub struct LaunchContext {
     pub host: *const HostCalls,
     /// Seeds the counter-based random numbers of this launch.
     pub seed: u64,
+    /// Not zero when the launch shall end early.
+    pub stop: *const AtomicU32,
 }
 
 /// The first failure of a launch. Generated code claims it by `state` 0 -> 1, fills it, and
@@ -73,6 +75,8 @@ pub mod offset {
     pub const HOST: u64 = 40;
     /// `LaunchContext::seed`
     pub const SEED: u64 = 48;
+    /// `LaunchContext::stop`
+    pub const STOP: u64 = 56;
     /// `ErrorRecord::state`
     pub const ERROR_STATE: u64 = 0;
     /// `ErrorRecord::site`
@@ -93,7 +97,7 @@ mod tests {
 
     #[test]
     fn sizes_and_offsets() {
-        assert_eq!(size_of::<LaunchContext>(), 56);
+        assert_eq!(size_of::<LaunchContext>(), 64);
         assert_eq!(size_of::<ErrorRecord>(), 80);
         assert_eq!(size_of::<HostCalls>(), 8);
         let expected = [
@@ -104,6 +108,7 @@ mod tests {
             (offset_of!(LaunchContext, errors), offset::ERRORS),
             (offset_of!(LaunchContext, host), offset::HOST),
             (offset_of!(LaunchContext, seed), offset::SEED),
+            (offset_of!(LaunchContext, stop), offset::STOP),
             (offset_of!(ErrorRecord, state), offset::ERROR_STATE),
             (offset_of!(ErrorRecord, site), offset::ERROR_SITE),
             (offset_of!(ErrorRecord, n_args), offset::ERROR_N_ARGS),

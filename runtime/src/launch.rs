@@ -14,6 +14,7 @@ use crate::buffer::{Buffer, MemoryError};
 use crate::code::{ArgSlot, Bounds, KernelCode, Site};
 use crate::cpu::Pool;
 use crate::device::{LoadError, LoadedObject};
+use crate::interrupt;
 use crate::split::{Extents, Split, WORTH_MEASURING};
 
 /// Where a kernel's `print` goes.
@@ -122,6 +123,8 @@ pub enum KernelFailure {
         /// The values of its message.
         args: Vec<u64>,
     },
+    /// Somebody asked for the end, by Ctrl-C.
+    Interrupted,
     /// No memory for temporaries.
     Memory(MemoryError),
     /// The arguments are not the kernel's.
@@ -248,10 +251,12 @@ impl LaunchPlan {
             errors: &errors,
             host: std::ptr::from_ref(&host).cast(),
             seed: launch.seed,
+            stop: &interrupt::STOP,
         });
+        let _active = interrupt::Active::begin();
         for task in &self.tasks {
             task.launch(pool, &ctx, &errors);
-            if errors.state.load(Ordering::Acquire) != 0 {
+            if errors.state.load(Ordering::Acquire) != 0 || interrupt::requested() {
                 break;
             }
         }
@@ -260,6 +265,9 @@ impl LaunchPlan {
         }
         if host.printed.load(Ordering::Relaxed) {
             launch.sink.flush();
+        }
+        if interrupt::requested() {
+            return Err(KernelFailure::Interrupted);
         }
         decode(&errors)
     }
@@ -319,7 +327,7 @@ impl PlannedTask {
         }
         let begin = Instant::now();
         pool.run(split.n_chunks, split.n_threads, &|chunk| {
-            if errors.state.load(Ordering::Relaxed) == 0 {
+            if errors.state.load(Ordering::Relaxed) == 0 && !interrupt::requested() {
                 let lo = chunk as i64 * split.chunk;
                 self.call(ctx, lo, extents.total.min(lo.saturating_add(split.chunk)));
             }

@@ -9,6 +9,7 @@ pub mod code;
 pub mod cpu;
 pub mod device;
 pub mod format;
+pub mod interrupt;
 pub mod launch;
 mod split;
 pub mod stdout;

@@ -25,6 +25,8 @@ const WORTH_SHARING: f32 = 12_000.0;
 pub(crate) const WORTH_MEASURING: f32 = 500.0;
 /// A chunk should last at least this many nanoseconds.
 const SHORTEST_CHUNK: f32 = 4_000.0;
+/// And at most this long, so that the launch can be interrupted between chunks.
+const LONGEST_CHUNK: f32 = 50e6;
 /// Chunks for each thread, so that uneven ones even out.
 const CHUNKS_PER_THREAD: f32 = 16.0;
 
@@ -50,7 +52,9 @@ impl Split {
                 n_threads: 1,
             };
         }
-        let n_chunks = (n_threads as f32 * CHUNKS_PER_THREAD).min(work / SHORTEST_CHUNK);
+        let n_chunks = (n_threads as f32 * CHUNKS_PER_THREAD)
+            .max(work / LONGEST_CHUNK)
+            .min(work / SHORTEST_CHUNK);
         let wished = (total as f32 / n_chunks).ceil() as i64;
         let chunk = if wished >= row {
             // Whole rows, so that no row is divided between threads.

@@ -15,7 +15,7 @@ use inkwell::values::{
     AsValueRef, BasicMetadataValueEnum, BasicValue, BasicValueEnum, FastMathFlags, FunctionValue,
     InstructionValue, MetadataValue, PhiValue, PointerValue,
 };
-use inkwell::{AddressSpace, FloatPredicate, IntPredicate};
+use inkwell::{AddressSpace, AtomicOrdering, FloatPredicate, IntPredicate};
 
 pub(crate) use inkwell::llvm_sys::LLVMAtomicRMWBinOp as RmwOp;
 pub(crate) use inkwell::values::InstructionOpcode as Opcode;
@@ -110,6 +110,23 @@ impl<'a, 'ctx> Builder<'a, 'ctx> {
         ok(self.builder.build_conditional_branch(cond, then, otherwise))
     }
 
+    /// A branch of which `then` is nearly always taken.
+    pub(crate) fn likely_br(
+        &self,
+        cond: Val<'ctx>,
+        then: BasicBlock<'ctx>,
+        otherwise: BasicBlock<'ctx>,
+    ) {
+        let branch = self.cond_br(cond, then, otherwise);
+        let weight = |n: u64| self.ctx.i32_type().const_int(n, false);
+        let weights = self.node(&[
+            self.string("branch_weights").into(),
+            weight(1 << 20).into(),
+            weight(1).into(),
+        ]);
+        self.mark(branch, "prof", weights);
+    }
+
     pub(crate) fn ret(&self, value: Option<&dyn BasicValue<'ctx>>) {
         ok(self.builder.build_return(value));
     }
@@ -176,6 +193,10 @@ impl<'a, 'ctx> Builder<'a, 'ctx> {
 
     pub(crate) fn not(&self, a: Val<'ctx>) -> Val<'ctx> {
         ok(self.builder.build_not(a.into_int_value(), "")).into()
+    }
+
+    pub(crate) fn is_zero(&self, a: Val<'ctx>) -> Val<'ctx> {
+        self.icmp(IntPredicate::EQ, a, zero(a.get_type()))
     }
 
     pub(crate) fn and(&self, a: Val<'ctx>, b: Val<'ctx>) -> Val<'ctx> {
@@ -254,6 +275,14 @@ impl<'a, 'ctx> Builder<'a, 'ctx> {
             .as_instruction_value()
             .expect("a load is an instruction");
         (value, inst)
+    }
+
+    /// Reads a number that other threads may change, anew each time.
+    pub(crate) fn load_shared(&self, ty: BasicTypeEnum<'ctx>, place: Val<'ctx>) -> Val<'ctx> {
+        let (value, inst) = self.load(ty, place);
+        inst.set_atomic_ordering(AtomicOrdering::Monotonic)
+            .expect("loads may be atomic");
+        value
     }
 
     pub(crate) fn store(&self, place: Val<'ctx>, value: Val<'ctx>) -> InstructionValue<'ctx> {

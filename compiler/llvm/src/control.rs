@@ -1,12 +1,13 @@
 //! Regions, branches and loops as blocks.
 
-use aerogel_ir::{Inst, Op, Region, Value};
+use aerogel_ir::{Function, Inst, Op, Region, Value, walk};
+use aerogel_runtime::abi::offset;
 use inkwell::IntPredicate;
 use inkwell::basic_block::BasicBlock;
 use inkwell::values::PhiValue;
 
-use crate::builder::{Opcode, Val, incoming};
-use crate::lower::FuncCx;
+use crate::builder::{Opcode, Val, basic, incoming};
+use crate::lower::{FuncCx, Origin};
 
 /// Where `continue` and `break` of a loop lead, and the phis of the values they carry there.
 pub(crate) struct Loop<'ctx> {
@@ -115,6 +116,9 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         }
 
         self.b.at(inside);
+        if contains_loop(func, body) {
+            self.poll();
+        }
         let index = if by_one {
             counter.as_basic_value()
         } else {
@@ -204,6 +208,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         }
 
         self.b.at(inside);
+        self.poll();
         self.define(&func.regions[body].params, &values);
         self.loops.push(Loop {
             next,
@@ -225,12 +230,39 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         self.define(results, &values_of(&done.exit_phis));
     }
 
+    /// Leaves the task if the launch shall end. Loops of known length without loops inside do not
+    /// ask: it would keep them from being vectorised.
+    fn poll(&mut self) {
+        if self.origin == Origin::Device {
+            return;
+        }
+        let flag = self.context_field(offset::STOP);
+        let stop = self.b.load_shared(basic(self.b.ctx.i32_type()), flag);
+        let goes_on = self.b.is_zero(stop);
+        let [gone, on] = ["stopped", "on"].map(|name| self.b.block(self.llvm, name));
+        self.b.likely_br(goes_on, on, gone);
+        self.b.at(gone);
+        self.leave_failed();
+        self.b.at(on);
+    }
+
     fn phis(&self, values: &[Value]) -> Vec<PhiValue<'ctx>> {
         values
             .iter()
             .map(|&v| self.b.phi(self.llvm_ty(v)))
             .collect()
     }
+}
+
+fn contains_loop(func: &Function, region: Region) -> bool {
+    let mut found = false;
+    walk(func, region, &mut |func, inst| {
+        found |= matches!(
+            func[inst],
+            Op::For { .. } | Op::While { .. } | Op::Call { .. }
+        );
+    });
+    found
 }
 
 fn values_of<'ctx>(phis: &[PhiValue<'ctx>]) -> Vec<Val<'ctx>> {

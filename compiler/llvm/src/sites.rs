@@ -51,14 +51,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         let [failed, record, leave, fine] =
             ["failed", "record", "leave", "fine"].map(|name| self.b.block(self.llvm, name));
         let cond = self.value(cond);
-        let check = self.b.cond_br(cond, fine, failed);
-        let weight = |n: u64| self.b.ctx.i32_type().const_int(n, false);
-        let weights = self.b.node(&[
-            self.b.string("branch_weights").into(),
-            weight(1 << 20).into(),
-            weight(1).into(),
-        ]);
-        self.b.mark(check, "prof", weights);
+        self.b.likely_br(cond, fine, failed);
 
         self.b.at(failed);
         let slots = self.slots(args);

@@ -65,6 +65,11 @@ pub(crate) fn failure(
             text.push_str(&format!("\n   = note: in kernel `{kernel}`"));
             exception(py, class, text)
         }
+        // The signal's own handler raises; where it does not (another thread, a handler of the
+        // user's that returns), the kernel has ended all the same.
+        KernelFailure::Interrupted => py.check_signals().err().unwrap_or_else(|| {
+            pyo3::exceptions::PyKeyboardInterrupt::new_err(format!("kernel `{kernel}` was interrupted"))
+        }),
         KernelFailure::Memory(e) => memory(e),
         KernelFailure::Mismatch(what) => {
             runtime(py, format!("kernel `{kernel}` cannot be launched: {what}"))

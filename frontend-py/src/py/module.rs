@@ -147,6 +147,7 @@ fn init(
     short_circuit: bool,
     profile: bool,
 ) -> PyResult<()> {
+    aerogel_runtime::interrupt::watch();
     *lock(&SETTINGS) = Some(Settings {
         interp: arch == "interp",
         debug,

@@ -1,0 +1,84 @@
+//! Ctrl-C while a kernel runs.
+//!
+//! The handler only sets a flag, if a launch is under way, and calls the handler that was there.
+//! The launcher looks at the flag between chunks, and generated code at every turn of a loop that
+//! may run long; whoever sees it goes home.
+#![expect(unsafe_code, reason = "signals are the C library's")]
+
+use std::ffi::c_int;
+use std::sync::Once;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+/// Not zero when launches shall end.
+pub(crate) static STOP: AtomicU32 = AtomicU32::new(0);
+static ACTIVE: AtomicUsize = AtomicUsize::new(0);
+static PREVIOUS: AtomicUsize = AtomicUsize::new(0);
+
+const SIGINT: c_int = 2;
+/// The numbers of C's `SIG_DFL` and `SIG_IGN`.
+const DEFAULT_AND_IGNORE: [usize; 2] = [0, 1];
+
+unsafe extern "C" {
+    fn signal(number: c_int, handler: usize) -> usize;
+    fn siginterrupt(number: c_int, flag: c_int) -> c_int;
+}
+
+/// Makes SIGINT end kernels from now on, if the program has a handler for it (as Python has).
+pub fn watch() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let ours = on_interrupt as *const () as usize;
+        // SAFETY: the handler does nothing but what a handler may.
+        let previous = unsafe { signal(SIGINT, ours) };
+        if DEFAULT_AND_IGNORE.contains(&previous) {
+            // SAFETY: puts back what was there.
+            unsafe { signal(SIGINT, previous) };
+            return;
+        }
+        PREVIOUS.store(previous, Ordering::Relaxed);
+        // Reads from a terminal must go on ending with the signal.
+        // SAFETY: sets a flag of the handler.
+        unsafe { siginterrupt(SIGINT, 1) };
+    });
+}
+
+extern "C" fn on_interrupt(number: c_int) {
+    stop();
+    let previous = PREVIOUS.load(Ordering::Relaxed);
+    if !DEFAULT_AND_IGNORE.contains(&previous) {
+        // SAFETY: `signal` said that this is a handler.
+        let previous =
+            unsafe { std::mem::transmute::<usize, unsafe extern "C" fn(c_int)>(previous) };
+        // SAFETY: as the system would have called it.
+        unsafe { previous(number) };
+    }
+}
+
+/// Ends the launches that are under way.
+pub fn stop() {
+    if ACTIVE.load(Ordering::SeqCst) > 0 {
+        STOP.store(1, Ordering::SeqCst);
+    }
+}
+
+pub(crate) fn requested() -> bool {
+    STOP.load(Ordering::Relaxed) != 0
+}
+
+/// A launch under way.
+pub(crate) struct Active;
+
+impl Active {
+    pub(crate) fn begin() -> Self {
+        if ACTIVE.fetch_add(1, Ordering::SeqCst) == 0 {
+            STOP.store(0, Ordering::SeqCst);
+        }
+        Active
+    }
+}
+
+impl Drop for Active {
+    fn drop(&mut self) {
+        ACTIVE.fetch_sub(1, Ordering::SeqCst);
+    }
+}
