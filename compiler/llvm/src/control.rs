@@ -232,7 +232,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
 
     /// Leaves the task if the launch shall end. Loops of known length without loops inside do not
     /// ask: it would keep them from being vectorised.
-    fn poll(&mut self) {
+    pub(crate) fn poll(&mut self) {
         if self.origin == Origin::Device {
             return;
         }
@@ -254,7 +254,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
     }
 }
 
-fn contains_loop(func: &Function, region: Region) -> bool {
+pub(crate) fn contains_loop(func: &Function, region: Region) -> bool {
     let mut found = false;
     walk(func, region, &mut |func, inst| {
         found |= matches!(

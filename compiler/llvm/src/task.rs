@@ -19,7 +19,7 @@ use inkwell::types::BasicMetadataTypeEnum;
 use inkwell::values::FunctionValue;
 
 use crate::builder::{Builder, Opcode, Val, basic, incoming};
-use crate::control::Loop;
+use crate::control::{Loop, contains_loop};
 use crate::cost;
 use crate::lower::{FuncCx, Leave, ModuleCx, Origin};
 
@@ -178,6 +178,9 @@ fn draws(f: &FuncCx<'_, '_, '_>, region: Region) -> bool {
     found
 }
 
+/// How many iterations of a loop that runs in order pass between two looks at the request to stop.
+const LONGEST_PIECE: i64 = 1 << 22;
+
 impl<'ctx> FuncCx<'_, '_, 'ctx> {
     /// The loop over this call's part of the index space.
     pub(crate) fn each(&mut self, body: Region) {
@@ -241,12 +244,19 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         let start = coords[coords.len() - 1].as_basic_value();
         let left = self.b.nsw(Opcode::Sub, hi, position.as_basic_value());
         let room = self.b.nsw(Opcode::Sub, last_extent, start);
-        let length = if outer_extents.is_empty() {
-            left
-        } else {
-            let shorter = self.b.icmp(IntPredicate::SLT, left, room);
-            self.b.select(shorter, left, room)
+        let limit = match (outer_extents.is_empty(), serial) {
+            (false, _) => Some(room),
+            // A row without an end in sight is walked in pieces, between which it can be left.
+            (true, true) => Some(self.b.i64(LONGEST_PIECE)),
+            (true, false) => None,
         };
+        let length = limit.map_or(left, |limit| {
+            let shorter = self.b.icmp(IntPredicate::SLT, left, limit);
+            self.b.select(shorter, left, limit)
+        });
+        if serial {
+            self.poll();
+        }
 
         // The parameters: outer coordinates for the row, the counter inside it.
         let func = self.func;
@@ -279,6 +289,9 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
             self.seed(linear);
         }
 
+        if contains_loop(func, body) {
+            self.poll();
+        }
         if !serial {
             self.group = Some(self.cx.groups[number]);
         }
@@ -315,7 +328,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         }
 
         self.b.at(row_done);
-        if outer_extents.is_empty() {
+        if outer_extents.is_empty() && !serial {
             incoming(position, hi, row_done);
             incoming(coords[0], zero, row_done);
             // One row was everything; LLVM drops the loop around it.
@@ -324,7 +337,12 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         } else {
             let walked = self.b.nsw(Opcode::Add, position.as_basic_value(), length);
             incoming(position, walked, row_done);
-            incoming(coords[coords.len() - 1], zero, row_done);
+            let next_start = if outer_extents.is_empty() {
+                walked
+            } else {
+                zero
+            };
+            incoming(coords[coords.len() - 1], next_start, row_done);
             let mut carry = self.b.bool(true);
             for (axis, &extent) in outer_extents.iter().enumerate().rev() {
                 let coord = coords[axis].as_basic_value();

@@ -844,3 +844,36 @@ fn fast_maths_keeps_infinities() {
         }
     }
 }
+
+#[test]
+fn long_loops_in_order() {
+    // More than one piece, and a `break` in the third.
+    let k = Kernel::new(
+        "kernel @k(n: i32) -> i64 {
+            task range serial { lo: i32 = const 5  hi: i32 = arg a0  yield [lo, hi] } {
+                sum: ref<i64> = temp_at 0
+                zero: i64 = const 0
+                store sum, zero
+                each (i: i32) {
+                    w: i64 = cast i
+                    old: i64 = atomic_add sum, w
+                    limit: i32 = const 10000000
+                    stop: u1 = eq i, limit
+                    if stop { break [] } { yield [] }
+                    yield []
+                }
+                yield []
+            }
+            task serial { yield [] } {
+                sum: ref<i64> = temp_at 0
+                r: i64 = load sum
+                return [r]
+            }
+            yield []
+        }",
+    );
+    let sum = |n: u64| n * (n + 1) / 2 - 10;
+    assert_eq!(k.call(&[Scalar::i32(9_000_001)])[0], sum(9_000_000));
+    assert_eq!(k.call(&[Scalar::i32(i32::MAX)])[0], sum(10_000_000));
+    assert_eq!(k.call(&[Scalar::i32(3)])[0], 0);
+}
