@@ -112,6 +112,7 @@ impl Buffer {
         // SAFETY: `skip` is less than `margin + ALIGNMENT`, and that many bytes were added to the length.
         let start = unsafe { allocation.add(skip) };
         LIVE_BYTES.fetch_add(len, Ordering::Relaxed);
+        prefer_huge_pages(start, len);
         Ok(Self {
             start,
             len,
@@ -228,6 +229,33 @@ impl Buffer {
         Ok(place)
     }
 }
+
+/// From this size on a buffer is worth huge pages: touching it for the first time faults 512 times
+/// less, and strided access misses fewer translations.
+const HUGE: usize = 8 << 20;
+
+#[cfg(target_os = "linux")]
+fn prefer_huge_pages(start: NonNull<u8>, len: usize) {
+    use std::ffi::{c_int, c_void};
+    unsafe extern "C" {
+        fn madvise(start: *mut c_void, len: usize, advice: c_int) -> c_int;
+    }
+    const MADV_HUGEPAGE: c_int = 14;
+    const PAGE: usize = 1 << 16;
+    if len < HUGE {
+        return;
+    }
+    let skip = start.as_ptr().align_offset(PAGE);
+    let inside = (len - skip) / PAGE * PAGE;
+    // SAFETY: `skip` is less than a page, and the buffer larger.
+    let first = unsafe { start.add(skip) };
+    // SAFETY: whole pages of this buffer, whose contents the advice leaves alone. It may be
+    // refused, which changes nothing but speed.
+    unsafe { madvise(first.as_ptr().cast(), inside, MADV_HUGEPAGE) };
+}
+
+#[cfg(not(target_os = "linux"))]
+fn prefer_huge_pages(_: NonNull<u8>, _: usize) {}
 
 impl Drop for Buffer {
     fn drop(&mut self) {
