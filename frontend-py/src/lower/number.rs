@@ -49,11 +49,18 @@ impl Lower<'_, '_> {
             Ok(typing) => typing,
             Err(message) => return self.fail(ErrorKind::Type, "E0206", message),
         };
-        if let (BinaryOp::Pow, Val::Known(Known::Int(exponent))) = (op, rhs)
-            && (0..=16).contains(exponent)
-        {
-            let base = self.operand(lhs, typing.result, shape)?;
-            return Ok(Val::Value(self.small_power(base, *exponent as u32)));
+        if let (BinaryOp::Pow, Val::Known(Known::Int(exponent))) = (op, rhs) {
+            let n = exponent.unsigned_abs();
+            if n <= 16 && (*exponent >= 0 || typing.result.is_float()) {
+                let base = self.operand(lhs, typing.result, shape)?;
+                let power = Val::Value(self.small_power(base, n as u32));
+                if *exponent >= 0 {
+                    return Ok(power);
+                }
+                let one = Val::Known(Known::Float(1.0));
+                let inverse = self.arith(BinaryOp::Div, &one, &power)?;
+                return self.cast(&inverse, typing.result);
+            }
         }
         let lhs = self.operand(lhs, typing.lhs, shape)?;
         let rhs = self.operand(rhs, typing.rhs, shape)?;
