@@ -13,12 +13,12 @@ command -v "$PYTHON" >/dev/null || fail "Python is missing: install Python 3.10 
 
 packages=""
 [ -x "$LLVM/bin/llvm-config" ] || packages="$packages llvm-22-dev libpolly-22-dev"
-have() { printf '%s\n' "#include <$1>" | cc -E - >/dev/null 2>&1; }
+have() { [ "$(cc -print-file-name="$1")" != "$1" ]; }
 if command -v cc >/dev/null; then
-    have zlib.h || packages="$packages zlib1g-dev"
-    have zstd.h || packages="$packages libzstd-dev"
-    have ffi.h || packages="$packages libffi-dev"
-    have libxml2/libxml/xmlversion.h || packages="$packages libxml2-dev"
+    have libz.a || packages="$packages zlib1g-dev"
+    have libzstd.a || packages="$packages libzstd-dev"
+    have libffi.a || packages="$packages libffi-dev"
+    have libxml2.so || packages="$packages libxml2-dev"
 else
     packages="$packages build-essential zlib1g-dev libzstd-dev libffi-dev libxml2-dev"
 fi
