@@ -315,6 +315,35 @@ pub(crate) fn copy(
     Ok(())
 }
 
+/// If the destination is one block of cells of `cell` bytes without gaps: how many.
+pub(crate) fn block(dims: &[Dim], cell: usize) -> Option<usize> {
+    let same_on_both_sides = dims.iter().map(|d| Dim { src: d.dst, ..*d }).collect();
+    match collapse(same_on_both_sides)[..] {
+        [] => Some(1),
+        [dim] if dim.dst == cell => Some(dim.extent),
+        _ => None,
+    }
+}
+
+/// Repeats a pattern over `n` times its length.
+pub(crate) fn repeat(
+    (buffer, base): (&Buffer, usize),
+    pattern: &[u8],
+    n: usize,
+) -> Result<(), aerogel_runtime::MemoryError> {
+    /// As much as stays in the first cache while it is written again and again.
+    const PIECE: usize = 16 << 10;
+    let cells = (PIECE / pattern.len()).clamp(1, n.max(1));
+    let piece = pattern.repeat(cells);
+    let (mut at, end) = (base, base + n * pattern.len());
+    while at < end {
+        let len = piece.len().min(end - at);
+        buffer.write(at, &piece[..len])?;
+        at += len;
+    }
+    Ok(())
+}
+
 /// # Safety
 /// All elements that the dimensions reach must lie in live memory on either side, and the sides must not overlap.
 unsafe fn copy_dims(to: *mut u8, from: *const u8, dims: &[Dim], item: usize) {

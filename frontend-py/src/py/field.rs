@@ -445,6 +445,8 @@ impl NativeField {
                 .write_scalar(k * item, buffer::to_scalar(value, self.ty)?)
                 .map_err(error::memory)?;
         }
+        let mut bytes = vec![0; pattern.len()];
+        pattern.read(0, &mut bytes).map_err(error::memory)?;
         py.detach(|| {
             for (first, count, spacing) in placement.runs() {
                 let mut dims: Vec<Dim> = placement
@@ -456,12 +458,17 @@ impl NativeField {
                         src: 0,
                     })
                     .collect();
+                let here = (&*memory, placement.bases[first] as usize);
+                let side_by_side = count == 1 || spacing as usize == item;
+                if let Some(n) = buffer::block(&dims, count * item).filter(|_| side_by_side) {
+                    buffer::repeat(here, &bytes[first * item..][..count * item], n)?;
+                    continue;
+                }
                 dims.push(Dim {
                     extent: count,
                     dst: spacing as usize,
                     src: item,
                 });
-                let here = (&*memory, placement.bases[first] as usize);
                 buffer::copy(here, (&pattern, first * item), dims, item)?;
             }
             Ok(())
