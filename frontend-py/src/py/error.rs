@@ -68,7 +68,9 @@ pub(crate) fn failure(
         // The signal's own handler raises; where it does not (another thread, a handler of the
         // user's that returns), the kernel has ended all the same.
         KernelFailure::Interrupted => py.check_signals().err().unwrap_or_else(|| {
-            pyo3::exceptions::PyKeyboardInterrupt::new_err(format!("kernel `{kernel}` was interrupted"))
+            pyo3::exceptions::PyKeyboardInterrupt::new_err(format!(
+                "kernel `{kernel}` was interrupted"
+            ))
         }),
         KernelFailure::Memory(e) => memory(e),
         KernelFailure::Mismatch(what) => {
