@@ -28,7 +28,7 @@ demo: build ## Run a simulation and write its picture
 test: build ## Every test, Rust and Python
 	cargo test --quiet --workspace
 	@scripts/fetch_programs.sh $(PY)
-	$(PY) -m pytest -q tests/python
+	$(PY) -m pytest -q --doctest-modules $(PACKAGE) tests/python
 
 bench: build ## The benchmarks, against Taichi where it is installed
 	scripts/bench.sh $(ARGS)

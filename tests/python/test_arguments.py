@@ -368,3 +368,28 @@ def test_threads(cpu):
     with ThreadPoolExecutor(8) as pool:
         got = list(pool.map(total, range(400)))
     assert got == [1000 * a + 499500 for a in range(400)]
+
+
+def test_notebook_cells(cpu):
+    """Source that lives in `linecache` alone, as a notebook's does."""
+    import linecache
+
+    source = "@ti.kernel\ndef cell(a: ti.i32) -> ti.i32:\n    return a + missing\n"
+    name = "<cell 1>"
+    linecache.cache[name] = (len(source), None, source.splitlines(True), name)
+    scope = {"ti": ti, "missing": 2}
+    exec(compile(source, name, "exec"), scope)
+    assert scope["cell"](1) == 3
+
+
+def test_string_annotations(cpu):
+    """As `from __future__ import annotations` makes them."""
+
+    @ti.kernel
+    def k(a: "ti.i32", x: "ti.types.ndarray()") -> "ti.i32":
+        for i in x:
+            x[i] = a
+        return a
+
+    a = np.zeros(3, np.int32)
+    assert k(4, a) == 4 and a.tolist() == [4, 4, 4]

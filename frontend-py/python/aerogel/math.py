@@ -2,7 +2,7 @@
 
 >>> import aerogel as ti
 >>> ti.math.vec3(1, 2, 3).xy
-[1.0, 2.0]
+[1. 2.]
 """
 
 from __future__ import annotations
