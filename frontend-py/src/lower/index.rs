@@ -41,11 +41,12 @@ impl<'a> Lower<'a, '_> {
         match &val {
             Val::Known(Known::Field(field)) => {
                 let field = field.clone();
-                let indices = self.cell_indices(
-                    &indices,
-                    field.ndim,
-                    &format!("the field `{}`", field.name),
-                )?;
+                let what = if field.name.is_empty() {
+                    "the field".to_owned()
+                } else {
+                    format!("the field `{}`", field.name)
+                };
+                let indices = self.cell_indices(&indices, field.ndim, &what)?;
                 let id = self.field(&field)?;
                 let ty = self.module.env.fields[id].elem.to_ref().ok_or(Reported)?;
                 let place = self.value(Op::FieldAt { field: id, indices }, ty);
