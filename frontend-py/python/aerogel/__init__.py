@@ -227,6 +227,13 @@ _NAMES = {
     "svd": "_linalg",
     "sym_eig": "_linalg",
 }
+# Taichi's names that are still to come.
+_LATER = frozenset(
+    """
+    ArgPack BitpackedFields DeviceCapability Format Mesh MeshInstance Struct StructField Texture algorithms aot argpack
+    dataclass experimental extension graph linalg mesh_local mesh_patch_idx ref simt sparse sparse_matrix_builder ui
+    """.split()
+)
 
 
 def __getattr__(name: str) -> Any:
@@ -236,6 +243,8 @@ def __getattr__(name: str) -> Any:
         value = getattr(importlib.import_module(f"aerogel.{_NAMES[name]}"), name)
         globals()[name] = value
         return value
+    if name in _LATER:
+        raise errors.AerogelMissingNameError(f"ti.{name} is not supported yet")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

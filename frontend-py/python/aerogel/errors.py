@@ -60,6 +60,10 @@ class AerogelNotSupportedError(AerogelRuntimeError, NotImplementedError):
     """Part of Taichi's interface that Aerogel does not have yet."""
 
 
+class AerogelMissingNameError(AerogelNotSupportedError, AttributeError):
+    """A name of Taichi's that Aerogel does not have yet; ``hasattr`` finds it absent."""
+
+
 TaichiCompilationError = AerogelCompilationError
 TaichiSyntaxError = AerogelSyntaxError
 TaichiNameError = AerogelNameError
@@ -74,6 +78,7 @@ __all__ = [
     "AerogelAssertionError",
     "AerogelCompilationError",
     "AerogelIndexError",
+    "AerogelMissingNameError",
     "AerogelNameError",
     "AerogelNotSupportedError",
     "AerogelRuntimeError",

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from aerogel import _log
+
 
 class PLYWriter:
     """Collects vertices and faces, and writes them as a PLY file.
@@ -25,14 +27,11 @@ class PLYWriter:
         self._corners = 3 if face_type == "tri" else 4
         self._channels: list[tuple[str, str, np.ndarray]] = []
         self._faces: np.ndarray | None = None
+        self._face_channels: list[tuple[str, str, np.ndarray]] = []
 
     def add_vertex_channel(self, key: str, data_type: str, data: Any) -> None:
         """Adds a number for each vertex, of a PLY type such as ``float`` or ``uchar``."""
-        numpy_type = {"float": "<f4", "double": "<f8", "int": "<i4", "uint": "<u4", "uchar": "u1", "char": "i1"}
-        values = np.asarray(data).reshape(-1).astype(numpy_type[data_type])
-        if values.size != self.num_vertices:
-            raise ValueError(f"the channel {key!r} has {values.size} values for {self.num_vertices} vertices")
-        self._channels.append((key, data_type, values))
+        _add_channel(self._channels, key, data_type, data, self.num_vertices)
 
     def add_vertex_pos(self, x: Any, y: Any, z: Any) -> None:
         """Adds the positions."""
@@ -62,6 +61,22 @@ class PLYWriter:
         """Adds the number of each vertex."""
         self.add_vertex_channel("id", "int", np.arange(self.num_vertices))
 
+    def add_vertex_piece(self, piece: Any = 1) -> None:
+        """Adds the number of the piece that each vertex belongs to."""
+        self.add_vertex_channel("piece", "int", np.broadcast_to(piece, self.num_vertices))
+
+    def add_face_channel(self, key: str, data_type: str, data: Any) -> None:
+        """Adds a number for each face."""
+        _add_channel(self._face_channels, key, data_type, data, self.num_faces)
+
+    def add_face_id(self) -> None:
+        """Adds the number of each face."""
+        self.add_face_channel("id", "int", np.arange(self.num_faces))
+
+    def add_face_piece(self, piece: Any = 1) -> None:
+        """Adds the number of the piece that each face belongs to."""
+        self.add_face_channel("piece", "int", np.broadcast_to(piece, self.num_faces))
+
     def add_faces(self, indices: Any) -> None:
         """Adds the faces: the numbers of their vertices."""
         self._faces = np.asarray(indices).reshape(-1, self._corners).astype("<i4")
@@ -73,6 +88,7 @@ class PLYWriter:
         lines += [f"property {kind} {key}" for key, kind, _ in self._channels]
         if self.num_faces:
             lines += [f"element face {self.num_faces}", "property list uchar int vertex_indices"]
+            lines += [f"property {kind} {key}" for key, kind, _ in self._face_channels]
         return "\n".join([*lines, "end_header"]) + "\n"
 
     def export(self, path: str) -> None:
@@ -85,8 +101,11 @@ class PLYWriter:
             f.write(self._header(form).encode())
             f.write(rows.tobytes())
             if self._faces is not None:
-                faces = np.empty(len(self._faces), dtype=[("n", "u1"), ("v", "<i4", (self._corners,))])
+                extra = [(key, a.dtype) for key, _, a in self._face_channels]
+                faces = np.empty(len(self._faces), dtype=[("n", "u1"), ("v", "<i4", (self._corners,)), *extra])
                 faces["n"], faces["v"] = self._corners, self._faces
+                for key, _, a in self._face_channels:
+                    faces[key] = a
                 f.write(faces.tobytes())
 
     def export_ascii(self, path: str) -> None:
@@ -95,8 +114,9 @@ class PLYWriter:
             f.write(self._header("ascii"))
             for row in zip(*(a for _, _, a in self._channels)):
                 f.write(" ".join(str(v) for v in row) + "\n")
-            for face in self._faces if self._faces is not None else ():
-                f.write(f"{self._corners} " + " ".join(str(v) for v in face) + "\n")
+            for k, face in enumerate(self._faces if self._faces is not None else ()):
+                numbers = [self._corners, *face, *(a[k] for _, _, a in self._face_channels)]
+                f.write(" ".join(str(v) for v in numbers) + "\n")
 
     @staticmethod
     def _frame(series_num: int, path: str) -> str:
@@ -110,3 +130,17 @@ class PLYWriter:
     def export_frame_ascii(self, series_num: int, path: str) -> None:
         """Writes a text file named for a frame."""
         self.export_ascii(self._frame(series_num, path))
+
+
+_TYPES = {"float": "<f4", "double": "<f8", "int": "<i4", "uint": "<u4", "uchar": "u1", "char": "i1"}
+
+
+def _add_channel(channels: list, key: str, data_type: str, data: Any, count: int) -> None:
+    """Adds a channel; one of a type that PLY does not have is left out with a warning."""
+    if data_type not in _TYPES:
+        _log.warn(f"the channel {key!r} is left out: there is no PLY type {data_type!r}")
+        return
+    values = np.asarray(data).reshape(-1).astype(_TYPES[data_type])
+    if values.size != count:
+        raise ValueError(f"the channel {key!r} has {values.size} values for {count} elements")
+    channels.append((key, data_type, values))
