@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use aerogel_base::SpanTable;
@@ -57,10 +57,11 @@ impl From<BrokenPass> for CompileError {
 }
 
 /// Compiles kernels for one configuration.
+#[derive(Clone)]
 pub struct Compiler {
     config: Config,
     target: Target,
-    device: CpuDevice,
+    device: Arc<CpuDevice>,
 }
 
 impl Compiler {
@@ -74,7 +75,7 @@ impl Compiler {
         Self {
             config,
             target: aerogel_llvm::target::host(),
-            device: CpuDevice::new(pool, Box::new(Jit)),
+            device: Arc::new(CpuDevice::new(pool, Box::new(Jit))),
         }
     }
 
@@ -112,8 +113,12 @@ impl Compiler {
         if self.config.print_ir {
             eprintln!("; as the frontend made it\n{}", print_module(&module));
         }
+        let mut module = module;
+        // The launcher checks it, and falls back on code that does without: see `Overlapping`.
+        module.env.arrays_apart = self.config.arch == Arch::Cpu;
         let source = module.clone();
         let mut times = Vec::new();
+        let mut overlapping = None;
         let loaded: Box<dyn LoadedKernel> = match self.config.arch {
             Arch::Interp => {
                 let lowered = self.run_passes(module, request, false)?.module;
@@ -135,6 +140,12 @@ impl Compiler {
                     OptLevel(self.config.opt_level),
                     false,
                 );
+                if compiled.code.apart.len() > 1 && compiled.code.apart.contains(&true) {
+                    overlapping = Some(Overlapping {
+                        compiler: self.clone(),
+                        kernel: OnceLock::new(),
+                    });
+                }
                 times.push(("llvm".to_owned(), start.elapsed()));
                 let start = Instant::now();
                 let loaded = self
@@ -147,6 +158,7 @@ impl Compiler {
         };
         Ok(CompiledKernel {
             loaded,
+            overlapping,
             source,
             times,
         })
@@ -219,14 +231,54 @@ pub struct Inspection {
 /// A kernel that can be launched.
 pub struct CompiledKernel {
     loaded: Box<dyn LoadedKernel>,
+    /// Where there are array arguments that could be one array.
+    overlapping: Option<Overlapping>,
     source: Module,
     times: Vec<(String, Duration)>,
+}
+
+/// Code that does not take arrays to be apart, made when arrays overlap for the first time.
+struct Overlapping {
+    compiler: Compiler,
+    kernel: OnceLock<Result<Box<dyn LoadedKernel>, CompileError>>,
+}
+
+impl Overlapping {
+    fn launch(&self, source: &Module, launch: Launch<'_>) -> Result<(), KernelFailure> {
+        let kernel = self.kernel.get_or_init(|| {
+            let mut module = source.clone();
+            module.env.arrays_apart = false;
+            let compiler = &self.compiler;
+            let done = compiler.run_passes(module, &Request::default(), false)?;
+            let level = OptLevel(compiler.config.opt_level);
+            let compiled = aerogel_llvm::compile(&done.module, &compiler.target, level, false);
+            compiler
+                .device
+                .load(&compiled.code)
+                .map_err(CompileError::Load)
+        });
+        match kernel {
+            Ok(kernel) => kernel.launch(launch),
+            Err(_) => Err(KernelFailure::Mismatch(
+                "the code for arrays that share memory cannot be made",
+            )),
+        }
+    }
 }
 
 impl CompiledKernel {
     /// Runs the kernel and waits for it.
     pub fn launch(&self, launch: Launch<'_>) -> Result<(), KernelFailure> {
-        self.loaded.launch(launch)
+        let again = Launch {
+            results: &mut *launch.results,
+            ..launch
+        };
+        match (self.loaded.launch(again), &self.overlapping) {
+            (Err(KernelFailure::Overlap), Some(overlapping)) => {
+                overlapping.launch(&self.source, launch)
+            }
+            (outcome, _) => outcome,
+        }
     }
 
     /// Its messages, for rendering a failure.

@@ -42,6 +42,8 @@ pub struct Env {
     /// Reassociation, contraction and approximate functions are allowed. Never that NaN or
     /// infinity do not occur.
     pub fast_math: bool,
+    /// Array arguments that a kernel writes share no memory with any other; the launcher checks it.
+    pub arrays_apart: bool,
 }
 
 impl Env {

@@ -15,6 +15,9 @@ pub fn print_module(module: &Module) -> String {
     if module.env.fast_math {
         out.push_str("fast_math\n");
     }
+    if module.env.arrays_apart {
+        out.push_str("arrays_apart\n");
+    }
     for (id, tree) in &module.env.trees {
         let _ = writeln!(out, "{id} {{ {tree} }}");
     }

@@ -1,9 +1,10 @@
 //! What an access may touch. Memory falls into classes that never overlap: each place of a tree,
-//! each local, each temporary, and all arrays together, since a caller may pass one array twice.
+//! each local, each temporary, and all arrays together, since a caller may pass one array twice;
+//! where written arrays are known to be apart, each of them by itself.
 
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::LookupMap;
-use aerogel_ir::{Env, FieldId, Function, NodeRef, Op, Region, Value, walk};
+use aerogel_ir::{Arg, Env, FieldId, Function, NodeRef, Op, ParamType, Region, Value, walk};
 
 /// Memory that no other class overlaps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -11,6 +12,7 @@ pub(crate) enum Class {
     Place(NodeRef),
     Local(Value),
     Temp(u32),
+    Array(Arg),
     Arrays,
 }
 
@@ -19,6 +21,9 @@ pub(crate) fn classes(func: &Function, env: &Env, place: Value) -> Vec<Class> {
     match func.def_op(place) {
         Some(Op::Local {}) => vec![Class::Local(place)],
         Some(&Op::TempAt { offset }) => vec![Class::Temp(offset)],
+        Some(&Op::ArrayAt { array, .. }) if is_apart(func, env, array) => {
+            vec![Class::Array(array)]
+        }
         Some(Op::ArrayAt { .. }) => vec![Class::Arrays],
         Some(&Op::FieldAt { field, .. }) => field_classes(env, field),
         Some(&Op::Child { node, .. }) => vec![Class::Place(node)],
@@ -41,6 +46,19 @@ pub(crate) fn classes(func: &Function, env: &Env, place: Value) -> Vec<Class> {
         }
         op => unreachable!("{op:?} makes no storage"),
     }
+}
+
+/// Whether an array argument shares no memory with others.
+pub(crate) fn is_apart(func: &Function, env: &Env, array: Arg) -> bool {
+    let param = &func.params[array.as_u32() as usize];
+    let written = matches!(
+        param.ty,
+        ParamType::Array {
+            read_only: false,
+            ..
+        }
+    );
+    env.arrays_apart && written
 }
 
 fn field_classes(env: &Env, field: FieldId) -> Vec<Class> {

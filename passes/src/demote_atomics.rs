@@ -12,10 +12,10 @@
 
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::LookupMap;
-use aerogel_ir::{Function, Op, Region, Rewrite, Value, rewrite, walk};
+use aerogel_ir::{Arg, Function, Op, Region, Rewrite, Value, rewrite, walk};
 
 use crate::PassCx;
-use crate::access::defined_in;
+use crate::access::{defined_in, is_apart};
 
 pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
     let shared = shared_places(func, cx);
@@ -108,6 +108,13 @@ fn shared_in(
                 written.insert(key, same.then(|| indices.clone()));
             }
         }
+        if let (_, Some(Op::ArrayAt { array, indices })) = base_of(func, place) {
+            let key = array_key(*array);
+            let same = written
+                .get(&key)
+                .is_none_or(|w| w.as_ref() == Some(indices));
+            written.insert(key, same.then(|| indices.clone()));
+        }
     });
     for place in atomics {
         shared[place] = match base_of(func, place) {
@@ -123,10 +130,20 @@ fn shared_in(
                 });
                 !(unique && alone)
             }
-            // Arrays may be the same array under two names.
+            (_, Some(Op::ArrayAt { array, indices })) => {
+                let unique = counters.iter().all(|c| indices.contains(c));
+                let alone = matches!(written.get(&array_key(*array)), Some(Some(_)));
+                // Arrays may be the same array under two names.
+                !(unique && alone && is_apart(func, cx.env, *array))
+            }
             _ => true,
         };
     }
+}
+
+/// An array among the places of trees.
+fn array_key(array: Arg) -> (u32, u32) {
+    (u32::MAX, array.as_u32())
 }
 
 #[cfg(test)]

@@ -13,6 +13,9 @@ pub struct KernelCode {
     pub temp_bytes: usize,
     /// What each argument slot holds.
     pub args: Vec<ArgSlot>,
+    /// Which array arguments the code takes to share no memory with any other: those it writes,
+    /// if it was compiled so; else empty.
+    pub apart: Vec<bool>,
     /// How many result slots it writes.
     pub n_results: usize,
     /// The size of each SNode tree of the module, in bytes.

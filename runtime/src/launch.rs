@@ -127,6 +127,8 @@ pub enum KernelFailure {
     Interrupted,
     /// No memory for temporaries.
     Memory(MemoryError),
+    /// Array arguments share memory that the code takes to be apart (`KernelCode::apart`).
+    Overlap,
     /// The arguments are not the kernel's.
     Mismatch(&'static str),
 }
@@ -135,6 +137,7 @@ pub enum KernelFailure {
 pub struct LaunchPlan {
     tasks: Vec<PlannedTask>,
     args: Vec<ArgSlot>,
+    apart: Vec<bool>,
     n_results: usize,
     root_bytes: Vec<usize>,
     temp_bytes: usize,
@@ -207,6 +210,7 @@ impl LaunchPlan {
         Ok(Self {
             tasks,
             args: code.args.clone(),
+            apart: code.apart.clone(),
             n_results: code.n_results,
             root_bytes: code.root_bytes.clone(),
             temp_bytes: code.temp_bytes,
@@ -275,6 +279,9 @@ impl LaunchPlan {
     fn check(&self, launch: &Launch<'_>) -> Result<(), KernelFailure> {
         if launch.args.kinds != self.args {
             return Err(KernelFailure::Mismatch("other arguments than the kernel's"));
+        }
+        if !are_apart(&launch.args.arrays, &self.apart) {
+            return Err(KernelFailure::Overlap);
         }
         if launch.results.len() < self.n_results {
             return Err(KernelFailure::Mismatch("too few result slots"));
@@ -345,6 +352,27 @@ impl PlannedTask {
         // context's parts with what the generated code expects.
         unsafe { (self.run)(&ctx.0, lo, hi) };
     }
+}
+
+/// Whether the marked arrays share no memory with any other.
+fn are_apart(arrays: &[&Buffer], marked: &[bool]) -> bool {
+    let range = |buffer: &Buffer| {
+        let start = buffer.address() as usize;
+        start..start + buffer.len()
+    };
+    let marks = arrays.iter().zip(marked).enumerate();
+    marks
+        .filter(|(_, (_, marked))| **marked)
+        .all(|(k, (one, _))| {
+            let one = range(one);
+            let others = arrays.iter().enumerate().filter(|&(other, _)| other != k);
+            others.map(|(_, other)| range(other)).all(|other| {
+                one.end <= other.start
+                    || other.end <= one.start
+                    || one.is_empty()
+                    || other.is_empty()
+            })
+        })
 }
 
 fn decode(errors: &ErrorRecord) -> Result<(), KernelFailure> {
@@ -517,6 +545,16 @@ mod tests {
         let code = code(vec![task("say", Bounds::Serial)], vec![]);
         launch(&code, &Args::new(), &sink).unwrap();
         assert_eq!(sink.into_inner().unwrap(), "value -3");
+    }
+
+    #[test]
+    fn arrays_that_share_memory() {
+        let (a, b) = (Buffer::zeroed(8).unwrap(), Buffer::zeroed(8).unwrap());
+        assert!(are_apart(&[&a, &b], &[true, true]));
+        assert!(!are_apart(&[&a, &a], &[true, false]));
+        assert!(!are_apart(&[&a, &b, &a], &[false, false, true]));
+        assert!(are_apart(&[&a, &a], &[false, false]));
+        assert!(are_apart(&[&a, &a], &[]));
     }
 
     #[test]

@@ -68,6 +68,7 @@ const FENCES: &[(&str, &[&str])] = &[
 const UNSAFE: &[&str] = &[
     "runtime/src/launch.rs",
     "runtime/src/buffer.rs",
+    "runtime/src/interrupt.rs",
     "runtime/src/stdout.rs",
     "runtime/src/cpu/memory.rs",
     "runtime/src/cpu/pool.rs",

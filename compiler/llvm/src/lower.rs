@@ -75,6 +75,11 @@ pub fn compile(module: &Module, target: &Target, level: OptLevel, with_text: boo
             tasks,
             temp_bytes: temp_bytes(module, kernel),
             args: arg_slots(module, kernel),
+            apart: if module.env.arrays_apart {
+                written_arrays(kernel)
+            } else {
+                Vec::new()
+            },
             n_results: kernel
                 .results
                 .iter()
@@ -132,6 +137,17 @@ fn arg_slots(module: &Module, kernel: &Function) -> Vec<ArgSlot> {
         }
     }
     slots
+}
+
+fn written_arrays(kernel: &Function) -> Vec<bool> {
+    kernel
+        .params
+        .iter()
+        .filter_map(|param| match param.ty {
+            ParamType::Array { read_only, .. } => Some(!read_only),
+            ParamType::Value(_) => None,
+        })
+        .collect()
 }
 
 fn temp_bytes(module: &Module, kernel: &Function) -> usize {

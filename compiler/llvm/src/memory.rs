@@ -5,7 +5,7 @@
 //! accesses also belong to the loop's access group, which says that its iterations are independent.
 
 use aerogel_base::ScalarType;
-use aerogel_ir::{Arg, AtomicOp, BinaryOp, Inst, NodeRef, Op, Type, Value};
+use aerogel_ir::{Arg, AtomicOp, BinaryOp, Inst, NodeRef, Op, ParamType, Type, Value};
 use inkwell::values::{InstructionValue, MetadataValue};
 
 use crate::builder::{Opcode, RmwOp, Val, basic, incoming, zero};
@@ -157,8 +157,23 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
                 let name = node.to_string();
                 Place::Tagged(self.tag(&name))
             }
-            // Two array arguments may be one array.
-            Some(Op::ArrayAt { .. }) => Place::Tagged(self.tag("arrays")),
+            Some(&Op::ArrayAt { array, .. }) => {
+                // Those that are only read may be one array, but may share a tag as well.
+                let apart = self.module.env.arrays_apart
+                    && matches!(
+                        self.func.params[array.as_u32() as usize].ty,
+                        ParamType::Array {
+                            read_only: false,
+                            ..
+                        }
+                    );
+                let name = if apart {
+                    array.to_string()
+                } else {
+                    "arrays".to_owned()
+                };
+                Place::Tagged(self.tag(&name))
+            }
             Some(Op::TempAt { .. }) => Place::Tagged(self.tag("temporaries")),
             _ => Place::Unknown,
         }

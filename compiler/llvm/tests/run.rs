@@ -877,3 +877,44 @@ fn long_loops_in_order() {
     assert_eq!(k.call(&[Scalar::i32(i32::MAX)])[0], sum(10_000_000));
     assert_eq!(k.call(&[Scalar::i32(3)])[0], 0);
 }
+
+#[test]
+fn sums_into_an_array_stay_in_registers() {
+    // The inner loop adds to one element: with arrays apart there is nothing to read it again for.
+    let k = Kernel::new(
+        "fast_math arrays_apart
+        kernel @k(c: array<f32, 1>, a: array<f32, 2, read>) {
+            task range { lo: i32 = const 0  hi: i32 = array_shape a0, 0  yield [lo, hi] } {
+                each (i: i32) {
+                    zero: i32 = const 0
+                    one: i32 = const 1
+                    n: i32 = array_shape a1, 1
+                    pc: ref<f32> = array_at a0, [i]
+                    for zero, n, one, [] (j: i32) {
+                        pa: ref<f32> = array_at a1, [i, j]
+                        v: f32 = load pa
+                        s: f32 = load pc
+                        t: f32 = add s, v
+                        store pc, t
+                        yield []
+                    }
+                    yield []
+                }
+                yield []
+            }
+            yield []
+        }",
+    );
+    let a = buffer_of(&[1.0; 1000]);
+    let c = buffer_of(&[0.5; 10]);
+    let mut args = Args::new();
+    args.array(&c, &[10], 4).unwrap();
+    args.array(&a, &[10, 100], 4).unwrap();
+    k.launch(&args).unwrap();
+    assert_eq!(f32_at(&c, 9), 100.5);
+    assert!(is_wide(k.assembly()), "{}", k.assembly());
+    let mut same = Args::new();
+    same.array(&a, &[10], 4).unwrap();
+    same.array(&a, &[10, 100], 4).unwrap();
+    assert_eq!(k.launch(&same), Err(KernelFailure::Overlap));
+}

@@ -73,6 +73,10 @@ pub(crate) fn failure(
             ))
         }),
         KernelFailure::Memory(e) => memory(e),
+        KernelFailure::Overlap => {
+            let what = "arrays share memory";
+            runtime(py, format!("kernel `{kernel}` cannot be launched: {what}"))
+        }
         KernelFailure::Mismatch(what) => {
             runtime(py, format!("kernel `{kernel}` cannot be launched: {what}"))
         }
