@@ -253,3 +253,37 @@ def test_a_kernel_that_does_not_compile_leaves_others_alone(arch):
             bad()
         good()
     assert list(x.to_numpy()) == [4] * 4
+
+
+def test_messages_name_the_field_as_the_kernel_does(debug):
+    @ti.data_oriented
+    class Cloth:
+        def __init__(self):
+            self.mass = ti.field(ti.f32, 4)
+
+        @ti.kernel
+        def touch(self, k: ti.i32):
+            self.mass[k] = 1.0
+
+    height = ti.field(ti.f32, (2, 3))
+
+    @ti.kernel
+    def touch(k: ti.i32):
+        height[k, 0] = 1.0
+
+    with pytest.raises(AssertionError, match=r"index \(9\) is out of bounds for field `mass` of shape \(4\)"):
+        Cloth().touch(9)
+    with pytest.raises(AssertionError, match=r"index \(2, 0\) is out of bounds for field `height` of shape \(2, 3\)"):
+        touch(2)
+
+
+def test_a_failed_assertion_points_at_its_condition(debug):
+    @ti.kernel
+    def check(n: ti.i32):
+        for i in range(n):
+            assert i < 5, f"i is {i}"
+
+    with pytest.raises(AssertionError, match="i is 5") as caught:
+        check(6)
+    line, caret = str(caught.value).splitlines()[3:5]
+    assert line[caret.index("^") : caret.rindex("^") + 1] == "i < 5"

@@ -1,5 +1,7 @@
 //! Expressions.
 
+use std::rc::Rc;
+
 use aerogel_base::{ErrorKind, ScalarType};
 use aerogel_ir::{Op, Type};
 
@@ -7,7 +9,7 @@ use super::value::{SeqKind, Val};
 use super::{Control, Lower, Reported, Res};
 use crate::ast::{BinaryOp, BoolOp, CompareOp, Expr, ExprKind, FPart, Generator, UnaryOp};
 use crate::fold;
-use crate::host::Known;
+use crate::host::{FieldRef, Known};
 use crate::scope::BindingKind;
 
 /// Far more than anybody writes, and far less than the stack holds.
@@ -63,7 +65,10 @@ impl<'a> Lower<'a, '_> {
             ExprKind::Name(name) => self.name(name)?,
             ExprKind::Attribute { value, attr } => {
                 let val = self.expr(value)?;
-                self.attribute(val, attr)?
+                match self.attribute(val, attr)? {
+                    Val::Known(known) => Val::Known(named(known, attr)),
+                    val => val,
+                }
             }
             ExprKind::Subscript { value, index } => {
                 let val = self.expr(value)?;
@@ -164,7 +169,7 @@ impl<'a> Lower<'a, '_> {
         let scope = self.frame().scope;
         let found = self.host.lookup(scope, name);
         match self.hosted(found)? {
-            Some(known) => Ok(Val::Known(known)),
+            Some(known) => Ok(Val::Known(named(known, name))),
             None => {
                 let was_bound = self.scopes().was_bound(name);
                 let diagnostic = self.report(
@@ -484,5 +489,16 @@ impl<'a> Lower<'a, '_> {
             },
             _ => None,
         }
+    }
+}
+
+/// A field that has no name of its own is called what the kernel calls it.
+fn named(known: Known, name: &str) -> Known {
+    match known {
+        Known::Field(field) if field.name.is_empty() => Known::Field(Rc::new(FieldRef {
+            name: name.to_owned(),
+            ..(*field).clone()
+        })),
+        other => other,
     }
 }

@@ -436,6 +436,7 @@ impl<'a> Lower<'a, '_> {
         if let Some(message) = message {
             self.template(message, &mut template, &mut args)?;
         }
+        self.range = test.range;
         self.effect(Op::Assert {
             cond,
             kind: AssertKind::Assertion,
