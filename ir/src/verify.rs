@@ -9,7 +9,7 @@ use crate::module::Env;
 use crate::op::Op;
 use crate::op_kinds::TaskKind;
 use crate::print::print_function;
-use crate::stage::Stage;
+use crate::stage::{Effect, Stage};
 use crate::types::{Inst, Region, Type, Value};
 use crate::verify_types;
 
@@ -174,6 +174,7 @@ impl Verifier<'_> {
                 // Tasks see nothing but their own instructions.
                 let hidden = std::mem::take(&mut self.visible);
                 self.region(bounds, &Owner::Bounds)?;
+                self.reads_only(bounds)?;
                 self.region(body, &Owner::Yields(Vec::new()))?;
                 self.visible = hidden;
                 let n_each = self.func.regions[body]
@@ -198,6 +199,20 @@ impl Verifier<'_> {
                 self.looped(body, Vec::new(), serial)
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Bounds may be computed at any time before the task, and more than once.
+    fn reads_only(&self, region: Region) -> Result<(), Broken> {
+        let mut writer = None;
+        crate::walk(self.func, region, &mut |func, inst| {
+            if func[inst].effect() == Effect::Writes {
+                writer = writer.or(Some(inst));
+            }
+        });
+        match writer {
+            Some(inst) => Err((Some(inst), "a task's bounds have no effects".into())),
+            None => Ok(()),
         }
     }
 
@@ -263,6 +278,27 @@ mod tests {
                 "v0: i32 = const 4  parallel [v0], [v0] (v1: i32) { v2: ref<f32> = field_at @x, [v1] v3: f32 = load v2 store v2, v3 yield [] } yield []"
             ),
             ""
+        );
+    }
+
+    #[test]
+    fn bounds_have_no_effects() {
+        let text = r#"kernel @k() {
+            task range {
+                v0: i32 = const 1
+                print "", []
+                yield [v0, v0]
+            } {
+                each (v1: i32) { yield [] }
+                yield []
+            }
+            yield []
+        }"#;
+        let module = parse_module(text).unwrap();
+        let error = verify(module.kernel().unwrap(), &module.env, Stage::Offloaded).unwrap_err();
+        assert_eq!(
+            error.message,
+            "a task's bounds have no effects (at a `print` instruction)"
         );
     }
 
