@@ -393,3 +393,31 @@ def test_string_annotations(cpu):
 
     a = np.zeros(3, np.int32)
     assert k(4, a) == 4 and a.tolist() == [4, 4, 4]
+
+
+def test_objects_of_methods_are_not_kept(cpu):
+    import gc
+
+    from aerogel import _native
+
+    @ti.data_oriented
+    class Holder:
+        def __init__(self):
+            self.x = ti.field(ti.i32, 1000)
+
+        @ti.kernel
+        def fill(self, a: ti.i32):
+            for i in self.x:
+                self.x[i] = a
+
+    def make(a):
+        holder = Holder()
+        holder.fill(a)
+        assert holder.x[999] == a
+
+    before = _native.live_bytes()
+    for a in range(5):
+        make(a)
+        gc.collect()
+        # The last instance of the kernel stays until the next is compiled.
+        assert _native.live_bytes() - before <= 4000

@@ -1,5 +1,6 @@
 //! The `_native` module: everything that touches the Python runtime.
 
+pub(crate) mod argument;
 pub(crate) mod buffer;
 pub(crate) mod error;
 pub(crate) mod field;
@@ -9,4 +10,5 @@ pub(crate) mod host;
 pub(crate) mod kernel;
 pub(crate) mod module;
 pub(crate) mod prepare;
+pub(crate) mod signature;
 pub(crate) mod snode;

@@ -8,11 +8,14 @@ use aerogel_runtime::{Buffer, KernelFailure, launch};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use super::argument::KeyPart;
 use super::error;
+use super::field::NativeField;
 use super::host::PyHost;
-use super::kernel::{KeyPart, NativeKernel, ParamKind, ValueType, argument_trees, tree_ref};
+use super::kernel::NativeKernel;
 use super::module::{self, Settings};
-use super::snode::TreeStore;
+use super::signature::{ParamKind, ValueType};
+use super::snode::{self, TreeStore};
 use crate::lower::{FrontendConfig, Lowered, ParamBinding, ReturnType, lower_kernel};
 
 /// A tree of an instance. One that came as an argument is not kept alive.
@@ -53,12 +56,17 @@ enum Guard {
 }
 
 impl Instance {
-    /// Whether all objects that the key names are still the same.
+    /// Whether all that the key names by identity, and every tree, is still there.
     pub(crate) fn is_current(&self, py: Python<'_>) -> bool {
-        self.guards.iter().all(|guard| match guard {
+        let alive = |guard: &Guard| match guard {
             Guard::Strong(_) => true,
             Guard::Weak(reference) => reference.call0(py).is_ok_and(|object| !object.is_none(py)),
-        })
+        };
+        let kept = |tree: &TreeRef| match tree {
+            TreeRef::Strong(_) => true,
+            TreeRef::Weak(store) => store.strong_count() > 0,
+        };
+        self.guards.iter().all(alive) && self.trees.iter().all(kept)
     }
 
     pub(crate) fn launch(&self, launch: launch::Launch<'_>) -> Result<(), KernelFailure> {
@@ -246,4 +254,27 @@ pub(crate) fn inspect<'py>(py: Python<'py>, instance: &Instance) -> PyResult<Bou
     out.set_item("asm", inspection.assembly)?;
     out.set_item("times", times)?;
     Ok(out.into_any())
+}
+
+/// The trees that the arguments bring along: the instance need not keep them alive.
+fn argument_trees(py: Python<'_>, values: &[Bound<'_, PyAny>]) -> Vec<u64> {
+    values
+        .iter()
+        .filter_map(|value| {
+            let field = value.cast::<NativeField>().ok()?;
+            Some(field.get().placement(py).ok()?.store.key)
+        })
+        .collect()
+}
+
+/// How an instance refers to a tree.
+fn tree_ref(py: Python<'_>, key: u64, from_argument: bool) -> PyResult<TreeRef> {
+    let store: Arc<TreeStore> =
+        snode::find(key).ok_or_else(|| error::runtime(py, "a field is gone"))?;
+    let weak: Weak<TreeStore> = Arc::downgrade(&store);
+    Ok(if from_argument {
+        TreeRef::Weak(weak)
+    } else {
+        TreeRef::Strong(store)
+    })
 }

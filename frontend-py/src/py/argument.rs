@@ -1,0 +1,436 @@
+//! Arguments of a call: checked, packed into 8-byte slots, and what of them an instance is specialised for.
+
+use std::sync::Arc;
+
+use aerogel_base::{Scalar, ScalarType};
+use aerogel_runtime::Buffer;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+
+use super::buffer::{self, ForeignArray, NativeNdarray};
+use super::error;
+use super::field::NativeField;
+use super::kernel::NativeKernel;
+use super::module::Settings;
+use super::signature::{ParamKind, ValueType};
+
+/// What an instance is specialised for, besides the kernel itself.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum KeyPart {
+    None,
+    Bool(bool),
+    Int(i128),
+    /// An integer of more than 128 bits, or any other value by its text.
+    Text(String),
+    Float(u64),
+    Tuple(Vec<KeyPart>),
+    Field {
+        tree: u64,
+        place: u32,
+        shape: (u32, u32, u32),
+    },
+    Array {
+        elem: ScalarType,
+        ndim: usize,
+        element: Vec<usize>,
+    },
+    /// By identity; the instance holds a reference.
+    Object(usize),
+}
+
+impl KeyPart {
+    /// Whether the key names an object by identity.
+    pub(crate) fn names(&self, object: &Bound<'_, PyAny>) -> bool {
+        match self {
+            Self::Object(address) => *address == object.as_ptr() as usize,
+            Self::Tuple(parts) => parts.iter().any(|part| part.names(object)),
+            _ => false,
+        }
+    }
+}
+
+/// One array argument.
+pub(crate) enum ArrayArg {
+    Foreign(ForeignArray),
+    Own(Arc<Buffer>),
+}
+
+impl ArrayArg {
+    pub(crate) fn buffer(&self) -> PyResult<&Buffer> {
+        match self {
+            Self::Foreign(array) => array.buffer(),
+            Self::Own(buffer) => Ok(buffer),
+        }
+    }
+}
+
+/// The arguments of one call, in the order of the parameters.
+pub(crate) enum Packed {
+    Slots(Vec<u64>),
+    Array {
+        array: ArrayArg,
+        /// Extents of the index space.
+        shape: Vec<usize>,
+        cell_bytes: usize,
+        writeable: bool,
+    },
+    Nothing,
+}
+
+impl NativeKernel {
+    fn signature(&self) -> String {
+        let names: Vec<&str> = self.params.iter().map(|p| p.name.as_str()).collect();
+        format!("{}({})", self.name, names.join(", "))
+    }
+
+    /// The arguments by position.
+    pub(crate) fn bind<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let wrong = |what: String| error::exception(py, "AerogelSyntaxError", what);
+        let n = self.params.len();
+        if args.len() > n {
+            return Err(wrong(format!(
+                "too many arguments: kernel `{}` takes {n}, got {}",
+                self.signature(),
+                args.len()
+            )));
+        }
+        let mut values: Vec<Option<Bound<'py, PyAny>>> = args.iter().map(Some).collect();
+        values.resize_with(n, || None);
+        for (name, value) in kwargs.into_iter().flatten() {
+            let name: String = name.extract()?;
+            let Some(at) = self.params.iter().position(|p| p.name == name) else {
+                return Err(wrong(format!(
+                    "unexpected argument `{name}`: kernel `{}` has no such parameter",
+                    self.signature()
+                )));
+            };
+            if values[at].replace(value).is_some() {
+                return Err(wrong(format!(
+                    "the argument `{name}` of kernel `{}` is given twice",
+                    self.name
+                )));
+            }
+        }
+        values
+            .into_iter()
+            .zip(&self.params)
+            .map(|(value, param)| {
+                value.ok_or_else(|| {
+                    wrong(format!(
+                        "missing argument: the parameter `{}` of kernel `{}` has no value",
+                        param.name,
+                        self.signature()
+                    ))
+                })
+            })
+            .collect()
+    }
+
+    /// The arguments' values, and what the instance is specialised for.
+    pub(crate) fn pack(
+        &self,
+        py: Python<'_>,
+        settings: &Settings,
+        values: &[Bound<'_, PyAny>],
+    ) -> PyResult<(Vec<Packed>, Vec<KeyPart>)> {
+        let mut packed = Vec::with_capacity(values.len());
+        let mut key = Vec::new();
+        for (at, (param, value)) in self.params.iter().zip(values).enumerate() {
+            packed.push(match &param.kind {
+                ParamKind::Value(ty) => {
+                    Packed::Slots(self.value_slots(py, settings, at, *ty, value)?)
+                }
+                ParamKind::Template => {
+                    key.push(template_key(py, value)?);
+                    Packed::Nothing
+                }
+                ParamKind::Receiver => {
+                    self.check_receiver(py, value)?;
+                    key.push(KeyPart::Object(value.as_ptr() as usize));
+                    Packed::Nothing
+                }
+                ParamKind::Array {
+                    elem,
+                    ndim,
+                    element,
+                } => {
+                    let elem = elem.map(|e| e.resolve(settings));
+                    let (array, part) =
+                        self.array(py, &param.name, value, elem, *ndim, element.as_deref())?;
+                    key.push(part);
+                    array
+                }
+            });
+        }
+        Ok((packed, key))
+    }
+
+    fn check_receiver(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        if value.hasattr(pyo3::intern!(py, "_aerogel_data_oriented"))? {
+            return Ok(());
+        }
+        Err(error::exception(
+            py,
+            "AerogelSyntaxError",
+            format!(
+                "kernel `{}` is a method: decorate class {} with @ti.data_oriented",
+                self.name,
+                value.get_type().name()?
+            ),
+        ))
+    }
+
+    /// The slots of a scalar, vector or matrix.
+    fn value_slots(
+        &self,
+        py: Python<'_>,
+        settings: &Settings,
+        at: usize,
+        ty: ValueType,
+        value: &Bound<'_, PyAny>,
+    ) -> PyResult<Vec<u64>> {
+        let elem = ty.elem.resolve(settings);
+        if ty.shape.2 == 0 {
+            return Ok(vec![self.scalar_slot(py, at, elem, value)?]);
+        }
+        let mut components = Vec::new();
+        buffer::flatten(value, &mut components)?;
+        if components.len() != ty.n_components() {
+            return Err(error::exception(
+                py,
+                "AerogelRuntimeTypeError",
+                format!(
+                    "argument {at} (`{}`) of kernel `{}` has {} components, got {}",
+                    self.params[at].name,
+                    self.name,
+                    ty.n_components(),
+                    components.len()
+                ),
+            ));
+        }
+        components
+            .iter()
+            .map(|c| self.scalar_slot(py, at, elem, c))
+            .collect()
+    }
+
+    fn scalar_slot(
+        &self,
+        py: Python<'_>,
+        at: usize,
+        ty: ScalarType,
+        value: &Bound<'_, PyAny>,
+    ) -> PyResult<u64> {
+        let wrong_type = || {
+            let provided = value
+                .get_type()
+                .name()
+                .map_or_else(|_| "?".into(), |n| n.to_string());
+            error::exception(
+                py,
+                "AerogelRuntimeTypeError",
+                format!(
+                    "argument {at} (`{}`) of kernel `{}` is a {provided}, which cannot be converted to the required {ty}",
+                    self.params[at].name, self.name
+                ),
+            )
+        };
+        if value.is_instance_of::<PyString>() {
+            return Err(wrong_type());
+        }
+        if ty.is_float() {
+            let number: f64 = value.extract().map_err(|_| wrong_type())?;
+            return Ok(Scalar::float(ty, number).slot());
+        }
+        if value.is_instance_of::<PyFloat>() {
+            return Err(wrong_type());
+        }
+        // `__index__` is what NumPy's integers have and its floats have not.
+        let fits = |whole: i128| Scalar::int(ty, whole).as_i128() == whole;
+        match value.extract::<i64>() {
+            Ok(whole) if ty == ScalarType::U1 => Ok(u64::from(whole != 0)),
+            Ok(whole) if fits(i128::from(whole)) => Ok(Scalar::int(ty, i128::from(whole)).slot()),
+            result => {
+                if result.is_err() && !value.hasattr("__index__")? {
+                    if value.get_type().name()? == "bool" || value.get_type().name()? == "bool_" {
+                        return Ok(u64::from(value.is_truthy()?));
+                    }
+                    return Err(wrong_type());
+                }
+                if let Ok(whole) = value.extract::<i128>()
+                    && fits(whole)
+                {
+                    return Ok(Scalar::int(ty, whole).slot());
+                }
+                Err(error::exception(
+                    py,
+                    "AerogelRuntimeTypeError",
+                    format!(
+                        "argument {at} (`{}`) of kernel `{}` is {value}, which does not fit {ty}",
+                        self.params[at].name, self.name
+                    ),
+                ))
+            }
+        }
+    }
+
+    fn array(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        value: &Bound<'_, PyAny>,
+        elem: Option<ScalarType>,
+        ndim: Option<usize>,
+        element: Option<&[usize]>,
+    ) -> PyResult<(Packed, KeyPart)> {
+        let invalid = |what: String| {
+            PyValueError::new_err(format!(
+                "invalid value for argument `{name}` of kernel `{}`: {what}",
+                self.name
+            ))
+        };
+        let (array, ty, whole, own_element, writeable) = if let Ok(own) =
+            value.cast::<NativeNdarray>()
+        {
+            let own = own.get();
+            (
+                ArrayArg::Own(own.buffer.clone()),
+                own.ty,
+                own.shape.clone(),
+                Some(own.element.clone()),
+                true,
+            )
+        } else {
+            let value = &torch_as_numpy(value)?;
+            let array = ForeignArray::new(value).map_err(|_| {
+                let provided = value.get_type().name().map_or_else(|_| "?".into(), |n| n.to_string());
+                error::exception(
+                    py,
+                    "AerogelRuntimeTypeError",
+                    format!(
+                        "argument `{name}` of kernel `{}` takes a NumPy array or a ti.ndarray, not a {provided}",
+                        self.name
+                    ),
+                )
+            })?;
+            let ty = array
+                .ty
+                .ok_or_else(|| PyTypeError::new_err(format!("the array for argument `{name}` of kernel `{}` has a dtype that kernels do not have", self.name)))?;
+            array.buffer().map_err(|_| {
+                invalid("the array is not C-contiguous and aligned; pass numpy.ascontiguousarray(array)".into())
+            })?;
+            let (shape, writeable) = (array.shape.clone(), array.writeable);
+            (ArrayArg::Foreign(array), ty, shape, None, writeable)
+        };
+        if let Some(wanted) = elem.filter(|&e| e != ty) {
+            let what = format!("an array of {wanted} is required, this one has {ty}");
+            // As Taichi has it: one error for the arrays of others, another for its own.
+            return Err(match array {
+                ArrayArg::Foreign(_) => invalid(what),
+                ArrayArg::Own(..) => PyTypeError::new_err(format!(
+                    "invalid value for argument `{name}` of kernel `{}`: {what}",
+                    self.name
+                )),
+            });
+        }
+        // A NumPy array's last axes are those of an element, where the annotation says that elements have any.
+        let (shape, element) = match own_element {
+            Some(own) => {
+                if element.is_some_and(|e| e != own) {
+                    return Err(invalid(format!(
+                        "elements of shape {element:?} are required, these have {own:?}"
+                    )));
+                }
+                (whole, own)
+            }
+            None => {
+                let wanted = element.unwrap_or(&[]);
+                let (outer, inner) = whole.split_at(whole.len().saturating_sub(wanted.len()));
+                if inner != wanted {
+                    return Err(invalid(format!(
+                        "the last axes must be those of an element, {wanted:?}; the shape is {whole:?}"
+                    )));
+                }
+                (outer.to_vec(), wanted.to_vec())
+            }
+        };
+        if ndim.is_some_and(|n| n != shape.len()) {
+            return Err(invalid(format!(
+                "{} axes are required, the array has {}",
+                ndim.unwrap_or(0),
+                shape.len()
+            )));
+        }
+        let part = KeyPart::Array {
+            elem: ty,
+            ndim: shape.len(),
+            element: element.clone(),
+        };
+        let cell_bytes = ty.bytes() as usize * element.iter().product::<usize>();
+        let packed = Packed::Array {
+            array,
+            shape,
+            cell_bytes,
+            writeable,
+        };
+        Ok((packed, part))
+    }
+}
+/// A PyTorch tensor on the CPU as a NumPy array over the same memory; anything else as it is.
+fn torch_as_numpy<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = value.py();
+    if value.hasattr(pyo3::intern!(py, "__array_struct__"))?
+        || !value.hasattr(pyo3::intern!(py, "detach"))?
+    {
+        return Ok(value.clone());
+    }
+    value.call_method0("detach")?.call_method0("numpy")
+}
+
+/// What a template argument is specialised for: values by value, fields by their place, others by identity.
+fn template_key(py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<KeyPart> {
+    if let Ok(field) = value.cast::<NativeField>() {
+        let field = field.get();
+        let placement = field.placement(py)?;
+        placement.store.memory(py)?;
+        return Ok(KeyPart::Field {
+            tree: placement.store.key,
+            place: placement.places[0].as_u32(),
+            shape: field.tensor_shape(),
+        });
+    }
+    if value.is_none() {
+        return Ok(KeyPart::None);
+    }
+    if let Ok(b) = value.cast_exact::<PyBool>() {
+        return Ok(KeyPart::Bool(b.is_true()));
+    }
+    if value.is_exact_instance_of::<PyInt>() {
+        return Ok(value
+            .extract()
+            .map_or_else(|_| KeyPart::Text(value.to_string()), KeyPart::Int));
+    }
+    if let Ok(f) = value.cast_exact::<PyFloat>() {
+        return Ok(KeyPart::Float(f.value().to_bits()));
+    }
+    if let Ok(s) = value.cast_exact::<PyString>() {
+        return Ok(KeyPart::Text(s.to_string()));
+    }
+    if value.is_exact_instance_of::<PyTuple>()
+        || value.is_exact_instance_of::<PyList>()
+        || buffer::is_matrix(value)?
+    {
+        let parts = value
+            .try_iter()?
+            .map(|item| template_key(py, &item?))
+            .collect::<PyResult<_>>()?;
+        return Ok(KeyPart::Tuple(parts));
+    }
+    Ok(KeyPart::Object(value.as_ptr() as usize))
+}

@@ -1,0 +1,141 @@
+//! What a kernel's annotations say: the kinds of its parameters and the types of what it returns.
+
+use aerogel_base::ScalarType;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use super::module::Settings;
+
+/// A scalar type, or what `ti.init` says that `float` or `int` is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ScalarSpec {
+    Fixed(ScalarType),
+    Fp,
+    Ip,
+}
+
+impl ScalarSpec {
+    pub(crate) fn read(value: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let name: String = match value.getattr("_aerogel_dtype") {
+            Ok(name) => name.extract()?,
+            Err(_) => match value.getattr("__name__") {
+                Ok(name) => name.extract()?,
+                Err(_) => value.extract()?,
+            },
+        };
+        Ok(match name.as_str() {
+            "float" => Self::Fp,
+            "int" => Self::Ip,
+            "bool" => Self::Fixed(ScalarType::U1),
+            name => Self::Fixed(
+                ScalarType::from_name(name)
+                    .ok_or_else(|| PyTypeError::new_err(format!("{name} is not a type")))?,
+            ),
+        })
+    }
+
+    pub(crate) fn resolve(self, settings: &Settings) -> ScalarType {
+        match self {
+            Self::Fixed(ty) => ty,
+            Self::Fp => settings.default_fp,
+            Self::Ip => settings.default_ip,
+        }
+    }
+}
+
+/// The type of a value that is passed or returned: a scalar, or a vector or matrix of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ValueType {
+    pub(crate) elem: ScalarSpec,
+    /// Rows, columns, number of axes.
+    pub(crate) shape: (u32, u32, u32),
+}
+
+impl ValueType {
+    /// Reads a scalar type, `float`, `int`, `bool`, or a `ti.types.vector` or `matrix`.
+    pub(crate) fn read(value: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if value.hasattr("_aerogel_tensor_type")? {
+            let (n, m, ndim) = (
+                value.getattr("n")?.extract()?,
+                value.getattr("m")?.extract()?,
+                value.getattr("ndim")?.extract()?,
+            );
+            let spec = value.getattr("_spec")?;
+            let elem = if spec.is_none() {
+                ScalarSpec::Fp
+            } else {
+                ScalarSpec::read(&spec)?
+            };
+            return Ok(Self {
+                elem,
+                shape: (n, m, ndim),
+            });
+        }
+        Ok(Self {
+            elem: ScalarSpec::read(value)?,
+            shape: (1, 1, 0),
+        })
+    }
+
+    pub(crate) fn n_components(self) -> usize {
+        (self.shape.0 * self.shape.1) as usize
+    }
+}
+
+/// What a parameter's annotation asks for.
+#[derive(Clone, Debug)]
+pub(crate) enum ParamKind {
+    Value(ValueType),
+    Template,
+    /// The instance that a method belongs to.
+    Receiver,
+    Array {
+        elem: Option<ScalarSpec>,
+        ndim: Option<usize>,
+        element: Option<Vec<usize>>,
+    },
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Param {
+    pub(crate) name: String,
+    pub(crate) kind: ParamKind,
+}
+
+/// Reads what `kernel.py` makes of an annotation.
+pub(crate) fn param_kind(spec: &Bound<'_, PyTuple>) -> PyResult<ParamKind> {
+    let kind: String = spec.get_item(0)?.extract()?;
+    Ok(match kind.as_str() {
+        "self" => ParamKind::Receiver,
+        "template" => ParamKind::Template,
+        "ndarray" => {
+            let annotation = spec.get_item(1)?;
+            let dtype = annotation.getattr("dtype")?;
+            let (elem, mut element) = if dtype.is_none() {
+                (None, None)
+            } else {
+                let ty = ValueType::read(&dtype)?;
+                let element = match ty.shape {
+                    (_, _, 0) => Vec::new(),
+                    (n, _, 1) => vec![n as usize],
+                    (n, m, _) => vec![n as usize, m as usize],
+                };
+                (Some(ty.elem), Some(element))
+            };
+            let shape: Option<Vec<usize>> = annotation.getattr("element_shape")?.extract()?;
+            let element_dim: Option<usize> = annotation.getattr("element_dim")?.extract()?;
+            if shape.is_some() {
+                element = shape;
+            } else if element_dim.is_some_and(|d| d > 0) {
+                element = None;
+            }
+            ParamKind::Array {
+                elem,
+                ndim: annotation.getattr("ndim")?.extract()?,
+                element,
+            }
+        }
+        _ => ParamKind::Value(ValueType::read(&spec.get_item(1)?)?),
+    })
+}
