@@ -254,3 +254,79 @@ def test_not_a_number(arch):
 
     assert same(float("nan")) == 0 and same(1.0) == 1
     assert np.isnan(quotient(0, 0)) and quotient(1, 0) == np.inf and quotient(-1, 0) == -np.inf
+
+
+@pytest.mark.parametrize("name", ["long_loop", "endless"])
+def test_interrupt(name, tmp_path):
+    """Ctrl-C ends a kernel, and the process goes on."""
+    import os
+    import signal
+    import subprocess
+    import sys
+    import time
+
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import aerogel as ti\n"
+        "ti.init(log_level='error')\n"
+        "x = ti.field(ti.f32, 64)\n"
+        "@ti.kernel\n"
+        "def endless():\n"
+        "    i = 0\n"
+        "    while i >= 0:\n"
+        "        i = (i + 1) % 1000\n"
+        "        x[i % 64] += 1.0\n"
+        "@ti.kernel\n"
+        "def long_loop():\n"
+        "    for i in range(2000000000):\n"
+        "        for j in range(1000):\n"
+        "            x[(i + j) % 64] += 1.0\n"
+        "@ti.kernel\n"
+        "def good() -> ti.i32:\n"
+        "    return 3\n"
+        "good()\n"
+        "print('ready', flush=True)\n"
+        "try:\n"
+        f"    {name}()\n"
+        "except KeyboardInterrupt:\n"
+        "    print('interrupted', good(), flush=True)\n"
+    )
+    env = dict(os.environ, PYTHONPATH=os.pathsep.join(p for p in sys.path if p))
+    process = subprocess.Popen([sys.executable, program], env=env, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=20)[0] == "interrupted 3\n"
+    finally:
+        process.kill()
+
+
+def test_fork():
+    """A forked child runs kernels, old ones and new ones."""
+    import os
+
+    ti.init(arch=ti.cpu, log_level="error")
+    x = ti.field(ti.f32, 100_000)
+
+    @ti.kernel
+    def fill(a: ti.f32):
+        for i in x:
+            x[i] = ti.sin(a * i)
+
+    @ti.kernel
+    def total() -> ti.f32:
+        s = 0.0
+        for i in x:
+            s += x[i]
+        return s
+
+    fill(1.0)
+    for _ in range(5):
+        child = os.fork()
+        if child == 0:
+            fill(0.0)
+            os._exit(0 if total() == 0 else 1)
+        assert os.waitpid(child, 0)[1] == 0
+    assert x[1] != 0
+    ti.reset()
