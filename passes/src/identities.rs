@@ -4,13 +4,15 @@
 //! x + 0, x * 1, x / 1, x - 0, select(c, x, x)   ==>   x
 //! pow(x, 2)       ==>   mul x, x
 //! x / 4.0         ==>   mul x, 0.25      (exact for powers of two; for others with fast maths)
+//! sqrt(x) < 3  ==>    x < 9           (with fast maths, x a sum of squares)
 //! x // 8, x % 8   ==>   shr x, 3 and and x, 7    (both round towards negative infinity)
 //! (a * 8 + b) >> 3, (a * 8 + b) & 7   ==>   a and b, where b counts from 0 to at most 8
 //! ```
 
-use aerogel_base::Scalar;
+use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{
-    BinaryOp, Cursor, Function, Inst, Op, Rewrite, Type, UnaryOp, Value, ValueDef, rewrite,
+    BinaryOp, CompareOp, Cursor, Function, Inst, Op, Rewrite, Type, UnaryOp, Value, ValueDef,
+    rewrite,
 };
 
 use crate::PassCx;
@@ -29,6 +31,19 @@ pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
             op: UnaryOp::Not,
             x,
         } => same_twice(cursor, inst, x, UnaryOp::Not),
+        Op::Compare { op, lhs, rhs } if fast => {
+            let found = without_root(cursor.func, op, lhs, rhs)
+                .or_else(|| without_root(cursor.func, op.swapped(), rhs, lhs));
+            match found {
+                Some((op, lhs, square)) => {
+                    let rhs = cursor.constant(square);
+                    Rewrite::Replace(vec![
+                        cursor.insert(Op::Compare { op, lhs, rhs }, Type::BOOL),
+                    ])
+                }
+                None => Rewrite::Keep,
+            }
+        }
         Op::Select {
             on_true, on_false, ..
         } if on_true == on_false => Rewrite::Replace(vec![on_true]),
@@ -45,6 +60,55 @@ fn same_twice(cursor: &Cursor<'_>, _: Inst, x: Value, outer: UnaryOp) -> Rewrite
     match cursor.func.def_op(x) {
         Some(&Op::Unary { op, x: inner }) if op == outer => Rewrite::Replace(vec![inner]),
         _ => Rewrite::Keep,
+    }
+}
+
+/// `sqrt(x) op c` as `x op c * c`. The square must be an ordinary number, and `x` must not be
+/// negative, whose root is no number.
+fn without_root(
+    func: &Function,
+    op: CompareOp,
+    root: Value,
+    c: Value,
+) -> Option<(CompareOp, Value, Scalar)> {
+    let Some(&Op::Unary {
+        op: UnaryOp::Sqrt,
+        x,
+    }) = func.def_op(root)
+    else {
+        return None;
+    };
+    let c = func.as_const(c)?;
+    let square = Scalar::float(c.ty(), c.as_f64() * c.as_f64());
+    let ordered = matches!(
+        op,
+        CompareOp::Lt | CompareOp::Le | CompareOp::Gt | CompareOp::Ge
+    );
+    let ordinary =
+        c.as_f64() > 0.0 && square.as_f64().is_normal() && square.ty() != ScalarType::F16;
+    (ordered && ordinary && is_not_negative(func, x, 8)).then_some((op, x, square))
+}
+
+/// Whether a value is known to be at least zero, or no number.
+fn is_not_negative(func: &Function, x: Value, depth: u32) -> bool {
+    let rest = |v| depth > 0 && is_not_negative(func, v, depth - 1);
+    match func.def_op(x) {
+        Some(Op::Const { value }) => value.to_f64().is_sign_positive(),
+        Some(&Op::Binary {
+            op: BinaryOp::Mul,
+            lhs,
+            rhs,
+        }) => lhs == rhs || rest(lhs) && rest(rhs),
+        Some(&Op::Binary {
+            op: BinaryOp::Add | BinaryOp::Max | BinaryOp::Div,
+            lhs,
+            rhs,
+        }) => rest(lhs) && rest(rhs),
+        Some(Op::Unary {
+            op: UnaryOp::Abs | UnaryOp::Sqrt | UnaryOp::Exp,
+            ..
+        }) => true,
+        _ => false,
     }
 }
 
@@ -295,6 +359,35 @@ mod tests {
                 v10: i32 = const 7
                 v11: i32 = and v1, v10
                 yield [v4, v6, v9, v11]
+            }
+            ");
+    }
+
+    #[test]
+    fn roots_of_sums_of_squares() {
+        check_pass_fast!("identities", "
+            func @f(v0: f32, v1: f32) -> u1, u1 {
+                v2: f32 = mul v0, v0
+                v3: f32 = mul v1, v1
+                v4: f32 = add v2, v3
+                v5: f32 = sqrt v4
+                v6: f32 = const 3.0
+                v7: u1 = gt v6, v5
+                v8: f32 = sqrt v0
+                v9: u1 = lt v8, v6
+                yield [v7, v9]
+            }", @"
+            func @f(v0: f32, v1: f32) -> u1, u1 {
+                v2: f32 = mul v0, v0
+                v3: f32 = mul v1, v1
+                v4: f32 = add v2, v3
+                v5: f32 = sqrt v4
+                v6: f32 = const 3.0
+                v7: f32 = const 9.0
+                v8: u1 = lt v4, v7
+                v9: f32 = sqrt v0
+                v10: u1 = lt v9, v6
+                yield [v8, v10]
             }
             ");
     }

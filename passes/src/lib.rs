@@ -16,6 +16,7 @@ mod licm;
 mod lower_access;
 mod offload;
 mod pipeline;
+mod privatize;
 mod promote_locals;
 mod scalarize;
 #[cfg(test)]

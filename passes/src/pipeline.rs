@@ -158,6 +158,14 @@ pub const PIPELINE: &[Step] = &[
         Offloaded,
         When::ThreadLocal,
     ),
+    // What is left of atomics after that is scattered.
+    kernel(
+        "privatize",
+        privatize::run,
+        Offloaded,
+        Offloaded,
+        When::ThreadLocal,
+    ),
     Step::Group {
         name: "simplify",
         passes: SIMPLIFY_OFFLOADED,
