@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -174,7 +175,10 @@ _native.set_element_maker(_element, Matrix)
 def _shape(shape: Any) -> tuple[int, ...]:
     if _is_int(shape):
         shape = (shape,)
-    out = tuple(int(s) for s in shape)
+    try:
+        out = tuple(operator.index(s) for s in shape)
+    except TypeError:
+        raise TypeError(f"a shape is an integer or a tuple of integers, not {shape!r}") from None
     if any(s <= 0 for s in out):
         raise ValueError(f"the extents of a field must be at least 1, got {out}")
     return out

@@ -57,15 +57,13 @@ pub(crate) fn to_scalar(value: &Bound<'_, PyAny>, ty: ScalarType) -> PyResult<Sc
     if ty.is_float() {
         return Ok(Scalar::float(ty, value.extract::<f64>()?));
     }
-    let whole = if value.is_instance_of::<PyInt>() {
-        value.extract::<i128>()?
-    } else if let Ok(number) = value.extract::<f64>() {
-        if ty == ScalarType::U1 {
-            return Ok(Scalar::bool(number != 0.0));
+    // `__index__` is what integers have, NumPy's too, and floats have not.
+    let whole = match value.extract::<i128>() {
+        Ok(whole) => whole,
+        Err(_) => {
+            let number = Scalar::float(ScalarType::F64, value.extract()?);
+            return Ok(aerogel_ir::eval::cast(number, ty));
         }
-        number as i128
-    } else {
-        value.extract::<i128>()?
     };
     Ok(if ty == ScalarType::U1 {
         Scalar::bool(whole != 0)
