@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use aerogel_base::ScalarType;
 use aerogel_snode::NodeId;
 
 use crate::types::TreeId;
@@ -132,10 +133,11 @@ kinds! {
 }
 
 impl BinaryOp {
-    /// Whether the operands may change places.
-    pub fn is_commutative(self) -> bool {
+    /// Whether operands of this type may change places. Of two zeros of different sign the
+    /// minimum and maximum is the second.
+    pub fn is_commutative(self, ty: ScalarType) -> bool {
         use BinaryOp::*;
-        matches!(self, Add | Mul | Min | Max | And | Or | Xor)
+        matches!(self, Add | Mul | And | Or | Xor) || matches!(self, Min | Max) && ty.is_int()
     }
 }
 

@@ -37,14 +37,15 @@ impl Cse {
         for inst in std::mem::take(&mut func.regions[region].insts) {
             let op = &mut func.insts[inst].op;
             op.map_operands(|v| self.subst[v].unwrap_or(v));
-            if let Op::Binary { op, lhs, rhs } = op
-                && op.is_commutative()
-                && *rhs < *lhs
+            if let Op::Binary { op, lhs, rhs } = func[inst]
+                && rhs < lhs
+                && op.is_commutative(func.elem(lhs))
             {
-                std::mem::swap(lhs, rhs);
+                let (lhs, rhs) = (rhs, lhs);
+                func.insts[inst].op = Op::Binary { op, lhs, rhs };
                 self.changed = true;
             }
-            if op.effect() == Effect::Pure {
+            if func[inst].effect() == Effect::Pure {
                 let types = func.insts[inst]
                     .results
                     .iter()
@@ -91,6 +92,22 @@ mod tests {
                 v2: i32 = add v0, v1
                 v3: i32 = sub v2, v2
                 yield [v3]
+            }
+            ");
+    }
+
+    #[test]
+    fn zeros_of_a_minimum_keep_their_sides() {
+        check_pass!("cse", "
+            func @f(v0: f32, v1: f32) -> f32, f32 {
+                v2: f32 = min v0, v1
+                v3: f32 = min v1, v0
+                yield [v2, v3]
+            }", @"
+            func @f(v0: f32, v1: f32) -> f32, f32 {
+                v2: f32 = min v0, v1
+                v3: f32 = min v1, v0
+                yield [v2, v3]
             }
             ");
     }

@@ -6,7 +6,7 @@
 //! x / 4.0         ==>   mul x, 0.25      (exact for powers of two; for others with fast maths)
 //! sqrt(x) < 3  ==>    x < 9           (with fast maths, x a sum of squares)
 //! x // 8, x % 8   ==>   shr x, 3 and and x, 7    (both round towards negative infinity)
-//! (a * 8 + b) >> 3, (a * 8 + b) & 7   ==>   a and b, where b counts from 0 to at most 8
+//! (a * 8 + b) >> 3, (a * 8 + b) & 7   ==>   a and b, where both count from 0, b to at most 8
 //! ```
 
 use aerogel_base::{Scalar, ScalarType};
@@ -118,6 +118,12 @@ fn log2(c: Scalar) -> Option<i128> {
     (v > 0 && v & (v - 1) == 0).then(|| i128::from(v.trailing_zeros()))
 }
 
+/// Whether a float is a power of two, of either sign; not asked of subnormal numbers, whose
+/// reciprocals are no normal numbers.
+fn is_power_of_two(v: f64) -> bool {
+    v.is_normal() && v.to_bits() << 12 == 0
+}
+
 fn binary(
     cursor: &mut Cursor<'_>,
     op: BinaryOp,
@@ -132,7 +138,7 @@ fn binary(
     let int = elem.is_int();
     // Commutative arithmetic has its constant on either side.
     let (x, c) = match (cursor.func.as_const(lhs), cursor.func.as_const(rhs)) {
-        (Some(c), None) if op.is_commutative() => (rhs, Some(c)),
+        (Some(c), None) if op.is_commutative(elem) => (rhs, Some(c)),
         (_, c) => (lhs, c),
     };
     let Some(c) = c else {
@@ -172,8 +178,7 @@ fn binary(
         }
         Div if !int => {
             let reciprocal = Scalar::float(elem, 1.0 / c.as_f64());
-            let exact = c.as_f64().abs().log2().fract() == 0.0;
-            if !(fast || exact) || !reciprocal.as_f64().is_normal() {
+            if !(fast || is_power_of_two(c.as_f64())) || !reciprocal.as_f64().is_normal() {
                 return None;
             }
             let rhs = cursor.constant(reciprocal);
@@ -189,8 +194,13 @@ fn binary(
             let rhs = cursor.constant(Scalar::int(elem, c.as_i128() - 1));
             Some(emit(cursor, And, x, rhs))
         }
-        Shr => split_sum(cursor.func, x, 1 << c.as_i128().clamp(0, 62), counters)
-            .map(|(block, _)| block),
+        Shr => {
+            let size = 1 << (c.as_i128() & i128::from(elem.bits() - 1));
+            let (block, _) = split_sum(cursor.func, x, size, counters)?;
+            // The product must not have wrapped.
+            let end = counters.below(cursor.func, block)?.checked_mul(size)?;
+            (Scalar::int(elem, end - 1).as_i128() == end - 1).then_some(block)
+        }
         And => {
             let size = c.as_i128().checked_add(1).filter(|s| s & (s - 1) == 0)?;
             split_sum(cursor.func, x, size, counters).map(|(_, rest)| rest)
@@ -409,6 +419,87 @@ mod tests {
                 v4: f32 = const 0.25
                 v5: f32 = mul v0, v4
                 yield [v2, v5]
+            }
+            ");
+    }
+
+    #[test]
+    fn nearly_a_power_of_two() {
+        check_pass!("identities", "
+            func @f(v0: f64) -> f64 {
+                v1: f64 = const 1024.0000000000002
+                v2: f64 = div v0, v1
+                yield [v2]
+            }", @"
+            func @f(v0: f64) -> f64 {
+                v1: f64 = const 1024.0000000000002
+                v2: f64 = div v0, v1
+                yield [v2]
+            }
+            ");
+    }
+
+    #[test]
+    fn blocks_that_may_wrap() {
+        check_pass!("identities", "
+            kernel @k(n: i32, a: array<i32, 1>) {
+                task range {
+                    v0: i32 = const 0
+                    v1: i32 = const 3
+                    v2: i32 = const 4
+                    yield [v0, v1, v0, v2]
+                } {
+                    v3: i32 = arg a0
+                    v4: i32 = const 268435457
+                    v5: i32 = mul v3, v4
+                    v6: i32 = const 8
+                    v7: i32 = const 3
+                    each (v8: i32, v9: i32) {
+                        v10: i32 = mul v5, v6
+                        v11: i32 = add v10, v9
+                        v12: i32 = shr v11, v7
+                        v13: i32 = and v11, v7
+                        v14: ref<i32> = array_at a1, [v9]
+                        store v14, v12
+                        v15: i32 = mul v8, v6
+                        v16: i32 = add v15, v9
+                        v17: i32 = shr v16, v7
+                        v18: ref<i32> = array_at a1, [v17]
+                        store v18, v13
+                        yield []
+                    }
+                    yield []
+                }
+                yield []
+            }", @"
+            kernel @k(n: i32, a: array<i32, 1>) {
+                task range {
+                    v0: i32 = const 0
+                    v1: i32 = const 3
+                    v2: i32 = const 4
+                    yield [v0, v1, v0, v2]
+                } {
+                    v3: i32 = arg a0
+                    v4: i32 = const 268435457
+                    v5: i32 = mul v3, v4
+                    v6: i32 = const 8
+                    v7: i32 = const 3
+                    each (v8: i32, v9: i32) {
+                        v10: i32 = mul v5, v6
+                        v11: i32 = add v10, v9
+                        v12: i32 = shr v11, v7
+                        v13: i32 = and v11, v7
+                        v14: ref<i32> = array_at a1, [v9]
+                        store v14, v12
+                        v15: i32 = mul v8, v6
+                        v16: i32 = add v15, v9
+                        v17: ref<i32> = array_at a1, [v8]
+                        store v17, v13
+                        yield []
+                    }
+                    yield []
+                }
+                yield []
             }
             ");
     }

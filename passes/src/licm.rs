@@ -18,6 +18,7 @@ pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
     let mut pass = Licm {
         cx,
         level: SecondaryMap::new(),
+        serial: false,
         changed: false,
     };
     let body = func.body;
@@ -29,6 +30,8 @@ struct Licm<'a> {
     cx: &'a PassCx<'a>,
     /// How many loops are around a value's definition, plus one.
     level: SecondaryMap<Value, u32>,
+    /// Whether the task that is walked runs in order, as one part that may be empty.
+    serial: bool,
     changed: bool,
 }
 
@@ -45,6 +48,9 @@ impl Licm<'_> {
                 Op::For { .. } | Op::While { .. } | Op::Each { .. }
             );
             let inner = level + u32::from(is_loop);
+            if let Op::Task { attrs, .. } = func[inst] {
+                self.serial = attrs.serial;
+            }
             for owned in func.owned(inst) {
                 self.region(func, owned, inner);
             }
@@ -88,8 +94,9 @@ impl Licm<'_> {
                             unreachable!("loads read")
                         };
                         let w = &written;
-                        // A part of a task is never empty, so `each` runs its body.
-                        let runs = matches!(func[looped], Op::Each { .. }) && !exits;
+                        // A part of a parallel task is never empty, so `each` runs its body.
+                        let runs =
+                            matches!(func[looped], Op::Each { .. }) && !self.serial && !exits;
                         !w.anything
                             && (runs || is_always_there(func, place))
                             && classes(func, self.cx.env, place)
@@ -214,6 +221,81 @@ mod tests {
                 }
                 v7: i32 = load v3
                 yield [v7]
+            }
+            ");
+    }
+
+    #[test]
+    fn a_loop_in_order_may_be_empty() {
+        check_pass!("licm", "
+            tree0 { dense i:4 { place x: i32 }, place y: i32 }
+            field @x: i32 = tree0 [S2]
+            field @y: i32 = tree0 [S3]
+            kernel @k(n: i32) {
+                task range serial {
+                    v0: i32 = const 0
+                    v1: i32 = arg a0
+                    yield [v0, v1]
+                } {
+                    v2: i32 = arg a0
+                    v3: ref<i32> = field_at @x, [v2]
+                    v4: ref<i32> = field_at @y, []
+                    each (v5: i32) {
+                        v6: i32 = load v3
+                        store v4, v6
+                        yield []
+                    }
+                    yield []
+                }
+                task range {
+                    v0: i32 = const 0
+                    v1: i32 = arg a0
+                    yield [v0, v1]
+                } {
+                    v2: i32 = arg a0
+                    v3: ref<i32> = field_at @x, [v2]
+                    v4: ref<i32> = field_at @y, []
+                    each (v5: i32) {
+                        v6: i32 = load v3
+                        store v4, v6
+                        yield []
+                    }
+                    yield []
+                }
+                yield []
+            }", @"
+            kernel @k(n: i32) {
+                task range serial {
+                    v0: i32 = const 0
+                    v1: i32 = arg a0
+                    yield [v0, v1]
+                } {
+                    v2: i32 = arg a0
+                    v3: ref<i32> = field_at @x, [v2]
+                    v4: ref<i32> = field_at @y, []
+                    each (v5: i32) {
+                        v6: i32 = load v3
+                        store v4, v6
+                        yield []
+                    }
+                    yield []
+                }
+                task range {
+                    v7: i32 = const 0
+                    v8: i32 = arg a0
+                    yield [v7, v8]
+                } {
+                    v9: i32 = arg a0
+                    v10: ref<i32> = field_at @x, [v9]
+                    v11: ref<i32> = field_at @y, []
+                    v12: i32 = load v10
+                    each (v13: i32) {
+                        store v11, v12
+                        yield []
+                    }
+                    yield []
+                }
+                yield []
             }
             ");
     }

@@ -23,6 +23,7 @@ pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
         anywhere: SecondaryMap::new(),
         segment: SecondaryMap::new(),
         user: SecondaryMap::new(),
+        noted: SecondaryMap::new(),
         temp: SecondaryMap::new(),
         temp_bytes: 0,
     };
@@ -61,6 +62,8 @@ struct Offload<'a> {
     /// The segment of every other one: even numbers are serial, odd ones parallel loops.
     segment: SecondaryMap<Inst, u32>,
     user: SecondaryMap<Value, User>,
+    /// The last segment, plus one, for which the operands of a value were noted.
+    noted: SecondaryMap<Value, u32>,
     /// Byte offsets of global temporaries.
     temp: SecondaryMap<Value, Option<u32>>,
     temp_bytes: u32,
@@ -115,7 +118,10 @@ impl Offload<'_> {
                 self.need_temp(func, v);
             }
         } else if self.anywhere[def] {
-            func[def].operands(|o| self.note_use(func, segment, o));
+            // Once for each segment: chains share their beginnings.
+            if std::mem::replace(&mut self.noted[v], segment + 1) != segment + 1 {
+                func[def].operands(|o| self.note_use(func, segment, o));
+            }
         } else if self.segment[def] != segment {
             self.need_temp(func, v);
         }
@@ -481,5 +487,30 @@ mod tests {
                 yield []
             }
             ");
+    }
+
+    #[test]
+    fn long_chains_are_walked_once() {
+        let squares: String = (1..64)
+            .map(|k| format!("v{k}: i32 = mul v{}, v{}\n", k - 1, k - 1))
+            .collect();
+        crate::testing::after(
+            &["offload"],
+            &format!(
+                "kernel @k(n: i32, a: array<i32, 1>) {{
+                    v0: i32 = arg a0
+                    {squares}
+                    vz: i32 = const 0
+                    vn: i32 = const 4
+                    parallel [vz], [vn] (vi: i32) {{
+                        vp: ref<i32> = array_at a1, [vi]
+                        store vp, v63
+                        yield []
+                    }}
+                    yield []
+                }}"
+            ),
+            false,
+        );
     }
 }

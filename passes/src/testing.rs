@@ -2,7 +2,6 @@
 
 use std::sync::Mutex;
 
-use aerogel_base::entity::PrimaryMap;
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_interp::{InterpKernel, Val};
 use aerogel_ir::{Function, Module, ParamType, Stage, eval, parse_module, print_module, verify};
@@ -79,16 +78,14 @@ pub(crate) fn after(passes: &[&str], text: &str, fast_math: bool) -> String {
             "seed {seed}: {before} became {after}"
         );
     }
-    let only = Module {
-        env: module.env.clone(),
-        funcs: PrimaryMap::from_iter([module.funcs[id].clone()]),
-    };
-    let text = print_module(&only);
-    text[text
+    let text = print_module(&module);
+    let start = text
         .find("kernel @")
         .or_else(|| text.find("func @"))
-        .expect("a function")..]
-        .to_owned()
+        .expect("a function");
+    // Functions are set apart by empty lines.
+    let first = text[start..].split("\n\n").next();
+    format!("{}\n", first.expect("a function").trim_end())
 }
 
 fn check(module: &Module, stage: Stage) {

@@ -7,14 +7,17 @@
 //! ```
 //! That holds if the loop touches the target in no other way, does not use the old value, and the
 //! target does not depend on the iteration. Each part of a task then ends in one atomic; the
-//! accumulator of a part is a register, and a loop over it vectorises.
+//! accumulator of a part is a register, and a loop over it vectorises. Where the target need not be
+//! there unless the loop changes it, the final atomic is skipped if the accumulator is as it began.
 
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::{Scalar, ScalarType, Span};
-use aerogel_ir::{AtomicOp, BinaryOp, Function, Inst, Op, Region, Type, Value, walk};
+use aerogel_ir::{
+    AtomicOp, CompareOp, Effect, Env, Function, Inst, Op, Region, Type, Value, eval, walk,
+};
 
 use crate::PassCx;
-use crate::access::{Class, classes, defined_in};
+use crate::access::{Class, classes, constant_element, defined_in};
 
 pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
     let mut changed = false;
@@ -53,8 +56,11 @@ fn reduce(func: &mut Function, cx: &PassCx<'_>, body: Region, at: usize) -> bool
     let uses = func.use_counts();
 
     let mut targets: Vec<Target> = Vec::new();
+    let mut calls = false;
     walk(func, inner, &mut |func, inst| {
         let (place, op) = match func[inst] {
+            // A function may touch any field.
+            Op::Call { .. } => return calls = true,
             Op::Load { place } | Op::Store { place, .. } | Op::Cas { place, .. } => (place, None),
             Op::Atomic { op, place, .. } => {
                 let unused = func.insts[inst].results.iter().all(|&r| uses[r] == 0);
@@ -74,7 +80,10 @@ fn reduce(func: &mut Function, cx: &PassCx<'_>, body: Region, at: usize) -> bool
             }
             _ => return,
         };
-        for class in classes(func, cx.env, place) {
+        let classes = classes(func, cx.env, place);
+        // A place that may lie in several classes stands for none of them.
+        let op = op.filter(|_| classes.len() == 1);
+        for class in classes {
             match targets.iter_mut().find(|t| t.class == class) {
                 None => targets.push(Target {
                     class,
@@ -91,9 +100,11 @@ fn reduce(func: &mut Function, cx: &PassCx<'_>, body: Region, at: usize) -> bool
             }
         }
     });
-    targets.retain(|t| t.op.is_some());
+    targets.retain(|t| t.op.is_some() && !calls);
     for target in &targets {
-        accumulate(func, body, each, target);
+        let is_there =
+            is_in_bounds(func, cx.env, target.place) || runs_always(func, inner, &target.atomics);
+        accumulate(func, body, each, target, is_there);
     }
     !targets.is_empty()
 }
@@ -149,6 +160,35 @@ fn same_place(func: &Function, a: Value, b: Value) -> bool {
     }
 }
 
+/// Whether a fixed place exists whatever the program checked beforehand.
+fn is_in_bounds(func: &Function, env: &Env, place: Value) -> bool {
+    match func.def_op(place) {
+        Some(Op::TempAt { .. }) => true,
+        Some(Op::FieldAt { field, indices }) => {
+            let offset = |k: usize| env.fields[*field].offset.get(k).copied().unwrap_or(0);
+            let shape = env.shape(*field).into_iter().enumerate();
+            indices.iter().zip(shape).all(|(&i, (k, extent))| {
+                let lo = i128::from(offset(k));
+                func.as_const(i)
+                    .is_some_and(|i| (lo..lo + i128::from(extent)).contains(&i.as_i128()))
+            })
+        }
+        Some(Op::ElemRef { base, index }) => {
+            is_in_bounds(func, env, *base) && constant_element(func, *base, index).is_some()
+        }
+        _ => false,
+    }
+}
+
+/// Whether each iteration runs one of the instructions: nothing before it may leave or be skipped.
+fn runs_always(func: &Function, body: Region, insts: &[Inst]) -> bool {
+    func.regions[body]
+        .insts
+        .iter()
+        .take_while(|&&i| !func[i].may_exit() && func[i].effect() != Effect::Control)
+        .any(|i| insts.contains(i))
+}
+
 /// The value that changes nothing.
 fn identity(op: AtomicOp, ty: ScalarType) -> Option<Scalar> {
     let extreme = |lowest: bool| match ty {
@@ -182,104 +222,141 @@ fn identity(op: AtomicOp, ty: ScalarType) -> Option<Scalar> {
     }
 }
 
-fn accumulate(func: &mut Function, body: Region, each: Inst, target: &Target) {
+fn accumulate(func: &mut Function, body: Region, each: Inst, target: &Target, is_there: bool) {
     let op = target.op.expect("kept");
     let elem = func.elem(func.insts[target.atomics[0]].results[0]);
     let ty = Type::Scalar(elem);
     let span = func.insts[target.atomics[0]].span;
-    let new = |func: &mut Function, op: Op, types: &[Type]| func.new_inst(op, types, span);
+    let neutral = identity(op, elem).expect("kept");
 
-    let local = new(
-        func,
-        Op::Local {},
-        &[ty.to_ref().expect("a scalar has a storage")],
-    );
-    let accumulator = func.insts[local].results[0];
-    let zero = new(
-        func,
-        Op::Const {
-            value: identity(op, elem).expect("kept"),
-        },
-        &[ty],
-    );
-    let value = func.insts[zero].results[0];
-    let clear = new(
-        func,
-        Op::Store {
-            place: accumulator,
-            value,
-        },
-        &[],
-    );
+    let mut line = Line::new(span);
+    let accumulator = line.value(func, Op::Local {}, Type::RefScalar(elem));
+    let value = line.value(func, Op::Const { value: neutral }, ty);
+    let place = accumulator;
+    line.inst(func, Op::Store { place, value }, &[]);
+    let head = line.insts;
 
     for &inst in &target.atomics {
         let Op::Atomic { op: own, value, .. } = func[inst] else {
             unreachable!("only atomics are kept")
         };
-        let load = new(func, Op::Load { place: accumulator }, &[ty]);
-        let lhs = func.insts[load].results[0];
-        let binary = if own == AtomicOp::Sub {
-            BinaryOp::Sub
-        } else {
-            op.binary().expect("a reduction computes")
+        let own = if own == AtomicOp::Sub { own } else { op };
+        let mut line = Line::new(span);
+        let lhs = line.value(func, Op::Load { place: accumulator }, ty);
+        let sum = Op::Binary {
+            op: own.binary().expect("a reduction computes"),
+            lhs,
+            rhs: value,
         };
-        let sum = new(
-            func,
-            Op::Binary {
-                op: binary,
-                lhs,
-                rhs: value,
-            },
-            &[ty],
-        );
-        let value = func.insts[sum].results[0];
+        let value = line.value(func, sum, ty);
         // The atomic itself becomes the store, where it stands.
         func.insts[inst].op = Op::Store {
             place: accumulator,
             value,
         };
         func.insts[inst].results.clear();
-        insert_before(func, body, inst, &[load, sum]);
+        insert_before(func, body, inst, &line.insts);
     }
 
-    let copies = copy_place(func, target.place, span);
-    let place = func.insts[*copies.last().expect("a place is made by an instruction")].results[0];
-    let load = new(func, Op::Load { place: accumulator }, &[ty]);
-    let value = func.insts[load].results[0];
-    let flush = new(func, Op::Atomic { op, place, value }, &[ty]);
+    let mut flush = Line::new(span);
+    let value = flush.value(func, Op::Load { place: accumulator }, ty);
+    // A smallest or largest number that has not been met must not replace a NaN either.
+    let number = elem.is_float() && matches!(op, AtomicOp::Min | AtomicOp::Max);
+    if is_there && !number {
+        flush_into(func, &mut flush, op, target.place, value);
+    } else {
+        let cond = differs(func, &mut flush, value, neutral);
+        let [then, otherwise] = [true, false].map(|changed| {
+            let mut line = Line::new(span);
+            if changed {
+                flush_into(func, &mut line, op, target.place, value);
+            }
+            line.inst(func, Op::Yield { values: Vec::new() }, &[]);
+            let region = func.new_region(&[]);
+            func.regions[region].insts = line.insts;
+            region
+        });
+        let guarded = Op::If {
+            cond,
+            then,
+            otherwise,
+        };
+        flush.inst(func, guarded, &[]);
+    }
     let at = func.regions[body]
         .insts
         .iter()
         .position(|&i| i == each)
         .expect("the loop is in the task");
     let insts = &mut func.regions[body].insts;
-    let tail = insts.split_off(at + 1);
-    insts.splice(at..at, [local, zero, clear]);
-    insts.extend(copies);
-    insts.extend([load, flush]);
-    insts.extend(tail);
+    insts.splice(at + 1..at + 1, flush.insts);
+    insts.splice(at..at, head);
 }
 
-/// Copies of the instructions that compute a fixed place, the place last.
-fn copy_place(func: &mut Function, place: Value, span: Span) -> Vec<Inst> {
+/// The final atomic of a part.
+fn flush_into(func: &mut Function, line: &mut Line, op: AtomicOp, place: Value, value: Value) {
+    let place = copy_place(func, line, place);
+    let ty = func.ty(value);
+    line.inst(func, Op::Atomic { op, place, value }, &[ty]);
+}
+
+/// Whether a scalar has other bits than a constant.
+fn differs(func: &mut Function, line: &mut Line, value: Value, constant: Scalar) -> Value {
+    let (mut lhs, mut constant) = (value, constant);
+    let word = match func.elem(value) {
+        ScalarType::F16 => Some(ScalarType::U16),
+        ScalarType::F32 => Some(ScalarType::U32),
+        ScalarType::F64 => Some(ScalarType::U64),
+        _ => None,
+    };
+    if let Some(word) = word {
+        lhs = line.value(func, Op::Bitcast { x: value }, word.into());
+        constant = eval::bitcast(constant, word);
+    }
+    let rhs = line.value(func, Op::Const { value: constant }, constant.ty().into());
+    let op = CompareOp::Ne;
+    line.value(func, Op::Compare { op, lhs, rhs }, Type::BOOL)
+}
+
+/// Instructions that will stand one after the other.
+struct Line {
+    insts: Vec<Inst>,
+    span: Span,
+}
+
+impl Line {
+    fn new(span: Span) -> Self {
+        let insts = Vec::new();
+        Self { insts, span }
+    }
+
+    fn inst(&mut self, func: &mut Function, op: Op, types: &[Type]) -> Inst {
+        let inst = func.new_inst(op, types, self.span);
+        self.insts.push(inst);
+        inst
+    }
+
+    fn value(&mut self, func: &mut Function, op: Op, ty: Type) -> Value {
+        let inst = self.inst(func, op, &[ty]);
+        func.insts[inst].results[0]
+    }
+}
+
+/// A copy of the instructions that compute a fixed place.
+fn copy_place(func: &mut Function, line: &mut Line, place: Value) -> Value {
     let mut op = func
         .def_op(place)
         .expect("a place is made by an instruction")
         .clone();
-    let mut copies = Vec::new();
     op.map_operands(|v| {
-        let again = func.as_const(v).is_some() || func.ty(v).pointee().is_some();
-        if !again {
-            return v;
+        if func.as_const(v).is_some() || func.ty(v).pointee().is_some() {
+            copy_place(func, line, v)
+        } else {
+            v
         }
-        let mut inner = copy_place(func, v, span);
-        let value = func.insts[*inner.last().expect("not empty")].results[0];
-        copies.append(&mut inner);
-        value
     });
     let ty = func.ty(place);
-    copies.push(func.new_inst(op, &[ty], span));
-    copies
+    line.value(func, op, ty)
 }
 
 fn insert_before(func: &mut Function, region: Region, before: Inst, new: &[Inst]) -> bool {
@@ -334,9 +411,9 @@ mod tests {
                         store v3, v7
                         yield []
                     }
-                    v8: ref<i32> = temp_at 0
-                    v9: i32 = load v3
-                    v10: i32 = atomic_add v8, v9
+                    v8: i32 = load v3
+                    v9: ref<i32> = temp_at 0
+                    v10: i32 = atomic_add v9, v8
                     yield []
                 }
                 yield []
@@ -380,6 +457,219 @@ mod tests {
                         v5: i32 = atomic_add v2, v3
                         v6: ref<i32> = field_at @x, [v5]
                         store v6, v3
+                        yield []
+                    }
+                    yield []
+                }
+                yield []
+            }
+            ");
+    }
+
+    #[test]
+    fn a_target_that_may_not_be_there_is_changed_only_if_the_loop_did() {
+        check_pass!("thread_local", "
+            tree0 { dense i:4 { place x: i32 } }
+            field @x: i32 = tree0 [S2]
+            kernel @k(n: i32) {
+                task range {
+                    v0: i32 = const 0
+                    v1: i32 = const 10
+                    yield [v0, v1]
+                } {
+                    v2: i32 = arg a0
+                    v3: i32 = const 4
+                    v4: u1 = lt v2, v3
+                    v5: ref<i32> = field_at @x, [v2]
+                    each (v6: i32) {
+                        if v4 {
+                            v7: i32 = atomic_add v5, v6
+                            yield []
+                        } {
+                            yield []
+                        }
+                        yield []
+                    }
+                    yield []
+                }
+                yield []
+            }", @"
+            kernel @k(n: i32) {
+                task range {
+                    v0: i32 = const 0
+                    v1: i32 = const 10
+                    yield [v0, v1]
+                } {
+                    v2: i32 = arg a0
+                    v3: i32 = const 4
+                    v4: u1 = lt v2, v3
+                    v5: ref<i32> = field_at @x, [v2]
+                    v6: ref<i32> = local
+                    v7: i32 = const 0
+                    store v6, v7
+                    each (v8: i32) {
+                        if v4 {
+                            v9: i32 = load v6
+                            v10: i32 = add v9, v8
+                            store v6, v10
+                            yield []
+                        } {
+                            yield []
+                        }
+                        yield []
+                    }
+                    v11: i32 = load v6
+                    v12: i32 = const 0
+                    v13: u1 = ne v11, v12
+                    if v13 {
+                        v14: ref<i32> = field_at @x, [v2]
+                        v15: i32 = atomic_add v14, v11
+                        yield []
+                    } {
+                        yield []
+                    }
+                    yield []
+                }
+                yield []
+            }
+            ");
+    }
+
+    #[test]
+    fn one_unknown_component_stays_atomic() {
+        check_pass!("thread_local", "
+            tree0 { place x: i32, place y: i32 }
+            field @v: vec<2, i32> = tree0 [S1, S2]
+            kernel @k(n: i32) {
+                task range {
+                    v0: i32 = const 0
+                    v1: i32 = const 10
+                    yield [v0, v1]
+                } {
+                    v2: i32 = arg a0
+                    v3: ref<vec<2, i32>> = field_at @v, []
+                    v4: ref<i32> = elem_ref v3, [v2]
+                    each (v6: i32) {
+                        v7: i32 = atomic_add v4, v6
+                        yield []
+                    }
+                    yield []
+                }
+                yield []
+            }", @"
+            kernel @k(n: i32) {
+                task range {
+                    v0: i32 = const 0
+                    v1: i32 = const 10
+                    yield [v0, v1]
+                } {
+                    v2: i32 = arg a0
+                    v3: ref<vec<2, i32>> = field_at @v, []
+                    v4: ref<i32> = elem_ref v3, [v2]
+                    each (v5: i32) {
+                        v6: i32 = atomic_add v4, v5
+                        yield []
+                    }
+                    yield []
+                }
+                yield []
+            }
+            ");
+    }
+
+    #[test]
+    fn a_call_may_touch_the_target() {
+        check_pass!("thread_local", "
+            tree0 { place x: i32 }
+            field @x: i32 = tree0 [S1]
+            kernel @k() {
+                task range {
+                    v0: i32 = const 0
+                    v1: i32 = const 10
+                    yield [v0, v1]
+                } {
+                    v2: ref<i32> = field_at @x, []
+                    each (v3: i32) {
+                        v4: i32 = atomic_add v2, v3
+                        call @halve, []
+                        yield []
+                    }
+                    yield []
+                }
+                yield []
+            }
+            func @halve() {
+                v0: ref<i32> = field_at @x, []
+                v1: i32 = load v0
+                v2: i32 = const 2
+                v3: i32 = div v1, v2
+                store v0, v3
+                yield []
+            }", @"
+            kernel @k() {
+                task range {
+                    v0: i32 = const 0
+                    v1: i32 = const 10
+                    yield [v0, v1]
+                } {
+                    v2: ref<i32> = field_at @x, []
+                    each (v3: i32) {
+                        v4: i32 = atomic_add v2, v3
+                        call @halve, []
+                        yield []
+                    }
+                    yield []
+                }
+                yield []
+            }
+            ");
+    }
+
+    #[test]
+    fn minima_of_nothing_keep_nan() {
+        check_pass!("thread_local", "
+            kernel @k() {
+                task range {
+                    v0: i32 = const 0
+                    v1: i32 = const 10
+                    yield [v0, v1]
+                } {
+                    v2: ref<f32> = temp_at 0
+                    each (v3: i32) {
+                        v4: f32 = cast v3
+                        v5: f32 = atomic_min v2, v4
+                        yield []
+                    }
+                    yield []
+                }
+                yield []
+            }", @"
+            kernel @k() {
+                task range {
+                    v0: i32 = const 0
+                    v1: i32 = const 10
+                    yield [v0, v1]
+                } {
+                    v2: ref<f32> = temp_at 0
+                    v3: ref<f32> = local
+                    v4: f32 = const inf
+                    store v3, v4
+                    each (v5: i32) {
+                        v6: f32 = cast v5
+                        v7: f32 = load v3
+                        v8: f32 = min v7, v6
+                        store v3, v8
+                        yield []
+                    }
+                    v9: f32 = load v3
+                    v10: u32 = bitcast v9
+                    v11: u32 = const 2139095040
+                    v12: u1 = ne v10, v11
+                    if v12 {
+                        v13: ref<f32> = temp_at 0
+                        v14: f32 = atomic_min v13, v9
+                        yield []
+                    } {
                         yield []
                     }
                     yield []
