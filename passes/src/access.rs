@@ -49,7 +49,7 @@ pub(crate) fn classes(func: &Function, env: &Env, place: Value) -> Vec<Class> {
 }
 
 /// Whether an array argument shares no memory with others.
-pub(crate) fn is_apart(func: &Function, env: &Env, array: Arg) -> bool {
+fn is_apart(func: &Function, env: &Env, array: Arg) -> bool {
     let param = &func.params[array.as_u32() as usize];
     let written = matches!(
         param.ty,

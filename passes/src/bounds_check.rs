@@ -5,7 +5,7 @@
 //!                                 v1 = field_at @x, [i]
 //! ```
 
-use aerogel_base::Scalar;
+use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{
     AssertKind, BinaryOp, CompareOp, Cursor, Function, Op, Rewrite, Type, Value, rewrite,
 };
@@ -14,123 +14,97 @@ use crate::PassCx;
 
 pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
     rewrite(func, |cursor, inst| {
-        match cursor.func[inst].clone() {
+        let mut op = cursor.func[inst].clone();
+        match &mut op {
             Op::FieldAt { field, indices } => {
-                let data = &cx.env.fields[field];
-                let offset = |k: usize| i128::from(data.offset.get(k).copied().unwrap_or(0));
-                let bounds: Vec<(Bound, Bound)> = cx
-                    .env
-                    .shape(field)
-                    .into_iter()
-                    .enumerate()
-                    .map(|(k, extent)| {
-                        (
-                            Bound::Known(offset(k)),
-                            Bound::Known(offset(k) + i128::from(extent)),
-                        )
-                    })
+                let data = &cx.env.fields[*field];
+                let offset = |k: usize| i64::from(data.offset.get(k).copied().unwrap_or(0));
+                let shape = cx.env.shape(*field).into_iter().enumerate();
+                let bounds: Vec<Bound> = shape
+                    .map(|(k, extent)| Bound::Known(offset(k), offset(k) + extent as i64))
                     .collect();
-                check(cursor, &format!("field `{}`", data.name), &indices, &bounds);
+                check(cursor, &format!("field `{}`", data.name), indices, &bounds);
             }
             Op::ArrayAt { array, indices } => {
                 let name = cursor.func.params[array.as_u32() as usize].name.clone();
-                let bounds: Vec<(Bound, Bound)> = (0..indices.len())
+                let bounds: Vec<Bound> = (0..indices.len() as u32)
                     .map(|axis| {
-                        let shape = cursor.insert(
-                            Op::ArrayShape {
-                                array,
-                                axis: axis as u32,
-                            },
-                            Type::I32,
-                        );
-                        (Bound::Known(0), Bound::Value(shape))
+                        let array = *array;
+                        let shape = Op::ArrayShape { array, axis };
+                        Bound::Extent(cursor.insert(shape, Type::I32))
                     })
                     .collect();
-                check(cursor, &format!("array `{name}`"), &indices, &bounds);
+                check(cursor, &format!("array `{name}`"), indices, &bounds);
             }
             Op::ElemRef { base, index } => {
-                let shape = cursor.func.ty(base).pointee().expect("a storage").shape();
-                check_tensor(cursor, &index, &shape);
+                let shape = cursor.func.ty(*base).pointee().expect("a storage").shape();
+                check_tensor(cursor, index, &shape);
             }
             Op::TensorGet { tensor, index } | Op::TensorSet { tensor, index, .. } => {
-                let shape = cursor.func.ty(tensor).shape();
-                check_tensor(cursor, &index, &shape);
+                let shape = cursor.func.ty(*tensor).shape();
+                check_tensor(cursor, index, &shape);
             }
-            Op::Binary { op, lhs, rhs } => check_arithmetic(cursor, op, lhs, rhs),
+            &mut Op::Binary { op, lhs, rhs } => check_arithmetic(cursor, op, lhs, rhs),
             _ => {}
         }
+        // What was checked is what is accessed: the widened indices.
+        cursor.func.insts[inst].op = op;
         Rewrite::Keep
     })
 }
 
+/// What an index must not be less than, and what it must be less than.
 enum Bound {
-    Known(i128),
-    Value(Value),
+    Known(i64, i64),
+    /// From zero up to an `i32` known at run time.
+    Extent(Value),
 }
 
-impl Bound {
-    fn value(&self, cursor: &mut Cursor<'_>, like: Value) -> Value {
-        let elem = cursor.func.elem(like);
-        match *self {
-            Bound::Known(v) => cursor.constant(Scalar::int(elem, v)),
-            Bound::Value(v) if cursor.func.elem(v) == elem => v,
-            Bound::Value(x) => cursor.insert(Op::Cast { x }, elem.into()),
-        }
-    }
-}
-
-fn check_tensor(cursor: &mut Cursor<'_>, index: &[Value], shape: &[u32]) {
+fn check_tensor(cursor: &mut Cursor<'_>, index: &mut [Value], shape: &[u32]) {
     if index.iter().all(|&i| cursor.func.as_const(i).is_some()) {
         return;
     }
-    let bounds: Vec<(Bound, Bound)> = shape
+    let bounds: Vec<Bound> = shape
         .iter()
-        .map(|&e| (Bound::Known(0), Bound::Known(i128::from(e))))
+        .map(|&e| Bound::Known(0, i64::from(e)))
         .collect();
     check(cursor, "tensor", index, &bounds);
 }
 
-fn check(cursor: &mut Cursor<'_>, what: &str, indices: &[Value], bounds: &[(Bound, Bound)]) {
+/// Asserts that indices lie inside bounds. They become `i64`, which holds every index and every
+/// bound: code that computes addresses then cannot see other indices than those that were checked.
+fn check(cursor: &mut Cursor<'_>, what: &str, indices: &mut [Value], bounds: &[Bound]) {
     let mut all: Option<Value> = None;
     let mut args = indices.to_vec();
     let mut shape = Vec::new();
-    for (&index, (lo, hi)) in indices.iter().zip(bounds) {
-        // A bound that the index's type cannot hold is never reached.
-        let elem = cursor.func.elem(index);
-        let fits =
-            |b: &Bound| !matches!(b, Bound::Known(v) if Scalar::int(elem, *v).as_i128() != *v);
-        for (bound, op) in [(lo, CompareOp::Ge), (hi, CompareOp::Lt)] {
-            if !fits(bound) || elem == aerogel_base::ScalarType::U1 {
-                continue;
+    for (index, bound) in indices.iter_mut().zip(bounds) {
+        *index = widen(cursor, *index);
+        let (lo, hi) = match *bound {
+            Bound::Known(lo, hi) => {
+                shape.push(if lo == 0 {
+                    hi.to_string()
+                } else {
+                    format!("{lo}..{hi}")
+                });
+                (lo, cursor.constant(Scalar::int(ScalarType::I64, hi.into())))
             }
-            let rhs = bound.value(cursor, index);
-            let ok = cursor.insert(
-                Op::Compare {
-                    op,
-                    lhs: index,
-                    rhs,
-                },
-                Type::BOOL,
-            );
-            all = Some(all.map_or(ok, |all| {
-                cursor.insert(
-                    Op::Binary {
-                        op: BinaryOp::And,
-                        lhs: all,
-                        rhs: ok,
-                    },
-                    Type::BOOL,
-                )
-            }));
+            Bound::Extent(extent) => {
+                shape.push("{}".to_owned());
+                args.push(extent);
+                (0, widen(cursor, extent))
+            }
+        };
+        let lo = cursor.constant(Scalar::int(ScalarType::I64, lo.into()));
+        for (op, rhs) in [(CompareOp::Ge, lo), (CompareOp::Lt, hi)] {
+            let lhs = *index;
+            let ok = cursor.insert(Op::Compare { op, lhs, rhs }, Type::BOOL);
+            let both = |lhs| Op::Binary {
+                op: BinaryOp::And,
+                lhs,
+                rhs: ok,
+            };
+            all = Some(all.map_or(ok, |all| cursor.insert(both(all), Type::BOOL)));
         }
-        shape.push(match (lo, hi) {
-            (Bound::Known(0), Bound::Known(hi)) => hi.to_string(),
-            (Bound::Known(lo), Bound::Known(hi)) => format!("{lo}..{hi}"),
-            (_, hi) => {
-                args.push(hi.value(cursor, index));
-                "{}".to_owned()
-            }
-        });
     }
     let Some(cond) = all else { return };
     let holes = vec!["{}"; indices.len()].join(", ");
@@ -138,15 +112,23 @@ fn check(cursor: &mut Cursor<'_>, what: &str, indices: &[Value], bounds: &[(Boun
         "index ({holes}) is out of bounds for {what} of shape ({})",
         shape.join(", ")
     );
-    cursor.insert_inst(
-        Op::Assert {
-            cond,
-            kind: AssertKind::Bounds,
-            template,
-            args,
-        },
-        &[],
-    );
+    let assert = Op::Assert {
+        cond,
+        kind: AssertKind::Bounds,
+        template,
+        args,
+    };
+    cursor.insert_inst(assert, &[]);
+}
+
+fn widen(cursor: &mut Cursor<'_>, index: Value) -> Value {
+    if let Some(c) = cursor.func.as_const(index) {
+        return cursor.constant(Scalar::int(ScalarType::I64, c.as_i128()));
+    }
+    if cursor.func.ty(index) == Type::I64 {
+        return index;
+    }
+    cursor.insert(Op::Cast { x: index }, Type::I64)
 }
 
 fn check_arithmetic(cursor: &mut Cursor<'_>, op: BinaryOp, lhs: Value, rhs: Value) {
@@ -252,22 +234,25 @@ mod tests {
             }", @r#"
             kernel @k(i: i32, a: array<f32, 1>) {
                 v0: i32 = arg a0
-                v1: i32 = const -2
-                v2: u1 = ge v0, v1
-                v3: i32 = const 6
-                v4: u1 = lt v0, v3
-                v5: u1 = and v2, v4
-                assert v5, bounds, "index ({}) is out of bounds for field `x` of shape (-2..6)", [v0]
-                v6: ref<f32> = field_at @x, [v0]
-                v7: i32 = array_shape a1, 0
-                v8: i32 = const 0
-                v9: u1 = ge v0, v8
-                v10: u1 = lt v0, v7
-                v11: u1 = and v9, v10
-                assert v11, bounds, "index ({}) is out of bounds for array `a` of shape ({})", [v0, v7]
-                v12: ref<f32> = array_at a1, [v0]
-                v13: f32 = load v12
-                store v6, v13
+                v1: i64 = cast v0
+                v2: i64 = const 6
+                v3: i64 = const -2
+                v4: u1 = ge v1, v3
+                v5: u1 = lt v1, v2
+                v6: u1 = and v4, v5
+                assert v6, bounds, "index ({}) is out of bounds for field `x` of shape (-2..6)", [v0]
+                v7: ref<f32> = field_at @x, [v1]
+                v8: i32 = array_shape a1, 0
+                v9: i64 = cast v0
+                v10: i64 = cast v8
+                v11: i64 = const 0
+                v12: u1 = ge v9, v11
+                v13: u1 = lt v9, v10
+                v14: u1 = and v12, v13
+                assert v14, bounds, "index ({}) is out of bounds for array `a` of shape ({})", [v0, v8]
+                v15: ref<f32> = array_at a1, [v9]
+                v16: f32 = load v15
+                store v7, v16
                 yield []
             }
             "#);
@@ -290,6 +275,50 @@ mod tests {
                 v5: i32 = const 3
                 v6: i32 = mod v0, v5
                 yield [v4, v6]
+            }
+            "#);
+    }
+
+    #[test]
+    fn indices_that_wrapped_and_bounds_beyond_them() {
+        check_pass!("bounds_check", "
+            tree0 { dense i:8 { place x: f32 } }
+            field @x: f32 = tree0 [S2] offset [-9]
+            kernel @k(i: i32) {
+                v0: i32 = arg a0
+                v1: i32 = const 2147483647
+                v2: i32 = add v0, v1
+                v3: u32 = cast v2
+                v4: ref<f32> = field_at @x, [v2]
+                v5: ref<f32> = field_at @x, [v3]
+                v6: f32 = load v4
+                store v5, v6
+                yield []
+            }", @r#"
+            kernel @k(i: i32) {
+                v0: i32 = arg a0
+                v1: i32 = const 2147483647
+                v2: i32 = add v0, v1
+                v3: u32 = cast v2
+                v4: i64 = cast v2
+                v5: i64 = const -1
+                v6: i64 = const -9
+                v7: u1 = ge v4, v6
+                v8: u1 = lt v4, v5
+                v9: u1 = and v7, v8
+                assert v9, bounds, "index ({}) is out of bounds for field `x` of shape (-9..-1)", [v2]
+                v10: ref<f32> = field_at @x, [v4]
+                v11: i64 = cast v3
+                v12: i64 = const -1
+                v13: i64 = const -9
+                v14: u1 = ge v11, v13
+                v15: u1 = lt v11, v12
+                v16: u1 = and v14, v15
+                assert v16, bounds, "index ({}) is out of bounds for field `x` of shape (-9..-1)", [v3]
+                v17: ref<f32> = field_at @x, [v11]
+                v18: f32 = load v10
+                store v17, v18
+                yield []
             }
             "#);
     }

@@ -12,10 +12,10 @@
 
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::LookupMap;
-use aerogel_ir::{Arg, Function, Op, Region, Rewrite, Value, rewrite, walk};
+use aerogel_ir::{Function, Op, Region, Rewrite, Value, rewrite, walk};
 
 use crate::PassCx;
-use crate::access::{defined_in, is_apart};
+use crate::access::{Class, classes, defined_in};
 
 pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
     let shared = shared_places(func, cx);
@@ -86,9 +86,10 @@ fn shared_in(
     let mut inside = SecondaryMap::new();
     defined_in(func, body, &mut inside);
     let counters = &func.regions[body].params;
-    // The one list of indices through which each place of a tree is written; none if there are several.
-    let mut written: LookupMap<(u32, u32), Option<Vec<Value>>> = LookupMap::default();
+    // The one way in which each class of memory is named to be written; none if there are several.
+    let mut written: LookupMap<Class, Option<Naming<'_>>> = LookupMap::default();
     let mut atomics = Vec::new();
+    let mut calls = false;
     walk(func, body, &mut |func, inst| {
         let place = match func[inst] {
             Op::Store { place, .. } | Op::Cas { place, .. } => place,
@@ -96,54 +97,67 @@ fn shared_in(
                 atomics.push(place);
                 place
             }
+            // A function may write any field.
+            Op::Call { .. } => return calls = true,
             _ => return,
         };
-        if let (_, Some(Op::FieldAt { field, indices })) = base_of(func, place) {
-            let data = &cx.env.fields[*field];
-            for node in &data.places {
-                let key = (data.tree.as_u32(), node.as_u32());
+        if let Some(naming) = Naming::of(func, cx, place) {
+            for class in classes(func, cx.env, base_of(func, place).0) {
                 let same = written
-                    .get(&key)
-                    .is_none_or(|w| w.as_ref() == Some(indices));
-                written.insert(key, same.then(|| indices.clone()));
+                    .get(&class)
+                    .is_none_or(|w| w.as_ref() == Some(&naming));
+                written.insert(class, same.then(|| naming.clone()));
             }
-        }
-        if let (_, Some(Op::ArrayAt { array, indices })) = base_of(func, place) {
-            let key = array_key(*array);
-            let same = written
-                .get(&key)
-                .is_none_or(|w| w.as_ref() == Some(indices));
-            written.insert(key, same.then(|| indices.clone()));
         }
     });
     for place in atomics {
-        shared[place] = match base_of(func, place) {
-            (base, Some(Op::Local {})) => !inside[base],
-            (_, Some(Op::FieldAt { field, indices })) => {
-                let data = &cx.env.fields[*field];
-                let unique = counters.iter().all(|c| indices.contains(c));
-                let alone = data.places.iter().all(|n| {
-                    matches!(
-                        written.get(&(data.tree.as_u32(), n.as_u32())),
-                        Some(Some(_))
-                    )
-                });
-                !(unique && alone)
+        let (base, op) = base_of(func, place);
+        shared[place] = match Naming::of(func, cx, place) {
+            Some(naming) => {
+                let unique = counters.iter().all(|c| naming.indices.contains(c));
+                let alone = |class: &Class| {
+                    // Arrays may be the same array under two names.
+                    *class != Class::Arrays && matches!(written.get(class), Some(Some(_)))
+                };
+                calls || !unique || !classes(func, cx.env, base).iter().all(alone)
             }
-            (_, Some(Op::ArrayAt { array, indices })) => {
-                let unique = counters.iter().all(|c| indices.contains(c));
-                let alone = matches!(written.get(&array_key(*array)), Some(Some(_)));
-                // Arrays may be the same array under two names.
-                !(unique && alone && is_apart(func, cx.env, *array))
-            }
-            _ => true,
+            None => !matches!(op, Some(Op::Local {})) || !inside[base],
         };
     }
 }
 
-/// An array among the places of trees.
-fn array_key(array: Arg) -> (u32, u32) {
-    (u32::MAX, array.as_u32())
+/// How an element of a field or an array is named: equal namings name one element, and so do
+/// different ones at most if one of their indices differs.
+#[derive(Clone, PartialEq)]
+struct Naming<'a> {
+    indices: Vec<Value>,
+    /// Fields that share their places may count from different indices.
+    offset: &'a [i32],
+}
+
+impl<'a> Naming<'a> {
+    fn of(func: &Function, cx: &PassCx<'a>, place: Value) -> Option<Self> {
+        let (indices, offset) = match base_of(func, place).1? {
+            Op::FieldAt { field, indices } => (indices, &cx.env.fields[*field].offset[..]),
+            Op::ArrayAt { indices, .. } => (indices, &[][..]),
+            _ => return None,
+        };
+        Some(Self {
+            indices: indices.iter().map(|&i| before_widening(func, i)).collect(),
+            offset,
+        })
+    }
+}
+
+/// The index that was widened, as `bounds_check` does; others themselves.
+fn before_widening(func: &Function, index: Value) -> Value {
+    match func.def_op(index) {
+        Some(&Op::Cast { x }) if func.elem(x).is_int() => {
+            let widened = func.elem(x).bits() < func.elem(index).bits();
+            if widened { x } else { index }
+        }
+        _ => index,
+    }
 }
 
 #[cfg(test)]
@@ -239,6 +253,75 @@ mod tests {
                     v6: i32 = add v5, v3
                     store v4, v6
                     v7: i32 = atomic_add v1, v5
+                    yield []
+                }
+                yield []
+            }
+            ");
+    }
+
+    #[test]
+    fn one_element_under_two_names() {
+        check_pass!("demote_atomics", "
+            tree0 { dense i:4 { place x: i32 } }
+            field @x: i32 = tree0 [S2]
+            field @y: i32 = tree0 [S2] offset [1]
+            kernel @k() {
+                v0: i32 = const 1
+                v1: i32 = const 4
+                parallel [v0], [v1] (v2: i32) {
+                    v3: ref<i32> = field_at @x, [v2]
+                    v4: i32 = atomic_add v3, v0
+                    v5: ref<i32> = field_at @y, [v2]
+                    v6: i32 = atomic_add v5, v0
+                    yield []
+                }
+                yield []
+            }", @"
+            kernel @k() {
+                v0: i32 = const 1
+                v1: i32 = const 4
+                parallel [v0], [v1] (v2: i32) {
+                    v3: ref<i32> = field_at @x, [v2]
+                    v4: i32 = atomic_add v3, v0
+                    v5: ref<i32> = field_at @y, [v2]
+                    v6: i32 = atomic_add v5, v0
+                    yield []
+                }
+                yield []
+            }
+            ");
+    }
+
+    #[test]
+    fn checked_indices_name_the_same() {
+        check_pass!("demote_atomics", &format!("{HEAD}
+            kernel @k() {{
+                v0: f32 = const 1.0
+                parallel_cells @x (v1: i32) {{
+                    v2: i64 = cast v1
+                    v3: ref<f32> = field_at @x, [v2]
+                    v4: f32 = atomic_add v3, v0
+                    v5: i64 = cast v1
+                    v6: ref<f32> = field_at @x, [v5]
+                    v7: f32 = atomic_add v6, v0
+                    yield []
+                }}
+                yield []
+            }}"), @"
+            kernel @k() {
+                v0: f32 = const 1.0
+                parallel_cells @x (v1: i32) {
+                    v2: i64 = cast v1
+                    v3: ref<f32> = field_at @x, [v2]
+                    v4: f32 = load v3
+                    v5: f32 = add v4, v0
+                    store v3, v5
+                    v6: i64 = cast v1
+                    v7: ref<f32> = field_at @x, [v6]
+                    v8: f32 = load v7
+                    v9: f32 = add v8, v0
+                    store v7, v9
                     yield []
                 }
                 yield []
