@@ -77,7 +77,8 @@ impl MapHost {
         self.trees.push(tree);
     }
 
-    /// Declares one tensor field over all the places of a layout.
+    /// Declares one tensor field over all the places of a layout, and each component by its place's
+    /// name.
     pub fn tensor_field(&mut self, name: &str, shape: TensorShape, text: &str) {
         let tree = Arc::new(parse_nodes(text).expect("a valid layout"));
         let key = TreeKey(self.trees.len() as u64);
@@ -91,6 +92,12 @@ impl MapHost {
             &tree,
         );
         self.set(name, field);
+        for (place, elem) in places {
+            let component = tree[place].name.clone();
+            let scalar = TensorShape::Scalar;
+            let field = self.field(&component, key, vec![place], elem, scalar, &tree);
+            self.set(&component, field);
+        }
         self.trees.push(tree);
     }
 

@@ -1,10 +1,11 @@
 //! The rules of the IR: scopes, terminators, stages, types.
 
+use std::cell::Cell;
 use std::fmt;
 
 use aerogel_base::entity::SecondaryMap;
 
-use crate::func::Function;
+use crate::func::{Function, ValueDef};
 use crate::module::Env;
 use crate::op::Op;
 use crate::op_kinds::TaskKind;
@@ -38,7 +39,11 @@ pub fn verify(func: &Function, env: &Env, stage: Stage) -> Result<(), VerifyErro
         func,
         env,
         stage,
+        tasks_only: func.is_kernel && stage > Stage::Structured,
         visible: SecondaryMap::new(),
+        walked: SecondaryMap::new(),
+        in_parallel: false,
+        returned: Cell::new(false),
         loops: Vec::new(),
     };
     v.region(func.body, &Owner::Function)
@@ -81,21 +86,41 @@ struct Verifier<'a> {
     func: &'a Function,
     env: &'a Env,
     stage: Stage,
+    /// Whether the outermost region holds nothing but tasks.
+    tasks_only: bool,
     visible: SecondaryMap<Value, bool>,
+    /// Regions that have been walked: each belongs to one instruction.
+    walked: SecondaryMap<Region, bool>,
+    in_parallel: bool,
+    /// Whether a `return` was seen.
+    returned: Cell<bool>,
     /// Carried types of the loops around, and whether each may be left by `break`.
     loops: Vec<(Vec<Type>, bool)>,
 }
 
 impl Verifier<'_> {
     fn region(&mut self, region: Region, owner: &Owner) -> Result<(), Broken> {
+        if std::mem::replace(&mut self.walked[region], true) {
+            return Err((None, format!("{region} belongs to two instructions")));
+        }
         let data = &self.func.regions[region];
         let mut defined: Vec<Value> = data.params.clone();
+        for (k, &p) in data.params.iter().enumerate() {
+            if self.func.values[p].def != ValueDef::Param(region, k as u32) {
+                return Err((None, format!("{p} is not defined by {region}")));
+            }
+        }
         data.params.iter().for_each(|&p| self.visible[p] = true);
         let Some(&last) = data.insts.last() else {
             return Err((None, format!("{region} is empty")));
         };
         for &inst in &data.insts {
             let op = &self.func[inst];
+            let is_task = matches!(op, Op::Task { .. } | Op::Yield { .. });
+            if self.tasks_only && region == self.func.body && !is_task {
+                let message = "a kernel is a list of tasks from stage Offloaded on";
+                return Err((Some(inst), message.into()));
+            }
             if op.is_terminator() != (inst == last) {
                 return Err((
                     Some(inst),
@@ -104,7 +129,10 @@ impl Verifier<'_> {
             }
             self.inst(inst).map_err(|m| (Some(inst), m))?;
             self.owned_regions(inst, region)?;
-            for &r in &self.func.insts[inst].results {
+            for (k, &r) in self.func.insts[inst].results.iter().enumerate() {
+                if self.func.values[r].def != ValueDef::Result(inst, k as u32) {
+                    return Err((Some(inst), format!("{r} is defined elsewhere too")));
+                }
                 self.visible[r] = true;
                 defined.push(r);
             }
@@ -151,7 +179,15 @@ impl Verifier<'_> {
             Op::For { body, .. } => self.looped(body, results, true),
             Op::While { cond, body, .. } => {
                 self.region(cond, &Owner::Yields(vec![Type::BOOL]))?;
+                self.yields(cond, "a condition")?;
                 self.looped(body, results, true)
+            }
+            Op::Parallel { .. } | Op::ParallelCells { .. } | Op::Task { .. }
+                if self.returned.get() =>
+            {
+                // Other threads do not know that one of them has returned.
+                let message = "no task follows one that may return";
+                Err((Some(inst), message.into()))
             }
             Op::Parallel { attrs, body, .. } | Op::ParallelCells { attrs, body, .. } => {
                 if !at_top {
@@ -160,7 +196,7 @@ impl Verifier<'_> {
                         "a parallel loop stands at a kernel's outermost scope only".into(),
                     ));
                 }
-                self.looped(body, Vec::new(), attrs.serial)
+                self.parallel(body, attrs.serial)
             }
             Op::Task {
                 kind, bounds, body, ..
@@ -174,6 +210,7 @@ impl Verifier<'_> {
                 // Tasks see nothing but their own instructions.
                 let hidden = std::mem::take(&mut self.visible);
                 self.region(bounds, &Owner::Bounds)?;
+                self.yields(bounds, "the bounds")?;
                 self.reads_only(bounds)?;
                 self.region(body, &Owner::Yields(Vec::new()))?;
                 self.visible = hidden;
@@ -189,17 +226,64 @@ impl Verifier<'_> {
                         format!("a {kind} task holds {wanted} `each`, not {n_each}"),
                     ));
                 }
-                Ok(())
+                self.axes(inst, bounds, body)
             }
             Op::Each { body } => {
+                let in_task = self.func.regions[self.func.body]
+                    .insts
+                    .iter()
+                    .any(|&t| matches!(self.func[t], Op::Task { body, .. } if body == region));
+                if !in_task {
+                    let message = "`each` stands at a task's outermost scope only";
+                    return Err((Some(inst), message.into()));
+                }
                 // Whether `break` is allowed depends on the task's attributes.
                 let serial = self.func.regions[self.func.body].insts.iter().any(|&t| {
                     matches!(self.func[t], Op::Task { body, attrs, .. } if body == region && attrs.serial)
                 });
-                self.looped(body, Vec::new(), serial)
+                self.parallel(body, serial)
             }
             _ => Ok(()),
         }
+    }
+
+    fn yields(&self, region: Region, what: &str) -> Result<(), Broken> {
+        if self.func.yielded(region).is_some() {
+            return Ok(());
+        }
+        let end = self.func.terminator(region);
+        Err((Some(end), format!("{what} ends in `yield`")))
+    }
+
+    /// Bounds are a lower and an upper one for each index of the task's loop, of its type.
+    fn axes(&self, task: Inst, bounds: Region, body: Region) -> Result<(), Broken> {
+        let ty = |&v: &Value| self.func.ty(v);
+        let found: Vec<Type> = self
+            .func
+            .yielded(bounds)
+            .unwrap_or_default()
+            .iter()
+            .map(ty)
+            .collect();
+        let each = self.func.regions[body]
+            .insts
+            .iter()
+            .find_map(|&i| match self.func[i] {
+                Op::Each { body } => Some(&self.func.regions[body].params),
+                _ => None,
+            });
+        let indices = each.map(Vec::as_slice).unwrap_or_default();
+        let wanted: Vec<Type> = indices.iter().flat_map(|i| [ty(i), ty(i)]).collect();
+        let integers = wanted
+            .iter()
+            .all(|t| t.scalar().is_some_and(|s| s.is_int()));
+        if found == wanted && integers && each.is_none_or(|i| !i.is_empty()) {
+            return Ok(());
+        }
+        Err((
+            Some(task),
+            format!("bounds have types {found:?}, not {wanted:?}"),
+        ))
     }
 
     /// Bounds may be computed at any time before the task, and more than once.
@@ -214,6 +298,13 @@ impl Verifier<'_> {
             Some(inst) => Err((Some(inst), "a task's bounds have no effects".into())),
             None => Ok(()),
         }
+    }
+
+    fn parallel(&mut self, body: Region, serial: bool) -> Result<(), Broken> {
+        self.in_parallel = true;
+        let done = self.looped(body, Vec::new(), serial);
+        self.in_parallel = false;
+        done
     }
 
     fn looped(&mut self, body: Region, carried: Vec<Type>, breaks: bool) -> Result<(), Broken> {
@@ -251,7 +342,13 @@ impl Verifier<'_> {
                 }
                 check(values, carried)
             }
-            Op::Return { values } => check(values, &self.func.results),
+            Op::Return { .. } if self.in_parallel => {
+                Err("a parallel loop cannot be left by `return`".into())
+            }
+            Op::Return { values } => {
+                self.returned.set(true);
+                check(values, &self.func.results)
+            }
             op => Err(format!("`{}` does not end a region", name_of(op))),
         }
     }
@@ -299,6 +396,45 @@ mod tests {
         assert_eq!(
             error.message,
             "a task's bounds have no effects (at a `print` instruction)"
+        );
+    }
+
+    #[test]
+    fn tasks() {
+        let error = |bounds: &str, body: &str, after: &str| {
+            let text = format!(
+                "kernel @k(a: array<i32, 1, read>) {{ task range {{ {bounds} }} {{ {body} }} {after} yield [] }}"
+            );
+            let module = parse_module(&text).unwrap();
+            verify(module.kernel().unwrap(), &module.env, Stage::Offloaded)
+                .map_or_else(|e| e.message, |()| String::new())
+        };
+        let bounds = "v0: i32 = const 1 yield [v0, v0]";
+        let body = "each (v1: i32) { yield [] } yield []";
+        assert_eq!(error(bounds, body, ""), "");
+        assert_eq!(
+            error("v0: i64 = const 1 yield [v0, v0]", body, ""),
+            "bounds have types [Scalar(I64), Scalar(I64)], not [Scalar(I32), Scalar(I32)] (at a `task` instruction)"
+        );
+        assert_eq!(
+            error(bounds, body, "v3: i32 = const 1"),
+            "a kernel is a list of tasks from stage Offloaded on (at a `const` instruction)"
+        );
+        assert_eq!(
+            error(
+                bounds,
+                "each (v1: i32) { v2: ref<i32> = array_at a0, [v1] store v2, v1 yield [] } yield []",
+                ""
+            ),
+            "a0 is only read (at a `store` instruction)"
+        );
+        assert_eq!(
+            error(
+                bounds,
+                "each (v1: i32) { each (v2: i32) { yield [] } yield [] } yield []",
+                ""
+            ),
+            "`each` stands at a task's outermost scope only (at a `each` instruction)"
         );
     }
 
@@ -375,6 +511,32 @@ func @f(v0: i32) -> i32 {
         assert_eq!(
             error("v0: i32 = const 1 v1: ref<i32> = field_at @x, [v0] yield []"),
             "the result has type ref<i32>, not ref<f32> (at a `field_at` instruction)"
+        );
+        assert_eq!(
+            error("v0: u8 = const 1 v1: ref<f32> = field_at @x, [v0] yield []"),
+            "an index has 32 or 64 bits, not type u8 (at a `field_at` instruction)"
+        );
+        assert_eq!(
+            error(
+                "v0: u1 = const 1 v1: ref<f32> = local v2: ref<f32> = if v0 { yield [v1] } { yield [v1] } yield []"
+            ),
+            "a ref<f32> is passed on, which is no value (at a `if` instruction)"
+        );
+        assert_eq!(
+            error("v0: i32 = const 1 parallel [v0], [v0] (v1: i32) { return [] } yield []"),
+            "a parallel loop cannot be left by `return` (at a `return` instruction)"
+        );
+        assert_eq!(
+            error(
+                "v0: i32 = const 1 v1: u1 = const 1 if v1 { return [] } { yield [] } parallel [v0], [v0] (v2: i32) { yield [] } yield []"
+            ),
+            "no task follows one that may return (at a `parallel` instruction)"
+        );
+        assert_eq!(
+            error(
+                "v0: u1 = const 1 while [] { yield [v0] } { while [] { break [] } { yield [] } yield [] } yield []"
+            ),
+            "a condition ends in `yield` (at a `break` instruction)"
         );
         assert_eq!(
             error("v0: ref<f32> = field_at @x, [] yield []"),

@@ -81,6 +81,44 @@ impl Check<'_> {
         values.iter().try_for_each(|&v| self.integer(v).map(|_| ()))
     }
 
+    /// Indices: narrower ones would wrap where addresses are computed of them.
+    fn indices(&self, values: &[Value]) -> Result<(), String> {
+        values.iter().try_for_each(|&v| {
+            let ty = self.integer(v)?;
+            ensure(ty.bits() >= 32, || {
+                format!("an index has 32 or 64 bits, not type {ty}")
+            })
+        })
+    }
+
+    /// What passes through control flow is a value: storages stay in the scope that names them.
+    fn values(&self, types: &[Type]) -> Result<(), String> {
+        types.iter().try_for_each(|ty| {
+            let is_value = ty.is_numeric() || matches!(ty, Type::Struct(_));
+            ensure(is_value, || {
+                format!("a {ty} is passed on, which is no value")
+            })
+        })
+    }
+
+    fn written(&self, place: Value) -> Result<(), String> {
+        match self.func.def_op(place) {
+            Some(Op::ArrayAt { array, .. }) => {
+                let param = &self.func.params[array.as_u32() as usize];
+                let read_only = matches!(
+                    param.ty,
+                    ParamType::Array {
+                        read_only: true,
+                        ..
+                    }
+                );
+                ensure(!read_only, || format!("{array} is only read"))
+            }
+            Some(&Op::ElemRef { base, .. } | &Op::MemberRef { base, .. }) => self.written(base),
+            _ => Ok(()),
+        }
+    }
+
     fn bool(&self, v: Value) -> Result<(), String> {
         let ty = self.ty(v);
         ensure(ty == Type::BOOL, || {
@@ -101,7 +139,7 @@ impl Check<'_> {
     }
 
     fn element(&self, whole: Type, index: &[Value]) -> Result<Type, String> {
-        self.integers(index)?;
+        self.indices(index)?;
         let rank = whole.shape().len();
         ensure(whole.is_tensor() && rank == index.len(), || {
             format!("{whole} does not take {} indices", index.len())
@@ -154,7 +192,10 @@ impl Check<'_> {
     fn op(&self, op: &Op) -> Result<(), String> {
         match op {
             Op::Const { value } => self.result(value.ty().into()),
-            Op::Undef {} => ensure(self.results.len() == 1, || "there is one result".into()),
+            Op::Undef {} => {
+                ensure(self.results.len() == 1, || "there is one result".into())?;
+                self.values(&self.results)
+            }
             Op::Arg { arg } => match self.func.params.get(arg.as_u32() as usize).map(|p| p.ty) {
                 // A tensor argument that was taken apart is read as its scalars.
                 Some(ParamType::Value(ty)) if self.results.len() != 1 || ty.n_elems() == 1 => {
@@ -316,7 +357,7 @@ impl Check<'_> {
                 self.result(ty.to_ref().expect("a member has a storage"))
             }
             Op::FieldAt { field, indices } => {
-                self.integers(indices)?;
+                self.indices(indices)?;
                 let data = &self.env.fields[*field];
                 let n = self.env.shape(*field).len();
                 ensure(indices.len() == n, || {
@@ -325,7 +366,7 @@ impl Check<'_> {
                 self.result(data.elem.to_ref().expect("an element has a storage"))
             }
             Op::ArrayAt { array, indices } => {
-                self.integers(indices)?;
+                self.indices(indices)?;
                 let (elem, ndim) = self.array(*array)?;
                 ensure(indices.len() == ndim as usize, || {
                     format!("{array} takes {ndim} indices, not {}", indices.len())
@@ -334,6 +375,7 @@ impl Check<'_> {
             }
             Op::Load { place } => self.result(self.place(*place)?),
             Op::Store { place, value } => {
+                self.written(*place)?;
                 let (place, value) = (self.place(*place)?, self.ty(*value));
                 ensure(place == value, || {
                     format!("a {value} is stored to a ref<{place}>")
@@ -341,6 +383,7 @@ impl Check<'_> {
                 self.no_result()
             }
             Op::Atomic { op, place, value } => {
+                self.written(*place)?;
                 let (place, value) = (self.place(*place)?, self.ty(*value));
                 ensure(place == value, || {
                     format!("a {value} changes a ref<{place}>")
@@ -360,6 +403,7 @@ impl Check<'_> {
                 expected,
                 value,
             } => {
+                self.written(*place)?;
                 let place = self.place(*place)?;
                 let ty = self.same(*expected, *value)?;
                 ensure(place == ty && ty.scalar().is_some(), || {
@@ -367,7 +411,10 @@ impl Check<'_> {
                 })?;
                 self.result(place)
             }
-            Op::If { cond, .. } => self.bool(*cond),
+            Op::If { cond, .. } => {
+                self.values(&self.results)?;
+                self.bool(*cond)
+            }
             Op::For {
                 lo,
                 hi,
@@ -379,6 +426,7 @@ impl Check<'_> {
                 let counter = self.same(*lo, *hi)?;
                 self.same(*hi, *step)?;
                 let carried: Vec<Type> = init.iter().map(|&v| self.ty(v)).collect();
+                self.values(&carried)?;
                 let mut params = vec![counter];
                 params.extend(&carried);
                 self.region_params(*body, &params)?;
@@ -388,6 +436,7 @@ impl Check<'_> {
             }
             Op::While { init, cond, body } => {
                 let carried: Vec<Type> = init.iter().map(|&v| self.ty(v)).collect();
+                self.values(&carried)?;
                 self.region_params(*cond, &carried)?;
                 self.region_params(*body, &carried)?;
                 ensure(self.results == carried, || {
@@ -416,7 +465,7 @@ impl Check<'_> {
             Op::Task { .. } | Op::Each { .. } => self.no_result(),
             Op::Root { tree } => self.result(Type::Cell(*tree, aerogel_snode::Tree::ROOT)),
             Op::Linearize { node, coords } => {
-                self.integers(coords)?;
+                self.indices(coords)?;
                 let n = self.env.trees[node.tree][node.node].axes.len();
                 ensure(coords.len() == n, || {
                     format!("{node} takes {n} coordinates, not {}", coords.len())

@@ -10,8 +10,8 @@
 //! Neighbouring accesses share their outer levels once `cse` has run. An axis that several levels
 //! divide is taken apart by shifts and masks where extents are powers of two.
 
-use aerogel_base::Scalar;
 use aerogel_base::entity::SecondaryMap;
+use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{
     BinaryOp, CompareOp, Cursor, FieldId, Function, NodeRef, Op, Rewrite, Type, Value, rewrite,
 };
@@ -78,27 +78,24 @@ fn linear_index(cursor: &mut Cursor<'_>, tensor: Type, index: &[Value]) -> Value
     let [row, column] = *index else {
         return index[0];
     };
-    let ty = cursor.func.ty(row);
-    let m = cursor.constant(Scalar::int(
-        cursor.func.elem(row),
-        i128::from(tensor.shape()[1]),
-    ));
-    let row = cursor.insert(
-        Op::Binary {
-            op: BinaryOp::Mul,
-            lhs: row,
-            rhs: m,
-        },
-        ty,
-    );
-    cursor.insert(
-        Op::Binary {
-            op: BinaryOp::Add,
-            lhs: row,
-            rhs: column,
-        },
-        ty,
-    )
+    // Indices need not be of one type.
+    let [row, column] = [row, column].map(|x| match cursor.func.ty(x) {
+        Type::I64 => x,
+        _ => cursor.insert(Op::Cast { x }, Type::I64),
+    });
+    let m = i128::from(tensor.shape()[1]);
+    let rhs = cursor.constant(Scalar::int(ScalarType::I64, m));
+    let product = Op::Binary {
+        op: BinaryOp::Mul,
+        lhs: row,
+        rhs,
+    };
+    let sum = Op::Binary {
+        op: BinaryOp::Add,
+        lhs: cursor.insert(product, Type::I64),
+        rhs: column,
+    };
+    cursor.insert(sum, Type::I64)
 }
 
 /// The cell that holds the first component; the others lie beside it or in sibling nodes.
@@ -333,6 +330,42 @@ mod tests {
                 v15: f32 = load v14
                 v16: f32 = add v11, v15
                 yield [v16]
+            }
+            ");
+    }
+
+    #[test]
+    fn unknown_components() {
+        check_pass!("lower_access", "
+            tree0 { place a: f32, place b: f32, place c: f32, place d: f32 }
+            field @m: mat<2, 2, f32> = tree0 [S1, S2, S3, S4]
+            func @f(v0: i32, v1: i64) -> f32 {
+                v2: ref<mat<2, 2, f32>> = field_at @m, []
+                v3: ref<f32> = elem_ref v2, [v0, v1]
+                v4: f32 = load v3
+                yield [v4]
+            }", @"
+            func @f(v0: i32, v1: i64) -> f32 {
+                v2: cell<tree0.S0> = root tree0
+                v3: i64 = cast v0
+                v4: i64 = const 2
+                v5: i64 = mul v3, v4
+                v6: i64 = add v5, v1
+                v7: ref<f32> = child tree0.S1, v2
+                v8: i64 = const 1
+                v9: u1 = eq v6, v8
+                v10: ref<f32> = child tree0.S2, v2
+                v11: ref<f32> = select v9, v10, v7
+                v12: i64 = const 2
+                v13: u1 = eq v6, v12
+                v14: ref<f32> = child tree0.S3, v2
+                v15: ref<f32> = select v13, v14, v11
+                v16: i64 = const 3
+                v17: u1 = eq v6, v16
+                v18: ref<f32> = child tree0.S4, v2
+                v19: ref<f32> = select v17, v18, v15
+                v20: f32 = load v19
+                yield [v20]
             }
             ");
     }

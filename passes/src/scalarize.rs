@@ -434,29 +434,24 @@ impl Scalarize<'_> {
     ) -> Value {
         let mut linear = self.one(index[0]);
         if let [_, column] = *index {
-            let m = self.constant(
-                func,
-                Scalar::int(func.elem(linear), i128::from(tensor.shape()[1])),
-            );
-            let ty = func.ty(linear);
-            let row = self.emit(
-                func,
-                Op::Binary {
-                    op: BinaryOp::Mul,
-                    lhs: linear,
-                    rhs: m,
-                },
-                ty,
-            );
-            linear = self.emit(
-                func,
-                Op::Binary {
-                    op: BinaryOp::Add,
-                    lhs: row,
-                    rhs: self.one(column),
-                },
-                ty,
-            );
+            // Indices need not be of one type.
+            let [row, column] = [linear, self.one(column)].map(|x| match func.ty(x) {
+                Type::I64 => x,
+                _ => self.emit(func, Op::Cast { x }, Type::I64),
+            });
+            let m = i128::from(tensor.shape()[1]);
+            let rhs = self.constant(func, Scalar::int(ScalarType::I64, m));
+            let product = Op::Binary {
+                op: BinaryOp::Mul,
+                lhs: row,
+                rhs,
+            };
+            let sum = Op::Binary {
+                op: BinaryOp::Add,
+                lhs: self.emit(func, product, Type::I64),
+                rhs: column,
+            };
+            linear = self.emit(func, sum, Type::I64);
         }
         let mut place = parts[0];
         for (k, &part) in parts.iter().enumerate().skip(1) {
@@ -689,6 +684,62 @@ mod tests {
                 }
                 v7: i32 = const 1
                 yield [v4]
+            }
+            ");
+    }
+
+    #[test]
+    fn unknown_elements_of_members() {
+        check_pass!("scalarize", "
+            struct0 { a: mat<2, 2, i32>, b: i32 }
+            func @f(v0: i32, v1: i64) -> i32 {
+                v2: ref<struct0> = local
+                v3: ref<mat<2, 2, i32>> = member_ref v2, 0
+                v4: i32 = const 1
+                v5: i32 = and v0, v4
+                v6: i64 = const 1
+                v7: i64 = and v1, v6
+                v8: ref<i32> = elem_ref v3, [v5, v7]
+                store v8, v0
+                v9: ref<i32> = elem_ref v3, [v4, v6]
+                v10: i32 = load v9
+                yield [v10]
+            }", @"
+            func @f(v0: i32, v1: i64) -> i32 {
+                v2: ref<mat<2, 2, i32>> = local
+                v3: i32 = const 0
+                v4: i32 = const 0
+                v5: ref<i32> = elem_ref v2, [v3, v4]
+                v6: i32 = const 0
+                v7: i32 = const 1
+                v8: ref<i32> = elem_ref v2, [v6, v7]
+                v9: i32 = const 1
+                v10: i32 = const 0
+                v11: ref<i32> = elem_ref v2, [v9, v10]
+                v12: i32 = const 1
+                v13: i32 = const 1
+                v14: ref<i32> = elem_ref v2, [v12, v13]
+                v15: ref<i32> = local
+                v16: i32 = const 1
+                v17: i32 = and v0, v16
+                v18: i64 = const 1
+                v19: i64 = and v1, v18
+                v20: i64 = cast v17
+                v21: i64 = const 2
+                v22: i64 = mul v20, v21
+                v23: i64 = add v22, v19
+                v24: i64 = const 1
+                v25: u1 = eq v23, v24
+                v26: ref<i32> = select v25, v8, v5
+                v27: i64 = const 2
+                v28: u1 = eq v23, v27
+                v29: ref<i32> = select v28, v11, v26
+                v30: i64 = const 3
+                v31: u1 = eq v23, v30
+                v32: ref<i32> = select v31, v14, v29
+                store v32, v0
+                v33: i32 = load v14
+                yield [v33]
             }
             ");
     }

@@ -26,6 +26,7 @@ use aerogel_ir::{
     Arg, Builder, FieldData, FieldId, Function, LoopAttrs, Module, Op, ParamData, ParamType,
     Region, TreeId, Type, Value,
 };
+use aerogel_snode::NodeId;
 use bumpalo::Bump;
 
 use crate::ast::{FuncDef, TextRange};
@@ -201,8 +202,8 @@ pub(crate) struct Lower<'a, 'h> {
     loop_attrs: LoopAttrs,
     diagnostics: Diagnostics,
     trees: Vec<TreeKey>,
-    fields: LookupMap<(TreeKey, u32), FieldId>,
-    field_refs: LookupMap<u32, Rc<FieldRef>>,
+    /// Fields by their places: a component's field begins with the place of a whole one.
+    fields: LookupMap<(TreeKey, Vec<NodeId>), FieldId>,
     parsed: LookupMap<Handle, Rc<Parsed<'a>>>,
 }
 
@@ -236,7 +237,6 @@ impl<'a, 'h> Lower<'a, 'h> {
             diagnostics: Vec::new(),
             trees: Vec::new(),
             fields: LookupMap::default(),
-            field_refs: LookupMap::default(),
             parsed: LookupMap::default(),
         }
     }
@@ -468,8 +468,8 @@ impl<'a, 'h> Lower<'a, 'h> {
 
     /// The module's name for a field.
     fn field(&mut self, field: &Rc<FieldRef>) -> Res<FieldId> {
-        let first = field.places[0].as_u32();
-        if let Some(&id) = self.fields.get(&(field.tree, first)) {
+        let key = (field.tree, field.places.clone());
+        if let Some(&id) = self.fields.get(&key) {
             return Ok(id);
         }
         let tree = self.tree(field.tree)?;
@@ -508,8 +508,7 @@ impl<'a, 'h> Lower<'a, 'h> {
             places: field.places.clone(),
             offset: field.offset.clone(),
         });
-        self.fields.insert((field.tree, first), id);
-        self.field_refs.insert(id.as_u32(), field.clone());
+        self.fields.insert(key, id);
         Ok(id)
     }
 

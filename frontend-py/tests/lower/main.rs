@@ -150,6 +150,36 @@ fn a_variable_keeps_its_first_type() {
 }
 
 #[test]
+fn a_component_is_a_field_of_its_own() {
+    insta::assert_snapshot!(
+        lower(
+            "
+            def k():
+                v[1] = v[0]
+                a[3] = b[2]
+            "
+        ),
+        @"
+        kernel @k() {
+            v0: i32 = const 0
+            v1: ref<vec<2, f32>> = field_at @v, [v0]
+            v2: vec<2, f32> = load v1
+            v3: i32 = const 1
+            v4: ref<vec<2, f32>> = field_at @v, [v3]
+            store v4, v2
+            v5: i32 = const 2
+            v6: ref<f32> = field_at @b, [v5]
+            v7: f32 = load v6
+            v8: i32 = const 3
+            v9: ref<f32> = field_at @a, [v8]
+            store v9, v7
+            return []
+        }
+        "
+    );
+}
+
+#[test]
 fn fields_are_changed_atomically() {
     insta::assert_snapshot!(
         lower(
