@@ -459,6 +459,13 @@ impl Check<'_> {
                 self.no_result()
             }
             Op::ParallelCells { field, body, .. } => {
+                let data = &self.env.fields[*field];
+                let offset = |k: usize| i64::from(data.offset.get(k).copied().unwrap_or(0));
+                let mut shape = self.env.shape(*field).into_iter().enumerate();
+                let fits = shape.all(|(k, n)| offset(k).max(0) + n as i64 <= i64::from(i32::MAX));
+                ensure(fits, || {
+                    format!("the indices of @{} do not fit an i32", data.name)
+                })?;
                 self.region_params(*body, &vec![Type::I32; self.env.shape(*field).len()])?;
                 self.no_result()
             }

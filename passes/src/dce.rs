@@ -8,7 +8,7 @@
 //! written goes with its stores.
 
 use aerogel_base::entity::SecondaryMap;
-use aerogel_ir::{Effect, Function, Inst, Op, Region, Value, walk};
+use aerogel_ir::{Effect, Function, Inst, Op, Region, TaskKind, Value, walk};
 
 use crate::PassCx;
 
@@ -16,6 +16,7 @@ pub(crate) fn run(func: &mut Function, _: &PassCx<'_>) -> bool {
     let body = func.body;
     let mut pass = Dce {
         read: places_read(func),
+        draws: draws(func),
         live: SecondaryMap::new(),
         changed: false,
     };
@@ -46,8 +47,18 @@ fn places_read(func: &Function) -> SecondaryMap<Value, bool> {
     read
 }
 
+/// Whether anything may draw random numbers, which depend on how many parallel loops came before.
+fn draws(func: &Function) -> bool {
+    let mut found = false;
+    walk(func, func.body, &mut |func, inst| {
+        found |= matches!(func[inst], Op::Random {} | Op::Call { .. });
+    });
+    found
+}
+
 struct Dce {
     read: SecondaryMap<Value, bool>,
+    draws: bool,
     live: SecondaryMap<Value, bool>,
     changed: bool,
 }
@@ -109,16 +120,18 @@ impl Dce {
             }
             Op::Parallel { body, .. } | Op::ParallelCells { body, .. } => {
                 self.region(func, body);
-                !self.is_empty(func, body)
+                self.draws || !self.is_empty(func, body)
             }
             Op::Each { body } => {
                 self.region(func, body);
                 true
             }
-            Op::Task { bounds, body, .. } => {
+            Op::Task {
+                kind, bounds, body, ..
+            } => {
                 self.region(func, body);
                 self.region(func, bounds);
-                !self.is_dead_task(func, body)
+                self.draws && kind == TaskKind::Range || !self.is_dead_task(func, body)
             }
             op => unreachable!("{op:?} owns no regions"),
         }
@@ -265,5 +278,22 @@ mod tests {
             yield [v2]
         }
         ");
+    }
+
+    #[test]
+    fn empty_loops_count_for_random_numbers() {
+        let text = |last: &str| {
+            format!(
+                "kernel @k() {{
+                    v0: i32 = const 4
+                    parallel [v0], [v0] (v1: i32) {{ yield [] }}
+                    {last}
+                    yield []
+                }}"
+            )
+        };
+        let random = "v2: i32 = random print \"{}\", [v2]";
+        assert!(crate::testing::after(&["dce"], &text(random), false).contains("parallel"));
+        assert!(!crate::testing::after(&["dce"], &text(""), false).contains("parallel"));
     }
 }

@@ -62,7 +62,7 @@ fn demote(func: &mut Function, cx: &PassCx<'_>, inst: Inst, out: &mut Vec<Inst>)
         hi.push(constant(
             func,
             out,
-            i32::try_from(extent).expect("an axis of a dense node has fewer than 2^31 cells"),
+            i32::try_from(extent).expect("the verifier checked that indices fit an i32"),
         ));
         let mut part = func.add_param(body, Type::I32);
         if divisor != 1 {

@@ -26,7 +26,7 @@ mod thread_local;
 use std::time::{Duration, Instant};
 
 use aerogel_base::entity::PrimaryMap;
-use aerogel_ir::{Env, FuncId, Function, Module, Stage, VerifyError, print_function, verify};
+use aerogel_ir::{Env, FuncId, Function, Module, VerifyError, print_function, verify};
 
 pub use pipeline::{PIPELINE, Pass, Step, When, find};
 
@@ -111,25 +111,29 @@ impl std::fmt::Display for BrokenPass {
 
 impl std::error::Error for BrokenPass {}
 
-/// Runs the whole pipeline on every function of `module`. Returns the stage reached, which is
-/// `Lowered` unless the observer stopped it.
+/// Runs the whole pipeline on every function of `module`. They reach stage `Lowered` unless the
+/// observer stopped them.
 pub fn run(
     module: &mut Module,
     options: Options,
     observer: &mut dyn Observer,
 ) -> Result<(), BrokenPass> {
-    for id in module.funcs.keys() {
-        // The function leaves the table while it changes, so that passes can read the others.
-        let mut func = std::mem::replace(&mut module.funcs[id], Function::new("", false));
-        let cx = PassCx {
-            env: &module.env,
-            funcs: &module.funcs,
-            options,
-        };
-        let done = run_steps(PIPELINE, &mut func, &cx, observer);
-        module.funcs[id] = func;
-        if !done? {
-            return Ok(());
+    // What `inline` copies must be at the stage of what it copies into.
+    let (inline, others) = PIPELINE.split_at(1);
+    for steps in [inline, others] {
+        for id in module.funcs.keys() {
+            // The function leaves the table while it changes, so that passes can read the others.
+            let mut func = std::mem::replace(&mut module.funcs[id], Function::new("", false));
+            let cx = PassCx {
+                env: &module.env,
+                funcs: &module.funcs,
+                options,
+            };
+            let done = run_steps(steps, &mut func, &cx, observer);
+            module.funcs[id] = func;
+            if !done? {
+                return Ok(());
+            }
         }
     }
     Ok(())
@@ -215,6 +219,3 @@ fn run_pass(
     );
     Ok(go_on.then_some(changed))
 }
-
-/// The stage that the pipeline ends in.
-pub const LAST_STAGE: Stage = Stage::Lowered;

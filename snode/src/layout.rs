@@ -3,7 +3,7 @@
 //! Large containers side by side in one cell start on cache lines staggered against each other:
 //! fields whose sizes are powers of two would otherwise fall on the same cache sets.
 
-use aerogel_base::entity::PrimaryMap;
+use aerogel_base::entity::{PrimaryMap, SecondaryMap};
 
 use crate::build::BuildError;
 use crate::tree::{Node, NodeId, NodeKind};
@@ -14,6 +14,7 @@ const LARGE: u64 = 4096;
 const LIMIT: u64 = 1 << 62;
 
 pub(crate) fn lay_out(nodes: &mut PrimaryMap<NodeId, Node>) -> Result<(), BuildError> {
+    count_cells(nodes)?;
     // Children follow parents, so one backward walk sees every child before its parent.
     for id in nodes.keys().rev() {
         let (mut end, mut align) = (0u64, 1);
@@ -33,24 +34,36 @@ pub(crate) fn lay_out(nodes: &mut PrimaryMap<NodeId, Node>) -> Result<(), BuildE
                 .ok_or(BuildError::TooLarge)?;
             align = align.max(child_align);
         }
-        let n_cells = nodes[id]
-            .axes
-            .iter()
-            .try_fold(1u64, |n, a| n.checked_mul(u64::from(a.extent)))
-            .ok_or(BuildError::TooLarge)?;
         let cell_size = end.next_multiple_of(align);
         let size = cell_size
-            .checked_mul(n_cells)
+            .checked_mul(nodes[id].n_cells)
             .filter(|&s| s < LIMIT)
             .ok_or(BuildError::TooLarge)?;
         let node = &mut nodes[id];
         node.cell_size = cell_size;
-        node.n_cells = n_cells;
         node.align = if size >= LARGE {
             align.max(CACHE_LINE)
         } else {
             align
         };
+    }
+    Ok(())
+}
+
+/// Counts the cells of each container, and refuses nodes with more cells in all than can be counted,
+/// be they empty.
+fn count_cells(nodes: &mut PrimaryMap<NodeId, Node>) -> Result<(), BuildError> {
+    let mut in_all: SecondaryMap<NodeId, u64> = SecondaryMap::new();
+    for id in nodes.keys() {
+        let multiplied = |n: u64| {
+            let mut axes = nodes[id].axes.iter();
+            axes.try_fold(n, |n, a| n.checked_mul(u64::from(a.extent)))
+                .filter(|&n| n < LIMIT)
+                .ok_or(BuildError::TooLarge)
+        };
+        // Parents precede their children.
+        in_all[id] = multiplied(nodes[id].parent.map_or(1, |p| in_all[p]))?;
+        nodes[id].n_cells = multiplied(1)?;
     }
     Ok(())
 }
@@ -133,6 +146,19 @@ mod tests {
                     assert!(!std::mem::replace(byte, true));
                 }
             }
+        }
+    }
+
+    #[test]
+    fn too_many_cells() {
+        let huge = "4294967295";
+        for text in [
+            format!("dense i:{huge} j:{huge} k:{huge} {{ place x: u1 }}"),
+            format!("dense i:{huge} {{ dense i:{huge} {{ dense i:{huge} {{ }} }} }}"),
+            format!("dense i:{huge} {{ dense i:{huge} {{ place x: f64 }} }}"),
+        ] {
+            let error = parse_nodes(&text).unwrap_err();
+            assert_eq!(error.0, "the layout is larger than 2^62 bytes");
         }
     }
 }

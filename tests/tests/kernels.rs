@@ -78,3 +78,50 @@ fn laplace_on_blocks() {
         .as_str(),
     );
 }
+
+#[test]
+fn functions_that_leave_early_or_end() {
+    let printed = agree(
+        r#"
+        func @clamped(v0: i32, v1: i32) -> i32, i32 {
+            v2: u1 = gt v0, v1
+            if v2 {
+                return [v1, v0]
+            } {
+                yield []
+            }
+            yield [v0, v1]
+        }
+        kernel @k() {
+            v0: i32 = const 3
+            v1: i32 = const 5
+            v2: i32, v3: i32 = call @clamped, [v0, v1]
+            v4: i32, v5: i32 = call @clamped, [v1, v0]
+            print "{} {} {} {}\n", [v2, v3, v4, v5]
+            yield []
+        }"#,
+    );
+    assert_eq!(printed, "3 5 3 5\n");
+}
+
+#[test]
+fn random_numbers_do_not_depend_on_how_a_kernel_is_divided() {
+    agree(
+        r#"
+        kernel @k() {
+            v0: i32 = const 0
+            v1: i32 = const 3
+            parallel [v0], [v1] (v2: i32) {
+                yield []
+            }
+            parallel [v0], [v1] serial (v2: i32) {
+                v3: i32 = random
+                print "{}\n", [v3]
+                yield []
+            }
+            v4: f32 = random
+            print "{}\n", [v4]
+            yield []
+        }"#,
+    );
+}

@@ -166,9 +166,8 @@ impl<'a, 'ctx> ModuleCx<'a, 'ctx> {
         for (&param, &arg) in params.iter().zip(&args[2..]) {
             body.values[param] = Some(arg);
         }
-        // A function without results may simply end.
         if body.region(func.body).is_some() {
-            body.leave_with(&[]);
+            body.leave_with(func.yielded(func.body).unwrap_or_default());
         }
         body.finish();
         (llvm, func)

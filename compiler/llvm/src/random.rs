@@ -11,11 +11,11 @@ use crate::types::scalar;
 impl<'ctx> FuncCx<'_, '_, 'ctx> {
     /// Sets the random state with which iteration `linear` begins.
     pub(crate) fn seed(&mut self, linear: Val<'ctx>) {
-        let number = self.task.as_ref().expect("tasks draw").number as u64;
+        let stream = self.task.as_ref().expect("tasks draw").stream;
         let seed = self.context_field(offset::SEED);
         let salt = self
             .b
-            .i64((number + 1).wrapping_mul(0xd1b5_4a32_d192_ed03) as i64);
+            .i64((stream + 1).wrapping_mul(0xd1b5_4a32_d192_ed03) as i64);
         let key = self.b.op(Opcode::Xor, seed, salt);
         let spread = self.b.i64(0x8cb9_2ba7_2f3d_8dd7_u64 as i64);
         let spread = self.b.op(Opcode::Mul, linear, spread);

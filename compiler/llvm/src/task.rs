@@ -32,6 +32,8 @@ pub(crate) struct TaskState<'ctx> {
     pub(crate) serial: bool,
     /// Whether anything draws random numbers.
     pub(crate) random: bool,
+    /// The number that tells this task's random numbers from those of others.
+    pub(crate) stream: u64,
     /// `[lo, hi)` of each axis, as `i64`.
     pub(crate) bounds: Vec<[Val<'ctx>; 2]>,
     /// The part of the linearised space to walk.
@@ -69,6 +71,7 @@ pub(crate) fn lower<'a, 'ctx>(
         body: *body,
         serial,
         random,
+        stream: stream(kernel, task),
         bounds: extended.chunks_exact(2).map(|b| [b[0], b[1]]).collect(),
         part,
     });
@@ -108,6 +111,18 @@ pub(crate) fn lower<'a, 'ctx>(
         cost: cost::region(kernel, *body),
         max_threads: attrs.max_threads.map(|n| n as usize),
     }
+}
+
+/// Twice the number of range tasks before `task`, and one more for a range task itself: how the rest
+/// is divided into serial tasks does not matter.
+fn stream(kernel: &Function, task: Inst) -> u64 {
+    let is_range = |inst: Inst| {
+        let range = TaskKind::Range;
+        matches!(kernel[inst], Op::Task { kind, .. } if kind == range)
+    };
+    let tasks = kernel.regions[kernel.body].insts.iter();
+    let before = tasks.take_while(|&&inst| inst != task);
+    2 * before.filter(|&&inst| is_range(inst)).count() as u64 + u64::from(is_range(task))
 }
 
 /// Declares a function that takes the launch context and, for a task, its part.

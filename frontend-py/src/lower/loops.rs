@@ -63,6 +63,26 @@ impl<'a> Lower<'a, '_> {
         self.control.pop();
     }
 
+    /// The cells of a field, whose indices are `i32`.
+    fn cells(&mut self, field: Rc<FieldRef>) -> Res<Space> {
+        let id = self.field(&field)?;
+        let shape = self.module.env.shape(id).into_iter().enumerate();
+        let fits = |(axis, extent): (usize, u64)| {
+            let first = field.offset.get(axis).copied().unwrap_or(0);
+            let end = u64::from(first.max(0).unsigned_abs()).saturating_add(extent);
+            end <= i32::MAX as u64
+        };
+        if shape.into_iter().all(fits) {
+            return Ok(Space::Cells(field));
+        }
+        self.fail_noted(
+            ErrorKind::Type,
+            "E0229",
+            format!("the indices of `{}` do not fit an `i32`", field.name),
+            "loop over `ti.ndrange` with bounds of type `ti.i64`",
+        )
+    }
+
     /// What a loop runs over, and whether its index is one vector.
     fn space(&mut self, over: &Val) -> Res<(Space, bool)> {
         match over {
@@ -88,7 +108,7 @@ impl<'a> Lower<'a, '_> {
                 }
                 Iter::Grouped(inner) => Ok((self.space(inner)?.0, true)),
             },
-            Val::Known(Known::Field(field)) => Ok((Space::Cells(field.clone()), false)),
+            Val::Known(Known::Field(field)) => Ok((self.cells(field.clone())?, false)),
             Val::Array(array) => {
                 let array = *array;
                 let ndim = self.array_type(array).1;
@@ -100,7 +120,7 @@ impl<'a> Lower<'a, '_> {
                 Ok((Space::Box(bounds), false))
             }
             Val::Known(Known::SNode(node)) => match self.field_in(node)? {
-                Some(field) => Ok((Space::Cells(field), false)),
+                Some(field) => Ok((self.cells(field)?, false)),
                 None => self.fail_noted(
                     ErrorKind::Compilation,
                     "E0119",

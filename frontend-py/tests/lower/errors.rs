@@ -139,3 +139,29 @@ fn assignment_errors() {
         "#
     );
 }
+
+#[test]
+fn fields_beyond_i32() {
+    let mut host = crate::host();
+    host.layout("dense i:3000000000 { place far: u8 }");
+    insta::assert_snapshot!(
+        crate::lower_with(
+            host,
+            "
+            def k():
+                for i in far:
+                    far[i] = 1
+            ",
+            &[],
+            None
+        ),
+        @"
+        AerogelTypeError[E0229]: the indices of `far` do not fit an `i32`
+          --> test.py:2:14
+          |
+        2 |     for i in far:
+          |              ^^^
+           = note: loop over `ti.ndrange` with bounds of type `ti.i64`
+        "
+    );
+}

@@ -101,8 +101,3 @@ pub fn call(module: &Module, func: FuncId, args: Vec<Val>) -> Result<Vec<Val>, S
         Flow::Yield(v) | Flow::Return(v) | Flow::Break(v) | Flow::Continue(v) => Ok(v),
     }
 }
-
-/// Whether a function can be run by [`call`]: it takes and uses no fields or arrays.
-pub fn is_callable(func: &Function) -> bool {
-    !func.is_kernel
-}
