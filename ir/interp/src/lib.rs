@@ -10,7 +10,7 @@ mod value;
 
 use std::sync::Mutex;
 
-use aerogel_ir::{FuncId, Function, Module};
+use aerogel_ir::{FuncId, Module};
 use aerogel_runtime::code::Site;
 use aerogel_runtime::device::LoadedKernel;
 use aerogel_runtime::launch::{Args, KernelFailure, Launch};
