@@ -98,7 +98,8 @@ impl Buffer {
         }
         // Asking for the alignment by layout would make the allocator write zeros itself;
         // `calloc` takes untouched pages. So align by hand.
-        let around = ALIGNMENT + margin.saturating_mul(2);
+        let alignment = if len >= HUGE { HUGE_PAGE } else { ALIGNMENT };
+        let around = alignment + margin.saturating_mul(2);
         let padded = len.max(1).checked_add(around).ok_or(failure)?;
         let layout = Layout::from_size_align(padded, 16).map_err(|_| failure)?;
         // SAFETY: the layout's size is not zero.
@@ -108,8 +109,8 @@ impl Buffer {
             + allocation
                 .as_ptr()
                 .wrapping_add(margin)
-                .align_offset(ALIGNMENT);
-        // SAFETY: `skip` is less than `margin + ALIGNMENT`, and that many bytes were added to the length.
+                .align_offset(alignment);
+        // SAFETY: `skip` is less than `margin + alignment`, and that many bytes were added to the length.
         let start = unsafe { allocation.add(skip) };
         LIVE_BYTES.fetch_add(len, Ordering::Relaxed);
         prefer_huge_pages(start, len);
@@ -232,7 +233,9 @@ impl Buffer {
 
 /// From this size on a buffer is worth huge pages: touching it for the first time faults 512 times
 /// less, and strided access misses fewer translations.
-const HUGE: usize = 8 << 20;
+const HUGE: usize = HUGE_PAGE;
+/// A huge page on x86-64 and on AArch64 with pages of 4 KiB.
+const HUGE_PAGE: usize = 2 << 20;
 
 #[cfg(target_os = "linux")]
 fn prefer_huge_pages(start: NonNull<u8>, len: usize) {
