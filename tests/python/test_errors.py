@@ -1,6 +1,7 @@
 """Mistakes in kernels, and kernels that fail: the kind of exception, the line, the caret."""
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -330,3 +331,45 @@ def test_fork():
         assert os.waitpid(child, 0)[1] == 0
     assert x[1] != 0
     ti.reset()
+
+
+README = Path(__file__).parents[2] / "README.md"
+
+
+@pytest.mark.skipif(not README.exists(), reason="the README is not here")
+def test_the_message_in_the_readme_is_real(cpu, tmp_path, monkeypatch):
+    message = next(b for b in README.read_text().split("```") if "AerogelTypeError" in b).strip()
+    body = """\
+import aerogel as ti
+
+density = ti.field(ti.f32, shape=8)
+position = ti.Vector.field(3, ti.f32, shape=8)
+mass = 1.0
+
+
+@ti.kernel
+def accumulate():
+    for i in density:
+        r = position[i] - position[0]
+        density[i] += mass * r
+
+
+accumulate()
+"""
+    at = body.splitlines().index("        density[i] += mass * r") + 1
+    monkeypatch.chdir(tmp_path)
+    text = "\n" * (41 - at) + body
+    Path("sph.py").write_text(text)
+    with pytest.raises(ti.TaichiTypeError) as e:
+        exec(compile(text, "sph.py", "exec"), {"__name__": "sph"})
+    assert str(e.value).strip() == message
+
+
+def test_an_assertion_without_words(debug):
+    @ti.kernel
+    def k(n: int):
+        assert n < 3
+
+    with pytest.raises(AssertionError, match="the assertion does not hold") as e:
+        k(5)
+    assert caret(e) == "n < 3"

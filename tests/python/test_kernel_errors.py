@@ -39,7 +39,7 @@ def fields(cpu):
     [
         ("a = undefined + 1", "Name", "name `undefined` is not defined"),
         ("if n[None] > 0:\n    a = 1\nn[None] = a", "Name", "exists only in the block that makes it"),
-        ("x[0] = 1", "Index", "the field `x` has 2 axes, but 1 indices are given"),
+        ("x[0] = 1", "Index", "the field `x` has 2 axes, but 1 index is given"),
         ("x[0.5, 1] = 1", "Type", "an index must be an integer, not `f32`"),
         ("a = x + 1", "Type", "index it"),
         ("x[0, 0] = 'abc'", "Type", "not a string"),

@@ -6,9 +6,13 @@ use aerogel_ir::{AtomicOp, Op, ParamType, Type, Value};
 use super::number::elem;
 use super::value::{Origin, Place, SeqKind, Val};
 use super::{Lower, Reported, Res};
-use crate::ast::{BinaryOp, Expr, ExprKind};
+use crate::ast::{BinaryOp, Expr, ExprKind, TextRange};
 use crate::host::Known;
 use crate::scope::BindingKind;
+
+fn cannot_use(given: Type, wanted: Type) -> String {
+    format!("cannot use `{given}` as `{wanted}`: the shapes differ")
+}
 
 impl<'a> Lower<'a, '_> {
     pub(crate) fn assign(&mut self, targets: &[Expr<'a>], value: &Expr<'a>) -> Res<()> {
@@ -21,30 +25,61 @@ impl<'a> Lower<'a, '_> {
             if is_static {
                 self.bind_target(target, &val, BindingKind::Alias)?
             } else {
-                self.assign_to(target, &val)?
+                self.assign_to(target, &val, value.range)?
             }
         }
         Ok(())
     }
 
-    fn assign_to(&mut self, target: &Expr<'a>, val: &Val) -> Res<()> {
+    /// `from` is the right side, where a value that does not fit is shown.
+    fn assign_to(&mut self, target: &Expr<'a>, val: &Val, from: TextRange) -> Res<()> {
         match target.kind {
-            ExprKind::Name(name) => self.assign_name(name, val),
+            ExprKind::Name(name) => {
+                if let Some(binding) = self.scopes().get(name).cloned()
+                    && binding.kind == BindingKind::Variable
+                {
+                    self.check_shape(&binding.val, val, from, cannot_use)?;
+                }
+                self.assign_name(name, val)
+            }
             ExprKind::Tuple(targets) | ExprKind::List(targets) => {
                 let items = self.unpack(val, targets.len())?;
                 let mut done = Ok(());
                 for (target, item) in targets.iter().zip(items) {
                     self.range = target.range;
-                    done = self.assign_to(target, &item).and(done);
+                    done = self.assign_to(target, &item, from).and(done);
                 }
                 done
             }
             ExprKind::Subscript { .. } | ExprKind::Attribute { .. } => {
                 let place = self.expr(target)?;
+                self.check_shape(&place, val, from, cannot_use)?;
                 self.store_val(&place, val)
             }
             _ => self.fail(ErrorKind::Syntax, "E0105", "this cannot be assigned to"),
         }
+    }
+
+    /// That a tensor has the shape of the place it goes to; if not, it is shown where it is made.
+    fn check_shape(
+        &mut self,
+        to: &Val,
+        val: &Val,
+        from: TextRange,
+        message: impl FnOnce(Type, Type) -> String,
+    ) -> Res<()> {
+        if let (Val::Place(_), Some(wanted), Some(given)) =
+            (to, self.numeric_type(to), self.numeric_type(val))
+            && given.is_tensor()
+            && given.shape() != wanted.shape()
+        {
+            self.range = from;
+            let label = format!("this is `{given}`");
+            self.report(ErrorKind::Type, "E0203", message(given, wanted))
+                .label = Some(label);
+            return Err(Reported);
+        }
+        Ok(())
     }
 
     /// Makes the names in `target` stand for parts of `val`, without storage of their own.
@@ -286,13 +321,33 @@ impl<'a> Lower<'a, '_> {
             _ => return self.fail(ErrorKind::Syntax, "E0105", "this cannot be assigned to"),
         };
         let val = self.expr(value)?;
+        if op != BinaryOp::MatMul {
+            self.check_shape(&place, &val, value.range, |given, wanted| match op {
+                BinaryOp::Add => format!("cannot add `{given}` to `{wanted}`"),
+                BinaryOp::Sub => format!("cannot subtract `{given}` from `{wanted}`"),
+                _ => format!(
+                    "cannot apply `{}=` to `{wanted}` and `{given}`: the shapes differ",
+                    op.symbol()
+                ),
+            })?;
+        }
         let Val::Place(place) = place else {
             let what = self.describe(&place);
-            return self.fail(
-                ErrorKind::Type,
-                "E0215",
-                format!("{what} cannot be changed by `{}=`", op.symbol()),
-            );
+            let message = format!("{what} cannot be changed by `{}=`", op.symbol());
+            let note = match (&place, &target.kind) {
+                (Val::Known(Known::Field(field)), _) if field.ndim == 0 => {
+                    format!("index it: `{}[None]`", field.name)
+                }
+                (Val::Known(Known::Field(field)), _) => {
+                    format!("index it: `{}[i]`", field.name)
+                }
+                (Val::Known(known), ExprKind::Name(name)) if known.is_number() => format!(
+                    "`{name}` is a value of Python, known while compiling: keep what a kernel changes in a field, \
+                     for instance `ti.field(int, shape=())`"
+                ),
+                _ => return self.fail(ErrorKind::Type, "E0215", message),
+            };
+            return self.fail_noted(ErrorKind::Type, "E0215", message, note);
         };
         let atomic = match op {
             BinaryOp::Add => Some(AtomicOp::Add),

@@ -134,10 +134,11 @@ impl<'a> Lower<'a, '_> {
         let indices = self.spread(indices)?;
         if indices.len() != ndim as usize {
             let axes = if ndim == 1 { "axis" } else { "axes" };
-            let message = format!(
-                "{what} has {ndim} {axes}, but {} indices are given",
-                indices.len()
-            );
+            let given = match indices.len() {
+                1 => "1 index is".to_owned(),
+                n => format!("{n} indices are"),
+            };
+            let message = format!("{what} has {ndim} {axes}, but {given} given");
             return self.fail(ErrorKind::Index, "E0401", message);
         }
         indices

@@ -61,6 +61,9 @@ pub(crate) fn failure(
                 SiteKind::Print | SiteKind::Assert | SiteKind::Bounds => "AerogelAssertionError",
             };
             let mut text = site.render(&args);
+            if text.is_empty() {
+                text.push_str("the assertion does not hold");
+            }
             render_place(&mut text, site.span, None, spans, sources);
             text.push_str(&format!("\n   = note: in kernel `{kernel}`"));
             exception(py, class, text)

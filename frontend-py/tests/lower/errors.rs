@@ -24,7 +24,7 @@ fn all_errors_are_reported_together() {
         2 |     a = undefined + 1
           |         ^^^^^^^^^
 
-        AerogelIndexError[E0401]: the field `x` has 2 axes, but 1 indices are given
+        AerogelIndexError[E0401]: the field `x` has 2 axes, but 1 index is given
           --> test.py:4:5
           |
         4 |     x[0] = 1
@@ -162,6 +162,70 @@ fn fields_beyond_i32() {
         2 |     for i in far:
           |              ^^^
            = note: loop over `ti.ndrange` with bounds of type `ti.i64`
+        "
+    );
+}
+
+#[test]
+fn what_does_not_fit_is_shown() {
+    insta::assert_snapshot!(
+        lower(
+            "
+    def k():
+        r = v[0]
+        x[0, 0] += 2.0 * r
+        x[0, 0] *= r
+        x[0, 0] = r
+        r = ti.Vector([1, 2, 3])
+        r -= ti.Vector([1, 2, 3])
+        x += 1
+        n += 1
+"
+        ),
+        @"
+        AerogelTypeError[E0203]: cannot add `vec<2, f32>` to `f32`
+          --> test.py:3:16
+          |
+        3 |     x[0, 0] += 2.0 * r
+          |                ^^^^^^^ this is `vec<2, f32>`
+
+        AerogelTypeError[E0203]: cannot apply `*=` to `f32` and `vec<2, f32>`: the shapes differ
+          --> test.py:4:16
+          |
+        4 |     x[0, 0] *= r
+          |                ^ this is `vec<2, f32>`
+
+        AerogelTypeError[E0203]: cannot use `vec<2, f32>` as `f32`: the shapes differ
+          --> test.py:5:15
+          |
+        5 |     x[0, 0] = r
+          |               ^ this is `vec<2, f32>`
+
+        AerogelTypeError[E0203]: cannot use `vec<3, i32>` as `vec<2, f32>`: the shapes differ
+          --> test.py:6:9
+          |
+        6 |     r = ti.Vector([1, 2, 3])
+          |         ^^^^^^^^^^^^^^^^^^^^ this is `vec<3, i32>`
+
+        AerogelTypeError[E0203]: cannot subtract `vec<3, i32>` from `vec<2, f32>`
+          --> test.py:7:10
+          |
+        7 |     r -= ti.Vector([1, 2, 3])
+          |          ^^^^^^^^^^^^^^^^^^^^ this is `vec<3, i32>`
+
+        AerogelTypeError[E0215]: the field `x` cannot be changed by `+=`
+          --> test.py:8:5
+          |
+        8 |     x += 1
+          |     ^^^^^^
+           = note: index it: `x[i]`
+
+        AerogelTypeError[E0215]: the field `n` cannot be changed by `+=`
+          --> test.py:9:5
+          |
+        9 |     n += 1
+          |     ^^^^^^
+           = note: index it: `n[None]`
         "
     );
 }
