@@ -90,3 +90,33 @@ def test_no_program():
         [sys.executable, "-m", "aerogel", "run", "nowhere.py"], env=environment(), capture_output=True, text=True
     )
     assert done.returncode != 0 and "there is no file nowhere.py" in done.stderr
+
+
+def aerogel(*arguments):
+    command = [sys.executable, "-m", "aerogel", *arguments]
+    return subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=120)
+
+
+def test_help():
+    for arguments in (["--help"], ["run", "--help"]):
+        done = aerogel(*arguments)
+        assert done.returncode == 0 and "AEROGEL_GUI_FRAMES" in done.stdout
+    assert aerogel("--version").stdout.startswith("aerogel ")
+    assert aerogel().returncode != 0
+
+
+def test_a_program_that_fails_is_shown_as_python_shows_it(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text("def f(x: undefined): pass\n")
+    done = aerogel("run", program)
+    assert done.returncode == 1
+    # Annotations are evaluated unless the program says otherwise, and the frames are the program's.
+    assert "NameError: name 'undefined'" in done.stderr and "run.py" not in done.stderr
+    program.write_text("x = (\n")
+    assert "SyntaxError" in aerogel("run", program).stderr
+
+
+def test_a_program_that_draws_is_told_that_there_are_no_windows(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text("import taichi as ti\ngui = ti.GUI('a', 8)\nfor _ in range(3):\n    gui.show()\n")
+    assert aerogel("run", program).stdout.count("AEROGEL_GUI_FRAMES") == 1

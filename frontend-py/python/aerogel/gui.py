@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from aerogel import _native
+from aerogel import _log, _native
 from aerogel.tools.image import to_pixels
 
 
@@ -49,6 +49,8 @@ class GUI:
     LMB, MMB, RMB = "LMB", "MMB", "RMB"
     EXIT, WHEEL, MOVE = "WMClose", "Wheel", "Motion"
     RELEASE, PRESS, MOTION = "Release", "Press", "Motion"
+
+    _told = False
 
     class Event:
         """Something that the user did: ``type``, ``key``, ``pos``."""
@@ -119,6 +121,12 @@ class GUI:
             raise SystemExit(0)
         if file:
             self._canvas.save_png(str(file))
+        elif not (GUI._told or self._frames):
+            GUI._told = True
+            _log.info(
+                "there are no windows yet: AEROGEL_GUI_FRAMES=100 ends the program after 100 frames, "
+                "AEROGEL_GUI_OUT=last.png keeps the last"
+            )
         self._shown = self._canvas.copy()
         self.frame += 1
         if self.frame == self._frames:

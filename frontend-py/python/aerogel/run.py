@@ -97,13 +97,47 @@ def run(program: str, arguments: list[str]) -> None:
     module.__builtins__ = builtins  # type: ignore[attr-defined]
     sys.modules["__main__"] = module
     with open(program, "rb") as f:
-        code = compile(f.read(), program, "exec")
-    exec(code, module.__dict__)  # noqa: S102
+        text = f.read()
+    try:
+        # The program has its own `from __future__` statements, not this file's.
+        code = compile(text, program, "exec", dont_inherit=True)
+        exec(code, module.__dict__)  # noqa: S102
+    except Exception as e:
+        # The traceback begins in the program, as if Python had been started with it.
+        trace = e.__traceback__
+        while trace is not None and trace.tb_frame.f_code.co_filename != program:
+            trace = trace.tb_next
+        sys.excepthook(type(e), e.with_traceback(trace), trace)
+        raise SystemExit(1) from None
+
+
+USAGE = "usage: python -m aerogel run PROGRAM.py [ARGUMENTS]"
+HELP = f"""{USAGE}
+
+Runs a program written for Taichi: `import taichi` gives Aerogel, and the program gets the arguments.
+
+  --help             this text
+  --version          the version of Aerogel
+
+Environment:
+  AEROGEL_ARCH       where kernels run, whatever the program says: cpu, or interp for the interpreter
+  AEROGEL_DEBUG      1: check indices, integer division and assertions
+  AEROGEL_GUI_FRAMES the number of frames after which a GUI counts as closed (there are no windows yet)
+  AEROGEL_GUI_OUT    the picture of the last frame of a GUI, a PNG
+  AEROGEL_LOG_LEVEL  debug, info, warn or error
+  AEROGEL_PRINT      print the IR while compiling: all, changed or after:PASS
+  AEROGEL_STOP       stop compiling: after:PASS"""
 
 
 def main(argv: list[str]) -> None:
     """The command line."""
-    if len(argv) >= 2 and argv[0] == "run":
+    if argv and argv[0] in ("-h", "--help", "help") or argv[:1] == ["run"] and argv[1:2] in (["-h"], ["--help"]):
+        print(HELP)
+    elif argv in (["--version"], ["-V"]):
+        from aerogel import version
+
+        print("aerogel", version)
+    elif len(argv) >= 2 and argv[0] == "run":
         run(argv[1], argv[2:])
-        return
-    raise SystemExit("usage: python -m aerogel run PROGRAM.py [ARGUMENTS]")
+    else:
+        raise SystemExit(USAGE)
