@@ -141,9 +141,20 @@ def test_inspect(cpu):
             x[i] = 2 * x[i]
 
     seen = double.inspect()
+    assert "; stages: offload\n" in str(seen) and " ms  llvm" in str(seen)
     assert "def double" in seen["source"]
     assert "parallel_cells" in seen["stages"]["frontend"] and "task range" in seen["stages"]["offload"]
     assert "define" in seen["llvm"] and "ret" in seen["asm"] and seen["times"]["llvm"] > 0
+
+
+def test_inspect_needs_an_instance(cpu):
+    @ti.kernel
+    def twice(a: int) -> int:
+        return 2 * a
+
+    with pytest.raises(ti.TaichiRuntimeError, match="`twice` is not compiled yet: call it first"):
+        twice.inspect()
+    assert "def twice" in twice.inspect(3)["source"]
 
 
 def test_printing_and_stopping():

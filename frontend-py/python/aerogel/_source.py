@@ -21,11 +21,11 @@ def source_info(function: Any) -> tuple[str, int, str]:
     path = code.co_filename
     try:
         lines, first = inspect.getsourcelines(function)
-    except (OSError, TypeError, IndexError) as e:
+    except (OSError, TypeError, IndexError):
         raise OSError(
             f"the source of `{function.__name__}` cannot be found ({path}): kernels are read from their source, "
             "so define them in a file, in a notebook cell, or register the text with linecache"
-        ) from e
+        ) from None
     linecache.checkcache(path)
     text = "".join(lines)
     if "def " not in text:

@@ -17,6 +17,17 @@ C = TypeVar("C", bound=type)
 _EMPTY = object()
 
 
+class Inspection(dict[str, Any]):
+    """What :meth:`Kernel.inspect` returns: a dictionary that prints as text."""
+
+    def __repr__(self) -> str:
+        parts = [("source", self["source"])]
+        parts += [(f"stages: {name}", text) for name, text in self["stages"].items()]
+        parts += [(name, self[name]) for name in ("llvm", "asm")]
+        parts.append(("times", "\n".join(f"{1e3 * t:9.3f} ms  {name}" for name, t in self["times"].items())))
+        return "\n\n".join(f"; {title}\n{(text or '').rstrip()}" for title, text in parts)
+
+
 class Kernel(_native.NativeKernel):
     """What ``@ti.kernel`` makes: a callable that is compiled for the arguments it is first called with.
 
@@ -35,7 +46,7 @@ class Kernel(_native.NativeKernel):
 
         return types.MethodType(self, instance)
 
-    def inspect(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+    def inspect(self, *args: Any, **kwargs: Any) -> Inspection:
         """What the compiler made of this kernel.
 
         Args:
@@ -43,9 +54,9 @@ class Kernel(_native.NativeKernel):
 
         Returns:
             A dictionary with ``"source"``, ``"stages"`` (the IR after each pass by its name), ``"llvm"``,
-            ``"asm"`` and ``"times"`` (seconds by step).
+            ``"asm"`` and ``"times"`` (seconds by step). Printed, it is all of them in order.
         """
-        return self._inspect(args, kwargs)
+        return Inspection(self._inspect(args, kwargs))
 
 
 def _annotations(fn: Callable[..., Any]) -> dict[str, Any]:

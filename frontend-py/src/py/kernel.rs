@@ -112,7 +112,16 @@ impl NativeKernel {
         let instance = match latest {
             Some(instance) => instance,
             None => {
-                let values = self.bind(py, args, kwargs)?;
+                let values = self.bind(py, args, kwargs).map_err(|e| {
+                    if !args.is_empty() || kwargs.is_some_and(|k| !k.is_empty()) {
+                        return e;
+                    }
+                    let remedy = "call it first, or give `inspect` its arguments";
+                    error::runtime(
+                        py,
+                        format!("kernel `{}` is not compiled yet: {remedy}", self.name),
+                    )
+                })?;
                 let (_, key) = self.pack(py, &settings, &values)?;
                 self.instance(py, &settings, key, &values)?
             }
