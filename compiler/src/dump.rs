@@ -35,7 +35,13 @@ impl Request {
     fn parse(print: Option<&str>, stop: Option<&str>) -> Result<Self, String> {
         let pass = |name: &str, value: &str| match value.strip_prefix("after:") {
             Some(pass) if aerogel_passes::find(pass).is_some() => Ok(pass.to_owned()),
-            Some(pass) => Err(format!("{name}={value}: there is no pass `{pass}`")),
+            Some(pass) => Err(format!(
+                "{name}={value}: there is no pass `{pass}`; the passes are {}",
+                aerogel_passes::names().join(", ")
+            )),
+            None if name == "AEROGEL_PRINT" => Err(format!(
+                "{name}={value}: expected `changed`, `all` or `after:<pass>`"
+            )),
             None => Err(format!("{name}={value}: expected `after:<pass>`")),
         };
         let print = match print {
@@ -131,9 +137,12 @@ mod tests {
             Some("offload")
         );
         assert_eq!(
-            Request::parse(Some("after:nothing"), None).unwrap_err(),
-            "AEROGEL_PRINT=after:nothing: there is no pass `nothing`"
+            Request::parse(Some("sometimes"), None).unwrap_err(),
+            "AEROGEL_PRINT=sometimes: expected `changed`, `all` or `after:<pass>`"
         );
+        let unknown = Request::parse(Some("after:nothing"), None).unwrap_err();
+        assert!(unknown.starts_with("AEROGEL_PRINT=after:nothing: there is no pass `nothing`; "));
+        assert!(unknown.contains(" cse, ") && unknown.contains(" offload, "));
         assert_eq!(
             Request::parse(None, Some("cse")).unwrap_err(),
             "AEROGEL_STOP=cse: expected `after:<pass>`"

@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 use aerogel_base::entity::PrimaryMap;
 use aerogel_ir::{Env, FuncId, Function, Module, VerifyError, print_function, verify};
 
-pub use pipeline::{PIPELINE, Pass, Step, When, find};
+pub use pipeline::{PIPELINE, Pass, Step, When, find, names};
 
 /// What the passes are asked to do.
 #[derive(Clone, Copy, Debug)]

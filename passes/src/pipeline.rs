@@ -185,6 +185,23 @@ pub const PIPELINE: &[Step] = &[
     },
 ];
 
+/// The names of all passes, in the order in which they first run.
+pub fn names() -> Vec<&'static str> {
+    let mut names = Vec::new();
+    for step in PIPELINE {
+        let passes = match step {
+            Step::Pass(p) => std::slice::from_ref(p),
+            Step::Group { passes, .. } => passes,
+        };
+        for pass in passes {
+            if !names.contains(&pass.name) {
+                names.push(pass.name);
+            }
+        }
+    }
+    names
+}
+
 /// The pass with a name.
 pub fn find(name: &str) -> Option<Pass> {
     PIPELINE.iter().find_map(|step| match step {
