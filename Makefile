@@ -19,6 +19,7 @@ setup: ## System packages, virtual environment
 	@PYTHON="$(PYTHON)" VENV="$(VENV)" scripts/setup.sh
 
 build: setup ## The package for development, usable from .venv
+	@[ -d $(OUTDIR) ] || echo "building; the first time takes some minutes"
 	cargo build --quiet --profile $(PROFILE) -p aerogel-py --features extension-module
 	@cp $(OUTDIR)/lib_native.so $(PACKAGE)/_native.tmp && mv $(PACKAGE)/_native.tmp $(PACKAGE)/_native.abi3.so
 
