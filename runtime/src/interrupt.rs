@@ -61,15 +61,17 @@ pub fn stop() {
     }
 }
 
-pub(crate) fn requested() -> bool {
+/// Whether launches shall end.
+pub fn requested() -> bool {
     STOP.load(Ordering::Relaxed) != 0
 }
 
 /// A launch under way.
-pub(crate) struct Active;
+pub struct Active;
 
 impl Active {
-    pub(crate) fn begin() -> Self {
+    /// A launch begins; it is over when the result is dropped.
+    pub fn begin() -> Self {
         if ACTIVE.fetch_add(1, Ordering::SeqCst) == 0 {
             STOP.store(0, Ordering::SeqCst);
         }

@@ -257,8 +257,9 @@ def test_not_a_number(arch):
     assert np.isnan(quotient(0, 0)) and quotient(1, 0) == np.inf and quotient(-1, 0) == -np.inf
 
 
+@pytest.mark.parametrize("target", ["interp", "cpu"])
 @pytest.mark.parametrize("name", ["long_loop", "endless"])
-def test_interrupt(name, tmp_path):
+def test_interrupt(name, target, tmp_path):
     """Ctrl-C ends a kernel, and the process goes on."""
     import os
     import signal
@@ -269,7 +270,7 @@ def test_interrupt(name, tmp_path):
     program = tmp_path / "program.py"
     program.write_text(
         "import aerogel as ti\n"
-        "ti.init(log_level='error')\n"
+        f"ti.init(arch='{target}', log_level='error')\n"
         "x = ti.field(ti.f32, 64)\n"
         "@ti.kernel\n"
         "def endless():\n"

@@ -13,6 +13,7 @@ use std::sync::Mutex;
 use aerogel_ir::{FuncId, Module};
 use aerogel_runtime::code::Site;
 use aerogel_runtime::device::LoadedKernel;
+use aerogel_runtime::interrupt::Active;
 use aerogel_runtime::launch::{Args, KernelFailure, Launch};
 
 use crate::memory::{Memory, Sites};
@@ -65,10 +66,12 @@ impl LoadedKernel for InterpKernel {
             launch.sink,
             launch.seed,
         );
+        let _active = Active::begin();
         let flow = machine.kernel();
         launch.sink.flush();
         match flow {
             Flow::Fail(site, args) => Err(KernelFailure::Check { site, args }),
+            Flow::Interrupted => Err(KernelFailure::Interrupted),
             Flow::Return(values) => {
                 let slots = values.iter().flat_map(|v| v.scalars()).map(|s| s.slot());
                 launch
@@ -98,6 +101,7 @@ pub fn call(module: &Module, func: FuncId, args: Vec<Val>) -> Result<Vec<Val>, S
     let mut machine = Machine::new(module, func, memory, &sites, &sink, 0);
     match machine.function(func, args) {
         Flow::Fail(site, args) => Err(sites.list[site].render(&args)),
+        Flow::Interrupted => Err("interrupted".to_owned()),
         Flow::Yield(v) | Flow::Return(v) | Flow::Break(v) | Flow::Continue(v) => Ok(v),
     }
 }

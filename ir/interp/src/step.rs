@@ -6,6 +6,7 @@ use aerogel_ir::{
     AtomicOp, FieldId, FuncId, Function, Inst, Module, NodeRef, Op, Region, TaskKind, Type, Value,
     eval,
 };
+use aerogel_runtime::interrupt;
 use aerogel_runtime::launch::PrintSink;
 use aerogel_snode::NodeKind;
 
@@ -20,6 +21,8 @@ pub(crate) enum Flow {
     Return(Vec<Val>),
     /// A failed assertion: its site and the values of its message.
     Fail(usize, Vec<u64>),
+    /// The launch shall end.
+    Interrupted,
 }
 
 pub(crate) struct Machine<'a> {
@@ -120,6 +123,10 @@ impl<'a> Machine<'a> {
     }
 
     fn region(&mut self, region: Region) -> Flow {
+        // Bodies of loops are regions, so every loop looks here.
+        if interrupt::requested() {
+            return Flow::Interrupted;
+        }
         let mark = self.memory.mark();
         let flow = self.line(region);
         // Storage lives as long as its region runs.
