@@ -177,6 +177,17 @@ def test_read_only(arch):
     assert a.sum() == 10
 
 
+def test_extents_beyond_i32(arch):
+    @ti.kernel
+    def clear(a: ti.types.ndarray()):
+        for i in a:
+            a[i] = 0
+
+    # The memory is reserved and never touched.
+    with pytest.raises(ValueError, match="2147483648 elements, more than an `i32` counts"):
+        clear(np.empty(2**31, np.uint8))
+
+
 def test_ndarray(arch, rng):
     a = ti.ndarray(ti.f32, (3, 4))
     a[1, 2] = 5

@@ -367,6 +367,11 @@ impl NativeKernel {
                 shape.len()
             )));
         }
+        if let Some(extent) = shape.iter().find(|&&n| i32::try_from(n).is_err()) {
+            return Err(invalid(format!(
+                "an axis has {extent} elements, more than an `i32` counts; give the array more axes"
+            )));
+        }
         let part = KeyPart::Array {
             elem: ty,
             ndim: shape.len(),
