@@ -18,7 +18,7 @@ pub struct Config {
     pub arch: Arch,
     /// Check indices, divisors and assertions while running.
     pub debug: bool,
-    /// Check indices without the rest of debug mode.
+    /// Check indices, divisors and exponents, but not assertions.
     pub check_bounds: bool,
     /// Turn reductions into thread-local accumulators.
     pub thread_local: bool,

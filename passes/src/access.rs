@@ -135,6 +135,15 @@ pub(crate) fn writes(func: &Function, env: &Env, region: Region) -> Writes {
     all
 }
 
+/// Whether a region calls functions, which may touch any field.
+pub(crate) fn calls(func: &Function, region: Region) -> bool {
+    let mut found = false;
+    walk(func, region, &mut |func, inst| {
+        found |= matches!(func[inst], Op::Call { .. });
+    });
+    found
+}
+
 /// Marks the values that `region` and the regions inside define.
 pub(crate) fn defined_in(func: &Function, region: Region, marks: &mut SecondaryMap<Value, bool>) {
     func.regions[region]

@@ -15,7 +15,7 @@ use aerogel_base::hash::LookupMap;
 use aerogel_ir::{Function, Op, Region, Rewrite, Value, rewrite, walk};
 
 use crate::PassCx;
-use crate::access::{Class, classes, defined_in};
+use crate::access::{Class, calls, classes, defined_in};
 
 pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
     let shared = shared_places(func, cx);
@@ -89,7 +89,7 @@ fn shared_in(
     // The one way in which each class of memory is named to be written; none if there are several.
     let mut written: LookupMap<Class, Option<Naming<'_>>> = LookupMap::default();
     let mut atomics = Vec::new();
-    let mut calls = false;
+    let calls = calls(func, body);
     walk(func, body, &mut |func, inst| {
         let place = match func[inst] {
             Op::Store { place, .. } | Op::Cas { place, .. } => place,
@@ -97,8 +97,6 @@ fn shared_in(
                 atomics.push(place);
                 place
             }
-            // A function may write any field.
-            Op::Call { .. } => return calls = true,
             _ => return,
         };
         if let Some(naming) = Naming::of(func, cx, place) {

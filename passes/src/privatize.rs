@@ -19,7 +19,7 @@ use aerogel_ir::{
 };
 
 use crate::PassCx;
-use crate::access::{Class, classes};
+use crate::access::{Class, calls, classes};
 
 /// Fields of more cells stay shared.
 const MAX_CELLS: u64 = 256;
@@ -64,6 +64,9 @@ fn privatize(func: &mut Function, cx: &PassCx<'_>, body: Region) -> bool {
     let Op::Each { body: inner } = func[func.regions[body].insts[at]] else {
         unreachable!("just found")
     };
+    if calls(func, inner) {
+        return false;
+    }
     let mut targets = find_targets(func, cx, inner);
     if targets.is_empty() {
         return false;
@@ -473,5 +476,38 @@ mod tests {
                 yield []
             }
             ");
+    }
+
+    #[test]
+    fn a_call_may_read_the_field() {
+        let text = "
+            tree0 { dense i:4 { place x: i32 } }
+            field @x: i32 = tree0 [S2]
+            kernel @k() {
+                task range {
+                    v0: i32 = const 0
+                    v1: i32 = const 10
+                    yield [v0, v1]
+                } {
+                    each (v2: i32) {
+                        v3: i32 = call @first, []
+                        v4: ref<i32> = field_at @x, [v3]
+                        v5: i32 = atomic_add v4, v2
+                        yield []
+                    }
+                    yield []
+                }
+                yield []
+            }
+            func @first() -> i32 {
+                v0: i32 = const 0
+                v1: ref<i32> = field_at @x, [v0]
+                v2: i32 = load v1
+                v3: i32 = const 3
+                v4: i32 = and v2, v3
+                yield [v4]
+            }";
+        let after = crate::testing::after(&["privatize"], text, false);
+        assert!(!after.contains("local"), "{after}");
     }
 }

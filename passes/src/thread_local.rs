@@ -17,7 +17,7 @@ use aerogel_ir::{
 };
 
 use crate::PassCx;
-use crate::access::{Class, classes, constant_element, defined_in};
+use crate::access::{Class, calls, classes, constant_element, defined_in};
 
 pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
     let mut changed = false;
@@ -51,16 +51,16 @@ fn reduce(func: &mut Function, cx: &PassCx<'_>, body: Region, at: usize) -> bool
     let Op::Each { body: inner } = func[each] else {
         unreachable!("the caller looked")
     };
+    if calls(func, inner) {
+        return false;
+    }
     let mut inside = SecondaryMap::new();
     defined_in(func, inner, &mut inside);
     let uses = func.use_counts();
 
     let mut targets: Vec<Target> = Vec::new();
-    let mut calls = false;
     walk(func, inner, &mut |func, inst| {
         let (place, op) = match func[inst] {
-            // A function may touch any field.
-            Op::Call { .. } => return calls = true,
             Op::Load { place } | Op::Store { place, .. } | Op::Cas { place, .. } => (place, None),
             Op::Atomic { op, place, .. } => {
                 let unused = func.insts[inst].results.iter().all(|&r| uses[r] == 0);
@@ -100,7 +100,7 @@ fn reduce(func: &mut Function, cx: &PassCx<'_>, body: Region, at: usize) -> bool
             }
         }
     });
-    targets.retain(|t| t.op.is_some() && !calls);
+    targets.retain(|t| t.op.is_some());
     for target in &targets {
         let is_there =
             is_in_bounds(func, cx.env, target.place) || runs_always(func, inner, &target.atomics);

@@ -1,4 +1,5 @@
 //! Tests that span crates live in `tests/tests/`; this library holds what they share.
 
 pub mod generate;
+pub mod reduce;
 pub mod run;

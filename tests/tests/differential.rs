@@ -4,10 +4,11 @@
 //! `AEROGEL_N_PROGRAMS` says how many, `AEROGEL_FIRST_SEED` which come first.
 
 use aerogel_base::Scalar;
-use aerogel_compiler::{Arch, Compiler, Config};
+use aerogel_compiler::{Arch, CompileError, Compiler, Config};
 use aerogel_interp::InterpKernel;
-use aerogel_ir::{Stage, parse_module, print_module, verify};
+use aerogel_ir::{Module, Stage, parse_module, print_module, verify};
 use aerogel_tests::generate;
+use aerogel_tests::reduce::reduce;
 use aerogel_tests::run::{Inputs, Outcome, first_wrong_pass, launch};
 
 fn from_env(name: &str, default: u64) -> u64 {
@@ -67,23 +68,41 @@ fn interpreter_and_llvm_agree() {
             "seed {seed}: printing and parsing"
         );
 
-        let oracle = InterpKernel::new(module.clone()).expect("a kernel");
-        let expected = canonical(launch(&Inputs::new(&module, seed), &module, &oracle, seed));
+        let expected = by_oracle(&module, seed);
         for (name, compiler) in &compilers {
-            let kernel = compiler
-                .compile(module.clone())
+            let found = compiled(compiler, &module, seed)
                 .unwrap_or_else(|e| panic!("seed {seed} {name}: {e}\n{text}"));
-            let found = canonical(Inputs::new(&module, seed).launch(&module, &kernel, seed));
-            if expected != found && *name == "LLVM -O3" {
-                let same = |a: &Outcome, b: &Outcome| canonical(a.clone()) == canonical(b.clone());
-                if let Some((pass, before, after)) = first_wrong_pass(&module, seed, same) {
-                    panic!("seed {seed}: the pass `{pass}` made\n{before}\ninto\n{after}");
-                }
+            if expected == found {
+                continue;
             }
-            assert_eq!(
-                expected, found,
-                "seed {seed}: the interpreter and {name} differ\n{text}"
+            let fails = |m: &Module| {
+                compiled(compiler, m, seed).is_ok_and(|found| found != by_oracle(m, seed))
+            };
+            let small = reduce(module, fails);
+            let same = |a: &Outcome, b: &Outcome| canonical(a.clone()) == canonical(b.clone());
+            if *name == "LLVM -O3"
+                && let Some((pass, before, after)) = first_wrong_pass(&small, seed, same)
+            {
+                panic!("seed {seed}: the pass `{pass}` made\n{before}\ninto\n{after}");
+            }
+            panic!(
+                "seed {seed}: the interpreter and {name} differ\n{}\n{:?}\n{:?}",
+                print_module(&small),
+                by_oracle(&small, seed),
+                compiled(compiler, &small, seed).map_err(|e| e.to_string()),
             );
         }
     }
+}
+
+fn by_oracle(module: &Module, seed: u64) -> Outcome {
+    let oracle = InterpKernel::new(module.clone()).expect("a kernel");
+    canonical(launch(&Inputs::new(module, seed), module, &oracle, seed))
+}
+
+fn compiled(compiler: &Compiler, module: &Module, seed: u64) -> Result<Outcome, CompileError> {
+    let kernel = compiler.compile(module.clone())?;
+    Ok(canonical(
+        Inputs::new(module, seed).launch(module, &kernel, seed),
+    ))
 }

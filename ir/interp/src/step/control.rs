@@ -1,0 +1,170 @@
+//! Loops and tasks.
+
+use aerogel_base::{Scalar, ScalarType};
+use aerogel_ir::{FieldId, Region, TaskKind, Value, eval};
+
+use super::{Flow, Machine};
+use crate::value::Val;
+
+impl Machine<'_> {
+    pub(super) fn for_loop(
+        &mut self,
+        lo: Value,
+        hi: Value,
+        step: Value,
+        init: &[Value],
+        body: Region,
+    ) -> Result<Vec<Val>, Flow> {
+        let ty = self.func().elem(lo);
+        let (mut at, hi) = (
+            self.val(lo).scalar().as_i128(),
+            self.val(hi).scalar().as_i128(),
+        );
+        let step = self.val(step).scalar().as_i128();
+        let mut carried = self.vals(init);
+        while if step > 0 {
+            at < hi
+        } else {
+            step < 0 && at > hi
+        } {
+            let mut args = vec![Val::from(Scalar::int(ty, at))];
+            args.append(&mut carried);
+            self.bind(body, args);
+            match self.region(body) {
+                Flow::Yield(next) | Flow::Continue(next) => carried = next,
+                Flow::Break(last) => return Ok(last),
+                flow => return Err(flow),
+            }
+            at += step;
+        }
+        Ok(carried)
+    }
+
+    pub(super) fn while_loop(
+        &mut self,
+        init: &[Value],
+        cond: Region,
+        body: Region,
+    ) -> Result<Vec<Val>, Flow> {
+        let mut carried = self.vals(init);
+        loop {
+            self.bind(cond, carried.clone());
+            match self.region(cond) {
+                Flow::Yield(values) if values[0].scalar().as_bool() => {}
+                Flow::Yield(_) => return Ok(carried),
+                flow => return Err(flow),
+            }
+            self.bind(body, carried);
+            match self.region(body) {
+                Flow::Yield(next) | Flow::Continue(next) => carried = next,
+                Flow::Break(last) => return Ok(last),
+                flow => return Err(flow),
+            }
+        }
+    }
+
+    /// Runs `body` for every index of a space, the last axis fastest.
+    pub(super) fn range_task(
+        &mut self,
+        space: &[(i64, i64)],
+        body: Region,
+        args: &dyn Fn(&[i64]) -> Vec<Val>,
+    ) -> Result<Vec<Val>, Flow> {
+        let task = 2 * self.n_ranges + 1;
+        let mut index: Vec<i64> = space.iter().map(|s| s.0).collect();
+        let mut linear = 0;
+        if space.iter().any(|&(lo, hi)| lo >= hi) {
+            self.next_task();
+            return Ok(Vec::new());
+        }
+        loop {
+            self.random = eval::random_state(self.seed, task, linear);
+            self.bind(body, args(&index));
+            match self.region(body) {
+                Flow::Yield(_) | Flow::Continue(_) => {}
+                Flow::Break(_) => break,
+                flow => return Err(flow),
+            }
+            linear += 1;
+            // The odometer: the last axis first, with a carry.
+            let mut axis = space.len();
+            loop {
+                if axis == 0 {
+                    self.next_task();
+                    return Ok(Vec::new());
+                }
+                axis -= 1;
+                index[axis] += 1;
+                if index[axis] < space[axis].1 {
+                    break;
+                }
+                index[axis] = space[axis].0;
+            }
+        }
+        self.next_task();
+        Ok(Vec::new())
+    }
+
+    /// After a range task comes a serial one.
+    fn next_task(&mut self) {
+        self.n_ranges += 1;
+        self.random = eval::random_state(self.seed, 2 * self.n_ranges, 0);
+    }
+
+    pub(super) fn cells(&mut self, field: FieldId, body: Region) -> Result<Vec<Val>, Flow> {
+        let data = &self.module.env.fields[field];
+        let path = self.module.env.trees[data.tree].path(data.places[0]);
+        let axes: Vec<(usize, i64, i64)> = path
+            .levels
+            .iter()
+            .flat_map(|l| {
+                l.axes
+                    .iter()
+                    .map(|a| (a.index, a.divisor as i64, a.extent as i64))
+            })
+            .collect();
+        let mut space: Vec<(i64, i64)> = axes.iter().map(|&(_, _, extent)| (0, extent)).collect();
+        if space.is_empty() {
+            space.push((0, 1));
+        }
+        let n = self.func().regions[body].params.len();
+        let offset: Vec<i64> = (0..n)
+            .map(|k| i64::from(data.offset.get(k).copied().unwrap_or(0)))
+            .collect();
+        self.range_task(&space, body, &|index| {
+            let mut whole = offset.clone();
+            for (&(axis, divisor, _), &i) in axes.iter().zip(index) {
+                whole[axis] += i * divisor;
+            }
+            whole.into_iter().map(|i| int(ScalarType::I32, i)).collect()
+        })
+    }
+
+    pub(super) fn task(
+        &mut self,
+        kind: TaskKind,
+        bounds: Region,
+        body: Region,
+    ) -> Result<Vec<Val>, Flow> {
+        match self.region(bounds) {
+            Flow::Yield(values) => {
+                let ends: Vec<i64> = values.iter().map(|v| v.scalar().as_i128() as i64).collect();
+                self.space = ends.chunks(2).map(|c| (c[0], c[1])).collect();
+            }
+            flow => return Err(flow),
+        }
+        let empty = self.space.iter().any(|&(lo, hi)| lo >= hi);
+        if kind == TaskKind::Range && empty {
+            self.next_task();
+            return Ok(Vec::new());
+        }
+        match self.region(body) {
+            Flow::Yield(_) | Flow::Break(_) | Flow::Continue(_) => Ok(Vec::new()),
+            flow => Err(flow),
+        }
+    }
+}
+
+pub(super) fn int(ty: ScalarType, value: i64) -> Val {
+    Val::from(Scalar::int(ty, i128::from(value)))
+}
