@@ -28,6 +28,6 @@ readme = pathlib.Path(__file__).parent.parent / "README.md"
 text = readme.read_text()
 head, rest = text.split("<!-- bench:begin -->")
 tail = rest.split("<!-- bench:end -->")[1]
-intro = ("Against `taichi==1.7.4` on the same programs (`benches/programs`), interleaved, on 2 cores of a Xeon with AVX-512; `make bench` measures\n"
+intro = ("Against `taichi==1.7.4` on the same programs (`benches/programs`), interleaved, on 2 cores of an AMD EPYC with AVX-512; `make bench` measures\n"
          "this machine (`make bench ARGS=\"-o out.json\"`, then `benches/readme_table.py out.json`). The machine was shared: trust ratios.\n\n")
 readme.write_text(head + "<!-- bench:begin -->\n" + intro + "\n".join(out) + "\n<!-- bench:end -->" + tail)
