@@ -17,8 +17,7 @@ needs_programs = pytest.mark.skipif(not EXAMPLES.is_dir(), reason="Taichi's exam
 
 # How far a field may be off, relative to its root mean square: most are equal to the last bit. The decompositions
 # are computed in another way than Taichi's, and errors grow with the steps.
-# The field of the two streams is a difference of sums; in f64 it is 8e-4 away from either.
-TOLERANCE = {"mpm99": 5e-3, "mpm128": 5e-3, "two_stream_instability": 1e-3}
+TOLERANCE = {"mpm99": 5e-3, "mpm128": 5e-3}
 # Of a path tracer's pixels, a ray that just misses changes one altogether.
 OUTLIERS = {"sdf_renderer": 2, "physarum": 2}
 
