@@ -35,6 +35,27 @@ pub struct Path {
     pub levels: Vec<Level>,
 }
 
+impl LevelAxis {
+    /// The coordinate along the axis at this level of an index that is inside the shape.
+    pub fn coordinate(&self, index: u64) -> u64 {
+        let quotient = index / self.divisor;
+        if self.wraps {
+            quotient % self.extent
+        } else {
+            quotient
+        }
+    }
+}
+
+impl Level {
+    /// The number of the cell in its container that indices inside the shape lead to.
+    pub fn linear(&self, indices: &[i64]) -> u64 {
+        self.axes.iter().fold(0, |linear, a| {
+            linear * a.extent + a.coordinate(indices[a.index] as u64)
+        })
+    }
+}
+
 impl Tree {
     /// The levels that an access to `node` goes through, the root first and `node` last.
     pub fn path(&self, node: NodeId) -> Path {
@@ -73,27 +94,28 @@ impl Tree {
 
     /// Where in the root's cell the element of `place` at `indices` begins. The indices are those
     /// of the layout (without the field's offset) and must lie inside the shape.
+    ///
+    /// # Panics
+    /// If a node on the way is sparse: then the element may be nowhere.
     pub fn byte_offset(&self, place: NodeId, indices: &[i64]) -> u64 {
+        assert!(
+            !self.is_below_sparse(place),
+            "{place} lies below a sparse node"
+        );
         let mut at = 0;
         for level in self.path(place).levels {
             let node = &self[level.node];
-            let linear = level.axes.iter().fold(0, |linear, a| {
-                let quotient = indices[a.index] as u64 / a.divisor;
-                linear * a.extent
-                    + if a.wraps {
-                        quotient % a.extent
-                    } else {
-                        quotient
-                    }
-            });
-            at += node.offset_in_cell + linear * node.cell_size;
+            at += node.offset_in_cell + level.linear(indices) * node.cell_size;
         }
         at
     }
 
-    /// If the element's address is affine in the indices (no axis divided twice): the constant
-    /// part and the bytes from one index to the next for each axis.
+    /// If the element's address is affine in the indices (no axis divided twice, no sparse node on
+    /// the way): the constant part and the bytes from one index to the next for each axis.
     pub fn strides(&self, place: NodeId) -> Option<(u64, Vec<u64>)> {
+        if self.is_below_sparse(place) {
+            return None;
+        }
         let mut base = 0;
         let mut strides = vec![0; self.shape(place).len()];
         for level in self.path(place).levels {

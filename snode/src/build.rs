@@ -25,6 +25,20 @@ pub enum BuildError {
     ChildOfPlace,
     /// More cells or bytes than 63 bits count.
     TooLarge,
+    /// A dynamic node has one axis.
+    DynamicAxes {
+        /// How many were given.
+        n: usize,
+    },
+    /// A dynamic node whose chunks have no cells.
+    EmptyChunk,
+    /// A dynamic node along an axis that a node above it divides.
+    DividedDynamic {
+        /// The axis.
+        axis: u8,
+    },
+    /// A dynamic node is the last sparse one on the way down.
+    SparseBelowDynamic,
 }
 
 impl fmt::Display for BuildError {
@@ -36,6 +50,18 @@ impl fmt::Display for BuildError {
             }
             Self::ChildOfPlace => write!(f, "a placed field cannot have children"),
             Self::TooLarge => write!(f, "the layout is larger than 2^62 bytes"),
+            Self::DynamicAxes { n } => write!(f, "a dynamic node has one axis, not {n}"),
+            Self::EmptyChunk => write!(f, "the chunk size of a dynamic node must be at least 1"),
+            Self::DividedDynamic { axis } => write!(
+                f,
+                "a dynamic node along axis {axis}, which a node above it divides already"
+            ),
+            Self::SparseBelowDynamic => {
+                write!(
+                    f,
+                    "only dense nodes and fields can lie below a dynamic node"
+                )
+            }
         }
     }
 }
@@ -67,12 +93,27 @@ fn node(kind: NodeKind, parent: Option<NodeId>, axes: Vec<NodeAxis>, name: Strin
         n_cells: 1,
         offset_in_cell: 0,
         align: 1,
+        first_control: 0,
     }
 }
 
 impl TreeBuilder {
     /// Adds a dense node under `parent` that divides `axes` (axis, extent).
     pub fn dense(&mut self, parent: NodeId, axes: &[(u8, u32)]) -> Result<NodeId, BuildError> {
+        self.node(parent, NodeKind::Dense, axes)
+    }
+
+    /// Adds a node of any kind but a root or a place.
+    ///
+    /// # Panics
+    /// If `kind` is a root or a place.
+    pub fn node(
+        &mut self,
+        parent: NodeId,
+        kind: NodeKind,
+        axes: &[(u8, u32)],
+    ) -> Result<NodeId, BuildError> {
+        assert!(kind.name().is_some(), "roots and places have no axes");
         let mut sorted: Vec<NodeAxis> = axes
             .iter()
             .map(|&(axis, extent)| NodeAxis { axis, extent })
@@ -86,10 +127,43 @@ impl TreeBuilder {
                 return Err(BuildError::EmptyAxis { axis: a.axis });
             }
         }
-        self.add(
-            parent,
-            node(NodeKind::Dense, Some(parent), sorted, String::new()),
-        )
+        self.check_dynamic(parent, kind, &sorted)?;
+        self.add(parent, node(kind, Some(parent), sorted, String::new()))
+    }
+
+    fn check_dynamic(
+        &self,
+        parent: NodeId,
+        kind: NodeKind,
+        axes: &[NodeAxis],
+    ) -> Result<(), BuildError> {
+        let mut ancestors = Vec::new();
+        let mut next = Some(parent);
+        while let Some(id) = next {
+            ancestors.push(&self.nodes[id]);
+            next = self.nodes[id].parent;
+        }
+        if kind.is_sparse()
+            && ancestors
+                .iter()
+                .any(|n| matches!(n.kind, NodeKind::Dynamic { .. }))
+        {
+            return Err(BuildError::SparseBelowDynamic);
+        }
+        let NodeKind::Dynamic { chunk } = kind else {
+            return Ok(());
+        };
+        let &[NodeAxis { axis, .. }] = axes else {
+            return Err(BuildError::DynamicAxes { n: axes.len() });
+        };
+        if chunk == 0 {
+            return Err(BuildError::EmptyChunk);
+        }
+        let divided = |n: &&Node| n.axes.iter().any(|a| a.axis == axis);
+        if ancestors.iter().any(divided) {
+            return Err(BuildError::DividedDynamic { axis });
+        }
+        Ok(())
     }
 
     /// Places one scalar component under `parent`.

@@ -6,7 +6,7 @@
 use aerogel_base::entity::{PrimaryMap, SecondaryMap};
 
 use crate::build::BuildError;
-use crate::tree::{Node, NodeId, NodeKind};
+use crate::tree::{Node, NodeId, NodeKind, WORD};
 
 const CACHE_LINE: u64 = 64;
 /// From this size on a container is aligned to cache lines and staggered.
@@ -34,20 +34,40 @@ pub(crate) fn lay_out(nodes: &mut PrimaryMap<NodeId, Node>) -> Result<(), BuildE
                 .ok_or(BuildError::TooLarge)?;
             align = align.max(child_align);
         }
+        let node = &mut nodes[id];
+        if node.n_arenas() > 0 {
+            // Elements of an arena begin where the widest scalar may; large ones begin a cache line.
+            align = align.max(WORD);
+            end = end.max(align);
+            if end >= CACHE_LINE {
+                align = CACHE_LINE;
+            }
+        }
         let cell_size = end.next_multiple_of(align);
-        let size = cell_size
-            .checked_mul(nodes[id].n_cells)
+        cell_size
+            .checked_mul(node.n_cells)
             .filter(|&s| s < LIMIT)
             .ok_or(BuildError::TooLarge)?;
-        let node = &mut nodes[id];
         node.cell_size = cell_size;
-        node.align = if size >= LARGE {
-            align.max(CACHE_LINE)
-        } else {
-            align
+        node.align = match node.kind {
+            NodeKind::Pointer | NodeKind::Dynamic { .. } => WORD,
+            NodeKind::Bitmasked => align.max(WORD),
+            NodeKind::Root | NodeKind::Dense | NodeKind::Place(_) => align,
         };
+        if node.container_size() >= LARGE {
+            node.align = node.align.max(CACHE_LINE);
+        }
     }
+    number_controls(nodes);
     Ok(())
+}
+
+fn number_controls(nodes: &mut PrimaryMap<NodeId, Node>) {
+    let mut next = 0;
+    for id in nodes.keys() {
+        nodes[id].first_control = next;
+        next += nodes[id].n_controls() as u32;
+    }
 }
 
 /// Counts the cells of each container, and refuses nodes with more cells in all than can be counted,
@@ -147,6 +167,33 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn sparse_containers() {
+        let t = tree(
+            "pointer i:8 j:8 { bitmasked i:5 j:7 { place x: f64, place y: u8 } }, \
+             dense i:3 { dynamic j:100 chunk=8 { place z: u8 } }, place s: i32",
+        );
+        let ids: Vec<_> = t.nodes().map(|(id, _)| id).collect();
+        let (pointer, masked, dynamic) = (&t[ids[1]], &t[ids[2]], &t[ids[6]]);
+        assert_eq!((masked.cell_size, masked.mask_words()), (16, 2));
+        assert_eq!(masked.container_size(), 35 * 16 + 8);
+        // The containers of the masked node lie in the arena, in whole cache lines.
+        assert_eq!(pointer.container_size(), 64 * 4);
+        assert_eq!(pointer.cell_size, (35 * 16 + 8_u64).next_multiple_of(64));
+        // Chunks of 8, 16, 32, 64 cells hold 120.
+        assert_eq!((dynamic.n_chunks(), dynamic.container_size()), (4, 20));
+        assert_eq!(dynamic.element_size(3), 64 * 4);
+        assert_eq!(
+            ids.iter()
+                .map(|&id| t[id].first_control)
+                .collect::<Vec<_>>(),
+            [0, 0, 1, 2, 2, 2, 2, 6, 6]
+        );
+        assert_eq!(t.byte_size(), t.root_size().next_multiple_of(128) + 6 * 128);
+        assert_eq!(t.sparse_chain(ids[3]), [ids[1], ids[2]]);
+        assert!(!t.is_below_sparse(ids[8]));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 pub mod address;
 mod build;
+pub mod control;
 mod layout;
 mod text;
 pub mod tree;
@@ -12,4 +13,4 @@ pub mod tree;
 pub use address::{Level, LevelAxis, Path};
 pub use build::{BuildError, TreeBuilder};
 pub use text::{ParseError, parse_nodes};
-pub use tree::{MAX_AXES, Node, NodeAxis, NodeId, NodeKind, Tree};
+pub use tree::{MASK_BITS, MAX_AXES, Node, NodeAxis, NodeId, NodeKind, Tree, WORD};

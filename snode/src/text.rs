@@ -43,12 +43,15 @@ impl fmt::Display for Tree {
             for (k, &child) in tree[node].children.iter().enumerate() {
                 let n = &tree[child];
                 f.write_str(if k > 0 { ", " } else { "" })?;
-                match n.kind {
-                    NodeKind::Place(ty) => write!(f, "place {}: {ty}", n.name)?,
-                    NodeKind::Root | NodeKind::Dense => {
-                        f.write_str("dense ")?;
+                match (n.kind, n.kind.name()) {
+                    (NodeKind::Place(ty), _) => write!(f, "place {}: {ty}", n.name)?,
+                    (kind, name) => {
+                        write!(f, "{} ", name.unwrap_or("root"))?;
                         for a in &n.axes {
                             write!(f, "{}:{} ", axis_name(a.axis), a.extent)?;
+                        }
+                        if let NodeKind::Dynamic { chunk } = kind {
+                            write!(f, "chunk={chunk} ")?;
                         }
                         f.write_str("{ ")?;
                         children(tree, child, f)?;
@@ -90,11 +93,22 @@ pub fn parse_nodes(text: &str) -> Result<Tree, ParseError> {
                     .place(parent, ty, name)
                     .map_err(|e| err(e.to_string()))?;
             }
-            "dense" => {
+            "dense" | "bitmasked" | "pointer" | "dynamic" => {
                 let mut axes = Vec::new();
+                let mut kind = match word {
+                    "dense" => NodeKind::Dense,
+                    "bitmasked" => NodeKind::Bitmasked,
+                    "pointer" => NodeKind::Pointer,
+                    _ => NodeKind::Dynamic { chunk: 1 },
+                };
                 loop {
                     match words.next() {
                         Some("{") => break,
+                        Some(w) if w.starts_with("chunk=") => {
+                            let chunk = w["chunk=".len()..].parse();
+                            let chunk = chunk.map_err(|_| err(format!("bad chunk size `{w}`")))?;
+                            kind = NodeKind::Dynamic { chunk };
+                        }
                         Some(w) => axes.push(
                             w.split_once(':')
                                 .and_then(|(a, e)| Some((axis_of(a)?, e.parse().ok()?)))
@@ -107,7 +121,7 @@ pub fn parse_nodes(text: &str) -> Result<Tree, ParseError> {
                 }
                 open.push(
                     builder
-                        .dense(parent, &axes)
+                        .node(parent, kind, &axes)
                         .map_err(|e| err(e.to_string()))?,
                 );
             }
@@ -128,6 +142,8 @@ mod tests {
     fn text_round_trips() {
         let text = "dense i:2 j:3 { place x: f32, dense j:5 a7:2 { place y: u8 } }, place z: i64";
         assert_eq!(parse_nodes(text).unwrap().to_string(), text);
+        let text = "pointer i:4 { bitmasked i:8 { place x: f32 }, dynamic j:64 chunk=16 { place y: i32 } }";
+        assert_eq!(parse_nodes(text).unwrap().to_string(), text);
     }
 
     #[test]
@@ -141,5 +157,17 @@ mod tests {
             "unknown type `f33`"
         );
         assert_eq!(parse_nodes("dense i:2 {").unwrap_err().0, "missing `}`");
+        assert_eq!(
+            parse_nodes("dense i:2 { dynamic i:4 chunk=2 { } }")
+                .unwrap_err()
+                .0,
+            "a dynamic node along axis 0, which a node above it divides already"
+        );
+        assert_eq!(
+            parse_nodes("dynamic i:4 chunk=2 { pointer j:2 { } }")
+                .unwrap_err()
+                .0,
+            "only dense nodes and fields can lie below a dynamic node"
+        );
     }
 }

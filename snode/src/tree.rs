@@ -3,6 +3,8 @@
 use aerogel_base::ScalarType;
 use aerogel_base::entity::PrimaryMap;
 
+use crate::control;
+
 aerogel_base::entity! {
     /// A node of a tree.
     pub struct NodeId, "S"
@@ -18,8 +20,40 @@ pub enum NodeKind {
     Root,
     /// An array of cells, all of them always there.
     Dense,
+    /// An array of cells with a bit for each that says whether it is active. Inactive cells are zero.
+    Bitmasked,
+    /// An array of element numbers. Cells lie in the node's arena; number 0 is the ambient cell,
+    /// which stays zero and stands for all inactive ones.
+    Pointer,
+    /// A sequence along one axis that grows by appending. Its cells lie in chunks, each twice as
+    /// long as the one before, so that any is found in constant time.
+    Dynamic {
+        /// Cells in the first chunk.
+        chunk: u32,
+    },
     /// One component of a field: a scalar.
     Place(ScalarType),
+}
+
+impl NodeKind {
+    /// Whether cells may be inactive.
+    pub fn is_sparse(self) -> bool {
+        match self {
+            Self::Bitmasked | Self::Pointer | Self::Dynamic { .. } => true,
+            Self::Root | Self::Dense | Self::Place(_) => false,
+        }
+    }
+
+    /// The kind's name in a tree's text; none for the root and places.
+    pub fn name(self) -> Option<&'static str> {
+        match self {
+            Self::Dense => Some("dense"),
+            Self::Bitmasked => Some("bitmasked"),
+            Self::Pointer => Some("pointer"),
+            Self::Dynamic { .. } => Some("dynamic"),
+            Self::Root | Self::Place(_) => None,
+        }
+    }
 }
 
 /// One axis that a node divides into cells.
@@ -53,12 +87,76 @@ pub struct Node {
     pub offset_in_cell: u64,
     /// Alignment of a container, in bytes.
     pub align: u64,
+    /// The number of the first of a sparse node's control blocks (see [`crate::control`]).
+    pub first_control: u32,
 }
+
+/// Bytes of an element number, of a word of a mask, and of a length.
+pub const WORD: u64 = 4;
+/// Cells of a bitmasked node that share a word of the mask.
+pub const MASK_BITS: u64 = 32;
 
 impl Node {
     /// Bytes of a container.
     pub fn container_size(&self) -> u64 {
-        self.cell_size * self.n_cells
+        match self.kind {
+            NodeKind::Bitmasked => self.mask_offset() + self.mask_words() * WORD,
+            NodeKind::Pointer => self.n_cells * WORD,
+            NodeKind::Dynamic { .. } => (1 + self.n_chunks()) * WORD,
+            NodeKind::Root | NodeKind::Dense | NodeKind::Place(_) => self.cell_size * self.n_cells,
+        }
+    }
+
+    /// Where the mask begins in a bitmasked node's container: behind the cells.
+    pub fn mask_offset(&self) -> u64 {
+        (self.cell_size * self.n_cells).next_multiple_of(WORD)
+    }
+
+    /// Words of a container's mask.
+    pub fn mask_words(&self) -> u64 {
+        self.n_cells.div_ceil(MASK_BITS)
+    }
+
+    /// How many chunks a dynamic node's container has at most. It begins with the length; the
+    /// element number of each chunk follows, 0 where there is none.
+    pub fn n_chunks(&self) -> u64 {
+        let NodeKind::Dynamic { chunk } = self.kind else {
+            return 0;
+        };
+        // 1 + 2 + 4 + ... chunks' worth of cells.
+        u64::from(
+            (self.n_cells.div_ceil(u64::from(chunk)) + 1)
+                .next_power_of_two()
+                .ilog2(),
+        )
+    }
+
+    /// Cells of a dynamic node's `k`-th chunk.
+    pub fn chunk_cells(&self, k: u64) -> u64 {
+        match self.kind {
+            NodeKind::Dynamic { chunk } => u64::from(chunk) << k,
+            _ => 1,
+        }
+    }
+
+    /// How many arenas hold the node's cells: one for a pointer node, one for each chunk of a dynamic
+    /// one.
+    pub fn n_arenas(&self) -> u64 {
+        match self.kind {
+            NodeKind::Pointer => 1,
+            NodeKind::Dynamic { .. } => self.n_chunks(),
+            _ => 0,
+        }
+    }
+
+    /// Bytes of an element of the node's `k`-th arena.
+    pub fn element_size(&self, k: u64) -> u64 {
+        self.cell_size * self.chunk_cells(k)
+    }
+
+    /// How many control blocks the node has: one for each arena, and at least one if it is sparse.
+    pub fn n_controls(&self) -> u64 {
+        self.n_arenas().max(u64::from(self.kind.is_sparse()))
     }
 }
 
@@ -86,8 +184,63 @@ impl Tree {
     }
 
     /// Bytes that the root's cell takes.
-    pub fn byte_size(&self) -> u64 {
+    pub fn root_size(&self) -> u64 {
         self[Self::ROOT].cell_size
+    }
+
+    /// Bytes of the root's cell and the control blocks behind it. What sparse nodes need besides is
+    /// up to the runtime.
+    pub fn byte_size(&self) -> u64 {
+        match self
+            .nodes
+            .values()
+            .map(|n| u64::from(n.first_control) + n.n_controls())
+            .max()
+        {
+            Some(n) if self.is_sparse() => self.control_offset(n),
+            _ => self.root_size(),
+        }
+    }
+
+    /// Whether any node is sparse.
+    pub fn is_sparse(&self) -> bool {
+        self.nodes.values().any(|n| n.kind.is_sparse())
+    }
+
+    /// The byte offset of a control block from the tree's start.
+    pub fn control_offset(&self, number: u64) -> u64 {
+        self.root_size().next_multiple_of(control::SIZE) + number * control::SIZE
+    }
+
+    /// The sparse nodes from the root down to `node`, `node` included.
+    pub fn sparse_chain(&self, node: NodeId) -> Vec<NodeId> {
+        let mut chain = self.chain(node);
+        chain.retain(|&id| self[id].kind.is_sparse());
+        chain
+    }
+
+    /// Whether cells of `node` may be inactive, by themselves or with those they lie in.
+    pub fn is_below_sparse(&self, node: NodeId) -> bool {
+        !self.sparse_chain(node).is_empty()
+    }
+
+    /// Cells of `node` in the whole tree.
+    pub fn total_cells(&self, node: NodeId) -> u64 {
+        self.chain(node)
+            .iter()
+            .map(|&id| self[id].n_cells)
+            .product()
+    }
+
+    /// `node` and all nodes below it, parents before children.
+    pub fn subtree(&self, node: NodeId) -> Vec<NodeId> {
+        let mut all = vec![node];
+        let mut next = 0;
+        while next < all.len() {
+            all.extend_from_slice(&self[all[next]].children);
+            next += 1;
+        }
+        all
     }
 
     /// The nodes from the root down to `node`, `node` included.
