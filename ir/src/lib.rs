@@ -19,6 +19,7 @@ mod scoped_map;
 mod stage;
 mod types;
 mod verify;
+mod verify_nodes;
 mod verify_types;
 
 pub use build::Builder;

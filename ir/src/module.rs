@@ -9,6 +9,7 @@ use aerogel_snode::{NodeId, Tree};
 use indexmap::IndexSet;
 
 use crate::func::Function;
+use crate::op_kinds::NodeRef;
 use crate::types::{FieldId, FuncId, StructId, TreeId, Type};
 
 /// A field: a scalar or tensor for each cell of an index space.
@@ -61,6 +62,18 @@ impl Env {
     pub fn shape(&self, field: FieldId) -> Vec<u64> {
         let f = &self.fields[field];
         self.trees[f.tree].shape(f.places[0])
+    }
+
+    /// The node whose cells hold a field's first component, and the field's offset.
+    ///
+    /// # Panics
+    /// If the field's first place has no parent, which only a root has not.
+    pub fn cells_of(&self, field: FieldId) -> (NodeRef, Vec<i32>) {
+        let f = &self.fields[field];
+        let node = self.trees[f.tree][f.places[0]]
+            .parent
+            .expect("a place has a parent");
+        (NodeRef { tree: f.tree, node }, f.offset.clone())
     }
 
     /// The scalars that make up a value of a type, in the order in which they travel in slots.

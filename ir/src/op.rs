@@ -224,9 +224,9 @@ insts! {
     /// A nest of loops over `[lo, hi)` for each axis, the last one innermost, whose iterations run
     /// in parallel. Only at a kernel's outermost scope.
     Parallel ("parallel") { lo: Vec<Value>, hi: Vec<Value>, attrs: LoopAttrs, body: Region } = Control in Structured..=Structured;
-    /// A parallel loop over the active cells of a node; parameters are the indices, one for each
-    /// axis, with the field's offset added where the node is a place of `field`.
-    ParallelCells ("parallel_cells") { field: FieldId, attrs: LoopAttrs, body: Region } = Control in Structured..=Structured;
+    /// A parallel loop over the cells of a node that are active when it begins; parameters are the
+    /// indices, one for each axis, without any field's offset.
+    ParallelCells ("parallel_cells") { node: NodeRef, attrs: LoopAttrs, body: Region } = Control in Structured..=Structured;
 
     /// A task. `bounds` yields `lo` and `hi` of each axis (nothing for a serial one) and sees only
     /// its own instructions; so does `body`, which in a range task holds one `each`.
@@ -235,14 +235,71 @@ insts! {
     /// of the task. What stands before and after it runs once for each such part.
     Each ("each") { body: Region } = Control in Offloaded..=Lowered;
 
+    /// Makes the cell of a node at indices active, and those it lies in; of a dynamic node, all
+    /// cells of its container up to that one.
+    Activate ("activate") { node: NodeRef, indices: Vec<Value> } = Writes in Structured..=Offloaded;
+    /// Makes the cell of a node at indices inactive, with all below it, which becomes zero. A dynamic
+    /// node loses all cells of a container; the indices are those of the cell that holds it.
+    Deactivate ("deactivate") { node: NodeRef, indices: Vec<Value> } = Writes in Structured..=Offloaded;
+    /// Whether the cell of a node at indices and those it lies in are active.
+    IsActive ("is_active") { node: NodeRef, indices: Vec<Value> } = Reads in Structured..=Offloaded;
+    /// Makes one more cell of a dynamic node's container active; the indices are those of the cell
+    /// that holds it. The result is the new cell's index as `i32`.
+    Append ("append") { node: NodeRef, indices: Vec<Value> } = Writes in Structured..=Offloaded;
+    /// How many cells of a dynamic node's container are active, as `i32`.
+    Length ("length") { node: NodeRef, indices: Vec<Value> } = Reads in Structured..=Offloaded;
+    /// Says that `cell` is the cell of a node at indices, and active.
+    CellAt ("cell_at") { node: NodeRef, indices: Vec<Value>, cell: Value } = Writes in Structured..=Offloaded;
+
     /// The root's cell of a tree.
-    Root ("root") { tree: TreeId } = Pure in Lowered..=Lowered;
+    Root ("root") { tree: TreeId } = Pure;
     /// The number of a cell in its container, as `i64`, from the coordinates along the node's axes.
-    Linearize ("linearize") { node: NodeRef, coords: Vec<Value> } = Pure in Lowered..=Lowered;
-    /// A cell of a container.
-    Lookup ("lookup") { node: NodeRef, container: Value, index: Value } = Pure in Lowered..=Lowered;
+    Linearize ("linearize") { node: NodeRef, coords: Vec<Value> } = Pure;
+    /// A cell of a dense or bitmasked container; an inactive one is zero.
+    Lookup ("lookup") { node: NodeRef, container: Value, index: Value } = Pure;
     /// A child's container in a cell; for a place, the storage of its scalar.
-    Child ("child") { node: NodeRef, cell: Value } = Pure in Lowered..=Lowered;
+    Child ("child") { node: NodeRef, cell: Value } = Pure;
+    /// A cell of a pointer or dynamic container: the ambient one, which is zero, if it is inactive.
+    Find ("find") { node: NodeRef, container: Value, index: Value } = Reads;
+    /// A cell of a sparse container, made active if it was not.
+    Obtain ("obtain") { node: NodeRef, container: Value, index: Value } = Writes;
+    /// Whether a cell of a sparse container is active.
+    CellIsActive ("cell_is_active") { node: NodeRef, container: Value, index: Value } = Reads;
+    /// A word of a bitmasked container's mask: bit `k` of word `w` is cell `32 w + k`.
+    MaskWord ("mask_word") { node: NodeRef, container: Value, word: Value } = Reads;
+    /// Makes a cell of a pointer or bitmasked container inactive. A pointer's waits for collection;
+    /// a bitmasked one becomes zero, and must hold nothing that is sparse and active.
+    Release ("release") { node: NodeRef, container: Value, index: Value } = Writes;
+    /// Makes a dynamic container empty; its chunks wait for collection.
+    ReleaseAll ("release_all") { node: NodeRef, container: Value } = Writes;
+    /// Makes one more cell of a dynamic container active: its number, or -1 if the container is full.
+    Extend ("extend") { node: NodeRef, container: Value } = Writes;
+    /// How many cells of a dynamic container are active, as `i64`.
+    ContainerLength ("container_length") { node: NodeRef, container: Value } = Reads;
+
+    /// Whether the list of a node's active cells is out of date; if so, the caller makes it anew.
+    ListStale ("list_stale") { node: NodeRef } = Writes;
+    /// Notes how many entries a part of a new list has.
+    ListCount ("list_count") { node: NodeRef, part: Value, count: Value } = Writes;
+    /// Makes the counts of `n_parts` parts into the number of each part's first entry.
+    ListScan ("list_scan") { node: NodeRef, n_parts: Value } = Writes;
+    /// The number of a part's first entry, as `i64`.
+    ListOffset ("list_offset") { node: NodeRef, part: Value } = Reads;
+    /// Writes an entry: a cell, and the index at which it begins along each axis of the node.
+    ListPut ("list_put") { node: NodeRef, at: Value, cell: Value, origin: Vec<Value> } = Writes;
+    /// Entries of the list, as `i64`.
+    ListLen ("list_len") { node: NodeRef } = Reads;
+    /// An entry: the cell, and the index at which it begins along each axis, as `i32`.
+    ListEntry ("list_entry") { node: NodeRef, at: Value } = Reads;
+
+    /// How many of a node's arena elements wait for collection, as `i64`.
+    NRecycled ("n_recycled") { node: NodeRef } = Reads;
+    /// The cell of a pointer node that waits for collection at a place in the queue.
+    Recycled ("recycled") { node: NodeRef, at: Value } = Reads;
+    /// Zeroes the arena element that waits for collection at a place in the queue.
+    Wipe ("wipe") { node: NodeRef, at: Value } = Writes;
+    /// Makes the elements that waited for collection free. Nothing else may run meanwhile.
+    Collect ("collect") { node: NodeRef } = Writes;
 
     /// Prints a template in which each `{}` (with a Python format specification or not) stands
     /// for the next argument.

@@ -227,6 +227,8 @@ kinds! {
         DivisionByZero = "division_by_zero",
         /// A negative exponent of an integer power.
         NegativePower = "negative_power",
+        /// No memory for a cell.
+        Memory = "memory",
     }
 }
 

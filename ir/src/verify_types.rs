@@ -1,7 +1,6 @@
 //! The types that each instruction takes and makes.
 
 use aerogel_base::ScalarType;
-use aerogel_snode::NodeKind;
 
 use crate::func::{Function, ParamType};
 use crate::module::Env;
@@ -27,22 +26,22 @@ pub(crate) fn check(func: &Function, env: &Env, stage: Stage, inst: Inst) -> Res
     c.op(&func[inst])
 }
 
-struct Check<'a> {
-    func: &'a Function,
-    env: &'a Env,
-    results: Vec<Type>,
+pub(crate) struct Check<'a> {
+    pub(crate) func: &'a Function,
+    pub(crate) env: &'a Env,
+    pub(crate) results: Vec<Type>,
 }
 
-fn ensure(ok: bool, message: impl FnOnce() -> String) -> Result<(), String> {
+pub(crate) fn ensure(ok: bool, message: impl FnOnce() -> String) -> Result<(), String> {
     if ok { Ok(()) } else { Err(message()) }
 }
 
 impl Check<'_> {
-    fn ty(&self, v: Value) -> Type {
+    pub(crate) fn ty(&self, v: Value) -> Type {
         self.func.ty(v)
     }
 
-    fn result(&self, wanted: Type) -> Result<(), String> {
+    pub(crate) fn result(&self, wanted: Type) -> Result<(), String> {
         match self.results[..] {
             [found] if found == wanted => Ok(()),
             [found] => Err(format!("the result has type {found}, not {wanted}")),
@@ -50,7 +49,7 @@ impl Check<'_> {
         }
     }
 
-    fn no_result(&self) -> Result<(), String> {
+    pub(crate) fn no_result(&self) -> Result<(), String> {
         ensure(self.results.is_empty(), || "there is no result".into())
     }
 
@@ -70,7 +69,7 @@ impl Check<'_> {
             .ok_or_else(|| format!("{ty} is not a number or a tensor"))
     }
 
-    fn integer(&self, v: Value) -> Result<ScalarType, String> {
+    pub(crate) fn integer(&self, v: Value) -> Result<ScalarType, String> {
         let ty = self.ty(v);
         ty.scalar()
             .filter(|s| s.is_int())
@@ -82,7 +81,7 @@ impl Check<'_> {
     }
 
     /// Indices: narrower ones would wrap where addresses are computed of them.
-    fn indices(&self, values: &[Value]) -> Result<(), String> {
+    pub(crate) fn indices(&self, values: &[Value]) -> Result<(), String> {
         values.iter().try_for_each(|&v| {
             let ty = self.integer(v)?;
             ensure(ty.bits() >= 32, || {
@@ -458,51 +457,43 @@ impl Check<'_> {
                 self.region_params(*body, &params)?;
                 self.no_result()
             }
-            Op::ParallelCells { field, body, .. } => {
-                let data = &self.env.fields[*field];
-                let offset = |k: usize| i64::from(data.offset.get(k).copied().unwrap_or(0));
-                let mut shape = self.env.shape(*field).into_iter().enumerate();
-                let fits = shape.all(|(k, n)| offset(k).max(0) + n as i64 <= i64::from(i32::MAX));
-                ensure(fits, || {
-                    format!("the indices of @{} do not fit an i32", data.name)
-                })?;
-                self.region_params(*body, &vec![Type::I32; self.env.shape(*field).len()])?;
+            Op::ParallelCells { node, body, .. } => {
+                let shape = self.env.trees[node.tree].shape(node.node);
+                let fits = shape.iter().all(|&n| n <= i32::MAX as u64);
+                ensure(fits, || format!("the indices of {node} do not fit an i32"))?;
+                self.region_params(*body, &vec![Type::I32; shape.len()])?;
                 self.no_result()
             }
             Op::Task { .. } | Op::Each { .. } => self.no_result(),
-            Op::Root { tree } => self.result(Type::Cell(*tree, aerogel_snode::Tree::ROOT)),
-            Op::Linearize { node, coords } => {
-                self.indices(coords)?;
-                let n = self.env.trees[node.tree][node.node].axes.len();
-                ensure(coords.len() == n, || {
-                    format!("{node} takes {n} coordinates, not {}", coords.len())
-                })?;
-                self.result(Type::I64)
-            }
-            Op::Lookup {
-                node,
-                container,
-                index,
-            } => {
-                let found = self.ty(*container);
-                ensure(found == Type::Container(node.tree, node.node), || {
-                    format!("{found} is not a container of {node}")
-                })?;
-                self.integer(*index)?;
-                self.result(Type::Cell(node.tree, node.node))
-            }
-            Op::Child { node, cell } => {
-                let data = &self.env.trees[node.tree][node.node];
-                let parent = data.parent.ok_or("the root is no child")?;
-                let found = self.ty(*cell);
-                ensure(found == Type::Cell(node.tree, parent), || {
-                    format!("{found} does not hold {node}")
-                })?;
-                self.result(match data.kind {
-                    NodeKind::Place(s) => Type::RefScalar(s),
-                    NodeKind::Root | NodeKind::Dense => Type::Container(node.tree, node.node),
-                })
-            }
+            Op::Root { .. }
+            | Op::Linearize { .. }
+            | Op::Lookup { .. }
+            | Op::Child { .. }
+            | Op::Find { .. }
+            | Op::Obtain { .. }
+            | Op::CellIsActive { .. }
+            | Op::MaskWord { .. }
+            | Op::Release { .. }
+            | Op::ReleaseAll { .. }
+            | Op::Extend { .. }
+            | Op::ContainerLength { .. }
+            | Op::Activate { .. }
+            | Op::Deactivate { .. }
+            | Op::IsActive { .. }
+            | Op::Append { .. }
+            | Op::Length { .. }
+            | Op::CellAt { .. }
+            | Op::ListStale { .. }
+            | Op::ListLen { .. }
+            | Op::ListOffset { .. }
+            | Op::ListCount { .. }
+            | Op::ListScan { .. }
+            | Op::ListPut { .. }
+            | Op::ListEntry { .. }
+            | Op::NRecycled { .. }
+            | Op::Recycled { .. }
+            | Op::Wipe { .. }
+            | Op::Collect { .. } => self.node_op(op),
             Op::Print { template, args } => self.template(template, args),
             Op::Assert {
                 cond,

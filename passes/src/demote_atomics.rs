@@ -169,7 +169,7 @@ mod tests {
         check_pass!("demote_atomics", &format!("{HEAD}
             kernel @k() {{
                 v0: f32 = const 1.0
-                parallel_cells @x (v1: i32) {{
+                parallel_cells tree0.S1 (v1: i32) {{
                     v2: ref<f32> = field_at @x, [v1]
                     v3: f32 = atomic_add v2, v0
                     yield []
@@ -178,7 +178,7 @@ mod tests {
             }}"), @"
             kernel @k() {
                 v0: f32 = const 1.0
-                parallel_cells @x (v1: i32) {
+                parallel_cells tree0.S1 (v1: i32) {
                     v2: ref<f32> = field_at @x, [v1]
                     v3: f32 = load v2
                     v4: f32 = add v3, v0
@@ -296,7 +296,7 @@ mod tests {
         check_pass!("demote_atomics", &format!("{HEAD}
             kernel @k() {{
                 v0: f32 = const 1.0
-                parallel_cells @x (v1: i32) {{
+                parallel_cells tree0.S1 (v1: i32) {{
                     v2: i64 = cast v1
                     v3: ref<f32> = field_at @x, [v2]
                     v4: f32 = atomic_add v3, v0
@@ -309,7 +309,7 @@ mod tests {
             }}"), @"
             kernel @k() {
                 v0: f32 = const 1.0
-                parallel_cells @x (v1: i32) {
+                parallel_cells tree0.S1 (v1: i32) {
                     v2: i64 = cast v1
                     v3: ref<f32> = field_at @x, [v2]
                     v4: f32 = load v3

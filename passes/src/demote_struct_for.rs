@@ -1,7 +1,7 @@
 //! Loops over the cells of a dense field become nests over its layout's own axes.
 //!
 //! ```text
-//! parallel_cells @x (i, j) { body }     ; dense j:8 over i:4
+//! parallel_cells tree0.S2 (i, j) { body }     ; dense j:8 over i:4
 //!     ==>   parallel [0, 0], [8, 4] (v0, v1) { i = v1  j = v0  body }
 //! ```
 //! The axes stand in the order in which the cells lie in memory, so that the innermost loop walks
@@ -30,10 +30,9 @@ pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
 
 /// Turns `inst` into a nest; its bounds go to `out`.
 fn demote(func: &mut Function, cx: &PassCx<'_>, inst: Inst, out: &mut Vec<Inst>) {
-    let Op::ParallelCells { field, attrs, body } = func[inst] else {
+    let Op::ParallelCells { node, attrs, body } = func[inst] else {
         unreachable!("the caller looked")
     };
-    let data = &cx.env.fields[field];
     let span = func.insts[inst].span;
     let constant = |func: &mut Function, list: &mut Vec<Inst>, value: i32| {
         let inst = func.new_inst(
@@ -46,8 +45,8 @@ fn demote(func: &mut Function, cx: &PassCx<'_>, inst: Inst, out: &mut Vec<Inst>)
         list.push(inst);
         func.insts[inst].results[0]
     };
-    let levels: Vec<(usize, u64, u64)> = cx.env.trees[data.tree]
-        .path(data.places[0])
+    let levels: Vec<(usize, u64, u64)> = cx.env.trees[node.tree]
+        .path(node.node)
         .levels
         .iter()
         .flat_map(|level| level.axes.iter().map(|a| (a.index, a.divisor, a.extent)))
@@ -79,12 +78,6 @@ fn demote(func: &mut Function, cx: &PassCx<'_>, inst: Inst, out: &mut Vec<Inst>)
         lo.push(constant(func, out, 0));
         hi.push(constant(func, out, 1));
         func.add_param(body, Type::I32);
-    }
-    for (k, sum) in sums.iter_mut().enumerate() {
-        if let (Some(&offset), Some(value)) = (data.offset.get(k).filter(|&&o| o != 0), *sum) {
-            let rhs = constant(func, &mut head, offset);
-            *sum = Some(binary(func, &mut head, BinaryOp::Add, value, rhs));
-        }
     }
     func.insts[inst].op = Op::Parallel {
         lo,
@@ -138,7 +131,7 @@ mod tests {
             tree0 { dense j:8 { dense i:4 { place x: i32 } } }
             field @x: i32 = tree0 [S3] offset [-1, 0]
             kernel @k() {
-                parallel_cells @x (v0: i32, v1: i32) {
+                parallel_cells tree0.S2 (v0: i32, v1: i32) {
                     v2: ref<i32> = field_at @x, [v0, v1]
                     store v2, v0
                     yield []
@@ -151,10 +144,8 @@ mod tests {
                 v2: i32 = const 0
                 v3: i32 = const 4
                 parallel [v0, v2], [v1, v3] (v4: i32, v5: i32) {
-                    v6: i32 = const -1
-                    v7: i32 = add v5, v6
-                    v8: ref<i32> = field_at @x, [v7, v4]
-                    store v8, v7
+                    v6: ref<i32> = field_at @x, [v5, v4]
+                    store v6, v5
                     yield []
                 }
                 yield []
@@ -168,7 +159,7 @@ mod tests {
             tree0 { dense i:2 j:2 { dense i:4 j:4 { place x: i32 } } }
             field @x: i32 = tree0 [S3]
             kernel @k() {
-                parallel_cells @x serial (v0: i32, v1: i32) {
+                parallel_cells tree0.S2 serial (v0: i32, v1: i32) {
                     v2: ref<i32> = field_at @x, [v0, v1]
                     store v2, v1
                     yield []

@@ -89,6 +89,8 @@ pub enum SiteKind {
     DivByZero,
     /// Any other arithmetic that has no answer, such as a negative integer exponent.
     Arithmetic,
+    /// No memory for a cell of a sparse node.
+    Memory,
 }
 
 /// A piece of a site's message.

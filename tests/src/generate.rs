@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use aerogel_base::ScalarType;
 use aerogel_ir::{
-    Arg, AtomicOp, Builder, FieldData, FieldId, FuncId, Function, LoopAttrs, Module, Op, ParamData,
-    ParamType, TreeId, Type, Value, eval,
+    Arg, AtomicOp, BinaryOp, Builder, Env, FieldData, FieldId, FuncId, Function, LoopAttrs, Module,
+    Op, ParamData, ParamType, TreeId, Type, Value, eval,
 };
 use aerogel_snode::parse_nodes;
 
@@ -115,6 +115,7 @@ pub fn module(seed: u64) -> Module {
     let mut make = |func: &mut Function| {
         let body = func.body;
         let mut g = Generator {
+            env: &module.env,
             b: Builder::new(func, body),
             rng: Rng(rng.below(usize::MAX) as u64),
             pool: Vec::new(),
@@ -182,6 +183,7 @@ impl Rng {
 }
 
 struct Generator<'a> {
+    env: &'a Env,
     b: Builder<'a>,
     rng: Rng,
     /// Values in scope.
@@ -250,6 +252,7 @@ impl Generator<'_> {
         let own = FieldId::from_u32(self.rng.below(3) as u32);
         let atomic = FieldId::from_u32(if own.as_u32() == 0 { 2 } else { 0 });
         let region;
+        let mut offset = None;
         let saved = self.pool.len();
         let locals = std::mem::take(&mut self.locals);
         let attrs = LoopAttrs {
@@ -258,8 +261,10 @@ impl Generator<'_> {
         };
         if self.shape.is_empty() || self.rng.one_in(2) {
             region = self.b.func.new_region(&vec![Type::I32; self.shape.len()]);
+            let (node, first) = self.env.cells_of(own);
+            offset = Some(first);
             self.b.effect(Op::ParallelCells {
-                field: own,
+                node,
                 attrs,
                 body: region,
             });
@@ -286,7 +291,14 @@ impl Generator<'_> {
                 body: region,
             });
         }
-        let indices = self.b.func.regions[region].params.clone();
+        let outer = std::mem::replace(&mut self.b.region, region);
+        let mut indices = self.b.func.regions[region].params.clone();
+        if let Some(offset) = offset {
+            for (index, first) in indices.iter_mut().zip(offset) {
+                let first = self.b.i32(first);
+                *index = self.b.binary(BinaryOp::Add, *index, first);
+            }
+        }
         self.readable = (0..3)
             .map(FieldId::from_u32)
             .filter(|&f| f != own && f != atomic)
@@ -296,7 +308,6 @@ impl Generator<'_> {
         self.shared = Some((atomic, counter));
         self.writes_arrays = false;
         self.budget = 40;
-        let outer = std::mem::replace(&mut self.b.region, region);
         self.loops.push((Vec::new(), attrs.serial));
         if self.rng.one_in(3) {
             self.reduce();

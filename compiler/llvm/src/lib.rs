@@ -10,6 +10,7 @@ pub mod jit;
 mod lower;
 mod math;
 mod memory;
+mod nodes;
 pub mod optimize;
 mod power;
 mod random;

@@ -501,6 +501,25 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
             Op::Yield { .. } | Op::Break { .. } | Op::Continue { .. } | Op::Return { .. } => {
                 unreachable!("terminators end their region")
             }
+            Op::Find { .. }
+            | Op::Obtain { .. }
+            | Op::CellIsActive { .. }
+            | Op::MaskWord { .. }
+            | Op::Release { .. }
+            | Op::ReleaseAll { .. }
+            | Op::Extend { .. }
+            | Op::ContainerLength { .. }
+            | Op::ListStale { .. }
+            | Op::ListLen { .. }
+            | Op::ListOffset { .. }
+            | Op::ListCount { .. }
+            | Op::ListScan { .. }
+            | Op::ListPut { .. }
+            | Op::ListEntry { .. }
+            | Op::NRecycled { .. }
+            | Op::Recycled { .. }
+            | Op::Wipe { .. }
+            | Op::Collect { .. } => return self.node_op(inst),
             Op::TensorMake { .. }
             | Op::TensorGet { .. }
             | Op::TensorSet { .. }
@@ -510,6 +529,12 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
             | Op::StructSet { .. }
             | Op::MemberRef { .. }
             | Op::FieldAt { .. }
+            | Op::Activate { .. }
+            | Op::Deactivate { .. }
+            | Op::IsActive { .. }
+            | Op::Append { .. }
+            | Op::Length { .. }
+            | Op::CellAt { .. }
             | Op::Parallel { .. }
             | Op::ParallelCells { .. }
             | Op::Task { .. } => unreachable!("not legal inside a task at stage Lowered"),

@@ -46,6 +46,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
             AssertKind::Bounds => SiteKind::Bounds,
             AssertKind::DivisionByZero => SiteKind::DivByZero,
             AssertKind::NegativePower => SiteKind::Arithmetic,
+            AssertKind::Memory => SiteKind::Memory,
         };
         let site = self.site(kind, template, args, span);
         let [failed, record, leave, fine] =

@@ -41,6 +41,10 @@ class AerogelArithmeticError(AerogelRuntimeError, ArithmeticError):
     """An operation on integers has no answer; found in debug mode."""
 
 
+class AerogelMemoryError(AerogelRuntimeError, MemoryError):
+    """There is no memory for a cell of a sparse node. What the fields held is intact."""
+
+
 class AerogelZeroDivisionError(AerogelArithmeticError, ZeroDivisionError):
     """An integer is divided by zero; found in debug mode."""
 

@@ -278,11 +278,23 @@ impl<'a> Lower<'a, '_> {
             Space::Cells(field) if field.ndim == 0 => return self.once(target, true, body),
             Space::Cells(field) => {
                 let id = self.field(&field)?;
+                let (node, offset) = self.module.env.cells_of(id);
                 let region = self.func.new_region(&vec![Type::I32; field.ndim as usize]);
-                self.loop_body(region, control, target, grouped, body, |_, indices| indices)?;
+                self.loop_body(region, control, target, grouped, body, |lower, indices| {
+                    let shifted = indices.into_iter().enumerate();
+                    shifted
+                        .map(|(axis, index)| match offset.get(axis) {
+                            None | Some(0) => index,
+                            Some(&first) => {
+                                let first = lower.builder().i32(first);
+                                lower.builder().binary(ir::BinaryOp::Add, index, first)
+                            }
+                        })
+                        .collect()
+                })?;
                 self.range = iter.range;
                 self.effect(Op::ParallelCells {
-                    field: id,
+                    node,
                     attrs,
                     body: region,
                 });

@@ -58,6 +58,7 @@ pub(crate) fn failure(
             let class = match site.kind {
                 SiteKind::DivByZero => "AerogelZeroDivisionError",
                 SiteKind::Arithmetic => "AerogelArithmeticError",
+                SiteKind::Memory => "AerogelMemoryError",
                 SiteKind::Print | SiteKind::Assert | SiteKind::Bounds => "AerogelAssertionError",
             };
             let mut text = site.render(&args);

@@ -80,37 +80,37 @@ fn stencil() {
 "
         ),
         @"
-        kernel @k() {
-            parallel_cells @x (v0: i32, v1: i32) {
-                v2: i32 = const 1
-                v3: u1 = le v2, v0
-                v4: i32 = const 7
-                v5: u1 = lt v0, v4
-                v6: u1 = and v3, v5
-                if v6 {
-                    v7: ref<f32> = field_at @x, [v0, v1]
-                    v8: f32 = const 4.0
-                    v9: f32 = load v7
-                    v10: f32 = mul v8, v9
-                    v11: i32 = const 1
-                    v12: i32 = sub v0, v11
-                    v13: ref<f32> = field_at @x, [v12, v1]
-                    v14: f32 = load v13
-                    v15: f32 = sub v10, v14
-                    v16: ref<f32> = field_at @y, [v0, v1]
-                    store v16, v15
-                    yield []
-                } {
-                    v17: ref<f32> = field_at @y, [v0, v1]
-                    v18: f32 = const 0.0
-                    store v17, v18
+            kernel @k() {
+                parallel_cells tree0.S1 (v0: i32, v1: i32) {
+                    v2: i32 = const 1
+                    v3: u1 = le v2, v0
+                    v4: i32 = const 7
+                    v5: u1 = lt v0, v4
+                    v6: u1 = and v3, v5
+                    if v6 {
+                        v7: ref<f32> = field_at @x, [v0, v1]
+                        v8: f32 = const 4.0
+                        v9: f32 = load v7
+                        v10: f32 = mul v8, v9
+                        v11: i32 = const 1
+                        v12: i32 = sub v0, v11
+                        v13: ref<f32> = field_at @x, [v12, v1]
+                        v14: f32 = load v13
+                        v15: f32 = sub v10, v14
+                        v16: ref<f32> = field_at @y, [v0, v1]
+                        store v16, v15
+                        yield []
+                    } {
+                        v17: ref<f32> = field_at @y, [v0, v1]
+                        v18: f32 = const 0.0
+                        store v17, v18
+                        yield []
+                    }
                     yield []
                 }
-                yield []
+                return []
             }
-            return []
-        }
-        "
+            "
     );
 }
 
@@ -292,28 +292,28 @@ fn ndrange_and_grouped() {
 "
         ),
         @"
-        kernel @k() {
-            v0: i32 = const 0
-            v1: i32 = const 4
-            v2: i32 = const 1
-            v3: i32 = const 3
-            parallel [v0, v2], [v1, v3] (v4: i32, v5: i32) {
-                v6: ref<f32> = field_at @x, [v4, v5]
-                v7: f32 = const 1.0
-                store v6, v7
-                yield []
+            kernel @k() {
+                v0: i32 = const 0
+                v1: i32 = const 4
+                v2: i32 = const 1
+                v3: i32 = const 3
+                parallel [v0, v2], [v1, v3] (v4: i32, v5: i32) {
+                    v6: ref<f32> = field_at @x, [v4, v5]
+                    v7: f32 = const 1.0
+                    store v6, v7
+                    yield []
+                }
+                parallel_cells tree0.S1 (v8: i32, v9: i32) {
+                    v10: vec<2, i32> = tensor [v8, v9]
+                    v11: i32 = add v8, v9
+                    v12: ref<f32> = field_at @x, [v8, v9]
+                    v13: f32 = cast v11
+                    store v12, v13
+                    yield []
+                }
+                return []
             }
-            parallel_cells @x (v8: i32, v9: i32) {
-                v10: vec<2, i32> = tensor [v8, v9]
-                v11: i32 = add v8, v9
-                v12: ref<f32> = field_at @x, [v8, v9]
-                v13: f32 = cast v11
-                store v12, v13
-                yield []
-            }
-            return []
-        }
-        "
+            "
     );
 }
 
@@ -407,60 +407,60 @@ fn vectors() {
 "
         ),
         @"
-        kernel @k() {
-            parallel_cells @v (v0: i32) {
-                v1: f32 = const 1.0
-                v2: f32 = const 2.0
-                v3: vec<2, f32> = tensor [v1, v2]
-                v4: ref<vec<2, f32>> = local
-                store v4, v3
-                v5: ref<vec<2, f32>> = field_at @v, [v0]
-                v6: vec<2, f32> = load v5
-                v7: f32 = const 2.0
-                v8: vec<2, f32> = tensor [v7, v7]
-                v9: vec<2, f32> = mul v6, v8
-                v10: vec<2, f32> = load v4
-                v11: vec<2, f32> = add v9, v10
-                v12: ref<vec<2, f32>> = local
-                store v12, v11
-                v13: vec<2, f32> = load v12
-                v14: vec<2, f32> = mul v13, v13
-                v15: i32 = const 0
-                v16: f32 = tensor_get v14, [v15]
-                v17: i32 = const 1
-                v18: f32 = tensor_get v14, [v17]
-                v19: f32 = add v16, v18
-                v20: f32 = sqrt v19
-                v21: i32 = const 0
-                v22: ref<f32> = elem_ref v12, [v21]
-                store v22, v20
-                v23: i32 = const 1
-                v24: ref<f32> = elem_ref v12, [v23]
-                v25: i32 = const 0
-                v26: ref<f32> = elem_ref v12, [v25]
-                v27: f32 = load v24
-                v28: f32 = load v26
-                v29: vec<2, f32> = tensor [v27, v28]
-                v30: ref<vec<2, f32>> = field_at @v, [v0]
-                store v30, v29
-                v31: vec<2, f32> = load v4
-                v32: vec<2, f32> = load v12
-                v33: ref<vec<2, f32>> = local
-                store v33, v31
-                v34: ref<vec<2, f32>> = local
-                store v34, v32
-                v35: ref<vec<2, f32>> = field_at @v, [v0]
-                v36: vec<2, f32> = load v34
-                v37: f32 = const 1.0
-                v38: f32 = const 2.0
-                v39: vec<2, f32> = tensor [v37, v38]
-                v40: vec<2, f32> = sub v36, v39
-                v41: vec<2, f32> = atomic_add v35, v40
-                yield []
+            kernel @k() {
+                parallel_cells tree0.S1 (v0: i32) {
+                    v1: f32 = const 1.0
+                    v2: f32 = const 2.0
+                    v3: vec<2, f32> = tensor [v1, v2]
+                    v4: ref<vec<2, f32>> = local
+                    store v4, v3
+                    v5: ref<vec<2, f32>> = field_at @v, [v0]
+                    v6: vec<2, f32> = load v5
+                    v7: f32 = const 2.0
+                    v8: vec<2, f32> = tensor [v7, v7]
+                    v9: vec<2, f32> = mul v6, v8
+                    v10: vec<2, f32> = load v4
+                    v11: vec<2, f32> = add v9, v10
+                    v12: ref<vec<2, f32>> = local
+                    store v12, v11
+                    v13: vec<2, f32> = load v12
+                    v14: vec<2, f32> = mul v13, v13
+                    v15: i32 = const 0
+                    v16: f32 = tensor_get v14, [v15]
+                    v17: i32 = const 1
+                    v18: f32 = tensor_get v14, [v17]
+                    v19: f32 = add v16, v18
+                    v20: f32 = sqrt v19
+                    v21: i32 = const 0
+                    v22: ref<f32> = elem_ref v12, [v21]
+                    store v22, v20
+                    v23: i32 = const 1
+                    v24: ref<f32> = elem_ref v12, [v23]
+                    v25: i32 = const 0
+                    v26: ref<f32> = elem_ref v12, [v25]
+                    v27: f32 = load v24
+                    v28: f32 = load v26
+                    v29: vec<2, f32> = tensor [v27, v28]
+                    v30: ref<vec<2, f32>> = field_at @v, [v0]
+                    store v30, v29
+                    v31: vec<2, f32> = load v4
+                    v32: vec<2, f32> = load v12
+                    v33: ref<vec<2, f32>> = local
+                    store v33, v31
+                    v34: ref<vec<2, f32>> = local
+                    store v34, v32
+                    v35: ref<vec<2, f32>> = field_at @v, [v0]
+                    v36: vec<2, f32> = load v34
+                    v37: f32 = const 1.0
+                    v38: f32 = const 2.0
+                    v39: vec<2, f32> = tensor [v37, v38]
+                    v40: vec<2, f32> = sub v36, v39
+                    v41: vec<2, f32> = atomic_add v35, v40
+                    yield []
+                }
+                return []
             }
-            return []
-        }
-        "
+            "
     );
 }
 
@@ -677,18 +677,18 @@ fn templates_are_known() {
         ],
         None
     ), @"
-    kernel @k() {
-        parallel_cells @x (v0: i32, v1: i32) {
-            v2: ref<f32> = field_at @x, [v0, v1]
-            v3: f32 = load v2
-            v4: f32 = const 0.6666667
-            v5: f32 = mul v3, v4
-            store v2, v5
-            yield []
-        }
-        return []
-    }
-    ");
+            kernel @k() {
+                parallel_cells tree0.S1 (v0: i32, v1: i32) {
+                    v2: ref<f32> = field_at @x, [v0, v1]
+                    v3: f32 = load v2
+                    v4: f32 = const 0.6666667
+                    v5: f32 = mul v3, v4
+                    store v2, v5
+                    yield []
+                }
+                return []
+            }
+            ");
 }
 
 fn aerogel_host_lookup(host: &mut MapHost, name: &str) -> Known {

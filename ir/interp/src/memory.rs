@@ -59,6 +59,7 @@ fn site_kind(kind: AssertKind) -> SiteKind {
         AssertKind::Bounds => SiteKind::Bounds,
         AssertKind::DivisionByZero => SiteKind::DivByZero,
         AssertKind::NegativePower => SiteKind::Arithmetic,
+        AssertKind::Memory => SiteKind::Memory,
     }
 }
 

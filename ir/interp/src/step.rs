@@ -1,6 +1,7 @@
 //! The meaning of every instruction.
 
 mod control;
+mod nodes;
 
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::{Scalar, ScalarType};
@@ -371,7 +372,7 @@ impl<'a> Machine<'a> {
                     index.iter().zip(&types).map(|(&i, &t)| int(t, i)).collect()
                 });
             }
-            Op::ParallelCells { field, body, .. } => return self.cells(*field, *body),
+            Op::ParallelCells { node, body, .. } => return self.cells(*node, *body),
             Op::Task {
                 kind, bounds, body, ..
             } => return self.task(*kind, *bounds, *body),
@@ -422,9 +423,34 @@ impl<'a> Machine<'a> {
                             ty,
                         )])
                     }
-                    NodeKind::Root | NodeKind::Dense => Val::Node(at),
+                    _ => Val::Node(at),
                 }
             }
+            Op::Activate { .. }
+            | Op::Deactivate { .. }
+            | Op::IsActive { .. }
+            | Op::Append { .. }
+            | Op::Length { .. }
+            | Op::CellAt { .. }
+            | Op::Find { .. }
+            | Op::Obtain { .. }
+            | Op::CellIsActive { .. }
+            | Op::MaskWord { .. }
+            | Op::Release { .. }
+            | Op::ReleaseAll { .. }
+            | Op::Extend { .. }
+            | Op::ContainerLength { .. }
+            | Op::ListStale { .. }
+            | Op::ListLen { .. }
+            | Op::ListOffset { .. }
+            | Op::ListCount { .. }
+            | Op::ListScan { .. }
+            | Op::ListPut { .. }
+            | Op::ListEntry { .. }
+            | Op::NRecycled { .. }
+            | Op::Recycled { .. }
+            | Op::Wipe { .. }
+            | Op::Collect { .. } => return self.node_op(inst),
             Op::Print { args, .. } => {
                 let site = &self.sites.list[self.sites.at(self.id, inst)];
                 self.sink.print(&site.render(&self.slots(args)));

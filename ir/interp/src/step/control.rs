@@ -1,7 +1,7 @@
 //! Loops and tasks.
 
 use aerogel_base::{Scalar, ScalarType};
-use aerogel_ir::{FieldId, Region, TaskKind, Value, eval};
+use aerogel_ir::{NodeRef, Region, TaskKind, Value, eval};
 
 use super::{Flow, Machine};
 use crate::value::Val;
@@ -111,9 +111,8 @@ impl Machine<'_> {
         self.random = eval::random_state(self.seed, 2 * self.n_ranges, 0);
     }
 
-    pub(super) fn cells(&mut self, field: FieldId, body: Region) -> Result<Vec<Val>, Flow> {
-        let data = &self.module.env.fields[field];
-        let path = self.module.env.trees[data.tree].path(data.places[0]);
+    pub(super) fn cells(&mut self, node: NodeRef, body: Region) -> Result<Vec<Val>, Flow> {
+        let path = self.module.env.trees[node.tree].path(node.node);
         let axes: Vec<(usize, i64, i64)> = path
             .levels
             .iter()
@@ -128,11 +127,8 @@ impl Machine<'_> {
             space.push((0, 1));
         }
         let n = self.func().regions[body].params.len();
-        let offset: Vec<i64> = (0..n)
-            .map(|k| i64::from(data.offset.get(k).copied().unwrap_or(0)))
-            .collect();
         self.range_task(&space, body, &|index| {
-            let mut whole = offset.clone();
+            let mut whole = vec![0; n];
             for (&(axis, divisor, _), &i) in axes.iter().zip(index) {
                 whole[axis] += i * divisor;
             }
