@@ -4,6 +4,8 @@
 
 mod access;
 mod bounds_check;
+mod cells;
+mod collect;
 mod cse;
 mod dce;
 mod demote_atomics;
@@ -13,6 +15,7 @@ mod forward_loads;
 mod identities;
 mod inline;
 mod licm;
+mod list_struct_for;
 mod lower_access;
 mod offload;
 mod pipeline;
