@@ -202,12 +202,12 @@ impl Check<'_> {
                 node,
                 at,
                 cell,
-                origin,
+                indices,
             } => {
                 self.kind(*node, NodeKind::is_sparse)?;
                 self.is_i64(*at)?;
                 self.cell(*node, *cell)?;
-                self.node_indices(*node, origin, false)?;
+                self.node_indices(*node, indices, false)?;
                 self.no_result()
             }
             Op::ListEntry { node, at } => {

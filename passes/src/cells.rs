@@ -300,7 +300,12 @@ pub(crate) fn add_number(
 }
 
 /// `sum + part * scale`
-fn scaled_sum(b: &mut Builder<'_>, sum: Option<Value>, part: Value, scale: u64) -> Value {
+pub(crate) fn scaled_sum(
+    b: &mut Builder<'_>,
+    sum: Option<Value>,
+    part: Value,
+    scale: u64,
+) -> Value {
     let part = match scale {
         1 => part,
         _ => {

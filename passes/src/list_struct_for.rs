@@ -87,7 +87,7 @@ fn sweep(func: &mut Function, cx: &PassCx<'_>, inst: Inst) {
     let types = vec![Type::I64; lo.len()];
     let over = cells::region(&mut b, &types, |b, axes| {
         let (cell, origin, given) = enter(b, tree, driver, axes);
-        let origin = widen_origin(tree, driver.node, node.node, origin);
+        let origin = begin(b, tree, driver.node, node.node, &origin);
         nest.write(b, cell, origin, &given, &mut |b, cell, index| {
             if let Some(stop) = stop {
                 leave_if(b, stop);
@@ -129,8 +129,7 @@ fn n_task_axes(nest: &Nest<'_>, driven: bool) -> usize {
     n
 }
 
-/// The driving cell of a task's iteration, where it begins along its axes, and the counters that
-/// are left, as `i32`.
+/// The driving cell of a task's iteration, its indices, and the counters that are left, as `i32`.
 fn enter(
     b: &mut Builder<'_>,
     tree: &Tree,
@@ -153,17 +152,22 @@ fn enter(
     (cell, origin, given)
 }
 
-/// Where a cell of `driver` begins along the axes of `node`, which are the same and more.
-fn widen_origin(
+/// Where a cell of `driver` at `indices` begins along the axes of `node`, which are the same,
+/// divided further, and more.
+fn begin(
+    b: &mut Builder<'_>,
     tree: &Tree,
     driver: NodeId,
     node: NodeId,
-    origin: Vec<Value>,
+    indices: &[Value],
 ) -> Vec<Option<Value>> {
-    let known: Vec<u8> = tree.shape_axes(driver).iter().map(|a| a.0).collect();
+    let coarse = tree.shape_axes(driver);
     tree.shape_axes(node)
         .iter()
-        .map(|(axis, _)| known.iter().position(|a| a == axis).map(|k| origin[k]))
+        .map(|&(axis, extent)| {
+            let k = coarse.iter().position(|a| a.0 == axis)?;
+            Some(cells::scaled_sum(b, None, indices[k], extent / coarse[k].1))
+        })
         .collect()
 }
 
@@ -240,7 +244,7 @@ fn list(b: &mut Builder<'_>, cx: &PassCx<'_>, node: NodeRef, parent: NodeId) {
                 walked
             };
             let (cell, origin, given) = enter(b, tree, above, walked);
-            let origin = widen_origin(tree, parent, holder.node, origin);
+            let origin = begin(b, tree, parent, holder.node, &origin);
             let mut written = false;
             nest.write(b, cell, origin, &given, &mut |b, cell, index| {
                 written = true;
@@ -398,16 +402,19 @@ impl Slots {
         };
         let cell = b.value(find, Type::Cell(node.tree, node.node));
         let number = b.cast(number, Type::I32);
-        let above = widen_origin(tree, holder, node.node, index.to_vec());
+        let above = begin(b, tree, holder, node.node, index);
         let levels = tree.path(node.node).levels;
         let own = levels.last().expect("a path ends in its node");
-        let origin = cells::add_number(b, own, number, above);
-        let origin = origin.into_iter().map(|i| i.unwrap_or(number)).collect();
+        let indices = cells::add_number(b, own, number, above);
+        let indices = indices
+            .into_iter()
+            .map(|i| i.expect("every axis is divided"));
+        let indices = indices.collect();
         b.effect(Op::ListPut {
             node,
             at,
             cell,
-            origin,
+            indices,
         });
     }
 }

@@ -9,6 +9,7 @@
 //! Reading outside gives zero, writing outside is an error, in release builds too: what lies beyond
 //! a sparse container is another field's.
 
+use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::LookupMap;
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{
@@ -53,6 +54,8 @@ pub(super) struct Cells {
     released: LookupMap<NodeRef, u32>,
     /// Nothing is known from before.
     floor: u32,
+    /// Values that are at least 0 and less than this.
+    below: SecondaryMap<Value, Option<i128>>,
 }
 
 /// What an access names.
@@ -104,6 +107,11 @@ impl Cells {
             func[inst],
             Op::For { .. } | Op::While { .. } | Op::Each { .. }
         );
+        if let Op::For { lo, hi, body, .. } = func[inst] {
+            let bound = |v: Value| func.as_const(v).map(Scalar::as_i128);
+            let counter = func.regions[body].params[0];
+            self.below[counter] = bound(hi).filter(|_| bound(lo).is_some_and(|lo| lo >= 0));
+        }
         if is_loop {
             // What a later iteration changes is not known in an earlier one's successor.
             for region in func.owned(inst) {
@@ -193,6 +201,9 @@ impl Cells {
         indices: Vec<Value>,
         cell: Value,
     ) {
+        for (&index, extent) in indices.iter().zip(cx.env.trees[node.tree].shape(node.node)) {
+            self.below[index] = Some(extent.into());
+        }
         let target = Target::new(cx, node, indices);
         let mut cell = Some(cell);
         for depth in (1..target.path.levels.len()).rev() {
@@ -245,7 +256,7 @@ impl Cells {
         }
         let mut inside = None;
         if !checked {
-            inside = is_inside(cursor, &target, found.map_or(0, |(d, _)| d));
+            inside = self.is_inside(cursor, &target, found.map_or(0, |(d, _)| d));
         }
         if let (Access::Write, Some(cond)) = (access, inside) {
             assert_inside(cursor, &target, cond, what);
@@ -298,6 +309,64 @@ impl Cells {
             }
         }
         (cell, inside)
+    }
+
+    /// Whether indices are inside the tree, where levels deeper than `from` rely on it; none if that is
+    /// certain. Only what no level above divides can lead outside.
+    fn is_inside(
+        &self,
+        cursor: &mut Cursor<'_>,
+        target: &Target<'_>,
+        from: usize,
+    ) -> Option<Value> {
+        let mut all: Option<Value> = None;
+        let extents = &target.path.levels;
+        let unchecked = extents[from + 1..]
+            .iter()
+            .flat_map(|l| &l.axes)
+            .filter(|a| !a.wraps);
+        for axis in unchecked {
+            let index = target.indices[axis.index];
+            let extent = i128::from(axis.divisor * axis.extent);
+            let constant = cursor.func.as_const(index).map(Scalar::as_i128);
+            if constant.is_some_and(|c| (0..extent).contains(&c))
+                || self.below[index].is_some_and(|bound| bound <= extent)
+            {
+                continue;
+            }
+            let elem = cursor.func.elem(index);
+            let mut bounds = vec![(CompareOp::Ge, 0)];
+            // An extent that its type cannot hold is never reached.
+            let largest = if elem.bits() == 32 {
+                i128::from(i32::MAX)
+            } else {
+                i128::from(i64::MAX)
+            };
+            if extent <= largest {
+                bounds.push((CompareOp::Lt, extent));
+            }
+            for (op, bound) in bounds {
+                let rhs = cursor.constant(Scalar::int(elem, bound));
+                let compare = Op::Compare {
+                    op,
+                    lhs: index,
+                    rhs,
+                };
+                let ok = cursor.insert(compare, Type::BOOL);
+                all = Some(match all {
+                    None => ok,
+                    Some(lhs) => cursor.insert(
+                        Op::Binary {
+                            op: BinaryOp::And,
+                            lhs,
+                            rhs: ok,
+                        },
+                        Type::BOOL,
+                    ),
+                });
+            }
+        }
+        all
     }
 
     /// One level down.
@@ -475,7 +544,7 @@ impl Cells {
         indices: &[Value],
     ) -> Value {
         let tree = &cx.env.trees[node.tree];
-        let inside = is_inside(cursor, &Target::new(cx, node, indices.to_vec()), 0);
+        let inside = self.is_inside(cursor, &Target::new(cx, node, indices.to_vec()), 0);
         // A dense cell is as active as what it lies in.
         let chain = tree.sparse_chain(node.node);
         let Some(&last) = chain.last() else {
@@ -532,7 +601,7 @@ impl Cells {
             cursor.insert_inst(Op::ReleaseAll { node, container }, &[]);
         } else {
             let target = Target::new(cx, node, indices.to_vec());
-            if let Some(cond) = is_inside(cursor, &target, 0) {
+            if let Some(cond) = self.is_inside(cursor, &target, 0) {
                 assert_inside(cursor, &target, cond, &name(cx, node));
             }
             let (container, index) = self.slot_of(cursor, cx, node, indices);
@@ -641,58 +710,6 @@ fn field_of(func: &Function, place: Value) -> Option<FieldId> {
         Op::ElemRef { base, .. } => field_of(func, *base),
         _ => None,
     }
-}
-
-/// Whether indices are inside the tree, where levels deeper than `from` rely on it; none if that is
-/// certain. Only what no level above divides can lead outside.
-fn is_inside(cursor: &mut Cursor<'_>, target: &Target<'_>, from: usize) -> Option<Value> {
-    let mut all: Option<Value> = None;
-    let extents = &target.path.levels;
-    let unchecked = extents[from + 1..]
-        .iter()
-        .flat_map(|l| &l.axes)
-        .filter(|a| !a.wraps);
-    for axis in unchecked {
-        let index = target.indices[axis.index];
-        let extent = i128::from(axis.divisor * axis.extent);
-        if let Some(c) = cursor.func.as_const(index)
-            && (0..extent).contains(&c.as_i128())
-        {
-            continue;
-        }
-        let elem = cursor.func.elem(index);
-        let mut bounds = vec![(CompareOp::Ge, 0)];
-        // An extent that its type cannot hold is never reached.
-        let largest = if elem.bits() == 32 {
-            i128::from(i32::MAX)
-        } else {
-            i128::from(i64::MAX)
-        };
-        if extent <= largest {
-            bounds.push((CompareOp::Lt, extent));
-        }
-        for (op, bound) in bounds {
-            let rhs = cursor.constant(Scalar::int(elem, bound));
-            let compare = Op::Compare {
-                op,
-                lhs: index,
-                rhs,
-            };
-            let ok = cursor.insert(compare, Type::BOOL);
-            all = Some(match all {
-                None => ok,
-                Some(lhs) => cursor.insert(
-                    Op::Binary {
-                        op: BinaryOp::And,
-                        lhs,
-                        rhs: ok,
-                    },
-                    Type::BOOL,
-                ),
-            });
-        }
-    }
-    all
 }
 
 fn assert_inside(cursor: &mut Cursor<'_>, target: &Target<'_>, cond: Value, what: &str) {
