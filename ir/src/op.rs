@@ -302,6 +302,12 @@ insts! {
     /// Makes the elements that waited for collection free. Nothing else may run meanwhile.
     Collect ("collect") { node: NodeRef } = Writes;
 
+    /// The storage of a scalar at an address, in the functions of `runtime/device`.
+    PlaceAt ("place_at") { address: Value } = Pure in Lowered..=Lowered;
+    /// Asks the host for memory, so that an element of the arena with this control block can be used;
+    /// the result is whether it can.
+    Grow ("grow") { tree: Value, control: Value, element: Value } = Writes in Lowered..=Lowered;
+
     /// Prints a template in which each `{}` (with a Python format specification or not) stands
     /// for the next argument.
     Print ("print") { template: String, args: Vec<Value> } = Writes;

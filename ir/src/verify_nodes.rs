@@ -238,6 +238,25 @@ impl Check<'_> {
                 self.kind(*node, has_arena)?;
                 self.no_result()
             }
+            Op::PlaceAt { address } => {
+                self.is_i64(*address)?;
+                ensure(matches!(self.results[..], [Type::RefScalar(_)]), || {
+                    "the result is the storage of a scalar".into()
+                })
+            }
+            Op::Grow {
+                tree,
+                control,
+                element,
+            } => {
+                for &number in [tree, control, element] {
+                    let found = self.ty(number);
+                    ensure(found == Type::Scalar(ScalarType::U32), || {
+                        format!("{found} is not a u32")
+                    })?;
+                }
+                self.result(Type::BOOL)
+            }
             Op::Child { node, cell } => {
                 let data = self.node(*node);
                 let parent = data.parent.ok_or("the root is no child")?;

@@ -493,7 +493,9 @@ impl Check<'_> {
             | Op::NRecycled { .. }
             | Op::Recycled { .. }
             | Op::Wipe { .. }
-            | Op::Collect { .. } => self.node_op(op),
+            | Op::Collect { .. }
+            | Op::PlaceAt { .. }
+            | Op::Grow { .. } => self.node_op(op),
             Op::Print { template, args } => self.template(template, args),
             Op::Assert {
                 cond,

@@ -242,7 +242,7 @@ impl LaunchPlan {
         let temps = self.take_temps()?;
         let errors = ErrorRecord::default();
         let host = Host {
-            calls: HostCalls { print },
+            calls: HostCalls { print, grow },
             sites: &self.sites,
             sink: launch.sink,
             printed: AtomicBool::new(false),
@@ -400,6 +400,11 @@ unsafe extern "C" fn print(ctx: *const LaunchContext, site: u32, args: *const u6
     let args = unsafe { std::slice::from_raw_parts(args, site.n_args()) };
     host.sink.print(&site.render(args));
     host.printed.store(true, Ordering::Relaxed);
+}
+
+/// `HostCalls::grow`: the memory of a tree is what it was made with.
+unsafe extern "C" fn grow(_: *const LaunchContext, _: u32, _: u32, _: u32) -> u32 {
+    0
 }
 
 #[cfg(test)]
