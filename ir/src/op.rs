@@ -248,6 +248,9 @@ insts! {
     Append ("append") { node: NodeRef, indices: Vec<Value> } = Writes in Structured..=Offloaded;
     /// How many cells of a dynamic node's container are active, as `i32`.
     Length ("length") { node: NodeRef, indices: Vec<Value> } = Reads in Structured..=Offloaded;
+    /// The cell of a node at indices inside its shape; the ambient one, which is zero, if it is
+    /// inactive.
+    FindCell ("find_cell") { node: NodeRef, indices: Vec<Value> } = Reads in Structured..=Offloaded;
     /// Says that `cell` is the cell of a node at indices, and active.
     CellAt ("cell_at") { node: NodeRef, indices: Vec<Value>, cell: Value } = Writes in Structured..=Offloaded;
 

@@ -172,6 +172,10 @@ impl Check<'_> {
                 self.node_indices(*node, indices, true)?;
                 self.result(Type::I32)
             }
+            Op::FindCell { node, indices } => {
+                self.node_indices(*node, indices, false)?;
+                self.result(Type::Cell(node.tree, node.node))
+            }
             Op::CellAt {
                 node,
                 indices,

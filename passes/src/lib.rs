@@ -3,6 +3,7 @@
 #![warn(missing_docs)]
 
 mod access;
+mod block_local;
 mod bounds_check;
 mod cells;
 mod collect;

@@ -23,6 +23,7 @@ use aerogel_ir::{
 use aerogel_snode::{NodeId, NodeKind, Tree};
 
 use crate::PassCx;
+use crate::block_local::Gathered;
 use crate::cells::{self, Nest, Walk, at_end};
 use crate::demote_struct_for::replace;
 
@@ -62,6 +63,13 @@ fn sweep(func: &mut Function, cx: &PassCx<'_>, inst: Inst) {
         Walk::Axes
     };
     let nest = Nest::new(cx.env, node, driver, walk);
+    let driven = driver != Tree::ROOT;
+    let n_axes = n_task_axes(&nest, driven);
+    let mut gathered = if driven && n_axes == 0 && cx.options.optimize {
+        Gathered::find(func, cx, node, driver, body, &params)
+    } else {
+        None
+    };
     let (top, span) = (func.body, func.insts[inst].span);
     let stop = attrs.serial.then(|| stop_flag(func, body, span)).flatten();
 
@@ -69,7 +77,6 @@ fn sweep(func: &mut Function, cx: &PassCx<'_>, inst: Inst) {
     lists(&mut b, cx, node.tree, tree, driver);
     let (mut lo, mut hi) = (Vec::new(), Vec::new());
     let zero = b.constant(Scalar::int(ScalarType::I64, 0));
-    let driven = driver != Tree::ROOT;
     let driver = NodeRef {
         tree: node.tree,
         node: driver,
@@ -78,7 +85,6 @@ fn sweep(func: &mut Function, cx: &PassCx<'_>, inst: Inst) {
         lo.push(zero);
         hi.push(b.value(Op::ListLen { node: driver }, Type::I64));
     }
-    let n_axes = n_task_axes(&nest, driven);
     for &looped in &nest.loops[..n_axes] {
         lo.push(zero);
         let extent = i128::from(nest.extent(looped));
@@ -86,11 +92,17 @@ fn sweep(func: &mut Function, cx: &PassCx<'_>, inst: Inst) {
     }
     let types = vec![Type::I64; lo.len()];
     let over = cells::region(&mut b, &types, |b, axes| {
-        let (cell, origin, given) = enter(b, tree, driver, axes);
-        let origin = begin(b, tree, driver.node, node.node, &origin);
+        let (cell, indices, given) = enter(b, tree, driver, axes);
+        if let Some(gathered) = &mut gathered {
+            gathered.prologue(b, tree, driver, cell, &indices);
+        }
+        let origin = begin(b, tree, driver.node, node.node, &indices);
         nest.write(b, cell, origin, &given, &mut |b, cell, index| {
             if let Some(stop) = stop {
                 leave_if(b, stop);
+            }
+            if let Some(gathered) = &gathered {
+                gathered.redirect(b, cell);
             }
             b.effect(Op::CellAt {
                 node,

@@ -149,7 +149,8 @@ impl Rewriter for Lower<'_> {
             | Op::Deactivate { .. }
             | Op::IsActive { .. }
             | Op::Append { .. }
-            | Op::Length { .. }) => Rewrite::Replace(self.cells.node_op(cursor, cx, op)),
+            | Op::Length { .. }
+            | Op::FindCell { .. }) => Rewrite::Replace(self.cells.node_op(cursor, cx, op)),
             Op::Call { .. } => {
                 self.cells.forget_all();
                 Rewrite::Keep

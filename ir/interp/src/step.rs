@@ -431,6 +431,7 @@ impl<'a> Machine<'a> {
             | Op::IsActive { .. }
             | Op::Append { .. }
             | Op::Length { .. }
+            | Op::FindCell { .. }
             | Op::CellAt { .. }
             | Op::Find { .. }
             | Op::Obtain { .. }

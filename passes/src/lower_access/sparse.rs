@@ -483,6 +483,12 @@ impl Cells {
                 self.deactivate(cursor, cx, node, &indices);
                 Vec::new()
             }
+            Op::FindCell { node, indices } => {
+                vec![
+                    self.cell(cursor, cx, node, &indices, Access::Read, true, "")
+                        .0,
+                ]
+            }
             Op::IsActive { node, indices } => vec![self.is_active(cursor, cx, node, &indices)],
             Op::Append { node, indices } => vec![self.append(cursor, cx, node, &indices)],
             Op::Length { node, indices } => {
