@@ -389,3 +389,67 @@ fn row_major(b: &mut Builder<'_>, coords: &[Value], sizes: &[i64]) -> Value {
     }
     number.unwrap_or_else(|| b.constant(Scalar::i32(0)))
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check_passes;
+
+    #[test]
+    fn a_line_of_three() {
+        check_passes!(&["list_struct_for", "fold", "identities", "cse", "licm", "dce"], "
+            tree0 { pointer i:4 { dense i:8 { place x: f32, place y: f32 } } }
+            field @x: f32 = tree0 [S3]
+            field @y: f32 = tree0 [S4]
+            kernel @k() {
+                v0: f32 = const 2.0
+                v1: i32 = const 1
+                v2: i32 = const 8
+                v3: ref<f32> = field_at @x, [v2]
+                store v3, v0
+                v4: i32 = const 31
+                v5: ref<f32> = field_at @x, [v4]
+                store v5, v0
+                parallel_cells tree0.S2 (v6: i32) {
+                    v7: i32 = sub v6, v1
+                    v8: i32 = add v6, v1
+                    v9: ref<f32> = field_at @x, [v6]
+                    v10: ref<f32> = field_at @x, [v7]
+                    v11: ref<f32> = field_at @x, [v8]
+                    v12: f32 = load v9
+                    v13: f32 = load v10
+                    v14: f32 = load v11
+                    v15: f32 = add v12, v13
+                    v16: f32 = sub v15, v14
+                    v17: ref<f32> = field_at @y, [v6]
+                    store v17, v16
+                    yield []
+                }
+                yield []
+            }", @"");
+    }
+
+    #[test]
+    fn what_is_written_is_not_gathered() {
+        check_passes!(&["list_struct_for", "dce"], "
+            tree0 { pointer i:4 { dense i:8 { place x: f32 } } }
+            field @x: f32 = tree0 [S3]
+            kernel @k() {
+                v1: i32 = const 1
+                parallel_cells tree0.S2 serial (v6: i32) {
+                    v7: i32 = sub v6, v1
+                    v8: i32 = add v6, v1
+                    v9: ref<f32> = field_at @x, [v6]
+                    v10: ref<f32> = field_at @x, [v7]
+                    v11: ref<f32> = field_at @x, [v8]
+                    v12: f32 = load v9
+                    v13: f32 = load v10
+                    v14: f32 = load v11
+                    v15: f32 = add v12, v13
+                    v16: f32 = sub v15, v14
+                    store v9, v16
+                    yield []
+                }
+                yield []
+            }", @"");
+    }
+}

@@ -73,3 +73,28 @@ fn collect(b: &mut Builder<'_>, env: &Env, node: NodeRef) {
     });
     b.effect(Op::Collect { node });
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check_pass;
+
+    #[test]
+    fn what_lies_below_goes_first() {
+        check_pass!("collect", "
+            tree0 { pointer i:4 { dense i:2 { pointer i:8 { place x: f32 } } } }
+            field @x: f32 = tree0 [S4]
+            kernel @k() {
+                v0: f32 = const 2.0
+                v1: i32 = const 9
+                v2: ref<f32> = field_at @x, [v1]
+                store v2, v0
+                v3: i32 = const 0
+                v4: i32 = const 4
+                parallel [v3], [v4] (v5: i32) {
+                    deactivate tree0.S1, [v5]
+                    yield []
+                }
+                yield []
+            }", @"");
+    }
+}

@@ -495,3 +495,117 @@ fn leave_if(b: &mut Builder<'_>, flag: Value) {
         otherwise,
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check_pass;
+
+    #[test]
+    fn pointer_over_dense() {
+        check_pass!("list_struct_for", "
+            tree0 { pointer i:4 { dense i:8 { place x: f32 } } }
+            field @x: f32 = tree0 [S3]
+            kernel @k() {
+                v0: f32 = const 2.0
+                v1: i32 = const 9
+                v2: ref<f32> = field_at @x, [v1]
+                store v2, v0
+                parallel_cells tree0.S2 (v3: i32) {
+                    v4: ref<f32> = field_at @x, [v3]
+                    v5: f32 = cast v3
+                    store v4, v5
+                    yield []
+                }
+                yield []
+            }", @"");
+    }
+
+    #[test]
+    fn masks_are_walked_bit_by_bit() {
+        check_pass!("list_struct_for", "
+            tree0 { bitmasked i:8 j:10 { place x: i32 } }
+            field @x: i32 = tree0 [S2]
+            kernel @k() {
+                v0: i32 = const 3
+                v1: ref<i32> = field_at @x, [v0, v0]
+                store v1, v0
+                parallel_cells tree0.S1 (v2: i32, v3: i32) {
+                    v4: ref<i32> = field_at @x, [v2, v3]
+                    v5: u1 = eq v2, v3
+                    if v5 {
+                        continue []
+                    } {
+                        yield []
+                    }
+                    store v4, v2
+                    yield []
+                }
+                yield []
+            }", @"");
+    }
+
+    #[test]
+    fn lists_of_dynamic_nodes() {
+        check_pass!("list_struct_for", "
+            tree0 { dense i:4 { dynamic j:5000 chunk=16 { place x: i32 } } }
+            field @x: i32 = tree0 [S3]
+            kernel @k() {
+                v0: i32 = const 3
+                v1: i32 = append tree0.S2, [v0]
+                parallel_cells tree0.S2 (v2: i32, v3: i32) {
+                    v4: ref<i32> = field_at @x, [v2, v3]
+                    store v4, v2
+                    yield []
+                }
+                yield []
+            }", @"");
+    }
+
+    #[test]
+    fn a_serial_loop_that_is_left() {
+        check_pass!("list_struct_for", "
+            tree0 { pointer i:8 { place x: i32 }, place n: i32 }
+            field @x: i32 = tree0 [S2]
+            field @n: i32 = tree0 [S3]
+            kernel @k() {
+                v0: i32 = const 3
+                v1: ref<i32> = field_at @x, [v0]
+                store v1, v0
+                v2: i32 = const 5
+                v3: ref<i32> = field_at @x, [v2]
+                store v3, v2
+                parallel_cells tree0.S1 serial (v4: i32) {
+                    v5: ref<i32> = field_at @n, []
+                    v6: i32 = atomic_add v5, v4
+                    v7: u1 = eq v4, v0
+                    if v7 {
+                        break []
+                    } {
+                        yield []
+                    }
+                    yield []
+                }
+                yield []
+            }", @"");
+    }
+
+    #[test]
+    fn nested_pointers_begin_where_their_cells_do() {
+        check_pass!("list_struct_for", "
+            tree0 { pointer i:2 j:2 { dense j:2 { pointer i:4 { dense i:2 { place x: i32 } } } } }
+            field @x: i32 = tree0 [S5]
+            kernel @k() {
+                v0: i32 = const 11
+                v1: i32 = const 3
+                v2: ref<i32> = field_at @x, [v0, v1]
+                store v2, v0
+                parallel_cells tree0.S4 (v3: i32, v4: i32) {
+                    v5: ref<i32> = field_at @x, [v3, v4]
+                    v6: i32 = add v3, v4
+                    store v5, v6
+                    yield []
+                }
+                yield []
+            }", @"");
+    }
+}

@@ -759,3 +759,143 @@ fn name(cx: &PassCx<'_>, node: NodeRef) -> String {
     let kind = tree[node.node].kind.name().unwrap_or("root");
     format!("the {kind} node of {}", places.join(", "))
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{check_pass, check_passes};
+
+    #[test]
+    fn reading_finds_and_writing_obtains() {
+        check_pass!("lower_access", "
+            tree0 { pointer i:4 { bitmasked i:8 { place x: f32 } } }
+            field @x: f32 = tree0 [S3]
+            kernel @k() {
+                task serial {
+                    yield []
+                } {
+                    v0: i32 = const 9
+                    v1: ref<f32> = field_at @x, [v0]
+                    v2: f32 = load v1
+                    store v1, v2
+                    v3: f32 = load v1
+                    yield []
+                }
+                yield []
+            }", @"");
+    }
+
+    #[test]
+    fn outside_reads_zero_and_writing_fails() {
+        check_pass!("lower_access", "
+            tree0 { pointer i:4 j:4 { dense i:8 { place x: f32 } } }
+            field @x: f32 = tree0 [S3] offset [-2, 0]
+            kernel @k(v0: i32) {
+                task serial {
+                    yield []
+                } {
+                    v0: i32 = arg a0
+                    v1: i32 = const 3
+                    v2: ref<f32> = field_at @x, [v0, v1]
+                    v3: f32 = load v2
+                    v4: f32 = atomic_add v2, v3
+                    yield []
+                }
+                yield []
+            }", @"");
+    }
+
+    #[test]
+    fn neighbours_share_what_was_found() {
+        check_passes!(&["lower_access", "cse", "dce"], "
+            tree0 { pointer i:4 { dense i:8 { place x: f32, place y: f32 } } }
+            field @x: f32 = tree0 [S3]
+            field @y: f32 = tree0 [S4]
+            field @z: vec<2, f32> = tree0 [S3, S4]
+            kernel @k() -> f32 {
+                task serial {
+                    yield []
+                } {
+                    v0: i32 = const 9
+                    v1: ref<f32> = field_at @x, [v0]
+                    v2: ref<f32> = field_at @y, [v0]
+                    v3: f32 = load v1
+                    v4: f32 = load v2
+                    v5: f32 = add v3, v4
+                    return [v5]
+                }
+                yield []
+            }", @"");
+    }
+
+    #[test]
+    fn what_was_found_is_forgotten_when_a_loop_may_activate() {
+        check_pass!("lower_access", "
+            tree0 { pointer i:4 { place x: i32 } }
+            field @x: i32 = tree0 [S2]
+            kernel @k() {
+                task serial {
+                    yield []
+                } {
+                    v0: i32 = const 0
+                    v1: i32 = const 4
+                    v2: i32 = const 1
+                    v3: ref<i32> = field_at @x, [v0]
+                    v4: i32 = load v3
+                    for v0, v1, v2, [] (v5: i32) {
+                        v6: i32 = load v3
+                        v7: i32 = add v6, v2
+                        v8: ref<i32> = field_at @x, [v5]
+                        store v8, v7
+                        yield []
+                    }
+                    v9: i32 = load v3
+                    yield []
+                }
+                yield []
+            }", @"");
+    }
+
+    #[test]
+    fn questions_and_lists() {
+        check_pass!("lower_access", "
+            tree0 { pointer i:4 { dense i:8 { dynamic j:100 chunk=8 { place x: i32 } } } }
+            field @x: i32 = tree0 [S4]
+            kernel @k() {
+                task serial {
+                    yield []
+                } {
+                    v0: i32 = const 9
+                    v1: i32 = const 1
+                    v2: u1 = is_active tree0.S1, [v1]
+                    v3: i32 = append tree0.S3, [v0]
+                    v4: ref<i32> = field_at @x, [v0, v3]
+                    store v4, v0
+                    v5: i32 = length tree0.S3, [v0]
+                    deactivate tree0.S3, [v0]
+                    activate tree0.S1, [v1]
+                    yield []
+                }
+                yield []
+            }", @"");
+    }
+
+    #[test]
+    fn a_masked_cell_gives_back_what_it_holds() {
+        check_pass!("lower_access", "
+            tree0 { bitmasked i:4 { pointer i:2 { place x: i32 } } }
+            field @x: i32 = tree0 [S3]
+            kernel @k() {
+                task serial {
+                    yield []
+                } {
+                    v0: i32 = const 3
+                    v1: ref<i32> = field_at @x, [v0]
+                    store v1, v0
+                    v2: i32 = const 1
+                    deactivate tree0.S1, [v2]
+                    yield []
+                }
+                yield []
+            }", @"");
+    }
+}
