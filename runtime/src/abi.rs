@@ -57,6 +57,14 @@ pub struct ErrorRecord {
 pub struct HostCalls {
     /// Prints a site's template with these argument slots.
     pub print: unsafe extern "C" fn(ctx: *const LaunchContext, site: u32, args: *const u64),
+    /// Makes an element of a tree's arena usable: 1 if it is now, 0 if there is no memory for it.
+    /// `tree` counts as `LaunchContext::roots` do, `control` the tree's control blocks.
+    pub grow: unsafe extern "C" fn(
+        ctx: *const LaunchContext,
+        tree: u32,
+        control: u32,
+        element: u32,
+    ) -> u32,
 }
 
 /// Byte offsets of the fields, for code generators.
@@ -87,6 +95,8 @@ pub mod offset {
     pub const ERROR_ARGS: u64 = 16;
     /// `HostCalls::print`
     pub const HOST_PRINT: u64 = 0;
+    /// `HostCalls::grow`
+    pub const HOST_GROW: u64 = 8;
 }
 
 #[cfg(test)]
@@ -99,7 +109,7 @@ mod tests {
     fn sizes_and_offsets() {
         assert_eq!(size_of::<LaunchContext>(), 64);
         assert_eq!(size_of::<ErrorRecord>(), 80);
-        assert_eq!(size_of::<HostCalls>(), 8);
+        assert_eq!(size_of::<HostCalls>(), 16);
         let expected = [
             (offset_of!(LaunchContext, args), offset::ARGS),
             (offset_of!(LaunchContext, roots), offset::ROOTS),
@@ -114,6 +124,7 @@ mod tests {
             (offset_of!(ErrorRecord, n_args), offset::ERROR_N_ARGS),
             (offset_of!(ErrorRecord, args), offset::ERROR_ARGS),
             (offset_of!(HostCalls, print), offset::HOST_PRINT),
+            (offset_of!(HostCalls, grow), offset::HOST_GROW),
         ];
         for (actual, stated) in expected {
             assert_eq!(actual as u64, stated);

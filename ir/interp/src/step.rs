@@ -419,7 +419,7 @@ impl<'a> Machine<'a> {
                     NodeKind::Place(ty) => {
                         let tree = node.tree.as_u32() as usize;
                         Val::Place(vec![(
-                            at.map_or(Slot::Nowhere, |at| Slot::Root(tree, at as usize)),
+                            at.map_or(Slot::Nowhere, |at| Slot::Root(tree, at)),
                             ty,
                         )])
                     }
@@ -586,7 +586,7 @@ impl<'a> Machine<'a> {
                 let slot = if inside {
                     Slot::Root(
                         data.tree.as_u32() as usize,
-                        tree.byte_offset(place, &indices) as usize,
+                        tree.byte_offset(place, &indices),
                     )
                 } else {
                     Slot::Nowhere
