@@ -5,7 +5,7 @@ use std::sync::Arc;
 use aerogel_base::entity::PrimaryMap;
 use aerogel_base::render::Sources;
 use aerogel_base::{ScalarType, SpanTable};
-use aerogel_snode::{NodeId, Tree};
+use aerogel_snode::{NodeId, NodeKind, Tree};
 use indexmap::IndexSet;
 
 use crate::func::Function;
@@ -74,6 +74,23 @@ impl Env {
             .parent
             .expect("a place has a parent");
         (NodeRef { tree: f.tree, node }, f.offset.clone())
+    }
+
+    /// The message when there is no memory for a cell of a node.
+    pub fn out_of_memory(&self, node: NodeRef) -> String {
+        let tree = &self.trees[node.tree];
+        let kind = tree[node.node].kind.name().unwrap_or("root");
+        let below = tree.subtree(node.node).into_iter().map(|id| &tree[id]);
+        let names: IndexSet<String> = below
+            .filter(|n| matches!(n.kind, NodeKind::Place(_)))
+            .map(|n| format!("`{}`", n.name.replace('{', "{{").replace('}', "}}")))
+            .collect();
+        let names: Vec<String> = names.into_iter().collect();
+        format!(
+            "out of memory for the {kind} node {} of {}",
+            node.node,
+            names.join(", ")
+        )
     }
 
     /// The scalars that make up a value of a type, in the order in which they travel in slots.

@@ -172,6 +172,10 @@ impl Check<'_> {
                 self.node_indices(*node, indices, true)?;
                 self.result(Type::I32)
             }
+            Op::FindCell { node, indices } => {
+                self.node_indices(*node, indices, false)?;
+                self.result(Type::Cell(node.tree, node.node))
+            }
             Op::CellAt {
                 node,
                 indices,
@@ -202,12 +206,12 @@ impl Check<'_> {
                 node,
                 at,
                 cell,
-                origin,
+                indices,
             } => {
                 self.kind(*node, NodeKind::is_sparse)?;
                 self.is_i64(*at)?;
                 self.cell(*node, *cell)?;
-                self.node_indices(*node, origin, false)?;
+                self.node_indices(*node, indices, false)?;
                 self.no_result()
             }
             Op::ListEntry { node, at } => {
@@ -237,6 +241,25 @@ impl Check<'_> {
             Op::Collect { node } => {
                 self.kind(*node, has_arena)?;
                 self.no_result()
+            }
+            Op::PlaceAt { address } => {
+                self.is_i64(*address)?;
+                ensure(matches!(self.results[..], [Type::RefScalar(_)]), || {
+                    "the result is the storage of a scalar".into()
+                })
+            }
+            Op::Grow {
+                tree,
+                control,
+                element,
+            } => {
+                for &number in [tree, control, element] {
+                    let found = self.ty(number);
+                    ensure(found == Type::Scalar(ScalarType::U32), || {
+                        format!("{found} is not a u32")
+                    })?;
+                }
+                self.result(Type::BOOL)
             }
             Op::Child { node, cell } => {
                 let data = self.node(*node);

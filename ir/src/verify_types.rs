@@ -482,6 +482,7 @@ impl Check<'_> {
             | Op::IsActive { .. }
             | Op::Append { .. }
             | Op::Length { .. }
+            | Op::FindCell { .. }
             | Op::CellAt { .. }
             | Op::ListStale { .. }
             | Op::ListLen { .. }
@@ -493,7 +494,9 @@ impl Check<'_> {
             | Op::NRecycled { .. }
             | Op::Recycled { .. }
             | Op::Wipe { .. }
-            | Op::Collect { .. } => self.node_op(op),
+            | Op::Collect { .. }
+            | Op::PlaceAt { .. }
+            | Op::Grow { .. } => self.node_op(op),
             Op::Print { template, args } => self.template(template, args),
             Op::Assert {
                 cond,

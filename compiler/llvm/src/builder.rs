@@ -238,10 +238,17 @@ impl<'a, 'ctx> Builder<'a, 'ctx> {
             .basic()
     }
 
-    pub(crate) fn call_pointer(&self, ty: FunctionType<'ctx>, func: Val<'ctx>, args: &[Val<'ctx>]) {
+    pub(crate) fn call_pointer(
+        &self,
+        ty: FunctionType<'ctx>,
+        func: Val<'ctx>,
+        args: &[Val<'ctx>],
+    ) -> Option<Val<'ctx>> {
         let args: Vec<BasicMetadataValueEnum<'ctx>> = args.iter().map(|&a| a.into()).collect();
         let func = func.into_pointer_value();
-        ok(self.builder.build_indirect_call(ty, func, &args, ""));
+        ok(self.builder.build_indirect_call(ty, func, &args, ""))
+            .try_as_basic_value()
+            .basic()
     }
 
     pub(crate) fn member(&self, aggregate: Val<'ctx>, index: u32) -> Val<'ctx> {
@@ -285,16 +292,28 @@ impl<'a, 'ctx> Builder<'a, 'ctx> {
         value
     }
 
+    /// Reads a number that other threads may change in one piece; LLVM may use what it read before.
+    pub(crate) fn load_unordered(
+        &self,
+        ty: BasicTypeEnum<'ctx>,
+        place: Val<'ctx>,
+    ) -> (Val<'ctx>, InstructionValue<'ctx>) {
+        let (value, inst) = self.load(ty, place);
+        inst.set_atomic_ordering(AtomicOrdering::Unordered)
+            .expect("loads may be atomic");
+        (value, inst)
+    }
+
     pub(crate) fn store(&self, place: Val<'ctx>, value: Val<'ctx>) -> InstructionValue<'ctx> {
         ok(self.builder.build_store(place.into_pointer_value(), value))
     }
 
-    pub(crate) fn memset_zero(&self, place: Val<'ctx>, bytes: u64) {
+    pub(crate) fn memset_zero(&self, place: Val<'ctx>, bytes: u64, align: u32) {
         let zero = self.ctx.i8_type().const_zero();
         let bytes = self.i64_type().const_int(bytes, false);
         ok(self
             .builder
-            .build_memset(place.into_pointer_value(), 8, zero, bytes));
+            .build_memset(place.into_pointer_value(), align, zero, bytes));
     }
 
     /// The address `bytes` behind `base`, in the same object.

@@ -4,7 +4,7 @@
 //! returns whether it failed, and its results. A caller leaves at once if its callee failed.
 
 use aerogel_base::ScalarType;
-use aerogel_ir::{FuncId, Function, Inst, Value};
+use aerogel_ir::{FuncId, Function, Inst, Op, Value};
 use aerogel_runtime::abi::offset;
 use inkwell::types::BasicMetadataTypeEnum;
 use inkwell::values::FunctionValue;
@@ -49,7 +49,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
 
     pub(crate) fn call(&mut self, inst: Inst, callee: FuncId, args: &[Value]) {
         let args = self.values(args);
-        let results = self.call_values(Origin::User, callee, &args);
+        let results = self.call_values(self.origin, callee, &args);
         let func = self.func;
         self.define(&func.insts[inst].results, &results);
     }
@@ -61,13 +61,8 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         callee: FuncId,
         args: &[Val<'ctx>],
     ) -> Vec<Val<'ctx>> {
-        let (func, data) = self.cx.function(origin, callee);
-        let random = self
-            .random
-            .unwrap_or_else(|| self.b.ptr_type().const_null());
-        let mut all = vec![self.context(), random.into()];
-        all.extend(args);
-        let pair = self.b.call(func, &all).expect("functions return a struct");
+        let pair = self.call_function(origin, callee, args);
+        let n_results = pair.get_type().into_struct_type().count_fields() - 1;
         if origin == Origin::User {
             let failed = self.b.member(pair, 0);
             let (gone, fine) = (
@@ -79,9 +74,23 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
             self.leave_failed();
             self.b.at(fine);
         }
-        (0..data.results.len() as u32)
-            .map(|k| self.b.member(pair, k + 1))
-            .collect()
+        (0..n_results).map(|k| self.b.member(pair, k + 1)).collect()
+    }
+
+    /// Calls a function: whether it failed, and its results.
+    pub(crate) fn call_function(
+        &mut self,
+        origin: Origin,
+        callee: FuncId,
+        args: &[Val<'ctx>],
+    ) -> Val<'ctx> {
+        let func = self.cx.function(origin, callee);
+        let random = self
+            .random
+            .unwrap_or_else(|| self.b.ptr_type().const_null());
+        let mut all = vec![self.context(), random.into()];
+        all.extend(args);
+        self.b.call(func, &all).expect("functions return a struct")
     }
 
     /// Leaves the function after a failure.
@@ -123,21 +132,17 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
     }
 }
 
-impl<'a, 'ctx> ModuleCx<'a, 'ctx> {
+impl<'ctx> ModuleCx<'_, 'ctx> {
     /// The LLVM function of a function, made when first asked for. It takes the context, the
     /// random state's address and the arguments, and returns whether it failed and the results.
-    pub(crate) fn function(
-        &mut self,
-        origin: Origin,
-        id: FuncId,
-    ) -> (FunctionValue<'ctx>, &'a Function) {
+    pub(crate) fn function(&mut self, origin: Origin, id: FuncId) -> FunctionValue<'ctx> {
         let module = match origin {
             Origin::User => self.user,
             Origin::Device => device_code::module(),
         };
         let func = &module.funcs[id];
         if let Some(&made) = self.funcs.get(&(origin, id)) {
-            return (made, func);
+            return made;
         }
         let b = Builder::new(self.ctx, self.llvm, self.target);
         let pointer = basic(b.ptr_type());
@@ -157,7 +162,11 @@ impl<'a, 'ctx> ModuleCx<'a, 'ctx> {
             Some(inkwell::module::Linkage::Internal),
         );
         self.funcs.insert((origin, id), llvm);
-        if origin == Origin::Device || func.insts.len() <= ALWAYS_INLINED {
+        if origin == Origin::Device && touches_memory(func) {
+            // What is called is what seldom happens; callers keep the rest to themselves.
+            b.attribute(llvm, "noinline");
+            b.attribute(llvm, "cold");
+        } else if origin == Origin::Device || func.insts.len() <= ALWAYS_INLINED {
             b.attribute(llvm, "alwaysinline");
         }
         let mut body = FuncCx::new(self, origin, func, llvm, Leave::Function);
@@ -170,6 +179,12 @@ impl<'a, 'ctx> ModuleCx<'a, 'ctx> {
             body.leave_with(func.yielded(func.body).unwrap_or_default());
         }
         body.finish();
-        (llvm, func)
+        llvm
     }
+}
+
+/// Whether a function does, or lets others do, more than arithmetic.
+fn touches_memory(func: &Function) -> bool {
+    let does = |op: &Op| matches!(op, Op::PlaceAt { .. } | Op::Call { .. });
+    func.insts.values().any(|inst| does(&inst.op))
 }

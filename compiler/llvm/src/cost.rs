@@ -36,6 +36,12 @@ fn op(func: &Function, op: &Op) -> f32 {
         Op::Atomic { .. } | Op::Cas { .. } => 5.0,
         Op::Load { .. } | Op::Store { .. } => 0.3,
         Op::Call { .. } | Op::Random {} => 3.0,
+        Op::Find { .. } | Op::CellIsActive { .. } | Op::MaskWord { .. } | Op::ListEntry { .. } => {
+            0.5
+        }
+        Op::Obtain { .. } | Op::Extend { .. } | Op::ListPut { .. } => 2.0,
+        Op::Release { .. } | Op::ReleaseAll { .. } => 10.0,
+        Op::Wipe { .. } => 50.0,
         Op::Print { .. } => 1000.0,
         Op::Unary { .. } => 0.5,
         Op::Binary { .. } | Op::Compare { .. } | Op::Select { .. } | Op::Cast { .. } => 0.15,

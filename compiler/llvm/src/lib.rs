@@ -6,6 +6,7 @@ mod call;
 mod control;
 mod cost;
 mod device_code;
+mod grid;
 pub mod jit;
 mod lower;
 mod math;

@@ -8,7 +8,9 @@
 use aerogel_base::ScalarType;
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::LookupMap;
-use aerogel_ir::{Arg, BinaryOp, FuncId, Function, Inst, Module, Op, ParamType, UnaryOp, Value};
+use aerogel_ir::{
+    Arg, BinaryOp, FuncId, Function, Inst, Module, Op, ParamType, TreeId, UnaryOp, Value,
+};
 use aerogel_runtime::abi::offset;
 use aerogel_runtime::{ArgSlot, KernelCode, Site};
 use inkwell::basic_block::BasicBlock;
@@ -219,7 +221,8 @@ pub(crate) struct FuncCx<'c, 'a, 'ctx> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Invariant {
     Context(u64),
-    Root(u32),
+    Root(TreeId),
+    Range(TreeId, u64),
     Slot(usize, Option<ScalarType>),
 }
 
@@ -328,11 +331,20 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
     }
 
     /// The root's cell of a tree.
-    fn root(&mut self, tree: u32) -> Val<'ctx> {
+    pub(crate) fn root(&mut self, tree: TreeId) -> Val<'ctx> {
         let roots = self.context_field(offset::ROOTS);
         self.invariant(Invariant::Root(tree), |s| {
             let ty = basic(s.b.ptr_type());
-            s.load_invariant(ty, roots, u64::from(tree) * 8)
+            s.load_invariant(ty, roots, u64::from(tree.as_u32()) * 8)
+        })
+    }
+
+    /// Where a range of a tree's memory begins whose offset lies at `at`.
+    pub(crate) fn tree_range(&mut self, tree: TreeId, at: u64) -> Val<'ctx> {
+        let root = self.root(tree);
+        self.invariant(Invariant::Range(tree, at), |s| {
+            let offset = s.load_invariant(basic(s.b.i64_type()), root, at);
+            s.b.offset(root, offset)
         })
     }
 
@@ -359,7 +371,12 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
         value
     }
 
-    fn load_invariant(&self, ty: BasicTypeEnum<'ctx>, base: Val<'ctx>, at: u64) -> Val<'ctx> {
+    pub(crate) fn load_invariant(
+        &self,
+        ty: BasicTypeEnum<'ctx>,
+        base: Val<'ctx>,
+        at: u64,
+    ) -> Val<'ctx> {
         let place = self.b.offset(base, self.b.i64(at as i64));
         let (value, inst) = self.b.load(ty, place);
         self.b.mark(inst, "invariant.load", self.b.node(&[]));
@@ -458,7 +475,7 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
                 expected,
                 value,
             } => Some(self.cas(*place, *expected, *value)),
-            Op::Root { tree } => Some(self.root(tree.as_u32())),
+            Op::Root { tree } => Some(self.root(*tree)),
             Op::Linearize { node, coords } => Some(self.linearize(*node, coords)),
             Op::Lookup {
                 node,
@@ -520,6 +537,15 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
             | Op::Recycled { .. }
             | Op::Wipe { .. }
             | Op::Collect { .. } => return self.node_op(inst),
+            Op::PlaceAt { address } => {
+                let ty = basic(self.b.ptr_type());
+                Some(self.b.cast(Opcode::IntToPtr, self.value(*address), ty))
+            }
+            Op::Grow {
+                tree,
+                control,
+                element,
+            } => Some(self.grow([*tree, *control, *element])),
             Op::TensorMake { .. }
             | Op::TensorGet { .. }
             | Op::TensorSet { .. }
@@ -534,6 +560,7 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
             | Op::IsActive { .. }
             | Op::Append { .. }
             | Op::Length { .. }
+            | Op::FindCell { .. }
             | Op::CellAt { .. }
             | Op::Parallel { .. }
             | Op::ParallelCells { .. }

@@ -37,7 +37,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
             let array = basic(inkwell::types::BasicType::array_type(&elem, n));
             let place: Val<'ctx> = self.in_entry(|s| s.b.alloca(array)).into();
             let bytes = u64::from(n) * u64::from(ty.elem().expect("checked above").bytes());
-            self.b.memset_zero(place, bytes);
+            self.b.memset_zero(place, bytes, 8);
             return place;
         }
         let place: Val<'ctx> = self.in_entry(|s| s.b.alloca(elem)).into();
@@ -98,7 +98,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         self.b.offset(self.value(cell), self.b.i64(at as i64))
     }
 
-    fn element(&self, base: Val<'ctx>, index: Val<'ctx>, size: u64) -> Val<'ctx> {
+    pub(crate) fn element(&self, base: Val<'ctx>, index: Val<'ctx>, size: u64) -> Val<'ctx> {
         let size = self.b.i64(size as i64);
         let bytes = self.b.nsw(Opcode::Mul, index, size);
         self.b.offset(base, bytes)
@@ -123,7 +123,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
     /// An index as `i64`. Sums and differences of narrow indices are extended before they are
     /// computed, on the ground that an index in bounds did not overflow: so `x[i]` and `x[i + 1]`
     /// have one base, and LLVM sees that they are neighbours.
-    fn index(&mut self, value: Value, depth: u32) -> Val<'ctx> {
+    pub(crate) fn index(&mut self, value: Value, depth: u32) -> Val<'ctx> {
         let ty = self.func.elem(value);
         if ty.bits() == 64 {
             return self.value(value);
@@ -187,7 +187,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
     }
 
     /// The alias tag of a kind of memory.
-    fn tag(&mut self, name: &str) -> MetadataValue<'ctx> {
+    pub(crate) fn tag(&mut self, name: &str) -> MetadataValue<'ctx> {
         if let Some(&tag) = self.cx.tags.get(name) {
             return tag;
         }

@@ -1,11 +1,679 @@
 //! Instructions over sparse nodes.
+//!
+//! What a few loads can do is written in place; the rest is called (`runtime/device/sparse.air`). The
+//! numbers, masks and lengths in a node's containers have an alias tag of their own, so that stores to
+//! fields do not make LLVM read them again; calls that change them carry it too.
 
-use aerogel_ir::Inst;
+use aerogel_ir::{Inst, NodeRef, Op, Value};
+use aerogel_runtime::SiteKind;
+use aerogel_snode::{MASK_BITS, Node, NodeKind, WORD, control};
+use inkwell::IntPredicate;
+use inkwell::types::BasicTypeEnum;
+use inkwell::values::{BasicValue, FastMathFlags, InstructionValue, MetadataValue};
 
-use crate::lower::FuncCx;
+use crate::builder::{Opcode, RmwOp, Val, basic, incoming};
+use crate::device_code;
+use crate::lower::{FuncCx, Origin};
 
-impl FuncCx<'_, '_, '_> {
+/// A cell in an arena, as its container names it.
+struct Spot<'ctx> {
+    /// The place of the element's number.
+    slot: Val<'ctx>,
+    /// Which of the node's arenas the element is in; none for the only one.
+    arena: Option<Val<'ctx>>,
+    /// Which cell of the element it is; none for its only one.
+    within: Option<Val<'ctx>>,
+}
+
+impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
     pub(crate) fn node_op(&mut self, inst: Inst) {
-        unimplemented!("{:?}", self.func[inst])
+        let func = self.func;
+        let data = &func.insts[inst];
+        let made = match &data.op {
+            Op::Find {
+                node,
+                container,
+                index,
+            } => {
+                let spot = self.spot(*node, *container, *index);
+                let number = self.topology(*node, spot.slot);
+                vec![self.cell(*node, &spot, number)]
+            }
+            Op::Obtain {
+                node,
+                container,
+                index,
+            } => vec![self.obtain(inst, *node, *container, *index)],
+            Op::CellIsActive {
+                node,
+                container,
+                index,
+            } => vec![self.cell_is_active(*node, *container, *index)],
+            Op::MaskWord {
+                node,
+                container,
+                word,
+            } => {
+                let word = self.index(*word, 0);
+                let place = self.mask_place(*node, self.value(*container), word);
+                vec![self.topology(*node, place)]
+            }
+            Op::Release {
+                node,
+                container,
+                index,
+            } => {
+                self.release(*node, *container, *index);
+                Vec::new()
+            }
+            Op::ReleaseAll { node, container } => {
+                let n_chunks = self.b.i64(self.node(*node).n_chunks() as i64);
+                let args = [
+                    self.base(*node),
+                    self.block(*node, None),
+                    self.address(self.value(*container)),
+                    n_chunks,
+                ];
+                self.change("release_dynamic", &args, *node);
+                Vec::new()
+            }
+            Op::Extend { node, container } => vec![self.extend(inst, *node, *container)],
+            Op::ContainerLength { node, container } => {
+                let length = self.topology(*node, self.value(*container));
+                // While others append to a full container it counts more than there are.
+                let most = self.word(self.node(*node).n_cells);
+                let length = self.b.intrinsic(
+                    "llvm.umin",
+                    &[self.word_type()],
+                    &[length, most],
+                    FastMathFlags::empty(),
+                );
+                vec![self.widen(length)]
+            }
+            Op::ListStale { node } => vec![self.list_stale(*node)],
+            Op::ListLen { node } => {
+                let place = self.control_word(*node, control::LIST_LEN);
+                let length = self.list_load(*node, self.word_type(), place);
+                vec![self.widen(length)]
+            }
+            Op::ListOffset { node, part } => {
+                let place = self.part_place(*node, *part);
+                let first = self.list_load(*node, self.word_type(), place);
+                vec![self.widen(first)]
+            }
+            Op::ListCount { node, part, count } => {
+                let place = self.part_place(*node, *part);
+                let count = self
+                    .b
+                    .cast(Opcode::Trunc, self.value(*count), self.word_type());
+                self.list_store(*node, place, count);
+                Vec::new()
+            }
+            Op::ListScan { node, n_parts } => {
+                let args = [
+                    self.base(*node),
+                    self.block(*node, None),
+                    self.value(*n_parts),
+                ];
+                self.device("list_scan", &args);
+                Vec::new()
+            }
+            Op::ListPut {
+                node,
+                at,
+                cell,
+                indices,
+            } => {
+                self.list_put(*node, *at, *cell, indices);
+                Vec::new()
+            }
+            Op::ListEntry { node, at } => self.list_entry(*node, *at, data.results.len() - 1),
+            Op::NRecycled { node } => vec![self.n_recycled(*node)],
+            Op::Recycled { node, at } => {
+                let at = self.value(*at);
+                let queue = self.range(*node, control::RECYCLED);
+                let place = self.element(queue, at, WORD);
+                let (number, inst) = self.b.load(self.word_type(), place);
+                self.in_group(inst);
+                let spot = Spot {
+                    slot: place,
+                    arena: None,
+                    within: None,
+                };
+                vec![self.cell(*node, &spot, number)]
+            }
+            Op::Wipe { node, at } => {
+                let data = self.node(*node);
+                let (n_arenas, size) = (data.n_arenas(), data.element_size(0));
+                let args = [
+                    self.base(*node),
+                    self.block(*node, None),
+                    self.b.i64(n_arenas as i64),
+                    self.value(*at),
+                    self.b.i64(size as i64),
+                ];
+                self.device("wipe", &args);
+                Vec::new()
+            }
+            Op::Collect { node } => {
+                for k in 0..self.node(*node).n_arenas() {
+                    let k = self.b.i64(k as i64);
+                    let block = self.block(*node, Some(k));
+                    self.device("collect", &[block]);
+                }
+                Vec::new()
+            }
+            _ => unreachable!("the caller picks instructions over nodes"),
+        };
+        self.define(&data.results, &made);
+    }
+
+    // Where things are.
+
+    fn node(&self, node: NodeRef) -> &'a Node {
+        &self.module.env.trees[node.tree][node.node]
+    }
+
+    fn root_offset(&self, node: NodeRef, at: u64) -> u64 {
+        let tree = &self.module.env.trees[node.tree];
+        tree.control_offset(u64::from(tree[node.node].first_control)) + at
+    }
+
+    /// The control block of one of a node's arenas; the first if none is named.
+    fn control(&mut self, node: NodeRef, arena: Option<Val<'ctx>>) -> Val<'ctx> {
+        let first = self.root_offset(node, 0);
+        let root = self.root(node.tree);
+        let first = self.b.offset(root, self.b.i64(first as i64));
+        match arena {
+            None => first,
+            Some(k) => self.element(first, k, control::SIZE),
+        }
+    }
+
+    /// The number of a control block in its tree, as the host knows it.
+    fn control_number(&self, node: NodeRef, arena: Option<Val<'ctx>>) -> Val<'ctx> {
+        let first = self.word(u64::from(self.node(node).first_control));
+        match arena {
+            None => first,
+            Some(k) => {
+                let k = self.b.cast(Opcode::Trunc, k, self.word_type());
+                self.b.nuw_add(first, k)
+            }
+        }
+    }
+
+    /// The place of a word in a node's first control block.
+    fn control_word(&mut self, node: NodeRef, at: u64) -> Val<'ctx> {
+        let at = self.root_offset(node, at);
+        let root = self.root(node.tree);
+        self.b.offset(root, self.b.i64(at as i64))
+    }
+
+    /// Where a range that a node's first control block names begins.
+    fn range(&mut self, node: NodeRef, at: u64) -> Val<'ctx> {
+        let at = self.root_offset(node, at);
+        self.tree_range(node.tree, at)
+    }
+
+    fn part_place(&mut self, node: NodeRef, part: Value) -> Val<'ctx> {
+        let parts = self.range(node, control::PARTS);
+        self.element(parts, self.value(part), WORD)
+    }
+
+    fn spot(&mut self, node: NodeRef, container: Value, index: Value) -> Spot<'ctx> {
+        let container = self.value(container);
+        let index = self.index(index, 0);
+        if self.node(node).kind == NodeKind::Pointer {
+            return Spot {
+                slot: self.element(container, index, WORD),
+                arena: None,
+                within: None,
+            };
+        }
+        let index = self.b.cast(Opcode::Trunc, index, self.word_type());
+        self.chunk_spot(node, container, index)
+    }
+
+    /// A cell of a dynamic container; the index is a word.
+    fn chunk_spot(&mut self, node: NodeRef, container: Val<'ctx>, index: Val<'ctx>) -> Spot<'ctx> {
+        let data = self.node(node);
+        if data.n_chunks() == 1 {
+            return Spot {
+                slot: self.b.offset(container, self.b.i64(WORD as i64)),
+                arena: None,
+                within: Some(self.widen(index)),
+            };
+        }
+        // Chunk k begins at cell (2^k - 1) * chunk.
+        let chunk = self.word(data.chunk_cells(0));
+        let one = self.word(1);
+        let whole = self.b.op(Opcode::UDiv, index, chunk);
+        let whole = self.b.nuw_add(whole, one);
+        let zeros = self.b.intrinsic(
+            "llvm.ctlz",
+            &[self.word_type()],
+            &[whole, self.b.bool(true)],
+            FastMathFlags::empty(),
+        );
+        let k = self.b.op(Opcode::Xor, zeros, self.word(31));
+        let power = self.b.op(Opcode::Shl, one, k);
+        let before = self.b.op(Opcode::Sub, power, one);
+        let before = self.b.op(Opcode::Mul, before, chunk);
+        let within = self.b.op(Opcode::Sub, index, before);
+        let k = self.widen(k);
+        let slots = self.b.offset(container, self.b.i64(WORD as i64));
+        Spot {
+            slot: self.element(slots, k, WORD),
+            arena: Some(k),
+            within: Some(self.widen(within)),
+        }
+    }
+
+    /// The cell at a spot whose slot holds `number`.
+    fn cell(&mut self, node: NodeRef, spot: &Spot<'ctx>, number: Val<'ctx>) -> Val<'ctx> {
+        let data = self.node(node);
+        let elements = match spot.arena {
+            None => self.range(node, control::ELEMENTS),
+            Some(_) => {
+                let block = self.control(node, spot.arena);
+                let ty = basic(self.b.i64_type());
+                let offset = self.load_invariant(ty, block, control::ELEMENTS);
+                let root = self.root(node.tree);
+                self.b.offset(root, offset)
+            }
+        };
+        let mut cell = self.widen(number);
+        if let Some(within) = spot.within {
+            let chunk = self.b.i64(data.chunk_cells(0) as i64);
+            cell = self.b.nsw(Opcode::Mul, cell, chunk);
+            if let Some(k) = spot.arena {
+                cell = self.b.op(Opcode::Shl, cell, k);
+            }
+            cell = self.b.nsw(Opcode::Add, cell, within);
+        }
+        self.element(elements, cell, data.cell_size)
+    }
+
+    /// The place of a word of a bitmasked container's mask.
+    fn mask_place(&self, node: NodeRef, container: Val<'ctx>, word: Val<'ctx>) -> Val<'ctx> {
+        let at = self.b.i64(self.node(node).mask_offset() as i64);
+        self.element(self.b.offset(container, at), word, WORD)
+    }
+
+    /// The place of a cell's bit, and the bit in its word.
+    fn bit(&self, node: NodeRef, container: Val<'ctx>, index: Val<'ctx>) -> [Val<'ctx>; 2] {
+        let shift = self.b.i64(i64::from(MASK_BITS.ilog2()));
+        let word = self.b.op(Opcode::LShr, index, shift);
+        let place = self.mask_place(node, container, word);
+        let index = self.b.cast(Opcode::Trunc, index, self.word_type());
+        let in_word = self.b.and(index, self.word(MASK_BITS - 1));
+        [place, self.b.op(Opcode::Shl, self.word(1), in_word)]
+    }
+
+    // Words.
+
+    fn word_type(&self) -> BasicTypeEnum<'ctx> {
+        basic(self.b.ctx.i32_type())
+    }
+
+    fn word(&self, value: u64) -> Val<'ctx> {
+        self.b.int(self.word_type(), value as i64)
+    }
+
+    fn widen(&self, word: Val<'ctx>) -> Val<'ctx> {
+        self.b.cast(Opcode::ZExt, word, basic(self.b.i64_type()))
+    }
+
+    fn is_set(&self, word: Val<'ctx>) -> Val<'ctx> {
+        self.b.not(self.b.is_zero(word))
+    }
+
+    fn address(&self, place: Val<'ctx>) -> Val<'ctx> {
+        self.b
+            .cast(Opcode::PtrToInt, place, basic(self.b.i64_type()))
+    }
+
+    // Loads and calls.
+
+    /// The address at which the tree of a node begins.
+    fn base(&mut self, node: NodeRef) -> Val<'ctx> {
+        let root = self.root(node.tree);
+        self.address(root)
+    }
+
+    /// The address of a control block.
+    fn block(&mut self, node: NodeRef, arena: Option<Val<'ctx>>) -> Val<'ctx> {
+        let block = self.control(node, arena);
+        self.address(block)
+    }
+
+    fn topology_tag(&mut self, node: NodeRef) -> MetadataValue<'ctx> {
+        self.tag(&format!("topology {node}"))
+    }
+
+    /// Reads a word that says which cells there are.
+    fn topology(&mut self, node: NodeRef, place: Val<'ctx>) -> Val<'ctx> {
+        let (word, inst) = self.b.load(self.word_type(), place);
+        let tag = self.topology_tag(node);
+        self.b.mark(inst, "tbaa", tag);
+        self.in_group(inst);
+        word
+    }
+
+    /// Reads such a word where other threads change it. It must be read in one piece and no more:
+    /// a cell that seems inactive is looked at again before it is made active.
+    fn racing_topology(&mut self, node: NodeRef, place: Val<'ctx>) -> Val<'ctx> {
+        let (word, inst) = self.b.load_unordered(self.word_type(), place);
+        let tag = self.topology_tag(node);
+        self.b.mark(inst, "tbaa", tag);
+        word
+    }
+
+    fn list_load(&mut self, node: NodeRef, ty: BasicTypeEnum<'ctx>, place: Val<'ctx>) -> Val<'ctx> {
+        let (value, inst) = self.b.load(ty, place);
+        let tag = self.tag(&format!("list {node}"));
+        self.b.mark(inst, "tbaa", tag);
+        self.in_group(inst);
+        value
+    }
+
+    fn list_store(&mut self, node: NodeRef, place: Val<'ctx>, value: Val<'ctx>) {
+        let inst = self.b.store(place, value);
+        let tag = self.tag(&format!("list {node}"));
+        self.b.mark(inst, "tbaa", tag);
+        self.in_group(inst);
+    }
+
+    /// Says that an access of one iteration has nothing to do with those of others.
+    fn in_group(&self, inst: InstructionValue<'ctx>) {
+        if let Some(group) = self.group {
+            self.b.mark(inst, "llvm.access.group", group);
+        }
+    }
+
+    fn update_length(&mut self, op: RmwOp, node: NodeRef, container: Val<'ctx>) -> Val<'ctx> {
+        let before = self.b.rmw(op, container, self.word(1));
+        let tag = self.topology_tag(node);
+        let inst = before.as_instruction_value();
+        self.b
+            .mark(inst.expect("an update is an instruction"), "tbaa", tag);
+        before
+    }
+
+    /// Calls a function of `runtime/device/sparse.air`; its result, if it has one.
+    fn device(&mut self, name: &str, args: &[Val<'ctx>]) -> Option<Val<'ctx>> {
+        let call = self.call_device(name, args);
+        self.result_of(call)
+    }
+
+    /// Calls one that touches nothing but control blocks and what containers of `node` hold.
+    fn change(&mut self, name: &str, args: &[Val<'ctx>], node: NodeRef) -> Option<Val<'ctx>> {
+        let call = self.call_device(name, args);
+        let tag = self.topology_tag(node);
+        let inst = call.as_instruction_value();
+        self.b
+            .mark(inst.expect("a call is an instruction"), "tbaa", tag);
+        self.result_of(call)
+    }
+
+    fn call_device(&mut self, name: &str, args: &[Val<'ctx>]) -> Val<'ctx> {
+        let id = device_code::module().find(name);
+        let id = id.expect("the device code has what sparse nodes need");
+        self.call_function(Origin::Device, id, args)
+    }
+
+    fn result_of(&self, call: Val<'ctx>) -> Option<Val<'ctx>> {
+        let has_result = call.get_type().into_struct_type().count_fields() > 1;
+        has_result.then(|| self.b.member(call, 1))
+    }
+
+    /// `value` if `fast`, and else what `slow` makes.
+    fn unless(
+        &mut self,
+        fast: Val<'ctx>,
+        value: Val<'ctx>,
+        slow: impl FnOnce(&mut Self) -> Val<'ctx>,
+    ) -> Val<'ctx> {
+        let before = self.b.current();
+        let [rest, done] = ["slow", "there"].map(|name| self.b.block(self.llvm, name));
+        self.b.likely_br(fast, done, rest);
+        self.b.at(rest);
+        let made = slow(self);
+        let after = self.b.current();
+        self.b.br(done);
+        self.b.at(done);
+        let phi = self.b.phi(value.get_type());
+        incoming(phi, value, before);
+        incoming(phi, made, after);
+        phi.as_basic_value()
+    }
+
+    // Instructions.
+
+    /// What the functions that give a slot an element take at their end.
+    fn arena_args(&mut self, node: NodeRef, spot: &Spot<'ctx>) -> [Val<'ctx>; 4] {
+        [
+            self.block(node, spot.arena),
+            self.address(spot.slot),
+            self.word(u64::from(node.tree.as_u32())),
+            self.control_number(node, spot.arena),
+        ]
+    }
+
+    /// Leaves the task if memory was refused.
+    fn check_memory(&mut self, granted: Val<'ctx>, inst: Inst, node: NodeRef) {
+        let message = self.module.env.out_of_memory(node);
+        let span = self.func.insts[inst].span;
+        self.check(granted, SiteKind::Memory, &message, &[], span);
+    }
+
+    fn obtain(&mut self, inst: Inst, node: NodeRef, container: Value, index: Value) -> Val<'ctx> {
+        let kind = self.node(node).kind;
+        if kind == NodeKind::Bitmasked {
+            let [place, bit] = self.bit_of(node, container, index);
+            let word = self.racing_topology(node, place);
+            let set = self.is_set(self.b.and(word, bit));
+            self.unless(set, word, |s| {
+                let args = [s.block(node, None), s.address(place), bit];
+                s.change("obtain_bit", &args, node);
+                word
+            });
+            return self.lookup(node, container, index);
+        }
+        let spot = self.spot(node, container, index);
+        let seen = self.racing_topology(node, spot.slot);
+        let mut there = self.is_set(seen);
+        let mut wanted = None;
+        if kind != NodeKind::Pointer {
+            let length = self.racing_topology(node, self.value(container));
+            let index = self.index(index, 0);
+            let index = self.b.cast(Opcode::Trunc, index, self.word_type());
+            let inside = self.b.icmp(IntPredicate::ULT, index, length);
+            there = self.b.and(there, inside);
+            wanted = Some(self.b.nuw_add(index, self.word(1)));
+        }
+        let number = self.unless(there, seen, |s| {
+            let base = s.base(node);
+            let arena = s.arena_args(node, &spot);
+            let made = match wanted {
+                None => {
+                    let mut args = vec![base];
+                    args.extend(arena);
+                    s.change("obtain_pointer", &args, node)
+                }
+                Some(length) => {
+                    let control = s.block(node, None);
+                    let container = s.address(s.value(container));
+                    let mut args = vec![base, control, container, length];
+                    args.extend(arena);
+                    s.change("obtain_dynamic", &args, node)
+                }
+            };
+            let made = made.expect("a number is returned");
+            let granted = s.is_set(made);
+            s.check_memory(granted, inst, node);
+            made
+        });
+        self.cell(node, &spot, number)
+    }
+
+    fn bit_of(&mut self, node: NodeRef, container: Value, index: Value) -> [Val<'ctx>; 2] {
+        let index = self.index(index, 0);
+        self.bit(node, self.value(container), index)
+    }
+
+    fn cell_is_active(&mut self, node: NodeRef, container: Value, index: Value) -> Val<'ctx> {
+        match self.node(node).kind {
+            NodeKind::Pointer => {
+                let spot = self.spot(node, container, index);
+                let number = self.topology(node, spot.slot);
+                self.is_set(number)
+            }
+            NodeKind::Bitmasked => {
+                let [place, bit] = self.bit_of(node, container, index);
+                let word = self.topology(node, place);
+                self.is_set(self.b.and(word, bit))
+            }
+            _ => {
+                let length = self.topology(node, self.value(container));
+                let index = self.index(index, 0);
+                self.b.icmp(IntPredicate::SLT, index, self.widen(length))
+            }
+        }
+    }
+
+    fn release(&mut self, node: NodeRef, container: Value, index: Value) {
+        if self.node(node).kind == NodeKind::Pointer {
+            let spot = self.spot(node, container, index);
+            let number = self.racing_topology(node, spot.slot);
+            let inactive = self.b.is_zero(number);
+            self.unless(inactive, number, |s| {
+                let args = [s.base(node), s.block(node, None), s.address(spot.slot)];
+                s.change("release_pointer", &args, node);
+                number
+            });
+            return;
+        }
+        let [place, bit] = self.bit_of(node, container, index);
+        let word = self.racing_topology(node, place);
+        let inactive = self.b.is_zero(self.b.and(word, bit));
+        let cell = self.lookup(node, container, index);
+        self.unless(inactive, word, |s| {
+            let data = s.node(node);
+            // Cells lie one behind the other, so their size says how they are aligned.
+            let align = 1
+                << data
+                    .cell_size
+                    .trailing_zeros()
+                    .min(data.align.trailing_zeros());
+            s.b.memset_zero(cell, data.cell_size, align);
+            let args = [s.block(node, None), s.address(place), bit];
+            s.change("release_bit", &args, node);
+            word
+        });
+    }
+
+    fn extend(&mut self, inst: Inst, node: NodeRef, container: Value) -> Val<'ctx> {
+        let container = self.value(container);
+        let index = self.update_length(RmwOp::LLVMAtomicRMWBinOpAdd, node, container);
+        let room = self.word(self.node(node).n_cells);
+        let fits = self.b.icmp(IntPredicate::ULT, index, room);
+        let [append, full, done] =
+            ["append", "full", "appended"].map(|name| self.b.block(self.llvm, name));
+        self.b.likely_br(fits, append, full);
+
+        self.b.at(full);
+        self.update_length(RmwOp::LLVMAtomicRMWBinOpSub, node, container);
+        self.b.br(done);
+
+        self.b.at(append);
+        let spot = self.chunk_spot(node, container, index);
+        let number = self.racing_topology(node, spot.slot);
+        let place = self.control_word(node, control::CHANGED);
+        let changed = self.racing_topology(node, place);
+        let ready = self.b.and(self.is_set(number), self.is_set(changed));
+        self.unless(ready, number, |s| {
+            let mut args = vec![s.base(node), s.block(node, None), s.address(container)];
+            args.extend(s.arena_args(node, &spot));
+            let granted = s.change("extend_dynamic", &args, node);
+            s.check_memory(granted.expect("an answer is returned"), inst, node);
+            number
+        });
+        let wide = self.widen(index);
+        let appended = self.b.current();
+        self.b.br(done);
+
+        self.b.at(done);
+        let phi = self.b.phi(wide.get_type());
+        incoming(phi, self.b.i64(-1), full);
+        incoming(phi, wide, appended);
+        phi.as_basic_value()
+    }
+
+    fn list_stale(&mut self, node: NodeRef) -> Val<'ctx> {
+        let mut stamp = self.word(1);
+        for above in self.module.env.trees[node.tree].sparse_chain(node.node) {
+            let above = NodeRef {
+                node: above,
+                ..node
+            };
+            let block = self.block(above, None);
+            let epoch = self.device("epoch", &[block]);
+            stamp = self
+                .b
+                .op(Opcode::Add, stamp, epoch.expect("an epoch is returned"));
+        }
+        let block = self.block(node, None);
+        self.device("list_stale", &[block, stamp])
+            .expect("an answer is returned")
+    }
+
+    fn list_put(&mut self, node: NodeRef, at: Value, cell: Value, origin: &[Value]) {
+        let entry = self.entry(node, at, origin.len());
+        let root = self.root(node.tree);
+        let offset = self.b.nsw(
+            Opcode::Sub,
+            self.address(self.value(cell)),
+            self.address(root),
+        );
+        self.list_store(node, entry, offset);
+        for (k, &index) in origin.iter().enumerate() {
+            let index = self.b.extend(self.func.elem(index), self.value(index), 32);
+            let place = self.origin_place(entry, k);
+            self.list_store(node, place, index);
+        }
+    }
+
+    fn list_entry(&mut self, node: NodeRef, at: Value, n_axes: usize) -> Vec<Val<'ctx>> {
+        let entry = self.entry(node, at, n_axes);
+        let offset = self.list_load(node, basic(self.b.i64_type()), entry);
+        let root = self.root(node.tree);
+        let mut made = vec![self.b.offset(root, offset)];
+        for k in 0..n_axes {
+            let place = self.origin_place(entry, k);
+            made.push(self.list_load(node, self.word_type(), place));
+        }
+        made
+    }
+
+    fn entry(&mut self, node: NodeRef, at: Value, n_axes: usize) -> Val<'ctx> {
+        let list = self.range(node, control::LIST);
+        self.element(list, self.value(at), control::entry_size(n_axes))
+    }
+
+    /// Where an entry says at which index its cell begins along an axis.
+    fn origin_place(&self, entry: Val<'ctx>, axis: usize) -> Val<'ctx> {
+        self.b.offset(entry, self.b.i64(8 + 4 * axis as i64))
+    }
+
+    fn n_recycled(&mut self, node: NodeRef) -> Val<'ctx> {
+        let mut sum = self.b.i64(0);
+        for k in 0..self.node(node).n_arenas() {
+            let at = k * control::SIZE + control::N_RECYCLED;
+            let place = self.control_word(node, at);
+            let (n, _) = self.b.load(self.word_type(), place);
+            sum = self.b.nuw_add(sum, self.widen(n));
+        }
+        sum
     }
 }

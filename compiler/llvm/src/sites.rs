@@ -5,11 +5,18 @@ use aerogel_ir::{AssertKind, Value};
 use aerogel_runtime::abi::{MAX_ERROR_ARGS, offset};
 use aerogel_runtime::{Site, SiteKind};
 
+use inkwell::types::{BasicType, BasicTypeEnum};
+
 use crate::builder::{Val, basic};
 use crate::lower::FuncCx;
 
 impl<'ctx> FuncCx<'_, '_, 'ctx> {
     pub(crate) fn print(&mut self, template: &str, args: &[Value], span: Span) {
+        if self.cx.target.grid {
+            let message = "this target does not print";
+            let cond = self.b.bool(false);
+            return self.check(cond, SiteKind::Assert, message, &[], span);
+        }
         let site = self.site(SiteKind::Print, template, args, span);
         let slots = self.slots(args);
         let space = basic(self.b.i64_type().array_type(args.len().max(1) as u32));
@@ -18,19 +25,40 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
             let at = self.b.offset(place, self.b.i64(k as i64 * 8));
             self.b.store(at, slot);
         }
-        let host = self.context_field(offset::HOST);
-        let pointer = basic(self.b.ptr_type());
-        let at = self.b.offset(host, self.b.i64(offset::HOST_PRINT as i64));
-        let (print, _) = self.b.load(pointer, at);
         let i32_ty = basic(self.b.ctx.i32_type());
-        let ty = self
-            .b
-            .ctx
-            .void_type()
-            .fn_type(&[pointer.into(), i32_ty.into(), pointer.into()], false);
         let site = self.b.int(i32_ty, i64::from(site));
-        self.b
-            .call_pointer(ty, print, &[self.context(), site, place]);
+        self.call_host(offset::HOST_PRINT, None, &[site, place]);
+    }
+
+    /// Asks the host for memory: whether it gave any.
+    pub(crate) fn grow(&mut self, numbers: [Value; 3]) -> Val<'ctx> {
+        if self.cx.target.grid {
+            return self.b.bool(false);
+        }
+        let i32_ty = basic(self.b.ctx.i32_type());
+        let answer = self.call_host(offset::HOST_GROW, Some(i32_ty), &self.values(&numbers));
+        let answer = answer.expect("the function has a result");
+        self.b.not(self.b.is_zero(answer))
+    }
+
+    /// Calls the function of the host at an offset of `HostCalls`.
+    fn call_host(
+        &mut self,
+        at: u64,
+        result: Option<BasicTypeEnum<'ctx>>,
+        args: &[Val<'ctx>],
+    ) -> Option<Val<'ctx>> {
+        let host = self.context_field(offset::HOST);
+        let at = self.b.offset(host, self.b.i64(at as i64));
+        let (func, _) = self.b.load(basic(self.b.ptr_type()), at);
+        let mut all = vec![self.context()];
+        all.extend(args);
+        let types: Vec<_> = all.iter().map(|arg| arg.get_type().into()).collect();
+        let ty = match result {
+            Some(ty) => ty.fn_type(&types, false),
+            None => self.b.ctx.void_type().fn_type(&types, false),
+        };
+        self.b.call_pointer(ty, func, &all)
     }
 
     pub(crate) fn assert(
@@ -48,10 +76,22 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
             AssertKind::NegativePower => SiteKind::Arithmetic,
             AssertKind::Memory => SiteKind::Memory,
         };
+        let cond = self.value(cond);
+        self.check(cond, kind, template, args, span);
+    }
+
+    /// Records an error and leaves the task if `cond` does not hold.
+    pub(crate) fn check(
+        &mut self,
+        cond: Val<'ctx>,
+        kind: SiteKind,
+        template: &str,
+        args: &[Value],
+        span: Span,
+    ) {
         let site = self.site(kind, template, args, span);
         let [failed, record, leave, fine] =
             ["failed", "record", "leave", "fine"].map(|name| self.b.block(self.llvm, name));
-        let cond = self.value(cond);
         self.b.likely_br(cond, fine, failed);
 
         self.b.at(failed);

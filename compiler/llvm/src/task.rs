@@ -56,7 +56,7 @@ pub(crate) fn lower<'a, 'ctx>(
     else {
         unreachable!("the caller picks tasks")
     };
-    let symbol = format!("{}.{number}", kernel.name);
+    let symbol = cx.target.symbol(&kernel.name, &number.to_string());
     let serial = *kind == TaskKind::Serial || attrs.serial;
     let yielded = kernel.yielded(*bounds).unwrap_or_default();
     let llvm = declare(cx, &symbol, 2);
@@ -64,6 +64,9 @@ pub(crate) fn lower<'a, 'ctx>(
     let random = draws(&f, *body);
     let params = llvm.get_params();
     let part = [params[1], params[2]];
+    if f.cx.target.grid && serial {
+        f.first_thread_only();
+    }
     let values = f.region(*bounds).expect("bounds yield");
     let extended = extend_all(&f, yielded, &values);
     f.task = Some(TaskState {
@@ -101,7 +104,7 @@ pub(crate) fn lower<'a, 'ctx>(
             Bounds::Constant(constants.chunks_exact(2).map(|b| [b[0], b[1]]).collect())
         }
         None => Bounds::Computed {
-            symbol: lower_bounds(cx, kernel, &symbol, *bounds),
+            symbol: lower_bounds(cx, kernel, number, *bounds),
             n_axes,
         },
     };
@@ -145,10 +148,10 @@ fn declare<'ctx>(cx: &ModuleCx<'_, 'ctx>, symbol: &str, n_numbers: usize) -> Fun
 fn lower_bounds<'a, 'ctx>(
     cx: &mut ModuleCx<'a, 'ctx>,
     kernel: &'a Function,
-    task: &str,
+    number: usize,
     bounds: Region,
 ) -> String {
-    let symbol = format!("{task}.bounds");
+    let symbol = cx.target.symbol(&kernel.name, &format!("bounds{number}"));
     let llvm = declare(cx, &symbol, 0);
     let mut f = FuncCx::new(cx, Origin::User, kernel, llvm, Leave::Task);
     let values = f.region(bounds).expect("bounds yield");
@@ -200,6 +203,9 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
     /// The loop over this call's part of the index space.
     pub(crate) fn each(&mut self, body: Region) {
         let task = self.task.as_ref().expect("`each` stands in a task");
+        if self.cx.target.grid && !task.serial {
+            return self.each_on_grid(body);
+        }
         let bounds = task.bounds.clone();
         let (serial, number) = (task.serial, task.number);
         let [mut lo, mut hi] = task.part;
@@ -380,7 +386,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
     }
 
     /// An `i64` index as the type of a parameter.
-    fn narrow(&self, param: Value, index: Val<'ctx>) -> Val<'ctx> {
+    pub(crate) fn narrow(&self, param: Value, index: Val<'ctx>) -> Val<'ctx> {
         self.b
             .extend(ScalarType::I64, index, self.func.elem(param).bits())
     }

@@ -1,6 +1,10 @@
 //! Other targets than this machine's make code of the same kernels.
 
-use aerogel_ir::parse_module;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use aerogel_base::ScalarType;
+use aerogel_ir::{AtomicOp, BinaryOp, Stage, UnaryOp, parse_module, verify};
 use aerogel_llvm::{OptLevel, compile, target};
 
 /// A kernel with a parallel loop, atomics, maths functions and an assertion, at stage Lowered.
@@ -67,4 +71,197 @@ fn aarch64_loops_are_vectorised() {
     let module = parse_module(&plain.join("\n")).unwrap_or_else(|e| panic!("{e}"));
     let code = compile(&module, &target::aarch64(), OptLevel(3), true);
     assert!(code.assembly.expect("asked for").contains(".4s"));
+}
+
+/// All that can be done with sparse nodes, and loops over the cells of one.
+const SPARSE: &str = r#"
+    tree0 {
+        pointer i:4 j:8 { pointer i:4 j:4 { dense i:8 j:8 { place x: f32 } } },
+        bitmasked i:100 { place m: f64 },
+        dense i:10 { dynamic j:1000 chunk=8 { place d: i32 } },
+        place sum: f32
+    }
+    kernel @k() -> u1 {
+        task range { lo: i32 = const 0  hi: i32 = const 100  yield [lo, hi, lo, hi] } {
+            each (i: i32, j: i32) {
+                root: cell<tree0.S0> = root tree0
+                c1: container<tree0.S1> = child tree0.S1, root
+                k1: i64 = linearize tree0.S1, [i, j]
+                cell1: cell<tree0.S1> = obtain tree0.S1, c1, k1
+                c2: container<tree0.S2> = child tree0.S2, cell1
+                cell2: cell<tree0.S2> = obtain tree0.S2, c2, j
+                active: u1 = cell_is_active tree0.S2, c2, i
+                c5: container<tree0.S5> = child tree0.S5, root
+                cell5: cell<tree0.S5> = obtain tree0.S5, c5, i
+                set: u1 = cell_is_active tree0.S5, c5, j
+                word: u32 = mask_word tree0.S5, c5, j
+                if set { release tree0.S5, c5, i  yield [] } { release tree0.S2, c2, i  yield [] }
+                c7: container<tree0.S7> = child tree0.S7, root
+                cell7: cell<tree0.S7> = lookup tree0.S7, c7, i
+                c8: container<tree0.S8> = child tree0.S8, cell7
+                at: i64 = extend tree0.S8, c8
+                cell8: cell<tree0.S8> = find tree0.S8, c8, at
+                p: ref<i32> = child tree0.S9, cell8
+                store p, i
+                other: cell<tree0.S8> = obtain tree0.S8, c8, j
+                n: i64 = container_length tree0.S8, c8
+                if active { release_all tree0.S8, c8  yield [] } { yield [] }
+                part: i64 = cast i
+                list_count tree0.S2, part, n
+                first: i64 = list_offset tree0.S2, part
+                list_put tree0.S2, first, cell2, [i, j]
+                print "{}", [j]
+                yield []
+            }
+            yield []
+        }
+        task range { lo: i64 = const 0  hi: i64 = list_len tree0.S2  yield [lo, hi] } {
+            root: cell<tree0.S0> = root tree0
+            total: ref<f32> = child tree0.S10, root
+            part: ref<f32> = local
+            each (at: i64) {
+                cell: cell<tree0.S2>, i: i32, j: i32 = list_entry tree0.S2, at
+                c3: container<tree0.S3> = child tree0.S3, cell
+                lo: i32 = const 0
+                hi: i32 = const 8
+                one: i32 = const 1
+                for lo, hi, one, [] (a: i32) {
+                    for lo, hi, one, [] (b: i32) {
+                        k: i64 = linearize tree0.S3, [a, b]
+                        leaf: cell<tree0.S3> = lookup tree0.S3, c3, k
+                        x: ref<f32> = child tree0.S4, leaf
+                        value: f32 = load x
+                        old: f32 = atomic_add part, value
+                        yield []
+                    }
+                    yield []
+                }
+                yield []
+            }
+            value: f32 = load part
+            before: f32 = atomic_add total, value
+            yield []
+        }
+        task range { lo: i64 = const 0  hi: i64 = n_recycled tree0.S1  yield [lo, hi] } {
+            each (at: i64) {
+                cell: cell<tree0.S1> = recycled tree0.S1, at
+                c2: container<tree0.S2> = child tree0.S2, cell
+                release tree0.S2, c2, at
+                wipe tree0.S1, at
+                yield []
+            }
+            yield []
+        }
+        task range { lo: i64 = const 0  hi: i64 = n_recycled tree0.S8  yield [lo, hi] } {
+            each (at: i64) { wipe tree0.S8, at  yield [] }
+            yield []
+        }
+        task serial { yield [] } {
+            collect tree0.S1
+            collect tree0.S8
+            parts: i64 = const 64
+            list_scan tree0.S2, parts
+            stale: u1 = list_stale tree0.S2
+            return [stale]
+        }
+        yield []
+    }
+"#;
+
+/// A kernel with every operation that takes numbers of a type.
+fn arithmetic(ty: ScalarType) -> String {
+    let unary = UnaryOp::ALL.iter().map(|op| format!("{op} x"));
+    let binary = BinaryOp::ALL.iter().map(|op| format!("{op} x, y"));
+    let atomic = AtomicOp::ALL.iter().map(|op| format!("{op} p, x"));
+    let fits = |inst: &String| {
+        let module = parse_module(&over_array(ty, std::slice::from_ref(inst))).unwrap();
+        verify(module.kernel().unwrap(), &module.env, Stage::Lowered).is_ok()
+    };
+    let insts: Vec<String> = unary.chain(binary).chain(atomic).filter(fits).collect();
+    assert!(insts.len() > 20);
+    over_array(ty, &insts)
+}
+
+/// A kernel that sums what instructions make of the elements of an array.
+fn over_array(ty: ScalarType, insts: &[String]) -> String {
+    let insts: String = (0..)
+        .zip(insts)
+        .map(|(k, inst)| format!("r{k}: {ty} = {inst}  s{k}: {ty} = atomic_add p, r{k}\n"))
+        .collect();
+    format!(
+        "kernel @arithmetic(a: array<{ty}, 1>) {{
+            task range {{ lo: i32 = const 0  hi: i32 = array_shape a0, 0  yield [lo, hi] }} {{
+                each (i: i32) {{
+                    p: ref<{ty}> = array_at a0, [i]
+                    x: {ty} = load p
+                    y: {ty} = random
+                    {insts}
+                    yield []
+                }}
+                yield []
+            }}
+            yield []
+        }}"
+    )
+}
+
+/// NVIDIA's assembler, which comes with the Python packages for development.
+fn ptxas() -> PathBuf {
+    let python = std::env::var_os("PYO3_PYTHON").map(PathBuf::from);
+    let venv = match &python {
+        Some(python) => python.parent().and_then(Path::parent),
+        None => None,
+    };
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv");
+    let lib = venv.unwrap_or(&repository).join("lib");
+    let versions = std::fs::read_dir(&lib).into_iter().flatten().flatten();
+    versions
+        .map(|dir| dir.path().join("site-packages/nvidia/cuda_nvcc/bin/ptxas"))
+        .find(|path| path.exists())
+        .unwrap_or_else(|| panic!("no ptxas in {}; `make setup` installs it", lib.display()))
+}
+
+/// Lets the assembler take a kernel's code.
+fn assemble(name: &str, text: &str) {
+    let module = parse_module(text).unwrap_or_else(|e| panic!("{name}: {e}"));
+    let kernel = module.kernel().unwrap();
+    verify(kernel, &module.env, Stage::Lowered).unwrap_or_else(|e| panic!("{name}: {e}"));
+    for (sm, level) in [(80, 3), (90, 3), (90, 0)] {
+        let code = compile(&module, &target::nvptx(sm), OptLevel(level), true).code;
+        let ptx = String::from_utf8(code.object).expect("PTX is text");
+        for task in &code.tasks {
+            let entry = format!(".entry {}(", task.symbol);
+            assert!(ptx.contains(&entry), "{name}: no {entry}\n{ptx}");
+        }
+        let file = format!("aerogel-{}-{name}-{sm}-{level}.ptx", std::process::id());
+        let file = std::env::temp_dir().join(file);
+        std::fs::write(&file, &ptx).unwrap();
+        let made = Command::new(ptxas())
+            .arg(format!("-arch=sm_{sm}"))
+            .args(["-o", "/dev/null"])
+            .arg(&file)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&made.stderr);
+        assert!(made.status.success(), "{name}: {said}\n{ptx}");
+        std::fs::remove_file(&file).unwrap();
+    }
+}
+
+#[test]
+fn ptx_of_kernels() {
+    assemble("kernel", KERNEL);
+}
+
+#[test]
+fn ptx_of_sparse_nodes() {
+    assemble("sparse", SPARSE);
+}
+
+#[test]
+fn ptx_of_arithmetic() {
+    use ScalarType::*;
+    for ty in [F16, F32, F64, I16, I32, I64, U8, U32, U64] {
+        assemble(&format!("arithmetic_{ty}"), &arithmetic(ty));
+    }
 }

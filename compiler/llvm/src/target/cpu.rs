@@ -17,6 +17,7 @@ pub fn host() -> Target {
         vector_width: has(features, "+avx512f").then_some(512),
         features: format!("{features}{TUNING}"),
         task_convention: 0,
+        grid: false,
         intrinsics: &[
             "llvm.sin",
             "llvm.cos",

@@ -26,6 +26,8 @@ pub struct Target {
     pub vector_width: Option<u32>,
     /// LLVM's number of the calling convention of task functions.
     pub task_convention: u32,
+    /// Whether a task is a kernel for a grid of threads, out of the host's reach.
+    pub grid: bool,
     /// Intrinsics that the code generator can select; LLVM ends the process at others.
     pub intrinsics: &'static [&'static str],
     /// Small code model and position independent.
@@ -59,6 +61,17 @@ impl Target {
     /// Whether the code generator can select this intrinsic (by its name without types).
     pub fn allows(&self, intrinsic: &str) -> bool {
         COMMON_INTRINSICS.contains(&intrinsic) || self.intrinsics.contains(&intrinsic)
+    }
+
+    /// A name for a function of a task, as the target's assembler takes it.
+    pub(crate) fn symbol(&self, kernel: &str, part: &str) -> String {
+        if self.grid {
+            let word = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+            let kernel: String = kernel.chars().map(word).collect();
+            format!("{kernel}${part}")
+        } else {
+            format!("{kernel}.{part}")
+        }
     }
 
     /// LLVM's machine for this target.

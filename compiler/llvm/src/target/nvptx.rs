@@ -17,7 +17,13 @@ pub fn nvptx(sm: u32) -> Target {
         vector_width: None,
         // `ptx_kernel`
         task_convention: 71,
-        intrinsics: &[],
+        grid: true,
+        intrinsics: &[
+            "llvm.nvvm.read.ptx.sreg.tid.x",
+            "llvm.nvvm.read.ptx.sreg.ntid.x",
+            "llvm.nvvm.read.ptx.sreg.ctaid.x",
+            "llvm.nvvm.read.ptx.sreg.nctaid.x",
+        ],
         position_independent: false,
     }
 }
