@@ -1,4 +1,4 @@
-//! Instructions over sparse nodes, compiled and run on trees laid out by hand.
+//! Instructions over sparse nodes, compiled and run on trees with little room.
 
 mod sparse_memory;
 
@@ -286,9 +286,10 @@ fn dynamic_nodes() {
             assert!(values.into_iter().eq(expected), "{which}");
         }
         let full = || {
-            memory
-                .buffer
-                .read_scalar(ScalarType::I32, memory.container(NodeId::from_u32(4)))
+            memory.buffer.read_scalar(
+                ScalarType::I32,
+                memory.container(NodeId::from_u32(4)) as u64,
+            )
         };
         assert_eq!(full().unwrap().as_i128(), 0);
         // Only 10,000 more fit.
@@ -359,7 +360,7 @@ fn bitmasked_nodes() {
         let byte = |k: usize| {
             memory
                 .buffer
-                .read_scalar(ScalarType::U8, at + k)
+                .read_scalar(ScalarType::U8, (at + k) as u64)
                 .unwrap()
                 .as_i128()
         };
@@ -377,9 +378,10 @@ fn bitmasked_nodes() {
             before: i32 = atomic_add n, one";
         program.run(&each(1000, count));
         let n = || {
-            memory
-                .buffer
-                .read_scalar(ScalarType::I32, memory.container(NodeId::from_u32(5)))
+            memory.buffer.read_scalar(
+                ScalarType::I32,
+                memory.container(NodeId::from_u32(5)) as u64,
+            )
         };
         assert_eq!(n().unwrap().as_i128(), 500);
         let word = "c: container<tree0.S1> = child tree0.S1, root  w: i32 = const 31  r: u32 = mask_word tree0.S1, c, w";

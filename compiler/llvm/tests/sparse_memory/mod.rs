@@ -1,61 +1,20 @@
-//! A sparse tree's memory, laid out by hand: control blocks, arenas and lists one behind the other.
+//! A sparse tree's memory with little room, and what its format says.
 
 use std::sync::Arc;
 
-use aerogel_base::{Scalar, ScalarType};
-use aerogel_runtime::Buffer;
-use aerogel_snode::{NodeId, NodeKind, Tree, WORD, control};
-
-/// How many parts of a list can be counted.
-const PARTS: u64 = 64;
+use aerogel_base::ScalarType;
+use aerogel_snode::{NodeId, NodeKind, Tree, control};
 
 pub(crate) struct TreeMemory {
     pub(crate) tree: Arc<Tree>,
-    pub(crate) buffer: Buffer,
+    pub(crate) buffer: aerogel_runtime::TreeMemory,
 }
 
 impl TreeMemory {
     /// With room for `capacity` elements, besides the ambient one, in each arena.
     pub(crate) fn new(tree: Arc<Tree>, capacity: u32) -> Self {
-        let mut end = tree.byte_size().next_multiple_of(64);
-        let mut ranges = Vec::new();
-        for (id, node) in tree.nodes() {
-            for k in 0..node.n_controls() {
-                let entry = control::entry_size(tree.shape(id).len());
-                let mut range = |at: u64, bytes: u64| {
-                    ranges.push((id, k, at, end));
-                    end = (end + bytes).next_multiple_of(64);
-                };
-                if node.n_arenas() > 0 {
-                    let elements = u64::from(capacity) + 1;
-                    range(control::ELEMENTS, elements * node.element_size(k));
-                    range(control::FREE, elements * WORD);
-                    range(control::RECYCLED, elements * WORD);
-                }
-                range(control::LIST, tree.total_cells(id) * entry);
-                range(control::PARTS, PARTS * WORD);
-            }
-        }
-        let memory = Self {
-            tree,
-            buffer: Buffer::zeroed(end as usize).unwrap(),
-        };
-        for (id, k, at, begin) in ranges {
-            let block = memory.control(id, k);
-            let write = |at: u64, value| {
-                memory
-                    .buffer
-                    .write_scalar(block + at as usize, value)
-                    .unwrap()
-            };
-            write(at, Scalar::int(ScalarType::U64, i128::from(begin)));
-            write(control::BUMP, Scalar::int(ScalarType::U32, 1));
-            write(
-                control::LIMIT,
-                Scalar::int(ScalarType::U32, i128::from(capacity) + 1),
-            );
-        }
-        memory
+        let buffer = aerogel_runtime::TreeMemory::with_room(tree.clone(), 0, capacity).unwrap();
+        Self { tree, buffer }
     }
 
     /// The offset of a control block.
@@ -66,7 +25,7 @@ impl TreeMemory {
 
     pub(crate) fn word(&self, at: usize) -> u32 {
         self.buffer
-            .read_scalar(ScalarType::U32, at)
+            .read_scalar(ScalarType::U32, at as u64)
             .unwrap()
             .as_i128() as u32
     }
@@ -79,7 +38,7 @@ impl TreeMemory {
     /// The offset of an element.
     pub(crate) fn element(&self, node: NodeId, k: u64, number: u32) -> usize {
         let block = self.control(node, k);
-        let elements = self.buffer.read_scalar(ScalarType::U64, block);
+        let elements = self.buffer.read_scalar(ScalarType::U64, block as u64);
         let size = self.tree[node].element_size(k);
         elements.unwrap().as_i128() as usize + (u64::from(number) * size) as usize
     }
