@@ -7,6 +7,7 @@ mod control;
 mod cost;
 mod device_code;
 pub mod jit;
+mod lanes;
 mod lower;
 mod math;
 mod memory;
@@ -17,6 +18,7 @@ mod sites;
 pub mod target;
 mod task;
 mod types;
+mod wide;
 
 pub use jit::Jit;
 pub use lower::{Compiled, compile};

@@ -61,6 +61,7 @@ pub fn compile(module: &Module, target: &Target, level: OptLevel, with_text: boo
         sites: Vec::new(),
         groups: llvm.get_global_metadata("aerogel.groups"),
         loops: llvm.get_global_metadata("aerogel.loops"),
+        lanes: (level.0 >= 2).then_some(target.lanes).flatten(),
     };
     let tasks = tasks
         .iter()
@@ -183,6 +184,8 @@ pub(crate) struct ModuleCx<'a, 'ctx> {
     pub(crate) sites: Vec<Site>,
     pub(crate) groups: Vec<MetadataValue<'ctx>>,
     pub(crate) loops: Vec<MetadataValue<'ctx>>,
+    /// How many iterations are run at once where they diverge; nothing for one.
+    pub(crate) lanes: Option<u32>,
 }
 
 /// How a function is left.
@@ -303,6 +306,7 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
         Arith {
             b: &self.b,
             ty,
+            lanes: None,
             flags: self.flags,
         }
     }
