@@ -170,7 +170,7 @@ impl<'a, 'ctx> ModuleCx<'a, 'ctx> {
         if origin == Origin::Device || func.insts.len() <= ALWAYS_INLINED {
             b.attribute(llvm, "alwaysinline");
         }
-        let mut body = FuncCx::new(self, origin, func, llvm, Leave::Function);
+        let mut body = FuncCx::new(self, origin, id, llvm, Leave::Function);
         let args: Vec<Val<'ctx>> = llvm.get_params();
         body.random = Some(args[1].into_pointer_value());
         for (&param, &arg) in params.iter().zip(&args[2..]) {

@@ -43,12 +43,9 @@ pub(crate) struct TaskState<'ctx> {
 }
 
 /// Lowers one task.
-pub(crate) fn lower<'a, 'ctx>(
-    cx: &mut ModuleCx<'a, 'ctx>,
-    kernel: &'a Function,
-    number: usize,
-    task: Inst,
-) -> TaskCode {
+pub(crate) fn lower<'a, 'ctx>(cx: &mut ModuleCx<'a, 'ctx>, number: usize, task: Inst) -> TaskCode {
+    let (user, id) = (cx.user, cx.kernel);
+    let kernel = &user.funcs[id];
     let Op::Task {
         kind,
         attrs,
@@ -62,7 +59,7 @@ pub(crate) fn lower<'a, 'ctx>(
     let serial = *kind == TaskKind::Serial || attrs.serial;
     let yielded = kernel.yielded(*bounds).unwrap_or_default();
     let llvm = declare(cx, &symbol, 2);
-    let mut f = FuncCx::new(cx, Origin::User, kernel, llvm, Leave::Task);
+    let mut f = FuncCx::new(cx, Origin::User, id, llvm, Leave::Task);
     let random = draws(&f, *body);
     let params = llvm.get_params();
     let part = [params[1], params[2]];
@@ -152,7 +149,8 @@ fn lower_bounds<'a, 'ctx>(
 ) -> String {
     let symbol = format!("{task}.bounds");
     let llvm = declare(cx, &symbol, 0);
-    let mut f = FuncCx::new(cx, Origin::User, kernel, llvm, Leave::Task);
+    let id = cx.kernel;
+    let mut f = FuncCx::new(cx, Origin::User, id, llvm, Leave::Task);
     let values = f.region(bounds).expect("bounds yield");
     let yielded = kernel.yielded(bounds).unwrap_or_default();
     let out = llvm.get_params()[1];

@@ -46,7 +46,7 @@ fn aarch64_objects() {
     let module = parse_module(KERNEL).unwrap_or_else(|e| panic!("{e}"));
     for level in [0, 3] {
         let code = compile(&module, &target::aarch64(), OptLevel(level), true);
-        let object = &code.code.object;
+        let object = &code.code.objects[0];
         assert_eq!(&object[..4], b"\x7fELF");
         // `e_machine` of an ELF header: 183 is AArch64.
         assert_eq!(u16::from_le_bytes([object[18], object[19]]), 183);
