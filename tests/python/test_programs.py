@@ -29,6 +29,8 @@ def environment():
     env = dict(os.environ)
     env["PYTHONPATH"] = os.pathsep.join(p for p in sys.path if p)
     return env
+
+
 # Programs whose fields hardly depend on rounding and on the order of threads: they are no chaos, and draw no random
 # numbers where threads would have to take turns for them.
 TAME = {

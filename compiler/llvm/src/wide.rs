@@ -108,10 +108,15 @@ fn piece_of(loops: &[usize], at: usize) -> usize {
 fn only_reads(func: &Function, inst: Inst, own: &SecondaryMap<Value, bool>, in_loop: bool) -> bool {
     let op = &func[inst];
     let alone = match op.effect() {
-        Effect::Pure | Effect::Reads | Effect::Allocates | Effect::Control => true,
+        Effect::Pure | Effect::Allocates | Effect::Control => true,
+        // What a task gathers in a local is no iteration's own: the next one goes on with it.
+        Effect::Reads => match op {
+            &Op::Load { place } => local(func, place).is_none_or(|local| own[local]),
+            _ => false,
+        },
         Effect::Writes => match op {
             Op::Random {} => true,
-            &Op::Store { place, .. } => own[place],
+            &Op::Store { place, .. } => local(func, place).is_some_and(|local| own[local]),
             _ => false,
         },
         Effect::Terminator => match op {
@@ -128,6 +133,15 @@ fn only_reads(func: &Function, inst: Inst, own: &SecondaryMap<Value, bool>, in_l
             .all(|&inst| only_reads(func, inst, own, in_loop))
     };
     alone && func.owned(inst).iter().all(all_read)
+}
+
+/// The local that a place is in.
+fn local(func: &Function, place: Value) -> Option<Value> {
+    match func.def_op(place)? {
+        Op::Local {} => Some(place),
+        &Op::ElemRef { base, .. } | &Op::MemberRef { base, .. } => local(func, base),
+        _ => None,
+    }
 }
 
 /// Whether a loop may run another number of turns in each iteration, or has such a loop inside.

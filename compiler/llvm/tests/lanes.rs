@@ -26,6 +26,7 @@ fn run(body: &str, level: u8, [n, m]: [usize; 2]) -> (Vec<i32>, String) {
                 one: i32 = const 1
                 two: i32 = const 2
                 three: i32 = const 3
+                gathered: ref<i32> = local
                 each (i: i32, j: i32) {{
                     {body}
                     p: ref<i32> = array_at a0, [i, j]
@@ -236,5 +237,20 @@ fn writes_come_once() {
     );
     let (found, llvm_ir) = run(&body, 3, [1, 5]);
     assert_eq!(found, [0, 1, 7, 2, 5]);
+    assert!(!llvm_ir.contains("lanes"), "{llvm_ir}");
+}
+
+/// Nor may what an iteration leaves to the next be read for many at once.
+#[test]
+fn sums_go_from_one_iteration_to_the_next() {
+    let body = format!(
+        "sum: i32 = load gathered
+        {}
+        r: i32 = add sum, steps
+        store gathered, r",
+        COLLATZ.replace("r: i32", "steps: i32")
+    );
+    let (found, llvm_ir) = run(&body, 3, [1, 5]);
+    assert_eq!(found, [0, 1, 8, 10, 15]);
     assert!(!llvm_ir.contains("lanes"), "{llvm_ir}");
 }

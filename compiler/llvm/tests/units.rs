@@ -16,10 +16,10 @@ fn kernel(n_tasks: i32, n_terms: i32) -> String {
     for task in 0..n_tasks {
         let mut terms = format!("s0: i32 = const {task}\n");
         for k in 0..n_terms {
-            write!(
+            let next = k + 1;
+            writeln!(
                 terms,
-                "c{k}: i32 = const {k}  s{}: i32 = add s{k}, c{k}\n",
-                k + 1
+                "c{k}: i32 = const {k}  s{next}: i32 = add s{k}, c{k}"
             )
             .unwrap();
         }
