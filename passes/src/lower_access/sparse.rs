@@ -659,7 +659,31 @@ impl Cells {
             args: indices.to_vec(),
         };
         cursor.insert_inst(assert, &[]);
-        cursor.insert(Op::Cast { x: number }, Type::I32)
+        // What is appended is stored next: there is its cell.
+        let find = Op::Find {
+            node,
+            container,
+            index: number,
+        };
+        let cell = cursor.insert(find, Type::Cell(node.tree, node.node));
+        let number = cursor.insert(Op::Cast { x: number }, Type::I32);
+        let tree = &cx.env.trees[node.tree];
+        let own = tree[node.node].axes[0].axis;
+        let axes = tree.shape_axes(node.node);
+        let at = axes.iter().position(|a| a.0 == own);
+        let mut all = indices.to_vec();
+        all.insert(at.expect("a node's axis is among its shape's"), number);
+        self.below[number] = Some(n.into());
+        let target = Target::new(cx, node, all);
+        let known = Known {
+            cell,
+            since: self.now,
+            active: true,
+            inside: None,
+        };
+        let depth = target.path.levels.len() - 1;
+        self.known.insert(target.key(node.tree, depth), known);
+        number
     }
 }
 
@@ -784,7 +808,45 @@ mod tests {
                     yield []
                 }
                 yield []
-            }", @"");
+            }", @"
+            kernel @k() {
+                task serial {
+                    yield []
+                } {
+                    v0: i32 = const 9
+                    v1: cell<tree0.S0> = root tree0
+                    v2: container<tree0.S1> = child tree0.S1, v1
+                    v3: i32 = const 3
+                    v4: i32 = shr v0, v3
+                    v5: i64 = linearize tree0.S1, [v4]
+                    v6: cell<tree0.S1> = find tree0.S1, v2, v5
+                    v7: container<tree0.S2> = child tree0.S2, v6
+                    v8: i32 = const 7
+                    v9: i32 = and v0, v8
+                    v10: i64 = linearize tree0.S2, [v9]
+                    v11: cell<tree0.S2> = lookup tree0.S2, v7, v10
+                    v12: ref<f32> = child tree0.S3, v11
+                    v13: f32 = load v12
+                    v14: cell<tree0.S0> = root tree0
+                    v15: container<tree0.S1> = child tree0.S1, v14
+                    v16: i32 = const 3
+                    v17: i32 = shr v0, v16
+                    v18: i64 = linearize tree0.S1, [v17]
+                    v19: cell<tree0.S1> = obtain tree0.S1, v15, v18
+                    v20: container<tree0.S2> = child tree0.S2, v19
+                    v21: i32 = const 7
+                    v22: i32 = and v0, v21
+                    v23: i64 = linearize tree0.S2, [v22]
+                    v24: cell<tree0.S2> = obtain tree0.S2, v20, v23
+                    v25: ref<f32> = child tree0.S3, v24
+                    store v25, v13
+                    v26: ref<f32> = child tree0.S3, v24
+                    v27: f32 = load v26
+                    yield []
+                }
+                yield []
+            }
+            ");
     }
 
     #[test]
@@ -804,7 +866,61 @@ mod tests {
                     yield []
                 }
                 yield []
-            }", @"");
+            }", @r#"
+            kernel @k(v0: i32) {
+                task serial {
+                    yield []
+                } {
+                    v0: i32 = arg a0
+                    v1: i32 = const 3
+                    v2: i32 = const -2
+                    v3: i32 = sub v0, v2
+                    v4: i32 = const 0
+                    v5: u1 = ge v3, v4
+                    v6: i32 = const 32
+                    v7: u1 = lt v3, v6
+                    v8: u1 = and v5, v7
+                    v9: i32 = const 0
+                    v10: i32 = select v8, v3, v9
+                    v11: cell<tree0.S0> = root tree0
+                    v12: container<tree0.S1> = child tree0.S1, v11
+                    v13: i32 = const 3
+                    v14: i32 = shr v10, v13
+                    v15: i64 = linearize tree0.S1, [v14, v1]
+                    v16: cell<tree0.S1> = find tree0.S1, v12, v15
+                    v17: container<tree0.S2> = child tree0.S2, v16
+                    v18: i32 = const 7
+                    v19: i32 = and v10, v18
+                    v20: i64 = linearize tree0.S2, [v19]
+                    v21: cell<tree0.S2> = lookup tree0.S2, v17, v20
+                    v22: ref<f32> = child tree0.S3, v21
+                    v23: f32 = load v22
+                    v24: f32 = const 0.0
+                    v25: f32 = select v8, v23, v24
+                    v26: i32 = const 0
+                    v27: u1 = ge v3, v26
+                    v28: i32 = const 32
+                    v29: u1 = lt v3, v28
+                    v30: u1 = and v27, v29
+                    assert v30, bounds, "index ({}, {}) is out of bounds for field `x` of shape (32, 4)", [v3, v1]
+                    v31: cell<tree0.S0> = root tree0
+                    v32: container<tree0.S1> = child tree0.S1, v31
+                    v33: i32 = const 3
+                    v34: i32 = shr v3, v33
+                    v35: i64 = linearize tree0.S1, [v34, v1]
+                    v36: cell<tree0.S1> = obtain tree0.S1, v32, v35
+                    v37: container<tree0.S2> = child tree0.S2, v36
+                    v38: i32 = const 7
+                    v39: i32 = and v3, v38
+                    v40: i64 = linearize tree0.S2, [v39]
+                    v41: cell<tree0.S2> = lookup tree0.S2, v37, v40
+                    v42: ref<f32> = child tree0.S3, v41
+                    v43: f32 = atomic_add v42, v25
+                    yield []
+                }
+                yield []
+            }
+            "#);
     }
 
     #[test]
@@ -827,7 +943,33 @@ mod tests {
                     return [v5]
                 }
                 yield []
-            }", @"");
+            }", @"
+            kernel @k() -> f32 {
+                task serial {
+                    yield []
+                } {
+                    v0: i32 = const 9
+                    v1: cell<tree0.S0> = root tree0
+                    v2: container<tree0.S1> = child tree0.S1, v1
+                    v3: i32 = const 3
+                    v4: i32 = shr v0, v3
+                    v5: i64 = linearize tree0.S1, [v4]
+                    v6: cell<tree0.S1> = find tree0.S1, v2, v5
+                    v7: container<tree0.S2> = child tree0.S2, v6
+                    v8: i32 = const 7
+                    v9: i32 = and v0, v8
+                    v10: i64 = linearize tree0.S2, [v9]
+                    v11: cell<tree0.S2> = lookup tree0.S2, v7, v10
+                    v12: ref<f32> = child tree0.S3, v11
+                    v13: f32 = load v12
+                    v14: ref<f32> = child tree0.S4, v11
+                    v15: f32 = load v14
+                    v16: f32 = add v13, v15
+                    return [v16]
+                }
+                yield []
+            }
+            ");
     }
 
     #[test]
@@ -855,7 +997,47 @@ mod tests {
                     yield []
                 }
                 yield []
-            }", @"");
+            }", @"
+            kernel @k() {
+                task serial {
+                    yield []
+                } {
+                    v0: i32 = const 0
+                    v1: i32 = const 4
+                    v2: i32 = const 1
+                    v3: cell<tree0.S0> = root tree0
+                    v4: container<tree0.S1> = child tree0.S1, v3
+                    v5: i64 = linearize tree0.S1, [v0]
+                    v6: cell<tree0.S1> = find tree0.S1, v4, v5
+                    v7: ref<i32> = child tree0.S2, v6
+                    v8: i32 = load v7
+                    for v0, v1, v2, [] (v9: i32) {
+                        v10: cell<tree0.S0> = root tree0
+                        v11: container<tree0.S1> = child tree0.S1, v10
+                        v12: i64 = linearize tree0.S1, [v0]
+                        v13: cell<tree0.S1> = find tree0.S1, v11, v12
+                        v14: ref<i32> = child tree0.S2, v13
+                        v15: i32 = load v14
+                        v16: i32 = add v15, v2
+                        v17: cell<tree0.S0> = root tree0
+                        v18: container<tree0.S1> = child tree0.S1, v17
+                        v19: i64 = linearize tree0.S1, [v9]
+                        v20: cell<tree0.S1> = obtain tree0.S1, v18, v19
+                        v21: ref<i32> = child tree0.S2, v20
+                        store v21, v16
+                        yield []
+                    }
+                    v22: cell<tree0.S0> = root tree0
+                    v23: container<tree0.S1> = child tree0.S1, v22
+                    v24: i64 = linearize tree0.S1, [v0]
+                    v25: cell<tree0.S1> = find tree0.S1, v23, v24
+                    v26: ref<i32> = child tree0.S2, v25
+                    v27: i32 = load v26
+                    yield []
+                }
+                yield []
+            }
+            ");
     }
 
     #[test]
@@ -879,7 +1061,59 @@ mod tests {
                     yield []
                 }
                 yield []
-            }", @"");
+            }", @r#"
+            kernel @k() {
+                task serial {
+                    yield []
+                } {
+                    v0: i32 = const 9
+                    v1: i32 = const 1
+                    v2: cell<tree0.S0> = root tree0
+                    v3: container<tree0.S1> = child tree0.S1, v2
+                    v4: i64 = linearize tree0.S1, [v1]
+                    v5: u1 = cell_is_active tree0.S1, v3, v4
+                    v6: cell<tree0.S0> = root tree0
+                    v7: container<tree0.S1> = child tree0.S1, v6
+                    v8: i32 = const 3
+                    v9: i32 = shr v0, v8
+                    v10: i64 = linearize tree0.S1, [v9]
+                    v11: cell<tree0.S1> = obtain tree0.S1, v7, v10
+                    v12: container<tree0.S2> = child tree0.S2, v11
+                    v13: i32 = const 7
+                    v14: i32 = and v0, v13
+                    v15: i64 = linearize tree0.S2, [v14]
+                    v16: cell<tree0.S2> = lookup tree0.S2, v12, v15
+                    v17: container<tree0.S3> = child tree0.S3, v16
+                    v18: i64 = extend tree0.S3, v17
+                    v19: i64 = const 0
+                    v20: u1 = ge v18, v19
+                    assert v20, bounds, "the dynamic node of `x` is full: the list at ({}) has 100 elements already", [v0]
+                    v21: i32 = cast v18
+                    v22: i32 = const 0
+                    v23: u1 = ge v21, v22
+                    v24: i32 = const 100
+                    v25: u1 = lt v21, v24
+                    v26: u1 = and v23, v25
+                    assert v26, bounds, "index ({}, {}) is out of bounds for field `x` of shape (32, 100)", [v0, v21]
+                    v27: container<tree0.S3> = child tree0.S3, v16
+                    v28: i64 = linearize tree0.S3, [v21]
+                    v29: cell<tree0.S3> = obtain tree0.S3, v27, v28
+                    v30: ref<i32> = child tree0.S4, v29
+                    store v30, v0
+                    v31: container<tree0.S3> = child tree0.S3, v16
+                    v32: i64 = container_length tree0.S3, v31
+                    v33: i32 = cast v32
+                    v34: container<tree0.S3> = child tree0.S3, v16
+                    release_all tree0.S3, v34
+                    v35: cell<tree0.S0> = root tree0
+                    v36: container<tree0.S1> = child tree0.S1, v35
+                    v37: i64 = linearize tree0.S1, [v1]
+                    v38: cell<tree0.S1> = obtain tree0.S1, v36, v37
+                    yield []
+                }
+                yield []
+            }
+            "#);
     }
 
     #[test]
@@ -899,6 +1133,50 @@ mod tests {
                     yield []
                 }
                 yield []
-            }", @"");
+            }", @r#"
+            kernel @k() {
+                task serial {
+                    yield []
+                } {
+                    v0: i32 = const 9
+                    v1: i32 = const 1
+                    v2: cell<tree0.S0> = root tree0
+                    v3: container<tree0.S1> = child tree0.S1, v2
+                    v4: i64 = linearize tree0.S1, [v1]
+                    v5: u1 = cell_is_active tree0.S1, v3, v4
+                    v6: cell<tree0.S0> = root tree0
+                    v7: container<tree0.S1> = child tree0.S1, v6
+                    v8: i32 = const 3
+                    v9: i32 = shr v0, v8
+                    v10: i64 = linearize tree0.S1, [v9]
+                    v11: cell<tree0.S1> = obtain tree0.S1, v7, v10
+                    v12: container<tree0.S2> = child tree0.S2, v11
+                    v13: i32 = const 7
+                    v14: i32 = and v0, v13
+                    v15: i64 = linearize tree0.S2, [v14]
+                    v16: cell<tree0.S2> = lookup tree0.S2, v12, v15
+                    v17: container<tree0.S3> = child tree0.S3, v16
+                    v18: i64 = extend tree0.S3, v17
+                    v19: i64 = const 0
+                    v20: u1 = ge v18, v19
+                    assert v20, bounds, "the dynamic node of `x` is full: the list at ({}) has 100 elements already", [v0]
+                    v21: cell<tree0.S3> = find tree0.S3, v17, v18
+                    v22: i32 = cast v18
+                    v23: ref<i32> = child tree0.S4, v21
+                    store v23, v0
+                    v24: container<tree0.S3> = child tree0.S3, v16
+                    v25: i64 = container_length tree0.S3, v24
+                    v26: i32 = cast v25
+                    v27: container<tree0.S3> = child tree0.S3, v16
+                    release_all tree0.S3, v27
+                    v28: cell<tree0.S0> = root tree0
+                    v29: container<tree0.S1> = child tree0.S1, v28
+                    v30: i64 = linearize tree0.S1, [v1]
+                    v31: cell<tree0.S1> = obtain tree0.S1, v29, v30
+                    yield []
+                }
+                yield []
+            }
+            "#);
     }
 }
