@@ -1088,27 +1088,19 @@ mod tests {
                     v19: i64 = const 0
                     v20: u1 = ge v18, v19
                     assert v20, bounds, "the dynamic node of `x` is full: the list at ({}) has 100 elements already", [v0]
-                    v21: i32 = cast v18
-                    v22: i32 = const 0
-                    v23: u1 = ge v21, v22
-                    v24: i32 = const 100
-                    v25: u1 = lt v21, v24
-                    v26: u1 = and v23, v25
-                    assert v26, bounds, "index ({}, {}) is out of bounds for field `x` of shape (32, 100)", [v0, v21]
+                    v21: cell<tree0.S3> = find tree0.S3, v17, v18
+                    v22: i32 = cast v18
+                    v23: ref<i32> = child tree0.S4, v21
+                    store v23, v0
+                    v24: container<tree0.S3> = child tree0.S3, v16
+                    v25: i64 = container_length tree0.S3, v24
+                    v26: i32 = cast v25
                     v27: container<tree0.S3> = child tree0.S3, v16
-                    v28: i64 = linearize tree0.S3, [v21]
-                    v29: cell<tree0.S3> = obtain tree0.S3, v27, v28
-                    v30: ref<i32> = child tree0.S4, v29
-                    store v30, v0
-                    v31: container<tree0.S3> = child tree0.S3, v16
-                    v32: i64 = container_length tree0.S3, v31
-                    v33: i32 = cast v32
-                    v34: container<tree0.S3> = child tree0.S3, v16
-                    release_all tree0.S3, v34
-                    v35: cell<tree0.S0> = root tree0
-                    v36: container<tree0.S1> = child tree0.S1, v35
-                    v37: i64 = linearize tree0.S1, [v1]
-                    v38: cell<tree0.S1> = obtain tree0.S1, v36, v37
+                    release_all tree0.S3, v27
+                    v28: cell<tree0.S0> = root tree0
+                    v29: container<tree0.S1> = child tree0.S1, v28
+                    v30: i64 = linearize tree0.S1, [v1]
+                    v31: cell<tree0.S1> = obtain tree0.S1, v29, v30
                     yield []
                 }
                 yield []
@@ -1133,50 +1125,43 @@ mod tests {
                     yield []
                 }
                 yield []
-            }", @r#"
+            }", @"
             kernel @k() {
                 task serial {
                     yield []
                 } {
-                    v0: i32 = const 9
-                    v1: i32 = const 1
-                    v2: cell<tree0.S0> = root tree0
-                    v3: container<tree0.S1> = child tree0.S1, v2
-                    v4: i64 = linearize tree0.S1, [v1]
-                    v5: u1 = cell_is_active tree0.S1, v3, v4
-                    v6: cell<tree0.S0> = root tree0
-                    v7: container<tree0.S1> = child tree0.S1, v6
-                    v8: i32 = const 3
-                    v9: i32 = shr v0, v8
-                    v10: i64 = linearize tree0.S1, [v9]
-                    v11: cell<tree0.S1> = obtain tree0.S1, v7, v10
-                    v12: container<tree0.S2> = child tree0.S2, v11
-                    v13: i32 = const 7
-                    v14: i32 = and v0, v13
-                    v15: i64 = linearize tree0.S2, [v14]
-                    v16: cell<tree0.S2> = lookup tree0.S2, v12, v15
-                    v17: container<tree0.S3> = child tree0.S3, v16
-                    v18: i64 = extend tree0.S3, v17
+                    v0: i32 = const 3
+                    v1: cell<tree0.S0> = root tree0
+                    v2: container<tree0.S1> = child tree0.S1, v1
+                    v3: i32 = const 1
+                    v4: i32 = shr v0, v3
+                    v5: i64 = linearize tree0.S1, [v4]
+                    v6: cell<tree0.S1> = obtain tree0.S1, v2, v5
+                    v7: container<tree0.S2> = child tree0.S2, v6
+                    v8: i32 = const 1
+                    v9: i32 = and v0, v8
+                    v10: i64 = linearize tree0.S2, [v9]
+                    v11: cell<tree0.S2> = obtain tree0.S2, v7, v10
+                    v12: ref<i32> = child tree0.S3, v11
+                    store v12, v0
+                    v13: i32 = const 1
+                    v14: cell<tree0.S0> = root tree0
+                    v15: container<tree0.S1> = child tree0.S1, v14
+                    v16: i64 = linearize tree0.S1, [v13]
+                    v17: cell<tree0.S1> = lookup tree0.S1, v15, v16
+                    v18: container<tree0.S2> = child tree0.S2, v17
                     v19: i64 = const 0
-                    v20: u1 = ge v18, v19
-                    assert v20, bounds, "the dynamic node of `x` is full: the list at ({}) has 100 elements already", [v0]
-                    v21: cell<tree0.S3> = find tree0.S3, v17, v18
-                    v22: i32 = cast v18
-                    v23: ref<i32> = child tree0.S4, v21
-                    store v23, v0
-                    v24: container<tree0.S3> = child tree0.S3, v16
-                    v25: i64 = container_length tree0.S3, v24
-                    v26: i32 = cast v25
-                    v27: container<tree0.S3> = child tree0.S3, v16
-                    release_all tree0.S3, v27
-                    v28: cell<tree0.S0> = root tree0
-                    v29: container<tree0.S1> = child tree0.S1, v28
-                    v30: i64 = linearize tree0.S1, [v1]
-                    v31: cell<tree0.S1> = obtain tree0.S1, v29, v30
+                    v20: i64 = const 2
+                    v21: i64 = const 1
+                    for v19, v20, v21, [] (v22: i64) {
+                        release tree0.S2, v18, v22
+                        yield []
+                    }
+                    release tree0.S1, v15, v16
                     yield []
                 }
                 yield []
             }
-            "#);
+            ");
     }
 }
