@@ -19,7 +19,7 @@ use inkwell::types::BasicMetadataTypeEnum;
 use inkwell::values::FunctionValue;
 
 use crate::builder::{Builder, Opcode, Val, basic, incoming};
-use crate::control::{Loop, contains_loop};
+use crate::control::{Loop, iterations_within};
 use crate::cost;
 use crate::lower::{FuncCx, Leave, ModuleCx, Origin};
 
@@ -199,6 +199,9 @@ fn draws(f: &FuncCx<'_, '_, '_>, region: Region) -> bool {
 /// How many iterations of a loop that runs in order pass between two looks at the request to stop.
 const LONGEST_PIECE: i64 = 1 << 22;
 
+/// An iteration whose loops run no longer than this is taken together with others.
+const SHORT_BODY: u64 = 64;
+
 impl<'ctx> FuncCx<'_, '_, 'ctx> {
     /// The loop over this call's part of the index space.
     pub(crate) fn each(&mut self, body: Region) {
@@ -310,7 +313,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
             self.seed(linear);
         }
 
-        if contains_loop(func, body) {
+        if iterations_within(func, body).is_none_or(|n| n > SHORT_BODY) {
             self.poll();
         }
         if !serial {

@@ -569,3 +569,131 @@ fn slots_are_read_once() {
     let task = task_body(&ir);
     assert_eq!(task.matches("= load i32").count(), 1, "{task}");
 }
+
+/// A loop over the leaves of a list, around one over the cells of a leaf: flat, or one for each axis.
+fn over_leaves(flat: bool, before: &str, inner: &str, after: &str) -> String {
+    let cells = if flat {
+        format!(
+            "all: i64 = const 512
+            for first, all, unit, [] (in_leaf: i64) {{ {inner} yield [] }}"
+        )
+    } else {
+        format!(
+            "for lo, hi, step, [] (a: i32) {{
+                for lo, hi, step, [] (b: i32) {{
+                    for lo, hi, step, [] (d: i32) {{
+                        in_leaf: i64 = linearize tree0.S2, [a, b, d]
+                        {inner}
+                        yield []
+                    }}
+                    yield []
+                }}
+                yield []
+            }}"
+        )
+    };
+    format!(
+        "kernel @k() {{
+            task range {{ lo: i64 = const 0  hi: i64 = list_len tree0.S1  yield [lo, hi] }} {{
+                root: cell<tree0.S0> = root tree0
+                {before}
+                each (at: i64) {{
+                    cell: cell<tree0.S1>, i: i32, j: i32, k: i32 = list_entry tree0.S1, at
+                    c: container<tree0.S2> = child tree0.S2, cell
+                    c4: container<tree0.S4> = child tree0.S4, cell
+                    lo: i32 = const 0
+                    hi: i32 = const 8
+                    step: i32 = const 1
+                    first: i64 = const 0
+                    unit: i64 = const 1
+                    {cells}
+                    yield []
+                }}
+                {after}
+                yield []
+            }}
+            yield []
+        }}"
+    )
+}
+
+/// Checks the LLVM IR of a loop over leaves: `op` works on vectors, no cell is read by itself, and a
+/// request to stop is looked for once for each leaf.
+fn leaves_are_vectors(kernel: &str, op: &str) {
+    const LEAF: &str = "dense i:8 j:8 k:8";
+    let tree = format!(
+        "pointer i:8 j:8 k:8 {{ {LEAF} {{ place x: f32 }}, {LEAF} {{ place y: f32 }} }}, place sum: f32"
+    );
+    let ir = Program::new(&tree, 3, 0).compile(kernel).llvm_ir.unwrap();
+    assert!(is_vector(&ir, op), "{ir}");
+    assert!(!ir.contains("load float"), "{ir}");
+    assert_eq!(ir.matches("load atomic i32").count(), 1, "{ir}");
+}
+
+#[test]
+fn sums_over_leaves_are_vectors() {
+    for flat in [false, true] {
+        let kernel = over_leaves(
+            flat,
+            "sum: ref<f32> = local",
+            "e: cell<tree0.S2> = lookup tree0.S2, c, in_leaf
+            x: ref<f32> = child tree0.S3, e
+            v: f32 = load x
+            old: f32 = atomic_add sum, v",
+            "total: ref<f32> = child tree0.S6, root
+            part: f32 = load sum
+            before: f32 = atomic_add total, part",
+        );
+        leaves_are_vectors(&kernel, "fadd");
+    }
+}
+
+#[test]
+fn maps_over_leaves_are_vectors() {
+    for flat in [false, true] {
+        let kernel = over_leaves(
+            flat,
+            "",
+            "e: cell<tree0.S2> = lookup tree0.S2, c, in_leaf
+            x: ref<f32> = child tree0.S3, e
+            v: f32 = load x
+            w: f32 = mul v, v
+            f: cell<tree0.S4> = lookup tree0.S4, c4, in_leaf
+            y: ref<f32> = child tree0.S5, f
+            store y, w",
+            "",
+        );
+        leaves_are_vectors(&kernel, "fmul");
+    }
+}
+
+#[test]
+fn neighbours_in_leaves_are_vectors() {
+    let kernel = over_leaves(
+        false,
+        "",
+        "one: i32 = const 1
+        left: i32 = sub d, one
+        up: i32 = sub b, one
+        k1: i64 = linearize tree0.S2, [a, b, left]
+        k2: i64 = linearize tree0.S2, [a, up, d]
+        e1: cell<tree0.S2> = lookup tree0.S2, c, k1
+        e2: cell<tree0.S2> = lookup tree0.S2, c, k2
+        x1: ref<f32> = child tree0.S3, e1
+        x2: ref<f32> = child tree0.S3, e2
+        v1: f32 = load x1
+        v2: f32 = load x2
+        w: f32 = add v1, v2
+        f: cell<tree0.S4> = lookup tree0.S4, c4, in_leaf
+        y: ref<f32> = child tree0.S5, f
+        store y, w",
+        "",
+    );
+    leaves_are_vectors(&kernel, "fadd");
+}
+
+/// Whether an operation works on vectors.
+fn is_vector(ir: &str, op: &str) -> bool {
+    ir.lines()
+        .any(|l| l.contains(op) && l.contains(" x float>"))
+}
