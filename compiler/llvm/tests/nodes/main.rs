@@ -1,6 +1,7 @@
 //! Instructions over sparse nodes, compiled and run on trees laid out by hand.
 
-mod sparse_memory;
+mod device_text;
+mod memory;
 
 use aerogel_base::ScalarType;
 use aerogel_ir::{Module, Stage, parse_module, verify};
@@ -11,7 +12,7 @@ use aerogel_runtime::{Args, Device, KernelFailure, Launch, LoadedKernel, SiteKin
 use aerogel_snode::{NodeId, control};
 use std::sync::{Arc, Mutex};
 
-use sparse_memory::TreeMemory;
+use memory::TreeMemory;
 
 /// A tree, and kernels over it.
 struct Program {
