@@ -7,7 +7,7 @@
 use aerogel_ir::{AtomicOp, BinaryOp, UnaryOp};
 
 use crate::infer::UnaryRule::{self, *};
-use crate::lower::{Maker, Special};
+use crate::lower::{Maker, NodeFunction, Special};
 
 /// What a call of a builtin does.
 #[derive(Clone, Copy, Debug)]
@@ -121,6 +121,13 @@ const TABLE: &[(&str, Rule)] = &[
     ("atomic_or",  Atomic(AtomicOp::Or)),
     ("atomic_xor", Atomic(AtomicOp::Xor)),
     ("get_addr",   special(Special::GetAddr)),
+    // Nodes of layouts.
+    ("activate",      special(Special::Node(NodeFunction::Activate))),
+    ("deactivate",    special(Special::Node(NodeFunction::Deactivate))),
+    ("is_active",     special(Special::Node(NodeFunction::IsActive))),
+    ("append",        special(Special::Node(NodeFunction::Append))),
+    ("length",        special(Special::Node(NodeFunction::Length))),
+    ("rescale_index", special(Special::RescaleIndex)),
     // Hints that change no result.
     ("stop_grad",    Same),
     ("no_activate",  Same),

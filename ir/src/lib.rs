@@ -32,7 +32,9 @@ pub use op_kinds::{
 };
 pub use parse::parse_module;
 pub use print::{print_function, print_module};
-pub use rewrite::{Cursor, Rewrite, import_inst, import_region, rewrite, walk};
+pub use rewrite::{
+    Cursor, Rewrite, Rewriter, import_inst, import_region, rewrite, rewrite_with, walk,
+};
 pub use scoped_map::ScopedMap;
 pub use stage::{Effect, Stage};
 pub use types::{Arg, FieldId, FuncId, Inst, Region, StructId, TreeId, Type, Value};

@@ -248,6 +248,9 @@ insts! {
     Append ("append") { node: NodeRef, indices: Vec<Value> } = Writes in Structured..=Offloaded;
     /// How many cells of a dynamic node's container are active, as `i32`.
     Length ("length") { node: NodeRef, indices: Vec<Value> } = Reads in Structured..=Offloaded;
+    /// The cell of a node at indices inside its shape; the ambient one, which is zero, if it is
+    /// inactive.
+    FindCell ("find_cell") { node: NodeRef, indices: Vec<Value> } = Reads in Structured..=Offloaded;
     /// Says that `cell` is the cell of a node at indices, and active.
     CellAt ("cell_at") { node: NodeRef, indices: Vec<Value>, cell: Value } = Writes in Structured..=Offloaded;
 
@@ -281,15 +284,16 @@ insts! {
     ListStale ("list_stale") { node: NodeRef } = Writes;
     /// Notes how many entries a part of a new list has.
     ListCount ("list_count") { node: NodeRef, part: Value, count: Value } = Writes;
-    /// Makes the counts of `n_parts` parts into the number of each part's first entry.
+    /// Makes the counts of `n_parts` parts into the number of each part's first entry; that of the
+    /// part after the last is the length.
     ListScan ("list_scan") { node: NodeRef, n_parts: Value } = Writes;
     /// The number of a part's first entry, as `i64`.
     ListOffset ("list_offset") { node: NodeRef, part: Value } = Reads;
-    /// Writes an entry: a cell, and the index at which it begins along each axis of the node.
-    ListPut ("list_put") { node: NodeRef, at: Value, cell: Value, origin: Vec<Value> } = Writes;
+    /// Writes an entry: a cell, and its index along each axis of the node.
+    ListPut ("list_put") { node: NodeRef, at: Value, cell: Value, indices: Vec<Value> } = Writes;
     /// Entries of the list, as `i64`.
     ListLen ("list_len") { node: NodeRef } = Reads;
-    /// An entry: the cell, and the index at which it begins along each axis, as `i32`.
+    /// An entry: the cell, and its index along each axis, as `i32`.
     ListEntry ("list_entry") { node: NodeRef, at: Value } = Reads;
 
     /// How many of a node's arena elements wait for collection, as `i64`.

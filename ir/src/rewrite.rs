@@ -3,6 +3,7 @@
 use aerogel_base::Span;
 use aerogel_base::entity::SecondaryMap;
 
+use crate::build::Builder;
 use crate::func::Function;
 use crate::op::Op;
 use crate::types::{Inst, Region, Type, Value};
@@ -52,28 +53,60 @@ impl Cursor<'_> {
         self.out.push(inst);
     }
 
+    /// Inserts what `write` builds.
+    pub fn build(&mut self, write: impl FnOnce(&mut Builder<'_>)) {
+        let region = self.func.new_region(&[]);
+        let mut b = Builder::new(self.func, region);
+        b.span = self.span;
+        write(&mut b);
+        self.out.append(&mut self.func.regions[region].insts);
+    }
+
     /// Inserts a constant.
     pub fn constant(&mut self, value: aerogel_base::Scalar) -> Value {
         self.insert(Op::Const { value }, value.ty().into())
     }
 }
 
+/// Decides about instructions, one after the other.
+pub trait Rewriter {
+    /// What becomes of an instruction.
+    fn visit(&mut self, cursor: &mut Cursor<'_>, inst: Inst) -> Rewrite;
+
+    /// Called before each region of an instruction is walked.
+    fn enter(&mut self, _func: &Function, _inst: Inst) {}
+
+    /// Called after it.
+    fn leave(&mut self) {}
+}
+
+/// A rewriter that does not care for regions.
+struct Visit<F>(F);
+
+impl<F: FnMut(&mut Cursor<'_>, Inst) -> Rewrite> Rewriter for Visit<F> {
+    fn visit(&mut self, cursor: &mut Cursor<'_>, inst: Inst) -> Rewrite {
+        (self.0)(cursor, inst)
+    }
+}
+
 /// Walks `func` in order and asks `visit` about every instruction, whose operands are already
 /// replaced by what earlier instructions became. Returns whether anything was replaced or inserted.
-pub fn rewrite(
-    func: &mut Function,
-    mut visit: impl FnMut(&mut Cursor<'_>, Inst) -> Rewrite,
-) -> bool {
+pub fn rewrite(func: &mut Function, visit: impl FnMut(&mut Cursor<'_>, Inst) -> Rewrite) -> bool {
+    rewrite_with(func, &mut Visit(visit))
+}
+
+/// As [`rewrite`], for a rewriter that is told where regions begin and end.
+pub fn rewrite_with(func: &mut Function, rewriter: &mut dyn Rewriter) -> bool {
     let mut subst: SecondaryMap<Value, Option<Value>> = SecondaryMap::new();
     let body = func.body;
-    rewrite_region(func, body, &mut subst, &mut visit)
+    rewrite_region(func, body, &mut subst, rewriter)
 }
 
 fn rewrite_region(
     func: &mut Function,
     region: Region,
     subst: &mut SecondaryMap<Value, Option<Value>>,
-    visit: &mut dyn FnMut(&mut Cursor<'_>, Inst) -> Rewrite,
+    rewriter: &mut dyn Rewriter,
 ) -> bool {
     let insts = std::mem::take(&mut func.regions[region].insts);
     let mut changed = false;
@@ -83,19 +116,21 @@ fn rewrite_region(
         let span = func.insts[inst].span;
         let before = out.len();
         let mut cursor = Cursor { func, out, span };
-        let answer = visit(&mut cursor, inst);
+        let answer = rewriter.visit(&mut cursor, inst);
         out = cursor.out;
         changed |= out.len() != before;
         match answer {
             Rewrite::Keep => {
                 out.push(inst);
                 for owned in func.owned(inst) {
-                    changed |= rewrite_region(func, owned, subst, visit);
+                    rewriter.enter(func, inst);
+                    changed |= rewrite_region(func, owned, subst, rewriter);
+                    rewriter.leave();
                 }
             }
             Rewrite::Splice(owned) => {
                 changed = true;
-                rewrite_region(func, owned, subst, visit);
+                rewrite_region(func, owned, subst, rewriter);
                 let mut insts = std::mem::take(&mut func.regions[owned].insts);
                 let end = insts.pop().expect("a region ends in a terminator");
                 out.append(&mut insts);

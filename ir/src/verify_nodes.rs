@@ -172,6 +172,10 @@ impl Check<'_> {
                 self.node_indices(*node, indices, true)?;
                 self.result(Type::I32)
             }
+            Op::FindCell { node, indices } => {
+                self.node_indices(*node, indices, false)?;
+                self.result(Type::Cell(node.tree, node.node))
+            }
             Op::CellAt {
                 node,
                 indices,
@@ -202,12 +206,12 @@ impl Check<'_> {
                 node,
                 at,
                 cell,
-                origin,
+                indices,
             } => {
                 self.kind(*node, NodeKind::is_sparse)?;
                 self.is_i64(*at)?;
                 self.cell(*node, *cell)?;
-                self.node_indices(*node, origin, false)?;
+                self.node_indices(*node, indices, false)?;
                 self.no_result()
             }
             Op::ListEntry { node, at } => {

@@ -482,6 +482,7 @@ impl Check<'_> {
             | Op::IsActive { .. }
             | Op::Append { .. }
             | Op::Length { .. }
+            | Op::FindCell { .. }
             | Op::CellAt { .. }
             | Op::ListStale { .. }
             | Op::ListLen { .. }

@@ -129,10 +129,18 @@ pub(crate) fn writes(func: &Function, env: &Env, region: Region) -> Writes {
         Op::Store { place, .. } | Op::Atomic { place, .. } | Op::Cas { place, .. } => {
             all.classes.extend(classes(func, env, *place))
         }
+        Op::Deactivate { node, .. } => all.classes.extend(below(env, *node)),
         Op::Call { .. } => all.anything = true,
         _ => {}
     });
     all
+}
+
+/// The classes of what lies below a node: they become zero when it is deactivated.
+pub(crate) fn below(env: &Env, node: NodeRef) -> impl Iterator<Item = Class> {
+    let tree = node.tree;
+    let all = env.trees[tree].subtree(node.node).into_iter();
+    all.map(move |node| Class::Place(NodeRef { tree, node }))
 }
 
 /// Whether a region calls functions, which may touch any field.

@@ -18,7 +18,9 @@ pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
     let mut out = Vec::new();
     let body = func.body;
     for inst in std::mem::take(&mut func.regions[body].insts) {
-        if matches!(func[inst], Op::ParallelCells { .. }) {
+        if let Op::ParallelCells { node, .. } = func[inst]
+            && !cx.env.trees[node.tree].is_below_sparse(node.node)
+        {
             demote(func, cx, inst, &mut out);
             changed = true;
         }
@@ -107,7 +109,12 @@ fn binary(
 }
 
 /// Replaces the old parameters of a loop body by what stands for them.
-fn replace(func: &mut Function, region: aerogel_ir::Region, old: &[Value], new: &[Option<Value>]) {
+pub(crate) fn replace(
+    func: &mut Function,
+    region: aerogel_ir::Region,
+    old: &[Value],
+    new: &[Option<Value>],
+) {
     for inst in func.regions[region].insts.clone() {
         func.insts[inst].op.map_operands(|v| {
             old.iter()

@@ -14,7 +14,7 @@ use aerogel_base::hash::LookupMap;
 use aerogel_ir::{Effect, Function, Inst, Op, Region, ScopedMap, Value};
 
 use crate::PassCx;
-use crate::access::{Class, Clock, classes, writes};
+use crate::access::{Class, Clock, below, classes, writes};
 
 pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
     let mut pass = Forward {
@@ -73,6 +73,18 @@ impl Forward<'_> {
                 Op::Atomic { place, .. } | Op::Cas { place, .. } => {
                     let classes = classes(func, self.cx.env, place);
                     self.write(place, &classes, &mut pending);
+                    true
+                }
+                Op::Deactivate { node, .. } => {
+                    for class in below(self.cx.env, node) {
+                        self.written.touch(class);
+                        pending.touched.touch(class);
+                    }
+                    true
+                }
+                // A store that is hidden by another one activates all the same, but later.
+                Op::IsActive { node, .. } | Op::Length { node, .. } => {
+                    below(self.cx.env, node).for_each(|c| pending.touched.touch(c));
                     true
                 }
                 Op::Call { .. } => {

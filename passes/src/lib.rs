@@ -3,7 +3,10 @@
 #![warn(missing_docs)]
 
 mod access;
+mod block_local;
 mod bounds_check;
+mod cells;
+mod collect;
 mod cse;
 mod dce;
 mod demote_atomics;
@@ -13,6 +16,7 @@ mod forward_loads;
 mod identities;
 mod inline;
 mod licm;
+mod list_struct_for;
 mod lower_access;
 mod offload;
 mod pipeline;

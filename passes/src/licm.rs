@@ -90,8 +90,11 @@ impl Licm<'_> {
                 && match op.effect() {
                     Effect::Pure => true,
                     Effect::Reads => {
+                        // What asks for the topology of a tree stays: activation by other
+                        // instructions would have to be looked for.
                         let Op::Load { place } = *op else {
-                            unreachable!("loads read")
+                            kept.push(inst);
+                            continue;
                         };
                         let w = &written;
                         // A part of a parallel task is never empty, so `each` runs its body.

@@ -13,65 +13,211 @@
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{
-    BinaryOp, CompareOp, Cursor, FieldId, Function, NodeRef, Op, Rewrite, Type, Value, rewrite,
+    BinaryOp, CompareOp, Cursor, FieldId, Function, Inst, NodeRef, Op, Rewrite, Rewriter, Type,
+    Value, rewrite_with,
 };
 use aerogel_snode::{LevelAxis, Tree};
 
+use self::sparse::{Access, Cells, or_zero};
 use crate::PassCx;
 
+mod sparse;
+
 pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
-    // Cells are found when a component is asked for; a tensor field's own reference is none.
-    let mut cells: SecondaryMap<Value, Option<(FieldId, Value)>> = SecondaryMap::new();
-    rewrite(func, |cursor, inst| {
+    let mut lower = Lower {
+        cx,
+        dense: SecondaryMap::new(),
+        named: SecondaryMap::new(),
+        cells: Cells::default(),
+    };
+    rewrite_with(func, &mut lower)
+}
+
+struct Lower<'a> {
+    cx: &'a PassCx<'a>,
+    /// The cell of a tensor element of a dense field: components are found when they are asked for.
+    dense: SecondaryMap<Value, Option<(FieldId, Value)>>,
+    /// The elements of sparse fields that references name.
+    named: SecondaryMap<Value, Option<Element>>,
+    cells: Cells,
+}
+
+/// An element of a sparse field, or a component of one.
+#[derive(Clone)]
+struct Element {
+    field: FieldId,
+    /// Those of the layout, without the field's offset.
+    indices: Vec<Value>,
+    component: Component,
+}
+
+#[derive(Clone, Copy)]
+enum Component {
+    Known(usize),
+    /// By a number at run time.
+    Unknown(Value),
+}
+
+impl Rewriter for Lower<'_> {
+    fn enter(&mut self, func: &Function, inst: Inst) {
+        self.cells.enter(func, inst, self.cx);
+    }
+
+    fn leave(&mut self) {
+        self.cells.leave();
+    }
+
+    fn visit(&mut self, cursor: &mut Cursor<'_>, inst: Inst) -> Rewrite {
+        let cx = self.cx;
         let result = cursor.func.insts[inst].results.first().copied();
         match cursor.func[inst].clone() {
             Op::FieldAt { field, indices } => {
-                let cell = find_cell(cursor, cx, field, &indices);
+                let indices = without_offset(cursor, cx, field, &indices);
+                let data = &cx.env.fields[field];
                 let result = result.expect("one result");
-                if cx.env.fields[field].elem.is_tensor() {
-                    cells[result] = Some((field, cell));
+                if cx.env.trees[data.tree].is_below_sparse(data.places[0]) {
+                    self.named[result] = Some(Element {
+                        field,
+                        indices,
+                        component: Component::Known(0),
+                    });
+                    // Its storage is looked for where it is used.
+                    return Rewrite::Replace(vec![result]);
+                }
+                let cell = cell_of(cursor, cx, data.tree, data.places[0], &indices);
+                if data.elem.is_tensor() {
+                    self.dense[result] = Some((field, cell));
                     // Nothing but components of it is used from here on.
                     return Rewrite::Replace(vec![result]);
                 }
                 Rewrite::Replace(vec![component(cursor, cx, field, cell, 0)])
             }
             Op::ElemRef { base, index } => {
-                let Some((field, cell)) = cells[base] else {
+                let known = crate::access::constant_element(cursor.func, base, &index);
+                if let Some(element) = self.named[base].clone() {
+                    let result = result.expect("one result");
+                    let tensor = cx.env.fields[element.field].elem;
+                    let component = match known {
+                        Some(k) => Component::Known(k),
+                        None => Component::Unknown(linear_index(cursor, tensor, &index)),
+                    };
+                    self.named[result] = Some(Element {
+                        component,
+                        ..element
+                    });
+                    return Rewrite::Replace(vec![result]);
+                }
+                let Some((field, cell)) = self.dense[base] else {
                     return Rewrite::Keep;
                 };
-                let n = cx.env.fields[field].places.len();
-                if let Some(k) = crate::access::constant_element(cursor.func, base, &index) {
+                if let Some(k) = known {
                     return Rewrite::Replace(vec![component(cursor, cx, field, cell, k)]);
                 }
-                let linear = linear_index(cursor, cx.env.fields[field].elem, &index);
-                let elem = cursor.func.elem(linear);
-                let mut place = component(cursor, cx, field, cell, 0);
-                for k in 1..n {
-                    let rhs = cursor.constant(Scalar::int(elem, k as i128));
-                    let cond = cursor.insert(
-                        Op::Compare {
-                            op: CompareOp::Eq,
-                            lhs: linear,
-                            rhs,
-                        },
-                        Type::BOOL,
-                    );
-                    let on_true = component(cursor, cx, field, cell, k);
-                    let ty = cursor.func.ty(place);
-                    place = cursor.insert(
-                        Op::Select {
-                            cond,
-                            on_true,
-                            on_false: place,
-                        },
-                        ty,
-                    );
-                }
+                let data = &cx.env.fields[field];
+                let number = linear_index(cursor, data.elem, &index);
+                let place = chosen(cursor, number, data.places.len(), &mut |cursor, k| {
+                    component(cursor, cx, field, cell, k)
+                });
                 Rewrite::Replace(vec![place])
+            }
+            Op::Load { place } => {
+                let Some(element) = self.named[place].clone() else {
+                    return Rewrite::Keep;
+                };
+                let (place, inside) = self.resolve(cursor, &element, Access::Read);
+                let ty = cursor.func.ty(result.expect("one result"));
+                let value = cursor.insert(Op::Load { place }, ty);
+                Rewrite::Replace(vec![or_zero(cursor, inside, value)])
+            }
+            Op::Store { place, .. } | Op::Atomic { place, .. } | Op::Cas { place, .. } => {
+                if let Some(element) = self.named[place].clone() {
+                    let (storage, _) = self.resolve(cursor, &element, Access::Write);
+                    let op = &mut cursor.func.insts[inst].op;
+                    op.map_operands(|v| if v == place { storage } else { v });
+                }
+                Rewrite::Keep
+            }
+            Op::CellAt {
+                node,
+                indices,
+                cell,
+            } => {
+                self.cells.cell_at(cursor.func, cx, node, indices, cell);
+                Rewrite::Replace(Vec::new())
+            }
+            op @ (Op::Activate { .. }
+            | Op::Deactivate { .. }
+            | Op::IsActive { .. }
+            | Op::Append { .. }
+            | Op::Length { .. }
+            | Op::FindCell { .. }) => Rewrite::Replace(self.cells.node_op(cursor, cx, op)),
+            Op::Call { .. } => {
+                self.cells.forget_all();
+                Rewrite::Keep
             }
             _ => Rewrite::Keep,
         }
-    })
+    }
+}
+
+impl Lower<'_> {
+    /// The storage of an element, and whether it is inside the field, where that is not certain.
+    fn resolve(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        element: &Element,
+        access: Access,
+    ) -> (Value, Option<Value>) {
+        let (cx, field) = (self.cx, element.field);
+        let mut inside = None;
+        let mut one = |cursor: &mut Cursor<'_>, k: usize| {
+            let found = self
+                .cells
+                .component(cursor, cx, field, &element.indices, k, access);
+            inside = found.1;
+            found.0
+        };
+        let place = match element.component {
+            Component::Known(k) => one(cursor, k),
+            Component::Unknown(number) => {
+                chosen(cursor, number, cx.env.fields[field].places.len(), &mut one)
+            }
+        };
+        (place, inside)
+    }
+}
+
+/// The component with a number that is not known before run time; the first one if there is none.
+fn chosen(
+    cursor: &mut Cursor<'_>,
+    number: Value,
+    n: usize,
+    component: &mut dyn FnMut(&mut Cursor<'_>, usize) -> Value,
+) -> Value {
+    let elem = cursor.func.elem(number);
+    let mut place = component(cursor, 0);
+    for k in 1..n {
+        let rhs = cursor.constant(Scalar::int(elem, k as i128));
+        let cond = cursor.insert(
+            Op::Compare {
+                op: CompareOp::Eq,
+                lhs: number,
+                rhs,
+            },
+            Type::BOOL,
+        );
+        let on_true = component(cursor, k);
+        let ty = cursor.func.ty(place);
+        place = cursor.insert(
+            Op::Select {
+                cond,
+                on_true,
+                on_false: place,
+            },
+            ty,
+        );
+    }
+    place
 }
 
 fn linear_index(cursor: &mut Cursor<'_>, tensor: Type, index: &[Value]) -> Value {
@@ -98,14 +244,29 @@ fn linear_index(cursor: &mut Cursor<'_>, tensor: Type, index: &[Value]) -> Value
     cursor.insert(sum, Type::I64)
 }
 
-/// The cell that holds the first component; the others lie beside it or in sibling nodes.
-fn find_cell(cursor: &mut Cursor<'_>, cx: &PassCx<'_>, field: FieldId, indices: &[Value]) -> Value {
+/// The layout's indices: those of the field without its offset.
+fn without_offset(
+    cursor: &mut Cursor<'_>,
+    cx: &PassCx<'_>,
+    field: FieldId,
+    indices: &[Value],
+) -> Vec<Value> {
     let data = &cx.env.fields[field];
-    let indices: Vec<Value> = indices
+    indices
         .iter()
         .enumerate()
         .map(|(k, &v)| match data.offset.get(k) {
             Some(&offset) if offset != 0 => {
+                // A loop over the field's cells has just added it.
+                if let Some(&Op::Binary {
+                    op: BinaryOp::Add,
+                    lhs,
+                    rhs,
+                }) = cursor.func.def_op(v)
+                    && cursor.func.as_const(rhs).map(Scalar::as_i128) == Some(offset.into())
+                {
+                    return lhs;
+                }
                 let elem = cursor.func.elem(v);
                 let rhs = cursor.constant(Scalar::int(elem, i128::from(offset)));
                 cursor.insert(
@@ -119,10 +280,10 @@ fn find_cell(cursor: &mut Cursor<'_>, cx: &PassCx<'_>, field: FieldId, indices: 
             }
             _ => v,
         })
-        .collect();
-    cell_of(cursor, cx, data.tree, data.places[0], &indices)
+        .collect()
 }
 
+/// The cell that holds a field's first component; the others lie beside it or in sibling nodes.
 fn cell_of(
     cursor: &mut Cursor<'_>,
     cx: &PassCx<'_>,

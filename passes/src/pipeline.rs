@@ -150,6 +150,20 @@ pub const PIPELINE: &[Step] = &[
         Structured,
         When::Always,
     ),
+    kernel(
+        "list_struct_for",
+        list_struct_for::run,
+        Structured,
+        Structured,
+        When::Always,
+    ),
+    kernel(
+        "collect",
+        collect::run,
+        Structured,
+        Structured,
+        When::Always,
+    ),
     kernel("offload", offload::run, Structured, Offloaded, When::Always),
     kernel(
         "thread_local",

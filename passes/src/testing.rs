@@ -8,6 +8,7 @@ use aerogel_ir::{Function, Module, ParamType, Stage, eval, parse_module, print_m
 use aerogel_runtime::buffer::Buffer;
 use aerogel_runtime::device::LoadedKernel;
 use aerogel_runtime::launch::{Args, Launch};
+use aerogel_runtime::tree::TreeMemory;
 
 use crate::{Options, PassCx, find};
 
@@ -141,31 +142,21 @@ fn behaviour(module: &Module, seed: u64) -> String {
             results.map(|vals| vals.iter().flat_map(Val::scalars).collect::<Vec<_>>())
         );
     }
-    let trees: Vec<Buffer> = module
+    let trees: Vec<TreeMemory> = module
         .env
         .trees
         .values()
         .map(|tree| {
-            let buffer = Buffer::zeroed(tree.byte_size() as usize).expect("memory");
-            for (place, ty) in tree.places() {
-                let shape = tree.shape(place);
-                for linear in 0..shape.iter().product() {
-                    let mut rest: u64 = linear;
-                    let mut index: Vec<i64> = shape
-                        .iter()
-                        .rev()
-                        .map(|&n| (rest % n, rest /= n).0 as i64)
-                        .collect();
-                    index.reverse();
-                    buffer
-                        .write_scalar(
-                            tree.byte_offset(place, &index) as usize,
-                            number(ty, &mut state),
-                        )
-                        .expect("inside");
-                }
-            }
-            buffer
+            let memory = TreeMemory::new(tree.clone(), 0).expect("memory");
+            // Some cells of sparse nodes stay inactive.
+            let mut n = 0;
+            let mut value = |place, ty| {
+                n += 1;
+                let value = number(ty, &mut state);
+                (!tree.is_below_sparse(place) || n % 3 > 0).then_some(value)
+            };
+            memory.write_elements(&mut value).expect("memory");
+            memory
         })
         .collect();
     let array = Buffer::zeroed(512).expect("memory");
@@ -191,7 +182,7 @@ fn behaviour(module: &Module, seed: u64) -> String {
     }
     let mut results = [0; 32];
     let printed = Mutex::new(String::new());
-    let roots: Vec<&Buffer> = trees.iter().collect();
+    let roots: Vec<&TreeMemory> = trees.iter().collect();
     let kernel = InterpKernel::new(module.clone()).expect("a kernel");
     let outcome = kernel
         .launch(Launch {
@@ -202,14 +193,16 @@ fn behaviour(module: &Module, seed: u64) -> String {
             seed,
         })
         .map_err(|_| "a check failed");
-    let mut bytes = Vec::new();
-    for buffer in trees.iter().chain([&array]) {
-        let at = bytes.len();
-        bytes.resize(at + buffer.len(), 0);
-        buffer.read(0, &mut bytes[at..]).expect("inside");
+    let mut bytes = vec![0; array.len()];
+    array.read(0, &mut bytes).expect("inside");
+    let mut slots: Vec<u64> = bytes.into_iter().map(u64::from).collect();
+    for tree in &trees {
+        let elements = tree.snapshot().expect("inside").into_iter();
+        // An inactive element is something else than a zero.
+        slots.extend(elements.map(|e| e.map_or(u64::MAX, |s| s.slot())));
     }
-    let sum = bytes
+    let sum = slots
         .iter()
-        .fold(0u64, |sum, &b| eval::random_step(sum ^ u64::from(b)).1);
+        .fold(0u64, |sum, slot| eval::random_step(sum ^ slot).1);
     format!("{outcome:?} {:?} {printed:?} {sum:x}", &results[..4])
 }

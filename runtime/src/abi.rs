@@ -57,8 +57,8 @@ pub struct ErrorRecord {
 pub struct HostCalls {
     /// Prints a site's template with these argument slots.
     pub print: unsafe extern "C" fn(ctx: *const LaunchContext, site: u32, args: *const u64),
-    /// Asks for memory, so that an element of the arena with a control block of a tree (its number in
-    /// `roots`) can be used; not zero if it can.
+    /// Makes an element of a tree's arena usable: 1 if it is now, 0 if there is no memory for it.
+    /// `tree` counts as `LaunchContext::roots` do, `control` the tree's control blocks.
     pub grow: unsafe extern "C" fn(
         ctx: *const LaunchContext,
         tree: u32,

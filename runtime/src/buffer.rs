@@ -11,6 +11,8 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use aerogel_base::{Scalar, ScalarType};
+use aerogel_snode::NodeId;
+use memmap2::{MmapOptions, MmapRaw};
 
 use crate::cpu::memory;
 
@@ -24,6 +26,11 @@ pub enum MemoryError {
     OutOfMemory {
         /// The size that was asked for.
         bytes: usize,
+    },
+    /// There is no memory for another cell of a sparse node.
+    NoCell {
+        /// The node.
+        node: NodeId,
     },
     /// An access beyond the end.
     OutOfRange {
@@ -42,6 +49,7 @@ impl fmt::Display for MemoryError {
             MemoryError::OutOfMemory { bytes } => {
                 write!(f, "out of memory: cannot allocate {bytes} bytes")
             }
+            MemoryError::NoCell { node } => write!(f, "out of memory for the cells of node {node}"),
             MemoryError::OutOfRange { offset, bytes, len } => write!(
                 f,
                 "access of {bytes} bytes at {offset} in a buffer of {len} bytes"
@@ -56,8 +64,20 @@ impl std::error::Error for MemoryError {}
 pub struct Buffer {
     start: NonNull<u8>,
     len: usize,
-    /// Nothing where the memory belongs to somebody else.
-    allocation: Option<(NonNull<u8>, Layout)>,
+    memory: Memory,
+    /// What the buffer adds to `live_bytes`.
+    counted: AtomicUsize,
+}
+
+/// Where a buffer's bytes come from.
+enum Memory {
+    Heap(NonNull<u8>, Layout),
+    /// Addresses that take physical memory when touched; unmapped when dropped.
+    Reserved {
+        _map: MmapRaw,
+    },
+    /// Somebody else's.
+    Borrowed,
 }
 
 // SAFETY: the memory is owned, and every access through a shared reference is a copy of bytes.
@@ -78,7 +98,8 @@ pub fn fail_allocation(k: usize) {
     FAIL_AT.store(k, Ordering::Relaxed);
 }
 
-fn injected_failure() -> bool {
+/// Whether the allocation that is about to be made shall fail.
+pub(crate) fn injected_failure() -> bool {
     FAIL_AT.load(Ordering::Relaxed) != 0 && FAIL_AT.fetch_sub(1, Ordering::Relaxed) == 1
 }
 
@@ -117,8 +138,57 @@ impl Buffer {
         Ok(Self {
             start,
             len,
-            allocation: Some((allocation, layout)),
+            memory: Memory::Heap(allocation, layout),
+            counted: AtomicUsize::new(len),
         })
+    }
+
+    /// Addresses for `len` zero bytes, with as many as `margin` says before and after that nobody
+    /// should touch. Pages take physical memory when touched; whoever is about to touch them asks
+    /// for it by `commit`.
+    pub(crate) fn reserved(len: usize, margin: usize) -> Result<Self, MemoryError> {
+        let failure = MemoryError::OutOfMemory { bytes: len };
+        let margin = margin.next_multiple_of(ALIGNMENT);
+        let whole = margin
+            .checked_mul(2)
+            .and_then(|around| len.max(1).checked_add(around))
+            .ok_or(failure)?;
+        let map = MmapOptions::new()
+            .len(whole)
+            .no_reserve_swap()
+            .map_anon()
+            .map_err(|_| failure)?;
+        let map = MmapRaw::from(map);
+        let start = map.as_mut_ptr().wrapping_add(margin);
+        Ok(Self {
+            start: NonNull::new(start).ok_or(failure)?,
+            len,
+            memory: Memory::Reserved { _map: map },
+            counted: AtomicUsize::new(0),
+        })
+    }
+
+    /// Counts `bytes` of a reserved buffer as used, if the system can give them.
+    pub(crate) fn commit(&self, bytes: usize) -> Result<(), MemoryError> {
+        if !memory::can_grow(bytes) {
+            return Err(MemoryError::OutOfMemory { bytes });
+        }
+        LIVE_BYTES.fetch_add(bytes, Ordering::Relaxed);
+        self.counted.fetch_add(bytes, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Bytes that the buffer adds to `live_bytes`.
+    pub(crate) fn counted(&self) -> usize {
+        self.counted.load(Ordering::Relaxed)
+    }
+
+    /// Says that all of a range will be touched soon.
+    pub(crate) fn expect_use(&self, offset: usize, bytes: usize) {
+        let start = self.place(offset, bytes).ok().and_then(NonNull::new);
+        if let Some(start) = start {
+            prefer_huge_pages(start, bytes);
+        }
     }
 
     /// A buffer over memory that somebody else owns, such as a NumPy array.
@@ -131,7 +201,8 @@ impl Buffer {
         Self {
             start,
             len,
-            allocation: None,
+            memory: Memory::Borrowed,
+            counted: AtomicUsize::new(0),
         }
     }
 
@@ -173,6 +244,39 @@ impl Buffer {
         // SAFETY: `place` checked the range.
         unsafe { std::ptr::write_bytes(to, value, bytes) };
         Ok(())
+    }
+
+    /// Sets `bytes` bytes from `offset` to zero, but leaves pages alone that are: one that was never
+    /// touched takes no memory.
+    pub(crate) fn clear(&self, offset: usize, bytes: usize) -> Result<(), MemoryError> {
+        const PIECE: usize = 4096;
+        let mut copy = [0; PIECE];
+        let mut at = offset;
+        let end = offset.saturating_add(bytes);
+        self.place(offset, bytes)?;
+        while at < end {
+            let n = (PIECE - at % PIECE).min(end - at);
+            self.read(at, &mut copy[..n])?;
+            if copy[..n].iter().fold(0, |any, byte| any | byte) != 0 {
+                self.fill(at, n, 0)?;
+            }
+            at += n;
+        }
+        Ok(())
+    }
+
+    /// The 32-bit word at `offset`, which is aligned.
+    ///
+    /// # Panics
+    /// If it is not inside: the caller follows the buffer's own format.
+    pub(crate) fn word(&self, offset: u64) -> &AtomicU32 {
+        let word = usize::try_from(offset)
+            .ok()
+            .and_then(|offset| self.aligned_place(offset, 4).ok())
+            .expect("a word of the format lies inside");
+        // SAFETY: in range and aligned, and the memory lives as long as the buffer. Others access
+        // the word atomically too, or by copies, of which the module's text speaks.
+        unsafe { AtomicU32::from_ptr(word.cast()) }
     }
 
     /// Reads one scalar, which is aligned as its type asks.
@@ -262,9 +366,9 @@ fn prefer_huge_pages(_: NonNull<u8>, _: usize) {}
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        if let Some((allocation, layout)) = self.allocation {
-            LIVE_BYTES.fetch_sub(self.len, Ordering::Relaxed);
-            // SAFETY: allocated in `zeroed` with this layout, and freed once.
+        LIVE_BYTES.fetch_sub(*self.counted.get_mut(), Ordering::Relaxed);
+        if let Memory::Heap(allocation, layout) = self.memory {
+            // SAFETY: allocated in `with_margin` with this layout, and freed once.
             unsafe { std::alloc::dealloc(allocation.as_ptr(), layout) };
         }
     }

@@ -16,6 +16,7 @@ use crate::cpu::Pool;
 use crate::device::{LoadError, LoadedObject};
 use crate::interrupt;
 use crate::split::{Extents, Split, WORTH_MEASURING};
+use crate::tree::{TreeMemory, Turn};
 
 /// Where a kernel's `print` goes.
 pub trait PrintSink: Sync {
@@ -104,7 +105,7 @@ pub struct Launch<'a> {
     /// The arguments.
     pub args: &'a Args<'a>,
     /// The storage of each SNode tree of the module.
-    pub roots: &'a [&'a Buffer],
+    pub roots: &'a [&'a TreeMemory],
     /// Receives the return value's components.
     pub results: &'a mut [u64],
     /// Receives what the kernel prints.
@@ -161,11 +162,12 @@ enum Space {
     Computed { bounds: BoundsFn, n_axes: usize },
 }
 
-/// What `HostCalls::print` finds behind the context's `host`.
+/// What the functions of `HostCalls` find behind the context's `host`.
 #[repr(C)]
 struct Host<'a> {
     calls: HostCalls,
     sites: &'a [Site],
+    roots: &'a [&'a TreeMemory],
     sink: &'a dyn PrintSink,
     printed: AtomicBool,
 }
@@ -244,6 +246,7 @@ impl LaunchPlan {
         let host = Host {
             calls: HostCalls { print, grow },
             sites: &self.sites,
+            roots: launch.roots,
             sink: launch.sink,
             printed: AtomicBool::new(false),
         };
@@ -257,6 +260,7 @@ impl LaunchPlan {
             seed: launch.seed,
             stop: &interrupt::STOP,
         });
+        let turn = Turn::take(launch.roots);
         let _active = interrupt::Active::begin();
         for task in &self.tasks {
             task.launch(pool, &ctx, &errors);
@@ -270,10 +274,16 @@ impl LaunchPlan {
         if host.printed.load(Ordering::Relaxed) {
             launch.sink.flush();
         }
-        if interrupt::requested() {
-            return Err(KernelFailure::Interrupted);
+        let outcome = if interrupt::requested() {
+            Err(KernelFailure::Interrupted)
+        } else {
+            decode(&errors)
+        };
+        if outcome.is_err() {
+            // The tasks that collect what was given back did not run.
+            turn.settle();
         }
-        decode(&errors)
+        outcome
     }
 
     fn check(&self, launch: &Launch<'_>) -> Result<(), KernelFailure> {
@@ -286,7 +296,7 @@ impl LaunchPlan {
         if launch.results.len() < self.n_results {
             return Err(KernelFailure::Mismatch("too few result slots"));
         }
-        let fits = |(root, &bytes): (&&Buffer, &usize)| root.len() >= bytes;
+        let fits = |(root, &bytes): (&&TreeMemory, &usize)| root.bytes().len() >= bytes;
         if launch.roots.len() < self.root_bytes.len()
             || !launch.roots.iter().zip(&self.root_bytes).all(fits)
         {
@@ -402,9 +412,14 @@ unsafe extern "C" fn print(ctx: *const LaunchContext, site: u32, args: *const u6
     host.printed.store(true, Ordering::Relaxed);
 }
 
-/// `HostCalls::grow`: the memory of a tree is what it was made with.
-unsafe extern "C" fn grow(_: *const LaunchContext, _: u32, _: u32, _: u32) -> u32 {
-    0
+/// `HostCalls::grow`.
+unsafe extern "C" fn grow(ctx: *const LaunchContext, tree: u32, control: u32, element: u32) -> u32 {
+    // SAFETY: generated code passes on the context it was given.
+    let ctx = unsafe { &*ctx };
+    // SAFETY: as in `print`.
+    let host = unsafe { &*ctx.host.cast::<Host<'_>>() };
+    let tree = host.roots.get(tree as usize);
+    u32::from(tree.is_some_and(|tree| tree.grow(control, element)))
 }
 
 #[cfg(test)]

@@ -7,14 +7,14 @@ use aerogel_compiler::{Args, CompiledKernel, KernelFailure, Launch};
 use aerogel_interp::InterpKernel;
 use aerogel_ir::{Env, Function, Module, Op, ParamType, eval, print_function};
 use aerogel_passes::{Observer, PassRecord};
+use aerogel_runtime::TreeMemory;
 use aerogel_runtime::buffer::Buffer;
 use aerogel_runtime::device::LoadedKernel;
-use aerogel_snode::Tree;
 
 /// The inputs of a kernel: filled trees, arrays and argument slots.
 pub struct Inputs {
-    /// One buffer for each tree of the module.
-    pub trees: Vec<Buffer>,
+    /// The memory of each tree of the module.
+    pub trees: Vec<TreeMemory>,
     /// One buffer for each array parameter.
     pub arrays: Vec<Buffer>,
     slots: Vec<u64>,
@@ -30,8 +30,8 @@ pub struct Outcome {
     pub results: Option<Vec<u64>>,
     /// What was printed.
     pub printed: String,
-    /// The scalars of all trees and arrays.
-    pub memory: Vec<Scalar>,
+    /// The scalars of all trees and arrays; nothing where an element is inactive.
+    pub memory: Vec<Option<Scalar>>,
 }
 
 /// Numbers that come and go with `state`: small ones mostly, so that indices hit.
@@ -43,25 +43,6 @@ pub fn number(ty: ScalarType, state: &mut u64) -> Scalar {
         _ if ty.is_float() => Scalar::float(ty, (bits % 64) as f64 / 4.0 - 6.0),
         _ => Scalar::int(ty, i128::from(bits % 9) - 2 * i128::from(ty.is_signed())),
     }
-}
-
-/// Every scalar of a tree: its type and the byte at which it lies.
-pub fn scalars_of(tree: &Tree) -> Vec<(ScalarType, usize)> {
-    let mut all = Vec::new();
-    for (place, ty) in tree.places() {
-        let shape = tree.shape(place);
-        for linear in 0..shape.iter().product() {
-            let mut rest: u64 = linear;
-            let mut index: Vec<i64> = shape
-                .iter()
-                .rev()
-                .map(|&n| (rest % n, rest /= n).0 as i64)
-                .collect();
-            index.reverse();
-            all.push((ty, tree.byte_offset(place, &index) as usize));
-        }
-    }
-    all
 }
 
 fn array_scalars(env: &Env, ty: ParamType) -> Option<(Vec<ScalarType>, usize)> {
@@ -85,13 +66,16 @@ impl Inputs {
         let mut state = seed;
         let mut trees = Vec::new();
         for tree in module.env.trees.values() {
-            let buffer = Buffer::zeroed(tree.byte_size() as usize).expect("memory");
-            for (ty, at) in scalars_of(tree) {
-                buffer
-                    .write_scalar(at, number(ty, &mut state))
-                    .expect("inside");
-            }
-            trees.push(buffer);
+            let memory = TreeMemory::new(tree.clone(), 0).expect("memory");
+            // Some cells of sparse nodes stay inactive.
+            let mut n = 0;
+            let mut value = |place, ty| {
+                n += 1;
+                let value = number(ty, &mut state);
+                (!tree.is_below_sparse(place) || n % 3 > 0).then_some(value)
+            };
+            memory.write_elements(&mut value).expect("memory");
+            trees.push(memory);
         }
         let (mut arrays, mut slots) = (Vec::new(), Vec::new());
         for param in &module.kernel().expect("a kernel").params {
@@ -171,7 +155,7 @@ impl Inputs {
             .sum();
         let mut results = vec![0; n_results];
         let printed = Mutex::new(String::new());
-        let roots: Vec<&Buffer> = self.trees.iter().collect();
+        let roots: Vec<&TreeMemory> = self.trees.iter().collect();
         let done = run(Launch {
             args: &args,
             roots: &roots,
@@ -180,12 +164,8 @@ impl Inputs {
             seed,
         });
         let mut memory = Vec::new();
-        for (tree, buffer) in module.env.trees.values().zip(&self.trees) {
-            memory.extend(
-                scalars_of(tree)
-                    .into_iter()
-                    .map(|(ty, at)| buffer.read_scalar(ty, at).expect("inside")),
-            );
+        for tree in &self.trees {
+            memory.extend(tree.snapshot().expect("inside"));
         }
         let array_types = func
             .params
@@ -194,7 +174,7 @@ impl Inputs {
         for ((scalars, _), buffer) in array_types.zip(&self.arrays) {
             let mut at = 0;
             for ty in scalars {
-                memory.push(buffer.read_scalar(ty, at).expect("inside"));
+                memory.push(Some(buffer.read_scalar(ty, at).expect("inside")));
                 at += ty.bytes() as usize;
             }
         }

@@ -20,7 +20,7 @@ fn from_env(name: &str, default: u64) -> u64 {
 
 /// A NaN has many bit patterns, and arithmetic may give any of them.
 fn canonical(mut outcome: Outcome) -> Outcome {
-    for s in &mut outcome.memory {
+    for s in outcome.memory.iter_mut().flatten() {
         if s.ty().is_float() && s.as_f64().is_nan() {
             *s = Scalar::float(s.ty(), f64::NAN);
         }

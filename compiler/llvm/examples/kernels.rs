@@ -8,7 +8,7 @@ use aerogel_ir::parse_module;
 use aerogel_llvm::{Jit, OptLevel, compile, target};
 use aerogel_runtime::cpu::Pool;
 use aerogel_runtime::device::CpuDevice;
-use aerogel_runtime::{Args, Buffer, Device, Launch};
+use aerogel_runtime::{Args, Buffer, Device, Launch, TreeMemory};
 
 fn main() {
     let wanted = std::env::args().nth(1);
@@ -50,17 +50,15 @@ fn run(name: &str, text: &str, array: Option<usize>) {
     }
     let device = CpuDevice::new(Arc::new(Pool::with_all_cores()), Box::new(Jit));
     let kernel = device.load(&compiled.code).expect("the object is valid");
-    let roots: Vec<Buffer> = compiled
-        .code
-        .root_bytes
-        .iter()
-        .map(|&bytes| Buffer::zeroed(bytes).expect("there is memory"))
+    let trees = module.env.trees.values();
+    let roots: Vec<TreeMemory> = trees
+        .map(|tree| TreeMemory::new(tree.clone(), 0).expect("there is memory"))
         .collect();
-    for root in &roots {
+    for root in roots.iter().map(TreeMemory::bytes) {
         // Nothing but positive numbers, so that no operation meets special cases.
         root.fill(0, root.len(), 0x3d).expect("in range");
     }
-    let roots: Vec<&Buffer> = roots.iter().collect();
+    let roots: Vec<&TreeMemory> = roots.iter().collect();
     let buffers: Vec<Buffer> = (0..compiled.code.args.len() / 2)
         .map(|_| Buffer::zeroed(array.unwrap_or(1) * 4).expect("there is memory"))
         .collect();

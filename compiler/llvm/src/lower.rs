@@ -581,6 +581,7 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
             | Op::IsActive { .. }
             | Op::Append { .. }
             | Op::Length { .. }
+            | Op::FindCell { .. }
             | Op::CellAt { .. }
             | Op::Parallel { .. }
             | Op::ParallelCells { .. }

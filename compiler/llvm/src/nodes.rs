@@ -122,9 +122,9 @@ impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
                 node,
                 at,
                 cell,
-                origin,
+                indices,
             } => {
-                self.list_put(*node, *at, *cell, origin);
+                self.list_put(*node, *at, *cell, indices);
                 Vec::new()
             }
             Op::ListEntry { node, at } => self.list_entry(*node, *at, data.results.len() - 1),

@@ -7,12 +7,12 @@ use aerogel_ir::{Stage, parse_module, verify};
 use aerogel_llvm::{Compiled, Jit, OptLevel, compile, target};
 use aerogel_runtime::cpu::Pool;
 use aerogel_runtime::device::CpuDevice;
-use aerogel_runtime::{Args, Buffer, Device, KernelFailure, Launch, LoadedKernel};
+use aerogel_runtime::{Args, Buffer, Device, KernelFailure, Launch, LoadedKernel, TreeMemory};
 
 struct Kernel {
     compiled: Compiled,
     loaded: Box<dyn LoadedKernel>,
-    roots: Vec<Buffer>,
+    roots: Vec<TreeMemory>,
     printed: Mutex<String>,
 }
 
@@ -28,11 +28,9 @@ impl Kernel {
         let compiled = compile(&module, &target::host(), OptLevel(level), true);
         let device = CpuDevice::new(Arc::new(Pool::new(2)), Box::new(Jit));
         let loaded = device.load(&compiled.code).unwrap();
-        let roots = compiled
-            .code
-            .root_bytes
-            .iter()
-            .map(|&bytes| Buffer::zeroed(bytes).unwrap())
+        let trees = module.env.trees.values();
+        let roots = trees
+            .map(|tree| TreeMemory::new(tree.clone(), 0).unwrap())
             .collect();
         Self {
             compiled,
@@ -44,7 +42,7 @@ impl Kernel {
 
     fn launch(&self, args: &Args<'_>) -> Result<Vec<u64>, KernelFailure> {
         let mut results = vec![0; self.compiled.code.n_results];
-        let roots: Vec<&Buffer> = self.roots.iter().collect();
+        let roots: Vec<&TreeMemory> = self.roots.iter().collect();
         self.loaded.launch(Launch {
             args,
             roots: &roots,
@@ -135,7 +133,7 @@ fn fields_in_a_parallel_loop() {
         k.call(&[Scalar::f32(2.0)]);
         k.call(&[Scalar::f32(2.0)]);
         // After one launch x = 0, y = 1; after two x = 1, y = 2.
-        assert_eq!(f32_at(&k.roots[0], 9999), 1.0);
+        assert_eq!(f32_at(k.roots[0].bytes(), 9999), 1.0);
     }
     let k = Kernel::new(SAXPY);
     assert!(is_wide(k.assembly()), "{}", k.assembly());

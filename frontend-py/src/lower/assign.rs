@@ -184,7 +184,7 @@ impl<'a> Lower<'a, '_> {
                 self.local(val)
             }
             Val::Known(_) | Val::Array(_) => Ok(val.clone()),
-            Val::Iter(_) | Val::Method(..) => {
+            Val::Iter(_) | Val::List(_) | Val::Method(..) => {
                 let what = self.describe(val);
                 self.fail(
                     ErrorKind::Type,

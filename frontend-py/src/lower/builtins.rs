@@ -6,6 +6,7 @@ use aerogel_base::{ErrorKind, ScalarType};
 use aerogel_ir::{self as ir, Op, Value};
 
 use super::call::Args;
+use super::nodes::NodeFunction;
 use super::number::elem;
 use super::value::{Iter, SeqKind, Val};
 use super::{Lower, Reported, Res};
@@ -52,6 +53,8 @@ pub(crate) enum Special {
     Print,
     Random,
     RandomNormal,
+    Node(NodeFunction),
+    RescaleIndex,
 }
 
 impl Lower<'_, '_> {
@@ -423,6 +426,8 @@ impl Lower<'_, '_> {
                 Ok(Val::seq(items, kind))
             }
             Special::LoopConfig => self.loop_config(args),
+            Special::Node(function) => self.node_function(name, function, args),
+            Special::RescaleIndex => self.rescale_index(name, args),
             Special::Print => Err(Reported),
             Special::Random => {
                 let ty = match args.get(0, "dtype").cloned() {

@@ -231,6 +231,7 @@ impl<'a> Lower<'a, '_> {
     fn method(&mut self, object: &Val, name: &str, args: &Args) -> Res<Val> {
         match object {
             Val::Known(Known::Field(_)) | Val::Array(_) => self.storage_method(object, name, args),
+            Val::List(list) => self.list_method(&list.clone(), name, args),
             Val::Known(known @ Known::Str(_)) => {
                 let method = self.host.attr(known, name);
                 match self.hosted(method)? {

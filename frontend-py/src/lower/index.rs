@@ -41,6 +41,9 @@ impl<'a> Lower<'a, '_> {
         match &val {
             Val::Known(Known::Field(field)) => {
                 let field = field.clone();
+                if let Some(list) = self.list_at(&field, &indices)? {
+                    return Ok(Val::List(list.into()));
+                }
                 let what = if field.name.is_empty() {
                     "the field".to_owned()
                 } else {
@@ -94,7 +97,7 @@ impl<'a> Lower<'a, '_> {
                 let item = fold::index(self.host, known, &key);
                 Ok(Val::Known(self.hosted(item)?))
             }
-            Val::Iter(_) | Val::Method(..) => {
+            Val::Iter(_) | Val::List(_) | Val::Method(..) => {
                 let what = self.describe(&val);
                 self.fail(
                     ErrorKind::Type,
@@ -107,7 +110,7 @@ impl<'a> Lower<'a, '_> {
     }
 
     /// Indices with vectors and tuples among them taken apart.
-    fn spread(&mut self, indices: &[Val]) -> Res<Vec<Val>> {
+    pub(crate) fn spread(&mut self, indices: &[Val]) -> Res<Vec<Val>> {
         let mut all = Vec::new();
         for index in indices {
             if index.is_none() {
@@ -443,6 +446,7 @@ impl<'a> Lower<'a, '_> {
                 }
                 _ => return Ok(Val::Method(val.clone().into(), attr.into())),
             },
+            Val::List(_) => return Ok(Val::Method(val.clone().into(), attr.into())),
             Val::Known(Known::Field(_)) if matches!(attr, "fill" | "copy_from") => {
                 return Ok(Val::Method(val.clone().into(), attr.into()));
             }

@@ -3,14 +3,13 @@
 use std::rc::Rc;
 
 use aerogel_base::{ErrorKind, ScalarType};
-use aerogel_ir::{self as ir, Op, Type, Value};
-use aerogel_snode::NodeId;
+use aerogel_ir::{self as ir, NodeRef, Op, Type, Value};
 
 use super::stmt::Flow;
 use super::value::{Iter, Val};
 use super::{Control, Lower, Reported, Res};
 use crate::ast::{Expr, Stmt};
-use crate::host::{FieldRef, Known, SNodeRef, TensorShape};
+use crate::host::{FieldRef, Known};
 use crate::scope::BindingKind;
 
 /// The index space of a loop that runs when the kernel does.
@@ -19,7 +18,8 @@ enum Space {
     Range(Value, Value, Option<Value>),
     /// `lo` and `hi` of each axis.
     Box(Vec<(Value, Value)>),
-    Cells(Rc<FieldRef>),
+    /// The active cells of a node; a field's offset is added to their indices.
+    Cells { node: NodeRef, offset: Vec<i32> },
 }
 
 impl<'a> Lower<'a, '_> {
@@ -63,22 +63,28 @@ impl<'a> Lower<'a, '_> {
         self.control.pop();
     }
 
-    /// The cells of a field, whose indices are `i32`.
-    fn cells(&mut self, field: Rc<FieldRef>) -> Res<Space> {
-        let id = self.field(&field)?;
-        let shape = self.module.env.shape(id).into_iter().enumerate();
+    /// The elements of a field.
+    fn field_cells(&mut self, field: &Rc<FieldRef>) -> Res<Space> {
+        let id = self.field(field)?;
+        let (node, offset) = self.module.env.cells_of(id);
+        self.cells(node, offset, &format!("`{}`", field.name))
+    }
+
+    /// The cells of a node, whose indices are `i32`.
+    fn cells(&mut self, node: NodeRef, offset: Vec<i32>, what: &str) -> Res<Space> {
+        let shape = self.module.env.trees[node.tree].shape(node.node);
         let fits = |(axis, extent): (usize, u64)| {
-            let first = field.offset.get(axis).copied().unwrap_or(0);
+            let first = offset.get(axis).copied().unwrap_or(0);
             let end = u64::from(first.max(0).unsigned_abs()).saturating_add(extent);
             end <= i32::MAX as u64
         };
-        if shape.into_iter().all(fits) {
-            return Ok(Space::Cells(field));
+        if shape.into_iter().enumerate().all(fits) {
+            return Ok(Space::Cells { node, offset });
         }
         self.fail_noted(
             ErrorKind::Type,
             "E0229",
-            format!("the indices of `{}` do not fit an `i32`", field.name),
+            format!("the indices of {what} do not fit an `i32`"),
             "loop over `ti.ndrange` with bounds of type `ti.i64`",
         )
     }
@@ -108,7 +114,7 @@ impl<'a> Lower<'a, '_> {
                 }
                 Iter::Grouped(inner) => Ok((self.space(inner)?.0, true)),
             },
-            Val::Known(Known::Field(field)) => Ok((self.cells(field.clone())?, false)),
+            Val::Known(Known::Field(field)) => Ok((self.field_cells(field)?, false)),
             Val::Array(array) => {
                 let array = *array;
                 let ndim = self.array_type(array).1;
@@ -119,15 +125,10 @@ impl<'a> Lower<'a, '_> {
                 }
                 Ok((Space::Box(bounds), false))
             }
-            Val::Known(Known::SNode(node)) => match self.field_in(node)? {
-                Some(field) => Ok((self.cells(field)?, false)),
-                None => self.fail_noted(
-                    ErrorKind::Compilation,
-                    "E0119",
-                    "a loop over an SNode needs a field placed right in its cells",
-                    "loop over a field instead",
-                ),
-            },
+            Val::Known(Known::SNode(node)) => {
+                let node = self.node(node)?;
+                Ok((self.cells(node, Vec::new(), "the node")?, false))
+            }
             Val::Poison => Err(Reported),
             _ => {
                 let what = self.describe(over);
@@ -144,28 +145,6 @@ impl<'a> Lower<'a, '_> {
                 )
             }
         }
-    }
-
-    /// A field whose elements are the cells of a node.
-    fn field_in(&mut self, node: &SNodeRef) -> Res<Option<Rc<FieldRef>>> {
-        let tree = self.tree(node.tree)?;
-        let tree = self.module.env.trees[tree].clone();
-        let id = NodeId::from_u32(node.node);
-        let inside = tree.places().find(|(place, _)| {
-            tree.chain(*place).contains(&id) && tree.shape(*place) == tree.shape(id)
-        });
-        Ok(inside.map(|(place, elem)| {
-            Rc::new(FieldRef {
-                handle: node.handle,
-                name: tree[place].name.clone(),
-                tree: node.tree,
-                places: vec![place],
-                elem,
-                shape: TensorShape::Scalar,
-                ndim: node.ndim,
-                offset: Vec::new(),
-            })
-        }))
     }
 
     /// Loop indices are `i32`, or `i64` where a bound is. Float bounds are cut, as Taichi does.
@@ -275,11 +254,11 @@ impl<'a> Lower<'a, '_> {
                     body: region,
                 });
             }
-            Space::Cells(field) if field.ndim == 0 => return self.once(target, true, body),
-            Space::Cells(field) => {
-                let id = self.field(&field)?;
-                let (node, offset) = self.module.env.cells_of(id);
-                let region = self.func.new_region(&vec![Type::I32; field.ndim as usize]);
+            Space::Cells { node, .. } if self.n_axes(node) == 0 => {
+                return self.once(target, true, body);
+            }
+            Space::Cells { node, offset } => {
+                let region = self.func.new_region(&vec![Type::I32; self.n_axes(node)]);
                 self.loop_body(region, control, target, grouped, body, |lower, indices| {
                     let shifted = indices.into_iter().enumerate();
                     shifted
@@ -353,10 +332,18 @@ impl<'a> Lower<'a, '_> {
                 return Ok(Flow::Next);
             }
             Space::Box(bounds) => bounds,
-            Space::Cells(field) => {
-                let id = self.field(&field)?;
-                let extents = self.module.env.shape(id);
-                let offset = |axis: usize| field.offset.get(axis).copied().unwrap_or(0);
+            Space::Cells { node, offset } => {
+                let tree = self.module.env.trees[node.tree].clone();
+                if tree.is_below_sparse(node.node) {
+                    return self.fail_noted(
+                        ErrorKind::Compilation,
+                        "E0119",
+                        "a loop over sparse cells stands inside another loop or a branch",
+                        "move it to the kernel's outermost scope, or loop over `ti.ndrange`",
+                    );
+                }
+                let extents = tree.shape(node.node);
+                let offset = |axis: usize| offset.get(axis).copied().unwrap_or(0);
                 extents
                     .iter()
                     .enumerate()

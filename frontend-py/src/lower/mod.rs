@@ -11,6 +11,7 @@ mod construct;
 mod expr;
 mod index;
 mod loops;
+mod nodes;
 mod number;
 mod print;
 mod stmt;
@@ -36,6 +37,7 @@ use crate::parse;
 use crate::scope::{BindingKind, Scopes};
 pub(crate) use builtins::Special;
 pub(crate) use construct::Maker;
+pub(crate) use nodes::NodeFunction;
 pub(crate) use value::{SeqKind, Val};
 
 /// What a kernel's parameter is in this instance of the kernel.

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use aerogel_base::{ErrorKind, Scalar, ScalarType};
 use aerogel_ir::{Arg, Op, ParamType, Type, Value};
 
+use super::nodes::List;
 use super::{Lower, Reported, Res};
 use crate::host::*;
 use crate::infer::int_range;
@@ -21,6 +22,8 @@ pub(crate) enum Val {
     Array(Arg),
     /// Something a loop runs over.
     Iter(Rc<Iter>),
+    /// The list of a dynamic node.
+    List(Rc<List>),
     /// A method with its object.
     Method(Rc<Val>, Rc<str>),
     /// What a mistake left behind; using it is no further mistake.
@@ -141,6 +144,7 @@ impl Lower<'_, '_> {
             Val::Seq(_, SeqKind::List) => "a list".into(),
             Val::Array(_) => "an array".into(),
             Val::Iter(_) => "a range".into(),
+            Val::List(_) => "a list of a dynamic node".into(),
             Val::Method(_, name) => format!("the method `{name}`"),
             Val::Poison => "an error".into(),
         }
@@ -156,7 +160,7 @@ impl Lower<'_, '_> {
             Val::Seq(items, _) => {
                 self.type_of_items(items.iter().map(|item| self.numeric_type(item)))
             }
-            Val::Array(_) | Val::Iter(_) | Val::Method(..) | Val::Poison => None,
+            Val::Array(_) | Val::Iter(_) | Val::List(_) | Val::Method(..) | Val::Poison => None,
         }
     }
 
@@ -248,7 +252,7 @@ impl Lower<'_, '_> {
                 let ty = self.expect_numeric(val)?;
                 self.convert(val, ty)
             }
-            Val::Array(_) | Val::Iter(_) | Val::Method(..) | Val::Poison => {
+            Val::Array(_) | Val::Iter(_) | Val::List(_) | Val::Method(..) | Val::Poison => {
                 self.expect_numeric(val)?;
                 Err(Reported)
             }
@@ -270,6 +274,7 @@ impl Lower<'_, '_> {
             | Val::Value(_)
             | Val::Array(_)
             | Val::Iter(_)
+            | Val::List(_)
             | Val::Method(..)
             | Val::Poison => val,
         })

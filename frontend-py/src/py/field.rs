@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use aerogel_base::ScalarType;
-use aerogel_runtime::Buffer;
+use aerogel_runtime::{Buffer, TreeMemory};
 use aerogel_snode::NodeId;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -235,7 +235,7 @@ impl NativeField {
         })
     }
 
-    fn memory(&self, py: Python<'_>) -> PyResult<(&Placement, Arc<Buffer>)> {
+    fn memory(&self, py: Python<'_>) -> PyResult<(&Placement, Arc<TreeMemory>)> {
         let placement = self.placement(py)?;
         let memory = placement.store.memory(py)?;
         Ok((placement, memory))
@@ -270,7 +270,7 @@ impl NativeField {
             for (first, count, spacing) in placement.runs() {
                 let mut dims = placement.dims(item, per_element);
                 dims.push((count, spacing, item));
-                let here = (&*memory, placement.bases[first] as usize);
+                let here = (memory.bytes(), placement.bases[first] as usize);
                 let array = (there, first * item as usize);
                 let dim = |(extent, here, there): (usize, u64, u64)| {
                     let (dst, src) = if out { (there, here) } else { (here, there) };
@@ -354,7 +354,7 @@ impl NativeField {
         let at = placement.element(py, || this.label(), key)?;
         let read = |&base: &u64| {
             memory
-                .read_scalar(this.ty, (base + at) as usize)
+                .read_scalar(this.ty, base + at)
                 .map_err(error::memory)
                 .and_then(|v| buffer::to_python(py, v))
         };
@@ -384,7 +384,7 @@ impl NativeField {
         let at = placement.element(py, || self.label(), key)?;
         let write = |base: u64, value: &Bound<'_, PyAny>| {
             memory
-                .write_scalar((base + at) as usize, buffer::to_scalar(value, self.ty)?)
+                .write_scalar(base + at, buffer::to_scalar(value, self.ty)?)
                 .map_err(error::memory)
         };
         if self.shape.2 == 0 {
@@ -420,10 +420,7 @@ impl NativeField {
             .get(at)
             .ok_or_else(|| PyValueError::new_err("there is no such component"))?;
         memory
-            .write_scalar(
-                (base + element) as usize,
-                buffer::to_scalar(value, self.ty)?,
-            )
+            .write_scalar(base + element, buffer::to_scalar(value, self.ty)?)
             .map_err(error::memory)
     }
 
@@ -458,7 +455,7 @@ impl NativeField {
                         src: 0,
                     })
                     .collect();
-                let here = (&*memory, placement.bases[first] as usize);
+                let here = (memory.bytes(), placement.bases[first] as usize);
                 let side_by_side = count == 1 || spacing as usize == item;
                 if let Some(n) = buffer::block(&dims, count * item).filter(|_| side_by_side) {
                     buffer::repeat(here, &bytes[first * item..][..count * item], n)?;

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use aerogel_base::Scalar;
 use aerogel_base::hash::LookupMap;
-use aerogel_runtime::{Buffer, launch};
+use aerogel_runtime::{TreeMemory, launch};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
@@ -220,8 +220,8 @@ impl NativeKernel {
             .trees
             .iter()
             .map(|tree| tree.memory(py))
-            .collect::<PyResult<Vec<Arc<Buffer>>>>()?;
-        let roots: Vec<&Buffer> = memories.iter().map(|m| &**m).collect();
+            .collect::<PyResult<Vec<Arc<TreeMemory>>>>()?;
+        let roots: Vec<&TreeMemory> = memories.iter().map(|m| &**m).collect();
         let types = self.results.as_deref().unwrap_or(&[]);
         let mut results = vec![0u64; types.iter().map(|t| t.n_components()).sum()];
         let sink = Mutex::new(String::new());

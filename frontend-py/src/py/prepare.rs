@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 
 use aerogel_compiler::{CompileError, CompiledKernel, Compiler};
 use aerogel_ir::{ParamType, Type};
-use aerogel_runtime::{Buffer, KernelFailure, launch};
+use aerogel_runtime::{KernelFailure, TreeMemory, launch};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -26,7 +26,7 @@ pub(crate) enum TreeRef {
 
 impl TreeRef {
     /// The tree's memory.
-    pub(crate) fn memory(&self, py: Python<'_>) -> PyResult<Arc<Buffer>> {
+    pub(crate) fn memory(&self, py: Python<'_>) -> PyResult<Arc<TreeMemory>> {
         match self {
             Self::Strong(store) => store.memory(py),
             Self::Weak(store) => store

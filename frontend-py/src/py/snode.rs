@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
-use aerogel_runtime::Buffer;
+use aerogel_runtime::TreeMemory;
 use aerogel_snode::{NodeId, Tree, TreeBuilder};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -17,11 +17,11 @@ pub(crate) struct TreeStore {
     pub(crate) key: u64,
     pub(crate) tree: Arc<Tree>,
     /// None once the tree is destroyed or the program reset.
-    memory: RwLock<Option<Arc<Buffer>>>,
+    memory: RwLock<Option<Arc<TreeMemory>>>,
 }
 
 /// The most memory around a tree that catches indices which are off by a little. It takes no physical memory.
-const MARGIN: usize = 64 << 20;
+const MARGIN: u64 = 64 << 20;
 
 static TREES: Mutex<(u64, BTreeMap<u64, Weak<TreeStore>>)> = Mutex::new((0, BTreeMap::new()));
 
@@ -31,14 +31,14 @@ fn trees() -> MutexGuard<'static, (u64, BTreeMap<u64, Weak<TreeStore>>)> {
 
 impl TreeStore {
     fn new(tree: Tree) -> PyResult<Arc<Self>> {
-        let bytes =
-            usize::try_from(tree.byte_size()).map_err(|e| PyValueError::new_err(e.to_string()))?;
-        let memory = Buffer::with_margin(bytes, bytes.min(MARGIN)).map_err(error::memory)?;
+        let tree = Arc::new(tree);
+        let margin = tree.byte_size().min(MARGIN) as usize;
+        let memory = TreeMemory::new(tree.clone(), margin).map_err(error::memory)?;
         let mut trees = trees();
         trees.0 += 1;
         let store = Arc::new(Self {
             key: trees.0,
-            tree: Arc::new(tree),
+            tree,
             memory: RwLock::new(Some(Arc::new(memory))),
         });
         let key = store.key;
@@ -47,7 +47,7 @@ impl TreeStore {
     }
 
     /// The tree's memory, or an error when it is gone.
-    pub(crate) fn memory(&self, py: Python<'_>) -> PyResult<Arc<Buffer>> {
+    pub(crate) fn memory(&self, py: Python<'_>) -> PyResult<Arc<TreeMemory>> {
         let memory = self.memory.read().unwrap_or_else(PoisonError::into_inner);
         memory.clone().ok_or_else(|| {
             error::runtime(

@@ -3,6 +3,7 @@
 use aerogel_base::entity::{PrimaryMap, SecondaryMap};
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{Arg, AssertKind, Env, FuncId, Function, Inst, Module, Op, ParamType, Type, walk};
+use aerogel_runtime::TreeMemory;
 use aerogel_runtime::buffer::Buffer;
 use aerogel_runtime::code::{Site, SiteKind};
 use aerogel_runtime::launch::{Args, KernelFailure};
@@ -73,7 +74,7 @@ struct Array<'a> {
 pub(crate) struct Memory<'a> {
     args: Vec<Vec<Scalar>>,
     arrays: Vec<Option<Array<'a>>>,
-    roots: &'a [&'a Buffer],
+    roots: &'a [&'a TreeMemory],
     temps: Vec<u8>,
     locals: Vec<Scalar>,
 }
@@ -83,7 +84,7 @@ impl<'a> Memory<'a> {
         module: &Module,
         func: &Function,
         args: &'a Args<'a>,
-        roots: &'a [&'a Buffer],
+        roots: &'a [&'a TreeMemory],
     ) -> Result<Self, KernelFailure> {
         let mismatch = KernelFailure::Mismatch("other arguments than the kernel's");
         let mut slots = args.slots().iter().copied();

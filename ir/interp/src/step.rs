@@ -419,7 +419,7 @@ impl<'a> Machine<'a> {
                     NodeKind::Place(ty) => {
                         let tree = node.tree.as_u32() as usize;
                         Val::Place(vec![(
-                            at.map_or(Slot::Nowhere, |at| Slot::Root(tree, at as usize)),
+                            at.map_or(Slot::Nowhere, |at| Slot::Root(tree, at)),
                             ty,
                         )])
                     }
@@ -431,6 +431,7 @@ impl<'a> Machine<'a> {
             | Op::IsActive { .. }
             | Op::Append { .. }
             | Op::Length { .. }
+            | Op::FindCell { .. }
             | Op::CellAt { .. }
             | Op::Find { .. }
             | Op::Obtain { .. }
@@ -457,7 +458,7 @@ impl<'a> Machine<'a> {
                 let ty = result_ty().pointee().and_then(Type::scalar);
                 let at = usize::try_from(self.int(*address));
                 Val::Place(vec![(
-                    at.map_or(Slot::Nowhere, |at| Slot::Root(0, at)),
+                    at.map_or(Slot::Nowhere, |at| Slot::Root(0, at as u64)),
                     ty.expect("the verifier checked that the storage is a scalar's"),
                 )])
             }
@@ -597,7 +598,7 @@ impl<'a> Machine<'a> {
                 let slot = if inside {
                     Slot::Root(
                         data.tree.as_u32() as usize,
-                        tree.byte_offset(place, &indices) as usize,
+                        tree.byte_offset(place, &indices),
                     )
                 } else {
                     Slot::Nowhere

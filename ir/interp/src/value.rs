@@ -7,8 +7,8 @@ use aerogel_base::{Scalar, ScalarType};
 pub enum Slot {
     /// A scalar of a local, by its number among all locals made so far.
     Local(usize),
-    /// Bytes of a tree's root.
-    Root(usize, usize),
+    /// Bytes of a tree.
+    Root(usize, u64),
     /// Bytes of an array.
     Array(usize, usize),
     /// Bytes of the global temporaries.

@@ -1,0 +1,100 @@
+//! What a loop deactivates is collected when it has ended.
+//!
+//! ```text
+//! parallel ... { deactivate tree0.S1, [i] }
+//!     ==>   parallel ... { deactivate tree0.S1, [i] }
+//!           v0 = n_recycled S1
+//!           parallel over [0, v0) (k) { release what lies below (recycled S1, k)  wipe S1, k }
+//!           collect S1
+//! ```
+//! Nodes come before those below them, which may so get more to collect.
+
+use aerogel_base::{Scalar, ScalarType};
+use aerogel_ir::{Builder, Env, Function, Inst, LoopAttrs, NodeRef, Op, Type, walk};
+use aerogel_snode::NodeKind;
+
+use crate::PassCx;
+use crate::cells::{self, at_end};
+
+pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
+    let mut changed = false;
+    let body = func.body;
+    for inst in std::mem::take(&mut func.regions[body].insts) {
+        func.regions[body].insts.push(inst);
+        let nodes = deactivated(func, cx.env, inst);
+        changed |= !nodes.is_empty();
+        let mut b = at_end(func, body, func.insts[inst].span);
+        for node in nodes {
+            collect(&mut b, cx.env, node);
+        }
+    }
+    changed
+}
+
+/// The nodes whose elements an instruction gives back, parents before children.
+fn deactivated(func: &Function, env: &Env, inst: Inst) -> Vec<NodeRef> {
+    let mut nodes = Vec::new();
+    let mut note = |func: &Function, inst: Inst| {
+        if let Op::Deactivate { node, .. } = func[inst] {
+            let tree = &env.trees[node.tree];
+            let below = tree.subtree(node.node).into_iter();
+            nodes.extend(below.filter(|&n| tree[n].n_arenas() > 0).map(|n| NodeRef {
+                tree: node.tree,
+                node: n,
+            }));
+        }
+    };
+    note(func, inst);
+    func[inst].regions(|r| walk(func, r, &mut note));
+    // Parents have smaller numbers.
+    nodes.sort_by_key(|n| (n.tree.as_u32(), n.node.as_u32()));
+    nodes.dedup();
+    nodes
+}
+
+fn collect(b: &mut Builder<'_>, env: &Env, node: NodeRef) {
+    let zero = b.constant(Scalar::int(ScalarType::I64, 0));
+    let n = b.value(Op::NRecycled { node }, Type::I64);
+    let tree = &env.trees[node.tree];
+    let body = cells::region(b, &[Type::I64], |b, params| {
+        let at = params[0];
+        if tree[node.node].kind == NodeKind::Pointer {
+            let op = Op::Recycled { node, at };
+            let cell = b.value(op, Type::Cell(node.tree, node.node));
+            cells::release_below(b, tree, node.tree, node.node, cell);
+        }
+        b.effect(Op::Wipe { node, at });
+    });
+    b.effect(Op::Parallel {
+        lo: vec![zero],
+        hi: vec![n],
+        attrs: LoopAttrs::default(),
+        body,
+    });
+    b.effect(Op::Collect { node });
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check_pass;
+
+    #[test]
+    fn what_lies_below_goes_first() {
+        check_pass!("collect", "
+            tree0 { pointer i:4 { dense i:2 { pointer i:8 { place x: f32 } } } }
+            field @x: f32 = tree0 [S4]
+            kernel @k() {
+                v0: f32 = const 2.0
+                v1: i32 = const 9
+                v2: ref<f32> = field_at @x, [v1]
+                store v2, v0
+                v3: i32 = const 0
+                v4: i32 = const 4
+                parallel [v3], [v4] (v5: i32) {
+                    deactivate tree0.S1, [v5]
+                    yield []
+                }
+                yield []
+            }", @"");
+    }
+}

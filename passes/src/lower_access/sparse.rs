@@ -1,0 +1,901 @@
+//! Accesses below sparse nodes.
+//!
+//! A `field_at` only names an element. Where it is loaded, its cell is looked for (`find`); where it
+//! is stored, it is made (`obtain`). Cells that were found or made are known for a while: one that
+//! was made until something is deactivated, one that was found also until something is activated,
+//! since then the ambient cell may no longer stand for it. So accesses share their look-ups, and
+//! those to the cell that a loop visits need none.
+//!
+//! Reading outside gives zero, writing outside is an error, in release builds too: what lies beyond
+//! a sparse container is another field's.
+
+use aerogel_base::entity::SecondaryMap;
+use aerogel_base::hash::LookupMap;
+use aerogel_base::{Scalar, ScalarType};
+use aerogel_ir::{
+    AssertKind, BinaryOp, CompareOp, Cursor, FieldId, Function, Inst, NodeRef, Op, ScopedMap, Type,
+    Value, walk,
+};
+use aerogel_snode::{Level, LevelAxis, NodeId, NodeKind, Path, Tree};
+
+use super::coordinate;
+use crate::PassCx;
+use crate::cells;
+
+/// A cell of a node: for each axis that divides it an index, and what that is divided by.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    node: NodeRef,
+    axes: Vec<(u8, Value, u64)>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    cell: Value,
+    since: u32,
+    /// Whether it is active; if not known, it may be the ambient cell.
+    active: bool,
+    /// Whether the indices are inside the tree; none where that is certain.
+    inside: Option<Value>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Access {
+    Read,
+    Write,
+}
+
+/// The cells that are known where the walk is.
+#[derive(Default)]
+pub(super) struct Cells {
+    known: ScopedMap<Key, Known>,
+    now: u32,
+    made: LookupMap<NodeRef, u32>,
+    released: LookupMap<NodeRef, u32>,
+    /// Nothing is known from before.
+    floor: u32,
+    /// Values that are at least 0 and less than this.
+    below: SecondaryMap<Value, Option<i128>>,
+}
+
+/// What an access names.
+struct Target<'a> {
+    tree: &'a Tree,
+    path: Path,
+    /// The axis of each index.
+    axes: Vec<u8>,
+    indices: Vec<Value>,
+}
+
+impl<'a> Target<'a> {
+    fn new(cx: &'a PassCx<'_>, node: NodeRef, indices: Vec<Value>) -> Self {
+        let tree = &cx.env.trees[node.tree];
+        Self {
+            tree,
+            path: tree.path(node.node),
+            axes: tree.shape_axes(node.node).iter().map(|a| a.0).collect(),
+            indices,
+        }
+    }
+
+    fn key(&self, id: aerogel_ir::TreeId, depth: usize) -> Key {
+        let mut axes: Vec<(u8, Value, u64)> = Vec::new();
+        for axis in self.path.levels[..=depth].iter().flat_map(|l| &l.axes) {
+            let entry = (
+                self.axes[axis.index],
+                self.indices[axis.index],
+                axis.divisor,
+            );
+            match axes.iter_mut().find(|e| e.0 == entry.0) {
+                Some(e) => *e = entry,
+                None => axes.push(entry),
+            }
+        }
+        axes.sort_by_key(|e| e.0);
+        let node = NodeRef {
+            tree: id,
+            node: self.path.levels[depth].node,
+        };
+        Key { node, axes }
+    }
+}
+
+impl Cells {
+    pub(super) fn enter(&mut self, func: &Function, inst: Inst, cx: &PassCx<'_>) {
+        self.known.enter();
+        let is_loop = matches!(
+            func[inst],
+            Op::For { .. } | Op::While { .. } | Op::Each { .. }
+        );
+        if let Op::For { lo, hi, body, .. } = func[inst] {
+            let bound = |v: Value| func.as_const(v).map(Scalar::as_i128);
+            let counter = func.regions[body].params[0];
+            self.below[counter] = bound(hi).filter(|_| bound(lo).is_some_and(|lo| lo >= 0));
+        }
+        if is_loop {
+            // What a later iteration changes is not known in an earlier one's successor.
+            for region in func.owned(inst) {
+                self.forget_changes(func, region, cx);
+            }
+        }
+    }
+
+    pub(super) fn leave(&mut self) {
+        self.known.leave();
+    }
+
+    fn forget_changes(&mut self, func: &Function, region: aerogel_ir::Region, cx: &PassCx<'_>) {
+        walk(func, region, &mut |func, inst| match func[inst] {
+            Op::Store { place, .. } | Op::Atomic { place, .. } | Op::Cas { place, .. } => {
+                if let Some(field) = field_of(func, place) {
+                    let data = &cx.env.fields[field];
+                    for &node in &data.places {
+                        let tree = data.tree;
+                        self.makes(NodeRef { tree, node }, cx);
+                    }
+                }
+            }
+            Op::Activate { node, .. } | Op::Append { node, .. } => self.makes(node, cx),
+            Op::Deactivate { node, .. } => self.releases(node, cx),
+            Op::Call { .. } => self.forget_all(),
+            _ => {}
+        });
+    }
+
+    fn tick(&mut self) -> u32 {
+        self.now += 1;
+        self.now
+    }
+
+    /// Some cell on the way to `node` becomes active.
+    fn makes(&mut self, node: NodeRef, cx: &PassCx<'_>) {
+        let now = self.tick();
+        for on_way in cx.env.trees[node.tree].sparse_chain(node.node) {
+            let on_way = NodeRef {
+                tree: node.tree,
+                node: on_way,
+            };
+            self.made.insert(on_way, now);
+        }
+    }
+
+    /// Some cell of `node` becomes inactive.
+    fn releases(&mut self, node: NodeRef, cx: &PassCx<'_>) {
+        let now = self.tick();
+        for below in cx.env.trees[node.tree].subtree(node.node) {
+            let below = NodeRef {
+                tree: node.tree,
+                node: below,
+            };
+            self.released.insert(below, now);
+        }
+    }
+
+    pub(super) fn forget_all(&mut self) {
+        self.floor = self.tick();
+    }
+
+    fn get(&self, key: &Key, access: Access, tree: &Tree) -> Option<Known> {
+        let known = *self.known.get(key)?;
+        let since = |map: &LookupMap<NodeRef, u32>, node: NodeRef| {
+            map.get(&node).is_some_and(|&at| at > known.since)
+        };
+        let mut chain = tree.sparse_chain(key.node.node).into_iter();
+        let stale = known.since < self.floor
+            || chain.any(|node| {
+                let node = NodeRef {
+                    tree: key.node.tree,
+                    node,
+                };
+                since(&self.released, node) || !known.active && since(&self.made, node)
+            });
+        (!stale && (known.active || access == Access::Read)).then_some(known)
+    }
+
+    /// Notes what `cell_at` says, and that the cells around are active then.
+    pub(super) fn cell_at(
+        &mut self,
+        func: &Function,
+        cx: &PassCx<'_>,
+        node: NodeRef,
+        indices: Vec<Value>,
+        cell: Value,
+    ) {
+        for (&index, extent) in indices.iter().zip(cx.env.trees[node.tree].shape(node.node)) {
+            self.below[index] = Some(extent.into());
+        }
+        let target = Target::new(cx, node, indices);
+        let mut cell = Some(cell);
+        for depth in (1..target.path.levels.len()).rev() {
+            let Some(here) = cell else { break };
+            let known = Known {
+                cell: here,
+                since: self.now,
+                active: true,
+                inside: None,
+            };
+            self.known.insert(target.key(node.tree, depth), known);
+            cell = match func.def_op(here) {
+                Some(&(Op::Lookup { container, .. } | Op::Find { container, .. })) => {
+                    match func.def_op(container) {
+                        Some(&Op::Child { cell, .. }) => Some(cell),
+                        _ => None,
+                    }
+                }
+                _ => None,
+            };
+        }
+    }
+
+    /// The cell of `node` at indices, of the layout; and whether these are inside, where that is not
+    /// certain. Writing outside fails. Indices that have been `checked` are inside.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "what is asked, and what messages say"
+    )]
+    fn cell(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        cx: &PassCx<'_>,
+        node: NodeRef,
+        indices: &[Value],
+        access: Access,
+        checked: bool,
+        what: &str,
+    ) -> (Value, Option<Value>) {
+        let target = Target::new(cx, node, indices.to_vec());
+        let levels = &target.path.levels;
+        let id = node.tree;
+        let found = (1..levels.len())
+            .rev()
+            .find_map(|d| Some((d, self.get(&target.key(id, d), access, target.tree)?)));
+        if let Some((d, known)) = found
+            && d + 1 == levels.len()
+        {
+            return (known.cell, known.inside);
+        }
+        let mut inside = None;
+        if !checked {
+            inside = self.is_inside(cursor, &target, found.map_or(0, |(d, _)| d));
+        }
+        if let (Access::Write, Some(cond)) = (access, inside) {
+            assert_inside(cursor, &target, cond, what);
+            inside = None;
+        }
+        let inside = match (found.and_then(|(_, known)| known.inside), inside) {
+            (Some(lhs), Some(rhs)) => Some(cursor.insert(
+                Op::Binary {
+                    op: BinaryOp::And,
+                    lhs,
+                    rhs,
+                },
+                Type::BOOL,
+            )),
+            (one, other) => one.or(other),
+        };
+        let clamped: Vec<Value> = target
+            .indices
+            .iter()
+            .map(|&index| or_zero(cursor, inside, index))
+            .collect();
+        let (mut depth, mut cell, mut active) = match found {
+            Some((d, known)) => (d, known.cell, known.active),
+            None => {
+                let root = cursor.insert(Op::Root { tree: id }, Type::Cell(id, Tree::ROOT));
+                (0, root, true)
+            }
+        };
+        while depth + 1 < levels.len() {
+            depth += 1;
+            let kind = target.tree[levels[depth].node].kind;
+            (cell, active) = self.step(
+                cursor,
+                cx,
+                id,
+                &levels[depth],
+                &clamped,
+                cell,
+                active,
+                access,
+            );
+            if kind.is_sparse() || depth + 1 == levels.len() {
+                let known = Known {
+                    cell,
+                    since: self.now,
+                    active,
+                    inside,
+                };
+                self.known.insert(target.key(id, depth), known);
+            }
+        }
+        (cell, inside)
+    }
+
+    /// Whether indices are inside the tree, where levels deeper than `from` rely on it; none if that is
+    /// certain. Only what no level above divides can lead outside.
+    fn is_inside(
+        &self,
+        cursor: &mut Cursor<'_>,
+        target: &Target<'_>,
+        from: usize,
+    ) -> Option<Value> {
+        let mut all: Option<Value> = None;
+        let extents = &target.path.levels;
+        let unchecked = extents[from + 1..]
+            .iter()
+            .flat_map(|l| &l.axes)
+            .filter(|a| !a.wraps);
+        for axis in unchecked {
+            let index = target.indices[axis.index];
+            let extent = i128::from(axis.divisor * axis.extent);
+            let constant = cursor.func.as_const(index).map(Scalar::as_i128);
+            if constant.is_some_and(|c| (0..extent).contains(&c))
+                || self.below[index].is_some_and(|bound| bound <= extent)
+            {
+                continue;
+            }
+            let elem = cursor.func.elem(index);
+            let mut bounds = vec![(CompareOp::Ge, 0)];
+            // An extent that its type cannot hold is never reached.
+            let largest = if elem.bits() == 32 {
+                i128::from(i32::MAX)
+            } else {
+                i128::from(i64::MAX)
+            };
+            if extent <= largest {
+                bounds.push((CompareOp::Lt, extent));
+            }
+            for (op, bound) in bounds {
+                let rhs = cursor.constant(Scalar::int(elem, bound));
+                let compare = Op::Compare {
+                    op,
+                    lhs: index,
+                    rhs,
+                };
+                let ok = cursor.insert(compare, Type::BOOL);
+                all = Some(match all {
+                    None => ok,
+                    Some(lhs) => cursor.insert(
+                        Op::Binary {
+                            op: BinaryOp::And,
+                            lhs,
+                            rhs: ok,
+                        },
+                        Type::BOOL,
+                    ),
+                });
+            }
+        }
+        all
+    }
+
+    /// One level down.
+    #[expect(clippy::too_many_arguments, reason = "a step of `cell`")]
+    fn step(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        cx: &PassCx<'_>,
+        id: aerogel_ir::TreeId,
+        level: &Level,
+        indices: &[Value],
+        cell: Value,
+        active: bool,
+        access: Access,
+    ) -> (Value, bool) {
+        let node = NodeRef {
+            tree: id,
+            node: level.node,
+        };
+        let (container, index) = slot(cursor, node, level, indices, cell);
+        let kind = cx.env.trees[id][level.node].kind;
+        let (op, active) = match (kind, access) {
+            (NodeKind::Dense | NodeKind::Root | NodeKind::Place(_), _) => (
+                Op::Lookup {
+                    node,
+                    container,
+                    index,
+                },
+                active,
+            ),
+            (NodeKind::Bitmasked, Access::Read) => (
+                Op::Lookup {
+                    node,
+                    container,
+                    index,
+                },
+                false,
+            ),
+            (_, Access::Read) => (
+                Op::Find {
+                    node,
+                    container,
+                    index,
+                },
+                false,
+            ),
+            (_, Access::Write) => {
+                self.makes(node, cx);
+                (
+                    Op::Obtain {
+                        node,
+                        container,
+                        index,
+                    },
+                    true,
+                )
+            }
+        };
+        (cursor.insert(op, Type::Cell(id, level.node)), active)
+    }
+
+    /// The storage of a field's component at indices that include the offset.
+    pub(super) fn component(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        cx: &PassCx<'_>,
+        field: FieldId,
+        indices: &[Value],
+        k: usize,
+        access: Access,
+    ) -> (Value, Option<Value>) {
+        let data = &cx.env.fields[field];
+        let place = data.places[k];
+        let layout = &cx.env.trees[data.tree];
+        let parent = NodeRef {
+            tree: data.tree,
+            node: layout[place].parent.expect("a place has a parent"),
+        };
+        let what = format!("field `{}`", data.name);
+        let (cell, inside) =
+            self.cell(cursor, cx, parent, indices, access, cx.options.debug, &what);
+        let NodeKind::Place(ty) = layout[place].kind else {
+            unreachable!("a field's places are places")
+        };
+        let node = NodeRef {
+            tree: data.tree,
+            node: place,
+        };
+        let ty = Type::Scalar(ty).to_ref().expect("a scalar has a storage");
+        (cursor.insert(Op::Child { node, cell }, ty), inside)
+    }
+
+    /// Lowers an instruction over a node; its result, if it has one.
+    pub(super) fn node_op(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        cx: &PassCx<'_>,
+        op: Op,
+    ) -> Vec<Value> {
+        match op {
+            Op::Activate { node, indices } => {
+                self.cell(
+                    cursor,
+                    cx,
+                    node,
+                    &indices,
+                    Access::Write,
+                    false,
+                    &name(cx, node),
+                );
+                Vec::new()
+            }
+            Op::Deactivate { node, indices } => {
+                self.deactivate(cursor, cx, node, &indices);
+                Vec::new()
+            }
+            Op::FindCell { node, indices } => {
+                vec![
+                    self.cell(cursor, cx, node, &indices, Access::Read, true, "")
+                        .0,
+                ]
+            }
+            Op::IsActive { node, indices } => vec![self.is_active(cursor, cx, node, &indices)],
+            Op::Append { node, indices } => vec![self.append(cursor, cx, node, &indices)],
+            Op::Length { node, indices } => {
+                let (container, inside) = self.container(cursor, cx, node, &indices, Access::Read);
+                let length = Op::ContainerLength { node, container };
+                let x = cursor.insert(length, Type::I64);
+                let length = cursor.insert(Op::Cast { x }, Type::I32);
+                vec![or_zero(cursor, inside, length)]
+            }
+            _ => unreachable!("the caller picks instructions over nodes"),
+        }
+    }
+
+    /// The container of `node` in the cell of its parent at indices.
+    fn container(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        cx: &PassCx<'_>,
+        node: NodeRef,
+        indices: &[Value],
+        access: Access,
+    ) -> (Value, Option<Value>) {
+        let parent = cx.env.trees[node.tree][node.node].parent;
+        let holder = NodeRef {
+            tree: node.tree,
+            node: parent.expect("the root has no container"),
+        };
+        let (cell, inside) = self.cell(cursor, cx, holder, indices, access, false, &name(cx, node));
+        let ty = Type::Container(node.tree, node.node);
+        (cursor.insert(Op::Child { node, cell }, ty), inside)
+    }
+
+    /// The container and number of a cell of a sparse node, at indices that are inside.
+    fn slot_of(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        cx: &PassCx<'_>,
+        node: NodeRef,
+        indices: &[Value],
+    ) -> (Value, Value) {
+        let tree = &cx.env.trees[node.tree];
+        let parent = tree[node.node].parent.expect("the root is not sparse");
+        let coarse = coarser(cursor, tree, node.node, parent, indices);
+        let holder = NodeRef {
+            tree: node.tree,
+            node: parent,
+        };
+        let (cell, _) = self.cell(cursor, cx, holder, &coarse, Access::Read, true, "");
+        let path = tree.path(node.node);
+        let level = path.levels.last().expect("a path ends in its node");
+        slot(cursor, node, level, indices, cell)
+    }
+
+    fn is_active(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        cx: &PassCx<'_>,
+        node: NodeRef,
+        indices: &[Value],
+    ) -> Value {
+        let tree = &cx.env.trees[node.tree];
+        let inside = self.is_inside(cursor, &Target::new(cx, node, indices.to_vec()), 0);
+        // A dense cell is as active as what it lies in.
+        let chain = tree.sparse_chain(node.node);
+        let Some(&last) = chain.last() else {
+            return inside.unwrap_or_else(|| cursor.constant(Scalar::bool(true)));
+        };
+        let asked = NodeRef {
+            tree: node.tree,
+            node: last,
+        };
+        let clamped: Vec<Value> = indices
+            .iter()
+            .map(|&index| or_zero(cursor, inside, index))
+            .collect();
+        let coarse = coarser(cursor, tree, node.node, last, &clamped);
+        let (container, index) = self.slot_of(cursor, cx, asked, &coarse);
+        let op = Op::CellIsActive {
+            node: asked,
+            container,
+            index,
+        };
+        let active = cursor.insert(op, Type::BOOL);
+        match inside {
+            None => active,
+            Some(rhs) => cursor.insert(
+                Op::Binary {
+                    op: BinaryOp::And,
+                    lhs: active,
+                    rhs,
+                },
+                Type::BOOL,
+            ),
+        }
+    }
+
+    fn deactivate(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        cx: &PassCx<'_>,
+        node: NodeRef,
+        indices: &[Value],
+    ) {
+        let tree = &cx.env.trees[node.tree];
+        if let NodeKind::Dynamic { .. } = tree[node.node].kind {
+            let (container, inside) = self.container(cursor, cx, node, indices, Access::Read);
+            if let Some(cond) = inside {
+                let parent = tree[node.node].parent.expect("a dynamic node has one");
+                let holder = NodeRef {
+                    tree: node.tree,
+                    node: parent,
+                };
+                let target = Target::new(cx, holder, indices.to_vec());
+                assert_inside(cursor, &target, cond, &name(cx, node));
+            }
+            cursor.insert_inst(Op::ReleaseAll { node, container }, &[]);
+        } else {
+            let target = Target::new(cx, node, indices.to_vec());
+            if let Some(cond) = self.is_inside(cursor, &target, 0) {
+                assert_inside(cursor, &target, cond, &name(cx, node));
+            }
+            let (container, index) = self.slot_of(cursor, cx, node, indices);
+            if tree[node.node].kind == NodeKind::Bitmasked {
+                let lookup = Op::Lookup {
+                    node,
+                    container,
+                    index,
+                };
+                let cell = cursor.insert(lookup, Type::Cell(node.tree, node.node));
+                cursor.build(|b| cells::release_below(b, tree, node.tree, node.node, cell));
+            }
+            let release = Op::Release {
+                node,
+                container,
+                index,
+            };
+            cursor.insert_inst(release, &[]);
+        }
+        self.releases(node, cx);
+    }
+
+    fn append(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        cx: &PassCx<'_>,
+        node: NodeRef,
+        indices: &[Value],
+    ) -> Value {
+        let (container, _) = self.container(cursor, cx, node, indices, Access::Write);
+        let number = cursor.insert(Op::Extend { node, container }, Type::I64);
+        self.makes(node, cx);
+        let zero = cursor.constant(Scalar::int(ScalarType::I64, 0));
+        let cond = cursor.insert(
+            Op::Compare {
+                op: CompareOp::Ge,
+                lhs: number,
+                rhs: zero,
+            },
+            Type::BOOL,
+        );
+        let n = cx.env.trees[node.tree][node.node].n_cells;
+        let holes = vec!["{}"; indices.len()].join(", ");
+        let assert = Op::Assert {
+            cond,
+            kind: AssertKind::Bounds,
+            template: format!(
+                "{} is full: the list at ({holes}) has {n} elements already",
+                name(cx, node)
+            ),
+            args: indices.to_vec(),
+        };
+        cursor.insert_inst(assert, &[]);
+        cursor.insert(Op::Cast { x: number }, Type::I32)
+    }
+}
+
+/// The container of a level in a cell, and the number of the cell there that indices lead to.
+fn slot(
+    cursor: &mut Cursor<'_>,
+    node: NodeRef,
+    level: &Level,
+    indices: &[Value],
+    cell: Value,
+) -> (Value, Value) {
+    let ty = Type::Container(node.tree, node.node);
+    let container = cursor.insert(Op::Child { node, cell }, ty);
+    let coords = level
+        .axes
+        .iter()
+        .map(|a| coordinate(cursor, indices[a.index], a))
+        .collect();
+    let index = cursor.insert(Op::Linearize { node, coords }, Type::I64);
+    (container, index)
+}
+
+/// The indices of the cell of `above` that the cell of `node` at `indices` lies in.
+fn coarser(
+    cursor: &mut Cursor<'_>,
+    tree: &Tree,
+    node: NodeId,
+    above: NodeId,
+    indices: &[Value],
+) -> Vec<Value> {
+    let axes = tree.shape_axes(node);
+    tree.shape_axes(above)
+        .iter()
+        .map(|&(axis, extent)| {
+            let index = axes.iter().position(|a| a.0 == axis);
+            let index = index.expect("a node has the axes of those above");
+            let axis = LevelAxis {
+                index,
+                divisor: axes[index].1 / extent,
+                extent,
+                wraps: false,
+            };
+            coordinate(cursor, indices[index], &axis)
+        })
+        .collect()
+}
+
+/// The field that a storage belongs to, if it is one's.
+fn field_of(func: &Function, place: Value) -> Option<FieldId> {
+    match func.def_op(place)? {
+        Op::FieldAt { field, .. } => Some(*field),
+        Op::ElemRef { base, .. } => field_of(func, *base),
+        _ => None,
+    }
+}
+
+fn assert_inside(cursor: &mut Cursor<'_>, target: &Target<'_>, cond: Value, what: &str) {
+    let node = target.path.levels.last().expect("a path has levels").node;
+    let shape: Vec<String> = target.tree.shape(node).iter().map(u64::to_string).collect();
+    let holes = vec!["{}"; target.indices.len()].join(", ");
+    let assert = Op::Assert {
+        cond,
+        kind: AssertKind::Bounds,
+        template: format!(
+            "index ({holes}) is out of bounds for {what} of shape ({})",
+            shape.join(", ")
+        ),
+        args: target.indices.clone(),
+    };
+    cursor.insert_inst(assert, &[]);
+}
+
+/// `value`, or zero where the indices were outside.
+pub(super) fn or_zero(cursor: &mut Cursor<'_>, inside: Option<Value>, value: Value) -> Value {
+    let Some(cond) = inside else { return value };
+    let ty = cursor.func.ty(value);
+    let on_false = cursor.constant(Scalar::zero(cursor.func.elem(value)));
+    let op = Op::Select {
+        cond,
+        on_true: value,
+        on_false,
+    };
+    cursor.insert(op, ty)
+}
+
+/// How messages call a node.
+fn name(cx: &PassCx<'_>, node: NodeRef) -> String {
+    let tree = &cx.env.trees[node.tree];
+    let places: Vec<String> = tree
+        .subtree(node.node)
+        .into_iter()
+        .filter(|&n: &NodeId| matches!(tree[n].kind, NodeKind::Place(_)))
+        .map(|n| format!("`{}`", tree[n].name))
+        .collect();
+    let kind = tree[node.node].kind.name().unwrap_or("root");
+    format!("the {kind} node of {}", places.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{check_pass, check_passes};
+
+    #[test]
+    fn reading_finds_and_writing_obtains() {
+        check_pass!("lower_access", "
+            tree0 { pointer i:4 { bitmasked i:8 { place x: f32 } } }
+            field @x: f32 = tree0 [S3]
+            kernel @k() {
+                task serial {
+                    yield []
+                } {
+                    v0: i32 = const 9
+                    v1: ref<f32> = field_at @x, [v0]
+                    v2: f32 = load v1
+                    store v1, v2
+                    v3: f32 = load v1
+                    yield []
+                }
+                yield []
+            }", @"");
+    }
+
+    #[test]
+    fn outside_reads_zero_and_writing_fails() {
+        check_pass!("lower_access", "
+            tree0 { pointer i:4 j:4 { dense i:8 { place x: f32 } } }
+            field @x: f32 = tree0 [S3] offset [-2, 0]
+            kernel @k(v0: i32) {
+                task serial {
+                    yield []
+                } {
+                    v0: i32 = arg a0
+                    v1: i32 = const 3
+                    v2: ref<f32> = field_at @x, [v0, v1]
+                    v3: f32 = load v2
+                    v4: f32 = atomic_add v2, v3
+                    yield []
+                }
+                yield []
+            }", @"");
+    }
+
+    #[test]
+    fn neighbours_share_what_was_found() {
+        check_passes!(&["lower_access", "cse", "dce"], "
+            tree0 { pointer i:4 { dense i:8 { place x: f32, place y: f32 } } }
+            field @x: f32 = tree0 [S3]
+            field @y: f32 = tree0 [S4]
+            field @z: vec<2, f32> = tree0 [S3, S4]
+            kernel @k() -> f32 {
+                task serial {
+                    yield []
+                } {
+                    v0: i32 = const 9
+                    v1: ref<f32> = field_at @x, [v0]
+                    v2: ref<f32> = field_at @y, [v0]
+                    v3: f32 = load v1
+                    v4: f32 = load v2
+                    v5: f32 = add v3, v4
+                    return [v5]
+                }
+                yield []
+            }", @"");
+    }
+
+    #[test]
+    fn what_was_found_is_forgotten_when_a_loop_may_activate() {
+        check_pass!("lower_access", "
+            tree0 { pointer i:4 { place x: i32 } }
+            field @x: i32 = tree0 [S2]
+            kernel @k() {
+                task serial {
+                    yield []
+                } {
+                    v0: i32 = const 0
+                    v1: i32 = const 4
+                    v2: i32 = const 1
+                    v3: ref<i32> = field_at @x, [v0]
+                    v4: i32 = load v3
+                    for v0, v1, v2, [] (v5: i32) {
+                        v6: i32 = load v3
+                        v7: i32 = add v6, v2
+                        v8: ref<i32> = field_at @x, [v5]
+                        store v8, v7
+                        yield []
+                    }
+                    v9: i32 = load v3
+                    yield []
+                }
+                yield []
+            }", @"");
+    }
+
+    #[test]
+    fn questions_and_lists() {
+        check_pass!("lower_access", "
+            tree0 { pointer i:4 { dense i:8 { dynamic j:100 chunk=8 { place x: i32 } } } }
+            field @x: i32 = tree0 [S4]
+            kernel @k() {
+                task serial {
+                    yield []
+                } {
+                    v0: i32 = const 9
+                    v1: i32 = const 1
+                    v2: u1 = is_active tree0.S1, [v1]
+                    v3: i32 = append tree0.S3, [v0]
+                    v4: ref<i32> = field_at @x, [v0, v3]
+                    store v4, v0
+                    v5: i32 = length tree0.S3, [v0]
+                    deactivate tree0.S3, [v0]
+                    activate tree0.S1, [v1]
+                    yield []
+                }
+                yield []
+            }", @"");
+    }
+
+    #[test]
+    fn a_masked_cell_gives_back_what_it_holds() {
+        check_pass!("lower_access", "
+            tree0 { bitmasked i:4 { pointer i:2 { place x: i32 } } }
+            field @x: i32 = tree0 [S3]
+            kernel @k() {
+                task serial {
+                    yield []
+                } {
+                    v0: i32 = const 3
+                    v1: ref<i32> = field_at @x, [v0]
+                    store v1, v0
+                    v2: i32 = const 1
+                    deactivate tree0.S1, [v2]
+                    yield []
+                }
+                yield []
+            }", @"");
+    }
+}

@@ -1,0 +1,185 @@
+//! Visits of active cells.
+
+use std::convert::Infallible;
+
+use aerogel_base::{Scalar, ScalarType};
+use aerogel_snode::{Level, MASK_BITS, NodeId, NodeKind, Tree};
+
+use super::TreeMemory;
+use crate::buffer::MemoryError;
+
+/// What a sparse node holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeStats {
+    /// The node.
+    pub node: NodeId,
+    /// Active cells.
+    pub cells: u64,
+    /// Bytes of the active cells; of a dynamic node, of the chunks they lie in.
+    pub used_bytes: u64,
+    /// Bytes that its arenas have; 0 for a bitmasked node, whose cells lie in those of its parent.
+    pub held_bytes: u64,
+}
+
+/// Takes a cell, and the index at which it begins along each axis of its node.
+pub type Visit<'a, E> = dyn FnMut(u64, &[i64]) -> Result<(), E> + 'a;
+
+impl TreeMemory {
+    /// Calls `visit` for each active cell of a node, in the order of the layout: outer levels first,
+    /// row-major in each container.
+    pub fn visit_active<E>(&self, node: NodeId, visit: &mut Visit<'_, E>) -> Result<(), E> {
+        let mut origin = vec![0; self.tree.shape_axes(node).len()];
+        self.visit_level(&self.path(node).levels, 0, &mut origin, visit)
+    }
+
+    fn visit_level<E>(
+        &self,
+        levels: &[Level],
+        cell: u64,
+        origin: &mut [i64],
+        visit: &mut Visit<'_, E>,
+    ) -> Result<(), E> {
+        let Some((level, below)) = levels.split_first() else {
+            return visit(cell, origin);
+        };
+        let node = level.node;
+        let data = &self.tree[node];
+        let container = cell + data.offset_in_cell;
+        let mut index = 0;
+        let end = match data.kind {
+            NodeKind::Dynamic { .. } => self.container_length(node, container) as u64,
+            _ => data.n_cells,
+        };
+        while index < end {
+            let masked = data.kind == NodeKind::Bitmasked && index % MASK_BITS == 0;
+            if masked && self.mask_word(node, container, index / MASK_BITS) == 0 {
+                index += MASK_BITS;
+                continue;
+            }
+            if self.cell_is_active(node, container, index) {
+                let outer = origin.to_vec();
+                let mut rest = index;
+                for axis in level.axes.iter().rev() {
+                    origin[axis.index] += (rest % axis.extent * axis.divisor) as i64;
+                    rest /= axis.extent;
+                }
+                let cell = self.find(node, container, index);
+                let outcome = self.visit_level(below, cell, origin, visit);
+                origin.copy_from_slice(&outer);
+                outcome?;
+            }
+            index += 1;
+        }
+        Ok(())
+    }
+
+    /// Calls `visit` with the indices of each element of a place, row-major, and what is there:
+    /// nothing where the element is inactive.
+    pub fn visit_elements(
+        &self,
+        place: NodeId,
+        ty: ScalarType,
+        visit: &mut dyn FnMut(&[i64], Option<Scalar>),
+    ) -> Result<(), MemoryError> {
+        let shape = self.tree.shape(place);
+        let mut indices = vec![0; shape.len()];
+        for linear in 0..shape.iter().product() {
+            let mut rest: u64 = linear;
+            for (index, extent) in indices.iter_mut().zip(&shape).rev() {
+                *index = (rest % extent) as i64;
+                rest /= extent;
+            }
+            let value = match self.element(place, &indices) {
+                Some(at) => Some(self.read_scalar(ty, at)?),
+                None => None,
+            };
+            visit(&indices, value);
+        }
+        Ok(())
+    }
+
+    /// All elements of all places; nothing where one is inactive. For comparisons.
+    pub fn snapshot(&self) -> Result<Vec<Option<Scalar>>, MemoryError> {
+        let mut all = Vec::new();
+        for (place, ty) in self.tree.places() {
+            self.visit_elements(place, ty, &mut |_, value| all.push(value))?;
+        }
+        Ok(all)
+    }
+
+    /// Writes what `value` says to each element of each place, row-major, and makes those active;
+    /// the others stay as they are.
+    pub fn write_elements(
+        &self,
+        value: &mut dyn FnMut(NodeId, ScalarType) -> Option<Scalar>,
+    ) -> Result<(), MemoryError> {
+        for (place, ty) in self.tree.places() {
+            let mut outcome = Ok(());
+            let mut write = |indices: &[i64], _: Option<Scalar>| {
+                if let (Some(value), Ok(())) = (value(place, ty), &outcome) {
+                    let at = self.obtain_element(place, indices);
+                    outcome = at.and_then(|at| self.write_scalar(at, value));
+                }
+            };
+            self.visit_elements(place, ty, &mut write)?;
+            outcome?;
+        }
+        Ok(())
+    }
+
+    /// What each sparse node holds. No launch may run meanwhile; it waits.
+    pub fn stats(&self) -> Vec<NodeStats> {
+        let _turn = self.alone();
+        self.settle();
+        let sparse = self.tree.nodes().filter(|(_, data)| data.kind.is_sparse());
+        sparse
+            .map(|(node, data)| {
+                let arenas = self.controls(node).enumerate();
+                let (mut elements, mut used_bytes, mut held_bytes) = (0, 0, 0);
+                for (k, control) in arenas {
+                    let active = self.active_elements(control);
+                    elements += active;
+                    used_bytes += active * data.element_size(k as u64);
+                    held_bytes += self.held(control);
+                }
+                let cells = match data.kind {
+                    NodeKind::Pointer => elements,
+                    _ => self.count_inside(node),
+                };
+                if data.kind == NodeKind::Bitmasked {
+                    used_bytes = cells * data.cell_size;
+                }
+                NodeStats {
+                    node,
+                    cells,
+                    used_bytes,
+                    held_bytes,
+                }
+            })
+            .collect()
+    }
+
+    /// Active cells of a bitmasked or dynamic node, counted in its containers.
+    fn count_inside(&self, node: NodeId) -> u64 {
+        let data = &self.tree[node];
+        let mut cells = 0;
+        let mut count = |cell: u64, _: &[i64]| -> Result<(), Infallible> {
+            let container = cell + data.offset_in_cell;
+            cells += match data.kind {
+                NodeKind::Bitmasked => (0..data.mask_words())
+                    .map(|w| u64::from(self.mask_word(node, container, w).count_ones()))
+                    .sum(),
+                _ => self.container_length(node, container) as u64,
+            };
+            Ok(())
+        };
+        let parent = data.parent.unwrap_or(Tree::ROOT);
+        let Ok(()) = self.visit_active(parent, &mut count);
+        cells
+    }
+
+    fn held(&self, control: u32) -> u64 {
+        let limit = self.get(control, aerogel_snode::control::LIMIT);
+        u64::from(limit - 1) * self.arenas[control as usize].element_size
+    }
+}
