@@ -8,10 +8,10 @@ use aerogel_ir::{Stage, parse_module, verify};
 use aerogel_llvm::{Jit, OptLevel, compile, target};
 use aerogel_runtime::cpu::Pool;
 use aerogel_runtime::device::CpuDevice;
-use aerogel_runtime::{Args, Device, Launch, LoadedKernel};
+use aerogel_runtime::{Args, Device, Launch, LoadedKernel, TreeMemory};
 use aerogel_snode::{NodeId, control};
 
-use crate::memory::TreeMemory;
+use crate::memory::{active, container, control as block, element, offset, word};
 
 const DEVICE: &str = include_str!("../../../../runtime/device/sparse.air");
 const TREE: &str = "pointer i:8 { place x: i32 }, bitmasked i:40 { place m: i32 }, dynamic j:40 chunk=4 { place d: i32 }";
@@ -20,7 +20,7 @@ const TREE: &str = "pointer i:8 { place x: i32 }, bitmasked i:40 { place m: i32 
 #[derive(Clone, Copy)]
 enum Arg {
     /// The address of a place in the tree, by its offset.
-    At(usize),
+    At(u64),
     I64(i64),
     U32(u32),
 }
@@ -68,7 +68,8 @@ fn kernel(calls: &[Call<'_>]) -> String {
     )
 }
 
-/// Makes the calls with every way to run a kernel; the memory afterwards, which is always the same.
+/// Makes the calls with every way to run a kernel, which leave the same root's cell and control blocks;
+/// the memory afterwards.
 fn run(calls: &[Call<'_>]) -> TreeMemory {
     run_after(&|_| {}, calls)
 }
@@ -86,13 +87,13 @@ fn run_after(prepare: &dyn Fn(&TreeMemory), calls: &[Call<'_>]) -> TreeMemory {
         kernels.push((device.load(&code).unwrap(), true));
     }
     let expected: Vec<u64> = calls.iter().filter_map(|c| c.2.map(|r| r.1)).collect();
-    let mut after: Option<(TreeMemory, Vec<u8>)> = None;
+    let mut after: Option<TreeMemory> = None;
     for (kernel, is_compiled) in kernels {
-        let memory = TreeMemory::new(tree.clone(), 6);
+        let memory = TreeMemory::new(tree.clone(), 0).unwrap();
         prepare(&memory);
         // Addresses are offsets to the interpreter.
         let base = if is_compiled {
-            memory.buffer.address() as u64
+            memory.address() as u64
         } else {
             0
         };
@@ -102,51 +103,61 @@ fn run_after(prepare: &dyn Fn(&TreeMemory), calls: &[Call<'_>]) -> TreeMemory {
         kernel
             .launch(Launch {
                 args: &args,
-                roots: &[&memory.buffer],
+                roots: &[&memory],
                 results: &mut results,
                 sink: &Mutex::new(String::new()),
                 seed: 0,
             })
             .unwrap();
         assert_eq!(results, expected, "compiled: {is_compiled}");
-        let mut bytes = vec![0; memory.buffer.len()];
-        memory.buffer.read(0, &mut bytes).unwrap();
-        if let Some((_, first)) = &after {
-            assert!(*first == bytes);
-        } else {
-            after = Some((memory, bytes));
+        let fixed = |memory: &TreeMemory| {
+            let mut bytes = vec![0; tree.byte_size() as usize];
+            memory.bytes().read(0, &mut bytes).unwrap();
+            bytes
+        };
+        if let Some(first) = &after {
+            assert_eq!(fixed(first), fixed(&memory));
         }
+        after = Some(memory);
     }
-    after.unwrap().0
+    after.unwrap()
 }
 
 /// The offsets of a node's container and control blocks, from a memory like that of the runs.
-fn offsets(node: u32) -> (usize, usize) {
+fn offsets(node: u32) -> (u64, u64) {
     let module = parse_module(&format!("tree0 {{ {TREE} }}")).unwrap();
     let tree = module.env.trees.values().next().unwrap().clone();
-    let memory = TreeMemory::new(tree, 0);
+    let memory = TreeMemory::new(tree, 0).unwrap();
     let node = NodeId::from_u32(node);
-    (memory.container(node), memory.control(node, 0))
-}
-
-fn word(memory: &TreeMemory, block: usize, at: u64) -> u32 {
-    memory.word(block + at as usize)
+    (container(&memory, node), block(&memory, node, 0))
 }
 
 #[test]
 fn pointer_slots() {
-    let (container, block) = offsets(1);
-    let slot = |k: usize| At(container + 4 * k);
-    let obtain = |k: usize, result: u64| -> Call<'_> {
-        let args = vec![At(0), At(block), slot(k), U32(0), U32(0)];
+    let (cells, control) = offsets(1);
+    let slot = |k: u64| At(cells + 4 * k);
+    let obtain_of = |tree: u32, k: u64, result: u64| -> Call<'_> {
+        let args = vec![At(0), At(control), slot(k), U32(tree), U32(0)];
         ("obtain_pointer", args, Some(("u32", result)))
     };
-    let release = |k: usize| ("release_pointer", vec![At(0), At(block), slot(k)], None);
+    let obtain = |k: u64, result: u64| obtain_of(0, k, result);
+    let release = |k: u64| ("release_pointer", vec![At(0), At(control), slot(k)], None);
     let wipe = |at: i64| {
-        let args = vec![At(0), At(block), I64(1), I64(at), I64(4)];
+        let args = vec![At(0), At(control), I64(1), I64(at), I64(4)];
         ("wipe", args, None)
     };
-    let memory = run(&[
+    let stale = |stamp: u32, result: u64| {
+        let args = vec![At(control), U32(stamp)];
+        ("list_stale", args, Some(("u1", result)))
+    };
+    let epoch = |result: u64| ("epoch", vec![At(control)], Some(("u32", result)));
+    let no_memory = |memory: &TreeMemory| {
+        let limit = Scalar::int(ScalarType::U32, 6);
+        memory
+            .write_scalar(control + control::LIMIT, limit)
+            .unwrap();
+    };
+    let calls = [
         obtain(0, 1),
         obtain(1, 2),
         obtain(2, 3),
@@ -154,52 +165,55 @@ fn pointer_slots() {
         obtain(1, 2),
         release(0),
         release(0),
-        ("epoch", vec![At(block)], Some(("u32", 1))),
-        ("epoch", vec![At(block)], Some(("u32", 1))),
-        ("list_stale", vec![At(block), U32(2)], Some(("u1", 1))),
-        ("list_stale", vec![At(block), U32(2)], Some(("u1", 0))),
+        epoch(1),
+        epoch(1),
+        stale(2, 1),
+        stale(2, 0),
         wipe(0),
         wipe(1),
-        ("collect", vec![At(block)], None),
-        // The free list from its end, then fresh ones, then there is no memory.
+        ("collect", vec![At(control)], None),
+        // The free list from its end, then fresh ones, of which a tree that the host does not know
+        // gets no more than its limit says.
         obtain(4, 1),
         obtain(5, 4),
-        obtain(6, 5),
-        obtain(7, 6),
-        obtain(0, 0),
-        ("epoch", vec![At(block)], Some(("u32", 2))),
-    ]);
-    let slots: Vec<u32> = (0..8).map(|k| memory.word(container + 4 * k)).collect();
-    assert_eq!(slots, [0, 2, 3, 0, 1, 4, 5, 6]);
-    assert_eq!(memory.active(block), 6);
+        obtain_of(9, 6, 5),
+        obtain_of(9, 7, 0),
+        obtain(0, 7),
+        epoch(2),
+    ];
+    let memory = run_after(&no_memory, &calls);
+    let slots: Vec<u32> = (0..8).map(|k| word(&memory, cells + 4 * k)).collect();
+    assert_eq!(slots, [7, 2, 3, 0, 1, 4, 5, 0]);
+    let at = element(&memory, NodeId::from_u32(1), 0, 4);
+    assert_eq!(word(&memory, at), 0);
 }
 
 #[test]
 fn masks() {
-    let (container, block) = offsets(3);
-    let mask = At(container + 40 * 4);
+    let (cells, control) = offsets(3);
+    let mask = At(cells + 40 * 4);
     let memory = run(&[
-        ("obtain_bit", vec![At(block), mask, U32(4)], None),
-        ("obtain_bit", vec![At(block), mask, U32(1 << 31)], None),
-        ("epoch", vec![At(block)], Some(("u32", 1))),
-        ("release_bit", vec![At(block), mask, U32(4)], None),
+        ("obtain_bit", vec![At(control), mask, U32(4)], None),
+        ("obtain_bit", vec![At(control), mask, U32(1 << 31)], None),
+        ("epoch", vec![At(control)], Some(("u32", 1))),
+        ("release_bit", vec![At(control), mask, U32(4)], None),
     ]);
-    assert_eq!(memory.word(container + 160), 1 << 31);
-    assert_eq!(word(&memory, block, control::CHANGED), 1);
+    assert_eq!(word(&memory, cells + 160), 1 << 31);
+    assert_eq!(word(&memory, control + control::CHANGED), 1);
 }
 
 #[test]
 fn dynamic_containers() {
-    let (container, block) = offsets(5);
-    let chunk = |k: usize| At(block + 128 * k);
-    let slot = |k: usize| At(container + 4 + 4 * k);
+    let (cells, control) = offsets(5);
+    let chunk = |k: u64| At(control + 128 * k);
+    let slot = |k: u64| At(cells + 4 + 4 * k);
     // A cell whose number has been taken, in chunk `k`.
-    let extend = |k: usize, granted: u64| -> Call<'_> {
+    let extend = |k: u64, granted: u64| -> Call<'_> {
         let number = U32(2 + k as u32);
         let args = vec![
             At(0),
-            At(block),
-            At(container),
+            At(control),
+            At(cells),
             chunk(k),
             slot(k),
             U32(0),
@@ -207,12 +221,12 @@ fn dynamic_containers() {
         ];
         ("extend_dynamic", args, Some(("u1", granted)))
     };
-    let obtain = |length: u32, k: usize, result: u64| -> Call<'_> {
+    let obtain = |length: u32, k: u64, result: u64| -> Call<'_> {
         let number = U32(2 + k as u32);
         let args = vec![
             At(0),
-            At(block),
-            At(container),
+            At(control),
+            At(cells),
             U32(length),
             chunk(k),
             slot(k),
@@ -223,14 +237,14 @@ fn dynamic_containers() {
     };
     let release: Call<'_> = (
         "release_dynamic",
-        vec![At(0), At(block), At(container), I64(4)],
+        vec![At(0), At(control), At(cells), I64(4)],
         None,
     );
     // Queue places 0 and 1: those of chunks 0 and 1, 16 and 32 bytes long.
     let wipe = |at: i64| {
         (
             "wipe",
-            vec![At(0), At(block), I64(4), I64(at), I64(16)],
+            vec![At(0), At(control), I64(4), I64(at), I64(16)],
             None,
         )
     };
@@ -245,49 +259,47 @@ fn dynamic_containers() {
         ("collect", vec![chunk(1)], None),
         obtain(20, 2, 1),
     ]);
-    assert_eq!(memory.word(container), 20);
-    let slots: Vec<u32> = (1..=4).map(|k| memory.word(container + 4 * k)).collect();
+    assert_eq!(word(&memory, cells), 20);
+    let slots: Vec<u32> = (1..=4).map(|k| word(&memory, cells + 4 * k)).collect();
     assert_eq!(slots, [0, 0, 1, 0]);
     for k in 0..2 {
-        assert_eq!(word(&memory, block + 128 * k, control::N_FREE), 1);
-        assert_eq!(memory.active(block + 128 * k), 0);
+        assert_eq!(word(&memory, control + 128 * k + control::N_FREE), 1);
+        assert_eq!(active(&memory, control + 128 * k), 0);
     }
-    // Where memory is refused, the cell that was counted beforehand (not here) is counted no more.
-    let mut calls: Vec<Call<'_>> = Vec::new();
-    for _ in 0..6 {
-        calls.push(extend(3, 1));
-        calls.push(release.clone());
-    }
-    calls.push(extend(3, 0));
-    let memory = run(&calls);
-    assert_eq!(memory.word(container) as i32, -1);
+    // Where memory is refused, the cell that was counted beforehand is counted no more.
+    let no_memory = |memory: &TreeMemory| {
+        let number = |n| Scalar::int(ScalarType::U32, n);
+        memory
+            .write_scalar(control + control::LIMIT, number(1))
+            .unwrap();
+        memory.write_scalar(cells, number(3)).unwrap();
+    };
+    let args = vec![
+        At(0),
+        At(control),
+        At(cells),
+        chunk(0),
+        slot(0),
+        U32(9),
+        U32(2),
+    ];
+    let memory = run_after(&no_memory, &[("extend_dynamic", args, Some(("u1", 0)))]);
+    assert_eq!(word(&memory, cells), 2);
 }
 
 #[test]
 fn scans() {
-    let (_, block) = offsets(1);
-    let parts = |memory: &TreeMemory| {
-        let at = memory
-            .buffer
-            .read_scalar(ScalarType::U64, block + control::PARTS as usize);
-        at.unwrap().as_i128() as usize
-    };
+    let (_, control) = offsets(1);
+    let parts = |memory: &TreeMemory| offset(memory, control + control::PARTS);
     let count = |memory: &TreeMemory| {
-        for (k, n) in [3, 0, 4, 9].into_iter().enumerate() {
+        for (k, n) in (0..).zip([3, 0, 4]) {
             let n = Scalar::int(ScalarType::U32, n);
-            memory
-                .buffer
-                .write_scalar(parts(memory) + 4 * k, n)
-                .unwrap();
+            memory.write_scalar(parts(memory) + 4 * k, n).unwrap();
         }
     };
-    let memory = run_after(
-        &count,
-        &[("list_scan", vec![At(0), At(block), I64(3)], None)],
-    );
-    let firsts: Vec<u32> = (0..4)
-        .map(|k| memory.word(parts(&memory) + 4 * k))
-        .collect();
-    assert_eq!(firsts, [0, 3, 3, 9]);
-    assert_eq!(word(&memory, block, control::LIST_LEN), 7);
+    let scan = ("list_scan", vec![At(0), At(control), I64(3)], None);
+    let memory = run_after(&count, &[scan]);
+    let firsts = (0..4).map(|k| word(&memory, parts(&memory) + 4 * k));
+    assert_eq!(firsts.collect::<Vec<_>>(), [0, 3, 3, 7]);
+    assert_eq!(word(&memory, control + control::LIST_LEN), 7);
 }
