@@ -138,10 +138,7 @@ fn pointers() {
             assert!(number > 0 && !std::mem::replace(&mut seen[number as usize], true));
             for k in [0, 1, 16383] {
                 let cell = element(memory, node, 0, number) + 4 * k;
-                assert_eq!(
-                    u64::from(word(memory, cell)),
-                    16 * k as u64 + block as u64 + 1
-                );
+                assert_eq!(u64::from(word(memory, cell)), 16 * k + block + 1);
             }
         }
         assert_eq!(active(memory, arena), 16);
