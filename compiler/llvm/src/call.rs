@@ -18,14 +18,13 @@ use crate::math::FAST;
 const ALWAYS_INLINED: usize = 200;
 
 impl<'ctx> FuncCx<'_, '_, 'ctx> {
-    /// A function of `runtime/device/` for this operation, if there is one, called; where
-    /// approximations are allowed, its `fast_` variant.
-    pub(crate) fn device_math(
-        &mut self,
+    /// The function of `runtime/device/` for this operation, if there is one (where approximations
+    /// are allowed, its `fast_` variant), and the type that it takes.
+    pub(crate) fn device_function(
+        &self,
         name: &str,
         ty: ScalarType,
-        args: &[Val<'ctx>],
-    ) -> Option<Val<'ctx>> {
+    ) -> Option<(FuncId, ScalarType)> {
         if self.origin == Origin::Device || !ty.is_float() {
             return None;
         }
@@ -39,6 +38,17 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
             .then(|| device.find(&format!("fast_{name}_{wide}")))
             .flatten();
         let id = fast.or_else(|| device.find(&format!("{name}_{wide}")))?;
+        Some((id, wide))
+    }
+
+    /// A call of the function of `runtime/device/` for this operation, if there is one.
+    pub(crate) fn device_math(
+        &mut self,
+        name: &str,
+        ty: ScalarType,
+        args: &[Val<'ctx>],
+    ) -> Option<Val<'ctx>> {
+        let (id, wide) = self.device_function(name, ty)?;
         let args: Vec<Val<'ctx>> = args
             .iter()
             .map(|&arg| self.arith(ty).cast(arg, wide))
@@ -159,7 +169,7 @@ impl<'ctx> ModuleCx<'_, 'ctx> {
         } else if origin == Origin::Device || func.insts.len() <= ALWAYS_INLINED {
             b.attribute(llvm, "alwaysinline");
         }
-        let mut body = FuncCx::new(self, origin, func, llvm, Leave::Function);
+        let mut body = FuncCx::new(self, origin, id, llvm, Leave::Function);
         let args: Vec<Val<'ctx>> = llvm.get_params();
         body.random = Some(args[1].into_pointer_value());
         for (&param, &arg) in params.iter().zip(&args[2..]) {

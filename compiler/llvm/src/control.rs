@@ -22,12 +22,16 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
     /// by another way; the builder then stands in a block without predecessors.
     pub(crate) fn region(&mut self, region: Region) -> Option<Vec<Val<'ctx>>> {
         let func = self.func;
-        let insts = &func.regions[region].insts;
+        self.insts(&func.regions[region].insts)
+    }
+
+    /// Lowers the last instructions of a region, as `region` does.
+    pub(crate) fn insts(&mut self, insts: &[Inst]) -> Option<Vec<Val<'ctx>>> {
         let (&last, rest) = insts.split_last().expect("a region ends in a terminator");
         for &inst in rest {
             self.inst(inst);
         }
-        match &func[last] {
+        match &self.func[last] {
             Op::Yield { values } => return Some(self.values(values)),
             Op::Break { values } => {
                 let values = self.values(values);
@@ -250,9 +254,19 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         if self.origin == Origin::Device {
             return;
         }
+        let goes_on = self.goes_on();
+        self.leave_unless(goes_on);
+    }
+
+    /// Whether the launch shall go on.
+    pub(crate) fn goes_on(&mut self) -> Val<'ctx> {
         let flag = self.context_field(offset::STOP);
         let stop = self.b.load_shared(basic(self.b.ctx.i32_type()), flag);
-        let goes_on = self.b.is_zero(stop);
+        self.b.is_zero(stop)
+    }
+
+    /// Leaves the task if the launch does not go on.
+    pub(crate) fn leave_unless(&mut self, goes_on: Val<'ctx>) {
         let [gone, on] = ["stopped", "on"].map(|name| self.b.block(self.llvm, name));
         self.b.likely_br(goes_on, on, gone);
         self.b.at(gone);

@@ -6,7 +6,6 @@
 //! read before is read again.
 
 use aerogel_ir::{Inst, NodeRef, Op, Value};
-use aerogel_runtime::SiteKind;
 use aerogel_snode::{MASK_BITS, Node, NodeKind, WORD, control};
 use inkwell::IntPredicate;
 use inkwell::types::BasicTypeEnum;
@@ -442,10 +441,8 @@ impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
     }
 
     /// Leaves the task if memory was refused.
-    fn check_memory(&mut self, granted: Val<'ctx>, inst: Inst, node: NodeRef) {
-        let message = self.module.env.out_of_memory(node);
-        let span = self.func.insts[inst].span;
-        self.check(granted, SiteKind::Memory, &message, &[], span);
+    fn check_memory(&mut self, granted: Val<'ctx>, inst: Inst) {
+        self.check(inst, granted, &[]);
     }
 
     fn obtain(&mut self, inst: Inst, node: NodeRef, container: Value, index: Value) -> Val<'ctx> {
@@ -492,7 +489,7 @@ impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
             };
             let made = made.expect("a number is returned");
             let granted = s.is_set(made);
-            s.check_memory(granted, inst, node);
+            s.check_memory(granted, inst);
             made
         });
         self.cell(node, &spot, number)
@@ -577,7 +574,7 @@ impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
             let mut args = vec![s.base(node), s.block(node, None), s.address(container)];
             args.extend(s.arena_args(node, &spot));
             let granted = s.device("extend_dynamic", &args);
-            s.check_memory(granted.expect("an answer is returned"), inst, node);
+            s.check_memory(granted.expect("an answer is returned"), inst);
             number
         });
         let wide = self.widen(index);

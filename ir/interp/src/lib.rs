@@ -15,6 +15,7 @@ use aerogel_runtime::code::Site;
 use aerogel_runtime::device::LoadedKernel;
 use aerogel_runtime::interrupt::Active;
 use aerogel_runtime::launch::{Args, KernelFailure, Launch};
+use aerogel_runtime::tree::Turn;
 
 use crate::memory::{Memory, Sites};
 use crate::step::{Flow, Machine};
@@ -66,8 +67,12 @@ impl LoadedKernel for InterpKernel {
             launch.sink,
             launch.seed,
         );
+        let turn = Turn::take(launch.roots);
         let _active = Active::begin();
         let flow = machine.kernel();
+        if matches!(flow, Flow::Fail(..) | Flow::Interrupted) {
+            turn.settle();
+        }
         launch.sink.flush();
         match flow {
             Flow::Fail(site, args) => Err(KernelFailure::Check { site, args }),

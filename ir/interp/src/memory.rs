@@ -2,11 +2,14 @@
 
 use aerogel_base::entity::{PrimaryMap, SecondaryMap};
 use aerogel_base::{Scalar, ScalarType};
-use aerogel_ir::{Arg, AssertKind, Env, FuncId, Function, Inst, Module, Op, ParamType, Type, walk};
-use aerogel_runtime::TreeMemory;
+use aerogel_ir::{
+    Arg, AssertKind, Env, FuncId, Function, Inst, Module, NodeRef, Op, ParamType, TreeId, Type,
+    walk,
+};
 use aerogel_runtime::buffer::Buffer;
 use aerogel_runtime::code::{Site, SiteKind};
 use aerogel_runtime::launch::{Args, KernelFailure};
+use aerogel_runtime::{MemoryError, TreeMemory};
 
 use crate::value::Slot;
 
@@ -14,6 +17,9 @@ use crate::value::Slot;
 pub(crate) struct Sites {
     pub(crate) list: Vec<Site>,
     of: PrimaryMap<FuncId, SecondaryMap<Inst, usize>>,
+    /// All nodes for whose cells there may be no memory. An instruction that makes cells has a site
+    /// for each, in this order.
+    arenas: Vec<NodeRef>,
 }
 
 impl Sites {
@@ -21,6 +27,7 @@ impl Sites {
         let mut sites = Self {
             list: Vec::new(),
             of: PrimaryMap::new(),
+            arenas: arenas(&module.env),
         };
         for func in module.funcs.values() {
             let mut of = SecondaryMap::new();
@@ -33,6 +40,16 @@ impl Sites {
                         args,
                         ..
                     } => (site_kind(*kind), template, args),
+                    op if makes_cells(op) => {
+                        of[inst] = sites.list.len();
+                        let span = func.insts[inst].span;
+                        let site = |&node: &NodeRef| {
+                            let message = module.env.out_of_memory(node);
+                            Site::from_template(SiteKind::Memory, &message, &[], span)
+                        };
+                        sites.list.extend(sites.arenas.iter().map(site));
+                        return;
+                    }
                     _ => return,
                 };
                 let types: Vec<ScalarType> = args.iter().map(|&a| func.elem(a)).collect();
@@ -52,6 +69,34 @@ impl Sites {
     pub(crate) fn at(&self, func: FuncId, inst: Inst) -> usize {
         self.of[func][inst]
     }
+
+    /// The site of an instruction for which there is no cell of a node.
+    pub(crate) fn no_cell(&self, func: FuncId, inst: Inst, node: NodeRef) -> usize {
+        let nth = self.arenas.iter().position(|&n| n == node);
+        self.at(func, inst) + nth.expect("only nodes with arenas lack cells")
+    }
+}
+
+fn arenas(env: &Env) -> Vec<NodeRef> {
+    let mut all = Vec::new();
+    for (tree, data) in env.trees.iter() {
+        let nodes = data.nodes().filter(|(_, n)| n.n_arenas() > 0);
+        all.extend(nodes.map(|(node, _)| NodeRef { tree, node }));
+    }
+    all
+}
+
+fn makes_cells(op: &Op) -> bool {
+    matches!(
+        op,
+        Op::Store { .. }
+            | Op::Atomic { .. }
+            | Op::Cas { .. }
+            | Op::Activate { .. }
+            | Op::Append { .. }
+            | Op::Obtain { .. }
+            | Op::Extend { .. }
+    )
 }
 
 fn site_kind(kind: AssertKind) -> SiteKind {
@@ -207,13 +252,30 @@ impl<'a> Memory<'a> {
                 .temps
                 .get(at..at + ty.bytes() as usize)
                 .map_or(outside, |b| Scalar::from_bytes(ty, b)),
+            Slot::Element(place, indices) => {
+                let tree = self.tree(place.tree);
+                let at = tree.element(place.node, &indices.map(i64::from));
+                at.and_then(|at| tree.read_scalar(ty, at).ok())
+                    .unwrap_or(outside)
+            }
             Slot::Nowhere => outside,
         }
     }
 
-    pub(crate) fn write(&mut self, (slot, _): (Slot, ScalarType), value: Scalar) {
+    /// Fails if there is no memory for a cell of the node that it names.
+    pub(crate) fn write(
+        &mut self,
+        (slot, _): (Slot, ScalarType),
+        value: Scalar,
+    ) -> Result<(), NodeRef> {
         match slot {
             Slot::Local(k) => self.locals[k] = value,
+            Slot::Element(place, indices) => {
+                let tree = self.tree(place.tree);
+                tree.obtain_element(place.node, &indices.map(i64::from))
+                    .and_then(|at| tree.write_scalar(at, value))
+                    .map_err(|failure| lacking(place.tree, failure))?;
+            }
             // A write outside is swallowed, so its error says nothing.
             Slot::Root(tree, at) => drop(self.roots[tree].write_scalar(at, value)),
             Slot::Array(k, at) => drop(
@@ -229,7 +291,25 @@ impl<'a> Memory<'a> {
             }
             Slot::Nowhere => {}
         }
+        Ok(())
     }
+
+    /// The memory of a tree.
+    pub(crate) fn tree(&self, tree: TreeId) -> &'a TreeMemory {
+        self.roots[tree.as_u32() as usize]
+    }
+
+    pub(crate) fn trees(&self) -> &'a [&'a TreeMemory] {
+        self.roots
+    }
+}
+
+/// The node for whose cell there is no memory.
+pub(crate) fn lacking(tree: TreeId, failure: MemoryError) -> NodeRef {
+    let MemoryError::NoCell { node } = failure else {
+        unreachable!("cells lie inside the tree: {failure}")
+    };
+    NodeRef { tree, node }
 }
 
 /// Bytes of the global temporaries that a function names.

@@ -6,11 +6,11 @@ mod nodes;
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{
-    AtomicOp, FieldId, FuncId, Function, Inst, Module, NodeRef, Op, Region, Type, Value, eval,
+    AtomicOp, FieldId, FuncId, Function, Inst, Module, NodeRef, Op, Region, Type, Value, eval, walk,
 };
 use aerogel_runtime::interrupt;
 use aerogel_runtime::launch::PrintSink;
-use aerogel_snode::NodeKind;
+use aerogel_snode::{MAX_AXES, NodeKind};
 
 use self::control::int;
 use crate::memory::{Memory, Sites};
@@ -22,7 +22,7 @@ pub(crate) enum Flow {
     Break(Vec<Val>),
     Continue(Vec<Val>),
     Return(Vec<Val>),
-    /// A failed assertion: its site and the values of its message.
+    /// A failed assertion, or no memory for a cell: the site and the values of its message.
     Fail(usize, Vec<u64>),
     /// The launch shall end.
     Interrupted,
@@ -42,6 +42,10 @@ pub(crate) struct Machine<'a> {
     n_ranges: u32,
     /// The index space of the range task that is running.
     space: Vec<(i64, i64)>,
+    /// Whether cells were deactivated since the last collection, in a kernel that does not collect
+    /// them itself yet.
+    deactivated: bool,
+    collects_itself: bool,
 }
 
 impl<'a> Machine<'a> {
@@ -65,13 +69,17 @@ impl<'a> Machine<'a> {
             random,
             n_ranges: 0,
             space: Vec::new(),
+            deactivated: false,
+            collects_itself: contains(&module.funcs[id], |op| matches!(op, Op::Collect { .. })),
         }
     }
 
     /// Runs the kernel.
     pub(crate) fn kernel(&mut self) -> Flow {
         let body = self.func().body;
-        self.region(body)
+        let flow = self.region(body);
+        self.collect();
+        flow
     }
 
     /// Runs a function with arguments; values of the caller are kept.
@@ -308,7 +316,7 @@ impl<'a> Machine<'a> {
             ),
             Op::Store { place, value } => {
                 let value = self.val(*value).scalars();
-                self.write(*place, value);
+                self.write(inst, *place, value)?;
                 return Ok(Vec::new());
             }
             Op::Atomic { op, place, value } => {
@@ -324,7 +332,7 @@ impl<'a> Machine<'a> {
                     .zip(operand)
                     .map(|(&old, x)| combine(*op, old, x))
                     .collect();
-                self.write(*place, new);
+                self.write(inst, *place, new)?;
                 Val::Scalars(old)
             }
             Op::Cas {
@@ -335,7 +343,7 @@ impl<'a> Machine<'a> {
                 let old = self.memory.read(self.val(*place).place()[0]);
                 if old.slot() == self.val(*expected).scalar().slot() {
                     let value = self.val(*value).scalars();
-                    self.write(*place, value);
+                    self.write(inst, *place, value)?;
                 }
                 Val::from(old)
             }
@@ -456,9 +464,9 @@ impl<'a> Machine<'a> {
             // which the instructions above are the meaning.
             Op::PlaceAt { address } => {
                 let ty = result_ty().pointee().and_then(Type::scalar);
-                let at = usize::try_from(self.int(*address));
+                let at = u64::try_from(self.int(*address));
                 Val::Place(vec![(
-                    at.map_or(Slot::Nowhere, |at| Slot::Root(0, at as u64)),
+                    at.map_or(Slot::Nowhere, |at| Slot::Root(0, at)),
                     ty.expect("the verifier checked that the storage is a scalar's"),
                 )])
             }
@@ -578,12 +586,18 @@ impl<'a> Machine<'a> {
         Val::Scalars(out)
     }
 
-    fn write(&mut self, place: Value, values: Vec<Scalar>) {
+    fn write(&mut self, inst: Inst, place: Value, values: Vec<Scalar>) -> Result<(), Flow> {
         let places = self.val(place).place().to_vec();
-        places
+        let written = places
             .into_iter()
             .zip(values)
-            .for_each(|(p, v)| self.memory.write(p, v));
+            .try_for_each(|(p, v)| self.memory.write(p, v));
+        written.map_err(|node| self.no_cell(inst, node))
+    }
+
+    /// There is no memory for a cell of a node.
+    fn no_cell(&self, inst: Inst, node: NodeRef) -> Flow {
+        Flow::Fail(self.sites.no_cell(self.id, inst, node), Vec::new())
     }
 
     fn field_at(&self, field: FieldId, indices: &[i64]) -> Vec<(Slot, ScalarType)> {
@@ -605,7 +619,15 @@ impl<'a> Machine<'a> {
                 let NodeKind::Place(ty) = tree[place].kind else {
                     unreachable!("a field's places are places")
                 };
-                let slot = if inside {
+                let slot = if inside && tree.is_below_sparse(place) {
+                    let mut at = [0; MAX_AXES];
+                    at.iter_mut()
+                        .zip(&indices)
+                        .for_each(|(a, &i)| *a = i as u32);
+                    let node = place;
+                    let tree = data.tree;
+                    Slot::Element(NodeRef { tree, node }, at)
+                } else if inside {
                     Slot::Root(
                         data.tree.as_u32() as usize,
                         tree.byte_offset(place, &indices),
@@ -632,6 +654,14 @@ impl<'a> Machine<'a> {
             linear * i128::from(a.extent) + i128::from(c)
         })
     }
+}
+
+fn contains(func: &Function, wanted: impl Fn(&Op) -> bool) -> bool {
+    let mut found = false;
+    walk(func, func.body, &mut |func, inst| {
+        found |= wanted(&func[inst])
+    });
+    found
 }
 
 fn combine(op: AtomicOp, old: Scalar, x: Scalar) -> Scalar {

@@ -1,6 +1,8 @@
 //! Values while interpreting.
 
 use aerogel_base::{Scalar, ScalarType};
+use aerogel_ir::NodeRef;
+use aerogel_snode::MAX_AXES;
 
 /// Where one scalar is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,6 +11,9 @@ pub enum Slot {
     Local(usize),
     /// Bytes of a tree.
     Root(usize, u64),
+    /// An element of a place below a sparse node, by its indices: where it lies is looked up at each
+    /// access, and a write makes it active.
+    Element(NodeRef, [u32; MAX_AXES]),
     /// Bytes of an array.
     Array(usize, usize),
     /// Bytes of the global temporaries.
@@ -24,7 +29,7 @@ pub enum Val {
     Scalars(Vec<Scalar>),
     /// A storage: where each of its scalars lies.
     Place(Vec<(Slot, ScalarType)>),
-    /// A cell or a container: the byte of its tree's root at which it begins; none outside.
+    /// A cell or a container: the byte of its tree at which it begins; none outside.
     Node(Option<u64>),
 }
 

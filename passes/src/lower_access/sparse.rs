@@ -58,6 +58,24 @@ pub(super) struct Cells {
     below: SecondaryMap<Value, Option<i128>>,
 }
 
+/// For each index whether it is inside; none if that is certain.
+struct Inside(Vec<Option<Value>>);
+
+impl Inside {
+    fn all(&self, cursor: &mut Cursor<'_>) -> Option<Value> {
+        let conditions = self.0.iter().copied().flatten();
+        conditions.reduce(|lhs, rhs| and(cursor, lhs, rhs))
+    }
+
+    /// The indices, with 0 for those outside.
+    fn clamp(&self, cursor: &mut Cursor<'_>, indices: &[Value]) -> Vec<Value> {
+        let pairs = indices.iter().zip(&self.0);
+        pairs
+            .map(|(&index, &inside)| or_zero(cursor, inside, index))
+            .collect()
+    }
+}
+
 /// What an access names.
 struct Target<'a> {
     tree: &'a Tree,
@@ -246,38 +264,23 @@ impl Cells {
         let target = Target::new(cx, node, indices.to_vec());
         let levels = &target.path.levels;
         let id = node.tree;
-        let found = (1..levels.len())
-            .rev()
-            .find_map(|d| Some((d, self.get(&target.key(id, d), access, target.tree)?)));
-        if let Some((d, known)) = found
-            && d + 1 == levels.len()
-        {
+        let at = |d: usize| self.get(&target.key(id, d), access, target.tree);
+        if let Some(known) = at(levels.len() - 1).filter(|_| levels.len() > 1) {
             return (known.cell, known.inside);
         }
-        let mut inside = None;
+        // Where an index was clamped on the way, the levels below need that too.
+        let certain = |d: usize| Some((d, at(d).filter(|known| known.inside.is_none())?));
+        let found = (1..levels.len()).rev().find_map(certain);
+        let (mut inside, mut clamped) = (None, target.indices.clone());
         if !checked {
-            inside = self.is_inside(cursor, &target, found.map_or(0, |(d, _)| d));
+            let axes = self.are_inside(cursor, &target, found.map_or(0, |(d, _)| d));
+            inside = axes.all(cursor);
+            if access == Access::Read {
+                clamped = axes.clamp(cursor, &target.indices);
+            } else if let Some(cond) = inside.take() {
+                assert_inside(cursor, &target, cond, what);
+            }
         }
-        if let (Access::Write, Some(cond)) = (access, inside) {
-            assert_inside(cursor, &target, cond, what);
-            inside = None;
-        }
-        let inside = match (found.and_then(|(_, known)| known.inside), inside) {
-            (Some(lhs), Some(rhs)) => Some(cursor.insert(
-                Op::Binary {
-                    op: BinaryOp::And,
-                    lhs,
-                    rhs,
-                },
-                Type::BOOL,
-            )),
-            (one, other) => one.or(other),
-        };
-        let clamped: Vec<Value> = target
-            .indices
-            .iter()
-            .map(|&index| or_zero(cursor, inside, index))
-            .collect();
         let (mut depth, mut cell, mut active) = match found {
             Some((d, known)) => (d, known.cell, known.active),
             None => {
@@ -311,62 +314,65 @@ impl Cells {
         (cell, inside)
     }
 
-    /// Whether indices are inside the tree, where levels deeper than `from` rely on it; none if that is
-    /// certain. Only what no level above divides can lead outside.
-    fn is_inside(
-        &self,
-        cursor: &mut Cursor<'_>,
-        target: &Target<'_>,
-        from: usize,
-    ) -> Option<Value> {
-        let mut all: Option<Value> = None;
-        let extents = &target.path.levels;
-        let unchecked = extents[from + 1..]
-            .iter()
-            .flat_map(|l| &l.axes)
-            .filter(|a| !a.wraps);
-        for axis in unchecked {
+    /// Whether each index is inside the tree, where levels deeper than `from` rely on it; none if that
+    /// is certain. Only what no level above divides can lead outside.
+    fn are_inside(&self, cursor: &mut Cursor<'_>, target: &Target<'_>, from: usize) -> Inside {
+        let mut axes = vec![None; target.indices.len()];
+        let levels = &target.path.levels;
+        let unchecked = levels[from + 1..].iter().flat_map(|l| &l.axes);
+        for axis in unchecked.filter(|a| !a.wraps) {
             let index = target.indices[axis.index];
             let extent = i128::from(axis.divisor * axis.extent);
-            let constant = cursor.func.as_const(index).map(Scalar::as_i128);
-            if constant.is_some_and(|c| (0..extent).contains(&c))
-                || self.below[index].is_some_and(|bound| bound <= extent)
-            {
-                continue;
-            }
+            let (lo, hi) = self.range(cursor.func, index);
             let elem = cursor.func.elem(index);
-            let mut bounds = vec![(CompareOp::Ge, 0)];
-            // An extent that its type cannot hold is never reached.
-            let largest = if elem.bits() == 32 {
-                i128::from(i32::MAX)
-            } else {
-                i128::from(i64::MAX)
-            };
-            if extent <= largest {
+            let mut bounds = Vec::new();
+            if lo < 0 {
+                bounds.push((CompareOp::Ge, 0));
+            }
+            if hi >= extent {
                 bounds.push((CompareOp::Lt, extent));
             }
+            let mut all = None;
             for (op, bound) in bounds {
                 let rhs = cursor.constant(Scalar::int(elem, bound));
-                let compare = Op::Compare {
-                    op,
-                    lhs: index,
-                    rhs,
-                };
-                let ok = cursor.insert(compare, Type::BOOL);
-                all = Some(match all {
-                    None => ok,
-                    Some(lhs) => cursor.insert(
-                        Op::Binary {
-                            op: BinaryOp::And,
-                            lhs,
-                            rhs: ok,
-                        },
-                        Type::BOOL,
-                    ),
-                });
+                let lhs = index;
+                let ok = cursor.insert(Op::Compare { op, lhs, rhs }, Type::BOOL);
+                all = Some(all.map_or(ok, |all| and(cursor, all, ok)));
             }
+            axes[axis.index] = all;
         }
-        all
+        Inside(axes)
+    }
+
+    /// The least and the greatest that an index can be.
+    fn range(&self, func: &Function, index: Value) -> (i128, i128) {
+        let (least, most) = if func.elem(index).bits() == 32 {
+            (i128::from(i32::MIN), i128::from(i32::MAX))
+        } else {
+            (i128::from(i64::MIN), i128::from(i64::MAX))
+        };
+        if let Some(bound) = self.below[index] {
+            return (0, bound - 1);
+        }
+        let (base, constant) = match func.def_op(index) {
+            Some(Op::Const { value }) => return (value.as_i128(), value.as_i128()),
+            Some(&Op::Binary { op, lhs, rhs }) => {
+                let constant = |v: Value| func.as_const(v).map(Scalar::as_i128);
+                match (op, constant(lhs), constant(rhs)) {
+                    (BinaryOp::Add, Some(c), None) => (rhs, c),
+                    (BinaryOp::Add, None, Some(c)) => (lhs, c),
+                    (BinaryOp::Sub, None, Some(c)) => (lhs, -c),
+                    _ => return (least, most),
+                }
+            }
+            _ => return (least, most),
+        };
+        let (lo, hi) = self.range(func, base);
+        // A sum that may wrap can be anything.
+        if lo + constant < least || hi + constant > most {
+            return (least, most);
+        }
+        (lo + constant, hi + constant)
     }
 
     /// One level down.
@@ -550,7 +556,9 @@ impl Cells {
         indices: &[Value],
     ) -> Value {
         let tree = &cx.env.trees[node.tree];
-        let inside = self.is_inside(cursor, &Target::new(cx, node, indices.to_vec()), 0);
+        let target = Target::new(cx, node, indices.to_vec());
+        let axes = self.are_inside(cursor, &target, 0);
+        let inside = axes.all(cursor);
         // A dense cell is as active as what it lies in.
         let chain = tree.sparse_chain(node.node);
         let Some(&last) = chain.last() else {
@@ -560,10 +568,7 @@ impl Cells {
             tree: node.tree,
             node: last,
         };
-        let clamped: Vec<Value> = indices
-            .iter()
-            .map(|&index| or_zero(cursor, inside, index))
-            .collect();
+        let clamped = axes.clamp(cursor, indices);
         let coarse = coarser(cursor, tree, node.node, last, &clamped);
         let (container, index) = self.slot_of(cursor, cx, asked, &coarse);
         let op = Op::CellIsActive {
@@ -574,14 +579,7 @@ impl Cells {
         let active = cursor.insert(op, Type::BOOL);
         match inside {
             None => active,
-            Some(rhs) => cursor.insert(
-                Op::Binary {
-                    op: BinaryOp::And,
-                    lhs: active,
-                    rhs,
-                },
-                Type::BOOL,
-            ),
+            Some(rhs) => and(cursor, active, rhs),
         }
     }
 
@@ -607,7 +605,7 @@ impl Cells {
             cursor.insert_inst(Op::ReleaseAll { node, container }, &[]);
         } else {
             let target = Target::new(cx, node, indices.to_vec());
-            if let Some(cond) = self.is_inside(cursor, &target, 0) {
+            if let Some(cond) = self.are_inside(cursor, &target, 0).all(cursor) {
                 assert_inside(cursor, &target, cond, &name(cx, node));
             }
             let (container, index) = self.slot_of(cursor, cx, node, indices);
@@ -716,6 +714,11 @@ fn field_of(func: &Function, place: Value) -> Option<FieldId> {
         Op::ElemRef { base, .. } => field_of(func, *base),
         _ => None,
     }
+}
+
+fn and(cursor: &mut Cursor<'_>, lhs: Value, rhs: Value) -> Value {
+    let op = BinaryOp::And;
+    cursor.insert(Op::Binary { op, lhs, rhs }, Type::BOOL)
 }
 
 fn assert_inside(cursor: &mut Cursor<'_>, target: &Target<'_>, cond: Value, what: &str) {

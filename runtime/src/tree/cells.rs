@@ -1,5 +1,6 @@
 //! Finding, making and giving back cells.
 
+use std::convert::Infallible;
 use std::sync::atomic::Ordering;
 
 use aerogel_snode::{MASK_BITS, NodeId, NodeKind, Tree, WORD, control};
@@ -262,6 +263,13 @@ impl TreeMemory {
     fn active_cell(&self, node: NodeId, container: u64, index: u64) -> Option<u64> {
         let active = self.cell_is_active(node, container, index);
         active.then(|| self.find(node, container, index))
+    }
+
+    /// The cell of a node that indices lead to; the ambient one, which is zero, if it is inactive.
+    pub fn find_cell(&self, node: NodeId, indices: &[i64]) -> u64 {
+        let step = |node, container, index| Ok::<_, Infallible>(self.find(node, container, index));
+        let Ok((container, index)) = self.descend(node, indices, step);
+        self.find(node, container, index)
     }
 
     /// Where an element of a place (or a cell of any node) lies; nowhere if it is inactive.

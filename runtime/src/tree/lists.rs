@@ -42,13 +42,15 @@ impl TreeMemory {
         word.store(count, Ordering::Relaxed);
     }
 
-    /// Makes the counts of `n_parts` parts into the number of each part's first entry. Runs alone.
+    /// Makes the counts of `n_parts` parts into the number of each part's first entry; that of the
+    /// part after the last is the length. Runs alone.
     pub fn list_scan(&self, node: NodeId, n_parts: u64) {
         let mut total = 0_u32;
         for part in 0..n_parts {
             let word = self.bytes.word(self.part(node, part));
             total += word.swap(total, Ordering::Relaxed);
         }
+        self.list_count(node, n_parts, total);
         self.set(self.first(node), control::LIST_LEN, total);
     }
 
@@ -65,17 +67,17 @@ impl TreeMemory {
         ((list + at * control::entry_size(n_axes)) as usize, n_axes)
     }
 
-    /// Writes an entry: a cell, and the index at which it begins along each axis of the node.
+    /// Writes an entry: a cell, and its index along each axis of the node.
     pub fn list_put(
         &self,
         node: NodeId,
         at: u64,
         cell: u64,
-        origin: &[i32],
+        indices: &[i32],
     ) -> Result<(), MemoryError> {
         let (entry, _) = self.entry(node, at);
         self.bytes.write(entry, &cell.to_ne_bytes())?;
-        for (k, index) in origin.iter().enumerate() {
+        for (k, index) in indices.iter().enumerate() {
             self.bytes.write(entry + 8 + 4 * k, &index.to_ne_bytes())?;
         }
         Ok(())
@@ -86,17 +88,17 @@ impl TreeMemory {
         self.get(self.first(node), control::LIST_LEN)
     }
 
-    /// An entry: the cell, and the index at which it begins along each axis.
+    /// An entry: the cell, and its index along each axis.
     pub fn list_entry(&self, node: NodeId, at: u64) -> Result<(u64, Vec<i32>), MemoryError> {
         let (entry, n_axes) = self.entry(node, at);
         let mut cell = [0; 8];
         self.bytes.read(entry, &mut cell)?;
-        let origin = (0..n_axes).map(|k| {
+        let indices = (0..n_axes).map(|k| {
             let mut index = [0; 4];
             self.bytes.read(entry + 8 + 4 * k, &mut index)?;
             Ok(i32::from_ne_bytes(index))
         });
-        let origin: Result<Vec<i32>, MemoryError> = origin.collect();
-        Ok((u64::from_ne_bytes(cell), origin?))
+        let indices: Result<Vec<i32>, MemoryError> = indices.collect();
+        Ok((u64::from_ne_bytes(cell), indices?))
     }
 }

@@ -78,11 +78,16 @@ impl TreeMemory {
     /// The zeroed memory of a tree, with at least `margin` more bytes before and after that nobody
     /// should touch. A sparse tree's is a range of addresses with room for all cells it may have.
     pub fn new(tree: Arc<Tree>, margin: usize) -> Result<Self, MemoryError> {
+        Self::with_room(tree, margin, u32::MAX - 1)
+    }
+
+    /// As `new`, with at most `n_elements` elements in each arena.
+    pub fn with_room(tree: Arc<Tree>, margin: usize, n_elements: u32) -> Result<Self, MemoryError> {
         let failure = MemoryError::OutOfMemory { bytes: usize::MAX };
         let fixed = usize::try_from(tree.byte_size()).map_err(|_| failure)?;
         let paths = tree.nodes().map(|(id, _)| tree.path(id)).collect();
         let (bytes, arenas) = if tree.is_sparse() {
-            let (bytes, ranges) = Ranges::reserve(&tree, fixed, margin)?;
+            let (bytes, ranges) = Ranges::reserve(&tree, fixed, margin, n_elements)?;
             ranges.write_controls(&tree, &bytes)?;
             (bytes, ranges.arenas)
         } else {

@@ -53,10 +53,11 @@ impl Ranges {
         tree: &Tree,
         fixed: usize,
         margin: usize,
+        n_elements: u32,
     ) -> Result<(Buffer, Self), MemoryError> {
         let mut most = memory::physical().unwrap_or(UNKNOWN);
         loop {
-            let ranges = Self::new(tree, most);
+            let ranges = Self::new(tree, most, n_elements);
             let reserved = ranges
                 .as_ref()
                 .and_then(|ranges| usize::try_from(ranges.end).ok())
@@ -77,7 +78,7 @@ impl Ranges {
     }
 
     /// None where the ranges would not fit into 64 bits.
-    fn new(tree: &Tree, most: u64) -> Option<Self> {
+    fn new(tree: &Tree, most: u64, n_elements: u32) -> Option<Self> {
         let mut ranges = Self {
             arenas: Vec::new(),
             end: tree.byte_size(),
@@ -100,7 +101,7 @@ impl Ranges {
                         .saturating_mul(2)
                         .saturating_add(SLACK)
                         .min(most / size)
-                        .min(u64::from(u32::MAX) - 1);
+                        .min(u64::from(n_elements));
                     ranges.add_arena(id, size, n as u32 + 1)?;
                     room = room.saturating_add(n.saturating_mul(node.chunk_cells(k)));
                 }

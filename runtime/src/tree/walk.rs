@@ -21,26 +21,26 @@ pub struct NodeStats {
     pub held_bytes: u64,
 }
 
-/// Takes a cell, and the index at which it begins along each axis of its node.
+/// Takes a cell, and its index along each axis of its node.
 pub type Visit<'a, E> = dyn FnMut(u64, &[i64]) -> Result<(), E> + 'a;
 
 impl TreeMemory {
     /// Calls `visit` for each active cell of a node, in the order of the layout: outer levels first,
     /// row-major in each container.
     pub fn visit_active<E>(&self, node: NodeId, visit: &mut Visit<'_, E>) -> Result<(), E> {
-        let mut origin = vec![0; self.tree.shape_axes(node).len()];
-        self.visit_level(&self.path(node).levels, 0, &mut origin, visit)
+        let mut indices = vec![0; self.tree.shape_axes(node).len()];
+        self.visit_level(&self.path(node).levels, 0, &mut indices, visit)
     }
 
     fn visit_level<E>(
         &self,
         levels: &[Level],
         cell: u64,
-        origin: &mut [i64],
+        indices: &mut [i64],
         visit: &mut Visit<'_, E>,
     ) -> Result<(), E> {
         let Some((level, below)) = levels.split_first() else {
-            return visit(cell, origin);
+            return visit(cell, indices);
         };
         let node = level.node;
         let data = &self.tree[node];
@@ -57,15 +57,15 @@ impl TreeMemory {
                 continue;
             }
             if self.cell_is_active(node, container, index) {
-                let outer = origin.to_vec();
+                let outer = indices.to_vec();
                 let mut rest = index;
                 for axis in level.axes.iter().rev() {
-                    origin[axis.index] += (rest % axis.extent * axis.divisor) as i64;
+                    indices[axis.index] += (rest % axis.extent * axis.divisor) as i64;
                     rest /= axis.extent;
                 }
                 let cell = self.find(node, container, index);
-                let outcome = self.visit_level(below, cell, origin, visit);
-                origin.copy_from_slice(&outer);
+                let outcome = self.visit_level(below, cell, indices, visit);
+                indices.copy_from_slice(&outer);
                 outcome?;
             }
             index += 1;

@@ -1,5 +1,7 @@
 //! Loops and tasks.
 
+use std::convert::Infallible;
+
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{NodeRef, Region, TaskKind, Value, eval};
 
@@ -107,12 +109,28 @@ impl Machine<'_> {
 
     /// After a range task comes a serial one.
     fn next_task(&mut self) {
+        self.collect();
         self.n_ranges += 1;
         self.random = eval::random_state(self.seed, 2 * self.n_ranges, 0);
     }
 
     pub(super) fn cells(&mut self, node: NodeRef, body: Region) -> Result<Vec<Val>, Flow> {
-        let path = self.module.env.trees[node.tree].path(node.node);
+        let tree = &self.module.env.trees[node.tree];
+        if tree.is_below_sparse(node.node) {
+            let mut cells: Vec<Vec<Val>> = Vec::new();
+            let mut visit = |_, indices: &[i64]| -> Result<(), Infallible> {
+                cells.push(indices.iter().map(|&i| int(ScalarType::I32, i)).collect());
+                Ok(())
+            };
+            // Cells that become active in the loop are not visited, so the list is made beforehand.
+            let Ok(()) = self
+                .memory
+                .tree(node.tree)
+                .visit_active(node.node, &mut visit);
+            let space = [(0, cells.len() as i64)];
+            return self.range_task(&space, body, &|at| cells[at[0] as usize].clone());
+        }
+        let path = tree.path(node.node);
         let axes: Vec<(usize, i64, i64)> = path
             .levels
             .iter()
