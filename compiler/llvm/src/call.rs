@@ -65,13 +65,19 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
     }
 
     /// Calls a function and leaves this one if it failed.
-    fn call_values(
+    pub(crate) fn call_values(
         &mut self,
         origin: Origin,
         callee: FuncId,
         args: &[Val<'ctx>],
     ) -> Vec<Val<'ctx>> {
-        let pair = self.call_function(origin, callee, args);
+        let func = self.cx.function(origin, callee);
+        let random = self
+            .random
+            .unwrap_or_else(|| self.b.ptr_type().const_null());
+        let mut all = vec![self.context(), random.into()];
+        all.extend(args);
+        let pair = self.b.call(func, &all).expect("functions return a struct");
         let n_results = pair.get_type().into_struct_type().count_fields() - 1;
         if origin == Origin::User {
             let failed = self.b.member(pair, 0);
@@ -85,22 +91,6 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
             self.b.at(fine);
         }
         (0..n_results).map(|k| self.b.member(pair, k + 1)).collect()
-    }
-
-    /// Calls a function: whether it failed, and its results.
-    pub(crate) fn call_function(
-        &mut self,
-        origin: Origin,
-        callee: FuncId,
-        args: &[Val<'ctx>],
-    ) -> Val<'ctx> {
-        let func = self.cx.function(origin, callee);
-        let random = self
-            .random
-            .unwrap_or_else(|| self.b.ptr_type().const_null());
-        let mut all = vec![self.context(), random.into()];
-        all.extend(args);
-        self.b.call(func, &all).expect("functions return a struct")
     }
 
     /// Leaves the function after a failure.

@@ -167,7 +167,11 @@ fn compile_unit(
     let (kernel, _) = kernel.expect("the caller has seen it");
     let n_tasks = unit.last().map_or(0, |&(number, _)| number + 1);
     let ctx = Context::create();
-    let llvm = skeleton(&ctx, n_tasks);
+    let loops = module.funcs.values().flat_map(|func| func.insts.values());
+    let n_loops = loops
+        .filter(|inst| matches!(inst.op, Op::For { .. }))
+        .count();
+    let llvm = skeleton(&ctx, n_tasks, n_loops);
     let mut cx = ModuleCx {
         ctx: &ctx,
         llvm: &llvm,
@@ -179,6 +183,7 @@ fn compile_unit(
         sites,
         groups: llvm.get_global_metadata("aerogel.groups"),
         loops: llvm.get_global_metadata("aerogel.loops"),
+        rolled: llvm.get_global_metadata("aerogel.rolled"),
         lanes: (level.0 >= 2).then_some(target.lanes).flatten(),
     };
     let lower = |&(number, task): &(usize, Inst)| crate::task::lower(&mut cx, number, task);
@@ -186,25 +191,36 @@ fn compile_unit(
     (optimize::compile(&llvm, target, level, with_text), tasks)
 }
 
-/// An empty module with an access group and a loop mark for each task. LLVM's C interface cannot
-/// make distinct nodes, but its parser can.
-fn skeleton<'ctx>(ctx: &'ctx Context, n_tasks: usize) -> LlvmModule<'ctx> {
-    let list = |of: &dyn Fn(usize) -> usize| {
-        let refs: Vec<String> = (0..n_tasks).map(|k| format!("!{}", of(k))).collect();
-        refs.join(", ")
+/// An empty module with an access group and a loop mark for each task, and a mark for each `for`.
+/// LLVM's C interface cannot make distinct nodes, but its parser can.
+fn skeleton<'ctx>(ctx: &'ctx Context, n_tasks: usize, n_loops: usize) -> LlvmModule<'ctx> {
+    let mut text = String::new();
+    let mut next = 0;
+    let mut node = |text: &mut String, content: &dyn Fn(usize) -> String| {
+        text.push_str(&format!("!{next} = {}\n", content(next)));
+        next += 1;
+        next - 1
     };
-    let mut text = format!(
-        "!aerogel.groups = !{{{}}}\n!aerogel.loops = !{{{}}}\n",
-        list(&|k| 3 * k),
-        list(&|k| 3 * k + 1)
-    );
-    for k in 0..n_tasks {
-        let (group, mark, parallel) = (3 * k, 3 * k + 1, 3 * k + 2);
-        text.push_str(&format!(
-            "!{group} = distinct !{{}}\n\
-             !{mark} = distinct !{{!{mark}, !{parallel}}}\n\
-             !{parallel} = !{{!\"llvm.loop.parallel_accesses\", !{group}}}\n"
-        ));
+    let (mut groups, mut loops, mut rolled) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..n_tasks {
+        let group = node(&mut text, &|_| "distinct !{}".to_owned());
+        let parallel = node(&mut text, &|_| {
+            format!("!{{!\"llvm.loop.parallel_accesses\", !{group}}}")
+        });
+        groups.push(group);
+        loops.push(node(&mut text, &|n| {
+            format!("distinct !{{!{n}, !{parallel}}}")
+        }));
+    }
+    let keep = node(&mut text, &|_| {
+        "!{!\"llvm.loop.unroll.disable\"}".to_owned()
+    });
+    for _ in 0..n_loops {
+        rolled.push(node(&mut text, &|n| format!("distinct !{{!{n}, !{keep}}}")));
+    }
+    for (name, nodes) in [("groups", groups), ("loops", loops), ("rolled", rolled)] {
+        let refs: Vec<String> = nodes.iter().map(|n| format!("!{n}")).collect();
+        text.push_str(&format!("!aerogel.{name} = !{{{}}}\n", refs.join(", ")));
     }
     let buffer = MemoryBuffer::create_from_memory_range_copy(text.as_bytes(), "kernel");
     ctx.create_module_from_ir(buffer)
@@ -272,6 +288,8 @@ pub(crate) struct ModuleCx<'a, 'ctx> {
     pub(crate) sites: &'a Sites,
     pub(crate) groups: Vec<MetadataValue<'ctx>>,
     pub(crate) loops: Vec<MetadataValue<'ctx>>,
+    /// Marks for loops that are not to be unrolled, one for each `for`.
+    pub(crate) rolled: Vec<MetadataValue<'ctx>>,
     /// How many iterations are run at once where they diverge; nothing for one.
     pub(crate) lanes: Option<u32>,
 }
@@ -302,6 +320,8 @@ pub(crate) struct FuncCx<'c, 'a, 'ctx> {
     pub(crate) task: Option<TaskState<'ctx>>,
     /// The access group of the parallel loop that instructions stand in.
     pub(crate) group: Option<MetadataValue<'ctx>>,
+    /// Whether the loop around is a nest of few iterations.
+    pub(crate) in_short_nest: bool,
     /// The storage of the random state; null where nothing draws.
     pub(crate) random: Option<PointerValue<'ctx>>,
     loaded: LookupMap<Invariant, Val<'ctx>>,
@@ -360,6 +380,7 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
             loops: Vec::new(),
             task: None,
             group: None,
+            in_short_nest: false,
             random: None,
             loaded: LookupMap::default(),
         }

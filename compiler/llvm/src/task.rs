@@ -20,7 +20,7 @@ use inkwell::types::BasicMetadataTypeEnum;
 use inkwell::values::FunctionValue;
 
 use crate::builder::{Builder, Opcode, Val, basic, incoming};
-use crate::control::{Loop, contains_loop};
+use crate::control::{Loop, iterations_within};
 use crate::cost;
 use crate::lower::{FuncCx, Leave, ModuleCx, Origin};
 use crate::wide;
@@ -198,6 +198,9 @@ fn draws(f: &FuncCx<'_, '_, '_>, region: Region) -> bool {
 
 /// How many iterations of a loop that runs in order pass between two looks at the request to stop.
 const LONGEST_PIECE: i64 = 1 << 22;
+
+/// An iteration whose loops run no longer than this is taken together with others.
+const SHORT_BODY: u64 = 64;
 
 /// A row of the index space: neighbours along the last axis.
 pub(crate) struct Row<'ctx> {
@@ -383,7 +386,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         let index = counter.as_basic_value();
         self.values[row.counter] = Some(index);
         self.seed_iteration(row, index);
-        if contains_loop(self.func, row.body) {
+        if iterations_within(self.func, row.body).is_none_or(|n| n > SHORT_BODY) {
             self.poll();
         }
         if !serial {
