@@ -61,6 +61,7 @@ impl From<BrokenPass> for CompileError {
 pub struct Compiler {
     config: Config,
     target: Target,
+    pool: Arc<Pool>,
     device: Arc<CpuDevice>,
 }
 
@@ -75,8 +76,14 @@ impl Compiler {
         Self {
             config,
             target: aerogel_llvm::target::host(),
-            device: Arc::new(CpuDevice::new(pool, Box::new(Jit))),
+            device: Arc::new(CpuDevice::new(pool.clone(), Box::new(Jit))),
+            pool,
         }
+    }
+
+    /// The threads that kernels run on.
+    pub fn pool(&self) -> &Pool {
+        &self.pool
     }
 
     /// The configuration.

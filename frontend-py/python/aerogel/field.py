@@ -43,7 +43,10 @@ class Field(_native.NativeField):
         return self.shape
 
     def to_numpy(self, dtype: Any = None) -> Any:
-        """The elements as a new NumPy array, in the order of their indices whatever the layout."""
+        """The elements as a new NumPy array, in the order of their indices whatever the layout.
+
+        Those that are not active are zero.
+        """
         import numpy as np
 
         out = np.empty(self._array_shape(), numpy_dtype(self.dtype))
@@ -51,7 +54,10 @@ class Field(_native.NativeField):
         return out if dtype is None else out.astype(_numpy_type(dtype))
 
     def from_numpy(self, arr: Any) -> None:
-        """Sets all elements from a NumPy array of the field's shape."""
+        """Sets all active elements from a NumPy array of the field's shape.
+
+        All elements of a dense field are active. Under sparse nodes the others stay as they are.
+        """
         import numpy as np
 
         arr = np.asarray(arr)
@@ -71,12 +77,15 @@ class Field(_native.NativeField):
         self.from_numpy(arr.detach().cpu().numpy())
 
     def copy_from(self, other: Field) -> None:
-        """Sets all elements from another field of the same shape."""
+        """Sets all elements from another field of the same shape, which makes all of them active."""
         if not isinstance(other, Field):
             raise TypeError("copy_from takes a field")
         if other.shape != self.shape:
             raise ValueError(f"the shapes {self.shape} and {other.shape} differ")
-        self.from_numpy(other.to_numpy())
+        import numpy as np
+
+        array = other.to_numpy().astype(numpy_dtype(self.dtype), copy=False)
+        self._assign(np.ascontiguousarray(array).reshape(self._array_shape()))
 
     def __copy__(self) -> Any:
         raise NotImplementedError("a field cannot be copied; make another and use copy_from")
@@ -102,7 +111,7 @@ class ScalarField(Field):
     """A field of numbers."""
 
     def fill(self, val: Any) -> None:
-        """Sets every element to a number."""
+        """Sets every active element to a number."""
         self._fill([val])
 
 
@@ -117,7 +126,7 @@ class MatrixField(Field):
         return (*self.shape, self.n) if self.ndim == 1 else (*self.shape, self.n, self.m)
 
     def fill(self, val: Any) -> None:
-        """Sets every element to a matrix, or every component to a number."""
+        """Sets every active element to a matrix, or every component to a number."""
         count = self.n * self.m
         values = _components(val)
         if len(values) == 1:

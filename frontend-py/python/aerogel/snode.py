@@ -1,4 +1,4 @@
-"""Data layouts: ``ti.root``, ``dense`` nodes, ``place``, ``ti.FieldsBuilder``.
+"""Data layouts: ``ti.root``, dense and sparse nodes, ``place``, ``ti.FieldsBuilder``.
 
 A tree is described node by node and laid out once, when one of its fields is first used; fields that
 are placed later go into another tree.
@@ -7,7 +7,7 @@ are placed later go into another tree.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from aerogel import _native
@@ -58,20 +58,60 @@ class Layout:
 class SNode:
     """A node of a layout: it divides index axes into cells, each of which holds the node's children."""
 
-    def __init__(self, tree: FieldsBuilder, parent: SNode | None, native: Any, axes_: list[tuple[int, int]]) -> None:
+    def __init__(
+        self,
+        tree: FieldsBuilder,
+        parent: SNode | None,
+        native: Any,
+        axes_: list[tuple[int, int]],
+        kind: str = "root",
+    ) -> None:
         self._tree, self._parent, self._aerogel_snode, self._axes = tree, parent, native, axes_
+        self._kind = kind
         self._children: list[SNode] = []
         self._fields: list[Any] = []
 
     def dense(self, axes: Axis | Sequence[Axis], dimensions: int | Sequence[int]) -> SNode:
         """Adds a node that divides ``axes`` into ``dimensions`` cells."""
+        return self._add("dense", axes, dimensions)
+
+    def pointer(self, axes: Axis | Sequence[Axis], dimensions: int | Sequence[int]) -> SNode:
+        """Adds a node whose cells take memory when something in them is written for the first time.
+
+        What was never written reads as zero, and loops over the node's fields leave it out.
+        """
+        return self._add("pointer", axes, dimensions)
+
+    def bitmasked(self, axes: Axis | Sequence[Axis], dimensions: int | Sequence[int]) -> SNode:
+        """Adds a node like a dense one, with a bit for each cell that says whether it is active."""
+        return self._add("bitmasked", axes, dimensions)
+
+    def dynamic(
+        self,
+        axis: Axis | Sequence[Axis],
+        dimension: int | Sequence[int],
+        chunk_size: int | None = None,
+    ) -> SNode:
+        """Adds a node that is a list along one axis, which grows when cells are appended or written.
+
+        Args:
+            axis: The axis.
+            dimension: The most cells that a list can have.
+            chunk_size: For how many cells a list takes memory at first; later chunks are longer.
+                All at once if it is left out.
+        """
+        dims: list[Any] = [*dimension] if isinstance(dimension, Iterable) else [dimension]
+        chunk = _extent(dims[0] if chunk_size is None else chunk_size, "a chunk")
+        return self._add("dynamic", axis, dims, min(chunk, _extent(dims[0])))
+
+    def _add(self, kind: str, axes: Any, dimensions: Any, *chunk: int) -> SNode:
         self._tree._check_open()
         axis_list = [axes] if isinstance(axes, Axis) else list(axes)
-        dims = [dimensions] * len(axis_list) if _is_int(dimensions) else list(dimensions)  # type: ignore[arg-type]
+        dims = [*dimensions] if isinstance(dimensions, Iterable) else [dimensions] * len(axis_list)
         if len(dims) != len(axis_list):
             raise ValueError(f"{len(axis_list)} axes need {len(axis_list)} dimensions, got {len(dims)}")
         pairs = [(a.value, _extent(d)) for a, d in zip(axis_list, dims)]
-        child = SNode(self._tree, self, self._aerogel_snode.dense(pairs), pairs)
+        child = SNode(self._tree, self, self._aerogel_snode.node(kind, pairs, *chunk), pairs, kind)
         self._children.append(child)
         return child
 
@@ -127,8 +167,40 @@ class SNode:
             n *= e
         return n
 
+    @property
+    def num_dims(self) -> int:
+        """How many index axes the cells have."""
+        return len(self._extents())
+
     def deactivate_all(self) -> None:
-        """Does nothing for a dense node."""
+        """Makes all cells of this node and of those below inactive, if they are sparse."""
+        self._aerogel_snode.deactivate_all()
+
+    def stats(self) -> list[dict[str, Any]]:
+        """What this node and those below hold, a dictionary for each that is sparse.
+
+        ``cells`` counts the active cells, ``elements`` the pieces of memory they lie in (cells of a
+        pointer node, chunks of a dynamic one), ``used_bytes`` what these take, and ``held_bytes`` what
+        the node has from the system for them and for others to come.
+        """
+        names = ("kind", "shape", "cells", "elements", "used_bytes", "held_bytes")
+        rows = self._aerogel_snode.stats()
+        return [dict(zip(names, (kind, tuple(shape), *rest))) for kind, shape, *rest in rows]
+
+    @property
+    def _num_dynamically_allocated(self) -> int:
+        return self.stats()[0]["elements"] if self._kind in ("pointer", "dynamic") else 0
+
+    @property
+    def _cell_size_bytes(self) -> int:
+        return self._aerogel_snode.layout()[0]
+
+    @property
+    def _offset_bytes_in_parent_cell(self) -> int:
+        return self._aerogel_snode.layout()[1]
+
+    def _get_children(self) -> list[SNode]:
+        return list(self._children)
 
     def lazy_grad(self) -> None:
         """Gradients are not supported yet."""
@@ -137,9 +209,10 @@ class SNode:
     lazy_dual = lazy_grad
 
     def __repr__(self) -> str:
-        if self._parent is None:
-            return "ti.root"
-        return f"{self._parent!r} => dense {[e for _, e in self._axes]}"
+        return f"<ti.SNode of type {self._kind}>"
+
+    def __str__(self) -> str:
+        return "ti.root" if self._parent is None else f"{self._parent} => {self._kind} {list(self.shape)}"
 
     def __eq__(self, other: object) -> bool:
         return self is other
@@ -156,7 +229,7 @@ def _unsupported(kind: str) -> Any:
     return method
 
 
-for _kind in ("pointer", "bitmasked", "dynamic", "hash", "quant_array", "bit_struct"):
+for _kind in ("hash", "quant_array", "bit_struct"):
     setattr(SNode, _kind, _unsupported(_kind))
 
 
@@ -183,8 +256,14 @@ class _PlaceNode:
         """The node ``n`` levels up."""
         return self._owner.parent(n - 1)
 
+    def deactivate_all(self) -> None:
+        """Does nothing: a place has no cells of its own."""
+
     def __repr__(self) -> str:
-        return f"{self._owner!r} => place {list(self.shape)}"
+        return "<ti.SNode of type place>"
+
+    def __str__(self) -> str:
+        return f"{self._owner} => place {list(self.shape)}"
 
 
 class FieldsBuilder:
@@ -212,7 +291,8 @@ class FieldsBuilder:
     @property
     def root(self) -> SNode:
         """The root node."""
-        self._check_open()
+        if not self.finalized:
+            self._check_open()
         assert self._root is not None
         return self._root
 
@@ -224,17 +304,17 @@ class FieldsBuilder:
         """Places fields in the root, without axes; see :meth:`SNode.place`."""
         return self.root.place(*args, offset=offset)
 
-    def pointer(self, *args: Any) -> Any:
-        """``pointer`` nodes are not supported yet."""
-        return self.root.pointer(*args)  # type: ignore[attr-defined]
+    def pointer(self, indices: Any, dimensions: Any) -> SNode:
+        """Adds a pointer node under the root; see :meth:`SNode.pointer`."""
+        return self.root.pointer(indices, dimensions)
 
-    def bitmasked(self, *args: Any) -> Any:
-        """``bitmasked`` nodes are not supported yet."""
-        return self.root.bitmasked(*args)  # type: ignore[attr-defined]
+    def bitmasked(self, indices: Any, dimensions: Any) -> SNode:
+        """Adds a bitmasked node under the root; see :meth:`SNode.bitmasked`."""
+        return self.root.bitmasked(indices, dimensions)
 
-    def dynamic(self, *args: Any, **kwargs: Any) -> Any:
-        """``dynamic`` nodes are not supported yet."""
-        return self.root.dynamic(*args)  # type: ignore[attr-defined]
+    def dynamic(self, index: Any, dimension: Any, chunk_size: int | None = None) -> SNode:
+        """Adds a dynamic node under the root; see :meth:`SNode.dynamic`."""
+        return self.root.dynamic(index, dimension, chunk_size)
 
     def quant_array(self, *args: Any, **kwargs: Any) -> Any:
         """``quant_array`` nodes are not supported yet."""
@@ -248,21 +328,27 @@ class FieldsBuilder:
             if self in _pending:
                 _pending.remove(self)
             self._native.finish()
-        return SNodeTree(self._native)
+        return SNodeTree(self)
 
     def deactivate_all(self) -> None:
-        """Does nothing for dense layouts."""
+        """Makes all cells of the layout's sparse nodes inactive."""
+        if not self.empty:
+            self.root.deactivate_all()
 
 
 class SNodeTree:
     """A finished layout."""
 
-    def __init__(self, native: Any) -> None:
-        self._native = native
+    def __init__(self, builder: FieldsBuilder) -> None:
+        self._builder = builder
+
+    def stats(self) -> list[dict[str, Any]]:
+        """What the sparse nodes hold; see :meth:`SNode.stats`."""
+        return self._builder.root.stats()
 
     def destroy(self) -> None:
         """Frees the memory; using a field of the layout raises an error from now on."""
-        self._native.destroy()
+        self._builder._native.destroy()
 
 
 _pending: list[FieldsBuilder] = []
@@ -285,7 +371,8 @@ class _Root:
         return getattr(self._current().root, name)
 
     def deactivate_all(self) -> None:
-        """Does nothing for dense layouts."""
+        """Makes all cells of all sparse nodes inactive."""
+        deactivate_all_snodes()
 
     @property
     def empty(self) -> bool:
@@ -310,7 +397,8 @@ root: Any = _Root()
 
 
 def deactivate_all_snodes() -> None:
-    """Does nothing for dense layouts."""
+    """Makes all cells of all sparse nodes of the program inactive."""
+    _native.deactivate_all_snodes()
 
 
 def _materialize() -> None:
@@ -337,15 +425,15 @@ def _is_int(x: Any) -> bool:
     return True
 
 
-def _extent(d: Any) -> int:
+def _extent(d: Any, what: str = "an extent") -> int:
     import operator
 
     try:
         n = operator.index(d)
     except TypeError:
-        raise TypeError(f"an extent must be an integer, not {d!r}") from None
+        raise TypeError(f"{what} must be an integer, not {d!r}") from None
     if n <= 0:
-        raise ValueError(f"an extent must be at least 1, not {n}")
+        raise ValueError(f"{what} must be at least 1, not {n}")
     return n
 
 

@@ -87,7 +87,10 @@ pub(crate) fn failure(
     }
 }
 
-/// A `MemoryError`.
+/// A `MemoryError`; of our own class where a sparse node has no memory for a cell.
 pub(crate) fn memory(e: MemoryError) -> PyErr {
+    if let MemoryError::NoCell { .. } = e {
+        return Python::attach(|py| exception(py, "AerogelMemoryError", e.to_string()));
+    }
     PyMemoryError::new_err(e.to_string())
 }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use aerogel_base::ScalarType;
+use aerogel_base::{Scalar, ScalarType};
 use aerogel_runtime::{Buffer, TreeMemory};
 use aerogel_snode::NodeId;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -10,31 +10,19 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
 use super::buffer::{self, Dim, ForeignArray};
-use super::snode::{NativeSNode, TreeStore};
+use super::placement::Placement;
+use super::snode::NativeSNode;
 use super::{error, module};
 
-/// How an index becomes part of an address: `(index / divisor) % extent * stride`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Digit {
-    index: usize,
-    divisor: u64,
-    extent: u64,
-    wraps: bool,
-    stride: u64,
-}
-
-/// Where a field lies.
-pub(crate) struct Placement {
-    pub(crate) store: Arc<TreeStore>,
-    /// One for each component, row by row.
-    pub(crate) places: Vec<NodeId>,
-    /// What the first index of each axis is; empty for zeros.
-    pub(crate) offset: Vec<i32>,
-    pub(crate) shape: Vec<u64>,
-    /// The same for all components: they are placed under alike nodes.
-    digits: Vec<Digit>,
-    /// The address of each component of the first element.
-    bases: Vec<u64>,
+/// What a copy between a field and an array does with inactive elements.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Transfer {
+    /// To the array, as zeros.
+    Out,
+    /// To the field, which leaves them inactive.
+    ToActive,
+    /// To the field, which makes them active.
+    ToAll,
 }
 
 /// What kernels need to know of a placement.
@@ -43,124 +31,6 @@ pub(crate) struct FieldPlace {
     pub(crate) places: Vec<NodeId>,
     pub(crate) offset: Vec<i32>,
     pub(crate) ndim: u32,
-}
-
-impl Placement {
-    pub(crate) fn new(store: Arc<TreeStore>, places: Vec<NodeId>, offset: Vec<i32>) -> Self {
-        let tree = &store.tree;
-        let mut digits = Vec::new();
-        for level in tree.path(places[0]).levels {
-            let mut stride = tree[level.node].cell_size;
-            for axis in level.axes.iter().rev() {
-                digits.push(Digit {
-                    index: axis.index,
-                    divisor: axis.divisor,
-                    extent: axis.extent,
-                    wraps: axis.wraps,
-                    stride,
-                });
-                stride *= axis.extent;
-            }
-        }
-        let zero = vec![0; tree.shape(places[0]).len()];
-        Self {
-            shape: tree.shape(places[0]),
-            bases: places.iter().map(|&p| tree.byte_offset(p, &zero)).collect(),
-            digits,
-            places,
-            offset,
-            store,
-        }
-    }
-
-    /// The byte offset of an element, without its component's base.
-    fn element(
-        &self,
-        py: Python<'_>,
-        label: impl Fn() -> String,
-        key: &Bound<'_, PyAny>,
-    ) -> PyResult<u64> {
-        let mut index = [0i64; 12];
-        let n = buffer::parse_index(key, &mut index)?;
-        let n_axes = self.shape.len();
-        // `x[0]` stands for the only element of a field without axes.
-        if n != n_axes && !(n_axes == 0 && n == 1 && index[0] == 0) {
-            return Err(error::exception(
-                py,
-                "AerogelIndexError",
-                format!(
-                    "{n} indices for {}, which has {n_axes} axes; slicing is not supported",
-                    label()
-                ),
-            ));
-        }
-        for (axis, &extent) in self.shape.iter().enumerate() {
-            let first = self.offset.get(axis).copied().map_or(0, i64::from);
-            let at = index[axis] - first;
-            if at < 0 || at as u64 >= extent {
-                let ranges: Vec<String> = self
-                    .shape
-                    .iter()
-                    .enumerate()
-                    .map(|(k, &e)| {
-                        let lo = self.offset.get(k).copied().map_or(0, i64::from);
-                        format!("{lo}..{}", lo + e as i64)
-                    })
-                    .collect();
-                return Err(error::exception(
-                    py,
-                    "AerogelIndexError",
-                    format!(
-                        "index {:?} is out of range for {} with indices [{}]",
-                        &index[..n],
-                        label(),
-                        ranges.join(", ")
-                    ),
-                ));
-            }
-            index[axis] = at;
-        }
-        Ok(self.digits.iter().fold(0, |at, d| {
-            let quotient = index[d.index] as u64 / d.divisor;
-            let digit = if d.wraps {
-                quotient % d.extent
-            } else {
-                quotient
-            };
-            at + digit * d.stride
-        }))
-    }
-
-    /// The dimensions of a copy between the field and a row-major array with `per_element` numbers in an element.
-    fn dims(&self, item: u64, per_element: u64) -> Vec<(usize, u64, u64)> {
-        let mut row_major = vec![0u64; self.shape.len()];
-        let mut stride = item * per_element;
-        for (axis, &extent) in self.shape.iter().enumerate().rev() {
-            row_major[axis] = stride;
-            stride *= extent;
-        }
-        self.digits
-            .iter()
-            .map(|d| (d.extent as usize, d.stride, row_major[d.index] * d.divisor))
-            .collect()
-    }
-
-    /// The distance between components, if it is always the same.
-    fn spacing(&self) -> Option<u64> {
-        let first = self.bases.get(1)?.checked_sub(self.bases[0])?;
-        self.bases
-            .windows(2)
-            .all(|w| w[1].checked_sub(w[0]) == Some(first))
-            .then_some(first)
-    }
-
-    /// Calls `f(component, n_components, component_stride_here, array_offset)` for runs of evenly spaced components.
-    fn runs(&self) -> Vec<(usize, usize, u64)> {
-        match self.spacing() {
-            Some(spacing) => vec![(0, self.bases.len(), spacing)],
-            None => (0..self.bases.len()).map(|k| (k, 1, 0)).collect(),
-        }
-    }
 }
 
 /// A field: what its elements are and, once placed, where they lie.
@@ -245,8 +115,14 @@ impl NativeField {
         (self.shape.0 * self.shape.1) as usize
     }
 
-    /// Copies between the field and an array of the same shape; `out` says whether to the array.
-    fn transfer(&self, py: Python<'_>, array: &Bound<'_, PyAny>, out: bool) -> PyResult<()> {
+    /// Copies between the field and an array of the same shape.
+    fn transfer(
+        &self,
+        py: Python<'_>,
+        array: &Bound<'_, PyAny>,
+        transfer: Transfer,
+    ) -> PyResult<()> {
+        let out = transfer == Transfer::Out;
         let (placement, memory) = self.memory(py)?;
         let array = ForeignArray::new(array)?;
         if array.ty != Some(self.ty) {
@@ -267,6 +143,18 @@ impl NativeField {
             ));
         }
         py.detach(|| {
+            if placement.sparse {
+                return match transfer {
+                    Transfer::Out => {
+                        there.fill(0, there.len(), 0)?;
+                        placement.copy_active(&memory, there, item as usize, true)
+                    }
+                    Transfer::ToActive => {
+                        placement.copy_active(&memory, there, item as usize, false)
+                    }
+                    Transfer::ToAll => placement.obtain_all(&memory, there, self.ty),
+                };
+            }
             for (first, count, spacing) in placement.runs() {
                 let mut dims = placement.dims(item, per_element);
                 dims.push((count, spacing, item));
@@ -351,21 +239,19 @@ impl NativeField {
     ) -> PyResult<Bound<'py, PyAny>> {
         let (py, this) = (slf.py(), slf.get());
         let (placement, memory) = this.memory(py)?;
-        let at = placement.element(py, || this.label(), key)?;
-        let read = |&base: &u64| {
-            memory
-                .read_scalar(this.ty, base + at)
-                .map_err(error::memory)
-                .and_then(|v| buffer::to_python(py, v))
+        let index = placement.index(py, || this.label(), key)?;
+        let read = |component| {
+            let value = match placement.find(&memory, component, &index) {
+                Some(at) => memory.read_scalar(this.ty, at).map_err(error::memory)?,
+                None => Scalar::zero(this.ty),
+            };
+            buffer::to_python(py, value)
         };
         if this.shape.2 == 0 {
-            return read(&placement.bases[0]);
+            return read(0);
         }
-        let data = placement
-            .bases
-            .iter()
-            .map(read)
-            .collect::<PyResult<Vec<_>>>()?;
+        let components = 0..this.n_components();
+        let data = components.map(read).collect::<PyResult<Vec<_>>>()?;
         buffer::make_element(
             py,
             PyList::new(py, data)?,
@@ -381,14 +267,14 @@ impl NativeField {
         value: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let (placement, memory) = self.memory(py)?;
-        let at = placement.element(py, || self.label(), key)?;
-        let write = |base: u64, value: &Bound<'_, PyAny>| {
-            memory
-                .write_scalar(base + at, buffer::to_scalar(value, self.ty)?)
-                .map_err(error::memory)
+        let index = placement.index(py, || self.label(), key)?;
+        let write = |component, value: &Bound<'_, PyAny>| {
+            let value = buffer::to_scalar(value, self.ty)?;
+            let at = placement.obtain(py, &memory, component, &index)?;
+            memory.write_scalar(at, value).map_err(error::memory)
         };
         if self.shape.2 == 0 {
-            return write(placement.bases[0], value);
+            return write(0, value);
         }
         let mut values = Vec::new();
         buffer::flatten(value, &mut values)?;
@@ -400,8 +286,8 @@ impl NativeField {
                 values.len()
             )));
         }
-        for (&base, value) in placement.bases.iter().zip(&values) {
-            write(base, value)?;
+        for (component, value) in values.iter().enumerate() {
+            write(component, value)?;
         }
         Ok(())
     }
@@ -414,25 +300,31 @@ impl NativeField {
         value: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let (placement, memory) = self.memory(py)?;
-        let element = placement.element(py, || self.label(), key)?;
-        let base = placement
-            .bases
-            .get(at)
-            .ok_or_else(|| PyValueError::new_err("there is no such component"))?;
-        memory
-            .write_scalar(base + element, buffer::to_scalar(value, self.ty)?)
-            .map_err(error::memory)
+        let index = placement.index(py, || self.label(), key)?;
+        if at >= self.n_components() {
+            return Err(PyValueError::new_err("there is no such component"));
+        }
+        let value = buffer::to_scalar(value, self.ty)?;
+        let at = placement.obtain(py, &memory, at, &index)?;
+        memory.write_scalar(at, value).map_err(error::memory)
     }
 
+    /// Writes all elements to an array; zeros where one is inactive.
     fn _copy_to(&self, py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.transfer(py, array, true)
+        self.transfer(py, array, Transfer::Out)
     }
 
+    /// Sets all active elements from an array.
     fn _copy_from(&self, py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.transfer(py, array, false)
+        self.transfer(py, array, Transfer::ToActive)
     }
 
-    /// Sets every element; one number for each component.
+    /// Sets all elements from an array, and makes all active.
+    fn _assign(&self, py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.transfer(py, array, Transfer::ToAll)
+    }
+
+    /// Sets every active element; one number for each component.
     fn _fill(&self, py: Python<'_>, values: Vec<Bound<'_, PyAny>>) -> PyResult<()> {
         let (placement, memory) = self.memory(py)?;
         let item = self.ty.bytes() as usize;
@@ -445,6 +337,9 @@ impl NativeField {
         let mut bytes = vec![0; pattern.len()];
         pattern.read(0, &mut bytes).map_err(error::memory)?;
         py.detach(|| {
+            if placement.sparse {
+                return placement.fill_active(&memory, &bytes, item);
+            }
             for (first, count, spacing) in placement.runs() {
                 let mut dims: Vec<Dim> = placement
                     .dims(item as u64, 1)

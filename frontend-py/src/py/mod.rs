@@ -9,6 +9,7 @@ pub(crate) mod gui;
 pub(crate) mod host;
 pub(crate) mod kernel;
 pub(crate) mod module;
+pub(crate) mod placement;
 pub(crate) mod prepare;
 pub(crate) mod signature;
 pub(crate) mod snode;

@@ -240,6 +240,7 @@ pub(crate) fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(check_initialized, m)?)?;
     m.add_function(wrap_pyfunction!(set_pending, m)?)?;
     m.add_function(wrap_pyfunction!(set_materialize, m)?)?;
+    m.add_function(wrap_pyfunction!(snode::deactivate_all_snodes, m)?)?;
     m.add_function(wrap_pyfunction!(buffer::set_element_maker, m)?)?;
     m.add_function(wrap_pyfunction!(profile, m)?)?;
     m.add_function(wrap_pyfunction!(clear_profile, m)?)?;

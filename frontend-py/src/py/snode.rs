@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
 use aerogel_runtime::TreeMemory;
-use aerogel_snode::{NodeId, Tree, TreeBuilder};
+use aerogel_runtime::tree::NodeStats;
+use aerogel_snode::{NodeId, NodeKind, Tree, TreeBuilder};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
-use super::field::{NativeField, Placement};
+use super::field::NativeField;
+use super::placement::Placement;
 use super::{error, module};
 
 /// A tree that has been laid out, and its memory.
@@ -78,12 +80,37 @@ pub(crate) fn tree_definition(key: u64) -> Option<Arc<Tree>> {
     find(key).map(|store| store.tree.clone())
 }
 
+fn all_trees() -> Vec<Arc<TreeStore>> {
+    trees().1.values().filter_map(Weak::upgrade).collect()
+}
+
 /// Frees the memory of every tree.
 pub(crate) fn destroy_all() {
-    let all: Vec<Arc<TreeStore>> = trees().1.values().filter_map(Weak::upgrade).collect();
-    for store in all {
+    for store in all_trees() {
         store.destroy();
     }
+}
+
+/// Deactivates all cells of all sparse nodes.
+#[pyfunction]
+pub(crate) fn deactivate_all_snodes(py: Python<'_>) -> PyResult<()> {
+    module::materialize(py)?;
+    for store in all_trees() {
+        // A tree that is gone has no cells.
+        if let Ok(memory) = store.memory(py) {
+            deactivate_all(py, &memory, Tree::ROOT)?;
+        }
+    }
+    Ok(())
+}
+
+fn deactivate_all(py: Python<'_>, memory: &TreeMemory, node: NodeId) -> PyResult<()> {
+    if !memory.is_sparse() {
+        return Ok(());
+    }
+    let compiler = module::compiler(&module::settings(py)?);
+    py.detach(|| memory.deactivate_all(node, compiler.pool()))
+        .map_err(error::memory)
 }
 
 enum Stage {
@@ -221,6 +248,10 @@ impl NativeTree {
     }
 }
 
+/// What Python hears of a sparse node: kind, shape, active cells, elements of arenas in use, bytes of
+/// these, and bytes held.
+type StatsRow = (String, Vec<u64>, u64, u64, u64, u64);
+
 /// A node of a tree.
 #[pyclass(module = "aerogel._native", frozen)]
 pub(crate) struct NativeSNode {
@@ -240,18 +271,25 @@ impl NativeSNode {
         })
     }
 
-    /// The tree's key and the node, once laid out.
-    pub(crate) fn placed(&self, py: Python<'_>) -> PyResult<(u64, NodeId)> {
+    fn store(&self, py: Python<'_>) -> PyResult<Arc<TreeStore>> {
         module::materialize(py)?;
         match &*self.tree.get().stage() {
-            Stage::Laid(store) => {
-                store.memory(py)?;
-                Ok((store.key, self.node))
-            }
+            Stage::Laid(store) => Ok(store.clone()),
             Stage::Open(..) | Stage::Failed => {
                 Err(error::runtime(py, "the layout could not be made"))
             }
         }
+    }
+
+    fn memory(&self, py: Python<'_>) -> PyResult<Arc<TreeMemory>> {
+        self.store(py)?.memory(py)
+    }
+
+    /// The tree's key and the node, once laid out.
+    pub(crate) fn placed(&self, py: Python<'_>) -> PyResult<(u64, NodeId)> {
+        let store = self.store(py)?;
+        store.memory(py)?;
+        Ok((store.key, self.node))
     }
 
     /// How many index axes the node's cells have; 0 before the tree is laid out.
@@ -265,19 +303,60 @@ impl NativeSNode {
 
 #[pymethods]
 impl NativeSNode {
-    /// Adds a dense node.
-    fn dense(&self, axes: Vec<(u8, u32)>) -> PyResult<Self> {
-        Python::attach(|py| {
-            let node = self.tree.get().build(|builder, _| {
-                builder
-                    .dense(self.node, &axes)
-                    .map_err(|e| PyValueError::new_err(e.to_string()))
-            })?;
-            Ok(Self {
-                tree: self.tree.clone_ref(py),
-                node,
-            })
+    /// Adds a node of a kind; dynamic ones have a chunk size.
+    #[pyo3(signature = (kind, axes, chunk = 0))]
+    fn node(&self, py: Python<'_>, kind: &str, axes: Vec<(u8, u32)>, chunk: u32) -> PyResult<Self> {
+        let kind = match kind {
+            "dense" => NodeKind::Dense,
+            "bitmasked" => NodeKind::Bitmasked,
+            "pointer" => NodeKind::Pointer,
+            "dynamic" => NodeKind::Dynamic { chunk },
+            _ => return Err(PyValueError::new_err(format!("there are no {kind} nodes"))),
+        };
+        let node = self.tree.get().build(|builder, _| {
+            builder
+                .node(self.node, kind, &axes)
+                .map_err(|e| PyValueError::new_err(e.to_string()))
+        })?;
+        Ok(Self {
+            tree: self.tree.clone_ref(py),
+            node,
         })
+    }
+
+    /// Makes all cells inactive, of this node and of those below.
+    fn deactivate_all(&self, py: Python<'_>) -> PyResult<()> {
+        deactivate_all(py, &*self.memory(py)?, self.node)
+    }
+
+    /// What this node and those below hold, if they are sparse.
+    fn stats(&self, py: Python<'_>) -> PyResult<Vec<StatsRow>> {
+        let memory = self.memory(py)?;
+        let tree = memory.tree();
+        let below = tree.subtree(self.node);
+        let stats = py.detach(|| memory.stats()).into_iter();
+        let describe = |s: NodeStats| {
+            let kind = tree[s.node].kind.name().unwrap_or_default().to_owned();
+            (
+                kind,
+                tree.shape(s.node),
+                s.cells,
+                s.elements,
+                s.used_bytes,
+                s.held_bytes,
+            )
+        };
+        Ok(stats
+            .filter(|s| below.contains(&s.node))
+            .map(describe)
+            .collect())
+    }
+
+    /// Bytes of a cell, and where the node begins in its parent's cell.
+    fn layout(&self, py: Python<'_>) -> PyResult<(u64, u64)> {
+        let memory = self.memory(py)?;
+        let node = &memory.tree()[self.node];
+        Ok((node.cell_size, node.offset_in_cell))
     }
 
     /// Places all components of a field side by side.

@@ -15,6 +15,8 @@ pub struct NodeStats {
     pub node: NodeId,
     /// Active cells.
     pub cells: u64,
+    /// Elements of its arenas that are in use: cells of a pointer node, chunks of a dynamic one.
+    pub elements: u64,
     /// Bytes of the active cells; of a dynamic node, of the chunks they lie in.
     pub used_bytes: u64,
     /// Bytes that its arenas have; 0 for a bitmasked node, whose cells lie in those of its parent.
@@ -152,6 +154,7 @@ impl TreeMemory {
                 NodeStats {
                     node,
                     cells,
+                    elements,
                     used_bytes,
                     held_bytes,
                 }

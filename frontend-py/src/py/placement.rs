@@ -1,0 +1,279 @@
+//! Where a field lies: from indices to bytes, and copies of whole fields.
+
+use std::sync::Arc;
+
+use aerogel_base::ScalarType;
+use aerogel_runtime::{Buffer, MemoryError, TreeMemory};
+use aerogel_snode::{MAX_AXES, NodeId};
+use pyo3::prelude::*;
+
+use super::snode::TreeStore;
+use super::{buffer, error};
+
+/// An index along each axis of a field; those beyond its axes are zero.
+pub(crate) type Index = [i64; MAX_AXES];
+
+/// How an index becomes part of an address: `(index / divisor) % extent * stride`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Digit {
+    index: usize,
+    divisor: u64,
+    extent: u64,
+    wraps: bool,
+    stride: u64,
+}
+
+/// Where a field lies.
+pub(crate) struct Placement {
+    pub(crate) store: Arc<TreeStore>,
+    /// One for each component, row by row.
+    pub(crate) places: Vec<NodeId>,
+    /// What the first index of each axis is; empty for zeros.
+    pub(crate) offset: Vec<i32>,
+    pub(crate) shape: Vec<u64>,
+    /// Whether elements may be inactive; where each lies is then looked up in the tree.
+    pub(crate) sparse: bool,
+    /// The same for all components: they are placed under alike nodes.
+    digits: Vec<Digit>,
+    /// The address of each component of the first element, if the field is not sparse.
+    pub(crate) bases: Vec<u64>,
+}
+
+impl Placement {
+    pub(crate) fn new(store: Arc<TreeStore>, places: Vec<NodeId>, offset: Vec<i32>) -> Self {
+        let tree = &store.tree;
+        let mut digits = Vec::new();
+        for level in tree.path(places[0]).levels {
+            let mut stride = tree[level.node].cell_size;
+            for axis in level.axes.iter().rev() {
+                digits.push(Digit {
+                    index: axis.index,
+                    divisor: axis.divisor,
+                    extent: axis.extent,
+                    wraps: axis.wraps,
+                    stride,
+                });
+                stride *= axis.extent;
+            }
+        }
+        let zero = vec![0; tree.shape(places[0]).len()];
+        let sparse = places.iter().any(|&p| tree.is_below_sparse(p));
+        let first = |&p: &NodeId| {
+            if sparse {
+                0
+            } else {
+                tree.byte_offset(p, &zero)
+            }
+        };
+        let bases = places.iter().map(first).collect();
+        Self {
+            shape: tree.shape(places[0]),
+            sparse,
+            bases,
+            digits,
+            places,
+            offset,
+            store,
+        }
+    }
+
+    /// The indices that a key means, without the field's offset.
+    pub(crate) fn index(
+        &self,
+        py: Python<'_>,
+        label: impl Fn() -> String,
+        key: &Bound<'_, PyAny>,
+    ) -> PyResult<Index> {
+        let mut index = [0i64; MAX_AXES];
+        let n = buffer::parse_index(key, &mut index)?;
+        let n_axes = self.shape.len();
+        // `x[0]` stands for the only element of a field without axes.
+        if n != n_axes && !(n_axes == 0 && n == 1 && index[0] == 0) {
+            return Err(error::exception(
+                py,
+                "AerogelIndexError",
+                format!(
+                    "{n} indices for {}, which has {n_axes} axes; slicing is not supported",
+                    label()
+                ),
+            ));
+        }
+        for (axis, &extent) in self.shape.iter().enumerate() {
+            let first = self.offset.get(axis).copied().map_or(0, i64::from);
+            let at = index[axis] - first;
+            if at < 0 || at as u64 >= extent {
+                let ranges: Vec<String> = self
+                    .shape
+                    .iter()
+                    .enumerate()
+                    .map(|(k, &e)| {
+                        let lo = self.offset.get(k).copied().map_or(0, i64::from);
+                        format!("{lo}..{}", lo + e as i64)
+                    })
+                    .collect();
+                return Err(error::exception(
+                    py,
+                    "AerogelIndexError",
+                    format!(
+                        "index {:?} is out of range for {} with indices [{}]",
+                        &index[..n],
+                        label(),
+                        ranges.join(", ")
+                    ),
+                ));
+            }
+            index[axis] = at;
+        }
+        Ok(index)
+    }
+
+    /// Where a component of an element lies; nowhere if it is inactive.
+    pub(crate) fn find(&self, memory: &TreeMemory, component: usize, index: &Index) -> Option<u64> {
+        if self.sparse {
+            return memory.element(self.places[component], index);
+        }
+        let offset = self.digits.iter().fold(0, |at, d| {
+            let quotient = index[d.index] as u64 / d.divisor;
+            let digit = if d.wraps {
+                quotient % d.extent
+            } else {
+                quotient
+            };
+            at + digit * d.stride
+        });
+        Some(self.bases[component] + offset)
+    }
+
+    /// Where a component of an element lies, made active if it was not.
+    pub(crate) fn obtain(
+        &self,
+        py: Python<'_>,
+        memory: &TreeMemory,
+        component: usize,
+        index: &Index,
+    ) -> PyResult<u64> {
+        if !self.sparse {
+            return Ok(self.find(memory, component, index).unwrap_or_default());
+        }
+        loop {
+            if let Some(_share) = memory.try_share() {
+                let at = memory.obtain_element(self.places[component], index);
+                return at.map_err(error::memory);
+            }
+            // A kernel is running, which may want to print and so needs what this thread holds.
+            py.detach(|| drop(memory.share()));
+        }
+    }
+
+    /// The bytes from one index to the next along each axis of a row-major array.
+    fn row_major(&self, element: u64) -> Vec<u64> {
+        let mut strides = vec![0; self.shape.len()];
+        let mut stride = element;
+        for (axis, &extent) in self.shape.iter().enumerate().rev() {
+            strides[axis] = stride;
+            stride *= extent;
+        }
+        strides
+    }
+
+    /// Copies between the active elements of a sparse field and a row-major array.
+    pub(crate) fn copy_active(
+        &self,
+        memory: &TreeMemory,
+        array: &Buffer,
+        item: usize,
+        out: bool,
+    ) -> Result<(), MemoryError> {
+        let strides = self.row_major((item * self.places.len()) as u64);
+        let (from, to) = if out {
+            (memory.bytes(), array)
+        } else {
+            (array, memory.bytes())
+        };
+        let mut bytes = vec![0; item];
+        let _share = memory.share();
+        for (k, &place) in self.places.iter().enumerate() {
+            memory.visit_active(place, &mut |cell, index| {
+                let there: u64 = index.iter().zip(&strides).map(|(&i, s)| i as u64 * s).sum();
+                let there = there as usize + k * item;
+                let (src, dst) = if out {
+                    (cell as usize, there)
+                } else {
+                    (there, cell as usize)
+                };
+                from.read(src, &mut bytes)?;
+                to.write(dst, &bytes)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Copies all elements of a row-major array to a sparse field, which becomes active as a whole.
+    pub(crate) fn obtain_all(
+        &self,
+        memory: &TreeMemory,
+        array: &Buffer,
+        ty: ScalarType,
+    ) -> Result<(), MemoryError> {
+        let item = ty.bytes() as usize;
+        let mut bytes = vec![0; item];
+        let _share = memory.share();
+        for (k, &place) in self.places.iter().enumerate() {
+            let (mut n, mut outcome) = (0, Ok(()));
+            memory.visit_elements(place, ty, &mut |index, _| {
+                let there = (n * self.places.len() + k) * item;
+                n += 1;
+                if outcome.is_ok() {
+                    outcome = array.read(there, &mut bytes).and_then(|()| {
+                        let at = memory.obtain_element(place, index)?;
+                        memory.bytes().write(at as usize, &bytes)
+                    });
+                }
+            })?;
+            outcome?;
+        }
+        Ok(())
+    }
+
+    /// Sets all active elements of a sparse field; `pattern` is an element.
+    pub(crate) fn fill_active(
+        &self,
+        memory: &TreeMemory,
+        pattern: &[u8],
+        item: usize,
+    ) -> Result<(), MemoryError> {
+        let _share = memory.share();
+        for (component, &place) in pattern.chunks(item).zip(&self.places) {
+            memory.visit_active(place, &mut |cell, _| {
+                memory.bytes().write(cell as usize, component)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The dimensions of a copy between the field and a row-major array with `per_element` numbers in an element.
+    pub(crate) fn dims(&self, item: u64, per_element: u64) -> Vec<(usize, u64, u64)> {
+        let row_major = self.row_major(item * per_element);
+        self.digits
+            .iter()
+            .map(|d| (d.extent as usize, d.stride, row_major[d.index] * d.divisor))
+            .collect()
+    }
+
+    /// The distance between components, if it is always the same.
+    fn spacing(&self) -> Option<u64> {
+        let first = self.bases.get(1)?.checked_sub(self.bases[0])?;
+        self.bases
+            .windows(2)
+            .all(|w| w[1].checked_sub(w[0]) == Some(first))
+            .then_some(first)
+    }
+
+    /// Calls `f(component, n_components, component_stride_here, array_offset)` for runs of evenly spaced components.
+    pub(crate) fn runs(&self) -> Vec<(usize, usize, u64)> {
+        match self.spacing() {
+            Some(spacing) => vec![(0, self.bases.len(), spacing)],
+            None => (0..self.bases.len()).map(|k| (k, 1, 0)).collect(),
+        }
+    }
+}
