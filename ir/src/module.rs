@@ -5,7 +5,7 @@ use std::sync::Arc;
 use aerogel_base::entity::PrimaryMap;
 use aerogel_base::render::Sources;
 use aerogel_base::{ScalarType, SpanTable};
-use aerogel_snode::{NodeId, NodeKind, Tree};
+use aerogel_snode::{NodeId, Tree};
 use indexmap::IndexSet;
 
 use crate::func::Function;
@@ -80,10 +80,11 @@ impl Env {
     pub fn out_of_memory(&self, node: NodeRef) -> String {
         let tree = &self.trees[node.tree];
         let kind = tree[node.node].kind.name().unwrap_or("root");
-        let below = tree.subtree(node.node).into_iter().map(|id| &tree[id]);
+        let below = tree.places().map(|(place, _)| place);
         let names: IndexSet<String> = below
-            .filter(|n| matches!(n.kind, NodeKind::Place(_)))
-            .map(|n| format!("`{}`", n.name.replace('{', "{{").replace('}', "}}")))
+            .filter(|&place| tree.chain(place).contains(&node.node))
+            .map(|place| tree[place].name.replace('{', "{{").replace('}', "}}"))
+            .map(|name| format!("`{name}`"))
             .collect();
         let names: Vec<String> = names.into_iter().collect();
         format!(

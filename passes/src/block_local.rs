@@ -389,3 +389,328 @@ fn row_major(b: &mut Builder<'_>, coords: &[Value], sizes: &[i64]) -> Value {
     }
     number.unwrap_or_else(|| b.constant(Scalar::i32(0)))
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check_passes;
+
+    #[test]
+    fn a_line_of_three() {
+        check_passes!(&["list_struct_for", "fold", "identities", "cse", "licm", "dce"], "
+            tree0 { pointer i:4 { dense i:8 { place x: f32, place y: f32 } } }
+            field @x: f32 = tree0 [S3]
+            field @y: f32 = tree0 [S4]
+            kernel @k() {
+                v0: f32 = const 2.0
+                v1: i32 = const 1
+                v2: i32 = const 8
+                v3: ref<f32> = field_at @x, [v2]
+                store v3, v0
+                v4: i32 = const 31
+                v5: ref<f32> = field_at @x, [v4]
+                store v5, v0
+                parallel_cells tree0.S2 (v6: i32) {
+                    v7: i32 = sub v6, v1
+                    v8: i32 = add v6, v1
+                    v9: ref<f32> = field_at @x, [v6]
+                    v10: ref<f32> = field_at @x, [v7]
+                    v11: ref<f32> = field_at @x, [v8]
+                    v12: f32 = load v9
+                    v13: f32 = load v10
+                    v14: f32 = load v11
+                    v15: f32 = add v12, v13
+                    v16: f32 = sub v15, v14
+                    v17: ref<f32> = field_at @y, [v6]
+                    store v17, v16
+                    yield []
+                }
+                yield []
+            }", @"
+            kernel @k() {
+                v0: f32 = const 2.0
+                v1: i32 = const 1
+                v2: i32 = const 8
+                v3: ref<f32> = field_at @x, [v2]
+                store v3, v0
+                v4: i32 = const 31
+                v5: ref<f32> = field_at @x, [v4]
+                store v5, v0
+                v6: u1 = list_stale tree0.S1
+                v7: i64 = const 0
+                v8: i64 = const 1
+                v9: i64 = select v6, v8, v7
+                parallel [v7, v7], [v9, v8] (v10: i64, v11: i64) {
+                    v12: i64 = add v10, v11
+                    v13: cell<tree0.S0> = root tree0
+                    v14: i64 = const 1024
+                    v15: i64 = mul v11, v14
+                    v16: i64 = add v14, v15
+                    v17: i64 = const 4
+                    v18: i64 = min v16, v17
+                    v19: container<tree0.S1> = child tree0.S1, v13
+                    v20: i64 = for v15, v18, v8, [v7] (v21: i64, v22: i64) {
+                        v23: u1 = cell_is_active tree0.S1, v19, v21
+                        v24: i64 = cast v23
+                        v25: i64 = add v22, v24
+                        yield [v25]
+                    }
+                    list_count tree0.S1, v12, v20
+                    yield []
+                }
+                if v6 {
+                    list_scan tree0.S1, v9
+                    yield []
+                } {
+                    yield []
+                }
+                parallel [v7, v7], [v9, v8] (v26: i64, v27: i64) {
+                    v28: i64 = add v26, v27
+                    v29: cell<tree0.S0> = root tree0
+                    v30: i64 = const 1024
+                    v31: i64 = mul v27, v30
+                    v32: i64 = add v30, v31
+                    v33: i64 = const 4
+                    v34: i64 = min v32, v33
+                    v35: container<tree0.S1> = child tree0.S1, v29
+                    v36: i64 = list_offset tree0.S1, v28
+                    v37: i64 = add v8, v28
+                    v38: i64 = list_offset tree0.S1, v37
+                    v39: u1 = lt v36, v38
+                    if v39 {
+                        v40: i64 = for v31, v34, v8, [v36] (v41: i64, v42: i64) {
+                            v43: u1 = cell_is_active tree0.S1, v35, v41
+                            v44: i64 = if v43 {
+                                v45: cell<tree0.S1> = find tree0.S1, v35, v41
+                                v46: i32 = cast v41
+                                list_put tree0.S1, v42, v45, [v46]
+                                v47: i64 = add v8, v42
+                                yield [v47]
+                            } {
+                                yield [v42]
+                            }
+                            yield [v44]
+                        }
+                        yield []
+                    } {
+                        yield []
+                    }
+                    yield []
+                }
+                v48: i64 = list_len tree0.S1
+                parallel [v7], [v48] (v49: i64) {
+                    v50: cell<tree0.S1>, v51: i32 = list_entry tree0.S1, v49
+                    v52: ref<vec<10, f32>> = local
+                    v53: container<tree0.S2> = child tree0.S2, v50
+                    v54: i32 = const 0
+                    for v54, v2, v1, [] (v55: i32) {
+                        v56: i32 = add v1, v55
+                        v57: ref<f32> = elem_ref v52, [v56]
+                        v58: i64 = linearize tree0.S2, [v55]
+                        v59: cell<tree0.S2> = lookup tree0.S2, v53, v58
+                        v60: ref<f32> = child tree0.S3, v59
+                        v61: f32 = load v60
+                        store v57, v61
+                        yield []
+                    }
+                    v62: i32 = const -1
+                    v63: i32 = add v51, v62
+                    v64: u1 = ge v63, v54
+                    if v64 {
+                        v65: cell<tree0.S1> = find_cell tree0.S1, [v63]
+                        v66: container<tree0.S2> = child tree0.S2, v65
+                        v67: i32 = const 7
+                        v68: i32 = const -7
+                        for v67, v2, v1, [] (v69: i32) {
+                            v70: i32 = add v69, v68
+                            v71: ref<f32> = elem_ref v52, [v70]
+                            v72: i64 = linearize tree0.S2, [v69]
+                            v73: cell<tree0.S2> = lookup tree0.S2, v66, v72
+                            v74: ref<f32> = child tree0.S3, v73
+                            v75: f32 = load v74
+                            store v71, v75
+                            yield []
+                        }
+                        yield []
+                    } {
+                        yield []
+                    }
+                    v76: i32 = add v1, v51
+                    v77: i32 = const 4
+                    v78: u1 = lt v76, v77
+                    if v78 {
+                        v79: cell<tree0.S1> = find_cell tree0.S1, [v76]
+                        v80: container<tree0.S2> = child tree0.S2, v79
+                        v81: i32 = const 9
+                        for v54, v1, v1, [] (v82: i32) {
+                            v83: i32 = add v82, v81
+                            v84: ref<f32> = elem_ref v52, [v83]
+                            v85: i64 = linearize tree0.S2, [v82]
+                            v86: cell<tree0.S2> = lookup tree0.S2, v80, v85
+                            v87: ref<f32> = child tree0.S3, v86
+                            v88: f32 = load v87
+                            store v84, v88
+                            yield []
+                        }
+                        yield []
+                    } {
+                        yield []
+                    }
+                    v89: i32 = mul v2, v51
+                    v90: i32 = const 2
+                    for v54, v2, v1, [] (v91: i32) {
+                        v92: i32 = add v89, v91
+                        v93: i64 = linearize tree0.S2, [v91]
+                        v94: cell<tree0.S2> = lookup tree0.S2, v53, v93
+                        v95: i32 = add v1, v91
+                        v96: ref<f32> = elem_ref v52, [v95]
+                        v97: ref<f32> = elem_ref v52, [v91]
+                        v98: i32 = add v91, v90
+                        v99: ref<f32> = elem_ref v52, [v98]
+                        cell_at tree0.S2, [v92], v94
+                        v100: f32 = load v96
+                        v101: f32 = load v97
+                        v102: f32 = load v99
+                        v103: f32 = add v100, v101
+                        v104: f32 = sub v103, v102
+                        v105: ref<f32> = field_at @y, [v92]
+                        store v105, v104
+                        yield []
+                    }
+                    yield []
+                }
+                yield []
+            }
+            ");
+    }
+
+    #[test]
+    fn what_is_written_is_not_gathered() {
+        check_passes!(&["list_struct_for", "dce"], "
+            tree0 { pointer i:4 { dense i:8 { place x: f32 } } }
+            field @x: f32 = tree0 [S3]
+            kernel @k() {
+                v1: i32 = const 1
+                parallel_cells tree0.S2 serial (v6: i32) {
+                    v7: i32 = sub v6, v1
+                    v8: i32 = add v6, v1
+                    v9: ref<f32> = field_at @x, [v6]
+                    v10: ref<f32> = field_at @x, [v7]
+                    v11: ref<f32> = field_at @x, [v8]
+                    v12: f32 = load v9
+                    v13: f32 = load v10
+                    v14: f32 = load v11
+                    v15: f32 = add v12, v13
+                    v16: f32 = sub v15, v14
+                    store v9, v16
+                    yield []
+                }
+                yield []
+            }", @"
+            kernel @k() {
+                v0: i32 = const 1
+                v1: u1 = list_stale tree0.S1
+                v2: i64 = const 0
+                v3: i64 = const 1
+                v4: i64 = select v1, v3, v2
+                v5: i64 = const 1
+                parallel [v2, v2], [v4, v5] (v6: i64, v7: i64) {
+                    v8: i64 = const 1
+                    v9: i64 = mul v6, v8
+                    v10: i64 = add v9, v7
+                    v11: cell<tree0.S0> = root tree0
+                    v12: i64 = const 1024
+                    v13: i64 = mul v7, v12
+                    v14: i64 = add v13, v12
+                    v15: i64 = const 4
+                    v16: i64 = min v14, v15
+                    v17: container<tree0.S1> = child tree0.S1, v11
+                    v18: i64 = const 0
+                    v19: i64 = const 1
+                    v20: i64 = for v13, v16, v19, [v18] (v21: i64, v22: i64) {
+                        v23: u1 = cell_is_active tree0.S1, v17, v21
+                        v24: i64 = cast v23
+                        v25: i64 = add v22, v24
+                        yield [v25]
+                    }
+                    list_count tree0.S1, v10, v20
+                    yield []
+                }
+                v26: i64 = const 1
+                v27: i64 = mul v4, v26
+                if v1 {
+                    list_scan tree0.S1, v27
+                    yield []
+                } {
+                    yield []
+                }
+                parallel [v2, v2], [v4, v5] (v28: i64, v29: i64) {
+                    v30: i64 = const 1
+                    v31: i64 = mul v28, v30
+                    v32: i64 = add v31, v29
+                    v33: cell<tree0.S0> = root tree0
+                    v34: i64 = const 1024
+                    v35: i64 = mul v29, v34
+                    v36: i64 = add v35, v34
+                    v37: i64 = const 4
+                    v38: i64 = min v36, v37
+                    v39: container<tree0.S1> = child tree0.S1, v33
+                    v40: i64 = const 1
+                    v41: i64 = list_offset tree0.S1, v32
+                    v42: i64 = add v32, v40
+                    v43: i64 = list_offset tree0.S1, v42
+                    v44: u1 = lt v41, v43
+                    if v44 {
+                        v45: i64 = for v35, v38, v40, [v41] (v46: i64, v47: i64) {
+                            v48: u1 = cell_is_active tree0.S1, v39, v46
+                            v49: i64 = if v48 {
+                                v50: cell<tree0.S1> = find tree0.S1, v39, v46
+                                v51: i32 = cast v46
+                                list_put tree0.S1, v47, v50, [v51]
+                                v52: i64 = add v47, v40
+                                yield [v52]
+                            } {
+                                yield [v47]
+                            }
+                            yield [v49]
+                        }
+                        yield []
+                    } {
+                        yield []
+                    }
+                    yield []
+                }
+                v53: i64 = const 0
+                v54: i64 = list_len tree0.S1
+                parallel [v53], [v54] serial (v55: i64) {
+                    v56: cell<tree0.S1>, v57: i32 = list_entry tree0.S1, v55
+                    v58: i32 = const 8
+                    v59: i32 = mul v57, v58
+                    v60: container<tree0.S2> = child tree0.S2, v56
+                    v61: i32 = const 0
+                    v62: i32 = const 8
+                    v63: i32 = const 1
+                    for v61, v62, v63, [] (v64: i32) {
+                        v65: i32 = add v59, v64
+                        v66: i64 = linearize tree0.S2, [v64]
+                        v67: cell<tree0.S2> = lookup tree0.S2, v60, v66
+                        cell_at tree0.S2, [v65], v67
+                        v68: i32 = sub v65, v0
+                        v69: i32 = add v65, v0
+                        v70: ref<f32> = field_at @x, [v65]
+                        v71: ref<f32> = field_at @x, [v68]
+                        v72: ref<f32> = field_at @x, [v69]
+                        v73: f32 = load v70
+                        v74: f32 = load v71
+                        v75: f32 = load v72
+                        v76: f32 = add v73, v74
+                        v77: f32 = sub v76, v75
+                        store v70, v77
+                        yield []
+                    }
+                    yield []
+                }
+                yield []
+            }
+            ");
+    }
+}

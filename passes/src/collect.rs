@@ -73,3 +73,74 @@ fn collect(b: &mut Builder<'_>, env: &Env, node: NodeRef) {
     });
     b.effect(Op::Collect { node });
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check_pass;
+
+    #[test]
+    fn what_lies_below_goes_first() {
+        check_pass!("collect", "
+            tree0 { pointer i:4 { dense i:2 { pointer i:8 { place x: f32 } } } }
+            field @x: f32 = tree0 [S4]
+            kernel @k() {
+                v0: f32 = const 2.0
+                v1: i32 = const 9
+                v2: ref<f32> = field_at @x, [v1]
+                store v2, v0
+                v3: i32 = const 0
+                v4: i32 = const 4
+                parallel [v3], [v4] (v5: i32) {
+                    deactivate tree0.S1, [v5]
+                    yield []
+                }
+                yield []
+            }", @"
+            kernel @k() {
+                v0: f32 = const 2.0
+                v1: i32 = const 9
+                v2: ref<f32> = field_at @x, [v1]
+                store v2, v0
+                v3: i32 = const 0
+                v4: i32 = const 4
+                parallel [v3], [v4] (v5: i32) {
+                    deactivate tree0.S1, [v5]
+                    yield []
+                }
+                v6: i64 = const 0
+                v7: i64 = n_recycled tree0.S1
+                parallel [v6], [v7] (v8: i64) {
+                    v9: cell<tree0.S1> = recycled tree0.S1, v8
+                    v10: container<tree0.S2> = child tree0.S2, v9
+                    v11: i64 = const 0
+                    v12: i64 = const 2
+                    v13: i64 = const 1
+                    for v11, v12, v13, [] (v14: i64) {
+                        v15: cell<tree0.S2> = lookup tree0.S2, v10, v14
+                        v16: container<tree0.S3> = child tree0.S3, v15
+                        v17: i64 = const 0
+                        v18: i64 = const 8
+                        v19: i64 = const 1
+                        for v17, v18, v19, [] (v20: i64) {
+                            release tree0.S3, v16, v20
+                            yield []
+                        }
+                        yield []
+                    }
+                    wipe tree0.S1, v8
+                    yield []
+                }
+                collect tree0.S1
+                v21: i64 = const 0
+                v22: i64 = n_recycled tree0.S3
+                parallel [v21], [v22] (v23: i64) {
+                    v24: cell<tree0.S3> = recycled tree0.S3, v23
+                    wipe tree0.S3, v23
+                    yield []
+                }
+                collect tree0.S3
+                yield []
+            }
+            ");
+    }
+}

@@ -5,8 +5,8 @@ use aerogel_base::{ScalarType, Span};
 /// A compiled kernel, not yet loaded.
 #[derive(Clone, Debug, Default)]
 pub struct KernelCode {
-    /// The object file (or PTX text) with every task's function.
-    pub object: Vec<u8>,
+    /// The object files (or PTX texts) with every task's function.
+    pub objects: Vec<Vec<u8>>,
     /// The tasks, in the order in which they run.
     pub tasks: Vec<TaskCode>,
     /// Bytes of temporaries that values crossing tasks need.

@@ -22,10 +22,10 @@ pub trait LoadedKernel: Send + Sync {
     fn sites(&self) -> &[Site];
 }
 
-/// Links object files into this process. The JIT implements it, so that this crate needs no LLVM.
+/// Links a kernel's object files into this process. The JIT implements it, so that this crate needs no LLVM.
 pub trait ObjectLoader: Send + Sync {
-    /// Loads an object file; its memory goes back when the result is dropped.
-    fn load(&self, object: &[u8]) -> Result<Box<dyn LoadedObject>, LoadError>;
+    /// Loads object files; their memory goes back when the result is dropped.
+    fn load(&self, objects: &[Vec<u8>]) -> Result<Box<dyn LoadedObject>, LoadError>;
 }
 
 /// Code in this process.
@@ -61,7 +61,7 @@ impl CpuDevice {
 
 impl Device for CpuDevice {
     fn load(&self, code: &KernelCode) -> Result<Box<dyn LoadedKernel>, LoadError> {
-        let object = self.loader.load(&code.object)?;
+        let object = self.loader.load(&code.objects)?;
         Ok(Box::new(CpuKernel {
             plan: LaunchPlan::new(code, object)?,
             pool: self.pool.clone(),

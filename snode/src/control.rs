@@ -53,6 +53,9 @@ pub const LIST_LEN: u64 = 92;
 /// `u32`: the sum of the epochs of the sparse nodes from the root to here when the list was made.
 pub const STAMP: u64 = 96;
 
+/// Cells of a container that one part of a list spans.
+pub const LIST_PART: u64 = 1024;
+
 /// Bytes of an entry of a list: the cell's offset from the tree's start (`u64`), and for each axis of
 /// the node the index at which the cell begins, as `i32`.
 pub fn entry_size(n_axes: usize) -> u64 {

@@ -15,9 +15,12 @@ PROGRAMS = [line.split() for line in (ORACLE / "programs.txt").read_text().split
 
 needs_programs = pytest.mark.skipif(not EXAMPLES.is_dir(), reason="Taichi's example programs are not there")
 
+# Of each program the fields after ten steps or more. (A frame of `two_stream_instability` is 8 steps, after 16 of
+# which the last bits have grown to what the tolerance allows: it is chaotic.)
 # How far a field may be off, relative to its root mean square: most are equal to the last bit. The decompositions
-# are computed in another way than Taichi's, and errors grow with the steps.
-TOLERANCE = {"mpm99": 5e-3, "mpm128": 5e-3}
+# are computed in another way than Taichi's, and errors grow with the steps; the force between two bodies that pass
+# each other goes with the square of their distance, which is a difference.
+TOLERANCE = {"mpm99": 5e-3, "mpm128": 5e-3, "nbody": 1e-3}
 # Of a path tracer's pixels, a ray that just misses changes one altogether.
 OUTLIERS = {"sdf_renderer": 2, "physarum": 2}
 
@@ -28,13 +31,38 @@ def environment():
     return env
 
 
+# Programs whose fields hardly depend on rounding and on the order of threads: they are no chaos, and draw no random
+# numbers where threads would have to take turns for them.
+TAME = {
+    "laplace",
+    "fractal",
+    "eulerfluid2d",
+    "stable_fluid",
+    "waterwave",
+    "rasterizer",
+    "mandelbrot_zoom",
+}
+
+
 @needs_programs
 @pytest.mark.parametrize("program,frames", PROGRAMS, ids=[Path(p).stem for p, _ in PROGRAMS])
 def test_fields_are_taichis(program, frames, tmp_path):
+    compare(program, frames, tmp_path, environment())
+
+
+@needs_programs
+@pytest.mark.parametrize("program,frames", [(p, n) for p, n in PROGRAMS if Path(p).stem in TAME])
+def test_fields_are_taichis_with_default_options(program, frames, tmp_path):
+    """As users run them, with fast maths and all threads: the same numbers, up to the same tolerance."""
+    compare(program, frames, tmp_path, environment() | {"PLAY_DEFAULTS": "1"})
+
+
+def compare(program, frames, tmp_path, env):
+    """Plays a program and compares its fields with Taichi's, played in order and without fast maths."""
     stem = Path(program).stem
     out = tmp_path / "digest.json"
     command = [sys.executable, ORACLE / "play.py", "aerogel", EXAMPLES / program, frames, out]
-    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     want = json.loads((ORACLE / "digests" / f"{stem}.json").read_text())
     got = json.loads(out.read_text())

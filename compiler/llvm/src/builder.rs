@@ -7,10 +7,10 @@ use inkwell::basic_block::BasicBlock;
 use inkwell::builder::{Builder as LlvmBuilder, BuilderError};
 use inkwell::context::Context;
 use inkwell::intrinsics::Intrinsic;
-use inkwell::llvm_sys::core::{LLVMBuildAtomicCmpXchg, LLVMBuildAtomicRMW};
+use inkwell::llvm_sys::core::{LLVMBuildAtomicCmpXchg, LLVMBuildAtomicRMW, LLVMBuildFreeze};
 use inkwell::llvm_sys::{LLVMAtomicOrdering, LLVMAtomicRMWBinOp};
 use inkwell::module::Module;
-use inkwell::types::{BasicType, BasicTypeEnum, FunctionType, IntType, PointerType};
+use inkwell::types::{BasicType, BasicTypeEnum, FunctionType, IntType, PointerType, VectorType};
 use inkwell::values::{
     AsValueRef, BasicMetadataValueEnum, BasicValue, BasicValueEnum, FastMathFlags, FunctionValue,
     InstructionValue, MetadataValue, PhiValue, PointerValue,
@@ -68,14 +68,80 @@ impl<'a, 'ctx> Builder<'a, 'ctx> {
             .into()
     }
 
-    /// A constant of an integer type.
+    /// A constant of an integer type, or a vector of it.
     pub(crate) fn int(&self, ty: BasicTypeEnum<'ctx>, value: i64) -> Val<'ctx> {
-        ty.into_int_type().const_int(value as u64, true).into()
+        match ty {
+            BasicTypeEnum::VectorType(ty) => {
+                let elem = self.int(ty.get_element_type(), value).into_int_value();
+                VectorType::const_vector(&vec![elem; ty.get_size() as usize]).into()
+            }
+            ty => ty.into_int_type().const_int(value as u64, true).into(),
+        }
     }
 
-    /// A constant of a floating-point type.
+    /// A constant of a floating-point type, or a vector of it.
     pub(crate) fn float(&self, ty: BasicTypeEnum<'ctx>, value: f64) -> Val<'ctx> {
-        ty.into_float_type().const_float(value).into()
+        match ty {
+            BasicTypeEnum::VectorType(ty) => {
+                let elem = self.float(ty.get_element_type(), value).into_float_value();
+                VectorType::const_vector(&vec![elem; ty.get_size() as usize]).into()
+            }
+            ty => ty.into_float_type().const_float(value).into(),
+        }
+    }
+
+    /// `elem`, or a vector of it with as many lanes as `shape`.
+    pub(crate) fn shaped(
+        &self,
+        shape: BasicTypeEnum<'ctx>,
+        elem: BasicTypeEnum<'ctx>,
+    ) -> BasicTypeEnum<'ctx> {
+        match shape {
+            BasicTypeEnum::VectorType(vector) => self.vector_type(elem, vector.get_size()),
+            _ => elem,
+        }
+    }
+
+    /// A vector of numbers.
+    pub(crate) fn vector_type(&self, elem: BasicTypeEnum<'ctx>, lanes: u32) -> BasicTypeEnum<'ctx> {
+        match elem {
+            BasicTypeEnum::IntType(ty) => basic(ty.vec_type(lanes)),
+            BasicTypeEnum::FloatType(ty) => basic(ty.vec_type(lanes)),
+            _ => unreachable!("lanes hold numbers"),
+        }
+    }
+
+    /// A vector with the same number in all lanes.
+    pub(crate) fn splat(&self, value: Val<'ctx>, lanes: u32) -> Val<'ctx> {
+        let ty = self.vector_type(value.get_type(), lanes).into_vector_type();
+        let first = self.ctx.i32_type().const_zero();
+        let one = ok(self
+            .builder
+            .build_insert_element(ty.get_poison(), value, first, ""));
+        let all = self.ctx.i32_type().vec_type(lanes).const_zero();
+        ok(self
+            .builder
+            .build_shuffle_vector(one, ty.get_poison(), all, ""))
+        .into()
+    }
+
+    /// `0, 1, 2, ..` as `i32`.
+    pub(crate) fn lane_numbers(&self, lanes: u32) -> Val<'ctx> {
+        let ty = self.ctx.i32_type();
+        let numbers: Vec<_> = (0..lanes).map(|k| ty.const_int(k.into(), false)).collect();
+        VectorType::const_vector(&numbers).into()
+    }
+
+    /// Some value, where `value` may be none.
+    pub(crate) fn freeze(&self, value: Val<'ctx>) -> Val<'ctx> {
+        // SAFETY: the builder stands in a block, and the value is live.
+        unsafe {
+            Val::new(LLVMBuildFreeze(
+                self.builder.as_mut_ptr(),
+                value.as_value_ref(),
+                c"".as_ptr(),
+            ))
+        }
     }
 
     // Places.
@@ -169,8 +235,11 @@ impl<'a, 'ctx> Builder<'a, 'ctx> {
     }
 
     pub(crate) fn fneg(&self, a: Val<'ctx>, flags: FastMathFlags) -> Val<'ctx> {
-        let result = ok(self.builder.build_float_neg(a.into_float_value(), ""));
-        with_flags(result.into(), flags)
+        let result = match a {
+            Val::VectorValue(a) => ok(self.builder.build_float_neg(a, "")).into(),
+            a => ok(self.builder.build_float_neg(a.into_float_value(), "")).into(),
+        };
+        with_flags(result, flags)
     }
 
     pub(crate) fn cast(&self, op: Opcode, a: Val<'ctx>, to: BasicTypeEnum<'ctx>) -> Val<'ctx> {
@@ -178,21 +247,38 @@ impl<'a, 'ctx> Builder<'a, 'ctx> {
     }
 
     pub(crate) fn icmp(&self, op: IntPredicate, a: Val<'ctx>, b: Val<'ctx>) -> Val<'ctx> {
-        let (a, b) = (a.into_int_value(), b.into_int_value());
-        ok(self.builder.build_int_compare(op, a, b, "")).into()
+        match (a, b) {
+            (Val::VectorValue(a), Val::VectorValue(b)) => {
+                ok(self.builder.build_int_compare(op, a, b, "")).into()
+            }
+            (a, b) => {
+                let (a, b) = (a.into_int_value(), b.into_int_value());
+                ok(self.builder.build_int_compare(op, a, b, "")).into()
+            }
+        }
     }
 
     pub(crate) fn fcmp(&self, op: FloatPredicate, a: Val<'ctx>, b: Val<'ctx>) -> Val<'ctx> {
-        let (a, b) = (a.into_float_value(), b.into_float_value());
-        ok(self.builder.build_float_compare(op, a, b, "")).into()
+        match (a, b) {
+            (Val::VectorValue(a), Val::VectorValue(b)) => {
+                ok(self.builder.build_float_compare(op, a, b, "")).into()
+            }
+            (a, b) => {
+                let (a, b) = (a.into_float_value(), b.into_float_value());
+                ok(self.builder.build_float_compare(op, a, b, "")).into()
+            }
+        }
     }
 
     pub(crate) fn select(&self, cond: Val<'ctx>, a: Val<'ctx>, b: Val<'ctx>) -> Val<'ctx> {
-        ok(self.builder.build_select(cond.into_int_value(), a, b, ""))
+        match cond {
+            Val::VectorValue(cond) => ok(self.builder.build_select(cond, a, b, "")),
+            cond => ok(self.builder.build_select(cond.into_int_value(), a, b, "")),
+        }
     }
 
     pub(crate) fn not(&self, a: Val<'ctx>) -> Val<'ctx> {
-        ok(self.builder.build_not(a.into_int_value(), "")).into()
+        self.op(Opcode::Xor, a, self.int(a.get_type(), -1))
     }
 
     pub(crate) fn is_zero(&self, a: Val<'ctx>) -> Val<'ctx> {

@@ -18,14 +18,13 @@ use crate::math::FAST;
 const ALWAYS_INLINED: usize = 200;
 
 impl<'ctx> FuncCx<'_, '_, 'ctx> {
-    /// A function of `runtime/device/` for this operation, if there is one, called; where
-    /// approximations are allowed, its `fast_` variant.
-    pub(crate) fn device_math(
-        &mut self,
+    /// The function of `runtime/device/` for this operation, if there is one (where approximations
+    /// are allowed, its `fast_` variant), and the type that it takes.
+    pub(crate) fn device_function(
+        &self,
         name: &str,
         ty: ScalarType,
-        args: &[Val<'ctx>],
-    ) -> Option<Val<'ctx>> {
+    ) -> Option<(FuncId, ScalarType)> {
         if self.origin == Origin::Device || !ty.is_float() {
             return None;
         }
@@ -39,6 +38,17 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
             .then(|| device.find(&format!("fast_{name}_{wide}")))
             .flatten();
         let id = fast.or_else(|| device.find(&format!("{name}_{wide}")))?;
+        Some((id, wide))
+    }
+
+    /// A call of the function of `runtime/device/` for this operation, if there is one.
+    pub(crate) fn device_math(
+        &mut self,
+        name: &str,
+        ty: ScalarType,
+        args: &[Val<'ctx>],
+    ) -> Option<Val<'ctx>> {
+        let (id, wide) = self.device_function(name, ty)?;
         let args: Vec<Val<'ctx>> = args
             .iter()
             .map(|&arg| self.arith(ty).cast(arg, wide))
@@ -55,13 +65,19 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
     }
 
     /// Calls a function and leaves this one if it failed.
-    fn call_values(
+    pub(crate) fn call_values(
         &mut self,
         origin: Origin,
         callee: FuncId,
         args: &[Val<'ctx>],
     ) -> Vec<Val<'ctx>> {
-        let pair = self.call_function(origin, callee, args);
+        let func = self.cx.function(origin, callee);
+        let random = self
+            .random
+            .unwrap_or_else(|| self.b.ptr_type().const_null());
+        let mut all = vec![self.context(), random.into()];
+        all.extend(args);
+        let pair = self.b.call(func, &all).expect("functions return a struct");
         let n_results = pair.get_type().into_struct_type().count_fields() - 1;
         if origin == Origin::User {
             let failed = self.b.member(pair, 0);
@@ -75,22 +91,6 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
             self.b.at(fine);
         }
         (0..n_results).map(|k| self.b.member(pair, k + 1)).collect()
-    }
-
-    /// Calls a function: whether it failed, and its results.
-    pub(crate) fn call_function(
-        &mut self,
-        origin: Origin,
-        callee: FuncId,
-        args: &[Val<'ctx>],
-    ) -> Val<'ctx> {
-        let func = self.cx.function(origin, callee);
-        let random = self
-            .random
-            .unwrap_or_else(|| self.b.ptr_type().const_null());
-        let mut all = vec![self.context(), random.into()];
-        all.extend(args);
-        self.b.call(func, &all).expect("functions return a struct")
     }
 
     /// Leaves the function after a failure.
@@ -169,7 +169,7 @@ impl<'ctx> ModuleCx<'_, 'ctx> {
         } else if origin == Origin::Device || func.insts.len() <= ALWAYS_INLINED {
             b.attribute(llvm, "alwaysinline");
         }
-        let mut body = FuncCx::new(self, origin, func, llvm, Leave::Function);
+        let mut body = FuncCx::new(self, origin, id, llvm, Leave::Function);
         let args: Vec<Val<'ctx>> = llvm.get_params();
         body.random = Some(args[1].into_pointer_value());
         for (&param, &arg) in params.iter().zip(&args[2..]) {

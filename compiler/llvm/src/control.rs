@@ -22,12 +22,16 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
     /// by another way; the builder then stands in a block without predecessors.
     pub(crate) fn region(&mut self, region: Region) -> Option<Vec<Val<'ctx>>> {
         let func = self.func;
-        let insts = &func.regions[region].insts;
+        self.insts(&func.regions[region].insts)
+    }
+
+    /// Lowers the last instructions of a region, as `region` does.
+    pub(crate) fn insts(&mut self, insts: &[Inst]) -> Option<Vec<Val<'ctx>>> {
         let (&last, rest) = insts.split_last().expect("a region ends in a terminator");
         for &inst in rest {
             self.inst(inst);
         }
-        match &func[last] {
+        match &self.func[last] {
             Op::Yield { values } => return Some(self.values(values)),
             Op::Break { values } => {
                 let values = self.values(values);
@@ -116,7 +120,12 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         }
 
         self.b.at(inside);
-        if contains_loop(func, body) {
+        let inner = iterations_within(func, body);
+        let length = length(func, &func[inst]);
+        let all = length.zip(inner);
+        let is_short = all.is_some_and(|(n, inner)| n.saturating_mul(inner) <= SHORT_NEST);
+        let in_short_nest = std::mem::replace(&mut self.in_short_nest, is_short);
+        if inner != Some(0) && !is_short {
             self.poll();
         }
         let index = if by_one {
@@ -138,6 +147,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         });
         let yielded = self.region(body);
         let done = self.loops.pop().expect("pushed above");
+        self.in_short_nest = in_short_nest;
         if let Some(values) = yielded {
             leave(&self.b, done.next, &done.next_phis, &values);
         }
@@ -154,7 +164,15 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         for (&phi, &value) in carried.iter().zip(&done.next_phis) {
             incoming(phi, value.as_basic_value(), next);
         }
-        self.b.br(head);
+        let back = self.b.br(head);
+        let is_row = length.is_some_and(|n| n >= SHORTEST_ROW) && inner == Some(0);
+        if in_short_nest
+            && is_row
+            && runs_along_rows(func, body)
+            && let Some(mark) = self.cx.rolled.pop()
+        {
+            self.b.mark(back, "llvm.loop", mark);
+        }
 
         self.b.at(exit);
         self.define(results, &values_of(&done.exit_phis));
@@ -230,15 +248,25 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         self.define(results, &values_of(&done.exit_phis));
     }
 
-    /// Leaves the task if the launch shall end. Loops of known length without loops inside do not
-    /// ask: it would keep them from being vectorised.
+    /// Leaves the task if the launch shall end. `for` loops without loops inside do not ask: it would
+    /// keep them from being vectorised.
     pub(crate) fn poll(&mut self) {
         if self.origin == Origin::Device {
             return;
         }
+        let goes_on = self.goes_on();
+        self.leave_unless(goes_on);
+    }
+
+    /// Whether the launch shall go on.
+    pub(crate) fn goes_on(&mut self) -> Val<'ctx> {
         let flag = self.context_field(offset::STOP);
         let stop = self.b.load_shared(basic(self.b.ctx.i32_type()), flag);
-        let goes_on = self.b.is_zero(stop);
+        self.b.is_zero(stop)
+    }
+
+    /// Leaves the task if the launch does not go on.
+    pub(crate) fn leave_unless(&mut self, goes_on: Val<'ctx>) {
         let [gone, on] = ["stopped", "on"].map(|name| self.b.block(self.llvm, name));
         self.b.likely_br(goes_on, on, gone);
         self.b.at(gone);
@@ -254,15 +282,75 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
     }
 }
 
-pub(crate) fn contains_loop(func: &Function, region: Region) -> bool {
+/// From this length on the innermost loop of a nest is a row of its own.
+const SHORTEST_ROW: u64 = 8;
+
+/// Whether the counter of a loop is the fastest index wherever it is an index at all. Such a loop is
+/// kept as it is in a nest: LLVM would first write out all its iterations and then make vectors of
+/// what lies a row apart.
+fn runs_along_rows(func: &Function, body: Region) -> bool {
+    let counter = func.regions[body].params[0];
     let mut found = false;
-    walk(func, region, &mut |func, inst| {
-        found |= matches!(
-            func[inst],
-            Op::For { .. } | Op::While { .. } | Op::Call { .. }
-        );
+    let mut only = true;
+    walk(func, body, &mut |func, inst| {
+        if let Op::Linearize { coords: index, .. }
+        | Op::ArrayAt { indices: index, .. }
+        | Op::ElemRef { index, .. } = &func[inst]
+        {
+            let (last, outer) = index.split_last().expect("an element has an index");
+            found |= depends(func, *last, counter, 0);
+            only &= !outer.iter().any(|&v| depends(func, v, counter, 0));
+        }
     });
+    found && only
+}
+
+/// Whether an index is computed from a counter, as far as sums and the like go.
+fn depends(func: &Function, index: Value, counter: Value, depth: u32) -> bool {
+    let mut found = index == counter;
+    if let Some(op) = func.def_op(index)
+        && depth < 6
+    {
+        op.operands(|operand| found = found || depends(func, operand, counter, depth + 1));
+    }
     found
+}
+
+/// A nest of loops with no more iterations than this in all runs without a look at the request to
+/// stop: LLVM can take it as a whole.
+const SHORT_NEST: u64 = 4096;
+
+/// How many iterations the loops in a region run together at most; none if that is not known.
+pub(crate) fn iterations_within(func: &Function, region: Region) -> Option<u64> {
+    let mut sum: u64 = 0;
+    for &inst in &func.regions[region].insts {
+        let op = &func[inst];
+        let n = match op {
+            Op::While { .. } | Op::Call { .. } => return None,
+            Op::For { body, .. } => {
+                let inner = iterations_within(func, *body)?;
+                length(func, op)?.saturating_mul(inner.max(1))
+            }
+            Op::If {
+                then, otherwise, ..
+            } => iterations_within(func, *then)?.max(iterations_within(func, *otherwise)?),
+            _ => 0,
+        };
+        sum = sum.saturating_add(n);
+    }
+    Some(sum)
+}
+
+/// How often a `for` runs at most, if its bounds are constants.
+fn length(func: &Function, op: &Op) -> Option<u64> {
+    let Op::For { lo, hi, step, .. } = op else {
+        return None;
+    };
+    let number = |v: Value| func.as_const(v).map(|c| c.as_i128());
+    let (lo, hi, step) = (number(*lo)?, number(*hi)?, number(*step)?);
+    let distance = if step < 0 { lo - hi } else { hi - lo };
+    let size = u64::try_from(step.abs()).ok().filter(|&size| size > 0)?;
+    Some(u64::try_from(distance).unwrap_or(0).div_ceil(size))
 }
 
 fn values_of<'ctx>(phis: &[PhiValue<'ctx>]) -> Vec<Val<'ctx>> {

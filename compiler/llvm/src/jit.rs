@@ -1,7 +1,7 @@
 //! Object files loaded into this process by LLVM's ORC.
 //!
-//! Every object gets a library of its own, so that two kernels may use the same names. LLVM cannot
-//! destroy a library through its C interface, so empty ones are kept for the next object. LLVM's
+//! The objects of a kernel get a library of their own, so that two kernels may use the same names. LLVM cannot
+//! destroy a library through its C interface, so empty ones are kept for the next kernel. LLVM's
 //! session runs no threads of its own; a lock makes loads of several threads take turns.
 #![expect(unsafe_code, reason = "ORC has a C interface only")]
 
@@ -23,7 +23,7 @@ pub struct Jit;
 
 struct Session {
     jit: LLVMOrcLLJITRef,
-    /// Libraries without an object.
+    /// Libraries without objects.
     idle: Vec<LLVMOrcJITDylibRef>,
     n_libraries: usize,
 }
@@ -112,23 +112,25 @@ impl Session {
 }
 
 impl ObjectLoader for Jit {
-    fn load(&self, object: &[u8]) -> Result<Box<dyn LoadedObject>, LoadError> {
+    fn load(&self, objects: &[Vec<u8>]) -> Result<Box<dyn LoadedObject>, LoadError> {
         let mut session = session()?;
         let library = session.library()?;
         // SAFETY: the library is live.
         let tracker = unsafe { LLVMOrcJITDylibCreateResourceTracker(library) };
         // Dropped on an early return, which gives the library back.
         let loaded = Loaded { library, tracker };
-        // SAFETY: the bytes are copied.
-        let buffer = unsafe {
-            LLVMCreateMemoryBufferWithMemoryRangeCopy(
-                object.as_ptr().cast::<c_char>(),
-                object.len(),
-                c"kernel".as_ptr(),
-            )
-        };
-        // SAFETY: the JIT takes the buffer over.
-        let added = check(unsafe { LLVMOrcLLJITAddObjectFileWithRT(session.jit, tracker, buffer) });
+        let added = objects.iter().try_for_each(|object| {
+            // SAFETY: the bytes are copied.
+            let buffer = unsafe {
+                LLVMCreateMemoryBufferWithMemoryRangeCopy(
+                    object.as_ptr().cast::<c_char>(),
+                    object.len(),
+                    c"kernel".as_ptr(),
+                )
+            };
+            // SAFETY: the JIT takes the buffer over.
+            check(unsafe { LLVMOrcLLJITAddObjectFileWithRT(session.jit, tracker, buffer) })
+        });
         drop(session);
         added?;
         Ok(Box::new(loaded))
@@ -268,7 +270,7 @@ mod tests {
 
     #[test]
     fn saxpy_runs() {
-        let object = object(SAXPY);
+        let object = [object(SAXPY)];
         // Twice at once, and again in the library that the first two gave back.
         for _ in 0..3 {
             let one = Jit.load(&object).unwrap();
@@ -289,7 +291,7 @@ mod tests {
     fn damaged_objects_are_refused() {
         let mut object = object(SAXPY);
         object.truncate(100);
-        let refused = match Jit.load(&object) {
+        let refused = match Jit.load(&[object]) {
             Ok(loaded) => loaded.address("saxpy").is_none(),
             Err(_) => true,
         };

@@ -8,6 +8,7 @@ mod cost;
 mod device_code;
 mod grid;
 pub mod jit;
+mod lanes;
 mod lower;
 mod math;
 mod memory;
@@ -19,6 +20,7 @@ mod sites;
 pub mod target;
 mod task;
 mod types;
+mod wide;
 
 pub use jit::Jit;
 pub use lower::{Compiled, compile};

@@ -2,10 +2,11 @@
 
 use aerogel_base::ScalarType;
 use aerogel_ir::{BinaryOp, CompareOp, UnaryOp};
+use inkwell::types::BasicTypeEnum;
 use inkwell::values::FastMathFlags;
 use inkwell::{FloatPredicate, IntPredicate};
 
-use crate::builder::{Builder, Opcode, Val, basic};
+use crate::builder::{Builder, Opcode, Val};
 use crate::types::{bits, scalar};
 
 /// What `fast_math` allows: everything but the assumption that NaN and infinity do not occur.
@@ -19,16 +20,29 @@ pub(crate) const FAST: FastMathFlags = FastMathFlags::AllowReassoc
 pub(crate) const SUM: FastMathFlags =
     FastMathFlags::AllowReassoc.union(FastMathFlags::NoSignedZeros);
 
-/// Arithmetic on scalars of type `ty` under `flags`.
+/// Arithmetic on scalars of type `ty`, or on vectors of them, under `flags`.
 pub(crate) struct Arith<'b, 'a, 'ctx> {
     pub(crate) b: &'b Builder<'a, 'ctx>,
     pub(crate) ty: ScalarType,
+    /// How many lanes the vectors have.
+    pub(crate) lanes: Option<u32>,
     pub(crate) flags: FastMathFlags,
 }
 
 impl<'ctx> Arith<'_, '_, 'ctx> {
-    fn llvm_ty(&self) -> inkwell::types::BasicTypeEnum<'ctx> {
-        scalar(self.b.ctx, self.ty)
+    fn llvm_ty(&self) -> BasicTypeEnum<'ctx> {
+        self.scalar(self.ty)
+    }
+
+    fn scalar(&self, ty: ScalarType) -> BasicTypeEnum<'ctx> {
+        self.shaped(scalar(self.b.ctx, ty))
+    }
+
+    fn shaped(&self, ty: BasicTypeEnum<'ctx>) -> BasicTypeEnum<'ctx> {
+        match self.lanes {
+            Some(lanes) => self.b.vector_type(ty, lanes),
+            None => ty,
+        }
     }
 
     fn int(&self, value: i64) -> Val<'ctx> {
@@ -229,7 +243,8 @@ impl<'ctx> Arith<'_, '_, 'ctx> {
 
     /// The exponent if `y` is a constant power of two (and positive).
     fn power_of_two(&self, y: Val<'ctx>) -> Option<u32> {
-        let value = y.into_int_value().get_zero_extended_constant()?;
+        let Val::IntValue(value) = y else { return None };
+        let value = value.get_zero_extended_constant()?;
         let top = self.ty.is_signed() && value >> (self.ty.bits() - 1) != 0;
         (value.is_power_of_two() && !top).then(|| value.trailing_zeros())
     }
@@ -311,7 +326,7 @@ impl<'ctx> Arith<'_, '_, 'ctx> {
     /// `x` as `to`.
     pub(crate) fn cast(&self, x: Val<'ctx>, to: ScalarType) -> Val<'ctx> {
         let b = self.b;
-        let target = scalar(b.ctx, to);
+        let target = self.scalar(to);
         if self.ty == to {
             return x;
         }
@@ -347,22 +362,22 @@ impl<'ctx> Arith<'_, '_, 'ctx> {
             Opcode::UIToFP
         };
         if to == ScalarType::F16 {
-            let single = b.cast(convert, x, scalar(b.ctx, ScalarType::F32));
-            return b.cast(Opcode::FPTrunc, single, scalar(b.ctx, to));
+            let single = b.cast(convert, x, self.scalar(ScalarType::F32));
+            return b.cast(Opcode::FPTrunc, single, self.scalar(to));
         }
-        b.cast(convert, x, scalar(b.ctx, to))
+        b.cast(convert, x, self.scalar(to))
     }
 
     fn float_to_float(&self, x: Val<'ctx>, to: ScalarType) -> Val<'ctx> {
         let b = self.b;
-        let target = scalar(b.ctx, to);
+        let target = self.scalar(to);
         match (self.ty, to) {
             (ScalarType::F64, ScalarType::F16) => {
                 let single = self.to_odd_f32(x);
                 b.cast(Opcode::FPTrunc, single, target)
             }
             (ScalarType::F16, ScalarType::F64) => {
-                let single = b.cast(Opcode::FPExt, x, scalar(b.ctx, ScalarType::F32));
+                let single = b.cast(Opcode::FPExt, x, self.scalar(ScalarType::F32));
                 b.cast(Opcode::FPExt, single, target)
             }
             _ if to.bits() < self.ty.bits() => b.cast(Opcode::FPTrunc, x, target),
@@ -374,8 +389,8 @@ impl<'ctx> Arith<'_, '_, 'ctx> {
     /// rounding it once more, to `f16`, gives what rounding once would have given.
     fn to_odd_f32(&self, x: Val<'ctx>) -> Val<'ctx> {
         let b = self.b;
-        let single = scalar(b.ctx, ScalarType::F32);
-        let word = bits(b.ctx, ScalarType::F32);
+        let single = self.scalar(ScalarType::F32);
+        let word = self.shaped(bits(b.ctx, ScalarType::F32));
         let near = b.cast(Opcode::FPTrunc, x, single);
         let back = b.cast(Opcode::FPExt, near, self.llvm_ty());
         let size = |v| {
@@ -397,17 +412,18 @@ impl<'ctx> Arith<'_, '_, 'ctx> {
     fn truncate(&self, x: Val<'ctx>, width: u32) -> Val<'ctx> {
         let b = self.b;
         let to = if width == 32 {
-            basic(b.ctx.i32_type())
+            self.scalar(ScalarType::I32)
         } else {
-            basic(b.ctx.i64_type())
+            self.scalar(ScalarType::I64)
         };
         let limit = (f64::from(width - 1)).exp2();
         if self.ty == ScalarType::F16 {
             // No finite f16 is out of range.
-            let single = b.cast(Opcode::FPExt, x, scalar(b.ctx, ScalarType::F32));
+            let single = b.cast(Opcode::FPExt, x, self.scalar(ScalarType::F32));
             let arith = Arith {
                 b,
                 ty: ScalarType::F32,
+                lanes: self.lanes,
                 flags: self.flags,
             };
             return arith.truncate(single, width);
@@ -424,10 +440,11 @@ impl<'ctx> Arith<'_, '_, 'ctx> {
     fn float_to_u64(&self, x: Val<'ctx>) -> Val<'ctx> {
         let b = self.b;
         if self.ty == ScalarType::F16 {
-            let single = b.cast(Opcode::FPExt, x, scalar(b.ctx, ScalarType::F32));
+            let single = b.cast(Opcode::FPExt, x, self.scalar(ScalarType::F32));
             let arith = Arith {
                 b,
                 ty: ScalarType::F32,
+                lanes: self.lanes,
                 flags: self.flags,
             };
             return arith.float_to_u64(single);
@@ -437,7 +454,7 @@ impl<'ctx> Arith<'_, '_, 'ctx> {
         let above = b.fcmp(FloatPredicate::OGE, x, middle);
         let shifted = b.fop(Opcode::FSub, x, middle, none);
         let high = self.truncate(shifted, 64);
-        let top = b.i64(i64::MIN);
+        let top = b.int(high.get_type(), i64::MIN);
         let high = b.op(Opcode::Xor, high, top);
         b.select(above, high, self.truncate(x, 64))
     }

@@ -2,10 +2,10 @@
 //!
 //! What a few loads can do is written in place; the rest is called (`runtime/device/sparse.air`). The
 //! numbers, masks and lengths in a node's containers have an alias tag of their own, so that stores to
-//! fields do not make LLVM read them again; calls that change them carry it too.
+//! fields do not make LLVM read them again. Calls stand on paths of their own, so that only there what was
+//! read before is read again.
 
 use aerogel_ir::{Inst, NodeRef, Op, Value};
-use aerogel_runtime::SiteKind;
 use aerogel_snode::{MASK_BITS, Node, NodeKind, WORD, control};
 use inkwell::IntPredicate;
 use inkwell::types::BasicTypeEnum;
@@ -74,7 +74,7 @@ impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
                     self.address(self.value(*container)),
                     n_chunks,
                 ];
-                self.change("release_dynamic", &args, *node);
+                self.device("release_dynamic", &args);
                 Vec::new()
             }
             Op::Extend { node, container } => vec![self.extend(inst, *node, *container)],
@@ -402,29 +402,9 @@ impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
 
     /// Calls a function of `runtime/device/sparse.air`; its result, if it has one.
     fn device(&mut self, name: &str, args: &[Val<'ctx>]) -> Option<Val<'ctx>> {
-        let call = self.call_device(name, args);
-        self.result_of(call)
-    }
-
-    /// Calls one that touches nothing but control blocks and what containers of `node` hold.
-    fn change(&mut self, name: &str, args: &[Val<'ctx>], node: NodeRef) -> Option<Val<'ctx>> {
-        let call = self.call_device(name, args);
-        let tag = self.topology_tag(node);
-        let inst = call.as_instruction_value();
-        self.b
-            .mark(inst.expect("a call is an instruction"), "tbaa", tag);
-        self.result_of(call)
-    }
-
-    fn call_device(&mut self, name: &str, args: &[Val<'ctx>]) -> Val<'ctx> {
         let id = device_code::module().find(name);
         let id = id.expect("the device code has what sparse nodes need");
-        self.call_function(Origin::Device, id, args)
-    }
-
-    fn result_of(&self, call: Val<'ctx>) -> Option<Val<'ctx>> {
-        let has_result = call.get_type().into_struct_type().count_fields() > 1;
-        has_result.then(|| self.b.member(call, 1))
+        self.call_values(Origin::Device, id, args).pop()
     }
 
     /// `value` if `fast`, and else what `slow` makes.
@@ -461,10 +441,8 @@ impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
     }
 
     /// Leaves the task if memory was refused.
-    fn check_memory(&mut self, granted: Val<'ctx>, inst: Inst, node: NodeRef) {
-        let message = self.module.env.out_of_memory(node);
-        let span = self.func.insts[inst].span;
-        self.check(granted, SiteKind::Memory, &message, &[], span);
+    fn check_memory(&mut self, granted: Val<'ctx>, inst: Inst) {
+        self.check(inst, granted, &[]);
     }
 
     fn obtain(&mut self, inst: Inst, node: NodeRef, container: Value, index: Value) -> Val<'ctx> {
@@ -475,7 +453,7 @@ impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
             let set = self.is_set(self.b.and(word, bit));
             self.unless(set, word, |s| {
                 let args = [s.block(node, None), s.address(place), bit];
-                s.change("obtain_bit", &args, node);
+                s.device("obtain_bit", &args);
                 word
             });
             return self.lookup(node, container, index);
@@ -499,19 +477,19 @@ impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
                 None => {
                     let mut args = vec![base];
                     args.extend(arena);
-                    s.change("obtain_pointer", &args, node)
+                    s.device("obtain_pointer", &args)
                 }
                 Some(length) => {
                     let control = s.block(node, None);
                     let container = s.address(s.value(container));
                     let mut args = vec![base, control, container, length];
                     args.extend(arena);
-                    s.change("obtain_dynamic", &args, node)
+                    s.device("obtain_dynamic", &args)
                 }
             };
             let made = made.expect("a number is returned");
             let granted = s.is_set(made);
-            s.check_memory(granted, inst, node);
+            s.check_memory(granted, inst);
             made
         });
         self.cell(node, &spot, number)
@@ -549,7 +527,7 @@ impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
             let inactive = self.b.is_zero(number);
             self.unless(inactive, number, |s| {
                 let args = [s.base(node), s.block(node, None), s.address(spot.slot)];
-                s.change("release_pointer", &args, node);
+                s.device("release_pointer", &args);
                 number
             });
             return;
@@ -568,7 +546,7 @@ impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
                     .min(data.align.trailing_zeros());
             s.b.memset_zero(cell, data.cell_size, align);
             let args = [s.block(node, None), s.address(place), bit];
-            s.change("release_bit", &args, node);
+            s.device("release_bit", &args);
             word
         });
     }
@@ -595,8 +573,8 @@ impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
         self.unless(ready, number, |s| {
             let mut args = vec![s.base(node), s.block(node, None), s.address(container)];
             args.extend(s.arena_args(node, &spot));
-            let granted = s.change("extend_dynamic", &args, node);
-            s.check_memory(granted.expect("an answer is returned"), inst, node);
+            let granted = s.device("extend_dynamic", &args);
+            s.check_memory(granted.expect("an answer is returned"), inst);
             number
         });
         let wide = self.widen(index);

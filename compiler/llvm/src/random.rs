@@ -2,10 +2,12 @@
 
 use aerogel_base::ScalarType;
 use aerogel_runtime::abi::offset;
+use inkwell::types::BasicTypeEnum;
 use inkwell::values::FastMathFlags;
 
 use crate::builder::{Opcode, Val, basic};
 use crate::lower::FuncCx;
+use crate::math::Arith;
 use crate::types::scalar;
 
 impl<'ctx> FuncCx<'_, '_, 'ctx> {
@@ -26,9 +28,9 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
     }
 
     /// The next state, and 64 random bits: `aerogel_ir::eval::random_step`.
-    fn random_step(&self, state: Val<'ctx>) -> (Val<'ctx>, Val<'ctx>) {
+    pub(crate) fn random_step(&self, state: Val<'ctx>) -> (Val<'ctx>, Val<'ctx>) {
         let b = &self.b;
-        let number = |v: u64| b.i64(v as i64);
+        let number = |v: u64| b.int(state.get_type(), v as i64);
         let state = b.op(Opcode::Add, state, number(0x9e37_79b9_7f4a_7c15));
         let fold = |z, shift: u64| b.op(Opcode::Xor, z, b.op(Opcode::LShr, z, number(shift)));
         let z = b.op(Opcode::Mul, fold(state, 30), number(0xbf58_476d_1ce4_e5b9));
@@ -42,29 +44,42 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         let (state, _) = self.b.load(basic(self.b.i64_type()), place);
         let (state, random) = self.random_step(state);
         self.b.store(place, state);
+        self.random_value(ty, random)
+    }
+
+    /// A value of type `ty` from 64 random bits, in one lane or several.
+    pub(crate) fn random_value(&self, ty: ScalarType, random: Val<'ctx>) -> Val<'ctx> {
         let b = &self.b;
-        let high = |shift: i64| b.op(Opcode::LShr, random, b.i64(shift));
+        let shape = random.get_type();
+        let of = |ty| b.shaped(shape, scalar(b.ctx, ty));
+        let lanes = match shape {
+            BasicTypeEnum::VectorType(vector) => Some(vector.get_size()),
+            _ => None,
+        };
+        let none = FastMathFlags::empty();
+        let high = |shift: i64| b.op(Opcode::LShr, random, b.int(shape, shift));
         let unit = |shift: i64, scale: f64| {
-            let wide = scalar(b.ctx, ScalarType::F64);
+            let wide = of(ScalarType::F64);
             let number = b.cast(Opcode::UIToFP, high(shift), wide);
-            let none = FastMathFlags::empty();
             b.fop(Opcode::FMul, number, b.float(wide, scale.recip()), none)
         };
         match ty {
-            ScalarType::U1 => b.cast(Opcode::Trunc, high(63), basic(b.ctx.bool_type())),
-            ScalarType::F16 => self.arith(ScalarType::F64).cast(unit(53, 2048.0), ty),
+            ScalarType::U1 => b.cast(Opcode::Trunc, high(63), of(ty)),
+            ScalarType::F16 => {
+                let wide = Arith {
+                    b,
+                    ty: ScalarType::F64,
+                    lanes,
+                    flags: self.flags,
+                };
+                wide.cast(unit(53, 2048.0), ty)
+            }
             ScalarType::F32 => {
                 // 24 bits fit an i32, whose conversion every machine has.
-                let bits = b.cast(Opcode::Trunc, high(40), basic(b.ctx.i32_type()));
-                let single = scalar(b.ctx, ty);
-                let number = b.cast(Opcode::SIToFP, bits, single);
-                let none = FastMathFlags::empty();
-                b.fop(
-                    Opcode::FMul,
-                    number,
-                    b.float(single, 1.0 / 16_777_216.0),
-                    none,
-                )
+                let bits = b.cast(Opcode::Trunc, high(40), of(ScalarType::I32));
+                let number = b.cast(Opcode::SIToFP, bits, of(ty));
+                let scale = b.float(of(ty), 1.0 / 16_777_216.0);
+                b.fop(Opcode::FMul, number, scale, none)
             }
             ScalarType::F64 => unit(11, 9_007_199_254_740_992.0),
             _ => b.extend(ty, random, ty.bits()),

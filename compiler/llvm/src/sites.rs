@@ -1,7 +1,8 @@
 //! Messages of a kernel: templates as the runtime's sites, prints and assertions as code.
 
-use aerogel_base::{ScalarType, Span};
-use aerogel_ir::{AssertKind, Value};
+use aerogel_base::ScalarType;
+use aerogel_base::entity::SecondaryMap;
+use aerogel_ir::{AssertKind, FuncId, Inst, Module, Op, Value, walk};
 use aerogel_runtime::abi::{MAX_ERROR_ARGS, offset};
 use aerogel_runtime::{Site, SiteKind};
 
@@ -10,14 +11,59 @@ use inkwell::types::{BasicType, BasicTypeEnum};
 use crate::builder::{Val, basic};
 use crate::lower::FuncCx;
 
-impl<'ctx> FuncCx<'_, '_, 'ctx> {
-    pub(crate) fn print(&mut self, template: &str, args: &[Value], span: Span) {
-        if self.cx.target.grid {
-            let message = "this target does not print";
-            let cond = self.b.bool(false);
-            return self.check(cond, SiteKind::Assert, message, &[], span);
+/// The messages of a module, numbered before its tasks become code apart from each other.
+#[derive(Default)]
+pub(crate) struct Sites {
+    pub(crate) all: Vec<Site>,
+    numbers: SecondaryMap<FuncId, SecondaryMap<Inst, u32>>,
+}
+
+impl Sites {
+    pub(crate) fn of(module: &Module) -> Self {
+        let mut sites = Self::default();
+        for (id, func) in module.funcs.iter() {
+            walk(func, func.body, &mut |func, inst| {
+                let (kind, template, args): (_, &str, &[Value]) = match &func[inst] {
+                    Op::Print { template, args } => (SiteKind::Print, template, args),
+                    Op::Assert {
+                        kind,
+                        template,
+                        args,
+                        ..
+                    } => (kind_of(*kind), template, args),
+                    Op::Obtain { node, .. } | Op::Extend { node, .. } => {
+                        (SiteKind::Memory, &module.env.out_of_memory(*node), &[])
+                    }
+                    _ => return,
+                };
+                let types: Vec<ScalarType> = args.iter().map(|&arg| func.elem(arg)).collect();
+                let span = func.insts[inst].span;
+                sites.numbers[id][inst] = sites.all.len() as u32;
+                let site = Site::from_template(kind, template, &types, span);
+                sites.all.push(site);
+            });
         }
-        let site = self.site(SiteKind::Print, template, args, span);
+        sites
+    }
+}
+
+fn kind_of(kind: AssertKind) -> SiteKind {
+    match kind {
+        AssertKind::Assertion => SiteKind::Assert,
+        AssertKind::Bounds => SiteKind::Bounds,
+        AssertKind::DivisionByZero => SiteKind::DivByZero,
+        AssertKind::NegativePower => SiteKind::Arithmetic,
+        AssertKind::Memory => SiteKind::Memory,
+    }
+}
+
+impl<'ctx> FuncCx<'_, '_, 'ctx> {
+    pub(crate) fn print(&mut self, inst: Inst, args: &[Value]) {
+        if self.cx.target.grid {
+            // Nobody is there to print: it fails with the text.
+            return self.check(inst, self.b.bool(false), args);
+        }
+        let site = self.site(inst);
         let slots = self.slots(args);
         let space = basic(self.b.i64_type().array_type(args.len().max(1) as u32));
         let place: Val<'ctx> = self.in_entry(|s| s.b.alloca(space)).into();
@@ -61,35 +107,13 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         self.b.call_pointer(ty, func, &all)
     }
 
-    pub(crate) fn assert(
-        &mut self,
-        cond: Value,
-        kind: AssertKind,
-        template: &str,
-        args: &[Value],
-        span: Span,
-    ) {
-        let kind = match kind {
-            AssertKind::Assertion => SiteKind::Assert,
-            AssertKind::Bounds => SiteKind::Bounds,
-            AssertKind::DivisionByZero => SiteKind::DivByZero,
-            AssertKind::NegativePower => SiteKind::Arithmetic,
-            AssertKind::Memory => SiteKind::Memory,
-        };
-        let cond = self.value(cond);
-        self.check(cond, kind, template, args, span);
+    pub(crate) fn assert(&mut self, inst: Inst, cond: Value, args: &[Value]) {
+        self.check(inst, self.value(cond), args);
     }
 
-    /// Records an error and leaves the task if `cond` does not hold.
-    pub(crate) fn check(
-        &mut self,
-        cond: Val<'ctx>,
-        kind: SiteKind,
-        template: &str,
-        args: &[Value],
-        span: Span,
-    ) {
-        let site = self.site(kind, template, args, span);
+    /// Records an instruction's message and leaves the task if `cond` does not hold.
+    pub(crate) fn check(&mut self, inst: Inst, cond: Val<'ctx>, args: &[Value]) {
+        let site = self.site(inst);
         let [failed, record, leave, fine] =
             ["failed", "record", "leave", "fine"].map(|name| self.b.block(self.llvm, name));
         self.b.likely_br(cond, fine, failed);
@@ -133,10 +157,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
             .collect()
     }
 
-    fn site(&mut self, kind: SiteKind, template: &str, args: &[Value], span: Span) -> u32 {
-        let types: Vec<ScalarType> = args.iter().map(|&arg| self.func.elem(arg)).collect();
-        let site = Site::from_template(kind, template, &types, span);
-        self.cx.sites.push(site);
-        self.cx.sites.len() as u32 - 1
+    fn site(&self, inst: Inst) -> u32 {
+        self.cx.sites.numbers[self.id][inst]
     }
 }

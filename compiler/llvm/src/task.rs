@@ -15,13 +15,15 @@ use aerogel_base::ScalarType;
 use aerogel_ir::{Function, Inst, Op, Region, TaskKind, Value};
 use aerogel_runtime::{Bounds, TaskCode};
 use inkwell::IntPredicate;
+use inkwell::basic_block::BasicBlock;
 use inkwell::types::BasicMetadataTypeEnum;
 use inkwell::values::FunctionValue;
 
 use crate::builder::{Builder, Opcode, Val, basic, incoming};
-use crate::control::{Loop, contains_loop};
+use crate::control::{Loop, iterations_within};
 use crate::cost;
 use crate::lower::{FuncCx, Leave, ModuleCx, Origin};
+use crate::wide;
 
 /// What a task function knows of itself.
 pub(crate) struct TaskState<'ctx> {
@@ -41,12 +43,9 @@ pub(crate) struct TaskState<'ctx> {
 }
 
 /// Lowers one task.
-pub(crate) fn lower<'a, 'ctx>(
-    cx: &mut ModuleCx<'a, 'ctx>,
-    kernel: &'a Function,
-    number: usize,
-    task: Inst,
-) -> TaskCode {
+pub(crate) fn lower<'a, 'ctx>(cx: &mut ModuleCx<'a, 'ctx>, number: usize, task: Inst) -> TaskCode {
+    let (user, id) = (cx.user, cx.kernel);
+    let kernel = &user.funcs[id];
     let Op::Task {
         kind,
         attrs,
@@ -60,7 +59,7 @@ pub(crate) fn lower<'a, 'ctx>(
     let serial = *kind == TaskKind::Serial || attrs.serial;
     let yielded = kernel.yielded(*bounds).unwrap_or_default();
     let llvm = declare(cx, &symbol, 2);
-    let mut f = FuncCx::new(cx, Origin::User, kernel, llvm, Leave::Task);
+    let mut f = FuncCx::new(cx, Origin::User, id, llvm, Leave::Task);
     let random = draws(&f, *body);
     let params = llvm.get_params();
     let part = [params[1], params[2]];
@@ -153,7 +152,8 @@ fn lower_bounds<'a, 'ctx>(
 ) -> String {
     let symbol = cx.target.symbol(&kernel.name, &format!("bounds{number}"));
     let llvm = declare(cx, &symbol, 0);
-    let mut f = FuncCx::new(cx, Origin::User, kernel, llvm, Leave::Task);
+    let id = cx.kernel;
+    let mut f = FuncCx::new(cx, Origin::User, id, llvm, Leave::Task);
     let values = f.region(bounds).expect("bounds yield");
     let yielded = kernel.yielded(bounds).unwrap_or_default();
     let out = llvm.get_params()[1];
@@ -198,6 +198,36 @@ fn draws(f: &FuncCx<'_, '_, '_>, region: Region) -> bool {
 
 /// How many iterations of a loop that runs in order pass between two looks at the request to stop.
 const LONGEST_PIECE: i64 = 1 << 22;
+
+/// An iteration whose loops run no longer than this is taken together with others.
+const SHORT_BODY: u64 = 64;
+
+/// A row of the index space: neighbours along the last axis.
+pub(crate) struct Row<'ctx> {
+    pub(crate) body: Region,
+    /// The parameter that counts.
+    pub(crate) counter: Value,
+    pub(crate) lo: Val<'ctx>,
+    pub(crate) hi: Val<'ctx>,
+    /// What an index counts less than the place in the linearised space, as `i64`.
+    before: Val<'ctx>,
+    /// The task's number.
+    pub(crate) number: usize,
+    /// Where the part is left.
+    exit: BasicBlock<'ctx>,
+}
+
+impl<'ctx> Row<'ctx> {
+    /// For `continue` inside the body.
+    pub(crate) fn loop_to(&self, next: BasicBlock<'ctx>) -> Loop<'ctx> {
+        Loop {
+            next,
+            next_phis: Vec::new(),
+            exit: self.exit,
+            exit_phis: Vec::new(),
+        }
+    }
+}
 
 impl<'ctx> FuncCx<'_, '_, 'ctx> {
     /// The loop over this call's part of the index space.
@@ -289,64 +319,24 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         }
         let row_lo = self.b.nsw(Opcode::Add, start, bounds[bounds.len() - 1][0]);
         let row_hi = self.b.nsw(Opcode::Add, row_lo, length);
-        let signed = func.elem(counter_param).is_signed();
         let (counter_lo, counter_hi) = (
             self.narrow(counter_param, row_lo),
             self.narrow(counter_param, row_hi),
         );
-        let [row, next, row_done] =
-            ["row", "next", "row_done"].map(|name| self.b.block(self.llvm, name));
-        let row_entry = self.b.current();
-        self.b.br(row);
-        self.b.at(row);
-        let counter = self.b.phi(counter_lo.get_type());
-        incoming(counter, counter_lo, row_entry);
-        let index = counter.as_basic_value();
-        self.values[counter_param] = Some(index);
-        if self.task.as_ref().is_some_and(|task| task.random) {
-            let wide = self.b.extend(func.elem(counter_param), index, 64);
-            let in_row = self.b.op(Opcode::Sub, wide, row_lo);
-            let linear = self.b.op(Opcode::Add, position.as_basic_value(), in_row);
-            self.seed(linear);
-        }
-
-        if contains_loop(func, body) {
-            self.poll();
-        }
-        if !serial {
-            self.group = Some(self.cx.groups[number]);
-        }
-        self.loops.push(Loop {
-            next,
-            next_phis: Vec::new(),
+        let row = Row {
+            body,
+            counter: counter_param,
+            lo: counter_lo,
+            hi: counter_hi,
+            before: self.b.op(Opcode::Sub, position.as_basic_value(), row_lo),
+            number,
             exit,
-            exit_phis: Vec::new(),
-        });
-        if self.region(body).is_some() {
-            self.b.br(next);
-        }
-        self.loops.pop();
-        self.group = None;
-
-        self.b.at(next);
-        let step = self.b.int(counter_lo.get_type(), 1);
-        // The counter is less than its end here, so it does not overflow.
-        let counted = if signed {
-            self.b.nsw(Opcode::Add, index, step)
-        } else {
-            self.b.nuw_add(index, step)
         };
-        incoming(counter, counted, next);
-        let less = if signed {
-            IntPredicate::SLT
-        } else {
-            IntPredicate::ULT
+        let wide = self.cx.lanes.filter(|_| !serial);
+        let row_done = match wide.and_then(|width| Some((wide::plan(func, body)?, width))) {
+            Some((plan, width)) => self.row_in_lanes(&row, &plan, width),
+            None => self.row(&row, serial),
         };
-        let more = self.b.icmp(less, counted, counter_hi);
-        let back = self.b.cond_br(more, row, row_done);
-        if !serial {
-            self.b.mark(back, "llvm.loop", self.cx.loops[number]);
-        }
 
         self.b.at(row_done);
         if outer_extents.is_empty() && !serial {
@@ -383,6 +373,62 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
             self.b.cond_br(more, outer, exit);
         }
         self.b.at(exit);
+    }
+
+    /// Runs the body for each index of a row, one after the other. Gives the block behind it.
+    fn row(&mut self, row: &Row<'ctx>, serial: bool) -> BasicBlock<'ctx> {
+        let [again, next, done] = ["row", "next", "row_done"].map(|n| self.b.block(self.llvm, n));
+        let before = self.b.current();
+        self.b.br(again);
+        self.b.at(again);
+        let counter = self.b.phi(row.lo.get_type());
+        incoming(counter, row.lo, before);
+        let index = counter.as_basic_value();
+        self.values[row.counter] = Some(index);
+        self.seed_iteration(row, index);
+        if iterations_within(self.func, row.body).is_none_or(|n| n > SHORT_BODY) {
+            self.poll();
+        }
+        if !serial {
+            self.group = Some(self.cx.groups[row.number]);
+        }
+        self.loops.push(row.loop_to(next));
+        if self.region(row.body).is_some() {
+            self.b.br(next);
+        }
+        self.loops.pop();
+        self.group = None;
+
+        self.b.at(next);
+        let step = self.b.int(row.lo.get_type(), 1);
+        // The counter is less than its end here, so it does not overflow.
+        let signed = self.func.elem(row.counter).is_signed();
+        let counted = if signed {
+            self.b.nsw(Opcode::Add, index, step)
+        } else {
+            self.b.nuw_add(index, step)
+        };
+        incoming(counter, counted, next);
+        let less = if signed {
+            IntPredicate::SLT
+        } else {
+            IntPredicate::ULT
+        };
+        let more = self.b.icmp(less, counted, row.hi);
+        let back = self.b.cond_br(more, again, done);
+        if !serial {
+            self.b.mark(back, "llvm.loop", self.cx.loops[row.number]);
+        }
+        done
+    }
+
+    /// Sets the random state with which the iteration of an index begins, if anything draws.
+    pub(crate) fn seed_iteration(&mut self, row: &Row<'ctx>, index: Val<'ctx>) {
+        if self.task.as_ref().is_some_and(|task| task.random) {
+            let wide = self.b.extend(self.func.elem(row.counter), index, 64);
+            let linear = self.b.op(Opcode::Add, row.before, wide);
+            self.seed(linear);
+        }
     }
 
     /// An `i64` index as the type of a parameter.

@@ -77,7 +77,8 @@ impl<'ctx> Builder<'_, 'ctx> {
     /// A value as it lies in memory.
     pub(crate) fn to_stored(&self, ty: ScalarType, value: Val<'ctx>) -> Val<'ctx> {
         if ty == ScalarType::U1 {
-            self.cast(Opcode::ZExt, value, basic(self.ctx.i8_type()))
+            let byte = self.shaped(value.get_type(), basic(self.ctx.i8_type()));
+            self.cast(Opcode::ZExt, value, byte)
         } else {
             value
         }
@@ -105,13 +106,19 @@ impl<'ctx> Builder<'_, 'ctx> {
 
     /// An integer (or a float's bits) of type `ty`, extended by its sign to `width` bits or cut.
     pub(crate) fn extend(&self, ty: ScalarType, value: Val<'ctx>, width: u32) -> Val<'ctx> {
-        let from = value.get_type().into_int_type().get_bit_width();
         let to = match width {
             8 => basic(self.ctx.i8_type()),
             16 => basic(self.ctx.i16_type()),
             32 => basic(self.ctx.i32_type()),
             _ => basic(self.ctx.i64_type()),
         };
+        let shape = value.get_type();
+        let from = match shape {
+            BasicTypeEnum::VectorType(vector) => vector.get_element_type(),
+            ty => ty,
+        };
+        let from = from.into_int_type().get_bit_width();
+        let to = self.shaped(shape, to);
         if from == width {
             value
         } else if from > width {

@@ -213,6 +213,12 @@ impl<'a> Memory<'a> {
         places
     }
 
+    /// Asks for memory for an element of an arena, as compiled code asks the host.
+    pub(crate) fn grow(&self, tree: u32, control: u32, element: u32) -> bool {
+        let tree = self.roots.get(tree as usize);
+        tree.is_some_and(|tree| tree.grow(control, element))
+    }
+
     /// Fresh zeroed storage.
     pub(crate) fn local(&mut self, scalars: Vec<ScalarType>) -> Vec<(Slot, ScalarType)> {
         scalars

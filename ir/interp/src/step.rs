@@ -460,8 +460,8 @@ impl<'a> Machine<'a> {
             | Op::Recycled { .. }
             | Op::Wipe { .. }
             | Op::Collect { .. } => return self.node_op(inst),
-            // Addresses are offsets in the first tree, which does not grow: they occur in the functions of
-            // `runtime/device`, of which the instructions above are the meaning.
+            // Addresses are offsets in the first tree: they occur in the functions of `runtime/device`, of
+            // which the instructions above are the meaning.
             Op::PlaceAt { address } => {
                 let ty = result_ty().pointee().and_then(Type::scalar);
                 let at = u64::try_from(self.int(*address));
@@ -470,7 +470,17 @@ impl<'a> Machine<'a> {
                     ty.expect("the verifier checked that the storage is a scalar's"),
                 )])
             }
-            Op::Grow { .. } => Val::from(Scalar::bool(false)),
+            Op::Grow {
+                tree,
+                control,
+                element,
+            } => {
+                let number = |v| self.int(v) as u32;
+                let granted = self
+                    .memory
+                    .grow(number(*tree), number(*control), number(*element));
+                Val::from(Scalar::bool(granted))
+            }
             Op::Print { args, .. } => {
                 let site = &self.sites.list[self.sites.at(self.id, inst)];
                 self.sink.print(&site.render(&self.slots(args)));

@@ -58,6 +58,24 @@ pub(super) struct Cells {
     below: SecondaryMap<Value, Option<i128>>,
 }
 
+/// For each index whether it is inside; none if that is certain.
+struct Inside(Vec<Option<Value>>);
+
+impl Inside {
+    fn all(&self, cursor: &mut Cursor<'_>) -> Option<Value> {
+        let conditions = self.0.iter().copied().flatten();
+        conditions.reduce(|lhs, rhs| and(cursor, lhs, rhs))
+    }
+
+    /// The indices, with 0 for those outside.
+    fn clamp(&self, cursor: &mut Cursor<'_>, indices: &[Value]) -> Vec<Value> {
+        let pairs = indices.iter().zip(&self.0);
+        pairs
+            .map(|(&index, &inside)| or_zero(cursor, inside, index))
+            .collect()
+    }
+}
+
 /// What an access names.
 struct Target<'a> {
     tree: &'a Tree,
@@ -246,38 +264,23 @@ impl Cells {
         let target = Target::new(cx, node, indices.to_vec());
         let levels = &target.path.levels;
         let id = node.tree;
-        let found = (1..levels.len())
-            .rev()
-            .find_map(|d| Some((d, self.get(&target.key(id, d), access, target.tree)?)));
-        if let Some((d, known)) = found
-            && d + 1 == levels.len()
-        {
+        let at = |d: usize| self.get(&target.key(id, d), access, target.tree);
+        if let Some(known) = at(levels.len() - 1).filter(|_| levels.len() > 1) {
             return (known.cell, known.inside);
         }
-        let mut inside = None;
+        // Where an index was clamped on the way, the levels below need that too.
+        let certain = |d: usize| Some((d, at(d).filter(|known| known.inside.is_none())?));
+        let found = (1..levels.len()).rev().find_map(certain);
+        let (mut inside, mut clamped) = (None, target.indices.clone());
         if !checked {
-            inside = self.is_inside(cursor, &target, found.map_or(0, |(d, _)| d));
+            let axes = self.are_inside(cursor, &target, found.map_or(0, |(d, _)| d));
+            inside = axes.all(cursor);
+            if access == Access::Read {
+                clamped = axes.clamp(cursor, &target.indices);
+            } else if let Some(cond) = inside.take() {
+                assert_inside(cursor, &target, cond, what);
+            }
         }
-        if let (Access::Write, Some(cond)) = (access, inside) {
-            assert_inside(cursor, &target, cond, what);
-            inside = None;
-        }
-        let inside = match (found.and_then(|(_, known)| known.inside), inside) {
-            (Some(lhs), Some(rhs)) => Some(cursor.insert(
-                Op::Binary {
-                    op: BinaryOp::And,
-                    lhs,
-                    rhs,
-                },
-                Type::BOOL,
-            )),
-            (one, other) => one.or(other),
-        };
-        let clamped: Vec<Value> = target
-            .indices
-            .iter()
-            .map(|&index| or_zero(cursor, inside, index))
-            .collect();
         let (mut depth, mut cell, mut active) = match found {
             Some((d, known)) => (d, known.cell, known.active),
             None => {
@@ -311,62 +314,65 @@ impl Cells {
         (cell, inside)
     }
 
-    /// Whether indices are inside the tree, where levels deeper than `from` rely on it; none if that is
-    /// certain. Only what no level above divides can lead outside.
-    fn is_inside(
-        &self,
-        cursor: &mut Cursor<'_>,
-        target: &Target<'_>,
-        from: usize,
-    ) -> Option<Value> {
-        let mut all: Option<Value> = None;
-        let extents = &target.path.levels;
-        let unchecked = extents[from + 1..]
-            .iter()
-            .flat_map(|l| &l.axes)
-            .filter(|a| !a.wraps);
-        for axis in unchecked {
+    /// Whether each index is inside the tree, where levels deeper than `from` rely on it; none if that
+    /// is certain. Only what no level above divides can lead outside.
+    fn are_inside(&self, cursor: &mut Cursor<'_>, target: &Target<'_>, from: usize) -> Inside {
+        let mut axes = vec![None; target.indices.len()];
+        let levels = &target.path.levels;
+        let unchecked = levels[from + 1..].iter().flat_map(|l| &l.axes);
+        for axis in unchecked.filter(|a| !a.wraps) {
             let index = target.indices[axis.index];
             let extent = i128::from(axis.divisor * axis.extent);
-            let constant = cursor.func.as_const(index).map(Scalar::as_i128);
-            if constant.is_some_and(|c| (0..extent).contains(&c))
-                || self.below[index].is_some_and(|bound| bound <= extent)
-            {
-                continue;
-            }
+            let (lo, hi) = self.range(cursor.func, index);
             let elem = cursor.func.elem(index);
-            let mut bounds = vec![(CompareOp::Ge, 0)];
-            // An extent that its type cannot hold is never reached.
-            let largest = if elem.bits() == 32 {
-                i128::from(i32::MAX)
-            } else {
-                i128::from(i64::MAX)
-            };
-            if extent <= largest {
+            let mut bounds = Vec::new();
+            if lo < 0 {
+                bounds.push((CompareOp::Ge, 0));
+            }
+            if hi >= extent {
                 bounds.push((CompareOp::Lt, extent));
             }
+            let mut all = None;
             for (op, bound) in bounds {
                 let rhs = cursor.constant(Scalar::int(elem, bound));
-                let compare = Op::Compare {
-                    op,
-                    lhs: index,
-                    rhs,
-                };
-                let ok = cursor.insert(compare, Type::BOOL);
-                all = Some(match all {
-                    None => ok,
-                    Some(lhs) => cursor.insert(
-                        Op::Binary {
-                            op: BinaryOp::And,
-                            lhs,
-                            rhs: ok,
-                        },
-                        Type::BOOL,
-                    ),
-                });
+                let lhs = index;
+                let ok = cursor.insert(Op::Compare { op, lhs, rhs }, Type::BOOL);
+                all = Some(all.map_or(ok, |all| and(cursor, all, ok)));
             }
+            axes[axis.index] = all;
         }
-        all
+        Inside(axes)
+    }
+
+    /// The least and the greatest that an index can be.
+    fn range(&self, func: &Function, index: Value) -> (i128, i128) {
+        let (least, most) = if func.elem(index).bits() == 32 {
+            (i128::from(i32::MIN), i128::from(i32::MAX))
+        } else {
+            (i128::from(i64::MIN), i128::from(i64::MAX))
+        };
+        if let Some(bound) = self.below[index] {
+            return (0, bound - 1);
+        }
+        let (base, constant) = match func.def_op(index) {
+            Some(Op::Const { value }) => return (value.as_i128(), value.as_i128()),
+            Some(&Op::Binary { op, lhs, rhs }) => {
+                let constant = |v: Value| func.as_const(v).map(Scalar::as_i128);
+                match (op, constant(lhs), constant(rhs)) {
+                    (BinaryOp::Add, Some(c), None) => (rhs, c),
+                    (BinaryOp::Add, None, Some(c)) => (lhs, c),
+                    (BinaryOp::Sub, None, Some(c)) => (lhs, -c),
+                    _ => return (least, most),
+                }
+            }
+            _ => return (least, most),
+        };
+        let (lo, hi) = self.range(func, base);
+        // A sum that may wrap can be anything.
+        if lo + constant < least || hi + constant > most {
+            return (least, most);
+        }
+        (lo + constant, hi + constant)
     }
 
     /// One level down.
@@ -550,7 +556,9 @@ impl Cells {
         indices: &[Value],
     ) -> Value {
         let tree = &cx.env.trees[node.tree];
-        let inside = self.is_inside(cursor, &Target::new(cx, node, indices.to_vec()), 0);
+        let target = Target::new(cx, node, indices.to_vec());
+        let axes = self.are_inside(cursor, &target, 0);
+        let inside = axes.all(cursor);
         // A dense cell is as active as what it lies in.
         let chain = tree.sparse_chain(node.node);
         let Some(&last) = chain.last() else {
@@ -560,10 +568,7 @@ impl Cells {
             tree: node.tree,
             node: last,
         };
-        let clamped: Vec<Value> = indices
-            .iter()
-            .map(|&index| or_zero(cursor, inside, index))
-            .collect();
+        let clamped = axes.clamp(cursor, indices);
         let coarse = coarser(cursor, tree, node.node, last, &clamped);
         let (container, index) = self.slot_of(cursor, cx, asked, &coarse);
         let op = Op::CellIsActive {
@@ -574,14 +579,7 @@ impl Cells {
         let active = cursor.insert(op, Type::BOOL);
         match inside {
             None => active,
-            Some(rhs) => cursor.insert(
-                Op::Binary {
-                    op: BinaryOp::And,
-                    lhs: active,
-                    rhs,
-                },
-                Type::BOOL,
-            ),
+            Some(rhs) => and(cursor, active, rhs),
         }
     }
 
@@ -607,7 +605,7 @@ impl Cells {
             cursor.insert_inst(Op::ReleaseAll { node, container }, &[]);
         } else {
             let target = Target::new(cx, node, indices.to_vec());
-            if let Some(cond) = self.is_inside(cursor, &target, 0) {
+            if let Some(cond) = self.are_inside(cursor, &target, 0).all(cursor) {
                 assert_inside(cursor, &target, cond, &name(cx, node));
             }
             let (container, index) = self.slot_of(cursor, cx, node, indices);
@@ -661,7 +659,31 @@ impl Cells {
             args: indices.to_vec(),
         };
         cursor.insert_inst(assert, &[]);
-        cursor.insert(Op::Cast { x: number }, Type::I32)
+        // What is appended is stored next: there is its cell.
+        let find = Op::Find {
+            node,
+            container,
+            index: number,
+        };
+        let cell = cursor.insert(find, Type::Cell(node.tree, node.node));
+        let number = cursor.insert(Op::Cast { x: number }, Type::I32);
+        let tree = &cx.env.trees[node.tree];
+        let own = tree[node.node].axes[0].axis;
+        let axes = tree.shape_axes(node.node);
+        let at = axes.iter().position(|a| a.0 == own);
+        let mut all = indices.to_vec();
+        all.insert(at.expect("a node's axis is among its shape's"), number);
+        self.below[number] = Some(n.into());
+        let target = Target::new(cx, node, all);
+        let known = Known {
+            cell,
+            since: self.now,
+            active: true,
+            inside: None,
+        };
+        let depth = target.path.levels.len() - 1;
+        self.known.insert(target.key(node.tree, depth), known);
+        number
     }
 }
 
@@ -718,6 +740,11 @@ fn field_of(func: &Function, place: Value) -> Option<FieldId> {
     }
 }
 
+fn and(cursor: &mut Cursor<'_>, lhs: Value, rhs: Value) -> Value {
+    let op = BinaryOp::And;
+    cursor.insert(Op::Binary { op, lhs, rhs }, Type::BOOL)
+}
+
 fn assert_inside(cursor: &mut Cursor<'_>, target: &Target<'_>, cond: Value, what: &str) {
     let node = target.path.levels.last().expect("a path has levels").node;
     let shape: Vec<String> = target.tree.shape(node).iter().map(u64::to_string).collect();
@@ -758,4 +785,383 @@ fn name(cx: &PassCx<'_>, node: NodeRef) -> String {
         .collect();
     let kind = tree[node.node].kind.name().unwrap_or("root");
     format!("the {kind} node of {}", places.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{check_pass, check_passes};
+
+    #[test]
+    fn reading_finds_and_writing_obtains() {
+        check_pass!("lower_access", "
+            tree0 { pointer i:4 { bitmasked i:8 { place x: f32 } } }
+            field @x: f32 = tree0 [S3]
+            kernel @k() {
+                task serial {
+                    yield []
+                } {
+                    v0: i32 = const 9
+                    v1: ref<f32> = field_at @x, [v0]
+                    v2: f32 = load v1
+                    store v1, v2
+                    v3: f32 = load v1
+                    yield []
+                }
+                yield []
+            }", @"
+            kernel @k() {
+                task serial {
+                    yield []
+                } {
+                    v0: i32 = const 9
+                    v1: cell<tree0.S0> = root tree0
+                    v2: container<tree0.S1> = child tree0.S1, v1
+                    v3: i32 = const 3
+                    v4: i32 = shr v0, v3
+                    v5: i64 = linearize tree0.S1, [v4]
+                    v6: cell<tree0.S1> = find tree0.S1, v2, v5
+                    v7: container<tree0.S2> = child tree0.S2, v6
+                    v8: i32 = const 7
+                    v9: i32 = and v0, v8
+                    v10: i64 = linearize tree0.S2, [v9]
+                    v11: cell<tree0.S2> = lookup tree0.S2, v7, v10
+                    v12: ref<f32> = child tree0.S3, v11
+                    v13: f32 = load v12
+                    v14: cell<tree0.S0> = root tree0
+                    v15: container<tree0.S1> = child tree0.S1, v14
+                    v16: i32 = const 3
+                    v17: i32 = shr v0, v16
+                    v18: i64 = linearize tree0.S1, [v17]
+                    v19: cell<tree0.S1> = obtain tree0.S1, v15, v18
+                    v20: container<tree0.S2> = child tree0.S2, v19
+                    v21: i32 = const 7
+                    v22: i32 = and v0, v21
+                    v23: i64 = linearize tree0.S2, [v22]
+                    v24: cell<tree0.S2> = obtain tree0.S2, v20, v23
+                    v25: ref<f32> = child tree0.S3, v24
+                    store v25, v13
+                    v26: ref<f32> = child tree0.S3, v24
+                    v27: f32 = load v26
+                    yield []
+                }
+                yield []
+            }
+            ");
+    }
+
+    #[test]
+    fn outside_reads_zero_and_writing_fails() {
+        check_pass!("lower_access", "
+            tree0 { pointer i:4 j:4 { dense i:8 { place x: f32 } } }
+            field @x: f32 = tree0 [S3] offset [-2, 0]
+            kernel @k(v0: i32) {
+                task serial {
+                    yield []
+                } {
+                    v0: i32 = arg a0
+                    v1: i32 = const 3
+                    v2: ref<f32> = field_at @x, [v0, v1]
+                    v3: f32 = load v2
+                    v4: f32 = atomic_add v2, v3
+                    yield []
+                }
+                yield []
+            }", @r#"
+            kernel @k(v0: i32) {
+                task serial {
+                    yield []
+                } {
+                    v0: i32 = arg a0
+                    v1: i32 = const 3
+                    v2: i32 = const -2
+                    v3: i32 = sub v0, v2
+                    v4: i32 = const 0
+                    v5: u1 = ge v3, v4
+                    v6: i32 = const 32
+                    v7: u1 = lt v3, v6
+                    v8: u1 = and v5, v7
+                    v9: i32 = const 0
+                    v10: i32 = select v8, v3, v9
+                    v11: cell<tree0.S0> = root tree0
+                    v12: container<tree0.S1> = child tree0.S1, v11
+                    v13: i32 = const 3
+                    v14: i32 = shr v10, v13
+                    v15: i64 = linearize tree0.S1, [v14, v1]
+                    v16: cell<tree0.S1> = find tree0.S1, v12, v15
+                    v17: container<tree0.S2> = child tree0.S2, v16
+                    v18: i32 = const 7
+                    v19: i32 = and v10, v18
+                    v20: i64 = linearize tree0.S2, [v19]
+                    v21: cell<tree0.S2> = lookup tree0.S2, v17, v20
+                    v22: ref<f32> = child tree0.S3, v21
+                    v23: f32 = load v22
+                    v24: f32 = const 0.0
+                    v25: f32 = select v8, v23, v24
+                    v26: i32 = const 0
+                    v27: u1 = ge v3, v26
+                    v28: i32 = const 32
+                    v29: u1 = lt v3, v28
+                    v30: u1 = and v27, v29
+                    assert v30, bounds, "index ({}, {}) is out of bounds for field `x` of shape (32, 4)", [v3, v1]
+                    v31: cell<tree0.S0> = root tree0
+                    v32: container<tree0.S1> = child tree0.S1, v31
+                    v33: i32 = const 3
+                    v34: i32 = shr v3, v33
+                    v35: i64 = linearize tree0.S1, [v34, v1]
+                    v36: cell<tree0.S1> = obtain tree0.S1, v32, v35
+                    v37: container<tree0.S2> = child tree0.S2, v36
+                    v38: i32 = const 7
+                    v39: i32 = and v3, v38
+                    v40: i64 = linearize tree0.S2, [v39]
+                    v41: cell<tree0.S2> = lookup tree0.S2, v37, v40
+                    v42: ref<f32> = child tree0.S3, v41
+                    v43: f32 = atomic_add v42, v25
+                    yield []
+                }
+                yield []
+            }
+            "#);
+    }
+
+    #[test]
+    fn neighbours_share_what_was_found() {
+        check_passes!(&["lower_access", "cse", "dce"], "
+            tree0 { pointer i:4 { dense i:8 { place x: f32, place y: f32 } } }
+            field @x: f32 = tree0 [S3]
+            field @y: f32 = tree0 [S4]
+            field @z: vec<2, f32> = tree0 [S3, S4]
+            kernel @k() -> f32 {
+                task serial {
+                    yield []
+                } {
+                    v0: i32 = const 9
+                    v1: ref<f32> = field_at @x, [v0]
+                    v2: ref<f32> = field_at @y, [v0]
+                    v3: f32 = load v1
+                    v4: f32 = load v2
+                    v5: f32 = add v3, v4
+                    return [v5]
+                }
+                yield []
+            }", @"
+            kernel @k() -> f32 {
+                task serial {
+                    yield []
+                } {
+                    v0: i32 = const 9
+                    v1: cell<tree0.S0> = root tree0
+                    v2: container<tree0.S1> = child tree0.S1, v1
+                    v3: i32 = const 3
+                    v4: i32 = shr v0, v3
+                    v5: i64 = linearize tree0.S1, [v4]
+                    v6: cell<tree0.S1> = find tree0.S1, v2, v5
+                    v7: container<tree0.S2> = child tree0.S2, v6
+                    v8: i32 = const 7
+                    v9: i32 = and v0, v8
+                    v10: i64 = linearize tree0.S2, [v9]
+                    v11: cell<tree0.S2> = lookup tree0.S2, v7, v10
+                    v12: ref<f32> = child tree0.S3, v11
+                    v13: f32 = load v12
+                    v14: ref<f32> = child tree0.S4, v11
+                    v15: f32 = load v14
+                    v16: f32 = add v13, v15
+                    return [v16]
+                }
+                yield []
+            }
+            ");
+    }
+
+    #[test]
+    fn what_was_found_is_forgotten_when_a_loop_may_activate() {
+        check_pass!("lower_access", "
+            tree0 { pointer i:4 { place x: i32 } }
+            field @x: i32 = tree0 [S2]
+            kernel @k() {
+                task serial {
+                    yield []
+                } {
+                    v0: i32 = const 0
+                    v1: i32 = const 4
+                    v2: i32 = const 1
+                    v3: ref<i32> = field_at @x, [v0]
+                    v4: i32 = load v3
+                    for v0, v1, v2, [] (v5: i32) {
+                        v6: i32 = load v3
+                        v7: i32 = add v6, v2
+                        v8: ref<i32> = field_at @x, [v5]
+                        store v8, v7
+                        yield []
+                    }
+                    v9: i32 = load v3
+                    yield []
+                }
+                yield []
+            }", @"
+            kernel @k() {
+                task serial {
+                    yield []
+                } {
+                    v0: i32 = const 0
+                    v1: i32 = const 4
+                    v2: i32 = const 1
+                    v3: cell<tree0.S0> = root tree0
+                    v4: container<tree0.S1> = child tree0.S1, v3
+                    v5: i64 = linearize tree0.S1, [v0]
+                    v6: cell<tree0.S1> = find tree0.S1, v4, v5
+                    v7: ref<i32> = child tree0.S2, v6
+                    v8: i32 = load v7
+                    for v0, v1, v2, [] (v9: i32) {
+                        v10: cell<tree0.S0> = root tree0
+                        v11: container<tree0.S1> = child tree0.S1, v10
+                        v12: i64 = linearize tree0.S1, [v0]
+                        v13: cell<tree0.S1> = find tree0.S1, v11, v12
+                        v14: ref<i32> = child tree0.S2, v13
+                        v15: i32 = load v14
+                        v16: i32 = add v15, v2
+                        v17: cell<tree0.S0> = root tree0
+                        v18: container<tree0.S1> = child tree0.S1, v17
+                        v19: i64 = linearize tree0.S1, [v9]
+                        v20: cell<tree0.S1> = obtain tree0.S1, v18, v19
+                        v21: ref<i32> = child tree0.S2, v20
+                        store v21, v16
+                        yield []
+                    }
+                    v22: cell<tree0.S0> = root tree0
+                    v23: container<tree0.S1> = child tree0.S1, v22
+                    v24: i64 = linearize tree0.S1, [v0]
+                    v25: cell<tree0.S1> = find tree0.S1, v23, v24
+                    v26: ref<i32> = child tree0.S2, v25
+                    v27: i32 = load v26
+                    yield []
+                }
+                yield []
+            }
+            ");
+    }
+
+    #[test]
+    fn questions_and_lists() {
+        check_pass!("lower_access", "
+            tree0 { pointer i:4 { dense i:8 { dynamic j:100 chunk=8 { place x: i32 } } } }
+            field @x: i32 = tree0 [S4]
+            kernel @k() {
+                task serial {
+                    yield []
+                } {
+                    v0: i32 = const 9
+                    v1: i32 = const 1
+                    v2: u1 = is_active tree0.S1, [v1]
+                    v3: i32 = append tree0.S3, [v0]
+                    v4: ref<i32> = field_at @x, [v0, v3]
+                    store v4, v0
+                    v5: i32 = length tree0.S3, [v0]
+                    deactivate tree0.S3, [v0]
+                    activate tree0.S1, [v1]
+                    yield []
+                }
+                yield []
+            }", @r#"
+            kernel @k() {
+                task serial {
+                    yield []
+                } {
+                    v0: i32 = const 9
+                    v1: i32 = const 1
+                    v2: cell<tree0.S0> = root tree0
+                    v3: container<tree0.S1> = child tree0.S1, v2
+                    v4: i64 = linearize tree0.S1, [v1]
+                    v5: u1 = cell_is_active tree0.S1, v3, v4
+                    v6: cell<tree0.S0> = root tree0
+                    v7: container<tree0.S1> = child tree0.S1, v6
+                    v8: i32 = const 3
+                    v9: i32 = shr v0, v8
+                    v10: i64 = linearize tree0.S1, [v9]
+                    v11: cell<tree0.S1> = obtain tree0.S1, v7, v10
+                    v12: container<tree0.S2> = child tree0.S2, v11
+                    v13: i32 = const 7
+                    v14: i32 = and v0, v13
+                    v15: i64 = linearize tree0.S2, [v14]
+                    v16: cell<tree0.S2> = lookup tree0.S2, v12, v15
+                    v17: container<tree0.S3> = child tree0.S3, v16
+                    v18: i64 = extend tree0.S3, v17
+                    v19: i64 = const 0
+                    v20: u1 = ge v18, v19
+                    assert v20, bounds, "the dynamic node of `x` is full: the list at ({}) has 100 elements already", [v0]
+                    v21: cell<tree0.S3> = find tree0.S3, v17, v18
+                    v22: i32 = cast v18
+                    v23: ref<i32> = child tree0.S4, v21
+                    store v23, v0
+                    v24: container<tree0.S3> = child tree0.S3, v16
+                    v25: i64 = container_length tree0.S3, v24
+                    v26: i32 = cast v25
+                    v27: container<tree0.S3> = child tree0.S3, v16
+                    release_all tree0.S3, v27
+                    v28: cell<tree0.S0> = root tree0
+                    v29: container<tree0.S1> = child tree0.S1, v28
+                    v30: i64 = linearize tree0.S1, [v1]
+                    v31: cell<tree0.S1> = obtain tree0.S1, v29, v30
+                    yield []
+                }
+                yield []
+            }
+            "#);
+    }
+
+    #[test]
+    fn a_masked_cell_gives_back_what_it_holds() {
+        check_pass!("lower_access", "
+            tree0 { bitmasked i:4 { pointer i:2 { place x: i32 } } }
+            field @x: i32 = tree0 [S3]
+            kernel @k() {
+                task serial {
+                    yield []
+                } {
+                    v0: i32 = const 3
+                    v1: ref<i32> = field_at @x, [v0]
+                    store v1, v0
+                    v2: i32 = const 1
+                    deactivate tree0.S1, [v2]
+                    yield []
+                }
+                yield []
+            }", @"
+            kernel @k() {
+                task serial {
+                    yield []
+                } {
+                    v0: i32 = const 3
+                    v1: cell<tree0.S0> = root tree0
+                    v2: container<tree0.S1> = child tree0.S1, v1
+                    v3: i32 = const 1
+                    v4: i32 = shr v0, v3
+                    v5: i64 = linearize tree0.S1, [v4]
+                    v6: cell<tree0.S1> = obtain tree0.S1, v2, v5
+                    v7: container<tree0.S2> = child tree0.S2, v6
+                    v8: i32 = const 1
+                    v9: i32 = and v0, v8
+                    v10: i64 = linearize tree0.S2, [v9]
+                    v11: cell<tree0.S2> = obtain tree0.S2, v7, v10
+                    v12: ref<i32> = child tree0.S3, v11
+                    store v12, v0
+                    v13: i32 = const 1
+                    v14: cell<tree0.S0> = root tree0
+                    v15: container<tree0.S1> = child tree0.S1, v14
+                    v16: i64 = linearize tree0.S1, [v13]
+                    v17: cell<tree0.S1> = lookup tree0.S1, v15, v16
+                    v18: container<tree0.S2> = child tree0.S2, v17
+                    v19: i64 = const 0
+                    v20: i64 = const 2
+                    v21: i64 = const 1
+                    for v19, v20, v21, [] (v22: i64) {
+                        release tree0.S2, v18, v22
+                        yield []
+                    }
+                    release tree0.S1, v15, v16
+                    yield []
+                }
+                yield []
+            }
+            ");
+    }
 }

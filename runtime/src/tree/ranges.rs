@@ -8,8 +8,6 @@ use crate::cpu::memory;
 /// Elements that an arena has besides those that all cells need: what is given back waits for the
 /// end of the loop, so a loop may take more of them than there are cells.
 const SLACK: u64 = 1 << 20;
-/// Cells of a node that one part of its list spans.
-const PART: u64 = 1024;
 /// Assumed where the system does not say how much memory it has.
 const UNKNOWN: u64 = 1 << 40;
 /// A tree is not squeezed into less.
@@ -140,11 +138,17 @@ impl Ranges {
     fn add_lists(&mut self, tree: &Tree, node: NodeId, cells: &[u64], own: u64) -> Option<()> {
         let entry = control::entry_size(tree.shape_axes(node).len());
         let list = self.take(own.checked_mul(entry)?)?;
-        let chain = tree.sparse_chain(node);
-        let above = chain.iter().rev().nth(1).copied();
+        // A list is made from that of the pointer node above: every container below an entry is
+        // counted in parts of its own.
+        let chain = tree.chain(node);
+        let is_pointer = |&&a: &&NodeId| a != node && tree[a].kind == NodeKind::Pointer;
+        let above = chain.iter().rev().find(|a| is_pointer(a)).copied();
         let entries = above.map_or(1, |a| cells[a.as_u32() as usize]);
-        let per_entry = tree.total_cells(node) / above.map_or(1, |a| tree.total_cells(a));
-        let n_parts = entries.checked_mul(per_entry.div_ceil(PART))?;
+        let containers = tree.total_cells(node) / tree[node].n_cells;
+        let per_entry = containers / above.map_or(1, |a| tree.total_cells(a));
+        let n_parts = entries
+            .checked_mul(per_entry)?
+            .checked_mul(tree[node].n_cells.div_ceil(control::LIST_PART))?;
         let parts = self.take(n_parts.checked_add(1)?.checked_mul(WORD)?)?;
         let first = tree[node].first_control as usize;
         (self.arenas[first].list, self.arenas[first].parts) = (list, parts);

@@ -9,6 +9,7 @@ pub fn aarch64() -> Target {
         cpu: "generic".to_owned(),
         features: "+neon".to_owned(),
         vector_width: None,
+        lanes: Some(4),
         task_convention: 0,
         grid: false,
         intrinsics: &[],

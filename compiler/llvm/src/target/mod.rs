@@ -24,6 +24,9 @@ pub struct Target {
     pub features: String,
     /// The vector width that pays, in bits, where LLVM would choose another.
     pub vector_width: Option<u32>,
+    /// How many iterations of a loop to run at once where each runs its own number of turns;
+    /// nothing where the machine does so by itself.
+    pub lanes: Option<u32>,
     /// LLVM's number of the calling convention of task functions.
     pub task_convention: u32,
     /// Whether a task is a kernel for a grid of threads, out of the host's reach.
@@ -55,6 +58,7 @@ const COMMON_INTRINSICS: &[&str] = &[
     "llvm.ctlz",
     "llvm.assume",
     "llvm.memset",
+    "llvm.vector.reduce.or",
 ];
 
 impl Target {

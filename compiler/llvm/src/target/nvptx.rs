@@ -16,6 +16,7 @@ pub fn nvptx(sm: u32) -> Target {
         features: ptx.to_owned(),
         vector_width: None,
         // `ptx_kernel`
+        lanes: None,
         task_convention: 71,
         grid: true,
         intrinsics: &[

@@ -1,17 +1,18 @@
-//! Instructions over sparse nodes, compiled and run on trees with little room.
+//! Instructions over sparse nodes, compiled and run.
 
-mod sparse_memory;
+mod device_text;
+mod memory;
 
 use aerogel_base::ScalarType;
 use aerogel_ir::{Module, Stage, parse_module, verify};
 use aerogel_llvm::{Compiled, Jit, OptLevel, compile, target};
 use aerogel_runtime::cpu::Pool;
 use aerogel_runtime::device::CpuDevice;
-use aerogel_runtime::{Args, Device, KernelFailure, Launch, LoadedKernel, SiteKind};
+use aerogel_runtime::{Args, Device, KernelFailure, Launch, TreeMemory};
 use aerogel_snode::{NodeId, control};
 use std::sync::{Arc, Mutex};
 
-use sparse_memory::TreeMemory;
+use memory::{active, container, control as block, dynamic_values, element, word};
 
 /// A tree, and kernels over it.
 struct Program {
@@ -21,14 +22,13 @@ struct Program {
 }
 
 impl Program {
-    /// With room for `capacity` elements in each arena.
-    fn new(tree: &str, level: u8, capacity: u32) -> Self {
+    fn new(tree: &str, level: u8) -> Self {
         let module = parse_module(&format!("tree0 {{ {tree} }}")).unwrap();
         let tree_of_module = module.env.trees.values().next().unwrap();
         Self {
             tree: tree.to_owned(),
             level,
-            memory: TreeMemory::new(tree_of_module.clone(), capacity),
+            memory: TreeMemory::new(tree_of_module.clone(), 0).unwrap(),
         }
     }
 
@@ -45,28 +45,25 @@ impl Program {
         compile(&module, &target::host(), OptLevel(self.level), true)
     }
 
-    fn try_run(&self, kernel: &str) -> Result<Vec<u64>, (KernelFailure, Box<dyn LoadedKernel>)> {
+    fn try_run(&self, kernel: &str) -> Result<Vec<u64>, KernelFailure> {
         let compiled = self.compile(kernel);
         let device = CpuDevice::new(Arc::new(Pool::new(2)), Box::new(Jit));
         let loaded = device.load(&compiled.code).unwrap();
         let mut results = vec![0; compiled.code.n_results];
         let launched = loaded.launch(Launch {
             args: &Args::new(),
-            roots: &[&self.memory.buffer],
+            roots: &[&self.memory],
             results: &mut results,
             sink: &Mutex::new(String::new()),
             seed: 0,
         });
-        match launched {
-            Ok(()) => Ok(results),
-            Err(failure) => Err((failure, loaded)),
-        }
+        launched.map(|()| results)
     }
 
     /// Runs a kernel whose body are these tasks.
     fn run(&self, tasks: &str) -> Vec<u64> {
         self.try_run(&format!("kernel @k() {{ {tasks} yield [] }}"))
-            .unwrap_or_else(|(failure, _)| panic!("{failure:?}"))
+            .unwrap_or_else(|failure| panic!("{failure:?}"))
     }
 
     /// What a serial task makes of `insts`, which name it `r`.
@@ -82,7 +79,7 @@ impl Program {
             }}"
         );
         let results = self.try_run(&kernel);
-        results.unwrap_or_else(|(failure, _)| panic!("{failure:?}"))[0]
+        results.unwrap_or_else(|failure| panic!("{failure:?}"))[0]
     }
 }
 
@@ -131,25 +128,22 @@ const WRITE_POINTER: &str = "
 #[test]
 fn pointers() {
     for level in [0, 3] {
-        let program = Program::new(POINTER, level, 100);
+        let program = Program::new(POINTER, level);
         let node = NodeId::from_u32(1);
-        let (memory, arena) = (&program.memory, program.memory.control(node, 0));
+        let (memory, arena) = (&program.memory, block(&program.memory, node, 0));
         program.run(&each(16 * 16384, WRITE_POINTER));
         let mut seen = [false; 101];
         for block in 0..16 {
-            let element = memory.word(memory.container(node) + 4 * block);
-            assert!(element > 0 && !std::mem::replace(&mut seen[element as usize], true));
+            let number = word(memory, container(memory, node) + 4 * block);
+            assert!(number > 0 && !std::mem::replace(&mut seen[number as usize], true));
             for k in [0, 1, 16383] {
-                let cell = memory.element(node, 0, element) + 4 * k;
-                assert_eq!(
-                    u64::from(memory.word(cell)),
-                    16 * k as u64 + block as u64 + 1
-                );
+                let cell = element(memory, node, 0, number) + 4 * k;
+                assert_eq!(u64::from(word(memory, cell)), 16 * k + block + 1);
             }
         }
-        assert_eq!(memory.active(arena), 16);
-        assert_eq!(memory.word(arena + control::CHANGED as usize), 1);
-        let taken = memory.word(arena + control::TAKEN as usize);
+        assert_eq!(active(memory, arena), 16);
+        assert_eq!(word(memory, arena + control::CHANGED), 1);
+        let taken = word(memory, arena + control::TAKEN);
 
         // Reading finds what was written, and the ambient cell elsewhere.
         let read = |index: u32| {
@@ -177,25 +171,25 @@ fn pointers() {
             block: i32 = and i, m
             release tree0.S1, c, block";
         program.run(&each(100_000, release));
-        assert_eq!(memory.active(arena), 8);
+        assert_eq!(active(memory, arena), 8);
         assert_eq!((read(0), read(12345)), (0, 12346));
         let n = program.ask("i64", "r: i64 = n_recycled tree0.S1");
         assert_eq!(n, u64::from(taken) - 8);
         program.run(&collect("tree0.S1"));
-        assert_eq!(memory.active(arena), 8);
-        assert_eq!(memory.word(arena + control::N_FREE as usize), taken - 8);
-        assert_eq!(memory.word(arena + control::N_RECYCLED as usize), 0);
+        assert_eq!(active(memory, arena), 8);
+        assert_eq!(word(memory, arena + control::N_FREE), taken - 8);
+        assert_eq!(word(memory, arena + control::N_RECYCLED), 0);
 
         // What was collected is zero, and comes first.
-        let bump = memory.word(arena + control::BUMP as usize);
+        let bump = word(memory, arena + control::BUMP);
         let obtain = "
             c: container<tree0.S1> = child tree0.S1, root
             cell: cell<tree0.S1> = obtain tree0.S1, c, i";
         program.run(&each(8, obtain));
         assert_eq!((read(0), read(12345)), (0, 12346));
-        assert_eq!(memory.active(arena), 16);
+        assert_eq!(active(memory, arena), 16);
         for block in 0..8 {
-            assert!(memory.word(memory.container(node) + 4 * block) < bump);
+            assert!(word(memory, container(memory, node) + 4 * block) < bump);
         }
         let active = program.ask("i64", COUNT_POINTERS);
         assert_eq!(active, 16);
@@ -214,27 +208,6 @@ const COUNT_POINTERS: &str = "
         yield [next]
     }";
 
-#[test]
-fn memory_is_refused() {
-    for level in [0, 3] {
-        let program = Program::new(POINTER, level, 5);
-        let text = format!("kernel @k() {{ {} yield [] }}", each(16, WRITE_POINTER));
-        let Err((KernelFailure::Check { site, args }, loaded)) = program.try_run(&text) else {
-            panic!("16 blocks do not fit")
-        };
-        let site = &loaded.sites()[site];
-        assert_eq!(site.kind, SiteKind::Memory);
-        assert_eq!(
-            site.render(&args),
-            "out of memory for the pointer node S1 of `x`"
-        );
-        // A collection makes the numbers right again.
-        program.run(&collect("tree0.S1"));
-        let arena = program.memory.control(NodeId::from_u32(1), 0);
-        assert_eq!(program.memory.active(arena), 5);
-    }
-}
-
 const DYNAMIC: &str = "dense i:4 { dynamic j:60000 chunk=16 { place x: i32 } }, place full: i32";
 
 const CONTAINER: &str = "
@@ -247,7 +220,7 @@ const CONTAINER: &str = "
 #[test]
 fn dynamic_nodes() {
     for level in [0, 3] {
-        let program = Program::new(DYNAMIC, level, 100);
+        let program = Program::new(DYNAMIC, level);
         let node = NodeId::from_u32(2);
         let memory = &program.memory;
         let append = format!(
@@ -270,7 +243,7 @@ fn dynamic_nodes() {
             }}"
         );
         program.run(&each(4 * 50_000, &append));
-        let length = |which: usize| {
+        let length = |which: u64| {
             program.ask(
                 "i64",
                 &format!(
@@ -280,17 +253,12 @@ fn dynamic_nodes() {
         };
         for which in 0..4 {
             assert_eq!(length(which), 50_000);
-            let mut values = memory.dynamic_values(node, which);
+            let mut values = dynamic_values(memory, node, which);
             values.sort_unstable();
             let expected = (0..50_000).map(|k| 4 * k + which as u32 + 1);
             assert!(values.into_iter().eq(expected), "{which}");
         }
-        let full = || {
-            memory.buffer.read_scalar(
-                ScalarType::I32,
-                memory.container(NodeId::from_u32(4)) as u64,
-            )
-        };
+        let full = || memory.read_scalar(ScalarType::I32, container(memory, NodeId::from_u32(4)));
         assert_eq!(full().unwrap().as_i128(), 0);
         // Only 10,000 more fit.
         program.run(&each(4 * 15_000, &append));
@@ -305,16 +273,16 @@ fn dynamic_nodes() {
         assert_eq!(program.ask("u1", &last.replace("60000", "59999")), 1);
 
         // 12 chunks of 16 * 2^k cells, for each of four containers.
-        let chunks = memory.tree[node].n_chunks();
+        let chunks = memory.tree()[node].n_chunks();
         assert_eq!(chunks, 12);
         program.run(&each(3, &format!("{CONTAINER} release_all tree0.S2, c")));
         for k in 0..chunks {
-            assert_eq!(memory.active(memory.control(node, k)), 1);
+            assert_eq!(active(memory, block(memory, node, k)), 1);
         }
         assert_eq!((length(0), length(3)), (0, 60_000));
         program.run(&collect("tree0.S2"));
         assert_eq!(program.ask("i64", "r: i64 = n_recycled tree0.S2"), 0);
-        let values = memory.dynamic_values(node, 3);
+        let values = dynamic_values(memory, node, 3);
         assert!(values.len() == 60_000 && values.iter().all(|&v| v > 0));
 
         // Activating one cell activates all before it; those that no chunk holds read as zero.
@@ -330,7 +298,7 @@ fn dynamic_nodes() {
         assert_eq!(length(0), 1001);
         let mut expected = vec![0; 1001];
         expected[1000] = 7;
-        assert_eq!(memory.dynamic_values(node, 0), expected);
+        assert_eq!(dynamic_values(memory, node, 0), expected);
     }
 }
 
@@ -339,7 +307,7 @@ const BITMASKED: &str = "bitmasked i:1000 { place x: u8, place y: u8, place z: u
 #[test]
 fn bitmasked_nodes() {
     for level in [0, 3] {
-        let program = Program::new(BITMASKED, level, 0);
+        let program = Program::new(BITMASKED, level);
         let memory = &program.memory;
         let begin = "
             c: container<tree0.S1> = child tree0.S1, root
@@ -355,12 +323,11 @@ fn bitmasked_nodes() {
         );
         program.run(&each(200_000, &write));
         let node = NodeId::from_u32(1);
-        let at = memory.container(node);
-        let bit = |k: usize| memory.word(at + 3000 + k / 32 * 4) >> (k % 32) & 1;
-        let byte = |k: usize| {
+        let at = container(memory, node);
+        let bit = |k: u64| word(memory, at + 3000 + k / 32 * 4) >> (k % 32) & 1;
+        let byte = |k: u64| {
             memory
-                .buffer
-                .read_scalar(ScalarType::U8, (at + k) as u64)
+                .read_scalar(ScalarType::U8, at + k)
                 .unwrap()
                 .as_i128()
         };
@@ -377,15 +344,10 @@ fn bitmasked_nodes() {
             n: ref<i32> = child tree0.S5, root
             before: i32 = atomic_add n, one";
         program.run(&each(1000, count));
-        let n = || {
-            memory.buffer.read_scalar(
-                ScalarType::I32,
-                memory.container(NodeId::from_u32(5)) as u64,
-            )
-        };
+        let n = || memory.read_scalar(ScalarType::I32, container(memory, NodeId::from_u32(5)));
         assert_eq!(n().unwrap().as_i128(), 500);
-        let word = "c: container<tree0.S1> = child tree0.S1, root  w: i32 = const 31  r: u32 = mask_word tree0.S1, c, w";
-        assert_eq!(program.ask("u32", word), 0x55);
+        let mask_word = "c: container<tree0.S1> = child tree0.S1, root  w: i32 = const 31  r: u32 = mask_word tree0.S1, c, w";
+        assert_eq!(program.ask("u32", mask_word), 0x55);
 
         let release = "
             c: container<tree0.S1> = child tree0.S1, root
@@ -393,13 +355,10 @@ fn bitmasked_nodes() {
             k: i32 = rem i, n
             release tree0.S1, c, k";
         program.run(&each(100_000, release));
-        assert_eq!(program.ask("u32", word), 0x54);
+        assert_eq!(program.ask("u32", mask_word), 0x54);
         assert!((0..3 * 994).all(|k| byte(k) == 0));
         assert_eq!(byte(3 * 998 + 1), 9);
-        assert_eq!(
-            memory.word(memory.control(node, 0) + control::CHANGED as usize),
-            1
-        );
+        assert_eq!(word(memory, block(memory, node, 0) + control::CHANGED), 1);
     }
 }
 
@@ -408,7 +367,7 @@ const LISTED: &str = "pointer i:4 j:8 { dense i:4 { place x: i32 } }, place sum:
 #[test]
 fn lists() {
     for level in [0, 3] {
-        let program = Program::new(LISTED, level, 32);
+        let program = Program::new(LISTED, level);
         let stale = || program.ask("u1", "r: u1 = list_stale tree0.S1");
         // The first list of an empty node is made too.
         assert_eq!((stale(), stale()), (1, 0));
@@ -508,7 +467,7 @@ fn task_body(ir: &str) -> &str {
 
 #[test]
 fn counting_cells_is_a_vector_loop() {
-    let program = Program::new("pointer i:4096 { dense i:4 { place x: i32 } }", 3, 0);
+    let program = Program::new("pointer i:4096 { dense i:4 { place x: i32 } }", 3);
     let insts = COUNT_POINTERS.replace("const 16", "const 4096");
     let kernel = format!(
         "kernel @k() -> i64 {{ task serial {{ yield [] }} {{
@@ -525,7 +484,7 @@ fn counting_cells_is_a_vector_loop() {
 
 #[test]
 fn device_functions_exist_once() {
-    let program = Program::new(POINTER, 3, 0);
+    let program = Program::new(POINTER, 3);
     let twice = WRITE_POINTER.to_owned()
         + "
         other: i32 = xor block, one
@@ -551,7 +510,6 @@ fn slots_are_read_once() {
     let program = Program::new(
         "pointer i:16 { dense i:16384 { place x: i32, place y: i32 } }",
         3,
-        0,
     );
     let body = "
         c: container<tree0.S1> = child tree0.S1, root
@@ -570,4 +528,132 @@ fn slots_are_read_once() {
     let ir = compiled.llvm_ir.unwrap();
     let task = task_body(&ir);
     assert_eq!(task.matches("= load i32").count(), 1, "{task}");
+}
+
+/// A loop over the leaves of a list, around one over the cells of a leaf: flat, or one for each axis.
+fn over_leaves(flat: bool, before: &str, inner: &str, after: &str) -> String {
+    let cells = if flat {
+        format!(
+            "all: i64 = const 512
+            for first, all, unit, [] (in_leaf: i64) {{ {inner} yield [] }}"
+        )
+    } else {
+        format!(
+            "for lo, hi, step, [] (a: i32) {{
+                for lo, hi, step, [] (b: i32) {{
+                    for lo, hi, step, [] (d: i32) {{
+                        in_leaf: i64 = linearize tree0.S2, [a, b, d]
+                        {inner}
+                        yield []
+                    }}
+                    yield []
+                }}
+                yield []
+            }}"
+        )
+    };
+    format!(
+        "kernel @k() {{
+            task range {{ lo: i64 = const 0  hi: i64 = list_len tree0.S1  yield [lo, hi] }} {{
+                root: cell<tree0.S0> = root tree0
+                {before}
+                each (at: i64) {{
+                    cell: cell<tree0.S1>, i: i32, j: i32, k: i32 = list_entry tree0.S1, at
+                    c: container<tree0.S2> = child tree0.S2, cell
+                    c4: container<tree0.S4> = child tree0.S4, cell
+                    lo: i32 = const 0
+                    hi: i32 = const 8
+                    step: i32 = const 1
+                    first: i64 = const 0
+                    unit: i64 = const 1
+                    {cells}
+                    yield []
+                }}
+                {after}
+                yield []
+            }}
+            yield []
+        }}"
+    )
+}
+
+/// Checks the LLVM IR of a loop over leaves: `op` works on vectors, no cell is read by itself, and a
+/// request to stop is looked for once for each leaf.
+fn leaves_are_vectors(kernel: &str, op: &str) {
+    const LEAF: &str = "dense i:8 j:8 k:8";
+    let tree = format!(
+        "pointer i:8 j:8 k:8 {{ {LEAF} {{ place x: f32 }}, {LEAF} {{ place y: f32 }} }}, place sum: f32"
+    );
+    let ir = Program::new(&tree, 3).compile(kernel).llvm_ir.unwrap();
+    assert!(is_vector(&ir, op), "{ir}");
+    assert!(!ir.contains("load float"), "{ir}");
+    assert_eq!(ir.matches("load atomic i32").count(), 1, "{ir}");
+}
+
+#[test]
+fn sums_over_leaves_are_vectors() {
+    for flat in [false, true] {
+        let kernel = over_leaves(
+            flat,
+            "sum: ref<f32> = local",
+            "e: cell<tree0.S2> = lookup tree0.S2, c, in_leaf
+            x: ref<f32> = child tree0.S3, e
+            v: f32 = load x
+            old: f32 = atomic_add sum, v",
+            "total: ref<f32> = child tree0.S6, root
+            part: f32 = load sum
+            before: f32 = atomic_add total, part",
+        );
+        leaves_are_vectors(&kernel, "fadd");
+    }
+}
+
+#[test]
+fn maps_over_leaves_are_vectors() {
+    for flat in [false, true] {
+        let kernel = over_leaves(
+            flat,
+            "",
+            "e: cell<tree0.S2> = lookup tree0.S2, c, in_leaf
+            x: ref<f32> = child tree0.S3, e
+            v: f32 = load x
+            w: f32 = mul v, v
+            f: cell<tree0.S4> = lookup tree0.S4, c4, in_leaf
+            y: ref<f32> = child tree0.S5, f
+            store y, w",
+            "",
+        );
+        leaves_are_vectors(&kernel, "fmul");
+    }
+}
+
+#[test]
+fn neighbours_in_leaves_are_vectors() {
+    let kernel = over_leaves(
+        false,
+        "",
+        "one: i32 = const 1
+        left: i32 = sub d, one
+        up: i32 = sub b, one
+        k1: i64 = linearize tree0.S2, [a, b, left]
+        k2: i64 = linearize tree0.S2, [a, up, d]
+        e1: cell<tree0.S2> = lookup tree0.S2, c, k1
+        e2: cell<tree0.S2> = lookup tree0.S2, c, k2
+        x1: ref<f32> = child tree0.S3, e1
+        x2: ref<f32> = child tree0.S3, e2
+        v1: f32 = load x1
+        v2: f32 = load x2
+        w: f32 = add v1, v2
+        f: cell<tree0.S4> = lookup tree0.S4, c4, in_leaf
+        y: ref<f32> = child tree0.S5, f
+        store y, w",
+        "",
+    );
+    leaves_are_vectors(&kernel, "fadd");
+}
+
+/// Whether an operation works on vectors.
+fn is_vector(ir: &str, op: &str) -> bool {
+    ir.lines()
+        .any(|l| l.contains(op) && l.contains(" x float>"))
 }

@@ -1,0 +1,507 @@
+//! Regions of pure arithmetic for several iterations at once, one in each lane of vectors.
+//!
+//! ```text
+//! v3 = while [v1] (v4) { yield [v4 < 9] } (v5) { yield [v5 * v5] }
+//! ```
+//! becomes, for all lanes:
+//! ```text
+//! loop:  carried = phi v1, v3
+//!        run = carried < 9
+//!        v3 = run ? carried * carried : carried
+//!        if a lane runs: loop
+//! ```
+//! A lane that has left a loop keeps its values until all have left. Both sides of a branch are
+//! computed; arithmetic has no traps, so what a lane computes that is not there does no harm.
+//!
+//! A mask says which lanes are there: the sign of an integer for each. (Of truth values between
+//! blocks LLVM makes bytes, which are costly to widen where vectors have no masks of their own.)
+
+use aerogel_base::ScalarType;
+use aerogel_base::entity::SecondaryMap;
+use aerogel_ir::{BinaryOp, Function, Inst, Op, Region, Value, walk};
+use inkwell::IntPredicate;
+use inkwell::types::BasicTypeEnum;
+use inkwell::values::{FastMathFlags, PhiValue};
+
+use crate::builder::{Builder, Opcode, Val, incoming, undef};
+use crate::device_code;
+use crate::lower::FuncCx;
+use crate::math::Arith;
+use crate::types::scalar;
+
+/// Whether an instruction, with all inside it, can be computed in lanes, and its vectors are worth
+/// it: divisions of integers by what is not constant are made one by one.
+pub(crate) fn can(func: &Function, inst: Inst) -> bool {
+    let mut can = can_alone(func, inst);
+    for region in func.owned(inst) {
+        walk(func, region, &mut |func, inst| can &= can_alone(func, inst));
+    }
+    can
+}
+
+fn can_alone(func: &Function, inst: Inst) -> bool {
+    let numbers = func.insts[inst]
+        .results
+        .iter()
+        .all(|&v| func.ty(v).scalar().is_some_and(|ty| ty != ScalarType::F16));
+    numbers
+        && match &func[inst] {
+            Op::Const { .. }
+            | Op::Undef {}
+            | Op::Unary { .. }
+            | Op::Compare { .. }
+            | Op::Select { .. }
+            | Op::Fma { .. }
+            | Op::Cast { .. }
+            | Op::Bitcast { .. }
+            | Op::Random {}
+            | Op::If { .. }
+            | Op::Yield { .. }
+            | Op::Break { .. }
+            | Op::Continue { .. } => true,
+            &Op::Binary { op, lhs, rhs } => {
+                use BinaryOp::*;
+                let divides = matches!(op, Div | Rem | FloorDiv | Mod);
+                func.elem(lhs).is_float() || op != Pow && (!divides || func.as_const(rhs).is_some())
+            }
+            // A lane that has left would go on drawing there.
+            &Op::While { cond, .. } => {
+                let mut draws = false;
+                walk(func, cond, &mut |func, inst| {
+                    draws |= matches!(func[inst], Op::Random {});
+                });
+                !draws
+            }
+            &Op::For { step, .. } => func.as_const(step).is_some_and(|step| step.is_one()),
+            _ => false,
+        }
+}
+
+/// The lanes of one function's values.
+pub(crate) struct Lanes<'s, 'c, 'a, 'ctx> {
+    f: &'s mut FuncCx<'c, 'a, 'ctx>,
+    func: &'a Function,
+    flags: FastMathFlags,
+    width: u32,
+    values: SecondaryMap<Value, Option<Val<'ctx>>>,
+    loops: Vec<Leaving<'ctx>>,
+    /// Where the random states of all lanes are.
+    random: Option<Val<'ctx>>,
+}
+
+/// Which lanes are there; nothing if all are.
+pub(crate) type Mask<'ctx> = Option<Val<'ctx>>;
+
+/// The innermost loop during an iteration.
+struct Leaving<'ctx> {
+    /// The counter's next value, which comes before what the body yields.
+    counted: Option<Val<'ctx>>,
+    /// What lanes carry that have left the iteration; for the others as it began.
+    carried: Vec<Val<'ctx>>,
+    /// The lanes that go on with the next iteration.
+    again: Val<'ctx>,
+}
+
+impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
+    pub(crate) fn new(
+        f: &'s mut FuncCx<'c, 'a, 'ctx>,
+        width: u32,
+        random: Option<Val<'ctx>>,
+    ) -> Self {
+        Self {
+            func: f.func,
+            flags: f.flags,
+            f,
+            width,
+            values: SecondaryMap::new(),
+            loops: Vec::new(),
+            random,
+        }
+    }
+
+    fn b(&self) -> &Builder<'a, 'ctx> {
+        &self.f.b
+    }
+
+    /// Gives a value of the function around for each lane.
+    pub(crate) fn define(&mut self, value: Value, lanes: Val<'ctx>) {
+        self.values[value] = Some(lanes);
+    }
+
+    fn define_all(&mut self, values: &[Value], lanes: &[Val<'ctx>]) {
+        for (&value, &lanes) in values.iter().zip(lanes) {
+            self.define(value, lanes);
+        }
+    }
+
+    /// A value in all lanes; one that was not defined here is the same in each.
+    pub(crate) fn value(&self, value: Value) -> Val<'ctx> {
+        self.values[value].unwrap_or_else(|| self.b().splat(self.f.value(value), self.width))
+    }
+
+    fn all(&self, values: &[Value]) -> Vec<Val<'ctx>> {
+        values.iter().map(|&v| self.value(v)).collect()
+    }
+
+    fn scalar(&self, ty: ScalarType) -> BasicTypeEnum<'ctx> {
+        self.b().vector_type(scalar(self.b().ctx, ty), self.width)
+    }
+
+    fn ty(&self, value: Value) -> BasicTypeEnum<'ctx> {
+        self.scalar(self.func.elem(value))
+    }
+
+    fn arith(&self, ty: ScalarType) -> Arith<'_, 'a, 'ctx> {
+        Arith {
+            b: self.b(),
+            ty,
+            lanes: Some(self.width),
+            flags: self.flags,
+        }
+    }
+
+    fn mask_of(&self, truth: Val<'ctx>) -> Val<'ctx> {
+        self.b()
+            .cast(Opcode::SExt, truth, self.scalar(ScalarType::I32))
+    }
+
+    fn no_lane(&self) -> Val<'ctx> {
+        self.scalar(ScalarType::I32).const_zero()
+    }
+
+    /// The lanes of a mask where `truth` holds.
+    fn narrow(&self, mask: Mask<'ctx>, truth: Val<'ctx>) -> Val<'ctx> {
+        let truth = self.mask_of(truth);
+        mask.map_or(truth, |mask| self.b().and(mask, truth))
+    }
+
+    fn truth_of(&self, mask: Val<'ctx>) -> Val<'ctx> {
+        self.b().icmp(IntPredicate::SLT, mask, self.no_lane())
+    }
+
+    /// `value` in the lanes of a mask, `old` in the others.
+    fn merge(&self, mask: Mask<'ctx>, value: Val<'ctx>, old: Val<'ctx>) -> Val<'ctx> {
+        mask.map_or(value, |mask| {
+            self.b().select(self.truth_of(mask), value, old)
+        })
+    }
+
+    /// Computes a region for the lanes of `mask`. Gives what it yields, and the lanes that get
+    /// there; nothing if none does.
+    fn region(&mut self, region: Region, mask: Mask<'ctx>) -> Option<(Vec<Val<'ctx>>, Mask<'ctx>)> {
+        let func = self.func;
+        let insts = &func.regions[region].insts;
+        let (&last, rest) = insts.split_last().expect("a region ends in a terminator");
+        let mut mask = mask;
+        for &inst in rest {
+            mask = self.inst(inst, mask);
+        }
+        match &func[last] {
+            Op::Yield { values } | Op::Return { values } => {
+                return Some((self.all(values), mask));
+            }
+            Op::Break { values } => {
+                let values = self.all(values);
+                self.leave(&values, mask, false);
+            }
+            Op::Continue { values } => {
+                let values = self.all(values);
+                self.leave(&values, mask, true);
+            }
+            _ => unreachable!("`can` was asked"),
+        }
+        None
+    }
+
+    /// Ends an iteration of the innermost loop for the lanes of `mask`.
+    fn leave(&mut self, values: &[Val<'ctx>], mask: Mask<'ctx>, again: bool) {
+        let mut leaving = self.loops.pop().expect("loops are left from inside");
+        let values = leaving.counted.iter().chain(values);
+        for (carried, &value) in leaving.carried.iter_mut().zip(values) {
+            *carried = self.merge(mask, value, *carried);
+        }
+        if again {
+            let mask = mask.expect("the body of a loop has a mask");
+            leaving.again = self.b().or(leaving.again, mask);
+        }
+        self.loops.push(leaving);
+    }
+
+    /// Computes an instruction; gives the lanes that go on behind it.
+    pub(crate) fn inst(&mut self, inst: Inst, mask: Mask<'ctx>) -> Mask<'ctx> {
+        let func = self.func;
+        let data = &func.insts[inst];
+        let result = data.results.first().copied();
+        let made = match &data.op {
+            Op::Const { value } => {
+                let value = self.b().constant(*value);
+                self.b().splat(value, self.width)
+            }
+            Op::Undef {} => {
+                let ty = self.ty(result.expect("it is a value"));
+                self.b().freeze(undef(ty))
+            }
+            Op::Unary { op, x } => {
+                let (ty, x) = (func.elem(*x), self.value(*x));
+                match self.device_math(op.name(), ty, &[x]) {
+                    Some(made) => made,
+                    None => self.arith(ty).unary(*op, x),
+                }
+            }
+            Op::Binary { op, lhs, rhs } => {
+                let (ty, x, y) = (func.elem(*lhs), self.value(*lhs), self.value(*rhs));
+                match self.device_math(op.name(), ty, &[x, y]) {
+                    Some(made) => made,
+                    None => self.arith(ty).binary(*op, x, y),
+                }
+            }
+            Op::Compare { op, lhs, rhs } => {
+                let (x, y) = (self.value(*lhs), self.value(*rhs));
+                self.arith(func.elem(*lhs)).compare(*op, x, y)
+            }
+            Op::Select {
+                cond,
+                on_true,
+                on_false,
+            } => {
+                let (cond, x, y) = (
+                    self.value(*cond),
+                    self.value(*on_true),
+                    self.value(*on_false),
+                );
+                self.b().select(cond, x, y)
+            }
+            Op::Fma { a, b, c } => {
+                let (x, y, z) = (self.value(*a), self.value(*b), self.value(*c));
+                self.arith(func.elem(*a)).fma(x, y, z)
+            }
+            Op::Cast { x } => {
+                let to = func.elem(result.expect("a cast has a result"));
+                self.arith(func.elem(*x)).cast(self.value(*x), to)
+            }
+            Op::Bitcast { x } => {
+                let to = self.ty(result.expect("a bitcast has a result"));
+                self.b().cast(Opcode::BitCast, self.value(*x), to)
+            }
+            Op::Random {} => self.draw(func.elem(result.expect("it is a value")), mask),
+            Op::If {
+                cond,
+                then,
+                otherwise,
+            } => return self.branch(inst, *cond, [*then, *otherwise], mask),
+            Op::For {
+                lo, hi, init, body, ..
+            } => {
+                self.counted_loop(inst, [*lo, *hi], init, *body, mask);
+                return mask;
+            }
+            Op::While { init, cond, body } => {
+                self.while_loop(inst, init, *cond, *body, mask);
+                return mask;
+            }
+            _ => unreachable!("`can` was asked"),
+        };
+        self.define(result.expect("arithmetic has a result"), made);
+        mask
+    }
+
+    fn branch(
+        &mut self,
+        inst: Inst,
+        cond: Value,
+        [then, otherwise]: [Region; 2],
+        mask: Mask<'ctx>,
+    ) -> Mask<'ctx> {
+        let cond = self.value(cond);
+        let on = self.narrow(mask, cond);
+        let off = self.narrow(mask, self.b().not(cond));
+        let then = self.region(then, Some(on));
+        let otherwise = self.region(otherwise, Some(off));
+        let results = &self.func.insts[inst].results;
+        match (then, otherwise) {
+            (Some((x, on_left)), Some((y, off_left))) => {
+                for ((&result, x), y) in results.iter().zip(x).zip(y) {
+                    let chosen = self.b().select(cond, x, y);
+                    self.define(result, chosen);
+                }
+                if (on_left, off_left) == (Some(on), Some(off)) {
+                    return mask;
+                }
+                Some(self.b().or(on_left?, off_left?))
+            }
+            (Some((values, left)), None) | (None, Some((values, left))) => {
+                self.define_all(results, &values);
+                left
+            }
+            (None, None) => {
+                for &result in results {
+                    let any = self.b().freeze(undef(self.ty(result)));
+                    self.define(result, any);
+                }
+                Some(self.no_lane())
+            }
+        }
+    }
+
+    fn counted_loop(
+        &mut self,
+        inst: Inst,
+        [lo, hi]: [Value; 2],
+        init: &[Value],
+        body: Region,
+        mask: Mask<'ctx>,
+    ) {
+        let func = self.func;
+        let less = if func.elem(lo).is_signed() {
+            IntPredicate::SLT
+        } else {
+            IntPredicate::ULT
+        };
+        let end = self.value(hi);
+        // The counter is carried like other values, so that it stays where a lane has left.
+        let init: Vec<Val<'ctx>> = std::iter::once(&lo)
+            .chain(init)
+            .map(|&v| self.value(v))
+            .collect();
+        let results = self.looped(&init, body, mask, |lanes, carried| {
+            lanes.define_all(&func.regions[body].params, carried);
+            let one = lanes.b().int(end.get_type(), 1);
+            let counted = lanes.b().op(Opcode::Add, carried[0], one);
+            (lanes.b().icmp(less, carried[0], end), Some(counted))
+        });
+        self.define_all(&func.insts[inst].results, &results[1..]);
+    }
+
+    fn while_loop(
+        &mut self,
+        inst: Inst,
+        init: &[Value],
+        cond: Region,
+        body: Region,
+        mask: Mask<'ctx>,
+    ) {
+        let func = self.func;
+        let init = self.all(init);
+        let results = self.looped(&init, body, mask, |lanes, carried| {
+            lanes.define_all(&func.regions[cond].params, carried);
+            lanes.define_all(&func.regions[body].params, carried);
+            let yielded = lanes.region(cond, mask);
+            (yielded.expect("a condition yields").0[0], None)
+        });
+        self.define_all(&func.insts[inst].results, &results);
+    }
+
+    /// A loop over the lanes of `mask`. `more` defines the parameters, and gives which lanes go on,
+    /// and the counter's next value.
+    fn looped(
+        &mut self,
+        init: &[Val<'ctx>],
+        body: Region,
+        mask: Mask<'ctx>,
+        more: impl FnOnce(&mut Self, &[Val<'ctx>]) -> (Val<'ctx>, Option<Val<'ctx>>),
+    ) -> Vec<Val<'ctx>> {
+        let func = self.func;
+        let before = self.b().current();
+        let [head, exit] = ["lanes", "done"].map(|name| self.b().block(self.f.llvm, name));
+        self.b().br(head);
+        self.b().at(head);
+        let phis: Vec<PhiValue<'ctx>> = init
+            .iter()
+            .map(|&value| {
+                let phi = self.b().phi(value.get_type());
+                incoming(phi, value, before);
+                phi
+            })
+            .collect();
+        let carried: Vec<Val<'ctx>> = phis.iter().map(|phi| phi.as_basic_value()).collect();
+        let (mut breaks, mut loops) = (false, false);
+        walk(func, body, &mut |func, inst| {
+            breaks |= matches!(func[inst], Op::Break { .. });
+            loops |= matches!(func[inst], Op::For { .. } | Op::While { .. });
+        });
+        // Where lanes leave only because there is no more, there is none for them afterwards.
+        let active = (mask.is_some() || breaks).then(|| {
+            let phi = self.b().phi(self.scalar(ScalarType::I32));
+            let first = mask.unwrap_or_else(|| self.all_lanes());
+            incoming(phi, first, before);
+            phi
+        });
+        let (more, counted) = more(self, &carried);
+        let run = self.narrow(active.map(|phi| phi.as_basic_value()), more);
+        // A body without loops is computed once too often, so that the loop is one block.
+        let any = self.any(run);
+        if loops {
+            let inside = self.b().block(self.f.llvm, "body");
+            self.b().cond_br(any, inside, exit);
+            self.b().at(inside);
+            self.f.poll();
+        }
+        self.loops.push(Leaving {
+            counted,
+            carried: carried.clone(),
+            again: self.no_lane(),
+        });
+        if let Some((values, mask)) = self.region(body, Some(run)) {
+            self.leave(&values, mask, true);
+        }
+        let left = self.loops.pop().expect("pushed above");
+        let last = self.b().current();
+        for (&phi, &value) in phis.iter().zip(&left.carried) {
+            incoming(phi, value, last);
+        }
+        if let Some(active) = active {
+            incoming(active, left.again, last);
+        }
+        if loops {
+            self.b().br(head);
+            self.b().at(exit);
+            return carried;
+        }
+        let goes_on = self.f.goes_on();
+        self.b().cond_br(self.b().and(any, goes_on), head, exit);
+        self.b().at(exit);
+        self.f.leave_unless(goes_on);
+        left.carried
+    }
+
+    fn all_lanes(&self) -> Val<'ctx> {
+        self.b().int(self.scalar(ScalarType::I32), -1)
+    }
+
+    /// Whether any lane of a mask is there.
+    fn any(&self, mask: Val<'ctx>) -> Val<'ctx> {
+        let none = FastMathFlags::empty();
+        let truth = self.truth_of(mask);
+        let ty = truth.get_type();
+        self.b()
+            .intrinsic("llvm.vector.reduce.or", &[ty], &[truth], none)
+    }
+
+    /// A function of `runtime/device/` computed here, if there is one for this operation.
+    fn device_math(&mut self, name: &str, ty: ScalarType, args: &[Val<'ctx>]) -> Option<Val<'ctx>> {
+        let (id, _) = self.f.device_function(name, ty)?;
+        let func = &device_code::module().funcs[id];
+        let mut lanes = Lanes {
+            f: &mut *self.f,
+            func,
+            flags: FastMathFlags::empty(),
+            width: self.width,
+            values: SecondaryMap::new(),
+            loops: Vec::new(),
+            random: None,
+        };
+        lanes.define_all(&func.regions[func.body].params, args);
+        let (results, _) = lanes.region(func.body, None)?;
+        Some(results[0])
+    }
+
+    /// A random value; the states of lanes outside `mask` stay.
+    fn draw(&mut self, ty: ScalarType, mask: Mask<'ctx>) -> Val<'ctx> {
+        let place = self.random.expect("the task has states");
+        let (state, _) = self.b().load(self.scalar(ScalarType::U64), place);
+        let (next, random) = self.f.random_step(state);
+        let kept = self.merge(mask, next, state);
+        self.b().store(place, kept);
+        self.f.random_value(ty, random)
+    }
+}

@@ -1,0 +1,377 @@
+//! Rows of iterations that diverge: each runs a loop of its own number of turns.
+//!
+//! One after the other they take as long as the arithmetic of each has to wait for itself. So the
+//! body is cut at such loops, whose iterations run at once in the lanes of vectors (see `lanes`),
+//! while what stands between them runs for one lane after the other:
+//!
+//! ```text
+//! each (i) { a; w = while ..; b }
+//! ```
+//! becomes
+//! ```text
+//! for 16 neighbouring i at a time {
+//!     for i in them { a; store what the loop and b need }
+//!     w = while .. for all of them
+//!     for i in them { load what b needs; b }
+//! }
+//! ```
+//! Behind the end of a row, lanes do what the last one does, up to where there is something to write.
+//! The iterations of a parallel loop know nothing of each other, so they may be run like this;
+//! and up to the last of the loops they only read, so that what one thread does stays in order.
+
+use aerogel_base::ScalarType;
+use aerogel_base::entity::SecondaryMap;
+use aerogel_ir::{Effect, Function, Inst, Op, Region, Value, walk};
+use inkwell::IntPredicate;
+use inkwell::basic_block::BasicBlock;
+
+use crate::builder::{Opcode, Val, basic, incoming};
+use crate::lanes::{self, Lanes};
+use crate::lower::FuncCx;
+use crate::task::Row;
+use crate::types::stored;
+
+/// How a body is cut.
+pub(crate) struct Plan {
+    /// The places of the loops among the body's instructions.
+    loops: Vec<usize>,
+    /// What is made in one piece and used in another: the piece it is made in, and the value.
+    /// Pieces are counted from 0; those with an odd number are the loops.
+    crossing: Vec<(usize, Value)>,
+}
+
+/// How to cut the body of an `each`, if it pays.
+pub(crate) fn plan(func: &Function, body: Region) -> Option<Plan> {
+    let insts = &func.regions[body].insts;
+    let (_, rest) = insts.split_last()?;
+    let mut own: SecondaryMap<Value, bool> = SecondaryMap::new();
+    walk(func, body, &mut |func, inst| {
+        if matches!(func[inst], Op::Local {}) {
+            own[func.insts[inst].results[0]] = true;
+        }
+    });
+    let n_reading = rest
+        .iter()
+        .take_while(|&&inst| only_reads(func, inst, &own, false));
+    let loops: Vec<usize> = (0..n_reading.count())
+        .filter(|&at| diverges(func, insts[at]) && lanes::can(func, insts[at]))
+        .collect();
+    if loops.is_empty() {
+        return None;
+    }
+    let mut made: SecondaryMap<Value, Option<usize>> = SecondaryMap::new();
+    let mut crosses: SecondaryMap<Value, bool> = SecondaryMap::new();
+    let mut crossing = Vec::new();
+    for (at, &inst) in insts.iter().enumerate() {
+        let piece = piece_of(&loops, at);
+        let mut uses = |func: &Function, inst: Inst| {
+            func[inst].operands(|v| {
+                if let Some(from) = made[v]
+                    && from != piece
+                    && !crosses[v]
+                {
+                    crosses[v] = true;
+                    crossing.push((from, v));
+                }
+            });
+        };
+        uses(func, inst);
+        for region in func.owned(inst) {
+            walk(func, region, &mut uses);
+        }
+        // What stands in the entry block is there for all.
+        if !matches!(
+            func[inst],
+            Op::Const { .. } | Op::Arg { .. } | Op::ArrayShape { .. }
+        ) {
+            for &result in &func.insts[inst].results {
+                made[result] = Some(piece);
+            }
+        }
+    }
+    let own_storage = |v: Value| {
+        matches!(
+            func.def_op(v),
+            Some(Op::Local {} | Op::ElemRef { .. } | Op::MemberRef { .. })
+        )
+    };
+    (!crossing.iter().any(|&(_, v)| own_storage(v))).then_some(Plan { loops, crossing })
+}
+
+fn piece_of(loops: &[usize], at: usize) -> usize {
+    let before = loops.iter().filter(|&&l| l < at).count();
+    2 * before + usize::from(loops.contains(&at))
+}
+
+/// Whether an instruction leaves memory, and the iteration, as they are; but for storage that is
+/// the iteration's own.
+fn only_reads(func: &Function, inst: Inst, own: &SecondaryMap<Value, bool>, in_loop: bool) -> bool {
+    let op = &func[inst];
+    let alone = match op.effect() {
+        Effect::Pure | Effect::Allocates | Effect::Control => true,
+        // What a task gathers in a local is no iteration's own: the next one goes on with it.
+        Effect::Reads => match op {
+            &Op::Load { place } => local(func, place).is_none_or(|local| own[local]),
+            _ => false,
+        },
+        Effect::Writes => match op {
+            Op::Random {} => true,
+            &Op::Store { place, .. } => local(func, place).is_some_and(|local| own[local]),
+            _ => false,
+        },
+        Effect::Terminator => match op {
+            Op::Yield { .. } => true,
+            Op::Break { .. } | Op::Continue { .. } => in_loop,
+            _ => false,
+        },
+    };
+    let in_loop = in_loop || matches!(op, Op::For { .. } | Op::While { .. });
+    let all_read = |region: &Region| {
+        let insts = &func.regions[*region].insts;
+        insts
+            .iter()
+            .all(|&inst| only_reads(func, inst, own, in_loop))
+    };
+    alone && func.owned(inst).iter().all(all_read)
+}
+
+/// The local that a place is in.
+fn local(func: &Function, place: Value) -> Option<Value> {
+    match func.def_op(place)? {
+        Op::Local {} => Some(place),
+        &Op::ElemRef { base, .. } | &Op::MemberRef { base, .. } => local(func, base),
+        _ => None,
+    }
+}
+
+/// Whether a loop may run another number of turns in each iteration, or has such a loop inside.
+fn diverges(func: &Function, inst: Inst) -> bool {
+    let body = match func[inst] {
+        Op::While { .. } => return true,
+        Op::For { lo, hi, body, .. } => {
+            if func.as_const(lo).is_none() || func.as_const(hi).is_none() {
+                return true;
+            }
+            body
+        }
+        _ => return false,
+    };
+    let mut found = false;
+    walk(func, body, &mut |func, inst| {
+        found |= matches!(func[inst], Op::Break { .. }) || diverges(func, inst);
+    });
+    found
+}
+
+/// Neighbouring iterations that run at once.
+struct Batch<'r, 'ctx> {
+    row: &'r Row<'ctx>,
+    /// The index of the first.
+    first: Val<'ctx>,
+    /// How many there are, at most `width`; in the type of the index.
+    len: Val<'ctx>,
+    width: u32,
+    waiting: Vec<Waiting<'ctx>>,
+    /// Where the random states of all are.
+    states: Option<Val<'ctx>>,
+}
+
+/// A value that waits, in memory, for all iterations of a batch.
+struct Waiting<'ctx> {
+    value: Value,
+    /// The piece it is made in.
+    piece: usize,
+    /// The type of a number; nothing for an address.
+    number: Option<ScalarType>,
+    place: Val<'ctx>,
+}
+
+impl<'ctx> FuncCx<'_, '_, 'ctx> {
+    /// Runs the body for each index of a row, many at a time. Gives the block behind it.
+    pub(crate) fn row_in_lanes(
+        &mut self,
+        row: &Row<'ctx>,
+        plan: &Plan,
+        width: u32,
+    ) -> BasicBlock<'ctx> {
+        let waiting = plan.crossing.iter();
+        let waiting = waiting
+            .map(|&(piece, value)| self.waiting(piece, value, width))
+            .collect();
+        let one_state = self.random;
+        let states = one_state.map(|_| {
+            let ty = self.b.vector_type(basic(self.b.i64_type()), width);
+            self.in_entry(|s| s.b.alloca(ty)).into()
+        });
+        let [again, done] = ["batch", "row_done"].map(|name| self.b.block(self.llvm, name));
+        let before = self.b.current();
+        self.b.br(again);
+        self.b.at(again);
+        let ty = row.lo.get_type();
+        let counter = self.b.phi(ty);
+        incoming(counter, row.lo, before);
+        let first = counter.as_basic_value();
+        self.poll();
+        // Without regard to signs: the difference may not fit the type.
+        let left = self.b.op(Opcode::Sub, row.hi, first);
+        let all = self.b.int(ty, i64::from(width));
+        let few = self.b.icmp(IntPredicate::ULT, left, all);
+        let batch = Batch {
+            row,
+            first,
+            len: self.b.select(few, left, all),
+            width,
+            waiting,
+            states,
+        };
+        let func = self.func;
+        let insts = &func.regions[row.body].insts;
+        let mut begin = 0;
+        for (k, &at) in plan.loops.iter().enumerate() {
+            self.one_by_one(&batch, 2 * k, &insts[begin..at]);
+            self.at_once(&batch, 2 * k + 1, insts[at]);
+            begin = at + 1;
+        }
+        self.one_by_one(&batch, 2 * plan.loops.len(), &insts[begin..]);
+        self.random = one_state;
+
+        let next = self.b.op(Opcode::Add, first, batch.len);
+        incoming(counter, next, self.b.current());
+        let more = self.b.icmp(IntPredicate::NE, next, row.hi);
+        self.b.cond_br(more, again, done);
+        done
+    }
+
+    fn waiting(&mut self, piece: usize, value: Value, width: u32) -> Waiting<'ctx> {
+        let number = self.func.ty(value).scalar();
+        let ty = match number {
+            Some(ty) => self.b.vector_type(stored(self.b.ctx, ty), width),
+            None => basic(self.b.ptr_type().array_type(width)),
+        };
+        Waiting {
+            value,
+            piece,
+            number,
+            place: self.in_entry(|s| s.b.alloca(ty)).into(),
+        }
+    }
+
+    /// Lowers a piece of the body as a loop over the iterations of a batch.
+    fn one_by_one(&mut self, batch: &Batch<'_, 'ctx>, piece: usize, insts: &[Inst]) {
+        let row = batch.row;
+        let is_last = insts.last().is_some_and(|&i| self.func[i].is_terminator());
+        let [again, next, done] = ["one", "next", "done"].map(|n| self.b.block(self.llvm, n));
+        let before = self.b.current();
+        self.b.br(again);
+        self.b.at(again);
+        let ty = batch.first.get_type();
+        let counter = self.b.phi(ty);
+        incoming(counter, self.b.int(ty, 0), before);
+        let lane = counter.as_basic_value();
+        // Up to the last piece all lanes are filled.
+        let one = self.b.int(ty, 1);
+        let (n_lanes, distance) = if is_last {
+            (batch.len, lane)
+        } else {
+            let n_lanes = self.b.int(ty, i64::from(batch.width));
+            let most = self.b.op(Opcode::Sub, batch.len, one);
+            let behind = self.b.icmp(IntPredicate::ULT, most, lane);
+            (n_lanes, self.b.select(behind, most, lane))
+        };
+        let index = self.b.op(Opcode::Add, batch.first, distance);
+        self.values[row.counter] = Some(index);
+        let lane_64 = self.b.extend(ScalarType::U32, lane, 64);
+        if let Some(states) = batch.states {
+            let place = self
+                .b
+                .offset(states, self.b.op(Opcode::Shl, lane_64, self.b.i64(3)));
+            self.random = Some(place.into_pointer_value());
+        }
+        if piece == 0 {
+            self.seed_iteration(row, index);
+        }
+        let lane_of = |s: &Self, waiting: &Waiting<'ctx>| {
+            let bytes = waiting.number.map_or(8, |ty| i64::from(ty.bytes()));
+            let at = s.b.op(Opcode::Mul, lane_64, s.b.i64(bytes));
+            s.b.offset(waiting.place, at)
+        };
+        for waiting in batch.waiting.iter().filter(|w| w.piece < piece) {
+            let place = lane_of(self, waiting);
+            let value = match waiting.number {
+                Some(ty) => {
+                    let (value, _) = self.b.load(stored(self.b.ctx, ty), place);
+                    self.b.of_stored(ty, value)
+                }
+                None => self.b.load(basic(self.b.ptr_type()), place).0,
+            };
+            self.values[waiting.value] = Some(value);
+        }
+        self.group = Some(self.cx.groups[row.number]);
+        let goes_on = if is_last {
+            self.loops.push(row.loop_to(next));
+            let goes_on = self.insts(insts).is_some();
+            self.loops.pop();
+            goes_on
+        } else {
+            insts.iter().for_each(|&inst| self.inst(inst));
+            true
+        };
+        self.group = None;
+        for waiting in batch.waiting.iter().filter(|w| w.piece == piece) {
+            let place = lane_of(self, waiting);
+            let value = self.value(waiting.value);
+            let value = match waiting.number {
+                Some(ty) => self.b.to_stored(ty, value),
+                None => value,
+            };
+            self.b.store(place, value);
+        }
+        if goes_on {
+            self.b.br(next);
+        }
+        self.b.at(next);
+        let counted = self.b.nuw_add(lane, one);
+        incoming(counter, counted, next);
+        let more = self.b.icmp(IntPredicate::ULT, counted, n_lanes);
+        let back = self.b.cond_br(more, again, done);
+        self.b.mark(back, "llvm.loop", self.cx.loops[row.number]);
+        self.b.at(done);
+    }
+
+    /// Lowers a loop of the body for all iterations of a batch.
+    fn at_once(&mut self, batch: &Batch<'_, 'ctx>, piece: usize, inst: Inst) {
+        let width = batch.width;
+        let counter = batch.row.counter;
+        let indices = {
+            let bits = self.func.elem(counter).bits();
+            let numbers = self.b.lane_numbers(width);
+            let numbers = self.b.extend(ScalarType::U32, numbers, bits);
+            let one = self.b.int(batch.len.get_type(), 1);
+            let most = self.b.op(Opcode::Sub, batch.len, one);
+            let most = self.b.splat(most, width);
+            let behind = self.b.icmp(IntPredicate::ULT, most, numbers);
+            let distance = self.b.select(behind, most, numbers);
+            let first = self.b.splat(batch.first, width);
+            self.b.op(Opcode::Add, first, distance)
+        };
+        let mut defined = vec![(counter, indices)];
+        for waiting in batch.waiting.iter().filter(|w| w.piece < piece) {
+            let Some(ty) = waiting.number else { continue };
+            let stored = self.b.vector_type(stored(self.b.ctx, ty), width);
+            let (value, _) = self.b.load(stored, waiting.place);
+            defined.push((waiting.value, self.b.of_stored(ty, value)));
+        }
+        let mut lanes = Lanes::new(self, width, batch.states);
+        for (value, all) in defined {
+            lanes.define(value, all);
+        }
+        lanes.inst(inst, None);
+        let made = batch.waiting.iter().filter(|w| w.piece == piece);
+        let made: Vec<_> = made.map(|w| (w, lanes.value(w.value))).collect();
+        for (waiting, value) in made {
+            let ty = waiting.number.expect("loops in lanes make numbers");
+            let value = self.b.to_stored(ty, value);
+            self.b.store(waiting.place, value);
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! Iterations that diverge give the same in the lanes of vectors as one after the other.
+
+use std::sync::{Arc, Mutex};
+
+use aerogel_base::ScalarType;
+use aerogel_ir::{Stage, parse_module, verify};
+use aerogel_llvm::{Jit, OptLevel, compile, target};
+use aerogel_runtime::cpu::Pool;
+use aerogel_runtime::device::CpuDevice;
+use aerogel_runtime::{Args, Buffer, Device, Launch};
+
+/// Numbers of rows and columns, with rows shorter than a vector, as long, and longer.
+const SHAPES: [[usize; 2]; 5] = [[1, 1], [3, 5], [4, 16], [2, 37], [1, 1000]];
+
+/// What a loop over an array writes into it, and the LLVM IR of its code.
+fn run(body: &str, level: u8, [n, m]: [usize; 2]) -> (Vec<i32>, String) {
+    let text = format!(
+        "kernel @k(a: array<i32, 2>, b: array<i32, 2>) {{
+            task range {{
+                z: i32 = const 0
+                n: i32 = array_shape a0, 0
+                m: i32 = array_shape a0, 1
+                yield [z, n, z, m]
+            }} {{
+                zero: i32 = const 0
+                one: i32 = const 1
+                two: i32 = const 2
+                three: i32 = const 3
+                gathered: ref<i32> = local
+                each (i: i32, j: i32) {{
+                    {body}
+                    p: ref<i32> = array_at a0, [i, j]
+                    store p, r
+                    yield []
+                }}
+                yield []
+            }}
+            yield []
+        }}"
+    );
+    let module = parse_module(&text).unwrap_or_else(|e| panic!("{e:?}"));
+    let kernel = module.kernel().unwrap();
+    verify(kernel, &module.env, Stage::Lowered).unwrap_or_else(|e| panic!("{e}"));
+    let compiled = compile(&module, &target::host(), OptLevel(level), true);
+    let device = CpuDevice::new(Arc::new(Pool::new(2)), Box::new(Jit));
+    let loaded = device.load(&compiled.code).unwrap();
+    let [a, b] = [(); 2].map(|()| Buffer::zeroed(n * m * 4).unwrap());
+    let mut args = Args::new();
+    args.array(&a, &[n, m], 4).unwrap();
+    args.array(&b, &[n, m], 4).unwrap();
+    let launch = Launch {
+        args: &args,
+        roots: &[],
+        results: &mut [],
+        sink: &Mutex::new(String::new()),
+        seed: 3,
+    };
+    loaded.launch(launch).unwrap();
+    let read = |k: usize| a.read_scalar(ScalarType::I32, k * 4).unwrap().as_i128() as i32;
+    ((0..n * m).map(read).collect(), compiled.llvm_ir.unwrap())
+}
+
+/// Checks that a body runs in lanes, and gives what it gives without.
+fn agrees(body: &str) {
+    for shape in SHAPES {
+        let (expected, _) = run(body, 0, shape);
+        let (found, llvm_ir) = run(body, 3, shape);
+        assert_eq!(found, expected, "{shape:?}\n{body}");
+        assert!(llvm_ir.contains("lanes"), "{llvm_ir}");
+    }
+}
+
+/// How many steps from `n` to 1 there are in Collatz's problem.
+const COLLATZ: &str = "
+    from: i32 = mul i, three
+    k: i32 = add from, j
+    n: i32 = add k, one
+    x: i32, r: i32 = while [n, zero] (x: i32, c: i32) {
+        more: u1 = ne x, one
+        yield [more]
+    } (x: i32, c: i32) {
+        odd: i32 = and x, one
+        is: u1 = ne odd, zero
+        y: i32 = if is {
+            t: i32 = mul x, three
+            u: i32 = add t, one
+            yield [u]
+        } {
+            h: i32 = floordiv x, two
+            yield [h]
+        }
+        d: i32 = add c, one
+        yield [y, d]
+    }";
+
+#[test]
+fn each_lane_leaves_when_it_is_done() {
+    agrees(COLLATZ);
+    let steps = |mut x: i32| {
+        let mut n = 0;
+        while x != 1 {
+            x = if x % 2 == 0 { x / 2 } else { 3 * x + 1 };
+            n += 1;
+        }
+        n
+    };
+    let (found, _) = run(COLLATZ, 3, [2, 37]);
+    let expected: Vec<i32> = (0..2 * 37)
+        .map(|k| steps(k / 37 * 3 + k % 37 + 1))
+        .collect();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn break_and_continue() {
+    agrees(
+        "five: i32 = const 5
+        hundred: i32 = const 100
+        r: i32 = for zero, hundred, one, [zero] (k: i32, s: i32) {
+            odd: i32 = and k, one
+            skip: u1 = ne odd, zero
+            if skip { u: i32 = add s, one  continue [u] } { yield [] }
+            t: i32 = add s, k
+            far: i32 = mul j, five
+            stop: u1 = gt t, far
+            if stop { v: i32 = add t, i  break [v] } { yield [] }
+            yield [t]
+        }",
+    );
+    // A lane that broke off is not wanted again, whatever the condition says.
+    agrees(
+        "r: i32 = while [zero] (c: i32) {
+            hundred: i32 = const 100
+            more: u1 = lt c, hundred
+            yield [more]
+        } (c: i32) {
+            e: i32 = add c, one
+            stop: u1 = gt e, j
+            if stop { break [c] } { yield [] }
+            yield [e]
+        }",
+    );
+}
+
+#[test]
+fn loops_inside_loops() {
+    agrees(
+        "w: i32, r: i32 = while [j, zero] (w: i32, s: i32) {
+            more: u1 = gt w, zero
+            yield [more]
+        } (w: i32, s: i32) {
+            t: i32 = for zero, w, one, [s] (k: i32, s: i32) {
+                x: i32 = xor k, s
+                big: u1 = gt x, w
+                y: i32 = if big { z: i32 = sub x, w  yield [z] } { yield [x] }
+                u: i32 = add y, one
+                yield [u]
+            }
+            v: i32 = shr w, one
+            yield [v, t]
+        }",
+    );
+}
+
+#[test]
+fn several_loops_and_what_stands_between() {
+    agrees(&format!(
+        "{}
+        q: ref<i32> = array_at a1, [i, j]
+        old: i32 = load q
+        mid: i32 = add old, steps
+        r: i32 = for zero, mid, one, [mid] (k: i32, s: i32) {{
+            t: i32 = xor s, k
+            yield [t]
+        }}
+        twice: i32 = add r, steps
+        store q, twice",
+        COLLATZ.replace("r: i32", "steps: i32")
+    ));
+}
+
+#[test]
+fn each_lane_draws_its_own_numbers() {
+    agrees(
+        "start: f32 = const 1.0
+        before: i32 = random
+        u: f32, last: i32 = while [start, before] (u: f32, c: i32) {
+            least: f32 = const 0.125
+            more: u1 = gt u, least
+            yield [more]
+        } (u: f32, c: i32) {
+            v: f32 = random
+            half: f32 = const 0.5
+            low: u1 = lt v, half
+            w: i32 = if low { x: i32 = random  yield [x] } { yield [c] }
+            yield [v, w]
+        }
+        after: i32 = random
+        r: i32 = xor last, after",
+    );
+}
+
+#[test]
+fn functions_of_floats() {
+    agrees(
+        "x: f32 = cast j
+        start: f32 = const 1.0
+        y: f32, n: i32 = while [start, zero] (y: f32, n: i32) {
+            more: u1 = lt y, x
+            yield [more]
+        } (y: f32, n: i32) {
+            e: f32 = exp y
+            s: f32 = sqrt e
+            q: f32 = div e, s
+            t: f32 = cast n
+            u: f32 = add q, t
+            m: i32 = add n, one
+            yield [u, m]
+        }
+        bits: i32 = bitcast y
+        r: i32 = xor bits, n",
+    );
+}
+
+/// Up to the loop, lanes behind the end of a row do what the last one does, so a body that writes
+/// before runs one after the other.
+#[test]
+fn writes_come_once() {
+    let body = format!(
+        "q: ref<i32> = array_at a1, [zero, zero]
+        before: i32 = atomic_add q, one
+        {}
+        after: i32 = atomic_add q, zero
+        enough: u1 = gt after, i
+        r: i32 = select enough, steps, after",
+        COLLATZ.replace("r: i32", "steps: i32")
+    );
+    let (found, llvm_ir) = run(&body, 3, [1, 5]);
+    assert_eq!(found, [0, 1, 7, 2, 5]);
+    assert!(!llvm_ir.contains("lanes"), "{llvm_ir}");
+}
+
+/// Nor may what an iteration leaves to the next be read for many at once.
+#[test]
+fn sums_go_from_one_iteration_to_the_next() {
+    let body = format!(
+        "sum: i32 = load gathered
+        {}
+        r: i32 = add sum, steps
+        store gathered, r",
+        COLLATZ.replace("r: i32", "steps: i32")
+    );
+    let (found, llvm_ir) = run(&body, 3, [1, 5]);
+    assert_eq!(found, [0, 1, 8, 10, 15]);
+    assert!(!llvm_ir.contains("lanes"), "{llvm_ir}");
+}
