@@ -83,15 +83,14 @@ impl Env {
         let below = tree.places().map(|(place, _)| place);
         let names: IndexSet<String> = below
             .filter(|&place| tree.chain(place).contains(&node.node))
+            .filter(|&place| !tree[place].name.is_empty())
             .map(|place| tree[place].name.replace('{', "{{").replace('}', "}}"))
             .map(|name| format!("`{name}`"))
             .collect();
         let names: Vec<String> = names.into_iter().collect();
-        format!(
-            "out of memory for the {kind} node {} of {}",
-            node.node,
-            names.join(", ")
-        )
+        let of = if names.is_empty() { "" } else { " of " };
+        let names = names.join(", ");
+        format!("out of memory for the {kind} node {}{of}{names}", node.node)
     }
 
     /// The scalars that make up a value of a type, in the order in which they travel in slots.

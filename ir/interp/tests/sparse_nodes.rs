@@ -1,13 +1,15 @@
 //! Kernels over sparse nodes, before and after their accesses are lowered.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
+use aerogel_base::ScalarType;
 use aerogel_interp::InterpKernel;
-use aerogel_ir::{Module, Stage, parse_module, verify};
+use aerogel_ir::{Module, NodeRef, Stage, parse_module, verify};
 use aerogel_runtime::code::SiteKind;
 use aerogel_runtime::device::LoadedKernel;
 use aerogel_runtime::launch::{Args, KernelFailure, Launch};
 use aerogel_runtime::tree::TreeMemory;
+use aerogel_snode::{NodeKind, Tree, TreeBuilder};
 
 /// A tree of three kinds of nodes, and its fields.
 const TREE: &str = "
@@ -234,6 +236,25 @@ fn a_failure_names_the_node_and_leaves_the_tree_intact() {
     program.run("deactivate tree0.S1, [one, zero]");
     program.run("p: ref<i32> = field_at @x, [five, one]  store p, five");
     assert_eq!(program.cells(), [2, 2, 0]);
+}
+
+#[test]
+fn messages_leave_fields_without_a_name_out() {
+    let mut env = module("kernel @none() { return [] }", Stage::Structured).env;
+    let (tree, layout) = env.trees.iter().next().unwrap();
+    let node = layout
+        .places()
+        .next()
+        .map(|(place, _)| layout.chain(place)[1])
+        .unwrap();
+    let mut builder = TreeBuilder::default();
+    let pointer = builder
+        .node(Tree::ROOT, NodeKind::Pointer, &[(0, 4)])
+        .unwrap();
+    builder.place(pointer, ScalarType::I32, "").unwrap();
+    env.trees[tree] = Arc::new(builder.finish().unwrap());
+    let message = env.out_of_memory(NodeRef { tree, node });
+    assert_eq!(message, "out of memory for the pointer node S1");
 }
 
 #[test]
