@@ -84,7 +84,7 @@ impl Inputs {
             let mut value = |place, ty| {
                 n += 1;
                 let value = number(ty, &mut state);
-                (!tree.is_below_sparse(place) || n % gap > 0).then_some(value)
+                (!tree.is_below_sparse(place) || !n.is_multiple_of(gap)).then_some(value)
             };
             memory.write_elements(&mut value).expect("memory");
             trees.push(memory);
