@@ -202,6 +202,9 @@ insts! {
     Store ("store") { place: Value, value: Value } = Writes;
     /// Reads, changes and writes a storage in one step; the result is the old value.
     Atomic { op: AtomicOp, place: Value, value: Value } = Writes;
+    /// Adds to storages that lie side by side, 8 or 16 bytes together and aligned to that: each sum is
+    /// made in one step, and perhaps all are.
+    AtomicAdds ("atomic_adds") { places: Vec<Value>, values: Vec<Value> } = Writes in Lowered..=Lowered;
     /// Stores `value` if the storage holds `expected`; the result is the old value.
     Cas ("atomic_cas") { place: Value, expected: Value, value: Value } = Writes;
 

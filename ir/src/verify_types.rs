@@ -397,6 +397,19 @@ impl Check<'_> {
                 })?;
                 self.result(place)
             }
+            Op::AtomicAdds { places, values } => {
+                ensure(places.len() == values.len() && places.len() > 1, || {
+                    "one value for each of several places".into()
+                })?;
+                for (&place, &value) in places.iter().zip(values) {
+                    let (place, ty) = (self.place(place)?, self.ty(value));
+                    let float = ty.scalar().is_some_and(ScalarType::is_float);
+                    ensure(place == ty && float, || {
+                        format!("a {ty} is added to a ref<{place}>")
+                    })?;
+                }
+                self.no_result()
+            }
             Op::Cas {
                 place,
                 expected,

@@ -18,6 +18,7 @@ mod inline;
 mod licm;
 mod list_struct_for;
 mod lower_access;
+mod merge_atomics;
 mod offload;
 mod pipeline;
 mod privatize;

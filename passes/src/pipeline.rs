@@ -84,6 +84,10 @@ const fn member(name: &'static str, run: Run, stage: Stage) -> Pass {
     }
 }
 
+const fn member_step(name: &'static str, run: Run, stage: Stage) -> Step {
+    Step::Pass(member(name, run, stage))
+}
+
 const fn simplify(stage: Stage) -> [Pass; 6] {
     [
         member("fold", fold::run, stage),
@@ -197,6 +201,7 @@ pub const PIPELINE: &[Step] = &[
         passes: SIMPLIFY_LOWERED,
         rounds: 2,
     },
+    member_step("merge_atomics", merge_atomics::run, Lowered),
 ];
 
 /// The names of all passes, in the order in which they first run.

@@ -197,6 +197,26 @@ mod tests {
     }
 
     #[test]
+    fn alignment_of_cells() {
+        let align = |text: &str, node: usize| {
+            let t = tree(text);
+            let id = t.nodes().nth(node).unwrap().0;
+            t.cell_align(id)
+        };
+        let v = "place x: f32, place y: f32, place z: f32, place m: f32";
+        assert_eq!(align(&format!("dense i:5 {{ {v} }}"), 1), 16);
+        assert_eq!(
+            align(&format!("pointer i:5 {{ dense i:2 {{ {v} }} }}"), 2),
+            16
+        );
+        assert_eq!(align(&format!("place k: i64, dense i:5 {{ {v} }}"), 2), 8);
+        assert_eq!(
+            align("dense i:5 { place x: f32, place y: f32, place z: f32 }", 1),
+            4
+        );
+    }
+
+    #[test]
     fn too_many_cells() {
         let huge = "4294967295";
         for text in [

@@ -232,6 +232,32 @@ impl Tree {
             .product()
     }
 
+    /// What the address of every cell of `node` is a multiple of, in bytes, up to a cache line.
+    pub fn cell_align(&self, node: NodeId) -> u64 {
+        const CACHE_LINE: u64 = 64;
+        let both = |a: u64, bytes: u64| {
+            if bytes == 0 {
+                a
+            } else {
+                a.min(1 << bytes.trailing_zeros())
+            }
+        };
+        self.chain(node).iter().fold(CACHE_LINE, |align, &id| {
+            let n = &self[id];
+            // An arena begins a cache line wherever the container lies.
+            let container = if n.n_arenas() > 0 {
+                CACHE_LINE
+            } else {
+                both(align, n.offset_in_cell)
+            };
+            if n.n_cells > 1 || n.n_arenas() > 0 {
+                both(container, n.cell_size)
+            } else {
+                container
+            }
+        })
+    }
+
     /// `node` and all nodes below it, parents before children.
     pub fn subtree(&self, node: NodeId) -> Vec<NodeId> {
         let mut all = vec![node];

@@ -203,6 +203,13 @@ impl<'a, 'ctx> Builder<'a, 'ctx> {
 
     // Arithmetic.
 
+    /// The vector with one element replaced.
+    pub(crate) fn insert(&self, vector: Val<'ctx>, value: Val<'ctx>, at: u32) -> Val<'ctx> {
+        let at = self.ctx.i32_type().const_int(u64::from(at), false);
+        let vector = vector.into_vector_value();
+        ok(self.builder.build_insert_element(vector, value, at, "")).into()
+    }
+
     pub(crate) fn op(&self, op: Opcode, a: Val<'ctx>, b: Val<'ctx>) -> Val<'ctx> {
         ok(self.builder.build_binop(op, a, b, ""))
     }

@@ -584,6 +584,10 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
                 None
             }
             Op::Atomic { op, place, value } => Some(self.atomic(*op, *place, *value)),
+            Op::AtomicAdds { places, values } => {
+                self.atomic_adds(places, values);
+                None
+            }
             Op::Cas {
                 place,
                 expected,

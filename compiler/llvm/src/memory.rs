@@ -8,7 +8,7 @@ use aerogel_base::ScalarType;
 use aerogel_ir::{Arg, AtomicOp, BinaryOp, Inst, NodeRef, Op, ParamType, Type, Value};
 use inkwell::values::{InstructionValue, MetadataValue};
 
-use crate::builder::{Opcode, RmwOp, Val, basic, incoming, zero};
+use crate::builder::{Opcode, RmwOp, Val, basic, incoming, undef, zero};
 use crate::lower::FuncCx;
 use crate::math::SUM;
 use crate::types::{bits, scalar, stored};
@@ -310,6 +310,49 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         self.b.cond_br(stored, done, retry);
         self.b.at(done);
         old
+    }
+
+    /// Adds to neighbouring floats: in one compare-and-swap where the machine has one so wide.
+    pub(crate) fn atomic_adds(&mut self, places: &[Value], values: &[Value]) {
+        let ty = self.pointee(places[0]);
+        let bytes = places.len() as u64 * u64::from(ty.bytes());
+        if self.runs_alone() || places.len() == 1 {
+            for (&place, &value) in places.iter().zip(values) {
+                self.atomic(AtomicOp::Add, place, value);
+            }
+            return;
+        }
+        if bytes > self.cx.target.widest_swap {
+            let half = places.len() / 2;
+            self.atomic_adds(&places[..half], &values[..half]);
+            return self.atomic_adds(&places[half..], &values[half..]);
+        }
+        let word = basic(match bytes {
+            16 => self.b.ctx.i128_type(),
+            _ => self.b.ctx.i64_type(),
+        });
+        let all = self
+            .b
+            .vector_type(scalar(self.b.ctx, ty), places.len() as u32);
+        let mut operand = undef(all);
+        for (k, &value) in values.iter().enumerate() {
+            operand = self.b.insert(operand, self.value(value), k as u32);
+        }
+        let address = self.value(places[0]);
+        let before = self.b.current();
+        let [retry, done] = ["retry", "updated"].map(|name| self.b.block(self.llvm, name));
+        let (first, _) = self.b.load(word, address);
+        self.b.br(retry);
+        self.b.at(retry);
+        let seen = self.b.phi(word);
+        incoming(seen, first, before);
+        let old = self.b.cast(Opcode::BitCast, seen.as_basic_value(), all);
+        let sum = self.b.fop(Opcode::FAdd, old, operand, self.flags);
+        let new = self.b.cast(Opcode::BitCast, sum, word);
+        let (found, stored) = self.b.cmpxchg(address, seen.as_basic_value(), new, false);
+        incoming(seen, found, retry);
+        self.b.cond_br(stored, done, retry);
+        self.b.at(done);
     }
 
     pub(crate) fn cas(&mut self, place: Value, expected: Value, value: Value) -> Val<'ctx> {

@@ -338,6 +338,14 @@ impl<'a> Machine<'a> {
                 self.write(inst, *place, new)?;
                 Val::Scalars(old)
             }
+            Op::AtomicAdds { places, values } => {
+                for (&place, &value) in places.iter().zip(values) {
+                    let old = self.memory.read(self.val(place).place()[0]);
+                    let sum = combine(AtomicOp::Add, old, self.val(value).scalar());
+                    self.write(inst, place, vec![sum])?;
+                }
+                return Ok(Vec::new());
+            }
             Op::Cas {
                 place,
                 expected,

@@ -10,6 +10,7 @@ pub fn aarch64() -> Target {
         features: "+neon".to_owned(),
         vector_width: None,
         lanes: Some(4),
+        widest_swap: 16,
         task_convention: 0,
         grid: false,
         intrinsics: &[],

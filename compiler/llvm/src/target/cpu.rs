@@ -17,6 +17,11 @@ pub fn host() -> Target {
         vector_width: has(features, "+avx512f").then_some(512),
         features: format!("{features}{TUNING}"),
         lanes: Some(lanes(features)),
+        widest_swap: if has(features, "+cx16") || cfg!(target_arch = "aarch64") {
+            16
+        } else {
+            8
+        },
         task_convention: 0,
         grid: false,
         intrinsics: &[

@@ -27,6 +27,8 @@ pub struct Target {
     /// How many iterations of a loop to run at once where each runs its own number of turns;
     /// nothing where the machine does so by itself.
     pub lanes: Option<u32>,
+    /// Bytes that one compare-and-swap changes at most.
+    pub widest_swap: u64,
     /// LLVM's number of the calling convention of task functions.
     pub task_convention: u32,
     /// Whether a task is a kernel for a grid of threads, out of the host's reach.

@@ -17,6 +17,7 @@ pub fn nvptx(sm: u32) -> Target {
         vector_width: None,
         // `ptx_kernel`
         lanes: None,
+        widest_swap: 8,
         task_convention: 71,
         grid: true,
         intrinsics: &[
