@@ -208,6 +208,12 @@ impl NativeField {
         PyTuple::new(py, &self.placement(py)?.shape)
     }
 
+    /// What the first index of each axis is; empty for zeros.
+    #[getter]
+    fn _offset(&self, py: Python<'_>) -> PyResult<Vec<i32>> {
+        Ok(self.placement(py)?.offset.clone())
+    }
+
     fn _is_placed(&self) -> bool {
         self.claimed.get().is_some()
     }
