@@ -147,6 +147,8 @@ const TABLE: &[(&str, Rule)] = &[
     ("reversed",      special(Special::Reversed)),
     ("len",           special(Special::Len)),
     ("sum",           special(Special::Reduce(crate::ast::BinaryOp::Add))),
+    ("any",           special(Special::Any)),
+    ("all",           special(Special::All)),
     ("list",          special(Special::List)),
     ("tuple",         special(Special::Tuple)),
     ("loop_config",   special(Special::LoopConfig)),

@@ -42,6 +42,8 @@ impl MapHost {
             "len",
             "print",
             "sum",
+            "any",
+            "all",
             "zip",
             "enumerate",
         ] {

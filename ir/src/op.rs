@@ -463,6 +463,9 @@ impl OpField for String {
 
 impl OpField for LoopAttrs {
     fn print(&self, p: &mut FuncPrinter<'_>, _: bool) {
+        if self.aside {
+            p.text(" aside");
+        }
         if self.serial {
             p.text(" serial");
         }
@@ -477,7 +480,9 @@ impl OpField for LoopAttrs {
         let mut attrs = LoopAttrs::default();
         let lexer: &mut Lexer<'_> = p.lexer();
         loop {
-            if lexer.accept("serial") {
+            if lexer.accept("aside") {
+                attrs.aside = true;
+            } else if lexer.accept("serial") {
                 attrs.serial = true;
             } else if lexer.accept("block") {
                 lexer.expect("=")?;

@@ -251,6 +251,9 @@ pub struct LoopAttrs {
     pub block_dim: Option<u32>,
     /// At most this many threads.
     pub max_threads: Option<u32>,
+    /// Bookkeeping of the compiler's own: it draws no random numbers, and does not count among the
+    /// loops that do.
+    pub aside: bool,
 }
 
 /// A node of one of the module's trees.

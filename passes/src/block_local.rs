@@ -439,7 +439,7 @@ mod tests {
                 v7: i64 = const 0
                 v8: i64 = const 1
                 v9: i64 = select v6, v8, v7
-                parallel [v7, v7], [v9, v8] (v10: i64, v11: i64) {
+                parallel [v7, v7], [v9, v8] aside (v10: i64, v11: i64) {
                     v12: i64 = add v10, v11
                     v13: cell<tree0.S0> = root tree0
                     v14: i64 = const 1024
@@ -463,7 +463,7 @@ mod tests {
                 } {
                     yield []
                 }
-                parallel [v7, v7], [v9, v8] (v26: i64, v27: i64) {
+                parallel [v7, v7], [v9, v8] aside (v26: i64, v27: i64) {
                     v28: i64 = add v26, v27
                     v29: cell<tree0.S0> = root tree0
                     v30: i64 = const 1024
@@ -613,7 +613,7 @@ mod tests {
                 v3: i64 = const 1
                 v4: i64 = select v1, v3, v2
                 v5: i64 = const 1
-                parallel [v2, v2], [v4, v5] (v6: i64, v7: i64) {
+                parallel [v2, v2], [v4, v5] aside (v6: i64, v7: i64) {
                     v8: i64 = const 1
                     v9: i64 = mul v6, v8
                     v10: i64 = add v9, v7
@@ -643,7 +643,7 @@ mod tests {
                 } {
                     yield []
                 }
-                parallel [v2, v2], [v4, v5] (v28: i64, v29: i64) {
+                parallel [v2, v2], [v4, v5] aside (v28: i64, v29: i64) {
                     v30: i64 = const 1
                     v31: i64 = mul v28, v30
                     v32: i64 = add v31, v29

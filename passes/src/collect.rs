@@ -68,7 +68,10 @@ fn collect(b: &mut Builder<'_>, env: &Env, node: NodeRef) {
     b.effect(Op::Parallel {
         lo: vec![zero],
         hi: vec![n],
-        attrs: LoopAttrs::default(),
+        attrs: LoopAttrs {
+            aside: true,
+            ..LoopAttrs::default()
+        },
         body,
     });
     b.effect(Op::Collect { node });
@@ -109,7 +112,7 @@ mod tests {
                 }
                 v6: i64 = const 0
                 v7: i64 = n_recycled tree0.S1
-                parallel [v6], [v7] (v8: i64) {
+                parallel [v6], [v7] aside (v8: i64) {
                     v9: cell<tree0.S1> = recycled tree0.S1, v8
                     v10: container<tree0.S2> = child tree0.S2, v9
                     v11: i64 = const 0
@@ -133,7 +136,7 @@ mod tests {
                 collect tree0.S1
                 v21: i64 = const 0
                 v22: i64 = n_recycled tree0.S3
-                parallel [v21], [v22] (v23: i64) {
+                parallel [v21], [v22] aside (v23: i64) {
                     v24: cell<tree0.S3> = recycled tree0.S3, v23
                     wipe tree0.S3, v23
                     yield []

@@ -284,7 +284,10 @@ fn list(b: &mut Builder<'_>, cx: &PassCx<'_>, node: NodeRef, parent: NodeId) {
         b.effect(Op::Parallel {
             lo: lo.clone(),
             hi: hi.clone(),
-            attrs: LoopAttrs::default(),
+            attrs: LoopAttrs {
+                aside: true,
+                ..LoopAttrs::default()
+            },
             body: over,
         });
     };
@@ -527,7 +530,7 @@ mod tests {
                 v5: i64 = const 1
                 v6: i64 = select v3, v5, v4
                 v7: i64 = const 1
-                parallel [v4, v4], [v6, v7] (v8: i64, v9: i64) {
+                parallel [v4, v4], [v6, v7] aside (v8: i64, v9: i64) {
                     v10: i64 = const 1
                     v11: i64 = mul v8, v10
                     v12: i64 = add v11, v9
@@ -557,7 +560,7 @@ mod tests {
                 } {
                     yield []
                 }
-                parallel [v4, v4], [v6, v7] (v30: i64, v31: i64) {
+                parallel [v4, v4], [v6, v7] aside (v30: i64, v31: i64) {
                     v32: i64 = const 1
                     v33: i64 = mul v30, v32
                     v34: i64 = add v33, v31
@@ -782,7 +785,7 @@ mod tests {
                 v8: i64 = const 1
                 v9: i64 = select v6, v8, v7
                 v10: i64 = const 1
-                parallel [v7, v7], [v9, v10] (v11: i64, v12: i64) {
+                parallel [v7, v7], [v9, v10] aside (v11: i64, v12: i64) {
                     v13: i64 = const 1
                     v14: i64 = mul v11, v13
                     v15: i64 = add v14, v12
@@ -812,7 +815,7 @@ mod tests {
                 } {
                     yield []
                 }
-                parallel [v7, v7], [v9, v10] (v33: i64, v34: i64) {
+                parallel [v7, v7], [v9, v10] aside (v33: i64, v34: i64) {
                     v35: i64 = const 1
                     v36: i64 = mul v33, v35
                     v37: i64 = add v36, v34
@@ -904,7 +907,7 @@ mod tests {
                 v5: i64 = const 1
                 v6: i64 = select v3, v5, v4
                 v7: i64 = const 1
-                parallel [v4, v4], [v6, v7] (v8: i64, v9: i64) {
+                parallel [v4, v4], [v6, v7] aside (v8: i64, v9: i64) {
                     v10: i64 = const 1
                     v11: i64 = mul v8, v10
                     v12: i64 = add v11, v9
@@ -934,7 +937,7 @@ mod tests {
                 } {
                     yield []
                 }
-                parallel [v4, v4], [v6, v7] (v30: i64, v31: i64) {
+                parallel [v4, v4], [v6, v7] aside (v30: i64, v31: i64) {
                     v32: i64 = const 1
                     v33: i64 = mul v30, v32
                     v34: i64 = add v33, v31
@@ -980,7 +983,7 @@ mod tests {
                 v62: i64 = select v59, v61, v60
                 v63: i64 = const 2
                 v64: i64 = const 1
-                parallel [v60, v60, v60], [v62, v63, v64] (v65: i64, v66: i64, v67: i64) {
+                parallel [v60, v60, v60], [v62, v63, v64] aside (v65: i64, v66: i64, v67: i64) {
                     v68: i64 = const 2
                     v69: i64 = mul v65, v68
                     v70: i64 = add v69, v66
@@ -1022,7 +1025,7 @@ mod tests {
                 } {
                     yield []
                 }
-                parallel [v60, v60, v60], [v62, v63, v64] (v102: i64, v103: i64, v104: i64) {
+                parallel [v60, v60, v60], [v62, v63, v64] aside (v102: i64, v103: i64, v104: i64) {
                     v105: i64 = const 2
                     v106: i64 = mul v102, v105
                     v107: i64 = add v106, v103

@@ -144,7 +144,12 @@ fn target(func: &Function, cx: &PassCx<'_>, class: Class, place: Value) -> Targe
     let ty = func.ty(place).pointee().and_then(Type::scalar);
     let shape = field.map_or_else(Vec::new, |f| cx.env.shape(f));
     let cells: Option<u64> = shape.iter().try_fold(1, |n: u64, &e| n.checked_mul(e));
-    let small = !shape.is_empty() && cells.is_some_and(|n| n <= MAX_CELLS);
+    // Adding a copy of all cells would activate those of a sparse node.
+    let sparse = field.is_some_and(|f| {
+        let data = &cx.env.fields[f];
+        cx.env.trees[data.tree].is_below_sparse(data.places[0])
+    });
+    let small = !sparse && !shape.is_empty() && cells.is_some_and(|n| n <= MAX_CELLS);
     let offset = |k: usize| {
         field
             .and_then(|f| cx.env.fields[f].offset.get(k).copied())

@@ -100,7 +100,14 @@ fn reduce(func: &mut Function, cx: &PassCx<'_>, body: Region, at: usize) -> bool
             }
         }
     });
-    targets.retain(|t| t.op.is_some());
+    targets.retain(|t| {
+        // A sparse cell is activated by the first change, be it one that changes nothing.
+        let sparse = match t.class {
+            Class::Place(p) => cx.env.trees[p.tree].is_below_sparse(p.node),
+            _ => false,
+        };
+        t.op.is_some() && (!sparse || runs_always(func, inner, &t.atomics))
+    });
     for target in &targets {
         let is_there =
             is_in_bounds(func, cx.env, target.place) || runs_always(func, inner, &target.atomics);

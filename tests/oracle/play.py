@@ -12,10 +12,11 @@ by a script and ends the program after so many frames.
 
 import builtins
 import contextlib
-import io
+import ctypes
 import json
 import os
 import sys
+import tempfile
 from types import ModuleType
 
 module, program, frames, out = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
@@ -105,15 +106,21 @@ class GUI:
         if self.frame >= frames:
             raise SystemExit(0)
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *args):
+        pass
+
     def __getattr__(self, name):
         if name.startswith("_"):
             raise AttributeError(name)
         return lambda *args, **kwargs: None
 
 
-def digest(field):
-    """Shape, mean, root mean square and some elements."""
-    a = np.asarray(field.to_numpy(), np.float64)
+def digest(a):
+    """Shape, mean, root mean square and some elements of an array."""
+    a = np.asarray(a, np.float64)
     flat = a.reshape(-1)
     step = max(1, flat.size // 29)
     return {
@@ -156,11 +163,40 @@ main = ModuleType("__main__")
 main.__file__, main.__builtins__ = program, builtins
 sys.modules["__main__"] = main
 sys.argv = [program]
-printed = io.StringIO()
-with open(program, "rb") as f, contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):
-    exec(compile(f.read(), program, "exec"), main.__dict__)
-fields = {n: digest(v) for n, v in sorted(vars(main).items()) if isinstance(v, ti.Field)}
+# Kernels print past Python's standard output, so the file behind it is replaced.
+with tempfile.TemporaryFile("w+") as printed:
+    sys.stdout.flush()
+    terminal = os.dup(1)
+    os.dup2(printed.fileno(), 1)
+    try:
+        with open(program, "rb") as f, contextlib.suppress(SystemExit):
+            exec(compile(f.read(), program, "exec"), main.__dict__)
+        ti.sync()
+    finally:
+        sys.stdout.flush()
+        ctypes.CDLL(None).fflush(None)
+        os.dup2(terminal, 1)
+    printed.seek(0)
+    lines = [line for line in printed.read().splitlines() if not line.startswith("[Taichi]")]
+
+
+def found(name, value, depth=0):
+    """The fields behind a name: in lists, and in the program's own objects."""
+    if isinstance(value, ti.Field):
+        members = value.to_numpy()
+        if isinstance(members, dict):
+            yield from ((f"{name}.{m}", a) for m, a in sorted(members.items()))
+        else:
+            yield name, members
+    elif isinstance(value, (list, tuple)) and depth < 2:
+        for k, item in enumerate(value):
+            yield from found(f"{name}[{k}]", item, depth + 1)
+    elif depth == 0 and type(value).__module__ == "__main__":
+        for attribute, item in sorted(vars(value).items()):
+            yield from found(f"{name}.{attribute}", item, depth + 1)
+
+
+fields = {n: digest(a) for name, v in sorted(vars(main).items()) for n, a in found(name, v)}
 with open(out, "w") as f:
-    lines = [line for line in printed.getvalue().splitlines() if not line.startswith("[Taichi]")]
     json.dump({"frames": frames, "printed": lines, "fields": fields}, f, indent=1)
     f.write("\n")

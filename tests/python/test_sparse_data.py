@@ -209,7 +209,7 @@ def test_nodes_describe_themselves(arch):
     "make, error",
     [
         (lambda: ti.root.pointer(ti.i, 0), "at least 1"),
-        (lambda: ti.root.bitmasked(ti.ij, (4,)), "2 axes need 2"),
+        (lambda: ti.root.bitmasked(ti.ijk, (4, 4)), "3 axes need 3"),
         (lambda: ti.root.pointer(ti.i, 2.5), "integer"),
         (lambda: ti.root.dynamic(ti.ij, (4, 4)), "one axis"),
         (lambda: ti.root.dynamic(ti.i, 8, 0), "a chunk must be at least 1"),

@@ -50,6 +50,34 @@ const LAYOUTS: &[(&str, &[i32])] = &[
         "place a: i32, place b: f32, place c: i64, place d: i64, place e: i64",
         &[],
     ),
+    (
+        "pointer i:3 { dense i:4 { place a: i32, place b: f32, place c: i64, place d: i64, place e: i64 } }",
+        &[12],
+    ),
+    (
+        "pointer i:2 { pointer i:3 { dense i:2 { place a: i32 }, bitmasked i:2 { place b: f32, place c: i64, place d: i64, place e: i64 } } }",
+        &[12],
+    ),
+    (
+        "bitmasked i:12 { place a: i32 } pointer i:12 { place b: f32 } dense i:3 { pointer i:4 { place c: i64, place d: i64, place e: i64 } }",
+        &[12],
+    ),
+    (
+        "pointer i:3 j:5 { place a: i32, place b: f32 } dense j:5 { bitmasked i:3 { place c: i64, place d: i64, place e: i64 } }",
+        &[3, 5],
+    ),
+    (
+        "dense i:2 { pointer j:2 { dense i:3 j:3 { place a: i32, place b: f32 } } } bitmasked i:3 j:3 { pointer i:2 j:2 { place c: i64, place d: i64, place e: i64 } }",
+        &[6, 6],
+    ),
+    (
+        "bitmasked j:3 { dense i:2 { pointer i:2 j:2 { place a: i32 } pointer j:2 { bitmasked i:2 { place b: f32, place c: i64, place d: i64, place e: i64 } } } }",
+        &[4, 6],
+    ),
+    (
+        "dense i:3 { dynamic j:5 chunk=2 { place a: i32, place b: f32 } } pointer i:3 { dynamic j:5 chunk=1 { place c: i64, place d: i64, place e: i64 } }",
+        &[3, 5],
+    ),
 ];
 
 /// The fields' element types, in order.
@@ -125,6 +153,7 @@ pub fn module(seed: u64) -> Module {
             record,
             callee: None,
             readable: Vec::new(),
+            over_sparse: false,
             writes_arrays: false,
             own: None,
             shared: None,
@@ -149,6 +178,35 @@ pub fn module(seed: u64) -> Module {
         module.funcs.push(func);
     }
     module
+}
+
+/// The module on a layout of dense nodes only; none if it is on one already, or asks or changes what
+/// is active.
+pub fn on_dense(module: &Module) -> Option<Module> {
+    let [tree] = module.env.trees.values().collect::<Vec<_>>()[..] else {
+        return None;
+    };
+    let of_nodes = |op: &Op| {
+        matches!(
+            op,
+            Op::Activate { .. } | Op::Deactivate { .. } | Op::IsActive { .. }
+        )
+    };
+    let mut funcs = module.funcs.values();
+    if !tree.is_sparse() || funcs.any(|f| f.insts.values().any(|i| of_nodes(&i.op))) {
+        return None;
+    }
+    let mut text = tree.to_string();
+    for kind in ["pointer", "bitmasked", "dynamic"] {
+        text = text.replace(kind, "dense");
+    }
+    for chunk in ["chunk=1 ", "chunk=2 "] {
+        text = text.replace(chunk, "");
+    }
+    let mut dense = module.clone();
+    let tree = parse_nodes(&text).expect("a layout of dense nodes");
+    dense.env.trees[TreeId::from_u32(0)] = Arc::new(tree);
+    Some(dense)
 }
 
 fn param(name: &str, ty: ParamType) -> ParamData {
@@ -199,6 +257,8 @@ struct Generator<'a> {
     callee: Option<FuncId>,
     /// Fields that may be read here; if none may, nor may arrays.
     readable: Vec<FieldId>,
+    /// Whether the loop around goes over sparse cells.
+    over_sparse: bool,
     /// Whether arrays are written here by plain stores.
     writes_arrays: bool,
     /// The field of which this iteration owns one element, and the element's indices.
@@ -252,6 +312,7 @@ impl Generator<'_> {
         let own = FieldId::from_u32(self.rng.below(3) as u32);
         let atomic = FieldId::from_u32(if own.as_u32() == 0 { 2 } else { 0 });
         let region;
+        self.over_sparse = false;
         let mut offset = None;
         let saved = self.pool.len();
         let locals = std::mem::take(&mut self.locals);
@@ -262,6 +323,7 @@ impl Generator<'_> {
         if self.shape.is_empty() || self.rng.one_in(2) {
             region = self.b.func.new_region(&vec![Type::I32; self.shape.len()]);
             let (node, first) = self.env.cells_of(own);
+            self.over_sparse = self.env.trees[node.tree].is_below_sparse(node.node);
             offset = Some(first);
             self.b.effect(Op::ParallelCells {
                 node,

@@ -63,16 +63,28 @@ impl Inputs {
     /// # Panics
     /// If there is no kernel, or no memory.
     pub fn new(module: &Module, seed: u64) -> Self {
+        Self::with_gaps(module, seed, 3)
+    }
+
+    /// As `new`, but with all cells of sparse nodes active.
+    ///
+    /// # Panics
+    /// As `new`.
+    pub fn filled(module: &Module, seed: u64) -> Self {
+        Self::with_gaps(module, seed, u64::MAX)
+    }
+
+    /// Inputs with every `gap`-th cell of sparse nodes inactive.
+    fn with_gaps(module: &Module, seed: u64, gap: u64) -> Self {
         let mut state = seed;
         let mut trees = Vec::new();
         for tree in module.env.trees.values() {
             let memory = TreeMemory::new(tree.clone(), 0).expect("memory");
-            // Some cells of sparse nodes stay inactive.
-            let mut n = 0;
+            let mut n = 0_u64;
             let mut value = |place, ty| {
                 n += 1;
                 let value = number(ty, &mut state);
-                (!tree.is_below_sparse(place) || n % 3 > 0).then_some(value)
+                (!tree.is_below_sparse(place) || !n.is_multiple_of(gap)).then_some(value)
             };
             memory.write_elements(&mut value).expect("memory");
             trees.push(memory);

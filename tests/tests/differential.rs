@@ -106,3 +106,35 @@ fn compiled(compiler: &Compiler, module: &Module, seed: u64) -> Result<Outcome, 
         Inputs::new(module, seed).launch(module, &kernel, seed),
     ))
 }
+
+/// A kernel computes the same on a sparse layout whose cells are all active as on a dense one.
+#[test]
+fn layouts_do_not_change_values() {
+    let first = from_env("AEROGEL_FIRST_SEED", 0);
+    let mut n = 0;
+    for seed in first..first + 4 * from_env("AEROGEL_N_PROGRAMS", 300) {
+        let module = generate::module(seed);
+        let Some(dense) = generate::on_dense(&module) else {
+            continue;
+        };
+        n += 1;
+        let values = |module: &Module| {
+            let oracle = InterpKernel::new(module.clone()).expect("a kernel");
+            let inputs = Inputs::filled(module, seed);
+            let outcome = canonical(launch(&inputs, module, &oracle, seed));
+            let memory: Vec<String> = outcome
+                .memory
+                .iter()
+                .map(|s| s.expect("all cells are active").to_string())
+                .collect();
+            (format!("{memory:?}"), outcome.results, outcome.printed)
+        };
+        assert_eq!(
+            values(&module),
+            values(&dense),
+            "seed {seed}\n{}",
+            print_module(&module)
+        );
+    }
+    assert!(n > 0, "no sparse layouts");
+}

@@ -120,7 +120,7 @@ pub(crate) fn lower<'a, 'ctx>(cx: &mut ModuleCx<'a, 'ctx>, number: usize, task: 
 fn stream(kernel: &Function, task: Inst) -> u64 {
     let is_range = |inst: Inst| {
         let range = TaskKind::Range;
-        matches!(kernel[inst], Op::Task { kind, .. } if kind == range)
+        matches!(kernel[inst], Op::Task { kind, attrs, .. } if kind == range && !attrs.aside)
     };
     let tasks = kernel.regions[kernel.body].insts.iter();
     let before = tasks.take_while(|&&inst| inst != task);

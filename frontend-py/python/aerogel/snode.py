@@ -119,6 +119,8 @@ class SNode:
         self._tree._check_open()
         axis_list = [axes] if isinstance(axes, Axis) else list(axes)
         dims = [*dimensions] if isinstance(dimensions, Iterable) else [dimensions] * len(axis_list)
+        if len(dims) == 1:
+            dims *= len(axis_list)
         if len(dims) != len(axis_list):
             raise ValueError(f"{len(axis_list)} axes need {len(axis_list)} dimensions, got {len(dims)}")
         pairs = [(a.value, _extent(d)) for a, d in zip(axis_list, dims)]

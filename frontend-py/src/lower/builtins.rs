@@ -47,6 +47,9 @@ pub(crate) enum Special {
     Reversed,
     Len,
     Reduce(BinaryOp),
+    /// Whether any, or all, elements are true.
+    Any,
+    All,
     List,
     Tuple,
     LoopConfig,
@@ -413,6 +416,41 @@ impl Lower<'_, '_> {
                     .iter()
                     .try_fold(start, |so_far, item| self.binary(op, &so_far, item))
             }
+            Special::Any | Special::All => match first {
+                Some(val) if self.numeric_type(val).is_some_and(ir::Type::is_tensor) => {
+                    let none = Args {
+                        positional: Vec::new(),
+                        keywords: Vec::new(),
+                    };
+                    self.tensor_method(&val.clone(), name, &none)
+                }
+                _ => {
+                    let x = self.arg(name, args, 0, "x")?.clone();
+                    let items = self.iterate_static(&x)?;
+                    let any = matches!(special, Special::Any);
+                    let mut truth = None;
+                    for item in &items {
+                        if let Val::Known(known) = item {
+                            let holds = fold::truth(self.host, known);
+                            if self.hosted(holds)? == any {
+                                return Ok(Val::Known(Known::Bool(any)));
+                            }
+                            continue;
+                        }
+                        let holds = self.condition(item)?;
+                        let op = if any {
+                            ir::BinaryOp::Or
+                        } else {
+                            ir::BinaryOp::And
+                        };
+                        truth = Some(match truth {
+                            None => holds,
+                            Some(truth) => self.builder().binary(op, truth, holds),
+                        });
+                    }
+                    Ok(truth.map_or(Val::Known(Known::Bool(!any)), Val::Value))
+                }
+            },
             Special::List | Special::Tuple => {
                 let items = match first {
                     Some(val) => self.iterate_static(val)?,

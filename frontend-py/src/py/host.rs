@@ -35,6 +35,8 @@ const BUILTINS: &[&str] = &[
     "len",
     "print",
     "sum",
+    "any",
+    "all",
     "zip",
     "enumerate",
     "reversed",

@@ -40,6 +40,8 @@ pub(crate) struct Machine<'a> {
     random: u64,
     /// Range tasks that began before.
     n_ranges: u32,
+    /// Whether the loop that is running does not count.
+    aside: bool,
     /// The index space of the range task that is running.
     space: Vec<(i64, i64)>,
     /// Whether cells were deactivated since the last collection, in a kernel that does not collect
@@ -68,6 +70,7 @@ impl<'a> Machine<'a> {
             seed,
             random,
             n_ranges: 0,
+            aside: false,
             space: Vec::new(),
             deactivated: false,
             collects_itself: contains(&module.funcs[id], |op| matches!(op, Op::Collect { .. })),
@@ -373,17 +376,32 @@ impl<'a> Machine<'a> {
             Op::Yield { .. } | Op::Break { .. } | Op::Continue { .. } | Op::Return { .. } => {
                 unreachable!("terminators end the line")
             }
-            Op::Parallel { lo, hi, body, .. } => {
+            Op::Parallel {
+                lo,
+                hi,
+                attrs,
+                body,
+            } => {
+                self.aside = attrs.aside;
                 let space: Vec<(i64, i64)> = self.ints(lo).into_iter().zip(self.ints(hi)).collect();
                 let types: Vec<ScalarType> = lo.iter().map(|&v| func.elem(v)).collect();
                 return self.range_task(&space, *body, &|index| {
                     index.iter().zip(&types).map(|(&i, &t)| int(t, i)).collect()
                 });
             }
-            Op::ParallelCells { node, body, .. } => return self.cells(*node, *body),
+            Op::ParallelCells { node, body, .. } => {
+                self.aside = false;
+                return self.cells(*node, *body);
+            }
             Op::Task {
-                kind, bounds, body, ..
-            } => return self.task(*kind, *bounds, *body),
+                kind,
+                attrs,
+                bounds,
+                body,
+            } => {
+                self.aside = attrs.aside;
+                return self.task(*kind, *bounds, *body);
+            }
             Op::Each { body } => {
                 let params: Vec<ScalarType> = func.regions[*body]
                     .params

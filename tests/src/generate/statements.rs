@@ -1,7 +1,8 @@
 //! Statements: memory, branches, loops.
 
 use aerogel_base::ScalarType;
-use aerogel_ir::{Arg, AtomicOp, BinaryOp, CompareOp, FieldId, Op, Region, Type, Value};
+use aerogel_ir::{Arg, AtomicOp, BinaryOp, CompareOp, FieldId, NodeRef, Op, Region, Type, Value};
+use aerogel_snode::{NodeId, NodeKind};
 
 use super::{ELEMS, GIVEN, Generator, TAKEN, VECTOR};
 use crate::generate::values::SCALARS;
@@ -16,7 +17,7 @@ impl Generator<'_> {
 
     fn statement(&mut self) {
         self.budget -= 1;
-        match self.rng.below(if self.budget > 0 { 18 } else { 6 }) {
+        match self.rng.below(if self.budget > 0 { 19 } else { 6 }) {
             0..=2 => {
                 let ty = self.rng.pick(SCALARS);
                 let value = self.scalar(ty, 3);
@@ -46,6 +47,7 @@ impl Generator<'_> {
             13 => self.call(),
             14 => self.array(),
             15 => self.draw(),
+            16 => self.cells(),
             _ => self.memory(),
         }
     }
@@ -166,6 +168,67 @@ impl Generator<'_> {
         }
     }
 
+    /// Asks or changes whether a cell is active: in a parallel loop, one that no other iteration
+    /// touches.
+    fn cells(&mut self) {
+        let (field, indices, alone) = match self.own.clone() {
+            Some((field, indices)) => (field, indices, true),
+            None if self.readable.is_empty() => return,
+            None => {
+                let field = FieldId::from_u32(self.rng.below(3) as u32);
+                (field, self.indices(1), false)
+            }
+        };
+        let data = &self.env.fields[field];
+        let tree = &self.env.trees[data.tree];
+        let (leaf, offset) = self.env.cells_of(field);
+        let candidates: Vec<NodeId> = tree
+            .sparse_chain(leaf.node)
+            .into_iter()
+            .filter(|&node| {
+                let places = |n: &NodeId| matches!(tree[*n].kind, NodeKind::Place(_));
+                let mut below = tree.subtree(node).into_iter().filter(places);
+                !matches!(tree[node].kind, NodeKind::Dynamic { .. })
+                    && (!alone || node == leaf.node && below.all(|p| data.places.contains(&p)))
+            })
+            .collect();
+        if candidates.is_empty() {
+            return;
+        }
+        let node = self.rng.pick(&candidates);
+        let fine = tree.shape_axes(leaf.node);
+        let mut coarse = Vec::new();
+        for (axis, extent) in tree.shape_axes(node) {
+            let k = fine.iter().position(|a| a.0 == axis);
+            let k = k.expect("a node has the axes of those above");
+            let mut index = self.b.cast(indices[k], Type::I32);
+            if let Some(&first) = offset.get(k) {
+                let first = self.b.i32(first);
+                index = self.b.binary(BinaryOp::Sub, index, first);
+            }
+            let ratio = self.b.i32((fine[k].1 / extent) as i32);
+            coarse.push(self.b.binary(BinaryOp::Div, index, ratio));
+        }
+        let node = NodeRef {
+            tree: data.tree,
+            node,
+        };
+        let indices = coarse;
+        match self.rng.below(4) {
+            0 => {
+                self.b.effect(Op::Activate { node, indices });
+            }
+            1 => {
+                self.b.effect(Op::Deactivate { node, indices });
+            }
+            _ => {
+                let active = self.b.value(Op::IsActive { node, indices }, Type::BOOL);
+                let active = self.b.cast(active, Type::I32);
+                self.pool.push(active);
+            }
+        }
+    }
+
     fn array(&mut self) {
         if !self.writes_arrays {
             return;
@@ -177,7 +240,8 @@ impl Generator<'_> {
 
     /// An integer that does not depend on how the kernel is divided into tasks.
     fn draw(&mut self) {
-        if self.readable.is_empty() {
+        // Which numbers a cell of a sparse node gets depends on how the loop is divided.
+        if self.readable.is_empty() || self.over_sparse {
             return;
         }
         let ty = self

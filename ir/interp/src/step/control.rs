@@ -80,7 +80,9 @@ impl Machine<'_> {
             return Ok(Vec::new());
         }
         loop {
-            self.random = eval::random_state(self.seed, task, linear);
+            if !self.aside {
+                self.random = eval::random_state(self.seed, task, linear);
+            }
             self.bind(body, args(&index));
             match self.region(body) {
                 Flow::Yield(_) | Flow::Continue(_) => {}
@@ -110,8 +112,10 @@ impl Machine<'_> {
     /// After a range task comes a serial one.
     fn next_task(&mut self) {
         self.collect();
-        self.n_ranges += 1;
-        self.random = eval::random_state(self.seed, 2 * self.n_ranges, 0);
+        if !self.aside {
+            self.n_ranges += 1;
+            self.random = eval::random_state(self.seed, 2 * self.n_ranges, 0);
+        }
     }
 
     pub(super) fn cells(&mut self, node: NodeRef, body: Region) -> Result<Vec<Val>, Flow> {
