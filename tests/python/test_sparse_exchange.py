@@ -570,6 +570,8 @@ def test_trees_print(arch, blob):
     assert repr(builder.root).splitlines()[1:] == ["root", "├─ dense i:2", "│  └─ place f32 2x3", "└─ pointer i:2"]
     builder.root.place(y)
     assert "place y: f32" in repr(builder.finalize())
+    text = repr(ti.root)
+    assert all(node in text for node in ("pointer i:4 j:4", "dynamic k:8 chunk_size=2", "place y: f32"))
 
 
 def test_statistics_print_as_a_table(arch, blob, capsys):
@@ -587,6 +589,7 @@ def test_statistics_print_as_a_table(arch, blob, capsys):
     tree = other.finalize()
     ti.profiler.print_memory_profiler_info()
     assert "bitmasked 7 " in capsys.readouterr().out
+    assert [row["cells"] for row in ti.root.stats()] == [2, 3, 0]
     tree.destroy()
     ti.profiler.print_memory_profiler_info()
     assert "bitmasked 7 " not in capsys.readouterr().out
@@ -615,6 +618,8 @@ def test_maps_print(arch, blob, capsys):
     assert capsys.readouterr().out.splitlines()[1:] == ["┌────┐", "│  ░░│", "│░░  │", "└────┘"]
     block.parent().show_sparsity(size=1)
     assert capsys.readouterr().out.count("│░░│") == 2
+    ti.root.show_sparsity(levels=1)
+    assert capsys.readouterr().out.splitlines()[0] == "pointer [4, 4]: 2 of 16 cells active (12.5 %)"
     ti.field(ti.f32, shape=(2, 3)).show_sparsity()
     assert capsys.readouterr().out == "dense [2, 3]: all 6 cells active\n"
 

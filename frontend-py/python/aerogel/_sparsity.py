@@ -77,8 +77,8 @@ def occupancy(of: Field | SNode, size: int, axis: int | None) -> np.ndarray:
     """Which part of a field's elements or a node's cells is active, in tiles."""
     if size < 1:
         raise ValueError(f"size must be at least 1, not {size}")
-    cells = of.active_cells()
-    return _occupancy(cells[0] if isinstance(of, Field) else cells, of, size, axis)
+    cells = of.active_cells()[0] if isinstance(of, Field) else of.active_cells()
+    return _occupancy(cells, of, size, axis)
 
 
 def _occupancy(cells: np.ndarray, of: Field | SNode, size: int, axis: int | None) -> np.ndarray:

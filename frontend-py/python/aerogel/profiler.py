@@ -9,7 +9,6 @@ import sys
 from dataclasses import dataclass
 
 from aerogel import _native
-from aerogel.errors import AerogelRuntimeError
 
 
 def _calls() -> dict[str, tuple[int, float, float, float]]:
@@ -62,13 +61,8 @@ def clear_scoped_profiler_info() -> None:
 
 def print_memory_profiler_info() -> None:
     """Prints how many bytes fields and arrays take, and what the sparse nodes of all layouts hold."""
-    from aerogel import snode
+    from aerogel.snode import root
 
     sys.stdout.write(f"{_native.live_bytes()} bytes in fields and arrays\n")
-    for builder in list(snode._finished.values()):
-        try:
-            stats = builder.root.stats()
-        except AerogelRuntimeError:
-            continue  # The layout was destroyed.
-        if stats:
-            sys.stdout.write(f"\n{stats}\n")
+    if stats := root.stats():
+        sys.stdout.write(f"{stats}\n")

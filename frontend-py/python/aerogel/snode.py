@@ -420,6 +420,9 @@ class SNodeTree:
     def destroy(self) -> None:
         """Frees the memory; using a field of the layout raises an error from now on."""
         self._builder._native.destroy()
+        for number, builder in list(_finished.items()):
+            if builder is self._builder:
+                del _finished[number]
 
 
 _pending: list[FieldsBuilder] = []
@@ -448,6 +451,18 @@ class _Root:
         """Makes all cells of all sparse nodes inactive."""
         deactivate_all_snodes()
 
+    def stats(self) -> Stats:
+        """What the sparse nodes of all layouts hold; see :meth:`SNode.stats`."""
+        _materialize()
+        return Stats(row for builder in list(_finished.values()) for row in builder.root.stats())
+
+    def show_sparsity(self, size: int = 32, axis: int | None = None, levels: int = 2) -> None:
+        """Shows which cells of all layouts are active; see :meth:`SNode.show_sparsity`."""
+        _materialize()
+        for builder in list(_finished.values()):
+            if builder.root.stats():
+                builder.root.show_sparsity(size, axis, levels)
+
     @property
     def empty(self) -> bool:
         """Whether nothing has been described since the last layout was finished."""
@@ -464,7 +479,10 @@ class _Root:
         return ()
 
     def __repr__(self) -> str:
-        return "ti.root"
+        from aerogel import _sparsity
+
+        builders = [*_finished.values(), *_pending]
+        return "\n".join(["ti.root", *(_sparsity.tree_text(b._root) for b in builders if b._root is not None)])
 
 
 root: Any = _Root()

@@ -13,7 +13,7 @@ import json
 import os
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -91,7 +91,7 @@ def load_sparse(filename: str | os.PathLike[str], *what: Any) -> None:
         _clear(root, fields)
     for field, k in zip(fields, chosen):
         _, coordinates, values = saved[k]
-        field.fill(0)
+        field._fill([0] * _product(_cells.element_shape(field)))
         field.set_cells(coordinates, values)
     for node, cells in below:
         node.activate_cells(cells)
@@ -301,7 +301,7 @@ class _Blocks:
             raise ValueError(f"{self.filename} goes on for {len(self.data) - self.at} bytes behind its end")
 
 
-def _product(numbers: list[int]) -> int:
+def _product(numbers: Iterable[int]) -> int:
     out = 1
     for number in numbers:
         if not isinstance(number, int) or number < 1:
