@@ -223,12 +223,14 @@ def test_threads_share_a_field(cpu):
     assert block.stats()[0]["elements"] == 64
 
 
-def test_memory_failure_is_an_error(arch):
-    x = ti.field(ti.f64)
-    ti.root.pointer(ti.ijk, 4).pointer(ti.ijk, 8).dense(ti.ijk, 4).place(x)
-    n = x.shape[0]
-    x.set_cells([[0, 0, 0], [n - 1, n - 1, n - 1]], 2)
-    assert x[n - 1, n - 1, n - 1] == 2 and len(x.active_cells()[0]) == 128
+def test_too_much_memory(arch):
+    x = ti.field(ti.u8)
+    node = ti.root.pointer(ti.i, 8)
+    node.dense(ti.ij, (1 << 14, 1 << 31)).place(x)
+    for act in (lambda: x.set_cells([[5, 7]], 1), lambda: node.activate_cells([[2]])):
+        with pytest.raises(MemoryError):
+            act()
+        assert x[5, 7] == 0 and len(x.active_cells()[0]) == len(node.active_cells()) == 0
 
 
 # Files
