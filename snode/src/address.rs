@@ -49,6 +49,7 @@ impl LevelAxis {
 
 impl Level {
     /// The number of the cell in its container that indices inside the shape lead to.
+    #[inline]
     pub fn linear(&self, indices: &[i64]) -> u64 {
         self.axes.iter().fold(0, |linear, a| {
             linear * a.extent + a.coordinate(indices[a.index] as u64)

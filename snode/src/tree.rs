@@ -306,6 +306,7 @@ impl NodeId {
 
 impl std::ops::Index<NodeId> for Tree {
     type Output = Node;
+    #[inline]
     fn index(&self, id: NodeId) -> &Node {
         &self.nodes[id]
     }

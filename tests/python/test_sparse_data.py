@@ -195,7 +195,7 @@ def test_nodes_describe_themselves(arch):
     outer = ti.root.pointer(ti.i, 4)
     inner = outer.bitmasked(ti.ij, (2, 3))
     inner.place(x)
-    assert str(outer) == "ti.root => pointer [4]" and repr(outer) == "<ti.SNode of type pointer>"
+    assert str(outer) == "ti.root => pointer [4]" and repr(outer).startswith("<ti.SNode of type pointer>")
     assert str(x.snode) == "ti.root => pointer [4] => bitmasked [8, 3] => place [8, 3]"
     assert x.snode.parent() is inner and x.parent(2) is outer and outer.parent(2) is None
     assert outer.shape == (4,) and inner.num_dims == 2 and x.snode.shape == (8, 3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -65,6 +66,46 @@ class Field(_native.NativeField):
         if tuple(arr.shape) != shape:
             raise ValueError(f"ti.field shape {shape} does not match the numpy array shape {tuple(arr.shape)}")
         self._copy_from(np.ascontiguousarray(arr, dtype=numpy_dtype(self.dtype)).reshape(shape))
+
+    def active_cells(self) -> tuple[Any, Any]:
+        """The active elements as NumPy arrays, in the order in which loops visit them.
+
+        Returns:
+            Their indices, int32 of shape (n, axes), and their values, of shape (n,) or, for vectors and
+            matrices, (n, rows[, columns]).
+        """
+        from aerogel import _cells
+
+        return _cells.active(self)
+
+    def set_cells(self, coordinates: Any, values: Any) -> None:
+        """Makes elements active and writes to them, in parallel.
+
+        Everything is checked first: if an index is outside, or a shape or type does not fit, nothing
+        has changed. If an index comes twice, its last value counts.
+
+        Args:
+            coordinates: Indices, of shape (n, axes); along one axis (n,) will do.
+            values: What to write, of shape (n,) or, for vectors and matrices, (n, rows[, columns]); a
+                single element is written to all.
+        """
+        from aerogel import _cells
+
+        _cells.write(self, coordinates, values)
+
+    def occupancy(self, size: int = 64, axis: int | None = None) -> Any:
+        """Which part of the elements is active; see :meth:`SNode.occupancy`."""
+        from aerogel import _sparsity
+
+        return _sparsity.occupancy(self, size, axis)
+
+    def show_sparsity(
+        self, size: int = 32, axis: int | None = None, levels: int = 2, filename: str | None = None
+    ) -> None:
+        """Shows which elements are active; see :meth:`SNode.show_sparsity`."""
+        from aerogel import _sparsity
+
+        _sparsity.show(self, size, axis, levels, filename)
 
     def to_torch(self, device: Any = None) -> Any:
         """The elements as a new PyTorch tensor."""
@@ -235,6 +276,7 @@ def _place(
         nodes = [levels() for _ in range(count)]
         builder._native.place_split(out, [n._aerogel_snode for n in nodes], offset)
         out._parent_node = nodes[0]
+        nodes[0]._fields.append(weakref.ref(out))
     else:
         node = levels()
         node.place(out, offset=offset)

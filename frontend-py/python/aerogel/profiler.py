@@ -60,5 +60,9 @@ def clear_scoped_profiler_info() -> None:
 
 
 def print_memory_profiler_info() -> None:
-    """Prints how many bytes fields and arrays take."""
+    """Prints how many bytes fields and arrays take, and what the sparse nodes of all layouts hold."""
+    from aerogel.snode import root
+
     sys.stdout.write(f"{_native.live_bytes()} bytes in fields and arrays\n")
+    if stats := root.stats():
+        sys.stdout.write(f"{stats}\n")

@@ -6,6 +6,7 @@ are placed later go into another tree.
 
 from __future__ import annotations
 
+import itertools
 import weakref
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -55,6 +56,15 @@ class Layout:
     NULL = _Kind("NULL", 2)
 
 
+class Stats(list):
+    """What some sparse nodes hold: a dictionary for each. Prints as a table."""
+
+    def __str__(self) -> str:
+        from aerogel import _sparsity
+
+        return _sparsity.stats_table(self)
+
+
 class SNode:
     """A node of a layout: it divides index axes into cells, each of which holds the node's children."""
 
@@ -68,6 +78,7 @@ class SNode:
     ) -> None:
         self._tree, self._parent, self._aerogel_snode, self._axes = tree, parent, native, axes_
         self._kind = kind
+        self._chunk: int | None = None
         self._children: list[SNode] = []
         self._fields: list[Any] = []
 
@@ -114,6 +125,7 @@ class SNode:
             raise ValueError(f"{len(axis_list)} axes need {len(axis_list)} dimensions, got {len(dims)}")
         pairs = [(a.value, _extent(d)) for a, d in zip(axis_list, dims)]
         child = SNode(self._tree, self, self._aerogel_snode.node(kind, pairs, *chunk), pairs, kind)
+        child._chunk = chunk[0] if chunk else None
         self._children.append(child)
         return child
 
@@ -178,8 +190,24 @@ class SNode:
         """Makes all cells of this node and of those below inactive, if they are sparse."""
         self._aerogel_snode.deactivate_all()
 
-    def stats(self) -> list[dict[str, Any]]:
-        """What this node and those below hold, a dictionary for each that is sparse.
+    def active_cells(self) -> Any:
+        """The indices of the active cells, int32 of shape (n, axes), in the order in which loops visit them."""
+        from aerogel import _cells
+
+        return _cells.rows(self._aerogel_snode.active_cells(), self.num_dims, 1)
+
+    def activate_cells(self, coordinates: Any) -> None:
+        """Makes the cells at some indices active, with those they lie in.
+
+        Args:
+            coordinates: Indices, of shape (n, axes). If one is outside, nothing has changed.
+        """
+        from aerogel import _cells
+
+        self._aerogel_snode.activate_cells(_cells.indices(coordinates, self.num_dims, "the node"))
+
+    def stats(self) -> Stats:
+        """What this node and those below hold, a dictionary for each that is sparse; prints as a table.
 
         ``cells`` counts the active cells, ``elements`` the pieces of memory they lie in (cells of a
         pointer node, chunks of a dynamic one), ``used_bytes`` what these take, and ``held_bytes`` what
@@ -187,7 +215,38 @@ class SNode:
         """
         names = ("kind", "shape", "cells", "elements", "used_bytes", "held_bytes")
         rows = self._aerogel_snode.stats()
-        return [dict(zip(names, (kind, tuple(shape), *rest))) for kind, shape, *rest in rows]
+        return Stats(dict(zip(names, (kind, tuple(shape), *rest))) for kind, shape, *rest in rows)
+
+    def occupancy(self, size: int = 64, axis: int | None = None) -> Any:
+        """Which part of the cells is active, as an image.
+
+        Args:
+            size: The most pixels along an axis.
+            axis: Along which axis three are projected to two; the last if left out.
+
+        Returns:
+            A float32 array with numbers from 0 to 1, which ``ti.tools.imwrite`` and ``ti.GUI`` take.
+        """
+        from aerogel import _sparsity
+
+        return _sparsity.occupancy(self, size, axis)
+
+    def show_sparsity(
+        self, size: int = 32, axis: int | None = None, levels: int = 2, filename: str | None = None
+    ) -> None:
+        """Prints how many cells of the sparse nodes on the way here and below are active, and where.
+
+        The first axis goes right and the second up.
+
+        Args:
+            size: The most places along an axis.
+            axis: Along which axis three are projected to two; the last if left out.
+            levels: How many sparse levels are shown.
+            filename: Writes an image of this node's cells instead.
+        """
+        from aerogel import _sparsity
+
+        _sparsity.show(self, size, axis, levels, filename)
 
     @property
     def _num_dynamically_allocated(self) -> int:
@@ -211,7 +270,9 @@ class SNode:
     lazy_dual = lazy_grad
 
     def __repr__(self) -> str:
-        return f"<ti.SNode of type {self._kind}>"
+        from aerogel import _sparsity
+
+        return f"<ti.SNode of type {self._kind}>\n{_sparsity.tree_text(self)}"
 
     def __str__(self) -> str:
         return "ti.root" if self._parent is None else f"{self._parent} => {self._kind} {list(self.shape)}"
@@ -330,6 +391,7 @@ class FieldsBuilder:
             if self in _pending:
                 _pending.remove(self)
             self._native.finish()
+            _finished[next(_serial)] = self
         return SNodeTree(self)
 
     def deactivate_all(self) -> None:
@@ -344,16 +406,29 @@ class SNodeTree:
     def __init__(self, builder: FieldsBuilder) -> None:
         self._builder = builder
 
-    def stats(self) -> list[dict[str, Any]]:
+    def stats(self) -> Stats:
         """What the sparse nodes hold; see :meth:`SNode.stats`."""
         return self._builder.root.stats()
+
+    def show_sparsity(self, size: int = 32, axis: int | None = None, levels: int = 2) -> None:
+        """Shows which cells are active; see :meth:`SNode.show_sparsity`."""
+        self._builder.root.show_sparsity(size, axis, levels)
+
+    def __repr__(self) -> str:
+        return f"<ti.SNodeTree>\n{repr(self._builder.root).partition(chr(10))[2]}"
 
     def destroy(self) -> None:
         """Frees the memory; using a field of the layout raises an error from now on."""
         self._builder._native.destroy()
+        for number, builder in list(_finished.items()):
+            if builder is self._builder:
+                del _finished[number]
 
 
 _pending: list[FieldsBuilder] = []
+# The layouts that are in use, in the order in which they were finished.
+_finished: weakref.WeakValueDictionary[int, FieldsBuilder] = weakref.WeakValueDictionary()
+_serial = itertools.count()
 
 
 class _Root:
@@ -376,6 +451,18 @@ class _Root:
         """Makes all cells of all sparse nodes inactive."""
         deactivate_all_snodes()
 
+    def stats(self) -> Stats:
+        """What the sparse nodes of all layouts hold; see :meth:`SNode.stats`."""
+        _materialize()
+        return Stats(row for builder in list(_finished.values()) for row in builder.root.stats())
+
+    def show_sparsity(self, size: int = 32, axis: int | None = None, levels: int = 2) -> None:
+        """Shows which cells of all layouts are active; see :meth:`SNode.show_sparsity`."""
+        _materialize()
+        for builder in list(_finished.values()):
+            if builder.root.stats():
+                builder.root.show_sparsity(size, axis, levels)
+
     @property
     def empty(self) -> bool:
         """Whether nothing has been described since the last layout was finished."""
@@ -392,7 +479,10 @@ class _Root:
         return ()
 
     def __repr__(self) -> str:
-        return "ti.root"
+        from aerogel import _sparsity
+
+        builders = [*_finished.values(), *_pending]
+        return "\n".join(["ti.root", *(_sparsity.tree_text(b._root) for b in builders if b._root is not None)])
 
 
 root: Any = _Root()
@@ -413,6 +503,7 @@ def _materialize() -> None:
 def _forget() -> None:
     """Drops all descriptions, for ``ti.reset()``."""
     _pending.clear()
+    _finished.clear()
     _native.set_pending(False)
     root._builder = FieldsBuilder()
 

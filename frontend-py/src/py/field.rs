@@ -7,7 +7,7 @@ use aerogel_runtime::{Buffer, TreeMemory};
 use aerogel_snode::NodeId;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
+use pyo3::types::{PyByteArray, PyList, PyTuple};
 
 use super::buffer::{self, Dim, ForeignArray};
 use super::placement::Placement;
@@ -208,6 +208,12 @@ impl NativeField {
         PyTuple::new(py, &self.placement(py)?.shape)
     }
 
+    /// What the first index of each axis is; empty for zeros.
+    #[getter]
+    fn _offset(&self, py: Python<'_>) -> PyResult<Vec<i32>> {
+        Ok(self.placement(py)?.offset.clone())
+    }
+
     fn _is_placed(&self) -> bool {
         self.claimed.get().is_some()
     }
@@ -307,6 +313,35 @@ impl NativeField {
         let value = buffer::to_scalar(value, self.ty)?;
         let at = placement.obtain(py, &memory, at, &index)?;
         memory.write_scalar(at, value).map_err(error::memory)
+    }
+
+    /// Indices and values of the active elements: int32 and the field's type, as bytes.
+    fn _active_cells<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyByteArray>, Bound<'py, PyByteArray>)> {
+        let (placement, memory) = self.memory(py)?;
+        placement.active_cells(py, &memory, self.ty.bytes() as usize)
+    }
+
+    /// Makes the elements at some indices active and writes to them.
+    fn _set_cells(
+        &self,
+        py: Python<'_>,
+        coordinates: &Bound<'_, PyAny>,
+        values: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let (placement, memory) = self.memory(py)?;
+        let coordinates = ForeignArray::new(coordinates)?;
+        let values = ForeignArray::new(values)?;
+        if values.ty != Some(self.ty) {
+            return Err(PyTypeError::new_err(format!(
+                "the array's type is not {}",
+                self.ty
+            )));
+        }
+        let item = self.ty.bytes() as usize;
+        placement.set_cells(py, &memory, || self.label(), &coordinates, &values, item)
     }
 
     /// Writes all elements to an array; zeros where one is inactive.

@@ -3,12 +3,47 @@
 use std::sync::Arc;
 
 use aerogel_base::ScalarType;
+use aerogel_runtime::tree::{ActiveCells, Elements};
 use aerogel_runtime::{Buffer, MemoryError, TreeMemory};
 use aerogel_snode::{MAX_AXES, NodeId};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyByteArray;
 
+use super::buffer::ForeignArray;
 use super::snode::TreeStore;
-use super::{buffer, error};
+use super::{buffer, error, module};
+
+/// The indices in an array of shape (n, axes), copied: whoever checks them must see them unchanged.
+pub(crate) fn coordinate_rows(array: &ForeignArray, n_axes: usize) -> PyResult<Vec<i32>> {
+    if array.ty != Some(ScalarType::I32) || array.shape.len() != 2 || array.shape[1] != n_axes {
+        return Err(PyValueError::new_err(format!(
+            "the indices are an int32 array of shape (n, {n_axes})"
+        )));
+    }
+    let buffer = array.buffer()?;
+    let mut bytes = vec![0; buffer.len()];
+    buffer.read(0, &mut bytes).map_err(error::memory)?;
+    let words = bytes.as_chunks::<4>().0.iter();
+    Ok(words.map(|&word| i32::from_ne_bytes(word)).collect())
+}
+
+/// One part of all pieces, as the bytes of an array.
+pub(crate) fn joined<'py>(
+    py: Python<'py>,
+    pieces: &[ActiveCells],
+    part: impl Fn(&ActiveCells) -> &Vec<u8>,
+) -> PyResult<Bound<'py, PyByteArray>> {
+    let len = pieces.iter().map(|piece| part(piece).len()).sum();
+    PyByteArray::new_with(py, len, |mut all| {
+        for piece in pieces {
+            let (here, rest) = all.split_at_mut(part(piece).len());
+            here.copy_from_slice(part(piece));
+            all = rest;
+        }
+        Ok(())
+    })
+}
 
 /// An index along each axis of a field; those beyond its axes are zero.
 pub(crate) type Index = [i64; MAX_AXES];
@@ -102,29 +137,97 @@ impl Placement {
             let first = self.offset.get(axis).copied().map_or(0, i64::from);
             let at = index[axis] - first;
             if at < 0 || at as u64 >= extent {
-                let ranges: Vec<String> = self
-                    .shape
-                    .iter()
-                    .enumerate()
-                    .map(|(k, &e)| {
-                        let lo = self.offset.get(k).copied().map_or(0, i64::from);
-                        format!("{lo}..{}", lo + e as i64)
-                    })
-                    .collect();
-                return Err(error::exception(
-                    py,
-                    "AerogelIndexError",
-                    format!(
-                        "index {:?} is out of range for {} with indices [{}]",
-                        &index[..n],
-                        label(),
-                        ranges.join(", ")
-                    ),
-                ));
+                return Err(self.outside(py, label, &index[..n]));
             }
             index[axis] = at;
         }
         Ok(index)
+    }
+
+    /// The exception for indices outside the field.
+    fn outside(&self, py: Python<'_>, label: impl Fn() -> String, index: &[i64]) -> PyErr {
+        let ranges: Vec<String> = self
+            .shape
+            .iter()
+            .enumerate()
+            .map(|(k, &e)| {
+                let lo = self.offset.get(k).copied().map_or(0, i64::from);
+                format!("{lo}..{}", lo + e as i64)
+            })
+            .collect();
+        error::exception(
+            py,
+            "AerogelIndexError",
+            format!(
+                "index {index:?} is out of range for {} with indices [{}]",
+                label(),
+                ranges.join(", ")
+            ),
+        )
+    }
+
+    /// The components of an element, for the runtime.
+    pub(crate) fn elements(&self, item: usize) -> Elements<'_> {
+        Elements {
+            places: &self.places,
+            item,
+            offset: &self.offset,
+        }
+    }
+
+    /// Indices and values of all active elements, as bytes.
+    pub(crate) fn active_cells<'py>(
+        &self,
+        py: Python<'py>,
+        memory: &TreeMemory,
+        item: usize,
+    ) -> PyResult<(Bound<'py, PyByteArray>, Bound<'py, PyByteArray>)> {
+        let compiler = module::compiler(&module::settings(py)?);
+        let pieces = py
+            .detach(|| memory.active_cells(self.elements(item), compiler.pool()))
+            .map_err(error::memory)?;
+        Ok((
+            joined(py, &pieces, |piece| &piece.coordinates)?,
+            joined(py, &pieces, |piece| &piece.values)?,
+        ))
+    }
+
+    /// Makes the elements at rows of indices active, and writes to them.
+    pub(crate) fn set_cells(
+        &self,
+        py: Python<'_>,
+        memory: &TreeMemory,
+        label: impl Fn() -> String,
+        coordinates: &ForeignArray,
+        values: &ForeignArray,
+        item: usize,
+    ) -> PyResult<()> {
+        let n_axes = self.shape.len();
+        let mut rows = coordinate_rows(coordinates, n_axes)?;
+        for row in rows.chunks_exact_mut(n_axes.max(1)) {
+            for (index, &first) in row.iter_mut().zip(&self.offset) {
+                // What is outside stays outside: indices are no less than `i32::MIN`.
+                *index = index.checked_sub(first).unwrap_or(-1);
+            }
+        }
+        let n = coordinates.shape[0];
+        let values = values.buffer()?;
+        if values.len() != n * self.places.len() * item {
+            return Err(PyValueError::new_err(
+                "the values are not as many as the cells",
+            ));
+        }
+        if let Some(row) = memory.first_outside(self.places[0], &rows) {
+            let given = coordinate_rows(coordinates, n_axes)?;
+            let index: Vec<i64> = given[row * n_axes..][..n_axes]
+                .iter()
+                .map(|&i| i64::from(i))
+                .collect();
+            return Err(self.outside(py, label, &index));
+        }
+        let compiler = module::compiler(&module::settings(py)?);
+        py.detach(|| memory.set_cells(self.elements(item), n, &rows, Some(values), compiler.pool()))
+            .map_err(error::memory)
     }
 
     /// Where a component of an element lies; nowhere if it is inactive.

@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
 use aerogel_runtime::TreeMemory;
-use aerogel_runtime::tree::NodeStats;
+use aerogel_runtime::tree::{Elements, NodeStats};
 use aerogel_snode::{NodeId, NodeKind, Tree, TreeBuilder};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyByteArray;
 
+use super::buffer::ForeignArray;
 use super::field::NativeField;
-use super::placement::Placement;
+use super::placement::{self, Placement};
 use super::{error, module};
 
 /// A tree that has been laid out, and its memory.
@@ -285,6 +287,14 @@ impl NativeSNode {
         self.store(py)?.memory(py)
     }
 
+    fn cells(&self) -> Elements<'_> {
+        Elements {
+            places: std::slice::from_ref(&self.node),
+            item: 0,
+            offset: &[],
+        }
+    }
+
     /// The tree's key and the node, once laid out.
     pub(crate) fn placed(&self, py: Python<'_>) -> PyResult<(u64, NodeId)> {
         let store = self.store(py)?;
@@ -350,6 +360,43 @@ impl NativeSNode {
             .filter(|s| below.contains(&s.node))
             .map(describe)
             .collect())
+    }
+
+    /// Indices of the active cells: int32, as bytes.
+    fn active_cells<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyByteArray>> {
+        let memory = self.memory(py)?;
+        let compiler = module::compiler(&module::settings(py)?);
+        let pieces = py
+            .detach(|| memory.active_cells(self.cells(), compiler.pool()))
+            .map_err(error::memory)?;
+        placement::joined(py, &pieces, |piece| &piece.coordinates)
+    }
+
+    /// Makes the cells at some indices active.
+    fn activate_cells(&self, py: Python<'_>, coordinates: &Bound<'_, PyAny>) -> PyResult<()> {
+        let memory = self.memory(py)?;
+        let coordinates = ForeignArray::new(coordinates)?;
+        let shape = memory.tree().shape(self.node);
+        let rows = placement::coordinate_rows(&coordinates, shape.len())?;
+        if let Some(row) = memory.first_outside(self.node, &rows) {
+            return Err(error::exception(
+                py,
+                "AerogelIndexError",
+                format!(
+                    "index {:?} is out of range for a node of shape {shape:?}",
+                    &rows[row * shape.len()..][..shape.len()]
+                ),
+            ));
+        }
+        let n = coordinates.shape[0];
+        let compiler = module::compiler(&module::settings(py)?);
+        py.detach(|| memory.set_cells(self.cells(), n, &rows, None, compiler.pool()))
+            .map_err(error::memory)
+    }
+
+    /// The tree in the notation of the IR's text.
+    fn tree_text(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(self.store(py)?.tree.to_string())
     }
 
     /// Bytes of a cell, and where the node begins in its parent's cell.

@@ -298,7 +298,7 @@ impl TreeMemory {
         })
     }
 
-    fn parallel(
+    pub(super) fn parallel(
         &self,
         pool: &Pool,
         n: u64,

@@ -5,6 +5,7 @@
 
 mod cells;
 mod collect;
+mod exchange;
 mod lists;
 mod ranges;
 #[cfg(test)]
@@ -22,6 +23,7 @@ use aerogel_snode::{NodeId, Path, Tree, control};
 use self::ranges::{Arena, Ranges};
 use crate::buffer::{Buffer, MemoryError, injected_failure};
 
+pub use self::exchange::{ActiveCells, Elements};
 pub use self::walk::{NodeStats, Visit};
 
 /// The most that a tree's arenas grow by at once, beyond what is needed: it may stay unused.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_snode::{NodeId, NodeKind, Tree, parse_nodes};
 
-use super::{TreeMemory, Turn};
-use crate::buffer::live_bytes;
+use super::{ActiveCells, Elements, TreeMemory, Turn};
+use crate::buffer::{Buffer, MemoryError, live_bytes};
 use crate::cpu::Pool;
 
 fn memory(text: &str) -> TreeMemory {
@@ -383,4 +383,88 @@ fn lists_of_cells() {
     assert_eq!((offsets, memory.list_len(outer)), ([0, 3, 3], 7));
     memory.list_put(outer, 3, 77, &[-5]).unwrap();
     assert_eq!(memory.list_entry(outer, 3).unwrap(), (77, vec![-5]));
+}
+
+#[test]
+fn cells_in_bulk() {
+    let pool = Pool::new(3);
+    let mut rng = Rng(5);
+    for round in 0..60 {
+        let text = match round {
+            // Enough for many parts, which begin within words of masks.
+            0 => "bitmasked i:70001 { place x: i32 }".to_owned(),
+            1 => "pointer i:7 { dense j:9001 { place x: i32, place y: i32 } }".to_owned(),
+            2 => "dense i:5000 { dynamic j:9 chunk=2 { place x: i32 } }".to_owned(),
+            _ => rng.tree(),
+        };
+        let one = memory(&text);
+        let other = memory(&text);
+        let places: Vec<NodeId> = one.tree().places().map(|(place, _)| place).collect();
+        // Two components, in the same cells or apart.
+        let shape = one.tree().shape(places[0]);
+        let alike = places.iter().rev().find(|&&p| one.tree().shape(p) == shape);
+        let places = [places[0], *alike.unwrap()];
+        let elements = Elements {
+            places: &places,
+            item: 4,
+            offset: &[],
+        };
+        let n = 1500;
+        let coordinates: Vec<i32> = (0..n)
+            .flat_map(|_| {
+                shape
+                    .iter()
+                    .map(|&e| rng.below(e) as i32)
+                    .collect::<Vec<_>>()
+            })
+            .collect();
+        let values = Buffer::zeroed(8 * n).unwrap();
+        for row in 0..n {
+            let indices = &coordinates[row * shape.len()..][..shape.len()];
+            let indices: Vec<i64> = indices.iter().map(|&i| i64::from(i)).collect();
+            for (k, &place) in places.iter().enumerate() {
+                let value = (2 * row + k) as i32;
+                values
+                    .write_scalar(8 * row + 4 * k, Scalar::i32(value))
+                    .unwrap();
+                write(&other, place, &indices, value);
+            }
+        }
+        assert_eq!(one.first_outside(places[0], &coordinates), None);
+        one.set_cells(elements, n, &coordinates, Some(&values), &pool)
+            .unwrap();
+        assert_eq!(one.snapshot(), other.snapshot(), "{text}");
+        assert_eq!(cells(&one), cells(&other), "{text}");
+
+        let mut expected = ActiveCells::default();
+        other
+            .visit_active(places[0], &mut |_, indices| {
+                for &index in indices {
+                    expected.coordinates.extend((index as i32).to_ne_bytes());
+                }
+                for &place in &places {
+                    expected
+                        .values
+                        .extend(read(&other, place, indices).to_ne_bytes());
+                }
+                Ok::<_, MemoryError>(())
+            })
+            .unwrap();
+        let pieces = one.active_cells(elements, &pool).unwrap();
+        let joined = |part: fn(&ActiveCells) -> &Vec<u8>| {
+            pieces.iter().flat_map(part).copied().collect::<Vec<u8>>()
+        };
+        assert_eq!(joined(|p| &p.coordinates), expected.coordinates, "{text}");
+        assert_eq!(joined(|p| &p.values), expected.values, "{text}");
+    }
+}
+
+#[test]
+fn cells_outside_are_found() {
+    let memory = memory("pointer i:4 { dense i:2 j:3 { place x: i32 } }");
+    let outside = |rows: &[i32]| memory.first_outside(place(&memory), rows);
+    assert_eq!(outside(&[]), None);
+    assert_eq!(outside(&[0, 0, 7, 2]), None);
+    assert_eq!(outside(&[0, 0, 8, 2, 0, 3]), Some(1));
+    assert_eq!(outside(&[0, -1]), Some(0));
 }

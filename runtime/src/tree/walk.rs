@@ -1,9 +1,10 @@
 //! Visits of active cells.
 
 use std::convert::Infallible;
+use std::ops::Range;
 
 use aerogel_base::{Scalar, ScalarType};
-use aerogel_snode::{Level, MASK_BITS, NodeId, NodeKind, Tree};
+use aerogel_snode::{Level, MASK_BITS, MAX_AXES, NodeId, NodeKind, Tree};
 
 use super::TreeMemory;
 use crate::buffer::MemoryError;
@@ -41,38 +42,77 @@ impl TreeMemory {
         indices: &mut [i64],
         visit: &mut Visit<'_, E>,
     ) -> Result<(), E> {
-        let Some((level, below)) = levels.split_first() else {
-            return visit(cell, indices);
-        };
+        match levels.first() {
+            Some(level) => {
+                let all = 0..self.tree[level.node].n_cells;
+                self.visit_range(levels, cell, all, indices, visit)
+            }
+            None => visit(cell, indices),
+        }
+    }
+
+    /// Visits what is active below some cells of one container, that of the first of `levels` in
+    /// `cell`; `indices` are those of `cell`.
+    pub(super) fn visit_range<E>(
+        &self,
+        levels: &[Level],
+        cell: u64,
+        range: Range<u64>,
+        indices: &mut [i64],
+        visit: &mut Visit<'_, E>,
+    ) -> Result<(), E> {
+        let (level, below) = (&levels[0], &levels[1..]);
         let node = level.node;
         let data = &self.tree[node];
         let container = cell + data.offset_in_cell;
-        let mut index = 0;
-        let end = match data.kind {
-            NodeKind::Dynamic { .. } => self.container_length(node, container) as u64,
-            _ => data.n_cells,
-        };
-        while index < end {
-            let masked = data.kind == NodeKind::Bitmasked && index % MASK_BITS == 0;
-            if masked && self.mask_word(node, container, index / MASK_BITS) == 0 {
-                index += MASK_BITS;
-                continue;
-            }
-            if self.cell_is_active(node, container, index) {
-                let outer = indices.to_vec();
-                let mut rest = index;
-                for axis in level.axes.iter().rev() {
-                    indices[axis.index] += (rest % axis.extent * axis.divisor) as i64;
-                    rest /= axis.extent;
+        if data.kind == NodeKind::Bitmasked {
+            for word in range.start / MASK_BITS..range.end.div_ceil(MASK_BITS) {
+                let mut bits = self.mask_word(node, container, word);
+                while bits != 0 {
+                    let index = word * MASK_BITS + u64::from(bits.trailing_zeros());
+                    bits &= bits - 1;
+                    if range.contains(&index) {
+                        self.visit_cell(level, below, (container, index), indices, visit)?;
+                    }
                 }
-                let cell = self.find(node, container, index);
-                let outcome = self.visit_level(below, cell, indices, visit);
-                indices.copy_from_slice(&outer);
-                outcome?;
             }
-            index += 1;
+            return Ok(());
+        }
+        let end = match data.kind {
+            NodeKind::Dynamic { .. } => {
+                range.end.min(self.container_length(node, container) as u64)
+            }
+            _ => range.end,
+        };
+        for index in range.start..end {
+            if self.cell_is_active(node, container, index) {
+                self.visit_cell(level, below, (container, index), indices, visit)?;
+            }
         }
         Ok(())
+    }
+
+    /// Visits what is active in one cell of a container.
+    fn visit_cell<E>(
+        &self,
+        level: &Level,
+        below: &[Level],
+        (container, index): (u64, u64),
+        indices: &mut [i64],
+        visit: &mut Visit<'_, E>,
+    ) -> Result<(), E> {
+        let mut outer = [0; MAX_AXES];
+        let outer = &mut outer[..indices.len()];
+        outer.copy_from_slice(indices);
+        let mut rest = index;
+        for axis in level.axes.iter().rev() {
+            indices[axis.index] += (rest % axis.extent * axis.divisor) as i64;
+            rest /= axis.extent;
+        }
+        let cell = self.find(level.node, container, index);
+        let outcome = self.visit_level(below, cell, indices, visit);
+        indices.copy_from_slice(outer);
+        outcome
     }
 
     /// Calls `visit` with the indices of each element of a place, row-major, and what is there:
