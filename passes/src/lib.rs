@@ -11,6 +11,7 @@ mod demote_struct_for;
 mod fold;
 mod forward_loads;
 mod identities;
+mod if_convert;
 mod inline;
 mod licm;
 mod lower_access;
