@@ -121,6 +121,7 @@ const TABLE: &[(&str, Rule)] = &[
     ("atomic_or",  Atomic(AtomicOp::Or)),
     ("atomic_xor", Atomic(AtomicOp::Xor)),
     ("get_addr",   special(Special::GetAddr)),
+    ("Struct",     special(Special::Struct)),
     // Hints that change no result.
     ("stop_grad",    Same),
     ("no_activate",  Same),

@@ -55,6 +55,7 @@ impl<'a> Lower<'a, '_> {
                     origin: Origin::Field,
                 }))
             }
+            Val::Known(Known::StructField(field)) => self.index_struct_field(field, &indices),
             Val::Array(array) => {
                 let array = *array;
                 let (elem, ndim) = self.array_type(array);
@@ -94,7 +95,7 @@ impl<'a> Lower<'a, '_> {
                 let item = fold::index(self.host, known, &key);
                 Ok(Val::Known(self.hosted(item)?))
             }
-            Val::Iter(_) | Val::Method(..) => {
+            Val::Struct(..) | Val::Cell(..) | Val::Iter(_) | Val::Method(..) => {
                 let what = self.describe(&val);
                 self.fail(
                     ErrorKind::Type,
@@ -426,6 +427,9 @@ impl<'a> Lower<'a, '_> {
     }
 
     pub(crate) fn attribute(&mut self, val: Val, attr: &str) -> Res<Val> {
+        if let Some(found) = self.struct_attribute(&val, attr)? {
+            return Ok(found);
+        }
         match &val {
             Val::Poison => return Err(Reported),
             Val::Array(arg) => match attr {
