@@ -4,11 +4,12 @@
 //! v1 = if c { v2 = load x[i]  v3 = eq v2, 1  yield [v3] } { yield [c] }
 //!     ==>    v2 = load x[i]   v3 = eq v2, 1   v1 = and c, v3
 //! ```
-//! Branches without loads are left to the code generator, which converts them itself. It cannot
-//! know which loads may run although the program does not ask for them, and so would not vectorise
-//! the loop: here these are loads of elements that certainly exist (no sparse node above, indices
-//! that are counters with known bounds, plus constants), and that lie beside others which the
-//! same iteration touches in any case, so that no more memory is read than before.
+//! This is for loops that become straight lines as a whole, and can then be vectorised. Branches
+//! without loads are left to the code generator, which converts them itself. It cannot know which
+//! loads may run although the program does not ask for them: here these are loads of elements that
+//! certainly exist (no sparse node above, indices that are counters with known bounds, plus
+//! constants), and that lie beside others which the same iteration touches in any case, so that no
+//! more memory is read than before.
 
 use aerogel_base::Scalar;
 use aerogel_base::entity::SecondaryMap;
@@ -48,7 +49,7 @@ struct IfConvert<'a> {
     cx: &'a PassCx<'a>,
     /// The least and the greatest value of a loop's counter.
     counters: SecondaryMap<Value, Option<(i128, i128)>>,
-    /// What is touched whenever the region that is walked runs.
+    /// What every iteration of the loop that is looked at touches.
     touched: Vec<Element>,
     /// What stands for the results of an `if` that has become a straight line before it.
     converted: SecondaryMap<Inst, Option<Vec<Value>>>,
@@ -57,32 +58,47 @@ struct IfConvert<'a> {
 
 impl IfConvert<'_> {
     fn region(&mut self, func: &mut Function, region: Region) {
-        let outer = self.touched.len();
-        let insts = std::mem::take(&mut func.regions[region].insts);
-        for &inst in &insts {
+        for inst in func.regions[region].insts.clone() {
+            self.count(func, inst);
+            let is_loop = matches!(func[inst], Op::For { .. } | Op::Each { .. });
+            for owned in func.owned(inst) {
+                self.region(func, owned);
+                if is_loop {
+                    self.loop_body(func, owned);
+                }
+            }
+        }
+    }
+
+    /// Makes a straight line of a loop's body, if nothing in it must stay a branch.
+    fn loop_body(&mut self, func: &mut Function, body: Region) {
+        self.touched.clear();
+        for &inst in &func.regions[body].insts {
             if let Op::Load { place } | Op::Store { place, .. } = func[inst] {
                 self.touched.extend(element(func, place));
             }
         }
-        let mut out = Vec::with_capacity(insts.len());
-        for inst in insts {
-            self.count(func, inst);
-            for owned in func.owned(inst) {
-                self.region(func, owned);
+        let mut branches = Vec::new();
+        for &inst in &func.regions[body].insts {
+            if func[inst].effect() == Effect::Control {
+                match self.n_loads(func, inst, &mut { MAX_INSTS }) {
+                    Some(0) => {}
+                    Some(_) => branches.push(inst),
+                    None => return,
+                }
             }
-            if let Op::If {
-                cond,
-                then,
-                otherwise,
-            } = func[inst]
-                && self.is_worth_it(func, &[then, otherwise])
-            {
-                self.convert(func, inst, cond, [then, otherwise], &mut out);
+        }
+        if branches.is_empty() {
+            return;
+        }
+        let mut out = Vec::new();
+        for inst in std::mem::take(&mut func.regions[body].insts) {
+            if branches.contains(&inst) {
+                self.convert(func, inst, &mut out);
             }
             out.push(inst);
         }
-        func.regions[region].insts = out;
-        self.touched.truncate(outer);
+        func.regions[body].insts = out;
     }
 
     /// Remembers the bounds of the counters that an instruction's regions have as parameters.
@@ -117,32 +133,35 @@ impl IfConvert<'_> {
         }
     }
 
-    fn is_worth_it(&self, func: &Function, branches: &[Region; 2]) -> bool {
+    /// How many loads an `if` holds; nothing if it must stay a branch, or holds more than `budget`
+    /// instructions.
+    fn n_loads(&self, func: &Function, inst: Inst, budget: &mut usize) -> Option<usize> {
+        let Op::If {
+            then, otherwise, ..
+        } = func[inst]
+        else {
+            return None;
+        };
         let mut n_loads = 0;
-        let mut n_insts = 0;
-        for &branch in branches {
-            let Some((&end, insts)) = func.regions[branch].insts.split_last() else {
-                return false;
-            };
-            if !matches!(func[end], Op::Yield { .. }) {
-                return false;
-            }
-            for &inst in insts {
-                let op = &func[inst];
-                let free = matches!(
-                    op,
-                    Op::Const { .. } | Op::FieldAt { .. } | Op::ElemRef { .. }
-                ) || self.converted[inst].is_some();
-                n_insts += usize::from(!free);
-                match *op {
+        for branch in [then, otherwise] {
+            func.yielded(branch)?;
+            for &inst in &func.regions[branch].insts {
+                match func[inst] {
+                    Op::Yield { .. }
+                    | Op::Const { .. }
+                    | Op::FieldAt { .. }
+                    | Op::ElemRef { .. } => {
+                        continue;
+                    }
                     Op::Load { place } if self.is_there(func, place) => n_loads += 1,
-                    Op::If { .. } if self.converted[inst].is_some() => {}
-                    _ if is_cheap(op) => {}
-                    _ => return false,
+                    Op::If { .. } => n_loads += self.n_loads(func, inst, budget)?,
+                    ref op if is_cheap(op) => {}
+                    _ => return None,
                 }
+                *budget = budget.checked_sub(1)?;
             }
         }
-        n_loads > 0 && n_insts <= MAX_INSTS
+        Some(n_loads)
     }
 
     /// Whether an element certainly exists and lies beside what is touched in any case.
@@ -194,21 +213,24 @@ impl IfConvert<'_> {
     }
 
     /// Moves what the branches of an `if` hold before it, and chooses between what they yield.
-    fn convert(
-        &mut self,
-        func: &mut Function,
-        inst: Inst,
-        cond: Value,
-        branches: [Region; 2],
-        out: &mut Vec<Inst>,
-    ) {
-        let [on_true, on_false] = branches.map(|branch| {
-            let mut insts = std::mem::take(&mut func.regions[branch].insts);
-            let end = insts.pop().expect("a region ends in a terminator");
-            out.append(&mut insts);
-            let Op::Yield { values } = func[end].clone() else {
-                unreachable!("a branch that is converted yields")
-            };
+    fn convert(&mut self, func: &mut Function, inst: Inst, out: &mut Vec<Inst>) {
+        let Op::If {
+            cond,
+            then,
+            otherwise,
+        } = func[inst]
+        else {
+            unreachable!("only an `if` is converted")
+        };
+        let [on_true, on_false] = [then, otherwise].map(|branch| {
+            let values = func.yielded(branch).expect("it yields").to_vec();
+            let insts = std::mem::take(&mut func.regions[branch].insts);
+            for &inner in &insts[..insts.len() - 1] {
+                if matches!(func[inner], Op::If { .. }) {
+                    self.convert(func, inner, out);
+                }
+                out.push(inner);
+            }
             values
         });
         let span = func.insts[inst].span;
@@ -364,6 +386,72 @@ mod tests {
     }
 
     #[test]
+    fn a_loop_with_another_branch_stays() {
+        check_pass!("if_convert", "
+            tree0 { dense i:8 { place x: i32 } }
+            field @x: i32 = tree0 [S2]
+            kernel @k() {
+                task range {
+                    v0: i32 = const 0
+                    v1: i32 = const 8
+                    yield [v0, v1]
+                } {
+                    each (v2: i32) {
+                        v3: i32 = const 0
+                        v4: ref<i32> = field_at @x, [v2]
+                        v5: i32 = load v4
+                        v6: u1 = gt v5, v3
+                        v7: i32 = if v6 {
+                            v8: i32 = load v4
+                            yield [v8]
+                        } {
+                            yield [v3]
+                        }
+                        if v6 {
+                            store v4, v7
+                            yield []
+                        } {
+                            yield []
+                        }
+                        yield []
+                    }
+                    yield []
+                }
+                yield []
+            }", @"
+            kernel @k() {
+                task range {
+                    v0: i32 = const 0
+                    v1: i32 = const 8
+                    yield [v0, v1]
+                } {
+                    each (v2: i32) {
+                        v3: i32 = const 0
+                        v4: ref<i32> = field_at @x, [v2]
+                        v5: i32 = load v4
+                        v6: u1 = gt v5, v3
+                        v7: i32 = if v6 {
+                            v8: i32 = load v4
+                            yield [v8]
+                        } {
+                            yield [v3]
+                        }
+                        if v6 {
+                            store v4, v7
+                            yield []
+                        } {
+                            yield []
+                        }
+                        yield []
+                    }
+                    yield []
+                }
+                yield []
+            }
+            ");
+    }
+
+    #[test]
     fn what_may_not_be_there_stays() {
         check_pass!("if_convert", "
             tree0 { dense i:8 { place x: i32 } }
@@ -428,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn neither_division_nor_memory_apart() {
+    fn memory_apart_stays() {
         check_pass!("if_convert", "
             tree0 { dense i:8 { place x: i32 } }
             tree1 { dense i:8 { place y: i32 } }
@@ -452,14 +540,7 @@ mod tests {
                         } {
                             yield [v5]
                         }
-                        v10: i32 = if v6 {
-                            v11: i32 = load v3
-                            v12: i32 = div v11, v4
-                            yield [v12]
-                        } {
-                            yield [v7]
-                        }
-                        store v3, v10
+                        store v3, v7
                         yield []
                     }
                     yield []
@@ -484,14 +565,65 @@ mod tests {
                         } {
                             yield [v5]
                         }
+                        store v3, v7
+                        yield []
+                    }
+                    yield []
+                }
+                yield []
+            }
+            ");
+    }
+
+    #[test]
+    fn division_stays() {
+        check_pass!("if_convert", "
+            tree0 { dense i:8 { place x: i32 } }
+            field @x: i32 = tree0 [S2]
+            kernel @k() {
+                task range {
+                    v0: i32 = const 0
+                    v1: i32 = const 8
+                    yield [v0, v1]
+                } {
+                    each (v2: i32) {
+                        v3: ref<i32> = field_at @x, [v2]
+                        v4: i32 = load v3
+                        v5: i32 = const 0
+                        v6: u1 = eq v4, v5
                         v10: i32 = if v6 {
                             v11: i32 = load v3
                             v12: i32 = div v11, v4
                             yield [v12]
                         } {
-                            yield [v7]
+                            yield [v5]
                         }
                         store v3, v10
+                        yield []
+                    }
+                    yield []
+                }
+                yield []
+            }", @"
+            kernel @k() {
+                task range {
+                    v0: i32 = const 0
+                    v1: i32 = const 8
+                    yield [v0, v1]
+                } {
+                    each (v2: i32) {
+                        v3: ref<i32> = field_at @x, [v2]
+                        v4: i32 = load v3
+                        v5: i32 = const 0
+                        v6: u1 = eq v4, v5
+                        v7: i32 = if v6 {
+                            v8: i32 = load v3
+                            v9: i32 = div v8, v4
+                            yield [v9]
+                        } {
+                            yield [v5]
+                        }
+                        store v3, v7
                         yield []
                     }
                     yield []
