@@ -155,13 +155,11 @@ impl StructType {
 
     /// Whether a struct of another type can be used as one of this: the members have the same names.
     pub fn is_alike(&self, other: &StructType) -> bool {
-        let names = |ty: &StructType| {
-            ty.members
+        self.members.len() == other.members.len()
+            && self
+                .members
                 .iter()
-                .map(|m| m.name.clone())
-                .collect::<Vec<_>>()
-        };
-        names(self) == names(other)
+                .all(|m| other.position(&m.name).is_some())
     }
 
     /// Which member has a name.

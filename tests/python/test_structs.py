@@ -63,6 +63,7 @@ def test_values_in_kernels(arch):
         d = c.p
         d.pos = [8, 9]
         d = Particle(d)
+        d = {"mass": d.mass, "id": 2, "pos": d.pos}
         c.w += d.pos.y
         return c
 
@@ -190,6 +191,28 @@ def test_members_are_added_to_at_once(arch):
 
     k()
     assert total[None].to_dict() == {"pos": [1000, 2000], "mass": 999, "id": 1000}
+
+
+def test_whole_fields_in_kernels(arch):
+    f, g = Pair.field(shape=3), Pair.field(shape=3)
+
+    @ti.kernel
+    def k():
+        f.fill(2)
+        f.p.fill(Particle(3, 4, 5))
+        g.copy_from(f)
+
+    @ti.kernel
+    def reset():
+        g[1] = {"w": 9, "p": {"id": 7, "mass": 8, "pos": [5, 6]}}
+
+    for _ in range(2):
+        f.fill(0)
+        k()
+        assert f[2].to_dict() == {"p": {"pos": [3, 3], "mass": 4, "id": 5}, "w": 2}
+        assert g[1].to_dict() == f[1].to_dict()
+    reset()
+    assert g[1].to_dict() == {"p": {"pos": [5, 6], "mass": 8, "id": 7}, "w": 9}
 
 
 def test_elements_from_python(arch):

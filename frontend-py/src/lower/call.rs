@@ -236,6 +236,7 @@ impl<'a> Lower<'a, '_> {
     /// The method of a tensor, field or other object.
     fn method(&mut self, object: &Val, name: &str, args: &Args) -> Res<Val> {
         match object {
+            Val::Known(Known::StructField(field)) => self.struct_field_method(field, name, args),
             Val::Known(Known::Field(_)) | Val::Array(_) => self.storage_method(object, name, args),
             Val::Known(known @ Known::Str(_)) => {
                 let method = self.host.attr(known, name);

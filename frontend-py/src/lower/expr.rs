@@ -125,7 +125,7 @@ impl<'a> Lower<'a, '_> {
                     "`*` can only stand in a call or a list",
                 );
             }
-            ExprKind::Dict(_) => return self.unsupported("Dict"),
+            ExprKind::Dict(items) => self.dict(items)?,
             ExprKind::Unsupported(what) => return self.unsupported(what),
         })
     }

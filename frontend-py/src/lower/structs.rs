@@ -14,9 +14,10 @@ use aerogel_ir::{Region, Type, Value};
 use super::call::Args;
 use super::value::{Val, tensor_type};
 use super::{Lower, Reported, Res, ReturnType};
+use crate::ast::Expr;
 use crate::host::{Known, StructFieldRef, StructType};
 
-impl Lower<'_, '_> {
+impl<'a> Lower<'a, '_> {
     /// The type and the members of a struct; the members of a field's element are its places.
     pub(crate) fn struct_parts(&mut self, val: &Val) -> Res<Option<(Rc<StructType>, Vec<Val>)>> {
         Ok(match val {
@@ -57,8 +58,13 @@ impl Lower<'_, '_> {
     pub(crate) fn struct_attribute(&mut self, val: &Val, attr: &str) -> Res<Option<Val>> {
         if let Val::Known(Known::StructField(field)) = val {
             // What else it has is an object's: its shape, its keys.
-            let at = field.ty.position(attr);
-            return Ok(at.map(|k| Val::Known(field.member(k))));
+            return Ok(match field.ty.position(attr) {
+                Some(k) => Some(Val::Known(field.member(k))),
+                None if matches!(attr, "fill" | "copy_from") => {
+                    Some(Val::Method(val.clone().into(), attr.into()))
+                }
+                None => None,
+            });
         }
         let Some(ty) = struct_type(val) else {
             return Ok(None);
@@ -127,6 +133,11 @@ impl Lower<'_, '_> {
 
     /// `ti.Struct(a=1, b=v)`: a struct of members as they are.
     pub(crate) fn struct_call(&mut self, args: &Args) -> Res<Val> {
+        if let ([whole], []) = (&args.positional[..], &args.keywords[..])
+            && struct_type(whole).is_some()
+        {
+            return self.settle(whole.clone());
+        }
         if !args.positional.is_empty() || args.keywords.is_empty() {
             return self.fail_noted(
                 ErrorKind::Type,
@@ -145,6 +156,44 @@ impl Lower<'_, '_> {
         Ok(Val::Struct(ty, members.into()))
     }
 
+    /// `{"a": 1, "b": v}`, which is that.
+    pub(crate) fn dict(&mut self, items: &[(Expr<'a>, Expr<'a>)]) -> Res<Val> {
+        let mut args = Args::default();
+        for (key, value) in items {
+            let Val::Known(Known::Str(name)) = self.expr(key)? else {
+                return self.unsupported("Dict");
+            };
+            args.keywords.push((name.to_string(), self.expr(value)?));
+        }
+        self.struct_call(&args)
+    }
+
+    /// `f.fill(val)` and `f.copy_from(other)` of a field of structs, member by member.
+    pub(crate) fn struct_field_method(
+        &mut self,
+        field: &StructFieldRef,
+        name: &str,
+        args: &Args,
+    ) -> Res<Val> {
+        let given = self.arg(name, args, 0, "val")?.clone();
+        for (k, member) in field.ty.members.iter().enumerate() {
+            if let Some(from) = struct_type(&given) {
+                self.check_members(&field.ty, &from)?;
+            }
+            // A struct or a field of structs gives each member its own.
+            let part = self.struct_attribute(&given, &member.name)?;
+            let args = Args {
+                positional: vec![part.unwrap_or(given.clone())],
+                keywords: Vec::new(),
+            };
+            match field.member(k) {
+                Known::StructField(inner) => self.struct_field_method(&inner, name, &args)?,
+                leaf => self.storage_method(&Val::Known(leaf), name, &args)?,
+            };
+        }
+        Ok(Val::none())
+    }
+
     /// `val` as a member of a type; of its own type if there is none.
     pub(crate) fn coerce(&mut self, val: &Val, ty: Option<&Known>) -> Res<Val> {
         match ty {
@@ -153,10 +202,8 @@ impl Lower<'_, '_> {
                 Ok(Val::Value(self.convert(val, tensor_type(*shape, *elem))?))
             }
             Some(Known::StructType(ty)) => {
-                let Some((from, parts)) = self.struct_parts(val)? else {
-                    return self.no_struct(ty, val);
-                };
-                self.check_members(ty, &from)?;
+                let val = self.ordered(ty, val)?;
+                let (_, parts) = self.struct_parts(&val)?.ok_or(Reported)?;
                 let members = ty
                     .members
                     .iter()
@@ -186,6 +233,21 @@ impl Lower<'_, '_> {
         }
     }
 
+    /// A struct with its members in the order of a type.
+    fn ordered(&mut self, to: &Rc<StructType>, val: &Val) -> Res<Val> {
+        self.check_struct(to, val)?;
+        let (from, parts) = self.struct_parts(val)?.ok_or(Reported)?;
+        let mut members = Vec::new();
+        for member in &to.members {
+            let part = &parts[from.position(&member.name).ok_or(Reported)?];
+            members.push(match &member.ty {
+                Some(Known::StructType(inner)) => self.ordered(inner, part)?,
+                _ => part.clone(),
+            });
+        }
+        Ok(Val::Struct(to.clone(), members.into()))
+    }
+
     fn check_members(&mut self, to: &StructType, from: &StructType) -> Res<()> {
         if to.is_alike(from) {
             return Ok(());
@@ -201,10 +263,10 @@ impl Lower<'_, '_> {
     /// Stores a struct member by member.
     pub(crate) fn store_struct(&mut self, target: &Val, val: &Val) -> Res<()> {
         let to = struct_type(target).ok_or(Reported)?;
-        self.check_struct(&to, val)?;
+        let val = self.ordered(&to, val)?;
         let mut places = Vec::new();
         self.leaves(target, &mut places)?;
-        self.store_leaves(&places, val)
+        self.store_leaves(&places, &val)
     }
 
     /// Stores the numbers and tensors of a struct, in order, to places of their own.
@@ -241,9 +303,10 @@ impl Lower<'_, '_> {
         (then, a): (Region, &Val),
         (otherwise, b): (Region, &Val),
     ) -> Res<Val> {
-        if let (Some(ta), Some(tb)) = (struct_type(a), struct_type(b)) {
-            self.check_members(&ta, &tb)?;
-        }
+        let b = match struct_type(a) {
+            Some(ty) => &self.within(otherwise, |lower| lower.ordered(&ty, b))?,
+            None => b,
+        };
         let mut values = Vec::new();
         self.within(then, |lower| lower.flatten(a, &mut values))?;
         let types: Vec<Type> = values.iter().map(|&value| self.ty(value)).collect();
