@@ -225,6 +225,9 @@ pub(crate) fn truth(host: &mut dyn Host, value: &Known) -> HostResult<bool> {
         Known::DType(_)
         | Known::TensorType { .. }
         | Known::Tensor(_)
+        | Known::StructType(_)
+        | Known::Struct(_)
+        | Known::StructField(_)
         | Known::Field(_)
         | Known::SNode(_)
         | Known::Func(_)

@@ -61,7 +61,11 @@ pub enum Known {
         elem: ScalarType,
     },
     Tensor(Rc<TensorConst>),
+    StructType(Rc<StructType>),
+    /// A struct made in Python scope.
+    Struct(Rc<StructConst>),
     Field(Rc<FieldRef>),
+    StructField(Rc<StructFieldRef>),
     SNode(Rc<SNodeRef>),
     /// A `ti.func`.
     Func(Rc<FuncRef>),
@@ -95,6 +99,121 @@ pub struct FieldRef {
     pub ndim: u32,
     /// What the user's indices begin at, for each axis; empty for zeros.
     pub offset: Vec<i32>,
+}
+
+/// Names, types and methods of a struct's members.
+#[derive(Clone, Debug)]
+pub struct StructType {
+    pub handle: Option<Handle>,
+    /// Empty if it has none.
+    pub name: String,
+    pub members: Vec<StructMember>,
+    pub methods: Vec<Rc<FuncRef>>,
+}
+
+/// A member of a struct.
+#[derive(Clone, Debug)]
+pub struct StructMember {
+    pub name: String,
+    /// A scalar, tensor or struct type; nothing where the value decides.
+    pub ty: Option<Known>,
+}
+
+/// A struct and the values of its members.
+#[derive(Clone, Debug)]
+pub struct StructConst {
+    pub handle: Handle,
+    pub ty: Rc<StructType>,
+    pub members: Vec<Known>,
+}
+
+/// A field of structs: a set of fields, one for each member.
+#[derive(Clone, Debug)]
+pub struct StructFieldRef {
+    pub handle: Handle,
+    pub name: String,
+    pub ty: Rc<StructType>,
+    /// Fields, and fields of structs.
+    pub members: Vec<Known>,
+}
+
+impl StructType {
+    /// A type without types.
+    pub fn untyped<'n>(names: impl Iterator<Item = &'n str>) -> Self {
+        Self {
+            handle: None,
+            name: String::new(),
+            members: names
+                .map(|name| StructMember {
+                    name: name.to_owned(),
+                    ty: None,
+                })
+                .collect(),
+            methods: Vec::new(),
+        }
+    }
+
+    /// Whether a struct of another type can be used as one of this: the members have the same names.
+    pub fn is_alike(&self, other: &StructType) -> bool {
+        self.members.len() == other.members.len()
+            && self
+                .members
+                .iter()
+                .all(|m| other.position(&m.name).is_some())
+    }
+
+    /// Which member has a name.
+    pub fn position(&self, name: &str) -> Option<usize> {
+        self.members.iter().position(|member| member.name == name)
+    }
+
+    pub fn method(&self, name: &str) -> Option<Rc<FuncRef>> {
+        self.methods.iter().find(|func| func.name == name).cloned()
+    }
+
+    /// What the user would call a value of it.
+    pub fn describe(&self) -> String {
+        if self.name.is_empty() {
+            "the struct".into()
+        } else {
+            format!("the struct `{}`", self.name)
+        }
+    }
+}
+
+impl StructFieldRef {
+    /// The field of a member, under a name that says whose it is.
+    pub fn member(&self, k: usize) -> Known {
+        let called = |own: &str| match (own.is_empty(), self.name.is_empty()) {
+            (true, true) => self.ty.members[k].name.clone(),
+            (true, false) => format!("{}.{}", self.name, self.ty.members[k].name),
+            (false, _) => own.to_owned(),
+        };
+        match &self.members[k] {
+            Known::Field(field) => Known::Field(Rc::new(FieldRef {
+                name: called(&field.name),
+                ..(**field).clone()
+            })),
+            Known::StructField(field) => Known::StructField(Rc::new(StructFieldRef {
+                name: called(&field.name),
+                ..(**field).clone()
+            })),
+            other => other.clone(),
+        }
+    }
+
+    /// The fields of numbers, vectors and matrices, in order.
+    pub fn leaves(&self) -> Vec<Rc<FieldRef>> {
+        let mut leaves = Vec::new();
+        for k in 0..self.members.len() {
+            match self.member(k) {
+                Known::Field(field) => leaves.push(field),
+                Known::StructField(field) => leaves.extend(field.leaves()),
+                _ => {}
+            }
+        }
+        leaves
+    }
 }
 
 /// A node of an SNode tree.
@@ -222,6 +341,10 @@ impl Known {
             Known::DType(ty) => format!("the type `{ty}`"),
             Known::TensorType { .. } => "a matrix type".into(),
             Known::Tensor(_) => "a matrix".into(),
+            Known::StructType(_) => "a struct type".into(),
+            Known::Struct(value) => value.ty.describe(),
+            Known::StructField(field) if field.name.is_empty() => "the field of structs".into(),
+            Known::StructField(field) => format!("the field `{}`", field.name),
             Known::Field(field) => format!("the field `{}`", field.name),
             Known::SNode(_) => "an SNode".into(),
             Known::Func(func) => format!("the function `{}`", func.name),

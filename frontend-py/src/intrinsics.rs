@@ -128,6 +128,7 @@ const TABLE: &[(&str, Rule)] = &[
     ("append",        special(Special::Node(NodeFunction::Append))),
     ("length",        special(Special::Node(NodeFunction::Length))),
     ("rescale_index", special(Special::RescaleIndex)),
+    ("Struct",     special(Special::Struct)),
     // Hints that change no result.
     ("stop_grad",    Same),
     ("no_activate",  Same),

@@ -130,6 +130,54 @@ impl MapHost {
         }))
     }
 
+    /// Declares a struct type; methods are functions that have been declared.
+    pub fn struct_type(
+        &mut self,
+        name: &str,
+        members: &[(&str, Known)],
+        methods: &[&str],
+    ) -> Known {
+        let methods = methods.iter().map(|method| match &self.globals[*method] {
+            Known::Func(func) => func.clone(),
+            other => panic!("{} is no function", other.describe()),
+        });
+        let ty = Known::StructType(Rc::new(StructType {
+            handle: None,
+            name: name.to_string(),
+            methods: methods.collect(),
+            members: members
+                .iter()
+                .map(|(name, ty)| StructMember {
+                    name: name.to_string(),
+                    ty: Some(ty.clone()),
+                })
+                .collect(),
+        }));
+        self.set(name, ty.clone());
+        ty
+    }
+
+    /// Declares a field of structs whose members are fields that have been declared under the members' names, or
+    /// fields of structs.
+    pub fn struct_field(&mut self, name: &str, ty: &Known) -> Known {
+        let Known::StructType(ty) = ty else {
+            panic!("{} is no struct type", ty.describe())
+        };
+        let members = ty.members.iter().map(|m| self.globals[&m.name].clone());
+        let members = members.collect();
+        let Known::Object(handle) = self.object(&[]) else {
+            unreachable!("it is an object")
+        };
+        let field = Known::StructField(Rc::new(StructFieldRef {
+            handle,
+            name: name.to_string(),
+            ty: ty.clone(),
+            members,
+        }));
+        self.set(name, field.clone());
+        field
+    }
+
     /// Declares a `ti.func` by its source.
     pub fn func(&mut self, text: &str) {
         let name = text.split(['(', ' ']).nth(1).expect("a def").to_string();

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! x + 0, x * 1, x / 1, x - 0, select(c, x, x)   ==>   x
+//! select(c, c, x), select(c, x, c)   ==>   or c, x and and c, x
 //! pow(x, 2)       ==>   mul x, x
 //! x / 4.0         ==>   mul x, 0.25      (exact for powers of two; for others with fast maths)
 //! sqrt(x) < 3  ==>    x < 9           (with fast maths, x a sum of squares)
@@ -47,6 +48,20 @@ pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
         Op::Select {
             on_true, on_false, ..
         } if on_true == on_false => Rewrite::Replace(vec![on_true]),
+        // What `if` makes of `or` and `and`.
+        Op::Select {
+            cond,
+            on_true,
+            on_false,
+        } if cursor.func.ty(on_true) == Type::BOOL && (cond == on_true || cond == on_false) => {
+            let (op, rhs) = if cond == on_true {
+                (BinaryOp::Or, on_false)
+            } else {
+                (BinaryOp::And, on_true)
+            };
+            let lhs = cond;
+            Rewrite::Replace(vec![cursor.insert(Op::Binary { op, lhs, rhs }, Type::BOOL)])
+        }
         Op::Cast { x }
             if cursor.func.ty(x) == cursor.func.ty(cursor.func.insts[inst].results[0]) =>
         {

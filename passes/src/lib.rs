@@ -14,6 +14,7 @@ mod demote_struct_for;
 mod fold;
 mod forward_loads;
 mod identities;
+mod if_convert;
 mod inline;
 mod licm;
 mod list_struct_for;

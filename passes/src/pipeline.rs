@@ -184,6 +184,14 @@ pub const PIPELINE: &[Step] = &[
         Offloaded,
         When::ThreadLocal,
     ),
+    // Where the bounds of loops are known; what then stands side by side simplifies.
+    pass(
+        "if_convert",
+        if_convert::run,
+        Offloaded,
+        Offloaded,
+        When::Optimize,
+    ),
     Step::Group {
         name: "simplify",
         passes: SIMPLIFY_OFFLOADED,

@@ -90,6 +90,7 @@ from aerogel.snode import (
     l,
     root,
 )
+from aerogel.structs import Struct, StructField, dataclass
 from aerogel.types import template
 
 if TYPE_CHECKING:
@@ -118,6 +119,8 @@ __all__ = [
     "MatrixNdarray",
     "Ndarray",
     "SNode",
+    "Struct",
+    "StructField",
     "ScalarField",
     "ScalarNdarray",
     "TRACE",
@@ -132,6 +135,7 @@ __all__ = [
     "cpu",
     "cuda",
     "data_oriented",
+    "dataclass",
     "deactivate_all_snodes",
     "dx11",
     "dx12",
@@ -230,8 +234,8 @@ _NAMES = {
 # Taichi's names that are still to come.
 _LATER = frozenset(
     """
-    ArgPack BitpackedFields DeviceCapability Format Mesh MeshInstance Struct StructField Texture algorithms aot argpack
-    dataclass experimental extension graph linalg mesh_local mesh_patch_idx ref simt sparse sparse_matrix_builder ui
+    ArgPack BitpackedFields DeviceCapability Format Mesh MeshInstance Texture algorithms aot argpack
+    experimental extension graph linalg mesh_local mesh_patch_idx ref simt sparse sparse_matrix_builder ui
     """.split()
 )
 

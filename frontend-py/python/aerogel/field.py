@@ -235,7 +235,7 @@ def _shape(shape: Any) -> tuple[int, ...]:
 
 
 def _place(
-    out: Any,
+    fields: list[Any],
     shape: Any,
     order: str | None,
     offset: int | Sequence[int] | None,
@@ -262,7 +262,6 @@ def _place(
     builder = snode.FieldsBuilder()
     builder._check_open()
     root = builder.root
-    count = out.n * out.m if isinstance(out, MatrixField) else 1
 
     def levels() -> SNode:
         if order is None:
@@ -272,14 +271,17 @@ def _place(
             node = node.dense(snode.axes(axis), dims[axis])
         return node
 
-    if layout is Layout.SOA and count > 1:
-        nodes = [levels() for _ in range(count)]
+    if layout is not Layout.SOA:
+        levels().place(*fields, offset=offset)
+    elif len(fields) == 1 and isinstance(fields[0], MatrixField):
+        out = fields[0]
+        nodes = [levels() for _ in range(out.n * out.m)]
         builder._native.place_split(out, [n._aerogel_snode for n in nodes], offset)
         out._parent_node = nodes[0]
         nodes[0]._fields.append(weakref.ref(out))
     else:
-        node = levels()
-        node.place(out, offset=offset)
+        for out in fields:
+            levels().place(out, offset=offset)
     builder.finalize()
 
 
@@ -323,7 +325,7 @@ def field(
     scalar = dtype_of(dtype)
     out = ScalarField(scalar._aerogel_dtype, 1, 1, 0, name)
     out.dtype = scalar
-    _place(out, shape, order, offset, Layout.AOS)
+    _place([out], shape, order, offset, Layout.AOS)
     return out
 
 
@@ -348,7 +350,7 @@ def matrix_field(
     scalar = dtype_of(dtype)
     out = MatrixField(scalar._aerogel_dtype, int(n), int(m), ndim, name)
     out.dtype, out.n, out.m, out.ndim = scalar, int(n), int(m), ndim
-    _place(out, shape, order, offset, layout)
+    _place([out], shape, order, offset, layout)
     return out
 
 

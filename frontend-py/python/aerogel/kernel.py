@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from aerogel import _native
 from aerogel._dtypes import DataType, dtype_of
 from aerogel.errors import AerogelSyntaxError
-from aerogel.types import MatrixType, NdarrayType
+from aerogel.types import MatrixType, NdarrayType, StructType
 
 F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C", bound=type)
@@ -99,6 +99,8 @@ def _parameter(fn: Callable[..., Any], name: str, annotation: Any) -> tuple:
         return ("ndarray", annotation)
     if isinstance(annotation, MatrixType):
         return ("tensor", annotation)
+    if isinstance(annotation, StructType):
+        return ("struct", annotation)
     raise AerogelSyntaxError(
         f"the parameter `{name}` of kernel `{fn.__name__}` ({_where(fn)}) has the annotation {annotation!r}, "
         "which is not a type of the kernel language"
@@ -115,7 +117,7 @@ def _return_type(fn: Callable[..., Any], annotation: Any) -> list[Any] | None:
         annotation = typing.get_args(annotation)
     parts = list(annotation) if isinstance(annotation, (tuple, list)) else [annotation]
     for part in parts:
-        if not (part in (float, int, bool) or isinstance(part, (DataType, MatrixType))):
+        if not (part in (float, int, bool) or isinstance(part, (DataType, MatrixType, StructType))):
             raise AerogelSyntaxError(f"kernel `{fn.__name__}` ({_where(fn)}) cannot return {part!r}")
     return parts
 

@@ -12,6 +12,7 @@ OLD_NAMES = {
     "misc": "_config",
     "ops": "ops",
     "snode": "snode",
+    "struct": "structs",
 }
 
 globals().update({old: sys.modules[f"aerogel.{name}"] for old, name in OLD_NAMES.items()})

@@ -145,6 +145,8 @@ class SNode:
                 self._aerogel_snode.place(a, offsets)
                 a._parent_node = self
                 self._fields.append(weakref.ref(a))
+            elif hasattr(a, "_aerogel_struct_field"):
+                self.place(*a._leaves(), offset=offset)
             else:
                 raise ValueError(f"{a!r} cannot be placed; only fields can")
         return self

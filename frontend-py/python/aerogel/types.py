@@ -33,6 +33,7 @@ from aerogel._dtypes import (
     uint64,
 )
 from aerogel.matrix import Matrix, Vector, _plain
+from aerogel.structs import StructType, struct
 
 
 class Template:
@@ -204,7 +205,6 @@ def _not_yet(what: str) -> Any:
     return make
 
 
-struct = _not_yet("struct")
 sparse_matrix_builder = _not_yet("sparse_matrix_builder")
 argpack = _not_yet("argpack")
 texture = _not_yet("texture")
@@ -237,6 +237,7 @@ __all__ = [
     "MatrixType",
     "NDArray",
     "NdarrayType",
+    "StructType",
     "Template",
     "VectorType",
     "argpack",

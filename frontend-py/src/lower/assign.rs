@@ -4,6 +4,7 @@ use aerogel_base::ErrorKind;
 use aerogel_ir::{AtomicOp, Op, ParamType, Type, Value};
 
 use super::number::elem;
+use super::structs::{is_storage, struct_type};
 use super::value::{Origin, Place, SeqKind, Val};
 use super::{Lower, Reported, Res};
 use crate::ast::{BinaryOp, Expr, ExprKind, TextRange};
@@ -68,6 +69,10 @@ impl<'a> Lower<'a, '_> {
         from: TextRange,
         message: impl FnOnce(Type, Type) -> String,
     ) -> Res<()> {
+        if let Some(wanted) = struct_type(to) {
+            self.range = from;
+            return self.check_struct(&wanted, val);
+        }
         if let (Val::Place(_), Some(wanted), Some(given)) =
             (to, self.numeric_type(to), self.numeric_type(val))
             && given.is_tensor()
@@ -138,7 +143,7 @@ impl<'a> Lower<'a, '_> {
         };
         let (message, note) = match binding.kind {
             BindingKind::Variable => return self.store_val(&binding.val, val),
-            BindingKind::Alias if !matches!(binding.val, Val::Place(_)) => (
+            BindingKind::Alias if !is_storage(&binding.val) => (
                 format!("`{name}` is known while compiling and cannot be assigned to"),
                 "use another name",
             ),
@@ -178,6 +183,15 @@ impl<'a> Lower<'a, '_> {
                     .map(|item| self.variable(&Val::Known(item.clone())))
                     .collect::<Res<Vec<_>>>()?;
                 Ok(Val::Seq(items.into(), SeqKind::List))
+            }
+            Val::Struct(..) | Val::Cell(..) | Val::Known(Known::Struct(_)) => {
+                let (ty, members) = self.struct_parts(val)?.ok_or(Reported)?;
+                let mut variables = Vec::new();
+                for (member, val) in ty.members.iter().zip(&members) {
+                    let val = self.coerce(val, member.ty.as_ref())?;
+                    variables.push(self.variable(&val)?);
+                }
+                Ok(Val::Struct(ty, variables.into()))
             }
             Val::Value(_) | Val::Place(_) => self.local(val),
             Val::Known(known) if known.is_number() || matches!(known, Known::Tensor(_)) => {
@@ -221,6 +235,7 @@ impl<'a> Lower<'a, '_> {
                 }
                 Ok(())
             }
+            Val::Struct(..) | Val::Cell(..) => self.store_struct(target, val),
             Val::Poison => Err(Reported),
             _ => {
                 let what = self.describe(target);
@@ -273,10 +288,9 @@ impl<'a> Lower<'a, '_> {
                 "only a name can be declared with a type",
             );
         };
-        let wanted = self.expr(annotation)?;
-        let wanted = match wanted {
-            Val::Known(Known::TensorType { shape, elem }) => super::value::tensor_type(shape, elem),
-            _ => Type::Scalar(self.dtype(&wanted)?),
+        let wanted = match self.expr(annotation)? {
+            Val::Known(ty @ (Known::TensorType { .. } | Known::StructType(_))) => ty,
+            other => Known::DType(self.dtype(&other)?),
         };
         let Some(value) = value else {
             return self.fail(
@@ -293,8 +307,8 @@ impl<'a> Lower<'a, '_> {
                 format!("`{name}` has a type already"),
             );
         }
-        let value = self.convert(&val, wanted)?;
-        self.assign_name(name, &Val::Value(value))
+        let val = self.coerce(&val, Some(&wanted))?;
+        self.assign_name(name, &val)
     }
 
     pub(crate) fn assign_augmented(
@@ -310,8 +324,7 @@ impl<'a> Lower<'a, '_> {
                     && (matches!(
                         binding.kind,
                         BindingKind::LoopIndex | BindingKind::Parameter
-                    ) || (binding.kind == BindingKind::Alias
-                        && !matches!(binding.val, Val::Place(_))))
+                    ) || (binding.kind == BindingKind::Alias && !is_storage(&binding.val)))
                 {
                     return self.assign_name(name, &Val::none());
                 }
@@ -321,7 +334,7 @@ impl<'a> Lower<'a, '_> {
             _ => return self.fail(ErrorKind::Syntax, "E0105", "this cannot be assigned to"),
         };
         let val = self.expr(value)?;
-        if op != BinaryOp::MatMul {
+        if op != BinaryOp::MatMul && struct_type(&place).is_none() {
             self.check_shape(&place, &val, value.range, |given, wanted| match op {
                 BinaryOp::Add => format!("cannot add `{given}` to `{wanted}`"),
                 BinaryOp::Sub => format!("cannot subtract `{given}` from `{wanted}`"),

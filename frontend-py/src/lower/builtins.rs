@@ -36,6 +36,8 @@ pub(crate) enum Special {
     /// A constant in the type and shape of the argument.
     Filled(i128),
     GetAddr,
+    /// `ti.Struct`.
+    Struct,
     Static,
     StaticPrint,
     StaticAssert,
@@ -280,6 +282,7 @@ impl Lower<'_, '_> {
                 Ok(Val::Value(self.convert(&Val::int(value), ty)?))
             }
             Special::GetAddr => self.get_addr(args),
+            Special::Struct => self.struct_call(args),
             Special::Static => match &args.positional[..] {
                 [one] => Ok(one.clone()),
                 all => Ok(Val::seq(all.to_vec(), SeqKind::Tuple)),

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use aerogel_base::ErrorKind;
 
 use super::stmt::Flow;
+use super::structs::struct_type;
 use super::value::{SeqKind, Val};
 use super::{Lower, Reported, Res};
 use crate::ast::{Expr, Keyword};
@@ -80,9 +81,13 @@ impl<'a> Lower<'a, '_> {
                 Some(rule) => self.builtin(name, rule, &args),
                 None => self.call_python(&Known::Builtin(name.clone()), &args),
             },
-            Val::Known(Known::Func(func)) => self.inline(func, args),
+            Val::Known(Known::Func(func)) => {
+                let receiver = func.receiver.clone().map(Val::Known);
+                self.inline(func, receiver, args)
+            }
             Val::Known(Known::DType(ty)) => self.cast_call(*ty, &args),
             Val::Known(Known::TensorType { shape, elem }) => self.construct(*shape, *elem, &args),
+            Val::Known(Known::StructType(ty)) => self.construct_struct(ty, &args),
             Val::Known(Known::Kernel(name)) => self.fail_noted(
                 ErrorKind::Syntax,
                 "E0125",
@@ -137,8 +142,8 @@ impl<'a> Lower<'a, '_> {
         Ok(Val::Known(self.hosted(result)?))
     }
 
-    /// Lowers a `ti.func` where it is called.
-    fn inline(&mut self, func: &Rc<FuncRef>, args: Args) -> Res<Val> {
+    /// Lowers a `ti.func` where it is called. Its receiver is passed by reference.
+    fn inline(&mut self, func: &Rc<FuncRef>, receiver: Option<Val>, args: Args) -> Res<Val> {
         let source = self.host.source(func);
         let source = self.hosted(source)?;
         let parsed = self.parse(&source)?;
@@ -154,7 +159,7 @@ impl<'a> Lower<'a, '_> {
             );
         }
         let mut given: Vec<Option<Val>> = vec![None; def.params.len()];
-        let receiver = func.receiver.clone().map(Val::Known);
+        let is_method = receiver.is_some();
         let positional: Vec<Val> = receiver.into_iter().chain(args.positional).collect();
         if positional.len() > def.params.len() {
             let message = format!(
@@ -188,14 +193,15 @@ impl<'a> Lower<'a, '_> {
             }
         }
         let mut bindings = Vec::new();
-        for (param, val) in def.params.iter().zip(given) {
+        for (k, (param, val)) in def.params.iter().zip(given).enumerate() {
             let default = source.defaults.iter().find(|(name, _)| name == param.name);
             let Some(val) = val.or_else(|| default.map(|(_, known)| Val::Known(known.clone())))
             else {
                 let message = format!("`{}` needs an argument for `{}`", def.name, param.name);
                 return self.fail(ErrorKind::Type, "E0222", message);
             };
-            let by_reference = source.templates.iter().any(|name| name == param.name);
+            let by_reference =
+                is_method && k == 0 || source.templates.iter().any(|name| name == param.name);
             bindings.push(if by_reference {
                 let kind = if matches!(val, Val::Value(_)) {
                     BindingKind::Parameter
@@ -230,6 +236,7 @@ impl<'a> Lower<'a, '_> {
     /// The method of a tensor, field or other object.
     fn method(&mut self, object: &Val, name: &str, args: &Args) -> Res<Val> {
         match object {
+            Val::Known(Known::StructField(field)) => self.struct_field_method(field, name, args),
             Val::Known(Known::Field(_)) | Val::Array(_) => self.storage_method(object, name, args),
             Val::List(list) => self.list_method(&list.clone(), name, args),
             Val::Known(known @ Known::Str(_)) => {
@@ -243,7 +250,10 @@ impl<'a> Lower<'a, '_> {
                     ),
                 }
             }
-            _ => self.tensor_method(object, name, args),
+            _ => match struct_type(object).and_then(|ty| ty.method(name)) {
+                Some(func) => self.inline(&func, Some(object.clone()), args.clone()),
+                None => self.tensor_method(object, name, args),
+            },
         }
     }
 

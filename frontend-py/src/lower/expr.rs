@@ -5,11 +5,12 @@ use std::rc::Rc;
 use aerogel_base::{ErrorKind, ScalarType};
 use aerogel_ir::{Op, Type};
 
+use super::structs::struct_type;
 use super::value::{SeqKind, Val};
 use super::{Control, Lower, Reported, Res};
 use crate::ast::{BinaryOp, BoolOp, CompareOp, Expr, ExprKind, FPart, Generator, UnaryOp};
 use crate::fold;
-use crate::host::{FieldRef, Known};
+use crate::host::{FieldRef, Known, StructFieldRef};
 use crate::scope::BindingKind;
 
 /// Far more than anybody writes, and far less than the stack holds.
@@ -124,7 +125,7 @@ impl<'a> Lower<'a, '_> {
                     "`*` can only stand in a call or a list",
                 );
             }
-            ExprKind::Dict(_) => return self.unsupported("Dict"),
+            ExprKind::Dict(items) => self.dict(items)?,
             ExprKind::Unsupported(what) => return self.unsupported(what),
         })
     }
@@ -373,6 +374,9 @@ impl<'a> Lower<'a, '_> {
         let then = self.arm(|lower| lower.expr(on_true).and_then(|val| lower.settle(val)));
         let otherwise = self.arm(|lower| lower.expr(on_false).and_then(|val| lower.settle(val)));
         let ((then, a), (otherwise, b)) = (then?, otherwise?);
+        if struct_type(&a).is_some() && struct_type(&b).is_some() {
+            return self.join(cond, (then, &a), (otherwise, &b));
+        }
         let (at, bt) = (self.expect_numeric(&a)?, self.expect_numeric(&b)?);
         let elem = super::number::elem(at).promote(super::number::elem(bt));
         let shape = match (at.is_tensor(), bt.is_tensor()) {
@@ -499,6 +503,12 @@ fn named(known: Known, name: &str) -> Known {
             name: name.to_owned(),
             ..(*field).clone()
         })),
+        Known::StructField(field) if field.name.is_empty() => {
+            Known::StructField(Rc::new(StructFieldRef {
+                name: name.to_owned(),
+                ..(*field).clone()
+            }))
+        }
         other => other,
     }
 }

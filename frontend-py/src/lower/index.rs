@@ -58,6 +58,7 @@ impl<'a> Lower<'a, '_> {
                     origin: Origin::Field,
                 }))
             }
+            Val::Known(Known::StructField(field)) => self.index_struct_field(field, &indices),
             Val::Array(array) => {
                 let array = *array;
                 let (elem, ndim) = self.array_type(array);
@@ -97,7 +98,7 @@ impl<'a> Lower<'a, '_> {
                 let item = fold::index(self.host, known, &key);
                 Ok(Val::Known(self.hosted(item)?))
             }
-            Val::Iter(_) | Val::List(_) | Val::Method(..) => {
+            Val::Struct(..) | Val::Cell(..) | Val::Iter(_) | Val::List(_) | Val::Method(..) => {
                 let what = self.describe(&val);
                 self.fail(
                     ErrorKind::Type,
@@ -429,6 +430,9 @@ impl<'a> Lower<'a, '_> {
     }
 
     pub(crate) fn attribute(&mut self, val: Val, attr: &str) -> Res<Val> {
+        if let Some(found) = self.struct_attribute(&val, attr)? {
+            return Ok(found);
+        }
         match &val {
             Val::Poison => return Err(Reported),
             Val::Array(arg) => match attr {

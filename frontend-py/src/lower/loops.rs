@@ -115,6 +115,10 @@ impl<'a> Lower<'a, '_> {
                 Iter::Grouped(inner) => Ok((self.space(inner)?.0, true)),
             },
             Val::Known(Known::Field(field)) => Ok((self.field_cells(field)?, false)),
+            Val::Known(Known::StructField(field)) => {
+                let first = field.leaves().into_iter().next().ok_or(Reported)?;
+                Ok((self.field_cells(&first)?, false))
+            }
             Val::Array(array) => {
                 let array = *array;
                 let ndim = self.array_type(array).1;

@@ -15,6 +15,7 @@ mod nodes;
 mod number;
 mod print;
 mod stmt;
+mod structs;
 mod tensor;
 mod unroll;
 mod value;
@@ -45,15 +46,32 @@ pub(crate) use value::{SeqKind, Val};
 pub enum ParamBinding {
     Scalar(ScalarType),
     Tensor(Type),
+    Struct(Rc<StructType>),
     Template(Known),
     Array { elem: Type, ndim: u32 },
 }
 
 /// What a kernel returns.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum ReturnType {
     One(Type),
-    Tuple(Vec<Type>),
+    Struct(Rc<StructType>),
+    Tuple(Vec<ReturnType>),
+}
+
+impl ReturnType {
+    /// The types of the values by which it is passed.
+    fn types(&self) -> Vec<Type> {
+        match self {
+            ReturnType::One(ty) => vec![*ty],
+            ReturnType::Struct(ty) => {
+                let mut leaves = Vec::new();
+                structs::leaf_types(ty, "", &mut leaves);
+                leaves.into_iter().map(|(_, ty)| ty).collect()
+            }
+            ReturnType::Tuple(types) => types.iter().flat_map(ReturnType::types).collect(),
+        }
+    }
 }
 
 /// Options that change what the source means.
@@ -247,11 +265,10 @@ impl<'a, 'h> Lower<'a, 'h> {
         let parsed = self.parse(source)?;
         let def = parsed.def;
         self.func.name = def.name.to_string();
-        self.func.results = match &self.result {
-            None => Vec::new(),
-            Some(ReturnType::One(ty)) => vec![*ty],
-            Some(ReturnType::Tuple(types)) => types.clone(),
-        };
+        self.func.results = self
+            .result
+            .as_ref()
+            .map_or_else(Vec::new, ReturnType::types);
         self.enter_frame(&parsed, Span::NONE)?;
         for (name, binding) in params {
             let val = self.kernel_param(name, binding);
@@ -269,6 +286,15 @@ impl<'a, 'h> Lower<'a, 'h> {
     }
 
     fn kernel_param(&mut self, name: &str, binding: &ParamBinding) -> Val {
+        if let ParamBinding::Struct(ty) = binding {
+            let mut leaves = Vec::new();
+            structs::leaf_types(ty, name, &mut leaves);
+            let values: Vec<Val> = leaves
+                .iter()
+                .map(|(name, ty)| self.kernel_param(name, &ParamBinding::Tensor(*ty)))
+                .collect();
+            return structs::from_leaves(ty, &mut values.into_iter());
+        }
         let arg = Arg::from_u32(self.func.params.len() as u32);
         let mut param = |ty| {
             self.func.params.push(ParamData {
@@ -277,6 +303,7 @@ impl<'a, 'h> Lower<'a, 'h> {
             })
         };
         let ty = match binding {
+            ParamBinding::Struct(_) => unreachable!("taken apart above"),
             ParamBinding::Template(known) => return Val::Known(known.clone()),
             ParamBinding::Array { elem, ndim } => {
                 let (elem, ndim) = (*elem, *ndim);

@@ -213,6 +213,15 @@ impl<'a> Lower<'a, '_> {
         template: &mut String,
         values: &mut Vec<Value>,
     ) -> Res<()> {
+        if let Some((ty, members)) = self.struct_parts(val)? {
+            for (k, (member, part)) in ty.members.iter().zip(&members).enumerate() {
+                literal(if k > 0 { ", " } else { "{" }, template);
+                literal(&format!("'{}': ", member.name), template);
+                self.holes(part, spec, template, values)?;
+            }
+            literal("}", template);
+            return Ok(());
+        }
         if let Val::Known(known) = val
             && !matches!(known, Known::Tensor(_) | Known::Field(_))
             && (!known.is_number() || !spec.is_empty() || matches!(known, Known::Int(_)))

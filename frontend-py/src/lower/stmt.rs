@@ -1,10 +1,10 @@
 //! Statements, and where control goes after them.
 
 use aerogel_base::ErrorKind;
-use aerogel_ir::{AssertKind, Op, Type, Value};
+use aerogel_ir::{AssertKind, Op};
 
-use super::value::{SeqKind, Val};
-use super::{Control, Lower, Reported, Res, ReturnType};
+use super::value::Val;
+use super::{Control, Lower, Reported, Res};
 use crate::ast::{Expr, ExprKind, Stmt, StmtKind};
 use crate::fold;
 use crate::host::Known;
@@ -340,43 +340,8 @@ impl<'a> Lower<'a, '_> {
                 );
             }
         };
-        let mut values = Vec::new();
-        self.within(then, |lower| lower.flatten(&a, &mut values))?;
-        let types: Vec<Type> = values.iter().map(|&value| self.ty(value)).collect();
-        let mut others = Vec::new();
-        self.within(otherwise, |lower| lower.flatten_as(&b, &types, &mut others))?;
-        let mut results = self
-            .finish_if(cond, (then, values), (otherwise, others))
-            .into_iter();
-        Ok(Flow::Return(Some(unflatten(&a, &mut results))))
-    }
-
-    /// The numbers and tensors in nested tuples, in order.
-    fn flatten(&mut self, val: &Val, values: &mut Vec<Value>) -> Res<()> {
-        if let Some(items) = val.items() {
-            return items.iter().try_for_each(|item| self.flatten(item, values));
-        }
-        values.push(self.load(val)?);
-        Ok(())
-    }
-
-    fn flatten_as(&mut self, val: &Val, types: &[Type], values: &mut Vec<Value>) -> Res<()> {
-        if let Some(items) = val.items() {
-            return items
-                .iter()
-                .try_for_each(|item| self.flatten_as(item, types, values));
-        }
-        match types.get(values.len()) {
-            Some(&ty) => values.push(self.convert(val, ty)?),
-            None => {
-                return self.fail(
-                    ErrorKind::Type,
-                    "E0216",
-                    "the arms of this `if` return different numbers of values",
-                );
-            }
-        }
-        Ok(())
+        let val = self.join(cond, (then, &a), (otherwise, &b))?;
+        Ok(Flow::Return(Some(val)))
     }
 
     /// The kernel's results, and the end of its body.
@@ -406,19 +371,10 @@ impl<'a> Lower<'a, '_> {
                     "the kernel has a result type but does not return",
                 );
             }
-            (Some(ReturnType::One(ty)), Some(val)) => vec![self.convert(&val, ty)?],
-            (Some(ReturnType::Tuple(types)), Some(val)) => {
-                let items = val.items().unwrap_or_else(|| vec![val.clone()]);
-                if items.len() != types.len() {
-                    let message =
-                        format!("{} values are returned, not {}", items.len(), types.len());
-                    return self.fail(ErrorKind::Type, "E0216", message);
-                }
-                items
-                    .iter()
-                    .zip(types)
-                    .map(|(item, ty)| self.convert(item, ty))
-                    .collect::<Res<Vec<_>>>()?
+            (Some(ty), Some(val)) => {
+                let mut values = Vec::new();
+                self.results(&ty, &val, &mut values)?;
+                values
             }
         };
         self.effect(Op::Return { values });
@@ -478,21 +434,4 @@ fn ends_in_return(stmts: &[Stmt<'_>]) -> bool {
         StmtKind::If { body, orelse, .. } => ends_in_return(body) && ends_in_return(orelse),
         _ => false,
     })
-}
-
-/// A value shaped like `shape` from the values that `flatten` gave.
-fn unflatten(shape: &Val, values: &mut dyn Iterator<Item = Val>) -> Val {
-    match shape.items() {
-        Some(items) => {
-            let kind = match shape {
-                Val::Seq(_, kind) => *kind,
-                _ => SeqKind::Tuple,
-            };
-            Val::seq(
-                items.iter().map(|item| unflatten(item, values)).collect(),
-                kind,
-            )
-        }
-        None => values.next().unwrap_or(Val::Poison),
-    }
 }

@@ -18,6 +18,10 @@ pub(crate) enum Val {
     Place(Place),
     /// A tuple or list of which something is not known.
     Seq(Rc<[Val]>, SeqKind),
+    /// A struct and the values or places of its members.
+    Struct(Rc<StructType>, Rc<[Val]>),
+    /// An element of a field of structs, at indices that are IR values.
+    Cell(Rc<StructFieldRef>, Rc<[Val]>),
     /// An array parameter.
     Array(Arg),
     /// Something a loop runs over.
@@ -142,6 +146,8 @@ impl Lower<'_, '_> {
             },
             Val::Seq(_, SeqKind::Tuple) => "a tuple".into(),
             Val::Seq(_, SeqKind::List) => "a list".into(),
+            Val::Struct(ty, _) => ty.describe(),
+            Val::Cell(field, _) => field.ty.describe(),
             Val::Array(_) => "an array".into(),
             Val::Iter(_) => "a range".into(),
             Val::List(_) => "a list of a dynamic node".into(),
@@ -160,7 +166,13 @@ impl Lower<'_, '_> {
             Val::Seq(items, _) => {
                 self.type_of_items(items.iter().map(|item| self.numeric_type(item)))
             }
-            Val::Array(_) | Val::Iter(_) | Val::List(_) | Val::Method(..) | Val::Poison => None,
+            Val::Struct(..)
+            | Val::Cell(..)
+            | Val::Array(_)
+            | Val::Iter(_)
+            | Val::List(_)
+            | Val::Method(..)
+            | Val::Poison => None,
         }
     }
 
@@ -218,7 +230,7 @@ impl Lower<'_, '_> {
         }
         let what = self.describe(val);
         let note = match val {
-            Val::Known(Known::Field(_)) => {
+            Val::Known(Known::Field(_) | Known::StructField(_)) => {
                 Some("index it: `x[i]`, or `x[None]` for a field without axes")
             }
             Val::Array(_) => Some("index it: `x[i]`"),
@@ -252,7 +264,13 @@ impl Lower<'_, '_> {
                 let ty = self.expect_numeric(val)?;
                 self.convert(val, ty)
             }
-            Val::Array(_) | Val::Iter(_) | Val::List(_) | Val::Method(..) | Val::Poison => {
+            Val::Struct(..)
+            | Val::Cell(..)
+            | Val::Array(_)
+            | Val::Iter(_)
+            | Val::List(_)
+            | Val::Method(..)
+            | Val::Poison => {
                 self.expect_numeric(val)?;
                 Err(Reported)
             }
@@ -269,6 +287,14 @@ impl Lower<'_, '_> {
                     .map(|item| self.settle(item.clone()))
                     .collect::<Res<Vec<_>>>()?;
                 Val::Seq(items.into(), kind)
+            }
+            Val::Struct(..) | Val::Cell(..) => {
+                let (ty, members) = self.struct_parts(&val)?.ok_or(Reported)?;
+                let members = members
+                    .into_iter()
+                    .map(|member| self.settle(member))
+                    .collect::<Res<Vec<_>>>()?;
+                Val::Struct(ty, members.into())
             }
             Val::Known(_)
             | Val::Value(_)

@@ -13,7 +13,7 @@ use super::error;
 use super::field::NativeField;
 use super::kernel::NativeKernel;
 use super::module::Settings;
-use super::signature::{ParamKind, ValueType};
+use super::signature::{ParamKind, ValueSpec, ValueType};
 
 /// What an instance is specialised for, besides the kernel itself.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -144,7 +144,9 @@ impl NativeKernel {
         for (at, (param, value)) in self.params.iter().zip(values).enumerate() {
             packed.push(match &param.kind {
                 ParamKind::Value(ty) => {
-                    Packed::Slots(self.value_slots(py, settings, at, *ty, value)?)
+                    let mut slots = Vec::new();
+                    self.value_slots(py, settings, at, ty, value, &mut slots)?;
+                    Packed::Slots(slots)
                 }
                 ParamKind::Template => {
                     key.push(template_key(py, value)?);
@@ -186,8 +188,48 @@ impl NativeKernel {
         ))
     }
 
-    /// The slots of a scalar, vector or matrix.
+    /// The slots of a scalar, vector, matrix or struct.
     fn value_slots(
+        &self,
+        py: Python<'_>,
+        settings: &Settings,
+        at: usize,
+        ty: &ValueSpec,
+        value: &Bound<'_, PyAny>,
+        slots: &mut Vec<u64>,
+    ) -> PyResult<()> {
+        let spec = match ty {
+            ValueSpec::Tensor(ty) => {
+                slots.extend(self.tensor_slots(py, settings, at, *ty, value)?);
+                return Ok(());
+            }
+            ValueSpec::Struct(spec) => spec,
+        };
+        let dict = value.cast::<PyDict>().ok();
+        for (name, ty) in &spec.members {
+            let member = match dict {
+                Some(dict) => dict.get_item(name)?,
+                None if value.hasattr("_aerogel_struct")? => value.getattr_opt(name.as_str())?,
+                None => None,
+            };
+            let Some(member) = member else {
+                let ty = spec.ty.bind(py).repr()?;
+                let provided = value.get_type().name()?;
+                return Err(error::exception(
+                    py,
+                    "AerogelRuntimeTypeError",
+                    format!(
+                        "argument {at} (`{}`) of kernel `{}` is a {provided} without the member `{name}` of the required {ty}",
+                        self.params[at].name, self.name
+                    ),
+                ));
+            };
+            self.value_slots(py, settings, at, ty, &member, slots)?;
+        }
+        Ok(())
+    }
+
+    fn tensor_slots(
         &self,
         py: Python<'_>,
         settings: &Settings,

@@ -144,6 +144,15 @@ impl<'py> PyHost<'py> {
         if is_class || is_module {
             return Ok(Known::Object(self.handle(object)));
         }
+        if let Some(parts) = object.getattr_opt("_aerogel_struct_type")? {
+            return Ok(Known::StructType(self.struct_type(object, &parts)?));
+        }
+        if let Some(parts) = object.getattr_opt("_aerogel_struct")? {
+            return self.struct_value(object, &parts);
+        }
+        if let Some(parts) = object.getattr_opt("_aerogel_struct_field")? {
+            return self.struct_field(object, &parts);
+        }
         if let Some(name) = object.getattr_opt("_aerogel_dtype")?
             && let Some(ty) = name
                 .extract::<String>()
@@ -265,6 +274,83 @@ impl<'py> PyHost<'py> {
         })))
     }
 
+    fn struct_type(
+        &mut self,
+        object: &Bound<'py, PyAny>,
+        parts: &Bound<'py, PyAny>,
+    ) -> PyResult<Rc<StructType>> {
+        type Named<'py> = Vec<(String, Bound<'py, PyAny>)>;
+        let (name, types, functions): (String, Named<'py>, Named<'py>) = parts.extract()?;
+        let mut members = Vec::new();
+        for (name, ty) in types {
+            let ty = Some(self.known(&ty)?);
+            members.push(StructMember { name, ty });
+        }
+        let mut methods = Vec::new();
+        for (name, function) in functions {
+            let function = function.getattr("__aerogel_func__")?;
+            methods.push(Rc::new(FuncRef {
+                function: self.handle(&function),
+                receiver: None,
+                name,
+            }));
+        }
+        let handle = Some(self.handle(object));
+        Ok(Rc::new(StructType {
+            handle,
+            name,
+            members,
+            methods,
+        }))
+    }
+
+    /// The type that a struct or field of structs says it has, or one made of names; and the members.
+    fn struct_members(
+        &mut self,
+        parts: &Bound<'py, PyAny>,
+    ) -> PyResult<(Rc<StructType>, Vec<Known>)> {
+        let (ty, members): (Bound<'py, PyAny>, Vec<(String, Bound<'py, PyAny>)>) =
+            parts.extract()?;
+        let ty = if ty.is_none() {
+            let names = members.iter().map(|(name, _)| name.as_str());
+            Rc::new(StructType::untyped(names))
+        } else {
+            let parts = ty.getattr("_aerogel_struct_type")?;
+            self.struct_type(&ty, &parts)?
+        };
+        let members: PyResult<Vec<Known>> =
+            members.iter().map(|(_, value)| self.known(value)).collect();
+        Ok((ty, members?))
+    }
+
+    fn struct_value(
+        &mut self,
+        object: &Bound<'py, PyAny>,
+        parts: &Bound<'py, PyAny>,
+    ) -> PyResult<Known> {
+        let (ty, members) = self.struct_members(parts)?;
+        let handle = self.handle(object);
+        Ok(Known::Struct(Rc::new(StructConst {
+            handle,
+            ty,
+            members,
+        })))
+    }
+
+    fn struct_field(
+        &mut self,
+        object: &Bound<'py, PyAny>,
+        parts: &Bound<'py, PyAny>,
+    ) -> PyResult<Known> {
+        let (ty, members) = self.struct_members(parts)?;
+        Ok(Known::StructField(Rc::new(StructFieldRef {
+            handle: self.handle(object),
+            name: object.getattr("_name")?.extract()?,
+            ty,
+            members,
+        })))
+    }
+
     /// The Python object of a known value.
     fn object_of(&mut self, known: &Known) -> PyResult<Bound<'py, PyAny>> {
         let py = self.py;
@@ -310,6 +396,12 @@ impl<'py> PyHost<'py> {
                     PyModule::import(py, "aerogel")?.call_method1("Vector", (elements,))?
                 }
             },
+            Known::StructType(ty) => match ty.handle {
+                Some(handle) => self.object(handle),
+                None => return Err(PyTypeError::new_err("the struct has no type in Python")),
+            },
+            Known::Struct(value) => self.object(value.handle),
+            Known::StructField(field) => self.object(field.handle),
             Known::Field(field) => self.object(field.handle),
             Known::SNode(node) => self.object(node.handle),
             Known::Func(func) => self.object(func.function),

@@ -16,7 +16,7 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 use super::argument::{KeyPart, Packed};
 use super::module::{self, Settings};
 use super::prepare::{self, Instance};
-use super::signature::{Param, ValueType, param_kind};
+use super::signature::{Param, ValueSpec, param_kind};
 use super::{buffer, error};
 
 #[derive(Default)]
@@ -32,7 +32,7 @@ pub(crate) struct NativeKernel {
     function: Py<PyAny>,
     pub(crate) name: String,
     pub(crate) params: Vec<Param>,
-    pub(crate) results: Option<Vec<ValueType>>,
+    pub(crate) results: Option<Vec<ValueSpec>>,
     /// Whether a list is returned.
     pub(crate) many: bool,
     state: Mutex<State>,
@@ -60,7 +60,7 @@ impl NativeKernel {
             Some(types) => Some(
                 types
                     .iter()
-                    .map(ValueType::read)
+                    .map(ValueSpec::read)
                     .collect::<PyResult<Vec<_>>>()?,
             ),
             None => None,
@@ -253,26 +253,46 @@ impl NativeKernel {
         &self,
         py: Python<'py>,
         settings: &Settings,
-        types: &[ValueType],
+        types: &[ValueSpec],
         mut slots: &[u64],
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut values = Vec::with_capacity(types.len());
         for ty in types {
-            let elem = ty.elem.resolve(settings);
-            let (mine, rest) = slots.split_at(ty.n_components());
-            slots = rest;
-            let mut components = Vec::with_capacity(mine.len());
-            for &slot in mine {
-                components.push(buffer::to_python(py, Scalar::from_slot(elem, slot))?);
-            }
-            values.push(match ty.shape.2 {
-                0 => components.swap_remove(0),
-                _ => buffer::make_element(py, PyList::new(py, components)?, ty.shape, None)?,
-            });
+            values.push(value_of(py, settings, ty, &mut slots)?);
         }
         if self.many {
             return Ok(PyList::new(py, values)?.into_any());
         }
         Ok(values.pop().unwrap_or_else(|| py.None().into_bound(py)))
+    }
+}
+
+/// The value of a type that the next slots hold.
+fn value_of<'py>(
+    py: Python<'py>,
+    settings: &Settings,
+    ty: &ValueSpec,
+    slots: &mut &[u64],
+) -> PyResult<Bound<'py, PyAny>> {
+    let ty = match ty {
+        ValueSpec::Tensor(ty) => ty,
+        ValueSpec::Struct(spec) => {
+            let members = PyDict::new(py);
+            for (name, ty) in &spec.members {
+                members.set_item(name, value_of(py, settings, ty, slots)?)?;
+            }
+            return spec.ty.bind(py).call((), Some(&members));
+        }
+    };
+    let elem = ty.elem.resolve(settings);
+    let (mine, rest) = slots.split_at(ty.n_components());
+    *slots = rest;
+    let mut components = Vec::with_capacity(mine.len());
+    for &slot in mine {
+        components.push(buffer::to_python(py, Scalar::from_slot(elem, slot))?);
+    }
+    match ty.shape.2 {
+        0 => Ok(components.swap_remove(0)),
+        _ => buffer::make_element(py, PyList::new(py, components)?, ty.shape, None),
     }
 }

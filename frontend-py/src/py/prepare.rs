@@ -1,5 +1,6 @@
 //! One instance of a kernel: lowered, compiled, and tied to the trees whose fields it uses.
 
+use std::rc::Rc;
 use std::sync::{Arc, Weak};
 
 use aerogel_compiler::{CompileError, CompiledKernel, Compiler};
@@ -14,8 +15,9 @@ use super::field::NativeField;
 use super::host::PyHost;
 use super::kernel::NativeKernel;
 use super::module::{self, Settings};
-use super::signature::{ParamKind, ValueType};
+use super::signature::{ParamKind, StructSpec, ValueSpec};
 use super::snode::{self, TreeStore};
+use crate::host::{Known, StructType};
 use crate::lower::{FrontendConfig, Lowered, ParamBinding, ReturnType, lower_kernel};
 
 /// A tree of an instance. One that came as an argument is not kept alive.
@@ -124,7 +126,10 @@ fn bindings<'py>(
     let mut out = Vec::new();
     for (param, value) in kernel.params.iter().zip(values) {
         let binding = match &param.kind {
-            ParamKind::Value(ty) => {
+            ParamKind::Value(ValueSpec::Struct(spec)) => {
+                ParamBinding::Struct(struct_type(spec, host, value.py())?)
+            }
+            ParamKind::Value(ValueSpec::Tensor(ty)) => {
                 let elem = ty.elem.resolve(settings);
                 match tensor(elem, ty.shape) {
                     Type::Scalar(elem) => ParamBinding::Scalar(elem),
@@ -172,20 +177,20 @@ pub(crate) fn compile(
     let mut host = PyHost::new(py)?;
     let source = host.func_source(kernel.function(py))?;
     let params = bindings(kernel, settings, key, values, &mut host)?;
-    let types = |types: &[ValueType]| -> Vec<Type> {
-        types
-            .iter()
-            .map(|t| tensor(t.elem.resolve(settings), t.shape))
-            .collect()
-    };
-    let result = kernel.results.as_deref().map(|results| {
-        let mut results = types(results);
-        if kernel.many {
-            ReturnType::Tuple(results)
-        } else {
-            ReturnType::One(results.remove(0))
+    let result = match &kernel.results {
+        Some(specs) => {
+            let mut results = specs
+                .iter()
+                .map(|spec| return_type(py, settings, spec, &mut host))
+                .collect::<PyResult<Vec<_>>>()?;
+            Some(if kernel.many {
+                ReturnType::Tuple(results)
+            } else {
+                results.remove(0)
+            })
         }
-    });
+        None => None,
+    };
     let config = FrontendConfig {
         default_ip: settings.default_ip,
         default_fp: settings.default_fp,
@@ -221,6 +226,29 @@ pub(crate) fn compile(
         compiler,
         compiled,
     })
+}
+
+fn return_type<'py>(
+    py: Python<'py>,
+    settings: &Settings,
+    spec: &ValueSpec,
+    host: &mut PyHost<'py>,
+) -> PyResult<ReturnType> {
+    Ok(match spec {
+        ValueSpec::Tensor(ty) => ReturnType::One(tensor(ty.elem.resolve(settings), ty.shape)),
+        ValueSpec::Struct(spec) => ReturnType::Struct(struct_type(spec, host, py)?),
+    })
+}
+
+fn struct_type<'py>(
+    spec: &StructSpec,
+    host: &mut PyHost<'py>,
+    py: Python<'py>,
+) -> PyResult<Rc<StructType>> {
+    match host.known(spec.ty.bind(py))? {
+        Known::StructType(ty) => Ok(ty),
+        other => unreachable!("{} was a struct type when it was read", other.describe()),
+    }
 }
 
 /// A failure that is not the user's mistake.

@@ -1,9 +1,11 @@
 //! What a kernel's annotations say: the kinds of its parameters and the types of what it returns.
 
+use std::sync::Arc;
+
 use aerogel_base::ScalarType;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyDict, PyTuple};
 
 use super::module::Settings;
 
@@ -83,10 +85,47 @@ impl ValueType {
     }
 }
 
+/// The type of a value that is passed or returned by its members.
+#[derive(Debug)]
+pub(crate) struct StructSpec {
+    /// The `ti.types.struct`.
+    pub(crate) ty: Py<PyAny>,
+    pub(crate) members: Vec<(String, ValueSpec)>,
+}
+
+/// The type of any value that is passed or returned.
+#[derive(Clone, Debug)]
+pub(crate) enum ValueSpec {
+    Tensor(ValueType),
+    Struct(Arc<StructSpec>),
+}
+
+impl ValueSpec {
+    /// Reads what `ValueType::read` reads, or a `ti.types.struct`.
+    pub(crate) fn read(value: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if !value.hasattr("_aerogel_struct_type")? {
+            return Ok(Self::Tensor(ValueType::read(value)?));
+        }
+        let mut members = Vec::new();
+        for (name, ty) in value.getattr("members")?.cast::<PyDict>()?.iter() {
+            members.push((name.extract()?, Self::read(&ty)?));
+        }
+        let ty = value.clone().unbind();
+        Ok(Self::Struct(Arc::new(StructSpec { ty, members })))
+    }
+
+    pub(crate) fn n_components(&self) -> usize {
+        match self {
+            Self::Tensor(ty) => ty.n_components(),
+            Self::Struct(spec) => spec.members.iter().map(|(_, m)| m.n_components()).sum(),
+        }
+    }
+}
+
 /// What a parameter's annotation asks for.
 #[derive(Clone, Debug)]
 pub(crate) enum ParamKind {
-    Value(ValueType),
+    Value(ValueSpec),
     Template,
     /// The instance that a method belongs to.
     Receiver,
@@ -136,6 +175,6 @@ pub(crate) fn param_kind(spec: &Bound<'_, PyTuple>) -> PyResult<ParamKind> {
                 element,
             }
         }
-        _ => ParamKind::Value(ValueType::read(&spec.get_item(1)?)?),
+        _ => ParamKind::Value(ValueSpec::read(&spec.get_item(1)?)?),
     })
 }

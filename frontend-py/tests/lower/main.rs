@@ -1,6 +1,7 @@
 //! Source text in, IR text out, without Python.
 
 mod errors;
+mod structs;
 
 use _native::host::{Known, TensorShape};
 use _native::lower::{FrontendConfig, ParamBinding, ReturnType, lower_kernel};
