@@ -41,7 +41,7 @@ impl<'a> Lower<'a, '_> {
         match &val {
             Val::Known(Known::Field(field)) => {
                 let field = field.clone();
-                if let Some(list) = self.list_at(&field, &indices)? {
+                if let Some(list) = self.list_at(std::slice::from_ref(&field), &indices)? {
                     return Ok(Val::List(list.into()));
                 }
                 let what = if field.name.is_empty() {
@@ -58,7 +58,12 @@ impl<'a> Lower<'a, '_> {
                     origin: Origin::Field,
                 }))
             }
-            Val::Known(Known::StructField(field)) => self.index_struct_field(field, &indices),
+            Val::Known(Known::StructField(field)) => {
+                if let Some(list) = self.list_at(&field.leaves(), &indices)? {
+                    return Ok(Val::List(list.into()));
+                }
+                self.index_struct_field(field, &indices)
+            }
             Val::Array(array) => {
                 let array = *array;
                 let (elem, ndim) = self.array_type(array);
@@ -432,6 +437,17 @@ impl<'a> Lower<'a, '_> {
     pub(crate) fn attribute(&mut self, val: Val, attr: &str) -> Res<Val> {
         if let Some(found) = self.struct_attribute(&val, attr)? {
             return Ok(found);
+        }
+        if matches!(attr, "append" | "length" | "deactivate") {
+            // A field with no axis but a list's is that list.
+            let fields = match &val {
+                Val::Known(Known::Field(field)) => vec![field.clone()],
+                Val::Known(Known::StructField(field)) => field.leaves(),
+                _ => Vec::new(),
+            };
+            if let Some(list) = self.list_at(&fields, &[])? {
+                return Ok(Val::Method(Val::List(list.into()).into(), attr.into()));
+            }
         }
         match &val {
             Val::Poison => return Err(Reported),

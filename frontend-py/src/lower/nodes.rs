@@ -25,7 +25,8 @@ pub(crate) enum NodeFunction {
 /// The list of a dynamic node that `x[i]` names, an index short of an element.
 #[derive(Clone, Debug)]
 pub(crate) struct List {
-    pub(crate) field: Rc<FieldRef>,
+    /// The field, or those that make up a field of structs.
+    pub(crate) fields: Rc<[Rc<FieldRef>]>,
     pub(crate) node: NodeRef,
     /// Those of the cell that holds the list.
     pub(crate) indices: Vec<Value>,
@@ -121,7 +122,7 @@ impl Lower<'_, '_> {
                 let val = self.arg(name, args, 2, "val")?.clone();
                 let field = self.field_of_node(name, node, args)?;
                 let list = List {
-                    field,
+                    fields: Rc::new([field]),
                     node,
                     indices,
                 };
@@ -184,8 +185,16 @@ impl Lower<'_, '_> {
         }))
     }
 
-    /// `x[i]` where only the index along a dynamic node's axis is missing.
-    pub(crate) fn list_at(&mut self, field: &Rc<FieldRef>, indices: &[Val]) -> Res<Option<List>> {
+    /// `x[i]` where only the index along a dynamic node's axis is missing; `x` is a field or what
+    /// makes up a field of structs.
+    pub(crate) fn list_at(
+        &mut self,
+        fields: &[Rc<FieldRef>],
+        indices: &[Val],
+    ) -> Res<Option<List>> {
+        let Some(field) = fields.first() else {
+            return Ok(None);
+        };
         let id = self.field(field)?;
         let (node, offset) = self.module.env.cells_of(id);
         let given = self.spread(indices)?;
@@ -217,7 +226,7 @@ impl Lower<'_, '_> {
             })
             .collect();
         Ok(Some(List {
-            field: field.clone(),
+            fields: fields.into(),
             node,
             indices,
         }))
@@ -258,10 +267,15 @@ impl Lower<'_, '_> {
 
     /// Appends a value; the result is its index.
     fn append(&mut self, list: &List, val: &Val) -> Res<Val> {
-        let id = self.field(&list.field)?;
-        let ty = self.module.env.fields[id].elem;
         // The value first: it may itself read the list.
-        let value = self.convert(val, ty)?;
+        let val = match &list.fields[..] {
+            [field] => {
+                let id = self.field(field)?;
+                let ty = self.module.env.fields[id].elem;
+                Val::Value(self.convert(val, ty)?)
+            }
+            _ => val.clone(),
+        };
         let (node, indices) = (list.node, list.indices.clone());
         let number = self.value(
             Op::Append {
@@ -271,25 +285,34 @@ impl Lower<'_, '_> {
             Type::I32,
         );
         let at = self.dynamic_axis(node);
-        let mut all = indices;
-        all.insert(at, number);
-        let offset = self.module.env.fields[id].offset.clone();
-        for (index, &first) in all.iter_mut().zip(&offset) {
-            if first != 0 {
-                let first = self.builder().i32(first);
-                *index = self.builder().binary(BinaryOp::Add, *index, first);
+        let mut own = indices;
+        own.insert(at, number);
+        let mut places = Vec::new();
+        for field in list.fields.iter() {
+            let id = self.field(field)?;
+            let offset = self.module.env.fields[id].offset.clone();
+            let mut all = own.clone();
+            for (index, &first) in all.iter_mut().zip(&offset) {
+                if first != 0 {
+                    let first = self.builder().i32(first);
+                    *index = self.builder().binary(BinaryOp::Add, *index, first);
+                }
             }
+            let ty = self.module.env.fields[id].elem.to_ref().ok_or(Reported)?;
+            let element = Op::FieldAt {
+                field: id,
+                indices: all,
+            };
+            let place = self.value(element, ty);
+            places.push(Val::Place(Place::Ref {
+                place,
+                origin: Origin::Field,
+            }));
         }
-        let place = Op::FieldAt {
-            field: id,
-            indices: all,
-        };
-        let place = self.value(place, ty.to_ref().ok_or(Reported)?);
-        let place = Place::Ref {
-            place,
-            origin: Origin::Field,
-        };
-        self.store(&place, &Val::Value(value))?;
+        match &places[..] {
+            [one] => self.store_val(one, &val)?,
+            all => self.store_leaves(all, &val)?,
+        }
         Ok(Val::Value(number))
     }
 
