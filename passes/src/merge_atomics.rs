@@ -146,7 +146,7 @@ impl Merge<'_> {
         while width > first.bytes {
             let n = (width / first.bytes) as usize;
             let fills = align >= width
-                && first.at % width == 0
+                && first.at.is_multiple_of(width)
                 && sums.len() >= n
                 && sums[..n].iter().enumerate().all(|(k, s)| {
                     s.bytes == first.bytes && s.at == first.at + k as u64 * first.bytes
