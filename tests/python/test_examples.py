@@ -31,6 +31,14 @@ def test_snow3d(tmp_path):
     assert out.stat().st_size > 5000
 
 
+def test_levelset(tmp_path):
+    pytest.importorskip("trimesh")
+    pytest.importorskip("pymeshfix")
+    out = tmp_path / "bunny.png"
+    assert "pointer: " in run(ROOT / "examples/levelset.py", "--resolution", "96", "--out", out)
+    assert out.stat().st_size > 2000
+
+
 def reference(image, radius, reach, contrast):
     """The bilateral filter in NumPy."""
     height, width, _ = image.shape

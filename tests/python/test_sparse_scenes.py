@@ -11,6 +11,7 @@ import aerogel as ti
 ROOT = Path(__file__).parent.parent.parent
 sys.path.insert(0, str(ROOT / "examples"))
 
+import levelset
 import snow3d
 
 
@@ -93,3 +94,30 @@ def test_memory_follows_the_matter_and_not_the_domain(cpu):
         held.append([(node["cells"], node["held_bytes"]) for node in snow.grid.stats()])
     assert held[0] == held[1]
     assert 0 < held[0][1][0] < 100
+
+
+def test_a_level_set_in_a_narrow_band(tmp_path):
+    pytest.importorskip("trimesh")
+    pytest.importorskip("pymeshfix")
+    ti.init(arch=ti.cpu, fast_math=False, log_level="error")
+    corners = levelset.bunny(96)
+    area = np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1).sum() / 2
+    found = []
+    for kind in ("pointer", "dense"):
+        band = levelset.LevelSet(96, kind)
+        band.rasterize(corners)
+        band.sweep()
+        found.append([band.near.to_numpy(), band.laplacian.to_numpy()])
+        # A band as wide as this, around a surface as large as that.
+        assert abs(band.cells() / (2 * levelset.BAND * area) - 1) < 0.05
+        if kind == "pointer":
+            outer, inner = band.grid.stats()
+            assert outer["cells"] < 27 and inner["cells"] * 8**3 < 0.5 * 96**3
+    assert (found[0][0] == found[1][0]).all() and (found[0][1] == found[1][1]).all()
+    near, laplacian = found[0][0].astype(np.float64), found[0][1]
+    around = sum(np.roll(near, way, axis) for way in (-1, 1) for axis in range(3)) - 6 * near
+    assert np.abs(laplacian - np.where(near > 0, around, 0)).max() < 1e-5
+    # Every cell that a vertex lies in is nearer to the surface than its diagonal.
+    vertices = np.round(corners.reshape(-1, 3)).astype(int)
+    assert (near[tuple(vertices.T)] > levelset.BAND - 0.5 * 3**0.5 - 1e-4).all()
+    ti.reset()
