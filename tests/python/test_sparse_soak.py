@@ -1,6 +1,7 @@
 """Millions of cells come and go, and nothing is left behind."""
 
 import gc
+from functools import partial
 
 import pytest
 
@@ -20,7 +21,7 @@ N = 1 << 17
 
 
 def make():
-    """A tree of each kind, and one of all: its nodes, and a kernel that writes into `count` cells of each."""
+    """A tree of each kind, and one of all: its nodes, and kernels that fill, empty and sum them."""
     p, b, d, n = (ti.field(ti.i32) for _ in range(4))
     pointer = ti.root.pointer(ti.i, N)
     pointer.place(p)
@@ -118,7 +119,7 @@ def test_hundreds_of_trees_come_and_go(cpu):
             field[(3,) * len(field.shape)] = k
             assert field[(3,) * len(field.shape)] == k
         tree.destroy()
-        uses = [tree.stats, *([lambda: write(*fields)] if compiled else [])]
+        uses = [tree.stats, *([partial(write, *fields)] if compiled else [])]
         for f in fields:
             uses += [lambda f=f: f[(3,) * len(f.shape)], lambda f=f: f.fill(1), f.to_numpy]
             uses += [f.parent().deactivate_all, f.parent().stats]
