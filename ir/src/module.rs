@@ -78,19 +78,16 @@ impl Env {
 
     /// The message when there is no memory for a cell of a node.
     pub fn out_of_memory(&self, node: NodeRef) -> String {
+        format!("out of memory for {}", self.describe(node))
+    }
+
+    /// How the templates of messages call a node: by its kind and the fields below it that have names.
+    pub fn describe(&self, node: NodeRef) -> String {
         let tree = &self.trees[node.tree];
         let kind = tree[node.node].kind.name().unwrap_or("root");
-        let below = tree.places().map(|(place, _)| place);
-        let names: IndexSet<String> = below
-            .filter(|&place| tree.chain(place).contains(&node.node))
-            .filter(|&place| !tree[place].name.is_empty())
-            .map(|place| tree[place].name.replace('{', "{{").replace('}', "}}"))
-            .map(|name| format!("`{name}`"))
-            .collect();
-        let names: Vec<String> = names.into_iter().collect();
-        let of = if names.is_empty() { "" } else { " of " };
-        let names = names.join(", ");
-        format!("out of memory for the {kind} node {}{of}{names}", node.node)
+        let of_fields = tree.of_fields(node.node);
+        let of_fields = of_fields.replace('{', "{{").replace('}', "}}");
+        format!("the {kind} node {}{of_fields}", node.node)
     }
 
     /// The scalars that make up a value of a type, in the order in which they travel in slots.

@@ -269,6 +269,20 @@ impl Tree {
         all
     }
 
+    /// The fields below `node` as messages call them, each name once: ` of x, y`, or nothing if none has a name.
+    pub fn of_fields(&self, node: NodeId) -> String {
+        let mut names: Vec<&str> = Vec::new();
+        for id in self.subtree(node) {
+            let name = self[id].name.as_str();
+            if !name.is_empty() && !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        let of = if names.is_empty() { "" } else { " of " };
+        let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+        format!("{of}{}", names.join(", "))
+    }
+
     /// The nodes from the root down to `node`, `node` included.
     pub fn chain(&self, node: NodeId) -> Vec<NodeId> {
         let mut chain = vec![node];

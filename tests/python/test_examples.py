@@ -25,6 +25,20 @@ def test_mpm(tmp_path):
     assert out.stat().st_size > 5000
 
 
+def test_snow3d(tmp_path):
+    out = tmp_path / "snow.png"
+    assert "step 2: " in run(ROOT / "examples/snow3d.py", "--particles", "3000", "--steps", "2", "--out", out)
+    assert out.stat().st_size > 5000
+
+
+def test_levelset(tmp_path):
+    pytest.importorskip("trimesh")
+    pytest.importorskip("pymeshfix")
+    out = tmp_path / "bunny.png"
+    assert "pointer: " in run(ROOT / "examples/levelset.py", "--resolution", "96", "--out", out)
+    assert out.stat().st_size > 2000
+
+
 def reference(image, radius, reach, contrast):
     """The bilateral filter in NumPy."""
     height, width, _ = image.shape

@@ -82,6 +82,7 @@ __all__ = [
     "AerogelAssertionError",
     "AerogelCompilationError",
     "AerogelIndexError",
+    "AerogelMemoryError",
     "AerogelMissingNameError",
     "AerogelNameError",
     "AerogelNotSupportedError",

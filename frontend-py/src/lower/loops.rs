@@ -339,10 +339,11 @@ impl<'a> Lower<'a, '_> {
             Space::Cells { node, offset } => {
                 let tree = self.module.env.trees[node.tree].clone();
                 if tree.is_below_sparse(node.node) {
+                    let of_fields = tree.of_fields(node.node);
                     return self.fail_noted(
                         ErrorKind::Compilation,
                         "E0119",
-                        "a loop over sparse cells stands inside another loop or a branch",
+                        format!("a loop over the sparse cells{of_fields} stands inside another loop or a branch"),
                         "move it to the kernel's outermost scope, or loop over `ti.ndrange`",
                     );
                 }

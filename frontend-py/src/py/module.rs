@@ -214,6 +214,11 @@ fn live_bytes() -> usize {
 }
 
 #[pyfunction]
+fn fail_allocation(k: usize) {
+    aerogel_runtime::buffer::fail_allocation(k);
+}
+
+#[pyfunction]
 fn write_png(path: &str, rows: &Bound<'_, PyAny>) -> PyResult<()> {
     gui::write_png(path, &ForeignArray::new(rows)?)
 }
@@ -245,6 +250,7 @@ pub(crate) fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(profile, m)?)?;
     m.add_function(wrap_pyfunction!(clear_profile, m)?)?;
     m.add_function(wrap_pyfunction!(live_bytes, m)?)?;
+    m.add_function(wrap_pyfunction!(fail_allocation, m)?)?;
     m.add_function(wrap_pyfunction!(write_png, m)?)?;
     m.add_function(wrap_pyfunction!(read_png, m)?)?;
     Ok(())

@@ -54,9 +54,12 @@ impl TreeStore {
     pub(crate) fn memory(&self, py: Python<'_>) -> PyResult<Arc<TreeMemory>> {
         let memory = self.memory.read().unwrap_or_else(PoisonError::into_inner);
         memory.clone().ok_or_else(|| {
+            let of_fields = self.tree.of_fields(Tree::ROOT);
             error::runtime(
                 py,
-                "the field is gone: its layout was destroyed, or the program reset by ti.init() or ti.reset()",
+                format!(
+                    "the layout{of_fields} is gone: it was destroyed, or the program reset by ti.init() or ti.reset()"
+                ),
             )
         })
     }

@@ -481,7 +481,7 @@ impl Cells {
                     &indices,
                     Access::Write,
                     false,
-                    &name(cx, node),
+                    &cx.env.describe(node),
                 );
                 Vec::new()
             }
@@ -522,7 +522,15 @@ impl Cells {
             tree: node.tree,
             node: parent.expect("the root has no container"),
         };
-        let (cell, inside) = self.cell(cursor, cx, holder, indices, access, false, &name(cx, node));
+        let (cell, inside) = self.cell(
+            cursor,
+            cx,
+            holder,
+            indices,
+            access,
+            false,
+            &cx.env.describe(node),
+        );
         let ty = Type::Container(node.tree, node.node);
         (cursor.insert(Op::Child { node, cell }, ty), inside)
     }
@@ -600,13 +608,13 @@ impl Cells {
                     node: parent,
                 };
                 let target = Target::new(cx, holder, indices.to_vec());
-                assert_inside(cursor, &target, cond, &name(cx, node));
+                assert_inside(cursor, &target, cond, &cx.env.describe(node));
             }
             cursor.insert_inst(Op::ReleaseAll { node, container }, &[]);
         } else {
             let target = Target::new(cx, node, indices.to_vec());
             if let Some(cond) = self.are_inside(cursor, &target, 0).all(cursor) {
-                assert_inside(cursor, &target, cond, &name(cx, node));
+                assert_inside(cursor, &target, cond, &cx.env.describe(node));
             }
             let (container, index) = self.slot_of(cursor, cx, node, indices);
             if tree[node.node].kind == NodeKind::Bitmasked {
@@ -654,7 +662,7 @@ impl Cells {
             kind: AssertKind::Bounds,
             template: format!(
                 "{} is full: the list at ({holes}) has {n} elements already",
-                name(cx, node)
+                cx.env.describe(node)
             ),
             args: indices.to_vec(),
         };
@@ -772,19 +780,6 @@ pub(super) fn or_zero(cursor: &mut Cursor<'_>, inside: Option<Value>, value: Val
         on_false,
     };
     cursor.insert(op, ty)
-}
-
-/// How messages call a node.
-fn name(cx: &PassCx<'_>, node: NodeRef) -> String {
-    let tree = &cx.env.trees[node.tree];
-    let places: Vec<String> = tree
-        .subtree(node.node)
-        .into_iter()
-        .filter(|&n: &NodeId| matches!(tree[n].kind, NodeKind::Place(_)))
-        .map(|n| format!("`{}`", tree[n].name))
-        .collect();
-    let kind = tree[node.node].kind.name().unwrap_or("root");
-    format!("the {kind} node of {}", places.join(", "))
 }
 
 #[cfg(test)]
@@ -1087,7 +1082,7 @@ mod tests {
                     v18: i64 = extend tree0.S3, v17
                     v19: i64 = const 0
                     v20: u1 = ge v18, v19
-                    assert v20, bounds, "the dynamic node of `x` is full: the list at ({}) has 100 elements already", [v0]
+                    assert v20, bounds, "the dynamic node S3 of `x` is full: the list at ({}) has 100 elements already", [v0]
                     v21: cell<tree0.S3> = find tree0.S3, v17, v18
                     v22: i32 = cast v18
                     v23: ref<i32> = child tree0.S4, v21

@@ -1,0 +1,135 @@
+"""Millions of cells come and go, and nothing is left behind."""
+
+import gc
+from functools import partial
+
+import pytest
+
+import aerogel as ti
+
+
+def resident():
+    with open("/proc/self/statm") as f:
+        return int(f.read().split()[1]) * 4096
+
+
+def cells(node):
+    return [s["cells"] for s in node.stats()]
+
+
+N = 1 << 17
+
+
+def make():
+    """A tree of each kind, and one of all: its nodes, and kernels that fill, empty and sum them."""
+    p, b, d, n = (ti.field(ti.i32) for _ in range(4))
+    pointer = ti.root.pointer(ti.i, N)
+    pointer.place(p)
+    bitmasked = ti.root.bitmasked(ti.i, N)
+    bitmasked.place(b)
+    dynamic = ti.root.dense(ti.i, 64).dynamic(ti.j, N // 64, 32)
+    dynamic.place(d)
+    nested = ti.root.pointer(ti.i, N // 256)
+    middle = nested.pointer(ti.i, 16)
+    middle.bitmasked(ti.i, 16).place(n)
+
+    @ti.kernel
+    def activate(step: ti.i32):
+        # An odd multiple visits every cell once, far from the one before.
+        for k in range(N):
+            i = k * step % N
+            p[i] = b[i] = n[i] = i + 1
+            d[i % 64].append(i)
+
+    @ti.kernel
+    def deactivate(step: ti.i32):
+        for k in range(N):
+            i = k * step % N
+            ti.deactivate(pointer, i)
+            ti.deactivate(bitmasked, i)
+        for i in range(N // 256):
+            ti.deactivate(nested, i)
+        for i in range(64):
+            d[i].deactivate()
+
+    @ti.kernel
+    def sums() -> ti.types.vector(4, ti.i64):
+        s = ti.Vector([0, 0, 0, 0], ti.i64)
+        for i in p:
+            s[0] += p[i]
+        for i in b:
+            s[1] += b[i]
+        for i, j in d:
+            s[2] += d[i, j] + 1
+        for i in n:
+            s[3] += n[i]
+        return s
+
+    return (pointer, bitmasked, dynamic, nested), activate, deactivate, sums
+
+
+def test_millions_of_cells_come_and_go(cpu):
+    nodes, activate, deactivate, sums = make()
+    before = None
+    # Ten rounds of four trees with 2^17 cells: five million activations.
+    for k in range(10):
+        activate(2 * k + 1)
+        assert sums().to_list() == [N * (N + 1) // 2] * 4
+        assert [cells(node) for node in nodes] == [[N], [N], [N], [N // 256, N // 16, N]]
+        if k % 2:
+            deactivate(4 * k + 3)
+        else:
+            for node in nodes:
+                node.deactivate_all()
+        assert [cells(node) for node in nodes] == [[0], [0], [0], [0, 0, 0]]
+        assert all(
+            s["elements"] == s["used_bytes"] == 0 for node in nodes for s in node.stats() if s["kind"] != "bitmasked"
+        )
+        assert sums().to_list() == [0] * 4
+        if k == 1:  # All kernels are compiled.
+            before = resident()
+    assert resident() < before + 5 * 2**20
+
+
+@ti.kernel
+def write(p: ti.template(), b: ti.template(), d: ti.template(), n: ti.template()):
+    for i in range(500):
+        p[i] = b[i] = n[i] = i
+        d[i % 5, i // 5] = i
+
+
+def test_hundreds_of_trees_come_and_go(cpu):
+    before = live = None
+    for k in range(500):
+        builder = ti.FieldsBuilder()
+        fields = p, b, d, n = [ti.field(ti.i32) for _ in range(4)]
+        builder.pointer(ti.i, 64).dense(ti.i, 16).place(p)
+        builder.bitmasked(ti.i, 1000).place(b)
+        builder.dense(ti.i, 5).dynamic(ti.j, 128, 8).place(d)
+        nested = builder.pointer(ti.i, 8).bitmasked(ti.i, 8)
+        nested.dynamic(ti.j, 4, 2).place(ti.field(ti.i32))
+        nested.pointer(ti.i, 4).dense(ti.i, 4).place(n)
+        tree = builder.finalize()
+        # A kernel is compiled for its fields, which takes longer than all else here.
+        compiled = k % 50 == 0
+        if compiled:
+            write(*fields)
+            assert p.to_numpy().sum() == b.to_numpy().sum() == d.to_numpy().sum() == n.to_numpy().sum() == 124750
+        for field in fields:
+            field[(3,) * len(field.shape)] = k
+            assert field[(3,) * len(field.shape)] == k
+        tree.destroy()
+        uses = [tree.stats, *([partial(write, *fields)] if compiled else [])]
+        for f in fields:
+            uses += [lambda f=f: f[(3,) * len(f.shape)], lambda f=f: f.fill(1), f.to_numpy]
+            uses += [f.parent().deactivate_all, f.parent().stats]
+        for use in uses:
+            with pytest.raises(ti.AerogelRuntimeError, match="is gone"):
+                use()
+        if k == 100:
+            gc.collect()
+            before, live = resident(), ti._native.live_bytes()
+    del fields, p, b, d, n, f, field, uses, use, nested, tree, builder
+    gc.collect()
+    assert ti._native.live_bytes() <= live
+    assert resident() < before + 5 * 2**20
