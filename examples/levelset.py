@@ -31,8 +31,8 @@ class LevelSet:
     def rasterize(self, corners: ti.types.ndarray(ti.math.vec3, ndim=2)):
         for t in range(corners.shape[0]):
             a, b, c = corners[t, 0], corners[t, 1], corners[t, 2]
-            low = int(ti.ceil(ti.min(a, b, c) - BAND))
-            high = int(ti.floor(ti.max(a, b, c) + BAND)) + 1
+            low = ti.cast(ti.ceil(ti.min(a, b, c) - BAND), int)
+            high = ti.cast(ti.floor(ti.max(a, b, c) + BAND), int) + 1
             for cell in ti.grouped(ti.ndrange((low.x, high.x), (low.y, high.y), (low.z, high.z))):
                 inside = BAND - distance(ti.cast(cell, float), a, b, c)
                 if inside > 0:
