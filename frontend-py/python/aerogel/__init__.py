@@ -94,7 +94,7 @@ from aerogel.structs import Struct, StructField, dataclass
 from aerogel.types import template
 
 if TYPE_CHECKING:
-    from aerogel import ad, lang, math, profiler, tools
+    from aerogel import ad, lang, math, profiler, sparse, tools
     from aerogel._linalg import eig, polar_decompose, solve, svd, sym_eig
     from aerogel.gui import GUI, hex_to_rgb, rgb_to_hex
 
@@ -220,7 +220,7 @@ __all__ += errors.__all__
 __all__ += ops.__all__
 
 # Loaded when they are first used, so that importing Aerogel stays fast.
-_MODULES = ("ad", "lang", "math", "profiler", "tools")
+_MODULES = ("ad", "lang", "math", "profiler", "sparse", "tools")
 _NAMES = {
     "GUI": "gui",
     "hex_to_rgb": "gui",
@@ -235,7 +235,7 @@ _NAMES = {
 _LATER = frozenset(
     """
     ArgPack BitpackedFields DeviceCapability Format Mesh MeshInstance Texture algorithms aot argpack
-    experimental extension graph linalg mesh_local mesh_patch_idx ref simt sparse sparse_matrix_builder ui
+    experimental extension graph linalg mesh_local mesh_patch_idx ref simt sparse_matrix_builder ui
     """.split()
 )
 

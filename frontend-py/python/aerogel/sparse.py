@@ -1,0 +1,39 @@
+"""Sparse grids of structs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aerogel import snode
+from aerogel.structs import Struct, StructField
+
+__all__ = ["grid", "usage"]
+
+
+def grid(field_dict: Mapping[str, Any], shape: Sequence[int]) -> StructField:
+    """A grid of structs in two or three dimensions, whose cells come to life when they are written.
+
+    Args:
+        field_dict: The type of each member by its name, as ``ti.Struct.field`` takes them.
+        shape: The extent of each axis.
+
+    Raises:
+        ValueError: If ``shape`` has not two or three extents.
+    """
+    if len(shape) not in (2, 3):
+        raise ValueError(f"a sparse grid has 2 or 3 axes, not {len(shape)}")
+    made: StructField = Struct.field(dict(field_dict))
+    axes = snode.ij if len(shape) == 2 else snode.ijk
+    snode.root.bitmasked(axes, tuple(shape)).place(made)
+    return made
+
+
+def usage(x: Any) -> float:
+    """Which part of a sparse grid's cells is active, from 0 to 1.
+
+    Args:
+        x: What :func:`grid` made, or any field under a bitmasked or pointer node.
+    """
+    return x.parent().stats()[0]["cells"] / math.prod(x.shape)
