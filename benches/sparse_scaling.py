@@ -4,7 +4,7 @@
     python sparse_scaling.py                                # 10 thousand to 50 million cells, and a dense field
     python sparse_scaling.py --cells 10000,1000000 --plot ''
 
-A ball of cells in the middle of 2048^3 (pointer 64 - pointer 4 - dense 8), f32; medians of `--repeat` runs, for this
+A ball of cells in the middle of 2048^3 (pointer 64 - pointer 4 - dense 8), two fields of f32; medians of `--repeat` runs, for this
 machine's other work is in them. The dense field beside them has the extents of a cube that is active as a whole.
 """
 import argparse, json, os, statistics, time
@@ -12,23 +12,30 @@ import numpy as np
 import aerogel as ti
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-DOMAIN = 2048
+DOMAIN, LEAF = 2048, 8
 
 
-def place(kind, outer):
+def place(kind, n, leaf):
+    """Two fields of n^3 cells, of which a block of leaf^3 holds one after the other."""
     x, y = ti.field(ti.f32), ti.field(ti.f32)
-    top = getattr(ti.root, kind)(ti.ijk, outer)
-    getattr(top, kind)(ti.ijk, 4).dense(ti.ijk, 8).place(x, y)
+    top = blocks = ti.root
+    if kind == "flat":
+        leaf = n
+    else:
+        top = getattr(ti.root, kind)(ti.ijk, n // (4 * leaf))
+        blocks = getattr(top, kind)(ti.ijk, 4)
+    for field in (x, y):
+        blocks.dense(ti.ijk, leaf).place(field)
     return x, y, top
 
 
 def kernels(x, y):
     @ti.kernel
     def ball(radius: ti.f32):
-        r = int(ti.ceil(radius))
+        r, middle = int(ti.ceil(radius)), ti.static(x.shape[0] // 2)
         for i, j, k in ti.ndrange((-r, r + 1), (-r, r + 1), (-r, r + 1)):
             if i * i + j * j + k * k <= radius * radius:
-                x[i + DOMAIN // 2, j + DOMAIN // 2, k + DOMAIN // 2] = 1.0
+                x[i + middle, j + middle, k + middle] = 1.0
 
     @ti.kernel
     def cube():
@@ -72,7 +79,7 @@ def timed(f, *args):
 
 
 def scaling(sizes, repeat):
-    x, y, top = place("pointer", DOMAIN // 32)
+    x, y, top = place("pointer", DOMAIN, LEAF)
     ball, _, total, laplacian, _, _ = kernels(x, y)
     ball(2.0), total(), laplacian(), top.deactivate_all()
     rows = []
@@ -89,31 +96,45 @@ def scaling(sizes, repeat):
             samples["deactivate"].append(timed(top.deactivate_all))
             assert all(s["cells"] == 0 for s in top.stats())
         row = {k: statistics.median(v) for k, v in samples.items()}
-        swept = stats[1]["cells"] * 8**3
+        swept = stats[1]["cells"] * LEAF**3
         rows.append({"cells": int(cells), "swept": swept, "MiB": sum(s["used_bytes"] for s in stats) / 2**20, **row})
         print(f"| {int(cells):,} | {swept:,} | {rows[-1]['MiB']:.1f} | "
               + " | ".join(f"{row[k]:.3g}" for k in samples) + " |", flush=True)
     return rows
 
 
-def against_dense(n, repeat):
-    """The sweeps of a whole cube, in turns: the ratio of each round hides what else the machine does."""
-    ops = ("total", "scale", "inner")
+def domains(cells, sizes):
+    """The same matter in larger and larger domains."""
+    for n in sizes:
+        x, y, top = place("pointer", n, LEAF)
+        ball, _, total, laplacian, _, _ = kernels(x, y)
+        before = ti._native.live_bytes()
+        ball((cells / (4 / 3 * np.pi)) ** (1 / 3))
+        times = [timed(laplacian) for _ in range(6)][1:]
+        stats = top.stats()
+        print(f"| {n}^3 | {int(total()):,} | {stats[1]['cells']} | {sum(s['held_bytes'] for s in stats) / 2**20:.2f} | "
+              f"{(ti._native.live_bytes() - before) / 2**20:.2f} | {statistics.median(times):.3g} |", flush=True)
+
+
+def against_dense(n, leaf, repeat):
+    """The sweeps of a whole cube, in turns: the ratio of each round hides what else the machine does.
+
+    The dense field is one node, or has the blocks of the sparse one.
+    """
+    kinds = ("pointer", "flat", "dense")
+    ops = {"total": "sum", "scale": "scale", "inner": "laplacian"}
     run = {}
-    for kind in ("pointer", "dense"):
-        x, y, top = place(kind, n // 32)
-        _, cube, total, _, inner, scale = kernels(x, y)
+    for kind in kinds:
+        x, y, top = place(kind, n, leaf)
+        _, cube, total, laplacian, inner, scale = kernels(x, y)
         cube()
-        run[kind] = {"total": total, "scale": scale, "inner": inner}
-    for op in ops:
-        pairs = []
-        for k in range(repeat + 1):
-            pair = [timed(run[kind][op]) for kind in ("pointer", "dense")]
-            if k:
-                pairs.append(pair)
-        sparse, dense = (statistics.median(t) for t in zip(*pairs))
-        ratio = statistics.median(a / b for a, b in pairs)
-        print(f"| {n}^3 {op} | {sparse:.3g} | {dense:.3g} | {ratio:.2f} |", flush=True)
+        # What lies outside the domain reads as zero in a sparse tree; a dense one has to ask.
+        run[kind] = {"total": total, "scale": scale, "inner": laplacian if kind == "pointer" else inner}
+    for op, name in ops.items():
+        rounds = [[timed(run[kind][op]) for kind in kinds] for _ in range(repeat + 1)][1:]
+        medians = " | ".join(f"{statistics.median(t):.3g}" for t in zip(*rounds))
+        ratios = " | ".join(f"{statistics.median(t[0] / t[k] for t in rounds):.2f}" for k in (1, 2))
+        print(f"| {name} of {n}^3, blocks of {leaf}^3 | {medians} | {ratios} |", flush=True)
 
 
 def plot(rows, path):
@@ -145,8 +166,11 @@ if __name__ == "__main__":
     ti.init(arch=ti.cpu)
     print("| cells | swept | MiB | activate ms | write again | first sum | sum | laplacian | deactivate |\n|---|---|---|---|---|---|---|---|---|")
     rows = scaling([int(n) for n in args.cells.split(",")], args.repeat)
-    print("| whole cube | pointer ms | dense ms | x |\n|---|---|---|---|")
-    against_dense(args.cube, args.repeat)
+    print("| domain | cells | blocks | held MiB | all MiB | laplacian ms |\n|---|---|---|---|---|---|")
+    domains(1e6, (512, 1024, 2048, 4096))
+    print("| whole cube | pointer ms | dense ms | dense in blocks ms | x dense | x dense in blocks |\n|---|---|---|---|---|---|")
+    for leaf in (8, 16):
+        against_dense(args.cube, leaf, args.repeat)
     if args.json:
         json.dump(rows, open(args.json, "w"))
     if args.plot:

@@ -24,8 +24,9 @@ class LevelSet:
     def __init__(self, resolution, kind="pointer"):
         self.near, self.laplacian = ti.field(float), ti.field(float)
         self.grid = getattr(ti.root, kind)(ti.ijk, resolution // 32)
-        leaf = getattr(self.grid, kind)(ti.ijk, 4).dense(ti.ijk, 8)
-        leaf.place(self.near, self.laplacian)
+        blocks = getattr(self.grid, kind)(ti.ijk, 4)
+        for field in (self.near, self.laplacian):
+            blocks.dense(ti.ijk, 8).place(field)
 
     @ti.kernel
     def rasterize(self, corners: ti.types.ndarray(ti.math.vec3, ndim=2)):
@@ -98,9 +99,8 @@ def main():
     corners = bunny(args.resolution)
     area = np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1).sum() / 2
     for kind in ["pointer", "dense"] if args.compare else ["pointer"]:
-        band = LevelSet(args.resolution, kind)
+        band, times = LevelSet(args.resolution, kind), []
         band.rasterize(corners)
-        times = []
         for _ in range(12):
             begin = time.perf_counter()
             band.sweep()
@@ -111,8 +111,8 @@ def main():
         depth = np.zeros((args.resolution,) * 2, np.float32)
         band.front(depth)
         slope = np.stack(np.gradient(-depth), -1)
-        light = 0.3 + 0.7 * np.clip((slope @ [0.3, 0.5] + 0.8) / np.sqrt((slope**2).sum(-1) + 1), 0, 1)
-        ti.tools.imwrite(np.where(depth > 0, light, 0.1), args.out)
+        light = np.clip((slope @ [0.3, 0.5] + 0.8) / np.sqrt((slope**2).sum(-1) + 1), 0, 1)
+        ti.tools.imwrite(np.where(depth > 0, 0.3 + 0.7 * light, 0.1), args.out)
 
 
 if __name__ == "__main__":
