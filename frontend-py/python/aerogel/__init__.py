@@ -195,6 +195,7 @@ __all__ = [
     "set_logging_level",
     "snode",
     "solve",
+    "sparse",
     "svd",
     "sym_eig",
     "sync",
