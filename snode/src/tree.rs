@@ -258,7 +258,7 @@ impl Tree {
         })
     }
 
-    /// `node` and all nodes below it, parents before children.
+    /// `node` and all nodes below it, in the order in which they were made: parents before children.
     pub fn subtree(&self, node: NodeId) -> Vec<NodeId> {
         let mut all = vec![node];
         let mut next = 0;
@@ -266,6 +266,7 @@ impl Tree {
             all.extend_from_slice(&self[all[next]].children);
             next += 1;
         }
+        all.sort_unstable_by_key(|id| id.as_u32());
         all
     }
 

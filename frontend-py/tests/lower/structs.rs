@@ -48,33 +48,33 @@ fn elements_and_variables() {
 "
         ),
         @"
-        kernel @k() {
-            parallel_cells @pos (v0: i32) {
-                v1: ref<vec<2, f32>> = field_at @pos, [v0]
-                v2: ref<f32> = field_at @mass, [v0]
-                v3: vec<2, f32> = load v1
-                v4: f32 = load v2
-                v5: ref<vec<2, f32>> = local
-                store v5, v3
-                v6: ref<f32> = local
-                store v6, v4
-                v7: f32 = const 3.0
-                store v6, v7
-                v8: ref<f32> = field_at @mass, [v0]
-                v9: f32 = load v6
-                v10: f32 = atomic_add v8, v9
-                v11: f32 = const 0.0
-                v12: vec<2, f32> = tensor [v11, v11]
-                v13: f32 = const 2.0
-                v14: ref<vec<2, f32>> = field_at @pos, [v0]
-                v15: ref<f32> = field_at @mass, [v0]
-                store v14, v12
-                store v15, v13
-                yield []
+            kernel @k() {
+                parallel_cells tree0.S1 (v0: i32) {
+                    v1: ref<vec<2, f32>> = field_at @pos, [v0]
+                    v2: ref<f32> = field_at @mass, [v0]
+                    v3: vec<2, f32> = load v1
+                    v4: f32 = load v2
+                    v5: ref<vec<2, f32>> = local
+                    store v5, v3
+                    v6: ref<f32> = local
+                    store v6, v4
+                    v7: f32 = const 3.0
+                    store v6, v7
+                    v8: ref<f32> = field_at @mass, [v0]
+                    v9: f32 = load v6
+                    v10: f32 = atomic_add v8, v9
+                    v11: f32 = const 0.0
+                    v12: vec<2, f32> = tensor [v11, v11]
+                    v13: f32 = const 2.0
+                    v14: ref<vec<2, f32>> = field_at @pos, [v0]
+                    v15: ref<f32> = field_at @mass, [v0]
+                    store v14, v12
+                    store v15, v13
+                    yield []
+                }
+                return []
             }
-            return []
-        }
-        "
+            "
     );
 }
 
