@@ -27,6 +27,8 @@ use crate::cells;
 const WORTH: usize = 3;
 /// The most values gathered for a field.
 const MOST: i64 = 8192;
+/// The most bytes gathered for a loop: they lie on the stack, and should stay in the cache.
+const MOST_BYTES: i64 = 128 << 10;
 
 /// What is gathered for the loops over one block.
 pub(crate) struct Gathered {
@@ -100,6 +102,12 @@ impl Gathered {
             }
         });
         fields.retain_mut(|field| field.measure(&extents));
+        let mut bytes = 0;
+        fields.retain(|field| {
+            let n: i64 = field.box_extents(&extents).iter().product();
+            bytes += n * i64::from(field.elem.bytes());
+            bytes <= MOST_BYTES
+        });
         (!fields.is_empty()).then_some(Self { extents, fields })
     }
 

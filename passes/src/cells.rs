@@ -67,7 +67,10 @@ impl<'a> Nest<'a> {
             match tree[level.node].kind {
                 NodeKind::Bitmasked if walk != Walk::All => loops.push(Loop::Words { level: k }),
                 NodeKind::Dynamic { .. } => loops.push(Loop::Pieces { level: k }),
-                NodeKind::Dense if level.axes.len() == 1 || !(walk == Walk::Flat && powers) => {
+                NodeKind::Dense
+                    if walk != Walk::All
+                        && (level.axes.len() == 1 || !(walk == Walk::Flat && powers)) =>
+                {
                     loops.extend((0..level.axes.len()).map(|axis| Loop::Axis { level: k, axis }));
                 }
                 _ => loops.push(Loop::Cells { level: k }),
@@ -125,6 +128,7 @@ impl<'a> Nest<'a> {
     ) {
         let mut given = given.iter().copied();
         self.level(b, 0, cell, origin, &mut given, body);
+        assert!(given.next().is_none(), "every counter stands for a loop");
     }
 
     fn level(

@@ -25,11 +25,13 @@ use aerogel_snode::{NodeId, NodeKind, Tree};
 
 use crate::PassCx;
 use crate::block_local::Gathered;
-use crate::cells::{self, Nest, Walk, at_end};
+use crate::cells::{self, Loop, Nest, Walk, at_end};
 use crate::demote_struct_for::replace;
 
 /// An iteration of a task walks about so many cells.
 const CELLS_PER_ITERATION: u64 = 4096;
+/// A task has at most so many axes, besides that of the list.
+const MOST_AXES: usize = 12;
 
 pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
     let mut changed = false;
@@ -131,11 +133,15 @@ fn n_task_axes(nest: &Nest<'_>, driven: bool) -> usize {
         .fold(1, u64::saturating_mul);
     let mut n = 0;
     for &looped in &nest.loops {
-        if rest <= CELLS_PER_ITERATION && (driven || n > 0) {
+        if rest <= CELLS_PER_ITERATION && (driven || n > 0) || n == MOST_AXES {
             break;
         }
         rest /= nest.extent(looped);
         n += 1;
+        // What lies below depends on the bit or the cell that is taken.
+        if let Loop::Words { .. } | Loop::Pieces { .. } = looped {
+            break;
+        }
     }
     n
 }
@@ -995,78 +1001,76 @@ mod tests {
                     v78: i32 = const 2
                     v79: i32 = mul v76, v78
                     v80: container<tree0.S2> = child tree0.S2, v74
-                    v81: i32 = add v79, v77
-                    v82: i64 = linearize tree0.S2, [v77]
-                    v83: cell<tree0.S2> = lookup tree0.S2, v80, v82
-                    v84: i64 = const 1024
-                    v85: i64 = mul v67, v84
-                    v86: i64 = add v85, v84
-                    v87: i64 = const 4
-                    v88: i64 = min v86, v87
-                    v89: container<tree0.S3> = child tree0.S3, v83
-                    v90: i64 = const 0
-                    v91: i64 = const 1
-                    v92: i64 = for v85, v88, v91, [v90] (v93: i64, v94: i64) {
-                        v95: u1 = cell_is_active tree0.S3, v89, v93
-                        v96: i64 = cast v95
-                        v97: i64 = add v94, v96
-                        yield [v97]
+                    v81: cell<tree0.S2> = lookup tree0.S2, v80, v77
+                    v82: i32 = add v79, v77
+                    v83: i64 = const 1024
+                    v84: i64 = mul v67, v83
+                    v85: i64 = add v84, v83
+                    v86: i64 = const 4
+                    v87: i64 = min v85, v86
+                    v88: container<tree0.S3> = child tree0.S3, v81
+                    v89: i64 = const 0
+                    v90: i64 = const 1
+                    v91: i64 = for v84, v87, v90, [v89] (v92: i64, v93: i64) {
+                        v94: u1 = cell_is_active tree0.S3, v88, v92
+                        v95: i64 = cast v94
+                        v96: i64 = add v93, v95
+                        yield [v96]
                     }
-                    list_count tree0.S3, v73, v92
+                    list_count tree0.S3, v73, v91
                     yield []
                 }
-                v98: i64 = const 2
-                v99: i64 = mul v62, v98
-                v100: i64 = const 1
-                v101: i64 = mul v99, v100
+                v97: i64 = const 2
+                v98: i64 = mul v62, v97
+                v99: i64 = const 1
+                v100: i64 = mul v98, v99
                 if v59 {
-                    list_scan tree0.S3, v101
+                    list_scan tree0.S3, v100
                     yield []
                 } {
                     yield []
                 }
-                parallel [v60, v60, v60], [v62, v63, v64] aside (v102: i64, v103: i64, v104: i64) {
-                    v105: i64 = const 2
-                    v106: i64 = mul v102, v105
-                    v107: i64 = add v106, v103
-                    v108: i64 = const 1
-                    v109: i64 = mul v107, v108
-                    v110: i64 = add v109, v104
-                    v111: cell<tree0.S1>, v112: i32, v113: i32 = list_entry tree0.S1, v102
-                    v114: i32 = cast v103
-                    v115: i32 = const 2
-                    v116: i32 = mul v113, v115
-                    v117: container<tree0.S2> = child tree0.S2, v111
-                    v118: i32 = add v116, v114
-                    v119: i64 = linearize tree0.S2, [v114]
-                    v120: cell<tree0.S2> = lookup tree0.S2, v117, v119
-                    v121: i64 = const 1024
-                    v122: i64 = mul v104, v121
-                    v123: i64 = add v122, v121
-                    v124: i64 = const 4
-                    v125: i64 = min v123, v124
-                    v126: container<tree0.S3> = child tree0.S3, v120
-                    v127: i64 = const 1
-                    v128: i64 = list_offset tree0.S3, v110
-                    v129: i64 = add v110, v127
-                    v130: i64 = list_offset tree0.S3, v129
-                    v131: u1 = lt v128, v130
-                    if v131 {
-                        v132: i64 = for v122, v125, v127, [v128] (v133: i64, v134: i64) {
-                            v135: u1 = cell_is_active tree0.S3, v126, v133
-                            v136: i64 = if v135 {
-                                v137: cell<tree0.S3> = find tree0.S3, v126, v133
-                                v138: i32 = cast v133
-                                v139: i32 = const 4
-                                v140: i32 = mul v112, v139
-                                v141: i32 = add v140, v138
-                                list_put tree0.S3, v134, v137, [v141, v118]
-                                v142: i64 = add v134, v127
-                                yield [v142]
+                parallel [v60, v60, v60], [v62, v63, v64] aside (v101: i64, v102: i64, v103: i64) {
+                    v104: i64 = const 2
+                    v105: i64 = mul v101, v104
+                    v106: i64 = add v105, v102
+                    v107: i64 = const 1
+                    v108: i64 = mul v106, v107
+                    v109: i64 = add v108, v103
+                    v110: cell<tree0.S1>, v111: i32, v112: i32 = list_entry tree0.S1, v101
+                    v113: i32 = cast v102
+                    v114: i32 = const 2
+                    v115: i32 = mul v112, v114
+                    v116: container<tree0.S2> = child tree0.S2, v110
+                    v117: cell<tree0.S2> = lookup tree0.S2, v116, v113
+                    v118: i32 = add v115, v113
+                    v119: i64 = const 1024
+                    v120: i64 = mul v103, v119
+                    v121: i64 = add v120, v119
+                    v122: i64 = const 4
+                    v123: i64 = min v121, v122
+                    v124: container<tree0.S3> = child tree0.S3, v117
+                    v125: i64 = const 1
+                    v126: i64 = list_offset tree0.S3, v109
+                    v127: i64 = add v109, v125
+                    v128: i64 = list_offset tree0.S3, v127
+                    v129: u1 = lt v126, v128
+                    if v129 {
+                        v130: i64 = for v120, v123, v125, [v126] (v131: i64, v132: i64) {
+                            v133: u1 = cell_is_active tree0.S3, v124, v131
+                            v134: i64 = if v133 {
+                                v135: cell<tree0.S3> = find tree0.S3, v124, v131
+                                v136: i32 = cast v131
+                                v137: i32 = const 4
+                                v138: i32 = mul v111, v137
+                                v139: i32 = add v138, v136
+                                list_put tree0.S3, v132, v135, [v139, v118]
+                                v140: i64 = add v132, v125
+                                yield [v140]
                             } {
-                                yield [v134]
+                                yield [v132]
                             }
-                            yield [v136]
+                            yield [v134]
                         }
                         yield []
                     } {
@@ -1074,24 +1078,24 @@ mod tests {
                     }
                     yield []
                 }
-                v143: i64 = const 0
-                v144: i64 = list_len tree0.S3
-                parallel [v143], [v144] (v145: i64) {
-                    v146: cell<tree0.S3>, v147: i32, v148: i32 = list_entry tree0.S3, v145
-                    v149: i32 = const 2
-                    v150: i32 = mul v147, v149
-                    v151: container<tree0.S4> = child tree0.S4, v146
-                    v152: i32 = const 0
-                    v153: i32 = const 2
-                    v154: i32 = const 1
-                    for v152, v153, v154, [] (v155: i32) {
-                        v156: i32 = add v150, v155
-                        v157: i64 = linearize tree0.S4, [v155]
-                        v158: cell<tree0.S4> = lookup tree0.S4, v151, v157
-                        cell_at tree0.S4, [v156, v148], v158
-                        v159: ref<i32> = field_at @x, [v156, v148]
-                        v160: i32 = add v156, v148
-                        store v159, v160
+                v141: i64 = const 0
+                v142: i64 = list_len tree0.S3
+                parallel [v141], [v142] (v143: i64) {
+                    v144: cell<tree0.S3>, v145: i32, v146: i32 = list_entry tree0.S3, v143
+                    v147: i32 = const 2
+                    v148: i32 = mul v145, v147
+                    v149: container<tree0.S4> = child tree0.S4, v144
+                    v150: i32 = const 0
+                    v151: i32 = const 2
+                    v152: i32 = const 1
+                    for v150, v151, v152, [] (v153: i32) {
+                        v154: i32 = add v148, v153
+                        v155: i64 = linearize tree0.S4, [v153]
+                        v156: cell<tree0.S4> = lookup tree0.S4, v149, v155
+                        cell_at tree0.S4, [v154, v146], v156
+                        v157: ref<i32> = field_at @x, [v154, v146]
+                        v158: i32 = add v154, v146
+                        store v157, v158
                         yield []
                     }
                     yield []

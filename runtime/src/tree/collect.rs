@@ -182,6 +182,8 @@ impl TreeMemory {
             self.set(control, control::BUMP, self.high_water(control));
             self.set(control, control::N_FREE, n_free);
             self.set(control, control::TAKEN, 0);
+            // What ended the launch may have ended the making of a list.
+            self.set(control, control::STAMP, 0);
         }
         for (control, element) in abandoned.drain(..) {
             // The arena has grown since: the element is there, but nobody has it.

@@ -468,3 +468,15 @@ fn cells_outside_are_found() {
     assert_eq!(outside(&[0, 0, 8, 2, 0, 3]), Some(1));
     assert_eq!(outside(&[0, -1]), Some(0));
 }
+
+/// A launch may end between the question whether a list is stale and its entries.
+#[test]
+fn a_half_made_list_is_made_again() {
+    let memory = memory("pointer i:8 { place x: i32 }");
+    let (node, place) = (node(&memory, "pointer", 0), place(&memory));
+    memory.obtain_element(place, &[3]).unwrap();
+    assert!(memory.list_stale(node));
+    assert!(!memory.list_stale(node));
+    memory.settle();
+    assert!(memory.list_stale(node));
+}
