@@ -125,10 +125,14 @@ impl Cells {
             func[inst],
             Op::For { .. } | Op::While { .. } | Op::Each { .. }
         );
-        if let Op::For { lo, hi, body, .. } = func[inst] {
+        if let Op::For {
+            lo, hi, step, body, ..
+        } = func[inst]
+        {
             let bound = |v: Value| func.as_const(v).map(Scalar::as_i128);
             let counter = func.regions[body].params[0];
-            self.below[counter] = bound(hi).filter(|_| bound(lo).is_some_and(|lo| lo >= 0));
+            let up = bound(lo).is_some_and(|lo| lo >= 0) && bound(step).is_some_and(|s| s > 0);
+            self.below[counter] = bound(hi).filter(|_| up);
         }
         if is_loop {
             // What a later iteration changes is not known in an earlier one's successor.
