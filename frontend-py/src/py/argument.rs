@@ -200,8 +200,7 @@ impl NativeKernel {
     ) -> PyResult<()> {
         let spec = match ty {
             ValueSpec::Tensor(ty) => {
-                slots.extend(self.tensor_slots(py, settings, at, *ty, value)?);
-                return Ok(());
+                return self.tensor_slots(py, settings, at, *ty, value, slots);
             }
             ValueSpec::Struct(spec) => spec,
         };
@@ -236,10 +235,12 @@ impl NativeKernel {
         at: usize,
         ty: ValueType,
         value: &Bound<'_, PyAny>,
-    ) -> PyResult<Vec<u64>> {
+        slots: &mut Vec<u64>,
+    ) -> PyResult<()> {
         let elem = ty.elem.resolve(settings);
         if ty.shape.2 == 0 {
-            return Ok(vec![self.scalar_slot(py, at, elem, value)?]);
+            slots.push(self.scalar_slot(py, at, elem, value)?);
+            return Ok(());
         }
         let mut components = Vec::new();
         buffer::flatten(value, &mut components)?;
@@ -256,10 +257,10 @@ impl NativeKernel {
                 ),
             ));
         }
-        components
-            .iter()
-            .map(|c| self.scalar_slot(py, at, elem, c))
-            .collect()
+        for component in &components {
+            slots.push(self.scalar_slot(py, at, elem, component)?);
+        }
+        Ok(())
     }
 
     fn scalar_slot(
