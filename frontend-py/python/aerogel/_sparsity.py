@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from aerogel._cells import element_shape
-from aerogel.field import Field
+from aerogel.field import NumericField
 from aerogel.snode import SNode
 
 _SHADES, _PLAIN_SHADES = " ░▒▓█", " .:*#"
@@ -73,15 +73,15 @@ def _product(shape: Any) -> int:
     return out
 
 
-def occupancy(of: Field | SNode, size: int, axis: int | None) -> np.ndarray:
+def occupancy(of: NumericField | SNode, size: int, axis: int | None) -> np.ndarray:
     """Which part of a field's elements or a node's cells is active, in tiles."""
     if size < 1:
         raise ValueError(f"size must be at least 1, not {size}")
-    cells = of.active_cells()[0] if isinstance(of, Field) else of.active_cells()
+    cells = of.active_cells()[0] if isinstance(of, NumericField) else of.active_cells()
     return _occupancy(cells, of, size, axis)
 
 
-def _occupancy(cells: np.ndarray, of: Field | SNode, size: int, axis: int | None) -> np.ndarray:
+def _occupancy(cells: np.ndarray, of: NumericField | SNode, size: int, axis: int | None) -> np.ndarray:
     shape = of.shape
     if axis is not None and not -len(shape) <= axis < len(shape):
         raise ValueError(f"there is no axis {axis} of {len(shape)}")
@@ -105,11 +105,11 @@ def _occupancy(cells: np.ndarray, of: Field | SNode, size: int, axis: int | None
     return (counts / per_tile).astype(np.float32).reshape(*extents, *[1] * (2 - len(extents)))
 
 
-def _first_index(field: Field, axis: int) -> int:
+def _first_index(field: NumericField, axis: int) -> int:
     return field._offset[axis] if field._offset else 0
 
 
-def show(of: Field | SNode, size: int, axis: int | None, levels: int, filename: str | None) -> None:
+def show(of: NumericField | SNode, size: int, axis: int | None, levels: int, filename: str | None) -> None:
     """Prints how much of each sparse node is active and where, or writes an image."""
     if filename is not None:
         from aerogel.tools import imwrite
@@ -132,9 +132,9 @@ def _shades() -> str:
     return _SHADES
 
 
-def text(of: Field | SNode, size: int, axis: int | None, levels: int, shades: str = _SHADES) -> str:
+def text(of: NumericField | SNode, size: int, axis: int | None, levels: int, shades: str = _SHADES) -> str:
     """A map of each of the first sparse nodes on the way to a field or node and, for a node, below it."""
-    node = of._parent_node if isinstance(of, Field) else of
+    node = of._parent_node if isinstance(of, NumericField) else of
     assert node is not None
     nodes = [n for n in node.path_from_root() if _is_sparse(n)]
     if isinstance(of, SNode):

@@ -9,36 +9,26 @@ from typing import Any
 
 from aerogel import _native, snode
 from aerogel._dtypes import DataType, dtype_of, numpy_dtype
+from aerogel._field import Field
 from aerogel.errors import AerogelNotSupportedError, AerogelSyntaxError
 from aerogel.matrix import Matrix, _make
 from aerogel.snode import Layout, SNode, _is_int, _PlaceNode
 
 
-class Field(_native.NativeField):
-    """What all fields have in common. Element access is native code."""
+class NumericField(Field, _native.NativeField):
+    """A field of numbers, vectors or matrices. Element access is native code."""
 
     _parent_node: SNode | None = None
-    grad: Any = None
-    dual: Any = None
     dtype: DataType
 
     @property
-    def _aerogel_field(self) -> Field:
+    def _aerogel_field(self) -> NumericField:
         return self
 
     @property
     def snode(self) -> Any:
         """The node in which the field is placed."""
         return _PlaceNode(self)
-
-    def parent(self, n: int = 1) -> Any:
-        """The layout node ``n`` levels up."""
-        return self.snode.parent(n)
-
-    @property
-    def name(self) -> str:
-        """The name given when the field was made."""
-        return self._name
 
     def _array_shape(self) -> tuple[int, ...]:
         return self.shape
@@ -117,9 +107,9 @@ class Field(_native.NativeField):
         """Sets all elements from a PyTorch tensor."""
         self.from_numpy(arr.detach().cpu().numpy())
 
-    def copy_from(self, other: Field) -> None:
+    def copy_from(self, other: NumericField) -> None:
         """Sets all elements from another field of the same shape, which makes all of them active."""
-        if not isinstance(other, Field):
+        if not isinstance(other, NumericField):
             raise TypeError("copy_from takes a field")
         if other.shape != self.shape:
             raise ValueError(f"the shapes {self.shape} and {other.shape} differ")
@@ -127,15 +117,6 @@ class Field(_native.NativeField):
 
         array = other.to_numpy().astype(numpy_dtype(self.dtype), copy=False)
         self._assign(np.ascontiguousarray(array).reshape(self._array_shape()))
-
-    def __copy__(self) -> Any:
-        raise NotImplementedError("a field cannot be copied; make another and use copy_from")
-
-    def __deepcopy__(self, memo: Any) -> Any:
-        raise NotImplementedError("a field cannot be copied; make another and use copy_from")
-
-    def __iter__(self) -> Any:
-        raise NotImplementedError("looping over a field is possible inside kernels only")
 
     def __str__(self) -> str:
         if not self._is_placed():
@@ -148,7 +129,7 @@ class Field(_native.NativeField):
     __hash__ = object.__hash__
 
 
-class ScalarField(Field):
+class ScalarField(NumericField):
     """A field of numbers."""
 
     def fill(self, val: Any) -> None:
@@ -156,7 +137,7 @@ class ScalarField(Field):
         self._fill([val])
 
 
-class MatrixField(Field):
+class MatrixField(NumericField):
     """A field of vectors or matrices."""
 
     n: int
@@ -360,4 +341,4 @@ def _check(needs_grad: bool, needs_dual: bool) -> None:
     _native.check_initialized()
 
 
-__all__ = ["Field", "MatrixField", "ScalarField", "field"]
+__all__ = ["MatrixField", "NumericField", "ScalarField", "field"]

@@ -11,6 +11,7 @@ from typing import Any
 
 from aerogel import _native
 from aerogel._dtypes import DataType, dtype_of
+from aerogel._field import Field
 from aerogel.errors import AerogelSyntaxError, AerogelTypeError
 from aerogel.matrix import Matrix
 from aerogel.snode import Layout
@@ -231,11 +232,8 @@ class _Element(Struct):
         self._field._members[name][self._index] = value
 
 
-class StructField:
+class StructField(Field):
     """A field of structs: a field for each member, and elements that have them all."""
-
-    grad: Any = None
-    dual: Any = None
 
     def __init__(self, ty: StructType, members: dict[str, Any], name: str) -> None:
         self._type, self._members, self._name = ty, members, name
@@ -271,11 +269,6 @@ class StructField:
         return self._members[key]
 
     @property
-    def name(self) -> str:
-        """The name given when the field was made."""
-        return self._name
-
-    @property
     def shape(self) -> tuple[int, ...]:
         """The extent of each axis."""
         return self._leaves()[0].shape
@@ -285,12 +278,8 @@ class StructField:
         """The node in which the first member is placed."""
         return self._leaves()[0].snode
 
-    def parent(self, n: int = 1) -> Any:
-        """The layout node ``n`` levels up."""
-        return self.snode.parent(n)
-
     def __getitem__(self, index: Any) -> Struct:
-        self._leaves()[0][index]
+        self._leaves()[0]._check_index(index)
         return _Element(self, index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
@@ -342,15 +331,6 @@ class StructField:
             raise ValueError(f"the members {self.keys} and {other.keys} differ")
         for name, member in self._members.items():
             member.copy_from(other._members[name])
-
-    def __copy__(self) -> Any:
-        raise NotImplementedError("a field cannot be copied; make another and use copy_from")
-
-    def __deepcopy__(self, memo: Any) -> Any:
-        raise NotImplementedError("a field cannot be copied; make another and use copy_from")
-
-    def __iter__(self) -> Any:
-        raise NotImplementedError("looping over a field is possible inside kernels only")
 
     def __str__(self) -> str:
         return str(self.to_numpy()) if self.shape else str(self[None])

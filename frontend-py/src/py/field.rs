@@ -239,6 +239,12 @@ impl NativeField {
         Ok(())
     }
 
+    /// Raises what `self[key]` would for a key that names no element.
+    fn _check_index(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<()> {
+        let (placement, _) = self.memory(py)?;
+        placement.index(py, || self.label(), key).map(drop)
+    }
+
     fn __getitem__<'py>(
         slf: &Bound<'py, Self>,
         key: &Bound<'py, PyAny>,

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from aerogel.field import Field
+from aerogel.field import NumericField
 
 
-def export_nanovdb(x: Field, filename: str | os.PathLike[str], voxel_size: float = 1.0) -> None:
+def export_nanovdb(x: NumericField, filename: str | os.PathLike[str], voxel_size: float = 1.0) -> None:
     """Writes the active elements of a field as the voxels of a NanoVDB file with a grid of floats.
 
     NanoVDB keeps voxels in blocks of 8 x 8 x 8; those of a block that are not active here are in the
@@ -41,7 +41,7 @@ def export_nanovdb(x: Field, filename: str | os.PathLike[str], voxel_size: float
     volume.save_to_nvdb(os.fspath(filename), codec="zip")
 
 
-def import_nanovdb(filename: str | os.PathLike[str], x: Field) -> None:
+def import_nanovdb(filename: str | os.PathLike[str], x: NumericField) -> None:
     """Makes the elements of a field active that are voxels of a NanoVDB file other than 0, and sets them.
 
     Args:
@@ -66,7 +66,7 @@ def import_nanovdb(filename: str | os.PathLike[str], x: Field) -> None:
 
 
 def _check(x: Any) -> None:
-    if not isinstance(x, Field) or str(x.dtype) != "f32" or x._array_shape() != x.shape or len(x.shape) != 3:
+    if not isinstance(x, NumericField) or str(x.dtype) != "f32" or x._array_shape() != x.shape or len(x.shape) != 3:
         raise TypeError("NanoVDB files are made from and loaded into fields of ti.f32 with three axes")
 
 

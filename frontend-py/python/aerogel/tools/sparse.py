@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from aerogel import _cells, _dtypes
-from aerogel.field import Field
+from aerogel.field import NumericField
 from aerogel.snode import FieldsBuilder, SNode, SNodeTree
 
 # As PNG's: whoever takes the file for text and changes its line ends is found out at once.
@@ -97,10 +97,10 @@ def load_sparse(filename: str | os.PathLike[str], *what: Any) -> None:
         node.activate_cells(cells)
 
 
-def _fields(what: tuple[Any, ...]) -> list[Field]:
-    out: list[Field] = []
+def _fields(what: tuple[Any, ...]) -> list[NumericField]:
+    out: list[NumericField] = []
     for item in what:
-        if isinstance(item, Field):
+        if isinstance(item, NumericField):
             out.append(item)
         elif isinstance(item, FieldsBuilder):
             out += _fields_below(item.root)
@@ -117,17 +117,17 @@ def _fields(what: tuple[Any, ...]) -> list[Field]:
     return out
 
 
-def _fields_below(node: SNode) -> list[Field]:
+def _fields_below(node: SNode) -> list[NumericField]:
     own = [field for ref in node._fields if (field := ref()) is not None]
     return own + [field for child in node._children for field in _fields_below(child)]
 
 
-def _parent(field: Field) -> SNode:
+def _parent(field: NumericField) -> SNode:
     assert field._parent_node is not None
     return field._parent_node
 
 
-def _record(field: Field) -> dict[str, Any]:
+def _record(field: NumericField) -> dict[str, Any]:
     shape = list(field.shape)
     return {
         "name": field.name,
@@ -143,7 +143,7 @@ def _layout(node: SNode) -> str:
     return node._aerogel_snode.tree_text()
 
 
-def _inner_nodes(fields: list[Field]) -> list[tuple[dict[str, Any], SNode]]:
+def _inner_nodes(fields: list[NumericField]) -> list[tuple[dict[str, Any], SNode]]:
     """The sparse nodes above the fields of which cells may be active with no active element below."""
     out: dict[SNode, list[int]] = {}
     for k, field in enumerate(fields):
@@ -310,7 +310,7 @@ def _product(numbers: Iterable[int]) -> int:
     return out
 
 
-def _match(filename: str, fields: list[Field], saved: list[_Saved]) -> list[int]:
+def _match(filename: str, fields: list[NumericField], saved: list[_Saved]) -> list[int]:
     """The number of the saved field that each field gets, if they fit."""
     names = [record["name"] for record, *_ in saved]
     if all(field.name and names.count(field.name) == 1 for field in fields):
@@ -328,7 +328,7 @@ def _match(filename: str, fields: list[Field], saved: list[_Saved]) -> list[int]
     return chosen
 
 
-def _matching_nodes(fields: list[Field], chosen: list[int], saved: list[_Saved]) -> Iterator[tuple[SNode, np.ndarray]]:
+def _matching_nodes(fields: list[NumericField], chosen: list[int], saved: list[_Saved]) -> Iterator[tuple[SNode, np.ndarray]]:
     """The inner nodes that are what they were when the file was saved."""
     for record, node in _inner_nodes(fields):
         numbers = {chosen[k] for k in record["fields"]}
@@ -339,7 +339,7 @@ def _matching_nodes(fields: list[Field], chosen: list[int], saved: list[_Saved])
                 break
 
 
-def _clear(node: SNode, fields: list[Field]) -> None:
+def _clear(node: SNode, fields: list[NumericField]) -> None:
     """Makes all cells inactive in which only these fields lie."""
     if _holds_only(node, fields):
         node.deactivate_all()
@@ -348,7 +348,7 @@ def _clear(node: SNode, fields: list[Field]) -> None:
             _clear(child, fields)
 
 
-def _holds_only(node: SNode, fields: list[Field]) -> bool:
+def _holds_only(node: SNode, fields: list[NumericField]) -> bool:
     # A field that Python has forgotten may still live in a kernel.
     own = all(any(field is ref() for field in fields) for ref in node._fields)
     return own and all(_holds_only(child, fields) for child in node._children)
