@@ -13,7 +13,7 @@
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{
     BinaryOp, CompareOp, Cursor, Function, Inst, Op, Rewrite, Type, UnaryOp, Value, ValueDef,
-    rewrite,
+    at_least, rewrite,
 };
 
 use crate::PassCx;
@@ -101,30 +101,7 @@ fn without_root(
     );
     let ordinary =
         c.as_f64() > 0.0 && square.as_f64().is_normal() && square.ty() != ScalarType::F16;
-    (ordered && ordinary && is_not_negative(func, x, 8)).then_some((op, x, square))
-}
-
-/// Whether a value is known to be at least zero, or no number.
-fn is_not_negative(func: &Function, x: Value, depth: u32) -> bool {
-    let rest = |v| depth > 0 && is_not_negative(func, v, depth - 1);
-    match func.def_op(x) {
-        Some(Op::Const { value }) => value.to_f64().is_sign_positive(),
-        Some(&Op::Binary {
-            op: BinaryOp::Mul,
-            lhs,
-            rhs,
-        }) => lhs == rhs || rest(lhs) && rest(rhs),
-        Some(&Op::Binary {
-            op: BinaryOp::Add | BinaryOp::Max | BinaryOp::Div,
-            lhs,
-            rhs,
-        }) => rest(lhs) && rest(rhs),
-        Some(Op::Unary {
-            op: UnaryOp::Abs | UnaryOp::Sqrt | UnaryOp::Exp,
-            ..
-        }) => true,
-        _ => false,
-    }
+    (ordered && ordinary && at_least(func, x) >= 0.0).then_some((op, x, square))
 }
 
 /// The exponent of two, if the constant is a power of it.

@@ -342,7 +342,7 @@ pub(crate) fn iterations_within(func: &Function, region: Region) -> Option<u64> 
 }
 
 /// How often a `for` runs at most, if its bounds are constants.
-fn length(func: &Function, op: &Op) -> Option<u64> {
+pub(crate) fn length(func: &Function, op: &Op) -> Option<u64> {
     let Op::For { lo, hi, step, .. } = op else {
         return None;
     };

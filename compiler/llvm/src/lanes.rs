@@ -18,15 +18,17 @@
 
 use aerogel_base::ScalarType;
 use aerogel_base::entity::SecondaryMap;
-use aerogel_ir::{BinaryOp, Function, Inst, Op, Region, Value, walk};
+use aerogel_ir::{BinaryOp, Function, Inst, Op, Region, UnaryOp, Value, at_least, walk};
 use inkwell::IntPredicate;
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::{FastMathFlags, PhiValue};
 
 use crate::builder::{Builder, Opcode, Val, incoming, undef};
+use crate::control;
 use crate::device_code;
 use crate::lower::FuncCx;
 use crate::math::Arith;
+use crate::strides::Shared;
 use crate::types::scalar;
 
 /// Whether an instruction, with all inside it, can be computed in lanes, and its vectors are worth
@@ -87,6 +89,7 @@ pub(crate) struct Lanes<'s, 'c, 'a, 'ctx> {
     loops: Vec<Leaving<'ctx>>,
     /// Where the random states of all lanes are.
     random: Option<Val<'ctx>>,
+    shared: Option<&'s Shared>,
 }
 
 /// Which lanes are there; nothing if all are.
@@ -107,6 +110,7 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
         f: &'s mut FuncCx<'c, 'a, 'ctx>,
         width: u32,
         random: Option<Val<'ctx>>,
+        shared: Option<&'s Shared>,
     ) -> Self {
         Self {
             func: f.func,
@@ -116,6 +120,7 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
             values: SecondaryMap::new(),
             loops: Vec::new(),
             random,
+            shared,
         }
     }
 
@@ -134,9 +139,23 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
         }
     }
 
-    /// A value in all lanes; one that was not defined here is the same in each.
+    /// A value in all lanes; one that was not defined here is the first lane's.
     pub(crate) fn value(&self, value: Value) -> Val<'ctx> {
-        self.values[value].unwrap_or_else(|| self.b().splat(self.f.value(value), self.width))
+        if let Some(all) = self.values[value] {
+            return all;
+        }
+        let first = self.b().splat(self.f.value(value), self.width);
+        match self.shared.map_or(0, |shared| shared.strides[value]) {
+            0 => first,
+            stride => {
+                let bits = self.func.elem(value).bits();
+                let numbers = self.b().lane_numbers(self.width);
+                let numbers = self.b().extend(ScalarType::U32, numbers, bits);
+                let stride = self.b().int(numbers.get_type(), stride);
+                let distance = self.b().op(Opcode::Mul, numbers, stride);
+                self.b().op(Opcode::Add, first, distance)
+            }
+        }
     }
 
     fn all(&self, values: &[Value]) -> Vec<Val<'ctx>> {
@@ -157,6 +176,7 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
             ty,
             lanes: Some(self.width),
             flags: self.flags,
+            at_least: f64::NEG_INFINITY,
         }
     }
 
@@ -231,6 +251,10 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
     pub(crate) fn inst(&mut self, inst: Inst, mask: Mask<'ctx>) -> Mask<'ctx> {
         let func = self.func;
         let data = &func.insts[inst];
+        if self.shared.is_some_and(|shared| shared.once[inst]) {
+            self.f.inst(inst);
+            return mask;
+        }
         let result = data.results.first().copied();
         let made = match &data.op {
             Op::Const { value } => {
@@ -242,10 +266,16 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
                 self.b().freeze(undef(ty))
             }
             Op::Unary { op, x } => {
-                let (ty, x) = (func.elem(*x), self.value(*x));
-                match self.device_math(op.name(), ty, &[x]) {
+                let (ty, all) = (func.elem(*x), self.value(*x));
+                match self.device_math(op.name(), ty, &[all]) {
                     Some(made) => made,
-                    None => self.arith(ty).unary(*op, x),
+                    None => {
+                        let mut arith = self.arith(ty);
+                        if *op == UnaryOp::Rsqrt {
+                            arith.at_least = at_least(func, *x);
+                        }
+                        arith.unary(*op, all)
+                    }
                 }
             }
             Op::Binary { op, lhs, rhs } => {
@@ -289,6 +319,13 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
                 then,
                 otherwise,
             } => return self.branch(inst, *cond, [*then, *otherwise], mask),
+            Op::Load { place } => self.f.load_lanes(*place, self.width),
+            Op::For {
+                lo, hi, init, body, ..
+            } if self.shared.is_some_and(|shared| shared.loops[inst]) => {
+                self.shared_loop(inst, [*lo, *hi], init, *body);
+                return mask;
+            }
             Op::For {
                 lo, hi, init, body, ..
             } => {
@@ -343,6 +380,59 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
         }
     }
 
+    /// A loop that all lanes run through together.
+    fn shared_loop(&mut self, inst: Inst, [lo, hi]: [Value; 2], init: &[Value], body: Region) {
+        let func = self.func;
+        let (first, end) = (self.f.value(lo), self.f.value(hi));
+        let init = self.all(init);
+        let before = self.b().current();
+        let [head, inside, exit] =
+            ["lanes", "body", "done"].map(|name| self.b().block(self.f.llvm, name));
+        self.b().br(head);
+        self.b().at(head);
+        let counter = self.b().phi(first.get_type());
+        incoming(counter, first, before);
+        let phis: Vec<PhiValue<'ctx>> = init
+            .iter()
+            .map(|&value| {
+                let phi = self.b().phi(value.get_type());
+                incoming(phi, value, before);
+                phi
+            })
+            .collect();
+        let carried: Vec<Val<'ctx>> = phis.iter().map(|phi| phi.as_basic_value()).collect();
+        let index = counter.as_basic_value();
+        let signed = func.elem(lo).is_signed();
+        let more = self.b().icmp(less(signed), index, end);
+        self.b().cond_br(more, inside, exit);
+        self.b().at(inside);
+        if control::iterations_within(func, body) != Some(0) {
+            self.f.poll();
+        }
+        let (&counter_param, params) = func.regions[body]
+            .params
+            .split_first()
+            .expect("a loop counts");
+        self.f.values[counter_param] = Some(index);
+        self.define_all(params, &carried);
+        let (values, _) = self.region(body, None).expect("all lanes go on");
+        let one = self.b().int(index.get_type(), 1);
+        // The counter is less than its end here, so it does not overflow.
+        let counted = if signed {
+            self.b().nsw(Opcode::Add, index, one)
+        } else {
+            self.b().nuw_add(index, one)
+        };
+        let last = self.b().current();
+        incoming(counter, counted, last);
+        for (&phi, &value) in phis.iter().zip(&values) {
+            incoming(phi, value, last);
+        }
+        self.b().br(head);
+        self.b().at(exit);
+        self.define_all(&func.insts[inst].results, &carried);
+    }
+
     fn counted_loop(
         &mut self,
         inst: Inst,
@@ -352,11 +442,7 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
         mask: Mask<'ctx>,
     ) {
         let func = self.func;
-        let less = if func.elem(lo).is_signed() {
-            IntPredicate::SLT
-        } else {
-            IntPredicate::ULT
-        };
+        let less = less(func.elem(lo).is_signed());
         let end = self.value(hi);
         // The counter is carried like other values, so that it stays where a lane has left.
         let init: Vec<Val<'ctx>> = std::iter::once(&lo)
@@ -489,6 +575,7 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
             values: SecondaryMap::new(),
             loops: Vec::new(),
             random: None,
+            shared: None,
         };
         lanes.define_all(&func.regions[func.body].params, args);
         let (results, _) = lanes.region(func.body, None)?;
@@ -503,5 +590,14 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
         let kept = self.merge(mask, next, state);
         self.b().store(place, kept);
         self.f.random_value(ty, random)
+    }
+}
+
+/// The comparison of counters.
+fn less(signed: bool) -> IntPredicate {
+    if signed {
+        IntPredicate::SLT
+    } else {
+        IntPredicate::ULT
     }
 }

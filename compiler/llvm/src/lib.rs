@@ -17,6 +17,7 @@ pub mod optimize;
 mod power;
 mod random;
 mod sites;
+mod strides;
 pub mod target;
 mod task;
 mod types;

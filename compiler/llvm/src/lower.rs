@@ -15,7 +15,8 @@ use aerogel_base::ScalarType;
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::LookupMap;
 use aerogel_ir::{
-    Arg, BinaryOp, FuncId, Function, Inst, Module, Op, ParamType, TreeId, UnaryOp, Value, walk,
+    Arg, BinaryOp, FuncId, Function, Inst, Module, Op, ParamType, TreeId, UnaryOp, Value, at_least,
+    walk,
 };
 use aerogel_runtime::abi::offset;
 use aerogel_runtime::{ArgSlot, KernelCode, TaskCode};
@@ -421,6 +422,7 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
             ty,
             lanes: None,
             flags: self.flags,
+            at_least: f64::NEG_INFINITY,
         }
     }
 
@@ -696,7 +698,11 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
         if let Some(result) = self.device_math(op.name(), ty, &[value]) {
             return result;
         }
-        self.arith(ty).unary(op, value)
+        let mut arith = self.arith(ty);
+        if op == UnaryOp::Rsqrt {
+            arith.at_least = at_least(self.func, x);
+        }
+        arith.unary(op, value)
     }
 
     fn binary(&mut self, op: BinaryOp, lhs: Value, rhs: Value) -> Val<'ctx> {

@@ -27,6 +27,8 @@ pub(crate) struct Arith<'b, 'a, 'ctx> {
     /// How many lanes the vectors have.
     pub(crate) lanes: Option<u32>,
     pub(crate) flags: FastMathFlags,
+    /// A number that operands are not less than, if that is known.
+    pub(crate) at_least: f64,
 }
 
 impl<'ctx> Arith<'_, '_, 'ctx> {
@@ -127,19 +129,23 @@ impl<'ctx> Arith<'_, '_, 'ctx> {
     }
 
     /// The estimate that LLVM makes of `1 / sqrt(x)` in `f32` where approximations are allowed is
-    /// NaN at 0 and infinity, which are too common for that.
+    /// NaN at 0 and infinity, which are too common for that. (Sums of squares and a constant, as in
+    /// softened forces, are not 0.)
     fn mend_estimate(&self, x: Val<'ctx>, estimate: Val<'ctx>) -> Val<'ctx> {
         if self.ty != ScalarType::F32 || !self.flags.contains(FastMathFlags::AllowReciprocal) {
             return estimate;
         }
         let b = self.b;
+        let infinity = self.float(f64::INFINITY);
+        let huge = b.fcmp(FloatPredicate::OEQ, x, infinity);
+        let mended = b.select(huge, self.float(0.0), estimate);
+        if self.at_least >= f64::from(f32::MIN_POSITIVE) {
+            return mended;
+        }
         let size = b.intrinsic("llvm.fabs", &[self.llvm_ty()], &[x], FastMathFlags::empty());
         let smallest_normal = self.float(f64::from(f32::MIN_POSITIVE));
-        let infinity = self.float(f64::INFINITY);
         let tiny = b.fcmp(FloatPredicate::OLT, size, smallest_normal);
-        let huge = b.fcmp(FloatPredicate::OEQ, x, infinity);
-        let mended = b.select(tiny, infinity, estimate);
-        b.select(huge, self.float(0.0), mended)
+        b.select(tiny, infinity, mended)
     }
 
     /// `x op y`; integer powers are a function of their own, see `power`.
@@ -425,6 +431,7 @@ impl<'ctx> Arith<'_, '_, 'ctx> {
                 ty: ScalarType::F32,
                 lanes: self.lanes,
                 flags: self.flags,
+                at_least: f64::NEG_INFINITY,
             };
             return arith.truncate(single, width);
         }
@@ -446,6 +453,7 @@ impl<'ctx> Arith<'_, '_, 'ctx> {
                 ty: ScalarType::F32,
                 lanes: self.lanes,
                 flags: self.flags,
+                at_least: f64::NEG_INFINITY,
             };
             return arith.float_to_u64(single);
         }

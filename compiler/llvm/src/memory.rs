@@ -224,6 +224,18 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         self.b.of_stored(ty, value)
     }
 
+    /// Numbers of neighbouring iterations, which lie side by side, the first of them at `place`.
+    pub(crate) fn load_lanes(&mut self, place: Value, width: u32) -> Val<'ctx> {
+        let kind = self.place(place);
+        let ty = self.pointee(place);
+        let all = self.b.vector_type(stored(self.b.ctx, ty), width);
+        let (value, inst) = self.b.load(all, self.value(place));
+        inst.set_alignment(ty.bytes())
+            .expect("the alignment of a number is a power of two");
+        self.mark_access(inst, &kind);
+        self.b.of_stored(ty, value)
+    }
+
     pub(crate) fn store(&mut self, place: Value, value: Value) {
         let kind = self.place(place);
         let value = self.value(value);

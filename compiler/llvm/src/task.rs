@@ -218,6 +218,11 @@ pub(crate) struct Row<'ctx> {
 }
 
 impl<'ctx> Row<'ctx> {
+    /// The row's indices from one on and up to another.
+    pub(crate) fn part(&self, lo: Val<'ctx>, hi: Val<'ctx>) -> Self {
+        Self { lo, hi, ..*self }
+    }
+
     /// For `continue` inside the body.
     pub(crate) fn loop_to(&self, next: BasicBlock<'ctx>) -> Loop<'ctx> {
         Loop {
@@ -333,10 +338,11 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
             exit,
         };
         let wide = self.cx.lanes.filter(|_| !serial);
-        let row_done = match wide.and_then(|width| Some((wide::plan(func, body)?, width))) {
-            Some((plan, width)) => self.row_in_lanes(&row, &plan, width),
-            None => self.row(&row, serial),
-        };
+        let row_done =
+            match wide.and_then(|width| Some((wide::plan(func, &self.module.env, body)?, width))) {
+                Some((plan, width)) => self.row_in_lanes(&row, &plan, width),
+                None => self.row(&row, serial),
+            };
 
         self.b.at(row_done);
         if outer_extents.is_empty() && !serial {
@@ -376,7 +382,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
     }
 
     /// Runs the body for each index of a row, one after the other. Gives the block behind it.
-    fn row(&mut self, row: &Row<'ctx>, serial: bool) -> BasicBlock<'ctx> {
+    pub(crate) fn row(&mut self, row: &Row<'ctx>, serial: bool) -> BasicBlock<'ctx> {
         let [again, next, done] = ["row", "next", "row_done"].map(|n| self.b.block(self.llvm, n));
         let before = self.b.current();
         self.b.br(again);

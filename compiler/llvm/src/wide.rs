@@ -1,6 +1,8 @@
-//! Rows of iterations that diverge: each runs a loop of its own number of turns.
+//! Rows of iterations with loops inside that run better for many of them at once.
 //!
-//! One after the other they take as long as the arithmetic of each has to wait for itself. So the
+//! Where each iteration runs a loop of its own number of turns, one after the other they take as
+//! long as the arithmetic of each has to wait for itself. Where they run through a loop together,
+//! what they read there is the same for all, or lies side by side (see `strides`). So the
 //! body is cut at such loops, whose iterations run at once in the lanes of vectors (see `lanes`),
 //! while what stands between them runs for one lane after the other:
 //!
@@ -15,19 +17,21 @@
 //!     for i in them { load what b needs; b }
 //! }
 //! ```
-//! Behind the end of a row, lanes do what the last one does, up to where there is something to write.
+//! Behind the end of a row, lanes do what the last one does, up to where there is something to write;
+//! but if loops read memory, the last iterations, too few for all lanes, run one after the other.
 //! The iterations of a parallel loop know nothing of each other, so they may be run like this;
 //! and up to the last of the loops they only read, so that what one thread does stays in order.
 
 use aerogel_base::ScalarType;
 use aerogel_base::entity::SecondaryMap;
-use aerogel_ir::{Effect, Function, Inst, Op, Region, Value, walk};
+use aerogel_ir::{Effect, Env, Function, Inst, Op, Region, Value, walk};
 use inkwell::IntPredicate;
 use inkwell::basic_block::BasicBlock;
 
 use crate::builder::{Opcode, Val, basic, incoming};
 use crate::lanes::{self, Lanes};
 use crate::lower::FuncCx;
+use crate::strides::{Search, Shared, Strides};
 use crate::task::Row;
 use crate::types::stored;
 
@@ -38,10 +42,14 @@ pub(crate) struct Plan {
     /// What is made in one piece and used in another: the piece it is made in, and the value.
     /// Pieces are counted from 0; those with an odd number are the loops.
     crossing: Vec<(usize, Value)>,
+    /// What iterations share, if they run through loops together.
+    shared: Option<Shared>,
+    /// How many vectors wide a batch is, of the width that the machine has.
+    n_vectors: u32,
 }
 
 /// How to cut the body of an `each`, if it pays.
-pub(crate) fn plan(func: &Function, body: Region) -> Option<Plan> {
+pub(crate) fn plan(func: &Function, env: &Env, body: Region) -> Option<Plan> {
     let insts = &func.regions[body].insts;
     let (_, rest) = insts.split_last()?;
     let mut own: SecondaryMap<Value, bool> = SecondaryMap::new();
@@ -53,12 +61,32 @@ pub(crate) fn plan(func: &Function, body: Region) -> Option<Plan> {
     let n_reading = rest
         .iter()
         .take_while(|&&inst| only_reads(func, inst, &own, false));
-    let loops: Vec<usize> = (0..n_reading.count())
-        .filter(|&at| diverges(func, insts[at]) && lanes::can(func, insts[at]))
+    let n_reading = n_reading.count();
+    let counter = *func.regions[body].params.last()?;
+    let mut search = Search::new(Strides::new(func, env, body, counter));
+    let mut together = Vec::new();
+    let loops: Vec<usize> = (0..n_reading)
+        .filter(|&at| {
+            let inst = insts[at];
+            if search.pays(inst, env.fast_math) && search.admit_loop(inst) {
+                together.push(inst);
+                return true;
+            }
+            diverges(func, inst) && lanes::can(func, inst)
+        })
         .collect();
     if loops.is_empty() {
         return None;
     }
+    let n_vectors = together.iter().map(|&inst| n_vectors(func, inst)).max();
+    let shared = n_vectors.map(|_| {
+        for &inst in rest {
+            if func[inst].effect() == Effect::Pure {
+                search.admit(inst);
+            }
+        }
+        search.done()
+    });
     let mut made: SecondaryMap<Value, Option<usize>> = SecondaryMap::new();
     let mut crosses: SecondaryMap<Value, bool> = SecondaryMap::new();
     let mut crossing = Vec::new();
@@ -79,11 +107,12 @@ pub(crate) fn plan(func: &Function, body: Region) -> Option<Plan> {
         for region in func.owned(inst) {
             walk(func, region, &mut uses);
         }
-        // What stands in the entry block is there for all.
-        if !matches!(
+        // What stands in the entry block is there for all, and what is shared is made in each piece.
+        let everywhere = matches!(
             func[inst],
             Op::Const { .. } | Op::Arg { .. } | Op::ArrayShape { .. }
-        ) {
+        ) || shared.as_ref().is_some_and(|shared| shared.once[inst]);
+        if !everywhere {
             for &result in &func.insts[inst].results {
                 made[result] = Some(piece);
             }
@@ -95,7 +124,32 @@ pub(crate) fn plan(func: &Function, body: Region) -> Option<Plan> {
             Some(Op::Local {} | Op::ElemRef { .. } | Op::MemberRef { .. })
         )
     };
-    (!crossing.iter().any(|&(_, v)| own_storage(v))).then_some(Plan { loops, crossing })
+    (!crossing.iter().any(|&(_, v)| own_storage(v))).then_some(Plan {
+        loops,
+        crossing,
+        shared,
+        n_vectors: n_vectors.unwrap_or(1),
+    })
+}
+
+/// Of how many vectors the lanes of a loop shall be, so that what a turn waits for in one is
+/// computed in others.
+fn n_vectors(func: &Function, inst: Inst) -> u32 {
+    let mut n_floats = 0;
+    for region in func.owned(inst) {
+        walk(func, region, &mut |func, inst| {
+            let result = func.insts[inst].results.first();
+            let is_float = result
+                .and_then(|&v| func.ty(v).scalar())
+                .is_some_and(ScalarType::is_float);
+            n_floats += u32::from(is_float && func[inst].effect() == Effect::Pure);
+        });
+    }
+    match n_floats {
+        0..=4 => 4,
+        5..=12 => 2,
+        _ => 1,
+    }
 }
 
 fn piece_of(loops: &[usize], at: usize) -> usize {
@@ -194,6 +248,35 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         plan: &Plan,
         width: u32,
     ) -> BasicBlock<'ctx> {
+        let width = width * plan.n_vectors;
+        if plan.shared.is_none() {
+            return self.batches(row, plan, width);
+        }
+        let all = self.b.int(row.lo.get_type(), i64::from(width));
+        // Without regard to signs: the difference may not fit the type.
+        let length = self.b.op(Opcode::Sub, row.hi, row.lo);
+        let rest = self.b.op(Opcode::URem, length, all);
+        let middle = self.b.op(Opcode::Sub, row.hi, rest);
+        let [wide, narrow, one_by_one, done] =
+            ["batches", "batches_done", "rest", "row_done"].map(|n| self.b.block(self.llvm, n));
+        let any = self.b.icmp(IntPredicate::NE, row.lo, middle);
+        self.b.cond_br(any, wide, narrow);
+        self.b.at(wide);
+        let behind = self.batches(&row.part(row.lo, middle), plan, width);
+        self.b.at(behind);
+        self.b.br(narrow);
+        self.b.at(narrow);
+        let any = self.b.icmp(IntPredicate::NE, middle, row.hi);
+        self.b.cond_br(any, one_by_one, done);
+        self.b.at(one_by_one);
+        let behind = self.row(&row.part(middle, row.hi), false);
+        self.b.at(behind);
+        self.b.br(done);
+        done
+    }
+
+    /// Runs the body for a row as `row_in_lanes` does, with a last batch that may not be full.
+    fn batches(&mut self, row: &Row<'ctx>, plan: &Plan, width: u32) -> BasicBlock<'ctx> {
         let waiting = plan.crossing.iter();
         let waiting = waiting
             .map(|&(piece, value)| self.waiting(piece, value, width))
@@ -228,11 +311,11 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         let insts = &func.regions[row.body].insts;
         let mut begin = 0;
         for (k, &at) in plan.loops.iter().enumerate() {
-            self.one_by_one(&batch, 2 * k, &insts[begin..at]);
-            self.at_once(&batch, 2 * k + 1, insts[at]);
+            self.one_by_one(&batch, plan, 2 * k, &insts[begin..at]);
+            self.at_once(&batch, plan, 2 * k + 1, insts[at]);
             begin = at + 1;
         }
-        self.one_by_one(&batch, 2 * plan.loops.len(), &insts[begin..]);
+        self.one_by_one(&batch, plan, 2 * plan.loops.len(), &insts[begin..]);
         self.random = one_state;
 
         let next = self.b.op(Opcode::Add, first, batch.len);
@@ -257,7 +340,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
     }
 
     /// Lowers a piece of the body as a loop over the iterations of a batch.
-    fn one_by_one(&mut self, batch: &Batch<'_, 'ctx>, piece: usize, insts: &[Inst]) {
+    fn one_by_one(&mut self, batch: &Batch<'_, 'ctx>, plan: &Plan, piece: usize, insts: &[Inst]) {
         let row = batch.row;
         let is_last = insts.last().is_some_and(|&i| self.func[i].is_terminator());
         let [again, next, done] = ["one", "next", "done"].map(|n| self.b.block(self.llvm, n));
@@ -307,9 +390,12 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
             self.values[waiting.value] = Some(value);
         }
         self.group = Some(self.cx.groups[row.number]);
+        self.shared_of(plan, row.body);
+        let own = |&inst: &Inst| !plan.shared.as_ref().is_some_and(|s| s.once[inst]);
+        let insts: Vec<Inst> = insts.iter().copied().filter(own).collect();
         let goes_on = if is_last {
             self.loops.push(row.loop_to(next));
-            let goes_on = self.insts(insts).is_some();
+            let goes_on = self.insts(&insts).is_some();
             self.loops.pop();
             goes_on
         } else {
@@ -338,11 +424,25 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         self.b.at(done);
     }
 
+    /// Computes what iterations share, for the one whose index is the counter's value now.
+    fn shared_of(&mut self, plan: &Plan, body: Region) {
+        let Some(shared) = &plan.shared else { return };
+        let func = self.func;
+        let insts = func.regions[body].insts.iter();
+        for &inst in insts.filter(|&&inst| shared.once[inst]) {
+            self.inst(inst);
+        }
+    }
+
     /// Lowers a loop of the body for all iterations of a batch.
-    fn at_once(&mut self, batch: &Batch<'_, 'ctx>, piece: usize, inst: Inst) {
+    fn at_once(&mut self, batch: &Batch<'_, 'ctx>, plan: &Plan, piece: usize, inst: Inst) {
         let width = batch.width;
         let counter = batch.row.counter;
-        let indices = {
+        let mut defined = Vec::new();
+        if plan.shared.is_some() {
+            self.values[counter] = Some(batch.first);
+            self.shared_of(plan, batch.row.body);
+        } else {
             let bits = self.func.elem(counter).bits();
             let numbers = self.b.lane_numbers(width);
             let numbers = self.b.extend(ScalarType::U32, numbers, bits);
@@ -352,16 +452,15 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
             let behind = self.b.icmp(IntPredicate::ULT, most, numbers);
             let distance = self.b.select(behind, most, numbers);
             let first = self.b.splat(batch.first, width);
-            self.b.op(Opcode::Add, first, distance)
-        };
-        let mut defined = vec![(counter, indices)];
+            defined.push((counter, self.b.op(Opcode::Add, first, distance)));
+        }
         for waiting in batch.waiting.iter().filter(|w| w.piece < piece) {
             let Some(ty) = waiting.number else { continue };
             let stored = self.b.vector_type(stored(self.b.ctx, ty), width);
             let (value, _) = self.b.load(stored, waiting.place);
             defined.push((waiting.value, self.b.of_stored(ty, value)));
         }
-        let mut lanes = Lanes::new(self, width, batch.states);
+        let mut lanes = Lanes::new(self, width, batch.states, plan.shared.as_ref());
         for (value, all) in defined {
             lanes.define(value, all);
         }

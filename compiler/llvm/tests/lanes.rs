@@ -1,8 +1,8 @@
-//! Iterations that diverge give the same in the lanes of vectors as one after the other.
+//! Iterations with loops inside give the same in the lanes of vectors as one after the other.
 
 use std::sync::{Arc, Mutex};
 
-use aerogel_base::ScalarType;
+use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{Stage, parse_module, verify};
 use aerogel_llvm::{Jit, OptLevel, compile, target};
 use aerogel_runtime::cpu::Pool;
@@ -45,6 +45,10 @@ fn run(body: &str, level: u8, [n, m]: [usize; 2]) -> (Vec<i32>, String) {
     let device = CpuDevice::new(Arc::new(Pool::new(2)), Box::new(Jit));
     let loaded = device.load(&compiled.code).unwrap();
     let [a, b] = [(); 2].map(|()| Buffer::zeroed(n * m * 4).unwrap());
+    for k in 0..n * m {
+        let value = Scalar::int(ScalarType::I32, (k * 37 % 101) as i128);
+        b.write_scalar(k * 4, value).unwrap();
+    }
     let mut args = Args::new();
     args.array(&a, &[n, m], 4).unwrap();
     args.array(&b, &[n, m], 4).unwrap();
@@ -66,7 +70,7 @@ fn agrees(body: &str) {
         let (expected, _) = run(body, 0, shape);
         let (found, llvm_ir) = run(body, 3, shape);
         assert_eq!(found, expected, "{shape:?}\n{body}");
-        assert!(llvm_ir.contains("lanes"), "{llvm_ir}");
+        assert!(llvm_ir.contains("batch"), "{llvm_ir}");
     }
 }
 
@@ -237,7 +241,7 @@ fn writes_come_once() {
     );
     let (found, llvm_ir) = run(&body, 3, [1, 5]);
     assert_eq!(found, [0, 1, 7, 2, 5]);
-    assert!(!llvm_ir.contains("lanes"), "{llvm_ir}");
+    assert!(!llvm_ir.contains("batch"), "{llvm_ir}");
 }
 
 /// Nor may what an iteration leaves to the next be read for many at once.
@@ -252,5 +256,96 @@ fn sums_go_from_one_iteration_to_the_next() {
     );
     let (found, llvm_ir) = run(&body, 3, [1, 5]);
     assert_eq!(found, [0, 1, 8, 10, 15]);
-    assert!(!llvm_ir.contains("lanes"), "{llvm_ir}");
+    assert!(!llvm_ir.contains("batch"), "{llvm_ir}");
+}
+
+/// `sum of b[k, j] * b[i, 0]` for `k`: the first factor lies side by side, the second is the same.
+const COLUMN: &str = "
+    rows: i32 = array_shape a1, 0
+    r: i32 = for zero, rows, one, [zero] (k: i32, s: i32) {
+        p: ref<i32> = array_at a1, [k, j]
+        x: i32 = load p
+        q: ref<i32> = array_at a1, [i, zero]
+        y: i32 = load q
+        z: i32 = mul x, y
+        t: i32 = add s, z
+        yield [t]
+    }";
+
+#[test]
+fn what_lies_side_by_side_or_is_the_same() {
+    agrees(COLUMN);
+}
+
+/// Numbers that go along with the lanes, nested loops, branches, and what was read before.
+#[test]
+fn loops_in_loops_that_iterations_share() {
+    agrees(
+        "rows: i32 = array_shape a1, 0
+        columns: i32 = array_shape a1, 1
+        here: ref<i32> = array_at a1, [i, j]
+        own: i32 = load here
+        same: ref<i32> = array_at a1, [i, zero]
+        first: i32 = load same
+        twice: i32 = mul j, two
+        r: i32 = for zero, rows, one, [own] (k: i32, s: i32) {
+            t: i32 = for zero, columns, one, [s] (l: i32, s: i32) {
+                p: ref<i32> = array_at a1, [k, l]
+                x: i32 = load p
+                less: u1 = lt x, own
+                y: i32 = if less { d: i32 = sub twice, l  yield [d] } { yield [first] }
+                z: i32 = mul x, y
+                u: i32 = add s, z
+                yield [u]
+            }
+            p: ref<i32> = array_at a1, [k, j]
+            x: i32 = load p
+            v: i32 = xor t, x
+            yield [v]
+        }",
+    );
+}
+
+/// Loops that diverge may stand beside those that iterations share.
+#[test]
+fn shared_loops_and_others() {
+    agrees(&format!(
+        "{}
+        {}
+        r: i32 = add column, steps",
+        COLUMN.replace("r: i32", "column: i32"),
+        COLLATZ.replace("r: i32", "steps: i32")
+    ));
+}
+
+/// What lies elsewhere for each lane is read one by one, as are loops that write or that some leave.
+#[test]
+fn loops_that_are_not_shared() {
+    let mirrored = "
+        columns: i32 = array_shape a1, 1
+        last: i32 = sub columns, one
+        at: i32 = sub last, j
+        "
+    .to_owned()
+        + &COLUMN.replace("[k, j]", "[k, at]");
+    let writing = COLUMN.replace(
+        "t: i32 = add s, z",
+        "w: ref<i32> = array_at a0, [i, j]
+        store w, z
+        t: i32 = add s, z",
+    );
+    let left = COLUMN.replace(
+        "t: i32 = add s, z",
+        "t: i32 = add s, z
+        enough: u1 = gt t, j
+        if enough { break [t] } { yield [] }",
+    );
+    for body in [mirrored, writing, left] {
+        for shape in SHAPES {
+            let (expected, _) = run(&body, 0, shape);
+            let (found, llvm_ir) = run(&body, 3, shape);
+            assert_eq!(found, expected, "{shape:?}\n{body}");
+            assert!(!llvm_ir.contains("batch"), "{llvm_ir}");
+        }
+    }
 }

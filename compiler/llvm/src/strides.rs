@@ -1,0 +1,306 @@
+//! How values change from one iteration of a row to the next.
+//!
+//! Of neighbouring iterations much is the same, or goes along with them: in `a[i, k] * b[k, j]` the
+//! first factor is the same for all `j`, and the second lies beside that of the iteration before.
+//! What is so is computed once for all lanes of a vector (see `wide`).
+
+use aerogel_base::ScalarType;
+use aerogel_base::entity::SecondaryMap;
+use aerogel_ir::{BinaryOp, Effect, Env, Function, Inst, Op, ParamType, Region, Type, Value, walk};
+
+use crate::{control, lanes};
+
+/// The distances of the values inside a region from those of the iteration before.
+pub(crate) struct Strides<'a> {
+    func: &'a Function,
+    env: &'a Env,
+    counter: Value,
+    /// What is defined inside the region; all else is the same in each iteration.
+    inside: SecondaryMap<Value, bool>,
+    /// Where the counters of the loops inside begin.
+    begins: SecondaryMap<Value, Option<Value>>,
+    known: SecondaryMap<Value, Option<Option<i64>>>,
+}
+
+impl<'a> Strides<'a> {
+    /// For the iterations that `counter`, a parameter of `body`, counts.
+    pub(crate) fn new(func: &'a Function, env: &'a Env, body: Region, counter: Value) -> Self {
+        let mut inside = SecondaryMap::new();
+        let mut begins: SecondaryMap<Value, Option<Value>> = SecondaryMap::new();
+        walk(func, body, &mut |func, inst| {
+            for &result in &func.insts[inst].results {
+                inside[result] = true;
+            }
+            for region in func.owned(inst) {
+                for &param in &func.regions[region].params {
+                    inside[param] = true;
+                }
+            }
+            if let Op::For { lo, body, .. } = func[inst] {
+                begins[func.regions[body].params[0]] = Some(lo);
+            }
+        });
+        let mut known = SecondaryMap::new();
+        for &inst in &func.regions[body].insts {
+            // What is read outside the loops inside is not read again in them.
+            if let (Op::Load { .. }, &[result]) = (&func[inst], &func.insts[inst].results[..]) {
+                known[result] = Some(None);
+            }
+        }
+        Self {
+            func,
+            env,
+            counter,
+            inside,
+            begins,
+            known,
+        }
+    }
+
+    /// How much more a number is than in the iteration before, modulo the size of its type, or by
+    /// how many bytes an address is behind; nothing if that is not always the same.
+    pub(crate) fn of(&mut self, value: Value) -> Option<i64> {
+        if value == self.counter {
+            return Some(1);
+        }
+        if !self.inside[value] {
+            return Some(0);
+        }
+        if let Some(known) = self.known[value] {
+            return known;
+        }
+        let stride = self.compute(value);
+        self.known[value] = Some(stride);
+        stride
+    }
+
+    fn compute(&mut self, value: Value) -> Option<i64> {
+        let func = self.func;
+        let Some(op) = func.def_op(value) else {
+            let lo = self.begins[value]?;
+            return self.of(lo).filter(|&stride| stride == 0);
+        };
+        let is_int = |v: Value| func.ty(v).scalar().is_some_and(ScalarType::is_int);
+        match op {
+            &Op::Binary { op, lhs, rhs } if is_int(value) => {
+                let (x, y) = (self.of(lhs)?, self.of(rhs)?);
+                let constant = |v: Value| i64::try_from(func.as_const(v)?.as_i128()).ok();
+                match op {
+                    BinaryOp::Add => x.checked_add(y),
+                    BinaryOp::Sub => x.checked_sub(y),
+                    _ if x == 0 && y == 0 => Some(0),
+                    BinaryOp::Mul if y == 0 => x.checked_mul(constant(rhs)?),
+                    BinaryOp::Mul if x == 0 => y.checked_mul(constant(lhs)?),
+                    _ => None,
+                }
+            }
+            // Sums may wrap before they are extended; the counter does not.
+            &Op::Cast { x } if x == self.counter && is_int(value) => {
+                (func.elem(value).bits() >= func.elem(x).bits()).then_some(1)
+            }
+            Op::Linearize { node, coords } => {
+                let axes = &self.env.trees[node.tree][node.node].axes;
+                let extents = axes.iter().map(|axis| Some(i64::from(axis.extent)));
+                self.row_major(coords, extents.collect())
+            }
+            &Op::Lookup {
+                node,
+                container,
+                index,
+            } => {
+                let size = i64::try_from(self.env.trees[node.tree][node.node].cell_size).ok()?;
+                let cells = self.of(index)?.checked_mul(size)?;
+                self.of(container)?.checked_add(cells)
+            }
+            &Op::Child { cell, .. } => self.of(cell),
+            Op::ArrayAt { array, indices } => {
+                let ParamType::Array { elem, .. } = func.params[array.as_u32() as usize].ty else {
+                    return None;
+                };
+                let bytes = elem.n_elems() * elem.elem()?.bytes();
+                let elements = self.row_major(indices, vec![None; indices.len()])?;
+                elements.checked_mul(i64::from(bytes))
+            }
+            &Op::Load { place } => self.of(place).filter(|&stride| stride == 0),
+            Op::ElemRef { .. } => None,
+            op if op.effect() == Effect::Pure => {
+                let mut same = true;
+                op.operands(|v| same = same && self.of(v) == Some(0));
+                same.then_some(0)
+            }
+            _ => None,
+        }
+    }
+
+    /// The stride of an element's number, the last axis fastest, where extents may be known.
+    fn row_major(&mut self, coords: &[Value], extents: Vec<Option<i64>>) -> Option<i64> {
+        let mut stride = 0i64;
+        for (&coord, extent) in coords.iter().zip(extents) {
+            if stride != 0 {
+                stride = stride.checked_mul(extent?)?;
+            }
+            stride = stride.checked_add(self.of(coord)?)?;
+        }
+        Some(stride)
+    }
+}
+
+/// What neighbouring iterations share in loops that they run through together.
+#[derive(Default)]
+pub(crate) struct Shared {
+    /// The loops.
+    pub(crate) loops: SecondaryMap<Inst, bool>,
+    /// What is computed once for all lanes.
+    pub(crate) once: SecondaryMap<Inst, bool>,
+    /// By how much the lanes of what is computed once lie apart.
+    pub(crate) strides: SecondaryMap<Value, i64>,
+}
+
+/// Looks for what iterations can share.
+pub(crate) struct Search<'a> {
+    pub(crate) strides: Strides<'a>,
+    loops: Vec<Inst>,
+    once: Vec<Inst>,
+}
+
+impl<'a> Search<'a> {
+    pub(crate) fn new(strides: Strides<'a>) -> Self {
+        Self {
+            strides,
+            loops: Vec::new(),
+            once: Vec::new(),
+        }
+    }
+
+    /// Takes up an instruction if it can be computed once for all lanes.
+    pub(crate) fn admit(&mut self, inst: Inst) -> bool {
+        let func = self.strides.func;
+        let op = &func[inst];
+        let results = &func.insts[inst].results;
+        let once = (op.effect() == Effect::Pure || matches!(op, Op::Load { .. }))
+            && results.iter().all(|&v| self.strides.of(v).is_some());
+        if once {
+            self.once.push(inst);
+        }
+        once
+    }
+
+    /// Takes up a loop, with what is inside, that neighbouring iterations run through together: its
+    /// bounds are the same for all of them, and what it reads is the same or lies side by side.
+    pub(crate) fn admit_loop(&mut self, inst: Inst) -> bool {
+        let (n_loops, n_once) = (self.loops.len(), self.once.len());
+        let admitted = self.try_loop(inst);
+        if !admitted {
+            self.loops.truncate(n_loops);
+            self.once.truncate(n_once);
+        }
+        admitted
+    }
+
+    fn try_loop(&mut self, inst: Inst) -> bool {
+        let func = self.strides.func;
+        let Op::For {
+            lo, hi, step, body, ..
+        } = func[inst]
+        else {
+            return false;
+        };
+        let is_number = |&v: &Value| func.ty(v).scalar().is_some_and(|ty| ty != ScalarType::F16);
+        if self.strides.of(lo) != Some(0)
+            || self.strides.of(hi) != Some(0)
+            || !func.as_const(step).is_some_and(|step| step.is_one())
+            || !func.insts[inst].results.iter().all(is_number)
+        {
+            return false;
+        }
+        self.loops.push(inst);
+        func.regions[body]
+            .insts
+            .iter()
+            .all(|&inst| match func[inst] {
+                Op::Load { place } => self.admit(inst) || self.side_by_side(place),
+                Op::For { .. } => self.admit_loop(inst) || lanes::can(func, inst),
+                Op::Yield { .. } => true,
+                _ => self.admit(inst) || lanes::can(func, inst) && !leaves(func, inst),
+            })
+    }
+
+    /// Whether numbers of neighbouring iterations are neighbours in memory.
+    fn side_by_side(&mut self, place: Value) -> bool {
+        let ty = self.strides.func.ty(place).pointee().and_then(Type::scalar);
+        ty.is_some_and(|ty| {
+            !matches!(ty, ScalarType::F16 | ScalarType::U1)
+                && self.strides.of(place) == Some(i64::from(ty.bytes()))
+        })
+    }
+
+    /// Whether running through a loop together beats what is made of it otherwise: loops of few
+    /// turns are written out, and sums of what lies in a row become sums of vectors.
+    pub(crate) fn pays(&mut self, inst: Inst, reassociates: bool) -> bool {
+        let func = self.strides.func;
+        let Op::For { body, .. } = func[inst] else {
+            return false;
+        };
+        let turns = control::length(func, &func[inst])
+            .zip(control::iterations_within(func, body))
+            .map(|(n, inner)| n.saturating_mul(inner.max(1)));
+        let mut n_insts = 0;
+        walk(func, body, &mut |_, _| n_insts += 1);
+        if turns.is_some_and(|turns| turns.saturating_mul(n_insts) <= WRITTEN_OUT) {
+            return false;
+        }
+        self.gains_in(body, reassociates)
+    }
+
+    fn gains_in(&mut self, body: Region, reassociates: bool) -> bool {
+        let func = self.strides.func;
+        let counter = func.regions[body].params[0];
+        let mut inner = Strides::new(func, self.strides.env, body, counter);
+        func.regions[body]
+            .insts
+            .iter()
+            .any(|&inst| match func[inst] {
+                Op::Load { place } => {
+                    let ty = func.ty(place).pointee().and_then(Type::scalar);
+                    let in_a_row = ty.map(|ty| i64::from(ty.bytes()));
+                    self.strides.of(place) != Some(0)
+                        || !reassociates
+                        || inner.of(place) != in_a_row
+                }
+                Op::For { body, .. } => self.gains_in(body, reassociates),
+                _ => false,
+            })
+    }
+
+    /// What was taken up.
+    pub(crate) fn done(mut self) -> Shared {
+        let mut shared = Shared::default();
+        shared.strides[self.strides.counter] = 1;
+        for &inst in &self.loops {
+            shared.loops[inst] = true;
+        }
+        for &inst in &self.once {
+            shared.once[inst] = true;
+            for &result in &self.strides.func.insts[inst].results {
+                shared.strides[result] = self.strides.of(result).expect("admitted as such");
+            }
+        }
+        shared
+    }
+}
+
+/// Whether an instruction may end the iteration of the loop it stands in.
+fn leaves(func: &Function, inst: Inst) -> bool {
+    match func[inst] {
+        Op::Break { .. } | Op::Continue { .. } => true,
+        Op::If {
+            then, otherwise, ..
+        } => [then, otherwise]
+            .iter()
+            .any(|&region| func.regions[region].insts.iter().any(|&i| leaves(func, i))),
+        _ => false,
+    }
+}
+
+/// A loop with no more instructions than this in all its turns is written out by LLVM.
+const WRITTEN_OUT: u64 = 256;
