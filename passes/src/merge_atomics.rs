@@ -7,7 +7,9 @@
 //! atomic_add (child S6, v0), m
 //! ```
 //! A processor has no atomic addition of floats: it compares and swaps, which takes as long for 16
-//! bytes as for 4. Sums of integers are left alone, since there is an instruction for them. A sum may
+//! bytes as for 4. Where three floats lie one behind the other without a gap, as in a field of vectors,
+//! every other vector begins in the middle of a word of 8 bytes; then the last two are one, else the
+//! first two, so such sums are made together as well. Sums of integers are left alone, since there is an instruction for them. A sum may
 //! wait for those behind it as long as nothing reads what it changes, and nothing may leave.
 
 use aerogel_base::entity::SecondaryMap;
@@ -135,28 +137,35 @@ impl Merge<'_> {
         }
     }
 
-    /// How many sums, from the first on, fill an aligned word.
+    /// How many sums, from the first on, are made together: those that fill an aligned word, or an
+    /// odd number where words begin at the first or at the second.
     fn run_of(&self, func: &Function, sums: &[Sum]) -> usize {
         let first = &sums[0];
         let Type::Cell(tree, node) = func.ty(first.cell) else {
             return 1;
         };
         let align = self.cx.env.trees[tree].cell_align(node);
+        let in_a_row = sums
+            .iter()
+            .enumerate()
+            .take_while(|&(k, s)| {
+                s.bytes == first.bytes && s.at == first.at + k as u64 * first.bytes
+            })
+            .count();
         let mut width = WIDEST;
         while width > first.bytes {
             let n = (width / first.bytes) as usize;
-            let fills = align >= width
-                && first.at.is_multiple_of(width)
-                && sums.len() >= n
-                && sums[..n].iter().enumerate().all(|(k, s)| {
-                    s.bytes == first.bytes && s.at == first.at + k as u64 * first.bytes
-                });
-            if fills {
+            if align >= width && first.at.is_multiple_of(width) && in_a_row >= n {
                 return n;
             }
             width /= 2;
         }
-        1
+        let odd = in_a_row - (in_a_row + 1) % 2;
+        if first.bytes == 4 && align == 4 && odd >= 3 {
+            odd
+        } else {
+            1
+        }
     }
 
     fn merged(&mut self, func: &mut Function, sums: &[Sum]) -> Inst {
@@ -209,6 +218,37 @@ mod tests {
                 v8: ref<f32> = child tree0.S5, v3
                 v9: f32 = mul v4, v4
                 atomic_adds [v5, v6, v7, v8], [v4, v4, v9, v4]
+                yield []
+            }
+            ");
+    }
+
+    #[test]
+    fn vectors_of_three() {
+        check_pass!("merge_atomics", "
+            tree0 { dense i:8 { place a: f32, place b: f32, place c: f32 } }
+            func @f(v0: i64) {
+                v1: cell<tree0.S0> = root tree0
+                v2: container<tree0.S1> = child tree0.S1, v1
+                v3: cell<tree0.S1> = lookup tree0.S1, v2, v0
+                v4: f32 = const 2.0
+                v5: ref<f32> = child tree0.S2, v3
+                v6: ref<f32> = child tree0.S3, v3
+                v7: ref<f32> = child tree0.S4, v3
+                v8: f32 = atomic_add v5, v4
+                v9: f32 = atomic_add v6, v4
+                v10: f32 = atomic_add v7, v4
+                yield []
+            }", @"
+            func @f(v0: i64) {
+                v1: cell<tree0.S0> = root tree0
+                v2: container<tree0.S1> = child tree0.S1, v1
+                v3: cell<tree0.S1> = lookup tree0.S1, v2, v0
+                v4: f32 = const 2.0
+                v5: ref<f32> = child tree0.S2, v3
+                v6: ref<f32> = child tree0.S3, v3
+                v7: ref<f32> = child tree0.S4, v3
+                atomic_adds [v5, v6, v7], [v4, v4, v4]
                 yield []
             }
             ");

@@ -252,3 +252,23 @@ def test_shapes_that_do_not_fit(cpu):
         v[0] = [1, 2, 3]
     with pytest.raises(ti.TaichiSyntaxError):
         ti.field(ti.f32, 3, offset=(1, 2))
+
+
+@pytest.mark.parametrize("shape", [(3,), (5,), (3, 3), (2, 3)])
+def test_sums_into_vectors_lose_nothing(arch, shape):
+    """Where vectors lie one behind the other, every other one begins in the middle of a word."""
+    x = ti.field(ti.types.vector(*shape, ti.f32) if len(shape) == 1 else ti.types.matrix(*shape, ti.f32), shape=9)
+    count = 40000 if arch == ti.cpu else 400
+
+    @ti.kernel
+    def scatter():
+        for p in range(count):
+            value = x[0] * 0
+            for k in ti.static(ti.grouped(ti.ndrange(*shape))):
+                value[k] = k.sum() + 1
+            x[p % 9] += value
+
+    scatter()
+    turns = np.bincount(np.arange(count) % 9, minlength=9)
+    expected = 1.0 + np.indices(shape).sum(axis=0)
+    assert (x.to_numpy() == turns.reshape(9, *[1] * len(shape)) * expected).all()

@@ -324,33 +324,70 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         old
     }
 
-    /// Adds to neighbouring floats: in one compare-and-swap where the machine has one so wide.
+    /// Adds to neighbouring floats, as many as the machine can in one compare-and-swap: an even
+    /// number begins at a multiple of its size, of an odd number one does so with the next.
     pub(crate) fn atomic_adds(&mut self, places: &[Value], values: &[Value]) {
         let ty = self.pointee(places[0]);
         let bytes = places.len() as u64 * u64::from(ty.bytes());
-        if self.runs_alone() || places.len() == 1 {
+        let widest = self.cx.target.widest_swap;
+        let odd = places.len() % 2 == 1;
+        if self.runs_alone() || places.len() == 1 || odd && widest < 2 * u64::from(ty.bytes()) {
             for (&place, &value) in places.iter().zip(values) {
                 self.atomic(AtomicOp::Add, place, value);
             }
             return;
         }
-        if bytes > self.cx.target.widest_swap {
+        if odd {
+            return self.odd_adds(places, values);
+        }
+        if bytes > widest {
             let half = places.len() / 2;
             self.atomic_adds(&places[..half], &values[..half]);
             return self.atomic_adds(&places[half..], &values[half..]);
         }
-        let word = basic(match bytes {
+        let (address, values) = (self.value(places[0]), self.values(values));
+        self.add_by_swap(ty, address, &values);
+    }
+
+    /// Adds to an odd number of floats, in pairs and one alone: if they begin in the middle of a
+    /// word, the first is alone, else the last.
+    fn odd_adds(&mut self, places: &[Value], values: &[Value]) {
+        let ty = self.pointee(places[0]);
+        let (first, values) = (self.value(places[0]), self.values(values));
+        let size = i64::from(ty.bytes());
+        let address = self
+            .b
+            .cast(Opcode::PtrToInt, first, basic(self.b.i64_type()));
+        let skipped = self.b.and(address, self.b.i64(size));
+        let begins_inside = self.b.not(self.b.is_zero(skipped));
+        let words = self.b.offset(first, skipped);
+        for (k, three) in values.windows(3).step_by(2).enumerate() {
+            let x = self.b.select(begins_inside, three[1], three[0]);
+            let y = self.b.select(begins_inside, three[2], three[1]);
+            let at = self.b.offset(words, self.b.i64(2 * size * k as i64));
+            self.add_by_swap(ty, at, &[x, y]);
+        }
+        let last = values.len() - 1;
+        let alone = self.b.select(begins_inside, values[0], values[last]);
+        let last_at = self.b.i64(size * last as i64);
+        let at = self.b.select(begins_inside, self.b.i64(0), last_at);
+        let add = native(AtomicOp::Add, ty).expect("there is an instruction for sums");
+        self.b.rmw(add, self.b.offset(first, at), alone);
+    }
+
+    /// Adds to floats that fill an aligned word in one compare-and-swap.
+    fn add_by_swap(&mut self, ty: ScalarType, address: Val<'ctx>, values: &[Val<'ctx>]) {
+        let word = basic(match values.len() as u32 * ty.bytes() {
             16 => self.b.ctx.i128_type(),
             _ => self.b.ctx.i64_type(),
         });
         let all = self
             .b
-            .vector_type(scalar(self.b.ctx, ty), places.len() as u32);
+            .vector_type(scalar(self.b.ctx, ty), values.len() as u32);
         let mut operand = undef(all);
         for (k, &value) in values.iter().enumerate() {
-            operand = self.b.insert(operand, self.value(value), k as u32);
+            operand = self.b.insert(operand, value, k as u32);
         }
-        let address = self.value(places[0]);
         let before = self.b.current();
         let [retry, done] = ["retry", "updated"].map(|name| self.b.block(self.llvm, name));
         let (first, _) = self.b.load(word, address);
