@@ -2,6 +2,8 @@
 
 use aerogel_passes::Options;
 
+use crate::cache::CacheSettings;
+
 /// What kernels run on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Arch {
@@ -12,7 +14,7 @@ pub enum Arch {
 }
 
 /// Options that hold for all kernels of a program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// What kernels run on.
     pub arch: Arch,
@@ -28,6 +30,8 @@ pub struct Config {
     pub max_threads: Option<usize>,
     /// Print the IR of every kernel, as it comes and as it goes to the code generator.
     pub print_ir: bool,
+    /// Where compiled kernels are kept from one process to the next; nowhere if absent.
+    pub cache: Option<CacheSettings>,
 }
 
 impl Default for Config {
@@ -40,6 +44,7 @@ impl Default for Config {
             opt_level: 3,
             max_threads: None,
             print_ir: false,
+            cache: None,
         }
     }
 }

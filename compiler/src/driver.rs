@@ -11,11 +11,13 @@ use aerogel_interp::InterpKernel;
 use aerogel_ir::{Module, Stage, print_module, verify};
 use aerogel_llvm::{Jit, OptLevel, Target};
 use aerogel_passes::BrokenPass;
+use aerogel_runtime::KernelCode;
 use aerogel_runtime::code::Site;
 use aerogel_runtime::cpu::Pool;
 use aerogel_runtime::device::{CpuDevice, Device, LoadError, LoadedKernel};
 use aerogel_runtime::launch::{KernelFailure, Launch};
 
+use crate::cache::{Cache, Key};
 use crate::config::{Arch, Config};
 use crate::dump::{Request, Watcher};
 
@@ -63,11 +65,23 @@ pub struct Compiler {
     target: Target,
     pool: Arc<Pool>,
     device: Arc<CpuDevice>,
+    cache: Option<Arc<Cache>>,
+    cache_refused: Option<String>,
 }
 
 impl Compiler {
     /// A compiler with a thread pool of its own.
     pub fn new(config: Config) -> Self {
+        let opened = config
+            .cache
+            .clone()
+            .filter(|_| config.arch == Arch::Cpu)
+            .map(Cache::open);
+        let (cache, cache_refused) = match opened {
+            Some(Ok(cache)) => (Some(Arc::new(cache)), None),
+            Some(Err(why)) => (None, Some(why)),
+            None => (None, None),
+        };
         let pool = Arc::new(
             config
                 .max_threads
@@ -78,7 +92,14 @@ impl Compiler {
             target: aerogel_llvm::target::host(),
             device: Arc::new(CpuDevice::new(pool.clone(), Box::new(Jit))),
             pool,
+            cache,
+            cache_refused,
         }
+    }
+
+    /// Why compiled kernels are not kept on disk though the configuration asks for it.
+    pub fn cache_refused(&self) -> Option<&str> {
+        self.cache_refused.as_deref()
     }
 
     /// The threads that kernels run on.
@@ -132,33 +153,15 @@ impl Compiler {
                 Box::new(InterpKernel::new(lowered).ok_or_else(no_kernel)?)
             }
             Arch::Cpu => {
-                let done = self.run_passes(module, request, false)?;
-                times = done.times;
-                if self.config.print_ir {
-                    eprintln!(
-                        "; as the code generator gets it\n{}",
-                        print_module(&done.module)
-                    );
-                }
-                let start = Instant::now();
-                let compiled = aerogel_llvm::compile(
-                    &done.module,
-                    &self.target,
-                    OptLevel(self.config.opt_level),
-                    false,
-                );
-                if compiled.code.apart.len() > 1 && compiled.code.apart.contains(&true) {
+                let code = self.code(module, request, &mut times)?;
+                if code.apart.len() > 1 && code.apart.contains(&true) {
                     overlapping = Some(Overlapping {
                         compiler: self.clone(),
                         kernel: OnceLock::new(),
                     });
                 }
-                times.push(("llvm".to_owned(), start.elapsed()));
                 let start = Instant::now();
-                let loaded = self
-                    .device
-                    .load(&compiled.code)
-                    .map_err(CompileError::Load)?;
+                let loaded = self.device.load(&code).map_err(CompileError::Load)?;
                 times.push(("load".to_owned(), start.elapsed()));
                 loaded
             }
@@ -169,6 +172,41 @@ impl Compiler {
             source,
             times,
         })
+    }
+
+    /// The code of a module at stage `Structured`, from the cache if it is there.
+    fn code(
+        &self,
+        module: Module,
+        request: &Request,
+        times: &mut Vec<(String, Duration)>,
+    ) -> Result<KernelCode, CompileError> {
+        let start = Instant::now();
+        let watched = *request != Request::default() || self.config.print_ir;
+        let cache = self.cache.as_deref().filter(|_| !watched);
+        let keyed = cache.map(|cache| (cache, Key::new(&module, &self.config, &self.target)));
+        if let Some((cache, key)) = keyed
+            && let Some(code) = cache.load(key)
+        {
+            times.push(("cache".to_owned(), start.elapsed()));
+            return Ok(code);
+        }
+        let done = self.run_passes(module, request, false)?;
+        times.extend(done.times);
+        if self.config.print_ir {
+            eprintln!(
+                "; as the code generator gets it\n{}",
+                print_module(&done.module)
+            );
+        }
+        let start = Instant::now();
+        let level = OptLevel(self.config.opt_level);
+        let compiled = aerogel_llvm::compile(&done.module, &self.target, level, false);
+        times.push(("llvm".to_owned(), start.elapsed()));
+        if let Some((cache, key)) = keyed {
+            cache.store(key, &compiled.code);
+        }
+        Ok(compiled.code)
     }
 
     fn run_passes(
@@ -256,13 +294,8 @@ impl Overlapping {
             let mut module = source.clone();
             module.env.arrays_apart = false;
             let compiler = &self.compiler;
-            let done = compiler.run_passes(module, &Request::default(), false)?;
-            let level = OptLevel(compiler.config.opt_level);
-            let compiled = aerogel_llvm::compile(&done.module, &compiler.target, level, false);
-            compiler
-                .device
-                .load(&compiled.code)
-                .map_err(CompileError::Load)
+            let code = compiler.code(module, &Request::default(), &mut Vec::new())?;
+            compiler.device.load(&code).map_err(CompileError::Load)
         });
         match kernel {
             Ok(kernel) => kernel.launch(launch),

@@ -16,7 +16,7 @@ enum Print {
 }
 
 /// What the environment asks for.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Request {
     print: Print,
     stop: Option<String>,

@@ -1,10 +1,12 @@
 //! From a module to a kernel that can be launched.
 #![warn(missing_docs)]
 
+mod cache;
 mod config;
 mod driver;
 mod dump;
 
 pub use aerogel_runtime::launch::{Args, KernelFailure, Launch};
+pub use cache::{CacheSettings, Cleaning};
 pub use config::{Arch, Config};
 pub use driver::{CompileError, CompiledKernel, Compiler, Inspection};

@@ -1,9 +1,10 @@
 //! What a back end hands to a device: object code and all that is needed to launch it.
 
 use aerogel_base::{ScalarType, Span};
+use serde::{Deserialize, Serialize};
 
 /// A compiled kernel, not yet loaded.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct KernelCode {
     /// The object files (or PTX texts) with every task's function.
     pub objects: Vec<Vec<u8>>,
@@ -25,7 +26,7 @@ pub struct KernelCode {
 }
 
 /// What an argument slot holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ArgSlot {
     /// A scalar's bits.
     Value,
@@ -36,7 +37,7 @@ pub enum ArgSlot {
 }
 
 /// One task of a kernel.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TaskCode {
     /// The name of its function.
     pub symbol: String,
@@ -50,7 +51,7 @@ pub struct TaskCode {
 }
 
 /// The iteration space of a task.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Bounds {
     /// Runs once, on one thread.
     Serial,
@@ -66,7 +67,7 @@ pub enum Bounds {
 }
 
 /// A place in a kernel that says something: a `print`, or a check that may fail.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Site {
     /// What happens here.
     pub kind: SiteKind,
@@ -77,7 +78,7 @@ pub struct Site {
 }
 
 /// What happens at a site.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum SiteKind {
     /// Text for standard output.
     Print,
@@ -94,7 +95,7 @@ pub enum SiteKind {
 }
 
 /// A piece of a site's message.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Part {
     /// Literal text.
     Text(String),

@@ -1,9 +1,14 @@
 """Every test that takes `arch` runs once in the reference interpreter and once compiled."""
 
+import os
+
 import numpy as np
 import pytest
 
 import aerogel as ti
+
+# What is compiled in a test is compiled there.
+os.environ["AEROGEL_OFFLINE_CACHE"] = "0"
 
 
 @pytest.fixture(params=["interp", "cpu"])

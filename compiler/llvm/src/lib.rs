@@ -27,3 +27,9 @@ pub use jit::Jit;
 pub use lower::{Compiled, compile};
 pub use optimize::OptLevel;
 pub use target::Target;
+
+/// The version of LLVM that makes the code.
+pub fn version() -> String {
+    let (major, minor, patch) = inkwell::support::get_llvm_version();
+    format!("LLVM {major}.{minor}.{patch}")
+}

@@ -60,9 +60,9 @@ from aerogel._dtypes import (
     uint32,
     uint64,
 )
+from aerogel._field import Field
 from aerogel._log import CRITICAL, DEBUG, ERROR, INFO, TRACE, WARN, is_logging_effective, set_logging_level
 from aerogel.errors import *  # noqa: F403
-from aerogel._field import Field
 from aerogel.field import MatrixField, ScalarField, field
 from aerogel.kernel import Kernel, data_oriented, func, kernel, pyfunc, real_func
 from aerogel.matrix import Matrix, Vector

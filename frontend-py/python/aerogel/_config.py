@@ -54,6 +54,11 @@ _USED: dict[str, Any] = {
     "print_full_traceback": False,
     "log_level": None,
     "verbose": True,
+    "offline_cache": True,
+    "offline_cache_file_path": "",
+    "offline_cache_cleaning_policy": "lru",
+    "offline_cache_max_size_of_files": 100 * 1024 * 1024,
+    "offline_cache_cleaning_factor": 0.25,
 }
 _ACCEPTED = frozenset(
     """
@@ -69,8 +74,7 @@ _ACCEPTED = frozenset(
     device_memory_fraction allow_nv_shader_extension quant_opt_store_fusion quant_opt_atomic_demotion
     make_mesh_block_local optimize_mesh_reordered_mapping mesh_localize_to_end_mapping
     mesh_localize_from_end_mapping mesh_localize_all_attr_mappings demote_no_access_mesh_fors
-    experimental_auto_mesh_local auto_mesh_local_default_occupacy offline_cache offline_cache_file_path
-    offline_cache_cleaning_policy offline_cache_max_size_of_files offline_cache_cleaning_factor
+    experimental_auto_mesh_local auto_mesh_local_default_occupacy
     num_compile_threads vk_api_version cuda_stack_limit cfg_optimization gdb_trigger enable_fallback
     unrolling_limit dynamic_index packed use_mesh ndarray_use_cached_allocator ndarray_use_cached_allocator_threshold
     """.split()
@@ -86,9 +90,19 @@ def _environment(key: str, value: Any) -> Any:
         return value
     if isinstance(_USED.get(key), bool):
         return text not in ("0", "False", "false")
-    if isinstance(_USED.get(key), int):
-        return int(text)
+    for kind in (int, float):
+        if isinstance(_USED.get(key), kind):
+            return kind(text)
     return text
+
+
+def current_cache_folder() -> str:
+    """The folder in which compiled kernels are kept, if ``ti.init`` names no other."""
+    named = _environment("offline_cache_file_path", "")
+    if named:
+        return os.path.abspath(named)
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(home, "aerogel")
 
 
 def _choose(arch: Any, fallback: bool) -> Arch:
@@ -131,7 +145,10 @@ def init(
         enable_fallback: Whether an arch that is missing is replaced by the CPU.
         require_version: Accepted for Taichi's programs.
         kwargs: ``debug`` (check indices, assertions and integer arithmetic), ``fast_math``, ``random_seed``,
-            ``cpu_max_num_threads``, ``print_ir``, ``log_level``, and all other keywords of Taichi.
+            ``cpu_max_num_threads``, ``print_ir``, ``log_level``, ``offline_cache`` (keep compiled kernels on
+            disk for the next process) with ``offline_cache_file_path``, ``offline_cache_cleaning_policy``
+            (``never``, ``version``, ``lru`` or ``fifo``), ``offline_cache_max_size_of_files`` in bytes and
+            ``offline_cache_cleaning_factor``, and all other keywords of Taichi.
 
     Raises:
         KeyError: A keyword that neither Aerogel nor Taichi has.
@@ -173,8 +190,20 @@ def init(
         default_ip=ip._aerogel_dtype,
         short_circuit=bool(values["short_circuit_operators"]),
         profile=bool(values["kernel_profiler"]),
+        cache=_cache(values),
     )
     _log.info(f"Starting on arch={chosen.name}")
+
+
+def _cache(values: dict[str, Any]) -> tuple[str, str, int, float] | None:
+    if not values["offline_cache"]:
+        return None
+    return (
+        os.path.abspath(values["offline_cache_file_path"] or current_cache_folder()),
+        values["offline_cache_cleaning_policy"],
+        int(values["offline_cache_max_size_of_files"]),
+        float(values["offline_cache_cleaning_factor"]),
+    )
 
 
 def reset() -> None:

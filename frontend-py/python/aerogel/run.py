@@ -1,4 +1,4 @@
-"""``python -m aerogel run PROGRAM.py``: runs a program written for Taichi as it stands."""
+"""``python -m aerogel``: runs a program written for Taichi as it stands, and looks after compiled kernels."""
 
 from __future__ import annotations
 
@@ -111,10 +111,28 @@ def run(program: str, arguments: list[str]) -> None:
         raise SystemExit(1) from None
 
 
-USAGE = "usage: python -m aerogel run PROGRAM.py [ARGUMENTS]"
+def cache(clean: bool) -> None:
+    """Shows what is kept of compiled kernels on disk, or removes it.
+
+    Args:
+        clean: Whether to remove it.
+    """
+    from aerogel import _config
+
+    folder = _config.current_cache_folder()
+    names = [name for name in os.listdir(folder) if name.endswith(".kernel")] if os.path.isdir(folder) else []
+    files = [os.path.join(folder, name) for name in names]
+    size = sum(os.path.getsize(file) for file in files)
+    print(f"{folder}: {len(files)} compiled kernels, {size / 1e6:.1f} MB" + (", removed" if clean and files else ""))
+    for file in files if clean else []:
+        os.remove(file)
+
+
+USAGE = "usage: python -m aerogel run PROGRAM.py [ARGUMENTS] | cache [clean]"
 HELP = f"""{USAGE}
 
-Runs a program written for Taichi: `import taichi` gives Aerogel, and the program gets the arguments.
+  run                run a program written for Taichi: `import taichi` gives Aerogel; it gets the arguments
+  cache              show where compiled kernels are kept on disk, and how many; `cache clean` removes them
 
   --help             this text
   --version          the version of Aerogel
@@ -125,6 +143,8 @@ Environment:
   AEROGEL_GUI_FRAMES the number of frames after which a GUI counts as closed (there are no windows yet)
   AEROGEL_GUI_OUT    the picture of the last frame of a GUI, a PNG
   AEROGEL_LOG_LEVEL  debug, info, warn or error
+  AEROGEL_OFFLINE_CACHE            0: keep no compiled kernels on disk
+  AEROGEL_OFFLINE_CACHE_FILE_PATH  the folder for them
   AEROGEL_PRINT      print the IR while compiling: all, changed or after:PASS
   AEROGEL_STOP       stop compiling: after:PASS"""
 
@@ -139,5 +159,7 @@ def main(argv: list[str]) -> None:
         print("aerogel", version)
     elif len(argv) >= 2 and argv[0] == "run":
         run(argv[1], argv[2:])
+    elif argv in (["cache"], ["cache", "clean"]):
+        cache(clean=len(argv) == 2)
     else:
         raise SystemExit(USAGE)

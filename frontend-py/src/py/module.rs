@@ -1,10 +1,11 @@
 //! The program: what `ti.init` sets, and the module's functions.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aerogel_base::ScalarType;
-use aerogel_compiler::{Arch, Compiler, Config};
+use aerogel_compiler::{Arch, CacheSettings, Cleaning, Compiler, Config};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -36,6 +37,7 @@ pub(crate) struct Settings {
 
 static COMPILER: Mutex<Option<Arc<Compiler>>> = Mutex::new(None);
 static SETTINGS: Mutex<Option<Settings>> = Mutex::new(None);
+static CACHE: Mutex<Option<CacheSettings>> = Mutex::new(None);
 /// Changes whenever the program starts over; kernels compare it.
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 static LAUNCHES: AtomicU64 = AtomicU64::new(0);
@@ -62,7 +64,7 @@ pub(crate) fn generation() -> u64 {
 }
 
 /// The compiler for the program's settings; programs with the same settings share it and its threads.
-pub(crate) fn compiler(settings: &Settings) -> Arc<Compiler> {
+pub(crate) fn compiler(py: Python<'_>, settings: &Settings) -> PyResult<Arc<Compiler>> {
     let config = Config {
         arch: if settings.interp {
             Arch::Interp
@@ -75,12 +77,47 @@ pub(crate) fn compiler(settings: &Settings) -> Arc<Compiler> {
         max_threads: (settings.max_threads > 0).then_some(settings.max_threads),
         print_ir: settings.print_ir,
         thread_local: settings.thread_local,
+        cache: lock(&CACHE).clone(),
     };
-    let mut compiler = lock(&COMPILER);
-    match &*compiler {
-        Some(old) if *old.config() == config => old.clone(),
-        _ => compiler.insert(Arc::new(Compiler::new(config))).clone(),
+    let made = {
+        let mut compiler = lock(&COMPILER);
+        if let Some(old) = &*compiler
+            && *old.config() == config
+        {
+            return Ok(old.clone());
+        }
+        compiler.insert(Arc::new(Compiler::new(config))).clone()
+    };
+    if let Some(why) = made.cache_refused() {
+        let message = format!("compiled kernels are not kept on disk: {why}");
+        py.import("aerogel._log")?
+            .call_method1("warn", (message,))?;
     }
+    Ok(made)
+}
+
+/// Where compiled kernels shall be kept: the folder, what is removed when there are too many (as
+/// Taichi names it), from which size on, and which part of them.
+type CacheArgs = (PathBuf, String, u64, f64);
+
+fn cache_settings((folder, policy, max_bytes, factor): CacheArgs) -> PyResult<CacheSettings> {
+    let cleaning = match policy.as_str() {
+        "never" => Cleaning::Never,
+        "version" => Cleaning::Version,
+        "lru" => Cleaning::LeastRecentlyUsed,
+        "fifo" => Cleaning::FirstInFirstOut,
+        _ => {
+            return Err(PyValueError::new_err(format!(
+                "offline_cache_cleaning_policy is never, version, lru or fifo, not {policy:?}"
+            )));
+        }
+    };
+    Ok(CacheSettings {
+        folder,
+        cleaning,
+        max_bytes,
+        cleaning_factor: factor,
+    })
 }
 
 /// A new seed for each launch of the program.
@@ -127,7 +164,7 @@ fn scalar_type(name: &str) -> PyResult<ScalarType> {
 
 #[pyfunction]
 #[pyo3(signature = (*, arch, debug, fast_math, check_bounds, opt_level, max_threads, random_seed, print_ir,
-    thread_local, default_fp, default_ip, short_circuit, profile))]
+    thread_local, default_fp, default_ip, short_circuit, profile, cache))]
 #[expect(
     clippy::too_many_arguments,
     reason = "keywords of one call from Python"
@@ -146,8 +183,11 @@ fn init(
     default_ip: &str,
     short_circuit: bool,
     profile: bool,
+    cache: Option<CacheArgs>,
 ) -> PyResult<()> {
+    let cache = cache.map(cache_settings).transpose()?;
     aerogel_runtime::interrupt::watch();
+    *lock(&CACHE) = cache;
     *lock(&SETTINGS) = Some(Settings {
         interp: arch == "interp",
         debug,

@@ -182,7 +182,7 @@ impl Placement {
         memory: &TreeMemory,
         item: usize,
     ) -> PyResult<(Bound<'py, PyByteArray>, Bound<'py, PyByteArray>)> {
-        let compiler = module::compiler(&module::settings(py)?);
+        let compiler = module::compiler(py, &module::settings(py)?)?;
         let pieces = py
             .detach(|| memory.active_cells(self.elements(item), compiler.pool()))
             .map_err(error::memory)?;
@@ -225,7 +225,7 @@ impl Placement {
                 .collect();
             return Err(self.outside(py, label, &index));
         }
-        let compiler = module::compiler(&module::settings(py)?);
+        let compiler = module::compiler(py, &module::settings(py)?)?;
         py.detach(|| memory.set_cells(self.elements(item), n, &rows, Some(values), compiler.pool()))
             .map_err(error::memory)
     }

@@ -215,7 +215,7 @@ pub(crate) fn compile(
             })
             .collect()
     });
-    let compiler = module::compiler(settings);
+    let compiler = module::compiler(py, settings)?;
     let compiled = py
         .detach(|| compiler.compile(module))
         .map_err(|e| broken(py, &kernel.name, &e))?;

@@ -113,7 +113,7 @@ fn deactivate_all(py: Python<'_>, memory: &TreeMemory, node: NodeId) -> PyResult
     if !memory.is_sparse() {
         return Ok(());
     }
-    let compiler = module::compiler(&module::settings(py)?);
+    let compiler = module::compiler(py, &module::settings(py)?)?;
     py.detach(|| memory.deactivate_all(node, compiler.pool()))
         .map_err(error::memory)
 }
@@ -368,7 +368,7 @@ impl NativeSNode {
     /// Indices of the active cells: int32, as bytes.
     fn active_cells<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyByteArray>> {
         let memory = self.memory(py)?;
-        let compiler = module::compiler(&module::settings(py)?);
+        let compiler = module::compiler(py, &module::settings(py)?)?;
         let pieces = py
             .detach(|| memory.active_cells(self.cells(), compiler.pool()))
             .map_err(error::memory)?;
@@ -392,7 +392,7 @@ impl NativeSNode {
             ));
         }
         let n = coordinates.shape[0];
-        let compiler = module::compiler(&module::settings(py)?);
+        let compiler = module::compiler(py, &module::settings(py)?)?;
         py.detach(|| memory.set_cells(self.cells(), n, &rows, None, compiler.pool()))
             .map_err(error::memory)
     }

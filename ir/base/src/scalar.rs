@@ -3,9 +3,10 @@
 use std::fmt;
 
 use half::f16;
+use serde::{Deserialize, Serialize};
 
 /// A scalar type.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum ScalarType {
     /// A truth value, one byte in memory.
     U1,

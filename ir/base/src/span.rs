@@ -1,6 +1,7 @@
 //! Where an instruction comes from: a range of the user's source, and the call it was inlined at.
 
 use indexmap::IndexSet;
+use serde::{Deserialize, Serialize};
 
 crate::entity! {
     /// A source text.
@@ -41,7 +42,9 @@ impl SourceFile {
 }
 
 /// An interned source range; `Span::NONE` where there is none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize,
+)]
 pub struct Span(u32);
 
 impl Span {

@@ -328,7 +328,9 @@ def _match(filename: str, fields: list[NumericField], saved: list[_Saved]) -> li
     return chosen
 
 
-def _matching_nodes(fields: list[NumericField], chosen: list[int], saved: list[_Saved]) -> Iterator[tuple[SNode, np.ndarray]]:
+def _matching_nodes(
+    fields: list[NumericField], chosen: list[int], saved: list[_Saved]
+) -> Iterator[tuple[SNode, np.ndarray]]:
     """The inner nodes that are what they were when the file was saved."""
     for record, node in _inner_nodes(fields):
         numbers = {chosen[k] for k in record["fields"]}
