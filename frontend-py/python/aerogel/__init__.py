@@ -239,7 +239,7 @@ _NAMES = {
 _LATER = frozenset(
     """
     BitpackedFields DeviceCapability Format Mesh MeshInstance Texture algorithms aot
-    extension graph linalg mesh_local mesh_patch_idx simt sparse_matrix_builder ui
+    extension graph linalg mesh_patch_idx simt sparse_matrix_builder ui
     """.split()
 )
 

@@ -5,11 +5,13 @@ use std::rc::Rc;
 use aerogel_base::{ErrorKind, ScalarType};
 use aerogel_ir::{self as ir, NodeRef, Op, Type, Value};
 
+use super::call::Args;
 use super::returns::{breaks, returns};
 use super::stmt::Flow;
 use super::value::{Iter, Val};
 use super::{Control, Lower, Reported, Res};
 use crate::ast::{Expr, Stmt};
+use crate::fold;
 use crate::host::{FieldRef, Known};
 use crate::scope::BindingKind;
 
@@ -54,6 +56,48 @@ impl<'a> Lower<'a, '_> {
         } else {
             self.serial(target, iter, body, space, grouped)
         }
+    }
+
+    /// `ti.loop_config(...)`, for the next loop.
+    pub(crate) fn loop_config(&mut self, args: &Args) -> Res<Val> {
+        if !args.positional.is_empty() {
+            let message = "`ti.loop_config` takes its settings by name";
+            let note = "write `ti.loop_config(block_dim=64)`";
+            return self.fail_noted(ErrorKind::Type, "E0222", message, note);
+        }
+        for (name, val) in &args.keywords {
+            let Some(known) = val.known().cloned() else {
+                let message = format!("`{name}` of `ti.loop_config` must be known while compiling");
+                return self.fail(ErrorKind::Type, "E0210", message);
+            };
+            match (name.as_str(), known) {
+                ("serialize", known) => {
+                    let truth = fold::truth(self.host, &known);
+                    self.loop_attrs.serial = self.hosted(truth)?;
+                }
+                ("parallelize" | "block_dim", Known::None) => {}
+                ("parallelize", Known::Int(n @ 0..)) => {
+                    self.loop_attrs.max_threads = u32::try_from(n).ok().filter(|&n| n > 0);
+                }
+                ("block_dim", Known::Int(n)) if n > 0 && n & (n - 1) == 0 => {
+                    self.loop_attrs.block_dim = u32::try_from(n).ok();
+                }
+                ("parallelize", _) => {
+                    let message = "`parallelize` of `ti.loop_config` is a number of threads";
+                    return self.fail(ErrorKind::Type, "E0222", message);
+                }
+                ("block_dim", _) => {
+                    let message = "`block_dim` of `ti.loop_config` is a power of two";
+                    return self.fail(ErrorKind::Type, "E0222", message);
+                }
+                ("block_dim_adaptive" | "bit_vectorize", _) => {}
+                _ => {
+                    let message = format!("`ti.loop_config` does not have `{name}`");
+                    return self.fail(ErrorKind::Type, "E0222", message);
+                }
+            }
+        }
+        Ok(Val::none())
     }
 
     fn skipped(&mut self, target: &Expr<'a>, body: &[Stmt<'a>]) {

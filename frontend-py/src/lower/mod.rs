@@ -9,6 +9,7 @@ mod builtins;
 mod call;
 mod construct;
 mod expr;
+mod frexp;
 mod index;
 mod loops;
 mod nodes;
