@@ -244,6 +244,34 @@ pub struct FuncSource {
     pub defaults: Vec<(String, Known)>,
     /// Parameters annotated `ti.template()`.
     pub templates: Vec<String>,
+    /// What the annotations of a real function say; nothing for one that is inlined.
+    pub signature: Option<Rc<Signature>>,
+}
+
+/// How a real function takes its arguments, and what it returns.
+#[derive(Clone, Debug)]
+pub struct Signature {
+    /// One for each parameter.
+    pub params: Vec<Passing>,
+    pub result: Option<ResultType>,
+}
+
+/// How a real function takes an argument.
+#[derive(Clone, Debug)]
+pub enum Passing {
+    /// As a value of a type.
+    Value(Known),
+    /// As a variable, or an element of a field, that it can change.
+    Reference(ScalarType),
+    /// As something known while compiling, or an array.
+    Template,
+}
+
+/// The type of what a real function returns.
+#[derive(Clone, Debug)]
+pub enum ResultType {
+    One(Known),
+    Tuple(Vec<ResultType>),
 }
 
 /// A mistake that Python found.

@@ -93,6 +93,7 @@ const TABLE: &[(&str, Rule)] = &[
     ("round",      special(Special::Rounding(UnaryOp::Round))),
     ("trunc",      special(Special::Rounding(UnaryOp::Trunc))),
     ("abs",        special(Special::Abs)),
+    ("frexp",      special(Special::Frexp)),
     // Functions of several numbers.
     ("min",        Fold(BinaryOp::Min)),
     ("max",        Fold(BinaryOp::Max)),
@@ -134,6 +135,7 @@ const TABLE: &[(&str, Rule)] = &[
     ("no_activate",  Same),
     ("block_local",  Same),
     ("cache_read_only", Same),
+    ("mesh_local",   Same),
     ("assume_in_range", Same),
     ("loop_unique",  Same),
     // Compile time.

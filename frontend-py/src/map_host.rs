@@ -180,8 +180,20 @@ impl MapHost {
 
     /// Declares a `ti.func` by its source.
     pub fn func(&mut self, text: &str) {
+        self.declare(text, None);
+    }
+
+    /// Declares a `ti.real_func` by its source; its annotations are given apart.
+    pub fn real_func(&mut self, text: &str, signature: Signature) {
+        self.declare(text, Some(Rc::new(signature)));
+    }
+
+    fn declare(&mut self, text: &str, signature: Option<Rc<Signature>>) {
         let name = text.split(['(', ' ']).nth(1).expect("a def").to_string();
-        let source = self.source_of(text);
+        let mut source = self.source_of(text);
+        source.signature = signature;
+        let (last, _) = self.funcs.last_mut().expect("just declared");
+        *last = source.clone();
         let func = Known::Func(Rc::new(FuncRef {
             function: source.scope,
             receiver: None,
@@ -208,6 +220,7 @@ impl MapHost {
             },
             defaults: Vec::new(),
             templates,
+            signature: None,
         };
         self.funcs.push((source.clone(), head.to_string()));
         source

@@ -77,7 +77,8 @@ pub struct Function {
     /// Whether this is a kernel: its arguments are read by `arg` and may be arrays; other
     /// functions take theirs as the parameters of their body.
     pub is_kernel: bool,
-    /// A kernel's parameters; empty for other functions.
+    /// A kernel's parameters. A function that reads the arrays of the kernel it is called from has
+    /// the kernel's; for others they are empty.
     pub params: Vec<ParamData>,
     /// Types of the returned values.
     pub results: Vec<Type>,

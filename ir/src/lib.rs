@@ -40,4 +40,4 @@ pub use rewrite::{
 pub use scoped_map::ScopedMap;
 pub use stage::{Effect, Stage};
 pub use types::{Arg, FieldId, FuncId, Inst, Region, StructId, TreeId, Type, Value};
-pub use verify::{VerifyError, verify};
+pub use verify::{VerifyError, verify, verify_calls};

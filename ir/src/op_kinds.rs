@@ -229,6 +229,8 @@ kinds! {
         NegativePower = "negative_power",
         /// No memory for a cell.
         Memory = "memory",
+        /// Functions that call themselves have gone deeper than the stack holds.
+        Recursion = "recursion",
     }
 }
 

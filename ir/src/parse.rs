@@ -195,15 +195,13 @@ impl<'t> FuncParser<'_, 't> {
         self.lexer.expect("(")?;
         let body = self.func.body;
         if self.func.is_kernel {
-            while !self.lexer.accept(")") {
-                let name = self.lexer.word()?;
-                self.lexer.expect(":")?;
-                let ty = self.param_type()?;
-                self.func.params.push(ParamData { name, ty });
-                self.lexer.accept(",");
-            }
+            self.kernel_params()?;
         } else {
             self.params(body)?;
+            if self.lexer.accept("of") {
+                self.lexer.expect("(")?;
+                self.kernel_params()?;
+            }
         }
         if self.lexer.accept("->") {
             loop {
@@ -215,6 +213,18 @@ impl<'t> FuncParser<'_, 't> {
             }
         }
         self.block(body)
+    }
+
+    /// Reads a kernel's parameters up to the closing parenthesis.
+    fn kernel_params(&mut self) -> Result<(), ParseError> {
+        while !self.lexer.accept(")") {
+            let name = self.lexer.word()?;
+            self.lexer.expect(":")?;
+            let ty = self.param_type()?;
+            self.func.params.push(ParamData { name, ty });
+            self.lexer.accept(",");
+        }
+        Ok(())
     }
 
     fn param_type(&mut self) -> Result<ParamType, ParseError> {

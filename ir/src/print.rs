@@ -92,24 +92,16 @@ impl FuncPrinter<'_> {
             func.name
         );
         if func.is_kernel {
-            for (k, param) in func.params.iter().enumerate() {
-                self.sep_if(k > 0);
-                let _ = match param.ty {
-                    ParamType::Value(ty) => write!(self.out, "{}: {ty}", param.name),
-                    ParamType::Array {
-                        elem,
-                        ndim,
-                        read_only,
-                    } => {
-                        let mode = if read_only { ", read" } else { "" };
-                        write!(self.out, "{}: array<{elem}, {ndim}{mode}>", param.name)
-                    }
-                };
-            }
+            self.kernel_params();
         } else {
             self.params(func.body);
         }
         self.out.push(')');
+        if !func.is_kernel && !func.params.is_empty() {
+            self.out.push_str(" of (");
+            self.kernel_params();
+            self.out.push(')');
+        }
         if !func.results.is_empty() {
             let results: Vec<String> = func.results.iter().map(Type::to_string).collect();
             let _ = write!(self.out, " -> {}", results.join(", "));
@@ -117,6 +109,23 @@ impl FuncPrinter<'_> {
         self.out.push(' ');
         self.block(func.body);
         self.out.push('\n');
+    }
+
+    fn kernel_params(&mut self) {
+        for (k, param) in self.func.params.iter().enumerate() {
+            self.sep_if(k > 0);
+            let _ = match param.ty {
+                ParamType::Value(ty) => write!(self.out, "{}: {ty}", param.name),
+                ParamType::Array {
+                    elem,
+                    ndim,
+                    read_only,
+                } => {
+                    let mode = if read_only { ", read" } else { "" };
+                    write!(self.out, "{}: array<{elem}, {ndim}{mode}>", param.name)
+                }
+            };
+        }
     }
 
     fn params(&mut self, region: Region) {

@@ -1,12 +1,11 @@
 //! The rules of the IR: scopes, terminators, stages, types.
 
-use std::cell::Cell;
 use std::fmt;
 
 use aerogel_base::entity::SecondaryMap;
 
 use crate::func::{Function, ValueDef};
-use crate::module::Env;
+use crate::module::{Env, Module};
 use crate::op::Op;
 use crate::op_kinds::TaskKind;
 use crate::print::print_function;
@@ -43,7 +42,6 @@ pub fn verify(func: &Function, env: &Env, stage: Stage) -> Result<(), VerifyErro
         visible: SecondaryMap::new(),
         walked: SecondaryMap::new(),
         in_parallel: false,
-        returned: Cell::new(false),
         loops: Vec::new(),
     };
     v.region(func.body, &Owner::Function)
@@ -57,6 +55,45 @@ pub fn verify(func: &Function, env: &Env, stage: Stage) -> Result<(), VerifyErro
                 text: print_function(func, env),
             }
         })
+}
+
+/// Checks that calls pass what the functions of `module` take, and get what they return.
+pub fn verify_calls(module: &Module) -> Result<(), VerifyError> {
+    for func in module.funcs.values() {
+        let mut broken = None;
+        crate::walk(func, func.body, &mut |func, inst| {
+            let Op::Call { func: callee, args } = &func[inst] else {
+                return;
+            };
+            let types = |values: &[Value]| values.iter().map(|&v| func.ty(v)).collect::<Vec<_>>();
+            let message = match module.funcs.get(*callee) {
+                None => "there is no such function".to_owned(),
+                Some(callee) if callee.is_kernel => "a kernel is called".to_owned(),
+                Some(callee) => {
+                    let params = &callee.regions[callee.body].params;
+                    let wanted: Vec<Type> = params.iter().map(|&p| callee.ty(p)).collect();
+                    let (args, results) = (types(args), types(&func.insts[inst].results));
+                    if args != wanted {
+                        format!("@{} takes {wanted:?}, not {args:?}", callee.name)
+                    } else if results != callee.results {
+                        let returned = &callee.results;
+                        format!("@{} returns {returned:?}, not {results:?}", callee.name)
+                    } else {
+                        return;
+                    }
+                }
+            };
+            broken = broken.take().or(Some((inst, message)));
+        });
+        if let Some((inst, message)) = broken {
+            return Err(VerifyError {
+                message: format!("{message} (at a `call` instruction)"),
+                inst: Some(inst),
+                text: print_function(func, &module.env),
+            });
+        }
+    }
+    Ok(())
 }
 
 fn name_of(op: &Op) -> &'static str {
@@ -92,8 +129,6 @@ struct Verifier<'a> {
     /// Regions that have been walked: each belongs to one instruction.
     walked: SecondaryMap<Region, bool>,
     in_parallel: bool,
-    /// Whether a `return` was seen.
-    returned: Cell<bool>,
     /// Carried types of the loops around, and whether each may be left by `break`.
     loops: Vec<(Vec<Type>, bool)>,
 }
@@ -181,13 +216,6 @@ impl Verifier<'_> {
                 self.region(cond, &Owner::Yields(vec![Type::BOOL]))?;
                 self.yields(cond, "a condition")?;
                 self.looped(body, results, true)
-            }
-            Op::Parallel { .. } | Op::ParallelCells { .. } | Op::Task { .. }
-                if self.returned.get() =>
-            {
-                // Other threads do not know that one of them has returned.
-                let message = "no task follows one that may return";
-                Err((Some(inst), message.into()))
             }
             Op::Parallel { attrs, body, .. } | Op::ParallelCells { attrs, body, .. } => {
                 if !at_top {
@@ -301,7 +329,7 @@ impl Verifier<'_> {
     }
 
     fn parallel(&mut self, body: Region, serial: bool) -> Result<(), Broken> {
-        self.in_parallel = true;
+        self.in_parallel = !serial;
         let done = self.looped(body, Vec::new(), serial);
         self.in_parallel = false;
         done
@@ -345,10 +373,7 @@ impl Verifier<'_> {
             Op::Return { .. } if self.in_parallel => {
                 Err("a parallel loop cannot be left by `return`".into())
             }
-            Op::Return { values } => {
-                self.returned.set(true);
-                check(values, &self.func.results)
-            }
+            Op::Return { values } => check(values, &self.func.results),
             op => Err(format!("`{}` does not end a region", name_of(op))),
         }
     }
@@ -485,6 +510,47 @@ func @f(v0: i32) -> i32 {
     }
 
     #[test]
+    fn calls_fit_their_functions() {
+        let error = |call: &str| {
+            let text = format!(
+                "kernel @k() {{ v0: i32 = const 1 v1: f32 = const 1.0 {call} yield [] }}
+                func @f(v0: i32) -> i32 {{ yield [v0] }}"
+            );
+            verify_calls(&parse_module(&text).unwrap())
+                .map_or_else(|e| e.message, |()| String::new())
+        };
+        assert_eq!(error("v2: i32 = call @f, [v0]"), "");
+        assert_eq!(
+            error("v2: i32 = call @f, [v1]"),
+            "@f takes [Scalar(I32)], not [Scalar(F32)] (at a `call` instruction)"
+        );
+        assert_eq!(
+            error("call @f, [v0]"),
+            "@f returns [Scalar(I32)], not [] (at a `call` instruction)"
+        );
+        assert_eq!(
+            error("call @k, []"),
+            "a kernel is called (at a `call` instruction)"
+        );
+    }
+
+    #[test]
+    fn functions_read_the_kernels_arrays() {
+        let text = "kernel @k(n: i32, a: array<f32, 1>) {
+    yield []
+}
+
+func @f(v0: i32) of (n: i32, a: array<f32, 1>) -> f32 {
+    v1: ref<f32> = array_at a1, [v0]
+    v2: f32 = load v1
+    yield [v2]
+}
+";
+        let module = parse_module(text).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(crate::print_module(&module), text);
+    }
+
+    #[test]
     fn rules() {
         assert_eq!(
             error("v0: i32 = const 4"),
@@ -525,12 +591,6 @@ func @f(v0: i32) -> i32 {
         assert_eq!(
             error("v0: i32 = const 1 parallel [v0], [v0] (v1: i32) { return [] } yield []"),
             "a parallel loop cannot be left by `return` (at a `return` instruction)"
-        );
-        assert_eq!(
-            error(
-                "v0: i32 = const 1 v1: u1 = const 1 if v1 { return [] } { yield [] } parallel [v0], [v0] (v2: i32) { yield [] } yield []"
-            ),
-            "no task follows one that may return (at a `parallel` instruction)"
         );
         assert_eq!(
             error(

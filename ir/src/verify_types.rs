@@ -524,7 +524,10 @@ impl Check<'_> {
                 self.results.len() == 1 && self.results[0].scalar().is_some(),
                 || "the result is a scalar".into(),
             ),
-            Op::Call { .. } => Ok(()),
+            Op::Call { args, .. } => {
+                let types: Vec<Type> = args.iter().map(|&v| self.ty(v)).collect();
+                self.values(&types)
+            }
         }
     }
 }

@@ -14,6 +14,7 @@ use aerogel_ir::{Builder, Env, Function, Inst, LoopAttrs, NodeRef, Op, Type, wal
 use aerogel_snode::NodeKind;
 
 use crate::PassCx;
+use crate::access;
 use crate::cells::{self, at_end};
 
 pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
@@ -21,7 +22,7 @@ pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
     let body = func.body;
     for inst in std::mem::take(&mut func.regions[body].insts) {
         func.regions[body].insts.push(inst);
-        let nodes = deactivated(func, cx.env, inst);
+        let nodes = deactivated(func, cx, inst);
         changed |= !nodes.is_empty();
         let mut b = at_end(func, body, func.insts[inst].span);
         for node in nodes {
@@ -32,20 +33,29 @@ pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
 }
 
 /// The nodes whose elements an instruction gives back, parents before children.
-fn deactivated(func: &Function, env: &Env, inst: Inst) -> Vec<NodeRef> {
+fn deactivated(func: &Function, cx: &PassCx<'_>, inst: Inst) -> Vec<NodeRef> {
     let mut nodes = Vec::new();
-    let mut note = |func: &Function, inst: Inst| {
-        if let Op::Deactivate { node, .. } = func[inst] {
-            let tree = &env.trees[node.tree];
+    let mut calls = matches!(func[inst], Op::Call { .. });
+    func[inst].regions(|r| calls |= access::calls(func, r));
+    let mut note = |func: &Function, inst: Inst| match func[inst] {
+        // In functions accesses may have been taken apart already.
+        Op::Deactivate { node, .. } | Op::Release { node, .. } | Op::ReleaseAll { node, .. } => {
+            let tree = &cx.env.trees[node.tree];
             let below = tree.subtree(node.node).into_iter();
             nodes.extend(below.filter(|&n| tree[n].n_arenas() > 0).map(|n| NodeRef {
                 tree: node.tree,
                 node: n,
             }));
         }
+        _ => {}
     };
     note(func, inst);
     func[inst].regions(|r| walk(func, r, &mut note));
+    if calls {
+        for callee in cx.funcs.values() {
+            walk(callee, callee.body, &mut note);
+        }
+    }
     // Parents have smaller numbers.
     nodes.sort_by_key(|n| (n.tree.as_u32(), n.node.as_u32()));
     nodes.dedup();

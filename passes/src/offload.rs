@@ -26,9 +26,15 @@ pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
         noted: SecondaryMap::new(),
         temp: SecondaryMap::new(),
         temp_bytes: 0,
+        returned: None,
+        is_guarded: false,
     };
     pass.classify(func, &insts);
     let segments = pass.split(func, &insts);
+    let may_return = segments.iter().position(|s| s.may_return(func));
+    if may_return.is_some_and(|at| at + 1 < segments.len()) {
+        pass.returned = Some(pass.new_temp(1, 1));
+    }
     let mut tasks: Vec<Inst> = segments.into_iter().map(|s| pass.task(func, s)).collect();
     tasks.push(func.new_inst(Op::Yield { values: Vec::new() }, &[], Span::NONE));
     let body = func.body;
@@ -40,6 +46,38 @@ pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
 enum Segment {
     Serial(Vec<Inst>),
     Parallel(Inst),
+}
+
+impl Segment {
+    /// Whether it may leave the kernel before its end.
+    fn may_return(&self, func: &Function) -> bool {
+        let insts = match self {
+            Segment::Serial(list) => &list[..],
+            Segment::Parallel(inst) => std::slice::from_ref(inst),
+        };
+        let mut found = false;
+        for &inst in insts {
+            let mut note = |func: &Function, inst: Inst| {
+                found |= matches!(func[inst], Op::Return { .. });
+            };
+            func[inst].regions(|r| walk(func, r, &mut note));
+        }
+        found
+    }
+}
+
+/// Whether an instruction collects what was deactivated, also by a kernel that has returned.
+fn collects(func: &Function, inst: Inst) -> bool {
+    let mut found = false;
+    let mut note = |func: &Function, inst: Inst| {
+        found |= matches!(
+            func[inst],
+            Op::NRecycled { .. } | Op::Collect { .. } | Op::Wipe { .. }
+        );
+    };
+    note(func, inst);
+    func[inst].regions(|r| walk(func, r, &mut note));
+    found
 }
 
 /// Who uses a local of the outermost scope.
@@ -67,6 +105,10 @@ struct Offload<'a> {
     /// Byte offsets of global temporaries.
     temp: SecondaryMap<Value, Option<u32>>,
     temp_bytes: u32,
+    /// The temporary that says whether a task has left the kernel, if one may and others follow.
+    returned: Option<u32>,
+    /// Whether a task before the present one may have.
+    is_guarded: bool,
 }
 
 impl Offload<'_> {
@@ -134,9 +176,15 @@ impl Offload<'_> {
         let ty = func.ty(v).pointee().unwrap_or(func.ty(v));
         let scalars = self.env.scalars(ty);
         let align = scalars.iter().map(|s| s.bytes()).max().unwrap_or(1);
+        let bytes = scalars.iter().map(|s| s.bytes()).sum();
+        self.temp[v] = Some(self.new_temp(align, bytes));
+    }
+
+    /// The byte offset of a new temporary.
+    fn new_temp(&mut self, align: u32, bytes: u32) -> u32 {
         let offset = self.temp_bytes.next_multiple_of(align);
-        self.temp[v] = Some(offset);
-        self.temp_bytes = offset + scalars.iter().map(|s| s.bytes()).sum::<u32>();
+        self.temp_bytes = offset + bytes;
+        offset
     }
 
     fn split(&self, func: &Function, insts: &[Inst]) -> Vec<Segment> {
@@ -162,13 +210,17 @@ impl Offload<'_> {
     }
 
     fn task(&mut self, func: &mut Function, segment: Segment) -> Inst {
+        let may_return = self.returned.is_some() && segment.may_return(func);
         let bounds = func.new_region(&[]);
         let body = func.new_region(&[]);
         let (kind, attrs, span) = match segment {
             Segment::Serial(list) => {
                 let span = func.insts[list[0]].span;
                 end(func, bounds, Vec::new(), Vec::new());
-                self.serial(func, body, list);
+                if may_return {
+                    list.iter().for_each(|&inst| self.note_returns(func, inst));
+                }
+                self.serial(func, body, list, may_return);
                 (TaskKind::Serial, LoopAttrs::default(), span)
             }
             Segment::Parallel(inst) => {
@@ -182,21 +234,40 @@ impl Offload<'_> {
                     unreachable!("split by kind")
                 };
                 let span = func.insts[inst].span;
+                if may_return {
+                    self.note_returns(func, inst);
+                }
                 let mut scope = Scope::new(self.segment[inst]);
-                let values = lo
+                let mut values: Vec<Value> = lo
                     .iter()
                     .zip(&hi)
                     .flat_map(|(&lo, &hi)| [lo, hi])
                     .map(|v| self.localize(func, &mut scope, v))
                     .collect();
+                if self.is_guarded && !collects(func, inst) {
+                    // Nothing to do where the kernel has been left.
+                    let cond = self.has_returned(func, &mut scope);
+                    let (on_true, on_false) = (values[0], values[1]);
+                    let ty = func.ty(on_false);
+                    let hi = Op::Select {
+                        cond,
+                        on_true,
+                        on_false,
+                    };
+                    values[1] = scope.value(func, hi, ty);
+                }
                 end(func, bounds, scope.insts, values);
                 let mut scope = Scope::new(self.segment[inst]);
+                if may_return && !self.is_guarded {
+                    self.set_returned(func, &mut scope, false);
+                }
                 self.localize_region(func, &mut scope, inner);
                 scope.push(func, Op::Each { body: inner }, &[], span);
                 end(func, body, scope.insts, Vec::new());
                 (TaskKind::Range, attrs, span)
             }
         };
+        self.is_guarded |= may_return;
         func.new_inst(
             Op::Task {
                 kind,
@@ -209,8 +280,74 @@ impl Offload<'_> {
         )
     }
 
-    fn serial(&mut self, func: &mut Function, body: Region, list: Vec<Inst>) {
+    /// What stands between parallel loops: nothing of it runs where the kernel has been left, but for what collects.
+    fn serial(&mut self, func: &mut Function, body: Region, list: Vec<Inst>, may_return: bool) {
         let mut scope = Scope::new(self.segment[list[0]]);
+        if !self.is_guarded {
+            if may_return {
+                self.set_returned(func, &mut scope, false);
+            }
+            return self.line(func, body, scope, list);
+        }
+        let cond = self.has_returned(func, &mut scope);
+        let first = list.iter().position(|&i| !collects(func, i));
+        let last = list.iter().rposition(|&i| !collects(func, i));
+        let (Some(first), Some(last)) = (first, last) else {
+            return self.line(func, body, Scope::new(scope.segment), list);
+        };
+        scope.insts.extend(&list[..first]);
+        let [then, otherwise] = [(); 2].map(|()| func.new_region(&[]));
+        end(func, then, Vec::new(), Vec::new());
+        let inner = Scope::new(scope.segment);
+        self.line(func, otherwise, inner, list[first..=last].to_vec());
+        let guard = Op::If {
+            cond,
+            then,
+            otherwise,
+        };
+        scope.push(func, guard, &[], Span::NONE);
+        self.line(func, body, scope, list[last + 1..].to_vec());
+    }
+
+    /// Where a `return` leaves more than its task, it says so.
+    fn note_returns(&mut self, func: &mut Function, inst: Inst) {
+        for region in func.owned(inst) {
+            let mut insts = Vec::new();
+            for inst in std::mem::take(&mut func.regions[region].insts) {
+                if let Op::Return { .. } = func[inst] {
+                    let mut scope = Scope::new(0);
+                    self.set_returned(func, &mut scope, true);
+                    insts.append(&mut scope.insts);
+                }
+                insts.push(inst);
+                self.note_returns(func, inst);
+            }
+            func.regions[region].insts = insts;
+        }
+    }
+
+    fn set_returned(&self, func: &mut Function, scope: &mut Scope, value: bool) {
+        let place = self.returned_at(func, scope);
+        let value = Op::Const {
+            value: Scalar::bool(value),
+        };
+        let value = scope.value(func, value, Type::BOOL);
+        scope.push(func, Op::Store { place, value }, &[], Span::NONE);
+    }
+
+    fn has_returned(&self, func: &mut Function, scope: &mut Scope) -> Value {
+        let place = self.returned_at(func, scope);
+        scope.value(func, Op::Load { place }, Type::BOOL)
+    }
+
+    fn returned_at(&self, func: &mut Function, scope: &mut Scope) -> Value {
+        let offset = self.returned.expect("a task may leave the kernel");
+        let ty = Type::BOOL.to_ref().expect("a scalar has a storage");
+        scope.value(func, Op::TempAt { offset }, ty)
+    }
+
+    /// Ends a region with instructions of the outermost scope.
+    fn line(&mut self, func: &mut Function, body: Region, mut scope: Scope, list: Vec<Inst>) {
         let mut returned = false;
         for inst in list {
             if let Op::Local {} = func[inst] {
@@ -483,6 +620,86 @@ mod tests {
                     v12: ref<i32> = temp_at 4
                     v13: i32 = load v12
                     return [v13]
+                }
+                yield []
+            }
+            ");
+    }
+
+    #[test]
+    fn what_follows_a_return_does_nothing() {
+        check_pass!("offload", "
+            tree0 { dense i:8 { place x: i32 } }
+            field @x: i32 = tree0 [S2]
+            kernel @k(n: i32) -> i32 {
+                v0: i32 = arg a0
+                v1: i32 = const 0
+                v2: u1 = lt v0, v1
+                if v2 {
+                    return [v1]
+                } {
+                    yield []
+                }
+                v3: i32 = const 8
+                parallel [v1], [v3] (v4: i32) {
+                    v5: ref<i32> = field_at @x, [v4]
+                    store v5, v0
+                    yield []
+                }
+                v6: ref<i32> = field_at @x, [v1]
+                v7: i32 = load v6
+                return [v7]
+            }", @"
+            kernel @k(n: i32) -> i32 {
+                task serial {
+                    yield []
+                } {
+                    v0: ref<u1> = temp_at 0
+                    v1: u1 = const 0
+                    store v0, v1
+                    v2: i32 = arg a0
+                    v3: i32 = const 0
+                    v4: u1 = lt v2, v3
+                    if v4 {
+                        v5: ref<u1> = temp_at 0
+                        v6: u1 = const 1
+                        store v5, v6
+                        return [v3]
+                    } {
+                        yield []
+                    }
+                    yield []
+                }
+                task range {
+                    v7: i32 = const 0
+                    v8: i32 = const 8
+                    v9: ref<u1> = temp_at 0
+                    v10: u1 = load v9
+                    v11: i32 = select v10, v7, v8
+                    yield [v7, v11]
+                } {
+                    v12: i32 = arg a0
+                    each (v13: i32) {
+                        v14: ref<i32> = field_at @x, [v13]
+                        store v14, v12
+                        yield []
+                    }
+                    yield []
+                }
+                task serial {
+                    yield []
+                } {
+                    v15: ref<u1> = temp_at 0
+                    v16: u1 = load v15
+                    if v16 {
+                        yield []
+                    } {
+                        v17: i32 = const 0
+                        v18: ref<i32> = field_at @x, [v17]
+                        v19: i32 = load v18
+                        return [v19]
+                    }
+                    yield []
                 }
                 yield []
             }

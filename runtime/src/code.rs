@@ -92,6 +92,8 @@ pub enum SiteKind {
     Arithmetic,
     /// No memory for a cell of a sparse node.
     Memory,
+    /// Functions that call themselves have gone too deep.
+    Recursion,
 }
 
 /// A piece of a site's message.

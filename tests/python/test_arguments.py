@@ -305,12 +305,6 @@ def test_bad_signatures(cpu):
         def b(x: str):
             pass
 
-    with pytest.raises(ti.TaichiSyntaxError, match="default"):
-
-        @ti.kernel
-        def c(x: ti.i32 = 3):
-            pass
-
     with pytest.raises(ti.TaichiSyntaxError, match=r"\*args"):
 
         @ti.kernel
@@ -322,6 +316,57 @@ def test_bad_signatures(cpu):
         @ti.kernel
         def e(*, x: ti.i32):
             pass
+
+
+def test_default_values(arch):
+    @ti.kernel
+    def run(a: ti.i32, b: ti.f32 = 2.5, c: ti.template() = (1, 2)) -> ti.f32:
+        return a * b + c[0] * 10 + c[1] * 100
+
+    assert run(2) == 215
+    assert run(2, 3) == 216
+    assert run(b=1.5, a=4, c=(0, 1)) == 106
+    with pytest.raises(ti.TaichiSyntaxError, match="the parameter `a` of kernel `run"):
+        run(b=1.0)
+
+
+def test_packs(arch):
+    Camera = ti.types.argpack(view=ti.math.mat2, at=ti.math.vec3, n=ti.i32)
+    Scene = ti.types.argpack(camera=Camera, points=ti.types.ndarray(dtype=ti.f32, ndim=1), scale=float)
+
+    @ti.kernel
+    def run(scene: Scene, more: ti.f32) -> ti.f32:
+        for i in scene.points:
+            scene.points[i] *= scene.scale
+        c = scene.camera
+        return scene.points[1] + c.view[1, 0] + c.at.y * c.n + more
+
+    points = ti.ndarray(ti.f32, 3)
+    points.fill(2)
+    scene = Scene(camera=Camera([[1, 2], [3, 4]], [5, 6, 7], 2), points=points, scale=0.5)
+    assert run(scene, 100) == 1 + 3 + 12 + 100
+    scene.camera.n = 3
+    scene.points = np.full(4, 8, dtype=np.float32)
+    assert run(scene, 0) == 4 + 3 + 18
+    assert (Camera(n=1).n, Camera(n=1).at.to_list()) == (1, [0, 0, 0])
+    assert repr(Camera) == "ti.types.argpack(view=ti.types.matrix(2, 2, f32), at=ti.types.vector(3, f32), n=i32)"
+    assert repr(ti.types.argpack(x=ti.f32)(x=1)) == "{'x': 1.0}"
+    assert isinstance(scene, ti.ArgPack)
+
+    @ti.kernel
+    def assigns(scene: Scene):
+        scene.scale = 2.0
+
+    with pytest.raises(ti.TaichiTypeError, match="cannot be assigned to"):
+        assigns(scene)
+    with pytest.raises(TypeError, match="is a int without the member `camera`"):
+        run(3, 1)
+    with pytest.raises(TypeError, match="is an array and must be given"):
+        Scene(scale=2)
+    with pytest.raises(TypeError, match="has no member `size`"):
+        Camera(size=2)
+    with pytest.raises(AttributeError, match="has no member `size`"):
+        scene.size = 3
 
 
 def test_func_outside_kernels(cpu):

@@ -108,7 +108,6 @@ def test_what_is_not_there_says_so():
         lambda: ti.root.quant_array(ti.i, 4, 8),
         lambda: ti.field(ti.f32, 4, needs_grad=True),
         lambda: ti.ad.Tape(None),
-        lambda: ti.types.argpack(a=ti.f32),
         lambda: ti.ui,
     ):
         with pytest.raises(NotImplementedError, match="not supported yet"):

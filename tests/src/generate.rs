@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use aerogel_base::ScalarType;
 use aerogel_ir::{
-    Arg, AtomicOp, BinaryOp, Builder, Env, FieldData, FieldId, FuncId, Function, LoopAttrs, Module,
-    Op, ParamData, ParamType, TreeId, Type, Value, eval,
+    Arg, AtomicOp, BinaryOp, Builder, CompareOp, Env, FieldData, FieldId, FuncId, Function,
+    LoopAttrs, Module, Op, ParamData, ParamType, TreeId, Type, Value, eval,
 };
 use aerogel_snode::parse_nodes;
 
@@ -88,6 +88,9 @@ const VECTOR: Type = Type::Vec(3, ScalarType::I64);
 const TAKEN: [Type; 3] = [Type::I32, VECTOR, Type::F32];
 const GIVEN: [Type; 2] = [Type::I32, VECTOR];
 
+/// What the kernel returns.
+const RETURNED: [Type; 3] = [Type::I32, Type::F32, VECTOR];
+
 /// A random module with one kernel, the same for the same seed.
 pub fn module(seed: u64) -> Module {
     let mut module = Module::default();
@@ -130,7 +133,7 @@ pub fn module(seed: u64) -> Module {
         param("v", array(VECTOR)),
         param("w", ParamType::Value(VECTOR)),
     ];
-    kernel.results = vec![Type::I32, Type::F32, VECTOR];
+    kernel.results = RETURNED.to_vec();
     let mut called = Function::new("called", false);
     called.results = GIVEN.to_vec();
     for ty in TAKEN {
@@ -152,6 +155,7 @@ pub fn module(seed: u64) -> Module {
             shape,
             record,
             callee: None,
+            this: None,
             readable: Vec::new(),
             over_sparse: false,
             writes_arrays: false,
@@ -164,6 +168,7 @@ pub fn module(seed: u64) -> Module {
             g.callee = Some(callee);
             g.kernel();
         } else {
+            g.this = Some(callee);
             g.function();
         }
     };
@@ -255,6 +260,8 @@ struct Generator<'a> {
     record: Type,
     /// The function that may be called.
     callee: Option<FuncId>,
+    /// The function itself.
+    this: Option<FuncId>,
     /// Fields that may be read here; if none may, nor may arrays.
     readable: Vec<FieldId>,
     /// Whether the loop around goes over sparse cells.
@@ -278,7 +285,7 @@ impl Generator<'_> {
             self.pool.push(value);
         }
         let mut outer = Vec::new();
-        for ty in [Type::I32, Type::F32, VECTOR] {
+        for ty in RETURNED {
             let local = self.b.local(ty);
             self.locals.push(local);
             outer.push(local);
@@ -298,10 +305,40 @@ impl Generator<'_> {
         self.b.effect(Op::Return { values });
     }
 
+    /// Calls the function that is being made, from itself, at most three deep.
+    fn recursion(&mut self) {
+        let func = self.this.expect("functions know themselves");
+        let (three, one, zero) = (self.b.i32(3), self.b.i32(1), self.b.i32(0));
+        let n = self.b.binary(BinaryOp::And, self.pool[0], three);
+        let cond = self.b.compare(CompareOp::Gt, n, zero);
+        let [then, otherwise] = [(); 2].map(|()| self.b.func.new_region(&[]));
+        self.scoped(then, |g| {
+            let mut args = vec![g.b.binary(BinaryOp::Sub, n, one)];
+            args.extend(TAKEN[1..].iter().map(|&ty| g.of_type(ty)));
+            let inst = g.b.inst(Op::Call { func, args }, &GIVEN);
+            let results = g.b.func.insts[inst].results.clone();
+            g.b.yields(results);
+        });
+        self.scoped(otherwise, |g| {
+            let values = GIVEN.iter().map(|&ty| g.of_type(ty)).collect();
+            g.b.yields(values);
+        });
+        let op = Op::If {
+            cond,
+            then,
+            otherwise,
+        };
+        let inst = self.b.inst(op, &GIVEN);
+        self.pool.extend(&self.b.func.insts[inst].results);
+    }
+
     /// A function without access to memory.
     fn function(&mut self) {
         let body = self.b.func.body;
         self.pool.clone_from(&self.b.func.regions[body].params);
+        if self.rng.one_in(3) {
+            self.recursion();
+        }
         self.budget = self.rng.pick(&[4, 12, 40]);
         self.statements(8);
         let values = GIVEN.iter().map(|&ty| self.of_type(ty)).collect();

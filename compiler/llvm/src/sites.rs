@@ -54,6 +54,7 @@ fn kind_of(kind: AssertKind) -> SiteKind {
         AssertKind::DivisionByZero => SiteKind::DivByZero,
         AssertKind::NegativePower => SiteKind::Arithmetic,
         AssertKind::Memory => SiteKind::Memory,
+        AssertKind::Recursion => SiteKind::Recursion,
     }
 }
 

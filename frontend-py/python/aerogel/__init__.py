@@ -62,6 +62,7 @@ from aerogel._dtypes import (
 )
 from aerogel._field import Field
 from aerogel._log import CRITICAL, DEBUG, ERROR, INFO, TRACE, WARN, is_logging_effective, set_logging_level
+from aerogel.argpack import ArgPack
 from aerogel.errors import *  # noqa: F403
 from aerogel.field import MatrixField, ScalarField, field
 from aerogel.kernel import Kernel, data_oriented, func, kernel, pyfunc, real_func
@@ -92,10 +93,10 @@ from aerogel.snode import (
     root,
 )
 from aerogel.structs import Struct, StructField, dataclass
-from aerogel.types import template
+from aerogel.types import ref, template
 
 if TYPE_CHECKING:
-    from aerogel import ad, lang, math, profiler, sparse, tools
+    from aerogel import ad, experimental, lang, math, profiler, sparse, tools
     from aerogel._linalg import eig, polar_decompose, solve, svd, sym_eig
     from aerogel.gui import GUI, hex_to_rgb, rgb_to_hex
 
@@ -105,6 +106,7 @@ __version__: tuple[int, int, int] = (1, 7, 4)
 version: str = _native.version
 
 __all__ = [
+    "ArgPack",
     "Arch",
     "CRITICAL",
     "DEBUG",
@@ -190,6 +192,7 @@ __all__ = [
     "profiler",
     "pyfunc",
     "real_func",
+    "ref",
     "reset",
     "rgb_to_hex",
     "root",
@@ -222,7 +225,7 @@ __all__ += errors.__all__
 __all__ += ops.__all__
 
 # Loaded when they are first used, so that importing Aerogel stays fast.
-_MODULES = ("ad", "lang", "math", "profiler", "sparse", "tools")
+_MODULES = ("ad", "experimental", "lang", "math", "profiler", "sparse", "tools")
 _NAMES = {
     "GUI": "gui",
     "hex_to_rgb": "gui",
@@ -236,8 +239,8 @@ _NAMES = {
 # Taichi's names that are still to come.
 _LATER = frozenset(
     """
-    ArgPack BitpackedFields DeviceCapability Format Mesh MeshInstance Texture algorithms aot argpack
-    experimental extension graph linalg mesh_local mesh_patch_idx ref simt sparse_matrix_builder ui
+    BitpackedFields DeviceCapability Format Mesh MeshInstance Texture algorithms aot
+    extension graph linalg mesh_patch_idx simt sparse_matrix_builder ui
     """.split()
 )
 

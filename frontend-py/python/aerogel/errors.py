@@ -45,6 +45,10 @@ class AerogelMemoryError(AerogelRuntimeError, MemoryError):
     """There is no memory for a cell of a sparse node. What the fields held is intact."""
 
 
+class AerogelRecursionError(AerogelRuntimeError, RecursionError):
+    """Real functions have called themselves, or one another, deeper than the stack holds."""
+
+
 class AerogelZeroDivisionError(AerogelArithmeticError, ZeroDivisionError):
     """An integer is divided by zero; found in debug mode."""
 
@@ -86,6 +90,7 @@ __all__ = [
     "AerogelMissingNameError",
     "AerogelNameError",
     "AerogelNotSupportedError",
+    "AerogelRecursionError",
     "AerogelRuntimeError",
     "AerogelRuntimeTypeError",
     "AerogelSyntaxError",

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from aerogel import _native
 from aerogel._dtypes import DataType, dtype_of
 from aerogel.errors import AerogelSyntaxError
-from aerogel.types import MatrixType, NdarrayType, StructType
+from aerogel.types import ArgPackType, MatrixType, NdarrayType, RefType, StructType
 
 F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C", bound=type)
@@ -101,6 +101,8 @@ def _parameter(fn: Callable[..., Any], name: str, annotation: Any) -> tuple:
         return ("tensor", annotation)
     if isinstance(annotation, StructType):
         return ("struct", annotation)
+    if isinstance(annotation, ArgPackType):
+        return ("pack", [(key, _parameter(fn, f"{name}.{key}", ty)) for key, ty in annotation.members.items()])
     raise AerogelSyntaxError(
         f"the parameter `{name}` of kernel `{fn.__name__}` ({_where(fn)}) has the annotation {annotation!r}, "
         "which is not a type of the kernel language"
@@ -135,8 +137,6 @@ def _signature(fn: Callable[..., Any], method: bool) -> tuple[list[tuple[str, tu
         raise AerogelSyntaxError(f"{kind} cannot have `*args` or `**kwargs`")
     if code.co_kwonlyargcount:
         raise AerogelSyntaxError(f"{kind} cannot have keyword-only parameters")
-    if fn.__defaults__:
-        raise AerogelSyntaxError(f"{kind} cannot have default values for its parameters")
     annotations = _annotations(fn)
     names = code.co_varnames[: code.co_argcount]
     params = []
@@ -203,8 +203,52 @@ def pyfunc(fn: F) -> F:
     return both  # type: ignore[return-value]
 
 
+def _passing(fn: Callable[..., Any], name: str, annotation: Any) -> tuple[str, Any]:
+    """How a real function takes an argument: ``(kind, type)``."""
+    where = f"the parameter `{name}` of the real function `{fn.__name__}` ({_where(fn)})"
+    if annotation is _EMPTY:
+        raise AerogelSyntaxError(f"{where} needs a type annotation, for instance `{name}: ti.f32`")
+    if annotation in (float, int, bool) or isinstance(annotation, DataType):
+        return ("value", dtype_of(annotation))
+    if isinstance(annotation, (MatrixType, StructType)):
+        return ("value", annotation)
+    if isinstance(annotation, RefType):
+        return ("reference", annotation.dtype)
+    kind = getattr(annotation, "_aerogel_annotation", None)
+    if kind == "template" or annotation is NdarrayType or isinstance(annotation, NdarrayType):
+        return ("template", None)
+    raise AerogelSyntaxError(f"{where} has the annotation {annotation!r}, which is not a type of the kernel language")
+
+
+def _real_signature(fn: Callable[..., Any]) -> tuple[list[tuple[str, Any]], list[Any] | None, bool]:
+    """How a real function takes each argument, the types of what it returns, and whether that is a tuple."""
+    annotations = _annotations(fn)
+    names = fn.__code__.co_varnames[: fn.__code__.co_argcount]
+    params = []
+    for at, name in enumerate(names):
+        if at == 0 and _is_method(fn):
+            params.append(("template", None))
+        else:
+            params.append(_passing(fn, name, annotations.get(name, _EMPTY)))
+    returned = annotations.get("return", _EMPTY)
+    ret = _return_type(fn, returned)
+    many = ret is not None and (isinstance(returned, (tuple, list)) or hasattr(returned, "__origin__"))
+    return params, ret and [part if isinstance(part, StructType) else _resolve(part) for part in ret], many
+
+
 def real_func(fn: F) -> F:
-    """Like :func:`func`; calls are compiled into their callers."""
+    """Makes a function that is compiled by itself, and may call itself.
+
+    All parameters need annotations: scalars, vectors, matrices and structs are passed by value, those annotated
+    ``ti.ref(ti.f32)`` by reference to a variable or an element of a field. ``return`` may stand anywhere.
+
+    >>> @real_func
+    ... def fib(n: int) -> int:
+    ...     if n < 2:
+    ...         return n
+    ...     return fib(n - 1) + fib(n - 2)
+    """
+    fn.__aerogel_real__ = True  # type: ignore[attr-defined]
     return func(fn)
 
 

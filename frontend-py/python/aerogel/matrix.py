@@ -143,6 +143,9 @@ class Matrix:
         self._store(self._at(key), _plain(value))
 
     def _store(self, at: int, value: Any) -> None:
+        dtype = self._aerogel_matrix_dtype
+        if dtype is not None:
+            value = float(value) if dtype.startswith("f") else int(value)
         self._data[at] = value
         if self._sink is not None:
             field, index = self._sink

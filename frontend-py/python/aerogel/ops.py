@@ -111,6 +111,19 @@ def round(x: Any, dtype: Any = None) -> Any:
     return y if dtype is None else cast(y, dtype)
 
 
+@builtin("frexp")
+def frexp(x: Any) -> Any:
+    """``m`` and ``e`` with ``x == m * 2**e`` and ``0.5 <= abs(m) < 1``; zero, infinity and NaN have ``e == 0``.
+
+    >>> frexp(10.0)
+    (0.625, 4)
+    """
+    if isinstance(x, Matrix):
+        parts = [math.frexp(v) for v in x._data]
+        return x._like([m for m, _ in parts]), x._like([e for _, e in parts])
+    return math.frexp(x)
+
+
 @builtin("abs")
 def abs(x: Any) -> Any:
     """The absolute value."""
@@ -272,6 +285,7 @@ bit_shr = _kernel_only("bit_shr", "The logical shift to the right.")
 stop_grad = _kernel_only("stop_grad", "Stops gradients at a field for the rest of the kernel.")
 no_activate = _kernel_only("no_activate", "Says that accesses to a node never activate it.")
 block_local = _kernel_only("block_local", "Asks for fields to be staged in fast memory for the next loop.")
+mesh_local = _kernel_only("mesh_local", "Asks for the attributes of a mesh to be staged in fast memory for the next loop.")
 cache_read_only = _kernel_only("cache_read_only", "Says that fields are only read in the next loop.")
 assume_in_range = _kernel_only("assume_in_range", "Says that a value lies near another.")
 is_active = _kernel_only("is_active", "Whether a cell of a sparse node is active.")
@@ -289,7 +303,6 @@ atomic_max = _kernel_only("atomic_max", "Takes the maximum with a value in memor
 atomic_and = _kernel_only("atomic_and", "Bitwise and with a value in memory; the old value is returned.")
 atomic_or = _kernel_only("atomic_or", "Bitwise or with a value in memory; the old value is returned.")
 atomic_xor = _kernel_only("atomic_xor", "Bitwise exclusive or with a value in memory; the old value is returned.")
-frexp = _kernel_only("frexp", "Mantissa and exponent of a number.")
 global_thread_idx = _kernel_only("global_thread_idx", "The number of the thread.")
 
 __all__ = [
@@ -325,6 +338,7 @@ __all__ = [
     "grouped",
     "is_active",
     "length",
+    "mesh_local",
     "log",
     "logical_not",
     "loop_config",

@@ -25,6 +25,9 @@ class StructType:
     {'mass': 2.0, 'n': 3}
     """
 
+    #: The class under `ti.dataclass`.
+    _class: type | None = None
+
     def __init__(self, **members: Any) -> None:
         self.methods: dict[str, Callable[..., Any]] = members.pop("__struct_methods", {})
         self._name: str = members.pop("__struct_name", "")
@@ -62,6 +65,12 @@ class StructType:
     def _aerogel_struct_type(self) -> tuple[str, list[tuple[str, Any]], list[tuple[str, Any]]]:
         types = [(n, t if hasattr(t, "_aerogel_struct_type") else _resolved(t)) for n, t in self.members.items()]
         return self._name, types, [(n, f) for n, f in self.methods.items() if hasattr(f, "__aerogel_func__")]
+
+    def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type, ...]:
+        """What a class inherits from that names this type as its base: members and methods."""
+        if self._class is None:
+            raise AerogelTypeError(f"{self!r} is not made of a class, so no class can inherit from it")
+        return (self._class,)
 
     def __repr__(self) -> str:
         if self._name:
@@ -137,6 +146,16 @@ class Struct:
     def items(self) -> list[tuple[str, Any]]:
         """Names and values of the members."""
         return [(name, self._get(name)) for name in self.keys]
+
+    @property
+    def entries(self) -> dict[str, Any]:
+        """The members as a dictionary."""
+        return dict(self.items)
+
+    @property
+    def methods(self) -> dict[str, Callable[..., Any]]:
+        """The functions that it has in kernels, by name."""
+        return dict(self._type.methods) if self._type else {}
 
     def to_dict(self) -> dict[str, Any]:
         """The members as a dictionary, matrices as lists."""
@@ -374,7 +393,9 @@ def struct(**kwargs: Any) -> StructType:
 
 def dataclass(cls: Any) -> Any:
     """Makes the type of structs with the annotated members of a class, and its ``@ti.func`` methods."""
-    members = dict(cls.__dict__.get("__annotations__") or getattr(cls, "__annotations__", {}))
+    members: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        members.update(base.__dict__.get("__annotations__") or (getattr(cls, "__annotations__", {}) if base is cls else {}))
     if any(isinstance(ty, str) for ty in members.values()):
         scope = {**vars(sys.modules[cls.__module__]), **sys._getframe(1).f_locals}
         for name, ty in members.items():
@@ -385,7 +406,9 @@ def dataclass(cls: Any) -> Any:
                     message = f"the annotation `{ty}` of `{name}` cannot be evaluated: {e}"
                     raise AerogelSyntaxError(message) from e
     methods = {n: getattr(cls, n) for n in dir(cls) if not n.startswith("__") and callable(getattr(cls, n))}
-    return StructType(**members, __struct_methods=methods, __struct_name=cls.__name__)
+    out = StructType(**members, __struct_methods=methods, __struct_name=cls.__name__)
+    out._class = cls
+    return out
 
 
 __all__ = ["Struct", "StructField", "StructType", "dataclass", "struct"]

@@ -32,6 +32,7 @@ from aerogel._dtypes import (
     uint32,
     uint64,
 )
+from aerogel.argpack import ArgPackType, argpack
 from aerogel.matrix import Matrix, Vector, _plain
 from aerogel.structs import StructType, struct
 
@@ -194,6 +195,32 @@ ndarray = NdarrayType
 NDArray = NdarrayType
 
 
+class RefType:
+    """The annotation of a real function's parameter that refers to a variable or an element of a field."""
+
+    def __init__(self, dtype: Any) -> None:
+        if isinstance(dtype, (MatrixType, StructType)):
+            raise ValueError(f"ti.ref takes a scalar type such as ti.f32, not {dtype!r}")
+        self._spec = dtype
+
+    @property
+    def dtype(self) -> DataType:
+        """The scalar type that it refers to."""
+        return dtype_of(self._spec)
+
+    def __repr__(self) -> str:
+        return f"ti.ref({self.dtype})"
+
+
+def ref(dtype: Any) -> Any:
+    """Annotates a parameter of a ``ti.real_func`` through which it changes what the caller passes.
+
+    >>> ref(f32)
+    ti.ref(f32)
+    """
+    return RefType(dtype)
+
+
 def _not_yet(what: str) -> Any:
     def make(*args: Any, **kwargs: Any) -> Any:
         from aerogel.errors import AerogelNotSupportedError
@@ -206,10 +233,8 @@ def _not_yet(what: str) -> Any:
 
 
 sparse_matrix_builder = _not_yet("sparse_matrix_builder")
-argpack = _not_yet("argpack")
 texture = _not_yet("texture")
 rw_texture = _not_yet("rw_texture")
-ref = _not_yet("ref")
 
 
 def is_real(dtype: Any) -> bool:
@@ -233,10 +258,12 @@ def is_tensor(dtype: Any) -> bool:
 
 
 __all__ = [
+    "ArgPackType",
     "DataType",
     "MatrixType",
     "NDArray",
     "NdarrayType",
+    "RefType",
     "StructType",
     "Template",
     "VectorType",

@@ -266,7 +266,7 @@ impl<'a> Lower<'a, '_> {
         Ok(())
     }
 
-    fn note_write(&mut self, place: &Place) {
+    pub(crate) fn note_write(&mut self, place: &Place) {
         if let Origin::Array(arg) = place.origin()
             && let ParamType::Array { read_only, .. } =
                 &mut self.func.params[arg.as_u32() as usize].ty

@@ -54,6 +54,7 @@ pub(crate) enum Special {
     All,
     List,
     Tuple,
+    Frexp,
     LoopConfig,
     Print,
     Random,
@@ -466,6 +467,7 @@ impl Lower<'_, '_> {
                 };
                 Ok(Val::seq(items, kind))
             }
+            Special::Frexp => self.frexp(args),
             Special::LoopConfig => self.loop_config(args),
             Special::Node(function) => self.node_function(name, function, args),
             Special::RescaleIndex => self.rescale_index(name, args),
@@ -573,41 +575,6 @@ impl Lower<'_, '_> {
         }
         let from = self.expect_numeric(x)?;
         Ok(Val::Value(self.operand(x, ty, from)?))
-    }
-
-    fn loop_config(&mut self, args: &Args) -> Res<Val> {
-        for (name, val) in &args.keywords {
-            let known = val.known().cloned();
-            match (name.as_str(), known) {
-                ("serialize", Some(known)) => {
-                    let truth = fold::truth(self.host, &known);
-                    self.loop_attrs.serial = self.hosted(truth)?;
-                }
-                ("parallelize", Some(Known::Int(n))) => {
-                    self.loop_attrs.max_threads = u32::try_from(n).ok().filter(|&n| n > 0)
-                }
-                ("block_dim", Some(Known::Int(n))) => {
-                    self.loop_attrs.block_dim = u32::try_from(n).ok().filter(|&n| n > 0)
-                }
-                ("parallelize" | "block_dim", Some(Known::None)) => {}
-                ("block_dim_adaptive" | "bit_vectorize", Some(_)) => {}
-                (_, None) => {
-                    return self.fail(
-                        ErrorKind::Type,
-                        "E0210",
-                        format!("`{name}` of `ti.loop_config` must be known while compiling"),
-                    );
-                }
-                (_, Some(_)) => {
-                    return self.fail(
-                        ErrorKind::Type,
-                        "E0222",
-                        format!("`ti.loop_config` does not take this `{name}`"),
-                    );
-                }
-            }
-        }
-        Ok(Val::none())
     }
 
     /// The elements of a value combined pairwise from left to right.

@@ -4,12 +4,11 @@ use std::rc::Rc;
 
 use aerogel_base::ErrorKind;
 
-use super::stmt::Flow;
 use super::structs::struct_type;
 use super::value::{SeqKind, Val};
-use super::{Lower, Reported, Res};
+use super::{Lower, Parsed, Reported, Res};
 use crate::ast::{Expr, Keyword};
-use crate::host::{FuncRef, Known};
+use crate::host::{FuncRef, FuncSource, Known};
 use crate::intrinsics;
 use crate::scope::BindingKind;
 
@@ -83,7 +82,7 @@ impl<'a> Lower<'a, '_> {
             },
             Val::Known(Known::Func(func)) => {
                 let receiver = func.receiver.clone().map(Val::Known);
-                self.inline(func, receiver, args)
+                self.invoke(func, receiver, args)
             }
             Val::Known(Known::DType(ty)) => self.cast_call(*ty, &args),
             Val::Known(Known::TensorType { shape, elem }) => self.construct(*shape, *elem, &args),
@@ -142,11 +141,27 @@ impl<'a> Lower<'a, '_> {
         Ok(Val::Known(self.hosted(result)?))
     }
 
-    /// Lowers a `ti.func` where it is called. Its receiver is passed by reference.
-    fn inline(&mut self, func: &Rc<FuncRef>, receiver: Option<Val>, args: Args) -> Res<Val> {
+    /// Lowers a `ti.func` where it is called, or calls a real function. A receiver is passed by reference.
+    fn invoke(&mut self, func: &Rc<FuncRef>, receiver: Option<Val>, args: Args) -> Res<Val> {
         let source = self.host.source(func);
         let source = self.hosted(source)?;
         let parsed = self.parse(&source)?;
+        let is_method = receiver.is_some();
+        let given = self.given(&parsed, &source, receiver, args)?;
+        match source.signature.clone() {
+            Some(signature) => self.call_real(&parsed, &signature, is_method, given),
+            None => self.inline(&parsed, &source, is_method, given),
+        }
+    }
+
+    /// The arguments of a function in the order of its parameters, with the default values.
+    fn given(
+        &mut self,
+        parsed: &Parsed<'a>,
+        source: &FuncSource,
+        receiver: Option<Val>,
+        args: Args,
+    ) -> Res<Vec<Val>> {
         let def = parsed.def;
         if def.has_variadic {
             return self.fail(
@@ -159,7 +174,6 @@ impl<'a> Lower<'a, '_> {
             );
         }
         let mut given: Vec<Option<Val>> = vec![None; def.params.len()];
-        let is_method = receiver.is_some();
         let positional: Vec<Val> = receiver.into_iter().chain(args.positional).collect();
         if positional.len() > def.params.len() {
             let message = format!(
@@ -192,14 +206,29 @@ impl<'a> Lower<'a, '_> {
                 }
             }
         }
-        let mut bindings = Vec::new();
-        for (k, (param, val)) in def.params.iter().zip(given).enumerate() {
+        let mut vals = Vec::new();
+        for (param, val) in def.params.iter().zip(given) {
             let default = source.defaults.iter().find(|(name, _)| name == param.name);
             let Some(val) = val.or_else(|| default.map(|(_, known)| Val::Known(known.clone())))
             else {
                 let message = format!("`{}` needs an argument for `{}`", def.name, param.name);
                 return self.fail(ErrorKind::Type, "E0222", message);
             };
+            vals.push(val);
+        }
+        Ok(vals)
+    }
+
+    fn inline(
+        &mut self,
+        parsed: &Parsed<'a>,
+        source: &FuncSource,
+        is_method: bool,
+        given: Vec<Val>,
+    ) -> Res<Val> {
+        let def = parsed.def;
+        let mut bindings = Vec::new();
+        for (k, (param, val)) in def.params.iter().zip(given).enumerate() {
             let by_reference =
                 is_method && k == 0 || source.templates.iter().any(|name| name == param.name);
             bindings.push(if by_reference {
@@ -216,21 +245,19 @@ impl<'a> Lower<'a, '_> {
         }
         let call = self.span();
         let range = self.range;
-        self.enter_frame(&parsed, call)?;
+        self.enter_frame(parsed, call)?;
         for (name, kind, val) in bindings {
             self.scopes().bind(name, kind, val);
         }
         let errors = self.diagnostics.len();
         let flow = self.block(def.body);
+        let returned = self.returned_value(def, flow);
         self.frames.pop();
         self.range = range;
         if self.diagnostics.len() > errors {
             return Err(Reported);
         }
-        Ok(match flow {
-            Flow::Return(Some(val)) => val,
-            _ => Val::none(),
-        })
+        returned
     }
 
     /// The method of a tensor, field or other object.
@@ -251,7 +278,7 @@ impl<'a> Lower<'a, '_> {
                 }
             }
             _ => match struct_type(object).and_then(|ty| ty.method(name)) {
-                Some(func) => self.inline(&func, Some(object.clone()), args.clone()),
+                Some(func) => self.invoke(&func, Some(object.clone()), args.clone()),
                 None => self.tensor_method(object, name, args),
             },
         }

@@ -319,16 +319,21 @@ impl<'a> Lower<'a, '_> {
         if indices.len() != shape.len() {
             return self.wrong_index_count(ty, indices.len());
         }
-        for (index, extent) in indices.iter().zip(&shape) {
+        for (index, extent) in indices.iter_mut().zip(&shape) {
             if let Index::At(Val::Known(known)) = index
                 && let Some(at) = known.as_int()
-                && !(0..i128::from(*extent)).contains(&at)
             {
-                return self.fail(
-                    ErrorKind::Index,
-                    "E0403",
-                    format!("index {at} is out of range for `{ty}`"),
-                );
+                // As in Python, what is negative counts from the end.
+                let n = i128::from(*extent);
+                let wrapped = if at < 0 { at + n } else { at };
+                if !(0..n).contains(&wrapped) {
+                    return self.fail(
+                        ErrorKind::Index,
+                        "E0403",
+                        format!("index {at} is out of range for `{ty}`"),
+                    );
+                }
+                *index = Index::At(Val::int(wrapped));
             }
         }
         let elem = ty.elem().ok_or(Reported)?;

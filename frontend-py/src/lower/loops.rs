@@ -5,10 +5,13 @@ use std::rc::Rc;
 use aerogel_base::{ErrorKind, ScalarType};
 use aerogel_ir::{self as ir, NodeRef, Op, Type, Value};
 
+use super::call::Args;
+use super::returns::{breaks, returns};
 use super::stmt::Flow;
 use super::value::{Iter, Val};
 use super::{Control, Lower, Reported, Res};
 use crate::ast::{Expr, Stmt};
+use crate::fold;
 use crate::host::{FieldRef, Known};
 use crate::scope::BindingKind;
 
@@ -46,11 +49,55 @@ impl<'a> Lower<'a, '_> {
                 return Err(Reported);
             }
         };
-        if self.at_top_level() {
+        // A loop that a function returns from runs in order.
+        let in_order = !self.is_outermost() && returns(body);
+        if self.at_top_level() && !in_order {
             self.parallel(target, iter, body, space, grouped, attrs)
         } else {
             self.serial(target, iter, body, space, grouped)
         }
+    }
+
+    /// `ti.loop_config(...)`, for the next loop.
+    pub(crate) fn loop_config(&mut self, args: &Args) -> Res<Val> {
+        if !args.positional.is_empty() {
+            let message = "`ti.loop_config` takes its settings by name";
+            let note = "write `ti.loop_config(block_dim=64)`";
+            return self.fail_noted(ErrorKind::Type, "E0222", message, note);
+        }
+        for (name, val) in &args.keywords {
+            let Some(known) = val.known().cloned() else {
+                let message = format!("`{name}` of `ti.loop_config` must be known while compiling");
+                return self.fail(ErrorKind::Type, "E0210", message);
+            };
+            match (name.as_str(), known) {
+                ("serialize", known) => {
+                    let truth = fold::truth(self.host, &known);
+                    self.loop_attrs.serial = self.hosted(truth)?;
+                }
+                ("parallelize" | "block_dim", Known::None) => {}
+                ("parallelize", Known::Int(n @ 0..)) => {
+                    self.loop_attrs.max_threads = u32::try_from(n).ok().filter(|&n| n > 0);
+                }
+                ("block_dim", Known::Int(n)) if n > 0 && n & (n - 1) == 0 => {
+                    self.loop_attrs.block_dim = u32::try_from(n).ok();
+                }
+                ("parallelize", _) => {
+                    let message = "`parallelize` of `ti.loop_config` is a number of threads";
+                    return self.fail(ErrorKind::Type, "E0222", message);
+                }
+                ("block_dim", _) => {
+                    let message = "`block_dim` of `ti.loop_config` is a power of two";
+                    return self.fail(ErrorKind::Type, "E0222", message);
+                }
+                ("block_dim_adaptive" | "bit_vectorize", _) => {}
+                _ => {
+                    let message = format!("`ti.loop_config` does not have `{name}`");
+                    return self.fail(ErrorKind::Type, "E0222", message);
+                }
+            }
+        }
+        Ok(Val::none())
     }
 
     fn skipped(&mut self, target: &Expr<'a>, body: &[Stmt<'a>]) {
@@ -175,30 +222,36 @@ impl<'a> Lower<'a, '_> {
 
     fn unrolled(&mut self, target: &Expr<'a>, items: &[Val], body: &[Stmt<'a>]) -> Res<Flow> {
         self.control.push(Control::Static);
-        let mut result = Ok(Flow::Next);
-        for item in items {
+        let errors = self.diagnostics.len();
+        let flow = self.iterations(target, items, body);
+        self.control.pop();
+        if self.diagnostics.len() > errors {
+            return Err(Reported);
+        }
+        Ok(match flow {
+            Flow::StaticBreak => Flow::Next,
+            flow => flow,
+        })
+    }
+
+    /// The iterations of an unrolled loop.
+    fn iterations(&mut self, target: &Expr<'a>, items: &[Val], body: &[Stmt<'a>]) -> Flow {
+        for (k, item) in items.iter().enumerate() {
+            let n_returns = self.frame().exit.n_returns;
             self.scopes().enter();
             let bound = self.bind_target(target, item, BindingKind::Alias);
-            let flow = match bound {
-                Ok(()) => self.block(body),
-                Err(Reported) => {
-                    self.scopes().leave();
-                    result = Err(Reported);
-                    break;
-                }
-            };
+            let flow = bound.map_or(Flow::StaticBreak, |()| self.block(body));
             self.scopes().leave();
-            match flow {
-                Flow::Next | Flow::StaticContinue => {}
-                Flow::StaticBreak => break,
-                Flow::Ended | Flow::Return(_) => {
-                    result = Ok(flow);
-                    break;
-                }
+            if !matches!(flow, Flow::Next | Flow::StaticContinue) {
+                return flow;
+            }
+            if self.frame().exit.n_returns > n_returns {
+                return self.after_return(n_returns, |lower| {
+                    lower.iterations(target, &items[k + 1..], body)
+                });
             }
         }
-        self.control.pop();
-        result
+        Flow::Next
     }
 
     fn parallel(
@@ -374,7 +427,7 @@ impl<'a> Lower<'a, '_> {
         bounds: &[(Value, Value)],
         grouped: bool,
     ) -> Res<Flow> {
-        if breaks(body) && bounds.len() > 1 {
+        if (breaks(body) || returns(body)) && bounds.len() > 1 {
             let ty = bounds
                 .iter()
                 .map(|(lo, _)| self.ty(*lo))
@@ -528,14 +581,4 @@ impl<'a> Lower<'a, '_> {
         }
         self.bind_target(target, &val, BindingKind::LoopIndex)
     }
-}
-
-/// Whether a `break` in these statements leaves the loop around them.
-fn breaks(stmts: &[Stmt<'_>]) -> bool {
-    use crate::ast::StmtKind;
-    stmts.iter().any(|stmt| match stmt.kind {
-        StmtKind::Break => true,
-        StmtKind::If { body, orelse, .. } => breaks(body) || breaks(orelse),
-        _ => false,
-    })
 }

@@ -9,11 +9,14 @@ mod builtins;
 mod call;
 mod construct;
 mod expr;
+mod frexp;
 mod index;
 mod loops;
 mod nodes;
 mod number;
 mod print;
+mod real;
+mod returns;
 mod stmt;
 mod structs;
 mod tensor;
@@ -39,6 +42,8 @@ use crate::scope::{BindingKind, Scopes};
 pub(crate) use builtins::Special;
 pub(crate) use construct::Maker;
 pub(crate) use nodes::NodeFunction;
+use real::Reals;
+use returns::Exit;
 pub(crate) use value::{SeqKind, Val};
 
 /// What a kernel's parameter is in this instance of the kernel.
@@ -48,7 +53,12 @@ pub enum ParamBinding {
     Tensor(Type),
     Struct(Rc<StructType>),
     Template(Known),
-    Array { elem: Type, ndim: u32 },
+    Array {
+        elem: Type,
+        ndim: u32,
+    },
+    /// Arguments that travel together.
+    Pack(Vec<(String, ParamBinding)>),
 }
 
 /// What a kernel returns.
@@ -139,8 +149,8 @@ pub fn lower_kernel(
             trees,
             ..
         } = lower;
-        check(&func, &module);
         module.funcs.push(func);
+        check(&module);
         Ok(Lowered { module, trees })
     } else {
         let Lower {
@@ -157,12 +167,14 @@ pub fn lower_kernel(
 }
 
 /// Whatever the user wrote, what is made of it is well-formed.
-fn check(func: &Function, module: &Module) {
-    if cfg!(debug_assertions)
-        && let Err(error) = aerogel_ir::verify(func, &module.env, aerogel_ir::Stage::Structured)
-    {
-        let text = aerogel_ir::print_function(func, &module.env);
-        panic!("the frontend made an invalid kernel: {error:?}\n{text}");
+fn check(module: &Module) {
+    if !cfg!(debug_assertions) {
+        return;
+    }
+    let verify = |func| aerogel_ir::verify(func, &module.env, aerogel_ir::Stage::Structured);
+    let functions = module.funcs.values().try_for_each(verify);
+    if let Err(error) = functions.and_then(|()| aerogel_ir::verify_calls(module)) {
+        panic!("the frontend made an invalid kernel: {error}");
     }
 }
 
@@ -183,6 +195,15 @@ pub(crate) enum Control {
     Loop,
     /// A loop unrolled by `ti.static`.
     Static,
+    /// What runs unless the function being inlined has returned.
+    Guard,
+}
+
+impl Control {
+    /// Whether this is a loop that a `break` instruction leaves.
+    pub(crate) fn is_loop(self) -> bool {
+        matches!(self, Control::Parallel { .. } | Control::Loop)
+    }
 }
 
 /// A function being lowered: the kernel, or a `ti.func` inside it.
@@ -194,6 +215,7 @@ pub(crate) struct Frame {
     scopes: Scopes,
     /// How much of `control` belongs to the callers.
     control_base: usize,
+    exit: Exit,
 }
 
 pub(crate) struct Parsed<'a> {
@@ -214,8 +236,6 @@ pub(crate) struct Lower<'a, 'h> {
     control: Vec<Control>,
     /// The text being lowered.
     range: TextRange,
-    /// The `return` that was lowered last.
-    returned: TextRange,
     /// How deep the expression being lowered is nested, inlined functions included.
     depth: usize,
     /// For the next loop, from `ti.loop_config`.
@@ -225,6 +245,9 @@ pub(crate) struct Lower<'a, 'h> {
     /// Fields by their places: a component's field begins with the place of a whole one.
     fields: LookupMap<(TreeKey, Vec<NodeId>), FieldId>,
     parsed: LookupMap<Handle, Rc<Parsed<'a>>>,
+    /// The storage of what the real function being lowered takes by reference.
+    references: Vec<Value>,
+    reals: Reals,
 }
 
 const MAX_INLINE_DEPTH: usize = 100;
@@ -251,7 +274,8 @@ impl<'a, 'h> Lower<'a, 'h> {
             frames: Vec::new(),
             control: Vec::new(),
             range: TextRange::default(),
-            returned: TextRange::default(),
+            references: Vec::new(),
+            reals: Reals::default(),
             depth: 0,
             loop_attrs: LoopAttrs::default(),
             diagnostics: Vec::new(),
@@ -280,12 +304,21 @@ impl<'a, 'h> Lower<'a, 'h> {
         }
         let flow = self.block(def.body);
         self.range = def.range;
-        self.finish_kernel(flow)?;
+        self.finish_function(&def, &flow)?;
         self.frames.pop();
+        self.finish_reals();
         Ok(())
     }
 
     fn kernel_param(&mut self, name: &str, binding: &ParamBinding) -> Val {
+        if let ParamBinding::Pack(members) = binding {
+            let ty = StructType::untyped(members.iter().map(|(name, _)| name.as_str()));
+            let members = members
+                .iter()
+                .map(|(member, binding)| self.kernel_param(&format!("{name}.{member}"), binding))
+                .collect();
+            return Val::Struct(Rc::new(ty), members);
+        }
         if let ParamBinding::Struct(ty) = binding {
             let mut leaves = Vec::new();
             structs::leaf_types(ty, name, &mut leaves);
@@ -303,7 +336,7 @@ impl<'a, 'h> Lower<'a, 'h> {
             })
         };
         let ty = match binding {
-            ParamBinding::Struct(_) => unreachable!("taken apart above"),
+            ParamBinding::Struct(_) | ParamBinding::Pack(_) => unreachable!("taken apart above"),
             ParamBinding::Template(known) => return Val::Known(known.clone()),
             ParamBinding::Array { elem, ndim } => {
                 let (elem, ndim) = (*elem, *ndim);
@@ -367,12 +400,14 @@ impl<'a, 'h> Lower<'a, 'h> {
         }
         let mut scopes = Scopes::default();
         scopes.enter();
+        let entry = (self.region, self.func.regions[self.region].insts.len());
         self.frames.push(Frame {
             scope: parsed.source.scope,
             source: parsed.id,
             call,
             scopes,
             control_base: self.control.len(),
+            exit: Exit::new(entry, &parsed.def),
         });
         Ok(())
     }
@@ -387,9 +422,11 @@ impl<'a, 'h> Lower<'a, 'h> {
 
     /// Whether a loop here is at the kernel's outermost scope.
     fn at_top_level(&self) -> bool {
-        self.control
-            .iter()
-            .all(|control| *control == Control::Static)
+        self.func.is_kernel
+            && self
+                .control
+                .iter()
+                .all(|control| *control == Control::Static)
     }
 
     /// Whether this is inside a loop whose iterations run in parallel.

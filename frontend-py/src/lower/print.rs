@@ -5,6 +5,7 @@
 use aerogel_base::ErrorKind;
 use aerogel_ir::{Op, Type, Value};
 
+use super::call::Args;
 use super::value::Val;
 use super::{Lower, Reported, Res};
 use crate::ast::{BinaryOp, Expr, ExprKind, FPart, Keyword};
@@ -84,7 +85,7 @@ impl<'a> Lower<'a, '_> {
             ExprKind::Call {
                 func,
                 args,
-                keywords: [],
+                keywords,
             } if is_format(func) => {
                 let ExprKind::Attribute { value, .. } = func.kind else {
                     return Err(Reported);
@@ -97,8 +98,19 @@ impl<'a> Lower<'a, '_> {
                         "only a constant string can be formatted",
                     );
                 };
-                let vals = self.exprs(args)?;
-                self.formatted(&text, &vals, template, values)
+                let positional = self.exprs(args)?;
+                let mut named = Vec::new();
+                for keyword in keywords {
+                    let Some(name) = keyword.name else {
+                        return self.unsupported("**");
+                    };
+                    named.push((name.to_owned(), self.expr(&keyword.value)?));
+                }
+                let args = Args {
+                    positional,
+                    keywords: named,
+                };
+                self.formatted(&text, &args, template, values)
             }
             ExprKind::Binary {
                 op: BinaryOp::Mod,
@@ -121,11 +133,11 @@ impl<'a> Lower<'a, '_> {
         }
     }
 
-    /// `str.format`, with `{}`, `{0}` and format specifications.
+    /// `str.format`, with `{}`, `{0}`, `{name}` and format specifications.
     fn formatted(
         &mut self,
         text: &str,
-        vals: &[Val],
+        args: &Args,
         template: &mut String,
         values: &mut Vec<Value>,
     ) -> Res<()> {
@@ -149,18 +161,21 @@ impl<'a> Lower<'a, '_> {
             let (name, spec) = bracket[1..close]
                 .split_once(':')
                 .unwrap_or((&bracket[1..close], ""));
-            let at = if name.is_empty() {
-                next
-            } else {
-                name.parse().unwrap_or(usize::MAX)
+            let val = match name.parse::<usize>() {
+                Ok(at) => args.positional.get(at),
+                Err(_) if name.is_empty() => {
+                    next += 1;
+                    args.positional.get(next - 1)
+                }
+                Err(_) => args.keyword(name),
             };
-            next = at.saturating_add(1);
-            let Some(val) = vals.get(at) else {
-                return self.fail(
-                    ErrorKind::Index,
-                    "E0225",
-                    "the format string has more places than there are arguments",
-                );
+            let Some(val) = val else {
+                let message = if name.is_empty() {
+                    "the format string has more places than there are arguments".to_owned()
+                } else {
+                    format!("the format string names `{name}`, which is not an argument")
+                };
+                return self.fail(ErrorKind::Index, "E0225", message);
             };
             self.holes(val, spec, template, values)?;
             rest = &bracket[close + 1..];
@@ -240,6 +255,12 @@ impl<'a> Lower<'a, '_> {
             return Ok(());
         }
         let value = self.load(val)?;
+        let elem = self.ty(value).elem().ok_or(Reported)?;
+        let whole = spec.ends_with(['d', 'i', 'u', 'x', 'X', 'o', 'b', 'c']);
+        if elem.is_float() && whole {
+            let message = format!("the format `{spec}` is for integers, not `{elem}`");
+            return self.fail(ErrorKind::Type, "E0225", message);
+        }
         let hole = if spec.is_empty() {
             "{}".to_string()
         } else {

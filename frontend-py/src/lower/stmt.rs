@@ -3,8 +3,9 @@
 use aerogel_base::ErrorKind;
 use aerogel_ir::{AssertKind, Op};
 
+use super::returns::returns;
 use super::value::Val;
-use super::{Control, Lower, Reported, Res};
+use super::{Control, Lower, Res};
 use crate::ast::{Expr, ExprKind, Stmt, StmtKind};
 use crate::fold;
 use crate::host::Known;
@@ -18,7 +19,12 @@ pub(crate) enum Flow {
     /// `break` or `continue` of an unrolled loop.
     StaticBreak,
     StaticContinue,
+    /// The function being inlined has returned.
     Return(Option<Val>),
+    /// It has returned by its flag; the region still needs its terminator.
+    Exited,
+    /// The kernel or real function has been left; the region has its terminator.
+    Left,
 }
 
 impl<'a> Lower<'a, '_> {
@@ -26,9 +32,12 @@ impl<'a> Lower<'a, '_> {
     pub(crate) fn block(&mut self, stmts: &[Stmt<'a>]) -> Flow {
         for (k, stmt) in stmts.iter().enumerate() {
             self.range = stmt.range;
+            let n_returns = self.frame().exit.n_returns;
             let flow = match stmt.kind {
                 StmtKind::If { test, body, orelse }
-                    if !self.is_static_call(test) && (returns(body) || returns(orelse)) =>
+                    if (returns(body) || returns(orelse))
+                        && self.joins_arms()
+                        && !self.is_static_call(test) =>
                 {
                     return self
                         .returning_if(test, body, orelse, &stmts[k + 1..])
@@ -38,6 +47,9 @@ impl<'a> Lower<'a, '_> {
             };
             if !matches!(flow, Flow::Next) {
                 return flow;
+            }
+            if self.frame().exit.n_returns > n_returns {
+                return self.after_return(n_returns, |lower| lower.block(&stmts[k + 1..]));
             }
         }
         Flow::Next
@@ -144,6 +156,7 @@ impl<'a> Lower<'a, '_> {
         {
             match control {
                 Control::If => under_if = true,
+                Control::Guard => {}
                 Control::Static if under_if => {
                     return self.fail_noted(
                         ErrorKind::Syntax,
@@ -192,7 +205,7 @@ impl<'a> Lower<'a, '_> {
         self.scopes().enter();
         let flow = self.block(stmts);
         self.scopes().leave();
-        if !matches!(flow, Flow::Ended) {
+        if !matches!(flow, Flow::Ended | Flow::Left) {
             self.builder().yields(Vec::new());
         }
         flow
@@ -223,8 +236,8 @@ impl<'a> Lower<'a, '_> {
         let then = self.func.new_region(&[]);
         let otherwise = self.func.new_region(&[]);
         self.control.push(Control::If);
-        self.within(then, |lower| lower.body(body));
-        self.within(otherwise, |lower| lower.body(orelse));
+        let one = self.within(then, |lower| lower.body(body));
+        let other = self.within(otherwise, |lower| lower.body(orelse));
         self.control.pop();
         self.range = test.range;
         let cond = cond?;
@@ -233,7 +246,14 @@ impl<'a> Lower<'a, '_> {
             then,
             otherwise,
         });
-        Ok(Flow::Next)
+        Ok(match (one, other) {
+            (Flow::Left, Flow::Left) => {
+                self.unreachable();
+                Flow::Left
+            }
+            (Flow::Exited, Flow::Exited) => Flow::Exited,
+            _ => Flow::Next,
+        })
     }
 
     fn while_stmt(&mut self, test: &Expr<'a>, body: &[Stmt<'a>]) -> Res<Flow> {
@@ -256,129 +276,6 @@ impl<'a> Lower<'a, '_> {
             body: region,
         });
         Ok(Flow::Next)
-    }
-
-    fn return_stmt(&mut self, value: Option<&Expr<'a>>) -> Res<Flow> {
-        self.returned = self.range;
-        let base = self.frame().control_base;
-        if let Some(&control) = self.control[base..]
-            .iter()
-            .rev()
-            .find(|control| !matches!(control, Control::Static | Control::If))
-        {
-            let what = match control {
-                Control::Parallel { .. } => "a parallel loop",
-                _ => "a loop",
-            };
-            return self.fail_noted(
-                ErrorKind::Syntax,
-                "E0114",
-                format!("`return` inside {what} is not supported"),
-                "keep the result in a variable and return it at the end",
-            );
-        }
-        let Some(value) = value else {
-            return Ok(Flow::Return(None));
-        };
-        let val = self.expr(value)?;
-        let val = self.settle(val)?;
-        Ok(Flow::Return(if val.is_none() { None } else { Some(val) }))
-    }
-
-    /// An `if` with a `return` in an arm: what follows it becomes part of the arm that goes on.
-    fn returning_if(
-        &mut self,
-        test: &Expr<'a>,
-        body: &[Stmt<'a>],
-        orelse: &[Stmt<'a>],
-        rest: &[Stmt<'a>],
-    ) -> Res<Flow> {
-        let base = self.frame().control_base;
-        let in_loop = self.control[base..]
-            .iter()
-            .any(|control| *control != Control::If);
-        if in_loop || (!rest.is_empty() && !ends_in_return(body) && !ends_in_return(orelse)) {
-            return self.fail_noted(
-                ErrorKind::Syntax,
-                "E0115",
-                "`return` inside an `if` is supported only where each arm either returns or goes on to the end",
-                "keep the result in a variable and return it at the end",
-            );
-        }
-        let cond = self.expr(test).and_then(|val| {
-            self.range = test.range;
-            self.condition(&val)
-        });
-        let mut side = |first: &[Stmt<'a>]| {
-            self.arm(|lower| {
-                let flow = match lower.block(first) {
-                    Flow::Next => lower.block(rest),
-                    flow => flow,
-                };
-                Ok(match flow {
-                    Flow::Return(val) => val,
-                    _ => None,
-                })
-            })
-        };
-        let then = side(body);
-        let otherwise = side(orelse);
-        let ((then, a), (otherwise, b), cond) = (then?, otherwise?, cond?);
-        self.range = test.range;
-        let (a, b) = match (a, b) {
-            (Some(a), Some(b)) => (a, b),
-            (None, None) => {
-                self.finish_if(cond, (then, vec![]), (otherwise, vec![]));
-                return Ok(Flow::Return(None));
-            }
-            _ if !self.diagnostics.is_empty() => return Err(Reported),
-            _ => {
-                return self.fail(
-                    ErrorKind::Syntax,
-                    "E0116",
-                    "only one arm of this `if` returns a value",
-                );
-            }
-        };
-        let val = self.join(cond, (then, &a), (otherwise, &b))?;
-        Ok(Flow::Return(Some(val)))
-    }
-
-    /// The kernel's results, and the end of its body.
-    pub(crate) fn finish_kernel(&mut self, flow: Flow) -> Res<()> {
-        if let Flow::Return(_) = flow {
-            self.range = self.returned;
-        }
-        let returned = match flow {
-            Flow::Return(val) => val,
-            Flow::Next | Flow::Ended | Flow::StaticBreak | Flow::StaticContinue => None,
-        };
-        let values = match (self.result.clone(), returned) {
-            (None, None) => Vec::new(),
-            (None, Some(_)) => {
-                return self.fail_noted(
-                    ErrorKind::Syntax,
-                    "E0117",
-                    "the kernel returns a value but its result has no type",
-                    "annotate it: `def kernel(...) -> ti.f32:`",
-                );
-            }
-            (Some(_), None) if !self.diagnostics.is_empty() => return Err(Reported),
-            (Some(_), None) => {
-                return self.fail(
-                    ErrorKind::Syntax,
-                    "E0118",
-                    "the kernel has a result type but does not return",
-                );
-            }
-            (Some(ty), Some(val)) => {
-                let mut values = Vec::new();
-                self.results(&ty, &val, &mut values)?;
-                values
-            }
-        };
-        self.effect(Op::Return { values });
-        Ok(())
     }
 
     fn assert_stmt(&mut self, test: &Expr<'a>, message: Option<&Expr<'a>>) -> Res<()> {
@@ -418,20 +315,4 @@ impl<'a> Lower<'a, '_> {
         self.diagnostics.truncate(n);
         matches!(found, Ok(Val::Known(Known::Builtin(name))) if &*name == "static")
     }
-}
-
-fn returns(stmts: &[Stmt<'_>]) -> bool {
-    stmts.iter().any(|stmt| match stmt.kind {
-        StmtKind::Return(_) => true,
-        StmtKind::If { body, orelse, .. } => returns(body) || returns(orelse),
-        _ => false,
-    })
-}
-
-fn ends_in_return(stmts: &[Stmt<'_>]) -> bool {
-    stmts.iter().any(|stmt| match stmt.kind {
-        StmtKind::Return(_) => true,
-        StmtKind::If { body, orelse, .. } => ends_in_return(body) && ends_in_return(orelse),
-        _ => false,
-    })
 }

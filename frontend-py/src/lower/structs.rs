@@ -319,7 +319,7 @@ impl<'a> Lower<'a, '_> {
     }
 
     /// The numbers and tensors in nested tuples and structs, in order.
-    fn flatten(&mut self, val: &Val, values: &mut Vec<Value>) -> Res<()> {
+    pub(crate) fn flatten(&mut self, val: &Val, values: &mut Vec<Value>) -> Res<()> {
         for part in self.nested(val)? {
             self.flatten(&part, values)?;
         }

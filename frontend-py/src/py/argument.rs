@@ -13,7 +13,7 @@ use super::error;
 use super::field::NativeField;
 use super::kernel::NativeKernel;
 use super::module::Settings;
-use super::signature::{ParamKind, ValueSpec, ValueType};
+use super::signature::{Param, ParamKind, ValueSpec, ValueType};
 
 /// What an instance is specialised for, besides the kernel itself.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -69,13 +69,14 @@ impl ArrayArg {
 pub(crate) enum Packed {
     Slots(Vec<u64>),
     Array {
+        /// The user's name for it.
+        name: String,
         array: ArrayArg,
         /// Extents of the index space.
         shape: Vec<usize>,
         cell_bytes: usize,
         writeable: bool,
     },
-    Nothing,
 }
 
 impl NativeKernel {
@@ -117,11 +118,15 @@ impl NativeKernel {
                 )));
             }
         }
+        let n_needed = n - self.defaults.len();
         values
             .into_iter()
             .zip(&self.params)
-            .map(|(value, param)| {
-                value.ok_or_else(|| {
+            .enumerate()
+            .map(|(at, (value, param))| {
+                let default = at.checked_sub(n_needed).map(|k| &self.defaults[k]);
+                let default = || default.map(|value| value.bind(py).clone());
+                value.or_else(default).ok_or_else(|| {
                     wrong(format!(
                         "missing argument: the parameter `{}` of kernel `{}` has no value",
                         param.name,
@@ -142,35 +147,64 @@ impl NativeKernel {
         let mut packed = Vec::with_capacity(values.len());
         let mut key = Vec::new();
         for (at, (param, value)) in self.params.iter().zip(values).enumerate() {
-            packed.push(match &param.kind {
-                ParamKind::Value(ty) => {
-                    let mut slots = Vec::new();
-                    self.value_slots(py, settings, at, ty, value, &mut slots)?;
-                    Packed::Slots(slots)
-                }
-                ParamKind::Template => {
-                    key.push(template_key(py, value)?);
-                    Packed::Nothing
-                }
-                ParamKind::Receiver => {
-                    self.check_receiver(py, value)?;
-                    key.push(KeyPart::Object(value.as_ptr() as usize));
-                    Packed::Nothing
-                }
-                ParamKind::Array {
-                    elem,
-                    ndim,
-                    element,
-                } => {
-                    let elem = elem.map(|e| e.resolve(settings));
-                    let (array, part) =
-                        self.array(py, &param.name, value, elem, *ndim, element.as_deref())?;
-                    key.push(part);
-                    array
-                }
-            });
+            self.pack_one(py, settings, (at, param), value, &mut packed, &mut key)?;
         }
         Ok((packed, key))
+    }
+
+    fn pack_one(
+        &self,
+        py: Python<'_>,
+        settings: &Settings,
+        (at, param): (usize, &Param),
+        value: &Bound<'_, PyAny>,
+        packed: &mut Vec<Packed>,
+        key: &mut Vec<KeyPart>,
+    ) -> PyResult<()> {
+        match &param.kind {
+            ParamKind::Value(ty) => {
+                let mut slots = Vec::new();
+                self.value_slots(py, settings, at, ty, value, &mut slots)?;
+                packed.push(Packed::Slots(slots));
+            }
+            ParamKind::Template => key.push(template_key(py, value)?),
+            ParamKind::Receiver => {
+                self.check_receiver(py, value)?;
+                key.push(KeyPart::Object(value.as_ptr() as usize));
+            }
+            ParamKind::Array {
+                elem,
+                ndim,
+                element,
+            } => {
+                let elem = elem.map(|e| e.resolve(settings));
+                let (array, part) =
+                    self.array(py, &param.name, value, elem, *ndim, element.as_deref())?;
+                key.push(part);
+                packed.push(array);
+            }
+            ParamKind::Pack(members) => {
+                let dict = value.cast::<PyDict>().ok();
+                for member in members {
+                    let found = match dict {
+                        Some(dict) => dict.get_item(&member.name)?,
+                        None => value.getattr_opt(member.name.as_str())?,
+                    };
+                    let Some(found) = found else {
+                        let what = format!(
+                            "argument {at} (`{}`) of kernel `{}` is a {} without the member `{}`",
+                            param.name,
+                            self.name,
+                            value.get_type().name()?,
+                            member.name
+                        );
+                        return Err(error::exception(py, "AerogelRuntimeTypeError", what));
+                    };
+                    self.pack_one(py, settings, (at, member), &found, packed, key)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     fn check_receiver(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -422,6 +456,7 @@ impl NativeKernel {
         };
         let cell_bytes = ty.bytes() as usize * element.iter().product::<usize>();
         let packed = Packed::Array {
+            name: name.to_owned(),
             array,
             shape,
             cell_bytes,

@@ -59,6 +59,7 @@ pub(crate) fn failure(
                 SiteKind::DivByZero => "AerogelZeroDivisionError",
                 SiteKind::Arithmetic => "AerogelArithmeticError",
                 SiteKind::Memory => "AerogelMemoryError",
+                SiteKind::Recursion => "AerogelRecursionError",
                 SiteKind::Print | SiteKind::Assert | SiteKind::Bounds => "AerogelAssertionError",
             };
             let mut text = site.render(&args);

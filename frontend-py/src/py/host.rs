@@ -9,7 +9,8 @@ use std::sync::Arc;
 use aerogel_base::{ErrorKind, ScalarType, SourceFile};
 use aerogel_snode::Tree;
 use pyo3::exceptions::{
-    PyAssertionError, PyAttributeError, PyIndexError, PyNameError, PyRuntimeError, PyTypeError,
+    PyAssertionError, PyAttributeError, PyIndexError, PyNameError, PyRuntimeError, PySyntaxError,
+    PyTypeError,
 };
 use pyo3::prelude::*;
 use pyo3::types::{
@@ -351,6 +352,10 @@ impl<'py> PyHost<'py> {
         })))
     }
 
+    pub(crate) fn python(&self) -> Python<'py> {
+        self.py
+    }
+
     /// The Python object of a known value.
     fn object_of(&mut self, known: &Known) -> PyResult<Bound<'py, PyAny>> {
         let py = self.py;
@@ -430,6 +435,7 @@ impl<'py> PyHost<'py> {
         let kind = match () {
             // The package says itself what cannot be done in the present state.
             () if error.is_instance_of::<PyRuntimeError>(py) => ErrorKind::Runtime,
+            () if error.is_instance_of::<PySyntaxError>(py) => ErrorKind::Syntax,
             () if error.is_instance_of::<PyNameError>(py) => ErrorKind::Name,
             () if error.is_instance_of::<PyTypeError>(py) => ErrorKind::Type,
             () if error.is_instance_of::<PyIndexError>(py) => ErrorKind::Index,
@@ -496,14 +502,44 @@ impl<'py> PyHost<'py> {
             indent: 0,
             text,
         };
+        let signature = match original.getattr_opt("__aerogel_real__")? {
+            Some(_) => Some(Rc::new(self.signature(original)?)),
+            None => None,
+        };
         let source = FuncSource {
             scope,
             file,
             defaults,
             templates,
+            signature,
         };
         self.sources.insert(scope.0, source.clone());
         Ok(source)
+    }
+
+    /// What the annotations of a real function say.
+    fn signature(&mut self, function: &Bound<'py, PyAny>) -> PyResult<Signature> {
+        type Parameters<'py> = Vec<(String, Bound<'py, PyAny>)>;
+        let read = PyModule::import(self.py, "aerogel.kernel")?.getattr("_real_signature")?;
+        let (read, results, many): (Parameters<'py>, Option<Vec<Bound<'py, PyAny>>>, bool) =
+            read.call1((function,))?.extract()?;
+        let mut params = Vec::new();
+        for (kind, ty) in read {
+            params.push(match (kind.as_str(), self.known(&ty)?) {
+                ("value", ty) => Passing::Value(ty),
+                ("reference", Known::DType(ty)) => Passing::Reference(ty),
+                _ => Passing::Template,
+            });
+        }
+        let mut types = Vec::new();
+        for ty in results.iter().flatten() {
+            types.push(ResultType::One(self.known(ty)?));
+        }
+        let result = match results {
+            Some(_) if many => Some(ResultType::Tuple(types)),
+            _ => types.pop(),
+        };
+        Ok(Signature { params, result })
     }
 
     fn find_name(&mut self, scope: Handle, name: &str) -> PyResult<Option<Known>> {

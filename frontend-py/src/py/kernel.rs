@@ -16,7 +16,7 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 use super::argument::{KeyPart, Packed};
 use super::module::{self, Settings};
 use super::prepare::{self, Instance};
-use super::signature::{Param, ValueSpec, param_kind};
+use super::signature::{Param, ValueSpec};
 use super::{buffer, error};
 
 #[derive(Default)]
@@ -32,6 +32,8 @@ pub(crate) struct NativeKernel {
     function: Py<PyAny>,
     pub(crate) name: String,
     pub(crate) params: Vec<Param>,
+    /// The default values of the last parameters.
+    pub(crate) defaults: Vec<Py<PyAny>>,
     pub(crate) results: Option<Vec<ValueSpec>>,
     /// Whether a list is returned.
     pub(crate) many: bool,
@@ -47,15 +49,14 @@ impl NativeKernel {
         results: Option<Vec<Bound<'_, PyAny>>>,
         many: bool,
     ) -> PyResult<Self> {
-        let params = params
+        let params: Vec<Param> = params
             .into_iter()
-            .map(|(name, spec)| {
-                Ok(Param {
-                    name,
-                    kind: param_kind(&spec)?,
-                })
-            })
-            .collect::<PyResult<Vec<_>>>()?;
+            .map(Param::read)
+            .collect::<PyResult<_>>()?;
+        let mut defaults = Vec::new();
+        if let Ok(values) = function.getattr("__defaults__")?.cast::<PyTuple>() {
+            defaults.extend(values.iter().map(Bound::unbind));
+        }
         let results = match results {
             Some(types) => Some(
                 types
@@ -69,6 +70,7 @@ impl NativeKernel {
             name: function.getattr("__name__")?.extract()?,
             function: function.clone().unbind(),
             params,
+            defaults,
             results,
             many,
             state: Mutex::new(State::default()),
@@ -194,10 +196,11 @@ impl NativeKernel {
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut args = launch::Args::new();
         let mut n_arrays = 0;
-        for (param, packed) in self.params.iter().zip(packed) {
+        for packed in packed {
             match packed {
                 Packed::Slots(slots) => slots.iter().for_each(|&slot| args.scalar(slot)),
                 Packed::Array {
+                    name,
                     array,
                     shape,
                     cell_bytes,
@@ -205,15 +208,14 @@ impl NativeKernel {
                 } => {
                     if !writeable && instance.writes.get(n_arrays).copied().unwrap_or(true) {
                         return Err(PyValueError::new_err(format!(
-                            "the array for argument `{}` is read-only, and kernel `{}` writes to it",
-                            param.name, self.name
+                            "the array for argument `{name}` is read-only, and kernel `{}` writes to it",
+                            self.name
                         )));
                     }
                     n_arrays += 1;
                     args.array(array.buffer()?, shape, *cell_bytes)
                         .map_err(error::memory)?;
                 }
-                Packed::Nothing => {}
             }
         }
         let memories = instance

@@ -15,7 +15,7 @@ use super::field::NativeField;
 use super::host::PyHost;
 use super::kernel::NativeKernel;
 use super::module::{self, Settings};
-use super::signature::{ParamKind, StructSpec, ValueSpec};
+use super::signature::{Param, ParamKind, StructSpec, ValueSpec};
 use super::snode::{self, TreeStore};
 use crate::host::{Known, StructType};
 use crate::lower::{FrontendConfig, Lowered, ParamBinding, ReturnType, lower_kernel};
@@ -123,46 +123,61 @@ fn bindings<'py>(
     host: &mut PyHost<'py>,
 ) -> PyResult<Vec<(String, ParamBinding)>> {
     let mut key = key.iter();
-    let mut out = Vec::new();
-    for (param, value) in kernel.params.iter().zip(values) {
-        let binding = match &param.kind {
-            ParamKind::Value(ValueSpec::Struct(spec)) => {
-                ParamBinding::Struct(struct_type(spec, host, value.py())?)
+    let params = kernel.params.iter().zip(values);
+    params
+        .map(|(param, value)| binding(param, Some(value), settings, &mut key, host))
+        .collect()
+}
+
+/// What a parameter is; there is no value for what is inside a pack.
+fn binding<'py>(
+    param: &Param,
+    value: Option<&Bound<'py, PyAny>>,
+    settings: &Settings,
+    key: &mut std::slice::Iter<'_, KeyPart>,
+    host: &mut PyHost<'py>,
+) -> PyResult<(String, ParamBinding)> {
+    let binding = match &param.kind {
+        ParamKind::Value(ValueSpec::Struct(spec)) => ParamBinding::Struct(struct_type(spec, host)?),
+        ParamKind::Value(ValueSpec::Tensor(ty)) => {
+            let elem = ty.elem.resolve(settings);
+            match tensor(elem, ty.shape) {
+                Type::Scalar(elem) => ParamBinding::Scalar(elem),
+                ty => ParamBinding::Tensor(ty),
             }
-            ParamKind::Value(ValueSpec::Tensor(ty)) => {
-                let elem = ty.elem.resolve(settings);
-                match tensor(elem, ty.shape) {
-                    Type::Scalar(elem) => ParamBinding::Scalar(elem),
-                    ty => ParamBinding::Tensor(ty),
-                }
+        }
+        ParamKind::Template | ParamKind::Receiver => {
+            key.next();
+            let value = value.map_or(Ok(Known::None), |value| host.known(value));
+            ParamBinding::Template(value?)
+        }
+        ParamKind::Array { .. } => {
+            let Some(KeyPart::Array {
+                elem,
+                ndim,
+                element,
+            }) = key.next()
+            else {
+                unreachable!("the key says what each array is")
+            };
+            let shape = match element[..] {
+                [] => (1, 1, 0),
+                [n] => (n as u32, 1, 1),
+                _ => (element[0] as u32, element[1] as u32, 2),
+            };
+            ParamBinding::Array {
+                elem: tensor(*elem, shape),
+                ndim: *ndim as u32,
             }
-            ParamKind::Template | ParamKind::Receiver => {
-                key.next();
-                ParamBinding::Template(host.known(value)?)
-            }
-            ParamKind::Array { .. } => {
-                let Some(KeyPart::Array {
-                    elem,
-                    ndim,
-                    element,
-                }) = key.next()
-                else {
-                    continue;
-                };
-                let shape = match element[..] {
-                    [] => (1, 1, 0),
-                    [n] => (n as u32, 1, 1),
-                    _ => (element[0] as u32, element[1] as u32, 2),
-                };
-                ParamBinding::Array {
-                    elem: tensor(*elem, shape),
-                    ndim: *ndim as u32,
-                }
-            }
-        };
-        out.push((param.name.clone(), binding));
-    }
-    Ok(out)
+        }
+        ParamKind::Pack(members) => ParamBinding::Pack(
+            members
+                .iter()
+                .map(|member| binding(member, None, settings, key, host))
+                .collect::<PyResult<_>>()?,
+        ),
+    };
+    Ok((param.name.clone(), binding))
 }
 
 /// Lowers and compiles a kernel for the given arguments.
@@ -181,7 +196,7 @@ pub(crate) fn compile(
         Some(specs) => {
             let mut results = specs
                 .iter()
-                .map(|spec| return_type(py, settings, spec, &mut host))
+                .map(|spec| return_type(settings, spec, &mut host))
                 .collect::<PyResult<Vec<_>>>()?;
             Some(if kernel.many {
                 ReturnType::Tuple(results)
@@ -229,23 +244,19 @@ pub(crate) fn compile(
 }
 
 fn return_type<'py>(
-    py: Python<'py>,
     settings: &Settings,
     spec: &ValueSpec,
     host: &mut PyHost<'py>,
 ) -> PyResult<ReturnType> {
     Ok(match spec {
         ValueSpec::Tensor(ty) => ReturnType::One(tensor(ty.elem.resolve(settings), ty.shape)),
-        ValueSpec::Struct(spec) => ReturnType::Struct(struct_type(spec, host, py)?),
+        ValueSpec::Struct(spec) => ReturnType::Struct(struct_type(spec, host)?),
     })
 }
 
-fn struct_type<'py>(
-    spec: &StructSpec,
-    host: &mut PyHost<'py>,
-    py: Python<'py>,
-) -> PyResult<Rc<StructType>> {
-    match host.known(spec.ty.bind(py))? {
+fn struct_type<'py>(spec: &StructSpec, host: &mut PyHost<'py>) -> PyResult<Rc<StructType>> {
+    let ty = spec.ty.bind(host.python()).clone();
+    match host.known(&ty)? {
         Known::StructType(ty) => Ok(ty),
         other => unreachable!("{} was a struct type when it was read", other.describe()),
     }

@@ -134,6 +134,8 @@ pub(crate) enum ParamKind {
         ndim: Option<usize>,
         element: Option<Vec<usize>>,
     },
+    /// Arguments that travel together.
+    Pack(Vec<Param>),
 }
 
 #[derive(Clone, Debug)]
@@ -142,12 +144,25 @@ pub(crate) struct Param {
     pub(crate) kind: ParamKind,
 }
 
+impl Param {
+    /// Reads a name with what `kernel.py` makes of its annotation.
+    pub(crate) fn read((name, spec): (String, Bound<'_, PyTuple>)) -> PyResult<Self> {
+        let kind = param_kind(&spec)?;
+        Ok(Self { name, kind })
+    }
+}
+
 /// Reads what `kernel.py` makes of an annotation.
-pub(crate) fn param_kind(spec: &Bound<'_, PyTuple>) -> PyResult<ParamKind> {
+fn param_kind(spec: &Bound<'_, PyTuple>) -> PyResult<ParamKind> {
     let kind: String = spec.get_item(0)?.extract()?;
     Ok(match kind.as_str() {
         "self" => ParamKind::Receiver,
         "template" => ParamKind::Template,
+        "pack" => {
+            let members: Vec<(String, Bound<'_, PyTuple>)> = spec.get_item(1)?.extract()?;
+            let members = members.into_iter().map(Param::read);
+            ParamKind::Pack(members.collect::<PyResult<_>>()?)
+        }
         "ndarray" => {
             let annotation = spec.get_item(1)?;
             let dtype = annotation.getattr("dtype")?;

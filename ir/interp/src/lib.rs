@@ -8,7 +8,9 @@ mod memory;
 mod step;
 mod value;
 
+use std::panic::resume_unwind;
 use std::sync::Mutex;
+use std::thread;
 
 use aerogel_ir::{FuncId, Module};
 use aerogel_runtime::code::Site;
@@ -51,6 +53,29 @@ impl InterpKernel {
 
 impl LoadedKernel for InterpKernel {
     fn launch(&self, launch: Launch<'_>) -> Result<(), KernelFailure> {
+        if self.module.funcs.len() == 1 {
+            return self.run(launch);
+        }
+        // Each call of a function takes many calls of ours.
+        thread::scope(|scope| {
+            let thread = thread::Builder::new().stack_size(STACK);
+            match thread.spawn_scoped(scope, || self.run(launch)) {
+                Ok(running) => running.join().unwrap_or_else(|panic| resume_unwind(panic)),
+                Err(_) => Err(KernelFailure::Mismatch("no memory for its functions")),
+            }
+        })
+    }
+
+    fn sites(&self) -> &[Site] {
+        &self.sites.list
+    }
+}
+
+/// Address space for the deepest recursion that functions allow themselves.
+const STACK: usize = 1 << 30;
+
+impl InterpKernel {
+    fn run(&self, launch: Launch<'_>) -> Result<(), KernelFailure> {
         if launch.results.len() < self.n_results {
             return Err(KernelFailure::Mismatch("too few result slots"));
         }
@@ -88,10 +113,6 @@ impl LoadedKernel for InterpKernel {
             }
             Flow::Yield(_) | Flow::Break(_) | Flow::Continue(_) => Ok(()),
         }
-    }
-
-    fn sites(&self) -> &[Site] {
-        &self.sites.list
     }
 }
 

@@ -106,6 +106,7 @@ fn site_kind(kind: AssertKind) -> SiteKind {
         AssertKind::DivisionByZero => SiteKind::DivByZero,
         AssertKind::NegativePower => SiteKind::Arithmetic,
         AssertKind::Memory => SiteKind::Memory,
+        AssertKind::Recursion => SiteKind::Recursion,
     }
 }
 

@@ -48,6 +48,8 @@ pub(crate) struct Machine<'a> {
     /// them itself yet.
     deactivated: bool,
     collects_itself: bool,
+    /// What a task returned.
+    returned: Option<Vec<Val>>,
 }
 
 impl<'a> Machine<'a> {
@@ -74,6 +76,7 @@ impl<'a> Machine<'a> {
             space: Vec::new(),
             deactivated: false,
             collects_itself: contains(&module.funcs[id], |op| matches!(op, Op::Collect { .. })),
+            returned: None,
         }
     }
 
@@ -82,7 +85,10 @@ impl<'a> Machine<'a> {
         let body = self.func().body;
         let flow = self.region(body);
         self.collect();
-        flow
+        match (flow, self.returned.take()) {
+            (Flow::Yield(_), Some(values)) => Flow::Return(values),
+            (flow, _) => flow,
+        }
     }
 
     /// Runs a function with arguments; values of the caller are kept.

@@ -182,7 +182,9 @@ impl Team {
         let mut started = 0;
         for i in 0..n_workers {
             let shared = shared.clone();
-            let thread = thread::Builder::new().name(format!("aerogel-{i}"));
+            let thread = thread::Builder::new()
+                .name(format!("aerogel-{i}"))
+                .stack_size(STACK);
             // Fewer threads than asked for are enough; none at all is a pool of one.
             if thread.spawn(move || shared.serve()).is_ok() {
                 started += 1;
@@ -195,6 +197,9 @@ impl Team {
         })
     }
 }
+
+/// For kernels whose functions call themselves; what is not used takes no memory.
+const STACK: usize = 8 << 20;
 
 /// Closes the job and waits for those who joined, also when the caller's own chunk panics.
 struct Close<'a>(&'a Shared);

@@ -4,7 +4,7 @@ use aerogel_base::ScalarType;
 use aerogel_ir::{Arg, AtomicOp, BinaryOp, CompareOp, FieldId, NodeRef, Op, Region, Type, Value};
 use aerogel_snode::{NodeId, NodeKind};
 
-use super::{ELEMS, GIVEN, Generator, TAKEN, VECTOR};
+use super::{ELEMS, GIVEN, Generator, RETURNED, TAKEN, VECTOR};
 use crate::generate::values::SCALARS;
 use crate::run::ARRAY_EXTENT;
 
@@ -258,7 +258,7 @@ impl Generator<'_> {
         self.pool.extend(&self.b.func.insts[inst].results);
     }
 
-    fn scoped(&mut self, region: Region, fill: impl FnOnce(&mut Self)) {
+    pub(super) fn scoped(&mut self, region: Region, fill: impl FnOnce(&mut Self)) {
         let outer = std::mem::replace(&mut self.b.region, region);
         let (pool, locals) = (self.pool.len(), self.locals.len());
         fill(self);
@@ -293,7 +293,19 @@ impl Generator<'_> {
 
     /// Ends the region by leaving the loop or the function, if there is one to leave.
     fn leave(&mut self) -> bool {
-        match self.loops.last().cloned() {
+        let returned: Option<&[Type]> = match self.b.func.is_kernel {
+            true => self.own.is_none().then_some(&RETURNED),
+            false => Some(&GIVEN),
+        };
+        let around = self.loops.last().cloned();
+        if let Some(types) = returned
+            && (around.is_none() || self.rng.one_in(3))
+        {
+            let values = types.iter().map(|&ty| self.of_type(ty)).collect();
+            self.b.effect(Op::Return { values });
+            return true;
+        }
+        match around {
             Some((carried, breaks)) => {
                 let values = carried.iter().map(|&ty| self.of_type(ty)).collect();
                 if breaks && self.rng.one_in(2) {
@@ -301,11 +313,6 @@ impl Generator<'_> {
                 } else {
                     self.b.effect(Op::Continue { values });
                 }
-                true
-            }
-            None if !self.b.func.is_kernel => {
-                let values = GIVEN.iter().map(|&ty| self.of_type(ty)).collect();
-                self.b.effect(Op::Return { values });
                 true
             }
             None => false,

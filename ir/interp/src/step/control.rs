@@ -178,6 +178,11 @@ impl Machine<'_> {
         }
         match self.region(body) {
             Flow::Yield(_) | Flow::Break(_) | Flow::Continue(_) => Ok(Vec::new()),
+            // The tasks behind it know that it has returned, and do only what there is to do then.
+            Flow::Return(values) => {
+                self.returned = Some(values);
+                Ok(Vec::new())
+            }
             flow => Err(flow),
         }
     }

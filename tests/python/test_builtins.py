@@ -1,0 +1,210 @@
+"""Builtins and small forms of the language, in kernels and in Python."""
+
+import math
+
+import numpy as np
+import pytest
+
+import aerogel as ti
+
+NUMBERS = [0.0, -0.0, 1.0, -1.0, 10.5, -0.3, 1e-40, -3e-45, 1.5e300, 5e-324, math.inf, -math.inf]
+
+
+def test_frexp(arch):
+    @ti.kernel
+    def narrow(x: ti.f32) -> (ti.f32, ti.i32):
+        m, e = ti.frexp(x)
+        return m, e
+
+    @ti.kernel
+    def wide(x: ti.f64) -> (ti.f64, ti.i32):
+        return ti.frexp(x)
+
+    @ti.kernel
+    def vectors(x: ti.math.vec2) -> (ti.math.vec2, ti.math.ivec2):
+        parts = ti.frexp(x)
+        return parts[0], parts[1]
+
+    @ti.kernel
+    def half(x: ti.f16) -> (ti.f16, ti.i32):
+        return ti.frexp(x)
+
+    for x in NUMBERS:
+        assert tuple(wide(x)) == math.frexp(x)
+        single = float(np.float32(x)) if abs(x) < 1e38 or math.isinf(x) else 1.0
+        assert tuple(narrow(single)) == math.frexp(single)
+        assert math.copysign(1, wide(x)[0]) == math.copysign(1, x)
+    m, e = wide(math.nan)
+    assert math.isnan(m) and e == 0
+    m, e = vectors([10.5, -0.25])
+    assert (m.to_list(), e.to_list()) == ([0.65625, -0.5], [4, -1])
+    assert half(6e-8) == [0.5, -23]
+    assert ti.frexp(10.0) == (0.625, 4)
+    m, e = ti.frexp(ti.Vector([10.0, 3.0]))
+    assert (m.to_list(), e.to_list()) == ([0.625, 0.75], [4, 2])
+
+    @ti.kernel
+    def whole(x: ti.i32) -> ti.i32:
+        _, e = ti.frexp(x)
+        return e
+
+    with pytest.raises(ti.TaichiTypeError, match="`frexp` needs a float, not `i32`"):
+        whole(3)
+
+
+def test_hints_are_accepted(arch):
+    x = ti.field(ti.f32, 8)
+
+    @ti.kernel
+    def run():
+        ti.block_local(x)
+        ti.mesh_local(x)
+        ti.cache_read_only(x)
+        ti.loop_config(block_dim=64, serialize=False, parallelize=2, block_dim_adaptive=True, bit_vectorize=False)
+        for i in x:
+            ti.stop_grad(x)
+            x[i] = i + 1
+
+    run()
+    assert x[7] == 8
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ("64", "takes its settings by name"),
+        ("block_dim=0", "`block_dim` of `ti.loop_config` is a power of two"),
+        ("block_dim=48", "`block_dim` of `ti.loop_config` is a power of two"),
+        ("block_dim='a'", "`block_dim` of `ti.loop_config` is a power of two"),
+        ("parallelize=-1", "`parallelize` of `ti.loop_config` is a number of threads"),
+        ("blocks=3", "`ti.loop_config` does not have `blocks`"),
+        ("block_dim=x[0]", "`block_dim` of `ti.loop_config` must be known while compiling"),
+    ],
+)
+def test_settings_of_loops_are_checked(cpu, tmp_path, settings, message):
+    path = tmp_path / "program.py"
+    path.write_text(
+        "import aerogel as ti\n"
+        "x = ti.field(ti.i32, 8)\n"
+        "@ti.kernel\n"
+        "def run():\n"
+        f"    ti.loop_config({settings})\n"
+        "    for i in x:\n"
+        "        x[i] = 1\n"
+    )
+    names = {"__name__": "program"}
+    exec(compile(path.read_text(), str(path), "exec"), names)
+    with pytest.raises(ti.TaichiTypeError, match=message):
+        names["run"]()
+
+
+def test_indices_from_the_end(arch):
+    @ti.kernel
+    def run() -> ti.i32:
+        v = ti.Vector([1, 2, 3])
+        m = ti.Matrix([[1, 2, 3], [4, 5, 6]])
+        v[-1] = 7
+        m[-1, 0] += 10
+        return v[-1] * 1000 + m[-1, -3] * 10 + m[0, -1] + v[-2:].sum() * 100000
+
+    assert run() == 7 * 1000 + 140 + 3 + 900000
+
+    @ti.kernel
+    def outside() -> ti.i32:
+        return ti.Vector([1, 2, 3])[-4]
+
+    with pytest.raises(ti.TaichiIndexError, match="index -4 is out of range"):
+        outside()
+
+
+def test_formats(arch, capfd):
+    @ti.kernel
+    def run(a: ti.i32, b: ti.f32):
+        v = ti.Vector([b, 2 * b])
+        print("{x} {0} {}|{x:04d}".format(a, x=a + 1))
+        print("{1:.2f} {0:5d}|".format(a, b))
+        print("{v:.1f} and {{}}".format(v=v))
+        print(f"{a=} {b = :.1f} {v:.2f} {a:x} {b:e}")
+
+    run(30, 2.5)
+    assert capfd.readouterr().out.splitlines() == [
+        "31 30 30|0031",
+        "2.50    30|",
+        "[2.5, 5.0] and {}",
+        "a=30 b = 2.5 [2.50, 5.00] 1e 2.500000e+00",
+    ]
+
+
+def test_wrong_formats(arch):
+    @ti.kernel
+    def whole(x: ti.f32):
+        print(f"{x:d}")
+
+    @ti.kernel
+    def missing(x: ti.f32):
+        print("{} {}".format(x))
+
+    @ti.kernel
+    def unnamed(x: ti.f32):
+        print("{x} {y}".format(x=x))
+
+    with pytest.raises(ti.TaichiTypeError, match="the format `d` is for integers, not `f32`"):
+        whole(1)
+    with pytest.raises(ti.TaichiIndexError, match="more places than there are arguments"):
+        missing(1)
+    with pytest.raises(ti.TaichiIndexError, match="names `y`, which is not an argument"):
+        unnamed(1)
+
+
+def test_dataclasses_inherit(arch):
+    @ti.dataclass
+    class Body:
+        at: ti.math.vec2
+        mass: ti.f32
+
+        @ti.func
+        def momentum(self, v):
+            return self.mass * v
+
+        @ti.func
+        def name(self):
+            return 1
+
+    @ti.dataclass
+    class Ball(Body):
+        radius: ti.f32
+
+        @ti.func
+        def name(self):
+            return 2
+
+        @ti.func
+        def move(self, by):
+            self.at += by * self.mass
+
+    @ti.kernel
+    def run() -> ti.f32:
+        ball = Ball(ti.math.vec2(1, 2), 3.0, 0.5)
+        ball.move(2.0)
+        return ball.at.x + 10 * ball.momentum(2.0) + 100 * ball.name() + ball.radius
+
+    assert run() == 7 + 60 + 200 + 0.5
+    ball = Ball([1, 2], 3, 4)
+    assert ball.keys == ["at", "mass", "radius"]
+    assert list(ball.entries) == ball.keys
+    assert sorted(ball.methods) == ["momentum", "move", "name"]
+
+    with pytest.raises(ti.TaichiTypeError, match="not made of a class"):
+
+        class Wrong(ti.types.struct(a=ti.i32)):
+            pass
+
+
+def test_components_keep_their_type_in_python(cpu):
+    v = ti.math.vec3(1, 2, 3)
+    v.xy = [7, 8]
+    v[2] = 9
+    assert repr([v.x, v.y, v.z]) == "[7.0, 8.0, 9.0]"
+    w = ti.math.ivec2(1, 2)
+    w.x = 3.7
+    assert w.to_list() == [3, 2]
