@@ -13,7 +13,7 @@ use aerogel_ir::{
     Arg, AtomicOp, BinaryOp, Builder, Env, FieldData, FieldId, FuncId, Function, LoopAttrs, Module,
     Op, ParamData, ParamType, TreeId, Type, Value, eval,
 };
-use aerogel_snode::parse_nodes;
+use aerogel_snode::{NodeKind, parse_nodes};
 
 /// Layouts that a module may use, with their extents; each has places for an `i32`, an `f32`, and
 /// the three components of an `i64` vector.
@@ -367,7 +367,9 @@ impl Generator<'_> {
             .collect();
         self.pool.extend(&indices);
         self.own = Some((own, indices));
-        self.shared = Some((atomic, counter));
+        // The length of a list is read while the loop runs, which must not make it longer.
+        let grows = self.over_sparse && self.in_one_list(own, atomic);
+        self.shared = (!grows).then_some((atomic, counter));
         self.writes_arrays = false;
         self.budget = 40;
         self.loops.push((Vec::new(), attrs.serial));
@@ -381,6 +383,18 @@ impl Generator<'_> {
         (self.own, self.shared) = (None, None);
         self.pool.truncate(saved);
         self.locals = locals;
+    }
+
+    /// Whether elements of both fields lie in the cells of one dynamic node.
+    fn in_one_list(&self, a: FieldId, b: FieldId) -> bool {
+        let list = |field: FieldId| {
+            let data = &self.env.fields[field];
+            let tree = &self.env.trees[data.tree];
+            let chain = tree.sparse_chain(data.places[0]).into_iter();
+            let mut lists = chain.filter(|&n| matches!(tree[n].kind, NodeKind::Dynamic { .. }));
+            lists.next()
+        };
+        list(a).is_some() && list(a) == list(b)
     }
 
     /// Gathers numbers in one element of the field of atomics, perhaps only in some iterations.

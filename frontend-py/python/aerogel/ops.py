@@ -289,6 +289,11 @@ atomic_max = _kernel_only("atomic_max", "Takes the maximum with a value in memor
 atomic_and = _kernel_only("atomic_and", "Bitwise and with a value in memory; the old value is returned.")
 atomic_or = _kernel_only("atomic_or", "Bitwise or with a value in memory; the old value is returned.")
 atomic_xor = _kernel_only("atomic_xor", "Bitwise exclusive or with a value in memory; the old value is returned.")
+atomic_exchange = _kernel_only("atomic_exchange", "Stores a value in memory in one step; the old value is returned.")
+atomic_cas = _kernel_only(
+    "atomic_cas",
+    "Stores ``value`` in memory if that holds ``compare``, in one step; the old value is returned.",
+)
 frexp = _kernel_only("frexp", "Mantissa and exponent of a number.")
 global_thread_idx = _kernel_only("global_thread_idx", "The number of the thread.")
 
@@ -302,6 +307,8 @@ __all__ = [
     "atan2",
     "atomic_add",
     "atomic_and",
+    "atomic_cas",
+    "atomic_exchange",
     "atomic_max",
     "atomic_min",
     "atomic_mul",
