@@ -208,7 +208,7 @@ impl Generator<'_> {
             .sparse_chain(leaf.node)
             .into_iter()
             .filter(|&node| {
-                let places = |n: &NodeId| matches!(tree[*n].kind, NodeKind::Place(_));
+                let places = |n: &NodeId| tree[*n].kind.scalar().is_some();
                 let mut below = tree.subtree(node).into_iter().filter(places);
                 !matches!(tree[node].kind, NodeKind::Dynamic { .. })
                     && (!alone || node == leaf.node && below.all(|p| data.places.contains(&p)))
