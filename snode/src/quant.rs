@@ -39,7 +39,7 @@ pub struct QuantType {
 }
 
 /// Why there is no such quantised type.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QuantError {
     /// No bits, or more than the compute type has.
     Bits {
@@ -62,6 +62,8 @@ pub enum QuantError {
     },
     /// A scale that is no positive number.
     Scale,
+    /// Text that names no type.
+    Text(String),
 }
 
 impl fmt::Display for QuantError {
@@ -77,6 +79,7 @@ impl fmt::Display for QuantError {
                 write!(f, "it is computed with {wanted}, not {compute}")
             }
             Self::Scale => write!(f, "the scale must be positive and finite"),
+            Self::Text(text) => write!(f, "`{text}` is not a quantised type"),
         }
     }
 }
@@ -362,24 +365,24 @@ impl QuantType {
     }
 
     /// Reads what `Display` writes.
-    pub fn parse(text: &str) -> Option<Self> {
-        let (kind, compute) = text.split_once('/')?;
-        let compute = ScalarType::from_name(compute)?;
-        let signed = match kind.get(..2)? {
-            "qi" => true,
-            "qu" => false,
-            _ => return None,
+    pub fn parse(text: &str) -> Result<Self, QuantError> {
+        let unknown = || QuantError::Text(text.to_owned());
+        let number = |text: &str| text.parse::<u32>().map_err(|_| unknown());
+        let (kind, compute) = text.split_once('/').ok_or_else(unknown)?;
+        let compute = ScalarType::from_name(compute).ok_or_else(unknown)?;
+        let (signed, rest) = match (kind.strip_prefix("qi"), kind.strip_prefix("qu")) {
+            (Some(rest), _) => (true, rest),
+            (None, Some(rest)) => (false, rest),
+            (None, None) => return Err(unknown()),
         };
-        let rest = &kind[2..];
-        let quant = if let Some((bits, scale)) = rest.split_once('*') {
-            Self::fixed(bits.parse().ok()?, signed, scale.parse().ok()?, compute)
+        if let Some((bits, scale)) = rest.split_once('*') {
+            let scale = scale.parse().map_err(|_| unknown())?;
+            Self::fixed(number(bits)?, signed, scale, compute)
         } else if let Some((bits, exponent)) = rest.split_once('^') {
-            let (bits, exponent) = (bits.parse().ok()?, exponent.parse().ok()?);
-            Self::float(exponent, bits, signed, compute)
+            Self::float(number(exponent)?, number(bits)?, signed, compute)
         } else {
-            Self::int(rest.parse().ok()?, signed, compute)
-        };
-        quant.ok()
+            Self::int(number(rest)?, signed, compute)
+        }
     }
 }
 
@@ -540,7 +543,7 @@ mod tests {
             "qi10^5/f64",
             "i5",
         ] {
-            assert_eq!(QuantType::parse(text), None, "{text}");
+            assert!(QuantType::parse(text).is_err(), "{text}");
         }
     }
 }

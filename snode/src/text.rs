@@ -97,11 +97,11 @@ pub fn parse_nodes(text: &str) -> Result<Tree, ParseError> {
                     .ok_or_else(|| err("expected `name: type`".into()))?;
                 let placed = match (ScalarType::from_name(ty), QuantType::parse(ty)) {
                     (Some(ty), _) => builder.place(parent, ty, name),
-                    (None, Some(quant)) => {
+                    (None, Ok(quant)) => {
                         let shared = words.next_if_eq(&"shared").is_some();
                         builder.place_bits(parent, quant, shared, name)
                     }
-                    (None, None) => return Err(err(format!("unknown type `{ty}`"))),
+                    (None, Err(_)) => return Err(err(format!("unknown type `{ty}`"))),
                 };
                 placed.map_err(|e| err(e.to_string()))?;
             }

@@ -60,6 +60,7 @@ from aerogel._dtypes import (
     uint32,
     uint64,
 )
+from aerogel._quant import BitpackedFields
 from aerogel._log import CRITICAL, DEBUG, ERROR, INFO, TRACE, WARN, is_logging_effective, set_logging_level
 from aerogel.errors import *  # noqa: F403
 from aerogel.field import Field, MatrixField, ScalarField, field
@@ -109,6 +110,7 @@ __all__ = [
     "DEBUG",
     "ERROR",
     "Field",
+    "BitpackedFields",
     "FieldsBuilder",
     "GUI",
     "INFO",

@@ -32,6 +32,7 @@ from aerogel._dtypes import (
     uint32,
     uint64,
 )
+from aerogel._quant import QuantType, quant
 from aerogel.matrix import Matrix, Vector, _plain
 from aerogel.structs import StructType, struct
 
@@ -237,6 +238,7 @@ __all__ = [
     "MatrixType",
     "NDArray",
     "NdarrayType",
+    "QuantType",
     "StructType",
     "Template",
     "VectorType",
@@ -261,6 +263,7 @@ __all__ = [
     "is_tensor",
     "matrix",
     "ndarray",
+    "quant",
     "ref",
     "rw_texture",
     "sparse_matrix_builder",

@@ -72,6 +72,37 @@ impl TreeMemory {
         self.bytes.change_scalar(in_word.word, at as usize, &change)
     }
 
+    /// The bytes of a component as `component_at` reads it; nothing of a node that is no place.
+    pub(super) fn read_bytes(
+        &self,
+        place: NodeId,
+        at: u64,
+        indices: &[i64],
+        out: &mut [u8],
+    ) -> Result<(), MemoryError> {
+        if let NodeKind::Bits(_) = self.tree()[place].kind {
+            let (bytes, n) = self.component_at(place, at, indices)?.to_bytes();
+            out.copy_from_slice(&bytes[..n]);
+            return Ok(());
+        }
+        self.bytes().read(at as usize, out)
+    }
+
+    /// Writes a component of which the bytes are given, as `set_component_at` does.
+    pub(super) fn write_bytes(
+        &self,
+        place: NodeId,
+        at: u64,
+        indices: &[i64],
+        bytes: &[u8],
+    ) -> Result<(), MemoryError> {
+        if let NodeKind::Bits(quant) = self.tree()[place].kind {
+            let value = Scalar::from_bytes(quant.compute, bytes);
+            return self.set_component_at(place, at, indices, value);
+        }
+        self.bytes().write(at as usize, bytes)
+    }
+
     fn in_word(&self, place: NodeId, quant: QuantType, indices: &[i64]) -> InWord {
         let tree = self.tree();
         let parent = tree[place].parent.expect("bits lie in a word");
