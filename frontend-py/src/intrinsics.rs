@@ -121,6 +121,8 @@ const TABLE: &[(&str, Rule)] = &[
     ("atomic_and", Atomic(AtomicOp::And)),
     ("atomic_or",  Atomic(AtomicOp::Or)),
     ("atomic_xor", Atomic(AtomicOp::Xor)),
+    ("atomic_exchange", Atomic(AtomicOp::Exchange)),
+    ("atomic_cas", special(Special::CompareAndSwap)),
     ("get_addr",   special(Special::GetAddr)),
     // Nodes of layouts.
     ("activate",      special(Special::Node(NodeFunction::Activate))),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use aerogel_base::entity::PrimaryMap;
 use aerogel_base::render::Sources;
 use aerogel_base::{ScalarType, SpanTable};
-use aerogel_snode::{NodeId, Tree};
+use aerogel_snode::{NodeId, NodeKind, QuantType, Tree};
 use indexmap::IndexSet;
 
 use crate::func::Function;
@@ -70,10 +70,17 @@ impl Env {
     /// If the field's first place has no parent, which only a root has not.
     pub fn cells_of(&self, field: FieldId) -> (NodeRef, Vec<i32>) {
         let f = &self.fields[field];
-        let node = self.trees[f.tree][f.places[0]]
-            .parent
-            .expect("a place has a parent");
+        let node = self.trees[f.tree].holder(f.places[0]);
         (NodeRef { tree: f.tree, node }, f.offset.clone())
+    }
+
+    /// The quantised type of a field's components; none if they are scalars.
+    pub fn quant(&self, field: FieldId) -> Option<QuantType> {
+        let f = &self.fields[field];
+        match self.trees[f.tree][f.places[0]].kind {
+            NodeKind::Bits(quant) => Some(quant),
+            _ => None,
+        }
     }
 
     /// The message when there is no memory for a cell of a node.

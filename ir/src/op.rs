@@ -208,6 +208,10 @@ insts! {
     /// Stores `value` if the storage holds `expected`; the result is the old value.
     Cas ("atomic_cas") { place: Value, expected: Value, value: Value } = Writes;
 
+    /// Changes a storage to what `body` makes of its value, in one step; the result is the old value.
+    /// What the body holds is pure, since it may run several times.
+    Update ("update") { place: Value, body: Region } = Control in Lowered..=Lowered;
+
     /// One of two regions; both yield the results' values.
     If ("if") { cond: Value, then: Region, otherwise: Region } = Control;
     /// Counts from `lo` towards `hi` (exclusive) by `step` (of any sign but zero). The body's
@@ -254,7 +258,7 @@ insts! {
     /// The cell of a node at indices inside its shape; the ambient one, which is zero, if it is
     /// inactive.
     FindCell ("find_cell") { node: NodeRef, indices: Vec<Value> } = Reads in Structured..=Offloaded;
-    /// Says that `cell` is the cell of a node at indices, and active.
+    /// Says that `cell` is the cell of a node at indices, or holds the word of which it is part, and is active.
     CellAt ("cell_at") { node: NodeRef, indices: Vec<Value>, cell: Value } = Writes in Structured..=Offloaded;
 
     /// The root's cell of a tree.
@@ -472,6 +476,9 @@ impl OpField for LoopAttrs {
         if self.serial {
             p.text(" serial");
         }
+        if self.own_words {
+            p.text(" own_words");
+        }
         if let Some(n) = self.block_dim {
             p.text(&format!(" block={n}"));
         }
@@ -487,6 +494,8 @@ impl OpField for LoopAttrs {
                 attrs.aside = true;
             } else if lexer.accept("serial") {
                 attrs.serial = true;
+            } else if lexer.accept("own_words") {
+                attrs.own_words = true;
             } else if lexer.accept("block") {
                 lexer.expect("=")?;
                 attrs.block_dim = Some(lexer.number()?);

@@ -256,6 +256,8 @@ pub struct LoopAttrs {
     /// Bookkeeping of the compiler's own: it draws no random numbers, and does not count among the
     /// loops that do.
     pub aside: bool,
+    /// No word of bits that an iteration changes is changed by another one.
+    pub own_words: bool,
 }
 
 /// A node of one of the module's trees.

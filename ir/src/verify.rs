@@ -211,6 +211,7 @@ impl Verifier<'_> {
                 self.region(then, &Owner::Yields(results.clone()))?;
                 self.region(otherwise, &Owner::Yields(results))
             }
+            Op::Update { body, .. } => self.region(body, &Owner::Yields(results)),
             Op::For { body, .. } => self.looped(body, results, true),
             Op::While { cond, body, .. } => {
                 self.region(cond, &Owner::Yields(vec![Type::BOOL]))?;

@@ -182,7 +182,14 @@ impl Check<'_> {
                 cell,
             } => {
                 self.node_indices(*node, indices, false)?;
-                self.cell(*node, *cell)?;
+                let data = self.node(*node);
+                // The elements of a word are where the word is.
+                let of = match (data.kind.word(), data.parent) {
+                    (Some(_), Some(parent)) => parent,
+                    _ => node.node,
+                };
+                let of = NodeRef { node: of, ..*node };
+                self.cell(of, *cell)?;
                 self.no_result()
             }
             Op::ListStale { node } => self.result_of_list(*node, Type::BOOL),
@@ -269,7 +276,10 @@ impl Check<'_> {
                     format!("{found} does not hold {node}")
                 })?;
                 self.result(match data.kind {
-                    NodeKind::Place(s) => Type::RefScalar(s),
+                    NodeKind::Place(s) | NodeKind::BitStruct(s) | NodeKind::QuantArray(s) => {
+                        Type::RefScalar(s)
+                    }
+                    NodeKind::Bits(_) => return Err(format!("{node} is part of a word")),
                     _ => Type::Container(node.tree, node.node),
                 })
             }

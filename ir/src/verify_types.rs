@@ -6,7 +6,7 @@ use crate::func::{Function, ParamType};
 use crate::module::Env;
 use crate::op::Op;
 use crate::op_kinds::{BinaryOp, UnaryOp};
-use crate::stage::Stage;
+use crate::stage::{Effect, Stage};
 use crate::types::{Arg, Inst, Type, Value};
 
 /// Checks one instruction whose operands are known to be in scope.
@@ -422,6 +422,23 @@ impl Check<'_> {
                     format!("a {ty} changes a ref<{place}>")
                 })?;
                 self.result(place)
+            }
+            Op::Update { place, body } => {
+                let ty = self.place(*place)?;
+                let params = &self.func.regions[*body].params;
+                let takes: Vec<Type> = params.iter().map(|&p| self.ty(p)).collect();
+                ensure(takes == [ty] && ty.scalar().is_some(), || {
+                    format!("a ref<{place}> is updated from {takes:?}", place = ty)
+                })?;
+                let insts = self.func.regions[*body].insts.iter();
+                ensure(
+                    insts
+                        .rev()
+                        .skip(1)
+                        .all(|&i| self.func[i].effect() == Effect::Pure),
+                    || "an update is made of pure instructions".into(),
+                )?;
+                self.result(ty)
             }
             Op::If { cond, .. } => {
                 self.values(&self.results)?;

@@ -63,10 +63,27 @@ fn is_apart(func: &Function, env: &Env, array: Arg) -> bool {
 
 fn field_classes(env: &Env, field: FieldId) -> Vec<Class> {
     let f = &env.fields[field];
+    let tree = &env.trees[f.tree];
     f.places
         .iter()
-        .map(|&node| Class::Place(NodeRef { tree: f.tree, node }))
+        .map(|&place| {
+            // Who changes one of the numbers that share an exponent changes all.
+            let group = tree.exponent_group(place);
+            let node = group.first().copied().unwrap_or(place);
+            Class::Place(NodeRef { tree: f.tree, node })
+        })
         .collect()
+}
+
+/// Whether a storage holds less than is stored in it: components of quantised fields do.
+pub(crate) fn is_quantised(func: &Function, env: &Env, place: Value) -> bool {
+    match func.def_op(place) {
+        Some(&Op::FieldAt { field, .. }) => env.quant(field).is_some(),
+        Some(&Op::ElemRef { base, .. } | &Op::MemberRef { base, .. }) => {
+            is_quantised(func, env, base)
+        }
+        _ => false,
+    }
 }
 
 /// The number of the element of a tensor's storage that constant indices name.
@@ -126,9 +143,10 @@ pub(crate) struct Writes {
 pub(crate) fn writes(func: &Function, env: &Env, region: Region) -> Writes {
     let mut all = Writes::default();
     walk(func, region, &mut |func, inst| match &func[inst] {
-        Op::Store { place, .. } | Op::Atomic { place, .. } | Op::Cas { place, .. } => {
-            all.classes.extend(classes(func, env, *place))
-        }
+        Op::Store { place, .. }
+        | Op::Atomic { place, .. }
+        | Op::Cas { place, .. }
+        | Op::Update { place, .. } => all.classes.extend(classes(func, env, *place)),
         Op::Deactivate { node, .. } => all.classes.extend(below(env, *node)),
         Op::Call { .. } => all.anything = true,
         _ => {}

@@ -20,7 +20,7 @@ use aerogel_snode::{NodeId, NodeKind, Tree};
 
 use crate::PassCx;
 use crate::access::writes;
-use crate::access::{Class, constant_element};
+use crate::access::{Class, constant_element, is_quantised};
 use crate::cells;
 
 /// From so many different elements on a field is gathered.
@@ -74,6 +74,9 @@ impl Gathered {
             let Op::Load { place } = func[inst] else {
                 return;
             };
+            if is_quantised(func, cx.env, place) {
+                return;
+            }
             let Some((place, off)) = neighbour(func, cx, node, params, place) else {
                 return;
             };

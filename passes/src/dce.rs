@@ -122,7 +122,7 @@ impl Dce {
                 self.region(func, body);
                 self.draws || !self.is_empty(func, body)
             }
-            Op::Each { body } => {
+            Op::Each { body } | Op::Update { body, .. } => {
                 self.region(func, body);
                 true
             }

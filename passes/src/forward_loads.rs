@@ -14,7 +14,7 @@ use aerogel_base::hash::LookupMap;
 use aerogel_ir::{Effect, Function, Inst, Op, Region, ScopedMap, Value};
 
 use crate::PassCx;
-use crate::access::{Class, Clock, below, classes, writes};
+use crate::access::{Class, Clock, below, classes, is_quantised, writes};
 
 pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
     let mut pass = Forward {
@@ -60,17 +60,21 @@ impl Forward<'_> {
                 Op::Load { place } => self.load(func, inst, place, &mut pending),
                 Op::Store { place, value } => {
                     let classes = classes(func, self.cx.env, place);
+                    let quantised = is_quantised(func, self.cx.env, place);
                     if let Some(&(earlier, since)) = pending.stores.get(&place)
                         && pending.touched.untouched_since(&classes, since)
                     {
                         dead.push(earlier);
                     }
                     self.write(place, &classes, &mut pending);
-                    self.known.insert(place, (value, self.written.now()));
-                    pending.stores.insert(place, (inst, pending.touched.now()));
+                    // What is read is not what was stored, and a store may change others beside it.
+                    if !quantised {
+                        self.known.insert(place, (value, self.written.now()));
+                        pending.stores.insert(place, (inst, pending.touched.now()));
+                    }
                     true
                 }
-                Op::Atomic { place, .. } | Op::Cas { place, .. } => {
+                Op::Atomic { place, .. } | Op::Cas { place, .. } | Op::Update { place, .. } => {
                     let classes = classes(func, self.cx.env, place);
                     self.write(place, &classes, &mut pending);
                     true

@@ -21,6 +21,7 @@ mod list_struct_for;
 mod lower_access;
 mod merge_atomics;
 mod offload;
+mod own_words;
 mod pipeline;
 mod privatize;
 mod promote_locals;

@@ -452,7 +452,11 @@ fn visits_itself(func: &Function, body: Region, params: &[Value]) -> bool {
 
 /// A loop that runs in order may be left: where it is, what is left of it does nothing. The flag, if
 /// it is needed.
-fn stop_flag(func: &mut Function, body: Region, span: aerogel_base::Span) -> Option<Value> {
+pub(crate) fn stop_flag(
+    func: &mut Function,
+    body: Region,
+    span: aerogel_base::Span,
+) -> Option<Value> {
     let mut breaks = Vec::new();
     find_breaks(func, body, &mut breaks);
     if breaks.is_empty() {
@@ -491,7 +495,7 @@ fn find_breaks(func: &Function, region: Region, found: &mut Vec<(Region, Inst)>)
 }
 
 /// `if (load flag) { continue }`
-fn leave_if(b: &mut Builder<'_>, flag: Value) {
+pub(crate) fn leave_if(b: &mut Builder<'_>, flag: Value) {
     let cond = b.load(flag);
     let then = cells::region(b, &[], |b, _| {
         b.effect(Op::Continue { values: Vec::new() });

@@ -13,14 +13,16 @@
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{
-    BinaryOp, CompareOp, Cursor, FieldId, Function, Inst, NodeRef, Op, Rewrite, Rewriter, Type,
-    Value, rewrite_with,
+    BinaryOp, Builder, CompareOp, Cursor, FieldId, Function, Inst, NodeRef, Op, Rewrite, Rewriter,
+    TaskKind, Type, Value, rewrite_with,
 };
-use aerogel_snode::{LevelAxis, Tree};
+use aerogel_snode::{LevelAxis, NodeKind, Tree};
 
+use self::bits::Bits;
 use self::sparse::{Access, Cells, or_zero};
 use crate::PassCx;
 
+mod bits;
 mod sparse;
 
 pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
@@ -29,6 +31,7 @@ pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
         dense: SecondaryMap::new(),
         named: SecondaryMap::new(),
         cells: Cells::default(),
+        alone: false,
     };
     rewrite_with(func, &mut lower)
 }
@@ -37,12 +40,14 @@ struct Lower<'a> {
     cx: &'a PassCx<'a>,
     /// The cell of a tensor element of a dense field: components are found when they are asked for.
     dense: SecondaryMap<Value, Option<(FieldId, Value)>>,
-    /// The elements of sparse fields that references name.
+    /// The elements of sparse and quantised fields that references name.
     named: SecondaryMap<Value, Option<Element>>,
     cells: Cells,
+    /// Whether no other thread touches the words that the task changes.
+    alone: bool,
 }
 
-/// An element of a sparse field, or a component of one.
+/// An element of a sparse or quantised field, or a component of one.
 #[derive(Clone)]
 struct Element {
     field: FieldId,
@@ -61,6 +66,9 @@ enum Component {
 impl Rewriter for Lower<'_> {
     fn enter(&mut self, func: &Function, inst: Inst) {
         self.cells.enter(func, inst, self.cx);
+        if let Op::Task { kind, attrs, .. } = func[inst] {
+            self.alone = kind == TaskKind::Serial || attrs.serial || attrs.own_words;
+        }
     }
 
     fn leave(&mut self) {
@@ -75,7 +83,8 @@ impl Rewriter for Lower<'_> {
                 let indices = without_offset(cursor, cx, field, &indices);
                 let data = &cx.env.fields[field];
                 let result = result.expect("one result");
-                if cx.env.trees[data.tree].is_below_sparse(data.places[0]) {
+                let layout = &cx.env.trees[data.tree];
+                if layout.is_below_sparse(data.places[0]) || cx.env.quant(field).is_some() {
                     self.named[result] = Some(Element {
                         field,
                         indices,
@@ -124,6 +133,9 @@ impl Rewriter for Lower<'_> {
                 let Some(element) = self.named[place].clone() else {
                     return Rewrite::Keep;
                 };
+                if cx.env.quant(element.field).is_some() {
+                    return Rewrite::Replace(vec![self.load_bits(cursor, &element)]);
+                }
                 let (place, inside) = self.resolve(cursor, &element, Access::Read);
                 let ty = cursor.func.ty(result.expect("one result"));
                 let value = cursor.insert(Op::Load { place }, ty);
@@ -131,6 +143,10 @@ impl Rewriter for Lower<'_> {
             }
             Op::Store { place, .. } | Op::Atomic { place, .. } | Op::Cas { place, .. } => {
                 if let Some(element) = self.named[place].clone() {
+                    if cx.env.quant(element.field).is_some() {
+                        let op = cursor.func[inst].clone();
+                        return Rewrite::Replace(self.change_bits(cursor, &element, &op));
+                    }
                     let (storage, _) = self.resolve(cursor, &element, Access::Write);
                     let op = &mut cursor.func.insts[inst].op;
                     op.map_operands(|v| if v == place { storage } else { v });
@@ -160,7 +176,98 @@ impl Rewriter for Lower<'_> {
     }
 }
 
-impl Lower<'_> {
+impl<'a> Lower<'a> {
+    fn load_bits(&mut self, cursor: &mut Cursor<'_>, element: &Element) -> Value {
+        let n = self.cx.env.fields[element.field].places.len();
+        let mut one = |cursor: &mut Cursor<'_>, k: usize| {
+            let (bits, inside) = self.bits(cursor, element, k, Access::Read);
+            let mut loaded = None;
+            cursor.build(|b| loaded = Some(bits.load(b)));
+            or_zero(cursor, inside, loaded.expect("it was built"))
+        };
+        match element.component {
+            Component::Known(k) => one(cursor, k),
+            Component::Unknown(number) => chosen(cursor, number, n, &mut one),
+        }
+    }
+
+    /// Lowers a store or an atomic; its result, if it has one.
+    fn change_bits(&mut self, cursor: &mut Cursor<'_>, element: &Element, op: &Op) -> Vec<Value> {
+        let n = self.cx.env.fields[element.field].places.len();
+        let number = match element.component {
+            Component::Known(k) => {
+                let (bits, _) = self.bits(cursor, element, k, Access::Write);
+                let mut old = None;
+                cursor.build(|b| old = change(b, &bits, op));
+                return old.into_iter().collect();
+            }
+            Component::Unknown(number) => number,
+        };
+        // The component with the number; the first one if there is none.
+        let all: Vec<Bits<'a>> = (0..n)
+            .map(|k| self.bits(cursor, element, k, Access::Write).0)
+            .collect();
+        let mut old = None;
+        cursor.build(|b| old = change_one(b, number, &all, op));
+        old.into_iter().collect()
+    }
+
+    /// A component of a quantised element, and whether it is inside the field, where that is not
+    /// certain.
+    fn bits(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        element: &Element,
+        k: usize,
+        access: Access,
+    ) -> (Bits<'a>, Option<Value>) {
+        let cx = self.cx;
+        let data = &cx.env.fields[element.field];
+        let tree = &cx.env.trees[data.tree];
+        let place = data.places[k];
+        let word_node = NodeRef {
+            tree: data.tree,
+            node: tree[place].parent.expect("bits lie in a word"),
+        };
+        let (cell, inside) =
+            self.cells
+                .holder(cursor, cx, element.field, &element.indices, k, access);
+        let kind = tree[word_node.node].kind;
+        let ty = kind.word().expect("bits lie in a word");
+        let child = Op::Child {
+            node: word_node,
+            cell,
+        };
+        let word = cursor.insert(child, Type::RefScalar(ty));
+        let mut element_shift = None;
+        if let (NodeKind::QuantArray(_), Some(quant)) = (kind, cx.env.quant(element.field)) {
+            let path = tree.path(word_node.node);
+            let level = path.levels.last().expect("the word's own");
+            let coords = level
+                .axes
+                .iter()
+                .map(|a| coordinate(cursor, element.indices[a.index], a))
+                .collect();
+            let node = word_node;
+            let number = cursor.insert(Op::Linearize { node, coords }, Type::I64);
+            let rhs = cursor.constant(Scalar::int(ScalarType::I64, quant.width().into()));
+            let product = Op::Binary {
+                op: BinaryOp::Mul,
+                lhs: number,
+                rhs,
+            };
+            element_shift = Some(cursor.insert(product, Type::I64));
+        }
+        let bits = Bits {
+            tree,
+            place,
+            word,
+            element_shift,
+            alone: self.alone,
+        };
+        (bits, inside)
+    }
+
     /// The storage of an element, and whether it is inside the field, where that is not certain.
     fn resolve(
         &mut self,
@@ -185,6 +292,53 @@ impl Lower<'_> {
         };
         (place, inside)
     }
+}
+
+/// What a store or an atomic does to a quantised component; its result, if it has one.
+fn change(b: &mut Builder<'_>, bits: &Bits<'_>, op: &Op) -> Option<Value> {
+    match *op {
+        Op::Store { value, .. } => {
+            bits.store(b, value);
+            None
+        }
+        Op::Atomic { op, value, .. } => Some(bits.atomic(b, op, value)),
+        Op::Cas {
+            expected, value, ..
+        } => Some(bits.cas(b, expected, value)),
+        _ => unreachable!("the caller picks changes of storage"),
+    }
+}
+
+/// As `change`, for the component with a number; the first one if there is none.
+fn change_one(b: &mut Builder<'_>, number: Value, all: &[Bits<'_>], op: &Op) -> Option<Value> {
+    let (last, others) = all.split_last().expect("a tensor has components");
+    if others.is_empty() {
+        return change(b, last, op);
+    }
+    let elem = b.func.elem(number);
+    let rhs = b.constant(Scalar::int(elem, others.len() as i128));
+    let cond = b.compare(CompareOp::Eq, number, rhs);
+    let outer = b.region;
+    let mut types = Vec::new();
+    let mut branch =
+        |b: &mut Builder<'_>, write: &mut dyn FnMut(&mut Builder<'_>) -> Option<Value>| {
+            let region = b.func.new_region(&[]);
+            b.region = region;
+            let values: Vec<Value> = write(b).into_iter().collect();
+            types = values.iter().map(|&v| b.func.ty(v)).collect();
+            b.yields(values);
+            b.region = outer;
+            region
+        };
+    let then = branch(b, &mut |b| change(b, last, op));
+    let otherwise = branch(b, &mut |b| change_one(b, number, others, op));
+    let op = Op::If {
+        cond,
+        then,
+        otherwise,
+    };
+    let inst = b.inst(op, &types);
+    b.func.insts[inst].results.first().copied()
 }
 
 /// The component with a number that is not known before run time; the first one if there is none.
@@ -361,7 +515,7 @@ fn component(
     let data = &cx.env.fields[field];
     let layout = &cx.env.trees[data.tree];
     let place = data.places[k];
-    let aerogel_snode::NodeKind::Place(ty) = layout[place].kind else {
+    let NodeKind::Place(ty) = layout[place].kind else {
         unreachable!("a field's places are places")
     };
     let ty = Type::Scalar(ty).to_ref().expect("a scalar has a storage");

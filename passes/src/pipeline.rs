@@ -147,6 +147,14 @@ pub const PIPELINE: &[Step] = &[
         passes: SIMPLIFY_STRUCTURED,
         rounds: 4,
     },
+    // Where loops still say over what they go.
+    kernel(
+        "own_words",
+        own_words::run,
+        Structured,
+        Structured,
+        When::Always,
+    ),
     kernel(
         "demote_struct_for",
         demote_struct_for::run,

@@ -19,7 +19,7 @@ use aerogel_ir::{
 };
 
 use crate::PassCx;
-use crate::access::{Class, calls, classes};
+use crate::access::{Class, calls, classes, is_quantised};
 
 /// Fields of more cells stay shared.
 const MAX_CELLS: u64 = 256;
@@ -102,7 +102,8 @@ fn find_targets(func: &Function, cx: &PassCx<'_>, inner: Region) -> Vec<Target> 
             Op::Load { place } | Op::Store { place, .. } | Op::Cas { place, .. } => (place, false),
             Op::Atomic { op, place, .. } => {
                 let unused = func.insts[inst].results.iter().all(|&r| uses[r] == 0);
-                (place, unused && matches!(op, AtomicOp::Add | AtomicOp::Sub))
+                let sum = matches!(op, AtomicOp::Add | AtomicOp::Sub);
+                (place, unused && sum && !is_quantised(func, cx.env, place))
             }
             _ => return,
         };

@@ -17,7 +17,7 @@ use aerogel_ir::{
 };
 
 use crate::PassCx;
-use crate::access::{Class, calls, classes, constant_element, defined_in};
+use crate::access::{Class, calls, classes, constant_element, defined_in, is_quantised};
 
 pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
     let mut changed = false;
@@ -73,6 +73,8 @@ fn reduce(func: &mut Function, cx: &PassCx<'_>, body: Region, at: usize) -> bool
                     place,
                     Some(op).filter(|&op| {
                         unused
+                            // Each sum is rounded there.
+                            && !is_quantised(func, cx.env, place)
                             && identity(op, func.elem(func.insts[inst].results[0])).is_some()
                             && is_fixed(func, &inside, place)
                     }),

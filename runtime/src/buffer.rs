@@ -295,6 +295,41 @@ impl Buffer {
         Ok(Scalar::from_slot(ty, slot))
     }
 
+    /// Changes the unsigned integer at an offset in one step, as no other thread sees half of.
+    pub(crate) fn change_scalar(
+        &self,
+        ty: ScalarType,
+        offset: usize,
+        change: &dyn Fn(u64) -> u64,
+    ) -> Result<(), MemoryError> {
+        let at = self.aligned_place(offset, ty.bytes() as usize)?;
+        let (set, get) = (Ordering::Relaxed, Ordering::Relaxed);
+        // What is asked for is always stored, so no update fails.
+        match ty.bytes() {
+            1 => {
+                // SAFETY: in range and aligned; the same holds for the other widths.
+                let word = unsafe { AtomicU8::from_ptr(at) };
+                let _ = word.fetch_update(set, get, |w| Some(change(w.into()) as u8));
+            }
+            2 => {
+                // SAFETY: see above.
+                let word = unsafe { AtomicU16::from_ptr(at.cast()) };
+                let _ = word.fetch_update(set, get, |w| Some(change(w.into()) as u16));
+            }
+            4 => {
+                // SAFETY: see above.
+                let word = unsafe { AtomicU32::from_ptr(at.cast()) };
+                let _ = word.fetch_update(set, get, |w| Some(change(w.into()) as u32));
+            }
+            _ => {
+                // SAFETY: see above.
+                let word = unsafe { AtomicU64::from_ptr(at.cast()) };
+                let _ = word.fetch_update(set, get, |w| Some(change(w)));
+            }
+        }
+        Ok(())
+    }
+
     /// Writes one scalar, which is aligned as its type asks.
     pub fn write_scalar(&self, offset: usize, value: Scalar) -> Result<(), MemoryError> {
         let bytes = value.ty().bytes() as usize;

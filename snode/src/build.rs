@@ -6,6 +6,7 @@ use aerogel_base::ScalarType;
 use aerogel_base::entity::PrimaryMap;
 
 use crate::layout;
+use crate::quant::QuantType;
 use crate::tree::{MAX_AXES, Node, NodeAxis, NodeId, NodeKind, Tree};
 
 /// Why a node cannot be made.
@@ -39,6 +40,29 @@ pub enum BuildError {
     },
     /// A dynamic node is the last sparse one on the way down.
     SparseBelowDynamic,
+    /// A word of another number of bits than 8, 16, 32 or 64.
+    WordBits {
+        /// How many.
+        bits: u32,
+    },
+    /// More bits than a word has.
+    WordFull {
+        /// How many bits are needed.
+        needed: u32,
+        /// How many the word has.
+        bits: u32,
+    },
+    /// A number that is not quantised in a word, or one that is outside of any.
+    Unquantised {
+        /// Whether the node is a word.
+        in_word: bool,
+    },
+    /// A node, or a second field, in a word that has no room for one.
+    BelowWord,
+    /// A floating-point type in a `quant_array`.
+    FloatInArray,
+    /// An exponent that is shared with a type that has none, or another one.
+    Exponents,
 }
 
 impl fmt::Display for BuildError {
@@ -62,6 +86,34 @@ impl fmt::Display for BuildError {
                     "only dense nodes and fields can lie below a dynamic node"
                 )
             }
+            Self::WordBits { bits } => {
+                write!(f, "a word has 8, 16, 32 or 64 bits, not {bits}")
+            }
+            Self::WordFull { needed, bits } => {
+                write!(f, "{needed} bits do not fit a word of {bits}")
+            }
+            Self::Unquantised { in_word: true } => {
+                write!(
+                    f,
+                    "only fields of quantised types can be placed in a word of bits"
+                )
+            }
+            Self::Unquantised { in_word: false } => write!(
+                f,
+                "a field of a quantised type is placed in ti.BitpackedFields or in a quant_array node"
+            ),
+            Self::BelowWord => write!(
+                f,
+                "a quant_array node holds one field of numbers, and no nodes"
+            ),
+            Self::FloatInArray => write!(
+                f,
+                "a quant_array node holds integers or fixed-point numbers, not floating-point ones"
+            ),
+            Self::Exponents => write!(
+                f,
+                "only floating-point numbers with as many bits of exponent can share it"
+            ),
         }
     }
 }
@@ -94,6 +146,20 @@ fn node(kind: NodeKind, parent: Option<NodeId>, axes: Vec<NodeAxis>, name: Strin
         offset_in_cell: 0,
         align: 1,
         first_control: 0,
+        shift: 0,
+        exponent_shift: 0,
+        shares_exponent: false,
+    }
+}
+
+/// The unsigned type of a word.
+fn word_type(bits: u32) -> Result<ScalarType, BuildError> {
+    match bits {
+        8 => Ok(ScalarType::U8),
+        16 => Ok(ScalarType::U16),
+        32 => Ok(ScalarType::U32),
+        64 => Ok(ScalarType::U64),
+        _ => Err(BuildError::WordBits { bits }),
     }
 }
 
@@ -128,7 +194,76 @@ impl TreeBuilder {
             }
         }
         self.check_dynamic(parent, kind, &sorted)?;
+        if self.nodes[parent].kind.word().is_some() {
+            return Err(BuildError::BelowWord);
+        }
         self.add(parent, node(kind, Some(parent), sorted, String::new()))
+    }
+
+    /// Adds a word of so many bits under `parent`, for [`Self::place_bits`].
+    pub fn bit_struct(&mut self, parent: NodeId, bits: u32) -> Result<NodeId, BuildError> {
+        self.node(parent, NodeKind::BitStruct(word_type(bits)?), &[])
+    }
+
+    /// Adds a word of so many bits under `parent` that holds an element for each cell of `axes`.
+    pub fn quant_array(
+        &mut self,
+        parent: NodeId,
+        axes: &[(u8, u32)],
+        bits: u32,
+    ) -> Result<NodeId, BuildError> {
+        self.node(parent, NodeKind::QuantArray(word_type(bits)?), axes)
+    }
+
+    /// Places one quantised component in a word; `shares_exponent` with the one before it.
+    pub fn place_bits(
+        &mut self,
+        word: NodeId,
+        quant: QuantType,
+        shares_exponent: bool,
+        name: &str,
+    ) -> Result<NodeId, BuildError> {
+        let data = &self.nodes[word];
+        let Some(ty) = data.kind.word() else {
+            return Err(BuildError::Unquantised { in_word: false });
+        };
+        let others = data.children.iter().map(|&id| &self.nodes[id]);
+        let quants: Vec<QuantType> = others
+            .clone()
+            .filter_map(|n| match n.kind {
+                NodeKind::Bits(quant) => Some(quant),
+                _ => None,
+            })
+            .collect();
+        if shares_exponent {
+            let exponent = quants.last().map_or(0, |q| q.exponent_bits());
+            if exponent == 0 || exponent != quant.exponent_bits() {
+                return Err(BuildError::Exponents);
+            }
+        }
+        let own = |q: &QuantType, shares: bool| q.bits + if shares { 0 } else { q.exponent_bits() };
+        let mut needed = own(&quant, shares_exponent);
+        if let NodeKind::QuantArray(_) = data.kind {
+            if !quants.is_empty() {
+                return Err(BuildError::BelowWord);
+            }
+            if quant.exponent_bits() > 0 {
+                return Err(BuildError::FloatInArray);
+            }
+            let extents = data.axes.iter().map(|a| a.extent);
+            needed = extents.fold(needed, u32::saturating_mul);
+        } else {
+            let used = quants.iter().zip(others);
+            needed += used.map(|(q, n)| own(q, n.shares_exponent)).sum::<u32>();
+        }
+        if needed > ty.bits() {
+            let bits = ty.bits();
+            return Err(BuildError::WordFull { needed, bits });
+        }
+        let kind = NodeKind::Bits(quant);
+        let mut place = node(kind, Some(word), Vec::new(), name.to_owned());
+        place.shares_exponent = shares_exponent;
+        self.add(word, place)
     }
 
     fn check_dynamic(
@@ -173,6 +308,9 @@ impl TreeBuilder {
         ty: ScalarType,
         name: &str,
     ) -> Result<NodeId, BuildError> {
+        if self.nodes[parent].kind.word().is_some() {
+            return Err(BuildError::Unquantised { in_word: true });
+        }
         self.add(
             parent,
             node(
@@ -185,7 +323,7 @@ impl TreeBuilder {
     }
 
     fn add(&mut self, parent: NodeId, child: Node) -> Result<NodeId, BuildError> {
-        if matches!(self.nodes[parent].kind, NodeKind::Place(_)) {
+        if self.nodes[parent].kind.scalar().is_some() {
             return Err(BuildError::ChildOfPlace);
         }
         let id = self.nodes.push(child);

@@ -18,10 +18,21 @@ pub(crate) fn lay_out(nodes: &mut PrimaryMap<NodeId, Node>) -> Result<(), BuildE
     // Children follow parents, so one backward walk sees every child before its parent.
     for id in nodes.keys().rev() {
         let (mut end, mut align) = (0u64, 1);
-        if let NodeKind::Place(ty) = nodes[id].kind {
-            (end, align) = (u64::from(ty.bytes()), u64::from(ty.bytes()));
+        match nodes[id].kind {
+            NodeKind::Place(ty) | NodeKind::BitStruct(ty) | NodeKind::QuantArray(ty) => {
+                (end, align) = (u64::from(ty.bytes()), u64::from(ty.bytes()));
+            }
+            _ => {}
         }
-        for (k, child) in nodes[id].children.clone().into_iter().enumerate() {
+        if nodes[id].kind.word().is_some() {
+            lay_out_bits(nodes, id);
+        }
+        let children = match nodes[id].kind.word() {
+            // Their bits are the word's.
+            Some(_) => Vec::new(),
+            None => nodes[id].children.clone(),
+        };
+        for (k, child) in children.into_iter().enumerate() {
             let (size, child_align) = (nodes[child].container_size(), nodes[child].align);
             end = end.next_multiple_of(child_align);
             if size >= LARGE {
@@ -43,7 +54,11 @@ pub(crate) fn lay_out(nodes: &mut PrimaryMap<NodeId, Node>) -> Result<(), BuildE
                 align = CACHE_LINE;
             }
         }
-        let cell_size = end.next_multiple_of(align);
+        let mut cell_size = end.next_multiple_of(align);
+        if let NodeKind::QuantArray(_) = node.kind {
+            // All elements lie in the word.
+            cell_size = 0;
+        }
         cell_size
             .checked_mul(node.n_cells)
             .filter(|&s| s < LIMIT)
@@ -52,7 +67,7 @@ pub(crate) fn lay_out(nodes: &mut PrimaryMap<NodeId, Node>) -> Result<(), BuildE
         node.align = match node.kind {
             NodeKind::Pointer | NodeKind::Dynamic { .. } => WORD,
             NodeKind::Bitmasked => align.max(WORD),
-            NodeKind::Root | NodeKind::Dense | NodeKind::Place(_) => align,
+            _ => align,
         };
         if node.container_size() >= LARGE {
             node.align = node.align.max(CACHE_LINE);
@@ -60,6 +75,30 @@ pub(crate) fn lay_out(nodes: &mut PrimaryMap<NodeId, Node>) -> Result<(), BuildE
     }
     number_controls(nodes);
     Ok(())
+}
+
+/// Says where the bits of each component of a word begin. An exponent that is shared precedes the
+/// fractions it belongs to.
+fn lay_out_bits(nodes: &mut PrimaryMap<NodeId, Node>, word: NodeId) {
+    let (mut used, mut exponent_shift) = (0, 0);
+    let children = nodes[word].children.clone();
+    for (k, &child) in children.iter().enumerate() {
+        let next_shares = children
+            .get(k + 1)
+            .is_some_and(|&n| nodes[n].shares_exponent);
+        let node = &mut nodes[child];
+        let NodeKind::Bits(quant) = node.kind else {
+            unreachable!("a word holds quantised components")
+        };
+        if next_shares && !node.shares_exponent {
+            exponent_shift = used;
+            used += quant.exponent_bits();
+        }
+        let in_group = next_shares || node.shares_exponent;
+        node.exponent_shift = exponent_shift;
+        node.shift = used;
+        used += if in_group { quant.bits } else { quant.width() };
+    }
 }
 
 fn number_controls(nodes: &mut PrimaryMap<NodeId, Node>) {
@@ -194,6 +233,73 @@ mod tests {
         assert_eq!(t.byte_size(), t.root_size().next_multiple_of(128) + 6 * 128);
         assert_eq!(t.sparse_chain(ids[3]), [ids[1], ids[2]]);
         assert!(!t.is_below_sparse(ids[8]));
+    }
+
+    #[test]
+    fn words_of_bits() {
+        let t = tree(
+            "dense i:3 { bit_struct bits=32 { place a: qi5/i32, place b: qu8*0.5/f32, place c: qi10^5/f32 }, \
+             quant_array j:4 bits=16 { place d: qu4/i32 }, place e: u8 }, \
+             bit_struct bits=64 { place x: qi10^6/f32, place y: qi12^6/f32 shared, place z: qi3^5/f32 }",
+        );
+        let of = |name: &str| {
+            let (_, n) = t.nodes().find(|(_, n)| n.name == name).unwrap();
+            (n.shift, n.exponent_shift)
+        };
+        assert_eq!([of("a").0, of("b").0, of("c").0], [0, 5, 13]);
+        assert_eq!((of("x"), of("y"), of("z").0), ((6, 0), (16, 0), 28));
+        // A word, half a word, and a byte.
+        let ids: Vec<_> = t.nodes().map(|(id, _)| id).collect();
+        assert_eq!(t[ids[1]].cell_size, 8);
+        assert_eq!((t[ids[6]].offset_in_cell, t[ids[8]].offset_in_cell), (4, 6));
+        assert_eq!(t.shape(ids[7]), [3, 4]);
+        let x = ids[10];
+        assert_eq!(t.exponent_group(x), [x, ids[11]]);
+        assert_eq!(t.exponent_group(ids[12]), []);
+    }
+
+    #[test]
+    fn what_does_not_fit_a_word() {
+        for (text, message) in [
+            (
+                "bit_struct bits=24 { }",
+                "a word has 8, 16, 32 or 64 bits, not 24",
+            ),
+            (
+                "bit_struct bits=8 { place x: qi5/i32, place y: qi4/i32 }",
+                "9 bits do not fit a word of 8",
+            ),
+            (
+                "quant_array i:9 bits=32 { place x: qi4/i32 }",
+                "36 bits do not fit a word of 32",
+            ),
+            (
+                "quant_array i:2 bits=32 { place x: qi4/i32, place y: qi4/i32 }",
+                "a quant_array node holds one field of numbers, and no nodes",
+            ),
+            (
+                "quant_array i:2 bits=64 { place x: qi4^5/f32 }",
+                "a quant_array node holds integers or fixed-point numbers, not floating-point ones",
+            ),
+            (
+                "bit_struct bits=8 { place x: i32 }",
+                "only fields of quantised types can be placed in a word of bits",
+            ),
+            (
+                "dense i:2 { place x: qi5/i32 }",
+                "a field of a quantised type is placed in ti.BitpackedFields or in a quant_array node",
+            ),
+            (
+                "bit_struct bits=32 { place x: qi5^5/f32, place y: qi5^6/f32 shared }",
+                "only floating-point numbers with as many bits of exponent can share it",
+            ),
+            (
+                "bit_struct bits=32 { dense i:2 { } }",
+                "a quant_array node holds one field of numbers, and no nodes",
+            ),
+        ] {
+            assert_eq!(parse_nodes(text).unwrap_err().0, message);
+        }
     }
 
     #[test]

@@ -7,10 +7,12 @@ pub mod address;
 mod build;
 pub mod control;
 mod layout;
+pub mod quant;
 mod text;
 pub mod tree;
 
 pub use address::{Level, LevelAxis, Path};
 pub use build::{BuildError, TreeBuilder};
+pub use quant::{Form, QuantError, QuantType};
 pub use text::{ParseError, parse_nodes};
 pub use tree::{MASK_BITS, MAX_AXES, Node, NodeAxis, NodeId, NodeKind, Tree, WORD};

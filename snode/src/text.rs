@@ -5,6 +5,7 @@ use std::fmt;
 use aerogel_base::ScalarType;
 
 use crate::build::TreeBuilder;
+use crate::quant::QuantType;
 use crate::tree::{NodeId, NodeKind, Tree};
 
 /// Why a tree's text cannot be read.
@@ -45,6 +46,10 @@ impl fmt::Display for Tree {
                 f.write_str(if k > 0 { ", " } else { "" })?;
                 match (n.kind, n.kind.name()) {
                     (NodeKind::Place(ty), _) => write!(f, "place {}: {ty}", n.name)?,
+                    (NodeKind::Bits(quant), _) => {
+                        let shared = if n.shares_exponent { " shared" } else { "" };
+                        write!(f, "place {}: {quant}{shared}", n.name)?;
+                    }
                     (kind, name) => {
                         write!(f, "{} ", name.unwrap_or("root"))?;
                         for a in &n.axes {
@@ -52,6 +57,9 @@ impl fmt::Display for Tree {
                         }
                         if let NodeKind::Dynamic { chunk } = kind {
                             write!(f, "chunk={chunk} ")?;
+                        }
+                        if let Some(word) = kind.word() {
+                            write!(f, "bits={} ", word.bits())?;
                         }
                         f.write_str("{ ")?;
                         children(tree, child, f)?;
@@ -87,14 +95,18 @@ pub fn parse_nodes(text: &str) -> Result<Tree, ParseError> {
                     .next()
                     .and_then(|w| w.split_once(':'))
                     .ok_or_else(|| err("expected `name: type`".into()))?;
-                let ty =
-                    ScalarType::from_name(ty).ok_or_else(|| err(format!("unknown type `{ty}`")))?;
-                builder
-                    .place(parent, ty, name)
-                    .map_err(|e| err(e.to_string()))?;
+                let placed = match (ScalarType::from_name(ty), QuantType::parse(ty)) {
+                    (Some(ty), _) => builder.place(parent, ty, name),
+                    (None, Ok(quant)) => {
+                        let shared = words.next_if_eq(&"shared").is_some();
+                        builder.place_bits(parent, quant, shared, name)
+                    }
+                    (None, Err(_)) => return Err(err(format!("unknown type `{ty}`"))),
+                };
+                placed.map_err(|e| err(e.to_string()))?;
             }
-            "dense" | "bitmasked" | "pointer" | "dynamic" => {
-                let mut axes = Vec::new();
+            "dense" | "bitmasked" | "pointer" | "dynamic" | "bit_struct" | "quant_array" => {
+                let (mut axes, mut bits) = (Vec::new(), 0);
                 let mut kind = match word {
                     "dense" => NodeKind::Dense,
                     "bitmasked" => NodeKind::Bitmasked,
@@ -109,6 +121,10 @@ pub fn parse_nodes(text: &str) -> Result<Tree, ParseError> {
                             let chunk = chunk.map_err(|_| err(format!("bad chunk size `{w}`")))?;
                             kind = NodeKind::Dynamic { chunk };
                         }
+                        Some(w) if w.starts_with("bits=") => {
+                            let n = w["bits=".len()..].parse();
+                            bits = n.map_err(|_| err(format!("bad number of bits `{w}`")))?;
+                        }
                         Some(w) => axes.push(
                             w.split_once(':')
                                 .and_then(|(a, e)| Some((axis_of(a)?, e.parse().ok()?)))
@@ -119,11 +135,12 @@ pub fn parse_nodes(text: &str) -> Result<Tree, ParseError> {
                         None => return Err(err("expected `{`".into())),
                     }
                 }
-                open.push(
-                    builder
-                        .node(parent, kind, &axes)
-                        .map_err(|e| err(e.to_string()))?,
-                );
+                let node = match word {
+                    "bit_struct" => builder.bit_struct(parent, bits),
+                    "quant_array" => builder.quant_array(parent, &axes, bits),
+                    _ => builder.node(parent, kind, &axes),
+                };
+                open.push(node.map_err(|e| err(e.to_string()))?);
             }
             w => return Err(err(format!("expected a node, found `{w}`"))),
         }
@@ -143,6 +160,12 @@ mod tests {
         let text = "dense i:2 j:3 { place x: f32, dense j:5 a7:2 { place y: u8 } }, place z: i64";
         assert_eq!(parse_nodes(text).unwrap().to_string(), text);
         let text = "pointer i:4 { bitmasked i:8 { place x: f32 }, dynamic j:64 chunk=16 { place y: i32 } }";
+        assert_eq!(parse_nodes(text).unwrap().to_string(), text);
+    }
+
+    #[test]
+    fn words_of_bits() {
+        let text = "dense i:4 { bit_struct bits=32 { place x: qi5/i32, place y: qi10^5/f32, place z: qi8^5/f32 shared }, quant_array i:8 bits=64 { place w: qu8*0.25/f32 } }";
         assert_eq!(parse_nodes(text).unwrap().to_string(), text);
     }
 

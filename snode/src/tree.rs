@@ -4,6 +4,7 @@ use aerogel_base::ScalarType;
 use aerogel_base::entity::PrimaryMap;
 
 use crate::control;
+use crate::quant::QuantType;
 
 aerogel_base::entity! {
     /// A node of a tree.
@@ -33,6 +34,12 @@ pub enum NodeKind {
     },
     /// One component of a field: a scalar.
     Place(ScalarType),
+    /// A word of an unsigned type, in which quantised components of fields lie side by side.
+    BitStruct(ScalarType),
+    /// A word of an unsigned type in which the elements of one quantised field lie side by side.
+    QuantArray(ScalarType),
+    /// One component of a field: some bits of the word that its parent is.
+    Bits(QuantType),
 }
 
 impl NodeKind {
@@ -41,6 +48,24 @@ impl NodeKind {
         match self {
             Self::Bitmasked | Self::Pointer | Self::Dynamic { .. } => true,
             Self::Root | Self::Dense | Self::Place(_) => false,
+            Self::BitStruct(_) | Self::QuantArray(_) | Self::Bits(_) => false,
+        }
+    }
+
+    /// The scalar type of what a place is read and written as; none if it is no place.
+    pub fn scalar(self) -> Option<ScalarType> {
+        match self {
+            Self::Place(ty) => Some(ty),
+            Self::Bits(quant) => Some(quant.compute),
+            _ => None,
+        }
+    }
+
+    /// The type of the word that a node is; none if it is something else.
+    pub fn word(self) -> Option<ScalarType> {
+        match self {
+            Self::BitStruct(word) | Self::QuantArray(word) => Some(word),
+            _ => None,
         }
     }
 
@@ -51,7 +76,9 @@ impl NodeKind {
             Self::Bitmasked => Some("bitmasked"),
             Self::Pointer => Some("pointer"),
             Self::Dynamic { .. } => Some("dynamic"),
-            Self::Root | Self::Place(_) => None,
+            Self::BitStruct(_) => Some("bit_struct"),
+            Self::QuantArray(_) => Some("quant_array"),
+            Self::Root | Self::Place(_) | Self::Bits(_) => None,
         }
     }
 }
@@ -89,6 +116,13 @@ pub struct Node {
     pub align: u64,
     /// The number of the first of a sparse node's control blocks (see [`crate::control`]).
     pub first_control: u32,
+    /// Where the bits of a component (the fraction's, of a floating-point type) begin in its word; in a
+    /// `quant_array`, those of the first element.
+    pub shift: u32,
+    /// Where the bits of its exponent begin, if it has one.
+    pub exponent_shift: u32,
+    /// Whether the exponent is that of the component before it too.
+    pub shares_exponent: bool,
 }
 
 /// Bytes of an element number, of a word of a mask, and of a length.
@@ -103,7 +137,10 @@ impl Node {
             NodeKind::Bitmasked => self.mask_offset() + self.mask_words() * WORD,
             NodeKind::Pointer => self.n_cells * WORD,
             NodeKind::Dynamic { .. } => (1 + self.n_chunks()) * WORD,
-            NodeKind::Root | NodeKind::Dense | NodeKind::Place(_) => self.cell_size * self.n_cells,
+            NodeKind::BitStruct(word) | NodeKind::QuantArray(word) => u64::from(word.bytes()),
+            NodeKind::Root | NodeKind::Dense | NodeKind::Place(_) | NodeKind::Bits(_) => {
+                self.cell_size * self.n_cells
+            }
         }
     }
 
@@ -175,12 +212,10 @@ impl Tree {
         self.nodes.iter()
     }
 
-    /// All places, in the order in which they were made.
+    /// All places, in the order in which they were made, and what they are read and written as.
     pub fn places(&self) -> impl Iterator<Item = (NodeId, ScalarType)> {
-        self.nodes.iter().filter_map(|(id, n)| match n.kind {
-            NodeKind::Place(ty) => Some((id, ty)),
-            _ => None,
-        })
+        let place = |(id, n): (NodeId, &Node)| Some((id, n.kind.scalar()?));
+        self.nodes.iter().filter_map(place)
     }
 
     /// Bytes that the root's cell takes.
@@ -268,6 +303,38 @@ impl Tree {
         }
         all.sort_unstable_by_key(|id| id.as_u32());
         all
+    }
+
+    /// The node whose cells hold a place: its parent, or what holds the word that is its parent, where
+    /// all the word's elements have one index.
+    ///
+    /// # Panics
+    /// If `place` is the root.
+    pub fn holder(&self, place: NodeId) -> NodeId {
+        let parent = self[place].parent.expect("a place has a parent");
+        match self[parent].kind {
+            NodeKind::BitStruct(_) => self[parent].parent.expect("a word has a parent"),
+            _ => parent,
+        }
+    }
+
+    /// The places that have one exponent with `place`, itself included; none if it has one of its own.
+    pub fn exponent_group(&self, place: NodeId) -> Vec<NodeId> {
+        let siblings = match self[place].parent {
+            Some(parent) => &self[parent].children[..],
+            None => &[],
+        };
+        let Some(at) = siblings.iter().position(|&id| id == place) else {
+            return Vec::new();
+        };
+        let first = (0..=at).rev().find(|&k| !self[siblings[k]].shares_exponent);
+        let first = first.unwrap_or(0);
+        let others = siblings[first + 1..].iter();
+        let n = others.take_while(|&&id| self[id].shares_exponent).count();
+        if n == 0 {
+            return Vec::new();
+        }
+        siblings[first..=first + n].to_vec()
     }
 
     /// The fields below `node` as messages call them, each name once: ` of x, y`, or nothing if none has a name.

@@ -121,9 +121,9 @@ def test_formats(arch, capfd):
     @ti.kernel
     def run(a: ti.i32, b: ti.f32):
         v = ti.Vector([b, 2 * b])
-        print("{x} {0} {}|{x:04d}".format(a, x=a + 1))
-        print("{1:.2f} {0:5d}|".format(a, b))
-        print("{v:.1f} and {{}}".format(v=v))
+        print("{x} {0} {}|{x:04d}".format(a, x=a + 1))  # noqa: F525
+        print(f"{b:.2f} {a:5d}|")
+        print(f"{v:.1f} and {{}}")
         print(f"{a=} {b = :.1f} {v:.2f} {a:x} {b:e}")
 
     run(30, 2.5)
@@ -142,11 +142,11 @@ def test_wrong_formats(arch):
 
     @ti.kernel
     def missing(x: ti.f32):
-        print("{} {}".format(x))
+        print("{} {}".format(x))  # noqa: F524
 
     @ti.kernel
     def unnamed(x: ti.f32):
-        print("{x} {y}".format(x=x))
+        print("{x} {y}".format(x=x))  # noqa: F524
 
     with pytest.raises(ti.TaichiTypeError, match="the format `d` is for integers, not `f32`"):
         whole(1)

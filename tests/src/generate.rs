@@ -13,7 +13,7 @@ use aerogel_ir::{
     Arg, AtomicOp, BinaryOp, Builder, CompareOp, Env, FieldData, FieldId, FuncId, Function,
     LoopAttrs, Module, Op, ParamData, ParamType, TreeId, Type, Value, eval,
 };
-use aerogel_snode::parse_nodes;
+use aerogel_snode::{NodeKind, parse_nodes};
 
 /// Layouts that a module may use, with their extents; each has places for an `i32`, an `f32`, and
 /// the three components of an `i64` vector.
@@ -75,6 +75,30 @@ const LAYOUTS: &[(&str, &[i32])] = &[
         &[4, 6],
     ),
     (
+        "dense i:12 { bit_struct bits=32 { place a: qi7/i32, place b: qi12^6/f32 }, bit_struct bits=64 { place c: qi20/i64, place d: qi20/i64, place e: qi20/i64 } }",
+        &[12],
+    ),
+    (
+        "dense i:3 { quant_array i:4 bits=32 { place a: qu8/i32 } quant_array i:4 bits=64 { place b: qi16*0.125/f32 } } dense i:2 { dense i:3 { quant_array i:2 bits=32 { place c: qi9/i64 } quant_array i:2 bits=64 { place d: qi9/i64 } quant_array i:2 bits=32 { place e: qi9/i64 } bit_struct bits=16 { place g: qu3/i32 } } }",
+        &[12],
+    ),
+    (
+        "pointer i:3 { dense i:2 j:3 { bit_struct bits=64 { place a: qi11/i32, place b: qi10^5/f32, place f: qi9^5/f32 shared, place g: qu7/i32 } } } pointer j:3 { bitmasked i:6 { bit_struct bits=64 { place c: qi13/i64, place d: qi13/i64, place e: qi13/i64 } } }",
+        &[6, 3],
+    ),
+    (
+        "pointer i:2 { quant_array i:3 j:2 bits=64 { place a: qi9/i32 } } bitmasked i:3 { quant_array i:2 j:2 bits=32 { place b: qu8*0.5/f32 } } dense j:2 { pointer i:2 { quant_array i:3 bits=16 { place c: qi5/i64 } quant_array i:3 bits=16 { place d: qi5/i64 } quant_array i:3 bits=16 { place e: qi5/i64 } } }",
+        &[6, 2],
+    ),
+    (
+        "dense i:3 { dynamic j:5 chunk=2 { bit_struct bits=16 { place a: qu9/i32 } bit_struct bits=8 { place b: qu4^3/f32 } } } dense i:3 { dense j:5 { bit_struct bits=64 { place c: qi21/i64, place d: qi21/i64, place e: qi21/i64 } } }",
+        &[3, 5],
+    ),
+    (
+        "bit_struct bits=32 { place a: qi5/i32, place b: qi15^8/f32 } bit_struct bits=64 { place c: qi21/i64, place d: qi21/i64, place e: qi21/i64 }",
+        &[],
+    ),
+    (
         "dense i:3 { dynamic j:5 chunk=2 { place a: i32, place b: f32 } } pointer i:3 { dynamic j:5 chunk=1 { place c: i64, place d: i64, place e: i64 } }",
         &[3, 5],
     ),
@@ -97,13 +121,16 @@ pub fn module(seed: u64) -> Module {
     let mut rng = Rng(seed);
     let (layout, shape) = rng.pick(LAYOUTS);
     let tree = parse_nodes(layout).expect("the layouts are valid");
-    let places: Vec<_> = tree.places().collect();
     let lo = if rng.one_in(3) { -2 } else { 0 };
-    let field = |name: &str, elem: Type, range: std::ops::Range<usize>| FieldData {
+    let place = |name: &str| {
+        let mut nodes = tree.nodes();
+        nodes.find(|n| n.1.name == name).expect("a place").0
+    };
+    let field = |name: &str, elem: Type, places: &[&str]| FieldData {
         name: name.to_owned(),
         elem,
         tree: TreeId::from_u32(0),
-        places: places[range].iter().map(|p| p.0).collect(),
+        places: places.iter().map(|name| place(name)).collect(),
         offset: if lo == 0 {
             Vec::new()
         } else {
@@ -111,9 +138,9 @@ pub fn module(seed: u64) -> Module {
         },
     };
     let fields = [
-        field("ints", ELEMS[0], 0..1),
-        field("floats", ELEMS[1], 1..2),
-        field("vectors", ELEMS[2], 2..5),
+        field("ints", ELEMS[0], &["a"]),
+        field("floats", ELEMS[1], &["b"]),
+        field("vectors", ELEMS[2], &["c", "d", "e"]),
     ];
     for f in fields {
         module.env.fields.push(f);
@@ -264,7 +291,7 @@ struct Generator<'a> {
     this: Option<FuncId>,
     /// Fields that may be read here; if none may, nor may arrays.
     readable: Vec<FieldId>,
-    /// Whether the loop around goes over sparse cells.
+    /// Whether the loop around goes over sparse cells, or over the elements of words.
     over_sparse: bool,
     /// Whether arrays are written here by plain stores.
     writes_arrays: bool,
@@ -360,7 +387,9 @@ impl Generator<'_> {
         if self.shape.is_empty() || self.rng.one_in(2) {
             region = self.b.func.new_region(&vec![Type::I32; self.shape.len()]);
             let (node, first) = self.env.cells_of(own);
-            self.over_sparse = self.env.trees[node.tree].is_below_sparse(node.node);
+            let tree = &self.env.trees[node.tree];
+            let in_word = tree[node.node].kind.word().is_some();
+            self.over_sparse = tree.is_below_sparse(node.node) || in_word;
             offset = Some(first);
             self.b.effect(Op::ParallelCells {
                 node,
@@ -404,7 +433,9 @@ impl Generator<'_> {
             .collect();
         self.pool.extend(&indices);
         self.own = Some((own, indices));
-        self.shared = Some((atomic, counter));
+        // The length of a list is read while the loop runs, which must not make it longer.
+        let grows = self.over_sparse && self.in_one_list(own, atomic);
+        self.shared = (!grows).then_some((atomic, counter));
         self.writes_arrays = false;
         self.budget = 40;
         self.loops.push((Vec::new(), attrs.serial));
@@ -420,22 +451,38 @@ impl Generator<'_> {
         self.locals = locals;
     }
 
+    /// Whether elements of both fields lie in the cells of one dynamic node.
+    fn in_one_list(&self, a: FieldId, b: FieldId) -> bool {
+        let list = |field: FieldId| {
+            let data = &self.env.fields[field];
+            let tree = &self.env.trees[data.tree];
+            let chain = tree.sparse_chain(data.places[0]).into_iter();
+            let mut lists = chain.filter(|&n| matches!(tree[n].kind, NodeKind::Dynamic { .. }));
+            lists.next()
+        };
+        list(a).is_some() && list(a) == list(b)
+    }
+
     /// Gathers numbers in one element of the field of atomics, perhaps only in some iterations.
     /// The field sees no other atomics then.
     fn reduce(&mut self) {
         let Some((field, counter)) = self.shared.take() else {
             return;
         };
-        let op = self.rng.pick(&[
+        let of_bits = [
             AtomicOp::Add,
             AtomicOp::Sub,
             AtomicOp::Mul,
-            AtomicOp::Min,
-            AtomicOp::Max,
             AtomicOp::And,
             AtomicOp::Or,
             AtomicOp::Xor,
-        ]);
+        ];
+        let op = if self.env.quant(field).is_none() && self.rng.one_in(4) {
+            // Of numbers that are cut off, the least depends on the order.
+            self.rng.pick(&[AtomicOp::Min, AtomicOp::Max])
+        } else {
+            self.rng.pick(&of_bits)
+        };
         let indices = self
             .shape
             .iter()

@@ -418,13 +418,20 @@ impl<'a, 'ctx> Builder<'a, 'ctx> {
         ok(unsafe { self.builder.build_in_bounds_gep(ty, base, &[bytes], "") }).into()
     }
 
-    /// An atomic read-modify-write; the result is the old value.
+    /// An atomic read-modify-write; the result is the old value. What is exchanged may be a lock, so
+    /// that orders what other threads see.
     pub(crate) fn rmw(
         &self,
         op: LLVMAtomicRMWBinOp,
         place: Val<'ctx>,
         value: Val<'ctx>,
     ) -> Val<'ctx> {
+        let ordering = match op {
+            LLVMAtomicRMWBinOp::LLVMAtomicRMWBinOpXchg => {
+                LLVMAtomicOrdering::LLVMAtomicOrderingAcquireRelease
+            }
+            _ => LLVMAtomicOrdering::LLVMAtomicOrderingMonotonic,
+        };
         // SAFETY: the builder stands in a block; place and value are live and fit the operation.
         unsafe {
             Val::new(LLVMBuildAtomicRMW(
@@ -432,7 +439,7 @@ impl<'a, 'ctx> Builder<'a, 'ctx> {
                 op,
                 place.as_value_ref(),
                 value.as_value_ref(),
-                LLVMAtomicOrdering::LLVMAtomicOrderingMonotonic,
+                ordering,
                 0,
             ))
         }

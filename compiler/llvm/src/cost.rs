@@ -33,7 +33,7 @@ fn op(func: &Function, op: &Op) -> f32 {
         Op::While { cond, body, .. } => {
             UNKNOWN_LENGTH * (region(func, *cond) + region(func, *body))
         }
-        Op::Atomic { .. } | Op::Cas { .. } => 5.0,
+        Op::Atomic { .. } | Op::Cas { .. } | Op::Update { .. } => 5.0,
         Op::Load { .. } | Op::Store { .. } => 0.3,
         Op::Call { .. } | Op::Random {} => 3.0,
         Op::Find { .. } | Op::CellIsActive { .. } | Op::MaskWord { .. } | Op::ListEntry { .. } => {

@@ -595,6 +595,7 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
                 expected,
                 value,
             } => Some(self.cas(*place, *expected, *value)),
+            Op::Update { place, body } => Some(self.update(*place, *body)),
             Op::Root { tree } => Some(self.root(*tree)),
             Op::Linearize { node, coords } => Some(self.linearize(*node, coords)),
             Op::Lookup {

@@ -5,7 +5,7 @@
 //! accesses also belong to the loop's access group, which says that its iterations are independent.
 
 use aerogel_base::ScalarType;
-use aerogel_ir::{Arg, AtomicOp, BinaryOp, Inst, NodeRef, Op, ParamType, Type, Value};
+use aerogel_ir::{Arg, AtomicOp, BinaryOp, Inst, NodeRef, Op, ParamType, Region, Type, Value};
 use inkwell::values::{InstructionValue, MetadataValue};
 
 use crate::builder::{Opcode, RmwOp, Val, basic, incoming, undef, zero};
@@ -300,6 +300,43 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         };
         self.store_to(place, kind, new);
         old
+    }
+
+    /// Changes a storage to what a region makes of its value.
+    pub(crate) fn update(&mut self, place: Value, body: Region) -> Val<'ctx> {
+        let func = self.func;
+        let ty = self.pointee(place);
+        let param = func.regions[body].params[0];
+        let kind = self.place(place);
+        if matches!(kind, Place::Local { .. }) || self.runs_alone() {
+            let old = self.load_from(place, &kind);
+            let new = self.made_of(body, param, old);
+            self.store_to(place, &kind, new);
+            return old;
+        }
+        let word = bits(self.b.ctx, ty);
+        let address = self.value(place);
+        let before = self.b.current();
+        let [retry, done] = ["retry", "updated"].map(|name| self.b.block(self.llvm, name));
+        let (first, _) = self.b.load(word, address);
+        self.b.br(retry);
+        self.b.at(retry);
+        let seen = self.b.phi(word);
+        incoming(seen, first, before);
+        let old = self.of_word(ty, seen.as_basic_value());
+        let new = self.made_of(body, param, old);
+        let new = self.to_word(ty, new);
+        let (found, stored) = self.b.cmpxchg(address, seen.as_basic_value(), new, false);
+        incoming(seen, found, self.b.current());
+        self.b.cond_br(stored, done, retry);
+        self.b.at(done);
+        old
+    }
+
+    fn made_of(&mut self, body: Region, param: Value, old: Val<'ctx>) -> Val<'ctx> {
+        self.values[param] = Some(old);
+        let made = self.region(body).expect("an update yields");
+        made[0]
     }
 
     fn update_by_cas(&mut self, op: AtomicOp, place: Value, operand: Val<'ctx>) -> Val<'ctx> {

@@ -62,6 +62,7 @@ from aerogel._dtypes import (
 )
 from aerogel._field import Field
 from aerogel._log import CRITICAL, DEBUG, ERROR, INFO, TRACE, WARN, is_logging_effective, set_logging_level
+from aerogel._quant import BitpackedFields
 from aerogel.argpack import ArgPack
 from aerogel.errors import *  # noqa: F403
 from aerogel.field import MatrixField, ScalarField, field
@@ -96,7 +97,7 @@ from aerogel.structs import Struct, StructField, dataclass
 from aerogel.types import ref, template
 
 if TYPE_CHECKING:
-    from aerogel import ad, experimental, lang, math, profiler, sparse, tools
+    from aerogel import ad, lang, math, profiler, sparse, tools
     from aerogel._linalg import eig, polar_decompose, solve, svd, sym_eig
     from aerogel.gui import GUI, hex_to_rgb, rgb_to_hex
 
@@ -112,6 +113,7 @@ __all__ = [
     "DEBUG",
     "ERROR",
     "Field",
+    "BitpackedFields",
     "FieldsBuilder",
     "GUI",
     "INFO",

@@ -10,7 +10,8 @@ from typing import Any
 from aerogel import _native, snode
 from aerogel._dtypes import DataType, dtype_of, numpy_dtype
 from aerogel._field import Field
-from aerogel.errors import AerogelNotSupportedError, AerogelSyntaxError
+from aerogel._quant import QuantType
+from aerogel.errors import AerogelNotSupportedError, AerogelRuntimeError, AerogelSyntaxError
 from aerogel.matrix import Matrix, _make
 from aerogel.snode import Layout, SNode, _is_int, _PlaceNode
 
@@ -19,7 +20,7 @@ class NumericField(Field, _native.NativeField):
     """A field of numbers, vectors or matrices. Element access is native code."""
 
     _parent_node: SNode | None = None
-    dtype: DataType
+    dtype: DataType | QuantType
 
     @property
     def _aerogel_field(self) -> NumericField:
@@ -160,7 +161,7 @@ class MatrixField(NumericField):
     def get_scalar_field(self, *indices: int) -> ScalarField:
         """The field of one component, sharing its memory."""
         at = indices[0] if len(indices) == 1 else indices[0] * self.m + indices[1]
-        out = ScalarField(self.dtype._aerogel_dtype, 1, 1, 0, f"{self._name}_{at}")
+        out = ScalarField(self.dtype._aerogel_dtype, 1, 1, 0, f"{self._name}_{at}", _quant_text(self.dtype))
         self._share_component(at, out)
         out.dtype = self.dtype
         out._parent_node = self._parent_node
@@ -213,6 +214,15 @@ def _shape(shape: Any) -> tuple[int, ...]:
     if any(s <= 0 for s in out):
         raise ValueError(f"the extents of a field must be at least 1, got {out}")
     return out
+
+
+def _element_type(dtype: Any) -> Any:
+    """The type of a field's numbers: a scalar type, or a quantised one."""
+    return dtype if isinstance(dtype, QuantType) else dtype_of(dtype)
+
+
+def _quant_text(dtype: Any) -> str | None:
+    return dtype._aerogel_quant if isinstance(dtype, QuantType) else None
 
 
 def _place(
@@ -302,9 +312,9 @@ def field(
             offset=offset,
             needs_grad=needs_grad,
         )
-    _check(needs_grad, needs_dual)
-    scalar = dtype_of(dtype)
-    out = ScalarField(scalar._aerogel_dtype, 1, 1, 0, name)
+    scalar = _element_type(dtype)
+    _check(scalar, needs_grad, needs_dual)
+    out = ScalarField(scalar._aerogel_dtype, 1, 1, 0, name, _quant_text(scalar))
     out.dtype = scalar
     _place([out], shape, order, offset, Layout.AOS)
     return out
@@ -327,16 +337,20 @@ def matrix_field(
     """Makes a field of vectors (``ndim`` 1) or matrices; ``ti.Vector.field`` and ``ti.Matrix.field`` call this."""
     if kwargs.pop("ndim", None) not in (None, 1, 2) or kwargs:
         raise TypeError(f"unknown keywords {sorted(kwargs)}")
-    _check(needs_grad, needs_dual)
-    scalar = dtype_of(dtype)
-    out = MatrixField(scalar._aerogel_dtype, int(n), int(m), ndim, name)
+    scalar = _element_type(dtype)
+    _check(scalar, needs_grad, needs_dual)
+    out = MatrixField(scalar._aerogel_dtype, int(n), int(m), ndim, name, _quant_text(scalar))
     out.dtype, out.n, out.m, out.ndim = scalar, int(n), int(m), ndim
     _place([out], shape, order, offset, layout)
     return out
 
 
-def _check(needs_grad: bool, needs_dual: bool) -> None:
+def _check(dtype: Any, needs_grad: bool, needs_dual: bool) -> None:
     if needs_grad or needs_dual:
+        if isinstance(dtype, QuantType) or not dtype.is_float:
+            raise AerogelRuntimeError(
+                f"{dtype} is not supported for field with `needs_grad=True` or `needs_dual=True`."
+            )
         raise AerogelNotSupportedError("gradients are not supported yet")
     _native.check_initialized()
 

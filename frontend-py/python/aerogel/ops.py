@@ -285,7 +285,9 @@ bit_shr = _kernel_only("bit_shr", "The logical shift to the right.")
 stop_grad = _kernel_only("stop_grad", "Stops gradients at a field for the rest of the kernel.")
 no_activate = _kernel_only("no_activate", "Says that accesses to a node never activate it.")
 block_local = _kernel_only("block_local", "Asks for fields to be staged in fast memory for the next loop.")
-mesh_local = _kernel_only("mesh_local", "Asks for the attributes of a mesh to be staged in fast memory for the next loop.")
+mesh_local = _kernel_only(
+    "mesh_local", "Asks for the attributes of a mesh to be staged in fast memory for the next loop."
+)
 cache_read_only = _kernel_only("cache_read_only", "Says that fields are only read in the next loop.")
 assume_in_range = _kernel_only("assume_in_range", "Says that a value lies near another.")
 is_active = _kernel_only("is_active", "Whether a cell of a sparse node is active.")
@@ -303,6 +305,11 @@ atomic_max = _kernel_only("atomic_max", "Takes the maximum with a value in memor
 atomic_and = _kernel_only("atomic_and", "Bitwise and with a value in memory; the old value is returned.")
 atomic_or = _kernel_only("atomic_or", "Bitwise or with a value in memory; the old value is returned.")
 atomic_xor = _kernel_only("atomic_xor", "Bitwise exclusive or with a value in memory; the old value is returned.")
+atomic_exchange = _kernel_only("atomic_exchange", "Stores a value in memory in one step; the old value is returned.")
+atomic_cas = _kernel_only(
+    "atomic_cas",
+    "Stores ``value`` in memory if that holds ``compare``, in one step; the old value is returned.",
+)
 global_thread_idx = _kernel_only("global_thread_idx", "The number of the thread.")
 
 __all__ = [
@@ -315,6 +322,8 @@ __all__ = [
     "atan2",
     "atomic_add",
     "atomic_and",
+    "atomic_cas",
+    "atomic_exchange",
     "atomic_max",
     "atomic_min",
     "atomic_mul",

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from aerogel import _native
+from aerogel._quant import BitpackedFields
 from aerogel.errors import AerogelNotSupportedError, AerogelRuntimeError
 
 
@@ -115,6 +116,16 @@ class SNode:
         chunk = _extent(dims[0] if chunk_size is None else chunk_size, "a chunk")
         return self._add("dynamic", axis, dims, min(chunk, _extent(dims[0])))
 
+    def quant_array(self, axes: Axis | Sequence[Axis], dimensions: int | Sequence[int], max_num_bits: int) -> SNode:
+        """Adds a node that divides ``axes`` into ``dimensions`` elements of one field, all in one word of memory.
+
+        Args:
+            axes: The axes.
+            dimensions: How many elements a word has along each.
+            max_num_bits: Bits of the word: 8, 16, 32 or 64.
+        """
+        return self._add("quant_array", axes, dimensions, max_num_bits)
+
     def _add(self, kind: str, axes: Any, dimensions: Any, *chunk: int) -> SNode:
         self._tree._check_open()
         axis_list = [axes] if isinstance(axes, Axis) else list(axes)
@@ -141,15 +152,26 @@ class SNode:
             if isinstance(a, (list, tuple)):
                 self.place(*a, offset=offset)
             elif isinstance(a, _native.NativeField):
-                offsets = None if offset is None else ([offset] if _is_int(offset) else [int(o) for o in offset])  # type: ignore[union-attr]
-                self._aerogel_snode.place(a, offsets)
+                self._aerogel_snode.place(a, _offsets(offset))
                 a._parent_node = self
                 self._fields.append(weakref.ref(a))
+            elif isinstance(a, BitpackedFields):
+                self._place_word(a, offset)
             elif hasattr(a, "_aerogel_struct_field"):
                 self.place(*a._leaves(), offset=offset)
             else:
                 raise ValueError(f"{a!r} cannot be placed; only fields can")
         return self
+
+    def _place_word(self, packed: BitpackedFields, offset: Any) -> None:
+        native = self._aerogel_snode.bit_struct(packed._bits)
+        word = SNode(self._tree, self, native, [], "bit_struct")
+        self._children.append(word)
+        for fields, shared in packed._groups:
+            for k, field in enumerate(fields):
+                native.place(field, _offsets(offset), shared, shared and k > 0)
+                field._parent_node = word
+                word._fields.append(weakref.ref(field))
 
     def parent(self, n: int = 1) -> SNode | None:
         """The node ``n`` levels up."""
@@ -294,8 +316,7 @@ def _unsupported(kind: str) -> Any:
     return method
 
 
-for _kind in ("hash", "quant_array", "bit_struct"):
-    setattr(SNode, _kind, _unsupported(_kind))
+SNode.hash = _unsupported("hash")  # type: ignore[attr-defined]
 
 
 class _PlaceNode:
@@ -381,9 +402,9 @@ class FieldsBuilder:
         """Adds a dynamic node under the root; see :meth:`SNode.dynamic`."""
         return self.root.dynamic(index, dimension, chunk_size)
 
-    def quant_array(self, *args: Any, **kwargs: Any) -> Any:
-        """``quant_array`` nodes are not supported yet."""
-        return self.root.quant_array(*args)  # type: ignore[attr-defined]
+    def quant_array(self, indices: Any, dimensions: Any, max_num_bits: int) -> SNode:
+        """Adds a quant_array node under the root; see :meth:`SNode.quant_array`."""
+        return self.root.quant_array(indices, dimensions, max_num_bits)
 
     def finalize(self, raise_warning: bool = True) -> SNodeTree:
         """Lays the tree out; nothing can be added afterwards."""
@@ -508,6 +529,12 @@ def _forget() -> None:
     _finished.clear()
     _native.set_pending(False)
     root._builder = FieldsBuilder()
+
+
+def _offsets(offset: int | Sequence[int] | None) -> list[int] | None:
+    if offset is None:
+        return None
+    return [int(offset)] if _is_int(offset) else [int(o) for o in offset]  # type: ignore[union-attr,arg-type]
 
 
 def _is_int(x: Any) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 from aerogel import _native
 from aerogel._dtypes import DataType, dtype_of
 from aerogel._field import Field
+from aerogel._quant import QuantType
 from aerogel.errors import AerogelSyntaxError, AerogelTypeError
 from aerogel.matrix import Matrix
 from aerogel.snode import Layout
@@ -80,13 +81,19 @@ class StructType:
 
 def _resolved(ty: Any) -> Any:
     """A scalar or matrix type; ``float`` and ``int`` are what ``ti.init`` says."""
+    if isinstance(ty, QuantType):
+        return ty.compute
     return ty if hasattr(ty, "_aerogel_tensor_type") else dtype_of(ty)
 
 
 def _member_type(name: str, ty: Any) -> Any:
     if isinstance(ty, Mapping):
         return StructType(**ty)
-    if ty in (float, int, bool) or isinstance(ty, (DataType, StructType)) or hasattr(ty, "_aerogel_tensor_type"):
+    if (
+        ty in (float, int, bool)
+        or isinstance(ty, (DataType, QuantType, StructType))
+        or hasattr(ty, "_aerogel_tensor_type")
+    ):
         return ty
     raise AerogelTypeError(f"the member `{name}` of a struct cannot be of the type {ty!r}")
 
@@ -99,7 +106,7 @@ def _coerce(ty: Any, value: Any) -> Any:
         return ty(value)
     if hasattr(ty, "_aerogel_tensor_type"):
         return ty(value)
-    dtype = dtype_of(ty)
+    dtype = _resolved(ty)
     return float(value) if dtype.is_float else bool(value) if dtype._aerogel_dtype == "u1" else int(value)
 
 
@@ -395,7 +402,9 @@ def dataclass(cls: Any) -> Any:
     """Makes the type of structs with the annotated members of a class, and its ``@ti.func`` methods."""
     members: dict[str, Any] = {}
     for base in reversed(cls.__mro__):
-        members.update(base.__dict__.get("__annotations__") or (getattr(cls, "__annotations__", {}) if base is cls else {}))
+        members.update(
+            base.__dict__.get("__annotations__") or (getattr(cls, "__annotations__", {}) if base is cls else {})
+        )
     if any(isinstance(ty, str) for ty in members.values()):
         scope = {**vars(sys.modules[cls.__module__]), **sys._getframe(1).f_locals}
         for name, ty in members.items():

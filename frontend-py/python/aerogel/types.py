@@ -32,6 +32,7 @@ from aerogel._dtypes import (
     uint32,
     uint64,
 )
+from aerogel._quant import QuantType, quant
 from aerogel.argpack import ArgPackType, argpack
 from aerogel.matrix import Matrix, Vector, _plain
 from aerogel.structs import StructType, struct
@@ -264,6 +265,7 @@ __all__ = [
     "NDArray",
     "NdarrayType",
     "RefType",
+    "QuantType",
     "StructType",
     "Template",
     "VectorType",
@@ -288,6 +290,7 @@ __all__ = [
     "is_tensor",
     "matrix",
     "ndarray",
+    "quant",
     "ref",
     "rw_texture",
     "sparse_matrix_builder",

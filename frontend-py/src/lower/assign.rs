@@ -424,4 +424,38 @@ impl<'a> Lower<'a, '_> {
             }
         }
     }
+
+    /// A store that happens if the storage holds `expected`; the result is what it held before.
+    pub(crate) fn compare_and_swap(
+        &mut self,
+        place: &Place,
+        expected: &Val,
+        val: &Val,
+    ) -> Res<Value> {
+        self.note_write(place);
+        let ty = self.expect_numeric(&Val::Place(place.clone()))?;
+        let &Place::Ref { place, .. } = place else {
+            return self.no_swap(ty);
+        };
+        if ty.is_tensor() {
+            return self.no_swap(ty);
+        }
+        let expected = self.convert(expected, ty)?;
+        let value = self.convert(val, ty)?;
+        let op = Op::Cas {
+            place,
+            expected,
+            value,
+        };
+        Ok(self.value(op, ty))
+    }
+
+    fn no_swap(&mut self, ty: Type) -> Res<Value> {
+        self.fail_noted(
+            ErrorKind::Type,
+            "E0206",
+            format!("`atomic_cas` changes a number in one step, not a `{ty}`"),
+            "choose a component, such as `x[i][0]`",
+        )
+    }
 }

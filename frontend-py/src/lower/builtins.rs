@@ -8,7 +8,7 @@ use aerogel_ir::{self as ir, Op, Value};
 use super::call::Args;
 use super::nodes::NodeFunction;
 use super::number::elem;
-use super::value::{Iter, SeqKind, Val};
+use super::value::{Iter, Place, SeqKind, Val};
 use super::{Lower, Reported, Res};
 use crate::ast::{BinaryOp, CompareOp};
 use crate::fold;
@@ -36,6 +36,7 @@ pub(crate) enum Special {
     /// A constant in the type and shape of the argument.
     Filled(i128),
     GetAddr,
+    CompareAndSwap,
     /// `ti.Struct`.
     Struct,
     Static,
@@ -98,25 +99,29 @@ impl Lower<'_, '_> {
                 Ok(Val::Value(self.builder().binary(op, a, b)))
             }
             Rule::Atomic(op) => {
-                let target = self.arg(name, args, 0, "x")?.clone();
+                let place = self.changed_place(name, args)?;
                 let val = self.arg(name, args, 1, "y")?.clone();
-                match target {
-                    Val::Place(place) => Ok(Val::Value(self.atomic(op, &place, &val)?)),
-                    _ => {
-                        let what = self.describe(&target);
-                        self.fail_noted(
-                            ErrorKind::Type,
-                            "E0215",
-                            format!("`{name}` changes storage, and {what} has none"),
-                            "give it a variable or an element such as `x[i]`",
-                        )
-                    }
-                }
+                Ok(Val::Value(self.atomic(op, &place, &val)?))
             }
             Rule::Same => Ok(args.positional.first().cloned().unwrap_or(Val::none())),
             Rule::Make(maker) => self.maker(name, maker, args),
             Rule::Special(special) => self.special(name, special, args),
         }
+    }
+
+    /// The storage that an atomic function's first argument names.
+    fn changed_place(&mut self, name: &str, args: &Args) -> Res<Place> {
+        let target = self.arg(name, args, 0, "x")?.clone();
+        if let Val::Place(place) = target {
+            return Ok(place);
+        }
+        let what = self.describe(&target);
+        self.fail_noted(
+            ErrorKind::Type,
+            "E0215",
+            format!("`{name}` changes storage, and {what} has none"),
+            "give it a variable or an element such as `x[i]`",
+        )
     }
 
     pub(crate) fn unary_function(
@@ -283,6 +288,14 @@ impl Lower<'_, '_> {
                 Ok(Val::Value(self.convert(&Val::int(value), ty)?))
             }
             Special::GetAddr => self.get_addr(args),
+            Special::CompareAndSwap => {
+                let place = self.changed_place(name, args)?;
+                let expected = self.arg(name, args, 1, "compare")?.clone();
+                let value = self.arg(name, args, 2, "value")?.clone();
+                Ok(Val::Value(
+                    self.compare_and_swap(&place, &expected, &value)?,
+                ))
+            }
             Special::Struct => self.struct_call(args),
             Special::Static => match &args.positional[..] {
                 [one] => Ok(one.clone()),

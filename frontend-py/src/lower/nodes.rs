@@ -39,7 +39,8 @@ impl Lower<'_, '_> {
         let data = &self.module.env.trees[tree][id];
         // A field's own node stands for the one whose cells hold it.
         let node = match (data.kind, data.parent) {
-            (NodeKind::Place(_), Some(parent)) => parent,
+            (NodeKind::BitStruct(_), Some(parent)) => parent,
+            (kind, _) if kind.scalar().is_some() => self.module.env.trees[tree].holder(id),
             _ => id,
         };
         Ok(NodeRef { tree, node })
@@ -147,7 +148,7 @@ impl Lower<'_, '_> {
         let tree = self.module.env.trees[node.tree].clone();
         let mut places = Vec::new();
         for &child in &tree[node.node].children {
-            if let NodeKind::Place(elem) = tree[child].kind {
+            if let Some(elem) = tree[child].kind.scalar() {
                 places.push((child, elem));
             }
         }

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_runtime::{Buffer, TreeMemory};
-use aerogel_snode::NodeId;
+use aerogel_snode::{NodeId, QuantType};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyList, PyTuple};
@@ -37,6 +37,7 @@ pub(crate) struct FieldPlace {
 #[pyclass(module = "aerogel._native", subclass, frozen)]
 pub(crate) struct NativeField {
     ty: ScalarType,
+    quant: Option<QuantType>,
     shape: (u32, u32, u32),
     name: String,
     claimed: OnceLock<()>,
@@ -46,6 +47,11 @@ pub(crate) struct NativeField {
 impl NativeField {
     pub(crate) fn elem(&self) -> ScalarType {
         self.ty
+    }
+
+    /// How its components are kept, if that is not as scalars.
+    pub(crate) fn quant(&self) -> Option<QuantType> {
+        self.quant
     }
 
     /// Rows, columns and number of axes (0 for a scalar, 1 for a vector) of an element.
@@ -111,7 +117,7 @@ impl NativeField {
         Ok((placement, memory))
     }
 
-    fn n_components(&self) -> usize {
+    pub(crate) fn n_components(&self) -> usize {
         (self.shape.0 * self.shape.1) as usize
     }
 
@@ -143,15 +149,13 @@ impl NativeField {
             ));
         }
         py.detach(|| {
-            if placement.sparse {
+            if placement.one_by_one() {
                 return match transfer {
                     Transfer::Out => {
                         there.fill(0, there.len(), 0)?;
-                        placement.copy_active(&memory, there, item as usize, true)
+                        placement.copy_active(&memory, there, self.ty, true)
                     }
-                    Transfer::ToActive => {
-                        placement.copy_active(&memory, there, item as usize, false)
-                    }
+                    Transfer::ToActive => placement.copy_active(&memory, there, self.ty, false),
                     Transfer::ToAll => placement.obtain_all(&memory, there, self.ty),
                 };
             }
@@ -178,10 +182,28 @@ impl NativeField {
     }
 }
 
+fn parse_quant(text: &str) -> PyResult<QuantType> {
+    QuantType::parse(text).map_err(|e| PyValueError::new_err(e.to_string()))
+}
+
+/// Whether there is a quantised type with a name; if not, an exception says why.
+#[pyfunction]
+pub(crate) fn check_quant(text: &str) -> PyResult<()> {
+    parse_quant(text).map(drop)
+}
+
 #[pymethods]
 impl NativeField {
     #[new]
-    fn new(dtype: &str, n: u32, m: u32, ndim: u32, name: String) -> PyResult<Self> {
+    #[pyo3(signature = (dtype, n, m, ndim, name, quant = None))]
+    fn new(
+        dtype: &str,
+        n: u32,
+        m: u32,
+        ndim: u32,
+        name: String,
+        quant: Option<&str>,
+    ) -> PyResult<Self> {
         let ty = ScalarType::from_name(dtype)
             .ok_or_else(|| PyValueError::new_err(format!("there is no scalar type {dtype:?}")))?;
         if n == 0 || m == 0 || ndim > 2 {
@@ -191,11 +213,18 @@ impl NativeField {
         }
         Ok(Self {
             ty,
+            quant: quant.map(parse_quant).transpose()?,
             shape: (n, m, ndim),
             name,
             claimed: OnceLock::new(),
             placement: OnceLock::new(),
         })
+    }
+
+    /// How many numbers an element has.
+    #[getter]
+    fn _n_components(&self) -> usize {
+        self.n_components()
     }
 
     #[getter]
@@ -254,7 +283,9 @@ impl NativeField {
         let index = placement.index(py, || this.label(), key)?;
         let read = |component| {
             let value = match placement.find(&memory, component, &index) {
-                Some(at) => memory.read_scalar(this.ty, at).map_err(error::memory)?,
+                Some(at) => memory
+                    .component_at(placement.places[component], at, &index)
+                    .map_err(error::memory)?,
                 None => Scalar::zero(this.ty),
             };
             buffer::to_python(py, value)
@@ -283,7 +314,9 @@ impl NativeField {
         let write = |component, value: &Bound<'_, PyAny>| {
             let value = buffer::to_scalar(value, self.ty)?;
             let at = placement.obtain(py, &memory, component, &index)?;
-            memory.write_scalar(at, value).map_err(error::memory)
+            memory
+                .set_component_at(placement.places[component], at, &index, value)
+                .map_err(error::memory)
         };
         if self.shape.2 == 0 {
             return write(0, value);
@@ -317,8 +350,11 @@ impl NativeField {
             return Err(PyValueError::new_err("there is no such component"));
         }
         let value = buffer::to_scalar(value, self.ty)?;
+        let place = placement.places[at];
         let at = placement.obtain(py, &memory, at, &index)?;
-        memory.write_scalar(at, value).map_err(error::memory)
+        memory
+            .set_component_at(place, at, &index, value)
+            .map_err(error::memory)
     }
 
     /// Indices and values of the active elements: int32 and the field's type, as bytes.
@@ -378,8 +414,8 @@ impl NativeField {
         let mut bytes = vec![0; pattern.len()];
         pattern.read(0, &mut bytes).map_err(error::memory)?;
         py.detach(|| {
-            if placement.sparse {
-                return placement.fill_active(&memory, &bytes, item);
+            if placement.one_by_one() {
+                return placement.fill_active(&memory, &bytes, self.ty);
             }
             for (first, count, spacing) in placement.runs() {
                 let mut dims: Vec<Dim> = placement

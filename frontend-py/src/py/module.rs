@@ -13,7 +13,7 @@ use pyo3::types::PyBytes;
 
 use super::buffer::{self, ForeignArray, NativeNdarray};
 use super::error;
-use super::field::NativeField;
+use super::field::{NativeField, check_quant};
 use super::gui::{self, Canvas};
 use super::kernel::NativeKernel;
 use super::snode::{self, NativeSNode, NativeTree};
@@ -283,6 +283,7 @@ pub(crate) fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(reset, m)?)?;
     m.add_function(wrap_pyfunction!(sync, m)?)?;
     m.add_function(wrap_pyfunction!(check_initialized, m)?)?;
+    m.add_function(wrap_pyfunction!(check_quant, m)?)?;
     m.add_function(wrap_pyfunction!(set_pending, m)?)?;
     m.add_function(wrap_pyfunction!(set_materialize, m)?)?;
     m.add_function(wrap_pyfunction!(snode::deactivate_all_snodes, m)?)?;

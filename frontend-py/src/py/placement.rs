@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use aerogel_base::ScalarType;
+use aerogel_base::{Scalar, ScalarType};
 use aerogel_runtime::tree::{ActiveCells, Elements};
 use aerogel_runtime::{Buffer, MemoryError, TreeMemory};
-use aerogel_snode::{MAX_AXES, NodeId};
+use aerogel_snode::{MAX_AXES, NodeId, NodeKind};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyByteArray;
@@ -68,6 +68,8 @@ pub(crate) struct Placement {
     pub(crate) shape: Vec<u64>,
     /// Whether elements may be inactive; where each lies is then looked up in the tree.
     pub(crate) sparse: bool,
+    /// Whether components are some bits of a word.
+    pub(crate) quantised: bool,
     /// The same for all components: they are placed under alike nodes.
     digits: Vec<Digit>,
     /// The address of each component of the first element, if the field is not sparse.
@@ -93,6 +95,9 @@ impl Placement {
         }
         let zero = vec![0; tree.shape(places[0]).len()];
         let sparse = places.iter().any(|&p| tree.is_below_sparse(p));
+        let quantised = places
+            .iter()
+            .any(|&p| matches!(tree[p].kind, NodeKind::Bits(_)));
         let first = |&p: &NodeId| {
             if sparse {
                 0
@@ -104,6 +109,7 @@ impl Placement {
         Self {
             shape: tree.shape(places[0]),
             sparse,
+            quantised,
             bases,
             digits,
             places,
@@ -268,6 +274,11 @@ impl Placement {
         }
     }
 
+    /// Whether elements are copied one by one.
+    pub(crate) fn one_by_one(&self) -> bool {
+        self.sparse || self.quantised
+    }
+
     /// The bytes from one index to the next along each axis of a row-major array.
     fn row_major(&self, element: u64) -> Vec<u64> {
         let mut strides = vec![0; self.shape.len()];
@@ -279,33 +290,26 @@ impl Placement {
         strides
     }
 
-    /// Copies between the active elements of a sparse field and a row-major array.
+    /// Copies between the active elements of a sparse or quantised field and a row-major array.
     pub(crate) fn copy_active(
         &self,
         memory: &TreeMemory,
         array: &Buffer,
-        item: usize,
+        ty: ScalarType,
         out: bool,
     ) -> Result<(), MemoryError> {
+        let item = ty.bytes() as usize;
         let strides = self.row_major((item * self.places.len()) as u64);
-        let (from, to) = if out {
-            (memory.bytes(), array)
-        } else {
-            (array, memory.bytes())
-        };
-        let mut bytes = vec![0; item];
         let _share = memory.share();
         for (k, &place) in self.places.iter().enumerate() {
             memory.visit_active(place, &mut |cell, index| {
                 let there: u64 = index.iter().zip(&strides).map(|(&i, s)| i as u64 * s).sum();
                 let there = there as usize + k * item;
-                let (src, dst) = if out {
-                    (cell as usize, there)
+                if out {
+                    array.write_scalar(there, memory.component_at(place, cell, index)?)
                 } else {
-                    (there, cell as usize)
-                };
-                from.read(src, &mut bytes)?;
-                to.write(dst, &bytes)
+                    memory.set_component_at(place, cell, index, array.read_scalar(ty, there)?)
+                }
             })?;
         }
         Ok(())
@@ -319,18 +323,15 @@ impl Placement {
         ty: ScalarType,
     ) -> Result<(), MemoryError> {
         let item = ty.bytes() as usize;
-        let mut bytes = vec![0; item];
         let _share = memory.share();
         for (k, &place) in self.places.iter().enumerate() {
             let (mut n, mut outcome) = (0, Ok(()));
-            memory.visit_elements(place, ty, &mut |index, _| {
+            memory.visit_elements(place, &mut |index, _| {
                 let there = (n * self.places.len() + k) * item;
                 n += 1;
                 if outcome.is_ok() {
-                    outcome = array.read(there, &mut bytes).and_then(|()| {
-                        let at = memory.obtain_element(place, index)?;
-                        memory.bytes().write(at as usize, &bytes)
-                    });
+                    let value = array.read_scalar(ty, there);
+                    outcome = value.and_then(|value| memory.write_component(place, index, value));
                 }
             })?;
             outcome?;
@@ -338,17 +339,19 @@ impl Placement {
         Ok(())
     }
 
-    /// Sets all active elements of a sparse field; `pattern` is an element.
+    /// Sets all active elements of a sparse or quantised field; `pattern` is an element.
     pub(crate) fn fill_active(
         &self,
         memory: &TreeMemory,
         pattern: &[u8],
-        item: usize,
+        ty: ScalarType,
     ) -> Result<(), MemoryError> {
         let _share = memory.share();
-        for (component, &place) in pattern.chunks(item).zip(&self.places) {
-            memory.visit_active(place, &mut |cell, _| {
-                memory.bytes().write(cell as usize, component)
+        let components = pattern.chunks(ty.bytes() as usize).zip(&self.places);
+        for (component, &place) in components {
+            let value = Scalar::from_bytes(ty, component);
+            memory.visit_active(place, &mut |cell, index| {
+                memory.set_component_at(place, cell, index, value)
             })?;
         }
         Ok(())

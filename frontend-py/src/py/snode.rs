@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
 use aerogel_runtime::TreeMemory;
 use aerogel_runtime::tree::{Elements, NodeStats};
-use aerogel_snode::{NodeId, NodeKind, Tree, TreeBuilder};
+use aerogel_snode::{BuildError, NodeId, NodeKind, Tree, TreeBuilder};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyByteArray;
@@ -124,6 +124,13 @@ enum Stage {
     Failed,
 }
 
+/// Which components of a field share the exponent of the component before them.
+#[derive(Clone, Copy, Default)]
+struct Shares {
+    first: bool,
+    others: bool,
+}
+
 struct PendingField {
     field: Py<NativeField>,
     places: Vec<NodeId>,
@@ -158,6 +165,7 @@ impl NativeTree {
         field: &Bound<'_, NativeField>,
         parents: &[NodeId],
         offset: Option<Vec<i32>>,
+        shares: Shares,
     ) -> PyResult<()> {
         let this = field.get();
         this.claim()?;
@@ -172,7 +180,13 @@ impl NativeTree {
                         format!("{}_{k}", this.name())
                     };
                     let parent = parents[if parents.len() == 1 { 0 } else { k }];
-                    builder.place(parent, this.elem(), &name)
+                    match this.quant() {
+                        Some(quant) => {
+                            let joins = shares.first || shares.others && k > 0;
+                            builder.place_bits(parent, quant, joins, &name)
+                        }
+                        None => builder.place(parent, this.elem(), &name),
+                    }
                 })
                 .collect::<Result<Vec<_>, _>>()
                 .map_err(|e| PyValueError::new_err(e.to_string()))?;
@@ -211,7 +225,7 @@ impl NativeTree {
         offset: Option<Vec<i32>>,
     ) -> PyResult<()> {
         let parents: Vec<NodeId> = nodes.iter().map(|n| n.node).collect();
-        self.place_under(field, &parents, offset)
+        self.place_under(field, &parents, offset, Shares::default())
     }
 
     /// Lays the tree out and gives the fields their places.
@@ -276,6 +290,21 @@ impl NativeSNode {
         })
     }
 
+    fn below(
+        &self,
+        py: Python<'_>,
+        add: impl FnOnce(&mut TreeBuilder) -> Result<NodeId, BuildError>,
+    ) -> PyResult<Self> {
+        let node = self
+            .tree
+            .get()
+            .build(|builder, _| add(builder).map_err(|e| PyValueError::new_err(e.to_string())))?;
+        Ok(Self {
+            tree: self.tree.clone_ref(py),
+            node,
+        })
+    }
+
     fn store(&self, py: Python<'_>) -> PyResult<Arc<TreeStore>> {
         module::materialize(py)?;
         match &*self.tree.get().stage() {
@@ -316,24 +345,51 @@ impl NativeSNode {
 
 #[pymethods]
 impl NativeSNode {
-    /// Adds a node of a kind; dynamic ones have a chunk size.
-    #[pyo3(signature = (kind, axes, chunk = 0))]
-    fn node(&self, py: Python<'_>, kind: &str, axes: Vec<(u8, u32)>, chunk: u32) -> PyResult<Self> {
+    /// Adds a node of a kind; dynamic ones have a chunk size, those of words a number of bits.
+    #[pyo3(signature = (kind, axes, number = 0))]
+    fn node(
+        &self,
+        py: Python<'_>,
+        kind: &str,
+        axes: Vec<(u8, u32)>,
+        number: u32,
+    ) -> PyResult<Self> {
         let kind = match kind {
             "dense" => NodeKind::Dense,
             "bitmasked" => NodeKind::Bitmasked,
             "pointer" => NodeKind::Pointer,
-            "dynamic" => NodeKind::Dynamic { chunk },
+            "dynamic" => NodeKind::Dynamic { chunk: number },
+            "quant_array" => {
+                return self.below(py, |builder| builder.quant_array(self.node, &axes, number));
+            }
             _ => return Err(PyValueError::new_err(format!("there are no {kind} nodes"))),
         };
-        let node = self.tree.get().build(|builder, _| {
-            builder
-                .node(self.node, kind, &axes)
-                .map_err(|e| PyValueError::new_err(e.to_string()))
-        })?;
-        Ok(Self {
-            tree: self.tree.clone_ref(py),
-            node,
+        self.below(py, |builder| builder.node(self.node, kind, &axes))
+    }
+
+    /// Adds a word of so many bits.
+    fn bit_struct(&self, py: Python<'_>, bits: u32) -> PyResult<Self> {
+        self.below(py, |builder| builder.bit_struct(self.node, bits))
+    }
+
+    /// Places the components of fields in this word, but leaves the fields unplaced.
+    fn try_bits(&self, fields: Vec<Bound<'_, NativeField>>, shared: bool) -> PyResult<()> {
+        self.tree.get().build(|builder, _| {
+            let mut trial = builder.clone();
+            let mut joins = false;
+            for field in &fields {
+                let this = field.get();
+                for _ in 0..this.n_components() {
+                    let placed = match this.quant() {
+                        Some(quant) => trial.place_bits(self.node, quant, joins, this.name()),
+                        None => trial.place(self.node, this.elem(), this.name()),
+                    };
+                    placed.map_err(|e| PyValueError::new_err(e.to_string()))?;
+                    joins = shared;
+                }
+            }
+            *builder = trial;
+            Ok(())
         })
     }
 
@@ -409,8 +465,22 @@ impl NativeSNode {
         Ok((node.cell_size, node.offset_in_cell))
     }
 
-    /// Places all components of a field side by side.
-    fn place(&self, field: &Bound<'_, NativeField>, offset: Option<Vec<i32>>) -> PyResult<()> {
-        self.tree.get().place_under(field, &[self.node], offset)
+    /// Places all components of a field side by side. If they are `shared`, they have one exponent, which
+    /// is that of what was placed before if the field `joins` it.
+    #[pyo3(signature = (field, offset, shared = false, joins = false))]
+    fn place(
+        &self,
+        field: &Bound<'_, NativeField>,
+        offset: Option<Vec<i32>>,
+        shared: bool,
+        joins: bool,
+    ) -> PyResult<()> {
+        let shares = Shares {
+            first: joins,
+            others: shared,
+        };
+        self.tree
+            .get()
+            .place_under(field, &[self.node], offset, shares)
     }
 }

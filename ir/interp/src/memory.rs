@@ -254,10 +254,10 @@ impl<'a> Memory<'a> {
                 .get(at..at + ty.bytes() as usize)
                 .map_or(outside, |b| Scalar::from_bytes(ty, b)),
             Slot::Element(place, indices) => {
-                let tree = self.tree(place.tree);
-                let at = tree.element(place.node, &indices.map(i64::from));
-                at.and_then(|at| tree.read_scalar(ty, at).ok())
-                    .unwrap_or(outside)
+                let component = self
+                    .tree(place.tree)
+                    .read_component(place.node, &indices.map(i64::from));
+                component.ok().flatten().unwrap_or(outside)
             }
             Slot::Nowhere => outside,
         }
@@ -273,8 +273,7 @@ impl<'a> Memory<'a> {
             Slot::Local(k) => self.locals[k] = value,
             Slot::Element(place, indices) => {
                 let tree = self.tree(place.tree);
-                tree.obtain_element(place.node, &indices.map(i64::from))
-                    .and_then(|at| tree.write_scalar(at, value))
+                tree.write_component(place.node, &indices.map(i64::from), value)
                     .map_err(|failure| lacking(place.tree, failure))?;
             }
             // A write outside is swallowed, so its error says nothing.

@@ -364,6 +364,16 @@ impl<'a> Machine<'a> {
                 }
                 Val::from(old)
             }
+            Op::Update { place, body } => {
+                let old = self.val(*place).place()[0];
+                let old = self.memory.read(old);
+                self.bind(*body, vec![Val::from(old)]);
+                match self.region(*body) {
+                    Flow::Yield(new) => self.write(inst, *place, vec![new[0].scalar()])?,
+                    flow => return Err(flow),
+                }
+                Val::from(old)
+            }
             Op::If {
                 cond,
                 then,
@@ -456,7 +466,7 @@ impl<'a> Machine<'a> {
                 let data = &self.module.env.trees[node.tree][node.node];
                 let at = self.val(*cell).node().map(|at| at + data.offset_in_cell);
                 match data.kind {
-                    NodeKind::Place(ty) => {
+                    NodeKind::Place(ty) | NodeKind::BitStruct(ty) | NodeKind::QuantArray(ty) => {
                         let tree = node.tree.as_u32() as usize;
                         Val::Place(vec![(
                             at.map_or(Slot::Nowhere, |at| Slot::Root(tree, at)),
@@ -648,10 +658,10 @@ impl<'a> Machine<'a> {
         data.places
             .iter()
             .map(|&place| {
-                let NodeKind::Place(ty) = tree[place].kind else {
-                    unreachable!("a field's places are places")
-                };
-                let slot = if inside && tree.is_below_sparse(place) {
+                let kind = tree[place].kind;
+                let ty = kind.scalar().expect("a field's places are places");
+                let in_word = matches!(kind, NodeKind::Bits(_));
+                let slot = if inside && (in_word || tree.is_below_sparse(place)) {
                     let mut at = [0; MAX_AXES];
                     at.iter_mut()
                         .zip(&indices)

@@ -96,6 +96,13 @@ impl<'a> Target<'a> {
         }
     }
 
+    /// Levels down to a cell of bytes: the elements of a word have no cells of their own.
+    fn n_levels(&self) -> usize {
+        let last = self.path.levels.last().expect("the root is one");
+        let in_word = self.tree[last.node].kind.word().is_some();
+        self.path.levels.len() - usize::from(in_word)
+    }
+
     fn key(&self, id: aerogel_ir::TreeId, depth: usize) -> Key {
         let mut axes: Vec<(u8, Value, u64)> = Vec::new();
         for axis in self.path.levels[..=depth].iter().flat_map(|l| &l.axes) {
@@ -228,7 +235,7 @@ impl Cells {
         }
         let target = Target::new(cx, node, indices);
         let mut cell = Some(cell);
-        for depth in (1..target.path.levels.len()).rev() {
+        for depth in (1..target.n_levels()).rev() {
             let Some(here) = cell else { break };
             let known = Known {
                 cell: here,
@@ -267,14 +274,16 @@ impl Cells {
     ) -> (Value, Option<Value>) {
         let target = Target::new(cx, node, indices.to_vec());
         let levels = &target.path.levels;
+        let n_levels = target.n_levels();
+        let in_word = n_levels < levels.len();
         let id = node.tree;
         let at = |d: usize| self.get(&target.key(id, d), access, target.tree);
-        if let Some(known) = at(levels.len() - 1).filter(|_| levels.len() > 1) {
+        if let Some(known) = at(n_levels - 1).filter(|_| n_levels > 1 && !in_word) {
             return (known.cell, known.inside);
         }
         // Where an index was clamped on the way, the levels below need that too.
         let certain = |d: usize| Some((d, at(d).filter(|known| known.inside.is_none())?));
-        let found = (1..levels.len()).rev().find_map(certain);
+        let found = (1..n_levels).rev().find_map(certain);
         let (mut inside, mut clamped) = (None, target.indices.clone());
         if !checked {
             let axes = self.are_inside(cursor, &target, found.map_or(0, |(d, _)| d));
@@ -292,7 +301,7 @@ impl Cells {
                 (0, root, true)
             }
         };
-        while depth + 1 < levels.len() {
+        while depth + 1 < n_levels {
             depth += 1;
             let kind = target.tree[levels[depth].node].kind;
             (cell, active) = self.step(
@@ -305,7 +314,9 @@ impl Cells {
                 active,
                 access,
             );
-            if kind.is_sparse() || depth + 1 == levels.len() {
+            // What is inside its cell may still be outside the word.
+            let whole = !in_word || inside.is_none();
+            if whole && (kind.is_sparse() || depth + 1 == n_levels) {
                 let known = Known {
                     cell,
                     since: self.now,
@@ -399,7 +410,7 @@ impl Cells {
         let (container, index) = slot(cursor, node, level, indices, cell);
         let kind = cx.env.trees[id][level.node].kind;
         let (op, active) = match (kind, access) {
-            (NodeKind::Dense | NodeKind::Root | NodeKind::Place(_), _) => (
+            (kind, _) if !kind.is_sparse() => (
                 Op::Lookup {
                     node,
                     container,
@@ -438,6 +449,29 @@ impl Cells {
         (cursor.insert(op, Type::Cell(id, level.node)), active)
     }
 
+    /// The cell that holds a field's component, or its word, at indices of the layout; and whether these
+    /// are inside, where that is not certain.
+    pub(super) fn holder(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        cx: &PassCx<'_>,
+        field: FieldId,
+        indices: &[Value],
+        k: usize,
+        access: Access,
+    ) -> (Value, Option<Value>) {
+        let data = &cx.env.fields[field];
+        let layout = &cx.env.trees[data.tree];
+        let holder = NodeRef {
+            tree: data.tree,
+            node: layout.holder(data.places[k]),
+        };
+        let what = format!("field `{}`", data.name);
+        // Indices of dense fields are the user's to check.
+        let checked = cx.options.debug || !layout.is_below_sparse(holder.node);
+        self.cell(cursor, cx, holder, indices, access, checked, &what)
+    }
+
     /// The storage of a field's component at indices that include the offset.
     pub(super) fn component(
         &mut self,
@@ -451,13 +485,7 @@ impl Cells {
         let data = &cx.env.fields[field];
         let place = data.places[k];
         let layout = &cx.env.trees[data.tree];
-        let parent = NodeRef {
-            tree: data.tree,
-            node: layout[place].parent.expect("a place has a parent"),
-        };
-        let what = format!("field `{}`", data.name);
-        let (cell, inside) =
-            self.cell(cursor, cx, parent, indices, access, cx.options.debug, &what);
+        let (cell, inside) = self.holder(cursor, cx, field, indices, k, access);
         let NodeKind::Place(ty) = layout[place].kind else {
             unreachable!("a field's places are places")
         };

@@ -142,9 +142,7 @@ impl TreeMemory {
                 }
                 Ok(self.element_at(control, element) + inside)
             }
-            NodeKind::Root | NodeKind::Dense | NodeKind::Place(_) => {
-                Ok(self.lookup(node, container, index))
-            }
+            _ => Ok(self.lookup(node, container, index)),
         }
     }
 
@@ -157,7 +155,7 @@ impl TreeMemory {
             }
             NodeKind::Pointer => self.load(self.slot(node, container, index).0) != AMBIENT,
             NodeKind::Dynamic { .. } => (index as i64) < self.container_length(node, container),
-            NodeKind::Root | NodeKind::Dense | NodeKind::Place(_) => true,
+            _ => true,
         }
     }
 
@@ -272,7 +270,7 @@ impl TreeMemory {
         self.find(node, container, index)
     }
 
-    /// Where an element of a place (or a cell of any node) lies; nowhere if it is inactive.
+    /// Where an element of a place (or a cell of any node) lies, for a quantised place its word; nowhere if it is inactive.
     pub fn element(&self, node: NodeId, indices: &[i64]) -> Option<u64> {
         let (container, index) = self.container_of(node, indices)?;
         self.active_cell(node, container, index)

@@ -114,7 +114,7 @@ impl TreeMemory {
                         }
                     }
                 }
-                NodeKind::Root | NodeKind::Dense | NodeKind::Place(_) => {
+                _ => {
                     for index in 0..data.n_cells {
                         self.release_below(child, self.lookup(child, container, index))?;
                     }
@@ -142,7 +142,7 @@ impl TreeMemory {
                     self.release(node, container, index)?;
                 }
             }
-            NodeKind::Root | NodeKind::Dense | NodeKind::Place(_) => {}
+            _ => {}
         }
         Ok(())
     }

@@ -78,7 +78,7 @@ impl TreeMemory {
                         None => self.element(place, index),
                     };
                     match at {
-                        Some(at) => self.bytes().read(at as usize, &mut component)?,
+                        Some(at) => self.read_bytes(place, at, index, &mut component)?,
                         None => component.fill(0),
                     }
                     cells.values.extend_from_slice(&component);
@@ -208,7 +208,7 @@ impl TreeMemory {
                     };
                     if let Some(values) = values {
                         values.read((row * n_places + k) * item, &mut component)?;
-                        self.bytes().write(to as usize, &component)?;
+                        self.write_bytes(place, to, &indices, &component)?;
                     }
                 }
             }

@@ -5,6 +5,7 @@
 
 mod cells;
 mod collect;
+mod component;
 mod exchange;
 mod lists;
 mod ranges;

@@ -120,7 +120,6 @@ impl TreeMemory {
     pub fn visit_elements(
         &self,
         place: NodeId,
-        ty: ScalarType,
         visit: &mut dyn FnMut(&[i64], Option<Scalar>),
     ) -> Result<(), MemoryError> {
         let shape = self.tree.shape(place);
@@ -131,10 +130,7 @@ impl TreeMemory {
                 *index = (rest % extent) as i64;
                 rest /= extent;
             }
-            let value = match self.element(place, &indices) {
-                Some(at) => Some(self.read_scalar(ty, at)?),
-                None => None,
-            };
+            let value = self.read_component(place, &indices)?;
             visit(&indices, value);
         }
         Ok(())
@@ -143,8 +139,8 @@ impl TreeMemory {
     /// All elements of all places; nothing where one is inactive. For comparisons.
     pub fn snapshot(&self) -> Result<Vec<Option<Scalar>>, MemoryError> {
         let mut all = Vec::new();
-        for (place, ty) in self.tree.places() {
-            self.visit_elements(place, ty, &mut |_, value| all.push(value))?;
+        for (place, _) in self.tree.places() {
+            self.visit_elements(place, &mut |_, value| all.push(value))?;
         }
         Ok(all)
     }
@@ -159,11 +155,10 @@ impl TreeMemory {
             let mut outcome = Ok(());
             let mut write = |indices: &[i64], _: Option<Scalar>| {
                 if let (Some(value), Ok(())) = (value(place, ty), &outcome) {
-                    let at = self.obtain_element(place, indices);
-                    outcome = at.and_then(|at| self.write_scalar(at, value));
+                    outcome = self.write_component(place, indices, value);
                 }
             };
-            self.visit_elements(place, ty, &mut write)?;
+            self.visit_elements(place, &mut write)?;
             outcome?;
         }
         Ok(())

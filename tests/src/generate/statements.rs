@@ -59,7 +59,9 @@ impl Generator<'_> {
         let local = self.rng.pick(&self.locals.clone());
         let ty = self.b.func.ty(local).pointee().expect("a storage");
         let value = self.of_type(ty);
-        if self.rng.one_in(3) && ty.elem().is_some_and(ScalarType::is_int) {
+        if self.rng.one_in(6) && ty.scalar().is_some_and(ScalarType::is_int) {
+            self.swap(local, ty);
+        } else if self.rng.one_in(3) && ty.elem().is_some_and(ScalarType::is_int) {
             let op = self.rng.pick(&[
                 AtomicOp::Add,
                 AtomicOp::Sub,
@@ -74,6 +76,23 @@ impl Generator<'_> {
         } else {
             self.b.store(local, value);
         }
+    }
+
+    /// Perhaps another value for a storage, which depends on what it holds.
+    fn swap(&mut self, place: Value, ty: Type) {
+        let value = self.of_type(ty);
+        let expected = if self.rng.one_in(2) {
+            self.b.load(place)
+        } else {
+            self.of_type(ty)
+        };
+        let op = Op::Cas {
+            place,
+            expected,
+            value,
+        };
+        let old = self.b.value(op, ty);
+        self.pool.push(old);
     }
 
     /// An index in `[lo, lo + n)`.
@@ -150,6 +169,9 @@ impl Generator<'_> {
             let place = self.place(field, indices);
             // Sums of floats may be taken in any order, even those of one iteration.
             let exact = field.as_u32() != 1;
+            if field.as_u32() == 0 && self.rng.one_in(4) {
+                return self.swap(place, Type::I32);
+            }
             let op = (exact && self.rng.one_in(2)).then_some(AtomicOp::Add);
             self.write(place, op);
         } else if let Some((field, counter)) = self.shared {
@@ -186,7 +208,7 @@ impl Generator<'_> {
             .sparse_chain(leaf.node)
             .into_iter()
             .filter(|&node| {
-                let places = |n: &NodeId| matches!(tree[*n].kind, NodeKind::Place(_));
+                let places = |n: &NodeId| tree[*n].kind.scalar().is_some();
                 let mut below = tree.subtree(node).into_iter().filter(places);
                 !matches!(tree[node].kind, NodeKind::Dynamic { .. })
                     && (!alone || node == leaf.node && below.all(|p| data.places.contains(&p)))
