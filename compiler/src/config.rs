@@ -1,6 +1,6 @@
 //! What a user may ask of the compiler.
 
-use aerogel_passes::Options;
+use aerogel_passes::{Options, Thresholds};
 
 /// What kernels run on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -28,6 +28,8 @@ pub struct Config {
     pub max_threads: Option<usize>,
     /// Print the IR of every kernel, as it comes and as it goes to the code generator.
     pub print_ir: bool,
+    /// How loops over sparse nodes are divided.
+    pub thresholds: Thresholds,
 }
 
 impl Default for Config {
@@ -40,6 +42,7 @@ impl Default for Config {
             opt_level: 3,
             max_threads: None,
             print_ir: false,
+            thresholds: Thresholds::default(),
         }
     }
 }
@@ -51,6 +54,7 @@ impl Config {
             debug: self.debug || self.check_bounds,
             thread_local: self.thread_local,
             optimize: self.opt_level > 0,
+            thresholds: self.thresholds,
             ..Options::default()
         }
     }

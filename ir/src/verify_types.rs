@@ -486,6 +486,8 @@ impl Check<'_> {
             | Op::Obtain { .. }
             | Op::CellIsActive { .. }
             | Op::MaskWord { .. }
+            | Op::NextActive { .. }
+            | Op::ActiveEnd { .. }
             | Op::Release { .. }
             | Op::ReleaseAll { .. }
             | Op::Extend { .. }

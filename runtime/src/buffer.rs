@@ -279,6 +279,19 @@ impl Buffer {
         unsafe { AtomicU32::from_ptr(word.cast()) }
     }
 
+    /// As `word`, of 64 bits.
+    ///
+    /// # Panics
+    /// As `word`.
+    pub(crate) fn long_word(&self, offset: u64) -> &AtomicU64 {
+        let word = usize::try_from(offset)
+            .ok()
+            .and_then(|offset| self.aligned_place(offset, 8).ok())
+            .expect("a word of the format lies inside");
+        // SAFETY: as in `word`.
+        unsafe { AtomicU64::from_ptr(word.cast()) }
+    }
+
     /// Reads one scalar, which is aligned as its type asks.
     pub fn read_scalar(&self, ty: ScalarType, offset: usize) -> Result<Scalar, MemoryError> {
         let from = self.aligned_place(offset, ty.bytes() as usize)?;

@@ -93,12 +93,13 @@ pub fn parse_nodes(text: &str) -> Result<Tree, ParseError> {
                     .place(parent, ty, name)
                     .map_err(|e| err(e.to_string()))?;
             }
-            "dense" | "bitmasked" | "pointer" | "dynamic" => {
+            "dense" | "bitmasked" | "pointer" | "hash" | "dynamic" => {
                 let mut axes = Vec::new();
                 let mut kind = match word {
                     "dense" => NodeKind::Dense,
                     "bitmasked" => NodeKind::Bitmasked,
                     "pointer" => NodeKind::Pointer,
+                    "hash" => NodeKind::Hash,
                     _ => NodeKind::Dynamic { chunk: 1 },
                 };
                 loop {
@@ -142,7 +143,7 @@ mod tests {
     fn text_round_trips() {
         let text = "dense i:2 j:3 { place x: f32, dense j:5 a7:2 { place y: u8 } }, place z: i64";
         assert_eq!(parse_nodes(text).unwrap().to_string(), text);
-        let text = "pointer i:4 { bitmasked i:8 { place x: f32 }, dynamic j:64 chunk=16 { place y: i32 } }";
+        let text = "pointer i:4 { bitmasked i:8 { place x: f32 }, dynamic j:64 chunk=16 { place y: i32 } }, hash i:1048576 j:1048576 { place z: f32 }";
         assert_eq!(parse_nodes(text).unwrap().to_string(), text);
     }
 

@@ -635,6 +635,8 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
             | Op::Obtain { .. }
             | Op::CellIsActive { .. }
             | Op::MaskWord { .. }
+            | Op::NextActive { .. }
+            | Op::ActiveEnd { .. }
             | Op::Release { .. }
             | Op::ReleaseAll { .. }
             | Op::Extend { .. }

@@ -471,6 +471,8 @@ impl<'a> Machine<'a> {
             | Op::Obtain { .. }
             | Op::CellIsActive { .. }
             | Op::MaskWord { .. }
+            | Op::NextActive { .. }
+            | Op::ActiveEnd { .. }
             | Op::Release { .. }
             | Op::ReleaseAll { .. }
             | Op::Extend { .. }

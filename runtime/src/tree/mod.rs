@@ -6,6 +6,7 @@
 mod cells;
 mod collect;
 mod exchange;
+mod hash;
 mod lists;
 mod ranges;
 #[cfg(test)]
