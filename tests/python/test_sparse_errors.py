@@ -10,6 +10,8 @@ LAYOUTS = {
     "pointer pointer": lambda: ti.root.pointer(ti.ij, 2).pointer(ti.ij, 4).dense(ti.ij, 2),
     "bitmasked": lambda: ti.root.bitmasked(ti.ij, 16),
     "dense bitmasked": lambda: ti.root.dense(ti.ij, 4).bitmasked(ti.ij, 4),
+    "hash": lambda: ti.root.hash(ti.ij, 16),
+    "hash dense": lambda: ti.root.hash(ti.ij, 4).dense(ti.ij, 4),
     "dense pointer": lambda: ti.root.dense(ti.ij, 4).pointer(ti.ij, 4),
     "dynamic": lambda: ti.root.dense(ti.i, 16).dynamic(ti.j, 16, 4),
 }

@@ -489,8 +489,14 @@ impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
         }
     }
 
-    fn update_length(&mut self, op: RmwOp, node: NodeRef, container: Val<'ctx>) -> Val<'ctx> {
-        let before = self.b.rmw(op, container, self.word(1));
+    fn update_length(
+        &mut self,
+        op: RmwOp,
+        node: NodeRef,
+        container: Val<'ctx>,
+        by: Val<'ctx>,
+    ) -> Val<'ctx> {
+        let before = self.b.rmw(op, container, by);
         let tag = self.topology_tag(node);
         let inst = before.as_instruction_value();
         self.b
@@ -659,7 +665,8 @@ impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
 
     fn extend(&mut self, inst: Inst, node: NodeRef, container: Value) -> Val<'ctx> {
         let container = self.value(container);
-        let index = self.update_length(RmwOp::LLVMAtomicRMWBinOpAdd, node, container);
+        let one = self.word(1);
+        let index = self.update_length(RmwOp::LLVMAtomicRMWBinOpAdd, node, container, one);
         let room = self.word(self.node(node).n_cells);
         let fits = self.b.icmp(IntPredicate::ULT, index, room);
         let [append, full, done] =
@@ -667,7 +674,8 @@ impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
         self.b.likely_br(fits, append, full);
 
         self.b.at(full);
-        self.update_length(RmwOp::LLVMAtomicRMWBinOpSub, node, container);
+        // Not one less: others may have emptied it meanwhile.
+        self.update_length(RmwOp::LLVMAtomicRMWBinOpUMin, node, container, room);
         self.b.br(done);
 
         self.b.at(append);
@@ -677,7 +685,12 @@ impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
         let changed = self.racing_topology(node, place);
         let ready = self.b.and(self.is_set(number), self.is_set(changed));
         self.unless(ready, number, |s| {
-            let mut args = vec![s.base(node), s.block(node, None), s.address(container)];
+            let mut args = vec![
+                s.base(node),
+                s.block(node, None),
+                s.address(container),
+                index,
+            ];
             args.extend(s.arena_args(node, &spot));
             let granted = s.device("extend_dynamic", &args);
             s.check_memory(granted.expect("an answer is returned"), inst);

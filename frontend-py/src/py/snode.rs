@@ -323,6 +323,7 @@ impl NativeSNode {
             "dense" => NodeKind::Dense,
             "bitmasked" => NodeKind::Bitmasked,
             "pointer" => NodeKind::Pointer,
+            "hash" => NodeKind::Hash,
             "dynamic" => NodeKind::Dynamic { chunk },
             _ => return Err(PyValueError::new_err(format!("there are no {kind} nodes"))),
         };

@@ -226,13 +226,15 @@ impl TreeMemory {
     pub fn extend(&self, node: NodeId, container: u64) -> Result<i64, MemoryError> {
         let length = self.bytes.word(container);
         let index = u64::from(length.fetch_add(1, Ordering::Relaxed));
-        if index >= self.tree[node].n_cells {
-            length.fetch_sub(1, Ordering::Relaxed);
+        let n_cells = self.tree[node].n_cells;
+        if index >= n_cells {
+            // Not one less: others may have emptied it meanwhile.
+            length.fetch_min(n_cells as u32, Ordering::Relaxed);
             return Ok(-1);
         }
         let (slot, control, _) = self.slot(node, container, index);
         if let Err(failure) = self.fill_slot(slot, control) {
-            length.fetch_sub(1, Ordering::Relaxed);
+            length.fetch_min(index as u32, Ordering::Relaxed);
             return Err(failure);
         }
         self.note_change(node);
