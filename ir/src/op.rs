@@ -318,6 +318,8 @@ insts! {
     /// Asks the host for memory, so that an element of the arena with this control block can be used;
     /// the result is whether it can.
     Grow ("grow") { tree: Value, control: Value, element: Value } = Writes in Lowered..=Lowered;
+    /// Zeroes bytes of a tree from an address on; whole pages go back to the system.
+    Clear ("clear") { tree: Value, address: Value, bytes: Value } = Writes in Lowered..=Lowered;
 
     /// Prints a template in which each `{}` (with a Python format specification or not) stands
     /// for the next argument.

@@ -274,6 +274,19 @@ impl Check<'_> {
                 }
                 self.result(Type::BOOL)
             }
+            Op::Clear {
+                tree,
+                address,
+                bytes,
+            } => {
+                let found = self.ty(*tree);
+                ensure(found == Type::Scalar(ScalarType::U32), || {
+                    format!("{found} is not a u32")
+                })?;
+                self.is_i64(*address)?;
+                self.is_i64(*bytes)?;
+                self.no_result()
+            }
             Op::Child { node, cell } => {
                 let data = self.node(*node);
                 let parent = data.parent.ok_or("the root is no child")?;

@@ -511,7 +511,8 @@ impl Check<'_> {
             | Op::Wipe { .. }
             | Op::Collect { .. }
             | Op::PlaceAt { .. }
-            | Op::Grow { .. } => self.node_op(op),
+            | Op::Grow { .. }
+            | Op::Clear { .. } => self.node_op(op),
             Op::Print { template, args } => self.template(template, args),
             Op::Assert {
                 cond,

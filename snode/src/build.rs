@@ -57,7 +57,7 @@ impl fmt::Display for BuildError {
             }
             Self::ChildOfPlace => write!(f, "a placed field cannot have children"),
             Self::TooLarge => write!(f, "the layout is larger than 2^62 bytes"),
-            Self::TooManyCells => write!(f, "a node has 2^62 cells or more in all"),
+            Self::TooManyCells => write!(f, "a node has 2^62 cells or more"),
             Self::LongAxis { axis } => write!(
                 f,
                 "axis {axis} has more than 2^31 cells: indices are numbers of 32 bits"

@@ -23,6 +23,9 @@
 /// Bytes of a control block: two cache lines, the first of which never changes.
 pub const SIZE: u64 = 128;
 
+/// From this size on what was given back takes no physical memory: zeroing it would touch it all.
+pub const LARGE_ELEMENT: u64 = 2 << 20;
+
 /// `u64`: offset of element 0 of the arena from the tree's start.
 pub const ELEMENTS: u64 = 0;
 /// `u64`: offset of the free list, an array of `u32` element numbers.

@@ -265,12 +265,11 @@ impl Tree {
         !self.sparse_chain(node).is_empty()
     }
 
-    /// Cells of `node` in the whole tree.
-    pub fn total_cells(&self, node: NodeId) -> u64 {
-        self.chain(node)
-            .iter()
-            .map(|&id| self[id].n_cells)
-            .product()
+    /// Containers of `node` below a cell of `above`, which lies above it.
+    pub fn containers_below(&self, above: NodeId, node: NodeId) -> u64 {
+        let chain = self.chain(node).into_iter().rev().skip(1);
+        let between = chain.take_while(|&id| id != above);
+        between.map(|id| self[id].n_cells).product()
     }
 
     /// In how many parts a container of a pointer or hash node is listed, with `size` cells in a part
@@ -280,9 +279,10 @@ impl Tree {
         if self[node].kind != NodeKind::Hash {
             return n_cells.div_ceil(size);
         }
-        let nested = self.sparse_chain(node).len() > 1;
-        let containers = self.total_cells(node) / n_cells;
-        let parts = if nested { 1 } else { HASH_PARTS / containers };
+        let parts = match self.sparse_chain(node)[..] {
+            [_] => HASH_PARTS / self.containers_below(Self::ROOT, node),
+            _ => 1,
+        };
         parts.clamp(1, n_cells)
     }
 

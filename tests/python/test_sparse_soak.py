@@ -142,3 +142,40 @@ def test_hundreds_of_trees_come_and_go(cpu):
     gc.collect()
     assert ti._native.live_bytes() <= live
     assert resident() < before + 5 * 2**20
+
+
+@pytest.mark.parametrize("by_kernel", [True, False])
+def test_large_cells_take_memory_where_they_are_touched(cpu, by_kernel):
+    """A cell in which one number was written is zeroed without touching the rest."""
+    x, y = ti.field(ti.i32), ti.field(ti.i32)
+    node = ti.root.pointer(ti.i, 64)
+    node.dense(ti.j, 1 << 26).place(x)  # 256 MiB each.
+    masked = ti.root.bitmasked(ti.i, 2)
+    masked.dense(ti.j, 1 << 26).place(y)
+
+    @ti.kernel
+    def write(i: ti.i32, j: ti.i32, value: ti.i32):
+        x[i, j] = y[i % 2, j] = value
+
+    @ti.kernel
+    def clear():
+        for i in node:
+            ti.deactivate(node, i)
+        for i in masked:
+            ti.deactivate(masked, i)
+
+    write(0, 5, 1)
+    clear()
+    before = resident()
+    for k in range(1, 20):
+        write(k, k << 21, k)
+        assert x[k, k << 21] == y[k % 2, k << 21] == k
+        if by_kernel:
+            clear()
+        else:
+            node.deactivate_all()
+            masked.deactivate_all()
+        assert x[k, k << 21] == y[k % 2, k << 21] == 0 and cells(node) == cells(masked) == [0]
+        assert resident() < before + 64 * 2**20
+    write(3, 7 << 21, 1)
+    assert x[3, 7 << 21] == 1 and x[3, 6 << 21] == y[1, 3 << 21] == 0

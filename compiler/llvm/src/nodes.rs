@@ -180,6 +180,7 @@ impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
                     self.b.i64(n_arenas as i64),
                     self.value(*at),
                     self.b.i64(size as i64),
+                    self.word(u64::from(node.tree.as_u32())),
                 ];
                 self.device("wipe", &args);
                 Vec::new()
@@ -656,7 +657,14 @@ impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
                     .cell_size
                     .trailing_zeros()
                     .min(data.align.trailing_zeros());
-            s.b.memset_zero(cell, data.cell_size, align);
+            let size = s.b.i64(data.cell_size as i64);
+            if data.cell_size < control::LARGE_ELEMENT {
+                s.b.memset_zero(cell, size, align);
+            } else {
+                let tree = s.word(u64::from(node.tree.as_u32()));
+                let address = s.address(cell);
+                s.clear(tree, address, size);
+            }
             let args = [s.block(node, None), s.address(place), bit];
             s.device("release_bit", &args);
             word

@@ -75,6 +75,7 @@ pub(crate) fn compiler(settings: &Settings) -> Arc<Compiler> {
         max_threads: (settings.max_threads > 0).then_some(settings.max_threads),
         print_ir: settings.print_ir,
         thread_local: settings.thread_local,
+        ..Config::default()
     };
     let mut compiler = lock(&COMPILER);
     match &*compiler {

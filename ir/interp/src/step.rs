@@ -509,6 +509,15 @@ impl<'a> Machine<'a> {
                     .grow(number(*tree), number(*control), number(*element));
                 Val::from(Scalar::bool(granted))
             }
+            Op::Clear {
+                tree,
+                address,
+                bytes,
+            } => {
+                self.memory
+                    .clear(self.int(*tree) as u32, self.int(*address), self.int(*bytes));
+                return Ok(Vec::new());
+            }
             Op::Print { args, .. } => {
                 let site = &self.sites.list[self.sites.at(self.id, inst)];
                 self.sink.print(&site.render(&self.slots(args)));

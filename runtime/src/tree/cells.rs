@@ -188,7 +188,7 @@ impl TreeMemory {
                 return Ok(());
             }
             let cell = self.lookup(node, container, index);
-            self.bytes.fill(cell as usize, data.cell_size as usize, 0)?;
+            self.bytes.zero(cell as usize, data.cell_size as usize)?;
             let mask = self.bytes.word(word);
             if mask.fetch_and(!bit, Ordering::Relaxed) & bit != 0 {
                 self.note_change(node);

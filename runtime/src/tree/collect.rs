@@ -52,7 +52,7 @@ impl TreeMemory {
         self.prune(node, element);
         let arena = &self.arenas[control as usize];
         let (start, size) = (arena.element_at(element), arena.element_size);
-        self.bytes.fill(start as usize, size as usize, 0)?;
+        self.bytes.zero(start as usize, size as usize)?;
         let (n_free, _) = self.left_free(control);
         let place = arena.free_at(n_free + at);
         self.bytes.word(place).store(element, Ordering::Relaxed);
@@ -228,9 +228,14 @@ impl TreeMemory {
                 let arena = &self.arenas[control as usize];
                 let end = arena.element_at(self.high_water(control));
                 let start = arena.element_at(1);
-                self.in_pieces(pool, end.saturating_sub(start), |at, n| {
-                    self.bytes.fill((start + at) as usize, n as usize, 0)
-                })?;
+                if arena.element_size >= control::LARGE_ELEMENT {
+                    let bytes = end.saturating_sub(start);
+                    self.bytes.zero(start as usize, bytes as usize)?;
+                } else {
+                    self.in_pieces(pool, end.saturating_sub(start), |at, n| {
+                        self.bytes.fill((start + at) as usize, n as usize, 0)
+                    })?;
+                }
                 self.set(control, control::TAKEN, 0);
                 self.set(control, control::N_FREE, 0);
                 self.set(control, control::BUMP, 1);

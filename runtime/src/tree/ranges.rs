@@ -166,8 +166,7 @@ impl Ranges {
         let has_list = |&&a: &&NodeId| a != node && tree[a].kind.has_list();
         let above = chain.iter().rev().find(|a| has_list(a)).copied();
         let entries = above.map_or(1, |a| cells[a.as_u32() as usize]);
-        let containers = tree.total_cells(node) / tree[node].n_cells;
-        let per_entry = containers / above.map_or(1, |a| tree.total_cells(a));
+        let per_entry = tree.containers_below(above.unwrap_or(Tree::ROOT), node);
         let n_parts = entries
             .checked_mul(per_entry)?
             .checked_mul(tree.list_parts(node, control::LEAST_LIST_PART))?;

@@ -143,7 +143,7 @@ fn pointer_slots() {
     let obtain = |k: u64, result: u64| obtain_of(0, k, result);
     let release = |k: u64| ("release_pointer", vec![At(0), At(control), slot(k)], None);
     let wipe = |at: i64| {
-        let args = vec![At(0), At(control), I64(1), I64(at), I64(4)];
+        let args = vec![At(0), At(control), I64(1), I64(at), I64(4), U32(0)];
         ("wipe", args, None)
     };
     let stale = |stamp: u32, result: u64| {
@@ -245,7 +245,7 @@ fn dynamic_containers() {
     let wipe = |at: i64| {
         (
             "wipe",
-            vec![At(0), At(control), I64(4), I64(at), I64(16)],
+            vec![At(0), At(control), I64(4), I64(at), I64(16), U32(0)],
             None,
         )
     };
@@ -366,7 +366,7 @@ fn tables() {
     let release =
         |slot: Arg| -> Call<'_> { ("release_pointer", vec![At(0), At(control), slot], None) };
     let prune = |at: i64| -> Call<'_> {
-        let args = vec![At(0), At(control), I64(at), I64(3)];
+        let args = vec![At(0), At(control), I64(at), I64(3), U32(0)];
         ("prune", args, None)
     };
     let mut calls = made.to_vec();
@@ -375,7 +375,7 @@ fn tables() {
     let memory = run(&calls);
     assert_eq!((active(&memory, control), active(&memory, tables)), (1, 3));
     let wipe = |at: i64| -> Call<'_> {
-        let args = vec![At(0), At(control), I64(1), I64(at), I64(4)];
+        let args = vec![At(0), At(control), I64(1), I64(at), I64(4), U32(0)];
         ("wipe", args, None)
     };
     calls.extend([
