@@ -69,12 +69,7 @@ impl Key {
     /// The key of the code of a module at stage `Structured`.
     pub(crate) fn new(module: &Module, config: &Config, target: &Target) -> Self {
         let mut hasher = blake3::Hasher::new();
-        let options = (
-            config.debug,
-            config.check_bounds,
-            config.thread_local,
-            config.opt_level,
-        );
+        let options = (config.pass_options(), config.opt_level);
         hasher.update(build().as_bytes());
         hasher.update(format!("{options:?} {target:?}\n").as_bytes());
         hasher.update(print_module(module).as_bytes());

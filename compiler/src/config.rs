@@ -1,6 +1,6 @@
 //! What a user may ask of the compiler.
 
-use aerogel_passes::Options;
+use aerogel_passes::{Options, Thresholds};
 
 use crate::cache::CacheSettings;
 
@@ -32,6 +32,8 @@ pub struct Config {
     pub print_ir: bool,
     /// Where compiled kernels are kept from one process to the next; nowhere if absent.
     pub cache: Option<CacheSettings>,
+    /// How loops over sparse nodes are divided.
+    pub thresholds: Thresholds,
 }
 
 impl Default for Config {
@@ -45,6 +47,7 @@ impl Default for Config {
             max_threads: None,
             print_ir: false,
             cache: None,
+            thresholds: Thresholds::default(),
         }
     }
 }
@@ -56,6 +59,7 @@ impl Config {
             debug: self.debug || self.check_bounds,
             thread_local: self.thread_local,
             optimize: self.opt_level > 0,
+            thresholds: self.thresholds,
             ..Options::default()
         }
     }

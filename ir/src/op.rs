@@ -269,7 +269,7 @@ insts! {
     Lookup ("lookup") { node: NodeRef, container: Value, index: Value } = Pure;
     /// A child's container in a cell; for a place, the storage of its scalar.
     Child ("child") { node: NodeRef, cell: Value } = Pure;
-    /// A cell of a pointer or dynamic container: the ambient one, which is zero, if it is inactive.
+    /// A cell of a pointer, hash or dynamic container: the ambient one, which is zero, if it is inactive.
     Find ("find") { node: NodeRef, container: Value, index: Value } = Reads;
     /// A cell of a sparse container, made active if it was not.
     Obtain ("obtain") { node: NodeRef, container: Value, index: Value } = Writes;
@@ -277,8 +277,13 @@ insts! {
     CellIsActive ("cell_is_active") { node: NodeRef, container: Value, index: Value } = Reads;
     /// A word of a bitmasked container's mask: bit `k` of word `w` is cell `32 w + k`.
     MaskWord ("mask_word") { node: NodeRef, container: Value, word: Value } = Reads;
-    /// Makes a cell of a pointer or bitmasked container inactive. A pointer's waits for collection;
-    /// a bitmasked one becomes zero, and must hold nothing that is sparse and active.
+    /// The first active cell of a hash container at or after an index, as `i64`; the greatest number if
+    /// there is none.
+    NextActive ("next_active") { node: NodeRef, container: Value, index: Value } = Reads;
+    /// A number of a cell of a hash container behind which none is active, as `i64`.
+    ActiveEnd ("active_end") { node: NodeRef, container: Value } = Reads;
+    /// Makes a cell of a pointer, hash or bitmasked container inactive. A bitmasked one becomes zero,
+    /// and must hold nothing that is sparse and active; others wait for collection.
     Release ("release") { node: NodeRef, container: Value, index: Value } = Writes;
     /// Makes a dynamic container empty; its chunks wait for collection.
     ReleaseAll ("release_all") { node: NodeRef, container: Value } = Writes;
@@ -305,7 +310,7 @@ insts! {
 
     /// How many of a node's arena elements wait for collection, as `i64`.
     NRecycled ("n_recycled") { node: NodeRef } = Reads;
-    /// The cell of a pointer node that waits for collection at a place in the queue.
+    /// The cell of a pointer or hash node that waits for collection at a place in the queue.
     Recycled ("recycled") { node: NodeRef, at: Value } = Reads;
     /// Zeroes the arena element that waits for collection at a place in the queue.
     Wipe ("wipe") { node: NodeRef, at: Value } = Writes;
@@ -317,6 +322,8 @@ insts! {
     /// Asks the host for memory, so that an element of the arena with this control block can be used;
     /// the result is whether it can.
     Grow ("grow") { tree: Value, control: Value, element: Value } = Writes in Lowered..=Lowered;
+    /// Zeroes bytes of a tree from an address on; whole pages go back to the system.
+    Clear ("clear") { tree: Value, address: Value, bytes: Value } = Writes in Lowered..=Lowered;
 
     /// Prints a template in which each `{}` (with a Python format specification or not) stands
     /// for the next argument.

@@ -13,7 +13,7 @@ fn is_dynamic(kind: NodeKind) -> bool {
 }
 
 fn has_arena(kind: NodeKind) -> bool {
-    kind == NodeKind::Pointer || is_dynamic(kind)
+    kind.has_list() || is_dynamic(kind)
 }
 
 impl Check<'_> {
@@ -132,15 +132,28 @@ impl Check<'_> {
                 self.integer(*word)?;
                 self.result(Type::Scalar(ScalarType::U32))
             }
+            Op::NextActive {
+                node,
+                container,
+                index,
+            } => {
+                self.container(*node, *container)?;
+                self.kind(*node, |k| k == NodeKind::Hash)?;
+                self.is_i64(*index)?;
+                self.result(Type::I64)
+            }
+            Op::ActiveEnd { node, container } => {
+                self.container(*node, *container)?;
+                self.kind(*node, |k| k == NodeKind::Hash)?;
+                self.result(Type::I64)
+            }
             Op::Release {
                 node,
                 container,
                 index,
             } => {
                 self.container(*node, *container)?;
-                self.kind(*node, |k| {
-                    matches!(k, NodeKind::Pointer | NodeKind::Bitmasked)
-                })?;
+                self.kind(*node, |k| k.has_list() || k == NodeKind::Bitmasked)?;
                 self.integer(*index)?;
                 self.no_result()
             }
@@ -236,7 +249,7 @@ impl Check<'_> {
                 self.result(Type::I64)
             }
             Op::Recycled { node, at } => {
-                self.kind(*node, |k| k == NodeKind::Pointer)?;
+                self.kind(*node, NodeKind::has_list)?;
                 self.is_i64(*at)?;
                 self.result(Type::Cell(node.tree, node.node))
             }
@@ -267,6 +280,19 @@ impl Check<'_> {
                     })?;
                 }
                 self.result(Type::BOOL)
+            }
+            Op::Clear {
+                tree,
+                address,
+                bytes,
+            } => {
+                let found = self.ty(*tree);
+                ensure(found == Type::Scalar(ScalarType::U32), || {
+                    format!("{found} is not a u32")
+                })?;
+                self.is_i64(*address)?;
+                self.is_i64(*bytes)?;
+                self.no_result()
             }
             Op::Child { node, cell } => {
                 let data = self.node(*node);

@@ -503,6 +503,8 @@ impl Check<'_> {
             | Op::Obtain { .. }
             | Op::CellIsActive { .. }
             | Op::MaskWord { .. }
+            | Op::NextActive { .. }
+            | Op::ActiveEnd { .. }
             | Op::Release { .. }
             | Op::ReleaseAll { .. }
             | Op::Extend { .. }
@@ -526,7 +528,8 @@ impl Check<'_> {
             | Op::Wipe { .. }
             | Op::Collect { .. }
             | Op::PlaceAt { .. }
-            | Op::Grow { .. } => self.node_op(op),
+            | Op::Grow { .. }
+            | Op::Clear { .. } => self.node_op(op),
             Op::Print { template, args } => self.template(template, args),
             Op::Assert {
                 cond,

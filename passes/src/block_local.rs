@@ -25,8 +25,6 @@ use crate::cells;
 
 /// From so many different elements on a field is gathered.
 const WORTH: usize = 3;
-/// The most values gathered for a field.
-const MOST: i64 = 8192;
 /// The most bytes gathered for a loop: they lie on the stack, and should stay in the cache.
 const MOST_BYTES: i64 = 128 << 10;
 
@@ -70,6 +68,7 @@ impl Gathered {
             return None;
         }
         let mut fields: Vec<Field> = Vec::new();
+        let most = cx.options.thresholds.most_gathered as i64;
         walk(func, body, &mut |func, inst| {
             let Op::Load { place } = func[inst] else {
                 return;
@@ -104,7 +103,7 @@ impl Gathered {
                 }
             }
         });
-        fields.retain_mut(|field| field.measure(&extents));
+        fields.retain_mut(|field| field.measure(&extents, most));
         let mut bytes = 0;
         fields.retain(|field| {
             let n: i64 = field.box_extents(&extents).iter().product();
@@ -272,7 +271,7 @@ impl Gathered {
 
 impl Field {
     /// Finds out how far the loads reach; whether gathering pays.
-    fn measure(&mut self, extents: &[i64]) -> bool {
+    fn measure(&mut self, extents: &[i64], most: i64) -> bool {
         let mut different: Vec<&Vec<i64>> = self.loads.iter().map(|l| &l.1).collect();
         different.sort();
         different.dedup();
@@ -284,7 +283,7 @@ impl Field {
         }
         let near = |reach: &[i64]| reach.iter().zip(extents).all(|(r, e)| r <= e);
         let size: i64 = self.box_extents(extents).iter().product();
-        n >= WORTH && near(&self.lo) && near(&self.hi) && size <= MOST
+        n >= WORTH && near(&self.lo) && near(&self.hi) && size <= most
     }
 
     fn box_extents(&self, extents: &[i64]) -> Vec<i64> {
@@ -453,14 +452,14 @@ mod tests {
                 parallel [v7, v7], [v9, v8] aside (v10: i64, v11: i64) {
                     v12: i64 = add v10, v11
                     v13: cell<tree0.S0> = root tree0
-                    v14: i64 = const 1024
-                    v15: i64 = mul v11, v14
-                    v16: i64 = add v14, v15
-                    v17: i64 = const 4
-                    v18: i64 = min v16, v17
-                    v19: container<tree0.S1> = child tree0.S1, v13
-                    v20: i64 = for v15, v18, v8, [v7] (v21: i64, v22: i64) {
-                        v23: u1 = cell_is_active tree0.S1, v19, v21
+                    v14: container<tree0.S1> = child tree0.S1, v13
+                    v15: i64 = const 1024
+                    v16: i64 = const 4
+                    v17: i64 = mul v11, v15
+                    v18: i64 = add v15, v17
+                    v19: i64 = min v16, v18
+                    v20: i64 = for v17, v19, v8, [v7] (v21: i64, v22: i64) {
+                        v23: u1 = cell_is_active tree0.S1, v14, v21
                         v24: i64 = cast v23
                         v25: i64 = add v22, v24
                         yield [v25]
@@ -477,21 +476,21 @@ mod tests {
                 parallel [v7, v7], [v9, v8] aside (v26: i64, v27: i64) {
                     v28: i64 = add v26, v27
                     v29: cell<tree0.S0> = root tree0
-                    v30: i64 = const 1024
-                    v31: i64 = mul v27, v30
-                    v32: i64 = add v30, v31
-                    v33: i64 = const 4
-                    v34: i64 = min v32, v33
-                    v35: container<tree0.S1> = child tree0.S1, v29
+                    v30: container<tree0.S1> = child tree0.S1, v29
+                    v31: i64 = const 1024
+                    v32: i64 = const 4
+                    v33: i64 = mul v27, v31
+                    v34: i64 = add v31, v33
+                    v35: i64 = min v32, v34
                     v36: i64 = list_offset tree0.S1, v28
                     v37: i64 = add v8, v28
                     v38: i64 = list_offset tree0.S1, v37
                     v39: u1 = lt v36, v38
                     if v39 {
-                        v40: i64 = for v31, v34, v8, [v36] (v41: i64, v42: i64) {
-                            v43: u1 = cell_is_active tree0.S1, v35, v41
+                        v40: i64 = for v33, v35, v8, [v36] (v41: i64, v42: i64) {
+                            v43: u1 = cell_is_active tree0.S1, v30, v41
                             v44: i64 = if v43 {
-                                v45: cell<tree0.S1> = find tree0.S1, v35, v41
+                                v45: cell<tree0.S1> = find tree0.S1, v30, v41
                                 v46: i32 = cast v41
                                 list_put tree0.S1, v42, v45, [v46]
                                 v47: i64 = add v8, v42
@@ -629,16 +628,16 @@ mod tests {
                     v9: i64 = mul v6, v8
                     v10: i64 = add v9, v7
                     v11: cell<tree0.S0> = root tree0
-                    v12: i64 = const 1024
-                    v13: i64 = mul v7, v12
-                    v14: i64 = add v13, v12
-                    v15: i64 = const 4
-                    v16: i64 = min v14, v15
-                    v17: container<tree0.S1> = child tree0.S1, v11
+                    v12: container<tree0.S1> = child tree0.S1, v11
+                    v13: i64 = const 1024
+                    v14: i64 = const 4
+                    v15: i64 = mul v7, v13
+                    v16: i64 = add v15, v13
+                    v17: i64 = min v16, v14
                     v18: i64 = const 0
                     v19: i64 = const 1
-                    v20: i64 = for v13, v16, v19, [v18] (v21: i64, v22: i64) {
-                        v23: u1 = cell_is_active tree0.S1, v17, v21
+                    v20: i64 = for v15, v17, v19, [v18] (v21: i64, v22: i64) {
+                        v23: u1 = cell_is_active tree0.S1, v12, v21
                         v24: i64 = cast v23
                         v25: i64 = add v22, v24
                         yield [v25]
@@ -659,30 +658,31 @@ mod tests {
                     v31: i64 = mul v28, v30
                     v32: i64 = add v31, v29
                     v33: cell<tree0.S0> = root tree0
-                    v34: i64 = const 1024
-                    v35: i64 = mul v29, v34
-                    v36: i64 = add v35, v34
-                    v37: i64 = const 4
-                    v38: i64 = min v36, v37
-                    v39: container<tree0.S1> = child tree0.S1, v33
+                    v34: container<tree0.S1> = child tree0.S1, v33
+                    v35: i64 = const 1024
+                    v36: i64 = const 4
+                    v37: i64 = mul v29, v35
+                    v38: i64 = add v37, v35
+                    v39: i64 = min v38, v36
                     v40: i64 = const 1
                     v41: i64 = list_offset tree0.S1, v32
                     v42: i64 = add v32, v40
                     v43: i64 = list_offset tree0.S1, v42
                     v44: u1 = lt v41, v43
                     if v44 {
-                        v45: i64 = for v35, v38, v40, [v41] (v46: i64, v47: i64) {
-                            v48: u1 = cell_is_active tree0.S1, v39, v46
-                            v49: i64 = if v48 {
-                                v50: cell<tree0.S1> = find tree0.S1, v39, v46
-                                v51: i32 = cast v46
-                                list_put tree0.S1, v47, v50, [v51]
-                                v52: i64 = add v47, v40
-                                yield [v52]
+                        v45: i64 = const 1
+                        v46: i64 = for v37, v39, v45, [v41] (v47: i64, v48: i64) {
+                            v49: u1 = cell_is_active tree0.S1, v34, v47
+                            v50: i64 = if v49 {
+                                v51: cell<tree0.S1> = find tree0.S1, v34, v47
+                                v52: i32 = cast v47
+                                list_put tree0.S1, v48, v51, [v52]
+                                v53: i64 = add v48, v40
+                                yield [v53]
                             } {
-                                yield [v47]
+                                yield [v48]
                             }
-                            yield [v49]
+                            yield [v50]
                         }
                         yield []
                     } {
@@ -690,32 +690,32 @@ mod tests {
                     }
                     yield []
                 }
-                v53: i64 = const 0
-                v54: i64 = list_len tree0.S1
-                parallel [v53], [v54] serial (v55: i64) {
-                    v56: cell<tree0.S1>, v57: i32 = list_entry tree0.S1, v55
-                    v58: i32 = const 8
-                    v59: i32 = mul v57, v58
-                    v60: container<tree0.S2> = child tree0.S2, v56
-                    v61: i32 = const 0
-                    v62: i32 = const 8
-                    v63: i32 = const 1
-                    for v61, v62, v63, [] (v64: i32) {
-                        v65: i32 = add v59, v64
-                        v66: i64 = linearize tree0.S2, [v64]
-                        v67: cell<tree0.S2> = lookup tree0.S2, v60, v66
-                        cell_at tree0.S2, [v65], v67
-                        v68: i32 = sub v65, v0
-                        v69: i32 = add v65, v0
-                        v70: ref<f32> = field_at @x, [v65]
-                        v71: ref<f32> = field_at @x, [v68]
+                v54: i64 = const 0
+                v55: i64 = list_len tree0.S1
+                parallel [v54], [v55] serial (v56: i64) {
+                    v57: cell<tree0.S1>, v58: i32 = list_entry tree0.S1, v56
+                    v59: i32 = const 8
+                    v60: i32 = mul v58, v59
+                    v61: container<tree0.S2> = child tree0.S2, v57
+                    v62: i32 = const 0
+                    v63: i32 = const 8
+                    v64: i32 = const 1
+                    for v62, v63, v64, [] (v65: i32) {
+                        v66: i32 = add v60, v65
+                        v67: i64 = linearize tree0.S2, [v65]
+                        v68: cell<tree0.S2> = lookup tree0.S2, v61, v67
+                        cell_at tree0.S2, [v66], v68
+                        v69: i32 = sub v66, v0
+                        v70: i32 = add v66, v0
+                        v71: ref<f32> = field_at @x, [v66]
                         v72: ref<f32> = field_at @x, [v69]
-                        v73: f32 = load v70
+                        v73: ref<f32> = field_at @x, [v70]
                         v74: f32 = load v71
                         v75: f32 = load v72
-                        v76: f32 = add v73, v74
-                        v77: f32 = sub v76, v75
-                        store v70, v77
+                        v76: f32 = load v73
+                        v77: f32 = add v74, v75
+                        v78: f32 = sub v77, v76
+                        store v71, v78
                         yield []
                     }
                     yield []

@@ -2,13 +2,12 @@
 
 use aerogel_base::{Scalar, ScalarType, Span};
 use aerogel_ir::{
-    BinaryOp, Builder, CompareOp, Env, Function, NodeRef, Op, Region, TreeId, Type, UnaryOp, Value,
+    BinaryOp, Builder, CompareOp, Function, NodeRef, Op, Region, TreeId, Type, UnaryOp, Value,
 };
 use aerogel_snode::tree::MASK_BITS;
 use aerogel_snode::{Level, NodeId, NodeKind, Tree};
 
-/// Cells of a dynamic container that one iteration walks at most.
-const PIECE: u64 = 4096;
+use crate::PassCx;
 
 /// One loop of a nest; each counts from 0 in steps of 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,29 +34,30 @@ pub(crate) enum Walk {
     All,
 }
 
-/// The way from a driving cell (of the root, or of a pointer node) down to the cells of a node.
+/// The way from a driving cell (of the root, or of a node that has a list) down to the cells of a node.
 pub(crate) struct Nest<'a> {
     tree: &'a Tree,
     id: TreeId,
     /// Levels below the driving cell.
     levels: Vec<Level>,
+    /// Cells of a dynamic container that one iteration walks at most.
+    piece: u64,
     /// The loops, outermost first.
     pub(crate) loops: Vec<Loop>,
 }
 
-/// The driving node of a nest over the cells of `node`: the last pointer node on the way, itself
+/// The driving node of a nest over the cells of `node`: the last one on the way that has a list, itself
 /// included, or the root.
 pub(crate) fn driver(tree: &Tree, node: NodeId) -> NodeId {
     let chain = tree.chain(node);
-    let pointers = chain.iter().rev();
-    let mut pointers = pointers.filter(|&&id| tree[id].kind == NodeKind::Pointer);
-    pointers.next().copied().unwrap_or(Tree::ROOT)
+    let listed = chain.iter().rev().find(|&&id| tree[id].kind.has_list());
+    listed.copied().unwrap_or(Tree::ROOT)
 }
 
 impl<'a> Nest<'a> {
     /// The nest from a cell of `driver` to the cells of `node`.
-    pub(crate) fn new(env: &'a Env, node: NodeRef, driver: NodeId, walk: Walk) -> Self {
-        let tree = &env.trees[node.tree];
+    pub(crate) fn new(cx: &'a PassCx<'_>, node: NodeRef, driver: NodeId, walk: Walk) -> Self {
+        let tree = &cx.env.trees[node.tree];
         let levels = tree.path(node.node).levels;
         let first = levels.iter().position(|l| l.node == driver);
         let levels = levels[first.expect("the driver is on the way") + 1..].to_vec();
@@ -80,7 +80,18 @@ impl<'a> Nest<'a> {
             tree,
             id: node.tree,
             levels,
+            piece: cx.options.thresholds.piece,
             loops,
+        }
+    }
+
+    /// The type of a loop's counter: 64 bits where the cells of a container cannot be numbered in 32.
+    pub(crate) fn counter(&self, looped: Loop) -> Type {
+        match looped {
+            Loop::Axis { .. } => number_type(self.extent(looped)),
+            Loop::Cells { level } | Loop::Words { level } | Loop::Pieces { level } => {
+                number_type(self.node(level).n_cells)
+            }
         }
     }
 
@@ -90,7 +101,7 @@ impl<'a> Nest<'a> {
             Loop::Axis { level, axis } => self.levels[level].axes[axis].extent,
             Loop::Cells { level } => self.node(level).n_cells,
             Loop::Words { level } => self.node(level).mask_words(),
-            Loop::Pieces { level } => self.node(level).n_cells.div_ceil(PIECE),
+            Loop::Pieces { level } => self.node(level).n_cells.div_ceil(self.piece),
         }
     }
 
@@ -99,7 +110,7 @@ impl<'a> Nest<'a> {
         match looped {
             Loop::Axis { .. } | Loop::Cells { .. } => 1,
             Loop::Words { .. } => MASK_BITS,
-            Loop::Pieces { level } => self.node(level).n_cells.min(PIECE),
+            Loop::Pieces { level } => self.node(level).n_cells.min(self.piece),
         }
     }
 
@@ -172,7 +183,8 @@ impl<'a> Nest<'a> {
         match data.kind {
             NodeKind::Bitmasked if self.loops.contains(&Loop::Words { level }) => {
                 let words = data.mask_words();
-                self.counted(b, words, given.next(), &mut |b, word| {
+                let ty = number_type(data.n_cells);
+                counted(b, ty, words, given.next(), &mut |b, word| {
                     let mask = b.value(
                         Op::MaskWord {
                             node,
@@ -182,8 +194,9 @@ impl<'a> Nest<'a> {
                         Type::Scalar(ScalarType::U32),
                     );
                     set_bits(b, mask, &mut |b, bit| {
-                        let rhs = b.i32(MASK_BITS as i32);
+                        let rhs = integer(b, ty, MASK_BITS);
                         let first = b.binary(BinaryOp::Mul, word, rhs);
+                        let bit = b.cast(bit, ty);
                         let number = b.binary(BinaryOp::Add, first, bit);
                         let inner = lookup(b, number);
                         let index = self.add_number(b, level, number, &index);
@@ -192,11 +205,12 @@ impl<'a> Nest<'a> {
                 });
             }
             NodeKind::Dynamic { .. } => {
-                let pieces = data.n_cells.div_ceil(PIECE);
-                self.counted(b, pieces, given.next(), &mut |b, piece| {
+                let pieces = data.n_cells.div_ceil(self.piece);
+                let ty = number_type(data.n_cells);
+                counted(b, ty, pieces, given.next(), &mut |b, piece| {
                     let length = b.value(Op::ContainerLength { node, container }, Type::I64);
-                    let length = b.cast(length, Type::I32);
-                    let rhs = b.i32(PIECE as i32);
+                    let length = b.cast(length, ty);
+                    let rhs = integer(b, ty, self.piece);
                     let lo = b.binary(BinaryOp::Mul, piece, rhs);
                     let end = b.binary(BinaryOp::Add, lo, rhs);
                     let hi = b.binary(BinaryOp::Min, end, length);
@@ -210,7 +224,7 @@ impl<'a> Nest<'a> {
             _ if self.loops.contains(&Loop::Cells { level }) => {
                 let n = data.n_cells;
                 let next = given.next();
-                self.counted(b, n, next, &mut |b, number| {
+                counted(b, number_type(n), n, next, &mut |b, number| {
                     let inner = lookup(b, number);
                     let index = self.add_number(b, level, number, &index);
                     self.level(b, level + 1, inner, index, given, body);
@@ -245,13 +259,20 @@ impl<'a> Nest<'a> {
             return self.level(b, level + 1, inner, index, given, body);
         };
         let next = given.next();
-        self.counted(b, axis.extent, next, &mut |b, coord| {
-            let mut coords = coords.clone();
-            coords.push(coord);
-            let mut index = index.clone();
-            index[axis.index] = Some(scaled_sum(b, index[axis.index], coord, axis.divisor));
-            self.axes(b, level, container, coords, index, given, body);
-        });
+        counted(
+            b,
+            number_type(axis.extent),
+            axis.extent,
+            next,
+            &mut |b, coord| {
+                let mut coords = coords.clone();
+                coords.push(coord);
+                let mut index = index.clone();
+                let coord = b.cast(coord, Type::I32);
+                index[axis.index] = Some(scaled_sum(b, index[axis.index], coord, axis.divisor));
+                self.axes(b, level, container, coords, index, given, body);
+            },
+        );
     }
 
     fn add_number(
@@ -263,27 +284,41 @@ impl<'a> Nest<'a> {
     ) -> Vec<Option<Value>> {
         add_number(b, &self.levels[level], number, index.to_vec())
     }
+}
 
-    fn counted(
-        &self,
-        b: &mut Builder<'_>,
-        extent: u64,
-        given: Option<Value>,
-        body: &mut dyn FnMut(&mut Builder<'_>, Value),
-    ) {
-        if let Some(counter) = given {
-            return body(b, counter);
-        }
-        let lo = b.i32(0);
-        if extent == 1 {
-            return body(b, lo);
-        }
-        let hi = b.i32(i32::try_from(extent).expect("larger loops are given"));
-        for_loop(b, lo, hi, body);
+/// The type that numbers `n` cells.
+pub(crate) fn number_type(n: u64) -> Type {
+    match i32::try_from(n) {
+        Ok(_) => Type::I32,
+        Err(_) => Type::I64,
     }
 }
 
-/// The indices with the coordinates of a level's cell added, taken from its number as `i32`.
+fn integer(b: &mut Builder<'_>, ty: Type, value: u64) -> Value {
+    let elem = ty.elem().expect("numbers of cells are scalars");
+    b.constant(Scalar::int(elem, i128::from(value)))
+}
+
+/// Writes a loop of `extent` iterations, whose counter is of type `ty`, unless it is `given`.
+fn counted(
+    b: &mut Builder<'_>,
+    ty: Type,
+    extent: u64,
+    given: Option<Value>,
+    body: &mut dyn FnMut(&mut Builder<'_>, Value),
+) {
+    if let Some(counter) = given {
+        return body(b, counter);
+    }
+    let lo = integer(b, ty, 0);
+    if extent == 1 {
+        return body(b, lo);
+    }
+    let hi = integer(b, ty, extent);
+    for_loop(b, lo, hi, body);
+}
+
+/// The indices with the coordinates of a level's cell added, taken from its number.
 pub(crate) fn add_number(
     b: &mut Builder<'_>,
     level: &Level,
@@ -298,6 +333,7 @@ pub(crate) fn add_number(
         if k > 0 {
             coord = divided(b, coord, axis.extent, BinaryOp::And, BinaryOp::Rem);
         }
+        let coord = b.cast(coord, Type::I32);
         index[axis.index] = Some(scaled_sum(b, index[axis.index], coord, axis.divisor));
     }
     index
@@ -330,7 +366,7 @@ fn divided(b: &mut Builder<'_>, x: Value, by: u64, fast: BinaryOp, slow: BinaryO
         (true, _) => (fast, by - 1),
         (false, _) => (slow, by),
     };
-    let rhs = b.i32(rhs as i32);
+    let rhs = integer(b, b.func.ty(x), rhs);
     b.binary(op, x, rhs)
 }
 
@@ -407,6 +443,46 @@ fn set_bits(b: &mut Builder<'_>, word: Value, body: &mut dyn FnMut(&mut Builder<
     );
 }
 
+/// Writes a loop over the active cells of a hash container in a range. `body` gets the number of each
+/// and what the loop carries, of type `i64`; the results are what it carries in the end.
+pub(crate) fn active_between(
+    b: &mut Builder<'_>,
+    node: NodeRef,
+    container: Value,
+    (first, end): (Value, Value),
+    init: &[Value],
+    body: &mut dyn FnMut(&mut Builder<'_>, Value, &[Value]) -> Vec<Value>,
+) -> Vec<Value> {
+    let next = |b: &mut Builder<'_>, index: Value| {
+        let op = Op::NextActive {
+            node,
+            container,
+            index,
+        };
+        b.value(op, Type::I64)
+    };
+    let types = vec![Type::I64; 1 + init.len()];
+    let found = next(b, first);
+    let cond = region(b, &types, |b, carried| {
+        let more = b.compare(CompareOp::Lt, carried[0], end);
+        b.yields(vec![more]);
+    });
+    let inner = region(b, &types, |b, carried| {
+        let made = body(b, carried[0], &carried[1..]);
+        let one = b.constant(Scalar::int(ScalarType::I64, 1));
+        let behind = b.binary(BinaryOp::Add, carried[0], one);
+        let found = next(b, behind);
+        b.yields([vec![found], made].concat());
+    });
+    let looped = Op::While {
+        init: [vec![found], init.to_vec()].concat(),
+        cond,
+        body: inner,
+    };
+    let looped = b.inst(looped, &types);
+    b.func.insts[looped].results[1..].to_vec()
+}
+
 /// Makes what leads from a loop's body, which carries nothing yet, to the next iteration carry
 /// `value` on.
 fn carry(func: &mut Function, region: Region, value: Value) {
@@ -463,6 +539,26 @@ pub(crate) fn release_below(
                 node: reference,
                 container,
             });
+            continue;
+        }
+        if data.kind == NodeKind::Hash {
+            let first = b.constant(Scalar::int(ScalarType::I64, 0));
+            let end = b.constant(Scalar::int(ScalarType::I64, i128::from(data.n_cells)));
+            active_between(
+                b,
+                reference,
+                container,
+                (first, end),
+                &[],
+                &mut |b, index, _| {
+                    b.effect(Op::Release {
+                        node: reference,
+                        container,
+                        index,
+                    });
+                    Vec::new()
+                },
+            );
             continue;
         }
         let lo = b.constant(Scalar::int(ScalarType::I64, 0));

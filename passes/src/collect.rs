@@ -9,13 +9,11 @@
 //! ```
 //! Nodes come before those below them, which may so get more to collect.
 
-use aerogel_base::{Scalar, ScalarType};
-use aerogel_ir::{Builder, Env, Function, Inst, LoopAttrs, NodeRef, Op, Type, walk};
-use aerogel_snode::NodeKind;
-
 use crate::PassCx;
 use crate::access;
 use crate::cells::{self, at_end};
+use aerogel_base::{Scalar, ScalarType};
+use aerogel_ir::{Builder, Env, Function, Inst, LoopAttrs, NodeRef, Op, Type, walk};
 
 pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
     let mut changed = false;
@@ -68,7 +66,7 @@ fn collect(b: &mut Builder<'_>, env: &Env, node: NodeRef) {
     let tree = &env.trees[node.tree];
     let body = cells::region(b, &[Type::I64], |b, params| {
         let at = params[0];
-        if tree[node.node].kind == NodeKind::Pointer {
+        if tree[node.node].kind.has_list() {
             let op = Op::Recycled { node, at };
             let cell = b.value(op, Type::Cell(node.tree, node.node));
             cells::release_below(b, tree, node.tree, node.node, cell);

@@ -65,6 +65,8 @@ pub struct HostCalls {
         control: u32,
         element: u32,
     ) -> u32,
+    /// Zeroes bytes of a tree from an address on; large ranges take no physical memory then.
+    pub clear: unsafe extern "C" fn(ctx: *const LaunchContext, tree: u32, address: u64, bytes: u64),
 }
 
 /// Byte offsets of the fields, for code generators.
@@ -97,6 +99,8 @@ pub mod offset {
     pub const HOST_PRINT: u64 = 0;
     /// `HostCalls::grow`
     pub const HOST_GROW: u64 = 8;
+    /// `HostCalls::clear`
+    pub const HOST_CLEAR: u64 = 16;
 }
 
 #[cfg(test)]
@@ -109,7 +113,7 @@ mod tests {
     fn sizes_and_offsets() {
         assert_eq!(size_of::<LaunchContext>(), 64);
         assert_eq!(size_of::<ErrorRecord>(), 80);
-        assert_eq!(size_of::<HostCalls>(), 16);
+        assert_eq!(size_of::<HostCalls>(), 24);
         let expected = [
             (offset_of!(LaunchContext, args), offset::ARGS),
             (offset_of!(LaunchContext, roots), offset::ROOTS),
@@ -125,6 +129,7 @@ mod tests {
             (offset_of!(ErrorRecord, args), offset::ERROR_ARGS),
             (offset_of!(HostCalls, print), offset::HOST_PRINT),
             (offset_of!(HostCalls, grow), offset::HOST_GROW),
+            (offset_of!(HostCalls, clear), offset::HOST_CLEAR),
         ];
         for (actual, stated) in expected {
             assert_eq!(actual as u64, stated);

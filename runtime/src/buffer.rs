@@ -6,12 +6,15 @@
 #![expect(unsafe_code, reason = "memory that generated code reaches by address")]
 
 use std::alloc::Layout;
+#[cfg(target_os = "linux")]
+use std::ffi::{c_int, c_void};
 use std::fmt;
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use aerogel_base::{Scalar, ScalarType};
-use aerogel_snode::NodeId;
+use aerogel_snode::{NodeId, control};
 use memmap2::{MmapOptions, MmapRaw};
 
 use crate::cpu::memory;
@@ -246,6 +249,21 @@ impl Buffer {
         Ok(())
     }
 
+    /// Sets `bytes` bytes from `offset` to zero. Where there are many, whole pages go back to
+    /// the system, and take memory when they are touched again.
+    pub fn zero(&self, offset: usize, bytes: usize) -> Result<(), MemoryError> {
+        let start = NonNull::new(self.place(offset, bytes)?);
+        let own = matches!(self.memory, Memory::Reserved { .. });
+        let gone = start
+            .filter(|_| own && bytes as u64 >= control::LARGE_ELEMENT)
+            .and_then(|start| give_back(start, bytes));
+        let Some(gone) = gone else {
+            return self.fill(offset, bytes, 0);
+        };
+        self.fill(offset, gone.start, 0)?;
+        self.fill(offset + gone.end, bytes - gone.end, 0)
+    }
+
     /// Sets `bytes` bytes from `offset` to zero, but leaves pages alone that are: one that was never
     /// touched takes no memory.
     pub(crate) fn clear(&self, offset: usize, bytes: usize) -> Result<(), MemoryError> {
@@ -277,6 +295,19 @@ impl Buffer {
         // SAFETY: in range and aligned, and the memory lives as long as the buffer. Others access
         // the word atomically too, or by copies, of which the module's text speaks.
         unsafe { AtomicU32::from_ptr(word.cast()) }
+    }
+
+    /// As `word`, of 64 bits.
+    ///
+    /// # Panics
+    /// As `word`.
+    pub(crate) fn long_word(&self, offset: u64) -> &AtomicU64 {
+        let word = usize::try_from(offset)
+            .ok()
+            .and_then(|offset| self.aligned_place(offset, 8).ok())
+            .expect("a word of the format lies inside");
+        // SAFETY: as in `word`.
+        unsafe { AtomicU64::from_ptr(word.cast()) }
     }
 
     /// Reads one scalar, which is aligned as its type asks.
@@ -378,22 +409,45 @@ const HUGE_PAGE: usize = 2 << 20;
 
 #[cfg(target_os = "linux")]
 fn prefer_huge_pages(start: NonNull<u8>, len: usize) {
-    use std::ffi::{c_int, c_void};
+    const MADV_HUGEPAGE: c_int = 14;
+    if len >= HUGE {
+        // SAFETY: the advice leaves the contents alone.
+        unsafe { advise(start, len, MADV_HUGEPAGE) };
+    }
+}
+
+/// Makes whole pages of a private anonymous mapping what they were before they were touched; which
+/// bytes from `start` on these are.
+#[cfg(target_os = "linux")]
+fn give_back(start: NonNull<u8>, len: usize) -> Option<Range<usize>> {
+    const MADV_DONTNEED: c_int = 4;
+    // SAFETY: the pages read as zero afterwards, which is what the caller wants.
+    unsafe { advise(start, len, MADV_DONTNEED) }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn give_back(_: NonNull<u8>, _: usize) -> Option<Range<usize>> {
+    None
+}
+
+/// Advises the system about the whole pages in a range of a buffer: which these are, if it listens.
+///
+/// # Safety
+///
+/// What the advice does to contents is what the caller wants.
+#[cfg(target_os = "linux")]
+unsafe fn advise(start: NonNull<u8>, len: usize, advice: c_int) -> Option<Range<usize>> {
     unsafe extern "C" {
         fn madvise(start: *mut c_void, len: usize, advice: c_int) -> c_int;
     }
-    const MADV_HUGEPAGE: c_int = 14;
+    // The largest pages that systems have.
     const PAGE: usize = 1 << 16;
-    if len < HUGE {
-        return;
-    }
     let skip = start.as_ptr().align_offset(PAGE);
-    let inside = (len - skip) / PAGE * PAGE;
-    // SAFETY: `skip` is less than a page, and the buffer larger.
-    let first = unsafe { start.add(skip) };
-    // SAFETY: whole pages of this buffer, whose contents the advice leaves alone. It may be
-    // refused, which changes nothing but speed.
-    unsafe { madvise(first.as_ptr().cast(), inside, MADV_HUGEPAGE) };
+    let inside = len.checked_sub(skip)? / PAGE * PAGE;
+    let first = start.as_ptr().wrapping_add(skip);
+    // SAFETY: whole pages of the buffer; the caller answers for the advice.
+    let outcome = unsafe { madvise(first.cast(), inside, advice) };
+    (outcome == 0).then_some(skip..skip + inside)
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -61,6 +61,20 @@ pub fn stop() {
     }
 }
 
+static STOP_AFTER: AtomicUsize = AtomicUsize::new(0);
+
+/// Asks launches to end when the `k`-th task from now has (from 1; 0 turns it off). For tests.
+pub fn stop_after(k: usize) {
+    STOP_AFTER.store(k, Ordering::Relaxed);
+}
+
+/// A task of a launch has ended.
+pub(crate) fn task_ended() {
+    if STOP_AFTER.load(Ordering::Relaxed) != 0 && STOP_AFTER.fetch_sub(1, Ordering::Relaxed) == 1 {
+        stop();
+    }
+}
+
 /// Whether launches shall end.
 pub fn requested() -> bool {
     STOP.load(Ordering::Relaxed) != 0

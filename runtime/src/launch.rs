@@ -244,7 +244,7 @@ impl LaunchPlan {
         let temps = self.take_temps()?;
         let errors = ErrorRecord::default();
         let host = Host {
-            calls: HostCalls { print, grow },
+            calls: HostCalls { print, grow, clear },
             sites: &self.sites,
             roots: launch.roots,
             sink: launch.sink,
@@ -264,6 +264,7 @@ impl LaunchPlan {
         let _active = interrupt::Active::begin();
         for task in &self.tasks {
             task.launch(pool, &ctx, &errors);
+            interrupt::task_ended();
             if errors.state.load(Ordering::Acquire) != 0 || interrupt::requested() {
                 break;
             }
@@ -420,6 +421,19 @@ unsafe extern "C" fn grow(ctx: *const LaunchContext, tree: u32, control: u32, el
     let host = unsafe { &*ctx.host.cast::<Host<'_>>() };
     let tree = host.roots.get(tree as usize);
     u32::from(tree.is_some_and(|tree| tree.grow(control, element)))
+}
+
+/// `HostCalls::clear`.
+unsafe extern "C" fn clear(ctx: *const LaunchContext, tree: u32, address: u64, bytes: u64) {
+    // SAFETY: generated code passes on the context it was given.
+    let ctx = unsafe { &*ctx };
+    // SAFETY: as in `print`.
+    let host = unsafe { &*ctx.host.cast::<Host<'_>>() };
+    if let Some(tree) = host.roots.get(tree as usize) {
+        let offset = (address as usize).wrapping_sub(tree.address() as usize);
+        let outcome = tree.bytes().zero(offset, bytes as usize);
+        debug_assert_eq!(outcome, Ok(()), "elements lie inside their tree");
+    }
 }
 
 #[cfg(test)]

@@ -24,8 +24,15 @@ pub enum BuildError {
     },
     /// A place cannot have children.
     ChildOfPlace,
-    /// More cells or bytes than 63 bits count.
+    /// More bytes than are counted.
     TooLarge,
+    /// More cells than are counted.
+    TooManyCells,
+    /// More cells along an axis than indices of 32 bits can name.
+    LongAxis {
+        /// The axis.
+        axis: u8,
+    },
     /// A dynamic node has one axis.
     DynamicAxes {
         /// How many were given.
@@ -74,6 +81,11 @@ impl fmt::Display for BuildError {
             }
             Self::ChildOfPlace => write!(f, "a placed field cannot have children"),
             Self::TooLarge => write!(f, "the layout is larger than 2^62 bytes"),
+            Self::TooManyCells => write!(f, "a node has 2^62 cells or more"),
+            Self::LongAxis { axis } => write!(
+                f,
+                "axis {axis} has more than 2^31 cells: indices are numbers of 32 bits"
+            ),
             Self::DynamicAxes { n } => write!(f, "a dynamic node has one axis, not {n}"),
             Self::EmptyChunk => write!(f, "the chunk size of a dynamic node must be at least 1"),
             Self::DividedDynamic { axis } => write!(

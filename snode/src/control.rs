@@ -23,6 +23,9 @@
 /// Bytes of a control block: two cache lines, the first of which never changes.
 pub const SIZE: u64 = 128;
 
+/// From this size on what was given back takes no physical memory: zeroing it would touch it all.
+pub const LARGE_ELEMENT: u64 = 2 << 20;
+
 /// `u64`: offset of element 0 of the arena from the tree's start.
 pub const ELEMENTS: u64 = 0;
 /// `u64`: offset of the free list, an array of `u32` element numbers.
@@ -33,6 +36,10 @@ pub const RECYCLED: u64 = 16;
 pub const LIST: u64 = 24;
 /// `u64`: offset of the array of `u32` in which parts of the list are counted.
 pub const PARTS: u64 = 32;
+
+/// `u64`: offset of the list of owners, for hash nodes: for each element the offset (`u64`) of the slot
+/// that holds its number, plus 1; 0 if none does.
+pub const OWNERS: u64 = 40;
 
 /// `u32`: elements taken since the last collection.
 pub const TAKEN: u64 = 64;
@@ -53,8 +60,9 @@ pub const LIST_LEN: u64 = 92;
 /// `u32`: the sum of the epochs of the sparse nodes from the root to here when the list was made.
 pub const STAMP: u64 = 96;
 
-/// Cells of a container that one part of a list spans.
-pub const LIST_PART: u64 = 1024;
+/// Cells of a pointer container that one part of a list spans at least: there is room for so many
+/// parts.
+pub const LEAST_LIST_PART: u64 = 4;
 
 /// Bytes of an entry of a list: the cell's offset from the tree's start (`u64`), and for each axis of
 /// the node the index at which the cell begins, as `i32`.

@@ -6,12 +6,14 @@
 use aerogel_base::entity::{PrimaryMap, SecondaryMap};
 
 use crate::build::BuildError;
-use crate::tree::{Node, NodeId, NodeKind, WORD};
+use crate::tree::{MAX_AXES, Node, NodeId, NodeKind, WORD};
 
 const CACHE_LINE: u64 = 64;
 /// From this size on a container is aligned to cache lines and staggered.
 const LARGE: u64 = 4096;
 const LIMIT: u64 = 1 << 62;
+/// Cells along an axis that indices of 32 bits can name.
+const MOST_ALONG_AXIS: u64 = 1 << 31;
 
 pub(crate) fn lay_out(nodes: &mut PrimaryMap<NodeId, Node>) -> Result<(), BuildError> {
     count_cells(nodes)?;
@@ -62,10 +64,11 @@ pub(crate) fn lay_out(nodes: &mut PrimaryMap<NodeId, Node>) -> Result<(), BuildE
         cell_size
             .checked_mul(node.n_cells)
             .filter(|&s| s < LIMIT)
+            .or((node.kind == NodeKind::Hash).then_some(0))
             .ok_or(BuildError::TooLarge)?;
         node.cell_size = cell_size;
         node.align = match node.kind {
-            NodeKind::Pointer | NodeKind::Dynamic { .. } => WORD,
+            NodeKind::Pointer | NodeKind::Hash | NodeKind::Dynamic { .. } => WORD,
             NodeKind::Bitmasked => align.max(WORD),
             _ => align,
         };
@@ -118,11 +121,26 @@ fn count_cells(nodes: &mut PrimaryMap<NodeId, Node>) -> Result<(), BuildError> {
             let mut axes = nodes[id].axes.iter();
             axes.try_fold(n, |n, a| n.checked_mul(u64::from(a.extent)))
                 .filter(|&n| n < LIMIT)
-                .ok_or(BuildError::TooLarge)
+                .ok_or(BuildError::TooManyCells)
         };
-        // Parents precede their children.
-        in_all[id] = multiplied(nodes[id].parent.map_or(1, |p| in_all[p]))?;
+        // Parents precede their children. What lies in a hash node's cells is counted in each.
+        let above = nodes[id]
+            .parent
+            .filter(|&p| nodes[p].kind != NodeKind::Hash);
+        in_all[id] = multiplied(above.map_or(1, |p| in_all[p]))?;
         nodes[id].n_cells = multiplied(1)?;
+        let mut extents = [1_u64; MAX_AXES];
+        let mut next = Some(id);
+        while let Some(above) = next {
+            for a in &nodes[above].axes {
+                let along = &mut extents[a.axis as usize];
+                *along = along.saturating_mul(a.extent.into());
+                if *along > MOST_ALONG_AXIS {
+                    return Err(BuildError::LongAxis { axis: a.axis });
+                }
+            }
+            next = nodes[above].parent;
+        }
     }
     Ok(())
 }
@@ -324,14 +342,42 @@ mod tests {
 
     #[test]
     fn too_many_cells() {
-        let huge = "4294967295";
-        for text in [
-            format!("dense i:{huge} j:{huge} k:{huge} {{ place x: u1 }}"),
-            format!("dense i:{huge} {{ dense i:{huge} {{ dense i:{huge} {{ }} }} }}"),
-            format!("dense i:{huge} {{ dense i:{huge} {{ place x: f64 }} }}"),
+        let bytes = "the layout is larger than 2^62 bytes";
+        let cells = "a node has 2^62 cells or more";
+        let axis = "axis 0 has more than 2^31 cells: indices are numbers of 32 bits";
+        for (text, message) in [
+            ("dense i:2147483648 j:2147483647 { place x: f64 }", bytes),
+            ("hash i:2147483648 j:2147483647 { }", "none"),
+            ("hash i:2147483648 j:2147483648 { }", cells),
+            ("dense i:2147483648 { hash j:2147483648 { } }", cells),
+            (
+                "hash i:1048576 j:1048576 k:1048576 { dense i:8 j:8 k:8 { place x: f32 } }",
+                "none",
+            ),
+            ("dense i:65536 { hash i:65536 { } }", axis),
+            ("dense i:2147483649 { place x: u1 }", axis),
         ] {
-            let error = parse_nodes(&text).unwrap_err();
-            assert_eq!(error.0, "the layout is larger than 2^62 bytes");
+            let outcome = parse_nodes(text).map_err(|e| e.0);
+            assert_eq!(outcome.err().unwrap_or("none".into()), message, "{text}");
         }
+    }
+
+    #[test]
+    fn tables_of_hash_nodes() {
+        let node = |text: &str| {
+            let tree = tree(text);
+            let id = tree.nodes().nth(1).unwrap().0;
+            (tree[id].clone(), tree.byte_size())
+        };
+        let (hash, size) = node("hash i:1048576 j:1048576 { place x: f32 }");
+        // A word names the first table; cells and tables have a control block each.
+        assert_eq!((hash.container_size(), size), (4, 128 + 2 * 128));
+        assert_eq!(hash.n_digits(), 10);
+        let digits: Vec<u64> = hash.digits(0x12_3456_789a).collect();
+        assert_eq!(digits, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+        let n_digits = |text: &str| node(text).0.n_digits();
+        assert_eq!(n_digits("hash i:1 { place x: f32 }"), 1);
+        assert_eq!(n_digits("hash i:16 { place x: f32 }"), 1);
+        assert_eq!(n_digits("hash i:17 { place x: f32 }"), 2);
     }
 }

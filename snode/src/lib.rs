@@ -15,4 +15,7 @@ pub use address::{Level, LevelAxis, Path};
 pub use build::{BuildError, TreeBuilder};
 pub use quant::{Form, QuantError, QuantType};
 pub use text::{ParseError, parse_nodes};
-pub use tree::{MASK_BITS, MAX_AXES, Node, NodeAxis, NodeId, NodeKind, Tree, WORD};
+pub use tree::{
+    MASK_BITS, MAX_AXES, Node, NodeAxis, NodeId, NodeKind, TABLE_BITS, TABLE_SIZE, TABLE_SLOTS,
+    Tree, WORD,
+};

@@ -105,12 +105,14 @@ pub fn parse_nodes(text: &str) -> Result<Tree, ParseError> {
                 };
                 placed.map_err(|e| err(e.to_string()))?;
             }
-            "dense" | "bitmasked" | "pointer" | "dynamic" | "bit_struct" | "quant_array" => {
+            "dense" | "bitmasked" | "pointer" | "hash" | "dynamic" | "bit_struct"
+            | "quant_array" => {
                 let (mut axes, mut bits) = (Vec::new(), 0);
                 let mut kind = match word {
                     "dense" => NodeKind::Dense,
                     "bitmasked" => NodeKind::Bitmasked,
                     "pointer" => NodeKind::Pointer,
+                    "hash" => NodeKind::Hash,
                     _ => NodeKind::Dynamic { chunk: 1 },
                 };
                 loop {
@@ -159,7 +161,7 @@ mod tests {
     fn text_round_trips() {
         let text = "dense i:2 j:3 { place x: f32, dense j:5 a7:2 { place y: u8 } }, place z: i64";
         assert_eq!(parse_nodes(text).unwrap().to_string(), text);
-        let text = "pointer i:4 { bitmasked i:8 { place x: f32 }, dynamic j:64 chunk=16 { place y: i32 } }";
+        let text = "pointer i:4 { bitmasked i:8 { place x: f32 }, dynamic j:64 chunk=16 { place y: i32 } }, hash i:1048576 j:1048576 { place z: f32 }";
         assert_eq!(parse_nodes(text).unwrap().to_string(), text);
     }
 

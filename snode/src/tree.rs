@@ -26,6 +26,9 @@ pub enum NodeKind {
     /// An array of element numbers. Cells lie in the node's arena; number 0 is the ambient cell,
     /// which stays zero and stands for all inactive ones.
     Pointer,
+    /// Like a pointer node, with memory in proportion to its active cells whatever its extent: element
+    /// numbers lie in a radix tree of tables over the bits of the cell's number.
+    Hash,
     /// A sequence along one axis that grows by appending. Its cells lie in chunks, each twice as
     /// long as the one before, so that any is found in constant time.
     Dynamic {
@@ -46,7 +49,7 @@ impl NodeKind {
     /// Whether cells may be inactive.
     pub fn is_sparse(self) -> bool {
         match self {
-            Self::Bitmasked | Self::Pointer | Self::Dynamic { .. } => true,
+            Self::Bitmasked | Self::Pointer | Self::Hash | Self::Dynamic { .. } => true,
             Self::Root | Self::Dense | Self::Place(_) => false,
             Self::BitStruct(_) | Self::QuantArray(_) | Self::Bits(_) => false,
         }
@@ -69,12 +72,18 @@ impl NodeKind {
         }
     }
 
+    /// Whether loops find its active cells in a list: each lies in an arena element of its own.
+    pub fn has_list(self) -> bool {
+        matches!(self, Self::Pointer | Self::Hash)
+    }
+
     /// The kind's name in a tree's text; none for the root and places.
     pub fn name(self) -> Option<&'static str> {
         match self {
             Self::Dense => Some("dense"),
             Self::Bitmasked => Some("bitmasked"),
             Self::Pointer => Some("pointer"),
+            Self::Hash => Some("hash"),
             Self::Dynamic { .. } => Some("dynamic"),
             Self::BitStruct(_) => Some("bit_struct"),
             Self::QuantArray(_) => Some("quant_array"),
@@ -129,6 +138,14 @@ pub struct Node {
 pub const WORD: u64 = 4;
 /// Cells of a bitmasked node that share a word of the mask.
 pub const MASK_BITS: u64 = 32;
+/// Bits of a cell's number that one table of a hash node decides on.
+pub const TABLE_BITS: u64 = 4;
+/// Slots of a table of a hash node.
+pub const TABLE_SLOTS: u64 = 1 << TABLE_BITS;
+/// Bytes of a table of a hash node: a cache line.
+pub const TABLE_SIZE: u64 = TABLE_SLOTS * WORD;
+/// Parts of a list over hash nodes that lie in no other sparse node, in all of their containers.
+const HASH_PARTS: u64 = 256;
 
 impl Node {
     /// Bytes of a container.
@@ -136,6 +153,8 @@ impl Node {
         match self.kind {
             NodeKind::Bitmasked => self.mask_offset() + self.mask_words() * WORD,
             NodeKind::Pointer => self.n_cells * WORD,
+            // The number of the first table.
+            NodeKind::Hash => WORD,
             NodeKind::Dynamic { .. } => (1 + self.n_chunks()) * WORD,
             NodeKind::BitStruct(word) | NodeKind::QuantArray(word) => u64::from(word.bytes()),
             NodeKind::Root | NodeKind::Dense | NodeKind::Place(_) | NodeKind::Bits(_) => {
@@ -176,11 +195,29 @@ impl Node {
         }
     }
 
-    /// How many arenas hold the node's cells: one for a pointer node, one for each chunk of a dynamic
-    /// one.
+    /// How many tables lie between a hash node's container and a cell.
+    pub fn n_digits(&self) -> u64 {
+        match self.kind {
+            NodeKind::Hash => {
+                let bits = u64::from(u64::BITS - (self.n_cells - 1).leading_zeros());
+                bits.div_ceil(TABLE_BITS).max(1)
+            }
+            _ => 0,
+        }
+    }
+
+    /// Which slot a hash node's cell takes in each of the tables on the way, the first one first.
+    pub fn digits(&self, index: u64) -> impl Iterator<Item = u64> + use<> {
+        (0..self.n_digits())
+            .rev()
+            .map(move |k| index >> (TABLE_BITS * k) & (TABLE_SLOTS - 1))
+    }
+
+    /// How many arenas hold the node's cells: one for a pointer or hash node, one for each chunk of a
+    /// dynamic one.
     pub fn n_arenas(&self) -> u64 {
         match self.kind {
-            NodeKind::Pointer => 1,
+            NodeKind::Pointer | NodeKind::Hash => 1,
             NodeKind::Dynamic { .. } => self.n_chunks(),
             _ => 0,
         }
@@ -191,8 +228,12 @@ impl Node {
         self.cell_size * self.chunk_cells(k)
     }
 
-    /// How many control blocks the node has: one for each arena, and at least one if it is sparse.
+    /// How many control blocks the node has: one for each arena, and at least one if it is sparse. That
+    /// of a hash node's tables follows that of its cells.
     pub fn n_controls(&self) -> u64 {
+        if self.kind == NodeKind::Hash {
+            return 2;
+        }
         self.n_arenas().max(u64::from(self.kind.is_sparse()))
     }
 }
@@ -259,12 +300,25 @@ impl Tree {
         !self.sparse_chain(node).is_empty()
     }
 
-    /// Cells of `node` in the whole tree.
-    pub fn total_cells(&self, node: NodeId) -> u64 {
-        self.chain(node)
-            .iter()
-            .map(|&id| self[id].n_cells)
-            .product()
+    /// Containers of `node` below a cell of `above`, which lies above it.
+    pub fn containers_below(&self, above: NodeId, node: NodeId) -> u64 {
+        let chain = self.chain(node).into_iter().rev().skip(1);
+        let between = chain.take_while(|&id| id != above);
+        between.map(|id| self[id].n_cells).product()
+    }
+
+    /// In how many parts a container of a pointer or hash node is listed, with `size` cells in a part
+    /// of a pointer node. A hash node's are parts of what is active.
+    pub fn list_parts(&self, node: NodeId, size: u64) -> u64 {
+        let n_cells = self[node].n_cells;
+        if self[node].kind != NodeKind::Hash {
+            return n_cells.div_ceil(size);
+        }
+        let parts = match self.sparse_chain(node)[..] {
+            [_] => HASH_PARTS / self.containers_below(Self::ROOT, node),
+            _ => 1,
+        };
+        parts.clamp(1, n_cells)
     }
 
     /// What the address of every cell of `node` is a multiple of, in bytes, up to a cache line.

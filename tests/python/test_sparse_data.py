@@ -16,6 +16,10 @@ LAYOUTS = {
     "dense bitmasked": lambda: ti.root.dense(ti.i, 2).bitmasked(ti.i, 12),
     "pointer bitmasked": lambda: ti.root.pointer(ti.i, 2).bitmasked(ti.i, 12),
     "dynamic": lambda: ti.root.dynamic(ti.i, 24, chunk_size=3),
+    "hash": lambda: ti.root.hash(ti.i, 24),
+    "hash dense": lambda: ti.root.hash(ti.i, 6).dense(ti.i, 4),
+    "pointer hash": lambda: ti.root.pointer(ti.i, 2).hash(ti.i, 12),
+    "hash pointer": lambda: ti.root.hash(ti.i, 3).pointer(ti.i, 8),
 }
 
 

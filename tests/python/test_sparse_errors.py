@@ -1,5 +1,8 @@
 """What goes wrong with sparse fields raises an exception that names field and index, and leaves all else as it was."""
 
+import subprocess
+import sys
+
 import pytest
 
 import aerogel as ti
@@ -10,6 +13,8 @@ LAYOUTS = {
     "pointer pointer": lambda: ti.root.pointer(ti.ij, 2).pointer(ti.ij, 4).dense(ti.ij, 2),
     "bitmasked": lambda: ti.root.bitmasked(ti.ij, 16),
     "dense bitmasked": lambda: ti.root.dense(ti.ij, 4).bitmasked(ti.ij, 4),
+    "hash": lambda: ti.root.hash(ti.ij, 16),
+    "hash dense": lambda: ti.root.hash(ti.ij, 4).dense(ti.ij, 4),
     "dense pointer": lambda: ti.root.dense(ti.ij, 4).pointer(ti.ij, 4),
     "dynamic": lambda: ti.root.dense(ti.i, 16).dynamic(ti.j, 16, 4),
 }
@@ -247,3 +252,68 @@ def test_a_loop_over_a_sparse_field_inside_another(either):
         with pytest.raises(ti.AerogelCompilationError, match=f"sparse cells of `{field}` stands inside"):
             kernel()
     assert x.to_numpy().tolist() == [0, 5, 0, 0] and y.to_numpy().tolist() == [0, 0, 5, 0]
+
+
+OUT_OF_MEMORY = """
+import resource, sys
+import numpy as np
+import aerogel as ti
+
+soft = int(open("/proc/self/statm").read().split()[0]) * 4096 + (3 << 29)
+ti.init(arch=ti.{arch}, log_level="error", cpu_max_num_threads=2)
+resource.setrlimit(resource.RLIMIT_AS, (soft, soft))
+x, y = ti.field(ti.i32, name="x"), ti.field(ti.i32, name="y")
+block = ti.root.{kind}(ti.i, 1 << 13)
+block.dense(ti.j, 1 << 16).place(x)  # 256 KiB in each.
+ti.root.dense(ti.i, 100).place(y)
+
+@ti.kernel
+def write(n: ti.i32):
+    for i in range(n):
+        x[i, 7] = i + 1
+        if i < 100:
+            y[i] += 1
+
+@ti.kernel
+def clear():
+    for i in block:
+        ti.deactivate(block, i)
+
+@ti.kernel
+def total() -> ti.i64:
+    s = ti.i64(0)
+    for i in block:
+        s += x[i, 7]
+    return s
+
+write(100)
+for attempt in range(2):
+    try:
+        write(1 << 13)
+        sys.exit("there was memory")
+    except ti.AerogelMemoryError as e:
+        assert "out of memory for the {kind} node S1 of `x`" in str(e), e
+        assert "x[i, 7] = i + 1" in str(e) and "program.py:17:9" in str(e), e
+    except BaseException as e:
+        sys.exit(repr(e))
+    # What was there is there, and there is no cell that was not written.
+    assert [x[i, 7] for i in range(100)] == list(range(1, 101)) and y[5] >= 1
+    cells = block.active_cells()[:, 0].tolist()
+    assert 100 <= len(cells) < 1 << 13 and block.stats()[0]["cells"] == len(cells)
+    assert total() == sum(x[i, 7] for i in cells)
+    clear()
+    assert total() == 0 and block.stats()[0]["cells"] == 0
+    write(100)
+    assert total() == 5050
+print("fine")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit of addresses is Linux's")
+@pytest.mark.parametrize("kind", ["pointer", "hash"])
+@pytest.mark.parametrize("on", ["cpu", "interp"])
+def test_out_of_memory_in_the_middle_of_a_kernel(on, kind, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(OUT_OF_MEMORY.format(arch=on, kind=kind))
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout) == (0, "fine\n"), done.stdout + done.stderr

@@ -22,6 +22,9 @@ LAYOUTS = {
     "pointer bitmasked": lambda: ti.root.pointer(ti.ij, (3, 4)).bitmasked(ti.ij, (4, 2)),
     "bitmasked bitmasked": lambda: ti.root.bitmasked(ti.i, 3).bitmasked(ti.ij, (4, 8)),
     "dynamic": lambda: ti.root.dense(ti.i, 12).dynamic(ti.j, 8, chunk_size=2),
+    "hash": lambda: ti.root.hash(ti.ij, (12, 8)),
+    "hash hash": lambda: ti.root.hash(ti.ij, (3, 4)).hash(ti.ij, (4, 2)),
+    "hash bitmasked": lambda: ti.root.hash(ti.ij, (3, 4)).bitmasked(ti.ij, (4, 2)),
     "pointer dynamic": lambda: ti.root.pointer(ti.i, 12).dynamic(ti.j, 8, chunk_size=1),
 }
 

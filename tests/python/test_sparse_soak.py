@@ -22,7 +22,7 @@ N = 1 << 17
 
 def make():
     """A tree of each kind, and one of all: its nodes, and kernels that fill, empty and sum them."""
-    p, b, d, n = (ti.field(ti.i32) for _ in range(4))
+    p, b, d, n, h = (ti.field(ti.i32) for _ in range(5))
     pointer = ti.root.pointer(ti.i, N)
     pointer.place(p)
     bitmasked = ti.root.bitmasked(ti.i, N)
@@ -30,6 +30,8 @@ def make():
     dynamic = ti.root.dense(ti.i, 64).dynamic(ti.j, N // 64, 32)
     dynamic.place(d)
     nested = ti.root.pointer(ti.i, N // 256)
+    hash_node = ti.root.hash(ti.ij, 1 << 20)
+    hash_node.place(h)
     middle = nested.pointer(ti.i, 16)
     middle.bitmasked(ti.i, 16).place(n)
 
@@ -40,6 +42,8 @@ def make():
             i = k * step % N
             p[i] = b[i] = n[i] = i + 1
             d[i % 64].append(i)
+            # Each step has cells of its own, far apart.
+            h[i * 7 + step, i * 5] = i + 1
 
     @ti.kernel
     def deactivate(step: ti.i32):
@@ -47,14 +51,16 @@ def make():
             i = k * step % N
             ti.deactivate(pointer, i)
             ti.deactivate(bitmasked, i)
+        for i, j in h:
+            ti.deactivate(hash_node, [i, j])
         for i in range(N // 256):
             ti.deactivate(nested, i)
         for i in range(64):
             d[i].deactivate()
 
     @ti.kernel
-    def sums() -> ti.types.vector(4, ti.i64):
-        s = ti.Vector([0, 0, 0, 0], ti.i64)
+    def sums() -> ti.types.vector(5, ti.i64):
+        s = ti.Vector([0, 0, 0, 0, 0], ti.i64)
         for i in p:
             s[0] += p[i]
         for i in b:
@@ -63,29 +69,31 @@ def make():
             s[2] += d[i, j] + 1
         for i in n:
             s[3] += n[i]
+        for i, j in h:
+            s[4] += h[i, j]
         return s
 
-    return (pointer, bitmasked, dynamic, nested), activate, deactivate, sums
+    return (pointer, bitmasked, dynamic, nested, hash_node), activate, deactivate, sums
 
 
 def test_millions_of_cells_come_and_go(cpu):
     nodes, activate, deactivate, sums = make()
     before = None
-    # Ten rounds of four trees with 2^17 cells: five million activations.
+    # Ten rounds of five trees with 2^17 cells: seven million activations.
     for k in range(10):
         activate(2 * k + 1)
-        assert sums().to_list() == [N * (N + 1) // 2] * 4
-        assert [cells(node) for node in nodes] == [[N], [N], [N], [N // 256, N // 16, N]]
+        assert sums().to_list() == [N * (N + 1) // 2] * 5
+        assert [cells(node) for node in nodes] == [[N], [N], [N], [N // 256, N // 16, N], [N]]
         if k % 2:
             deactivate(4 * k + 3)
         else:
             for node in nodes:
                 node.deactivate_all()
-        assert [cells(node) for node in nodes] == [[0], [0], [0], [0, 0, 0]]
+        assert [cells(node) for node in nodes] == [[0], [0], [0], [0, 0, 0], [0]]
         assert all(
             s["elements"] == s["used_bytes"] == 0 for node in nodes for s in node.stats() if s["kind"] != "bitmasked"
         )
-        assert sums().to_list() == [0] * 4
+        assert sums().to_list() == [0] * 5
         if k == 1:  # All kernels are compiled.
             before = resident()
     assert resident() < before + 5 * 2**20
@@ -108,6 +116,7 @@ def test_hundreds_of_trees_come_and_go(cpu):
         builder.dense(ti.i, 5).dynamic(ti.j, 128, 8).place(d)
         nested = builder.pointer(ti.i, 8).bitmasked(ti.i, 8)
         nested.dynamic(ti.j, 4, 2).place(ti.field(ti.i32))
+        builder.hash(ti.ij, 1 << 30).place(ti.field(ti.i32))
         nested.pointer(ti.i, 4).dense(ti.i, 4).place(n)
         tree = builder.finalize()
         # A kernel is compiled for its fields, which takes longer than all else here.
@@ -133,3 +142,40 @@ def test_hundreds_of_trees_come_and_go(cpu):
     gc.collect()
     assert ti._native.live_bytes() <= live
     assert resident() < before + 5 * 2**20
+
+
+@pytest.mark.parametrize("by_kernel", [True, False])
+def test_large_cells_take_memory_where_they_are_touched(cpu, by_kernel):
+    """A cell in which one number was written is zeroed without touching the rest."""
+    x, y = ti.field(ti.i32), ti.field(ti.i32)
+    node = ti.root.pointer(ti.i, 64)
+    node.dense(ti.j, 1 << 26).place(x)  # 256 MiB each.
+    masked = ti.root.bitmasked(ti.i, 2)
+    masked.dense(ti.j, 1 << 26).place(y)
+
+    @ti.kernel
+    def write(i: ti.i32, j: ti.i32, value: ti.i32):
+        x[i, j] = y[i % 2, j] = value
+
+    @ti.kernel
+    def clear():
+        for i in node:
+            ti.deactivate(node, i)
+        for i in masked:
+            ti.deactivate(masked, i)
+
+    write(0, 5, 1)
+    clear()
+    before = resident()
+    for k in range(1, 20):
+        write(k, k << 21, k)
+        assert x[k, k << 21] == y[k % 2, k << 21] == k
+        if by_kernel:
+            clear()
+        else:
+            node.deactivate_all()
+            masked.deactivate_all()
+        assert x[k, k << 21] == y[k % 2, k << 21] == 0 and cells(node) == cells(masked) == [0]
+        assert resident() < before + 64 * 2**20
+    write(3, 7 << 21, 1)
+    assert x[3, 7 << 21] == 1 and x[3, 6 << 21] == y[1, 3 << 21] == 0

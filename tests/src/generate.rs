@@ -99,6 +99,22 @@ const LAYOUTS: &[(&str, &[i32])] = &[
         &[],
     ),
     (
+        "hash i:12 { place a: i32 } pointer i:3 { hash i:4 { place b: f32, place c: i64, place d: i64, place e: i64 } }",
+        &[12],
+    ),
+    (
+        "hash i:3 { bitmasked i:4 { place a: i32 }, pointer i:4 { place b: f32 } } hash i:6 { dense i:2 { place c: i64, place d: i64, place e: i64 } }",
+        &[12],
+    ),
+    (
+        "hash i:6 j:6 { place a: i32 } dense i:2 { hash i:3 j:6 { place b: f32 } } hash j:2 { hash i:6 j:3 { place c: i64, place d: i64, place e: i64 } }",
+        &[6, 6],
+    ),
+    (
+        "hash i:3 { dynamic j:5 chunk=2 { place a: i32, place b: f32 } } bitmasked i:3 { hash j:5 { place c: i64, place d: i64, place e: i64 } }",
+        &[3, 5],
+    ),
+    (
         "dense i:3 { dynamic j:5 chunk=2 { place a: i32, place b: f32 } } pointer i:3 { dynamic j:5 chunk=1 { place c: i64, place d: i64, place e: i64 } }",
         &[3, 5],
     ),
@@ -229,7 +245,7 @@ pub fn on_dense(module: &Module) -> Option<Module> {
         return None;
     }
     let mut text = tree.to_string();
-    for kind in ["pointer", "bitmasked", "dynamic"] {
+    for kind in ["pointer", "hash", "bitmasked", "dynamic"] {
         text = text.replace(kind, "dense");
     }
     for chunk in ["chunk=1 ", "chunk=2 "] {

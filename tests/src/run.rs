@@ -210,6 +210,7 @@ pub fn launch(inputs: &Inputs, module: &Module, kernel: &dyn LoadedKernel, seed:
 pub fn first_wrong_pass(
     module: &Module,
     seed: u64,
+    options: aerogel_passes::Options,
     same: impl Fn(&Outcome, &Outcome) -> bool,
 ) -> Option<(&'static str, String, String)> {
     let calls = |func: &Function| {
@@ -263,11 +264,7 @@ pub fn first_wrong_pass(
         before: String::new(),
         found: None,
     };
-    aerogel_passes::run(
-        &mut module.clone(),
-        aerogel_passes::Options::default(),
-        &mut oracle,
-    )
-    .unwrap_or_else(|e| panic!("{e}"));
+    aerogel_passes::run(&mut module.clone(), options, &mut oracle)
+        .unwrap_or_else(|e| panic!("{e}"));
     oracle.found
 }

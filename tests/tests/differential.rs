@@ -7,9 +7,18 @@ use aerogel_base::Scalar;
 use aerogel_compiler::{Arch, CompileError, Compiler, Config};
 use aerogel_interp::InterpKernel;
 use aerogel_ir::{Module, Stage, parse_module, print_module, verify};
+use aerogel_passes::{Options, Thresholds};
 use aerogel_tests::generate;
 use aerogel_tests::reduce::reduce;
 use aerogel_tests::run::{Inputs, Outcome, first_wrong_pass, launch};
+
+/// Loops over a handful of cells are divided.
+const SMALL: Thresholds = Thresholds {
+    cells_per_iteration: 2,
+    list_part: 4,
+    piece: 2,
+    most_gathered: 8,
+};
 
 fn from_env(name: &str, default: u64) -> u64 {
     std::env::var(name)
@@ -41,20 +50,18 @@ fn interpreter_and_llvm_agree() {
         ("LLVM -O0", Arch::Cpu, 0),
         ("LLVM -O3", Arch::Cpu, 3),
     ];
-    let compilers: Vec<(&str, Compiler)> = targets
-        .into_iter()
-        .map(|(name, arch, opt_level)| {
-            (
-                name,
-                Compiler::new(Config {
-                    arch,
-                    opt_level,
-                    max_threads: Some(2),
-                    ..Config::default()
-                }),
-            )
+    let compilers = [Thresholds::default(), SMALL].map(|thresholds| {
+        targets.map(|(name, arch, opt_level)| {
+            let config = Config {
+                arch,
+                opt_level,
+                max_threads: Some(2),
+                thresholds,
+                ..Config::default()
+            };
+            (name, Compiler::new(config))
         })
-        .collect();
+    });
     let first = from_env("AEROGEL_FIRST_SEED", 0);
     for seed in first..first + from_env("AEROGEL_N_PROGRAMS", 300) {
         let module = generate::module(seed);
@@ -69,7 +76,8 @@ fn interpreter_and_llvm_agree() {
         );
 
         let expected = by_oracle(&module, seed);
-        for (name, compiler) in &compilers {
+        let small_parts = seed % 2 == 1;
+        for (name, compiler) in &compilers[usize::from(small_parts)] {
             let found = compiled(compiler, &module, seed)
                 .unwrap_or_else(|e| panic!("seed {seed} {name}: {e}\n{text}"));
             if expected == found {
@@ -80,8 +88,16 @@ fn interpreter_and_llvm_agree() {
             };
             let small = reduce(module, fails);
             let same = |a: &Outcome, b: &Outcome| canonical(a.clone()) == canonical(b.clone());
+            let options = Options {
+                thresholds: if small_parts {
+                    SMALL
+                } else {
+                    Thresholds::default()
+                },
+                ..Options::default()
+            };
             if *name == "LLVM -O3"
-                && let Some((pass, before, after)) = first_wrong_pass(&small, seed, same)
+                && let Some((pass, before, after)) = first_wrong_pass(&small, seed, options, same)
             {
                 panic!("seed {seed}: the pass `{pass}` made\n{before}\ninto\n{after}");
             }

@@ -401,9 +401,9 @@ impl<'a, 'ctx> Builder<'a, 'ctx> {
         ok(self.builder.build_store(place.into_pointer_value(), value))
     }
 
-    pub(crate) fn memset_zero(&self, place: Val<'ctx>, bytes: u64, align: u32) {
+    pub(crate) fn memset_zero(&self, place: Val<'ctx>, bytes: Val<'ctx>, align: u32) {
         let zero = self.ctx.i8_type().const_zero();
-        let bytes = self.i64_type().const_int(bytes, false);
+        let bytes = bytes.into_int_value();
         ok(self
             .builder
             .build_memset(place.into_pointer_value(), align, zero, bytes));

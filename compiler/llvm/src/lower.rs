@@ -638,6 +638,8 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
             | Op::Obtain { .. }
             | Op::CellIsActive { .. }
             | Op::MaskWord { .. }
+            | Op::NextActive { .. }
+            | Op::ActiveEnd { .. }
             | Op::Release { .. }
             | Op::ReleaseAll { .. }
             | Op::Extend { .. }
@@ -662,6 +664,15 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
                 control,
                 element,
             } => Some(self.grow([*tree, *control, *element])),
+            Op::Clear {
+                tree,
+                address,
+                bytes,
+            } => {
+                let [tree, address, bytes] = [tree, address, bytes].map(|&v| self.value(v));
+                self.clear(tree, address, bytes);
+                None
+            }
             Op::TensorMake { .. }
             | Op::TensorGet { .. }
             | Op::TensorSet { .. }

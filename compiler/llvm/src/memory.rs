@@ -37,7 +37,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
             let array = basic(inkwell::types::BasicType::array_type(&elem, n));
             let place: Val<'ctx> = self.in_entry(|s| s.b.alloca(array)).into();
             let bytes = u64::from(n) * u64::from(ty.elem().expect("checked above").bytes());
-            self.b.memset_zero(place, bytes, 8);
+            self.b.memset_zero(place, self.b.i64(bytes as i64), 8);
             return place;
         }
         let place: Val<'ctx> = self.in_entry(|s| s.b.alloca(elem)).into();

@@ -6,7 +6,9 @@
 //! read before is read again.
 
 use aerogel_ir::{Inst, NodeRef, Op, Value};
-use aerogel_snode::{MASK_BITS, Node, NodeKind, WORD, control};
+use aerogel_snode::{
+    MASK_BITS, Node, NodeKind, TABLE_BITS, TABLE_SIZE, TABLE_SLOTS, WORD, control,
+};
 use inkwell::IntPredicate;
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::{BasicValue, FastMathFlags, InstructionValue, MetadataValue};
@@ -25,6 +27,13 @@ struct Spot<'ctx> {
     within: Option<Val<'ctx>>,
 }
 
+/// How the words that lead to a cell are read: as others may change them in the same loop, or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reading {
+    Plain,
+    Racing,
+}
+
 impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
     pub(crate) fn node_op(&mut self, inst: Inst) {
         let func = self.func;
@@ -35,7 +44,7 @@ impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
                 container,
                 index,
             } => {
-                let spot = self.spot(*node, *container, *index);
+                let spot = self.spot(*node, *container, *index, Reading::Plain);
                 let number = self.topology(*node, spot.slot);
                 vec![self.cell(*node, &spot, number)]
             }
@@ -57,6 +66,17 @@ impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
                 let word = self.index(*word, 0);
                 let place = self.mask_place(*node, self.value(*container), word);
                 vec![self.topology(*node, place)]
+            }
+            Op::NextActive {
+                node,
+                container,
+                index,
+            } => {
+                let index = self.value(*index);
+                vec![self.hash_bound("next_active", *node, *container, &[index])]
+            }
+            Op::ActiveEnd { node, container } => {
+                vec![self.hash_bound("active_end", *node, *container, &[])]
             }
             Op::Release {
                 node,
@@ -145,12 +165,22 @@ impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
             Op::Wipe { node, at } => {
                 let data = self.node(*node);
                 let (n_arenas, size) = (data.n_arenas(), data.element_size(0));
+                if data.kind == NodeKind::Hash {
+                    let args = [
+                        self.base(*node),
+                        self.block(*node, None),
+                        self.value(*at),
+                        self.b.i64(data.n_digits() as i64),
+                    ];
+                    self.device("prune", &args);
+                }
                 let args = [
                     self.base(*node),
                     self.block(*node, None),
                     self.b.i64(n_arenas as i64),
                     self.value(*at),
                     self.b.i64(size as i64),
+                    self.word(u64::from(node.tree.as_u32())),
                 ];
                 self.device("wipe", &args);
                 Vec::new()
@@ -160,6 +190,11 @@ impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
                     let k = self.b.i64(k as i64);
                     let block = self.block(*node, Some(k));
                     self.device("collect", &[block]);
+                }
+                if self.node(*node).kind == NodeKind::Hash {
+                    let one = self.b.i64(1);
+                    let args = [self.base(*node), self.block(*node, Some(one))];
+                    self.device("collect_tables", &args);
                 }
                 Vec::new()
             }
@@ -220,9 +255,22 @@ impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
         self.element(parts, self.value(part), WORD)
     }
 
-    fn spot(&mut self, node: NodeRef, container: Value, index: Value) -> Spot<'ctx> {
+    fn spot(
+        &mut self,
+        node: NodeRef,
+        container: Value,
+        index: Value,
+        reading: Reading,
+    ) -> Spot<'ctx> {
         let container = self.value(container);
         let index = self.index(index, 0);
+        if self.node(node).kind == NodeKind::Hash {
+            return Spot {
+                slot: self.hash_slot(node, container, index, reading),
+                arena: None,
+                within: None,
+            };
+        }
         if self.node(node).kind == NodeKind::Pointer {
             return Spot {
                 slot: self.element(container, index, WORD),
@@ -232,6 +280,57 @@ impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
         }
         let index = self.b.cast(Opcode::Trunc, index, self.word_type());
         self.chunk_spot(node, container, index)
+    }
+
+    /// The slot of a cell of a hash container; one of the ambient table, which is zero, where a table on
+    /// the way is missing.
+    fn hash_slot(
+        &mut self,
+        node: NodeRef,
+        container: Val<'ctx>,
+        index: Val<'ctx>,
+        reading: Reading,
+    ) -> Val<'ctx> {
+        let one = self.b.i64(1);
+        let block = self.control(node, Some(one));
+        let ty = basic(self.b.i64_type());
+        let offset = self.load_invariant(ty, block, control::ELEMENTS);
+        let root = self.root(node.tree);
+        let tables = self.b.offset(root, offset);
+        let mut slot = container;
+        for k in (0..self.node(node).n_digits()).rev() {
+            let table = match reading {
+                Reading::Plain => self.topology(node, slot),
+                Reading::Racing => self.racing_topology(node, slot),
+            };
+            let table = self.element(tables, self.widen(table), TABLE_SIZE);
+            let digit = self
+                .b
+                .op(Opcode::LShr, index, self.b.i64((k * TABLE_BITS) as i64));
+            let digit = self.b.and(digit, self.b.i64(TABLE_SLOTS as i64 - 1));
+            slot = self.element(table, digit, WORD);
+        }
+        slot
+    }
+
+    /// Asks where the active cells of a hash container are.
+    fn hash_bound(
+        &mut self,
+        function: &str,
+        node: NodeRef,
+        container: Value,
+        from: &[Val<'ctx>],
+    ) -> Val<'ctx> {
+        let data = self.node(node);
+        let mut args = vec![
+            self.base(node),
+            self.block(node, None),
+            self.address(self.value(container)),
+        ];
+        args.extend(from);
+        args.push(self.b.i64(data.n_digits() as i64));
+        args.push(self.b.i64(data.n_cells as i64));
+        self.device(function, &args).expect("a number is returned")
     }
 
     /// A cell of a dynamic container; the index is a word.
@@ -391,8 +490,14 @@ impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
         }
     }
 
-    fn update_length(&mut self, op: RmwOp, node: NodeRef, container: Val<'ctx>) -> Val<'ctx> {
-        let before = self.b.rmw(op, container, self.word(1));
+    fn update_length(
+        &mut self,
+        op: RmwOp,
+        node: NodeRef,
+        container: Val<'ctx>,
+        by: Val<'ctx>,
+    ) -> Val<'ctx> {
+        let before = self.b.rmw(op, container, by);
         let tag = self.topology_tag(node);
         let inst = before.as_instruction_value();
         self.b
@@ -458,11 +563,11 @@ impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
             });
             return self.lookup(node, container, index);
         }
-        let spot = self.spot(node, container, index);
+        let spot = self.spot(node, container, index, Reading::Racing);
         let seen = self.racing_topology(node, spot.slot);
         let mut there = self.is_set(seen);
         let mut wanted = None;
-        if kind != NodeKind::Pointer {
+        if matches!(kind, NodeKind::Dynamic { .. }) {
             let length = self.racing_topology(node, self.value(container));
             let index = self.index(index, 0);
             let index = self.b.cast(Opcode::Trunc, index, self.word_type());
@@ -474,6 +579,14 @@ impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
             let base = s.base(node);
             let arena = s.arena_args(node, &spot);
             let made = match wanted {
+                None if kind == NodeKind::Hash => {
+                    let [control, _, tree, number] = arena;
+                    let container = s.address(s.value(container));
+                    let key = s.index(index, 0);
+                    let n_digits = s.b.i64(s.node(node).n_digits() as i64);
+                    let args = [base, control, container, key, n_digits, tree, number];
+                    s.device("obtain_hash", &args)
+                }
                 None => {
                     let mut args = vec![base];
                     args.extend(arena);
@@ -502,8 +615,8 @@ impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
 
     fn cell_is_active(&mut self, node: NodeRef, container: Value, index: Value) -> Val<'ctx> {
         match self.node(node).kind {
-            NodeKind::Pointer => {
-                let spot = self.spot(node, container, index);
+            NodeKind::Pointer | NodeKind::Hash => {
+                let spot = self.spot(node, container, index, Reading::Plain);
                 let number = self.topology(node, spot.slot);
                 self.is_set(number)
             }
@@ -521,8 +634,8 @@ impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
     }
 
     fn release(&mut self, node: NodeRef, container: Value, index: Value) {
-        if self.node(node).kind == NodeKind::Pointer {
-            let spot = self.spot(node, container, index);
+        if self.node(node).kind.has_list() {
+            let spot = self.spot(node, container, index, Reading::Racing);
             let number = self.racing_topology(node, spot.slot);
             let inactive = self.b.is_zero(number);
             self.unless(inactive, number, |s| {
@@ -544,7 +657,14 @@ impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
                     .cell_size
                     .trailing_zeros()
                     .min(data.align.trailing_zeros());
-            s.b.memset_zero(cell, data.cell_size, align);
+            let size = s.b.i64(data.cell_size as i64);
+            if data.cell_size < control::LARGE_ELEMENT {
+                s.b.memset_zero(cell, size, align);
+            } else {
+                let tree = s.word(u64::from(node.tree.as_u32()));
+                let address = s.address(cell);
+                s.clear(tree, address, size);
+            }
             let args = [s.block(node, None), s.address(place), bit];
             s.device("release_bit", &args);
             word
@@ -553,7 +673,8 @@ impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
 
     fn extend(&mut self, inst: Inst, node: NodeRef, container: Value) -> Val<'ctx> {
         let container = self.value(container);
-        let index = self.update_length(RmwOp::LLVMAtomicRMWBinOpAdd, node, container);
+        let one = self.word(1);
+        let index = self.update_length(RmwOp::LLVMAtomicRMWBinOpAdd, node, container, one);
         let room = self.word(self.node(node).n_cells);
         let fits = self.b.icmp(IntPredicate::ULT, index, room);
         let [append, full, done] =
@@ -561,7 +682,8 @@ impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
         self.b.likely_br(fits, append, full);
 
         self.b.at(full);
-        self.update_length(RmwOp::LLVMAtomicRMWBinOpSub, node, container);
+        // Not one less: others may have emptied it meanwhile.
+        self.update_length(RmwOp::LLVMAtomicRMWBinOpUMin, node, container, room);
         self.b.br(done);
 
         self.b.at(append);
@@ -571,7 +693,12 @@ impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
         let changed = self.racing_topology(node, place);
         let ready = self.b.and(self.is_set(number), self.is_set(changed));
         self.unless(ready, number, |s| {
-            let mut args = vec![s.base(node), s.block(node, None), s.address(container)];
+            let mut args = vec![
+                s.base(node),
+                s.block(node, None),
+                s.address(container),
+                index,
+            ];
             args.extend(s.arena_args(node, &spot));
             let granted = s.device("extend_dynamic", &args);
             s.check_memory(granted.expect("an answer is returned"), inst);

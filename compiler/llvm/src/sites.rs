@@ -8,7 +8,7 @@ use aerogel_runtime::{Site, SiteKind};
 
 use inkwell::types::{BasicType, BasicTypeEnum};
 
-use crate::builder::{Val, basic};
+use crate::builder::{Opcode, Val, basic};
 use crate::lower::FuncCx;
 
 /// The messages of a module, numbered before its tasks become code apart from each other.
@@ -86,6 +86,17 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         let answer = self.call_host(offset::HOST_GROW, Some(i32_ty), &self.values(&numbers));
         let answer = answer.expect("the function has a result");
         self.b.not(self.b.is_zero(answer))
+    }
+
+    /// Has the host zero bytes of a tree, or zeroes them where nobody can be asked.
+    pub(crate) fn clear(&mut self, tree: Val<'ctx>, address: Val<'ctx>, bytes: Val<'ctx>) {
+        if self.cx.target.grid {
+            let ty = basic(self.b.ptr_type());
+            let place = self.b.cast(Opcode::IntToPtr, address, ty);
+            self.b.memset_zero(place, bytes, 4);
+        } else {
+            self.call_host(offset::HOST_CLEAR, None, &[tree, address, bytes]);
+        }
     }
 
     /// Calls the function of the host at an offset of `HostCalls`.

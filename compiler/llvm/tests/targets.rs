@@ -79,7 +79,8 @@ const SPARSE: &str = r#"
         pointer i:4 j:8 { pointer i:4 j:4 { dense i:8 j:8 { place x: f32 } } },
         bitmasked i:100 { place m: f64 },
         dense i:10 { dynamic j:1000 chunk=8 { place d: i32 } },
-        place sum: f32
+        place sum: f32,
+        hash i:65536 j:65536 { place h: i32 }
     }
     kernel @k() -> u1 {
         task range { lo: i32 = const 0  hi: i32 = const 100  yield [lo, hi, lo, hi] } {
@@ -106,6 +107,17 @@ const SPARSE: &str = r#"
                 other: cell<tree0.S8> = obtain tree0.S8, c8, j
                 n: i64 = container_length tree0.S8, c8
                 if active { release_all tree0.S8, c8  yield [] } { yield [] }
+                c11: container<tree0.S11> = child tree0.S11, root
+                k11: i64 = linearize tree0.S11, [i, j]
+                seen: cell<tree0.S11> = find tree0.S11, c11, k11
+                cell11: cell<tree0.S11> = obtain tree0.S11, c11, k11
+                h: ref<i32> = child tree0.S12, cell11
+                store h, i
+                there: u1 = cell_is_active tree0.S11, c11, k11
+                next: i64 = next_active tree0.S11, c11, k11
+                end: i64 = active_end tree0.S11, c11
+                release tree0.S11, c11, next
+                list_count tree0.S11, end, next
                 part: i64 = cast i
                 list_count tree0.S2, part, n
                 first: i64 = list_offset tree0.S2, part
@@ -156,8 +168,13 @@ const SPARSE: &str = r#"
             each (at: i64) { wipe tree0.S8, at  yield [] }
             yield []
         }
+        task range { lo: i64 = const 0  hi: i64 = n_recycled tree0.S11  yield [lo, hi] } {
+            each (at: i64) { wipe tree0.S11, at  yield [] }
+            yield []
+        }
         task serial { yield [] } {
             collect tree0.S1
+            collect tree0.S11
             collect tree0.S8
             parts: i64 = const 64
             list_scan tree0.S2, parts

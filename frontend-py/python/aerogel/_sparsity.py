@@ -11,6 +11,8 @@ from aerogel._cells import element_shape
 from aerogel.field import NumericField
 from aerogel.snode import SNode
 
+#: The kinds of nodes whose cells may be inactive.
+SPARSE = ("pointer", "hash", "bitmasked", "dynamic")
 _SHADES, _PLAIN_SHADES = " ░▒▓█", " .:*#"
 
 
@@ -168,7 +170,7 @@ def _grid(part: np.ndarray, shades: str) -> list[str]:
 
 
 def _is_sparse(node: SNode) -> bool:
-    return node._kind in ("pointer", "bitmasked", "dynamic")
+    return node._kind in SPARSE
 
 
 def _below(node: SNode) -> list[SNode]:

@@ -94,6 +94,13 @@ class SNode:
         """
         return self._add("pointer", axes, dimensions)
 
+    def hash(self, axes: Axis | Sequence[Axis], dimensions: int | Sequence[int]) -> SNode:
+        """Adds a node like a pointer node, whose memory depends on its active cells only.
+
+        There may be up to 2^31 cells along an axis and fewer than 2^62 in all.
+        """
+        return self._add("hash", axes, dimensions)
+
     def bitmasked(self, axes: Axis | Sequence[Axis], dimensions: int | Sequence[int]) -> SNode:
         """Adds a node like a dense one, with a bit for each cell that says whether it is active."""
         return self._add("bitmasked", axes, dimensions)
@@ -234,7 +241,7 @@ class SNode:
         """What this node and those below hold, a dictionary for each that is sparse; prints as a table.
 
         ``cells`` counts the active cells, ``elements`` the pieces of memory they lie in (cells of a
-        pointer node, chunks of a dynamic one), ``used_bytes`` what these take, and ``held_bytes`` what
+        pointer or hash node, chunks of a dynamic one), ``used_bytes`` what these take, and ``held_bytes`` what
         the node has from the system for them and for others to come.
         """
         names = ("kind", "shape", "cells", "elements", "used_bytes", "held_bytes")
@@ -274,7 +281,7 @@ class SNode:
 
     @property
     def _num_dynamically_allocated(self) -> int:
-        return self.stats()[0]["elements"] if self._kind in ("pointer", "dynamic") else 0
+        return self.stats()[0]["elements"] if self._kind in ("pointer", "hash", "dynamic") else 0
 
     @property
     def _cell_size_bytes(self) -> int:
@@ -305,18 +312,6 @@ class SNode:
         return self is other
 
     __hash__ = object.__hash__
-
-
-def _unsupported(kind: str) -> Any:
-    def method(self: SNode, *args: Any, **kwargs: Any) -> Any:
-        raise AerogelNotSupportedError(f"{kind} nodes are not supported yet")
-
-    method.__name__ = kind
-    method.__doc__ = f"``{kind}`` nodes are not supported yet."
-    return method
-
-
-SNode.hash = _unsupported("hash")  # type: ignore[attr-defined]
 
 
 class _PlaceNode:
@@ -393,6 +388,10 @@ class FieldsBuilder:
     def pointer(self, indices: Any, dimensions: Any) -> SNode:
         """Adds a pointer node under the root; see :meth:`SNode.pointer`."""
         return self.root.pointer(indices, dimensions)
+
+    def hash(self, indices: Any, dimensions: Any) -> SNode:
+        """Adds a hash node under the root; see :meth:`SNode.hash`."""
+        return self.root.hash(indices, dimensions)
 
     def bitmasked(self, indices: Any, dimensions: Any) -> SNode:
         """Adds a bitmasked node under the root; see :meth:`SNode.bitmasked`."""

@@ -34,6 +34,6 @@ def usage(x: Any) -> float:
     """Which part of a sparse grid's cells is active, from 0 to 1.
 
     Args:
-        x: What :func:`grid` made, or any field under a bitmasked or pointer node.
+        x: What :func:`grid` made, or any field under a bitmasked, pointer or hash node.
     """
     return x.parent().stats()[0]["cells"] / math.prod(x.shape)

@@ -142,8 +142,9 @@ impl NativeField {
         }
         let there = array.buffer()?;
         let (item, per_element) = (u64::from(self.ty.bytes()), self.n_components() as u64);
-        let cells: u64 = placement.shape.iter().product();
-        if there.len() as u64 != cells * per_element * item {
+        let mut extents = placement.shape.iter();
+        let bytes = extents.try_fold(per_element * item, |n, &e| n.checked_mul(e));
+        if Some(there.len() as u64) != bytes {
             return Err(PyValueError::new_err(
                 "the array has another size than the field",
             ));

@@ -78,6 +78,7 @@ pub(crate) fn compiler(py: Python<'_>, settings: &Settings) -> PyResult<Arc<Comp
         print_ir: settings.print_ir,
         thread_local: settings.thread_local,
         cache: lock(&CACHE).clone(),
+        ..Config::default()
     };
     let made = {
         let mut compiler = lock(&COMPILER);

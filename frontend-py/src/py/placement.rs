@@ -285,7 +285,8 @@ impl Placement {
         let mut stride = element;
         for (axis, &extent) in self.shape.iter().enumerate().rev() {
             strides[axis] = stride;
-            stride *= extent;
+            // No array is so large that it does not fit.
+            stride = stride.wrapping_mul(extent);
         }
         strides
     }

@@ -358,6 +358,7 @@ impl NativeSNode {
             "dense" => NodeKind::Dense,
             "bitmasked" => NodeKind::Bitmasked,
             "pointer" => NodeKind::Pointer,
+            "hash" => NodeKind::Hash,
             "dynamic" => NodeKind::Dynamic { chunk: number },
             "quant_array" => {
                 return self.below(py, |builder| builder.quant_array(self.node, &axes, number));

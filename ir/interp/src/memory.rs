@@ -220,6 +220,14 @@ impl<'a> Memory<'a> {
         tree.is_some_and(|tree| tree.grow(control, element))
     }
 
+    /// Zeroes bytes of a tree; addresses are offsets here.
+    pub(crate) fn clear(&self, tree: u32, address: i64, bytes: i64) {
+        if let Some(tree) = self.roots.get(tree as usize) {
+            let outcome = tree.bytes().zero(address as usize, bytes as usize);
+            outcome.unwrap_or_else(|failure| unreachable!("{failure}"));
+        }
+    }
+
     /// Fresh zeroed storage.
     pub(crate) fn local(&mut self, scalars: Vec<ScalarType>) -> Vec<(Slot, ScalarType)> {
         scalars

@@ -487,6 +487,8 @@ impl<'a> Machine<'a> {
             | Op::Obtain { .. }
             | Op::CellIsActive { .. }
             | Op::MaskWord { .. }
+            | Op::NextActive { .. }
+            | Op::ActiveEnd { .. }
             | Op::Release { .. }
             | Op::ReleaseAll { .. }
             | Op::Extend { .. }
@@ -522,6 +524,15 @@ impl<'a> Machine<'a> {
                     .memory
                     .grow(number(*tree), number(*control), number(*element));
                 Val::from(Scalar::bool(granted))
+            }
+            Op::Clear {
+                tree,
+                address,
+                bytes,
+            } => {
+                self.memory
+                    .clear(self.int(*tree) as u32, self.int(*address), self.int(*bytes));
+                return Ok(Vec::new());
             }
             Op::Print { args, .. } => {
                 let site = &self.sites.list[self.sites.at(self.id, inst)];

@@ -9,7 +9,7 @@ use super::TreeMemory;
 use crate::buffer::MemoryError;
 
 /// Element number of the ambient cell.
-const AMBIENT: u32 = 0;
+pub(super) const AMBIENT: u32 = 0;
 
 /// Which chunk of a dynamic container holds a cell, and the first cell of that chunk.
 fn chunk_of(chunk: u32, index: u64) -> (u64, u64) {
@@ -34,11 +34,15 @@ impl TreeMemory {
                     inside,
                 )
             }
+            NodeKind::Hash => {
+                let slot = self.find_slot(node, container, index);
+                (slot, data.first_control, 0)
+            }
             _ => (container + WORD * index, data.first_control, 0),
         }
     }
 
-    fn load(&self, word: u64) -> u32 {
+    pub(super) fn load(&self, word: u64) -> u32 {
         self.bytes.word(word).load(Ordering::Relaxed)
     }
 
@@ -98,7 +102,7 @@ impl TreeMemory {
     }
 
     /// The element that a slot names, made if there is none, and whether it was.
-    fn fill_slot(&self, slot: u64, control: u32) -> Result<(u32, bool), MemoryError> {
+    pub(super) fn fill_slot(&self, slot: u64, control: u32) -> Result<(u32, bool), MemoryError> {
         let there = self.load(slot);
         if there != AMBIENT {
             return Ok((there, false));
@@ -106,7 +110,10 @@ impl TreeMemory {
         let element = self.take(control)?;
         let word = self.bytes.word(slot);
         match word.compare_exchange(AMBIENT, element, Ordering::Relaxed, Ordering::Relaxed) {
-            Ok(_) => Ok((element, true)),
+            Ok(_) => {
+                self.note_owner(control, element, slot);
+                Ok((element, true))
+            }
             Err(winner) => {
                 self.recycle(control, element);
                 Ok((winner, false))
@@ -128,10 +135,13 @@ impl TreeMemory {
                 }
                 Ok(self.lookup(node, container, index))
             }
-            NodeKind::Pointer | NodeKind::Dynamic { .. } => {
-                let (slot, control, inside) = self.slot(node, container, index);
+            NodeKind::Pointer | NodeKind::Hash | NodeKind::Dynamic { .. } => {
+                let (mut slot, control, inside) = self.slot(node, container, index);
+                if kind == NodeKind::Hash && self.load(slot) == AMBIENT {
+                    slot = self.make_slot(node, container, index)?;
+                }
                 let (element, mut changed) = self.fill_slot(slot, control)?;
-                if kind != NodeKind::Pointer {
+                if matches!(kind, NodeKind::Dynamic { .. }) {
                     let length = self.bytes.word(container);
                     let wanted = index as u32 + 1;
                     changed = length.load(Ordering::Relaxed) < wanted
@@ -153,7 +163,9 @@ impl TreeMemory {
                 let (word, bit) = self.mask(node, container, index);
                 self.load(word) & bit != 0
             }
-            NodeKind::Pointer => self.load(self.slot(node, container, index).0) != AMBIENT,
+            NodeKind::Pointer | NodeKind::Hash => {
+                self.load(self.slot(node, container, index).0) != AMBIENT
+            }
             NodeKind::Dynamic { .. } => (index as i64) < self.container_length(node, container),
             _ => true,
         }
@@ -164,8 +176,8 @@ impl TreeMemory {
         self.load(self.mask(node, container, word * MASK_BITS).0)
     }
 
-    /// Makes a cell of a pointer or bitmasked container inactive. A pointer's waits for collection; a
-    /// bitmasked one becomes zero, and must hold nothing that is sparse and active.
+    /// Makes a cell of a pointer, hash or bitmasked container inactive. A bitmasked one becomes zero, and
+    /// must hold nothing that is sparse and active; others wait for collection.
     pub fn release(&self, node: NodeId, container: u64, index: u64) -> Result<(), MemoryError> {
         let data = &self.tree[node];
         if data.kind == NodeKind::Bitmasked {
@@ -174,12 +186,12 @@ impl TreeMemory {
                 return Ok(());
             }
             let cell = self.lookup(node, container, index);
-            self.bytes.fill(cell as usize, data.cell_size as usize, 0)?;
+            self.bytes.zero(cell as usize, data.cell_size as usize)?;
             let mask = self.bytes.word(word);
             if mask.fetch_and(!bit, Ordering::Relaxed) & bit != 0 {
                 self.note_change(node);
             }
-        } else if data.kind == NodeKind::Pointer {
+        } else if data.kind.has_list() {
             let (slot, control, _) = self.slot(node, container, index);
             self.empty_slot(node, slot, control);
         }
@@ -212,13 +224,15 @@ impl TreeMemory {
     pub fn extend(&self, node: NodeId, container: u64) -> Result<i64, MemoryError> {
         let length = self.bytes.word(container);
         let index = u64::from(length.fetch_add(1, Ordering::Relaxed));
-        if index >= self.tree[node].n_cells {
-            length.fetch_sub(1, Ordering::Relaxed);
+        let n_cells = self.tree[node].n_cells;
+        if index >= n_cells {
+            // Not one less: others may have emptied it meanwhile.
+            length.fetch_min(n_cells as u32, Ordering::Relaxed);
             return Ok(-1);
         }
         let (slot, control, _) = self.slot(node, container, index);
         if let Err(failure) = self.fill_slot(slot, control) {
-            length.fetch_sub(1, Ordering::Relaxed);
+            length.fetch_min(index as u32, Ordering::Relaxed);
             return Err(failure);
         }
         self.note_change(node);

@@ -42,15 +42,17 @@ impl TreeMemory {
         Some(self.arenas[control as usize].element_at(self.recycled_element(control, at)))
     }
 
-    /// Zeroes the arena element that waits for collection at a place in the queue.
+    /// Zeroes the arena element that waits for collection at a place in the queue. Of a hash node,
+    /// tables in which nothing is left wait for collection then.
     pub fn wipe(&self, node: NodeId, at: u64) -> Result<(), MemoryError> {
         let Some((control, at)) = self.queue_place(node, at) else {
             return Ok(());
         };
         let element = self.recycled_element(control, at);
+        self.prune(node, element);
         let arena = &self.arenas[control as usize];
         let (start, size) = (arena.element_at(element), arena.element_size);
-        self.bytes.fill(start as usize, size as usize, 0)?;
+        self.bytes.zero(start as usize, size as usize)?;
         let (n_free, _) = self.left_free(control);
         let place = arena.free_at(n_free + at);
         self.bytes.word(place).store(element, Ordering::Relaxed);
@@ -58,7 +60,7 @@ impl TreeMemory {
     }
 
     /// How many elements of the free list are left, and how many were taken beyond it.
-    fn left_free(&self, control: u32) -> (u32, u32) {
+    pub(super) fn left_free(&self, control: u32) -> (u32, u32) {
         let taken = self.get(control, control::TAKEN);
         let n_free = self.get(control, control::N_FREE);
         let used = taken.min(n_free);
@@ -82,13 +84,18 @@ impl TreeMemory {
     /// Makes the elements that waited for collection free.
     pub fn collect(&self, node: NodeId) {
         for control in self.controls(node) {
-            let (n_free, _) = self.left_free(control);
-            let n_recycled = self.get(control, control::N_RECYCLED);
-            self.set(control, control::BUMP, self.high_water(control));
-            self.set(control, control::N_FREE, n_free + n_recycled);
-            self.set(control, control::TAKEN, 0);
-            self.set(control, control::N_RECYCLED, 0);
+            self.collect_arena(control);
         }
+        self.collect_tables(node);
+    }
+
+    pub(super) fn collect_arena(&self, control: u32) {
+        let (n_free, _) = self.left_free(control);
+        let n_recycled = self.get(control, control::N_RECYCLED);
+        self.set(control, control::BUMP, self.high_water(control));
+        self.set(control, control::N_FREE, n_free + n_recycled);
+        self.set(control, control::TAKEN, 0);
+        self.set(control, control::N_RECYCLED, 0);
     }
 
     /// Gives back all that lies below a cell that was made inactive.
@@ -103,6 +110,13 @@ impl TreeMemory {
                 NodeKind::Pointer => {
                     for index in 0..data.n_cells {
                         self.release(child, container, index)?;
+                    }
+                }
+                NodeKind::Hash => {
+                    let mut index = self.next_active(child, container, 0);
+                    while index != i64::MAX {
+                        self.release(child, container, index as u64)?;
+                        index = self.next_active(child, container, index + 1);
                     }
                 }
                 NodeKind::Dynamic { .. } => self.release_all(child, container),
@@ -134,7 +148,7 @@ impl TreeMemory {
                     self.release_all(node, container);
                 }
             }
-            NodeKind::Pointer | NodeKind::Bitmasked => {
+            NodeKind::Pointer | NodeKind::Hash | NodeKind::Bitmasked => {
                 if let Some((container, index)) = self.container_of(node, indices) {
                     if self.tree[node].n_arenas() == 0 {
                         self.release_below(node, self.lookup(node, container, index))?;
@@ -157,9 +171,6 @@ impl TreeMemory {
         // Parents come before children, whose queues they fill.
         for (node, data) in self.tree.nodes() {
             let n = self.n_recycled(node);
-            if n == 0 {
-                continue;
-            }
             let deep = data.children.iter().any(|&c| self.holds_sparse(c));
             for at in 0..n {
                 // Nothing sparse lies below a dynamic node.
@@ -168,6 +179,7 @@ impl TreeMemory {
                 }
                 self.wipe(node, at)?;
             }
+            // Losers of races have given back tables too.
             self.collect(node);
         }
         Ok(())
@@ -212,13 +224,18 @@ impl TreeMemory {
             }
         }
         for &sparse in below.iter().filter(|&&n| self.tree[n].kind.is_sparse()) {
-            for control in self.controls(sparse) {
+            for control in self.controls(sparse).chain(self.tables(sparse)) {
                 let arena = &self.arenas[control as usize];
                 let end = arena.element_at(self.high_water(control));
                 let start = arena.element_at(1);
-                self.in_pieces(pool, end.saturating_sub(start), |at, n| {
-                    self.bytes.fill((start + at) as usize, n as usize, 0)
-                })?;
+                if arena.element_size >= control::LARGE_ELEMENT {
+                    let bytes = end.saturating_sub(start);
+                    self.bytes.zero(start as usize, bytes as usize)?;
+                } else {
+                    self.in_pieces(pool, end.saturating_sub(start), |at, n| {
+                        self.bytes.fill((start + at) as usize, n as usize, 0)
+                    })?;
+                }
                 self.set(control, control::TAKEN, 0);
                 self.set(control, control::N_FREE, 0);
                 self.set(control, control::BUMP, 1);

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::OnceLock;
 
-use aerogel_snode::{Level, NodeId};
+use aerogel_snode::{Level, NodeId, NodeKind};
 
 use super::TreeMemory;
 use crate::buffer::{Buffer, MemoryError};
@@ -117,10 +117,10 @@ impl TreeMemory {
             depth: 0,
             cell: 0,
             indices: vec![0; n_axes.max().unwrap_or(0)],
-            range: 0..n_cells(0),
+            range: self.active_range(levels[0].node, 0),
         }];
         for depth in 0..levels.len() - 1 {
-            if parts.len() as u64 * n_cells(depth) >= MANY {
+            if (parts.len() as u64).saturating_mul(n_cells(depth)) >= MANY {
                 break;
             }
             let mut below = Vec::new();
@@ -130,7 +130,7 @@ impl TreeMemory {
                         depth: depth + 1,
                         cell,
                         indices: indices.to_vec(),
-                        range: 0..n_cells(depth + 1),
+                        range: self.active_range(levels[depth + 1].node, cell),
                     });
                     Ok::<_, std::convert::Infallible>(())
                 };
@@ -144,16 +144,29 @@ impl TreeMemory {
             }
             parts = below;
         }
-        let total: u64 = parts.iter().map(|p| p.range.end).sum();
+        let lengths = parts.iter().map(|p| p.range.end - p.range.start);
+        let total = lengths.fold(0, u64::saturating_add);
         let size = (total / n).max(PART);
         let divide = |part: Part| {
-            (0..part.range.end.div_ceil(size)).map(move |k| Part {
-                range: k * size..part.range.end.min((k + 1) * size),
+            let Range { start, end } = part.range;
+            (0..(end - start).div_ceil(size)).map(move |k| Part {
+                range: start + k * size..end.min(start + (k + 1) * size),
                 indices: part.indices.clone(),
                 ..part
             })
         };
         parts.into_iter().flat_map(divide).collect()
+    }
+
+    /// Cells of a container, that in `cell`, between which all active ones lie.
+    fn active_range(&self, node: NodeId, cell: u64) -> Range<u64> {
+        let data = &self.tree()[node];
+        if data.kind != NodeKind::Hash {
+            return 0..data.n_cells;
+        }
+        let container = cell + data.offset_in_cell;
+        let end = self.active_end(node, container) as u64;
+        end.min(self.next_active(node, container, 0) as u64)..end
     }
 
     /// The first row of `coordinates` (an index along each axis, without any field's offset) that is

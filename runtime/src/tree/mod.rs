@@ -7,6 +7,7 @@ mod cells;
 mod collect;
 mod component;
 mod exchange;
+mod hash;
 mod lists;
 mod ranges;
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Where in a sparse tree's addresses its arenas and lists lie.
 
-use aerogel_snode::{NodeId, NodeKind, Tree, WORD, control};
+use aerogel_snode::{NodeId, NodeKind, TABLE_SIZE, Tree, WORD, control};
 
 use crate::buffer::{Buffer, MemoryError};
 use crate::cpu::memory;
@@ -14,6 +14,8 @@ const UNKNOWN: u64 = 1 << 40;
 const LEAST: u64 = 64 << 20;
 const PAGE: u64 = 4096;
 const CACHE_LINE: u64 = 64;
+/// Bytes of an element's owner.
+const OWNER: u64 = 8;
 
 /// The arena of a control block.
 #[derive(Clone, Debug)]
@@ -27,14 +29,16 @@ pub(super) struct Arena {
     pub(super) n_elements: u32,
     free: u64,
     recycled: u64,
+    /// Where the owners of a hash node's elements are.
+    owners: Option<u64>,
     list: u64,
     parts: u64,
 }
 
 impl Arena {
-    /// Bytes that an element takes: its own, and its places in the lists of free and recycled ones.
+    /// Bytes that an element takes: its own, and its places in the lists beside the arena.
     pub(super) fn held_per_element(&self) -> u64 {
-        self.element_size + 2 * WORD
+        self.element_size + 2 * WORD + self.owners.map_or(0, |_| OWNER)
     }
 }
 
@@ -91,7 +95,7 @@ impl Ranges {
                 for k in 0..node.n_arenas() {
                     // A container has one chunk of a size, but all cells of a pointer node.
                     let wanted = match node.kind {
-                        NodeKind::Pointer => inside,
+                        NodeKind::Pointer | NodeKind::Hash => inside,
                         _ => parent,
                     };
                     let size = node.element_size(k);
@@ -101,6 +105,12 @@ impl Ranges {
                         .min(most / size)
                         .min(u64::from(n_elements));
                     ranges.add_arena(id, size, n as u32 + 1)?;
+                    if node.kind == NodeKind::Hash {
+                        let tables = n.saturating_mul(node.n_digits()).saturating_add(SLACK);
+                        let most = (most / TABLE_SIZE).min(u64::from(n_elements));
+                        ranges.add_arena(id, TABLE_SIZE, tables.min(most) as u32 + 1)?;
+                        ranges.add_owners()?;
+                    }
                     room = room.saturating_add(n.saturating_mul(node.chunk_cells(k)));
                 }
                 inside = inside.min(room);
@@ -121,6 +131,7 @@ impl Ranges {
         let elements = self.take(n.checked_mul(element_size)?)?;
         let free = self.take(n * WORD)?;
         let recycled = self.take(n * WORD)?;
+        let owners = None;
         self.arenas.push(Arena {
             node,
             elements,
@@ -128,9 +139,20 @@ impl Ranges {
             n_elements,
             free,
             recycled,
+            owners,
             list: 0,
             parts: 0,
         });
+        Some(())
+    }
+
+    /// Those of a hash node's cells and tables, the last two arenas.
+    fn add_owners(&mut self) -> Option<()> {
+        let first = self.arenas.len() - 2;
+        for k in first..self.arenas.len() {
+            let n = u64::from(self.arenas[k].n_elements);
+            self.arenas[k].owners = Some(self.take(n * OWNER)?);
+        }
         Some(())
     }
 
@@ -138,17 +160,16 @@ impl Ranges {
     fn add_lists(&mut self, tree: &Tree, node: NodeId, cells: &[u64], own: u64) -> Option<()> {
         let entry = control::entry_size(tree.shape_axes(node).len());
         let list = self.take(own.checked_mul(entry)?)?;
-        // A list is made from that of the pointer node above: every container below an entry is
-        // counted in parts of its own.
+        // A list is made from that above: every container below an entry is counted in parts of its
+        // own.
         let chain = tree.chain(node);
-        let is_pointer = |&&a: &&NodeId| a != node && tree[a].kind == NodeKind::Pointer;
-        let above = chain.iter().rev().find(|a| is_pointer(a)).copied();
+        let has_list = |&&a: &&NodeId| a != node && tree[a].kind.has_list();
+        let above = chain.iter().rev().find(|a| has_list(a)).copied();
         let entries = above.map_or(1, |a| cells[a.as_u32() as usize]);
-        let containers = tree.total_cells(node) / tree[node].n_cells;
-        let per_entry = containers / above.map_or(1, |a| tree.total_cells(a));
+        let per_entry = tree.containers_below(above.unwrap_or(Tree::ROOT), node);
         let n_parts = entries
             .checked_mul(per_entry)?
-            .checked_mul(tree[node].n_cells.div_ceil(control::LIST_PART))?;
+            .checked_mul(tree.list_parts(node, control::LEAST_LIST_PART))?;
         let parts = self.take(n_parts.checked_add(1)?.checked_mul(WORD)?)?;
         let first = tree[node].first_control as usize;
         (self.arenas[first].list, self.arenas[first].parts) = (list, parts);
@@ -172,6 +193,7 @@ impl Ranges {
                 (control::RECYCLED, arena.recycled),
                 (control::LIST, arena.list),
                 (control::PARTS, arena.parts),
+                (control::OWNERS, arena.owners.unwrap_or(0)),
             ] {
                 bytes.write((block + field) as usize, &value.to_ne_bytes())?;
             }
@@ -195,6 +217,10 @@ impl Arena {
 
     pub(super) fn element_at(&self, element: u32) -> u64 {
         self.elements + u64::from(element) * self.element_size
+    }
+
+    pub(super) fn owner_at(&self, element: u32) -> Option<u64> {
+        Some(self.owners? + u64::from(element) * OWNER)
     }
 
     pub(super) fn list(&self) -> u64 {

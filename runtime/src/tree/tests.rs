@@ -59,10 +59,11 @@ impl Rng {
         let depth = 1 + self.below(4);
         for level in 0..depth {
             let last = level + 1 == depth;
-            let kind = match self.below(4) {
+            let kind = match self.below(5) {
                 1 if !dynamic => "bitmasked",
                 2 if !dynamic => "pointer",
                 3 if !dynamic && last => "dynamic",
+                4 if !dynamic => "hash",
                 _ => "dense",
             };
             let extents = match kind {

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::ops::Range;
 
 use aerogel_base::{Scalar, ScalarType};
-use aerogel_snode::{Level, MASK_BITS, MAX_AXES, NodeId, NodeKind, Tree};
+use aerogel_snode::{Level, MASK_BITS, MAX_AXES, NodeId, NodeKind, TABLE_SIZE, Tree};
 
 use super::TreeMemory;
 use crate::buffer::MemoryError;
@@ -16,9 +16,10 @@ pub struct NodeStats {
     pub node: NodeId,
     /// Active cells.
     pub cells: u64,
-    /// Elements of its arenas that are in use: cells of a pointer node, chunks of a dynamic one.
+    /// Elements of its arenas that are in use: cells of a pointer or hash node, chunks of a dynamic one.
     pub elements: u64,
-    /// Bytes of the active cells; of a dynamic node, of the chunks they lie in.
+    /// Bytes of the active cells; of a dynamic node, of the chunks they lie in; of a hash node, with
+    /// those of the tables on the way.
     pub used_bytes: u64,
     /// Bytes that its arenas have; 0 for a bitmasked node, whose cells lie in those of its parent.
     pub held_bytes: u64,
@@ -75,6 +76,14 @@ impl TreeMemory {
                         self.visit_cell(level, below, (container, index), indices, visit)?;
                     }
                 }
+            }
+            return Ok(());
+        }
+        if data.kind == NodeKind::Hash {
+            let mut index = self.next_active(node, container, range.start as i64) as u64;
+            while index < range.end {
+                self.visit_cell(level, below, (container, index), indices, visit)?;
+                index = self.next_active(node, container, index as i64 + 1) as u64;
             }
             return Ok(());
         }
@@ -179,8 +188,12 @@ impl TreeMemory {
                     used_bytes += active * data.element_size(k as u64);
                     held_bytes += self.held(control);
                 }
+                if let Some(tables) = self.tables(node) {
+                    used_bytes += self.active_elements(tables) * TABLE_SIZE;
+                    held_bytes += self.held(tables);
+                }
                 let cells = match data.kind {
-                    NodeKind::Pointer => elements,
+                    NodeKind::Pointer | NodeKind::Hash => elements,
                     _ => self.count_inside(node),
                 };
                 if data.kind == NodeKind::Bitmasked {

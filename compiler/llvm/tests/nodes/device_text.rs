@@ -14,7 +14,7 @@ use aerogel_snode::{NodeId, control};
 use crate::memory::{active, container, control as block, element, offset, word};
 
 const DEVICE: &str = include_str!("../../../../runtime/device/sparse.air");
-const TREE: &str = "pointer i:8 { place x: i32 }, bitmasked i:40 { place m: i32 }, dynamic j:40 chunk=4 { place d: i32 }";
+const TREE: &str = "pointer i:8 { place x: i32 }, bitmasked i:40 { place m: i32 }, dynamic j:40 chunk=4 { place d: i32 }, hash i:4000 { place h: i32 }";
 
 /// An argument of a call.
 #[derive(Clone, Copy)]
@@ -143,7 +143,7 @@ fn pointer_slots() {
     let obtain = |k: u64, result: u64| obtain_of(0, k, result);
     let release = |k: u64| ("release_pointer", vec![At(0), At(control), slot(k)], None);
     let wipe = |at: i64| {
-        let args = vec![At(0), At(control), I64(1), I64(at), I64(4)];
+        let args = vec![At(0), At(control), I64(1), I64(at), I64(4), U32(0)];
         ("wipe", args, None)
     };
     let stale = |stamp: u32, result: u64| {
@@ -214,6 +214,7 @@ fn dynamic_containers() {
             At(0),
             At(control),
             At(cells),
+            U32(0),
             chunk(k),
             slot(k),
             U32(0),
@@ -244,7 +245,7 @@ fn dynamic_containers() {
     let wipe = |at: i64| {
         (
             "wipe",
-            vec![At(0), At(control), I64(4), I64(at), I64(16)],
+            vec![At(0), At(control), I64(4), I64(at), I64(16), U32(0)],
             None,
         )
     };
@@ -266,25 +267,129 @@ fn dynamic_containers() {
         assert_eq!(word(&memory, control + 128 * k + control::N_FREE), 1);
         assert_eq!(active(&memory, control + 128 * k), 0);
     }
-    // Where memory is refused, the cell that was counted beforehand is counted no more.
-    let no_memory = |memory: &TreeMemory| {
-        let number = |n| Scalar::int(ScalarType::U32, n);
-        memory
-            .write_scalar(control + control::LIMIT, number(1))
-            .unwrap();
-        memory.write_scalar(cells, number(3)).unwrap();
+    // Where memory is refused, the cell that was counted beforehand is counted no more; others may have
+    // emptied the container since.
+    for (before, after) in [(3, 2), (5, 2), (0, 0)] {
+        let no_memory = |memory: &TreeMemory| {
+            let number = |n| Scalar::int(ScalarType::U32, n);
+            memory
+                .write_scalar(control + control::LIMIT, number(1))
+                .unwrap();
+            memory.write_scalar(cells, number(before)).unwrap();
+        };
+        let args = vec![
+            At(0),
+            At(control),
+            At(cells),
+            U32(2),
+            chunk(0),
+            slot(0),
+            U32(9),
+            U32(2),
+        ];
+        let memory = run_after(&no_memory, &[("extend_dynamic", args, Some(("u1", 0)))]);
+        assert_eq!(word(&memory, cells), after);
+    }
+}
+
+#[test]
+fn filled_slots() {
+    let (cells, control) = offsets(1);
+    let args = vec![At(0), At(control), At(cells), U32(0), U32(0)];
+    let fill = |result| ("fill_slot", args.clone(), Some(("u32", result)));
+    // Who finds the slot full takes no element.
+    let memory = run(&[fill(1), fill(1)]);
+    assert_eq!(word(&memory, control + control::TAKEN), 1);
+    // Nothing is written to a slot that is empty.
+    let release = (
+        "release_slot",
+        vec![At(0), At(control), At(cells)],
+        Some(("u1", 0)),
+    );
+    let memory = run(&[release]);
+    assert_eq!(word(&memory, control + control::N_RECYCLED), 0);
+}
+
+#[test]
+fn tables() {
+    let (container, control) = offsets(7);
+    let tables = control + control::SIZE;
+    let obtain = |key: i64, number: u64| -> Call<'_> {
+        let args = vec![
+            At(0),
+            At(control),
+            At(container),
+            I64(key),
+            I64(3),
+            U32(0),
+            U32(6),
+        ];
+        ("obtain_hash", args, Some(("u32", number)))
     };
-    let args = vec![
-        At(0),
-        At(control),
-        At(cells),
-        chunk(0),
-        slot(0),
-        U32(9),
-        U32(2),
+    let next = |from: i64, found: i64| -> Call<'_> {
+        let args = vec![
+            At(0),
+            At(control),
+            At(container),
+            I64(from),
+            I64(3),
+            I64(4000),
+        ];
+        ("next_active", args, Some(("i64", found as u64)))
+    };
+    let end = |found: u64| -> Call<'_> {
+        let args = vec![At(0), At(control), At(container), I64(3), I64(4000)];
+        ("active_end", args, Some(("i64", found)))
+    };
+    let made = [
+        next(0, i64::MAX),
+        end(0),
+        obtain(0x123, 1),
+        obtain(0x12f, 2),
+        obtain(0x123, 1),
+        obtain(0xf00, 3),
+        next(-7, 0x123),
+        next(0x124, 0x12f),
+        next(0x130, 0xf00),
+        next(0xf01, i64::MAX),
+        next(4000, i64::MAX),
+        end(0xf01),
     ];
-    let memory = run_after(&no_memory, &[("extend_dynamic", args, Some(("u1", 0)))]);
-    assert_eq!(word(&memory, cells), 2);
+    let memory = run(&made);
+    // 0x123 and 0x12f share all three tables, 0xf00 the first.
+    assert_eq!((active(&memory, control), active(&memory, tables)), (3, 5));
+    // The slots of 0x123 in table 3, and of 0xf00 in table 5.
+    let slot = |table: u64, digit: u64| {
+        let first = offset(&memory, tables + control::ELEMENTS);
+        At(first + 64 * table + 4 * digit)
+    };
+    let release =
+        |slot: Arg| -> Call<'_> { ("release_pointer", vec![At(0), At(control), slot], None) };
+    let prune = |at: i64| -> Call<'_> {
+        let args = vec![At(0), At(control), I64(at), I64(3), U32(0)];
+        ("prune", args, None)
+    };
+    let mut calls = made.to_vec();
+    calls.extend([release(slot(3, 3)), release(slot(5, 0)), end(0xf10)]);
+    calls.extend([prune(0), prune(1), prune(1), end(0x130)]);
+    let memory = run(&calls);
+    assert_eq!((active(&memory, control), active(&memory, tables)), (1, 3));
+    let wipe = |at: i64| -> Call<'_> {
+        let args = vec![At(0), At(control), I64(1), I64(at), I64(4), U32(0)];
+        ("wipe", args, None)
+    };
+    calls.extend([
+        wipe(0),
+        wipe(1),
+        ("collect", vec![At(control)], None),
+        ("collect_tables", vec![At(0), At(tables)], None),
+        // Pruned tables come first.
+        obtain(0x200, 3),
+        next(0x130, 0x200),
+    ]);
+    let memory = run(&calls);
+    assert_eq!(active(&memory, tables), 5);
+    assert_eq!(word(&memory, tables + control::BUMP), 6);
 }
 
 #[test]

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from aerogel import _cells, _dtypes
+from aerogel._sparsity import SPARSE
 from aerogel.field import NumericField
 from aerogel.snode import FieldsBuilder, SNode, SNodeTree
 
@@ -147,7 +148,7 @@ def _inner_nodes(fields: list[NumericField]) -> list[tuple[dict[str, Any], SNode
     """The sparse nodes above the fields of which cells may be active with no active element below."""
     out: dict[SNode, list[int]] = {}
     for k, field in enumerate(fields):
-        sparse = [n for n in _parent(field).path_from_root() if n._kind in ("pointer", "bitmasked", "dynamic")]
+        sparse = [n for n in _parent(field).path_from_root() if n._kind in SPARSE]
         for node in sparse[:-1]:
             out.setdefault(node, []).append(k)
     return [

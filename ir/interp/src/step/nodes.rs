@@ -99,6 +99,20 @@ impl Machine<'_> {
                 let word = at.map_or(0, |(c, w)| self.tree(*node).mask_word(node.node, c, w));
                 int(ScalarType::U32, i64::from(word))
             }
+            Op::NextActive {
+                node,
+                container,
+                index,
+            } => {
+                let (at, index) = (self.val(*container).node(), self.int(*index));
+                let next = at.map(|c| self.tree(*node).next_active(node.node, c, index));
+                int(ScalarType::I64, next.unwrap_or(i64::MAX))
+            }
+            Op::ActiveEnd { node, container } => {
+                let at = self.val(*container).node();
+                let end = at.map(|c| self.tree(*node).active_end(node.node, c));
+                int(ScalarType::I64, end.unwrap_or(0))
+            }
             Op::Release {
                 node,
                 container,
