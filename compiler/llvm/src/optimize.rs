@@ -11,23 +11,53 @@ use crate::target::Target;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct OptLevel(pub u8);
 
-impl OptLevel {
-    fn codegen(self) -> OptimizationLevel {
-        match self.0 {
-            0 => OptimizationLevel::None,
-            1 => OptimizationLevel::Less,
-            2 => OptimizationLevel::Default,
-            _ => OptimizationLevel::Aggressive,
-        }
-    }
+/// What is spent on a module. LLVM's vectorisers, its loop passes and its allocation of registers
+/// take time that grows faster than the code: of code so long that it would be felt, less is made.
+struct Effort {
+    pipeline: &'static str,
+    codegen: OptimizationLevel,
+    vectorize: bool,
+}
 
-    /// Real functions are marked for inlining, so the module needs no search for what to keep.
-    fn pipeline(self) -> &'static str {
-        match self.0 {
-            0 => "always-inline,function(sroa,early-cse)",
-            1 => "default<O1>",
-            2 => "default<O2>",
-            _ => "default<O3>",
+/// Instructions up to which all is done. The kernels of simulations have some hundreds; one that
+/// writes out the 27 neighbours of a particle has two thousand.
+const ALL_UP_TO: usize = 4000;
+/// Instructions up to which registers are allocated with care.
+const SOME_UP_TO: usize = 8000;
+/// Loops up to which there are passes over loops.
+const LOOPS_UP_TO: usize = 256;
+
+/// Passes over straight code only.
+const STRAIGHT: &str = "always-inline,function(sroa,early-cse<memssa>,instcombine,simplifycfg,\
+                        reassociate,early-cse,dse,adce)";
+
+impl Effort {
+    fn new(level: OptLevel, module: &Module<'_>) -> Self {
+        let blocks = module.get_functions().flat_map(|f| f.get_basic_blocks());
+        let (mut n_insts, mut n_blocks) = (0, 0);
+        for block in blocks {
+            n_insts += block.get_instructions().count();
+            n_blocks += 1;
+        }
+        // A loop has a head, a body, an end and a block behind it.
+        let many_loops = n_blocks / 4 > LOOPS_UP_TO;
+        let (pipeline, codegen) = match level.0 {
+            // Real functions are marked for inlining, so nothing searches for what to keep.
+            0 => (
+                "always-inline,function(sroa,early-cse)",
+                OptimizationLevel::None,
+            ),
+            _ if n_insts > SOME_UP_TO => (STRAIGHT, OptimizationLevel::None),
+            _ if many_loops => (STRAIGHT, OptimizationLevel::Less),
+            1 => ("default<O1>", OptimizationLevel::Less),
+            _ if n_insts > ALL_UP_TO => ("default<O1>", OptimizationLevel::Less),
+            2 => ("default<O2>", OptimizationLevel::Default),
+            _ => ("default<O3>", OptimizationLevel::Aggressive),
+        };
+        Self {
+            pipeline,
+            codegen,
+            vectorize: level.0 >= 2,
         }
     }
 }
@@ -48,7 +78,8 @@ pub struct Code {
 /// # Panics
 /// If LLVM finds the module broken, which is a bug of this crate.
 pub fn compile(module: &Module<'_>, target: &Target, level: OptLevel, with_text: bool) -> Code {
-    let machine = target.machine(level.codegen());
+    let effort = Effort::new(level, module);
+    let machine = target.machine(effort.codegen);
     module.set_triple(&machine.get_triple());
     module.set_data_layout(&machine.get_target_data().get_data_layout());
     if cfg!(debug_assertions)
@@ -61,12 +92,12 @@ pub fn compile(module: &Module<'_>, target: &Target, level: OptLevel, with_text:
         );
     }
     let options = PassBuilderOptions::create();
-    options.set_loop_vectorization(level.0 >= 2);
-    options.set_loop_slp_vectorization(level.0 >= 2);
-    options.set_loop_interleaving(level.0 >= 2);
-    options.set_loop_unrolling(level.0 >= 2);
+    options.set_loop_vectorization(effort.vectorize);
+    options.set_loop_slp_vectorization(effort.vectorize);
+    options.set_loop_interleaving(effort.vectorize);
+    options.set_loop_unrolling(effort.vectorize);
     module
-        .run_passes(level.pipeline(), &machine, options)
+        .run_passes(effort.pipeline, &machine, options)
         .expect("the pipeline's text is valid");
     let llvm_ir = with_text.then(|| module.print_to_string().to_string_lossy().into_owned());
     // The code generator changes the module, so assembly comes from a copy.
