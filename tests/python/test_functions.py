@@ -588,5 +588,7 @@ def test_annotations_are_needed(arch):
     def run() -> ti.i32:
         return bare(2)
 
-    with pytest.raises(ti.TaichiSyntaxError, match="parameter `x` of the real function `bare`.* needs a type annotation"):
+    with pytest.raises(
+        ti.TaichiSyntaxError, match="parameter `x` of the real function `bare`.* needs a type annotation"
+    ):
         run()

@@ -285,7 +285,9 @@ bit_shr = _kernel_only("bit_shr", "The logical shift to the right.")
 stop_grad = _kernel_only("stop_grad", "Stops gradients at a field for the rest of the kernel.")
 no_activate = _kernel_only("no_activate", "Says that accesses to a node never activate it.")
 block_local = _kernel_only("block_local", "Asks for fields to be staged in fast memory for the next loop.")
-mesh_local = _kernel_only("mesh_local", "Asks for the attributes of a mesh to be staged in fast memory for the next loop.")
+mesh_local = _kernel_only(
+    "mesh_local", "Asks for the attributes of a mesh to be staged in fast memory for the next loop."
+)
 cache_read_only = _kernel_only("cache_read_only", "Says that fields are only read in the next loop.")
 assume_in_range = _kernel_only("assume_in_range", "Says that a value lies near another.")
 is_active = _kernel_only("is_active", "Whether a cell of a sparse node is active.")

@@ -415,7 +415,9 @@ def dataclass(cls: Any) -> Any:
     """Makes the type of structs with the annotated members of a class, and its ``@ti.func`` methods."""
     members: dict[str, Any] = {}
     for base in reversed(cls.__mro__):
-        members.update(base.__dict__.get("__annotations__") or (getattr(cls, "__annotations__", {}) if base is cls else {}))
+        members.update(
+            base.__dict__.get("__annotations__") or (getattr(cls, "__annotations__", {}) if base is cls else {})
+        )
     if any(isinstance(ty, str) for ty in members.values()):
         scope = {**vars(sys.modules[cls.__module__]), **sys._getframe(1).f_locals}
         for name, ty in members.items():

@@ -266,6 +266,7 @@ impl<'a> Lower<'a, '_> {
             Val::Known(Known::StructField(field)) => self.struct_field_method(field, name, args),
             Val::Known(Known::Field(_)) | Val::Array(_) => self.storage_method(object, name, args),
             Val::List(list) => self.list_method(&list.clone(), name, args),
+            Val::Dict(entries) => self.dict_method(&entries.clone(), name, args),
             Val::Known(known @ Known::Str(_)) => {
                 let method = self.host.attr(known, name);
                 match self.hosted(method)? {
