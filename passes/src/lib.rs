@@ -18,6 +18,7 @@ mod if_convert;
 mod inline;
 mod licm;
 mod list_struct_for;
+mod loop_tensors;
 mod lower_access;
 mod merge_atomics;
 mod offload;

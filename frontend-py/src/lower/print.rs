@@ -166,7 +166,7 @@ impl<'a> Lower<'a, '_> {
             let numbered = name.parse::<usize>();
             let is_automatic = name.is_empty();
             if (is_automatic || numbered.is_ok())
-                && std::mem::replace(&mut counted, Some(is_automatic)) == Some(!is_automatic)
+                && counted.replace(is_automatic) == Some(!is_automatic)
             {
                 let message = "the format string mixes numbered places with others";
                 return self.fail(ErrorKind::Syntax, "E0225", message);
