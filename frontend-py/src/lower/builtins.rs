@@ -190,11 +190,12 @@ impl Lower<'_, '_> {
             Special::Rounding(op) => {
                 let x = self.arg(name, args, 0, "x")?.clone();
                 if let (Val::Known(known), None) = (&x, args.get(1, "dtype"))
-                    && name == "round"
+                    && name == "builtins.round"
                     && !matches!(known, Known::Tensor(_) | Known::List(_) | Known::Tuple(_))
                 {
                     return self.call_python(&Known::Builtin(name.into()), args);
                 }
+                let name = name.trim_start_matches("builtins.");
                 let rounded = self.unary_function(name, op, UnaryRule::FloatOnly, None, &x)?;
                 match args.get(1, "dtype").cloned() {
                     Some(dtype) => {
