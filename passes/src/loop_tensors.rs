@@ -318,13 +318,18 @@ impl LoopTensors {
             let first = pass.i32(func, 0);
             let value = product(pass, func, first);
             pass.effect(func, Op::Store { place: sum, value });
-            pass.nest(func, &[1..inner], &mut Vec::new(), &mut |pass, func, at| {
-                let rhs = product(pass, func, at[0]);
-                let lhs = pass.value(func, Op::Load { place: sum }, elem);
-                let op = BinaryOp::Add;
-                let value = pass.value(func, Op::Binary { op, lhs, rhs }, elem);
-                pass.effect(func, Op::Store { place: sum, value });
-            });
+            pass.nest(
+                func,
+                std::slice::from_ref(&(1..inner)),
+                &mut Vec::new(),
+                &mut |pass, func, at| {
+                    let rhs = product(pass, func, at[0]);
+                    let lhs = pass.value(func, Op::Load { place: sum }, elem);
+                    let op = BinaryOp::Add;
+                    let value = pass.value(func, Op::Binary { op, lhs, rhs }, elem);
+                    pass.effect(func, Op::Store { place: sum, value });
+                },
+            );
             let value = pass.value(func, Op::Load { place: sum }, elem);
             pass.store_element(func, to, index, value);
         });
