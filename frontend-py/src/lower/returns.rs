@@ -130,7 +130,12 @@ impl<'a> Lower<'a, '_> {
         for place in self.references.clone() {
             values.push(self.builder().load(place));
         }
-        self.effect(Op::Return { values });
+        // A function whose last act this is can be inlined.
+        let is_last = self.region == self.func.body && !self.func.is_kernel;
+        self.effect(match is_last {
+            true => Op::Yield { values },
+            false => Op::Return { values },
+        });
         Ok(())
     }
 
@@ -409,20 +414,13 @@ fn ends_in_return(stmts: &[Stmt<'_>]) -> bool {
     })
 }
 
-/// Whether each `return` ends an arm of nested `if`s whose other arm goes on to the end.
+/// Whether each arm of an `if` returns on all its paths or on none, so that what follows the `if` belongs to one arm.
 fn joins(stmts: &[Stmt<'_>]) -> bool {
-    for (k, stmt) in stmts.iter().enumerate() {
+    let arm = |stmts: &[Stmt<'_>]| !returns(stmts) || ends_in_return(stmts) && joins(stmts);
+    for stmt in stmts {
         match stmt.kind {
             StmtKind::Return(_) => return true,
-            StmtKind::If { body, orelse, .. } if returns(body) || returns(orelse) => {
-                let is_last = k + 1 == stmts.len();
-                if !joins(body) || !joins(orelse) {
-                    return false;
-                }
-                if !is_last && !ends_in_return(body) && !ends_in_return(orelse) {
-                    return false;
-                }
-            }
+            StmtKind::If { body, orelse, .. } if !arm(body) || !arm(orelse) => return false,
             StmtKind::For { body, .. } | StmtKind::While { body, .. } if returns(body) => {
                 return false;
             }
