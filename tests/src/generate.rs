@@ -13,7 +13,7 @@ use aerogel_ir::{
     Arg, AtomicOp, BinaryOp, Builder, CompareOp, Env, FieldData, FieldId, FuncId, Function,
     LoopAttrs, Module, Op, ParamData, ParamType, TreeId, Type, Value, eval,
 };
-use aerogel_snode::parse_nodes;
+use aerogel_snode::{NodeKind, parse_nodes};
 
 /// Layouts that a module may use, with their extents; each has places for an `i32`, an `f32`, and
 /// the three components of an `i64` vector.
@@ -404,7 +404,10 @@ impl Generator<'_> {
             .collect();
         self.pool.extend(&indices);
         self.own = Some((own, indices));
-        self.shared = Some((atomic, counter));
+        // Whether a loop over lists visits what it makes active in one that it has not come to yet is not certain:
+        // lengths are read list by list.
+        let lists = self.over_sparse && self.share_a_list(own, atomic);
+        self.shared = (!lists).then_some((atomic, counter));
         self.writes_arrays = false;
         self.budget = 40;
         self.loops.push((Vec::new(), attrs.serial));
@@ -418,6 +421,19 @@ impl Generator<'_> {
         (self.own, self.shared) = (None, None);
         self.pool.truncate(saved);
         self.locals = locals;
+    }
+
+    /// Whether two fields have a dynamic node in common.
+    fn share_a_list(&self, a: FieldId, b: FieldId) -> bool {
+        let lists = |field: FieldId| {
+            let (node, _) = self.env.cells_of(field);
+            let tree = &self.env.trees[node.tree];
+            let mut chain = tree.chain(node.node);
+            chain.retain(|&n| matches!(tree[n].kind, NodeKind::Dynamic { .. }));
+            chain
+        };
+        let of_b = lists(b);
+        lists(a).iter().any(|n| of_b.contains(n))
     }
 
     /// Gathers numbers in one element of the field of atomics, perhaps only in some iterations.

@@ -106,7 +106,7 @@ fn recursion_asks_for_stack() {
                 v12: i32 = const 1
                 v13: i32 = sub v11, v12
                 v14: i32 = call @down, [v3, v13]
-                return [v14]
+                yield [v14]
             }
 
             kernel @k(a: i32) -> i32 {
@@ -147,7 +147,7 @@ fn references_travel_as_indices_and_values() {
                 store v7, v11
                 v12: i32 = load v8
                 v13: i32 = load v7
-                return [v12, v13]
+                yield [v12, v13]
             }
 
             func @bump_2(v0: i32, v1: i32, v2: i32) -> i32 {
@@ -161,7 +161,7 @@ fn references_travel_as_indices_and_values() {
                 v9: i32 = load v8
                 v10: i32 = atomic_add v7, v9
                 v11: i32 = load v8
-                return [v11]
+                yield [v11]
             }
 
             kernel @k(a: i32) -> i32 {
