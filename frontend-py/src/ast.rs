@@ -110,6 +110,11 @@ pub enum ExprKind<'a> {
     Tuple(&'a [Expr<'a>]),
     List(&'a [Expr<'a>]),
     Dict(&'a [(Expr<'a>, Expr<'a>)]),
+    /// The element is a tuple of key and value.
+    DictComprehension {
+        pair: &'a Expr<'a>,
+        generators: &'a [Generator<'a>],
+    },
     Unary {
         op: UnaryOp,
         operand: &'a Expr<'a>,

@@ -244,6 +244,8 @@ pub struct FuncSource {
     pub defaults: Vec<(String, Known)>,
     /// Parameters annotated `ti.template()`.
     pub templates: Vec<String>,
+    /// Types that parameters are annotated with, and the `return`.
+    pub types: Vec<(String, Known)>,
     /// What the annotations of a real function say; nothing for one that is inlined.
     pub signature: Option<Rc<Signature>>,
 }

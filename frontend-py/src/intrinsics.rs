@@ -91,6 +91,7 @@ const TABLE: &[(&str, Rule)] = &[
     ("floor",      special(Special::Rounding(UnaryOp::Floor))),
     ("ceil",       special(Special::Rounding(UnaryOp::Ceil))),
     ("round",      special(Special::Rounding(UnaryOp::Round))),
+    ("builtins.round", special(Special::Rounding(UnaryOp::Round))),
     ("trunc",      special(Special::Rounding(UnaryOp::Trunc))),
     ("abs",        special(Special::Abs)),
     ("frexp",      special(Special::Frexp)),

@@ -220,6 +220,7 @@ impl MapHost {
             },
             defaults: Vec::new(),
             templates,
+            types: Vec::new(),
             signature: None,
         };
         self.funcs.push((source.clone(), head.to_string()));

@@ -315,7 +315,20 @@ impl<'a> Convert<'a, '_> {
             py::Expr::Lambda(_) => Unsupported("Lambda"),
             py::Expr::Set(_) => Unsupported("Set"),
             py::Expr::SetComp(_) => Unsupported("SetComp"),
-            py::Expr::DictComp(_) => Unsupported("DictComp"),
+            py::Expr::DictComp(e) => {
+                let pair = [&e.key, &e.value].map(|part| self.expr_value(part));
+                let pair = Expr {
+                    range: self.range(e.range()),
+                    kind: ExprKind::Tuple(self.slice(pair)),
+                };
+                match self.generators(&e.generators) {
+                    Some(generators) => ExprKind::DictComprehension {
+                        pair: self.arena.alloc(pair),
+                        generators,
+                    },
+                    None => Unsupported("async comprehension"),
+                }
+            }
             py::Expr::Await(_) => Unsupported("Await"),
             py::Expr::Yield(_) => Unsupported("Yield"),
             py::Expr::YieldFrom(_) => Unsupported("YieldFrom"),
@@ -327,17 +340,24 @@ impl<'a> Convert<'a, '_> {
     }
 
     fn comprehension(&self, element: &py::Expr, generators: &[py::Comprehension]) -> ExprKind<'a> {
+        match self.generators(generators) {
+            Some(generators) => ExprKind::Comprehension {
+                element: self.expr(element),
+                generators,
+            },
+            None => ExprKind::Unsupported("async comprehension"),
+        }
+    }
+
+    fn generators(&self, generators: &[py::Comprehension]) -> Option<&'a [Generator<'a>]> {
         if generators.iter().any(|generator| generator.is_async) {
-            return ExprKind::Unsupported("async comprehension");
+            return None;
         }
-        ExprKind::Comprehension {
-            element: self.expr(element),
-            generators: self.slice(generators.iter().map(|generator| Generator {
-                target: self.expr_value(&generator.target),
-                iter: self.expr_value(&generator.iter),
-                ifs: self.exprs(&generator.ifs),
-            })),
-        }
+        Some(self.slice(generators.iter().map(|generator| Generator {
+            target: self.expr_value(&generator.target),
+            iter: self.expr_value(&generator.iter),
+            ifs: self.exprs(&generator.ifs),
+        })))
     }
 
     fn fstring(&self, fstring: &py::ExprFString) -> ExprKind<'a> {

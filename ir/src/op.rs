@@ -225,7 +225,7 @@ insts! {
     Break ("break") { values: Vec<Value> } = Terminator;
     /// Goes on with the innermost loop's next iteration.
     Continue ("continue") { values: Vec<Value> } = Terminator;
-    /// Leaves the function (or, in a kernel, its task).
+    /// Leaves the function; in a kernel, what follows does nothing but collect cells.
     Return ("return") { values: Vec<Value> } = Terminator;
 
     /// A nest of loops over `[lo, hi)` for each axis, the last one innermost, whose iterations run

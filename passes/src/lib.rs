@@ -19,6 +19,7 @@ mod inline;
 mod licm;
 mod list_struct_for;
 mod lists;
+mod loop_tensors;
 mod lower_access;
 mod merge_atomics;
 mod offload;

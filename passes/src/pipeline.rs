@@ -120,6 +120,14 @@ pub const PIPELINE: &[Step] = &[
         Structured,
         When::Debug,
     ),
+    // What is too large to fall apart.
+    pass(
+        "loop_tensors",
+        loop_tensors::run,
+        Structured,
+        Structured,
+        When::Always,
+    ),
     pass(
         "scalarize",
         scalarize::run,

@@ -25,6 +25,15 @@ pub struct KernelCode {
     pub sites: Vec<Site>,
 }
 
+impl KernelCode {
+    /// Whether functions call themselves, and so need all the stack that they are promised.
+    pub fn is_recursive(&self) -> bool {
+        self.sites
+            .iter()
+            .any(|site| site.kind == SiteKind::Recursion)
+    }
+}
+
 /// What an argument slot holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ArgSlot {

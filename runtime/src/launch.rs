@@ -5,14 +5,16 @@
 //! what the last launch took.
 #![expect(unsafe_code, reason = "calls generated code")]
 
+use std::panic::resume_unwind;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::thread;
 use std::time::Instant;
 
 use crate::abi::{BoundsFn, ErrorRecord, HostCalls, LaunchContext, TaskFn};
 use crate::buffer::{Buffer, MemoryError};
 use crate::code::{ArgSlot, Bounds, KernelCode, Site};
-use crate::cpu::Pool;
+use crate::cpu::{Pool, STACK};
 use crate::device::{LoadError, LoadedObject};
 use crate::interrupt;
 use crate::split::{Extents, Split, WORTH_MEASURING};
@@ -143,6 +145,8 @@ pub struct LaunchPlan {
     root_bytes: Vec<usize>,
     temp_bytes: usize,
     sites: Vec<Site>,
+    /// Whether it needs more stack than a thread of the caller's may have.
+    is_recursive: bool,
     /// Temporaries of launches that are over.
     idle_temps: Mutex<Vec<Buffer>>,
     _object: Box<dyn LoadedObject>,
@@ -217,6 +221,7 @@ impl LaunchPlan {
             root_bytes: code.root_bytes.clone(),
             temp_bytes: code.temp_bytes,
             sites: code.sites.clone(),
+            is_recursive: code.is_recursive(),
             idle_temps: Mutex::new(Vec::new()),
             _object: object,
         })
@@ -229,6 +234,19 @@ impl LaunchPlan {
 
     /// Runs the tasks in order and waits for each.
     pub fn launch(&self, pool: &Pool, launch: Launch<'_>) -> Result<(), KernelFailure> {
+        if !self.is_recursive {
+            return self.run(pool, launch);
+        }
+        thread::scope(|scope| {
+            let thread = thread::Builder::new().stack_size(STACK);
+            match thread.spawn_scoped(scope, || self.run(pool, launch)) {
+                Ok(running) => running.join().unwrap_or_else(|panic| resume_unwind(panic)),
+                Err(_) => Err(KernelFailure::Mismatch("no thread for its functions")),
+            }
+        })
+    }
+
+    fn run(&self, pool: &Pool, launch: Launch<'_>) -> Result<(), KernelFailure> {
         self.check(&launch)?;
         let mut root_space = [std::ptr::null_mut(); 8];
         let root_vec: Vec<*mut u8>;

@@ -121,14 +121,14 @@ def test_formats(arch, capfd):
     @ti.kernel
     def run(a: ti.i32, b: ti.f32):
         v = ti.Vector([b, 2 * b])
-        print("{x} {0} {}|{x:04d}".format(a, x=a + 1))  # noqa: F525
-        print(f"{b:.2f} {a:5d}|")
-        print(f"{v:.1f} and {{}}")
+        print("{x} {0}|{x:04d}".format(a, x=a + 1))  # noqa: UP030, UP032
+        print("{1:.2f} {0:5d}|".format(a, b))  # noqa: UP030, UP032
+        print("{v:.1f} and {{}}".format(v=v))  # noqa: UP032
         print(f"{a=} {b = :.1f} {v:.2f} {a:x} {b:e}")
 
     run(30, 2.5)
     assert capfd.readouterr().out.splitlines() == [
-        "31 30 30|0031",
+        "31 30|0031",
         "2.50    30|",
         "[2.5, 5.0] and {}",
         "a=30 b = 2.5 [2.50, 5.00] 1e 2.500000e+00",
@@ -148,6 +148,12 @@ def test_wrong_formats(arch):
     def unnamed(x: ti.f32):
         print("{x} {y}".format(x=x))  # noqa: F524
 
+    @ti.kernel
+    def mixed(x: ti.f32):
+        print("{0} {}".format(x, x))  # noqa: F523, F525
+
+    with pytest.raises(ti.TaichiSyntaxError, match="mixes numbered places"):
+        mixed(1)
     with pytest.raises(ti.TaichiTypeError, match="the format `d` is for integers, not `f32`"):
         whole(1)
     with pytest.raises(ti.TaichiIndexError, match="more places than there are arguments"):
@@ -208,3 +214,41 @@ def test_components_keep_their_type_in_python(cpu):
     w = ti.math.ivec2(1, 2)
     w.x = 3.7
     assert w.to_list() == [3, 2]
+
+
+def test_dictionaries(arch):
+    @ti.kernel
+    def run(n: ti.i32) -> ti.i32:
+        squares = {i: n * i * i for i in range(4)}
+        names = {"a": 1, "b": n}
+        mixed = {"a": 1, 2: 3, (0, 1): 4}
+        squares[3] += 1
+        total = 0
+        for key, value in ti.static(squares.items()):
+            total += key * value
+        for key in ti.static(squares):
+            total += 1000 * key
+        if ti.static(7 not in squares and (0, 1) in mixed):
+            total += 10**5
+        return total + names["b"] * 10**6 + mixed[0, 1] + len(mixed) + squares.get(9, 7)
+
+    assert run(2) == (1 * 2 + 2 * 8 + 3 * 19) + 6000 + 10**5 + 2 * 10**6 + 4 + 3 + 7
+
+
+def test_truth_of_vectors_goes_by_element(arch):
+    @ti.kernel
+    def run() -> (ti.math.ivec3, ti.math.ivec3, ti.math.ivec3):
+        v = ti.Vector([4, 0, 6])
+        w = ti.Vector([2, 1, 0])
+        return v and w, v or w, not v
+
+    assert [v.to_list() for v in run()] == [[1, 0, 0], [1, 1, 1], [0, 1, 0]]
+
+
+def test_extrema_have_the_promoted_type(arch, capfd):
+    @ti.kernel
+    def run():
+        print(ti.min(1, 2.5, 3), ti.max(3, 2.5), ti.min(2, 1))
+
+    run()
+    assert capfd.readouterr().out == "1.000000 3.000000 1\n"

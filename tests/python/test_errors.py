@@ -258,7 +258,7 @@ def test_not_a_number(arch):
 
 
 @pytest.mark.parametrize("target", ["interp", "cpu"])
-@pytest.mark.parametrize("name", ["long_loop", "endless"])
+@pytest.mark.parametrize("name", ["long_loop", "endless", "calls"])
 def test_interrupt(name, target, tmp_path):
     """Ctrl-C ends a kernel, and the process goes on."""
     import os
@@ -283,6 +283,14 @@ def test_interrupt(name, target, tmp_path):
         "    for i in range(2000000000):\n"
         "        for j in range(1000):\n"
         "            x[(i + j) % 64] += 1.0\n"
+        "@ti.real_func\n"
+        "def fib(n: ti.i32) -> ti.i32:\n"
+        "    if n < 2:\n"
+        "        return n\n"
+        "    return fib(n - 1) + fib(n - 2)\n"
+        "@ti.kernel\n"
+        "def calls() -> ti.i32:\n"
+        "    return fib(80)\n"
         "@ti.kernel\n"
         "def good() -> ti.i32:\n"
         "    return 3\n"

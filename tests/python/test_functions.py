@@ -592,3 +592,45 @@ def test_annotations_are_needed(arch):
         ti.TaichiSyntaxError, match="parameter `x` of the real function `bare`.* needs a type annotation"
     ):
         run()
+
+
+def test_annotations_of_inlined_functions(arch):
+    S = ti.types.struct(a=ti.i32)
+
+    @ti.func
+    def scalar(x: ti.i32, y: float):
+        return x + y
+
+    @ti.func
+    def result(x) -> ti.i32:
+        return x
+
+    @ti.func
+    def vector(v: ti.math.ivec2):
+        return v
+
+    @ti.func
+    def struct(s: S):
+        return s.a
+
+    @ti.kernel
+    def run() -> ti.f32:
+        v = vector(ti.Vector([1.5, 2.5])) + vector([1, 2])
+        return scalar(3.7, 2) + result(2.9) * 10 + v.sum() * 100 + struct(S(4)) * 10000
+
+    assert run() == 5 + 20 + 700 + 40000
+
+    @ti.kernel
+    def wrong_shape() -> ti.i32:
+        return vector(ti.Vector([1, 2, 3])).sum()
+
+    with pytest.raises(ti.TaichiTypeError, match="cannot use `vec<3, i32>` as `vec<2, i32>`"):
+        wrong_shape()
+
+
+def test_rounding_of_constants(arch):
+    @ti.kernel
+    def run(x: ti.f32) -> ti.math.vec4:
+        return ti.math.vec4(ti.round(2.5), ti.math.round(x), round(2.5), round(x))
+
+    assert run(2.5).to_list() == [3, 3, 2, 3]

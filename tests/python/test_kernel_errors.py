@@ -72,7 +72,7 @@ def fields(cpu):
         ("a = (lambda: 1)()", "Syntax", 'unsupported node "Lambda"'),
         ("try:\n    pass\nfinally:\n    pass", "Syntax", 'unsupported node "Try"'),
         ("import os", "Syntax", 'unsupported node "Import"'),
-        ("a = {1: 2}", "Syntax", 'unsupported node "Dict"'),
+        ("a = {1, 2}", "Syntax", 'unsupported node "Set"'),
         ("k()", "Syntax", "cannot be called from a kernel"),
         ("ti.static_assert(1 == 2, 'never')", "Compilation", "never"),
         ("a, b = ti.Vector([1, 2, 3])", "Syntax", "3 values cannot be unpacked into 2 names"),

@@ -4,7 +4,7 @@
 //! returns whether it failed, and its results. A caller leaves at once if its callee failed.
 
 use aerogel_base::ScalarType;
-use aerogel_ir::{FuncId, Function, Inst, Op, Value};
+use aerogel_ir::{AssertKind, FuncId, Function, Inst, Op, Value};
 use aerogel_runtime::abi::offset;
 use inkwell::types::BasicMetadataTypeEnum;
 use inkwell::values::FunctionValue;
@@ -169,11 +169,20 @@ impl<'ctx> ModuleCx<'_, 'ctx> {
         } else if origin == Origin::Device || func.insts.len() <= ALWAYS_INLINED {
             b.attribute(llvm, "alwaysinline");
         }
+        let recursive = |op: &Op| {
+            let kind = AssertKind::Recursion;
+            matches!(op, Op::Assert { kind: found, .. } if *found == kind)
+        };
+        let polls = func.insts.values().any(|inst| recursive(&inst.op));
         let mut body = FuncCx::new(self, origin, id, llvm, Leave::Function);
         let args: Vec<Val<'ctx>> = llvm.get_params();
         body.random = Some(args[1].into_pointer_value());
         for (&param, &arg) in params.iter().zip(&args[2..]) {
             body.values[param] = Some(arg);
+        }
+        if polls {
+            // What calls itself may run for as long as a loop.
+            body.poll();
         }
         if body.region(func.body).is_some() {
             body.leave_with(func.yielded(func.body).unwrap_or_default());

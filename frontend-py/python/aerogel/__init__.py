@@ -145,6 +145,7 @@ __all__ = [
     "dx11",
     "dx12",
     "eig",
+    "experimental",
     "errors",
     "f16",
     "f32",

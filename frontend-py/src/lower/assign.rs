@@ -198,6 +198,13 @@ impl<'a> Lower<'a, '_> {
                 self.local(val)
             }
             Val::Known(_) | Val::Array(_) => Ok(val.clone()),
+            Val::Dict(entries) => {
+                let mut variables = Vec::new();
+                for (key, val) in entries.iter() {
+                    variables.push((key.clone(), self.variable(val)?));
+                }
+                Ok(Val::Dict(variables.into()))
+            }
             Val::Iter(_) | Val::List(_) | Val::Method(..) => {
                 let what = self.describe(val);
                 self.fail(

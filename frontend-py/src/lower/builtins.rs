@@ -66,6 +66,16 @@ pub(crate) enum Special {
 
 impl Lower<'_, '_> {
     pub(crate) fn builtin(&mut self, name: &str, rule: Rule, args: &Args) -> Res<Val> {
+        let most = match rule {
+            Rule::Unary(..) => 1,
+            Rule::Binary(_) | Rule::Atomic(_) => 2,
+            _ => usize::MAX,
+        };
+        if args.positional.len() > most {
+            let found = args.positional.len();
+            let message = format!("`{name}` takes {most} arguments, but {found} are given");
+            return self.fail(ErrorKind::Type, "E0222", message);
+        }
         match rule {
             Rule::Unary(op, rule, fold) => {
                 let x = self.arg(name, args, 0, "x")?.clone();
@@ -167,11 +177,13 @@ impl Lower<'_, '_> {
                 CompareOp::Gt
             };
             let second = fold::compare(self.host, compare, y, x);
-            return Ok(if self.hosted(second)? {
-                b.clone()
-            } else {
-                a.clone()
-            });
+            let chosen = if self.hosted(second)? { y } else { x };
+            // The result has the promoted type, whichever it is.
+            let is_float = [x, y].iter().any(|k| matches!(k, Known::Float(_)));
+            return Ok(Val::Known(match chosen.as_float() {
+                Some(value) if is_float => Known::Float(value),
+                _ => chosen.clone(),
+            }));
         }
         let (a, b) = self.promoted(a, b, name)?;
         Ok(Val::Value(self.builder().binary(op, a, b)))
@@ -183,11 +195,12 @@ impl Lower<'_, '_> {
             Special::Rounding(op) => {
                 let x = self.arg(name, args, 0, "x")?.clone();
                 if let (Val::Known(known), None) = (&x, args.get(1, "dtype"))
-                    && name == "round"
+                    && name == "builtins.round"
                     && !matches!(known, Known::Tensor(_) | Known::List(_) | Known::Tuple(_))
                 {
                     return self.call_python(&Known::Builtin(name.into()), args);
                 }
+                let name = name.trim_start_matches("builtins.");
                 let rounded = self.unary_function(name, op, UnaryRule::FloatOnly, None, &x)?;
                 match args.get(1, "dtype").cloned() {
                     Some(dtype) => {
@@ -419,6 +432,9 @@ impl Lower<'_, '_> {
             }
             Special::Len => {
                 let x = self.arg(name, args, 0, "x")?.clone();
+                if let Val::Dict(entries) = &x {
+                    return Ok(Val::int(entries.len() as i128));
+                }
                 match (x.items(), self.numeric_type(&x)) {
                     (Some(items), _) => Ok(Val::int(items.len() as i128)),
                     (None, Some(ty)) if ty.is_tensor() => Ok(Val::int(i128::from(ty.shape()[0]))),

@@ -2,10 +2,12 @@
 
 use std::rc::Rc;
 
-use aerogel_base::ErrorKind;
+use aerogel_base::{ErrorKind, ScalarType};
+use aerogel_ir::Type;
 
+use super::number::elem;
 use super::structs::struct_type;
-use super::value::{SeqKind, Val};
+use super::value::{SeqKind, Val, tensor_type};
 use super::{Lower, Parsed, Reported, Res};
 use crate::ast::{Expr, Keyword};
 use crate::host::{FuncRef, FuncSource, Known};
@@ -227,10 +229,18 @@ impl<'a> Lower<'a, '_> {
         given: Vec<Val>,
     ) -> Res<Val> {
         let def = parsed.def;
+        let annotated = |name: &str| {
+            let found = source.types.iter().find(|(of, _)| of == name);
+            found.map(|(_, ty)| Val::Known(ty.clone()))
+        };
         let mut bindings = Vec::new();
         for (k, (param, val)) in def.params.iter().zip(given).enumerate() {
             let by_reference =
                 is_method && k == 0 || source.templates.iter().any(|name| name == param.name);
+            let val = match annotated(param.name) {
+                Some(ty) if !by_reference => self.annotated(&val, &ty)?,
+                _ => val,
+            };
             bindings.push(if by_reference {
                 let kind = if matches!(val, Val::Value(_)) {
                     BindingKind::Parameter
@@ -257,7 +267,32 @@ impl<'a> Lower<'a, '_> {
         if self.diagnostics.len() > errors {
             return Err(Reported);
         }
-        returned
+        match annotated("return") {
+            Some(ty) => self.annotated(&returned?, &ty),
+            None => returned,
+        }
+    }
+
+    /// A value as the annotation of a `ti.func` has it: scalars and structs are converted, and vectors and matrices have
+    /// their shape, but keep the type of their elements.
+    fn annotated(&mut self, val: &Val, ty: &Val) -> Res<Val> {
+        let found = self.numeric_type(val);
+        match (ty, found) {
+            (Val::Known(Known::TensorType { shape, .. }), Some(found)) => {
+                let wanted = tensor_type(*shape, ScalarType::F32).with_elem(elem(found));
+                if found.shape() != wanted.shape() {
+                    let message = format!("cannot use `{found}` as `{wanted}`: the shapes differ");
+                    return self.fail(ErrorKind::Type, "E0203", message);
+                }
+                Ok(val.clone())
+            }
+            (Val::Known(Known::StructType(_)), _) => self.coerce(val, ty.known()),
+            (_, Some(Type::Scalar(_))) => match self.as_dtype(ty) {
+                Some(elem) => Ok(Val::Value(self.convert(val, Type::Scalar(elem))?)),
+                None => Ok(val.clone()),
+            },
+            _ => Ok(val.clone()),
+        }
     }
 
     /// The method of a tensor, field or other object.
@@ -266,6 +301,7 @@ impl<'a> Lower<'a, '_> {
             Val::Known(Known::StructField(field)) => self.struct_field_method(field, name, args),
             Val::Known(Known::Field(_)) | Val::Array(_) => self.storage_method(object, name, args),
             Val::List(list) => self.list_method(&list.clone(), name, args),
+            Val::Dict(entries) => self.dict_method(&entries.clone(), name, args),
             Val::Known(known @ Known::Str(_)) => {
                 let method = self.host.attr(known, name);
                 match self.hosted(method)? {

@@ -65,6 +65,10 @@ impl Lower<'_, '_> {
                     i128::from(self.extent(&n)?),
                     self.static_int(&at, "an index")?,
                 );
+                if !(0..n).contains(&at) {
+                    let message = format!("index {at} is out of range for a vector of {n}");
+                    return self.fail(ErrorKind::Index, "E0403", message);
+                }
                 let elem = match args.get(2, "dt").cloned() {
                     Some(dtype) => self.dtype(&dtype)?,
                     None => self.config.default_ip,
@@ -105,6 +109,11 @@ impl Lower<'_, '_> {
             Maker::Rows | Maker::Columns => {
                 let rows = self.arg(name, args, 0, "rows")?.clone();
                 let value = self.load(&rows)?;
+                if !matches!(self.ty(value), Type::Mat(..)) {
+                    let found = self.ty(value);
+                    let message = format!("`{name}` needs a list of vectors, not `{found}`");
+                    return self.fail(ErrorKind::Type, "E0226", message);
+                }
                 if matches!(maker, Maker::Rows) {
                     Ok(Val::Value(value))
                 } else {

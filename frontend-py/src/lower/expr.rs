@@ -97,13 +97,9 @@ impl<'a> Lower<'a, '_> {
             ExprKind::Comprehension {
                 element,
                 generators,
-            } => {
-                let mut items = Vec::new();
-                self.scopes().enter();
-                let done = self.comprehension(element, generators, &mut items);
-                self.scopes().leave();
-                done?;
-                Val::seq(items, SeqKind::List)
+            } => Val::seq(self.comprehended(element, generators)?, SeqKind::List),
+            ExprKind::DictComprehension { pair, generators } => {
+                self.dict_comprehension(pair, generators)?
             }
             ExprKind::FString(parts) => self.fstring(parts)?,
             ExprKind::Walrus { name, value } => {
@@ -245,6 +241,10 @@ impl<'a> Lower<'a, '_> {
                 let result = fold::compare(self.host, op, l, r);
                 Ok(Val::Known(Known::Bool(self.hosted(result)?)))
             }
+            (_, Val::Dict(entries)) if matches!(op, CompareOp::In | CompareOp::NotIn) => {
+                let found = self.dict_get(entries, lhs)?.is_some();
+                Ok(Val::Known(Known::Bool(found == (op == CompareOp::In))))
+            }
             // Something that is made when the kernel runs is never `None`.
             (_, Val::Known(Known::None)) | (Val::Known(Known::None), _)
                 if matches!(
@@ -285,7 +285,20 @@ impl<'a> Lower<'a, '_> {
             let message = format!("`{word}` needs integers or truth values, not `{lt}`");
             return self.fail(ErrorKind::Type, "E0207", message);
         }
-        if lt.is_tensor() || !self.config.short_circuit {
+        if lt.is_tensor() {
+            // Element by element, and by truth: 4 and 2 have no bit in common.
+            let rhs = self.bool_op(op, rest)?;
+            let zero = Val::int(0);
+            let lhs = self.compare_values(CompareOp::Ne, &lhs, &zero)?;
+            let rhs = self.compare_values(CompareOp::Ne, &rhs, &zero)?;
+            let op = if op == BoolOp::And {
+                BinaryOp::BitAnd
+            } else {
+                BinaryOp::BitOr
+            };
+            return self.arith(op, &lhs, &rhs);
+        }
+        if !self.config.short_circuit {
             let rhs = self.bool_op(op, rest)?;
             let op = if op == BoolOp::And {
                 BinaryOp::BitAnd
@@ -388,6 +401,19 @@ impl<'a> Lower<'a, '_> {
         Ok(self
             .finish_if(cond, (then, vec![a]), (otherwise, vec![b]))
             .remove(0))
+    }
+
+    /// What a comprehension makes, in order.
+    pub(crate) fn comprehended(
+        &mut self,
+        element: &Expr<'a>,
+        generators: &[Generator<'a>],
+    ) -> Res<Vec<Val>> {
+        let mut items = Vec::new();
+        self.scopes().enter();
+        let done = self.comprehension(element, generators, &mut items);
+        self.scopes().leave();
+        done.map(|()| items)
     }
 
     fn comprehension(

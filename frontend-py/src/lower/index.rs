@@ -103,6 +103,13 @@ impl<'a> Lower<'a, '_> {
                 let item = fold::index(self.host, known, &key);
                 Ok(Val::Known(self.hosted(item)?))
             }
+            Val::Dict(entries) => self.index_dict(&entries.clone(), &indices),
+            Val::Struct(..) | Val::Cell(..)
+                if let [Val::Known(Known::Str(name))] = &indices[..] =>
+            {
+                let member = self.struct_attribute(&val, &name.clone())?;
+                member.ok_or(Reported)
+            }
             Val::Struct(..) | Val::Cell(..) | Val::Iter(_) | Val::List(_) | Val::Method(..) => {
                 let what = self.describe(&val);
                 self.fail(
@@ -471,7 +478,7 @@ impl<'a> Lower<'a, '_> {
                 }
                 _ => return Ok(Val::Method(val.clone().into(), attr.into())),
             },
-            Val::List(_) => return Ok(Val::Method(val.clone().into(), attr.into())),
+            Val::List(_) | Val::Dict(_) => return Ok(Val::Method(val.clone().into(), attr.into())),
             Val::Known(Known::Field(_)) if matches!(attr, "fill" | "copy_from") => {
                 return Ok(Val::Method(val.clone().into(), attr.into()));
             }

@@ -237,7 +237,7 @@ impl<'a> Lower<'a, '_> {
     /// The iterations of an unrolled loop.
     fn iterations(&mut self, target: &Expr<'a>, items: &[Val], body: &[Stmt<'a>]) -> Flow {
         for (k, item) in items.iter().enumerate() {
-            let n_returns = self.frame().exit.n_returns;
+            let n_returns = self.frame().exit.n_returns();
             self.scopes().enter();
             let bound = self.bind_target(target, item, BindingKind::Alias);
             let flow = bound.map_or(Flow::StaticBreak, |()| self.block(body));
@@ -245,7 +245,7 @@ impl<'a> Lower<'a, '_> {
             if !matches!(flow, Flow::Next | Flow::StaticContinue) {
                 return flow;
             }
-            if self.frame().exit.n_returns > n_returns {
+            if self.frame().exit.n_returns() > n_returns {
                 return self.after_return(n_returns, |lower| {
                     lower.iterations(target, &items[k + 1..], body)
                 });

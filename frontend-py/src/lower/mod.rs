@@ -8,6 +8,7 @@ mod assign;
 mod builtins;
 mod call;
 mod construct;
+mod dicts;
 mod expr;
 mod frexp;
 mod index;

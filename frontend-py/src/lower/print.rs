@@ -143,6 +143,8 @@ impl<'a> Lower<'a, '_> {
     ) -> Res<()> {
         let mut rest = text;
         let mut next = 0;
+        // Whether places are counted as they come, once one of them says.
+        let mut counted = None;
         while let Some(open) = rest.find(['{', '}']) {
             literal(&rest[..open], template);
             let bracket = &rest[open..];
@@ -161,7 +163,15 @@ impl<'a> Lower<'a, '_> {
             let (name, spec) = bracket[1..close]
                 .split_once(':')
                 .unwrap_or((&bracket[1..close], ""));
-            let val = match name.parse::<usize>() {
+            let numbered = name.parse::<usize>();
+            let is_automatic = name.is_empty();
+            if (is_automatic || numbered.is_ok())
+                && counted.replace(is_automatic) == Some(!is_automatic)
+            {
+                let message = "the format string mixes numbered places with others";
+                return self.fail(ErrorKind::Syntax, "E0225", message);
+            }
+            let val = match numbered {
                 Ok(at) => args.positional.get(at),
                 Err(_) if name.is_empty() => {
                     next += 1;

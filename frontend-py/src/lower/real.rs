@@ -15,8 +15,8 @@ use std::rc::Rc;
 use aerogel_base::hash::LookupMap;
 use aerogel_base::{ErrorKind, ScalarType};
 use aerogel_ir::{
-    AssertKind, BinaryOp, CompareOp, FuncId, Function, Inst, LoopAttrs, Module, Op, ParamData,
-    ParamType, Type, Value, walk,
+    AssertKind, BinaryOp, CompareOp, FuncId, Function, Inst, Module, Op, ParamData, ParamType,
+    Type, Value, walk,
 };
 
 use super::returns::{STACK, frame_bytes, set_constant};
@@ -270,7 +270,7 @@ impl<'a> Lower<'a, '_> {
         let outer_control = std::mem::take(&mut self.control);
         let outer_result = std::mem::replace(&mut self.result, result);
         let outer_references = std::mem::take(&mut self.references);
-        let outer_attrs = std::mem::replace(&mut self.loop_attrs, LoopAttrs::default());
+        let outer_attrs = std::mem::take(&mut self.loop_attrs);
         let (outer_room, outer_range) = (self.reals.room, self.range);
         self.reals.nesting += 1;
 

@@ -26,8 +26,8 @@ pub(crate) struct Exit {
     returned: Option<Value>,
     /// Storage of the result; nothing as long as no value was returned.
     result: Option<Val>,
-    /// How many statements that return have been lowered.
-    pub(crate) n_returns: usize,
+    /// For each `return` that has been lowered, how many loops it stands in.
+    depths: Vec<usize>,
     /// Whether the arms of `if`s cannot simply yield the result.
     flagged: bool,
 }
@@ -38,9 +38,14 @@ impl Exit {
             entry,
             returned: None,
             result: None,
-            n_returns: 0,
+            depths: Vec::new(),
             flagged: !joins(def.body),
         }
+    }
+
+    /// How many statements that return have been lowered.
+    pub(crate) fn n_returns(&self) -> usize {
+        self.depths.len()
     }
 }
 
@@ -125,7 +130,12 @@ impl<'a> Lower<'a, '_> {
         for place in self.references.clone() {
             values.push(self.builder().load(place));
         }
-        self.effect(Op::Return { values });
+        // A function whose last act this is can be inlined.
+        let is_last = self.region == self.func.body && !self.func.is_kernel;
+        self.effect(match is_last {
+            true => Op::Yield { values },
+            false => Op::Return { values },
+        });
         Ok(())
     }
 
@@ -175,7 +185,7 @@ impl<'a> Lower<'a, '_> {
     fn store_result(&mut self, val: Option<Val>) -> Res<()> {
         let exit = self.frame().exit.clone();
         let result = match (&val, &exit.result) {
-            (Some(val), None) if exit.n_returns == 0 => Some(self.storage_like(val)?),
+            (Some(val), None) if exit.depths.is_empty() => Some(self.storage_like(val)?),
             (Some(val), Some(result)) => {
                 let val = match struct_type(result) {
                     Some(ty) => self.coerce(val, Some(&crate::host::Known::StructType(ty)))?,
@@ -202,11 +212,18 @@ impl<'a> Lower<'a, '_> {
         };
         let yes = self.builder().constant(Scalar::bool(true));
         self.builder().store(returned, yes);
+        let depth = self.n_loops();
         let exit = &mut self.frame().exit;
         exit.returned = Some(returned);
         exit.result = result;
-        exit.n_returns += 1;
+        exit.depths.push(depth);
         Ok(())
+    }
+
+    /// How many loops of the function that is being inlined are around.
+    fn n_loops(&mut self) -> usize {
+        let base = self.frame().control_base;
+        self.control[base..].iter().filter(|c| c.is_loop()).count()
     }
 
     /// Zeroed storage that is made where the function that is being inlined begins.
@@ -275,12 +292,15 @@ impl<'a> Lower<'a, '_> {
         n_before: usize,
         rest: impl FnOnce(&mut Self) -> Flow,
     ) -> Flow {
+        let depth = self.n_loops();
+        let in_loop = depth > 0;
         let exit = &self.frame().exit;
-        let Some(flag) = exit.returned.filter(|_| exit.n_returns > n_before) else {
+        // What returned in this very loop has left it.
+        let may_go_on = |&other: &usize| !in_loop || other > depth;
+        let may_have = exit.depths[n_before..].iter().any(may_go_on);
+        let Some(flag) = exit.returned.filter(|_| may_have) else {
             return rest(self);
         };
-        let base = self.frame().control_base;
-        let in_loop = self.control[base..].iter().any(|c| c.is_loop());
         let cond = self.builder().load(flag);
         let then = self.func.new_region(&[]);
         let otherwise = self.func.new_region(&[]);
@@ -394,20 +414,13 @@ fn ends_in_return(stmts: &[Stmt<'_>]) -> bool {
     })
 }
 
-/// Whether each `return` ends an arm of nested `if`s whose other arm goes on to the end.
+/// Whether each arm of an `if` returns on all its paths or on none, so that what follows the `if` belongs to one arm.
 fn joins(stmts: &[Stmt<'_>]) -> bool {
-    for (k, stmt) in stmts.iter().enumerate() {
+    let arm = |stmts: &[Stmt<'_>]| !returns(stmts) || ends_in_return(stmts) && joins(stmts);
+    for stmt in stmts {
         match stmt.kind {
             StmtKind::Return(_) => return true,
-            StmtKind::If { body, orelse, .. } if returns(body) || returns(orelse) => {
-                let is_last = k + 1 == stmts.len();
-                if !joins(body) || !joins(orelse) {
-                    return false;
-                }
-                if !is_last && !ends_in_return(body) && !ends_in_return(orelse) {
-                    return false;
-                }
-            }
+            StmtKind::If { body, orelse, .. } if !arm(body) || !arm(orelse) => return false,
             StmtKind::For { body, .. } | StmtKind::While { body, .. } if returns(body) => {
                 return false;
             }

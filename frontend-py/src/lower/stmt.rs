@@ -32,7 +32,7 @@ impl<'a> Lower<'a, '_> {
     pub(crate) fn block(&mut self, stmts: &[Stmt<'a>]) -> Flow {
         for (k, stmt) in stmts.iter().enumerate() {
             self.range = stmt.range;
-            let n_returns = self.frame().exit.n_returns;
+            let n_returns = self.frame().exit.n_returns();
             let flow = match stmt.kind {
                 StmtKind::If { test, body, orelse }
                     if (returns(body) || returns(orelse))
@@ -48,7 +48,7 @@ impl<'a> Lower<'a, '_> {
             if !matches!(flow, Flow::Next) {
                 return flow;
             }
-            if self.frame().exit.n_returns > n_returns {
+            if self.frame().exit.n_returns() > n_returns {
                 return self.after_return(n_returns, |lower| lower.block(&stmts[k + 1..]));
             }
         }

@@ -14,7 +14,6 @@ use aerogel_ir::{Region, Type, Value};
 use super::call::Args;
 use super::value::{Val, tensor_type};
 use super::{Lower, Reported, Res, ReturnType};
-use crate::ast::Expr;
 use crate::host::{Known, StructFieldRef, StructType};
 
 impl<'a> Lower<'a, '_> {
@@ -154,18 +153,6 @@ impl<'a> Lower<'a, '_> {
             .map(|(_, val)| self.settle(val.clone()))
             .collect::<Res<Vec<_>>>()?;
         Ok(Val::Struct(ty, members.into()))
-    }
-
-    /// `{"a": 1, "b": v}`, which is that.
-    pub(crate) fn dict(&mut self, items: &[(Expr<'a>, Expr<'a>)]) -> Res<Val> {
-        let mut args = Args::default();
-        for (key, value) in items {
-            let Val::Known(Known::Str(name)) = self.expr(key)? else {
-                return self.unsupported("Dict");
-            };
-            args.keywords.push((name.to_string(), self.expr(value)?));
-        }
-        self.struct_call(&args)
     }
 
     /// `f.fill(val)` and `f.copy_from(other)` of a field of structs, member by member.

@@ -70,6 +70,10 @@ impl Lower<'_, '_> {
                         .collect())
                 }
             },
+            Val::Dict(entries) => {
+                let keys = entries.iter().map(|(key, _)| Val::Known(key.clone()));
+                Ok(keys.collect())
+            }
             Val::Known(Known::Tensor(_)) => self.elements(val),
             Val::Known(known) => {
                 let items = fold::iterate(self.host, known);

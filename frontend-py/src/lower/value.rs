@@ -22,6 +22,8 @@ pub(crate) enum Val {
     Struct(Rc<StructType>, Rc<[Val]>),
     /// An element of a field of structs, at indices that are IR values.
     Cell(Rc<StructFieldRef>, Rc<[Val]>),
+    /// Keys and values; the keys are not all names.
+    Dict(Rc<[(Known, Val)]>),
     /// An array parameter.
     Array(Arg),
     /// Something a loop runs over.
@@ -148,6 +150,7 @@ impl Lower<'_, '_> {
             Val::Seq(_, SeqKind::List) => "a list".into(),
             Val::Struct(ty, _) => ty.describe(),
             Val::Cell(field, _) => field.ty.describe(),
+            Val::Dict(_) => "a dictionary".into(),
             Val::Array(_) => "an array".into(),
             Val::Iter(_) => "a range".into(),
             Val::List(_) => "a list of a dynamic node".into(),
@@ -168,6 +171,7 @@ impl Lower<'_, '_> {
             }
             Val::Struct(..)
             | Val::Cell(..)
+            | Val::Dict(_)
             | Val::Array(_)
             | Val::Iter(_)
             | Val::List(_)
@@ -266,6 +270,7 @@ impl Lower<'_, '_> {
             }
             Val::Struct(..)
             | Val::Cell(..)
+            | Val::Dict(_)
             | Val::Array(_)
             | Val::Iter(_)
             | Val::List(_)
@@ -298,6 +303,7 @@ impl Lower<'_, '_> {
             }
             Val::Known(_)
             | Val::Value(_)
+            | Val::Dict(_)
             | Val::Array(_)
             | Val::Iter(_)
             | Val::List(_)

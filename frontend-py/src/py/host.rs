@@ -63,6 +63,10 @@ impl<'py> PyHost<'py> {
         for &name in BUILTINS {
             builtins.insert(name.to_string(), module.getattr(name)?);
         }
+        // Of a constant it is not what `ti.round` is.
+        if let Some(round) = builtins.remove("round") {
+            builtins.insert("builtins.round".into(), round);
+        }
         Ok(Self {
             py,
             objects: Vec::new(),
@@ -502,6 +506,21 @@ impl<'py> PyHost<'py> {
             indent: 0,
             text,
         };
+        let mut types = Vec::new();
+        if let Ok(annotations) = original.getattr("__annotations__")?.cast::<PyDict>() {
+            for (name, annotation) in annotations.iter() {
+                let known = self.known(&annotation)?;
+                if matches!(
+                    known,
+                    Known::DType(_)
+                        | Known::TensorType { .. }
+                        | Known::StructType(_)
+                        | Known::Builtin(_)
+                ) {
+                    types.push((name.extract()?, known));
+                }
+            }
+        }
         let signature = match original.getattr_opt("__aerogel_real__")? {
             Some(_) => Some(Rc::new(self.signature(original)?)),
             None => None,
@@ -511,6 +530,7 @@ impl<'py> PyHost<'py> {
             file,
             defaults,
             templates,
+            types,
             signature,
         };
         self.sources.insert(scope.0, source.clone());

@@ -1,6 +1,7 @@
 //! Source text in, IR text out, without Python.
 
 mod errors;
+mod functions;
 mod structs;
 
 use _native::host::{Known, TensorShape};

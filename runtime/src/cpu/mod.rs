@@ -4,3 +4,4 @@ pub mod memory;
 pub mod pool;
 
 pub use pool::Pool;
+pub(crate) use pool::STACK;

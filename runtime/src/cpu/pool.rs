@@ -198,8 +198,9 @@ impl Team {
     }
 }
 
-/// For kernels whose functions call themselves; what is not used takes no memory.
-const STACK: usize = 8 << 20;
+/// Stack of a thread that runs tasks: twice what functions that call themselves allow themselves. What is not used takes
+/// no memory.
+pub(crate) const STACK: usize = 8 << 20;
 
 /// Closes the job and waits for those who joined, also when the caller's own chunk panics.
 struct Close<'a>(&'a Shared);

@@ -444,11 +444,23 @@ impl Generator<'_> {
 
     /// A local vector that is indexed by something unknown.
     fn tensor_local(&mut self) {
-        let ty = Type::Vec(3, ScalarType::I32);
+        // The last one is too large to be taken apart.
+        let n = self.rng.pick(&[3, 3, 70]);
+        let ty = Type::Vec(n, ScalarType::I32);
         let local = self.b.local(ty);
-        let value = self.of_type(ty);
+        let scalar = self.scalar(ScalarType::I32, 2);
+        let mut value = self.b.splat(scalar, ty);
+        if n == 3 {
+            value = self.of_type(ty);
+        } else if self.rng.one_in(2) {
+            let other = self.b.load(local);
+            let op = self
+                .rng
+                .pick(&[BinaryOp::Sub, BinaryOp::Xor, BinaryOp::FloorDiv]);
+            value = self.b.binary(op, other, value);
+        }
         self.b.store(local, value);
-        let index = vec![self.index(0, 3, 1)];
+        let index = vec![self.index(0, n as i32, 1)];
         let elem = self.b.value(
             Op::ElemRef {
                 base: local,
