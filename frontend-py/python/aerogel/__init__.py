@@ -60,13 +60,13 @@ from aerogel._dtypes import (
     uint32,
     uint64,
 )
-from aerogel._quant import BitpackedFields
 from aerogel._log import CRITICAL, DEBUG, ERROR, INFO, TRACE, WARN, is_logging_effective, set_logging_level
+from aerogel._quant import BitpackedFields
 from aerogel.errors import *  # noqa: F403
 from aerogel.field import Field, MatrixField, ScalarField, field
 from aerogel.kernel import Kernel, data_oriented, func, kernel, pyfunc, real_func
 from aerogel.matrix import Matrix, Vector
-from aerogel.ndarray import MatrixNdarray, Ndarray, ScalarNdarray, VectorNdarray, ndarray
+from aerogel.ndarray import MatrixNdarray, Ndarray, ScalarNdarray, VectorNdarray, from_dlpack, ndarray
 from aerogel.ops import *  # noqa: F403
 from aerogel.snode import (
     FieldsBuilder,
@@ -106,11 +106,11 @@ version: str = _native.version
 
 __all__ = [
     "Arch",
+    "BitpackedFields",
     "CRITICAL",
     "DEBUG",
     "ERROR",
     "Field",
-    "BitpackedFields",
     "FieldsBuilder",
     "GUI",
     "INFO",
@@ -150,6 +150,7 @@ __all__ = [
     "float16",
     "float32",
     "float64",
+    "from_dlpack",
     "func",
     "gles",
     "gpu",

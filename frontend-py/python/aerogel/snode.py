@@ -82,6 +82,7 @@ class SNode:
         self._chunk: int | None = None
         self._children: list[SNode] = []
         self._fields: list[Any] = []
+        self._offsets_of: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 
     def dense(self, axes: Axis | Sequence[Axis], dimensions: int | Sequence[int]) -> SNode:
         """Adds a node that divides ``axes`` into ``dimensions`` cells."""
@@ -116,9 +117,7 @@ class SNode:
         chunk = _extent(dims[0] if chunk_size is None else chunk_size, "a chunk")
         return self._add("dynamic", axis, dims, min(chunk, _extent(dims[0])))
 
-    def quant_array(
-        self, axes: Axis | Sequence[Axis], dimensions: int | Sequence[int], max_num_bits: int
-    ) -> SNode:
+    def quant_array(self, axes: Axis | Sequence[Axis], dimensions: int | Sequence[int], max_num_bits: int) -> SNode:
         """Adds a node that divides ``axes`` into ``dimensions`` elements of one field, all in one word of memory.
 
         Args:
@@ -156,6 +155,7 @@ class SNode:
             elif isinstance(a, _native.NativeField):
                 self._aerogel_snode.place(a, _offsets(offset))
                 a._parent_node = self
+                self._offsets_of[a] = offset
                 self._fields.append(weakref.ref(a))
             elif isinstance(a, BitpackedFields):
                 self._place_word(a, offset)
@@ -290,10 +290,31 @@ class SNode:
         return list(self._children)
 
     def lazy_grad(self) -> None:
-        """Gradients are not supported yet."""
-        raise AerogelNotSupportedError("gradients are not supported yet")
+        """Places the gradients of all fields below that need one, each beside its field."""
+        self._place_gradients("grad")
 
-    lazy_dual = lazy_grad
+    def lazy_dual(self) -> None:
+        """Places the tangents of all fields below that need one, each beside its field."""
+        self._place_gradients("dual")
+
+    def _place_gradients(self, kind: str) -> None:
+        for child in list(self._children):
+            child._place_gradients(kind)
+        for field in [reference() for reference in self._fields]:
+            gradient = None if field is None else getattr(field, kind)
+            if gradient is not None and not gradient._is_placed():
+                self.place(gradient, offset=self._offsets_of.get(field))
+
+    def _unplaced_gradients(self) -> list[str]:
+        """What the fields below are called whose gradients are nowhere."""
+        names = [name for child in self._children for name in child._unplaced_gradients()]
+        for field in [reference() for reference in self._fields]:
+            if field is None:
+                continue
+            for gradient in (field.grad, field.dual):
+                if gradient is not None and not gradient._is_placed():
+                    names.append(f"`{field._name}`" if field._name else "a field without a name")
+        return names
 
     def __repr__(self) -> str:
         from aerogel import _sparsity
@@ -340,6 +361,14 @@ class _PlaceNode:
         """The number of cells along each axis."""
         return self._owner.shape
 
+    @property
+    def dtype(self) -> Any:
+        """The type of the field's numbers."""
+        field = self._field()
+        if field is None:
+            raise AerogelRuntimeError("the field is gone")
+        return field.dtype
+
     def parent(self, n: int = 1) -> Any:
         """The node ``n`` levels up."""
         return self._owner.parent(n - 1)
@@ -363,6 +392,7 @@ class FieldsBuilder:
     def __init__(self) -> None:
         self._native: Any = None
         self._root: SNode | None = None
+        self._tree: SNodeTree | None = None
         self.empty = True
         self.finalized = False
 
@@ -373,7 +403,9 @@ class FieldsBuilder:
             _pending.append(self)
             _native.set_pending(True)
         if self.finalized:
-            raise AerogelRuntimeError("the layout is finished; make another ti.FieldsBuilder() or use ti.root")
+            raise AerogelRuntimeError(
+                "FieldsBuilder finalized: the layout is finished; make another ti.FieldsBuilder() or use ti.root"
+            )
         self.empty = False
 
     @property
@@ -408,16 +440,38 @@ class FieldsBuilder:
         """Adds a quant_array node under the root; see :meth:`SNode.quant_array`."""
         return self.root.quant_array(indices, dimensions, max_num_bits)
 
+    def lazy_grad(self) -> None:
+        """Places the gradients of all fields that need one; see :meth:`SNode.lazy_grad`."""
+        self.root.lazy_grad()
+
+    def lazy_dual(self) -> None:
+        """Places the tangents of all fields that need one; see :meth:`SNode.lazy_dual`."""
+        self.root.lazy_dual()
+
     def finalize(self, raise_warning: bool = True) -> SNodeTree:
-        """Lays the tree out; nothing can be added afterwards."""
+        """Lays the tree out; nothing can be added afterwards. That happens once, at the first use of a field
+        at the latest."""
+        if self._tree is not None:
+            raise AerogelRuntimeError("FieldsBuilder finalized")
+        self._lay_out()
+        self._tree = SNodeTree(self)
+        return self._tree
+
+    def _lay_out(self) -> None:
         if not self.finalized:
             self._check_open()
+            assert self._root is not None
+            unplaced = self._root._unplaced_gradients()
+            if unplaced:
+                raise AerogelRuntimeError(
+                    f"the gradient of {', '.join(dict.fromkeys(unplaced))} is not placed: call ti.root.lazy_grad(), "
+                    "or place it too, as in ti.root.dense(ti.i, 4).place(x, x.grad)"
+                )
             self.finalized = True
             if self in _pending:
                 _pending.remove(self)
             self._native.finish()
             _finished[next(_serial)] = self
-        return SNodeTree(self)
 
     def deactivate_all(self) -> None:
         """Makes all cells of the layout's sparse nodes inactive."""
@@ -430,6 +484,7 @@ class SNodeTree:
 
     def __init__(self, builder: FieldsBuilder) -> None:
         self._builder = builder
+        self._destroyed = False
 
     def stats(self) -> Stats:
         """What the sparse nodes hold; see :meth:`SNode.stats`."""
@@ -444,6 +499,9 @@ class SNodeTree:
 
     def destroy(self) -> None:
         """Frees the memory; using a field of the layout raises an error from now on."""
+        if self._destroyed:
+            raise AerogelRuntimeError("SNode tree has been destroyed")
+        self._destroyed = True
         self._builder._native.destroy()
         for number, builder in list(_finished.items()):
             if builder is self._builder:
@@ -521,7 +579,7 @@ def deactivate_all_snodes() -> None:
 def _materialize() -> None:
     """Lays out all trees that have been described; native code calls this before a field is used."""
     for builder in list(_pending):
-        builder.finalize()
+        builder._lay_out()
     _native.set_pending(False)
 
 

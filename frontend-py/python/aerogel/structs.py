@@ -79,7 +79,11 @@ def _resolved(ty: Any) -> Any:
 def _member_type(name: str, ty: Any) -> Any:
     if isinstance(ty, Mapping):
         return StructType(**ty)
-    if ty in (float, int, bool) or isinstance(ty, (DataType, QuantType, StructType)) or hasattr(ty, "_aerogel_tensor_type"):
+    if (
+        ty in (float, int, bool)
+        or isinstance(ty, (DataType, QuantType, StructType))
+        or hasattr(ty, "_aerogel_tensor_type")
+    ):
         return ty
     raise AerogelTypeError(f"the member `{name}` of a struct cannot be of the type {ty!r}")
 
@@ -244,6 +248,10 @@ class StructField:
         self._type, self._members, self._name = ty, members, name
         # A member may be called as a method is.
         self.__dict__.update(members)
+        for kind in ("grad", "dual"):
+            if kind not in members and all(getattr(m, kind) is not None for m in members.values()):
+                gradients = {key: getattr(m, kind) for key, m in members.items()}
+                self.__dict__[kind] = StructField(ty, gradients, f"{name}.{kind}" if name else "")
 
     @property
     def _aerogel_struct_field(self) -> tuple[StructType, list[tuple[str, Any]]]:
@@ -277,6 +285,11 @@ class StructField:
     def name(self) -> str:
         """The name given when the field was made."""
         return self._name
+
+    @property
+    def dtype(self) -> StructType:
+        """The type of an element."""
+        return self._type
 
     @property
     def shape(self) -> tuple[int, ...]:

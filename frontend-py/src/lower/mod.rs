@@ -48,7 +48,12 @@ pub enum ParamBinding {
     Tensor(Type),
     Struct(Rc<StructType>),
     Template(Known),
-    Array { elem: Type, ndim: u32 },
+    Array {
+        elem: Type,
+        ndim: u32,
+        /// Whether an index outside means the element at the edge.
+        clamp: bool,
+    },
 }
 
 /// What a kernel returns.
@@ -218,6 +223,8 @@ pub(crate) struct Lower<'a, 'h> {
     returned: TextRange,
     /// How deep the expression being lowered is nested, inlined functions included.
     depth: usize,
+    /// The arrays outside of which there is the element at the edge.
+    clamped: Vec<Arg>,
     /// For the next loop, from `ti.loop_config`.
     loop_attrs: LoopAttrs,
     diagnostics: Diagnostics,
@@ -253,6 +260,7 @@ impl<'a, 'h> Lower<'a, 'h> {
             range: TextRange::default(),
             returned: TextRange::default(),
             depth: 0,
+            clamped: Vec::new(),
             loop_attrs: LoopAttrs::default(),
             diagnostics: Vec::new(),
             trees: Vec::new(),
@@ -305,8 +313,11 @@ impl<'a, 'h> Lower<'a, 'h> {
         let ty = match binding {
             ParamBinding::Struct(_) => unreachable!("taken apart above"),
             ParamBinding::Template(known) => return Val::Known(known.clone()),
-            ParamBinding::Array { elem, ndim } => {
+            ParamBinding::Array { elem, ndim, clamp } => {
                 let (elem, ndim) = (*elem, *ndim);
+                if *clamp {
+                    self.clamped.push(arg);
+                }
                 param(ParamType::Array {
                     elem,
                     ndim,

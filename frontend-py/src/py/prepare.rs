@@ -140,7 +140,7 @@ fn bindings<'py>(
                 key.next();
                 ParamBinding::Template(host.known(value)?)
             }
-            ParamKind::Array { .. } => {
+            ParamKind::Array { clamp, .. } => {
                 let Some(KeyPart::Array {
                     elem,
                     ndim,
@@ -157,6 +157,7 @@ fn bindings<'py>(
                 ParamBinding::Array {
                     elem: tensor(*elem, shape),
                     ndim: *ndim as u32,
+                    clamp: *clamp,
                 }
             }
         };
