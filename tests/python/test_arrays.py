@@ -159,6 +159,24 @@ def test_an_annotation_of_axes_alone(arch):
     assert sum(ti.Vector.ndarray(2, ti.f32, 4)) == 0
 
 
+def test_column_major_arrays_are_copied_there_and_back(arch):
+    a = np.asfortranarray(np.arange(6, dtype=np.float32).reshape(2, 3))
+
+    @ti.kernel
+    def double(a: ti.types.ndarray(ti.f32, 2), b: ti.types.ndarray(ti.f32, 2)):
+        for i, j in a:
+            a[i, j] = b[i, j] * 2
+
+    out = np.zeros((2, 3), np.float32, order="F")
+    double(out, a)
+    assert out.tolist() == [[0, 2, 4], [6, 8, 10]]
+    assert a.tolist() == [[0, 1, 2], [3, 4, 5]]
+    a.setflags(write=False)
+    double(out, a)
+    with pytest.raises(ValueError, match="read-only"):
+        double(a, out)
+
+
 def test_dlpack_shares_memory_both_ways(arch):
     x = ti.ndarray(ti.f32, (2, 3))
     there = np.from_dlpack(x)

@@ -79,7 +79,8 @@ class SNode:
     ) -> None:
         self._tree, self._parent, self._aerogel_snode, self._axes = tree, parent, native, axes_
         self._kind = kind
-        self._chunk: int | None = None
+        # Cells of the first chunk, or bits of the word.
+        self._number: int | None = None
         self._children: list[SNode] = []
         self._fields: list[Any] = []
         self._offsets_of: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
@@ -127,7 +128,7 @@ class SNode:
         """
         return self._add("quant_array", axes, dimensions, max_num_bits)
 
-    def _add(self, kind: str, axes: Any, dimensions: Any, *chunk: int) -> SNode:
+    def _add(self, kind: str, axes: Any, dimensions: Any, *number: int) -> SNode:
         self._tree._check_open()
         axis_list = [axes] if isinstance(axes, Axis) else list(axes)
         dims = [*dimensions] if isinstance(dimensions, Iterable) else [dimensions] * len(axis_list)
@@ -136,8 +137,8 @@ class SNode:
         if len(dims) != len(axis_list):
             raise ValueError(f"{len(axis_list)} axes need {len(axis_list)} dimensions, got {len(dims)}")
         pairs = [(a.value, _extent(d)) for a, d in zip(axis_list, dims)]
-        child = SNode(self._tree, self, self._aerogel_snode.node(kind, pairs, *chunk), pairs, kind)
-        child._chunk = chunk[0] if chunk else None
+        child = SNode(self._tree, self, self._aerogel_snode.node(kind, pairs, *number), pairs, kind)
+        child._number = number[0] if number else None
         self._children.append(child)
         return child
 
@@ -168,6 +169,7 @@ class SNode:
     def _place_word(self, packed: BitpackedFields, offset: Any) -> None:
         native = self._aerogel_snode.bit_struct(packed._bits)
         word = SNode(self._tree, self, native, [], "bit_struct")
+        word._number = packed._bits
         self._children.append(word)
         for fields, shared in packed._groups:
             for k, field in enumerate(fields):

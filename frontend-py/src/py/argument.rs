@@ -74,6 +74,8 @@ pub(crate) enum Packed {
         shape: Vec<usize>,
         cell_bytes: usize,
         writeable: bool,
+        /// The user's array in column-major order and its copy, which is copied back if it is written.
+        copied: Option<(Py<PyAny>, Py<PyAny>)>,
     },
     Nothing,
 }
@@ -364,7 +366,8 @@ impl NativeKernel {
             element_dim,
         } = wanted;
         let invalid = |what: String| self.invalid(name, what);
-        let (array, ty, whole, own_element, writeable) = if let Ok(own) =
+        let mut copied = None;
+        let (array, ty, whole, own_element, mut writeable) = if let Ok(own) =
             value.cast::<NativeNdarray>()
         {
             let own = own.get();
@@ -376,7 +379,17 @@ impl NativeKernel {
                 true,
             )
         } else {
-            let value = &as_numpy(value)?;
+            let mut value = as_numpy(value)?;
+            if let Ok(array) = ForeignArray::new(&value)
+                && array.column_major
+            {
+                let copy = py
+                    .import("numpy")?
+                    .call_method1("ascontiguousarray", (&value,))?;
+                copied = Some((value.unbind(), copy.clone().unbind()));
+                value = copy;
+            }
+            let value = &value;
             let array = ForeignArray::new(value).map_err(|_| {
                 let provided = value.get_type().name().map_or_else(|_| "?".into(), |n| n.to_string());
                 error::exception(
@@ -451,6 +464,9 @@ impl NativeKernel {
                 "an axis has {extent} elements, more than an `i32` counts; give the array more axes"
             )));
         }
+        if let Some((original, _)) = &copied {
+            writeable = ForeignArray::new(original.bind(py))?.writeable;
+        }
         let part = KeyPart::Array {
             elem: ty,
             ndim: shape.len(),
@@ -462,6 +478,7 @@ impl NativeKernel {
             shape,
             cell_bytes,
             writeable,
+            copied,
         };
         Ok((packed, part))
     }

@@ -165,6 +165,7 @@ struct ArrayInterface {
 }
 
 const C_CONTIGUOUS: c_int = 0x1;
+const F_CONTIGUOUS: c_int = 0x2;
 const ALIGNED: c_int = 0x100;
 const NOT_SWAPPED: c_int = 0x200;
 const WRITEABLE: c_int = 0x400;
@@ -175,6 +176,8 @@ pub(crate) struct ForeignArray {
     pub(crate) ty: Option<ScalarType>,
     pub(crate) shape: Vec<usize>,
     pub(crate) contiguous: bool,
+    /// Whether elements lie in column-major order without gaps, and in that order only.
+    pub(crate) column_major: bool,
     pub(crate) aligned: bool,
     pub(crate) writeable: bool,
     buffer: Buffer,
@@ -213,6 +216,7 @@ impl ForeignArray {
             ty: scalar_of(interface.typekind as u8, itemsize)
                 .filter(|_| flag(NOT_SWAPPED) || itemsize == 1),
             contiguous: flag(C_CONTIGUOUS),
+            column_major: flag(F_CONTIGUOUS) && !flag(C_CONTIGUOUS),
             aligned: flag(ALIGNED),
             writeable: flag(WRITEABLE),
             shape,
