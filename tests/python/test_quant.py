@@ -165,6 +165,33 @@ def test_loops_over_words_visit_every_element_once(arch):
     assert (x.to_numpy() == expected).all()
 
 
+def test_words_of_the_next_iteration_are_shared(cpu):
+    n = 4000
+    x = ti.field(quant.int(4))
+    y = ti.field(quant.int(2, signed=False))
+    z = ti.field(quant.int(8))
+    ti.root.dense(ti.i, n // 8).quant_array(ti.i, 8, max_num_bits=32).place(x)
+    ti.root.dense(ti.i, n // 32).quant_array(ti.i, 32, max_num_bits=64).place(y)
+    ti.root.dense(ti.i, n // 4).quant_array(ti.i, 4, max_num_bits=32).place(z)
+
+    @ti.kernel
+    def shift():
+        for i in x:
+            x[(i + 1) % n] = i % 7
+            y[i] = i % 3
+            z[i] = i % 100
+
+    for _ in range(20):
+        x.fill(0)
+        y.fill(0)
+        z.fill(0)
+        shift()
+        i = np.arange(n)
+        assert (np.roll(x.to_numpy(), -1) == i % 7).all()
+        assert (y.to_numpy() == i % 3).all()
+        assert (z.to_numpy() == i % 100).all()
+
+
 def test_leaving_a_serial_loop_over_words(arch):
     x = ti.field(quant.int(8))
     ti.root.dense(ti.i, 4).quant_array(ti.i, 4, max_num_bits=32).place(x)
