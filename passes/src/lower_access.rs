@@ -23,6 +23,7 @@ use self::sparse::{Access, Cells, or_zero};
 use crate::PassCx;
 
 mod bits;
+mod floats;
 mod sparse;
 
 pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {

@@ -12,6 +12,7 @@
 //! threads share it. They do not if every iteration changes words of its own only: those of the cell
 //! that it visits.
 
+use aerogel_base::Scalar;
 use aerogel_base::hash::LookupMap;
 use aerogel_ir::{
     BinaryOp, Builder, FieldId, Function, Inst, NodeRef, Op, Region, Type, Value, walk,
@@ -96,7 +97,16 @@ fn changes_own_words(
                 node: tree[place].parent.expect("bits lie in a word"),
             };
             own &= match tree[word.node].kind {
-                NodeKind::QuantArray(_) => over == Some(word) && bare == *counters,
+                NodeKind::QuantArray(_) => {
+                    let axes = indices.iter().zip(counters).enumerate();
+                    let exact = |(k, (&index, &counter)): (usize, (&Value, &Value))| {
+                        let offset = data.offset.get(k).copied().unwrap_or(0);
+                        is_sum(func, index, counter, offset)
+                    };
+                    over.is_some_and(|over| holds_words_of(cx, over, word))
+                        && indices.len() == counters.len()
+                        && axes.into_iter().all(exact)
+                }
                 _ => counters.iter().all(|c| bare.contains(c)),
             };
             // With the constants that were added, and from where the field counts.
@@ -106,6 +116,33 @@ fn changes_own_words(
         }
     });
     own && !named.is_empty()
+}
+
+/// Whether the indices of each word's elements of `over` are those of whole words of `word`.
+fn holds_words_of(cx: &PassCx<'_>, over: NodeRef, word: NodeRef) -> bool {
+    let data = |node: NodeRef| &cx.env.trees[node.tree][node.node];
+    let extent = |axis: u8| {
+        let own = data(over).axes.iter().find(|a| a.axis == axis);
+        own.map_or(1, |a| a.extent)
+    };
+    let mut axes = data(word).axes.iter();
+    in_word(cx, over) && axes.all(|a| extent(a.axis).is_multiple_of(a.extent))
+}
+
+/// Whether an index is a counter plus a constant, as the code for a loop over a field has it.
+fn is_sum(func: &Function, index: Value, counter: Value, constant: i32) -> bool {
+    match func.def_op(index) {
+        Some(&Op::Cast { x }) if func.elem(x).is_int() => is_sum(func, x, counter, constant),
+        Some(&Op::Binary {
+            op: BinaryOp::Add,
+            lhs,
+            rhs,
+        }) => {
+            let added = func.as_const(rhs).map(Scalar::as_i128);
+            lhs == counter && added == Some(constant.into())
+        }
+        _ => index == counter && constant == 0,
+    }
 }
 
 fn field_at(func: &Function, place: Value) -> Option<(FieldId, &Vec<Value>)> {
@@ -252,6 +289,110 @@ mod tests {
                             store v13, v11
                             yield []
                         }
+                        yield []
+                    }
+                    yield []
+                }
+                yield []
+            }
+            ");
+    }
+
+    #[test]
+    fn words_of_another_field() {
+        check_pass!("own_words", "
+            tree0 { dense i:2 { quant_array i:8 bits=64 { place x: qi4/i32 } } quant_array i:16 bits=32 { place y: qi2/i32 } dense i:8 { quant_array i:2 bits=8 { place z: qi2/i32 } } }
+            field @x: i32 = tree0 [S3] offset [1]
+            field @y: i32 = tree0 [S5]
+            field @z: i32 = tree0 [S8]
+            kernel @k() {
+                v0: i32 = const 1
+                parallel_cells tree0.S2 (v1: i32) {
+                    v2: ref<i32> = field_at @z, [v1]
+                    store v2, v1
+                    yield []
+                }
+                parallel_cells tree0.S2 (v3: i32) {
+                    v4: ref<i32> = field_at @y, [v3]
+                    store v4, v3
+                    yield []
+                }
+                parallel_cells tree0.S2 (v5: i32) {
+                    v6: i32 = add v5, v0
+                    v7: ref<i32> = field_at @x, [v6]
+                    store v7, v5
+                    yield []
+                }
+                parallel_cells tree0.S2 (v8: i32) {
+                    v9: ref<i32> = field_at @x, [v8]
+                    store v9, v8
+                    yield []
+                }
+                yield []
+            }", @"
+            kernel @k() {
+                v0: i32 = const 1
+                parallel_cells tree0.S1 own_words (v1: i32) {
+                    v2: cell<tree0.S1> = find_cell tree0.S1, [v1]
+                    v3: i32 = const 8
+                    v4: i32 = mul v1, v3
+                    v5: i32 = const 0
+                    v6: i32 = const 8
+                    v7: i32 = const 1
+                    for v5, v6, v7, [] (v8: i32) {
+                        v9: i32 = add v4, v8
+                        cell_at tree0.S2, [v9], v2
+                        v10: ref<i32> = field_at @z, [v9]
+                        store v10, v9
+                        yield []
+                    }
+                    yield []
+                }
+                parallel_cells tree0.S1 (v11: i32) {
+                    v12: cell<tree0.S1> = find_cell tree0.S1, [v11]
+                    v13: i32 = const 8
+                    v14: i32 = mul v11, v13
+                    v15: i32 = const 0
+                    v16: i32 = const 8
+                    v17: i32 = const 1
+                    for v15, v16, v17, [] (v18: i32) {
+                        v19: i32 = add v14, v18
+                        cell_at tree0.S2, [v19], v12
+                        v20: ref<i32> = field_at @y, [v19]
+                        store v20, v19
+                        yield []
+                    }
+                    yield []
+                }
+                parallel_cells tree0.S1 own_words (v21: i32) {
+                    v22: cell<tree0.S1> = find_cell tree0.S1, [v21]
+                    v23: i32 = const 8
+                    v24: i32 = mul v21, v23
+                    v25: i32 = const 0
+                    v26: i32 = const 8
+                    v27: i32 = const 1
+                    for v25, v26, v27, [] (v28: i32) {
+                        v29: i32 = add v24, v28
+                        cell_at tree0.S2, [v29], v22
+                        v30: i32 = add v29, v0
+                        v31: ref<i32> = field_at @x, [v30]
+                        store v31, v29
+                        yield []
+                    }
+                    yield []
+                }
+                parallel_cells tree0.S1 (v32: i32) {
+                    v33: cell<tree0.S1> = find_cell tree0.S1, [v32]
+                    v34: i32 = const 8
+                    v35: i32 = mul v32, v34
+                    v36: i32 = const 0
+                    v37: i32 = const 8
+                    v38: i32 = const 1
+                    for v36, v37, v38, [] (v39: i32) {
+                        v40: i32 = add v35, v39
+                        cell_at tree0.S2, [v40], v33
+                        v41: ref<i32> = field_at @x, [v40]
+                        store v41, v40
                         yield []
                     }
                     yield []

@@ -116,8 +116,9 @@ def test_order(cpu, rng):
     x = ti.field(ti.f32, (3, 5), order="ji")
     x.from_numpy(a)
     assert (x.to_numpy() == a).all()
-    with pytest.raises(ValueError, match="order"):
-        ti.field(ti.f32, (3, 5), order="ik")
+    for order, message in [("ik", "Invalid axis k"), ("ii", "must be different"), ("i", "must be the same")]:
+        with pytest.raises(ti.TaichiSyntaxError, match=message):
+            ti.field(ti.f32, (3, 5), order=order)
 
 
 def test_scalar_field_of_a_component(cpu):

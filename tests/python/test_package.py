@@ -105,7 +105,6 @@ def test_types_convert_like_kernels():
 def test_what_is_not_there_says_so():
     ti.init(arch=ti.cpu, log_level="error")
     for use in (
-        lambda: ti.field(ti.f32, 4, needs_grad=True),
         lambda: ti.ad.Tape(None),
         lambda: ti.ui,
     ):

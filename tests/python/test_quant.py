@@ -165,6 +165,33 @@ def test_loops_over_words_visit_every_element_once(arch):
     assert (x.to_numpy() == expected).all()
 
 
+def test_words_of_the_next_iteration_are_shared(cpu):
+    n = 4000
+    x = ti.field(quant.int(4))
+    y = ti.field(quant.int(2, signed=False))
+    z = ti.field(quant.int(8))
+    ti.root.dense(ti.i, n // 8).quant_array(ti.i, 8, max_num_bits=32).place(x)
+    ti.root.dense(ti.i, n // 32).quant_array(ti.i, 32, max_num_bits=64).place(y)
+    ti.root.dense(ti.i, n // 4).quant_array(ti.i, 4, max_num_bits=32).place(z)
+
+    @ti.kernel
+    def shift():
+        for i in x:
+            x[(i + 1) % n] = i % 7
+            y[i] = i % 3
+            z[i] = i % 100
+
+    for _ in range(20):
+        x.fill(0)
+        y.fill(0)
+        z.fill(0)
+        shift()
+        i = np.arange(n)
+        assert (np.roll(x.to_numpy(), -1) == i % 7).all()
+        assert (y.to_numpy() == i % 3).all()
+        assert (z.to_numpy() == i % 100).all()
+
+
 def test_leaving_a_serial_loop_over_words(arch):
     x = ti.field(quant.int(8))
     ti.root.dense(ti.i, 4).quant_array(ti.i, 4, max_num_bits=32).place(x)
@@ -489,6 +516,84 @@ def test_what_does_not_fit_is_refused_where_it_stands(arch):
         ti.field(quant.int(5), needs_grad=True)
     with pytest.raises(TypeError):
         ti.ndarray(quant.int(5), 4)
+
+
+def test_words_are_shown_and_saved(arch, tmp_path):
+    block = ti.root.pointer(ti.i, 4)
+    x, y = packed(quant.int(5), quant.fixed(7, scale=0.5), below=block, bits=16)
+    q = ti.field(quant.int(4), name="q")
+    block.quant_array(ti.i, 4, max_num_bits=16).place(q)
+    assert repr(block).splitlines()[1:] == [
+        "pointer i:4",
+        "├─ bit_struct max_num_bits=16",
+        "│  ├─ place qi5/i32",
+        "│  └─ place qi7*0.5/f32",
+        "└─ quant_array i:4 max_num_bits=16",
+        "   └─ place q: qi4/i32",
+    ]
+    x[3], y[3], q[9] = -7, 2.5, 5
+    assert block.stats()[0]["cells"] == 2
+    ti.tools.save_sparse(tmp_path / "words", x, y, q)
+    ti.deactivate_all_snodes()
+    assert (x[3], y[3], q[9]) == (0, 0, 0)
+    ti.tools.load_sparse(tmp_path / "words", x, y, q)
+    assert (x[3], y[3], q[9], len(q.active_cells()[0])) == (-7, 2.5, 5, 8)
+
+
+def test_no_value_has_a_quantised_type(arch):
+    small = quant.int(5)
+
+    @ti.kernel
+    def cast() -> ti.i32:
+        return ti.cast(40, small)
+
+    with pytest.raises(ti.TaichiCompilationError):
+        cast()
+    with pytest.raises(ti.TaichiSyntaxError, match="not a type of the kernel language"):
+
+        @ti.kernel
+        def take(a: small):
+            pass
+
+
+def test_indices_are_checked(debug):
+    (x,) = packed(quant.int(5), shape=(4,))
+    z = ti.field(quant.int(4), name="z")
+    ti.root.pointer(ti.i, 2).quant_array(ti.i, 8, max_num_bits=32).place(z)
+
+    @ti.kernel
+    def write(i: ti.i32, k: ti.i32):
+        x[i] = 1
+        z[k] = 2
+
+    write(3, 15)
+    for at in [(4, 0), (0, 16), (-1, 0), (0, -1)]:
+        with pytest.raises(ti.TaichiAssertionError, match="out of bounds"):
+            write(*at)
+
+
+def test_outside_of_a_sparse_field_of_words(arch):
+    z = ti.field(quant.int(4), name="z")
+    ti.root.pointer(ti.i, 3).quant_array(ti.ij, (2, 3), max_num_bits=32).place(z)
+    seen = ti.field(ti.i32, shape=())
+
+    @ti.kernel
+    def read(i: ti.i32, j: ti.i32):
+        z[1, 2] = 5
+        seen[None] = z[i, j] * 10 + z[1, 2]
+
+    for at in [(-1, 0), (6, 0), (0, 3), (1, -1), (1, 5)]:
+        read(*at)
+        assert seen[None] == 5
+
+    @ti.kernel
+    def write(i: ti.i32, j: ti.i32):
+        z[i, j] = 1
+
+    for at in [(-1, 0), (6, 0), (0, 3), (1, -1)]:
+        with pytest.raises(ti.TaichiAssertionError, match="is out of bounds for field `z` of shape"):
+            write(*at)
+    assert z.to_numpy().sum() == 5
 
 
 def test_a_word_is_placed_once(arch):

@@ -749,6 +749,37 @@ fn atomics_of_every_kind() {
 }
 
 #[test]
+fn updates_are_made_in_one_step() {
+    for ty in ["u8", "u16", "u32", "u64", "f32"] {
+        let k = Kernel::new(&format!(
+            "kernel @k(a: array<{ty}, 1>) {{
+                task range {{ lo: i32 = const 0  hi: i32 = const 100  yield [lo, hi] }} {{
+                    each (i: i32) {{
+                        zero: i32 = const 0
+                        p: ref<{ty}> = array_at a0, [zero]
+                        one: i32 = const 1
+                        v: {ty} = cast one
+                        old: {ty} = update p (was: {ty}) {{
+                            sum: {ty} = add was, v
+                            yield [sum]
+                        }}
+                        yield []
+                    }}
+                    yield []
+                }}
+                yield []
+            }}"
+        ));
+        let ty = ScalarType::from_name(ty).unwrap();
+        let a = Buffer::zeroed(8).unwrap();
+        let mut args = Args::new();
+        args.array(&a, &[1], ty.bytes() as usize).unwrap();
+        k.launch(&args).unwrap();
+        assert_eq!(a.read_scalar(ty, 0).unwrap().to_f64(), 100.0, "{ty}");
+    }
+}
+
+#[test]
 fn fields_do_not_alias() {
     let k = Kernel::new(
         "tree0 { dense i:64 { place x: f32 } place s: f32 }

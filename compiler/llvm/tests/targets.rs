@@ -194,7 +194,10 @@ fn arithmetic(ty: ScalarType) -> String {
         let module = parse_module(&over_array(ty, std::slice::from_ref(inst))).unwrap();
         verify(module.kernel().unwrap(), &module.env, Stage::Lowered).is_ok()
     };
-    let insts: Vec<String> = unary.chain(binary).chain(atomic).filter(fits).collect();
+    let swap = "atomic_cas p, x, y".to_owned();
+    let update = format!("update p (was: {ty}) {{ sum: {ty} = add was, x  yield [sum] }}");
+    let changes = atomic.chain([swap, update]);
+    let insts: Vec<String> = unary.chain(binary).chain(changes).filter(fits).collect();
     assert!(insts.len() > 20);
     over_array(ty, &insts)
 }
@@ -284,7 +287,7 @@ fn ptx_of_sparse_nodes() {
 #[test]
 fn ptx_of_arithmetic() {
     use ScalarType::*;
-    for ty in [F16, F32, F64, I16, I32, I64, U8, U32, U64] {
+    for ty in [F16, F32, F64, I16, I32, I64, U8, U16, U32, U64] {
         assemble(&format!("arithmetic_{ty}"), &arithmetic(ty));
     }
 }

@@ -68,7 +68,7 @@ from aerogel.errors import *  # noqa: F403
 from aerogel.field import MatrixField, ScalarField, field
 from aerogel.kernel import Kernel, data_oriented, func, kernel, pyfunc, real_func
 from aerogel.matrix import Matrix, Vector
-from aerogel.ndarray import MatrixNdarray, Ndarray, ScalarNdarray, VectorNdarray, ndarray
+from aerogel.ndarray import MatrixNdarray, Ndarray, ScalarNdarray, VectorNdarray, from_dlpack, ndarray
 from aerogel.ops import *  # noqa: F403
 from aerogel.snode import (
     FieldsBuilder,
@@ -109,11 +109,11 @@ version: str = _native.version
 __all__ = [
     "ArgPack",
     "Arch",
+    "BitpackedFields",
     "CRITICAL",
     "DEBUG",
     "ERROR",
     "Field",
-    "BitpackedFields",
     "FieldsBuilder",
     "GUI",
     "INFO",
@@ -154,6 +154,7 @@ __all__ = [
     "float16",
     "float32",
     "float64",
+    "from_dlpack",
     "func",
     "gles",
     "gpu",

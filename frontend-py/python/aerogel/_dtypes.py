@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 _BITS = {"u1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "u8": 8, "u16": 16, "u32": 32, "u64": 64}
 _NUMPY = {
@@ -101,12 +101,19 @@ def dtype_of(spec: Any) -> DataType:
     raise TypeError(f"{spec!r} is not a scalar type; use one of {', '.join(ALL)}")
 
 
-def numpy_name(dtype: DataType) -> str:
+class HasScalar(Protocol):
+    """A type whose values travel as those of a scalar type: one itself, or a quantised one."""
+
+    @property
+    def _aerogel_dtype(self) -> str: ...
+
+
+def numpy_name(dtype: HasScalar) -> str:
     """The name of the NumPy dtype with the same memory format."""
     return _NUMPY[dtype._aerogel_dtype]
 
 
-def numpy_dtype(dtype: DataType) -> Any:
+def numpy_dtype(dtype: HasScalar) -> Any:
     """The NumPy dtype with the same memory format."""
     import numpy as np
 

@@ -61,65 +61,64 @@ def _kind(signed: bool, bits: Any) -> str:
         raise AerogelTypeError(f"a number of bits is an integer, not {bits!r}") from None
 
 
+def _int(bits: int, signed: bool = True, compute: Any = None) -> QuantType:
+    """Integers of so many bits; larger ones keep their low bits.
+
+    Args:
+        bits: How many bits.
+        signed: Whether one of them is the sign.
+        compute: The integer type in which it is read and written; that of ``ti.init`` if left out.
+
+    >>> quant.int(5)
+    qi5/i32
+    """
+    ty = dtype_of(int if compute is None else compute)
+    return QuantType(f"{_kind(signed, bits)}/{ty}", ty)
+
+
+def _fixed(
+    bits: int, signed: bool = True, max_value: float = 1.0, compute: Any = None, scale: float | None = None
+) -> QuantType:
+    """Multiples of a number: factors of so many bits, which are rounded, half away from zero.
+
+    Args:
+        bits: How many bits the factor has.
+        signed: Whether one of them is the sign.
+        max_value: The first number that is too large.
+        compute: The floating-point type in which it is read and written; that of ``ti.init`` if left out.
+        scale: What the factors are multiplied with, instead of ``max_value``.
+
+    >>> quant.fixed(8, max_value=32.0)
+    qi8*0.25/f32
+    """
+    ty = dtype_of(float if compute is None else compute)
+    kind = _kind(signed, bits)
+    step = max_value / 2.0 ** min(bits - bool(signed), 1000) if scale is None else scale
+    return QuantType(f"{kind}*{float(step)!r}/{ty}", ty)
+
+
+def _float(exp: int, frac: int, signed: bool = True, compute: Any = None) -> QuantType:
+    """Floating-point numbers, which are rounded, half away from zero; too large ones become the largest.
+
+    Args:
+        exp: Bits of the exponent, from 1 to 8.
+        frac: Bits of the fraction, with the sign.
+        signed: Whether there is a sign.
+        compute: The type in which it is read and written: ``ti.f32``.
+
+    >>> quant.float(5, 10)
+    qi10^5/f32
+    """
+    ty = dtype_of(float if compute is None else compute)
+    return QuantType(f"{_kind(signed, frac)}^{_kind(False, exp)[2:]}/{ty}", ty)
+
+
 class quant:  # noqa: N801
     """Makers of quantised types."""
 
-    @staticmethod
-    def int(bits: int, signed: bool = True, compute: Any = None) -> QuantType:
-        """Integers of so many bits; larger ones keep their low bits.
-
-        Args:
-            bits: How many bits.
-            signed: Whether one of them is the sign.
-            compute: The integer type in which it is read and written; that of ``ti.init`` if left out.
-
-        >>> quant.int(5)
-        qi5/i32
-        """
-        ty = dtype_of(_int if compute is None else compute)
-        return QuantType(f"{_kind(signed, bits)}/{ty}", ty)
-
-    @staticmethod
-    def fixed(
-        bits: int, signed: bool = True, max_value: float = 1.0, compute: Any = None, scale: float | None = None
-    ) -> QuantType:
-        """Multiples of a number: factors of so many bits, which are rounded, half away from zero.
-
-        Args:
-            bits: How many bits the factor has.
-            signed: Whether one of them is the sign.
-            max_value: The first number that is too large.
-            compute: The floating-point type in which it is read and written; that of ``ti.init`` if left out.
-            scale: What the factors are multiplied with, instead of ``max_value``.
-
-        >>> quant.fixed(8, max_value=32.0)
-        qi8*0.25/f32
-        """
-        ty = dtype_of(_float if compute is None else compute)
-        kind = _kind(signed, bits)
-        if scale is None:
-            scale = max_value / 2 ** min(bits - bool(signed), 1000)
-        return QuantType(f"{kind}*{_float(scale)!r}/{ty}", ty)
-
-    @staticmethod
-    def float(exp: int, frac: int, signed: bool = True, compute: Any = None) -> QuantType:
-        """Floating-point numbers, which are rounded, half away from zero; too large ones become the largest.
-
-        Args:
-            exp: Bits of the exponent, from 1 to 8.
-            frac: Bits of the fraction, with the sign.
-            signed: Whether there is a sign.
-            compute: The type in which it is read and written: ``ti.f32``.
-
-        >>> quant.float(5, 10)
-        qi10^5/f32
-        """
-        ty = dtype_of(_float if compute is None else compute)
-        return QuantType(f"{_kind(signed, frac)}^{_kind(False, exp)[2:]}/{ty}", ty)
-
-
-# Inside the class the names mean its own makers.
-_int, _float = int, float
+    int = staticmethod(_int)
+    fixed = staticmethod(_fixed)
+    float = staticmethod(_float)
 
 
 class BitpackedFields:

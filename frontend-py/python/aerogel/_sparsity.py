@@ -34,8 +34,9 @@ def _lines_below(node: SNode) -> list[str]:
 
 def _name(node: SNode) -> str:
     axes = [f"{'ijkl'[a] if a < 4 else f'a{a}'}:{extent}" for a, extent in sorted(node._axes)]
-    chunk = [f"chunk_size={node._chunk}"] if node._chunk else []
-    return " ".join([node._kind, *axes, *chunk])
+    option = {"dynamic": "chunk_size", "quant_array": "max_num_bits", "bit_struct": "max_num_bits"}.get(node._kind)
+    options = [f"{option}={node._number}"] if option else []
+    return " ".join([node._kind, *axes, *options])
 
 
 def _field_name(field: Any) -> str:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import operator
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from aerogel import _native, snode
 from aerogel._dtypes import DataType, dtype_of, numpy_dtype
 from aerogel._field import Field
 from aerogel._quant import QuantType
-from aerogel.errors import AerogelNotSupportedError, AerogelRuntimeError, AerogelSyntaxError
+from aerogel.errors import AerogelRuntimeError, AerogelSyntaxError
 from aerogel.matrix import Matrix, _make
 from aerogel.snode import Layout, SNode, _is_int, _PlaceNode
 
@@ -108,12 +108,31 @@ class NumericField(Field, _native.NativeField):
         """Sets all elements from a PyTorch tensor."""
         self.from_numpy(arr.detach().cpu().numpy())
 
+    def to_paddle(self, place: Any = None) -> Any:
+        """The elements as a new Paddle tensor, where Paddle is installed."""
+        import paddle  # type: ignore[import-not-found]
+
+        return paddle.to_tensor(self.to_numpy(), place=place)
+
+    def from_paddle(self, arr: Any) -> None:
+        """Sets all elements from a Paddle tensor."""
+        if not hasattr(arr, "numpy"):
+            raise TypeError(f"from_paddle takes a Paddle tensor, not {type(arr).__name__}")
+        self.from_numpy(arr.numpy())
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        """What ``numpy.asarray`` makes of a field: always a copy."""
+        if copy is False:
+            raise ValueError("the elements of a field cannot be seen in place; leave out copy=False")
+        array = self.to_numpy()
+        return array if dtype is None else array.astype(dtype)
+
     def copy_from(self, other: NumericField) -> None:
         """Sets all elements from another field of the same shape, which makes all of them active."""
         if not isinstance(other, NumericField):
-            raise TypeError("copy_from takes a field")
+            raise TypeError("Cannot copy from a non-field object")
         if other.shape != self.shape:
-            raise ValueError(f"the shapes {self.shape} and {other.shape} differ")
+            raise ValueError(f"ti.field shape {self.shape} does not match the source field shape {other.shape}")
         import numpy as np
 
         array = other.to_numpy().astype(numpy_dtype(self.dtype), copy=False)
@@ -247,9 +266,16 @@ def _place(
             )
     sequence = list(range(len(dims)))
     if order is not None:
-        sequence = ["ijkl".find(c) for c in order]
-        if sorted(sequence) != list(range(len(dims))):
-            raise ValueError(f"order {order!r} must name each of the axes {'ijkl'[: len(dims)]!r} once")
+        if len(order) != len(dims):
+            raise AerogelSyntaxError(
+                f"The dimensionality of shape and order must be the same ({len(dims)} != {len(order)})"
+            )
+        sequence = ["ijklmnopqrst".find(c) for c in order]
+        for axis, c in zip(sequence, order):
+            if not 0 <= axis < len(dims):
+                raise AerogelSyntaxError(f"Invalid axis {c}")
+        if len(set(sequence)) != len(sequence):
+            raise AerogelSyntaxError("The axes in order must be different")
     builder = snode.FieldsBuilder()
     builder._check_open()
     root = builder.root
@@ -262,18 +288,25 @@ def _place(
             node = node.dense(snode.axes(axis), dims[axis])
         return node
 
-    if layout is not Layout.SOA:
-        levels().place(*fields, offset=offset)
-    elif len(fields) == 1 and isinstance(fields[0], MatrixField):
-        out = fields[0]
-        nodes = [levels() for _ in range(out.n * out.m)]
-        builder._native.place_split(out, [n._aerogel_snode for n in nodes], offset)
-        out._parent_node = nodes[0]
-        nodes[0]._fields.append(weakref.ref(out))
-    else:
-        for out in fields:
-            levels().place(out, offset=offset)
-    builder.finalize()
+    def lay_out(fields: list[Any]) -> None:
+        if not fields:
+            return
+        if layout is not Layout.SOA:
+            levels().place(*fields, offset=offset)
+        elif len(fields) == 1 and isinstance(fields[0], MatrixField):
+            out = fields[0]
+            nodes = [levels() for _ in range(out.n * out.m)]
+            builder._native.place_split(out, [n._aerogel_snode for n in nodes], offset)
+            out._parent_node = nodes[0]
+            nodes[0]._fields.append(weakref.ref(out))
+        else:
+            for out in fields:
+                levels().place(out, offset=offset)
+
+    lay_out(fields)
+    lay_out([out.grad for out in fields if out.grad is not None])
+    lay_out([out.dual for out in fields if out.dual is not None])
+    builder._lay_out()
 
 
 def field(
@@ -293,8 +326,8 @@ def field(
         order: The axes from the one that varies slowest to the one that varies fastest, such as ``"ji"``.
         name: A name for messages.
         offset: What the first index of each axis is.
-        needs_grad: Gradients are not supported yet.
-        needs_dual: Gradients are not supported yet.
+        needs_grad: Whether there is a field of the same type for the gradient, ``x.grad``.
+        needs_dual: Whether there is one for the tangent of forward mode, ``x.dual``.
 
     >>> x = field(float, shape=(4, 8))  # doctest: +SKIP
     """
@@ -311,11 +344,17 @@ def field(
             name=name,
             offset=offset,
             needs_grad=needs_grad,
+            needs_dual=needs_dual,
         )
     scalar = _element_type(dtype)
-    _check(scalar, needs_grad, needs_dual)
-    out = ScalarField(scalar._aerogel_dtype, 1, 1, 0, name, _quant_text(scalar))
-    out.dtype = scalar
+    _check(scalar, needs_grad or needs_dual, "field")
+
+    def make(name: str) -> ScalarField:
+        out = ScalarField(scalar._aerogel_dtype, 1, 1, 0, name, _quant_text(scalar))
+        out.dtype = scalar
+        return out
+
+    out = _with_gradients(make, name, needs_grad, needs_dual)
     _place([out], shape, order, offset, Layout.AOS)
     return out
 
@@ -338,21 +377,32 @@ def matrix_field(
     if kwargs.pop("ndim", None) not in (None, 1, 2) or kwargs:
         raise TypeError(f"unknown keywords {sorted(kwargs)}")
     scalar = _element_type(dtype)
-    _check(scalar, needs_grad, needs_dual)
-    out = MatrixField(scalar._aerogel_dtype, int(n), int(m), ndim, name, _quant_text(scalar))
-    out.dtype, out.n, out.m, out.ndim = scalar, int(n), int(m), ndim
+    _check(scalar, needs_grad or needs_dual, "field")
+
+    def make(name: str) -> MatrixField:
+        out = MatrixField(scalar._aerogel_dtype, int(n), int(m), ndim, name, _quant_text(scalar))
+        out.dtype, out.n, out.m, out.ndim = scalar, int(n), int(m), ndim
+        return out
+
+    out = _with_gradients(make, name, needs_grad, needs_dual)
     _place([out], shape, order, offset, layout)
     return out
 
 
-def _check(dtype: Any, needs_grad: bool, needs_dual: bool) -> None:
-    if needs_grad or needs_dual:
-        if isinstance(dtype, QuantType) or not dtype.is_float:
-            raise AerogelRuntimeError(
-                f"{dtype} is not supported for field with `needs_grad=True` or `needs_dual=True`."
-            )
-        raise AerogelNotSupportedError("gradients are not supported yet")
+def _check(dtype: Any, needs_gradient: bool, what: str) -> None:
     _native.check_initialized()
+    if needs_gradient and (isinstance(dtype, QuantType) or not dtype.is_float):
+        raise AerogelRuntimeError(f"{dtype} is not supported for {what} with `needs_grad=True` or `needs_dual=True`.")
+
+
+def _with_gradients(make: Callable[[str], Any], name: str, needs_grad: bool, needs_dual: bool) -> Any:
+    """A field, and those of its gradients, of the same type."""
+    out = make(name)
+    if needs_grad:
+        out.grad = make(f"{name}.grad" if name else "")
+    if needs_dual:
+        out.dual = make(f"{name}.dual" if name else "")
+    return out
 
 
 __all__ = ["MatrixField", "NumericField", "ScalarField", "field"]

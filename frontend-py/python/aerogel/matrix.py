@@ -501,11 +501,11 @@ class Matrix:
         return matrix_field(n, m, 2, dtype, shape, **kwargs)
 
     @staticmethod
-    def ndarray(n: int, m: int, dtype: Any, shape: Any) -> Any:
+    def ndarray(n: int, m: int, dtype: Any, shape: Any, needs_grad: bool = False) -> Any:
         """An array of ``n`` by ``m`` matrices; see :func:`aerogel.ndarray`."""
         from aerogel.ndarray import matrix_ndarray
 
-        return matrix_ndarray(n, m, 2, dtype, shape)
+        return matrix_ndarray(n, m, 2, dtype, shape, needs_grad)
 
 
 class Vector(Matrix):
@@ -534,11 +534,11 @@ class Vector(Matrix):
         return matrix_field(n, 1, 1, dtype, shape, **kwargs)
 
     @staticmethod
-    def ndarray(n: int, dtype: Any, shape: Any) -> Any:  # type: ignore[override]
+    def ndarray(n: int, dtype: Any, shape: Any, needs_grad: bool = False) -> Any:  # type: ignore[override]
         """An array of vectors of ``n`` components; see :func:`aerogel.ndarray`."""
         from aerogel.ndarray import matrix_ndarray
 
-        return matrix_ndarray(n, 1, 1, dtype, shape)
+        return matrix_ndarray(n, 1, 1, dtype, shape, needs_grad)
 
 
 _set = object.__setattr__

@@ -6,8 +6,8 @@ from typing import Any
 
 from aerogel import _native
 from aerogel._dtypes import DataType, dtype_of
-from aerogel.errors import AerogelNotSupportedError
-from aerogel.field import _components, _shape
+from aerogel.errors import AerogelRuntimeError, AerogelRuntimeTypeError
+from aerogel.field import _check, _components, _shape
 from aerogel.snode import Layout
 
 
@@ -51,6 +51,8 @@ class Ndarray(_native.NativeNdarray):
 
     def copy_from(self, other: Ndarray) -> None:
         """Sets all elements from another array of the same shape."""
+        if not isinstance(other, Ndarray):
+            raise TypeError(f"copy_from takes a ti.ndarray, not {type(other).__name__}; from_numpy takes others")
         self.from_numpy(other._view())
 
     def to_torch(self) -> Any:
@@ -59,13 +61,28 @@ class Ndarray(_native.NativeNdarray):
 
         return torch.from_numpy(self.to_numpy())
 
+    def from_torch(self, arr: Any) -> None:
+        """Sets all elements from a PyTorch tensor of the same shape."""
+        self.from_numpy(arr.detach().cpu().numpy())
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        """The memory for other packages, without copying: ``torch.from_dlpack(x)``, ``numpy.from_dlpack(x)``."""
+        return self._view().__dlpack__(**kwargs)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """Where the memory is: on the CPU."""
+        return (1, 0)
+
     def __deepcopy__(self, memo: Any = None) -> Any:
-        out = type(self)(self._dtype_name, list(self.shape), list(self.element_shape))
-        out.dtype = self.dtype
+        out = _make(type(self), self.dtype, self.shape, self.element_shape)
         out.copy_from(self)
+        if self.grad is not None:
+            out.grad = self.grad.__deepcopy__(memo)
         return out
 
-    __copy__ = __deepcopy__
+    def __copy__(self) -> Any:
+        # Like a copied list, a copied array holds what the first one does.
+        return self
 
     def get_type(self) -> tuple:
         """Scalar type, shape of an element and number of axes."""
@@ -84,6 +101,16 @@ class ScalarNdarray(Ndarray):
 class MatrixNdarray(Ndarray):
     """An array of matrices."""
 
+    @property
+    def n(self) -> int:
+        """Rows of an element."""
+        return self.element_shape[0]
+
+    @property
+    def m(self) -> int:
+        """Columns of an element."""
+        return self.element_shape[1]
+
     def __repr__(self) -> str:
         n, m = self.element_shape
         return f"<{n}x{m} Layout.AOS ti.Matrix.ndarray>"
@@ -91,6 +118,11 @@ class MatrixNdarray(Ndarray):
 
 class VectorNdarray(Ndarray):
     """An array of vectors."""
+
+    @property
+    def n(self) -> int:
+        """Components of an element."""
+        return self.element_shape[0]
 
     def __repr__(self) -> str:
         return f"<{self.element_shape[0]} Layout.AOS ti.Vector.ndarray>"
@@ -102,35 +134,81 @@ def _as_array(values: list, shape: tuple) -> Any:
     return np.array(values).reshape(shape)
 
 
+def _make(kind: Any, dtype: DataType, shape: Any, element: Any, needs_grad: bool = False, over: Any = None) -> Any:
+    out = kind(dtype._aerogel_dtype, list(shape), list(element), over)
+    out.dtype = dtype
+    if needs_grad:
+        _check(dtype, needs_grad, "ndarray")
+        out.grad = _make(kind, dtype, shape, element)
+    return out
+
+
+def _extents(shape: Any) -> tuple[int, ...]:
+    try:
+        return _shape(shape)
+    except ValueError:
+        raise AerogelRuntimeError(f"{shape} is not a valid shape for ndarray") from None
+
+
+def _scalar(dtype: Any) -> DataType:
+    try:
+        return dtype_of(dtype)
+    except TypeError:
+        raise AerogelRuntimeTypeError(f"{dtype!r} is not supported as ndarray element type") from None
+
+
 def ndarray(dtype: Any, shape: Any, needs_grad: bool = False) -> Any:
     """Makes an array of zeros.
 
     Args:
         dtype: The type of an element: a scalar type, ``float``, ``int``, or a vector or matrix type.
         shape: The extent of each axis.
-        needs_grad: Gradients are not supported yet.
+        needs_grad: Whether there is an array of the same type for the gradient, ``x.grad``.
     """
     from aerogel.types import MatrixType
 
-    if needs_grad:
-        raise AerogelNotSupportedError("gradients are not supported yet")
     if isinstance(dtype, MatrixType):
-        return matrix_ndarray(dtype.n, dtype.m, dtype.ndim, dtype.dtype, shape)
+        return matrix_ndarray(dtype.n, dtype.m, dtype.ndim, dtype.dtype, shape, needs_grad)
     _native.check_initialized()
-    scalar = dtype_of(dtype)
-    out = ScalarNdarray(scalar._aerogel_dtype, list(_shape(shape)), [])
-    out.dtype = scalar
-    return out
+    return _make(ScalarNdarray, _scalar(dtype), _extents(shape), (), needs_grad)
 
 
-def matrix_ndarray(n: int, m: int, ndim: int, dtype: Any, shape: Any) -> Any:
+def matrix_ndarray(n: int, m: int, ndim: int, dtype: Any, shape: Any, needs_grad: bool = False) -> Any:
     """Makes an array of vectors (``ndim`` 1) or matrices."""
     _native.check_initialized()
-    scalar = dtype_of(dtype)
     kind = VectorNdarray if ndim == 1 else MatrixNdarray
-    out = kind(scalar._aerogel_dtype, list(_shape(shape)), [int(n)] if ndim == 1 else [int(n), int(m)])
-    out.dtype = scalar
-    return out
+    element = (int(n),) if ndim == 1 else (int(n), int(m))
+    return _make(kind, _scalar(dtype), _extents(shape), element, needs_grad)
 
 
-__all__ = ["MatrixNdarray", "Ndarray", "ScalarNdarray", "VectorNdarray", "ndarray"]
+def from_dlpack(array: Any, element_dim: int = 0) -> Any:
+    """An array over the memory of another package's, without copying; what one writes, the other sees.
+
+    Args:
+        array: What speaks DLPack and lies on the CPU: a NumPy array, a PyTorch tensor.
+        element_dim: How many of the last axes are those of an element: 1 makes vectors of it, 2 matrices.
+
+    >>> import numpy as np
+    >>> there = np.zeros(3, np.float32)
+    >>> here = from_dlpack(there)
+    >>> here[1] = 2
+    >>> there.tolist()
+    [0.0, 2.0, 0.0]
+    """
+    import numpy as np
+
+    _native.check_initialized()
+    if not hasattr(array, "__dlpack__"):
+        raise TypeError(f"from_dlpack takes an array that speaks DLPack, not {type(array).__name__}")
+    if element_dim not in (0, 1, 2):
+        raise ValueError(f"an element has 0, 1 or 2 axes, not {element_dim}")
+    # NumPy's own arrays go as they are: DLPack has no flag that says whether one may be written.
+    seen = array if isinstance(array, np.ndarray) else np.from_dlpack(array)
+    if seen.ndim < element_dim:
+        raise ValueError(f"the elements have {element_dim} axes, the array only {seen.ndim}")
+    at = seen.ndim - element_dim
+    kind = (ScalarNdarray, VectorNdarray, MatrixNdarray)[element_dim]
+    return _make(kind, _scalar(seen.dtype), seen.shape[:at], seen.shape[at:], over=seen)
+
+
+__all__ = ["MatrixNdarray", "Ndarray", "ScalarNdarray", "VectorNdarray", "from_dlpack", "ndarray"]

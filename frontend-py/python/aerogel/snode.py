@@ -13,7 +13,7 @@ from typing import Any
 
 from aerogel import _native
 from aerogel._quant import BitpackedFields
-from aerogel.errors import AerogelNotSupportedError, AerogelRuntimeError
+from aerogel.errors import AerogelRuntimeError
 
 
 class Axis:
@@ -79,9 +79,11 @@ class SNode:
     ) -> None:
         self._tree, self._parent, self._aerogel_snode, self._axes = tree, parent, native, axes_
         self._kind = kind
-        self._chunk: int | None = None
+        # Cells of the first chunk, or bits of the word.
+        self._number: int | None = None
         self._children: list[SNode] = []
         self._fields: list[Any] = []
+        self._offsets_of: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 
     def dense(self, axes: Axis | Sequence[Axis], dimensions: int | Sequence[int]) -> SNode:
         """Adds a node that divides ``axes`` into ``dimensions`` cells."""
@@ -133,7 +135,7 @@ class SNode:
         """
         return self._add("quant_array", axes, dimensions, max_num_bits)
 
-    def _add(self, kind: str, axes: Any, dimensions: Any, *chunk: int) -> SNode:
+    def _add(self, kind: str, axes: Any, dimensions: Any, *number: int) -> SNode:
         self._tree._check_open()
         axis_list = [axes] if isinstance(axes, Axis) else list(axes)
         dims = [*dimensions] if isinstance(dimensions, Iterable) else [dimensions] * len(axis_list)
@@ -142,8 +144,8 @@ class SNode:
         if len(dims) != len(axis_list):
             raise ValueError(f"{len(axis_list)} axes need {len(axis_list)} dimensions, got {len(dims)}")
         pairs = [(a.value, _extent(d)) for a, d in zip(axis_list, dims)]
-        child = SNode(self._tree, self, self._aerogel_snode.node(kind, pairs, *chunk), pairs, kind)
-        child._chunk = chunk[0] if chunk else None
+        child = SNode(self._tree, self, self._aerogel_snode.node(kind, pairs, *number), pairs, kind)
+        child._number = number[0] if number else None
         self._children.append(child)
         return child
 
@@ -161,6 +163,7 @@ class SNode:
             elif isinstance(a, _native.NativeField):
                 self._aerogel_snode.place(a, _offsets(offset))
                 a._parent_node = self
+                self._offsets_of[a] = offset
                 self._fields.append(weakref.ref(a))
             elif isinstance(a, BitpackedFields):
                 self._place_word(a, offset)
@@ -173,6 +176,7 @@ class SNode:
     def _place_word(self, packed: BitpackedFields, offset: Any) -> None:
         native = self._aerogel_snode.bit_struct(packed._bits)
         word = SNode(self._tree, self, native, [], "bit_struct")
+        word._number = packed._bits
         self._children.append(word)
         for fields, shared in packed._groups:
             for k, field in enumerate(fields):
@@ -295,10 +299,31 @@ class SNode:
         return list(self._children)
 
     def lazy_grad(self) -> None:
-        """Gradients are not supported yet."""
-        raise AerogelNotSupportedError("gradients are not supported yet")
+        """Places the gradients of all fields below that need one, each beside its field."""
+        self._place_gradients("grad")
 
-    lazy_dual = lazy_grad
+    def lazy_dual(self) -> None:
+        """Places the tangents of all fields below that need one, each beside its field."""
+        self._place_gradients("dual")
+
+    def _place_gradients(self, kind: str) -> None:
+        for child in list(self._children):
+            child._place_gradients(kind)
+        for field in [reference() for reference in self._fields]:
+            gradient = None if field is None else getattr(field, kind)
+            if gradient is not None and not gradient._is_placed():
+                self.place(gradient, offset=self._offsets_of.get(field))
+
+    def _unplaced_gradients(self) -> list[str]:
+        """What the fields below are called whose gradients are nowhere."""
+        names = [name for child in self._children for name in child._unplaced_gradients()]
+        for field in [reference() for reference in self._fields]:
+            if field is None:
+                continue
+            for gradient in (field.grad, field.dual):
+                if gradient is not None and not gradient._is_placed():
+                    names.append(f"`{field._name}`" if field._name else "a field without a name")
+        return names
 
     def __repr__(self) -> str:
         from aerogel import _sparsity
@@ -333,6 +358,14 @@ class _PlaceNode:
         """The number of cells along each axis."""
         return self._owner.shape
 
+    @property
+    def dtype(self) -> Any:
+        """The type of the field's numbers."""
+        field = self._field()
+        if field is None:
+            raise AerogelRuntimeError("the field is gone")
+        return field.dtype
+
     def parent(self, n: int = 1) -> Any:
         """The node ``n`` levels up."""
         return self._owner.parent(n - 1)
@@ -356,6 +389,7 @@ class FieldsBuilder:
     def __init__(self) -> None:
         self._native: Any = None
         self._root: SNode | None = None
+        self._tree: SNodeTree | None = None
         self.empty = True
         self.finalized = False
 
@@ -366,7 +400,9 @@ class FieldsBuilder:
             _pending.append(self)
             _native.set_pending(True)
         if self.finalized:
-            raise AerogelRuntimeError("the layout is finished; make another ti.FieldsBuilder() or use ti.root")
+            raise AerogelRuntimeError(
+                "FieldsBuilder finalized: the layout is finished; make another ti.FieldsBuilder() or use ti.root"
+            )
         self.empty = False
 
     @property
@@ -405,16 +441,38 @@ class FieldsBuilder:
         """Adds a quant_array node under the root; see :meth:`SNode.quant_array`."""
         return self.root.quant_array(indices, dimensions, max_num_bits)
 
+    def lazy_grad(self) -> None:
+        """Places the gradients of all fields that need one; see :meth:`SNode.lazy_grad`."""
+        self.root.lazy_grad()
+
+    def lazy_dual(self) -> None:
+        """Places the tangents of all fields that need one; see :meth:`SNode.lazy_dual`."""
+        self.root.lazy_dual()
+
     def finalize(self, raise_warning: bool = True) -> SNodeTree:
-        """Lays the tree out; nothing can be added afterwards."""
+        """Lays the tree out; nothing can be added afterwards. That happens once, at the first use of a field
+        at the latest."""
+        if self._tree is not None:
+            raise AerogelRuntimeError("FieldsBuilder finalized")
+        self._lay_out()
+        self._tree = SNodeTree(self)
+        return self._tree
+
+    def _lay_out(self) -> None:
         if not self.finalized:
             self._check_open()
+            assert self._root is not None
+            unplaced = self._root._unplaced_gradients()
+            if unplaced:
+                raise AerogelRuntimeError(
+                    f"the gradient of {', '.join(dict.fromkeys(unplaced))} is not placed: call ti.root.lazy_grad(), "
+                    "or place it too, as in ti.root.dense(ti.i, 4).place(x, x.grad)"
+                )
             self.finalized = True
             if self in _pending:
                 _pending.remove(self)
             self._native.finish()
             _finished[next(_serial)] = self
-        return SNodeTree(self)
 
     def deactivate_all(self) -> None:
         """Makes all cells of the layout's sparse nodes inactive."""
@@ -427,6 +485,7 @@ class SNodeTree:
 
     def __init__(self, builder: FieldsBuilder) -> None:
         self._builder = builder
+        self._destroyed = False
 
     def stats(self) -> Stats:
         """What the sparse nodes hold; see :meth:`SNode.stats`."""
@@ -441,6 +500,9 @@ class SNodeTree:
 
     def destroy(self) -> None:
         """Frees the memory; using a field of the layout raises an error from now on."""
+        if self._destroyed:
+            raise AerogelRuntimeError("SNode tree has been destroyed")
+        self._destroyed = True
         self._builder._native.destroy()
         for number, builder in list(_finished.items()):
             if builder is self._builder:
@@ -518,7 +580,7 @@ def deactivate_all_snodes() -> None:
 def _materialize() -> None:
     """Lays out all trees that have been described; native code calls this before a field is used."""
     for builder in list(_pending):
-        builder.finalize()
+        builder._lay_out()
     _native.set_pending(False)
 
 

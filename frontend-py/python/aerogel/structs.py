@@ -265,6 +265,10 @@ class StructField(Field):
         self._type, self._members, self._name = ty, members, name
         # A member may be called as a method is.
         self.__dict__.update(members)
+        for kind in ("grad", "dual"):
+            if kind not in members and all(getattr(m, kind) is not None for m in members.values()):
+                gradients = {key: getattr(m, kind) for key, m in members.items()}
+                self.__dict__[kind] = StructField(ty, gradients, f"{name}.{kind}" if name else "")
 
     @property
     def _aerogel_struct_field(self) -> tuple[StructType, list[tuple[str, Any]]]:
@@ -293,6 +297,12 @@ class StructField(Field):
     def get_member_field(self, key: str) -> Any:
         """The field of a member."""
         return self._members[key]
+
+    @property
+    @property
+    def dtype(self) -> StructType:
+        """The type of an element."""
+        return self._type
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -110,7 +110,7 @@ class MatrixType:
         """An array of such values."""
         from aerogel.ndarray import matrix_ndarray
 
-        return matrix_ndarray(self.n, self.m, self.ndim, self.dtype, shape)
+        return matrix_ndarray(self.n, self.m, self.ndim, self.dtype, shape, **kwargs)
 
 
 class VectorType(MatrixType):
@@ -158,6 +158,11 @@ class NdarrayType:
     Args:
         dtype: The type of an element: a scalar type, or a vector or matrix type; any if left out.
         ndim: The number of index axes; any if left out.
+        element_dim: The number of an element's axes: 0 for numbers, 1 for vectors, 2 for matrices.
+        element_shape: The extents of an element.
+        needs_grad: Whether the array must have a gradient.
+        boundary: What an index outside means: ``"clamp"`` takes the element at the edge, ``"unsafe"`` is not
+            checked but in debug mode.
     """
 
     _aerogel_annotation = "ndarray"
@@ -173,13 +178,30 @@ class NdarrayType:
         boundary: str = "unsafe",
     ) -> None:
         if boundary not in ("unsafe", "clamp"):
-            raise ValueError(f"boundary must be 'unsafe' or 'clamp', not {boundary!r}")
-        self.dtype = dtype
-        self.ndim = ndim if ndim is not None else field_dim
-        if element_shape is None and isinstance(dtype, MatrixType):
+            raise ValueError(f"Invalid boundary argument: {boundary}; it is 'unsafe' or 'clamp'")
+        if field_dim is not None:
+            raise ValueError("The field_dim argument for ndarray type is already deprecated. Please use ndim instead.")
+        if ndim is not None and (not isinstance(ndim, int) or not 0 <= ndim <= 12):
+            raise ValueError(f"ndim is a number of axes, from 0 to 12, not {ndim!r}")
+        given = element_dim is not None or element_shape is not None
+        if isinstance(dtype, MatrixType):
+            if given:
+                raise TypeError(f'Cannot specify matrix dtype "{dtype!r}" and element shape or dim at the same time.')
             element_shape = dtype.get_shape()
-        if element_dim is None and element_shape is not None:
+        elif dtype is not None and dtype not in (float, int, bool):
+            dtype = dtype_of(dtype)
+        if element_shape is not None:
+            element_shape = tuple(element_shape)
+            if element_dim is not None and element_dim != len(element_shape):
+                raise ValueError(
+                    "Both element_shape and element_dim are specified, but shape doesn't match specified dim: "
+                    f"{len(element_shape)}!={element_dim}"
+                )
             element_dim = len(element_shape)
+        if element_dim is not None and element_dim not in (0, 1, 2):
+            raise ValueError(f"an element has 0, 1 or 2 axes, not {element_dim}")
+        self.dtype = dtype
+        self.ndim = ndim
         self.element_dim = element_dim
         self.element_shape = element_shape
         self.needs_grad = needs_grad

@@ -1,7 +1,7 @@
 //! `x[i, j]` and `x.attr`: fields, arrays, tensors, sequences, and Python's own objects.
 
 use aerogel_base::ErrorKind;
-use aerogel_ir::{Op, Type, Value};
+use aerogel_ir::{Arg, BinaryOp, Op, Type, Value};
 
 use super::value::{Origin, Place, SeqKind, Val};
 use super::{Lower, Reported, Res};
@@ -69,6 +69,7 @@ impl<'a> Lower<'a, '_> {
                 let (elem, ndim) = self.array_type(array);
                 let name = self.func.params[array.as_u32() as usize].name.clone();
                 let indices = self.cell_indices(&indices, ndim, &format!("the array `{name}`"))?;
+                let indices = self.clamped_indices(array, indices);
                 let ty = elem.to_ref().ok_or(Reported)?;
                 let place = self.value(Op::ArrayAt { array, indices }, ty);
                 Ok(Val::Place(Place::Ref {
@@ -161,6 +162,25 @@ impl<'a> Lower<'a, '_> {
             .iter()
             .map(|index| self.index_value(index))
             .collect()
+    }
+
+    /// The indices of the nearest element, if that is what the array's annotation asks for.
+    fn clamped_indices(&mut self, array: Arg, indices: Vec<Value>) -> Vec<Value> {
+        if !self.clamped.contains(&array) {
+            return indices;
+        }
+        let axes = indices.into_iter().zip(0..);
+        axes.map(|(index, axis)| {
+            let ty = self.ty(index);
+            let mut b = self.builder();
+            let extent = b.value(Op::ArrayShape { array, axis }, Type::I32);
+            let [zero, one] = [0, 1].map(|x| b.i32(x));
+            let last = b.binary(BinaryOp::Sub, extent, one);
+            let [first, last] = [zero, last].map(|end| b.cast(end, ty));
+            let below = b.binary(BinaryOp::Min, index, last);
+            b.binary(BinaryOp::Max, below, first)
+        })
+        .collect()
     }
 
     fn index_value(&mut self, index: &Val) -> Res<Value> {

@@ -57,6 +57,8 @@ pub enum ParamBinding {
     Array {
         elem: Type,
         ndim: u32,
+        /// Whether an index outside means the element at the edge.
+        clamp: bool,
     },
     /// Arguments that travel together.
     Pack(Vec<(String, ParamBinding)>),
@@ -239,6 +241,8 @@ pub(crate) struct Lower<'a, 'h> {
     range: TextRange,
     /// How deep the expression being lowered is nested, inlined functions included.
     depth: usize,
+    /// The arrays outside of which there is the element at the edge.
+    clamped: Vec<Arg>,
     /// For the next loop, from `ti.loop_config`.
     loop_attrs: LoopAttrs,
     diagnostics: Diagnostics,
@@ -278,6 +282,7 @@ impl<'a, 'h> Lower<'a, 'h> {
             references: Vec::new(),
             reals: Reals::default(),
             depth: 0,
+            clamped: Vec::new(),
             loop_attrs: LoopAttrs::default(),
             diagnostics: Vec::new(),
             trees: Vec::new(),
@@ -339,8 +344,11 @@ impl<'a, 'h> Lower<'a, 'h> {
         let ty = match binding {
             ParamBinding::Struct(_) | ParamBinding::Pack(_) => unreachable!("taken apart above"),
             ParamBinding::Template(known) => return Val::Known(known.clone()),
-            ParamBinding::Array { elem, ndim } => {
+            ParamBinding::Array { elem, ndim, clamp } => {
                 let (elem, ndim) = (*elem, *ndim);
+                if *clamp {
+                    self.clamped.push(arg);
+                }
                 param(ParamType::Array {
                     elem,
                     ndim,

@@ -76,6 +76,8 @@ pub(crate) enum Packed {
         shape: Vec<usize>,
         cell_bytes: usize,
         writeable: bool,
+        /// The user's array in column-major order and its copy, which is copied back if it is written.
+        copied: Option<(Py<PyAny>, Py<PyAny>)>,
     },
 }
 
@@ -176,10 +178,20 @@ impl NativeKernel {
                 elem,
                 ndim,
                 element,
+                element_dim,
+                needs_grad,
+                ..
             } => {
-                let elem = elem.map(|e| e.resolve(settings));
-                let (array, part) =
-                    self.array(py, &param.name, value, elem, *ndim, element.as_deref())?;
+                let wanted = Wanted {
+                    elem: elem.map(|e| e.resolve(settings)),
+                    ndim: *ndim,
+                    element: element.as_deref(),
+                    element_dim: *element_dim,
+                };
+                if *needs_grad == Some(true) {
+                    self.check_grad(&param.name, value)?;
+                }
+                let (array, part) = self.array(py, &param.name, value, wanted)?;
                 key.push(part);
                 packed.push(array);
             }
@@ -357,22 +369,39 @@ impl NativeKernel {
         }
     }
 
+    fn invalid(&self, name: &str, what: String) -> PyErr {
+        PyValueError::new_err(format!(
+            "invalid value for argument `{name}` of kernel `{}`: {what}",
+            self.name
+        ))
+    }
+
+    fn check_grad(&self, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let of_own = value.cast::<NativeNdarray>().is_ok();
+        if of_own && value.getattr("grad")?.is_none() {
+            let what =
+                "an array with a gradient is required; make it with needs_grad=True".to_owned();
+            return Err(self.invalid(name, what));
+        }
+        Ok(())
+    }
+
     fn array(
         &self,
         py: Python<'_>,
         name: &str,
         value: &Bound<'_, PyAny>,
-        elem: Option<ScalarType>,
-        ndim: Option<usize>,
-        element: Option<&[usize]>,
+        wanted: Wanted<'_>,
     ) -> PyResult<(Packed, KeyPart)> {
-        let invalid = |what: String| {
-            PyValueError::new_err(format!(
-                "invalid value for argument `{name}` of kernel `{}`: {what}",
-                self.name
-            ))
-        };
-        let (array, ty, whole, own_element, writeable) = if let Ok(own) =
+        let Wanted {
+            elem,
+            ndim,
+            element,
+            element_dim,
+        } = wanted;
+        let invalid = |what: String| self.invalid(name, what);
+        let mut copied = None;
+        let (array, ty, whole, own_element, mut writeable) = if let Ok(own) =
             value.cast::<NativeNdarray>()
         {
             let own = own.get();
@@ -384,7 +413,17 @@ impl NativeKernel {
                 true,
             )
         } else {
-            let value = &torch_as_numpy(value)?;
+            let mut value = as_numpy(value)?;
+            if let Ok(array) = ForeignArray::new(&value)
+                && array.column_major
+            {
+                let copy = py
+                    .import("numpy")?
+                    .call_method1("ascontiguousarray", (&value,))?;
+                copied = Some((value.unbind(), copy.clone().unbind()));
+                value = copy;
+            }
+            let value = &value;
             let array = ForeignArray::new(value).map_err(|_| {
                 let provided = value.get_type().name().map_or_else(|_| "?".into(), |n| n.to_string());
                 error::exception(
@@ -398,7 +437,7 @@ impl NativeKernel {
             })?;
             let ty = array
                 .ty
-                .ok_or_else(|| PyTypeError::new_err(format!("the array for argument `{name}` of kernel `{}` has a dtype that kernels do not have", self.name)))?;
+                .ok_or_else(|| PyTypeError::new_err(format!("the array for argument `{name}` of kernel `{}` has the dtype {}, which kernels do not have", self.name, dtype_name(value))))?;
             array.buffer().map_err(|_| {
                 invalid("the array is not C-contiguous and aligned; pass numpy.ascontiguousarray(array)".into())
             })?;
@@ -419,22 +458,32 @@ impl NativeKernel {
         // A NumPy array's last axes are those of an element, where the annotation says that elements have any.
         let (shape, element) = match own_element {
             Some(own) => {
-                if element.is_some_and(|e| e != own) {
+                if let Some(element) = element.filter(|&e| e != own) {
                     return Err(invalid(format!(
                         "elements of shape {element:?} are required, these have {own:?}"
+                    )));
+                }
+                if let Some(axes) = element_dim.filter(|&axes| axes != own.len()) {
+                    return Err(invalid(format!(
+                        "elements with {axes} axes are required, these have {}",
+                        own.len()
                     )));
                 }
                 (whole, own)
             }
             None => {
-                let wanted = element.unwrap_or(&[]);
-                let (outer, inner) = whole.split_at(whole.len().saturating_sub(wanted.len()));
-                if inner != wanted {
-                    return Err(invalid(format!(
-                        "the last axes must be those of an element, {wanted:?}; the shape is {whole:?}"
-                    )));
+                let n_axes = element.map_or(element_dim.unwrap_or(0), <[usize]>::len);
+                let (outer, inner) = whole.split_at(whole.len().saturating_sub(n_axes));
+                if inner.len() != n_axes || element.is_some_and(|wanted| wanted != inner) {
+                    let what = match element {
+                        Some(wanted) => {
+                            format!("the last axes must be those of an element, {wanted:?}")
+                        }
+                        None => format!("the last {n_axes} axes must be those of an element"),
+                    };
+                    return Err(invalid(format!("{what}; the shape is {whole:?}")));
                 }
-                (outer.to_vec(), wanted.to_vec())
+                (outer.to_vec(), inner.to_vec())
             }
         };
         if ndim.is_some_and(|n| n != shape.len()) {
@@ -449,6 +498,9 @@ impl NativeKernel {
                 "an axis has {extent} elements, more than an `i32` counts; give the array more axes"
             )));
         }
+        if let Some((original, _)) = &copied {
+            writeable = ForeignArray::new(original.bind(py))?.writeable;
+        }
         let part = KeyPart::Array {
             elem: ty,
             ndim: shape.len(),
@@ -461,19 +513,39 @@ impl NativeKernel {
             shape,
             cell_bytes,
             writeable,
+            copied,
         };
         Ok((packed, part))
     }
 }
-/// A PyTorch tensor on the CPU as a NumPy array over the same memory; anything else as it is.
-fn torch_as_numpy<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+
+fn dtype_name(array: &Bound<'_, PyAny>) -> String {
+    let name = array.getattr("dtype").and_then(|dtype| dtype.str());
+    name.map_or_else(|_| "?".to_owned(), |name| name.to_string())
+}
+
+/// What an annotation asks of an array.
+struct Wanted<'a> {
+    elem: Option<ScalarType>,
+    ndim: Option<usize>,
+    element: Option<&'a [usize]>,
+    element_dim: Option<usize>,
+}
+
+/// A PyTorch tensor on the CPU, or an array of another package that speaks DLPack, as a NumPy array over the
+/// same memory; anything else as it is.
+fn as_numpy<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = value.py();
-    if value.hasattr(pyo3::intern!(py, "__array_struct__"))?
-        || !value.hasattr(pyo3::intern!(py, "detach"))?
-    {
+    if value.hasattr(pyo3::intern!(py, "__array_struct__"))? {
         return Ok(value.clone());
     }
-    value.call_method0("detach")?.call_method0("numpy")
+    if value.hasattr(pyo3::intern!(py, "detach"))? {
+        return value.call_method0("detach")?.call_method0("numpy");
+    }
+    if value.hasattr(pyo3::intern!(py, "__dlpack__"))? {
+        return py.import("numpy")?.call_method1("from_dlpack", (value,));
+    }
+    Ok(value.clone())
 }
 
 /// What a template argument is specialised for: values by value, fields by their place, others by identity.

@@ -165,6 +165,7 @@ struct ArrayInterface {
 }
 
 const C_CONTIGUOUS: c_int = 0x1;
+const F_CONTIGUOUS: c_int = 0x2;
 const ALIGNED: c_int = 0x100;
 const NOT_SWAPPED: c_int = 0x200;
 const WRITEABLE: c_int = 0x400;
@@ -175,6 +176,8 @@ pub(crate) struct ForeignArray {
     pub(crate) ty: Option<ScalarType>,
     pub(crate) shape: Vec<usize>,
     pub(crate) contiguous: bool,
+    /// Whether elements lie in column-major order without gaps, and in that order only.
+    pub(crate) column_major: bool,
     pub(crate) aligned: bool,
     pub(crate) writeable: bool,
     buffer: Buffer,
@@ -213,6 +216,7 @@ impl ForeignArray {
             ty: scalar_of(interface.typekind as u8, itemsize)
                 .filter(|_| flag(NOT_SWAPPED) || itemsize == 1),
             contiguous: flag(C_CONTIGUOUS),
+            column_major: flag(F_CONTIGUOUS) && !flag(C_CONTIGUOUS),
             aligned: flag(ALIGNED),
             writeable: flag(WRITEABLE),
             shape,
@@ -395,6 +399,8 @@ pub(crate) struct NativeNdarray {
     pub(crate) ty: ScalarType,
     pub(crate) shape: Vec<usize>,
     pub(crate) element: Vec<usize>,
+    /// Whose memory it is, if it is another's.
+    _owner: Option<Py<PyAny>>,
 }
 
 impl NativeNdarray {
@@ -442,8 +448,15 @@ impl NativeNdarray {
 
 #[pymethods]
 impl NativeNdarray {
+    /// An array of zeros, or one over the memory of a NumPy array.
     #[new]
-    fn new(dtype: &str, shape: Vec<usize>, element: Vec<usize>) -> PyResult<Self> {
+    #[pyo3(signature = (dtype, shape, element, over = None))]
+    fn new(
+        dtype: &str,
+        shape: Vec<usize>,
+        element: Vec<usize>,
+        over: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
         let ty = ScalarType::from_name(dtype)
             .ok_or_else(|| PyValueError::new_err(format!("there is no scalar type {dtype:?}")))?;
         let bytes = shape
@@ -451,11 +464,26 @@ impl NativeNdarray {
             .chain(&element)
             .try_fold(ty.bytes() as usize, |b, &e| b.checked_mul(e))
             .ok_or_else(|| PyValueError::new_err("the array is too large"))?;
+        let (buffer, owner) = match over {
+            Some(array) => {
+                let foreign = ForeignArray::new(array)?;
+                foreign.buffer()?;
+                if foreign.ty != Some(ty) || foreign.buffer.len() != bytes {
+                    return Err(PyValueError::new_err("the array is another than described"));
+                }
+                if !foreign.writeable {
+                    return Err(PyValueError::new_err("the array is read-only"));
+                }
+                (foreign.buffer, Some(foreign._owner))
+            }
+            None => (Buffer::zeroed(bytes).map_err(error::memory)?, None),
+        };
         Ok(Self {
-            buffer: Arc::new(Buffer::zeroed(bytes).map_err(error::memory)?),
+            buffer: Arc::new(buffer),
             ty,
             shape,
             element,
+            _owner: owner,
         })
     }
 

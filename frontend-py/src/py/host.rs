@@ -158,6 +158,10 @@ impl<'py> PyHost<'py> {
         if let Some(parts) = object.getattr_opt("_aerogel_struct_field")? {
             return self.struct_field(object, &parts);
         }
+        // A quantised type is one of storage: no value has it.
+        if object.getattr_opt("_aerogel_quant")?.is_some() {
+            return Ok(Known::Object(self.handle(object)));
+        }
         if let Some(name) = object.getattr_opt("_aerogel_dtype")?
             && let Some(ty) = name
                 .extract::<String>()

@@ -196,6 +196,7 @@ impl NativeKernel {
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut args = launch::Args::new();
         let mut n_arrays = 0;
+        let mut copied_back = Vec::new();
         for packed in packed {
             match packed {
                 Packed::Slots(slots) => slots.iter().for_each(|&slot| args.scalar(slot)),
@@ -205,8 +206,15 @@ impl NativeKernel {
                     shape,
                     cell_bytes,
                     writeable,
+                    copied,
                 } => {
-                    if !writeable && instance.writes.get(n_arrays).copied().unwrap_or(true) {
+                    let written = instance.writes.get(n_arrays).copied().unwrap_or(true);
+                    if let Some(pair) = copied
+                        && written
+                    {
+                        copied_back.push(pair);
+                    }
+                    if !writeable && written {
                         return Err(PyValueError::new_err(format!(
                             "the array for argument `{name}` is read-only, and kernel `{}` writes to it",
                             self.name
@@ -238,6 +246,10 @@ impl NativeKernel {
                 seed,
             })
         });
+        for (original, copy) in copied_back {
+            py.import("numpy")?
+                .call_method1("copyto", (original, copy))?;
+        }
         if let Some(begin) = begin {
             module::record(&self.name, begin.elapsed().as_secs_f64());
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use aerogel_base::{Scalar, ScalarType};
-use aerogel_runtime::tree::{ActiveCells, Elements};
+use aerogel_runtime::tree::{ActiveCells, Elements, Visit};
 use aerogel_runtime::{Buffer, MemoryError, TreeMemory};
 use aerogel_snode::{MAX_AXES, NodeId, NodeKind};
 use pyo3::exceptions::PyValueError;
@@ -241,7 +241,12 @@ impl Placement {
         if self.sparse {
             return memory.element(self.places[component], index);
         }
-        let offset = self.digits.iter().fold(0, |at, d| {
+        Some(self.bases[component] + self.distance(index))
+    }
+
+    /// How far an element of a dense field lies from the first.
+    fn distance(&self, index: &Index) -> u64 {
+        self.digits.iter().fold(0, |at, d| {
             let quotient = index[d.index] as u64 / d.divisor;
             let digit = if d.wraps {
                 quotient % d.extent
@@ -249,8 +254,7 @@ impl Placement {
                 quotient
             };
             at + digit * d.stride
-        });
-        Some(self.bases[component] + offset)
+        })
     }
 
     /// Where a component of an element lies, made active if it was not.
@@ -303,13 +307,14 @@ impl Placement {
         let strides = self.row_major((item * self.places.len()) as u64);
         let _share = memory.share();
         for (k, &place) in self.places.iter().enumerate() {
-            memory.visit_active(place, &mut |cell, index| {
+            let component = memory.component(place);
+            self.visit(memory, k, &mut |cell, index| {
                 let there: u64 = index.iter().zip(&strides).map(|(&i, s)| i as u64 * s).sum();
                 let there = there as usize + k * item;
                 if out {
-                    array.write_scalar(there, memory.component_at(place, cell, index)?)
+                    array.write_scalar(there, component.read(cell, index)?)
                 } else {
-                    memory.set_component_at(place, cell, index, array.read_scalar(ty, there)?)
+                    component.write(cell, index, array.read_scalar(ty, there)?)
                 }
             })?;
         }
@@ -325,6 +330,9 @@ impl Placement {
     ) -> Result<(), MemoryError> {
         let item = ty.bytes() as usize;
         let _share = memory.share();
+        if !self.sparse {
+            return self.copy_active(memory, array, ty, false);
+        }
         for (k, &place) in self.places.iter().enumerate() {
             let (mut n, mut outcome) = (0, Ok(()));
             memory.visit_elements(place, &mut |index, _| {
@@ -340,6 +348,33 @@ impl Placement {
         Ok(())
     }
 
+    /// Calls `visit` with where the `k`-th component of each active element lies, and its indices.
+    fn visit(
+        &self,
+        memory: &TreeMemory,
+        k: usize,
+        visit: &mut Visit<'_, MemoryError>,
+    ) -> Result<(), MemoryError> {
+        if self.sparse {
+            return memory.visit_active(self.places[k], visit);
+        }
+        let mut index = [0; MAX_AXES];
+        let n_axes = self.shape.len();
+        for _ in 0..self.shape.iter().product() {
+            let at = self.bases[k] + self.distance(&index);
+            visit(at, &index[..n_axes])?;
+            // The odometer: the last axis first, with a carry.
+            for axis in (0..n_axes).rev() {
+                index[axis] += 1;
+                if (index[axis] as u64) < self.shape[axis] {
+                    break;
+                }
+                index[axis] = 0;
+            }
+        }
+        Ok(())
+    }
+
     /// Sets all active elements of a sparse or quantised field; `pattern` is an element.
     pub(crate) fn fill_active(
         &self,
@@ -348,11 +383,12 @@ impl Placement {
         ty: ScalarType,
     ) -> Result<(), MemoryError> {
         let _share = memory.share();
-        let components = pattern.chunks(ty.bytes() as usize).zip(&self.places);
-        for (component, &place) in components {
-            let value = Scalar::from_bytes(ty, component);
-            memory.visit_active(place, &mut |cell, index| {
-                memory.set_component_at(place, cell, index, value)
+        let values = pattern.chunks(ty.bytes() as usize).enumerate();
+        for (k, value) in values {
+            let value = Scalar::from_bytes(ty, value);
+            let component = memory.component(self.places[k]);
+            self.visit(memory, k, &mut |cell, index| {
+                component.write(cell, index, value)
             })?;
         }
         Ok(())

@@ -151,7 +151,7 @@ fn binding<'py>(
             let value = value.map_or(Ok(Known::None), |value| host.known(value));
             ParamBinding::Template(value?)
         }
-        ParamKind::Array { .. } => {
+        ParamKind::Array { clamp, .. } => {
             let Some(KeyPart::Array {
                 elem,
                 ndim,
@@ -168,6 +168,7 @@ fn binding<'py>(
             ParamBinding::Array {
                 elem: tensor(*elem, shape),
                 ndim: *ndim as u32,
+                clamp: *clamp,
             }
         }
         ParamKind::Pack(members) => ParamBinding::Pack(

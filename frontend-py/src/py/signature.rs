@@ -133,6 +133,11 @@ pub(crate) enum ParamKind {
         elem: Option<ScalarSpec>,
         ndim: Option<usize>,
         element: Option<Vec<usize>>,
+        /// How many axes an element has, if its extents are not known.
+        element_dim: Option<usize>,
+        needs_grad: Option<bool>,
+        /// Whether an index outside means the element at the edge.
+        clamp: bool,
     },
     /// Arguments that travel together.
     Pack(Vec<Param>),
@@ -188,6 +193,9 @@ fn param_kind(spec: &Bound<'_, PyTuple>) -> PyResult<ParamKind> {
                 elem,
                 ndim: annotation.getattr("ndim")?.extract()?,
                 element,
+                element_dim,
+                needs_grad: annotation.getattr("needs_grad")?.extract()?,
+                clamp: annotation.getattr("boundary")?.extract::<String>()? == "clamp",
             }
         }
         _ => ParamKind::Value(ValueSpec::read(&spec.get_item(1)?)?),

@@ -629,6 +629,7 @@ fn functions_are_inlined_with_their_own_scope() {
 #[test]
 fn arrays_are_read_only_until_written() {
     let array = ParamBinding::Array {
+        clamp: false,
         elem: Type::F32,
         ndim: 1,
     };

@@ -364,16 +364,7 @@ impl<'a> Machine<'a> {
                 }
                 Val::from(old)
             }
-            Op::Update { place, body } => {
-                let old = self.val(*place).place()[0];
-                let old = self.memory.read(old);
-                self.bind(*body, vec![Val::from(old)]);
-                match self.region(*body) {
-                    Flow::Yield(new) => self.write(inst, *place, vec![new[0].scalar()])?,
-                    flow => return Err(flow),
-                }
-                Val::from(old)
-            }
+            Op::Update { place, body } => self.update(inst, *place, *body)?,
             Op::If {
                 cond,
                 then,

@@ -2,17 +2,112 @@
 
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_snode::quant::mask;
-use aerogel_snode::{NodeId, NodeKind, QuantType};
+use aerogel_snode::{Level, NodeId, NodeKind, QuantType};
 
 use super::TreeMemory;
 use crate::buffer::MemoryError;
 
-/// Where the bits of a quantised component of one element begin in their word.
-#[derive(Clone, Copy)]
-struct InWord {
+/// A component of a field's elements, prepared for access to many of them.
+pub struct Component<'m> {
+    memory: &'m TreeMemory,
+    form: Form<'m>,
+}
+
+enum Form<'m> {
+    Plain(ScalarType),
+    Bits(InWord<'m>),
+}
+
+/// Where the bits of a quantised component lie in their word.
+struct InWord<'m> {
     quant: QuantType,
     word: ScalarType,
     shift: u32,
+    /// The level whose elements share the word, if it is a `quant_array`.
+    array: Option<&'m Level>,
+    /// The components that have one exponent, this one included, with where their fractions begin;
+    /// empty if it has its own.
+    group: Vec<(QuantType, u32)>,
+    exponent_shift: u32,
+}
+
+impl Component<'_> {
+    /// The component of the element at some indices, which lies at an offset, or in the word there.
+    #[inline]
+    pub fn read(&self, at: u64, indices: &[i64]) -> Result<Scalar, MemoryError> {
+        match &self.form {
+            Form::Plain(ty) => self.memory.read_scalar(*ty, at),
+            Form::Bits(bits) => {
+                let word = self.memory.read_scalar(bits.word, at)?.slot();
+                Ok(bits.decode(word, bits.shift_of(indices)))
+            }
+        }
+    }
+
+    /// Writes what `read` reads.
+    #[inline]
+    pub fn write(&self, at: u64, indices: &[i64], value: Scalar) -> Result<(), MemoryError> {
+        match &self.form {
+            Form::Plain(_) => self.memory.write_scalar(at, value),
+            Form::Bits(bits) => {
+                let shift = bits.shift_of(indices);
+                let change = |word| bits.encode(word, shift, value);
+                let bytes = &self.memory.bytes;
+                bytes.change_scalar(bits.word, at as usize, &change)
+            }
+        }
+    }
+}
+
+fn put(word: u64, shift: u32, width: u32, bits: u64) -> u64 {
+    word & !(mask(width) << shift) | bits << shift
+}
+
+impl InWord<'_> {
+    fn shift_of(&self, indices: &[i64]) -> u32 {
+        let element = self.array.map_or(0, |level| level.linear(indices) as u32);
+        self.shift + element * self.quant.width()
+    }
+
+    fn decode(&self, word: u64, shift: u32) -> Scalar {
+        if self.group.is_empty() {
+            return self.quant.decode(word >> shift);
+        }
+        self.decode_shared(word, self.quant, shift)
+    }
+
+    fn decode_shared(&self, word: u64, quant: QuantType, shift: u32) -> Scalar {
+        let exponent = word >> self.exponent_shift & mask(quant.exponent_bits());
+        quant.decode_shared(exponent, word >> shift)
+    }
+
+    /// The word with the component changed.
+    fn encode(&self, word: u64, shift: u32, value: Scalar) -> u64 {
+        if self.group.is_empty() {
+            return put(word, shift, self.quant.width(), self.quant.encode(value));
+        }
+        let member = |&(quant, at): &(QuantType, u32)| {
+            let own = at == shift;
+            let number = if own {
+                value
+            } else {
+                self.decode_shared(word, quant, at)
+            };
+            (quant, number)
+        };
+        let numbers: Vec<(QuantType, Scalar)> = self.group.iter().map(member).collect();
+        let (exponent, fractions) = QuantType::encode_shared(&numbers);
+        let mut word = put(
+            word,
+            self.exponent_shift,
+            self.quant.exponent_bits(),
+            exponent,
+        );
+        for (&(quant, at), bits) in self.group.iter().zip(fractions) {
+            word = put(word, at, quant.bits, bits);
+        }
+        word
+    }
 }
 
 impl TreeMemory {
@@ -38,6 +133,15 @@ impl TreeMemory {
         self.set_component_at(place, at, indices, value)
     }
 
+    /// A component, prepared for access to many elements.
+    pub fn component(&self, place: NodeId) -> Component<'_> {
+        let form = match self.tree()[place].kind {
+            NodeKind::Bits(quant) => Form::Bits(self.in_word(place, quant)),
+            kind => Form::Plain(kind.scalar().expect("the caller asks for places")),
+        };
+        Component { memory: self, form }
+    }
+
     /// A component of the element at some indices, which lies at an offset, or in the word there.
     pub fn component_at(
         &self,
@@ -45,15 +149,7 @@ impl TreeMemory {
         at: u64,
         indices: &[i64],
     ) -> Result<Scalar, MemoryError> {
-        let in_word = match self.tree()[place].kind {
-            NodeKind::Bits(quant) => self.in_word(place, quant, indices),
-            kind => {
-                let ty = kind.scalar().expect("the caller asks for places");
-                return self.read_scalar(ty, at);
-            }
-        };
-        let word = self.read_scalar(in_word.word, at)?.slot();
-        Ok(self.decode(place, in_word, word))
+        self.component(place).read(at, indices)
     }
 
     /// Writes a component as `component_at` reads it.
@@ -64,12 +160,7 @@ impl TreeMemory {
         indices: &[i64],
         value: Scalar,
     ) -> Result<(), MemoryError> {
-        let NodeKind::Bits(quant) = self.tree()[place].kind else {
-            return self.write_scalar(at, value);
-        };
-        let in_word = self.in_word(place, quant, indices);
-        let change = |word| self.encode(place, in_word, word, value);
-        self.bytes.change_scalar(in_word.word, at as usize, &change)
+        self.component(place).write(at, indices, value)
     }
 
     /// The bytes of a component as `component_at` reads it; nothing of a node that is no place.
@@ -103,63 +194,21 @@ impl TreeMemory {
         self.bytes().write(at as usize, bytes)
     }
 
-    fn in_word(&self, place: NodeId, quant: QuantType, indices: &[i64]) -> InWord {
+    fn in_word(&self, place: NodeId, quant: QuantType) -> InWord<'_> {
         let tree = self.tree();
         let parent = tree[place].parent.expect("bits lie in a word");
-        let word = tree[parent].kind.word().expect("bits lie in a word");
-        let mut shift = tree[place].shift;
-        if let NodeKind::QuantArray(_) = tree[parent].kind {
-            let level = self.path(parent).levels.last().expect("the word's own");
-            shift += level.linear(indices) as u32 * quant.width();
-        }
-        InWord { quant, word, shift }
-    }
-
-    fn decode(&self, place: NodeId, in_word: InWord, word: u64) -> Scalar {
-        let InWord { quant, shift, .. } = in_word;
-        let tree = self.tree();
-        if tree.exponent_group(place).is_empty() {
-            return quant.decode(word >> shift);
-        }
-        let exponent = word >> tree[place].exponent_shift & mask(quant.exponent_bits());
-        quant.decode_shared(exponent, word >> shift)
-    }
-
-    /// The word with one component changed.
-    fn encode(&self, place: NodeId, in_word: InWord, word: u64, value: Scalar) -> u64 {
-        let put = |word: u64, shift: u32, width: u32, bits: u64| {
-            word & !(mask(width) << shift) | bits << shift
+        let is_array = matches!(tree[parent].kind, NodeKind::QuantArray(_));
+        let member = |id: NodeId| match tree[id].kind {
+            NodeKind::Bits(quant) => (quant, tree[id].shift),
+            _ => unreachable!("a group is of quantised components"),
         };
-        let tree = self.tree();
-        let group = tree.exponent_group(place);
-        if group.is_empty() {
-            let InWord { quant, shift, .. } = in_word;
-            return put(word, shift, quant.width(), quant.encode(value));
+        InWord {
+            quant,
+            word: tree[parent].kind.word().expect("bits lie in a word"),
+            shift: tree[place].shift,
+            array: self.path(parent).levels.last().filter(|_| is_array),
+            group: tree.exponent_group(place).into_iter().map(member).collect(),
+            exponent_shift: tree[place].exponent_shift,
         }
-        let member = |&id: &NodeId| {
-            let NodeKind::Bits(quant) = tree[id].kind else {
-                unreachable!("a group is of quantised components")
-            };
-            let shift = tree[id].shift;
-            let as_is = InWord {
-                quant,
-                shift,
-                ..in_word
-            };
-            let number = if id == place {
-                value
-            } else {
-                self.decode(id, as_is, word)
-            };
-            (quant, number)
-        };
-        let numbers: Vec<(QuantType, Scalar)> = group.iter().map(member).collect();
-        let (exponent, fractions) = QuantType::encode_shared(&numbers);
-        let first = tree[place].exponent_shift;
-        let mut word = put(word, first, in_word.quant.exponent_bits(), exponent);
-        for ((&id, (quant, _)), bits) in group.iter().zip(&numbers).zip(fractions) {
-            word = put(word, tree[id].shift, quant.bits, bits);
-        }
-        word
     }
 }

@@ -25,6 +25,7 @@ use aerogel_snode::{NodeId, Path, Tree, control};
 use self::ranges::{Arena, Ranges};
 use crate::buffer::{Buffer, MemoryError, injected_failure};
 
+pub use self::component::Component;
 pub use self::exchange::{ActiveCells, Elements};
 pub use self::walk::{NodeStats, Visit};
 

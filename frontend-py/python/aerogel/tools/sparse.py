@@ -238,7 +238,8 @@ def _read(filename: str) -> tuple[list[_Saved], list[_Saved]]:
 
 
 def _dtype(record: dict[str, Any]) -> np.dtype:
-    return np.dtype(_dtypes.numpy_dtype(_dtypes.ALL[record["dtype"]]))
+    # A quantised type ends in the one that its values have.
+    return np.dtype(_dtypes.numpy_dtype(_dtypes.ALL[record["dtype"].rpartition("/")[2]]))
 
 
 class _Blocks:

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 
 use aerogel_base::{Scalar, ScalarType};
-use aerogel_ir::{NodeRef, Region, TaskKind, Value, eval};
+use aerogel_ir::{Inst, NodeRef, Region, TaskKind, Value, eval};
 
 use super::{Flow, Machine};
 use crate::value::Val;
@@ -63,6 +63,17 @@ impl Machine<'_> {
                 flow => return Err(flow),
             }
         }
+    }
+
+    /// Makes a new value of what a storage holds; the result is the old one.
+    pub(super) fn update(&mut self, inst: Inst, place: Value, body: Region) -> Result<Val, Flow> {
+        let old = self.memory.read(self.val(place).place()[0]);
+        self.bind(body, vec![Val::from(old)]);
+        match self.region(body) {
+            Flow::Yield(new) => self.write(inst, place, vec![new[0].scalar()])?,
+            flow => return Err(flow),
+        }
+        Ok(Val::from(old))
     }
 
     /// Runs `body` for every index of a space, the last axis fastest.

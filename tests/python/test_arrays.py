@@ -1,0 +1,269 @@
+"""`ti.ndarray`, what annotations ask of arrays, and memory that other packages share."""
+
+import copy
+
+import numpy as np
+import pytest
+
+import aerogel as ti
+
+
+def test_python_side(arch):
+    x = ti.ndarray(ti.i32, (2, 3))
+    x.fill(4)
+    y = copy.deepcopy(x)
+    y[1, 2] = 7
+    same = copy.copy(y)
+    same[0, 0] = 1
+    assert x.to_numpy().tolist() == [[4] * 3] * 2
+    assert y.to_numpy().tolist() == [[1, 4, 4], [4, 4, 7]]
+    x.copy_from(y)
+    assert x.to_numpy().tolist() == y.to_numpy().tolist()
+    x.from_numpy(np.full((2, 3), 1.7))
+    assert x.to_numpy().tolist() == [[1] * 3] * 2
+    assert (x.shape, x.element_shape, x.dtype, x.element_type, repr(x)) == ((2, 3), (), ti.i32, ti.i32, "<ti.ndarray>")
+    z = ti.ndarray(ti.f32, ())
+    z[None] = 2.5
+    assert (z[None], z.shape) == (2.5, ())
+
+
+def test_elements_of_vectors_and_matrices(arch):
+    v = ti.Vector.ndarray(3, ti.f32, (2,))
+    v[1] = [1, 2, 3]
+    v[0].x = 5
+    assert v.to_numpy().tolist() == [[5, 0, 0], [1, 2, 3]]
+    assert (v.n, v.element_shape, repr(v)) == (3, (3,), "<3 Layout.AOS ti.Vector.ndarray>")
+    v.fill(2)
+    assert v[0].to_list() == [2, 2, 2]
+    m = ti.Matrix.ndarray(2, 3, ti.i64, 4)
+    m[3][1, 2] = 9
+    m[2] = [[1, 2, 3], [4, 5, 6]]
+    assert (m.n, m.m, m[3][1, 2], m[2].to_list()) == (2, 3, 9, [[1, 2, 3], [4, 5, 6]])
+
+
+def test_what_arrays_refuse(arch):
+    x = ti.ndarray(ti.i32, (2, 3))
+    with pytest.raises(TypeError, match="copy_from takes a ti.ndarray"):
+        x.copy_from(np.zeros((2, 3)))
+    with pytest.raises(ValueError, match="Mismatch shape"):
+        x.from_numpy(np.zeros((3, 2)))
+    with pytest.raises(ti.TaichiRuntimeError, match="not a valid shape"):
+        ti.ndarray(ti.i32, (0, 3))
+    for dtype in (ti.types.struct(a=ti.f32), "what", ti.types.quant.int(5)):
+        with pytest.raises(ti.TaichiRuntimeError, match="is not supported as ndarray element type"):
+            ti.ndarray(dtype, 3)
+    with pytest.raises(IndexError):
+        x[1]
+    with pytest.raises(IndexError):
+        x[2, 0]
+
+
+def clamped(ndim):
+    @ti.kernel
+    def read(a: ti.types.ndarray(ti.i32, ndim, boundary="clamp"), out: ti.types.ndarray(ti.i32, 1), by: ti.i64):
+        for k in range(9):
+            if ti.static(ndim == 1):
+                out[k] = a[k - 4] + a[k * by]
+            else:
+                out[k] = a[k - 4, k]
+
+    return read
+
+
+def test_indices_outside_are_clamped(arch):
+    a = np.arange(1, 4, dtype=np.int32)
+    out = np.zeros(9, np.int32)
+    clamped(1)(a, out, 10**9)
+    assert out.tolist() == [2, 4, 4, 4, 4, 5, 6, 6, 6]
+    b = np.arange(6, dtype=np.int32).reshape(2, 3)
+    clamped(2)(b, out, 0)
+    assert out.tolist() == [0, 1, 2, 2, 2, 5, 5, 5, 5]
+
+    @ti.kernel
+    def write(a: ti.types.ndarray(ti.types.vector(2, ti.i32), 1, boundary="clamp"), far: ti.i32):
+        a[far] = [1, 2]
+        a[-far].y += 3
+        for i in range(-2, 8):
+            a[i].x += 1
+
+    v = ti.Vector.ndarray(2, ti.i32, 4)
+    write(v, 100)
+    assert v.to_numpy().tolist() == [[3, 3], [1, 0], [1, 0], [6, 2]]
+
+
+def test_clamping_in_debug_mode(debug):
+    a = np.arange(1, 4, dtype=np.int32)
+    out = np.zeros(9, np.int32)
+    clamped(1)(a, out, 1)
+    assert out[0] == 2
+
+
+def take(*args, **kwargs):
+    @ti.kernel
+    def k(a: ti.types.ndarray(*args, **kwargs)):
+        pass
+
+    return k
+
+
+MISMATCHES = [
+    (lambda: take(ti.f32, 1)(np.zeros(3)), ValueError, "an array of f32 is required, this one has f64"),
+    (lambda: take(ti.f32, 1)(ti.ndarray(ti.i32, 3)), TypeError, "an array of f32 is required, this one has i32"),
+    (lambda: take(ti.f32, 1)(np.zeros((2, 2), np.float32)), ValueError, "1 axes are required, the array has 2"),
+    (lambda: take(ti.types.vector(3, ti.f32), 1)(np.zeros((4, 2), np.float32)), ValueError, r"\[3\].*\[4, 2\]"),
+    (
+        lambda: take(ti.types.vector(3, ti.f32), 1)(ti.Vector.ndarray(2, ti.f32, 4)),
+        ValueError,
+        r"\[3\].*these have \[2\]",
+    ),
+    (lambda: take(ti.f32, 1)(ti.Vector.ndarray(2, ti.f32, 4)), ValueError, r"of shape \[\] are required"),
+    (
+        lambda: take(element_dim=2)(ti.Vector.ndarray(2, ti.f32, 4)),
+        ValueError,
+        "with 2 axes are required, these have 1",
+    ),
+    (lambda: take(element_dim=2)(np.zeros(4)), ValueError, "the last 2 axes must be those of an element"),
+    (lambda: take(element_shape=(3,))(ti.Vector.ndarray(2, ti.f32, 4)), ValueError, r"\[3\].*these have \[2\]"),
+    (lambda: take(element_dim=1, element_shape=(2, 2)), ValueError, "2!=1"),
+    (lambda: take(ti.types.vector(3, ti.f32), element_shape=(2,)), TypeError, "at the same time"),
+    (lambda: take(field_dim=1), ValueError, "deprecated"),
+    (lambda: take(element_dim=3), ValueError, "0, 1 or 2 axes"),
+    (lambda: take(ndim=-1), ValueError, "from 0 to 12, not -1"),
+    (lambda: take("what"), TypeError, "not a scalar type"),
+    (lambda: take(ti.types.struct(a=ti.f32)), TypeError, "not a scalar type"),
+    (lambda: take(ti.f32, 1, boundary="wrap"), ValueError, "Invalid boundary argument: wrap"),
+    (lambda: take()(np.zeros(6)[::2]), ValueError, "numpy.ascontiguousarray"),
+    (lambda: take()(np.zeros(3, complex)), TypeError, "the dtype complex128, which kernels do not have"),
+    (lambda: take()(np.zeros(3, ">f4")), TypeError, "the dtype >f4"),
+    (lambda: take()(np.array(["a"])), TypeError, "the dtype <U1"),
+    (lambda: take()([1, 2]), ti.TaichiRuntimeTypeError, "not a list"),
+]
+
+
+@pytest.mark.parametrize("case", range(len(MISMATCHES)))
+def test_arrays_that_do_not_match_the_annotation(arch, case):
+    call, error, message = MISMATCHES[case]
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_an_annotation_of_axes_alone(arch):
+    @ti.kernel
+    def sum(a: ti.types.ndarray(element_dim=1)) -> ti.f32:
+        total = 0.0
+        for i in range(a.shape[0]):
+            total += a[i].sum()
+        return total
+
+    assert sum(np.ones((4, 3), np.float32)) == 12
+    assert sum(ti.Vector.ndarray(2, ti.f32, 4)) == 0
+
+
+def test_column_major_arrays_are_copied_there_and_back(arch):
+    a = np.asfortranarray(np.arange(6, dtype=np.float32).reshape(2, 3))
+
+    @ti.kernel
+    def double(a: ti.types.ndarray(ti.f32, 2), b: ti.types.ndarray(ti.f32, 2)):
+        for i, j in a:
+            a[i, j] = b[i, j] * 2
+
+    out = np.zeros((2, 3), np.float32, order="F")
+    double(out, a)
+    assert out.tolist() == [[0, 2, 4], [6, 8, 10]]
+    assert a.tolist() == [[0, 1, 2], [3, 4, 5]]
+    a.setflags(write=False)
+    double(out, a)
+    with pytest.raises(ValueError, match="read-only"):
+        double(a, out)
+
+
+def test_dlpack_shares_memory_both_ways(arch):
+    x = ti.ndarray(ti.f32, (2, 3))
+    there = np.from_dlpack(x)
+    x[1, 2] = 7
+    assert there[1, 2] == 7
+    there = np.zeros((4, 3), np.float32)
+    here = ti.from_dlpack(there)
+    vectors = ti.from_dlpack(there, element_dim=1)
+
+    @ti.kernel
+    def write(a: ti.types.ndarray(ti.f32, 2), v: ti.types.ndarray(ti.types.vector(3, ti.f32), 1)):
+        a[1, 0] = 5
+        v[2] = [1, 2, 3]
+
+    write(here, vectors)
+    assert there.tolist() == [[0, 0, 0], [5, 0, 0], [1, 2, 3], [0, 0, 0]]
+    assert (here.shape, vectors.shape, vectors.element_shape) == ((4, 3), (4,), (3,))
+    there[3] = 9
+    assert here[3, 1] == vectors[3][1] == 9
+    del there
+    assert here[3, 1] == 9
+    assert x.__dlpack_device__() == (1, 0)
+
+
+class Foreign:
+    """An array of a package that speaks DLPack and nothing else."""
+
+    def __init__(self, array):
+        self._array = array
+
+    def __dlpack__(self, **kwargs):
+        return self._array.__dlpack__(**kwargs)
+
+    def __dlpack_device__(self):
+        return self._array.__dlpack_device__()
+
+
+def test_arrays_of_other_packages(arch):
+    array = np.arange(3, dtype=np.float64)
+
+    @ti.kernel
+    def total(a: ti.types.ndarray(ti.f64, 1)) -> ti.f64:
+        sum = ti.f64(0)
+        for i in a:
+            sum += a[i]
+        return sum
+
+    assert total(Foreign(array)) == 3
+    x = ti.field(ti.f64, shape=3)
+    x.from_numpy(np.from_dlpack(Foreign(array)))
+    assert np.asarray(x).tolist() == [0, 1, 2]
+
+
+def test_what_cannot_be_shared(arch):
+    with pytest.raises(TypeError, match="speaks DLPack, not list"):
+        ti.from_dlpack([1, 2])
+    with pytest.raises(ValueError, match="C-contiguous"):
+        ti.from_dlpack(np.zeros((4, 4))[:, 1])
+    with pytest.raises(ti.TaichiRuntimeError, match="complex"):
+        ti.from_dlpack(np.zeros(4, complex))
+    with pytest.raises(ValueError, match="the array only 1"):
+        ti.from_dlpack(np.zeros(4), element_dim=2)
+    fixed = np.zeros(4)
+    fixed.setflags(write=False)
+    with pytest.raises(ValueError, match="read-only"):
+        ti.from_dlpack(fixed)
+
+
+def test_more_elements_than_32_bits_count(arch):
+    rows, columns = 60_000, 50_000
+    x = ti.field(ti.u8, shape=(rows, columns))
+
+    @ti.kernel
+    def write(i: ti.i32, j: ti.i32, n: ti.i64) -> ti.i64:
+        x[i, j] = 7
+        x[n // columns, n % columns] += 3
+        return ti.cast(x[i, j], ti.i64)
+
+    assert write(rows - 1, columns - 1, 2**31 + 5) == 7
+    assert x[rows - 1, columns - 1] == 7
+    i, j = divmod(2**31 + 5, columns)
+    assert x[i, j] == 3
+    long = ti.field(ti.u8, shape=3_000_000_000)
+    long[2_999_999_999] = 9
+
+    @ti.kernel
+    def read(n: ti.i64) -> ti.i32:
+        return ti.cast(long[n], ti.i32)
+
+    assert read(2_999_999_999) == 9
