@@ -366,7 +366,7 @@ fn tables() {
     let release =
         |slot: Arg| -> Call<'_> { ("release_pointer", vec![At(0), At(control), slot], None) };
     let prune = |at: i64| -> Call<'_> {
-        let args = vec![At(0), At(control), I64(at), I64(3), U32(0)];
+        let args = vec![At(0), At(control), I64(at), I64(3)];
         ("prune", args, None)
     };
     let mut calls = made.to_vec();
