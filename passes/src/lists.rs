@@ -369,3 +369,6 @@ impl Part {
 fn i64_of(b: &mut Builder<'_>, value: u64) -> Value {
     b.constant(Scalar::int(ScalarType::I64, i128::from(value)))
 }
+
+#[cfg(test)]
+mod tests;
