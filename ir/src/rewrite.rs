@@ -62,6 +62,16 @@ impl Cursor<'_> {
         self.out.append(&mut self.func.regions[region].insts);
     }
 
+    /// A new region with what `write` inserts, a terminator last.
+    pub fn region(&mut self, write: impl FnOnce(&mut Cursor<'_>)) -> Region {
+        let outer = std::mem::take(&mut self.out);
+        write(self);
+        let insts = std::mem::replace(&mut self.out, outer);
+        let region = self.func.new_region(&[]);
+        self.func.regions[region].insts = insts;
+        region
+    }
+
     /// Inserts a constant.
     pub fn constant(&mut self, value: aerogel_base::Scalar) -> Value {
         self.insert(Op::Const { value }, value.ty().into())

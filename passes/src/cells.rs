@@ -444,15 +444,15 @@ fn set_bits(b: &mut Builder<'_>, word: Value, body: &mut dyn FnMut(&mut Builder<
 }
 
 /// Writes a loop over the active cells of a hash container in a range. `body` gets the number of each
-/// and what the loop carries, of type `i64`; the results are what it carries in the end.
+/// and what the loop carries, of type `i64`; the result is what it carries in the end.
 pub(crate) fn active_between(
     b: &mut Builder<'_>,
     node: NodeRef,
     container: Value,
     (first, end): (Value, Value),
-    init: &[Value],
-    body: &mut dyn FnMut(&mut Builder<'_>, Value, &[Value]) -> Vec<Value>,
-) -> Vec<Value> {
+    init: Value,
+    body: &mut dyn FnMut(&mut Builder<'_>, Value, Value) -> Value,
+) -> Value {
     let next = |b: &mut Builder<'_>, index: Value| {
         let op = Op::NextActive {
             node,
@@ -461,26 +461,26 @@ pub(crate) fn active_between(
         };
         b.value(op, Type::I64)
     };
-    let types = vec![Type::I64; 1 + init.len()];
+    let types = [Type::I64; 2];
     let found = next(b, first);
     let cond = region(b, &types, |b, carried| {
         let more = b.compare(CompareOp::Lt, carried[0], end);
         b.yields(vec![more]);
     });
     let inner = region(b, &types, |b, carried| {
-        let made = body(b, carried[0], &carried[1..]);
+        let made = body(b, carried[0], carried[1]);
         let one = b.constant(Scalar::int(ScalarType::I64, 1));
         let behind = b.binary(BinaryOp::Add, carried[0], one);
         let found = next(b, behind);
-        b.yields([vec![found], made].concat());
+        b.yields(vec![found, made]);
     });
     let looped = Op::While {
-        init: [vec![found], init.to_vec()].concat(),
+        init: vec![found, init],
         cond,
         body: inner,
     };
     let looped = b.inst(looped, &types);
-    b.func.insts[looped].results[1..].to_vec()
+    b.func.insts[looped].results[1]
 }
 
 /// Makes what leads from a loop's body, which carries nothing yet, to the next iteration carry
@@ -549,14 +549,14 @@ pub(crate) fn release_below(
                 reference,
                 container,
                 (first, end),
-                &[],
-                &mut |b, index, _| {
+                first,
+                &mut |b, index, n| {
                     b.effect(Op::Release {
                         node: reference,
                         container,
                         index,
                     });
-                    Vec::new()
+                    n
                 },
             );
             continue;

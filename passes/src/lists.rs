@@ -240,10 +240,7 @@ impl Part {
     ) -> Value {
         if self.kind == NodeKind::Hash {
             let range = (self.first, self.end);
-            let mut one =
-                |b: &mut Builder<'_>, index, carried: &[Value]| vec![body(b, index, carried[0])];
-            return cells::active_between(b, self.node, self.container, range, &[init], &mut one)
-                [0];
+            return cells::active_between(b, self.node, self.container, range, init, body);
         }
         let step = i64_of(b, 1);
         let body = cells::region(b, &[Type::I64, Type::I64], |b, params| {
@@ -372,3 +369,6 @@ impl Part {
 fn i64_of(b: &mut Builder<'_>, value: u64) -> Value {
     b.constant(Scalar::int(ScalarType::I64, i128::from(value)))
 }
+
+#[cfg(test)]
+mod tests;

@@ -148,6 +148,13 @@ impl Rewriter for Lower<'_> {
                         let op = cursor.func[inst].clone();
                         return Rewrite::Replace(self.change_bits(cursor, &element, &op));
                     }
+                    if let Component::Unknown(number) = element.component
+                        && self.is_apart(element.field)
+                    {
+                        let last = cx.env.fields[element.field].places.len() - 1;
+                        let results = self.write_one(cursor, inst, place, &element, number, last);
+                        return Rewrite::Replace(results);
+                    }
                     let (storage, _) = self.resolve(cursor, &element, Access::Write);
                     let op = &mut cursor.func.insts[inst].op;
                     op.map_operands(|v| if v == place { storage } else { v });
@@ -267,6 +274,68 @@ impl<'a> Lower<'a> {
             alone: self.alone,
         };
         (bits, inside)
+    }
+
+    /// Whether components of a field lie in cells of different nodes.
+    fn is_apart(&self, field: FieldId) -> bool {
+        let data = &self.cx.env.fields[field];
+        let tree = &self.cx.env.trees[data.tree];
+        let parent = |k: usize| tree[data.places[k]].parent;
+        (1..data.places.len()).any(|k| parent(k) != parent(0))
+    }
+
+    /// Writes to the component whose number is `number`, which makes no cell of another active: for each
+    /// component up to `k` the instruction on a path of its own. Its results.
+    fn write_one(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        inst: Inst,
+        place: Value,
+        element: &Element,
+        number: Value,
+        k: usize,
+    ) -> Vec<Value> {
+        let results = cursor.func.insts[inst].results.clone();
+        let types: Vec<Type> = results.iter().map(|&v| cursor.func.ty(v)).collect();
+        let mut write = |cursor: &mut Cursor<'_>| {
+            let element = Element {
+                component: Component::Known(k),
+                ..element.clone()
+            };
+            self.cells.enter_branch();
+            let (storage, _) = self.resolve(cursor, &element, Access::Write);
+            self.cells.leave();
+            let mut op = cursor.func[inst].clone();
+            op.map_operands(|v| if v == place { storage } else { v });
+            let written = cursor.insert_inst(op, &types);
+            cursor.func.insts[written].results.clone()
+        };
+        if k == 0 {
+            return write(cursor);
+        }
+        let elem = cursor.func.elem(number);
+        let rhs = cursor.constant(Scalar::int(elem, k as i128));
+        let compare = Op::Compare {
+            op: CompareOp::Eq,
+            lhs: number,
+            rhs,
+        };
+        let cond = cursor.insert(compare, Type::BOOL);
+        let then = cursor.region(|cursor| {
+            let values = write(cursor);
+            cursor.insert_inst(Op::Yield { values }, &[]);
+        });
+        let otherwise = cursor.region(|cursor| {
+            let values = self.write_one(cursor, inst, place, element, number, k - 1);
+            cursor.insert_inst(Op::Yield { values }, &[]);
+        });
+        let branch = Op::If {
+            cond,
+            then,
+            otherwise,
+        };
+        let branch = cursor.insert_inst(branch, &types);
+        cursor.func.insts[branch].results.clone()
     }
 
     /// The storage of an element, and whether it is inside the field, where that is not certain.

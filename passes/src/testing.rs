@@ -9,6 +9,7 @@ use aerogel_runtime::buffer::Buffer;
 use aerogel_runtime::device::LoadedKernel;
 use aerogel_runtime::launch::{Args, Launch};
 use aerogel_runtime::tree::TreeMemory;
+use aerogel_snode::Tree;
 
 use crate::{Options, PassCx, find};
 
@@ -111,6 +112,16 @@ fn number(ty: ScalarType, state: &mut u64) -> Scalar {
 
 /// All that can be seen of running the first function on inputs made from `seed`.
 fn behaviour(module: &Module, seed: u64) -> String {
+    let mut trees = module.env.trees.values();
+    let elements = |tree: &Tree| {
+        tree.places()
+            .map(|p| tree.shape(p.0).iter().product::<u64>())
+            .max()
+    };
+    if trees.any(|tree| elements(tree) > Some(1 << 20)) {
+        // There are too many to look at all of them.
+        return String::new();
+    }
     let id = module.funcs.keys().next().expect("a function");
     let func = &module.funcs[id];
     let mut state = seed;

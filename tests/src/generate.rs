@@ -103,6 +103,10 @@ const LAYOUTS: &[(&str, &[i32])] = &[
         &[12],
     ),
     (
+        "hash i:12 { place a: i32 } pointer i:12 { place b: f32 } pointer i:3 { bitmasked i:4 { place c: i64 } } bitmasked i:12 { place d: i64 } hash i:12 { place e: i64 }",
+        &[12],
+    ),
+    (
         "hash i:3 { bitmasked i:4 { place a: i32 }, pointer i:4 { place b: f32 } } hash i:6 { dense i:2 { place c: i64, place d: i64, place e: i64 } }",
         &[12],
     ),

@@ -654,6 +654,7 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
             | Op::NRecycled { .. }
             | Op::Recycled { .. }
             | Op::Wipe { .. }
+            | Op::Clear { .. }
             | Op::Collect { .. } => return self.node_op(inst),
             Op::PlaceAt { address } => {
                 let ty = basic(self.b.ptr_type());
@@ -664,15 +665,6 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
                 control,
                 element,
             } => Some(self.grow([*tree, *control, *element])),
-            Op::Clear {
-                tree,
-                address,
-                bytes,
-            } => {
-                let [tree, address, bytes] = [tree, address, bytes].map(|&v| self.value(v));
-                self.clear(tree, address, bytes);
-                None
-            }
             Op::TensorMake { .. }
             | Op::TensorGet { .. }
             | Op::TensorSet { .. }

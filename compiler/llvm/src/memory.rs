@@ -201,9 +201,15 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         tag
     }
 
-    fn mark_access(&self, inst: InstructionValue<'ctx>, place: &Place<'ctx>) {
-        if let Place::Tagged(tag) = place {
-            self.b.mark(inst, "tbaa", *tag);
+    fn mark_access(&mut self, inst: InstructionValue<'ctx>, place: &Place<'ctx>) {
+        match *place {
+            Place::Tagged(tag) => self.b.mark(inst, "tbaa", tag),
+            // LLVM sees that a local's address goes nowhere if it is used in few places only.
+            Place::Local { .. } => {
+                let tag = self.tag("locals");
+                self.b.mark(inst, "tbaa", tag);
+            }
+            Place::Unknown => {}
         }
         if let Some(group) = self.group
             && !matches!(place, Place::Local { .. })

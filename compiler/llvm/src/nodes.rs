@@ -1,14 +1,12 @@
 //! Instructions over sparse nodes.
 //!
-//! What a few loads can do is written in place; the rest is called (`runtime/device/sparse.air`). The
+//! What a few loads can do is written in place; the rest is called (`runtime/device/`). The
 //! numbers, masks and lengths in a node's containers have an alias tag of their own, so that stores to
 //! fields do not make LLVM read them again. Calls stand on paths of their own, so that only there what was
 //! read before is read again.
 
 use aerogel_ir::{Inst, NodeRef, Op, Value};
-use aerogel_snode::{
-    MASK_BITS, Node, NodeKind, TABLE_BITS, TABLE_SIZE, TABLE_SLOTS, WORD, control,
-};
+use aerogel_snode::{MASK_BITS, Node, NodeKind, WORD, control};
 use inkwell::IntPredicate;
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::{BasicValue, FastMathFlags, InstructionValue, MetadataValue};
@@ -16,6 +14,9 @@ use inkwell::values::{BasicValue, FastMathFlags, InstructionValue, MetadataValue
 use crate::builder::{Opcode, RmwOp, Val, basic, incoming};
 use crate::device_code;
 use crate::lower::{FuncCx, Origin};
+
+mod lists;
+mod tables;
 
 /// A cell in an arena, as its container names it.
 struct Spot<'ctx> {
@@ -110,95 +111,7 @@ impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
                 );
                 vec![self.widen(length)]
             }
-            Op::ListStale { node } => vec![self.list_stale(*node)],
-            Op::ListLen { node } => {
-                let place = self.control_word(*node, control::LIST_LEN);
-                let length = self.list_load(*node, self.word_type(), place);
-                vec![self.widen(length)]
-            }
-            Op::ListOffset { node, part } => {
-                let place = self.part_place(*node, *part);
-                let first = self.list_load(*node, self.word_type(), place);
-                vec![self.widen(first)]
-            }
-            Op::ListCount { node, part, count } => {
-                let place = self.part_place(*node, *part);
-                let count = self
-                    .b
-                    .cast(Opcode::Trunc, self.value(*count), self.word_type());
-                self.list_store(*node, place, count);
-                Vec::new()
-            }
-            Op::ListScan { node, n_parts } => {
-                let args = [
-                    self.base(*node),
-                    self.block(*node, None),
-                    self.value(*n_parts),
-                ];
-                self.device("list_scan", &args);
-                Vec::new()
-            }
-            Op::ListPut {
-                node,
-                at,
-                cell,
-                indices,
-            } => {
-                self.list_put(*node, *at, *cell, indices);
-                Vec::new()
-            }
-            Op::ListEntry { node, at } => self.list_entry(*node, *at, data.results.len() - 1),
-            Op::NRecycled { node } => vec![self.n_recycled(*node)],
-            Op::Recycled { node, at } => {
-                let at = self.value(*at);
-                let queue = self.range(*node, control::RECYCLED);
-                let place = self.element(queue, at, WORD);
-                let (number, inst) = self.b.load(self.word_type(), place);
-                self.in_group(inst);
-                let spot = Spot {
-                    slot: place,
-                    arena: None,
-                    within: None,
-                };
-                vec![self.cell(*node, &spot, number)]
-            }
-            Op::Wipe { node, at } => {
-                let data = self.node(*node);
-                let (n_arenas, size) = (data.n_arenas(), data.element_size(0));
-                if data.kind == NodeKind::Hash {
-                    let args = [
-                        self.base(*node),
-                        self.block(*node, None),
-                        self.value(*at),
-                        self.b.i64(data.n_digits() as i64),
-                    ];
-                    self.device("prune", &args);
-                }
-                let args = [
-                    self.base(*node),
-                    self.block(*node, None),
-                    self.b.i64(n_arenas as i64),
-                    self.value(*at),
-                    self.b.i64(size as i64),
-                    self.word(u64::from(node.tree.as_u32())),
-                ];
-                self.device("wipe", &args);
-                Vec::new()
-            }
-            Op::Collect { node } => {
-                for k in 0..self.node(*node).n_arenas() {
-                    let k = self.b.i64(k as i64);
-                    let block = self.block(*node, Some(k));
-                    self.device("collect", &[block]);
-                }
-                if self.node(*node).kind == NodeKind::Hash {
-                    let one = self.b.i64(1);
-                    let args = [self.base(*node), self.block(*node, Some(one))];
-                    self.device("collect_tables", &args);
-                }
-                Vec::new()
-            }
-            _ => unreachable!("the caller picks instructions over nodes"),
+            _ => self.list_op(inst),
         };
         self.define(&data.results, &made);
     }
@@ -250,11 +163,6 @@ impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
         self.tree_range(node.tree, at)
     }
 
-    fn part_place(&mut self, node: NodeRef, part: Value) -> Val<'ctx> {
-        let parts = self.range(node, control::PARTS);
-        self.element(parts, self.value(part), WORD)
-    }
-
     fn spot(
         &mut self,
         node: NodeRef,
@@ -280,57 +188,6 @@ impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
         }
         let index = self.b.cast(Opcode::Trunc, index, self.word_type());
         self.chunk_spot(node, container, index)
-    }
-
-    /// The slot of a cell of a hash container; one of the ambient table, which is zero, where a table on
-    /// the way is missing.
-    fn hash_slot(
-        &mut self,
-        node: NodeRef,
-        container: Val<'ctx>,
-        index: Val<'ctx>,
-        reading: Reading,
-    ) -> Val<'ctx> {
-        let one = self.b.i64(1);
-        let block = self.control(node, Some(one));
-        let ty = basic(self.b.i64_type());
-        let offset = self.load_invariant(ty, block, control::ELEMENTS);
-        let root = self.root(node.tree);
-        let tables = self.b.offset(root, offset);
-        let mut slot = container;
-        for k in (0..self.node(node).n_digits()).rev() {
-            let table = match reading {
-                Reading::Plain => self.topology(node, slot),
-                Reading::Racing => self.racing_topology(node, slot),
-            };
-            let table = self.element(tables, self.widen(table), TABLE_SIZE);
-            let digit = self
-                .b
-                .op(Opcode::LShr, index, self.b.i64((k * TABLE_BITS) as i64));
-            let digit = self.b.and(digit, self.b.i64(TABLE_SLOTS as i64 - 1));
-            slot = self.element(table, digit, WORD);
-        }
-        slot
-    }
-
-    /// Asks where the active cells of a hash container are.
-    fn hash_bound(
-        &mut self,
-        function: &str,
-        node: NodeRef,
-        container: Value,
-        from: &[Val<'ctx>],
-    ) -> Val<'ctx> {
-        let data = self.node(node);
-        let mut args = vec![
-            self.base(node),
-            self.block(node, None),
-            self.address(self.value(container)),
-        ];
-        args.extend(from);
-        args.push(self.b.i64(data.n_digits() as i64));
-        args.push(self.b.i64(data.n_cells as i64));
-        self.device(function, &args).expect("a number is returned")
     }
 
     /// A cell of a dynamic container; the index is a word.
@@ -468,21 +325,6 @@ impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
         word
     }
 
-    fn list_load(&mut self, node: NodeRef, ty: BasicTypeEnum<'ctx>, place: Val<'ctx>) -> Val<'ctx> {
-        let (value, inst) = self.b.load(ty, place);
-        let tag = self.tag(&format!("list {node}"));
-        self.b.mark(inst, "tbaa", tag);
-        self.in_group(inst);
-        value
-    }
-
-    fn list_store(&mut self, node: NodeRef, place: Val<'ctx>, value: Val<'ctx>) {
-        let inst = self.b.store(place, value);
-        let tag = self.tag(&format!("list {node}"));
-        self.b.mark(inst, "tbaa", tag);
-        self.in_group(inst);
-    }
-
     /// Says that an access of one iteration has nothing to do with those of others.
     fn in_group(&self, inst: InstructionValue<'ctx>) {
         if let Some(group) = self.group {
@@ -505,7 +347,7 @@ impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
         before
     }
 
-    /// Calls a function of `runtime/device/sparse.air`; its result, if it has one.
+    /// Calls a function of `runtime/device/`; its result, if it has one.
     fn device(&mut self, name: &str, args: &[Val<'ctx>]) -> Option<Val<'ctx>> {
         let id = device_code::module().find(name);
         let id = id.expect("the device code has what sparse nodes need");
@@ -713,72 +555,5 @@ impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
         incoming(phi, self.b.i64(-1), full);
         incoming(phi, wide, appended);
         phi.as_basic_value()
-    }
-
-    fn list_stale(&mut self, node: NodeRef) -> Val<'ctx> {
-        let mut stamp = self.word(1);
-        for above in self.module.env.trees[node.tree].sparse_chain(node.node) {
-            let above = NodeRef {
-                node: above,
-                ..node
-            };
-            let block = self.block(above, None);
-            let epoch = self.device("epoch", &[block]);
-            stamp = self
-                .b
-                .op(Opcode::Add, stamp, epoch.expect("an epoch is returned"));
-        }
-        let block = self.block(node, None);
-        self.device("list_stale", &[block, stamp])
-            .expect("an answer is returned")
-    }
-
-    fn list_put(&mut self, node: NodeRef, at: Value, cell: Value, origin: &[Value]) {
-        let entry = self.entry(node, at, origin.len());
-        let root = self.root(node.tree);
-        let offset = self.b.nsw(
-            Opcode::Sub,
-            self.address(self.value(cell)),
-            self.address(root),
-        );
-        self.list_store(node, entry, offset);
-        for (k, &index) in origin.iter().enumerate() {
-            let index = self.b.extend(self.func.elem(index), self.value(index), 32);
-            let place = self.origin_place(entry, k);
-            self.list_store(node, place, index);
-        }
-    }
-
-    fn list_entry(&mut self, node: NodeRef, at: Value, n_axes: usize) -> Vec<Val<'ctx>> {
-        let entry = self.entry(node, at, n_axes);
-        let offset = self.list_load(node, basic(self.b.i64_type()), entry);
-        let root = self.root(node.tree);
-        let mut made = vec![self.b.offset(root, offset)];
-        for k in 0..n_axes {
-            let place = self.origin_place(entry, k);
-            made.push(self.list_load(node, self.word_type(), place));
-        }
-        made
-    }
-
-    fn entry(&mut self, node: NodeRef, at: Value, n_axes: usize) -> Val<'ctx> {
-        let list = self.range(node, control::LIST);
-        self.element(list, self.value(at), control::entry_size(n_axes))
-    }
-
-    /// Where an entry says at which index its cell begins along an axis.
-    fn origin_place(&self, entry: Val<'ctx>, axis: usize) -> Val<'ctx> {
-        self.b.offset(entry, self.b.i64(8 + 4 * axis as i64))
-    }
-
-    fn n_recycled(&mut self, node: NodeRef) -> Val<'ctx> {
-        let mut sum = self.b.i64(0);
-        for k in 0..self.node(node).n_arenas() {
-            let at = k * control::SIZE + control::N_RECYCLED;
-            let place = self.control_word(node, at);
-            let (n, _) = self.b.load(self.word_type(), place);
-            sum = self.b.nuw_add(sum, self.widen(n));
-        }
-        sum
     }
 }

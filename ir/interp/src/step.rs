@@ -494,6 +494,7 @@ impl<'a> Machine<'a> {
             | Op::NRecycled { .. }
             | Op::Recycled { .. }
             | Op::Wipe { .. }
+            | Op::Clear { .. }
             | Op::Collect { .. } => return self.node_op(inst),
             // Addresses are offsets in the first tree: they occur in the functions of `runtime/device`, of
             // which the instructions above are the meaning.
@@ -515,15 +516,6 @@ impl<'a> Machine<'a> {
                     .memory
                     .grow(number(*tree), number(*control), number(*element));
                 Val::from(Scalar::bool(granted))
-            }
-            Op::Clear {
-                tree,
-                address,
-                bytes,
-            } => {
-                self.memory
-                    .clear(self.int(*tree) as u32, self.int(*address), self.int(*bytes));
-                return Ok(Vec::new());
             }
             Op::Print { args, .. } => {
                 let site = &self.sites.list[self.sites.at(self.id, inst)];

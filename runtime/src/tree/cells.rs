@@ -77,7 +77,7 @@ impl TreeMemory {
         }
     }
 
-    fn take(&self, control: u32) -> Result<u32, MemoryError> {
+    pub(super) fn take(&self, control: u32) -> Result<u32, MemoryError> {
         let n = self
             .word(control, control::TAKEN)
             .fetch_add(1, Ordering::Relaxed);

@@ -236,6 +236,11 @@ impl TreeMemory {
                         self.bytes.fill((start + at) as usize, n as usize, 0)
                     })?;
                 }
+                if let Some(first) = arena.owner_at(0) {
+                    let behind = arena.owner_at(self.high_water(control));
+                    let bytes = behind.map_or(0, |behind| behind - first);
+                    self.bytes.zero(first as usize, bytes as usize)?;
+                }
                 self.set(control, control::TAKEN, 0);
                 self.set(control, control::N_FREE, 0);
                 self.set(control, control::BUMP, 1);

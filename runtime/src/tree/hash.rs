@@ -6,7 +6,7 @@
 //! Table 0 is the ambient one, which is zero and never written, so that looking needs no branch. The
 //! numbers of a node's tables and cells are made and given back like those of a pointer node's cells.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use aerogel_snode::{NodeId, NodeKind, TABLE_BITS, TABLE_SLOTS, WORD, control};
 
@@ -119,7 +119,9 @@ impl TreeMemory {
         let cells = &self.arenas[self.tree[node].first_control as usize];
         let arena = &self.arenas[tables as usize];
         let owner = |place: Option<u64>| place.map(|at| self.bytes.long_word(at));
-        let mut above = owner(cells.owner_at(element)).map_or(0, |o| o.load(Ordering::Relaxed));
+        let leave = |o: &AtomicU64| o.swap(0, Ordering::Relaxed);
+        // It may be taken again by who loses the race for a slot, and then has no owner.
+        let mut above = owner(cells.owner_at(element)).map_or(0, leave);
         for _ in 0..self.tree[node].n_digits() {
             // A cell that was never put into a slot has no owner.
             let Some(inside) = above.checked_sub(arena.element_at(0) + 1) else {
@@ -131,7 +133,7 @@ impl TreeMemory {
                 return;
             }
             // Of those that find it empty one gives it back.
-            above = owner(arena.owner_at(table)).map_or(0, |o| o.swap(0, Ordering::Relaxed));
+            above = owner(arena.owner_at(table)).map_or(0, leave);
             let Some(slot) = above.checked_sub(1) else {
                 return;
             };

@@ -1,4 +1,4 @@
-//! The functions of `runtime/device/sparse.air`, interpreted and compiled, one call after the other.
+//! The functions of `runtime/device/{sparse,tables}.air`, interpreted and compiled, one call after the other.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,7 +13,10 @@ use aerogel_snode::{NodeId, control};
 
 use crate::memory::{active, container, control as block, element, offset, word};
 
-const DEVICE: &str = include_str!("../../../../runtime/device/sparse.air");
+const DEVICE: &str = concat!(
+    include_str!("../../../../runtime/device/sparse.air"),
+    include_str!("../../../../runtime/device/tables.air"),
+);
 const TREE: &str = "pointer i:8 { place x: i32 }, bitmasked i:40 { place m: i32 }, dynamic j:40 chunk=4 { place d: i32 }, hash i:4000 { place h: i32 }";
 
 /// An argument of a call.
@@ -366,7 +369,7 @@ fn tables() {
     let release =
         |slot: Arg| -> Call<'_> { ("release_pointer", vec![At(0), At(control), slot], None) };
     let prune = |at: i64| -> Call<'_> {
-        let args = vec![At(0), At(control), I64(at), I64(3), U32(0)];
+        let args = vec![At(0), At(control), I64(at), I64(3)];
         ("prune", args, None)
     };
     let mut calls = made.to_vec();

@@ -198,6 +198,15 @@ impl Machine<'_> {
                 in_format(self.tree(*node).wipe(node.node, at));
                 return Ok(Vec::new());
             }
+            Op::Clear {
+                tree,
+                address,
+                bytes,
+            } => {
+                let (tree, address) = (self.int(*tree) as u32, self.int(*address));
+                self.memory.clear(tree, address, self.int(*bytes));
+                return Ok(Vec::new());
+            }
             Op::Collect { node } => {
                 self.tree(*node).collect(node.node);
                 return Ok(Vec::new());

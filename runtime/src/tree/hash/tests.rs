@@ -192,3 +192,46 @@ fn from_one_active_cell_to_the_next() {
     drop(turn);
     assert_eq!((next(4096), memory.active_end(node, 0)), (i64::MAX, 4096));
 }
+
+/// An element that lost a race was never in a slot, whatever it was in before.
+#[test]
+fn losers_give_back_no_tables() {
+    let memory = memory(WIDE);
+    let (x, pool) = (place(&memory), Pool::new(1));
+    let cells = memory.tree()[hash(&memory)].first_control;
+    let fill = |from: usize| {
+        for k in from..from + 100 {
+            let at = memory.obtain_element(x, &scattered(k)).unwrap();
+            memory.write_scalar(at, Scalar::i32(k as i32)).unwrap();
+        }
+    };
+    for by_hand in [false, true] {
+        // Many, so that what is taken next has been in a slot.
+        (0..8).for_each(|k| fill(100 * k));
+        if by_hand {
+            let turn = Turn::take(&[&memory]);
+            for k in 0..800 {
+                memory.deactivate(hash(&memory), &scattered(k)).unwrap();
+            }
+            memory.collect_all().unwrap();
+            drop(turn);
+        } else {
+            memory.deactivate_all(Tree::ROOT, &pool).unwrap();
+        }
+        fill(100);
+        for _ in 0..50 {
+            let loser = memory.take(cells).unwrap();
+            memory.recycle(cells, loser);
+        }
+        let turn = Turn::take(&[&memory]);
+        memory.collect_all().unwrap();
+        drop(turn);
+        fill(0);
+        for k in 0..200 {
+            let at = memory.element(x, &scattered(k)).unwrap();
+            let value = memory.read_scalar(aerogel_base::ScalarType::I32, at);
+            assert_eq!(value.unwrap(), Scalar::i32(k as i32));
+        }
+        assert_eq!(memory.stats()[0].cells, 200);
+    }
+}

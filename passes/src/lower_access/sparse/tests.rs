@@ -1,0 +1,439 @@
+use crate::testing::{check_pass, check_passes};
+
+#[test]
+fn reading_finds_and_writing_obtains() {
+    check_pass!("lower_access", "
+        tree0 { pointer i:4 { bitmasked i:8 { place x: f32 } } }
+        field @x: f32 = tree0 [S3]
+        kernel @k() {
+            task serial {
+                yield []
+            } {
+                v0: i32 = const 9
+                v1: ref<f32> = field_at @x, [v0]
+                v2: f32 = load v1
+                store v1, v2
+                v3: f32 = load v1
+                yield []
+            }
+            yield []
+        }", @"
+        kernel @k() {
+            task serial {
+                yield []
+            } {
+                v0: i32 = const 9
+                v1: cell<tree0.S0> = root tree0
+                v2: container<tree0.S1> = child tree0.S1, v1
+                v3: i32 = const 3
+                v4: i32 = shr v0, v3
+                v5: i64 = linearize tree0.S1, [v4]
+                v6: cell<tree0.S1> = find tree0.S1, v2, v5
+                v7: container<tree0.S2> = child tree0.S2, v6
+                v8: i32 = const 7
+                v9: i32 = and v0, v8
+                v10: i64 = linearize tree0.S2, [v9]
+                v11: cell<tree0.S2> = lookup tree0.S2, v7, v10
+                v12: ref<f32> = child tree0.S3, v11
+                v13: f32 = load v12
+                v14: cell<tree0.S0> = root tree0
+                v15: container<tree0.S1> = child tree0.S1, v14
+                v16: i32 = const 3
+                v17: i32 = shr v0, v16
+                v18: i64 = linearize tree0.S1, [v17]
+                v19: cell<tree0.S1> = obtain tree0.S1, v15, v18
+                v20: container<tree0.S2> = child tree0.S2, v19
+                v21: i32 = const 7
+                v22: i32 = and v0, v21
+                v23: i64 = linearize tree0.S2, [v22]
+                v24: cell<tree0.S2> = obtain tree0.S2, v20, v23
+                v25: ref<f32> = child tree0.S3, v24
+                store v25, v13
+                v26: ref<f32> = child tree0.S3, v24
+                v27: f32 = load v26
+                yield []
+            }
+            yield []
+        }
+        ");
+}
+
+#[test]
+fn outside_reads_zero_and_writing_fails() {
+    check_pass!("lower_access", "
+        tree0 { pointer i:4 j:4 { dense i:8 { place x: f32 } } }
+        field @x: f32 = tree0 [S3] offset [-2, 0]
+        kernel @k(v0: i32) {
+            task serial {
+                yield []
+            } {
+                v0: i32 = arg a0
+                v1: i32 = const 3
+                v2: ref<f32> = field_at @x, [v0, v1]
+                v3: f32 = load v2
+                v4: f32 = atomic_add v2, v3
+                yield []
+            }
+            yield []
+        }", @r#"
+        kernel @k(v0: i32) {
+            task serial {
+                yield []
+            } {
+                v0: i32 = arg a0
+                v1: i32 = const 3
+                v2: i32 = const -2
+                v3: i32 = sub v0, v2
+                v4: i32 = const 0
+                v5: u1 = ge v3, v4
+                v6: i32 = const 32
+                v7: u1 = lt v3, v6
+                v8: u1 = and v5, v7
+                v9: i32 = const 0
+                v10: i32 = select v8, v3, v9
+                v11: cell<tree0.S0> = root tree0
+                v12: container<tree0.S1> = child tree0.S1, v11
+                v13: i32 = const 3
+                v14: i32 = shr v10, v13
+                v15: i64 = linearize tree0.S1, [v14, v1]
+                v16: cell<tree0.S1> = find tree0.S1, v12, v15
+                v17: container<tree0.S2> = child tree0.S2, v16
+                v18: i32 = const 7
+                v19: i32 = and v10, v18
+                v20: i64 = linearize tree0.S2, [v19]
+                v21: cell<tree0.S2> = lookup tree0.S2, v17, v20
+                v22: ref<f32> = child tree0.S3, v21
+                v23: f32 = load v22
+                v24: f32 = const 0.0
+                v25: f32 = select v8, v23, v24
+                v26: i32 = const 0
+                v27: u1 = ge v3, v26
+                v28: i32 = const 32
+                v29: u1 = lt v3, v28
+                v30: u1 = and v27, v29
+                assert v30, bounds, "index ({}, {}) is out of bounds for field `x` of shape (32, 4)", [v3, v1]
+                v31: cell<tree0.S0> = root tree0
+                v32: container<tree0.S1> = child tree0.S1, v31
+                v33: i32 = const 3
+                v34: i32 = shr v3, v33
+                v35: i64 = linearize tree0.S1, [v34, v1]
+                v36: cell<tree0.S1> = obtain tree0.S1, v32, v35
+                v37: container<tree0.S2> = child tree0.S2, v36
+                v38: i32 = const 7
+                v39: i32 = and v3, v38
+                v40: i64 = linearize tree0.S2, [v39]
+                v41: cell<tree0.S2> = lookup tree0.S2, v37, v40
+                v42: ref<f32> = child tree0.S3, v41
+                v43: f32 = atomic_add v42, v25
+                yield []
+            }
+            yield []
+        }
+        "#);
+}
+
+#[test]
+fn neighbours_share_what_was_found() {
+    check_passes!(&["lower_access", "cse", "dce"], "
+        tree0 { pointer i:4 { dense i:8 { place x: f32, place y: f32 } } }
+        field @x: f32 = tree0 [S3]
+        field @y: f32 = tree0 [S4]
+        field @z: vec<2, f32> = tree0 [S3, S4]
+        kernel @k() -> f32 {
+            task serial {
+                yield []
+            } {
+                v0: i32 = const 9
+                v1: ref<f32> = field_at @x, [v0]
+                v2: ref<f32> = field_at @y, [v0]
+                v3: f32 = load v1
+                v4: f32 = load v2
+                v5: f32 = add v3, v4
+                return [v5]
+            }
+            yield []
+        }", @"
+        kernel @k() -> f32 {
+            task serial {
+                yield []
+            } {
+                v0: i32 = const 9
+                v1: cell<tree0.S0> = root tree0
+                v2: container<tree0.S1> = child tree0.S1, v1
+                v3: i32 = const 3
+                v4: i32 = shr v0, v3
+                v5: i64 = linearize tree0.S1, [v4]
+                v6: cell<tree0.S1> = find tree0.S1, v2, v5
+                v7: container<tree0.S2> = child tree0.S2, v6
+                v8: i32 = const 7
+                v9: i32 = and v0, v8
+                v10: i64 = linearize tree0.S2, [v9]
+                v11: cell<tree0.S2> = lookup tree0.S2, v7, v10
+                v12: ref<f32> = child tree0.S3, v11
+                v13: f32 = load v12
+                v14: ref<f32> = child tree0.S4, v11
+                v15: f32 = load v14
+                v16: f32 = add v13, v15
+                return [v16]
+            }
+            yield []
+        }
+        ");
+}
+
+#[test]
+fn what_was_found_is_forgotten_when_a_loop_may_activate() {
+    check_pass!("lower_access", "
+        tree0 { pointer i:4 { place x: i32 } }
+        field @x: i32 = tree0 [S2]
+        kernel @k() {
+            task serial {
+                yield []
+            } {
+                v0: i32 = const 0
+                v1: i32 = const 4
+                v2: i32 = const 1
+                v3: ref<i32> = field_at @x, [v0]
+                v4: i32 = load v3
+                for v0, v1, v2, [] (v5: i32) {
+                    v6: i32 = load v3
+                    v7: i32 = add v6, v2
+                    v8: ref<i32> = field_at @x, [v5]
+                    store v8, v7
+                    yield []
+                }
+                v9: i32 = load v3
+                yield []
+            }
+            yield []
+        }", @"
+        kernel @k() {
+            task serial {
+                yield []
+            } {
+                v0: i32 = const 0
+                v1: i32 = const 4
+                v2: i32 = const 1
+                v3: cell<tree0.S0> = root tree0
+                v4: container<tree0.S1> = child tree0.S1, v3
+                v5: i64 = linearize tree0.S1, [v0]
+                v6: cell<tree0.S1> = find tree0.S1, v4, v5
+                v7: ref<i32> = child tree0.S2, v6
+                v8: i32 = load v7
+                for v0, v1, v2, [] (v9: i32) {
+                    v10: cell<tree0.S0> = root tree0
+                    v11: container<tree0.S1> = child tree0.S1, v10
+                    v12: i64 = linearize tree0.S1, [v0]
+                    v13: cell<tree0.S1> = find tree0.S1, v11, v12
+                    v14: ref<i32> = child tree0.S2, v13
+                    v15: i32 = load v14
+                    v16: i32 = add v15, v2
+                    v17: cell<tree0.S0> = root tree0
+                    v18: container<tree0.S1> = child tree0.S1, v17
+                    v19: i64 = linearize tree0.S1, [v9]
+                    v20: cell<tree0.S1> = obtain tree0.S1, v18, v19
+                    v21: ref<i32> = child tree0.S2, v20
+                    store v21, v16
+                    yield []
+                }
+                v22: cell<tree0.S0> = root tree0
+                v23: container<tree0.S1> = child tree0.S1, v22
+                v24: i64 = linearize tree0.S1, [v0]
+                v25: cell<tree0.S1> = find tree0.S1, v23, v24
+                v26: ref<i32> = child tree0.S2, v25
+                v27: i32 = load v26
+                yield []
+            }
+            yield []
+        }
+        ");
+}
+
+#[test]
+fn questions_and_lists() {
+    check_pass!("lower_access", "
+        tree0 { pointer i:4 { dense i:8 { dynamic j:100 chunk=8 { place x: i32 } } } }
+        field @x: i32 = tree0 [S4]
+        kernel @k() {
+            task serial {
+                yield []
+            } {
+                v0: i32 = const 9
+                v1: i32 = const 1
+                v2: u1 = is_active tree0.S1, [v1]
+                v3: i32 = append tree0.S3, [v0]
+                v4: ref<i32> = field_at @x, [v0, v3]
+                store v4, v0
+                v5: i32 = length tree0.S3, [v0]
+                deactivate tree0.S3, [v0]
+                activate tree0.S1, [v1]
+                yield []
+            }
+            yield []
+        }", @r#"
+        kernel @k() {
+            task serial {
+                yield []
+            } {
+                v0: i32 = const 9
+                v1: i32 = const 1
+                v2: cell<tree0.S0> = root tree0
+                v3: container<tree0.S1> = child tree0.S1, v2
+                v4: i64 = linearize tree0.S1, [v1]
+                v5: u1 = cell_is_active tree0.S1, v3, v4
+                v6: cell<tree0.S0> = root tree0
+                v7: container<tree0.S1> = child tree0.S1, v6
+                v8: i32 = const 3
+                v9: i32 = shr v0, v8
+                v10: i64 = linearize tree0.S1, [v9]
+                v11: cell<tree0.S1> = obtain tree0.S1, v7, v10
+                v12: container<tree0.S2> = child tree0.S2, v11
+                v13: i32 = const 7
+                v14: i32 = and v0, v13
+                v15: i64 = linearize tree0.S2, [v14]
+                v16: cell<tree0.S2> = lookup tree0.S2, v12, v15
+                v17: container<tree0.S3> = child tree0.S3, v16
+                v18: i64 = extend tree0.S3, v17
+                v19: i64 = const 0
+                v20: u1 = ge v18, v19
+                assert v20, bounds, "the dynamic node S3 of `x` is full: the list at ({}) has 100 elements already", [v0]
+                v21: cell<tree0.S3> = find tree0.S3, v17, v18
+                v22: i32 = cast v18
+                v23: ref<i32> = child tree0.S4, v21
+                store v23, v0
+                v24: container<tree0.S3> = child tree0.S3, v16
+                v25: i64 = container_length tree0.S3, v24
+                v26: i32 = cast v25
+                v27: container<tree0.S3> = child tree0.S3, v16
+                release_all tree0.S3, v27
+                v28: cell<tree0.S0> = root tree0
+                v29: container<tree0.S1> = child tree0.S1, v28
+                v30: i64 = linearize tree0.S1, [v1]
+                v31: cell<tree0.S1> = obtain tree0.S1, v29, v30
+                yield []
+            }
+            yield []
+        }
+        "#);
+}
+
+#[test]
+fn a_masked_cell_gives_back_what_it_holds() {
+    check_pass!("lower_access", "
+        tree0 { bitmasked i:4 { pointer i:2 { place x: i32 } } }
+        field @x: i32 = tree0 [S3]
+        kernel @k() {
+            task serial {
+                yield []
+            } {
+                v0: i32 = const 3
+                v1: ref<i32> = field_at @x, [v0]
+                store v1, v0
+                v2: i32 = const 1
+                deactivate tree0.S1, [v2]
+                yield []
+            }
+            yield []
+        }", @"
+        kernel @k() {
+            task serial {
+                yield []
+            } {
+                v0: i32 = const 3
+                v1: cell<tree0.S0> = root tree0
+                v2: container<tree0.S1> = child tree0.S1, v1
+                v3: i32 = const 1
+                v4: i32 = shr v0, v3
+                v5: i64 = linearize tree0.S1, [v4]
+                v6: cell<tree0.S1> = obtain tree0.S1, v2, v5
+                v7: container<tree0.S2> = child tree0.S2, v6
+                v8: i32 = const 1
+                v9: i32 = and v0, v8
+                v10: i64 = linearize tree0.S2, [v9]
+                v11: cell<tree0.S2> = obtain tree0.S2, v7, v10
+                v12: ref<i32> = child tree0.S3, v11
+                store v12, v0
+                v13: i32 = const 1
+                v14: cell<tree0.S0> = root tree0
+                v15: container<tree0.S1> = child tree0.S1, v14
+                v16: i64 = linearize tree0.S1, [v13]
+                v17: cell<tree0.S1> = lookup tree0.S1, v15, v16
+                v18: container<tree0.S2> = child tree0.S2, v17
+                v19: i64 = const 0
+                v20: i64 = const 2
+                v21: i64 = const 1
+                for v19, v20, v21, [] (v22: i64) {
+                    release tree0.S2, v18, v22
+                    yield []
+                }
+                release tree0.S1, v15, v16
+                yield []
+            }
+            yield []
+        }
+        ");
+}
+
+#[test]
+fn only_the_component_that_is_written_becomes_active() {
+    check_pass!("lower_access", "
+        tree0 { hash i:40 { place x: i32 }, bitmasked i:40 { place y: i32 } }
+        field @v: vec<2, i32> = tree0 [S2, S4]
+        kernel @k(a0: i32) -> i32 {
+            task serial {
+                yield []
+            } {
+                v0: i32 = arg a0
+                v1: ref<vec<2, i32>> = field_at @v, [v0]
+                v2: i32 = const 1
+                v3: i32 = and v0, v2
+                v4: ref<i32> = elem_ref v1, [v3]
+                v5: i32 = atomic_add v4, v0
+                return [v5]
+            }
+            yield []
+        }", @r#"
+            kernel @k(a0: i32) -> i32 {
+                task serial {
+                    yield []
+                } {
+                    v0: i32 = arg a0
+                    v1: i32 = const 1
+                    v2: i32 = and v0, v1
+                    v3: i32 = const 1
+                    v4: u1 = eq v2, v3
+                    v5: i32 = if v4 {
+                        v6: i32 = const 0
+                        v7: u1 = ge v0, v6
+                        v8: i32 = const 40
+                        v9: u1 = lt v0, v8
+                        v10: u1 = and v7, v9
+                        assert v10, bounds, "index ({}) is out of bounds for field `v` of shape (40)", [v0]
+                        v11: cell<tree0.S0> = root tree0
+                        v12: container<tree0.S3> = child tree0.S3, v11
+                        v13: i64 = linearize tree0.S3, [v0]
+                        v14: cell<tree0.S3> = obtain tree0.S3, v12, v13
+                        v15: ref<i32> = child tree0.S4, v14
+                        v16: i32 = atomic_add v15, v0
+                        yield [v16]
+                    } {
+                        v17: i32 = const 0
+                        v18: u1 = ge v0, v17
+                        v19: i32 = const 40
+                        v20: u1 = lt v0, v19
+                        v21: u1 = and v18, v20
+                        assert v21, bounds, "index ({}) is out of bounds for field `v` of shape (40)", [v0]
+                        v22: cell<tree0.S0> = root tree0
+                        v23: container<tree0.S1> = child tree0.S1, v22
+                        v24: i64 = linearize tree0.S1, [v0]
+                        v25: cell<tree0.S1> = obtain tree0.S1, v23, v24
+                        v26: ref<i32> = child tree0.S2, v25
+                        v27: i32 = atomic_add v26, v0
+                        yield [v27]
+                    }
+                    return [v5]
+                }
+                yield []
+            }
+            "#);
+}
