@@ -187,8 +187,10 @@ def from_dlpack(array: Any, element_dim: int = 0) -> Any:
         element_dim: How many of the last axes are those of an element: 1 makes vectors of it, 2 matrices.
 
     >>> import numpy as np
+    >>> import aerogel as ti
+    >>> ti.init(arch=ti.cpu, log_level="error")
     >>> there = np.zeros(3, np.float32)
-    >>> here = from_dlpack(there)
+    >>> here = ti.from_dlpack(there)
     >>> here[1] = 2
     >>> there.tolist()
     [0.0, 2.0, 0.0]
