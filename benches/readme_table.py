@@ -10,7 +10,7 @@ import sys
 NAMES = {"b01_stream": "triad", "b02_stencil": "stencil", "b03_reduce": "reduction", "b04_nbody": "n-body", "b05_julia": "Julia set",
          "b06_mpm": "MPM", "b09_cg": "conjugate gradient", "b11_life": "life", "b12_matmul": "naive matrix product", "b13_launch": "launch",
          "b14_pyaccess": "from Python", "b15_compile": "to the first result", "b16_sort_scan": "sort, scan", "b17_histogram": "histogram",
-         "b18_svd3": "SVD 3x3", "b19_math": "exp, sin, sqrt"}
+         "b18_svd3": "SVD 3x3", "b19_math": "exp, sin, sqrt", "b21_quant": "quantised fields"}
 rows = {}
 for name in sys.argv[1:]:
     for r in json.load(open(name)):

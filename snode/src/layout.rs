@@ -12,7 +12,7 @@ const CACHE_LINE: u64 = 64;
 /// From this size on a container is aligned to cache lines and staggered.
 const LARGE: u64 = 4096;
 const LIMIT: u64 = 1 << 62;
-/// Cells along an axis that indices of 32 bits can name.
+/// Cells along an axis that indices of 32 bits, as lists of active cells hold them, can name.
 const MOST_ALONG_AXIS: u64 = 1 << 31;
 
 pub(crate) fn lay_out(nodes: &mut PrimaryMap<NodeId, Node>) -> Result<(), BuildError> {
@@ -131,6 +131,12 @@ fn count_cells(nodes: &mut PrimaryMap<NodeId, Node>) -> Result<(), BuildError> {
         nodes[id].n_cells = multiplied(1)?;
         let mut extents = [1_u64; MAX_AXES];
         let mut next = Some(id);
+        let mut sparse = false;
+        while let Some(above) = next {
+            sparse |= nodes[above].kind.is_sparse();
+            next = nodes[above].parent;
+        }
+        next = Some(id).filter(|_| sparse);
         while let Some(above) = next {
             for a in &nodes[above].axes {
                 let along = &mut extents[a.axis as usize];
@@ -355,7 +361,8 @@ mod tests {
                 "none",
             ),
             ("dense i:65536 { hash i:65536 { } }", axis),
-            ("dense i:2147483649 { place x: u1 }", axis),
+            ("dense i:2147483649 { place x: u1 }", "none"),
+            ("dense i:2147483649 { bitmasked j:2 { place x: u1 } }", axis),
         ] {
             let outcome = parse_nodes(text).map_err(|e| e.0);
             assert_eq!(outcome.err().unwrap_or("none".into()), message, "{text}");

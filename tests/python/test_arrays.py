@@ -159,6 +159,21 @@ def test_an_annotation_of_axes_alone(arch):
     assert sum(ti.Vector.ndarray(2, ti.f32, 4)) == 0
 
 
+@pytest.mark.parametrize("array", [np.zeros(3, complex), np.array(["1", "2", "3"]), np.array([1, None, 2])], ids=str)
+def test_what_is_copied_are_real_numbers(arch, array):
+    for x in (ti.field(ti.f32, shape=3), ti.ndarray(ti.f32, 3)):
+        with pytest.raises(TypeError, match="an array of real numbers is needed"):
+            x.from_numpy(array)
+
+
+@pytest.mark.parametrize("dtype", ["bool", ">i4", ">f8", "f2", "u8", "i1"])
+def test_arrays_of_any_type_and_stride_are_copied(arch, dtype):
+    array = np.array([[1, 0, 1, 0], [0, 1, 1, 1]], dtype)[:, ::-2]
+    for x in (ti.field(ti.i16, shape=(2, 2)), ti.ndarray(ti.f32, (2, 2))):
+        x.from_numpy(array)
+        assert x.to_numpy().tolist() == array.tolist()
+
+
 def test_column_major_arrays_are_copied_there_and_back(arch):
     a = np.asfortranarray(np.arange(6, dtype=np.float32).reshape(2, 3))
 

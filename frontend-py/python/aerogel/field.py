@@ -52,7 +52,7 @@ class NumericField(Field, _native.NativeField):
         """
         import numpy as np
 
-        arr = np.asarray(arr)
+        arr = numbers(arr)
         shape = self._array_shape()
         if tuple(arr.shape) != shape:
             raise ValueError(f"ti.field shape {shape} does not match the numpy array shape {tuple(arr.shape)}")
@@ -193,9 +193,8 @@ class MatrixField(NumericField):
 
     def from_numpy(self, arr: Any) -> None:
         """Sets all elements from a NumPy array whose last axes are those of an element."""
-        import numpy as np
 
-        arr = np.asarray(arr)
+        arr = numbers(arr)
         if self.ndim == 1 and arr.ndim == len(self.shape) + 2 and arr.shape[-1] == 1:
             arr = arr[..., 0]
         super().from_numpy(arr)
@@ -209,6 +208,16 @@ def _components(value: Any) -> list:
     if isinstance(value, (list, tuple)):
         return [c for v in value for c in _components(v)]
     return [value]
+
+
+def numbers(array: Any) -> Any:
+    """A NumPy array of real numbers, or an exception."""
+    import numpy as np
+
+    array = np.asarray(array)
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"an array of real numbers is needed, not one of {array.dtype}")
+    return array
 
 
 def _numpy_type(dtype: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from aerogel import _native
 from aerogel._dtypes import DataType, dtype_of
-from aerogel.errors import AerogelSyntaxError
+from aerogel.errors import AerogelMissingNameError, AerogelSyntaxError
 from aerogel.types import ArgPackType, MatrixType, NdarrayType, RefType, StructType
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -45,6 +45,11 @@ class Kernel(_native.NativeKernel):
         import types
 
         return types.MethodType(self, instance)
+
+    @property
+    def grad(self) -> Any:
+        """The kernel that computes gradients, which are not supported yet."""
+        raise AerogelMissingNameError("gradients are not supported yet")
 
     def inspect(self, *args: Any, **kwargs: Any) -> Inspection:
         """What the compiler made of this kernel.

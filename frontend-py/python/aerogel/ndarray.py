@@ -7,7 +7,7 @@ from typing import Any
 from aerogel import _native
 from aerogel._dtypes import DataType, dtype_of
 from aerogel.errors import AerogelRuntimeError, AerogelRuntimeTypeError
-from aerogel.field import _check, _components, _shape
+from aerogel.field import _check, _components, _shape, numbers
 from aerogel.snode import Layout
 
 
@@ -35,9 +35,7 @@ class Ndarray(_native.NativeNdarray):
 
     def from_numpy(self, arr: Any) -> None:
         """Sets all elements from a NumPy array of the same shape."""
-        import numpy as np
-
-        arr = np.asarray(arr)
+        arr = numbers(arr)
         view = self._view()
         if arr.shape != view.shape:
             raise ValueError(f"Mismatch shape: {view.shape} expected, but {arr.shape} provided")
@@ -189,8 +187,10 @@ def from_dlpack(array: Any, element_dim: int = 0) -> Any:
         element_dim: How many of the last axes are those of an element: 1 makes vectors of it, 2 matrices.
 
     >>> import numpy as np
+    >>> import aerogel as ti
+    >>> ti.init(arch=ti.cpu, log_level="error")
     >>> there = np.zeros(3, np.float32)
-    >>> here = from_dlpack(there)
+    >>> here = ti.from_dlpack(there)
     >>> here[1] = 2
     >>> there.tolist()
     [0.0, 2.0, 0.0]
