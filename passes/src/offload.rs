@@ -9,11 +9,14 @@
 //! arithmetic on them) is computed again where it is needed; any other value that crosses from one
 //! task to another, and every local that several tasks use, gets a global temporary.
 
+mod returns;
+
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::{Scalar, Span};
 use aerogel_ir::{Effect, Env, Function, Inst, LoopAttrs, Op, Region, TaskKind, Type, Value, walk};
 
 use crate::PassCx;
+use returns::collects;
 
 pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
     let insts = std::mem::take(&mut func.regions[func.body].insts);
@@ -46,38 +49,6 @@ pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
 enum Segment {
     Serial(Vec<Inst>),
     Parallel(Inst),
-}
-
-impl Segment {
-    /// Whether it may leave the kernel before its end.
-    fn may_return(&self, func: &Function) -> bool {
-        let insts = match self {
-            Segment::Serial(list) => &list[..],
-            Segment::Parallel(inst) => std::slice::from_ref(inst),
-        };
-        let mut found = false;
-        for &inst in insts {
-            let mut note = |func: &Function, inst: Inst| {
-                found |= matches!(func[inst], Op::Return { .. });
-            };
-            func[inst].regions(|r| walk(func, r, &mut note));
-        }
-        found
-    }
-}
-
-/// Whether an instruction collects what was deactivated, also by a kernel that has returned.
-fn collects(func: &Function, inst: Inst) -> bool {
-    let mut found = false;
-    let mut note = |func: &Function, inst: Inst| {
-        found |= matches!(
-            func[inst],
-            Op::NRecycled { .. } | Op::Collect { .. } | Op::Wipe { .. }
-        );
-    };
-    note(func, inst);
-    func[inst].regions(|r| walk(func, r, &mut note));
-    found
 }
 
 /// Who uses a local of the outermost scope.
@@ -307,43 +278,6 @@ impl Offload<'_> {
         };
         scope.push(func, guard, &[], Span::NONE);
         self.line(func, body, scope, list[last + 1..].to_vec());
-    }
-
-    /// Where a `return` leaves more than its task, it says so.
-    fn note_returns(&mut self, func: &mut Function, inst: Inst) {
-        for region in func.owned(inst) {
-            let mut insts = Vec::new();
-            for inst in std::mem::take(&mut func.regions[region].insts) {
-                if let Op::Return { .. } = func[inst] {
-                    let mut scope = Scope::new(0);
-                    self.set_returned(func, &mut scope, true);
-                    insts.append(&mut scope.insts);
-                }
-                insts.push(inst);
-                self.note_returns(func, inst);
-            }
-            func.regions[region].insts = insts;
-        }
-    }
-
-    fn set_returned(&self, func: &mut Function, scope: &mut Scope, value: bool) {
-        let place = self.returned_at(func, scope);
-        let value = Op::Const {
-            value: Scalar::bool(value),
-        };
-        let value = scope.value(func, value, Type::BOOL);
-        scope.push(func, Op::Store { place, value }, &[], Span::NONE);
-    }
-
-    fn has_returned(&self, func: &mut Function, scope: &mut Scope) -> Value {
-        let place = self.returned_at(func, scope);
-        scope.value(func, Op::Load { place }, Type::BOOL)
-    }
-
-    fn returned_at(&self, func: &mut Function, scope: &mut Scope) -> Value {
-        let offset = self.returned.expect("a task may leave the kernel");
-        let ty = Type::BOOL.to_ref().expect("a scalar has a storage");
-        scope.value(func, Op::TempAt { offset }, ty)
     }
 
     /// Ends a region with instructions of the outermost scope.

@@ -490,41 +490,13 @@ impl<'py> PyHost<'py> {
                 defaults.push((name.clone(), self.known(&value)?));
             }
         }
-        let mut templates = Vec::new();
-        if let Ok(annotations) = original.getattr("__annotations__")?.cast::<PyDict>() {
-            for (name, annotation) in annotations.iter() {
-                let kind = annotation
-                    .getattr_opt("_aerogel_annotation")?
-                    .and_then(|kind| kind.extract::<String>().ok());
-                let by_text = annotation
-                    .extract::<String>()
-                    .is_ok_and(|text| text.contains("template"));
-                if kind.as_deref() == Some("template") || by_text {
-                    templates.push(name.extract()?);
-                }
-            }
-        }
+        let (templates, types) = self.annotations(original)?;
         let file = SourceFile {
             path,
             first_line,
             indent: 0,
             text,
         };
-        let mut types = Vec::new();
-        if let Ok(annotations) = original.getattr("__annotations__")?.cast::<PyDict>() {
-            for (name, annotation) in annotations.iter() {
-                let known = self.known(&annotation)?;
-                if matches!(
-                    known,
-                    Known::DType(_)
-                        | Known::TensorType { .. }
-                        | Known::StructType(_)
-                        | Known::Builtin(_)
-                ) {
-                    types.push((name.extract()?, known));
-                }
-            }
-        }
         let signature = match original.getattr_opt("__aerogel_real__")? {
             Some(_) => Some(Rc::new(self.signature(original)?)),
             None => None,
@@ -539,31 +511,6 @@ impl<'py> PyHost<'py> {
         };
         self.sources.insert(scope.0, source.clone());
         Ok(source)
-    }
-
-    /// What the annotations of a real function say.
-    fn signature(&mut self, function: &Bound<'py, PyAny>) -> PyResult<Signature> {
-        type Parameters<'py> = Vec<(String, Bound<'py, PyAny>)>;
-        let read = PyModule::import(self.py, "aerogel.kernel")?.getattr("_real_signature")?;
-        let (read, results, many): (Parameters<'py>, Option<Vec<Bound<'py, PyAny>>>, bool) =
-            read.call1((function,))?.extract()?;
-        let mut params = Vec::new();
-        for (kind, ty) in read {
-            params.push(match (kind.as_str(), self.known(&ty)?) {
-                ("value", ty) => Passing::Value(ty),
-                ("reference", Known::DType(ty)) => Passing::Reference(ty),
-                _ => Passing::Template,
-            });
-        }
-        let mut types = Vec::new();
-        for ty in results.iter().flatten() {
-            types.push(ResultType::One(self.known(ty)?));
-        }
-        let result = match results {
-            Some(_) if many => Some(ResultType::Tuple(types)),
-            _ => types.pop(),
-        };
-        Ok(Signature { params, result })
     }
 
     fn find_name(&mut self, scope: Handle, name: &str) -> PyResult<Option<Known>> {

@@ -1,5 +1,6 @@
 //! The `_native` module: everything that touches the Python runtime.
 
+pub(crate) mod annotation;
 pub(crate) mod argument;
 pub(crate) mod buffer;
 pub(crate) mod error;
