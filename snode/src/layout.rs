@@ -12,7 +12,7 @@ const CACHE_LINE: u64 = 64;
 /// From this size on a container is aligned to cache lines and staggered.
 const LARGE: u64 = 4096;
 const LIMIT: u64 = 1 << 62;
-/// Cells along an axis that indices of 32 bits can name.
+/// Cells along an axis that indices of 32 bits can name, as lists of active cells have them.
 const MOST_ALONG_AXIS: u64 = 1 << 31;
 
 pub(crate) fn lay_out(nodes: &mut PrimaryMap<NodeId, Node>) -> Result<(), BuildError> {
@@ -90,17 +90,19 @@ fn count_cells(nodes: &mut PrimaryMap<NodeId, Node>) -> Result<(), BuildError> {
             .filter(|&p| nodes[p].kind != NodeKind::Hash);
         in_all[id] = multiplied(above.map_or(1, |p| in_all[p]))?;
         nodes[id].n_cells = multiplied(1)?;
-        let mut extents = [1_u64; MAX_AXES];
+        let (mut extents, mut sparse) = ([1_u64; MAX_AXES], false);
         let mut next = Some(id);
         while let Some(above) = next {
+            sparse |= nodes[above].kind.is_sparse();
             for a in &nodes[above].axes {
                 let along = &mut extents[a.axis as usize];
                 *along = along.saturating_mul(a.extent.into());
-                if *along > MOST_ALONG_AXIS {
-                    return Err(BuildError::LongAxis { axis: a.axis });
-                }
             }
             next = nodes[above].parent;
+        }
+        let long = (0..MAX_AXES as u8).find(|&a| extents[a as usize] > MOST_ALONG_AXIS);
+        if let Some(axis) = long.filter(|_| sparse) {
+            return Err(BuildError::LongAxis { axis });
         }
     }
     Ok(())
@@ -238,7 +240,8 @@ mod tests {
     fn too_many_cells() {
         let bytes = "the layout is larger than 2^62 bytes";
         let cells = "a node has 2^62 cells or more";
-        let axis = "axis 0 has more than 2^31 cells: indices are numbers of 32 bits";
+        let axis =
+            "axis 0 of a sparse node has more than 2^31 cells: indices are numbers of 32 bits";
         for (text, message) in [
             ("dense i:2147483648 j:2147483647 { place x: f64 }", bytes),
             ("hash i:2147483648 j:2147483647 { }", "none"),
@@ -249,7 +252,8 @@ mod tests {
                 "none",
             ),
             ("dense i:65536 { hash i:65536 { } }", axis),
-            ("dense i:2147483649 { place x: u1 }", axis),
+            ("dense i:65536 { pointer j:2 { dense i:65536 { } } }", axis),
+            ("dense i:2147483649 { place x: u1 }", "none"),
         ] {
             let outcome = parse_nodes(text).map_err(|e| e.0);
             assert_eq!(outcome.err().unwrap_or("none".into()), message, "{text}");

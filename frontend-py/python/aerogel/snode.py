@@ -540,8 +540,8 @@ def _extent(d: Any, what: str = "an extent") -> int:
         raise TypeError(f"{what} must be an integer, not {d!r}") from None
     if n <= 0:
         raise ValueError(f"{what} must be at least 1, not {n}")
-    if n > 1 << 31:
-        raise ValueError(f"{what} must be at most 2^31, not {n}: indices are numbers of 32 bits")
+    if n >= 1 << 32:
+        raise ValueError(f"{what} must be less than 2^32, not {n}")
     return n
 
 
