@@ -28,7 +28,7 @@ pub enum BuildError {
     TooLarge,
     /// More cells than are counted.
     TooManyCells,
-    /// More cells along an axis than indices of 32 bits can name.
+    /// More cells of a sparse layout along an axis than indices of 32 bits can name.
     LongAxis {
         /// The axis.
         axis: u8,
@@ -84,7 +84,7 @@ impl fmt::Display for BuildError {
             Self::TooManyCells => write!(f, "a node has 2^62 cells or more"),
             Self::LongAxis { axis } => write!(
                 f,
-                "axis {axis} has more than 2^31 cells: indices are numbers of 32 bits"
+                "axis {axis} of a sparse node has more than 2^31 cells: indices are numbers of 32 bits"
             ),
             Self::DynamicAxes { n } => write!(f, "a dynamic node has one axis, not {n}"),
             Self::EmptyChunk => write!(f, "the chunk size of a dynamic node must be at least 1"),

@@ -129,23 +129,19 @@ fn count_cells(nodes: &mut PrimaryMap<NodeId, Node>) -> Result<(), BuildError> {
             .filter(|&p| nodes[p].kind != NodeKind::Hash);
         in_all[id] = multiplied(above.map_or(1, |p| in_all[p]))?;
         nodes[id].n_cells = multiplied(1)?;
-        let mut extents = [1_u64; MAX_AXES];
+        let (mut extents, mut sparse) = ([1_u64; MAX_AXES], false);
         let mut next = Some(id);
-        let mut sparse = false;
         while let Some(above) = next {
             sparse |= nodes[above].kind.is_sparse();
-            next = nodes[above].parent;
-        }
-        next = Some(id).filter(|_| sparse);
-        while let Some(above) = next {
             for a in &nodes[above].axes {
                 let along = &mut extents[a.axis as usize];
                 *along = along.saturating_mul(a.extent.into());
-                if *along > MOST_ALONG_AXIS {
-                    return Err(BuildError::LongAxis { axis: a.axis });
-                }
             }
             next = nodes[above].parent;
+        }
+        let long = (0..MAX_AXES as u8).find(|&a| extents[a as usize] > MOST_ALONG_AXIS);
+        if let Some(axis) = long.filter(|_| sparse) {
+            return Err(BuildError::LongAxis { axis });
         }
     }
     Ok(())
@@ -350,7 +346,8 @@ mod tests {
     fn too_many_cells() {
         let bytes = "the layout is larger than 2^62 bytes";
         let cells = "a node has 2^62 cells or more";
-        let axis = "axis 0 has more than 2^31 cells: indices are numbers of 32 bits";
+        let axis =
+            "axis 0 of a sparse node has more than 2^31 cells: indices are numbers of 32 bits";
         for (text, message) in [
             ("dense i:2147483648 j:2147483647 { place x: f64 }", bytes),
             ("hash i:2147483648 j:2147483647 { }", "none"),

@@ -234,8 +234,8 @@ def test_files(arch, tmp_path):
     "make, message",
     [
         (lambda: ti.root.hash(ti.ij, 1 << 31), "2\\^62 cells"),
-        (lambda: ti.root.hash(ti.i, (1 << 31) + 1), "at most 2\\^31"),
-        (lambda: ti.root.hash(ti.i, 1 << 70), "at most 2\\^31"),
+        (lambda: ti.root.hash(ti.i, (1 << 31) + 1), "more than 2\\^31 cells"),
+        (lambda: ti.root.hash(ti.i, 1 << 70), "less than 2\\^32"),
         (lambda: ti.root.hash(ti.i, 1 << 20).dense(ti.i, 1 << 12), "more than 2\\^31 cells"),
         (lambda: ti.root.hash(ti.ij, (0, 4)), "at least 1"),
         (lambda: ti.root.dynamic(ti.i, 4).hash(ti.j, 4), "below a dynamic node"),

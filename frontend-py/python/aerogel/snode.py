@@ -144,8 +144,6 @@ class SNode:
         if len(dims) != len(axis_list):
             raise ValueError(f"{len(axis_list)} axes need {len(axis_list)} dimensions, got {len(dims)}")
         pairs = [(a.value, _extent(d)) for a, d in zip(axis_list, dims)]
-        if kind not in ("dense", "quant_array") and any(n > 1 << 31 for _, n in pairs):
-            raise ValueError(f"an extent of a {kind} node must be at most 2^31: loops over it count in 32 bits")
         child = SNode(self._tree, self, self._aerogel_snode.node(kind, pairs, *number), pairs, kind)
         child._number = number[0] if number else None
         self._children.append(child)
