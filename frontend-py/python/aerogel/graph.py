@@ -1,0 +1,194 @@
+"""``ti.graph``: sequences of kernel calls that are described once and run with one call.
+
+A graph is built of symbolic arguments, which stand for what is given when it runs:
+
+    x = ti.graph.Arg(ti.graph.ArgKind.NDARRAY, "x", dtype=ti.f32, ndim=1)
+    builder = ti.graph.GraphBuilder()
+    builder.dispatch(step, x)
+    graph = builder.compile()
+    graph.run({"x": array})
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from aerogel._dtypes import DataType, dtype_of
+from aerogel.errors import AerogelNotSupportedError, AerogelRuntimeError
+from aerogel.kernel import Kernel
+from aerogel.matrix import Matrix
+from aerogel.ndarray import Ndarray
+from aerogel.types import MatrixType
+
+
+class ArgKind(enum.Enum):
+    """What an argument of a graph is."""
+
+    SCALAR = 0
+    MATRIX = 1
+    NDARRAY = 2
+    TEXTURE = 3
+    RWTEXTURE = 4
+
+
+class Arg:
+    """An argument of a graph, named.
+
+    Args:
+        tag: What it is.
+        name: The key under which :meth:`Graph.run` finds it.
+        dtype: The type of a scalar, of a vector or matrix, or of an array's elements.
+        ndim: The number of an array's axes.
+
+    Raises:
+        KeyError: An array without ``ndim``, or nothing where a type is needed.
+        AerogelRuntimeError: The type does not go with the kind.
+    """
+
+    __slots__ = ("dtype", "name", "ndim", "tag")
+
+    def __init__(self, tag: ArgKind, name: str, dtype: Any = None, ndim: int | None = None, **kwargs: Any) -> None:
+        if not isinstance(tag, ArgKind):
+            raise TypeError(f"the kind of an argument is a ti.graph.ArgKind, not {tag!r}")
+        if tag in (ArgKind.TEXTURE, ArgKind.RWTEXTURE):
+            raise AerogelNotSupportedError("textures are not supported yet")
+        if "element_shape" in kwargs:
+            raise AerogelRuntimeError("element_shape is no more; give a vector or matrix type as dtype")
+        if kwargs:
+            raise TypeError(f"unexpected argument {next(iter(kwargs))!r} of ti.graph.Arg")
+        if dtype is None:
+            raise KeyError("dtype")
+        is_matrix = isinstance(dtype, MatrixType)
+        if tag is ArgKind.SCALAR and is_matrix:
+            raise AerogelRuntimeError(f"Tag ArgKind.SCALAR must specify a scalar type, but found {dtype!r}.")
+        if tag is ArgKind.MATRIX and not is_matrix:
+            raise AerogelRuntimeError(f"Tag ArgKind.MATRIX must specify matrix type, but got {dtype}.")
+        if tag is ArgKind.NDARRAY and ndim is None:
+            raise KeyError("ndim")
+        self.tag, self.name, self.ndim = tag, str(name), ndim
+        self.dtype: DataType | MatrixType = dtype if is_matrix else dtype_of(dtype)
+
+    def __repr__(self) -> str:
+        return f"<ti.graph.Arg {self.name}: {self.tag.name} of {self.dtype}>"
+
+    def _check(self, value: Any) -> None:
+        """Raises an error if a value cannot be this argument."""
+        if not isinstance(value, (int, float, Matrix, Ndarray)):
+            raise AerogelRuntimeError(
+                "Only python int, float, ti.Matrix and ti.Ndarray are supported as runtime arguments"
+                f" but got {type(value)}"
+            )
+        wanted = {ArgKind.SCALAR: (int, float), ArgKind.MATRIX: Matrix, ArgKind.NDARRAY: Ndarray}[self.tag]
+        if not isinstance(value, wanted):
+            raise AerogelRuntimeError(f"argument `{self.name}` is a {self.tag.name}, not a {type(value).__name__}")
+        if isinstance(value, Matrix) and isinstance(self.dtype, MatrixType):
+            given = (value.n, value.m)
+            if given != (self.dtype.n, self.dtype.m):
+                raise AerogelRuntimeError(f"argument `{self.name}` is a {self.dtype}, not one of shape {given}")
+        if isinstance(value, Ndarray):
+            if len(value.shape) != self.ndim:
+                raise AerogelRuntimeError(
+                    f"argument `{self.name}` has {self.ndim} axes, the ndarray given has {len(value.shape)}"
+                )
+            scalar = self.dtype.dtype if isinstance(self.dtype, MatrixType) else self.dtype
+            element = self.dtype.get_shape() if isinstance(self.dtype, MatrixType) else ()
+            if dtype_of(scalar) != value.dtype or tuple(element) != tuple(value.element_shape):
+                raise AerogelRuntimeError(
+                    f"argument `{self.name}` is an ndarray of {self.dtype}, not of {value.dtype}"
+                    + (f" elements of shape {tuple(value.element_shape)}" if value.element_shape else "")
+                )
+
+
+class Sequential:
+    """Calls one after the other, which can be appended to a builder more than once."""
+
+    def __init__(self) -> None:
+        self._calls: list[tuple[Kernel, tuple[Arg, ...]]] = []
+
+    def dispatch(self, kernel_fn: Kernel, *args: Arg) -> None:
+        """Adds a call of a kernel.
+
+        Raises:
+            TypeError: Not a kernel, or an argument that is not symbolic.
+        """
+        _check_call(kernel_fn, args)
+        self._calls.append((kernel_fn, args))
+
+
+class GraphBuilder:
+    """Describes a graph: what is called, in which order."""
+
+    def __init__(self) -> None:
+        self._nodes: list[Sequential] = []
+
+    def create_sequential(self) -> Sequential:
+        """A sequence of its own, which is in the graph once it is appended."""
+        return Sequential()
+
+    def dispatch(self, kernel_fn: Kernel, *args: Arg) -> None:
+        """Adds a call of a kernel.
+
+        Raises:
+            TypeError: Not a kernel, or an argument that is not symbolic.
+        """
+        own = Sequential()
+        own.dispatch(kernel_fn, *args)
+        self._nodes.append(own)
+
+    def append(self, node: Sequential) -> None:
+        """Adds all calls of a sequence."""
+        if not isinstance(node, Sequential):
+            raise TypeError(f"what create_sequential makes can be appended, not {type(node).__name__}")
+        self._nodes.append(node)
+
+    def compile(self) -> Graph:
+        """The graph as it is now."""
+        return Graph([call for node in self._nodes for call in node._calls])
+
+
+class Graph:
+    """A sequence of calls that :meth:`run` makes."""
+
+    def __init__(self, calls: list[tuple[Kernel, tuple[Arg, ...]]]) -> None:
+        self._calls = calls
+        self._args: dict[str, Arg] = {}
+        for arg in self._arguments():
+            other = self._args.setdefault(arg.name, arg)
+            if (other.tag, other.ndim, str(other.dtype)) != (arg.tag, arg.ndim, str(arg.dtype)):
+                raise AerogelRuntimeError(f"two arguments that differ have the name `{arg.name}`")
+
+    def _arguments(self) -> Iterator[Arg]:
+        for _, args in self._calls:
+            yield from args
+
+    def run(self, args: Mapping[str, Any]) -> None:
+        """Makes all calls. Everything is checked before the first.
+
+        Args:
+            args: A number, ``ti.Matrix`` or ``ti.ndarray`` for each argument, by name; others are ignored.
+
+        Raises:
+            AerogelRuntimeError: An argument is missing, or is not what its :class:`Arg` says.
+        """
+        for name, arg in self._args.items():
+            if name not in args:
+                raise AerogelRuntimeError(f"the graph's argument `{name}` is missing")
+            arg._check(args[name])
+        for kernel, symbols in self._calls:
+            kernel(*(args[symbol.name] for symbol in symbols))
+
+
+def _check_call(kernel: Any, args: tuple[Any, ...]) -> None:
+    if not isinstance(kernel, Kernel):
+        raise TypeError(f"a graph is made of calls of kernels, not of {type(kernel).__name__}")
+    for arg in args:
+        if not isinstance(arg, Arg):
+            raise TypeError(f"the arguments of a graph's calls are ti.graph.Arg, not {type(arg).__name__}")
+    parameters = kernel.__wrapped__.__code__.co_argcount
+    if len(args) != parameters:
+        raise IndexError(f"kernel `{kernel.__wrapped__.__name__}` takes {parameters} arguments, got {len(args)}")
+
+
+__all__ = ["Arg", "ArgKind", "Graph", "GraphBuilder", "Sequential"]
