@@ -145,7 +145,6 @@ __all__ = [
     "dx11",
     "dx12",
     "eig",
-    "experimental",
     "errors",
     "f16",
     "f32",

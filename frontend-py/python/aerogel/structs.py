@@ -299,7 +299,6 @@ class StructField(Field):
         return self._members[key]
 
     @property
-    @property
     def dtype(self) -> StructType:
         """The type of an element."""
         return self._type
