@@ -194,7 +194,8 @@ pub fn import_region(
         .collect()
 }
 
-/// Copies one instruction with its regions; the copy is in no region yet.
+/// Copies one instruction with its regions; the copy is in no region yet. What comes from no source
+/// gets `span`.
 pub fn import_inst(
     target: &mut Function,
     source: &Function,
@@ -220,7 +221,11 @@ pub fn import_inst(
     let copy = target.new_inst(
         op,
         &types,
-        if span == Span::NONE { data.span } else { span },
+        if data.span == Span::NONE {
+            span
+        } else {
+            data.span
+        },
     );
     for (&old, &new) in data.results.iter().zip(&target.insts[copy].results) {
         map[old] = Some(new);

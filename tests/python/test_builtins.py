@@ -1,5 +1,6 @@
 """Builtins and small forms of the language, in kernels and in Python."""
 
+import importlib.util
 import math
 
 import numpy as np
@@ -252,3 +253,78 @@ def test_extrema_have_the_promoted_type(arch, capfd):
 
     run()
     assert capfd.readouterr().out == "1.000000 3.000000 1\n"
+
+
+def test_half_floats_have_atomics(arch):
+    x = ti.field(ti.f16, 3)
+
+    @ti.kernel
+    def run():
+        for i in range(1, 6):
+            ti.atomic_max(x[0], ti.f16(i))
+            ti.atomic_min(x[1], -ti.f16(i))
+            ti.atomic_add(x[2], ti.f16(i))
+
+    run()
+    assert list(x.to_numpy()) == [5, -5, 15]
+
+
+@pytest.mark.parametrize("step", ["0.5", "s"])
+def test_steps_are_integers(arch, tmp_path, step):
+    source = f"import aerogel as ti\n@ti.kernel\ndef run(s: float):\n    for i in range(1, 4, {step}):\n        pass\n"
+    (tmp_path / "steps.py").write_text(source)
+    spec = importlib.util.spec_from_file_location("steps", tmp_path / "steps.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    with pytest.raises(ti.TaichiTypeError, match="the step of a range must be an integer, not `f32`"):
+        module.run(1.0)
+
+
+def test_products_of_vectors_take_vectors(arch):
+    v = ti.Vector([1.0, 2.0, 3.0])
+
+    @ti.kernel
+    def dot() -> float:
+        return ti.Vector([1.0, 2.0, 3.0]).dot(2.0)
+
+    @ti.kernel
+    def cross() -> ti.math.vec3:
+        return v.cross(2.0)
+
+    for kernel in (dot, cross):
+        with pytest.raises(ti.TaichiTypeError, match="needs two vectors"):
+            kernel()
+
+
+def test_places_inside_small_real_functions(debug):
+    x = ti.field(float, 4)
+
+    @ti.real_func
+    def leaf(i: ti.i32) -> ti.f32:
+        a = 1.0
+        a += x[i]
+        return a
+
+    @ti.kernel
+    def run() -> ti.f32:
+        return leaf(9)
+
+    with pytest.raises(ti.TaichiRuntimeError, match=r"a \+= x\[i\]"):
+        run()
+
+
+def test_shapes_of_elements(arch):
+    @ti.kernel
+    def run(a: ti.types.ndarray(ndim=1)) -> int:
+        result = 0
+        if ti.static(a.element_shape() == [3]):
+            result = 3
+        elif ti.static(a.element_shape() == [2, 2]):
+            result = 4
+        else:
+            ti.static_assert(a.element_shape() == [])
+        return result
+
+    assert run(ti.ndarray(float, 2)) == 0
+    assert run(ti.Vector.ndarray(3, float, 2)) == 3
+    assert run(ti.Matrix.ndarray(2, 2, float, 2)) == 4

@@ -479,6 +479,8 @@ fn native(op: AtomicOp, ty: ScalarType) -> Option<RmwOp> {
     use AtomicOp::*;
     let float = ty.is_float();
     Some(match op {
+        // LLVM makes calls of C's functions of these.
+        Min | Max if ty == ScalarType::F16 => return None,
         Add if float => RmwOp::LLVMAtomicRMWBinOpFAdd,
         Sub if float => RmwOp::LLVMAtomicRMWBinOpFSub,
         Min if float => RmwOp::LLVMAtomicRMWBinOpFMin,

@@ -143,6 +143,14 @@ impl<'a> Lower<'a, '_> {
                 Iter::Range { lo, hi, step } => {
                     let is_one = matches!(step, Val::Known(Known::Int(1)));
                     let ty = self.index_type(&[lo, hi, step])?;
+                    let of_step = self.expect_numeric(step)?;
+                    if !of_step.scalar().is_some_and(ScalarType::is_int) {
+                        return self.fail(
+                            ErrorKind::Type,
+                            "E0218",
+                            format!("the step of a range must be an integer, not `{of_step}`"),
+                        );
+                    }
                     let (lo, hi) = (self.convert(lo, ty)?, self.convert(hi, ty)?);
                     let step = if is_one {
                         None

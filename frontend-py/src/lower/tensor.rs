@@ -130,14 +130,20 @@ impl Lower<'_, '_> {
                 Ok(Val::Value(self.dot(value, value)))
             }
             "norm" | "norm_inv" | "normalized" => self.norms(object, name, args),
-            "dot" => {
+            "dot" | "cross" => {
                 let other = self.arg(name, args, 0, "other")?.clone();
+                let given = self.expect_numeric(&other)?;
+                if given.scalar().is_some() {
+                    return self.fail(
+                        ErrorKind::Type,
+                        "E0227",
+                        format!("`{name}` needs two vectors, not `{ty}` and `{given}`"),
+                    );
+                }
                 let (a, b) = self.promoted(object, &other, name)?;
-                Ok(Val::Value(self.dot(a, b)))
-            }
-            "cross" => {
-                let other = self.arg(name, args, 0, "other")?.clone();
-                let (a, b) = self.promoted(object, &other, name)?;
+                if name == "dot" {
+                    return Ok(Val::Value(self.dot(a, b)));
+                }
                 self.cross(a, b)
             }
             "outer_product" => {
@@ -337,6 +343,11 @@ impl Lower<'_, '_> {
     /// Methods of fields and arrays.
     pub(crate) fn storage_method(&mut self, object: &Val, name: &str, args: &Args) -> Res<Val> {
         match (object, name) {
+            (&Val::Array(array), "element_shape") => {
+                let shape = self.array_type(array).0.shape();
+                let extents = shape.iter().map(|&n| Known::Int(n.into()));
+                Ok(Val::Known(Known::List(extents.collect())))
+            }
             (Val::Known(Known::Field(_)) | Val::Array(_), "fill") => {
                 let val = self.arg(name, args, 0, "val")?.clone();
                 let val = self.settle(val)?;
