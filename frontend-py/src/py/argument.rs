@@ -78,7 +78,7 @@ pub(crate) enum Packed {
         cell_bytes: usize,
         writeable: bool,
         /// The user's array, if it is in column-major order and `array` is a copy of it.
-        copied: Option<Copied>,
+        copied: Option<Box<Copied>>,
     },
 }
 
@@ -421,7 +421,8 @@ impl NativeKernel {
                 let copy = py
                     .import("numpy")?
                     .call_method1("ascontiguousarray", (&value,))?;
-                copied = Some(Copied::new(array, value.unbind(), copy.clone().unbind()));
+                let pair = Copied::new(array, value.unbind(), copy.clone().unbind());
+                copied = Some(Box::new(pair));
                 value = copy;
             }
             let value = &value;

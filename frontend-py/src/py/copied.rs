@@ -48,10 +48,10 @@ impl Copied {
 ///
 /// # Errors
 /// The names of two that a kernel must not get together.
-pub(crate) fn sources<'a>(
-    packed: &'a [Packed],
+pub(crate) fn sources(
+    packed: &[Packed],
     is_written: impl Fn(usize) -> bool,
-) -> PyResult<Result<Vec<usize>, [&'a str; 2]>> {
+) -> PyResult<Result<Vec<usize>, [&str; 2]>> {
     let mut seen: Vec<(&str, Range<usize>, Option<&Copied>)> = Vec::new();
     let mut sources = Vec::new();
     for packed in packed {
@@ -75,14 +75,14 @@ pub(crate) fn sources<'a>(
             if !shares || copied.is_none() && other.is_none() {
                 continue;
             }
-            match (copied, other) {
+            match (copied.as_deref(), other) {
                 (Some(x), Some(y)) if x.is_same(y) => source = source.min(k),
                 _ if is_written(at) || is_written(k) => return Ok(Err([other_name, name])),
                 _ => {}
             }
         }
         sources.push(source);
-        seen.push((name, range, copied.as_ref()));
+        seen.push((name, range, copied.as_deref()));
     }
     Ok(Ok(sources))
 }

@@ -224,7 +224,7 @@ impl NativeKernel {
                             self.name
                         )));
                     }
-                    arrays.push((array, copied.as_ref()));
+                    arrays.push((array, copied.as_deref()));
                     let (array, copied) = arrays[sources[n_arrays]];
                     if written {
                         copied_back.extend(copied);
