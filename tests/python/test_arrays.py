@@ -192,6 +192,30 @@ def test_column_major_arrays_are_copied_there_and_back(arch):
         double(a, out)
 
 
+def test_column_major_arrays_that_share_memory(arch):
+    @ti.kernel
+    def two(a: ti.types.ndarray(ti.f32, 2), b: ti.types.ndarray(ti.f32, 2)):
+        for i in range(3):
+            a[i, 0] += 1.0
+        for i in range(3):
+            b[i, 1] += a[i, 0]
+
+    once = np.zeros((3, 3), np.float32, order="F")
+    two(once, once)
+    assert once.tolist() == [[1, 1, 0]] * 3
+    for a in (once, np.zeros((3, 3), np.float32)):
+        before = a.copy()
+        with pytest.raises(ValueError, match="`a` and `b` of kernel `two` share memory"):
+            two(a, a.T)
+        assert a.tolist() == before.tolist()
+
+    @ti.kernel
+    def read(a: ti.types.ndarray(ti.f32, 2), b: ti.types.ndarray(ti.f32, 2)) -> ti.f32:
+        return a[0, 1] + b[0, 1]
+
+    assert read(once, once.T) == 2
+
+
 def test_dlpack_shares_memory_both_ways(arch):
     x = ti.ndarray(ti.f32, (2, 3))
     there = np.from_dlpack(x)

@@ -249,6 +249,8 @@ pub(crate) struct Lower<'a, 'h> {
     trees: Vec<TreeKey>,
     /// Fields by their places: a component's field begins with the place of a whole one.
     fields: LookupMap<(TreeKey, Vec<NodeId>), FieldId>,
+    /// The names of fields, each with the last number that was put behind it.
+    field_names: LookupMap<String, u32>,
     parsed: LookupMap<Handle, Rc<Parsed<'a>>>,
     /// The storage of what the real function being lowered takes by reference.
     references: Vec<Value>,
@@ -287,6 +289,7 @@ impl<'a, 'h> Lower<'a, 'h> {
             diagnostics: Vec::new(),
             trees: Vec::new(),
             fields: LookupMap::default(),
+            field_names: LookupMap::default(),
             parsed: LookupMap::default(),
         }
     }
@@ -565,17 +568,14 @@ impl<'a, 'h> Lower<'a, 'h> {
             format!("f{plain}")
         };
         let mut name = plain.clone();
-        let mut n = 1;
-        while self
-            .module
-            .env
-            .fields
-            .values()
-            .any(|other| other.name == name)
-        {
+        // Where many fields have one name, the search goes on where it ended.
+        let mut n = self.field_names.get(&plain).copied().unwrap_or(1);
+        while self.field_names.get(&name).is_some() {
             n += 1;
             name = format!("{plain}_{n}");
         }
+        self.field_names.insert(name.clone(), 1);
+        self.field_names.insert(plain, n);
         let id = self.module.env.fields.push(FieldData {
             name,
             elem: value::tensor_type(field.shape, field.elem),

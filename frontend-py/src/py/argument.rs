@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
 use super::buffer::{self, ForeignArray, NativeNdarray};
+use super::copied::Copied;
 use super::error;
 use super::field::NativeField;
 use super::kernel::NativeKernel;
@@ -76,8 +77,8 @@ pub(crate) enum Packed {
         shape: Vec<usize>,
         cell_bytes: usize,
         writeable: bool,
-        /// The user's array in column-major order and its copy, which is copied back if it is written.
-        copied: Option<(Py<PyAny>, Py<PyAny>)>,
+        /// The user's array, if it is in column-major order and `array` is a copy of it.
+        copied: Option<Box<Copied>>,
     },
 }
 
@@ -420,7 +421,8 @@ impl NativeKernel {
                 let copy = py
                     .import("numpy")?
                     .call_method1("ascontiguousarray", (&value,))?;
-                copied = Some((value.unbind(), copy.clone().unbind()));
+                let pair = Copied::new(array, value.unbind(), copy.clone().unbind());
+                copied = Some(Box::new(pair));
                 value = copy;
             }
             let value = &value;
@@ -498,8 +500,8 @@ impl NativeKernel {
                 "an axis has {extent} elements, more than an `i32` counts; give the array more axes"
             )));
         }
-        if let Some((original, _)) = &copied {
-            writeable = ForeignArray::new(original.bind(py))?.writeable;
+        if let Some(copied) = &copied {
+            writeable = copied.writeable();
         }
         let part = KeyPart::Array {
             elem: ty,

@@ -5,6 +5,7 @@
 #![expect(unsafe_code, reason = "memory that NumPy owns")]
 
 use std::ffi::{c_char, c_int, c_void};
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -226,6 +227,11 @@ impl ForeignArray {
         })
     }
 
+    /// The addresses of the elements, which lie without gaps in an order that is known.
+    pub(crate) fn addresses(&self) -> Range<usize> {
+        addresses(&self.buffer)
+    }
+
     /// The memory, if elements lie in row-major order without gaps.
     pub(crate) fn buffer(&self) -> PyResult<&Buffer> {
         if self.contiguous && self.aligned {
@@ -236,6 +242,12 @@ impl ForeignArray {
             ))
         }
     }
+}
+
+/// The addresses of a buffer's bytes.
+pub(crate) fn addresses(buffer: &Buffer) -> Range<usize> {
+    let start = buffer.address() as usize;
+    start..start + buffer.len()
 }
 
 fn scalar_of(kind: u8, itemsize: usize) -> Option<ScalarType> {

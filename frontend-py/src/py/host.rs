@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use aerogel_base::hash::LookupMap;
 use aerogel_base::{ErrorKind, ScalarType, SourceFile};
 use aerogel_snode::Tree;
 use pyo3::exceptions::{
@@ -54,6 +55,9 @@ pub(crate) struct PyHost<'py> {
     /// The objects behind builtin names.
     builtins: BTreeMap<String, Bound<'py, PyAny>>,
     sources: BTreeMap<u32, FuncSource>,
+    /// The fields met so far, by their objects, which `objects` keeps. A list of fields is looked at as a
+    /// whole wherever its name stands.
+    fields: LookupMap<usize, Known>,
 }
 
 impl<'py> PyHost<'py> {
@@ -73,6 +77,7 @@ impl<'py> PyHost<'py> {
             handles: BTreeMap::new(),
             builtins,
             sources: BTreeMap::new(),
+            fields: LookupMap::default(),
         })
     }
 
@@ -123,7 +128,17 @@ impl<'py> PyHost<'py> {
             let items: PyResult<Vec<Known>> = items.iter().map(|item| self.known(&item)).collect();
             return Ok(Known::List(items?.into()));
         }
-        self.known_object(object)
+        let address = object.as_ptr() as usize;
+        if let Some(field) = self.fields.get(&address) {
+            return Ok(field.clone());
+        }
+        let known = self.known_object(object)?;
+        if let Known::Field(field) = &known
+            && self.object(field.handle).is(object)
+        {
+            self.fields.insert(address, known.clone());
+        }
+        Ok(known)
     }
 
     fn known_object(&mut self, object: &Bound<'py, PyAny>) -> PyResult<Known> {

@@ -17,7 +17,7 @@ use super::argument::{KeyPart, Packed};
 use super::module::{self, Settings};
 use super::prepare::{self, Instance};
 use super::signature::{Param, ValueSpec};
-use super::{buffer, error};
+use super::{buffer, copied, error};
 
 #[derive(Default)]
 struct State {
@@ -197,6 +197,15 @@ impl NativeKernel {
         let mut args = launch::Args::new();
         let mut n_arrays = 0;
         let mut copied_back = Vec::new();
+        let is_written = |k: usize| instance.writes.get(k).copied().unwrap_or(true);
+        let sources = copied::sources(packed, is_written)?.map_err(|[x, y]| {
+            PyValueError::new_err(format!(
+                "the arrays for arguments `{x}` and `{y}` of kernel `{}` share memory, and one is in \
+                 column-major order; pass numpy.ascontiguousarray(array)",
+                self.name
+            ))
+        })?;
+        let mut arrays = Vec::new();
         for packed in packed {
             match packed {
                 Packed::Slots(slots) => slots.iter().for_each(|&slot| args.scalar(slot)),
@@ -208,17 +217,17 @@ impl NativeKernel {
                     writeable,
                     copied,
                 } => {
-                    let written = instance.writes.get(n_arrays).copied().unwrap_or(true);
-                    if let Some(pair) = copied
-                        && written
-                    {
-                        copied_back.push(pair);
-                    }
+                    let written = is_written(n_arrays);
                     if !writeable && written {
                         return Err(PyValueError::new_err(format!(
                             "the array for argument `{name}` is read-only, and kernel `{}` writes to it",
                             self.name
                         )));
+                    }
+                    arrays.push((array, copied.as_deref()));
+                    let (array, copied) = arrays[sources[n_arrays]];
+                    if written {
+                        copied_back.extend(copied);
                     }
                     n_arrays += 1;
                     args.array(array.buffer()?, shape, *cell_bytes)
@@ -246,9 +255,8 @@ impl NativeKernel {
                 seed,
             })
         });
-        for (original, copy) in copied_back {
-            py.import("numpy")?
-                .call_method1("copyto", (original, copy))?;
+        for copied in copied_back {
+            copied.copy_back(py)?;
         }
         if let Some(begin) = begin {
             module::record(&self.name, begin.elapsed().as_secs_f64());

@@ -3,6 +3,7 @@
 pub(crate) mod annotation;
 pub(crate) mod argument;
 pub(crate) mod buffer;
+mod copied;
 pub(crate) mod error;
 pub(crate) mod field;
 pub(crate) mod font;
