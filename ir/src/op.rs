@@ -231,7 +231,8 @@ insts! {
     /// A nest of loops over `[lo, hi)` for each axis, the last one innermost, whose iterations run
     /// in parallel. Only at a kernel's outermost scope.
     Parallel ("parallel") { lo: Vec<Value>, hi: Vec<Value>, attrs: LoopAttrs, body: Region } = Control in Structured..=Structured;
-    /// A parallel loop over the cells of a node that are active when it begins; parameters are the
+    /// A parallel loop over the cells of a node that are active when it begins (what the body appends
+    /// to a list it goes over, it may visit or not); parameters are the
     /// indices, one for each axis, without any field's offset.
     ParallelCells ("parallel_cells") { node: NodeRef, attrs: LoopAttrs, body: Region } = Control in Structured..=Structured;
 

@@ -317,3 +317,18 @@ def test_out_of_memory_in_the_middle_of_a_kernel(on, kind, tmp_path):
     program.write_text(OUT_OF_MEMORY.format(arch=on, kind=kind))
     done = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stdout) == (0, "fine\n"), done.stdout + done.stderr
+
+
+def test_indices_in_messages_count_from_the_offset(arch):
+    x = ti.field(float)
+    ti.root.pointer(ti.ij, 4).bitmasked(ti.ij, 32).place(x, offset=(-64, 0))
+
+    @ti.kernel
+    def write(i: ti.i32, j: ti.i32):
+        x[i, j] = 1
+
+    write(-64, 127)
+    for i, j in [(500, 0), (-65, 3), (0, 128)]:
+        with pytest.raises(ti.TaichiAssertionError, match=rf"index \({i}, {j}\) .* of shape \(-64\.\.64, 128\)"):
+            write(i, j)
+    assert x[-64, 127] == 1

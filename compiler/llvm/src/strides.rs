@@ -20,7 +20,12 @@ pub(crate) struct Strides<'a> {
     /// Where the counters of the loops inside begin.
     begins: SecondaryMap<Value, Option<Value>>,
     known: SecondaryMap<Value, Option<Option<i64>>>,
+    /// How far back the value is whose operands are looked at.
+    depth: u32,
 }
+
+/// How far back operands are followed; indices are not computed in so many steps.
+const DEEPEST: u32 = 256;
 
 impl<'a> Strides<'a> {
     /// For the iterations that `counter`, a parameter of `body`, counts.
@@ -54,6 +59,7 @@ impl<'a> Strides<'a> {
             inside,
             begins,
             known,
+            depth: 0,
         }
     }
 
@@ -69,7 +75,12 @@ impl<'a> Strides<'a> {
         if let Some(known) = self.known[value] {
             return known;
         }
+        if self.depth == DEEPEST {
+            return None;
+        }
+        self.depth += 1;
         let stride = self.compute(value);
+        self.depth -= 1;
         self.known[value] = Some(stride);
         stride
     }

@@ -276,7 +276,7 @@ impl Cells {
         indices: &[Value],
         access: Access,
         checked: bool,
-        what: &str,
+        named: Named<'_>,
     ) -> (Value, Option<Value>) {
         let target = Target::new(cx, node, indices.to_vec());
         let levels = &target.path.levels;
@@ -297,7 +297,7 @@ impl Cells {
             if access == Access::Read {
                 clamped = axes.clamp(cursor, &target.indices);
             } else if let Some(cond) = inside.take() {
-                assert_inside(cursor, &target, cond, what);
+                assert_inside(cursor, &target, cond, named);
             }
         }
         let (mut depth, mut cell, mut active) = match found {
@@ -475,7 +475,15 @@ impl Cells {
         let what = format!("field `{}`", data.name);
         // Indices of dense fields are the user's to check.
         let checked = cx.options.debug || !layout.is_below_sparse(holder.node);
-        self.cell(cursor, cx, holder, indices, access, checked, &what)
+        self.cell(
+            cursor,
+            cx,
+            holder,
+            indices,
+            access,
+            checked,
+            (&what, &data.offset),
+        )
     }
 
     /// The storage of a field's component at indices that include the offset.
@@ -537,10 +545,33 @@ fn and(cursor: &mut Cursor<'_>, lhs: Value, rhs: Value) -> Value {
     cursor.insert(Op::Binary { op, lhs, rhs }, Type::BOOL)
 }
 
-fn assert_inside(cursor: &mut Cursor<'_>, target: &Target<'_>, cond: Value, what: &str) {
+/// How messages call what is asked for, and what its first indices are; 0 where nothing is said.
+type Named<'a> = (&'a str, &'a [i32]);
+
+/// Asserts that indices, which are the layout's, lie in a field; the message has the user's.
+fn assert_inside(
+    cursor: &mut Cursor<'_>,
+    target: &Target<'_>,
+    cond: Value,
+    (what, offset): Named<'_>,
+) {
     let node = target.path.levels.last().expect("a path has levels").node;
-    let shape: Vec<String> = target.tree.shape(node).iter().map(u64::to_string).collect();
-    let holes = vec!["{}"; target.indices.len()].join(", ");
+    let offset = |k: usize| i64::from(offset.get(k).copied().unwrap_or(0));
+    let extents = target.tree.shape(node).into_iter().enumerate();
+    let shape: Vec<String> = extents
+        .map(|(k, extent)| match offset(k) {
+            0 => extent.to_string(),
+            lo => format!("{lo}..{}", lo + extent as i64),
+        })
+        .collect();
+    let mut args = target.indices.clone();
+    for (k, index) in args.iter_mut().enumerate().filter(|&(k, _)| offset(k) != 0) {
+        let ty = cursor.func.elem(*index);
+        let rhs = cursor.constant(Scalar::int(ty, offset(k).into()));
+        let (op, lhs) = (BinaryOp::Add, *index);
+        *index = cursor.insert(Op::Binary { op, lhs, rhs }, Type::Scalar(ty));
+    }
+    let holes = vec!["{}"; args.len()].join(", ");
     let assert = Op::Assert {
         cond,
         kind: AssertKind::Bounds,
@@ -548,7 +579,7 @@ fn assert_inside(cursor: &mut Cursor<'_>, target: &Target<'_>, cond: Value, what
             "index ({holes}) is out of bounds for {what} of shape ({})",
             shape.join(", ")
         ),
-        args: target.indices.clone(),
+        args,
     };
     cursor.insert_inst(assert, &[]);
 }

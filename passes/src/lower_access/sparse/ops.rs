@@ -26,7 +26,7 @@ impl Cells {
                     &indices,
                     Access::Write,
                     false,
-                    &cx.env.describe(node),
+                    (&cx.env.describe(node), &[]),
                 );
                 Vec::new()
             }
@@ -36,7 +36,7 @@ impl Cells {
             }
             Op::FindCell { node, indices } => {
                 vec![
-                    self.cell(cursor, cx, node, &indices, Access::Read, true, "")
+                    self.cell(cursor, cx, node, &indices, Access::Read, true, ("", &[]))
                         .0,
                 ]
             }
@@ -74,7 +74,7 @@ impl Cells {
             indices,
             access,
             false,
-            &cx.env.describe(node),
+            (&cx.env.describe(node), &[]),
         );
         let ty = Type::Container(node.tree, node.node);
         (cursor.insert(Op::Child { node, cell }, ty), inside)
@@ -95,7 +95,7 @@ impl Cells {
             tree: node.tree,
             node: parent,
         };
-        let (cell, _) = self.cell(cursor, cx, holder, &coarse, Access::Read, true, "");
+        let (cell, _) = self.cell(cursor, cx, holder, &coarse, Access::Read, true, ("", &[]));
         let path = tree.path(node.node);
         let level = path.levels.last().expect("a path ends in its node");
         slot(cursor, node, level, indices, cell)
@@ -153,13 +153,13 @@ impl Cells {
                     node: parent,
                 };
                 let target = Target::new(cx, holder, indices.to_vec());
-                assert_inside(cursor, &target, cond, &cx.env.describe(node));
+                assert_inside(cursor, &target, cond, (&cx.env.describe(node), &[]));
             }
             cursor.insert_inst(Op::ReleaseAll { node, container }, &[]);
         } else {
             let target = Target::new(cx, node, indices.to_vec());
             if let Some(cond) = self.are_inside(cursor, &target, 0).all(cursor) {
-                assert_inside(cursor, &target, cond, &cx.env.describe(node));
+                assert_inside(cursor, &target, cond, (&cx.env.describe(node), &[]));
             }
             let (container, index) = self.slot_of(cursor, cx, node, indices);
             if tree[node.node].kind == NodeKind::Bitmasked {

@@ -76,60 +76,62 @@ fn outside_reads_zero_and_writing_fails() {
             }
             yield []
         }", @r#"
-        kernel @k(v0: i32) {
-            task serial {
-                yield []
-            } {
-                v0: i32 = arg a0
-                v1: i32 = const 3
-                v2: i32 = const -2
-                v3: i32 = sub v0, v2
-                v4: i32 = const 0
-                v5: u1 = ge v3, v4
-                v6: i32 = const 32
-                v7: u1 = lt v3, v6
-                v8: u1 = and v5, v7
-                v9: i32 = const 0
-                v10: i32 = select v8, v3, v9
-                v11: cell<tree0.S0> = root tree0
-                v12: container<tree0.S1> = child tree0.S1, v11
-                v13: i32 = const 3
-                v14: i32 = shr v10, v13
-                v15: i64 = linearize tree0.S1, [v14, v1]
-                v16: cell<tree0.S1> = find tree0.S1, v12, v15
-                v17: container<tree0.S2> = child tree0.S2, v16
-                v18: i32 = const 7
-                v19: i32 = and v10, v18
-                v20: i64 = linearize tree0.S2, [v19]
-                v21: cell<tree0.S2> = lookup tree0.S2, v17, v20
-                v22: ref<f32> = child tree0.S3, v21
-                v23: f32 = load v22
-                v24: f32 = const 0.0
-                v25: f32 = select v8, v23, v24
-                v26: i32 = const 0
-                v27: u1 = ge v3, v26
-                v28: i32 = const 32
-                v29: u1 = lt v3, v28
-                v30: u1 = and v27, v29
-                assert v30, bounds, "index ({}, {}) is out of bounds for field `x` of shape (32, 4)", [v3, v1]
-                v31: cell<tree0.S0> = root tree0
-                v32: container<tree0.S1> = child tree0.S1, v31
-                v33: i32 = const 3
-                v34: i32 = shr v3, v33
-                v35: i64 = linearize tree0.S1, [v34, v1]
-                v36: cell<tree0.S1> = obtain tree0.S1, v32, v35
-                v37: container<tree0.S2> = child tree0.S2, v36
-                v38: i32 = const 7
-                v39: i32 = and v3, v38
-                v40: i64 = linearize tree0.S2, [v39]
-                v41: cell<tree0.S2> = lookup tree0.S2, v37, v40
-                v42: ref<f32> = child tree0.S3, v41
-                v43: f32 = atomic_add v42, v25
+            kernel @k(v0: i32) {
+                task serial {
+                    yield []
+                } {
+                    v0: i32 = arg a0
+                    v1: i32 = const 3
+                    v2: i32 = const -2
+                    v3: i32 = sub v0, v2
+                    v4: i32 = const 0
+                    v5: u1 = ge v3, v4
+                    v6: i32 = const 32
+                    v7: u1 = lt v3, v6
+                    v8: u1 = and v5, v7
+                    v9: i32 = const 0
+                    v10: i32 = select v8, v3, v9
+                    v11: cell<tree0.S0> = root tree0
+                    v12: container<tree0.S1> = child tree0.S1, v11
+                    v13: i32 = const 3
+                    v14: i32 = shr v10, v13
+                    v15: i64 = linearize tree0.S1, [v14, v1]
+                    v16: cell<tree0.S1> = find tree0.S1, v12, v15
+                    v17: container<tree0.S2> = child tree0.S2, v16
+                    v18: i32 = const 7
+                    v19: i32 = and v10, v18
+                    v20: i64 = linearize tree0.S2, [v19]
+                    v21: cell<tree0.S2> = lookup tree0.S2, v17, v20
+                    v22: ref<f32> = child tree0.S3, v21
+                    v23: f32 = load v22
+                    v24: f32 = const 0.0
+                    v25: f32 = select v8, v23, v24
+                    v26: i32 = const 0
+                    v27: u1 = ge v3, v26
+                    v28: i32 = const 32
+                    v29: u1 = lt v3, v28
+                    v30: u1 = and v27, v29
+                    v31: i32 = const -2
+                    v32: i32 = add v3, v31
+                    assert v30, bounds, "index ({}, {}) is out of bounds for field `x` of shape (-2..30, 4)", [v32, v1]
+                    v33: cell<tree0.S0> = root tree0
+                    v34: container<tree0.S1> = child tree0.S1, v33
+                    v35: i32 = const 3
+                    v36: i32 = shr v3, v35
+                    v37: i64 = linearize tree0.S1, [v36, v1]
+                    v38: cell<tree0.S1> = obtain tree0.S1, v34, v37
+                    v39: container<tree0.S2> = child tree0.S2, v38
+                    v40: i32 = const 7
+                    v41: i32 = and v3, v40
+                    v42: i64 = linearize tree0.S2, [v41]
+                    v43: cell<tree0.S2> = lookup tree0.S2, v39, v42
+                    v44: ref<f32> = child tree0.S3, v43
+                    v45: f32 = atomic_add v44, v25
+                    yield []
+                }
                 yield []
             }
-            yield []
-        }
-        "#);
+            "#);
 }
 
 #[test]
