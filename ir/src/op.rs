@@ -205,7 +205,8 @@ insts! {
     /// Adds to storages that lie side by side, 8 or 16 bytes together and aligned to that: each sum is
     /// made in one step, and perhaps all are.
     AtomicAdds ("atomic_adds") { places: Vec<Value>, values: Vec<Value> } = Writes in Lowered..=Lowered;
-    /// Stores `value` if the storage holds `expected`; the result is the old value.
+    /// Stores `value` if the storage holds `expected`; the result is the old value. The cell is active
+    /// afterwards in either case.
     Cas ("atomic_cas") { place: Value, expected: Value, value: Value } = Writes;
 
     /// Changes a storage to what `body` makes of its value, in one step; the result is the old value.

@@ -286,3 +286,22 @@ def test_too_much_memory(arch):
     with pytest.raises(MemoryError):
         x[5, 7] = 1
     assert x[5, 7] == 0 and cells(node) == [0]
+
+
+def test_a_swap_that_fails_activates_as_well(arch):
+    x = ti.field(ti.i32)
+    block = ti.root.bitmasked(ti.i, 8)
+    block.place(x)
+
+    @ti.kernel
+    def swap() -> ti.i32:
+        return ti.atomic_cas(x[3], 5, 9)
+
+    @ti.kernel
+    def active(i: ti.i32) -> ti.i32:
+        return ti.is_active(block, [i])
+
+    assert swap() == 0
+    assert [active(i) for i in range(8)] == [0, 0, 0, 1, 0, 0, 0, 0]
+    assert x[3] == 0
+

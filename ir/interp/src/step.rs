@@ -358,10 +358,14 @@ impl<'a> Machine<'a> {
                 value,
             } => {
                 let old = self.memory.read(self.val(*place).place()[0]);
-                if old.slot() == self.val(*expected).scalar().slot() {
-                    let value = self.val(*value).scalars();
-                    self.write(inst, *place, value)?;
-                }
+                let swaps = old.slot() == self.val(*expected).scalar().slot();
+                let new = if swaps {
+                    self.val(*value).scalar()
+                } else {
+                    old
+                };
+                // Like all atomics it makes the cell active, whatever is in there.
+                self.write(inst, *place, vec![new])?;
                 Val::from(old)
             }
             Op::Update { place, body } => self.update(inst, *place, *body)?,
