@@ -304,4 +304,3 @@ def test_a_swap_that_fails_activates_as_well(arch):
     assert swap() == 0
     assert [active(i) for i in range(8)] == [0, 0, 0, 1, 0, 0, 0, 0]
     assert x[3] == 0
-
