@@ -7,6 +7,9 @@ import pytest
 
 import aerogel as ti
 
+# Programs that `test_wrong.py` reads, not tests.
+collect_ignore_glob = ["wrong/*"]
+
 # What is compiled in a test is compiled there.
 os.environ["AEROGEL_OFFLINE_CACHE"] = "0"
 
