@@ -7,7 +7,7 @@ import pytest
 
 import aerogel as ti
 
-# Programs that `test_wrong.py` reads, not tests.
+# Programs that `test_wrong_programs.py` reads, not tests.
 collect_ignore_glob = ["wrong/*"]
 
 # What is compiled in a test is compiled there.
