@@ -8,9 +8,10 @@ import pathlib
 import sys
 
 NAMES = {"b01_stream": "triad", "b02_stencil": "stencil", "b03_reduce": "reduction", "b04_nbody": "n-body", "b05_julia": "Julia set",
-         "b06_mpm": "MPM", "b09_cg": "conjugate gradient", "b11_life": "life", "b12_matmul": "naive matrix product", "b13_launch": "launch",
+         "b06_mpm": "MPM", "b07_sparse": "sparse tree", "b08_levelset": "level set",
+         "b09_cg": "conjugate gradient", "b11_life": "life", "b12_matmul": "naive matrix product", "b13_launch": "launch",
          "b14_pyaccess": "from Python", "b15_compile": "to the first result", "b16_sort_scan": "sort, scan", "b17_histogram": "histogram",
-         "b18_svd3": "SVD 3x3", "b19_math": "exp, sin, sqrt", "b21_quant": "quantised fields"}
+         "b18_svd3": "SVD 3x3", "b19_math": "exp, sin, sqrt", "b20_sparse_mpm": "sparse MPM", "b21_quant": "quantised fields"}
 rows = {}
 for name in sys.argv[1:]:
     for r in json.load(open(name)):
@@ -28,6 +29,6 @@ readme = pathlib.Path(__file__).parent.parent / "README.md"
 text = readme.read_text()
 head, rest = text.split("<!-- bench:begin -->")
 tail = rest.split("<!-- bench:end -->")[1]
-intro = ("Against `taichi==1.7.4` on the same programs (`benches/programs`), interleaved, on 2 cores of an AMD EPYC with AVX-512; `make bench` measures\n"
+intro = ("Against `taichi==1.7.4` on the same programs (`benches/programs`), interleaved, on 2 cores of an AMD EPYC with AVX2; `make bench` measures\n"
          "this machine (`make bench ARGS=\"-o out.json\"`, then `benches/readme_table.py out.json`). The machine was shared: trust ratios.\n\n")
 readme.write_text(head + "<!-- bench:begin -->\n" + intro + "\n".join(out) + "\n<!-- bench:end -->" + tail)
