@@ -12,7 +12,7 @@
 //! someone who may write there: loading code is running it. So the folder must belong to the user,
 //! and nobody else may write in it.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -124,19 +124,17 @@ impl Cache {
     /// The code of a kernel, if it is there and whole.
     pub(crate) fn load(&self, key: Key) -> Option<KernelCode> {
         let path = self.path(key);
-        let mut bytes = Vec::new();
-        // What was a file a moment ago may be anything now, and must not be waited for.
-        let is_file = fs::symlink_metadata(&path).ok()?.is_file();
-        if !is_file || trusted(&path).is_err() {
+        // A pipe would be waited for.
+        if !trusted(&path).ok()?.is_file() {
             return None;
         }
-        File::open(&path).ok()?.read_to_end(&mut bytes).ok()?;
+        let (mut file, mut bytes) = (File::open(&path).ok()?, Vec::new());
+        file.read_to_end(&mut bytes).ok()?;
         let code = decode(&bytes, key)?;
-        if self.settings.cleaning == Cleaning::LeastRecentlyUsed {
-            let touched = File::open(&path).and_then(|f| f.set_modified(SystemTime::now()));
-            if let Err(e) = touched {
-                tracing::debug!("the time of {} cannot be set: {e}", path.display());
-            }
+        if self.settings.cleaning == Cleaning::LeastRecentlyUsed
+            && let Err(e) = file.set_modified(SystemTime::now())
+        {
+            tracing::debug!("the time of {} cannot be set: {e}", path.display());
         }
         Some(code)
     }
@@ -244,9 +242,9 @@ fn decode(bytes: &[u8], key: Key) -> Option<KernelCode> {
     whole.then(|| postcard::from_bytes(body).ok()).flatten()
 }
 
-/// Whether code may be loaded from a file or folder: it is this user's, no link, and nobody else
-/// may write it.
-fn trusted(path: &Path) -> Result<(), String> {
+/// What is said of a file or folder from which code may be loaded: it is this user's, no link, and
+/// nobody else may write it.
+fn trusted(path: &Path) -> Result<Metadata, String> {
     let shown = path.display();
     let data = fs::symlink_metadata(path).map_err(|e| format!("{shown}: {e}"))?;
     if data.is_symlink() {
@@ -258,5 +256,5 @@ fn trusted(path: &Path) -> Result<(), String> {
     if data.permissions().mode() & 0o022 != 0 {
         return Err(format!("others may write in {shown}"));
     }
-    Ok(())
+    Ok(data)
 }

@@ -230,6 +230,26 @@ impl<'a, 'ctx> Builder<'a, 'ctx> {
         ok(self.builder.build_int_nuw_add(a, b, "")).into()
     }
 
+    /// Whether a counter has not come to its end.
+    pub(crate) fn less(&self, signed: bool, counter: Val<'ctx>, end: Val<'ctx>) -> Val<'ctx> {
+        let less = if signed {
+            IntPredicate::SLT
+        } else {
+            IntPredicate::ULT
+        };
+        self.icmp(less, counter, end)
+    }
+
+    /// The next value of a counter that is less than its end, so that it does not overflow.
+    pub(crate) fn count_on(&self, signed: bool, counter: Val<'ctx>) -> Val<'ctx> {
+        let one = self.int(counter.get_type(), 1);
+        if signed {
+            self.nsw(Opcode::Add, counter, one)
+        } else {
+            self.nuw_add(counter, one)
+        }
+    }
+
     /// Floating-point arithmetic.
     pub(crate) fn fop(
         &self,

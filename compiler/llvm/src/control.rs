@@ -108,12 +108,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         for (&phi, &value) in carried.iter().zip(&init) {
             incoming(phi, value, before);
         }
-        let less = if signed {
-            IntPredicate::SLT
-        } else {
-            IntPredicate::ULT
-        };
-        let more = self.b.icmp(less, counter.as_basic_value(), counter_hi);
+        let more = self.b.less(signed, counter.as_basic_value(), counter_hi);
         self.b.cond_br(more, inside, exit);
         for (&phi, &value) in exit_phis.iter().zip(&carried) {
             incoming(phi, value.as_basic_value(), head);
@@ -153,13 +148,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         }
 
         self.b.at(next);
-        let one = self.b.int(first.get_type(), 1);
-        // The counter is less than its end here, so it does not overflow.
-        let counted = if signed {
-            self.b.nsw(Opcode::Add, counter.as_basic_value(), one)
-        } else {
-            self.b.nuw_add(counter.as_basic_value(), one)
-        };
+        let counted = self.b.count_on(signed, counter.as_basic_value());
         incoming(counter, counted, next);
         for (&phi, &value) in carried.iter().zip(&done.next_phis) {
             incoming(phi, value.as_basic_value(), next);

@@ -403,7 +403,7 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
         let carried: Vec<Val<'ctx>> = phis.iter().map(|phi| phi.as_basic_value()).collect();
         let index = counter.as_basic_value();
         let signed = func.elem(lo).is_signed();
-        let more = self.b().icmp(less(signed), index, end);
+        let more = self.b().less(signed, index, end);
         self.b().cond_br(more, inside, exit);
         self.b().at(inside);
         if control::iterations_within(func, body) != Some(0) {
@@ -416,13 +416,7 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
         self.f.values[counter_param] = Some(index);
         self.define_all(params, &carried);
         let (values, _) = self.region(body, None).expect("all lanes go on");
-        let one = self.b().int(index.get_type(), 1);
-        // The counter is less than its end here, so it does not overflow.
-        let counted = if signed {
-            self.b().nsw(Opcode::Add, index, one)
-        } else {
-            self.b().nuw_add(index, one)
-        };
+        let counted = self.b().count_on(signed, index);
         let last = self.b().current();
         incoming(counter, counted, last);
         for (&phi, &value) in phis.iter().zip(&values) {
@@ -442,7 +436,7 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
         mask: Mask<'ctx>,
     ) {
         let func = self.func;
-        let less = less(func.elem(lo).is_signed());
+        let signed = func.elem(lo).is_signed();
         let end = self.value(hi);
         // The counter is carried like other values, so that it stays where a lane has left.
         let init: Vec<Val<'ctx>> = std::iter::once(&lo)
@@ -453,7 +447,7 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
             lanes.define_all(&func.regions[body].params, carried);
             let one = lanes.b().int(end.get_type(), 1);
             let counted = lanes.b().op(Opcode::Add, carried[0], one);
-            (lanes.b().icmp(less, carried[0], end), Some(counted))
+            (lanes.b().less(signed, carried[0], end), Some(counted))
         });
         self.define_all(&func.insts[inst].results, &results[1..]);
     }
@@ -590,14 +584,5 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
         let kept = self.merge(mask, next, state);
         self.b().store(place, kept);
         self.f.random_value(ty, random)
-    }
-}
-
-/// The comparison of counters.
-fn less(signed: bool) -> IntPredicate {
-    if signed {
-        IntPredicate::SLT
-    } else {
-        IntPredicate::ULT
     }
 }

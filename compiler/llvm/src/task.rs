@@ -406,21 +406,10 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         self.group = None;
 
         self.b.at(next);
-        let step = self.b.int(row.lo.get_type(), 1);
-        // The counter is less than its end here, so it does not overflow.
         let signed = self.func.elem(row.counter).is_signed();
-        let counted = if signed {
-            self.b.nsw(Opcode::Add, index, step)
-        } else {
-            self.b.nuw_add(index, step)
-        };
+        let counted = self.b.count_on(signed, index);
         incoming(counter, counted, next);
-        let less = if signed {
-            IntPredicate::SLT
-        } else {
-            IntPredicate::ULT
-        };
-        let more = self.b.icmp(less, counted, row.hi);
+        let more = self.b.less(signed, counted, row.hi);
         let back = self.b.cond_br(more, again, done);
         if !serial {
             self.b.mark(back, "llvm.loop", self.cx.loops[row.number]);
