@@ -4,6 +4,7 @@ use inkwell::OptimizationLevel;
 use inkwell::module::Module;
 use inkwell::passes::PassBuilderOptions;
 use inkwell::targets::{FileType, TargetMachine};
+use inkwell::types::AnyTypeEnum;
 
 use crate::target::Target;
 
@@ -14,9 +15,8 @@ pub struct OptLevel(pub u8);
 /// What is spent on a module. LLVM's vectorisers, its loop passes and its allocation of registers
 /// take time that grows faster than the code: of code so long that it would be felt, less is made.
 struct Effort {
-    pipeline: &'static str,
+    pipeline: Pipeline,
     codegen: OptimizationLevel,
-    vectorize: bool,
 }
 
 /// Instructions up to which all is done. The kernels of simulations have some hundreds; one that
@@ -31,6 +31,88 @@ const LOOPS_UP_TO: usize = 256;
 const STRAIGHT: &str = "always-inline,function(sroa,early-cse<memssa>,instcombine,simplifycfg,\
                         reassociate,early-cse,dse,adce)";
 
+/// What LLVM's `default<O3>` does up to its loop vectoriser, without what has nothing to do in a
+/// module of one task: passes over globals, other languages, profiles, and calls between functions.
+const UP_TO_LOOP_VECTORIZER: &str = concat!(
+    "function<eager-inv>(sroa<modify-cfg>,early-cse<>),always-inline,",
+    "cgscc(devirt<4>(inline,function-attrs<skip-non-recursive-function-attrs>,",
+    "function<eager-inv;no-rerun>(",
+    "sroa<modify-cfg>,early-cse<memssa>,speculative-execution<only-if-divergent-target>,",
+    "jump-threading,correlated-propagation,",
+    "simplifycfg<switch-range-to-icmp>,instcombine<max-iterations=1;no-verify-fixpoint>,",
+    "aggressive-instcombine,tailcallelim,reassociate,constraint-elimination,",
+    "loop-mssa(loop-instsimplify,loop-simplifycfg,licm<no-allowspeculation>,loop-rotate,",
+    "licm<allowspeculation>,simple-loop-unswitch<nontrivial;trivial>),",
+    "simplifycfg<switch-range-to-icmp>,instcombine<max-iterations=1;no-verify-fixpoint>,",
+    "loop(loop-idiom,indvars,loop-deletion,loop-unroll-full),",
+    "sroa<modify-cfg>,vector-combine,mldst-motion,gvn,sccp,bdce,",
+    "instcombine<max-iterations=1;no-verify-fixpoint>,jump-threading,correlated-propagation,",
+    "adce,memcpyopt,dse,loop-mssa(licm<allowspeculation>),",
+    "simplifycfg<switch-range-to-icmp;switch-to-arithmetic;hoist-common-insts;sink-common-insts>,",
+    "instcombine<max-iterations=1;no-verify-fixpoint>))),",
+    "globaldce,function<eager-inv>(float2int,loop(loop-rotate,loop-deletion),loop-vectorize,",
+    "infer-alignment,loop-load-elim,instcombine<max-iterations=1;no-verify-fixpoint>,",
+    "simplifycfg<forward-switch-cond;switch-range-to-icmp;switch-to-arithmetic;switch-to-lookup;",
+    "no-keep-loops;hoist-common-insts;sink-common-insts>)",
+);
+
+/// Vectors from straight code.
+const VECTORIZE_STRAIGHT: &str = "function<eager-inv>(slp-vectorizer,vector-combine,\
+                                  instcombine<max-iterations=1;no-verify-fixpoint>)";
+
+/// What `default<O3>` does behind its vectorisers.
+const BEHIND_VECTORIZERS: &str = concat!(
+    "function<eager-inv>(loop-unroll<O3>,sroa<preserve-cfg>,infer-alignment,",
+    "instcombine<max-iterations=1;no-verify-fixpoint>,loop-mssa(licm<allowspeculation>),",
+    "loop-sink,instsimplify,div-rem-pairs,tailcallelim,",
+    "simplifycfg<switch-range-to-icmp;switch-to-arithmetic;hoist-common-insts;",
+    "hoist-loads-stores-with-cond-faulting;speculate-unpredictables>),globaldce",
+);
+
+/// What is done to a module before code is generated.
+enum Pipeline {
+    /// These passes.
+    Of(&'static str),
+    /// All that makes code fast.
+    Full,
+}
+
+impl Pipeline {
+    fn run(&self, module: &Module<'_>, machine: &TargetMachine) {
+        let run = |passes: &str| {
+            let options = PassBuilderOptions::create();
+            let done = module.run_passes(passes, machine, options);
+            done.expect("the pipeline's text is valid");
+        };
+        match self {
+            Self::Of(passes) => run(passes),
+            Self::Full => {
+                run(UP_TO_LOOP_VECTORIZER);
+                // Beside a loop in vectors stands the same in scalars, for the rest of the row: there
+                // is nothing to gain from it, and the search would take longer than all else.
+                if !mostly_vectors(module) {
+                    run(VECTORIZE_STRAIGHT);
+                }
+                run(BEHIND_VECTORIZERS);
+            }
+        }
+    }
+}
+
+/// Whether at least a third of the arithmetic that could be vectors is.
+fn mostly_vectors(module: &Module<'_>) -> bool {
+    let (mut n_vectors, mut n_scalars) = (0, 0);
+    let blocks = module.get_functions().flat_map(|f| f.get_basic_blocks());
+    for inst in blocks.flat_map(|block| block.get_instructions()) {
+        match inst.get_type() {
+            AnyTypeEnum::VectorType(_) => n_vectors += 1,
+            AnyTypeEnum::FloatType(_) => n_scalars += 1,
+            _ => {}
+        }
+    }
+    n_vectors > 0 && 2 * n_vectors >= n_scalars
+}
+
 impl Effort {
     fn new(level: OptLevel, module: &Module<'_>) -> Self {
         let blocks = module.get_functions().flat_map(|f| f.get_basic_blocks());
@@ -41,24 +123,21 @@ impl Effort {
         }
         // A loop has a head, a body, an end and a block behind it.
         let many_loops = n_blocks / 4 > LOOPS_UP_TO;
+        use Pipeline::{Full, Of};
         let (pipeline, codegen) = match level.0 {
             // Real functions are marked for inlining, so nothing searches for what to keep.
             0 => (
-                "always-inline,function(sroa,early-cse)",
+                Of("always-inline,function(sroa,early-cse)"),
                 OptimizationLevel::None,
             ),
-            _ if n_insts > SOME_UP_TO => (STRAIGHT, OptimizationLevel::None),
-            _ if many_loops => (STRAIGHT, OptimizationLevel::Less),
-            1 => ("default<O1>", OptimizationLevel::Less),
-            _ if n_insts > ALL_UP_TO => ("default<O1>", OptimizationLevel::Less),
-            2 => ("default<O2>", OptimizationLevel::Default),
-            _ => ("default<O3>", OptimizationLevel::Aggressive),
+            _ if n_insts > SOME_UP_TO => (Of(STRAIGHT), OptimizationLevel::None),
+            _ if many_loops => (Of(STRAIGHT), OptimizationLevel::Less),
+            1 => (Of("default<O1>"), OptimizationLevel::Less),
+            _ if n_insts > ALL_UP_TO => (Of("default<O1>"), OptimizationLevel::Less),
+            2 => (Full, OptimizationLevel::Default),
+            _ => (Full, OptimizationLevel::Aggressive),
         };
-        Self {
-            pipeline,
-            codegen,
-            vectorize: level.0 >= 2,
-        }
+        Self { pipeline, codegen }
     }
 }
 
@@ -91,14 +170,7 @@ pub fn compile(module: &Module<'_>, target: &Target, level: OptLevel, with_text:
             module.print_to_string().to_string_lossy()
         );
     }
-    let options = PassBuilderOptions::create();
-    options.set_loop_vectorization(effort.vectorize);
-    options.set_loop_slp_vectorization(effort.vectorize);
-    options.set_loop_interleaving(effort.vectorize);
-    options.set_loop_unrolling(effort.vectorize);
-    module
-        .run_passes(effort.pipeline, &machine, options)
-        .expect("the pipeline's text is valid");
+    effort.pipeline.run(module, &machine);
     let llvm_ir = with_text.then(|| module.print_to_string().to_string_lossy().into_owned());
     // The code generator changes the module, so assembly comes from a copy.
     let assembly = with_text.then(|| {

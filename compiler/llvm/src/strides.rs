@@ -246,7 +246,8 @@ impl<'a> Search<'a> {
     }
 
     /// Whether running through a loop together beats what is made of it otherwise: loops of few
-    /// turns are written out, and sums of what lies in a row become sums of vectors.
+    /// turns are written out, and sums of what lies in a row become sums of vectors. A loop that
+    /// reads nothing waits for its own arithmetic.
     pub(crate) fn pays(&mut self, inst: Inst, reassociates: bool) -> bool {
         let func = self.strides.func;
         let Op::For { body, .. } = func[inst] else {
@@ -260,7 +261,11 @@ impl<'a> Search<'a> {
         if turns.is_some_and(|turns| turns.saturating_mul(n_insts) <= WRITTEN_OUT) {
             return false;
         }
-        self.gains_in(body, reassociates)
+        let mut reads = false;
+        walk(func, body, &mut |func, inst| {
+            reads |= matches!(func[inst], Op::Load { .. })
+        });
+        !reads || self.gains_in(body, reassociates)
     }
 
     fn gains_in(&mut self, body: Region, reassociates: bool) -> bool {
