@@ -1,10 +1,15 @@
 //! From LLVM IR to machine code: LLVM's pass pipeline and its code generator.
 
+use std::num::NonZero;
+
 use inkwell::OptimizationLevel;
+use inkwell::builder::{Builder, BuilderError};
+use inkwell::context::ContextRef;
 use inkwell::module::Module;
 use inkwell::passes::PassBuilderOptions;
 use inkwell::targets::{FileType, TargetMachine};
 use inkwell::types::AnyTypeEnum;
+use inkwell::values::{BasicValueEnum, InstructionOpcode, InstructionValue};
 
 use crate::target::Target;
 
@@ -25,16 +30,16 @@ const ALL_UP_TO: usize = 4000;
 /// Instructions up to which registers are allocated with care.
 const SOME_UP_TO: usize = 8000;
 /// Loops up to which there are passes over loops.
-const LOOPS_UP_TO: usize = 256;
+const LOOPS_UP_TO: usize = 128;
 
 /// Passes over straight code only.
-const STRAIGHT: &str = "always-inline,function(sroa,early-cse<memssa>,instcombine,simplifycfg,\
+const STRAIGHT: &str = "function(sroa,early-cse<memssa>,instcombine,simplifycfg,\
                         reassociate,early-cse,dse,adce)";
 
 /// What LLVM's `default<O3>` does up to its loop vectoriser, without what has nothing to do in a
 /// module of one task: passes over globals, other languages, profiles, and calls between functions.
 const UP_TO_LOOP_VECTORIZER: &str = concat!(
-    "function<eager-inv>(sroa<modify-cfg>,early-cse<>),always-inline,",
+    "function<eager-inv>(sroa<modify-cfg>,early-cse<>),",
     "cgscc(devirt<4>(inline,function-attrs<skip-non-recursive-function-attrs>,",
     "function<eager-inv;no-rerun>(",
     "sroa<modify-cfg>,early-cse<memssa>,speculative-execution<only-if-divergent-target>,",
@@ -73,6 +78,8 @@ const BEHIND_VECTORIZERS: &str = concat!(
 enum Pipeline {
     /// These passes.
     Of(&'static str),
+    /// What takes time in proportion to the code, for a code generator without optimisation.
+    Long,
     /// All that makes code fast.
     Full,
 }
@@ -86,6 +93,10 @@ impl Pipeline {
         };
         match self {
             Self::Of(passes) => run(passes),
+            Self::Long => {
+                run(STRAIGHT);
+                select_by_bits(module);
+            }
             Self::Full => {
                 run(UP_TO_LOOP_VECTORIZER);
                 // Beside a loop in vectors stands the same in scalars, for the rest of the row: there
@@ -97,6 +108,54 @@ impl Pipeline {
             }
         }
     }
+}
+
+/// Makes choices between floats out of operations on their bits.
+///
+/// Without optimisation the x86 code generator makes a branch of each choice, which cuts a block
+/// in two. It moves all instructions behind the cut, so that thousands of choices in one block take
+/// a time that grows with their square.
+fn select_by_bits(module: &Module<'_>) {
+    let context = module.get_context();
+    let builder = context.create_builder();
+    let blocks = module.get_functions().flat_map(|f| f.get_basic_blocks());
+    for block in blocks {
+        let selects = block.get_instructions().filter(|inst| {
+            inst.get_opcode() == InstructionOpcode::Select && inst.get_type().is_float_type()
+        });
+        for select in selects.collect::<Vec<_>>() {
+            builder.position_before(&select);
+            let chosen = by_bits(&context, &builder, select).expect("the operands have the types");
+            select.replace_all_uses_with(&chosen);
+            select.erase_from_basic_block();
+        }
+    }
+}
+
+fn by_bits<'ctx>(
+    context: &ContextRef<'ctx>,
+    builder: &Builder<'ctx>,
+    select: InstructionValue<'ctx>,
+) -> Result<InstructionValue<'ctx>, BuilderError> {
+    let operand = |n| {
+        let operand = select.get_operand(n).and_then(|operand| operand.value());
+        operand.expect("a choice has three operands")
+    };
+    let ty = select.get_type().into_float_type();
+    let width = NonZero::new(ty.get_bit_width()).expect("a float has bits");
+    let bits = context
+        .custom_width_int_type(width)
+        .expect("integers may be as wide as floats");
+    let to_bits = |v: BasicValueEnum<'ctx>| builder.build_bit_cast(v, bits, "");
+    let mask = builder.build_int_s_extend(operand(0).into_int_value(), bits, "")?;
+    let on_true = to_bits(operand(1))?.into_int_value();
+    let on_false = to_bits(operand(2))?.into_int_value();
+    let differing = builder.build_xor(on_true, on_false, "")?;
+    let taken = builder.build_and(differing, mask, "")?;
+    let chosen = builder.build_xor(on_false, taken, "")?;
+    // An instruction, since of the condition nothing is known.
+    let chosen = builder.build_bit_cast(chosen, ty, "")?.into_float_value();
+    Ok(chosen.as_instruction().expect("a choice is no constant"))
 }
 
 /// Whether at least a third of the arithmetic that could be vectors is.
@@ -123,14 +182,11 @@ impl Effort {
         }
         // A loop has a head, a body, an end and a block behind it.
         let many_loops = n_blocks / 4 > LOOPS_UP_TO;
-        use Pipeline::{Full, Of};
+        use Pipeline::{Full, Long, Of};
         let (pipeline, codegen) = match level.0 {
             // Real functions are marked for inlining, so nothing searches for what to keep.
-            0 => (
-                Of("always-inline,function(sroa,early-cse)"),
-                OptimizationLevel::None,
-            ),
-            _ if n_insts > SOME_UP_TO => (Of(STRAIGHT), OptimizationLevel::None),
+            0 => (Of("function(sroa,early-cse)"), OptimizationLevel::None),
+            _ if n_insts > SOME_UP_TO => (Long, OptimizationLevel::None),
             _ if many_loops => (Of(STRAIGHT), OptimizationLevel::Less),
             1 => (Of("default<O1>"), OptimizationLevel::Less),
             _ if n_insts > ALL_UP_TO => (Of("default<O1>"), OptimizationLevel::Less),
@@ -157,6 +213,9 @@ pub struct Code {
 /// # Panics
 /// If LLVM finds the module broken, which is a bug of this crate.
 pub fn compile(module: &Module<'_>, target: &Target, level: OptLevel, with_text: bool) -> Code {
+    // What is written out in the code counts for how much of it there is.
+    let inline = Pipeline::Of("always-inline");
+    inline.run(module, &target.machine(OptimizationLevel::None));
     let effort = Effort::new(level, module);
     let machine = target.machine(effort.codegen);
     module.set_triple(&machine.get_triple());
