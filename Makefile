@@ -10,10 +10,10 @@ PACKAGE := frontend-py/python/aerogel
 
 export PYO3_PYTHON := $(abspath $(PY))
 
-.PHONY: help setup build demo test bench lint wheel clean
+.PHONY: help setup build demo test differential bench lint wheel clean
 
 help: ## List the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-7s %s\n", $$1, $$2 }'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-13s %s\n", $$1, $$2 }'
 
 setup: ## System packages, virtual environment
 	@PYTHON="$(PYTHON)" VENV="$(VENV)" scripts/setup.sh
@@ -30,6 +30,10 @@ test: build ## Every test, Rust and Python
 	cargo test --quiet --workspace
 	@scripts/fetch_programs.sh $(PY)
 	$(PY) -m pytest -q --doctest-modules $(PACKAGE) tests/python
+
+differential: setup ## N generated programs, interpreted and compiled
+	AEROGEL_N_PROGRAMS=$(or $(N),2000) AEROGEL_FIRST_SEED=$(or $(SEED),1000) \
+		cargo test --quiet --release -p aerogel-tests --test differential
 
 bench: build ## The benchmarks, against Taichi where it is installed
 	scripts/bench.sh $(ARGS)

@@ -3,6 +3,9 @@
 //!
 //! `AEROGEL_N_PROGRAMS` says how many, `AEROGEL_FIRST_SEED` which come first.
 
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use aerogel_base::Scalar;
 use aerogel_compiler::{Arch, CompileError, Compiler, Config};
 use aerogel_interp::InterpKernel;
@@ -43,6 +46,25 @@ fn canonical(mut outcome: Outcome) -> Outcome {
     outcome
 }
 
+/// Does something for all seeds, on as many threads as there are processors.
+fn for_seeds(seeds: Range<u64>, check: impl Fn(u64) + Sync) {
+    let next = AtomicU64::new(seeds.start);
+    let n_threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..n_threads {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= seeds.end {
+                        return;
+                    }
+                    check(seed);
+                }
+            });
+        }
+    });
+}
+
 #[test]
 fn interpreter_and_llvm_agree() {
     let targets = [
@@ -63,51 +85,56 @@ fn interpreter_and_llvm_agree() {
         })
     });
     let first = from_env("AEROGEL_FIRST_SEED", 0);
-    for seed in first..first + from_env("AEROGEL_N_PROGRAMS", 300) {
-        let module = generate::module(seed);
-        let text = print_module(&module);
-        let func = module.kernel().expect("a kernel");
-        verify(func, &module.env, Stage::Structured).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
-        let again = parse_module(&text).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{text}"));
-        assert_eq!(
-            print_module(&again),
-            text,
-            "seed {seed}: printing and parsing"
-        );
-
-        let expected = by_oracle(&module, seed);
+    let seeds = first..first + from_env("AEROGEL_N_PROGRAMS", 300);
+    for_seeds(seeds, |seed| {
         let small_parts = seed % 2 == 1;
-        for (name, compiler) in &compilers[usize::from(small_parts)] {
-            let found = compiled(compiler, &module, seed)
-                .unwrap_or_else(|e| panic!("seed {seed} {name}: {e}\n{text}"));
-            if expected == found {
-                continue;
-            }
-            let fails = |m: &Module| {
-                compiled(compiler, m, seed).is_ok_and(|found| found != by_oracle(m, seed))
-            };
-            let small = reduce(module, fails);
-            let same = |a: &Outcome, b: &Outcome| canonical(a.clone()) == canonical(b.clone());
-            let options = Options {
-                thresholds: if small_parts {
-                    SMALL
-                } else {
-                    Thresholds::default()
-                },
-                ..Options::default()
-            };
-            if *name == "LLVM -O3"
-                && let Some((pass, before, after)) = first_wrong_pass(&small, seed, options, same)
-            {
-                panic!("seed {seed}: the pass `{pass}` made\n{before}\ninto\n{after}");
-            }
-            panic!(
-                "seed {seed}: the interpreter and {name} differ\n{}\n{:?}\n{:?}",
-                print_module(&small),
-                by_oracle(&small, seed),
-                compiled(compiler, &small, seed).map_err(|e| e.to_string()),
-            );
+        agree(seed, &compilers[usize::from(small_parts)], small_parts);
+    });
+}
+
+/// One program, by the oracle and by each of `compilers`.
+fn agree(seed: u64, compilers: &[(&str, Compiler)], small_parts: bool) {
+    let module = generate::module(seed);
+    let text = print_module(&module);
+    let func = module.kernel().expect("a kernel");
+    verify(func, &module.env, Stage::Structured).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+    let again = parse_module(&text).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{text}"));
+    assert_eq!(
+        print_module(&again),
+        text,
+        "seed {seed}: printing and parsing"
+    );
+
+    let expected = by_oracle(&module, seed);
+    for (name, compiler) in compilers {
+        let found = compiled(compiler, &module, seed)
+            .unwrap_or_else(|e| panic!("seed {seed} {name}: {e}\n{text}"));
+        if expected == found {
+            continue;
         }
+        let fails =
+            |m: &Module| compiled(compiler, m, seed).is_ok_and(|found| found != by_oracle(m, seed));
+        let small = reduce(module, fails);
+        let same = |a: &Outcome, b: &Outcome| canonical(a.clone()) == canonical(b.clone());
+        let options = Options {
+            thresholds: if small_parts {
+                SMALL
+            } else {
+                Thresholds::default()
+            },
+            ..Options::default()
+        };
+        if *name == "LLVM -O3"
+            && let Some((pass, before, after)) = first_wrong_pass(&small, seed, options, same)
+        {
+            panic!("seed {seed}: the pass `{pass}` made\n{before}\ninto\n{after}");
+        }
+        panic!(
+            "seed {seed}: the interpreter and {name} differ\n{}\n{:?}\n{:?}",
+            print_module(&small),
+            by_oracle(&small, seed),
+            compiled(compiler, &small, seed).map_err(|e| e.to_string()),
+        );
     }
 }
 
@@ -127,13 +154,14 @@ fn compiled(compiler: &Compiler, module: &Module, seed: u64) -> Result<Outcome, 
 #[test]
 fn layouts_do_not_change_values() {
     let first = from_env("AEROGEL_FIRST_SEED", 0);
-    let mut n = 0;
-    for seed in first..first + 4 * from_env("AEROGEL_N_PROGRAMS", 300) {
+    let seeds = first..first + 4 * from_env("AEROGEL_N_PROGRAMS", 300);
+    let n_compared = AtomicU64::new(0);
+    for_seeds(seeds, |seed| {
         let module = generate::module(seed);
         let Some(dense) = generate::on_dense(&module) else {
-            continue;
+            return;
         };
-        n += 1;
+        n_compared.fetch_add(1, Ordering::Relaxed);
         let values = |module: &Module| {
             let oracle = InterpKernel::new(module.clone()).expect("a kernel");
             let inputs = Inputs::filled(module, seed);
@@ -151,6 +179,6 @@ fn layouts_do_not_change_values() {
             "seed {seed}\n{}",
             print_module(&module)
         );
-    }
-    assert!(n > 0, "no sparse layouts");
+    });
+    assert!(n_compared.into_inner() > 0, "no sparse layouts");
 }
