@@ -107,7 +107,8 @@ def _parameter(fn: Callable[..., Any], name: str, annotation: Any) -> tuple:
     if isinstance(annotation, StructType):
         return ("struct", annotation)
     if isinstance(annotation, ArgPackType):
-        return ("pack", [(key, _parameter(fn, f"{name}.{key}", ty)) for key, ty in annotation.members.items()])
+        members = [(key, _parameter(fn, f"{name}.{key}", ty)) for key, ty in annotation.members.items()]
+        return ("pack", members, list(annotation.methods.items()))
     raise AerogelSyntaxError(
         f"the parameter `{name}` of kernel `{fn.__name__}` ({_where(fn)}) has the annotation {annotation!r}, "
         "which is not a type of the kernel language"

@@ -1,15 +1,21 @@
 //! Assignment: names, elements, tuples, and the augmented forms.
 
+use std::rc::Rc;
+
 use aerogel_base::ErrorKind;
 use aerogel_ir::{AtomicOp, Op, ParamType, Type, Value};
 
+use super::call::Args;
 use super::number::elem;
 use super::structs::{is_storage, struct_type};
 use super::value::{Origin, Place, SeqKind, Val};
 use super::{Lower, Reported, Res};
 use crate::ast::{BinaryOp, Expr, ExprKind, TextRange};
-use crate::host::Known;
+use crate::host::{FuncRef, Known};
 use crate::scope::BindingKind;
+
+/// The method that `x[..] += v` calls, of a struct that has it.
+const ADD_AT: &str = "add_at";
 
 fn cannot_use(given: Type, wanted: Type) -> String {
     format!("cannot use `{given}` as `{wanted}`: the shapes differ")
@@ -337,7 +343,14 @@ impl<'a> Lower<'a, '_> {
                 }
                 self.expr(target)?
             }
-            ExprKind::Subscript { .. } | ExprKind::Attribute { .. } => self.expr(target)?,
+            ExprKind::Subscript { value: of, index } => {
+                let of = self.expr(of)?;
+                if let Some(add) = struct_type(&of).and_then(|ty| ty.method(ADD_AT)) {
+                    return self.add_at(of, &add, index, op, value);
+                }
+                self.subscript(of, index)?
+            }
+            ExprKind::Attribute { .. } => self.expr(target)?,
             _ => return self.fail(ErrorKind::Syntax, "E0105", "this cannot be assigned to"),
         };
         let val = self.expr(value)?;
@@ -399,6 +412,42 @@ impl<'a> Lower<'a, '_> {
                 self.store(&place, &new)?;
             }
         }
+        Ok(())
+    }
+
+    /// `of[index] += value` where the struct `of` has a method for it, which takes indices and value.
+    fn add_at(
+        &mut self,
+        of: Val,
+        add: &Rc<FuncRef>,
+        index: &Expr<'a>,
+        op: BinaryOp,
+        value: &Expr<'a>,
+    ) -> Res<()> {
+        let mut val = self.expr(value)?;
+        match op {
+            BinaryOp::Add => {}
+            BinaryOp::Sub => val = self.arith(BinaryOp::Mul, &val, &Val::int(-1))?,
+            _ => {
+                let what = self.describe(&of);
+                let message = format!(
+                    "an element of {what} can be changed by `+=` and `-=`, not by `{}=`",
+                    op.symbol()
+                );
+                return self.fail(ErrorKind::Type, "E0215", message);
+            }
+        }
+        let mut positional = match self.expr(index)? {
+            Val::Seq(items, _) => items.to_vec(),
+            Val::Known(Known::Tuple(items)) => items.iter().cloned().map(Val::Known).collect(),
+            one => vec![one],
+        };
+        positional.push(val);
+        let args = Args {
+            positional,
+            keywords: Vec::new(),
+        };
+        self.invoke(add, Some(of), args)?;
         Ok(())
     }
 

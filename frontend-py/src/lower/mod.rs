@@ -61,7 +61,7 @@ pub enum ParamBinding {
         clamp: bool,
     },
     /// Arguments that travel together.
-    Pack(Vec<(String, ParamBinding)>),
+    Pack(Vec<(String, ParamBinding)>, Vec<Rc<FuncRef>>),
 }
 
 /// What a kernel returns.
@@ -320,8 +320,9 @@ impl<'a, 'h> Lower<'a, 'h> {
     }
 
     fn kernel_param(&mut self, name: &str, binding: &ParamBinding) -> Val {
-        if let ParamBinding::Pack(members) = binding {
-            let ty = StructType::untyped(members.iter().map(|(name, _)| name.as_str()));
+        if let ParamBinding::Pack(members, methods) = binding {
+            let mut ty = StructType::untyped(members.iter().map(|(name, _)| name.as_str()));
+            ty.methods.clone_from(methods);
             let members = members
                 .iter()
                 .map(|(member, binding)| self.kernel_param(&format!("{name}.{member}"), binding))
@@ -345,7 +346,7 @@ impl<'a, 'h> Lower<'a, 'h> {
             })
         };
         let ty = match binding {
-            ParamBinding::Struct(_) | ParamBinding::Pack(_) => unreachable!("taken apart above"),
+            ParamBinding::Struct(_) | ParamBinding::Pack(..) => unreachable!("taken apart above"),
             ParamBinding::Template(known) => return Val::Known(known.clone()),
             ParamBinding::Array { elem, ndim, clamp } => {
                 let (elem, ndim) = (*elem, *ndim);

@@ -196,7 +196,7 @@ impl NativeKernel {
                 key.push(part);
                 packed.push(array);
             }
-            ParamKind::Pack(members) => {
+            ParamKind::Pack(members, _) => {
                 let dict = value.cast::<PyDict>().ok();
                 for member in members {
                     let found = match dict {

@@ -298,6 +298,20 @@ impl<'py> PyHost<'py> {
         })))
     }
 
+    /// A `ti.func` that takes a struct as its first argument.
+    pub(crate) fn method(
+        &mut self,
+        name: &str,
+        function: &Bound<'py, PyAny>,
+    ) -> PyResult<Rc<FuncRef>> {
+        let function = function.getattr("__aerogel_func__")?;
+        Ok(Rc::new(FuncRef {
+            function: self.handle(&function),
+            receiver: None,
+            name: name.to_owned(),
+        }))
+    }
+
     fn struct_type(
         &mut self,
         object: &Bound<'py, PyAny>,
@@ -312,12 +326,7 @@ impl<'py> PyHost<'py> {
         }
         let mut methods = Vec::new();
         for (name, function) in functions {
-            let function = function.getattr("__aerogel_func__")?;
-            methods.push(Rc::new(FuncRef {
-                function: self.handle(&function),
-                receiver: None,
-                name,
-            }));
+            methods.push(self.method(&name, &function)?);
         }
         let handle = Some(self.handle(object));
         Ok(Rc::new(StructType {

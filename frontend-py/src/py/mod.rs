@@ -10,6 +10,7 @@ pub(crate) mod font;
 pub(crate) mod gui;
 pub(crate) mod host;
 pub(crate) mod kernel;
+pub(crate) mod linalg;
 pub(crate) mod module;
 pub(crate) mod placement;
 pub(crate) mod prepare;

@@ -16,6 +16,7 @@ use super::error;
 use super::field::{NativeField, check_quant};
 use super::gui::{self, Canvas};
 use super::kernel::NativeKernel;
+use super::linalg::{NativeSparseMatrix, NativeSparseSolver};
 use super::snode::{self, NativeSNode, NativeTree};
 
 /// The settings of the program.
@@ -280,6 +281,8 @@ pub(crate) fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<NativeNdarray>()?;
     m.add_class::<NativeKernel>()?;
     m.add_class::<Canvas>()?;
+    m.add_class::<NativeSparseMatrix>()?;
+    m.add_class::<NativeSparseSolver>()?;
     m.add_function(wrap_pyfunction!(init, m)?)?;
     m.add_function(wrap_pyfunction!(reset, m)?)?;
     m.add_function(wrap_pyfunction!(sync, m)?)?;

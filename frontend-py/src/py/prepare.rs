@@ -171,12 +171,17 @@ fn binding<'py>(
                 clamp: *clamp,
             }
         }
-        ParamKind::Pack(members) => ParamBinding::Pack(
-            members
+        ParamKind::Pack(members, methods) => {
+            let methods = methods
+                .iter()
+                .map(|(name, function)| host.method(name, function.bind(host.py())))
+                .collect::<PyResult<_>>()?;
+            let members = members
                 .iter()
                 .map(|member| binding(member, None, settings, key, host))
-                .collect::<PyResult<_>>()?,
-        ),
+                .collect::<PyResult<_>>()?;
+            ParamBinding::Pack(members, methods)
+        }
     };
     Ok((param.name.clone(), binding))
 }

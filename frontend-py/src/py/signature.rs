@@ -139,8 +139,8 @@ pub(crate) enum ParamKind {
         /// Whether an index outside means the element at the edge.
         clamp: bool,
     },
-    /// Arguments that travel together.
-    Pack(Vec<Param>),
+    /// Arguments that travel together, and functions that take them as `self`.
+    Pack(Vec<Param>, Vec<(String, Arc<Py<PyAny>>)>),
 }
 
 #[derive(Clone, Debug)]
@@ -166,7 +166,9 @@ fn param_kind(spec: &Bound<'_, PyTuple>) -> PyResult<ParamKind> {
         "pack" => {
             let members: Vec<(String, Bound<'_, PyTuple>)> = spec.get_item(1)?.extract()?;
             let members = members.into_iter().map(Param::read);
-            ParamKind::Pack(members.collect::<PyResult<_>>()?)
+            let methods: Vec<(String, Py<PyAny>)> = spec.get_item(2)?.extract()?;
+            let methods = methods.into_iter().map(|(name, f)| (name, Arc::new(f)));
+            ParamKind::Pack(members.collect::<PyResult<_>>()?, methods.collect())
         }
         "ndarray" => {
             let annotation = spec.get_item(1)?;

@@ -1,0 +1,21 @@
+//! Sparse matrices, their factorisations and an iterative solver: `faer`, behind the few
+//! operations that `ti.linalg` has.
+//!
+//! Matrices are compressed by columns. All functions take the number of threads they may use.
+
+mod cg;
+mod matrix;
+mod solver;
+
+pub use cg::conjugate_gradient;
+pub use matrix::{Matrix, MatrixError, Number};
+pub use solver::{Method, SolveError, Solver};
+
+/// How `faer` is told the number of threads.
+fn parallel(n_threads: usize) -> faer::Par {
+    if n_threads <= 1 {
+        faer::Par::Seq
+    } else {
+        faer::Par::rayon(n_threads)
+    }
+}
