@@ -316,7 +316,7 @@ impl Lower<'_, '_> {
     pub(crate) fn convert(&mut self, val: &Val, ty: Type) -> Res<Value> {
         let from = self.expect_numeric(val)?;
         let Some(elem) = ty.elem() else {
-            return self.fail(ErrorKind::Type, "E0202", format!("cannot make `{ty}` here"));
+            return self.fail(ErrorKind::Type, "E0201", format!("cannot make `{ty}` here"));
         };
         if from.is_tensor() && from.shape() != ty.shape() {
             let message = format!("cannot use `{from}` as `{ty}`: the shapes differ");
