@@ -52,7 +52,8 @@ pub(super) fn closest<'n>(
     name: &str,
     candidates: impl IntoIterator<Item = &'n str>,
 ) -> Option<&'n str> {
-    let most = name.chars().count().div_ceil(3);
+    let n = name.chars().count();
+    let most = (n / 3).max(usize::from(n > 2));
     candidates
         .into_iter()
         .map(|candidate| (distance(name, candidate), candidate))
@@ -165,6 +166,7 @@ mod tests {
             ("sqr", Some("sqrt")),
             ("normalised", Some("normalized")),
             ("frobnicate", None),
+            ("si", None),
         ] {
             assert_eq!(closest(typed, names), meant, "{typed}");
         }

@@ -445,6 +445,9 @@ impl Lower<'_, '_> {
                 if let Val::Dict(entries) = &x {
                     return Ok(Val::int(entries.len() as i128));
                 }
+                if let Val::Struct(ty, _) = &x {
+                    return Ok(Val::int(ty.members.len() as i128));
+                }
                 match (x.items(), self.numeric_type(&x)) {
                     (Some(items), _) => Ok(Val::int(items.len() as i128)),
                     (None, Some(ty)) if ty.is_tensor() => Ok(Val::int(i128::from(ty.shape()[0]))),

@@ -214,10 +214,14 @@ impl<'a> Lower<'a, '_> {
         let parsed = self.parse(&source)?;
         let is_method = receiver.is_some();
         let given = self.given(&parsed, &source, receiver, args)?;
-        match source.signature.clone() {
+        // The `ti.static` around a call is not around the body.
+        let outer = std::mem::replace(&mut self.in_static, false);
+        let result = match source.signature.clone() {
             Some(signature) => self.call_real(&parsed, &signature, is_method, given),
             None => self.inline(&parsed, &source, is_method, given),
-        }
+        };
+        self.in_static = outer;
+        result
     }
 
     /// The arguments of a function in the order of its parameters, with the default values.
