@@ -197,3 +197,12 @@ def test_settings_that_change_nothing_are_told_of_once():
     for key in ("default_up", "colour"):
         with pytest.raises(KeyError, match=key):
             ti.init(**{key: ti.u32})
+
+
+def test_the_package_of_the_language_has_the_names_too():
+    assert ti.lang.Matrix is ti.Matrix and ti.lang.impl.field is ti.field
+    assert not hasattr(ti.lang, "nothing_of_the_kind")
+
+
+def test_an_arch_is_its_name():
+    assert ti.cpu == ti.x64 == "x64" and ti.cpu != ti.cuda and len({ti.cpu, ti.x64, ti.cuda}) == 2

@@ -218,16 +218,13 @@ impl<'a> Lower<'a, '_> {
     }
 
     fn index_sequence(&mut self, val: &Val, indices: &[Val]) -> Res<Val> {
-        let items = val.items().unwrap_or_default();
         let (first, rest) = indices.split_first().ok_or(Reported)?;
         let item = match first {
             Val::Known(known) if known.as_int().is_some() => {
                 let at = known.as_int().unwrap_or_default();
-                let n = items.len() as i128;
-                let wrapped = if at < 0 { at + n } else { at };
-                match items.get(usize::try_from(wrapped).unwrap_or(usize::MAX)) {
-                    Some(item) => item.clone(),
-                    None => {
+                match val.item(at) {
+                    (Some(item), _) => item,
+                    (None, n) => {
                         let what = self.describe(val);
                         return self.fail(
                             ErrorKind::Index,

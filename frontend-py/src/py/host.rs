@@ -60,6 +60,8 @@ pub(crate) struct PyHost<'py> {
     /// The fields met so far, by their objects, which `objects` keeps.
     fields: LookupMap<usize, Known>,
     lists: Lists<'py>,
+    /// How often Python was asked for something that may run code of the user's.
+    asked: u64,
 }
 
 impl<'py> PyHost<'py> {
@@ -81,6 +83,7 @@ impl<'py> PyHost<'py> {
             sources: BTreeMap::new(),
             fields: LookupMap::default(),
             lists: Lists::default(),
+            asked: 0,
         })
     }
 
@@ -128,12 +131,12 @@ impl<'py> PyHost<'py> {
             return Ok(Known::Tuple(items?.into()));
         }
         if let Ok(list) = object.cast_exact::<PyList>() {
-            if let Some(known) = self.lists.find(list) {
+            if let Some(known) = self.lists.find(list, self.asked) {
                 return Ok(known);
             }
             let items: PyResult<Vec<Known>> = list.iter().map(|item| self.known(&item)).collect();
             let items: Rc<[Known]> = items?.into();
-            self.lists.keep(list, &items);
+            self.lists.keep(list, &items, self.asked);
             return Ok(Known::List(items));
         }
         let address = object.as_ptr() as usize;
@@ -387,9 +390,10 @@ impl<'py> PyHost<'py> {
         self.py
     }
 
-    /// The Python object of a known value.
+    /// The Python object of a known value, with which something is about to be done.
     fn object_of(&mut self, known: &Known) -> PyResult<Bound<'py, PyAny>> {
         let py = self.py;
+        self.asked += 1;
         Ok(match known {
             Known::None => py.None().into_bound(py),
             Known::Bool(value) => PyBool::new(py, *value).to_owned().into_any(),

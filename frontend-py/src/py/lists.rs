@@ -1,9 +1,10 @@
 //! Python's lists, as the frontend knows them.
 //!
 //! A list that kernels choose from, `fields[j]`, is looked at wherever its name stands. It may change in between,
-//! by Python code that the kernel calls while it is compiled, so what was found is kept with the items it was
-//! found for and used again while they are the same objects.
+//! by Python code that the kernel calls while it is compiled. So what was found is kept with the items it was
+//! found for, and used again while they are the same objects, which need not be asked while no such code has run.
 
+use std::cell::Cell;
 use std::rc::Rc;
 
 use aerogel_base::hash::LookupMap;
@@ -17,24 +18,32 @@ use crate::host::Known;
 pub(crate) struct Lists<'py>(LookupMap<usize, Seen<'py>>);
 
 struct Seen<'py> {
+    /// What had run when the items were last compared.
+    at: Cell<u64>,
     _list: Bound<'py, PyList>,
     items: Vec<Bound<'py, PyAny>>,
     known: Rc<[Known]>,
 }
 
 impl<'py> Lists<'py> {
-    /// What was found for a list, if its items are still the same.
-    pub(crate) fn find(&self, list: &Bound<'py, PyList>) -> Option<Known> {
+    /// What was found for a list, if its items are still the same; `now` counts what Python was asked to do.
+    pub(crate) fn find(&self, list: &Bound<'py, PyList>, now: u64) -> Option<Known> {
         let seen = self.0.get(&(list.as_ptr() as usize))?;
-        let same = seen.items.len() == list.len()
-            && seen.items.iter().zip(list).all(|(old, new)| old.is(&new));
-        same.then(|| Known::List(seen.known.clone()))
+        let same = || {
+            seen.items.len() == list.len()
+                && seen.items.iter().zip(list).all(|(old, new)| old.is(&new))
+        };
+        (seen.at.get() == now || same()).then(|| {
+            seen.at.set(now);
+            Known::List(seen.known.clone())
+        })
     }
 
     /// Keeps what was found, unless an item may itself become another.
-    pub(crate) fn keep(&mut self, list: &Bound<'py, PyList>, known: &Rc<[Known]>) {
+    pub(crate) fn keep(&mut self, list: &Bound<'py, PyList>, known: &Rc<[Known]>, now: u64) {
         if known.iter().all(is_fixed) {
             let seen = Seen {
+                at: Cell::new(now),
                 _list: list.clone(),
                 items: list.iter().collect(),
                 known: known.clone(),
