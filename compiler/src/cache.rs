@@ -17,7 +17,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use aerogel_ir::{Module, print_module, walk};
 use aerogel_llvm::Target;
@@ -60,6 +60,12 @@ pub(crate) struct Cache {
     /// The folder's size, as far as it is known.
     bytes: Mutex<Option<u64>>,
 }
+
+/// How the name of a file begins while it is written.
+const UNFINISHED: &str = ".writing-";
+
+/// A file is written at once: one that is older belongs to nobody.
+const WRITTEN_WITHIN: Duration = Duration::from_secs(600);
 
 /// What code is made of.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -110,6 +116,7 @@ impl Cache {
             settings,
             bytes: Mutex::new(None),
         };
+        cache.remove_unfinished();
         if cache.settings.cleaning == Cleaning::Version {
             cache.remove_of_other_builds();
         }
@@ -143,7 +150,7 @@ impl Cache {
     pub(crate) fn store(&self, key: Key, code: &KernelCode) {
         let written = encode(code, key).and_then(|bytes| {
             let mut file = tempfile::Builder::new()
-                .prefix(".writing-")
+                .prefix(UNFINISHED)
                 .tempfile_in(&self.settings.folder)?;
             // Not synced: what a crash of the machine leaves of it has another hash.
             file.write_all(&bytes)?;
@@ -169,6 +176,23 @@ impl Cache {
         if total > self.settings.max_bytes && self.settings.cleaning != Cleaning::Never {
             self.remove_oldest();
             *bytes = None;
+        }
+    }
+
+    /// Removes what processes that were killed while they wrote have left.
+    fn remove_unfinished(&self) {
+        let Ok(entries) = fs::read_dir(&self.settings.folder) else {
+            return;
+        };
+        for entry in entries.flatten() {
+            let is_ours = entry.file_name().to_string_lossy().starts_with(UNFINISHED);
+            let is_old = entry
+                .metadata()
+                .and_then(|data| data.modified())
+                .is_ok_and(|time| time.elapsed().is_ok_and(|age| age > WRITTEN_WITHIN));
+            if is_ours && is_old {
+                remove(&entry.path());
+            }
         }
     }
 

@@ -300,6 +300,8 @@ pub trait Host {
     fn lookup(&mut self, scope: Handle, name: &str) -> HostResult<Option<Known>>;
     /// `value.name`, `None` when there is no such attribute.
     fn attr(&mut self, value: &Known, name: &str) -> HostResult<Option<Known>>;
+    /// The names of the attributes of a value, to find the one that was meant.
+    fn names(&mut self, value: &Known) -> Vec<String>;
     fn call(
         &mut self,
         callee: &Known,

@@ -259,6 +259,13 @@ impl Host for MapHost {
             .cloned())
     }
 
+    fn names(&mut self, value: &Known) -> Vec<String> {
+        match value {
+            Known::Object(TI) => intrinsics::names().map(str::to_owned).collect(),
+            _ => Vec::new(),
+        }
+    }
+
     fn call(&mut self, _: &Known, _: &[Known], _: &[(String, Known)]) -> HostResult<Known> {
         self.no("a call")
     }

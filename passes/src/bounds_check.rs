@@ -81,15 +81,11 @@ fn check(cursor: &mut Cursor<'_>, what: &str, indices: &mut [Value], bounds: &[B
         *index = widen(cursor, *index);
         let (lo, hi) = match *bound {
             Bound::Known(lo, hi) => {
-                shape.push(if lo == 0 {
-                    hi.to_string()
-                } else {
-                    format!("{lo}..{hi}")
-                });
+                shape.push(Ok((lo, hi)));
                 (lo, cursor.constant(Scalar::int(ScalarType::I64, hi.into())))
             }
             Bound::Extent(extent) => {
-                shape.push("{}".to_owned());
+                shape.push(Err("{}"));
                 args.push(extent);
                 (0, widen(cursor, extent))
             }
@@ -109,8 +105,8 @@ fn check(cursor: &mut Cursor<'_>, what: &str, indices: &mut [Value], bounds: &[B
     let Some(cond) = all else { return };
     let holes = vec!["{}"; indices.len()].join(", ");
     let template = format!(
-        "index ({holes}) is out of bounds for {what} of shape ({})",
-        shape.join(", ")
+        "index ({holes}) is out of bounds for {what} {}",
+        valid_indices(&shape)
     );
     let assert = Op::Assert {
         cond,
@@ -119,6 +115,28 @@ fn check(cursor: &mut Cursor<'_>, what: &str, indices: &mut [Value], bounds: &[B
         args,
     };
     cursor.insert_inst(assert, &[]);
+}
+
+/// Which indices a message says there are: a shape, or ranges if one of them does not begin at 0. What is known
+/// only when the kernel runs is a hole for its extent.
+pub(crate) fn valid_indices(axes: &[Result<(i64, i64), &str>]) -> String {
+    let has_offset = axes
+        .iter()
+        .any(|axis| matches!(axis, Ok((lo, _)) if *lo != 0));
+    let axes: Vec<String> = axes
+        .iter()
+        .map(|axis| match axis {
+            Ok((lo, hi)) if has_offset => format!("{lo} to {}", hi - 1),
+            Ok((_, hi)) => hi.to_string(),
+            Err(hole) => (*hole).to_owned(),
+        })
+        .collect();
+    let what = if has_offset {
+        "with indices"
+    } else {
+        "of shape"
+    };
+    format!("{what} ({})", axes.join(", "))
 }
 
 fn widen(cursor: &mut Cursor<'_>, index: Value) -> Value {
@@ -240,7 +258,7 @@ mod tests {
                 v4: u1 = ge v1, v3
                 v5: u1 = lt v1, v2
                 v6: u1 = and v4, v5
-                assert v6, bounds, "index ({}) is out of bounds for field `x` of shape (-2..6)", [v0]
+                assert v6, bounds, "index ({}) is out of bounds for field `x` with indices (-2 to 5)", [v0]
                 v7: ref<f32> = field_at @x, [v1]
                 v8: i32 = array_shape a1, 0
                 v9: i64 = cast v0
@@ -306,7 +324,7 @@ mod tests {
                 v7: u1 = ge v4, v6
                 v8: u1 = lt v4, v5
                 v9: u1 = and v7, v8
-                assert v9, bounds, "index ({}) is out of bounds for field `x` of shape (-9..-1)", [v2]
+                assert v9, bounds, "index ({}) is out of bounds for field `x` with indices (-9 to -2)", [v2]
                 v10: ref<f32> = field_at @x, [v4]
                 v11: i64 = cast v3
                 v12: i64 = const -1
@@ -314,7 +332,7 @@ mod tests {
                 v14: u1 = ge v11, v13
                 v15: u1 = lt v11, v12
                 v16: u1 = and v14, v15
-                assert v16, bounds, "index ({}) is out of bounds for field `x` of shape (-9..-1)", [v3]
+                assert v16, bounds, "index ({}) is out of bounds for field `x` with indices (-9 to -2)", [v3]
                 v17: ref<f32> = field_at @x, [v11]
                 v18: f32 = load v10
                 store v17, v18

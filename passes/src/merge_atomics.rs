@@ -13,6 +13,7 @@
 //! wait for those behind it as long as nothing reads what it changes, and nothing may leave.
 
 use aerogel_base::entity::SecondaryMap;
+use aerogel_base::hash::{LookupMap, LookupSet};
 use aerogel_ir::{AtomicOp, Effect, Function, Inst, NodeRef, Op, Region, Type, Value};
 use aerogel_snode::NodeKind;
 
@@ -49,14 +50,29 @@ struct Sum {
     bytes: u64,
 }
 
+/// The sums that wait, and what is asked about all of them.
+#[derive(Default)]
+struct Waiting {
+    sums: Vec<Sum>,
+    places: LookupSet<(Value, u64)>,
+    nodes: LookupSet<NodeRef>,
+}
+
+impl Waiting {
+    fn push(&mut self, sum: Sum) {
+        self.places.insert((sum.cell, sum.at));
+        self.nodes.insert(sum.node);
+        self.sums.push(sum);
+    }
+}
+
 impl Merge<'_> {
     fn region(&mut self, func: &mut Function, region: Region) {
         let mut out = Vec::new();
-        let mut waiting: Vec<Sum> = Vec::new();
+        let mut waiting = Waiting::default();
         for inst in std::mem::take(&mut func.regions[region].insts) {
             if let Some(sum) = self.sum(func, inst) {
-                let again = |s: &Sum| s.cell == sum.cell && s.at == sum.at;
-                if waiting.iter().any(again) {
+                if waiting.places.contains(&(sum.cell, sum.at)) {
                     self.flush(func, &mut waiting, &mut out);
                 }
                 waiting.push(sum);
@@ -101,8 +117,8 @@ impl Merge<'_> {
     }
 
     /// Whether an instruction may come before the sums that wait.
-    fn may_pass(&self, func: &Function, inst: Inst, waiting: &[Sum]) -> bool {
-        if waiting.is_empty() {
+    fn may_pass(&self, func: &Function, inst: Inst, waiting: &Waiting) -> bool {
+        if waiting.sums.is_empty() {
             return true;
         }
         let op = &func[inst];
@@ -110,19 +126,25 @@ impl Merge<'_> {
             Op::Load { place } | Op::Store { place, .. } | Op::Atomic { place, .. } => place,
             _ => return matches!(op.effect(), Effect::Pure | Effect::Allocates),
         };
-        let touched = classes(func, self.cx.env, place);
-        waiting
+        classes(func, self.cx.env, place)
             .iter()
-            .all(|s| !touched.contains(&Class::Place(s.node)))
+            .all(|class| !matches!(class, Class::Place(node) if waiting.nodes.contains(node)))
     }
 
-    fn flush(&mut self, func: &mut Function, waiting: &mut Vec<Sum>, out: &mut Vec<Inst>) {
-        let mut sums = std::mem::take(waiting);
-        while let Some(first) = sums.first() {
-            let cell = first.cell;
-            let (mut same, others): (Vec<Sum>, Vec<Sum>) =
-                sums.into_iter().partition(|s| s.cell == cell);
-            sums = others;
+    fn flush(&mut self, func: &mut Function, waiting: &mut Waiting, out: &mut Vec<Inst>) {
+        // Those of one cell together, the cells in the order of their first sums.
+        let mut cells: Vec<Vec<Sum>> = Vec::new();
+        let mut numbers: LookupMap<Value, usize> = LookupMap::default();
+        for sum in std::mem::take(waiting).sums {
+            match numbers.get(&sum.cell) {
+                Some(&number) => cells[number].push(sum),
+                None => {
+                    numbers.insert(sum.cell, cells.len());
+                    cells.push(vec![sum]);
+                }
+            }
+        }
+        for mut same in cells {
             same.sort_by_key(|s| s.at);
             let mut rest = &same[..];
             while !rest.is_empty() {

@@ -140,7 +140,6 @@ def test_wrong_arrays(cpu):
     for bad, error, words in [
         (np.zeros(4), ValueError, "array of f32 is required"),
         (np.zeros((2, 2), np.float32), ValueError, "1 axes"),
-        (np.zeros(8, np.float32)[::2], ValueError, "ascontiguousarray"),
         (ti.ndarray(ti.i32, 4), TypeError, "array of f32 is required"),
         (np.zeros(4, ">f4"), TypeError, "dtype"),
         (np.array([None]), TypeError, "dtype"),
@@ -150,8 +149,8 @@ def test_wrong_arrays(cpu):
         with pytest.raises(error, match=words):
             f(bad)
     misaligned = np.zeros(17, np.uint8)[1:].view(np.float32)
-    with pytest.raises(ValueError, match="aligned"):
-        f(misaligned)
+    f(misaligned)
+    assert misaligned[0] == 1
     f(good)
     assert good[0] == 1
 

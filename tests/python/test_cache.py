@@ -4,6 +4,7 @@ import os
 import random
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import aerogel as ti
 
 PROGRAM = """
 import sys
+import threading
 import aerogel as ti
 
 ti.init(arch=ti.cpu, log_level="warn", offline_cache=True, offline_cache_file_path=sys.argv[1])
@@ -298,3 +300,60 @@ def test_the_command_shows_and_removes(tmp_path):
     assert "removed" in command("clean")
     assert [p.name for p in tmp_path.iterdir()] == ["notes.txt"]
     assert ": 0 compiled kernels" in command("clean")
+
+
+def test_what_a_killed_process_was_writing_is_removed(tmp_path):
+    left, being_written, others = (tmp_path / name for name in (".writing-old", ".writing-new", "notes.txt"))
+    for path in (left, being_written, others):
+        path.write_bytes(b"half")
+    for path in (left, others):
+        os.utime(path, (0, 0))
+    start(tmp_path)
+    assert double(3) == 6
+    assert not left.exists() and being_written.exists() and others.exists()
+
+
+def test_many_threads_at_once(tmp_path):
+    """Each kernel is compiled and kept once, whoever calls first."""
+    start(tmp_path)
+    lowered = []
+
+    def note(by):
+        lowered.append(by)
+
+    @ti.kernel
+    def scaled(a: ti.i32, by: ti.template()) -> ti.i32:
+        ti.static(note(by))
+        return a * by
+
+    at_once = threading.Barrier(8)
+    answers = [None] * 8
+
+    def work(k):
+        at_once.wait()
+        answers[k] = [scaled(k, by) for by in range(6)]
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert answers == [[k * by for by in range(6)] for k in range(8)]
+    assert sorted(lowered) == list(range(6))
+    assert len(entries(tmp_path)) == 6
+
+
+def test_a_kernel_that_its_own_compilation_calls(tmp_path):
+    """What compiles does not wait for itself, nor do two threads that compile wait for each other."""
+    start(tmp_path)
+    depth = [0]
+
+    def once_more():
+        depth[0] += 1
+        return outer(1) if depth[0] < 3 else 5
+
+    @ti.kernel
+    def outer(a: ti.i32) -> ti.i32:
+        return ti.static(once_more()) + a
+
+    assert outer(1) == 8

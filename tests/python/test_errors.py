@@ -1,5 +1,6 @@
 """Mistakes in kernels, and kernels that fail: the kind of exception, the line, the caret."""
 
+import linecache
 import re
 from pathlib import Path
 
@@ -382,3 +383,98 @@ def test_an_assertion_without_words(debug):
     with pytest.raises(AssertionError, match="the assertion does not hold") as e:
         k(5)
     assert caret(e) == "n < 3"
+
+
+@pytest.mark.parametrize(
+    "expression, meant",
+    [
+        ("ti.sinn(1.0)", "sin"),
+        ("ti.math.vec33(1.0)", "vec3"),
+        ("v[0].nrom()", "norm"),
+        ("v.shpae[0]", "shape"),
+        ("s[0].pso", "pos"),
+        ("s.pso[0]", "pos"),
+        ("settings.stpes", "steps"),
+    ],
+)
+def test_the_name_that_was_meant(cpu, expression, meant):
+    class Settings:
+        steps = 3
+
+    scope = {
+        "ti": ti,
+        "v": ti.Vector.field(3, ti.f32, 4),
+        "s": ti.Struct.field({"pos": ti.f32, "mass": ti.f32}, shape=4),
+        "settings": Settings(),
+    }
+    source = f"@ti.kernel\ndef k():\n    a = {expression}\n"
+    linecache.cache["meant.py"] = (len(source), None, source.splitlines(True), "meant.py")
+    exec(compile(source, "meant.py", "exec"), scope)
+    with pytest.raises(ti.TaichiCompilationError, match=f"did you mean `{meant}`?"):
+        scope["k"]()
+
+
+def test_whether_an_argument_was_given(arch):
+    @ti.func
+    def weighted(x, w=None):
+        result = x
+        if ti.static(w is not None):
+            result = x * w
+        return result
+
+    @ti.kernel
+    def k(n: ti.i32) -> ti.i32:
+        return weighted(n) * 100 + weighted(n, n + 1)
+
+    assert k(2) == 206
+
+
+def test_a_dictionary_for_a_pack_has_its_members_only(arch):
+    pack = ti.types.argpack(gravity=ti.f32, n=ti.i32)
+
+    @ti.kernel
+    def k(p: pack) -> ti.f32:
+        return p.gravity * p.n
+
+    assert k({"n": 2, "gravity": 1.5}) == 3
+    for wrong in ({"n": 2, "gravity": 1.5, "gravty": 2}, {"n": 2, "gravity": 1.5, 3: 2}):
+        with pytest.raises(ti.TaichiRuntimeTypeError, match=r"`p`.*has no member .*its members are `gravity`, `n`"):
+            k(wrong)
+
+
+def test_the_step_of_a_range_that_is_zero(debug):
+    @ti.kernel
+    def parallel(step: ti.i32) -> ti.i32:
+        total = 0
+        for i in range(0, 10, step):
+            total += i
+        return total
+
+    @ti.kernel
+    def serial(step: ti.i32) -> ti.i32:
+        total = 0
+        for _ in range(1):
+            for i in range(0, 10, step):
+                total += i
+        return total
+
+    for k in (parallel, serial):
+        assert k(3) == 18
+        with pytest.raises(ti.TaichiAssertionError, match="the step of a range is zero"):
+            k(0)
+
+
+def test_which_indices_there_are(debug):
+    x = ti.field(ti.f32, (8, 4), offset=(-2, 0), name="x")
+
+    @ti.kernel
+    def k(i: ti.i32):
+        x[i, 0] = 1
+
+    k(5)
+    with pytest.raises(ti.TaichiAssertionError, match=r"index \(6, 0\) .* `x` with indices \(-2 to 5, 0 to 3\)"):
+        k(6)
+    with pytest.raises(
+        IndexError, match=r"index \(6, 0\) is out of range: the indices of the field `x` are -2 to 5, 0 to 3"
+    ):
+        x[6, 0]

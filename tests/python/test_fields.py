@@ -273,3 +273,46 @@ def test_sums_into_vectors_lose_nothing(arch, shape):
     turns = np.bincount(np.arange(count) % 9, minlength=9)
     expected = 1.0 + np.indices(shape).sum(axis=0)
     assert (x.to_numpy() == turns.reshape(9, *[1] * len(shape)) * expected).all()
+
+
+def test_a_gradient_is_placed_beside_its_field(arch):
+    x, v = ti.field(ti.f32), ti.Vector.field(2, ti.f64)
+    ti.root.dense(ti.i, 4).place(x, x.grad)
+    ti.root.dense(ti.i, 4).place(v, v.dual)
+
+    @ti.kernel
+    def write():
+        for i in x:
+            x.grad[i] = i
+            v.dual[i].y = 2
+
+    write()
+    assert x.grad.to_numpy().tolist() == [0, 1, 2, 3] and x.to_numpy().sum() == 0
+    assert v.dual[3].to_list() == [0, 2]
+    assert (x.dual, v.grad, x.grad.grad) == (None, None, None)
+
+
+def test_a_gradient_that_is_looked_at_and_not_placed(arch):
+    x, n = ti.field(ti.f32, name="x"), ti.field(ti.i32)
+    gradient = x.grad
+    assert n.grad is None and not gradient._is_placed()
+    ti.root.dense(ti.i, 4).place(x, n)
+    x[2] = 1
+    assert x[2] == 1
+    with pytest.raises(
+        ti.TaichiRuntimeError, match=r"the field `x.grad` is not placed: make the field with needs_grad"
+    ):
+        gradient[0]
+
+
+def test_the_text_of_a_field_that_is_gone(arch):
+    x, s = ti.field(ti.f32, 4), ti.Struct.field({"a": ti.f32}, shape=4)
+    ti.reset()
+    assert str(x) == "<ti.field: its layout is gone>" and "gone" in str(s)
+    ti.init(arch=arch, log_level="error")
+
+
+def test_a_shape_that_is_a_field(arch):
+    y = ti.field(ti.f32, 4)
+    with pytest.raises(TypeError, match="a shape is an integer or a tuple of integers"):
+        ti.field(float, y)

@@ -634,3 +634,32 @@ def test_rounding_of_constants(arch):
         return ti.math.vec4(ti.round(2.5), ti.math.round(x), round(2.5), round(x))
 
     assert run(2.5).to_list() == [3, 3, 2, 3]
+
+
+def test_references_by_indices_of_either_width(arch):
+    x = ti.field(ti.i32, 8, offset=-4)
+
+    @ti.real_func
+    def add(n: ti.ref(ti.i32), m: ti.i32) -> ti.i32:
+        n += m
+        if m > 0:
+            return add(n, m - 1)
+        return n
+
+    @ti.kernel
+    def k(i: ti.i32, j: ti.i64):
+        for _ in range(1):
+            add(x[j], 2)
+            add(x[i], 1)
+
+    k(-1, -2)
+    assert x.to_numpy().tolist() == [0, 0, 3, 1, 0, 0, 0, 0]
+
+
+def test_how_many_members_a_dictionary_has(arch):
+    @ti.kernel
+    def k(n: ti.i32) -> ti.i32:
+        d = {"a": n, "b": 2}
+        return len(d) + len({n_: n for n_ in range(5)})
+
+    assert k(3) == 7

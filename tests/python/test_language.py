@@ -364,3 +364,26 @@ def test_long_ranges(cpu):
 
     n = 2**33
     assert k(n) == sum(range(n - 5, n))
+
+
+def test_a_list_that_changes_while_a_kernel_is_compiled(arch):
+    """Lists are looked at again wherever their names stand."""
+    numbers, fields = [1, 2], [ti.field(ti.i32, 2) for _ in range(2)]
+
+    def grow():
+        numbers[0] = 10
+        numbers.append(5)
+        fields.append(fields.pop(0))
+        return 0
+
+    @ti.kernel
+    def k() -> ti.i32:
+        before = numbers[0] + len(numbers)
+        fields[0][0] = 1
+        ti.static(grow())
+        fields[0][1] = 2
+        return before * 100 + numbers[0] + numbers[2]
+
+    first, second = fields
+    assert k() == 315
+    assert (first[0], first[1], second[0], second[1]) == (1, 0, 0, 2)

@@ -42,7 +42,7 @@ def test_every_keyword_of_taichi_is_taken():
 
 def test_environment():
     code = "import aerogel as ti; ti.init(log_level='error'); print(ti.cfg.arch, ti.cfg.debug)"
-    assert run(code, TI_ARCH="interp", TI_DEBUG="1").stdout.strip() == "interp True"
+    assert run(code, TI_ARCH="interp", TI_DEBUG="1").stdout.strip() == "Arch.interp True"
 
 
 def test_arch():
@@ -165,3 +165,44 @@ def test_printing_and_stopping():
     assert done.returncode == 0 and done.stdout == "3\n" and "; after offload" in done.stderr
     done = run(code, AEROGEL_STOP="after:nothing")
     assert done.returncode != 0 and "there is no pass `nothing`" in done.stderr
+
+
+def test_settings_from_the_environment():
+    code = (
+        "import aerogel as ti; ti.init(log_level='error', debug=False)\n"
+        "print(ti.cfg.debug, ti.cfg.random_seed, ti.cfg.check_out_of_bound, ti.cfg.default_fp, ti.cfg.default_ip)"
+    )
+    env = dict(TI_DEBUG="1", AEROGEL_RANDOM_SEED="7", TI_CHECK_OUT_OF_BOUND="1", TI_DEFAULT_FP="64")
+    # What the program says counts, as in Taichi.
+    assert run(code, **env).stdout.strip() == "False 7 True f64 i32"
+    for key, value in (("TI_DEBUG", "yes"), ("TI_OPT_LEVEL", "high"), ("AEROGEL_DEFAULT_FP", "f64")):
+        done = run("import aerogel as ti; ti.init()", **{key: value})
+        assert "ValueError" in done.stderr and value in done.stderr
+
+
+def test_settings_that_change_nothing_are_told_of_once():
+    code = (
+        "import aerogel as ti\n"
+        "ti.init(device_memory_fraction=0.5, verbose=False)\n"
+        "ti.init(device_memory_fraction=0.5, packed=True, verbose=False)\n"
+    )
+    done = run(code, TI_PRINT_KERNEL_ASM="1", TI_UNROLLING_LIMIT="")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert sorted(line.split()[2] for line in done.stderr.splitlines()) == [
+        "device_memory_fraction",
+        "packed",
+        "print_kernel_asm",
+    ]
+    assert run("import aerogel as ti; ti.init(log_level='error', packed=True)").stderr == ""
+    for key in ("default_up", "colour"):
+        with pytest.raises(KeyError, match=key):
+            ti.init(**{key: ti.u32})
+
+
+def test_the_package_of_the_language_has_the_names_too():
+    assert ti.lang.Matrix is ti.Matrix and ti.lang.impl.field is ti.field
+    assert not hasattr(ti.lang, "nothing_of_the_kind")
+
+
+def test_an_arch_is_its_name():
+    assert ti.cpu == ti.x64 == "x64" and ti.cpu != ti.cuda and len({ti.cpu, ti.x64, ti.cuda}) == 2

@@ -56,7 +56,7 @@ def test_an_index_outside_on_write(either, layout):
             message = rf"index \({i}, {j}\) is out of bounds for field `x` of shape \(16, 16\)"
             with pytest.raises(ti.AerogelAssertionError, match=message):
                 kernel(i, j)
-        with pytest.raises(IndexError, match=rf"index \[{i}, {j}\] is out of range"):
+        with pytest.raises(IndexError, match=rf"index \({i}, {j}\) is out of range"):
             x[i, j] = 5
     assert cells(x.parent()) == held and (x.to_numpy() == values).all()
     write(0, 1)
@@ -329,6 +329,8 @@ def test_indices_in_messages_count_from_the_offset(arch):
 
     write(-64, 127)
     for i, j in [(500, 0), (-65, 3), (0, 128)]:
-        with pytest.raises(ti.TaichiAssertionError, match=rf"index \({i}, {j}\) .* of shape \(-64\.\.64, 128\)"):
+        with pytest.raises(
+            ti.TaichiAssertionError, match=rf"index \({i}, {j}\) .* with indices \(-64 to 63, 0 to 127\)"
+        ):
             write(i, j)
     assert x[-64, 127] == 1

@@ -75,6 +75,7 @@ const UNSAFE: &[&str] = &[
     "compiler/llvm/src/builder.rs",
     "compiler/llvm/src/jit.rs",
     "frontend-py/src/py/buffer.rs",
+    "frontend-py/src/py/foreign.rs",
 ];
 
 fn root() -> PathBuf {

@@ -20,6 +20,12 @@ class Arch:
     def __repr__(self) -> str:
         return f"Arch.{self.name}"
 
+    def __eq__(self, other: object) -> bool:
+        return self.name == (other.name if isinstance(other, Arch) else other)
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
 
 x64 = x86_64 = cpu = Arch("x64")
 arm64 = Arch("arm64")
@@ -38,8 +44,8 @@ gpu = [cuda, metal, vulkan, opengl, dx11, dx12, gles, amdgpu]
 _ARCHS = {a.name: a for a in (x64, arm64, interp, *gpu)} | {"cpu": cpu, "x86_64": x64}
 _AVAILABLE = {"x64", "arm64", "interp"}
 
-# The keywords of `ti.init`. Those with a meaning here come first; the others are Taichi's, accepted so that
-# programs run unchanged.
+# The keywords of `ti.init`. Those with a meaning here come first; the others are Taichi's (the last line those of
+# earlier versions), accepted with a warning so that programs run unchanged.
 _USED: dict[str, Any] = {
     "debug": False,
     "fast_math": True,
@@ -80,25 +86,58 @@ _ACCEPTED = frozenset(
     """.split()
 )
 
-current: dict[str, Any] = dict(_USED, arch="x64")
+current: dict[str, Any] = dict(_USED, arch=cpu)
+
+_warned: set[str] = set()
 
 
-def _environment(key: str, value: Any) -> Any:
-    """The value of ``TI_<KEY>`` (or ``AEROGEL_<KEY>``), if it is set, with the type of the default."""
-    text = os.environ.get("AEROGEL_" + key.upper(), os.environ.get("TI_" + key.upper()))
-    if not text:
-        return value
-    if isinstance(_USED.get(key), bool):
-        return text not in ("0", "False", "false")
+def _environment(key: str) -> str | None:
+    """The text of ``AEROGEL_<KEY>`` or ``TI_<KEY>``, if one is set and not empty."""
+    return os.environ.get("AEROGEL_" + key.upper()) or os.environ.get("TI_" + key.upper()) or None
+
+
+def _setting(key: str, given: dict[str, Any]) -> Any:
+    """The value of a keyword: what the call says, or else the environment, or else the default."""
+    default = _USED[key]
+    if key in given:
+        return given[key]
+    text = _environment(key)
+    if text is None:
+        return default
+    if key == "check_out_of_bound" or isinstance(default, bool):
+        if text.lower() in ("0", "false", "1", "true"):
+            return text.lower() in ("1", "true")
+        raise ValueError(f"{key} from the environment is 0 or 1, not {text!r}")
     for kind in (int, float):
-        if isinstance(_USED.get(key), kind):
-            return kind(text)
+        if isinstance(default, kind):
+            try:
+                return kind(text)
+            except ValueError:
+                raise ValueError(f"{key} from the environment is a number, not {text!r}") from None
     return text
+
+
+def _default_type(key: str, given: Any, standard: str, kind: str) -> Any:
+    """``default_fp`` or ``default_ip``; the environment has the number of bits."""
+    if given is None:
+        text = _environment(key)
+        if text not in (None, "32", "64"):
+            raise ValueError(f"{key} from the environment is 32 or 64, not {text!r}")
+        given = standard if text is None else kind + text
+    return dtype_of(given)
+
+
+def _warn_of_unused(given: dict[str, Any]) -> None:
+    """Says of settings that change nothing here that they do not, once for each."""
+    for key in sorted(_ACCEPTED - _warned):
+        if key in given or _environment(key) is not None:
+            _warned.add(key)
+            _log.warn(f"ti.init: {key} has no effect here")
 
 
 def current_cache_folder() -> str:
     """The folder in which compiled kernels are kept, if ``ti.init`` names no other."""
-    named = _environment("offline_cache_file_path", "")
+    named = _environment("offline_cache_file_path")
     if named:
         return os.path.abspath(named)
     home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
@@ -106,7 +145,7 @@ def current_cache_folder() -> str:
 
 
 def _choose(arch: Any, fallback: bool) -> Arch:
-    wanted = os.environ.get("AEROGEL_ARCH") or os.environ.get("TI_ARCH") or arch or "x64"
+    wanted = _environment("arch") or arch or "x64"
     if isinstance(wanted, str):
         if wanted == "gpu":
             wanted = gpu
@@ -144,10 +183,12 @@ def init(
         default_ip: What ``int`` means: ``ti.i32`` (the default) or ``ti.i64``.
         enable_fallback: Whether an arch that is missing is replaced by the CPU.
         require_version: Accepted for Taichi's programs.
-        kwargs: ``debug`` (check indices, assertions and integer arithmetic), ``fast_math``, ``random_seed``,
-            ``cpu_max_num_threads``, ``print_ir``, ``log_level``, ``offline_cache`` (keep compiled kernels on
-            disk for the next process) with ``offline_cache_file_path``, ``offline_cache_cleaning_policy``
-            (``never``, ``version``, ``lru`` or ``fifo``), ``offline_cache_max_size_of_files`` in bytes and
+        kwargs: Settings by name. One that is not given is taken from the environment, from ``AEROGEL_<NAME>``
+            or ``TI_<NAME>``; ``arch`` is taken from there even if it is given. ``debug`` (check indices,
+            assertions and integer arithmetic), ``fast_math``, ``random_seed``, ``cpu_max_num_threads``,
+            ``print_ir``, ``log_level``, ``verbose``, ``offline_cache`` (keep compiled kernels on disk for the
+            next process) with ``offline_cache_file_path``, ``offline_cache_cleaning_policy`` (``never``,
+            ``version``, ``lru`` or ``fifo``), ``offline_cache_max_size_of_files`` in bytes and
             ``offline_cache_cleaning_factor``, and all other keywords of Taichi.
 
     Raises:
@@ -155,18 +196,19 @@ def init(
 
     >>> init(arch=cpu, log_level="error")
     """
+    if "default_up" in kwargs:
+        raise KeyError("'default_up' is the unsigned type of 'default_ip': set 'default_ip' instead")
     unknown = sorted(k for k in kwargs if k not in _USED and k not in _ACCEPTED)
     if unknown:
         raise KeyError(f"Unrecognized keyword argument(s) for ti.init: {', '.join(unknown)}")
-    values = dict(_USED)
-    for key in values:
-        values[key] = _environment(key, kwargs.get(key, values[key]))
+    values = {key: _setting(key, kwargs) for key in _USED}
     level = values["log_level"]
     if level is not None:
         _log.set_logging_level(level)
+    _warn_of_unused(kwargs)
     chosen = _choose(arch, enable_fallback)
-    fp = dtype_of({"32": "f32", "64": "f64"}.get(os.environ.get("TI_DEFAULT_FP", ""), default_fp or "f32"))
-    ip = dtype_of({"32": "i32", "64": "i64"}.get(os.environ.get("TI_DEFAULT_IP", ""), default_ip or "i32"))
+    fp = _default_type("default_fp", default_fp, "f32", "f")
+    ip = _default_type("default_ip", default_ip, "i32", "i")
     if fp._aerogel_dtype not in ("f16", "f32", "f64"):
         raise ValueError(f"default_fp must be a floating-point type, not {fp}")
     if ip._aerogel_dtype not in ("i32", "i64"):
@@ -174,7 +216,7 @@ def init(
     reset()
     _dtypes.defaults["fp"], _dtypes.defaults["ip"] = fp._aerogel_dtype, ip._aerogel_dtype
     current.clear()
-    current.update(values, arch=chosen.name)
+    current.update(values, arch=chosen, default_fp=fp, default_ip=ip)
     bounds = values["check_out_of_bound"]
     _native.init(
         arch="interp" if chosen is interp else "cpu",
@@ -192,7 +234,8 @@ def init(
         profile=bool(values["kernel_profiler"]),
         cache=_cache(values),
     )
-    _log.info(f"Starting on arch={chosen.name}")
+    if values["verbose"]:
+        _log.info(f"Starting on arch={chosen.name}")
 
 
 def _cache(values: dict[str, Any]) -> tuple[str, str, int, float] | None:

@@ -5,6 +5,12 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 
+def outside_kernels(function: Any) -> Any:
+    """Marks what changes the program: the compiler refuses a kernel that calls it, and would else call it once."""
+    function.__aerogel_outside_kernels__ = True
+    return function
+
+
 class Field:
     """A grid of elements, placed in a layout. :func:`field` and the ``field`` methods of types make them."""
 
@@ -36,4 +42,4 @@ class Field:
         raise NotImplementedError("looping over a field is possible inside kernels only")
 
 
-__all__ = ["Field"]
+__all__ = ["Field", "outside_kernels"]

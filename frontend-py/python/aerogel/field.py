@@ -2,25 +2,72 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from aerogel import _native, snode
 from aerogel._dtypes import DataType, dtype_of, numpy_dtype
-from aerogel._field import Field
+from aerogel._field import Field, outside_kernels
 from aerogel._quant import QuantType
 from aerogel.errors import AerogelRuntimeError, AerogelSyntaxError
 from aerogel.matrix import Matrix, _make
 from aerogel.snode import Layout, SNode, _is_int, _PlaceNode
 
 
+class _Gradient:
+    """``x.grad`` and ``x.dual``: what was made for a field, or may be placed beside it.
+
+    A field of floats that is not placed yet has both, so that a layout can give them a place; one that nobody
+    asked for and that stays without a place is no mistake.
+    """
+
+    def __init__(self, keyword: str) -> None:
+        self._keyword = keyword
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, field: Any, owner: Any = None) -> Any:
+        if field is None:
+            return None
+        stored = field.__dict__.get(self._name)
+        if stored is None and field._may_have_gradient():
+            name = f"{field._name}.{self._name}" if field._name else ""
+            stored = field.__dict__[self._name] = field._make_alike(name)
+            stored._is_gradient = True
+            stored._set_remedy(f"make the field with {self._keyword}=True, or place its .{self._name} too")
+        return stored
+
+    def __set__(self, field: Any, value: Any) -> None:
+        field.__dict__[self._name] = value
+        value._is_gradient = True
+        field._needed.append(value)
+
+
 class NumericField(Field, _native.NativeField):
     """A field of numbers, vectors or matrices. Element access is native code."""
 
     _parent_node: SNode | None = None
+    _is_gradient = False
     dtype: DataType | QuantType
+    grad = _Gradient("needs_grad")
+    dual = _Gradient("needs_dual")
+
+    @functools.cached_property
+    def _needed(self) -> list[Any]:
+        """The gradients that were asked for."""
+        return []
+
+    def _may_have_gradient(self) -> bool:
+        is_float = not isinstance(self.dtype, QuantType) and self.dtype.is_float
+        return is_float and not self._is_gradient and not self._is_placed()
+
+    def _make_alike(self, name: str) -> Any:
+        """A field of the same type, which is not placed."""
+        raise NotImplementedError
 
     @property
     def _aerogel_field(self) -> NumericField:
@@ -141,6 +188,8 @@ class NumericField(Field, _native.NativeField):
     def __str__(self) -> str:
         if not self._is_placed():
             return "<ti.field: not placed>"
+        if not self._is_alive():
+            return "<ti.field: its layout is gone>"
         return str(self.to_numpy()) if self.shape else str(self[None])
 
     def __repr__(self) -> str:
@@ -151,6 +200,9 @@ class NumericField(Field, _native.NativeField):
 
 class ScalarField(NumericField):
     """A field of numbers."""
+
+    def _make_alike(self, name: str) -> ScalarField:
+        return _make_scalar(self.dtype, name)
 
     def fill(self, val: Any) -> None:
         """Sets every active element to a number."""
@@ -163,6 +215,9 @@ class MatrixField(NumericField):
     n: int
     m: int
     ndim: int
+
+    def _make_alike(self, name: str) -> MatrixField:
+        return _make_matrix(self.dtype, self.n, self.m, self.ndim, name)
 
     def _array_shape(self) -> tuple[int, ...]:
         return (*self.shape, self.n) if self.ndim == 1 else (*self.shape, self.n, self.m)
@@ -237,7 +292,7 @@ def _shape(shape: Any) -> tuple[int, ...]:
         shape = (shape,)
     try:
         out = tuple(operator.index(s) for s in shape)
-    except TypeError:
+    except (TypeError, NotImplementedError):
         raise TypeError(f"a shape is an integer or a tuple of integers, not {shape!r}") from None
     if any(s <= 0 for s in out):
         raise ValueError(f"the extents of a field must be at least 1, got {out}")
@@ -313,11 +368,12 @@ def _place(
                 levels().place(out, offset=offset)
 
     lay_out(fields)
-    lay_out([out.grad for out in fields if out.grad is not None])
-    lay_out([out.dual for out in fields if out.dual is not None])
+    for kind in ("grad", "dual"):
+        lay_out([out.__dict__[kind] for out in fields if kind in out.__dict__])
     builder._lay_out()
 
 
+@outside_kernels
 def field(
     dtype: Any,
     shape: Any = None,
@@ -357,17 +413,12 @@ def field(
         )
     scalar = _element_type(dtype)
     _check(scalar, needs_grad or needs_dual, "field")
-
-    def make(name: str) -> ScalarField:
-        out = ScalarField(scalar._aerogel_dtype, 1, 1, 0, name, _quant_text(scalar))
-        out.dtype = scalar
-        return out
-
-    out = _with_gradients(make, name, needs_grad, needs_dual)
+    out = _with_gradients(_make_scalar(scalar, name), needs_grad, needs_dual)
     _place([out], shape, order, offset, Layout.AOS)
     return out
 
 
+@outside_kernels
 def matrix_field(
     n: int,
     m: int,
@@ -387,13 +438,7 @@ def matrix_field(
         raise TypeError(f"unknown keywords {sorted(kwargs)}")
     scalar = _element_type(dtype)
     _check(scalar, needs_grad or needs_dual, "field")
-
-    def make(name: str) -> MatrixField:
-        out = MatrixField(scalar._aerogel_dtype, int(n), int(m), ndim, name, _quant_text(scalar))
-        out.dtype, out.n, out.m, out.ndim = scalar, int(n), int(m), ndim
-        return out
-
-    out = _with_gradients(make, name, needs_grad, needs_dual)
+    out = _with_gradients(_make_matrix(scalar, int(n), int(m), ndim, name), needs_grad, needs_dual)
     _place([out], shape, order, offset, layout)
     return out
 
@@ -404,13 +449,23 @@ def _check(dtype: Any, needs_gradient: bool, what: str) -> None:
         raise AerogelRuntimeError(f"{dtype} is not supported for {what} with `needs_grad=True` or `needs_dual=True`.")
 
 
-def _with_gradients(make: Callable[[str], Any], name: str, needs_grad: bool, needs_dual: bool) -> Any:
-    """A field, and those of its gradients, of the same type."""
-    out = make(name)
-    if needs_grad:
-        out.grad = make(f"{name}.grad" if name else "")
-    if needs_dual:
-        out.dual = make(f"{name}.dual" if name else "")
+def _make_scalar(dtype: Any, name: str) -> ScalarField:
+    out = ScalarField(dtype._aerogel_dtype, 1, 1, 0, name, _quant_text(dtype))
+    out.dtype = dtype
+    return out
+
+
+def _make_matrix(dtype: Any, n: int, m: int, ndim: int, name: str) -> MatrixField:
+    out = MatrixField(dtype._aerogel_dtype, n, m, ndim, name, _quant_text(dtype))
+    out.dtype, out.n, out.m, out.ndim = dtype, n, m, ndim
+    return out
+
+
+def _with_gradients(out: Any, needs_grad: bool, needs_dual: bool) -> Any:
+    """The field with those of its gradients that are asked for, of the same type."""
+    for kind, needed in (("grad", needs_grad), ("dual", needs_dual)):
+        if needed:
+            setattr(out, kind, out._make_alike(f"{out._name}.{kind}" if out._name else ""))
     return out
 
 

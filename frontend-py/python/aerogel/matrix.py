@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from aerogel._dtypes import DataType, convert, dtype_of, numpy_dtype
+from aerogel._field import outside_kernels
 
 _GROUPS = ("xyzw", "rgba", "stpq")
 
@@ -494,6 +495,7 @@ class Matrix:
         return Matrix([list(c) for c in cols]).transpose()
 
     @staticmethod
+    @outside_kernels
     def field(n: int, m: int, dtype: Any, shape: Any = None, **kwargs: Any) -> Any:
         """A field of ``n`` by ``m`` matrices; see :func:`aerogel.field`."""
         from aerogel.field import matrix_field
@@ -501,6 +503,7 @@ class Matrix:
         return matrix_field(n, m, 2, dtype, shape, **kwargs)
 
     @staticmethod
+    @outside_kernels
     def ndarray(n: int, m: int, dtype: Any, shape: Any, needs_grad: bool = False) -> Any:
         """An array of ``n`` by ``m`` matrices; see :func:`aerogel.ndarray`."""
         from aerogel.ndarray import matrix_ndarray
@@ -527,6 +530,7 @@ class Vector(Matrix):
             _set(self, "ndim", 1)
 
     @staticmethod
+    @outside_kernels
     def field(n: int, dtype: Any, shape: Any = None, **kwargs: Any) -> Any:  # type: ignore[override]
         """A field of vectors of ``n`` components; see :func:`aerogel.field`."""
         from aerogel.field import matrix_field
@@ -534,6 +538,7 @@ class Vector(Matrix):
         return matrix_field(n, 1, 1, dtype, shape, **kwargs)
 
     @staticmethod
+    @outside_kernels
     def ndarray(n: int, dtype: Any, shape: Any, needs_grad: bool = False) -> Any:  # type: ignore[override]
         """An array of vectors of ``n`` components; see :func:`aerogel.ndarray`."""
         from aerogel.ndarray import matrix_ndarray

@@ -6,6 +6,7 @@ from typing import Any
 
 from aerogel import _native
 from aerogel._dtypes import DataType, dtype_of
+from aerogel._field import outside_kernels
 from aerogel.errors import AerogelRuntimeError, AerogelRuntimeTypeError
 from aerogel.field import _check, _components, _shape, numbers
 from aerogel.snode import Layout
@@ -155,6 +156,7 @@ def _scalar(dtype: Any) -> DataType:
         raise AerogelRuntimeTypeError(f"{dtype!r} is not supported as ndarray element type") from None
 
 
+@outside_kernels
 def ndarray(dtype: Any, shape: Any, needs_grad: bool = False) -> Any:
     """Makes an array of zeros.
 
@@ -171,6 +173,7 @@ def ndarray(dtype: Any, shape: Any, needs_grad: bool = False) -> Any:
     return _make(ScalarNdarray, _scalar(dtype), _extents(shape), (), needs_grad)
 
 
+@outside_kernels
 def matrix_ndarray(n: int, m: int, ndim: int, dtype: Any, shape: Any, needs_grad: bool = False) -> Any:
     """Makes an array of vectors (``ndim`` 1) or matrices."""
     _native.check_initialized()

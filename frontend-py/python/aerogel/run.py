@@ -128,16 +128,18 @@ def cache(clean: bool) -> None:
         os.remove(file)
 
 
-USAGE = "usage: python -m aerogel run PROGRAM.py [ARGUMENTS] | cache [clean]"
+USAGE = "usage: python -m aerogel run PROGRAM.py [ARGUMENTS] | cache [clean] | explain CODE"
 HELP = f"""{USAGE}
 
   run                run a program written for Taichi: `import taichi` gives Aerogel; it gets the arguments
   cache              show where compiled kernels are kept on disk, and how many; `cache clean` removes them
+  explain            say what the code of an error message means, as in `explain E0203`
 
   --help             this text
   --version          the version of Aerogel
 
 Environment:
+  AEROGEL_<NAME>     a setting of ti.init that the program does not give, such as AEROGEL_CPU_MAX_NUM_THREADS
   AEROGEL_ARCH       where kernels run, whatever the program says: cpu, or interp for the interpreter
   AEROGEL_DEBUG      1: check indices, integer division and assertions
   AEROGEL_GUI_FRAMES the number of frames after which a GUI counts as closed (there are no windows yet)
@@ -161,5 +163,12 @@ def main(argv: list[str]) -> None:
         run(argv[1], argv[2:])
     elif argv in (["cache"], ["cache", "clean"]):
         cache(clean=len(argv) == 2)
+    elif len(argv) == 2 and argv[0] == "explain":
+        from aerogel.explain import explain
+
+        try:
+            print(explain(argv[1]))
+        except KeyError as e:
+            raise SystemExit(e.args[0]) from None
     else:
         raise SystemExit(USAGE)

@@ -320,8 +320,8 @@ class SNode:
         for field in [reference() for reference in self._fields]:
             if field is None:
                 continue
-            for gradient in (field.grad, field.dual):
-                if gradient is not None and not gradient._is_placed():
+            for gradient in field._needed:
+                if not gradient._is_placed():
                     names.append(f"`{field._name}`" if field._name else "a field without a name")
         return names
 

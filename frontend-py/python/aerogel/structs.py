@@ -11,7 +11,7 @@ from typing import Any
 
 from aerogel import _native
 from aerogel._dtypes import DataType, dtype_of
-from aerogel._field import Field
+from aerogel._field import Field, outside_kernels
 from aerogel._quant import QuantType
 from aerogel.errors import AerogelSyntaxError, AerogelTypeError
 from aerogel.matrix import Matrix
@@ -58,6 +58,7 @@ class StructType:
         object.__setattr__(out, "_type", self)
         return out
 
+    @outside_kernels
     def field(self, shape: Any = None, **kwargs: Any) -> StructField:
         """A field of such structs; the keywords are those of :meth:`Struct.field`."""
         return _field(self, shape, **kwargs)
@@ -214,6 +215,7 @@ class Struct:
         return (Struct, (dict(self.items),))
 
     @staticmethod
+    @outside_kernels
     def field(members: Mapping[str, Any], methods: Any = None, shape: Any = None, **kwargs: Any) -> StructField:
         """Makes a field of structs.
 
@@ -368,6 +370,11 @@ class StructField(Field):
             member.copy_from(other._members[name])
 
     def __str__(self) -> str:
+        leaves = self._leaves()
+        if not all(leaf._is_placed() for leaf in leaves):
+            return "<ti.Struct.field: not placed>"
+        if not all(leaf._is_alive() for leaf in leaves):
+            return "<ti.Struct.field: its layout is gone>"
         return str(self.to_numpy()) if self.shape else str(self[None])
 
     def __repr__(self) -> str:

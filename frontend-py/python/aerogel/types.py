@@ -32,6 +32,7 @@ from aerogel._dtypes import (
     uint32,
     uint64,
 )
+from aerogel._field import outside_kernels
 from aerogel._quant import QuantType, quant
 from aerogel.argpack import ArgPackType, argpack
 from aerogel.matrix import Matrix, Vector, _plain
@@ -99,6 +100,7 @@ class MatrixType:
             return Vector(flat, self.dtype)
         return Matrix([flat[i * self.m : (i + 1) * self.m] for i in range(self.n)], self.dtype)
 
+    @outside_kernels
     def field(self, shape: Any = None, **kwargs: Any) -> Any:
         """A field of such values."""
         from aerogel.field import matrix_field
@@ -106,6 +108,7 @@ class MatrixType:
         kwargs.pop("dtype", None)
         return matrix_field(self.n, self.m, self.ndim, self.dtype, shape, **kwargs)
 
+    @outside_kernels
     def ndarray(self, shape: Any, **kwargs: Any) -> Any:
         """An array of such values."""
         from aerogel.ndarray import matrix_ndarray

@@ -41,14 +41,17 @@ impl<'a> Lower<'a, '_> {
     /// `from` is the right side, where a value that does not fit is shown.
     fn assign_to(&mut self, target: &Expr<'a>, val: &Val, from: TextRange) -> Res<()> {
         match target.kind {
-            ExprKind::Name(name) => {
-                if let Some(binding) = self.scopes().get(name).cloned()
-                    && binding.kind == BindingKind::Variable
-                {
+            ExprKind::Name(name) => match self.scopes().get(name).cloned() {
+                Some(binding) if binding.kind == BindingKind::Variable => {
                     self.check_shape(&binding.val, val, from, cannot_use)?;
+                    self.put(&binding.val, val, from)
                 }
-                self.assign_name(name, val)
-            }
+                Some(_) => self.assign_name(name, val),
+                None => {
+                    self.range = from;
+                    self.assign_name(name, val)
+                }
+            },
             ExprKind::Tuple(targets) | ExprKind::List(targets) => {
                 let items = self.unpack(val, targets.len())?;
                 let mut done = Ok(());
@@ -61,10 +64,27 @@ impl<'a> Lower<'a, '_> {
             ExprKind::Subscript { .. } | ExprKind::Attribute { .. } => {
                 let place = self.expr(target)?;
                 self.check_shape(&place, val, from, cannot_use)?;
-                self.store_val(&place, val)
+                self.put(&place, val, from)
             }
             _ => self.fail(ErrorKind::Syntax, "E0105", "this cannot be assigned to"),
         }
+    }
+
+    /// Stores: what is wrong with the value is shown where that is written, what is wrong with the place at the
+    /// target.
+    fn put(&mut self, to: &Val, val: &Val, from: TextRange) -> Res<()> {
+        let target = self.range;
+        if !is_storage(to) {
+            return self.store_val(to, val);
+        }
+        self.range = from;
+        let Val::Place(place) = to else {
+            return self.store_val(to, val);
+        };
+        let ty = self.expect_numeric(to)?;
+        let value = self.convert(val, ty)?;
+        self.range = target;
+        self.store(place, &Val::Value(value))
     }
 
     /// That a tensor has the shape of the place it goes to; if not, it is shown where it is made.
@@ -250,14 +270,7 @@ impl<'a> Lower<'a, '_> {
             }
             Val::Struct(..) | Val::Cell(..) => self.store_struct(target, val),
             Val::Poison => Err(Reported),
-            _ => {
-                let what = self.describe(target);
-                self.fail(
-                    ErrorKind::Type,
-                    "E0215",
-                    format!("{what} cannot be assigned to"),
-                )
-            }
+            _ => self.no_storage(target),
         }
     }
 
@@ -365,6 +378,10 @@ impl<'a> Lower<'a, '_> {
             })?;
         }
         let Val::Place(place) = place else {
+            self.range = target.range;
+            if let Val::Method(..) = place {
+                return self.no_storage(&place);
+            }
             let what = self.describe(&place);
             let message = format!("{what} cannot be changed by `{}=`", op.symbol());
             let note = match (&place, &target.kind) {

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use aerogel_base::{ErrorKind, ScalarType};
-use aerogel_ir::{self as ir, Op, Value};
+use aerogel_ir::{self as ir, AssertKind, Op, Value};
 
 use super::call::Args;
 use super::nodes::NodeFunction;
@@ -362,6 +362,16 @@ impl Lower<'_, '_> {
                     );
                 }
                 let (lo, hi, step) = (self.settle(lo)?, self.settle(hi)?, self.settle(step)?);
+                if self.config.debug && !matches!(step, Val::Known(_)) {
+                    let nonzero = self.compare(CompareOp::Ne, &step, &Val::int(0))?;
+                    let cond = self.condition(&nonzero)?;
+                    self.effect(Op::Assert {
+                        cond,
+                        kind: AssertKind::Assertion,
+                        template: "the step of a range is zero".into(),
+                        args: Vec::new(),
+                    });
+                }
                 Ok(Val::Iter(Rc::new(Iter::Range { lo, hi, step })))
             }
             Special::NdRange => {
@@ -434,6 +444,9 @@ impl Lower<'_, '_> {
                 let x = self.arg(name, args, 0, "x")?.clone();
                 if let Val::Dict(entries) = &x {
                     return Ok(Val::int(entries.len() as i128));
+                }
+                if let Val::Struct(ty, _) = &x {
+                    return Ok(Val::int(ty.members.len() as i128));
                 }
                 match (x.items(), self.numeric_type(&x)) {
                     (Some(items), _) => Ok(Val::int(items.len() as i128)),

@@ -9,7 +9,7 @@ use super::number::elem;
 use super::structs::struct_type;
 use super::value::{SeqKind, Val, tensor_type};
 use super::{Lower, Parsed, Reported, Res};
-use crate::ast::{Expr, Keyword};
+use crate::ast::{BinaryOp, Expr, ExprKind, Keyword};
 use crate::host::{FuncRef, FuncSource, Known};
 use crate::intrinsics;
 use crate::scope::BindingKind;
@@ -48,6 +48,20 @@ impl<'a> Lower<'a, '_> {
         {
             return self.print(args, keywords);
         }
+        let is_static = matches!(&callee, Val::Known(Known::Builtin(name)) if &**name == "static");
+        let outer = self.in_static;
+        self.in_static |= is_static;
+        let evaluated = self.evaluated(&callee, args, keywords);
+        self.in_static = outer;
+        self.call_value(&callee, evaluated?)
+    }
+
+    fn evaluated(
+        &mut self,
+        callee: &Val,
+        args: &[Expr<'a>],
+        keywords: &[Keyword<'a>],
+    ) -> Res<Args> {
         let positional = self.exprs(args);
         let mut named = Vec::new();
         let mut failed = false;
@@ -65,15 +79,53 @@ impl<'a> Lower<'a, '_> {
                 Err(Reported) => failed = true,
             }
         }
-        let args = Args {
-            positional: positional?,
-            keywords: named,
-        };
+        let positional = positional?;
         if failed {
-            Err(Reported)
-        } else {
-            self.call_value(&callee, args)
+            return Err(Reported);
         }
+        if let Val::Known(Known::Builtin(name)) = callee
+            && matches!(&**name, "Vector" | "Matrix")
+        {
+            let by_name = keywords.iter().zip(&named);
+            let by_name = by_name.map(|(keyword, (_, val))| (&keyword.value, val));
+            for (arg, val) in args.iter().zip(&positional).chain(by_name) {
+                self.refuse_repeated(arg, val)?;
+            }
+        }
+        Ok(Args {
+            positional,
+            keywords: named,
+        })
+    }
+
+    /// That `[x] * n` is not what a vector is made of, if `n` is computed when the kernel runs: there the `*`
+    /// means each element.
+    fn refuse_repeated(&mut self, arg: &Expr<'a>, val: &Val) -> Res<()> {
+        let ExprKind::Binary {
+            op: BinaryOp::Mul,
+            lhs,
+            rhs,
+        } = arg.kind
+        else {
+            return Ok(());
+        };
+        let is_list =
+            |e: &Expr<'_>| matches!(e.kind, ExprKind::List(_) | ExprKind::Comprehension { .. });
+        let times = match (is_list(lhs), is_list(rhs)) {
+            (true, false) => rhs,
+            (false, true) => lhs,
+            _ => return Ok(()),
+        };
+        if matches!(val, Val::Known(_) | Val::Seq(..)) {
+            return Ok(());
+        }
+        self.range = times.range;
+        self.fail_noted(
+            ErrorKind::Type,
+            "E0210",
+            "how often a list is repeated must be known while compiling",
+            "to multiply each element write `ti.Vector([...]) * x`",
+        )
     }
 
     fn call_value(&mut self, callee: &Val, args: Args) -> Res<Val> {
@@ -107,6 +159,18 @@ impl<'a> Lower<'a, '_> {
 
     /// A Python function, called now; its arguments must be known.
     pub(crate) fn call_python(&mut self, callee: &Known, args: &Args) -> Res<Val> {
+        if let Ok(Some(_)) = self.host.attr(callee, "__aerogel_outside_kernels__") {
+            let name = match self.host.attr(callee, "__qualname__") {
+                Ok(Some(Known::Str(name))) => name.to_string(),
+                _ => "this".into(),
+            };
+            return self.fail_noted(
+                ErrorKind::Compilation,
+                "E0234",
+                format!("`{name}` cannot be called in a kernel"),
+                "call it before the kernel, and use what it makes here",
+            );
+        }
         let positional: Option<Vec<Known>> = args
             .positional
             .iter()
@@ -144,16 +208,25 @@ impl<'a> Lower<'a, '_> {
     }
 
     /// Lowers a `ti.func` where it is called, or calls a real function. A receiver is passed by reference.
-    fn invoke(&mut self, func: &Rc<FuncRef>, receiver: Option<Val>, args: Args) -> Res<Val> {
+    pub(crate) fn invoke(
+        &mut self,
+        func: &Rc<FuncRef>,
+        receiver: Option<Val>,
+        args: Args,
+    ) -> Res<Val> {
         let source = self.host.source(func);
         let source = self.hosted(source)?;
         let parsed = self.parse(&source)?;
         let is_method = receiver.is_some();
         let given = self.given(&parsed, &source, receiver, args)?;
-        match source.signature.clone() {
+        // The `ti.static` around a call is not around the body.
+        let outer = std::mem::replace(&mut self.in_static, false);
+        let result = match source.signature.clone() {
             Some(signature) => self.call_real(&parsed, &signature, is_method, given),
             None => self.inline(&parsed, &source, is_method, given),
-        }
+        };
+        self.in_static = outer;
+        result
     }
 
     /// The arguments of a function in the order of its parameters, with the default values.

@@ -66,13 +66,19 @@ impl<'a> Lower<'a, '_> {
             ExprKind::Name(name) => self.name(name)?,
             ExprKind::Attribute { value, attr } => {
                 let val = self.expr(value)?;
-                match self.attribute(val, attr)? {
+                match self.attribute(val, attr, value)? {
                     Val::Known(known) => Val::Known(named(known, attr)),
                     val => val,
                 }
             }
             ExprKind::Subscript { value, index } => {
                 let val = self.expr(value)?;
+                if let ExprKind::Attribute { attr, .. } = value.kind
+                    && matches!(attr, "grad" | "dual")
+                    && val.is_none()
+                {
+                    return self.no_gradient(attr);
+                }
                 self.subscript(val, index)?
             }
             ExprKind::Tuple(items) => Val::seq(self.exprs(items)?, SeqKind::Tuple),
@@ -245,12 +251,14 @@ impl<'a> Lower<'a, '_> {
                 let found = self.dict_get(entries, lhs)?.is_some();
                 Ok(Val::Known(Known::Bool(found == (op == CompareOp::In))))
             }
-            // Something that is made when the kernel runs is never `None`.
+            // Something that is made when the kernel runs is never `None`: who asks under `ti.static` gets that
+            // answer, who asks elsewhere expects one from the running kernel.
             (_, Val::Known(Known::None)) | (Val::Known(Known::None), _)
-                if matches!(
-                    op,
-                    CompareOp::Is | CompareOp::IsNot | CompareOp::Eq | CompareOp::Ne
-                ) =>
+                if self.in_static
+                    && matches!(
+                        op,
+                        CompareOp::Is | CompareOp::IsNot | CompareOp::Eq | CompareOp::Ne
+                    ) =>
             {
                 Ok(Val::Known(Known::Bool(matches!(
                     op,

@@ -3,11 +3,13 @@
 use aerogel_base::ErrorKind;
 use aerogel_ir::{Arg, BinaryOp, Op, Type, Value};
 
+use super::absent::methods_of;
 use super::value::{Origin, Place, SeqKind, Val};
 use super::{Lower, Reported, Res};
 use crate::ast::{Expr, ExprKind};
 use crate::fold;
 use crate::host::Known;
+use crate::intrinsics;
 
 /// One index of a tensor: a number, or a slice of constants.
 enum Index {
@@ -33,6 +35,17 @@ impl<'a> Lower<'a, '_> {
             return self.sliced(&val, parts);
         }
         let indices = self.exprs(parts)?;
+        for (part, index) in parts.iter().zip(&indices) {
+            // Shown where it is written, if what stands there is one index.
+            if parts.len() == indices.len()
+                && !matches!(val, Val::Known(Known::Object(_)) | Val::Dict(_))
+                && let Some(ty @ Type::Scalar(_)) = self.numeric_type(index)
+            {
+                let outer = std::mem::replace(&mut self.range, part.range);
+                self.expect_index(ty)?;
+                self.range = outer;
+            }
+        }
         let is_tuple = matches!(index.kind, ExprKind::Tuple(_));
         self.index(val, indices, is_tuple)
     }
@@ -185,29 +198,33 @@ impl<'a> Lower<'a, '_> {
 
     fn index_value(&mut self, index: &Val) -> Res<Value> {
         let ty = self.expect_numeric(index)?;
+        self.expect_index(ty)?;
         match ty.scalar() {
-            Some(scalar) if scalar.is_int() && scalar.bits() == 64 => self.load(index),
-            Some(scalar) if scalar.is_int() => self.convert(index, Type::I32),
-            _ => self.fail_noted(
-                ErrorKind::Type,
-                "E0402",
-                format!("an index must be an integer, not `{ty}`"),
-                "convert it: `int(i)`",
-            ),
+            Some(scalar) if scalar.bits() == 64 => self.load(index),
+            _ => self.convert(index, Type::I32),
         }
     }
 
+    fn expect_index(&mut self, ty: Type) -> Res<()> {
+        if ty.scalar().is_some_and(|scalar| scalar.is_int()) {
+            return Ok(());
+        }
+        self.fail_noted(
+            ErrorKind::Type,
+            "E0402",
+            format!("an index must be an integer, not `{ty}`"),
+            "convert it: `int(i)`",
+        )
+    }
+
     fn index_sequence(&mut self, val: &Val, indices: &[Val]) -> Res<Val> {
-        let items = val.items().unwrap_or_default();
         let (first, rest) = indices.split_first().ok_or(Reported)?;
         let item = match first {
             Val::Known(known) if known.as_int().is_some() => {
                 let at = known.as_int().unwrap_or_default();
-                let n = items.len() as i128;
-                let wrapped = if at < 0 { at + n } else { at };
-                match items.get(usize::try_from(wrapped).unwrap_or(usize::MAX)) {
-                    Some(item) => item.clone(),
-                    None => {
+                match val.item(at) {
+                    (Some(item), _) => item,
+                    (None, n) => {
                         let what = self.describe(val);
                         return self.fail(
                             ErrorKind::Index,
@@ -466,7 +483,8 @@ impl<'a> Lower<'a, '_> {
         }
     }
 
-    pub(crate) fn attribute(&mut self, val: Val, attr: &str) -> Res<Val> {
+    /// `val.attr`; `from` is where `val` is written.
+    pub(crate) fn attribute(&mut self, val: Val, attr: &str, from: &Expr<'a>) -> Res<Val> {
         if let Some(found) = self.struct_attribute(&val, attr)? {
             return Ok(found);
         }
@@ -496,14 +514,20 @@ impl<'a> Lower<'a, '_> {
                     let elem = self.array_type(*arg).0.elem().ok_or(Reported)?;
                     return Ok(Val::Known(Known::DType(elem)));
                 }
-                _ => return Ok(Val::Method(val.clone().into(), attr.into())),
+                "fill" | "element_shape" => {
+                    return Ok(Val::Method(val.clone().into(), attr.into()));
+                }
+                _ => return self.no_attribute(&val, attr, Some(from)),
             },
             Val::List(_) | Val::Dict(_) => return Ok(Val::Method(val.clone().into(), attr.into())),
             Val::Known(Known::Field(_)) if matches!(attr, "fill" | "copy_from") => {
                 return Ok(Val::Method(val.clone().into(), attr.into()));
             }
-            Val::Known(Known::Builtin(name)) if matches!(&**name, "Vector" | "Matrix") => {
-                return Ok(Val::Known(Known::Builtin(format!("{name}.{attr}").into())));
+            Val::Known(Known::Builtin(name)) => {
+                let method = format!("{name}.{attr}");
+                if intrinsics::find(&method).is_some() {
+                    return Ok(Val::Known(Known::Builtin(method.into())));
+                }
             }
             Val::Known(Known::Str(_)) => return Ok(Val::Method(val.clone().into(), attr.into())),
             _ => {}
@@ -511,31 +535,19 @@ impl<'a> Lower<'a, '_> {
         if let Some(ty) = self.numeric_type(&val)
             && !matches!(&val, Val::Known(known) if known.is_number())
         {
-            return self.tensor_attribute(val, ty, attr);
+            return self.tensor_attribute(val, ty, attr, from);
         }
         if let Val::Known(known) = &val {
             let found = self.host.attr(known, attr);
             return match self.hosted(found)? {
                 Some(known) => Ok(Val::Known(known)),
-                None => {
-                    let what = known.describe();
-                    self.fail(
-                        ErrorKind::Compilation,
-                        "E0302",
-                        format!("{what} has no attribute `{attr}`"),
-                    )
-                }
+                None => self.no_attribute(&val, attr, Some(from)),
             };
         }
-        let what = self.describe(&val);
-        self.fail(
-            ErrorKind::Compilation,
-            "E0302",
-            format!("{what} has no attribute `{attr}`"),
-        )
+        self.no_attribute(&val, attr, Some(from))
     }
 
-    fn tensor_attribute(&mut self, val: Val, ty: Type, attr: &str) -> Res<Val> {
+    fn tensor_attribute(&mut self, val: Val, ty: Type, attr: &str, from: &Expr<'a>) -> Res<Val> {
         let shape = ty.shape();
         match (attr, &shape[..]) {
             ("n", [n, ..]) => return Ok(Val::int(i128::from(*n))),
@@ -567,7 +579,8 @@ impl<'a> Lower<'a, '_> {
                     at.iter().map(|&k| vec![Val::int(i128::from(k))]).collect();
                 self.pick(&val, ty, &tuples, result)
             }
-            _ => Ok(Val::Method(val.into(), attr.into())),
+            _ if methods_of(ty).contains(&attr) => Ok(Val::Method(val.into(), attr.into())),
+            _ => self.no_attribute(&val, attr, Some(from)),
         }
     }
 }

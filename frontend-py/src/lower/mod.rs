@@ -3,6 +3,7 @@
 //! A partial evaluator. An expression is a `Val`: known to Python now, or made of IR values; operations on the former
 //! are done at once, operations on the latter become instructions. `ti.func`s are lowered where they are called.
 
+mod absent;
 mod address;
 mod assign;
 mod builtins;
@@ -239,6 +240,8 @@ pub(crate) struct Lower<'a, 'h> {
     control: Vec<Control>,
     /// The text being lowered.
     range: TextRange,
+    /// Whether what is lowered stands under `ti.static`.
+    in_static: bool,
     /// How deep the expression being lowered is nested, inlined functions included.
     depth: usize,
     /// The arrays outside of which there is the element at the edge.
@@ -283,6 +286,7 @@ impl<'a, 'h> Lower<'a, 'h> {
             range: TextRange::default(),
             references: Vec::new(),
             reals: Reals::default(),
+            in_static: false,
             depth: 0,
             clamped: Vec::new(),
             loop_attrs: LoopAttrs::default(),

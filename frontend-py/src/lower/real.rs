@@ -121,6 +121,8 @@ impl<'a> Lower<'a, '_> {
             passed.push(one);
         }
         let types: Vec<Type> = values.iter().map(|&value| self.ty(value)).collect();
+        // An index may be an `i32` or an `i64`.
+        types.iter().for_each(|ty| key.push_str(&format!("{ty},")));
         let key = (parsed.source.scope, key);
         let real = match self.reals.made.get(&key) {
             Some(real) => real.clone(),

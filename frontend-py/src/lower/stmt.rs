@@ -195,7 +195,7 @@ impl<'a> Lower<'a, '_> {
         }
         self.fail(
             ErrorKind::Syntax,
-            "E0112",
+            "E0101",
             format!("`{word}` is not inside a loop"),
         )
     }

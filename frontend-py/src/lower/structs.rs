@@ -11,6 +11,7 @@ use std::rc::Rc;
 use aerogel_base::ErrorKind;
 use aerogel_ir::{Region, Type, Value};
 
+use super::absent::closest;
 use super::call::Args;
 use super::value::{Val, tensor_type};
 use super::{Lower, Reported, Res, ReturnType};
@@ -73,11 +74,19 @@ impl<'a> Lower<'a, '_> {
                 return Ok(Some(Val::Method(val.clone().into(), attr.into())));
             }
             let names: Vec<String> = ty.members.iter().map(|m| format!("`{}`", m.name)).collect();
+            let members = ty.members.iter().map(|m| m.name.as_str());
+            let note = match closest(attr, members) {
+                Some(meant) => format!(
+                    "its members are {}; did you mean `{meant}`?",
+                    names.join(", ")
+                ),
+                None => format!("its members are {}", names.join(", ")),
+            };
             return self.fail_noted(
                 ErrorKind::Compilation,
                 "E0302",
                 format!("{} has no member `{attr}`", ty.describe()),
-                format!("its members are {}", names.join(", ")),
+                note,
             );
         };
         Ok(Some(match val {

@@ -94,16 +94,6 @@ impl Lower<'_, '_> {
 
     pub(crate) fn tensor_method(&mut self, object: &Val, name: &str, args: &Args) -> Res<Val> {
         let ty = self.expect_numeric(object)?;
-        let scalar_methods = [
-            "cast", "norm", "sum", "max", "min", "any", "all", "norm_sqr", "fill",
-        ];
-        if !ty.is_tensor() && !scalar_methods.contains(&name) {
-            return self.fail(
-                ErrorKind::Compilation,
-                "E0302",
-                format!("`{ty}` has no attribute `{name}`"),
-            );
-        }
         match name {
             "cast" => {
                 let dtype = self.arg(name, args, 0, "dtype")?.clone();
@@ -212,11 +202,7 @@ impl Lower<'_, '_> {
                 ))
             }
             "to_list" | "to_numpy" => Ok(Self::list(self.elements(object)?)),
-            _ => self.fail(
-                ErrorKind::Compilation,
-                "E0302",
-                format!("`{ty}` has no attribute `{name}`"),
-            ),
+            _ => self.no_attribute(object, name, None),
         }
     }
 
@@ -362,14 +348,7 @@ impl Lower<'_, '_> {
                 })
                 .map(|()| Val::none())
             }
-            _ => {
-                let what = self.describe(object);
-                self.fail(
-                    ErrorKind::Compilation,
-                    "E0302",
-                    format!("{what} has no attribute `{name}`"),
-                )
-            }
+            _ => self.no_attribute(object, name, None),
         }
     }
 

@@ -135,6 +135,27 @@ impl Val {
             _ => None,
         }
     }
+
+    /// One item of a tuple or list, and how many there are; the others are not touched.
+    pub(crate) fn item(&self, at: i128) -> (Option<Val>, usize) {
+        let n = match self {
+            Val::Seq(items, _) => items.len(),
+            Val::Known(known) => known.items().map_or(0, <[Known]>::len),
+            _ => 0,
+        };
+        let at = if at < 0 { at + n as i128 } else { at };
+        let at = usize::try_from(at).unwrap_or(usize::MAX);
+        let item = match self {
+            Val::Seq(items, _) => items.get(at).cloned(),
+            Val::Known(known) => known
+                .items()
+                .and_then(|items| items.get(at))
+                .cloned()
+                .map(Val::Known),
+            _ => None,
+        };
+        (item, n)
+    }
 }
 
 impl Lower<'_, '_> {
@@ -316,7 +337,7 @@ impl Lower<'_, '_> {
     pub(crate) fn convert(&mut self, val: &Val, ty: Type) -> Res<Value> {
         let from = self.expect_numeric(val)?;
         let Some(elem) = ty.elem() else {
-            return self.fail(ErrorKind::Type, "E0202", format!("cannot make `{ty}` here"));
+            return self.fail(ErrorKind::Type, "E0201", format!("cannot make `{ty}` here"));
         };
         if from.is_tensor() && from.shape() != ty.shape() {
             let message = format!("cannot use `{from}` as `{ty}`: the shapes differ");

@@ -8,10 +8,11 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
-use super::buffer::{self, ForeignArray, NativeNdarray};
+use super::buffer::{self, NativeNdarray};
 use super::copied::Copied;
 use super::error;
 use super::field::NativeField;
+use super::foreign::ForeignArray;
 use super::kernel::NativeKernel;
 use super::module::Settings;
 use super::signature::{Param, ParamKind, ValueSpec, ValueType};
@@ -64,6 +65,14 @@ impl ArrayArg {
             Self::Own(buffer) => Ok(buffer),
         }
     }
+
+    /// The array of another package.
+    pub(crate) fn object(&self) -> Option<&Py<PyAny>> {
+        match self {
+            Self::Foreign(array) => Some(array.object()),
+            Self::Own(_) => None,
+        }
+    }
 }
 
 /// The arguments of one call, in the order of the parameters.
@@ -77,7 +86,7 @@ pub(crate) enum Packed {
         shape: Vec<usize>,
         cell_bytes: usize,
         writeable: bool,
-        /// The user's array, if it is in column-major order and `array` is a copy of it.
+        /// The user's array, if its elements lie in another way and `array` is a copy of it.
         copied: Option<Box<Copied>>,
     },
 }
@@ -198,6 +207,9 @@ impl NativeKernel {
             }
             ParamKind::Pack(members, _) => {
                 let dict = value.cast::<PyDict>().ok();
+                if let Some(dict) = dict {
+                    self.check_keys(py, (at, param), members, dict)?;
+                }
                 for member in members {
                     let found = match dict {
                         Some(dict) => dict.get_item(&member.name)?,
@@ -216,6 +228,34 @@ impl NativeKernel {
                     self.pack_one(py, settings, (at, member), &found, packed, key)?;
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// That a dictionary given for a pack has no key that the pack lacks.
+    fn check_keys(
+        &self,
+        py: Python<'_>,
+        (at, param): (usize, &Param),
+        members: &[Param],
+        dict: &Bound<'_, PyDict>,
+    ) -> PyResult<()> {
+        for key in dict.keys() {
+            let known = key
+                .extract::<String>()
+                .is_ok_and(|key| members.iter().any(|member| member.name == key));
+            if known {
+                continue;
+            }
+            let names: Vec<String> = members.iter().map(|m| format!("`{}`", m.name)).collect();
+            let what = format!(
+                "argument {at} (`{}`) of kernel `{}` has no member {}; its members are {}",
+                param.name,
+                self.name,
+                key.repr()?,
+                names.join(", ")
+            );
+            return Err(error::exception(py, "AerogelRuntimeTypeError", what));
         }
         Ok(())
     }
@@ -377,6 +417,24 @@ impl NativeKernel {
         ))
     }
 
+    /// The exception for an array of a type that kernels do not have.
+    fn no_such_dtype(&self, name: &str, array: &Bound<'_, PyAny>) -> PyErr {
+        let dtype = array.getattr("dtype");
+        let shown = dtype.as_ref().ok().and_then(|dtype| dtype.str().ok());
+        let shown = shown.map_or_else(|| "?".to_owned(), |text| text.to_string());
+        let members = dtype
+            .and_then(|dtype| dtype.getattr("names"))
+            .and_then(|names| names.extract::<Vec<String>>());
+        let remedy = match members.as_deref() {
+            Ok([first, ..]) => format!("; pass its members, such as array['{first}']"),
+            _ => String::new(),
+        };
+        PyTypeError::new_err(format!(
+            "the array for argument `{name}` of kernel `{}` has the dtype {shown}, which kernels do not have{remedy}",
+            self.name
+        ))
+    }
+
     fn check_grad(&self, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let of_own = value.cast::<NativeNdarray>().is_ok();
         if of_own && value.getattr("grad")?.is_none() {
@@ -416,13 +474,11 @@ impl NativeKernel {
         } else {
             let mut value = as_numpy(value)?;
             if let Ok(array) = ForeignArray::new(&value)
-                && array.column_major
+                && !array.plain
+                && array.ty.is_some()
             {
-                let copy = py
-                    .import("numpy")?
-                    .call_method1("ascontiguousarray", (&value,))?;
-                let pair = Copied::new(array, value.unbind(), copy.clone().unbind());
-                copied = Some(Box::new(pair));
+                let (copy, original) = Copied::new(py, array)?;
+                copied = Some(Box::new(original));
                 value = copy;
             }
             let value = &value;
@@ -437,12 +493,7 @@ impl NativeKernel {
                     ),
                 )
             })?;
-            let ty = array
-                .ty
-                .ok_or_else(|| PyTypeError::new_err(format!("the array for argument `{name}` of kernel `{}` has the dtype {}, which kernels do not have", self.name, dtype_name(value))))?;
-            array.buffer().map_err(|_| {
-                invalid("the array is not C-contiguous and aligned; pass numpy.ascontiguousarray(array)".into())
-            })?;
+            let ty = array.ty.ok_or_else(|| self.no_such_dtype(name, value))?;
             let (shape, writeable) = (array.shape.clone(), array.writeable);
             (ArrayArg::Foreign(array), ty, shape, None, writeable)
         };
@@ -519,11 +570,6 @@ impl NativeKernel {
         };
         Ok((packed, part))
     }
-}
-
-fn dtype_name(array: &Bound<'_, PyAny>) -> String {
-    let name = array.getattr("dtype").and_then(|dtype| dtype.str());
-    name.map_or_else(|_| "?".to_owned(), |name| name.to_string())
 }
 
 /// What an annotation asks of an array.

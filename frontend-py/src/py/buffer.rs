@@ -1,12 +1,6 @@
-//! Memory that Python and kernels share: NumPy arrays as arguments, `ti.ndarray`, copies between layouts.
-//!
-//! NumPy arrays are read through `__array_struct__`, which is part of no ABI but NumPy's array interface and so
-//! works for every version of Python and NumPy.
+//! Memory that Python and kernels share: `ti.ndarray`, copies between layouts.
 #![expect(unsafe_code, reason = "memory that NumPy owns")]
 
-use std::ffi::{c_char, c_int, c_void};
-use std::ops::Range;
-use std::ptr::NonNull;
 use std::sync::Arc;
 
 use aerogel_base::{Scalar, ScalarType};
@@ -14,9 +8,10 @@ use aerogel_runtime::Buffer;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyCapsule, PyDict, PyFloat, PyInt, PyList, PyTuple};
+use pyo3::types::{PyDict, PyFloat, PyInt, PyList, PyTuple};
 
 use super::error;
+use super::foreign::ForeignArray;
 
 /// The function that makes a `ti.Vector` or `ti.Matrix`, and the class.
 static ELEMENT: PyOnceLock<(Py<PyAny>, Py<PyAny>)> = PyOnceLock::new();
@@ -149,124 +144,6 @@ fn bad_index(item: &Bound<'_, PyAny>) -> PyErr {
             .name()
             .map_or_else(|_| "that".into(), |n| n.to_string())
     ))
-}
-
-/// NumPy's `PyArrayInterface`.
-#[repr(C)]
-struct ArrayInterface {
-    two: c_int,
-    nd: c_int,
-    typekind: c_char,
-    itemsize: c_int,
-    flags: c_int,
-    shape: *const isize,
-    strides: *const isize,
-    data: *mut c_void,
-    descr: *mut c_void,
-}
-
-const C_CONTIGUOUS: c_int = 0x1;
-const F_CONTIGUOUS: c_int = 0x2;
-const ALIGNED: c_int = 0x100;
-const NOT_SWAPPED: c_int = 0x200;
-const WRITEABLE: c_int = 0x400;
-
-/// A NumPy array of Python's, with its memory as a buffer. It holds the array alive.
-pub(crate) struct ForeignArray {
-    /// The type of an element, if it is one of ours.
-    pub(crate) ty: Option<ScalarType>,
-    pub(crate) shape: Vec<usize>,
-    pub(crate) contiguous: bool,
-    /// Whether elements lie in column-major order without gaps, and in that order only.
-    pub(crate) column_major: bool,
-    pub(crate) aligned: bool,
-    pub(crate) writeable: bool,
-    buffer: Buffer,
-    _owner: Py<PyAny>,
-}
-
-impl ForeignArray {
-    /// Reads a NumPy array.
-    pub(crate) fn new(array: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let py = array.py();
-        let capsule = array
-            .getattr(pyo3::intern!(py, "__array_struct__"))
-            .map_err(|_| PyTypeError::new_err("not a NumPy array"))?
-            .cast_into::<PyCapsule>()?;
-        let raw = capsule.pointer_checked(None)?;
-        // SAFETY: by NumPy's array interface the capsule's pointer is to this struct, alive while the capsule is.
-        let interface = unsafe { raw.cast::<ArrayInterface>().as_ref() };
-        let nd = usize::try_from(interface.nd).unwrap_or(0);
-        let shape: Vec<usize> = if nd == 0 {
-            Vec::new()
-        } else {
-            // SAFETY: `shape` points to `nd` extents.
-            unsafe { std::slice::from_raw_parts(interface.shape, nd) }
-                .iter()
-                .map(|&e| e as usize)
-                .collect()
-        };
-        let itemsize = usize::try_from(interface.itemsize).unwrap_or(0);
-        let bytes = shape.iter().product::<usize>() * itemsize;
-        let start = NonNull::new(interface.data.cast::<u8>()).unwrap_or(NonNull::dangling());
-        // SAFETY: the array owns these bytes (all of them if it is contiguous, which is checked before they are
-        // used), and `_owner` keeps it alive as long as the buffer.
-        let buffer = unsafe { Buffer::borrowed(start, bytes) };
-        let flag = |f: c_int| interface.flags & f != 0;
-        Ok(Self {
-            ty: scalar_of(interface.typekind as u8, itemsize)
-                .filter(|_| flag(NOT_SWAPPED) || itemsize == 1),
-            contiguous: flag(C_CONTIGUOUS),
-            column_major: flag(F_CONTIGUOUS) && !flag(C_CONTIGUOUS),
-            aligned: flag(ALIGNED),
-            writeable: flag(WRITEABLE),
-            shape,
-            buffer,
-            // NumPy's capsule holds a reference to the array.
-            _owner: capsule.into_any().unbind(),
-        })
-    }
-
-    /// The addresses of the elements, which lie without gaps in an order that is known.
-    pub(crate) fn addresses(&self) -> Range<usize> {
-        addresses(&self.buffer)
-    }
-
-    /// The memory, if elements lie in row-major order without gaps.
-    pub(crate) fn buffer(&self) -> PyResult<&Buffer> {
-        if self.contiguous && self.aligned {
-            Ok(&self.buffer)
-        } else {
-            Err(PyValueError::new_err(
-                "the array is not C-contiguous and aligned; pass numpy.ascontiguousarray(array)",
-            ))
-        }
-    }
-}
-
-/// The addresses of a buffer's bytes.
-pub(crate) fn addresses(buffer: &Buffer) -> Range<usize> {
-    let start = buffer.address() as usize;
-    start..start + buffer.len()
-}
-
-fn scalar_of(kind: u8, itemsize: usize) -> Option<ScalarType> {
-    use ScalarType::*;
-    Some(match (kind, itemsize) {
-        (b'b', 1) => U1,
-        (b'i', 1) => I8,
-        (b'i', 2) => I16,
-        (b'i', 4) => I32,
-        (b'i', 8) => I64,
-        (b'u', 1) => U8,
-        (b'u', 2) => U16,
-        (b'u', 4) => U32,
-        (b'u', 8) => U64,
-        (b'f', 2) => F16,
-        (b'f', 4) => F32,
-        (b'f', 8) => F64,
-        _ => return None,
-    })
 }
 
 /// One dimension of a copy: how many, and the bytes from one to the next on either side.
@@ -479,14 +356,14 @@ impl NativeNdarray {
         let (buffer, owner) = match over {
             Some(array) => {
                 let foreign = ForeignArray::new(array)?;
-                foreign.buffer()?;
-                if foreign.ty != Some(ty) || foreign.buffer.len() != bytes {
+                if foreign.ty != Some(ty) || foreign.buffer()?.len() != bytes {
                     return Err(PyValueError::new_err("the array is another than described"));
                 }
                 if !foreign.writeable {
                     return Err(PyValueError::new_err("the array is read-only"));
                 }
-                (foreign.buffer, Some(foreign._owner))
+                let (buffer, owner) = foreign.into_parts();
+                (buffer, Some(owner))
             }
             None => (Buffer::zeroed(bytes).map_err(error::memory)?, None),
         };

@@ -1,5 +1,7 @@
 //! From the compiler's and the runtime's failures to the exceptions of `aerogel.errors`.
 
+use std::fmt::Write;
+
 use aerogel_base::render::{Sources, render_all, render_place};
 use aerogel_base::{Diagnostic, ErrorKind, SpanTable};
 use aerogel_runtime::{KernelFailure, MemoryError, Site, SiteKind};
@@ -37,7 +39,14 @@ pub(crate) fn raise(
         .map_or(ErrorKind::Compilation, |d| d.kind)
         .class_name();
     // The exception's own class name comes first in a traceback, so the text starts on a new line.
-    let text = format!("\n{}", render_all(diagnostics, spans, sources));
+    let mut text = format!("\n{}", render_all(diagnostics, spans, sources));
+    if let Some(first) = diagnostics.first() {
+        let _ = write!(
+            text,
+            "\n   = help: python -m aerogel explain {}",
+            first.code
+        );
+    }
     exception(py, class, text)
 }
 

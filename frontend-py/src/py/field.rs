@@ -9,7 +9,8 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyList, PyTuple};
 
-use super::buffer::{self, Dim, ForeignArray};
+use super::buffer::{self, Dim};
+use super::foreign::ForeignArray;
 use super::placement::Placement;
 use super::snode::NativeSNode;
 use super::{error, module};
@@ -41,6 +42,8 @@ pub(crate) struct NativeField {
     shape: (u32, u32, u32),
     name: String,
     claimed: OnceLock<()>,
+    /// What a message says to do if the field is used before it is placed.
+    remedy: OnceLock<String>,
     placement: OnceLock<Placement>,
 }
 
@@ -89,13 +92,11 @@ impl NativeField {
             module::materialize(py)?;
         }
         self.placement.get().ok_or_else(|| {
-            error::runtime(
-                py,
-                format!(
-                    "{} is not placed: give it a shape, as in ti.field(float, shape=(2, 3)), or place it with ti.root",
-                    self.label()
-                ),
-            )
+            let remedy = self.remedy.get().map_or(
+                "give it a shape, as in ti.field(float, shape=(2, 3)), or place it with ti.root",
+                String::as_str,
+            );
+            error::runtime(py, format!("{} is not placed: {remedy}", self.label()))
         })
     }
 
@@ -195,6 +196,11 @@ pub(crate) fn check_quant(text: &str) -> PyResult<()> {
 
 #[pymethods]
 impl NativeField {
+    /// Sets what a message says to do if the field is used before it is placed.
+    fn _set_remedy(&self, remedy: String) {
+        let _ = self.remedy.set(remedy);
+    }
+
     #[new]
     #[pyo3(signature = (dtype, n, m, ndim, name, quant = None))]
     fn new(
@@ -218,6 +224,7 @@ impl NativeField {
             shape: (n, m, ndim),
             name,
             claimed: OnceLock::new(),
+            remedy: OnceLock::new(),
             placement: OnceLock::new(),
         })
     }
@@ -246,6 +253,11 @@ impl NativeField {
 
     fn _is_placed(&self) -> bool {
         self.claimed.get().is_some()
+    }
+
+    /// Whether its layout is there: not destroyed, and of the program since the last reset.
+    fn _is_alive(&self, py: Python<'_>) -> bool {
+        self.memory(py).is_ok()
     }
 
     fn _place_node(&self, py: Python<'_>) -> PyResult<NativeSNode> {

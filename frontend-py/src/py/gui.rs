@@ -8,8 +8,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use tiny_skia::{Color, FillRule, LineCap, Paint, PathBuilder, Pixmap, Rect, Stroke, Transform};
 
-use super::buffer::ForeignArray;
 use super::font;
+use super::foreign::ForeignArray;
 
 /// A picture under construction, the origin at the upper left.
 #[pyclass(module = "aerogel._native", frozen)]

@@ -19,6 +19,8 @@ use pyo3::types::{
 };
 
 use super::field::NativeField;
+use super::lists::Lists;
+use super::operator::{binary_name, unary_name};
 use super::snode::{NativeSNode, tree_definition};
 use crate::ast::{BinaryOp, CompareOp, UnaryOp};
 use crate::host::*;
@@ -55,9 +57,11 @@ pub(crate) struct PyHost<'py> {
     /// The objects behind builtin names.
     builtins: BTreeMap<String, Bound<'py, PyAny>>,
     sources: BTreeMap<u32, FuncSource>,
-    /// The fields met so far, by their objects, which `objects` keeps. A list of fields is looked at as a
-    /// whole wherever its name stands.
+    /// The fields met so far, by their objects, which `objects` keeps.
     fields: LookupMap<usize, Known>,
+    lists: Lists<'py>,
+    /// How often Python was asked for something that may run code of the user's.
+    asked: u64,
 }
 
 impl<'py> PyHost<'py> {
@@ -78,6 +82,8 @@ impl<'py> PyHost<'py> {
             builtins,
             sources: BTreeMap::new(),
             fields: LookupMap::default(),
+            lists: Lists::default(),
+            asked: 0,
         })
     }
 
@@ -124,9 +130,14 @@ impl<'py> PyHost<'py> {
             let items: PyResult<Vec<Known>> = items.iter().map(|item| self.known(&item)).collect();
             return Ok(Known::Tuple(items?.into()));
         }
-        if let Ok(items) = object.cast_exact::<PyList>() {
-            let items: PyResult<Vec<Known>> = items.iter().map(|item| self.known(&item)).collect();
-            return Ok(Known::List(items?.into()));
+        if let Ok(list) = object.cast_exact::<PyList>() {
+            if let Some(known) = self.lists.find(list, self.asked) {
+                return Ok(known);
+            }
+            let items: PyResult<Vec<Known>> = list.iter().map(|item| self.known(&item)).collect();
+            let items: Rc<[Known]> = items?.into();
+            self.lists.keep(list, &items, self.asked);
+            return Ok(Known::List(items));
         }
         let address = object.as_ptr() as usize;
         if let Some(field) = self.fields.get(&address) {
@@ -299,12 +310,8 @@ impl<'py> PyHost<'py> {
     }
 
     /// A `ti.func` that takes a struct as its first argument.
-    pub(crate) fn method(
-        &mut self,
-        name: &str,
-        function: &Bound<'py, PyAny>,
-    ) -> PyResult<Rc<FuncRef>> {
-        let function = function.getattr("__aerogel_func__")?;
+    pub(crate) fn method(&mut self, name: &str, function: &Py<PyAny>) -> PyResult<Rc<FuncRef>> {
+        let function = function.bind(self.py).getattr("__aerogel_func__")?;
         Ok(Rc::new(FuncRef {
             function: self.handle(&function),
             receiver: None,
@@ -326,7 +333,7 @@ impl<'py> PyHost<'py> {
         }
         let mut methods = Vec::new();
         for (name, function) in functions {
-            methods.push(self.method(&name, &function)?);
+            methods.push(self.method(&name, function.as_unbound())?);
         }
         let handle = Some(self.handle(object));
         Ok(Rc::new(StructType {
@@ -388,9 +395,10 @@ impl<'py> PyHost<'py> {
         self.py
     }
 
-    /// The Python object of a known value.
+    /// The Python object of a known value, with which something is about to be done.
     fn object_of(&mut self, known: &Known) -> PyResult<Bound<'py, PyAny>> {
         let py = self.py;
+        self.asked += 1;
         Ok(match known {
             Known::None => py.None().into_bound(py),
             Known::Bool(value) => PyBool::new(py, *value).to_owned().into_any(),
@@ -592,6 +600,15 @@ impl Host for PyHost<'_> {
         found.map_err(|error| self.error(&error))
     }
 
+    fn names(&mut self, value: &Known) -> Vec<String> {
+        let names = self
+            .object_of(value)
+            .and_then(|object| object.dir()?.extract::<Vec<String>>());
+        let mut names = names.unwrap_or_default();
+        names.retain(|name| !name.starts_with('_'));
+        names
+    }
+
     fn call(
         &mut self,
         callee: &Known,
@@ -610,32 +627,11 @@ impl Host for PyHost<'_> {
     }
 
     fn unary(&mut self, op: UnaryOp, operand: &Known) -> HostResult<Known> {
-        let name = match op {
-            UnaryOp::Invert => "invert",
-            UnaryOp::Not => "not_",
-            UnaryOp::Plus => "pos",
-            UnaryOp::Minus => "neg",
-        };
-        self.operator(name, &[operand])
+        self.operator(unary_name(op), &[operand])
     }
 
     fn binary(&mut self, op: BinaryOp, lhs: &Known, rhs: &Known) -> HostResult<Known> {
-        let name = match op {
-            BinaryOp::Add => "add",
-            BinaryOp::Sub => "sub",
-            BinaryOp::Mul => "mul",
-            BinaryOp::MatMul => "matmul",
-            BinaryOp::Div => "truediv",
-            BinaryOp::FloorDiv => "floordiv",
-            BinaryOp::Mod => "mod",
-            BinaryOp::Pow => "pow",
-            BinaryOp::Shl => "lshift",
-            BinaryOp::Shr => "rshift",
-            BinaryOp::BitAnd => "and_",
-            BinaryOp::BitOr => "or_",
-            BinaryOp::BitXor => "xor",
-        };
-        self.operator(name, &[lhs, rhs])
+        self.operator(binary_name(op), &[lhs, rhs])
     }
 
     fn compare(&mut self, op: CompareOp, lhs: &Known, rhs: &Known) -> HostResult<Known> {

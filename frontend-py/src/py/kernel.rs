@@ -3,8 +3,9 @@
 //! What a call does when the instance exists: read the arguments into 8-byte slots, look the instance up by the
 //! key that templates and array types make, and call it without the GIL.
 
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::cell::Cell;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use aerogel_base::Scalar;
 use aerogel_base::hash::LookupMap;
@@ -24,6 +25,29 @@ struct State {
     generation: u64,
     instances: LookupMap<Vec<KeyPart>, Arc<Instance>>,
     last: Option<Arc<Instance>>,
+    /// What threads are compiling now.
+    compiling: Vec<Vec<KeyPart>>,
+}
+
+thread_local! {
+    /// How many compilations this thread is in: the compiler runs Python, which may call a kernel.
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
+}
+
+/// A compilation under way; the others who want the same wait until it is dropped.
+struct Compiling<'k> {
+    kernel: &'k NativeKernel,
+    key: &'k [KeyPart],
+}
+
+impl Drop for Compiling<'_> {
+    fn drop(&mut self) {
+        DEPTH.set(DEPTH.get() - 1);
+        let mut state = self.kernel.state();
+        state.compiling.retain(|key| key != self.key);
+        drop(state);
+        self.kernel.compiled.notify_all();
+    }
 }
 
 /// What `@ti.kernel` makes.
@@ -38,6 +62,8 @@ pub(crate) struct NativeKernel {
     /// Whether a list is returned.
     pub(crate) many: bool,
     state: Mutex<State>,
+    /// Told when a compilation ends.
+    compiled: Condvar,
 }
 
 #[pymethods]
@@ -74,6 +100,7 @@ impl NativeKernel {
             results,
             many,
             state: Mutex::new(State::default()),
+            compiled: Condvar::new(),
         })
     }
 
@@ -142,7 +169,7 @@ impl NativeKernel {
         self.function.bind(py)
     }
 
-    /// The instance for a key, compiled if there is none.
+    /// The instance for a key, compiled if there is none; by one thread, while others wait for it.
     fn instance(
         &self,
         py: Python<'_>,
@@ -151,8 +178,9 @@ impl NativeKernel {
         values: &[Bound<'_, PyAny>],
     ) -> PyResult<Arc<Instance>> {
         let generation = module::generation();
-        // What is replaced is dropped without the lock: Python may run code when objects go.
-        let old = {
+        let compiling = loop {
+            // What is replaced is dropped without the lock: Python may run code when objects go.
+            let mut old = None;
             let mut state = self.state();
             if let Some(instance) = state.instances.get(&key)
                 && state.generation == generation
@@ -160,15 +188,29 @@ impl NativeKernel {
             {
                 return Ok(instance.clone());
             }
-            (state.generation != generation).then(|| {
+            if state.generation != generation {
                 let fresh = State {
                     generation,
                     ..State::default()
                 };
-                std::mem::replace(&mut *state, fresh)
-            })
+                old = Some(std::mem::replace(&mut *state, fresh));
+            }
+            // A thread that compiles does not wait: two could wait for each other.
+            if DEPTH.get() > 0 || !state.compiling.contains(&key) {
+                state.compiling.push(key.clone());
+                DEPTH.set(DEPTH.get() + 1);
+                drop(state);
+                drop(old);
+                break Compiling {
+                    kernel: self,
+                    key: &key,
+                };
+            }
+            drop(state);
+            drop(old);
+            py.detach(|| self.wait_for(&key));
+            py.check_signals()?;
         };
-        drop(old);
         let instance = Arc::new(prepare::compile(py, self, settings, &key, values)?);
         let mut gone = Vec::new();
         let mut state = self.state();
@@ -180,11 +222,21 @@ impl NativeKernel {
                 }
                 keep
             });
-            state.instances.insert(key, instance.clone());
+            state.instances.insert(key.clone(), instance.clone());
             state.last = Some(instance.clone());
         }
         drop(state);
+        drop(compiling);
         Ok(instance)
+    }
+
+    /// Waits until the compilation of a key ends, for a while.
+    fn wait_for(&self, key: &Vec<KeyPart>) {
+        let state = self.state();
+        if state.compiling.contains(key) {
+            // Long enough to cost nothing, short enough for Ctrl-C.
+            let _ = self.compiled.wait_timeout(state, Duration::from_millis(50));
+        }
     }
 
     fn launch<'py>(
@@ -198,10 +250,10 @@ impl NativeKernel {
         let mut n_arrays = 0;
         let mut copied_back = Vec::new();
         let is_written = |k: usize| instance.writes.get(k).copied().unwrap_or(true);
-        let sources = copied::sources(packed, is_written)?.map_err(|[x, y]| {
+        let sources = copied::sources(py, packed, is_written)?.map_err(|[x, y]| {
             PyValueError::new_err(format!(
-                "the arrays for arguments `{x}` and `{y}` of kernel `{}` share memory, and one is in \
-                 column-major order; pass numpy.ascontiguousarray(array)",
+                "the arrays for arguments `{x}` and `{y}` of kernel `{}` share memory, and one is not \
+                 C-contiguous, so that the kernel gets a copy of it; pass a copy of your own",
                 self.name
             ))
         })?;
@@ -221,6 +273,13 @@ impl NativeKernel {
                     if !writeable && written {
                         return Err(PyValueError::new_err(format!(
                             "the array for argument `{name}` is read-only, and kernel `{}` writes to it",
+                            self.name
+                        )));
+                    }
+                    if written && copied.as_ref().is_some_and(|copied| copied.may_repeat()) {
+                        return Err(PyValueError::new_err(format!(
+                            "elements of the array for argument `{name}` share memory, and kernel `{}` writes to \
+                             them; pass a copy",
                             self.name
                         )));
                     }

@@ -57,7 +57,7 @@ fn failed(e: impl std::fmt::Display) -> PyErr {
 fn unsolved(py: Python<'_>, e: &SolveError) -> PyErr {
     match e {
         SolveError::OutOfMemory => PyMemoryError::new_err(e.to_string()),
-        _ => error::runtime(py, e),
+        _ => error::runtime(py, e.to_string()),
     }
 }
 

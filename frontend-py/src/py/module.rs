@@ -11,9 +11,10 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyBytes;
 
-use super::buffer::{self, ForeignArray, NativeNdarray};
+use super::buffer::{self, NativeNdarray};
 use super::error;
 use super::field::{NativeField, check_quant};
+use super::foreign::ForeignArray;
 use super::gui::{self, Canvas};
 use super::kernel::NativeKernel;
 use super::linalg::{NativeSparseMatrix, NativeSparseSolver};

@@ -10,7 +10,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyByteArray;
 
-use super::buffer::ForeignArray;
+use super::foreign::ForeignArray;
 use super::snode::TreeStore;
 use super::{buffer, error, module};
 
@@ -158,14 +158,24 @@ impl Placement {
             .enumerate()
             .map(|(k, &e)| {
                 let lo = self.offset.get(k).copied().map_or(0, i64::from);
-                format!("{lo}..{}", lo + e as i64)
+                match e {
+                    0 => "none".into(),
+                    _ => format!("{lo} to {}", lo + e as i64 - 1),
+                }
             })
             .collect();
+        let index = match index {
+            [one] => one.to_string(),
+            all => {
+                let all: Vec<String> = all.iter().map(i64::to_string).collect();
+                format!("({})", all.join(", "))
+            }
+        };
         error::exception(
             py,
             "AerogelIndexError",
             format!(
-                "index {index:?} is out of range for {} with indices [{}]",
+                "index {index} is out of range: the indices of {} are {}",
                 label(),
                 ranges.join(", ")
             ),

@@ -174,7 +174,7 @@ fn binding<'py>(
         ParamKind::Pack(members, methods) => {
             let methods = methods
                 .iter()
-                .map(|(name, function)| host.method(name, function.bind(host.py())))
+                .map(|(name, function)| host.method(name, function))
                 .collect::<PyResult<_>>()?;
             let members = members
                 .iter()

@@ -10,8 +10,8 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyByteArray;
 
-use super::buffer::ForeignArray;
 use super::field::NativeField;
+use super::foreign::ForeignArray;
 use super::placement::{self, Placement};
 use super::{error, module};
 

@@ -217,14 +217,14 @@ fn what_does_not_fit_is_shown() {
           --> test.py:8:5
           |
         8 |     x += 1
-          |     ^^^^^^
+          |     ^
            = note: index it: `x[i]`
 
         AerogelTypeError[E0215]: the field `n` cannot be changed by `+=`
           --> test.py:9:5
           |
         9 |     n += 1
-          |     ^^^^^^
+          |     ^
            = note: index it: `n[None]`
         "
     );

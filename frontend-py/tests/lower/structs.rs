@@ -270,7 +270,7 @@ fn mistakes() {
           --> test.py:13:5
            |
         13 |     f[0] += c
-           |     ^^^^^^^^^
+           |     ^^^^
 
         AerogelTypeError[E0222]: the member `pos` is given twice
           --> test.py:14:9

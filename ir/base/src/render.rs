@@ -14,6 +14,9 @@ use std::fmt::Write;
 use crate::entity::PrimaryMap;
 use crate::{Diagnostic, SourceFile, SourceId, Span, SpanTable};
 
+/// How many calls are shown at each end of a long chain of inlined ones.
+const CALLS_SHOWN: usize = 3;
+
 /// The texts that spans point into.
 pub type Sources = PrimaryMap<SourceId, SourceFile>;
 
@@ -76,15 +79,27 @@ pub fn render_place(
     if let Some(label) = label {
         let _ = write!(out, " {label}");
     }
-    let mut at = data.inlined_at;
-    while let Some(call) = spans.get(at) {
+    let calls: Vec<_> = std::iter::successors(spans.get(data.inlined_at), |call| {
+        spans.get(call.inlined_at)
+    })
+    .collect();
+    let left_out = match calls.len() {
+        n if n > 2 * CALLS_SHOWN + 1 => CALLS_SHOWN..n - CALLS_SHOWN,
+        _ => 0..0,
+    };
+    for (k, call) in calls.into_iter().enumerate() {
+        if k == left_out.start && !left_out.is_empty() {
+            let _ = write!(out, "\n   = note: and so on, {} calls more", left_out.len());
+        }
+        if left_out.contains(&k) {
+            continue;
+        }
         let (line, column) = sources[call.source].position(call.start);
         let _ = write!(
             out,
             "\n   = note: inlined at {}:{line}:{column}",
             sources[call.source].path
         );
-        at = call.inlined_at;
     }
 }
 
@@ -92,6 +107,42 @@ pub fn render_place(
 mod tests {
     use super::*;
     use crate::{ErrorKind, SpanData};
+
+    #[test]
+    fn of_many_inlined_calls_the_first_and_last_are_shown() {
+        let mut sources = Sources::new();
+        let source = sources.push(SourceFile {
+            path: "a.py".into(),
+            first_line: 1,
+            indent: 0,
+            text: "f()\n".repeat(100),
+        });
+        let mut spans = SpanTable::default();
+        let mut inlined_at = Span::NONE;
+        for k in 0..100 {
+            inlined_at = spans.intern(SpanData {
+                source,
+                start: 4 * k,
+                end: 4 * k + 3,
+                inlined_at,
+            });
+        }
+        let mut out = String::new();
+        render_place(&mut out, inlined_at, None, &spans, &sources);
+        let notes: Vec<&str> = out.lines().skip(5).map(str::trim).collect();
+        assert_eq!(
+            notes,
+            [
+                "= note: inlined at a.py:99:1",
+                "= note: inlined at a.py:98:1",
+                "= note: inlined at a.py:97:1",
+                "= note: and so on, 93 calls more",
+                "= note: inlined at a.py:3:1",
+                "= note: inlined at a.py:2:1",
+                "= note: inlined at a.py:1:1",
+            ]
+        );
+    }
 
     #[test]
     fn caret_and_inlining() {

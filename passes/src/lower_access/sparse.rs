@@ -20,6 +20,7 @@ use aerogel_snode::{Level, NodeKind, Path, Tree};
 
 use super::coordinate;
 use crate::PassCx;
+use crate::bounds_check::valid_indices;
 
 mod ops;
 
@@ -558,11 +559,8 @@ fn assert_inside(
     let node = target.path.levels.last().expect("a path has levels").node;
     let offset = |k: usize| i64::from(offset.get(k).copied().unwrap_or(0));
     let extents = target.tree.shape(node).into_iter().enumerate();
-    let shape: Vec<String> = extents
-        .map(|(k, extent)| match offset(k) {
-            0 => extent.to_string(),
-            lo => format!("{lo}..{}", lo + extent as i64),
-        })
+    let axes: Vec<_> = extents
+        .map(|(k, extent)| Ok((offset(k), offset(k) + extent as i64)))
         .collect();
     let mut args = target.indices.clone();
     for (k, index) in args.iter_mut().enumerate().filter(|&(k, _)| offset(k) != 0) {
@@ -576,8 +574,8 @@ fn assert_inside(
         cond,
         kind: AssertKind::Bounds,
         template: format!(
-            "index ({holes}) is out of bounds for {what} of shape ({})",
-            shape.join(", ")
+            "index ({holes}) is out of bounds for {what} {}",
+            valid_indices(&axes)
         ),
         args,
     };

@@ -113,7 +113,7 @@ fn outside_reads_zero_and_writing_fails() {
                     v30: u1 = and v27, v29
                     v31: i32 = const -2
                     v32: i32 = add v3, v31
-                    assert v30, bounds, "index ({}, {}) is out of bounds for field `x` of shape (-2..30, 4)", [v32, v1]
+                    assert v30, bounds, "index ({}, {}) is out of bounds for field `x` with indices (-2 to 29, 0 to 3)", [v32, v1]
                     v33: cell<tree0.S0> = root tree0
                     v34: container<tree0.S1> = child tree0.S1, v33
                     v35: i32 = const 3
