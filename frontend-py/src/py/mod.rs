@@ -13,5 +13,6 @@ pub(crate) mod kernel;
 pub(crate) mod module;
 pub(crate) mod placement;
 pub(crate) mod prepare;
+pub(crate) mod profile;
 pub(crate) mod signature;
 pub(crate) mod snode;

@@ -17,8 +17,8 @@ from aerogel.algorithms._arrays import (
     same_length,
 )
 
-#: Groups of rows that threads take, and rows of a group. A sum waits for the one before, so a thread adds up several rows
-#: at a time; for the sum of a row it has several sums, each of every so manieth element.
+#: Groups of rows that threads take, and rows of a group. A sum waits for the one before, so a thread adds up several
+#: rows at a time; for the sum of one row it has several sums, each of every so manieth element.
 _GROUPS, _ROWS, _LANES = 16, 8, 16
 #: Elements of a tile. Its rows begin at different places modulo the size of a page: else they would meet in the cache.
 _TILE = _GROUPS * _ROWS * (2048 + 16)
