@@ -13,6 +13,9 @@ type Timing = (u64, f64, f64, f64);
 /// What happened: a name, its kind, the thread, the begin and the duration in seconds.
 type Event = (String, &'static str, u64, f64, f64);
 
+/// By kernel and step: how often, and seconds.
+type Steps = IndexMap<(String, String), (u64, f64)>;
+
 /// So many events are kept, the last ones.
 const MAX_EVENTS: usize = 1 << 18;
 
@@ -27,8 +30,7 @@ struct Profile {
 static LAUNCHES_ARE_TIMED: AtomicBool = AtomicBool::new(false);
 static PROFILE: LazyLock<Mutex<Profile>> = LazyLock::new(Mutex::default);
 /// How often each step of compiling a kernel was made, and how long it took.
-static STEPS: LazyLock<Mutex<IndexMap<(String, String), (u64, f64)>>> =
-    LazyLock::new(Mutex::default);
+static STEPS: LazyLock<Mutex<Steps>> = LazyLock::new(Mutex::default);
 /// When events begin to be counted.
 static START: LazyLock<Instant> = LazyLock::new(Instant::now);
 

@@ -8,9 +8,9 @@ from typing import Any
 import aerogel as ti
 from aerogel._dtypes import DataType
 
-ARRAY = ti.types.ndarray(ndim=1)
-ANY = ti.types.ndarray()
-TABLE = ti.types.ndarray(ndim=2)
+ARRAY: Any = ti.types.ndarray(ndim=1)
+ANY: Any = ti.types.ndarray()
+TABLE: Any = ti.types.ndarray(ndim=2)
 
 
 def is_field(x: Any) -> bool:
