@@ -198,7 +198,8 @@ class VideoManager:
             for name in _progress.progress(self.frame_fns, os.path.basename(path)):
                 pixels = imread(os.path.join(self.frame_directory, name), 3)
                 rows = np.ascontiguousarray(pixels[:, ::-1].swapaxes(0, 1))
-                yield Image.fromarray(rows).quantize(256)
+                # The other methods take fifty times as long for what is hardly nearer.
+                yield Image.fromarray(rows).quantize(256, Image.Quantize.FASTOCTREE)
 
         frames = iter(pictures())
         # Pillow does not tell when a disk is full.
