@@ -10,3 +10,4 @@ while read -r program frames; do
     echo "$name"
     "$python" play.py taichi "$examples/$program" "$frames" "digests/$name.json" >/dev/null
 done <programs.txt
+"$python" draw.py taichi digests/drawn.npz >/dev/null

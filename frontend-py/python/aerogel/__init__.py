@@ -97,7 +97,7 @@ from aerogel.structs import Struct, StructField, dataclass
 from aerogel.types import ref, template
 
 if TYPE_CHECKING:
-    from aerogel import ad, graph, lang, math, profiler, sparse, tools
+    from aerogel import ad, algorithms, graph, lang, linalg, math, profiler, sparse, tools
     from aerogel._linalg import eig, polar_decompose, solve, svd, sym_eig
     from aerogel.gui import GUI, hex_to_rgb, rgb_to_hex
 
@@ -133,6 +133,7 @@ __all__ = [
     "VectorNdarray",
     "WARN",
     "ad",
+    "algorithms",
     "amdgpu",
     "arm64",
     "axes",
@@ -186,6 +187,7 @@ __all__ = [
     "kl",
     "l",
     "lang",
+    "linalg",
     "graph",
     "math",
     "metal",
@@ -229,7 +231,7 @@ __all__ += errors.__all__
 __all__ += ops.__all__
 
 # Loaded when they are first used, so that importing Aerogel stays fast.
-_MODULES = ("ad", "experimental", "graph", "lang", "math", "profiler", "sparse", "tools")
+_MODULES = ("_lib", "ad", "algorithms", "experimental", "graph", "lang", "linalg", "math", "profiler", "sparse", "tools")
 _NAMES = {
     "GUI": "gui",
     "hex_to_rgb": "gui",
@@ -243,8 +245,8 @@ _NAMES = {
 # Taichi's names that are still to come.
 _LATER = frozenset(
     """
-    DeviceCapability Format Mesh MeshInstance Texture algorithms aot
-    extension linalg mesh_patch_idx simt sparse_matrix_builder ui
+    DeviceCapability Format Mesh MeshInstance Texture aot
+    extension mesh_patch_idx simt ui
     """.split()
 )
 

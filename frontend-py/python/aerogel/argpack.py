@@ -25,6 +25,8 @@ class ArgPackType:
             if not (ty in (float, int, bool) or _is_packed_type(ty)):
                 raise AerogelTypeError(f"the member `{name}` of a pack cannot be of the type {ty!r}")
         self.members = dict(members)
+        # Functions of the language that take a pack as `self`.
+        self.methods: dict[str, Any] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> ArgPack:
         """A pack: members by position or name; numbers that are not given are zero."""

@@ -81,6 +81,16 @@ class NumericField(Field, _native.NativeField):
     def _array_shape(self) -> tuple[int, ...]:
         return self.shape
 
+    def _repr_png_(self) -> bytes | None:
+        from aerogel import _notebook
+
+        return _notebook.png(self)
+
+    def _repr_html_(self) -> str | None:
+        from aerogel import _notebook
+
+        return _notebook.summary(self)
+
     def to_numpy(self, dtype: Any = None) -> Any:
         """The elements as a new NumPy array, in the order of their indices whatever the layout.
 

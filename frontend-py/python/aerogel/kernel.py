@@ -96,7 +96,8 @@ def _parameter(fn: Callable[..., Any], name: str, annotation: Any) -> tuple:
         )
     if annotation in (float, int, bool) or isinstance(annotation, DataType):
         return ("scalar", annotation if isinstance(annotation, DataType) else annotation.__name__)
-    if getattr(annotation, "_aerogel_annotation", None) == "template":
+    kind = getattr(annotation, "_aerogel_annotation", None)
+    if kind == "template":
         return ("template",)
     if annotation is NdarrayType:
         annotation = NdarrayType()
@@ -106,7 +107,7 @@ def _parameter(fn: Callable[..., Any], name: str, annotation: Any) -> tuple:
         return ("tensor", annotation)
     if isinstance(annotation, StructType):
         return ("struct", annotation)
-    if isinstance(annotation, ArgPackType):
+    if isinstance(annotation, ArgPackType) or kind == "sparse_matrix_builder":
         members = [(key, _parameter(fn, f"{name}.{key}", ty)) for key, ty in annotation.members.items()]
         return ("pack", members, list(annotation.methods.items()))
     raise AerogelSyntaxError(

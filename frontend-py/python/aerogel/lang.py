@@ -1,5 +1,6 @@
 """Where Taichi's programs look for ``ti.lang.impl`` and the like: the same objects under their older names."""
 
+import importlib
 import sys
 from typing import Any
 
@@ -7,7 +8,7 @@ from typing import Any
 OLD_NAMES = {
     "exception": "errors",
     "field": "field",
-    "impl": "field",
+    "impl": "_impl",
     "kernel_impl": "kernel",
     "matrix": "matrix",
     "misc": "_config",
@@ -16,7 +17,7 @@ OLD_NAMES = {
     "struct": "structs",
 }
 
-globals().update({old: sys.modules[f"aerogel.{name}"] for old, name in OLD_NAMES.items()})
+globals().update({old: importlib.import_module(f"aerogel.{name}") for old, name in OLD_NAMES.items()})
 # `import taichi.lang.matrix` wants a package.
 __path__: list[str] = []
 

@@ -30,6 +30,16 @@ class Ndarray(_native.NativeNdarray):
 
         return np.asarray(self)
 
+    def _repr_png_(self) -> bytes | None:
+        from aerogel import _notebook
+
+        return _notebook.png(self)
+
+    def _repr_html_(self) -> str | None:
+        from aerogel import _notebook
+
+        return _notebook.summary(self)
+
     def to_numpy(self) -> Any:
         """The elements as a new NumPy array."""
         return self._view().copy()

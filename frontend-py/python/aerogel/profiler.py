@@ -1,23 +1,27 @@
-"""``ti.profiler``: how often each kernel ran, and how long it took.
+"""``ti.profiler``: how often each kernel ran, how long it took, and how long compiling took.
 
-Times are measured around the call of a kernel, when ``ti.init(kernel_profiler=True)`` asks for it.
+Times of kernels are measured around each launch, all its tasks together, when ``ti.init(kernel_profiler=True)`` asks
+for it. Steps of compiling are always counted. ``ti.init`` begins anew with both.
 """
 
 from __future__ import annotations
 
+import csv
+import io
+import json
+import os
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from aerogel import _native
-
-
-def _calls() -> dict[str, tuple[int, float, float, float]]:
-    return dict(_native.profile())
+from aerogel._config import cfg
 
 
 @dataclass
 class KernelProfilerQueryResult:
-    """The calls of one kernel: how many, and the shortest, longest and mean time in milliseconds."""
+    """The launches of one kernel: how many, and the shortest, longest and mean time in milliseconds."""
 
     counter: int
     min: float
@@ -25,38 +29,137 @@ class KernelProfilerQueryResult:
     avg: float
 
 
+def _launches() -> list[tuple[str, tuple[int, float, float, float]]]:
+    """Name, and launches, total, shortest and longest time in seconds; the longest total first."""
+    return sorted(_native.profile(), key=lambda row: -row[1][1])
+
+
+def _table(title: str, columns: str, rows: Iterable[str], foot: Iterable[str]) -> None:
+    rows, foot = list(rows), list(foot)
+    width = max(map(len, (title, columns, *rows, *foot)))
+    parts = ["=" * width, title, "=" * width, columns, "-" * width, *rows, "-" * width, *foot, "=" * width]
+    sys.stdout.write("\n".join(parts) + "\n")
+
+
 def print_kernel_profiler_info(mode: str = "count") -> None:
-    """Prints calls, total and mean time of each kernel, the longest total first."""
-    rows = sorted(_calls().items(), key=lambda r: -r[1][1])
-    sys.stdout.write(f"{'kernel':32}{'calls':>8}{'total ms':>12}{'mean ms':>12}\n")
-    for name, (calls, total, _, _) in rows:
-        sys.stdout.write(f"{name:32}{calls:8}{total * 1e3:12.3f}{total * 1e3 / calls:12.4f}\n")
+    """Prints what kernels took.
+
+    Args:
+        mode: ``"count"`` for a row for each kernel, the longest total first; ``"trace"`` for a row for each launch.
+
+    Raises:
+        ValueError: There is no such mode.
+    """
+    if mode not in ("count", "trace"):
+        raise ValueError(f"mode must be 'count' or 'trace', not {mode!r}")
+    _say_if_off()
+    if mode == "trace":
+        events, dropped = _native.profile_events()
+        launches = [event for event in events if event[1] == "launch"]
+        start = min((begin for _, _, _, begin, _ in launches), default=0.0)
+        rows = [
+            f"[ {1e3 * (begin - start):10.3f} ms | {1e3 * took:9.3f} ms ] {name}"
+            for name, _, _, begin, took in launches
+        ]
+        foot = [f"Number of records:  {len(rows)}"] + [f"Dropped before:  {dropped}"] * bool(dropped)
+        _table("Kernel Profiler(trace, default)", "[    start.time | kernel.time  ] Kernel name", rows, foot)
+        return
+    rows = []
+    all_time = get_kernel_profiler_total_time()
+    for name, (n, total, low, high) in _launches():
+        part = 100 * total / all_time if all_time else 0.0
+        times = f"{1e3 * low:9.3f} {1e3 * total / n:9.3f} {1e3 * high:9.3f} ms"
+        rows.append(f"[{part:6.2f}% {total:7.3f} s {n:6}x |{times}] {name}")
+    foot = [f"[100.00%] Total execution time: {all_time:7.3f} s   number of results: {len(rows)}"]
+    head = "[      %     total   count |      min       avg       max   ] Kernel name"
+    _table("Kernel Profiler(count, default)", head, rows, foot)
+
+
+def _say_if_off() -> None:
+    if not getattr(cfg, "kernel_profiler", False):
+        sys.stdout.write("kernels are timed after ti.init(kernel_profiler=True)\n")
 
 
 def query_kernel_profiler_info(name: str) -> KernelProfilerQueryResult:
-    """The calls of the kernel ``name``."""
-    calls, total, low, high = _calls().get(name, (0, 0.0, 0.0, 0.0))
+    """The launches of the kernel ``name``; a counter of 0 if it did not run, or was not timed."""
+    calls, total, low, high = dict(_native.profile()).get(name, (0, 0.0, 0.0, 0.0))
     return KernelProfilerQueryResult(calls, low * 1e3, high * 1e3, total * 1e3 / calls if calls else 0.0)
 
 
 def get_kernel_profiler_total_time() -> float:
     """The time spent in all kernels, in seconds."""
-    return sum(total for _, total, _, _ in _calls().values())
+    return sum((total for _, (_, total, _, _) in _native.profile()), 0.0)
 
 
 def clear_kernel_profiler_info() -> None:
-    """Forgets all calls so far."""
+    """Forgets all launches so far."""
     _native.clear_profile()
+
+
+def export_kernel_profiler_csv(path: str | os.PathLike[str]) -> None:
+    """Writes a table of kernels: name, launches, and total, shortest, mean and longest time in milliseconds.
+
+    Raises:
+        OSError: The file cannot be written; then there is none.
+    """
+    from aerogel.tools._files import write_whole
+
+    text = io.StringIO()
+    rows = csv.writer(text)
+    rows.writerow(["kernel", "count", "total_ms", "min_ms", "avg_ms", "max_ms"])
+    for name, (n, total, low, high) in _launches():
+        rows.writerow([name, n, *(f"{1e3 * t:.6f}" for t in (total, low, total / n, high))])
+    write_whole(path, text.getvalue().encode())
+
+
+def export_chrome_trace(path: str | os.PathLike[str]) -> None:
+    """Writes what ran when as a trace for ``chrome://tracing`` or https://ui.perfetto.dev.
+
+    Each Python thread that launched kernels is a lane; launches, and kernels being compiled, are bars in it. The last
+    262144 are kept.
+
+    Raises:
+        OSError: The file cannot be written; then there is none.
+    """
+    from aerogel.tools._files import write_whole
+
+    events, dropped = _native.profile_events()
+    process = os.getpid()
+    trace: list[dict[str, Any]] = [
+        {"ph": "M", "pid": process, "name": "process_name", "args": {"name": "aerogel"}},
+        *(
+            {"ph": "M", "pid": process, "tid": t, "name": "thread_name", "args": {"name": f"thread {t}"}}
+            for t in sorted({thread for _, _, thread, _, _ in events})
+        ),
+    ]
+    # Times are in microseconds.
+    trace += [
+        {"ph": "X", "pid": process, "tid": thread, "name": name, "cat": kind, "ts": 1e6 * begin, "dur": 1e6 * took}
+        for name, kind, thread, begin, took in events
+    ]
+    whole = {"traceEvents": trace, "displayTimeUnit": "ms", "otherData": {"dropped": dropped}}
+    write_whole(path, json.dumps(whole).encode())
 
 
 def print_scoped_profiler_info() -> None:
-    """Prints how long the steps of compiling each kernel took."""
-    print_kernel_profiler_info()
+    """Prints how long the steps of compiling each kernel took, the longest first."""
+    kernels: dict[str, list[tuple[str, int, float]]] = {}
+    for kernel, step, n, seconds in _native.profile_steps():
+        kernels.setdefault(kernel, []).append((step, n, seconds))
+    rows = []
+    totals = {name: sum(seconds for _, _, seconds in steps) for name, steps in kernels.items()}
+    for name, steps in sorted(kernels.items(), key=lambda item: -totals[item[0]]):
+        rows.append(f"{1e3 * totals[name]:10.3f} ms           {name}")
+        for step, n, seconds in sorted(steps, key=lambda row: -row[2]):
+            part = 100 * seconds / totals[name] if totals[name] else 0.0
+            rows.append(f"    {1e3 * seconds:10.3f} ms {part:6.2f}%  {step} [{n} x {1e3 * seconds / n:.3f} ms]")
+    foot = [f"{1e3 * sum(totals.values()):10.3f} ms           all {len(kernels)} kernels"]
+    _table("Scoped Profiler(compiling)", "      time", rows, foot)
 
 
 def clear_scoped_profiler_info() -> None:
-    """Forgets all times so far."""
-    _native.clear_profile()
+    """Forgets the times of compiling so far."""
+    _native.clear_profile_steps()
 
 
 def print_memory_profiler_info() -> None:
@@ -66,3 +169,73 @@ def print_memory_profiler_info() -> None:
     sys.stdout.write(f"{_native.live_bytes()} bytes in fields and arrays\n")
     if stats := root.stats():
         sys.stdout.write(f"{stats}\n")
+
+
+class CuptiMetric:
+    """A counter of NVIDIA's GPUs; kept for programs that name one.
+
+    Args:
+        name: CUPTI's name of it.
+        header: What stands above its column.
+        val_format: How its values are written.
+        scale: What they are multiplied by.
+    """
+
+    def __init__(
+        self, name: str = "", header: str = "unnamed_header", val_format: str = "     {:8.0f} ", scale: float = 1.0
+    ) -> None:
+        self.name, self.header, self.val_format, self.scale = name, header, val_format, scale
+
+
+def set_kernel_profiler_toolkit(toolkit_name: str = "default") -> bool:
+    """Chooses what measures kernels: there is the clock, ``"default"``.
+
+    Returns:
+        Whether there is such a toolkit: not ``"cupti"``, which counts on GPUs.
+
+    Raises:
+        ValueError: The name is neither of these.
+    """
+    if toolkit_name not in ("default", "cupti"):
+        raise ValueError(f"toolkit_name must be 'default' or 'cupti', not {toolkit_name!r}")
+    return toolkit_name == "default"
+
+
+def get_predefined_cupti_metrics(name: str = "") -> list[CuptiMetric]:
+    """The metrics of CUPTI under a name: none, since nothing runs on GPUs."""
+    return []
+
+
+def set_kernel_profiler_metrics(metric_list: Any = ()) -> None:
+    """Chooses CUPTI's metrics, of which none is measured on a CPU."""
+
+
+class collect_kernel_profiler_metrics:
+    """A context in which CUPTI's metrics are collected, of which none is measured on a CPU."""
+
+    def __init__(self, metric_list: Any = ()) -> None:
+        self.metric_list = metric_list
+
+    def __enter__(self) -> collect_kernel_profiler_metrics:
+        return self
+
+    def __exit__(self, *exc: Any) -> None: ...
+
+
+__all__ = [
+    "CuptiMetric",
+    "KernelProfilerQueryResult",
+    "clear_kernel_profiler_info",
+    "clear_scoped_profiler_info",
+    "collect_kernel_profiler_metrics",
+    "export_chrome_trace",
+    "export_kernel_profiler_csv",
+    "get_kernel_profiler_total_time",
+    "get_predefined_cupti_metrics",
+    "print_kernel_profiler_info",
+    "print_memory_profiler_info",
+    "print_scoped_profiler_info",
+    "query_kernel_profiler_info",
+    "set_kernel_profiler_metrics",
+    "set_kernel_profiler_toolkit",
+]

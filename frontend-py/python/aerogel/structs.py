@@ -380,6 +380,11 @@ class StructField(Field):
     def __repr__(self) -> str:
         return "<ti.Struct.field>"
 
+    def _repr_html_(self) -> str:
+        from aerogel import _notebook
+
+        return _notebook.struct_summary(self)
+
 
 def _field(
     ty: StructType,

@@ -258,7 +258,13 @@ def _not_yet(what: str) -> Any:
     return make
 
 
-sparse_matrix_builder = _not_yet("sparse_matrix_builder")
+def sparse_matrix_builder() -> Any:
+    """Annotates a kernel's parameter that takes a ``ti.linalg.SparseMatrixBuilder``: ``A[i, j] += v`` adds an entry."""
+    from aerogel.linalg._builder import SparseMatrixBuilderType
+
+    return SparseMatrixBuilderType()
+
+
 texture = _not_yet("texture")
 rw_texture = _not_yet("rw_texture")
 

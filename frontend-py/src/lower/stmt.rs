@@ -56,9 +56,6 @@ impl<'a> Lower<'a, '_> {
     }
 
     fn stmt(&mut self, stmt: &Stmt<'a>) -> Res<Flow> {
-        if !matches!(stmt.kind, StmtKind::For { .. } | StmtKind::Expr(_)) {
-            self.loop_attrs = Default::default();
-        }
         let result = match stmt.kind {
             StmtKind::Assign { targets, value } => self.assign(targets, value),
             StmtKind::AugAssign { target, op, value } => self.assign_augmented(target, op, value),

@@ -6,7 +6,7 @@ use aerogel_base::ScalarType;
 use pyo3::exceptions::{PyOSError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use tiny_skia::{Color, FillRule, LineCap, Paint, PathBuilder, Pixmap, Rect, Stroke, Transform};
+use tiny_skia::{Color, Paint, Pixmap, Rect, Transform};
 
 use super::font;
 use super::foreign::ForeignArray;
@@ -74,33 +74,111 @@ fn each<T: Copy>(values: &[T], n: usize, what: &str) -> PyResult<impl Fn(usize) 
     Ok(move |k: usize| values[if one { 0 } else { k }])
 }
 
-/// Draws a disc with smooth edges: thousands of small ones are usual, so this goes pixel by pixel.
+/// The pixels of `extent` that a shape from `low` to `high` can touch.
+fn pixels_between(low: f32, high: f32, extent: u32) -> std::ops::Range<i32> {
+    // A conversion saturates, so shapes of any size end at the picture's edges.
+    (low.floor().max(0.0) as i32)..(high.ceil() as i32).saturating_add(1).min(extent as i32)
+}
+
+/// Mixes a colour into a pixel: the part `coverage` of it, from 0 to 1.
+fn blend(data: &mut [u8], at: usize, color: [u8; 3], coverage: f32) {
+    if coverage >= 1.0 {
+        data[at..at + 3].copy_from_slice(&color);
+    } else if coverage > 0.0 {
+        for (have, want) in data[at..at + 3].iter_mut().zip(color) {
+            let mixed = f32::from(*have) + (f32::from(want) - f32::from(*have)) * coverage;
+            *have = (mixed + 0.5) as u8;
+        }
+    }
+}
+
+/// Draws a disc with smooth edges. As in Taichi a pixel is where its corner is (the lower left one), and covered by as
+/// much as it lies within the radius, at most by 1.
 fn disc(pixmap: &mut Pixmap, x: f32, y: f32, radius: f32, color: u32) {
-    let (width, height) = (pixmap.width() as i32, pixmap.height() as i32);
     if !(x.is_finite() && y.is_finite() && radius > 0.0) {
         return;
     }
-    let reach = radius + 0.5;
-    let range = |c: f32, end: i32| {
-        (
-            (c - reach).floor().max(0.0) as i32,
-            ((c + reach).ceil() as i32).min(end),
-        )
-    };
-    let ((x0, x1), (y0, y1)) = (range(x, width), range(y, height));
+    let (width, height) = (pixmap.width(), pixmap.height());
     let color = rgb(color);
     let data = pixmap.data_mut();
-    for py in y0..y1 {
-        for px in x0..x1 {
-            let distance = (px as f32 + 0.5 - x).hypot(py as f32 + 0.5 - y);
-            let coverage = (reach - distance).clamp(0.0, 1.0).min(2.0 * radius);
-            if coverage > 0.0 {
-                let at = 4 * (py * width + px) as usize;
-                for (have, want) in data[at..at + 3].iter_mut().zip(color) {
-                    let mixed =
-                        f32::from(*have) + (f32::from(want) - f32::from(*have)) * coverage.min(1.0);
-                    *have = (mixed + 0.5) as u8;
-                }
+    // The lower left corner of the pixel in row `py` counted from the top is at `py + 1`.
+    for py in pixels_between(y - radius - 1.0, y + radius - 1.0, height) {
+        let dy = py as f32 + 1.0 - y;
+        for px in pixels_between(x - radius, x + radius, width) {
+            let dx = px as f32 - x;
+            let squared = dx * dx + dy * dy;
+            if squared < radius * radius {
+                let at = 4 * (py * width as i32 + px) as usize;
+                blend(data, at, color, radius - squared.sqrt());
+            }
+        }
+    }
+}
+
+/// Draws a line with round ends: a pixel's centre is covered by as much as it lies within the radius.
+fn line(pixmap: &mut Pixmap, a: [f32; 2], b: [f32; 2], radius: f32, color: u32) {
+    if !(a.into_iter().chain(b).all(f32::is_finite) && radius > 0.0) {
+        return;
+    }
+    let (width, height) = (pixmap.width(), pixmap.height());
+    let color = rgb(color);
+    let data = pixmap.data_mut();
+    let along = [b[0] - a[0], b[1] - a[1]];
+    let squared_length = along[0] * along[0] + along[1] * along[1];
+    // Of a row only the pixels near the line are looked at: `reach` is how far from it they lie at most, sidewards.
+    let slope = (along[1].abs() > 1e-3).then(|| along[0] / along[1]);
+    for py in pixels_between(a[1].min(b[1]) - radius, a[1].max(b[1]) + radius, height) {
+        let y = py as f32 + 0.5;
+        let (mut low, mut high) = (a[0].min(b[0]) - radius, a[0].max(b[0]) + radius);
+        if let Some(slope) = slope {
+            let middle = a[0] + (y - a[1]) * slope;
+            let reach = radius * slope.hypot(1.0) + 1.0;
+            // Beyond the ends, where the line's own extension may be far away, the caps remain.
+            if (a[1].min(b[1])..=a[1].max(b[1])).contains(&y) {
+                low = low.max(middle - reach);
+                high = high.min(middle + reach);
+            }
+        }
+        for px in pixels_between(low, high, width) {
+            let p = [px as f32 + 0.5 - a[0], y - a[1]];
+            let t = if squared_length > 0.0 {
+                ((p[0] * along[0] + p[1] * along[1]) / squared_length).clamp(0.0, 1.0)
+            } else {
+                0.0
+            };
+            let (dx, dy) = (p[0] - t * along[0], p[1] - t * along[1]);
+            let squared = dx * dx + dy * dy;
+            if squared < radius * radius {
+                let at = 4 * (py * width as i32 + px) as usize;
+                blend(data, at, color, radius - squared.sqrt());
+            }
+        }
+    }
+}
+
+/// Fills the pixels whose centres lie in a triangle.
+fn triangle(pixmap: &mut Pixmap, [a, b, c]: [[f32; 2]; 3], color: u32) {
+    if !a.into_iter().chain(b).chain(c).all(f32::is_finite) {
+        return;
+    }
+    let (width, height) = (pixmap.width(), pixmap.height());
+    let [red, green, blue] = rgb(color);
+    let data = pixmap.data_mut();
+    let side = |p: [f32; 2], q: [f32; 2], x: f32, y: f32| {
+        (q[0] - p[0]) * (y - p[1]) - (q[1] - p[1]) * (x - p[0])
+    };
+    if side(a, b, c[0], c[1]) == 0.0 {
+        return;
+    }
+    let bounds = |k: usize| (a[k].min(b[k]).min(c[k]), a[k].max(b[k]).max(c[k]));
+    let ((left, right), (top, bottom)) = (bounds(0), bounds(1));
+    for py in pixels_between(top, bottom, height) {
+        for px in pixels_between(left, right, width) {
+            let (x, y) = (px as f32 + 0.5, py as f32 + 0.5);
+            let sides = [side(a, b, x, y), side(b, c, x, y), side(c, a, x, y)];
+            if sides.iter().all(|s| *s >= 0.0) || sides.iter().all(|s| *s <= 0.0) {
+                let at = 4 * (py * width as i32 + px) as usize;
+                data[at..at + 3].copy_from_slice(&[red, green, blue]);
             }
         }
     }
@@ -187,23 +265,8 @@ impl Canvas {
         let (radius, color) = (each(&radius, n, "radii")?, each(&color, n, "colours")?);
         let mut pixmap = self.pixmap();
         for k in 0..n {
-            let mut path = PathBuilder::new();
-            path.move_to(a[2 * k], a[2 * k + 1]);
-            path.line_to(b[2 * k], b[2 * k + 1]);
-            if let Some(path) = path.finish() {
-                let stroke = Stroke {
-                    width: 2.0 * radius(k),
-                    line_cap: LineCap::Round,
-                    ..Stroke::default()
-                };
-                pixmap.stroke_path(
-                    &path,
-                    &paint(color(k)),
-                    &stroke,
-                    Transform::identity(),
-                    None,
-                );
-            }
+            let (from, to) = ([a[2 * k], a[2 * k + 1]], [b[2 * k], b[2 * k + 1]]);
+            line(&mut pixmap, from, to, radius(k), color(k));
         }
         Ok(())
     }
@@ -220,28 +283,17 @@ impl Canvas {
         let color = each(&colors(color)?, n, "colours")?;
         let mut pixmap = self.pixmap();
         for k in 0..n {
-            let mut path = PathBuilder::new();
-            path.move_to(corners[0][2 * k], corners[0][2 * k + 1]);
-            for corner in &corners[1..] {
-                path.line_to(corner[2 * k], corner[2 * k + 1]);
-            }
-            path.close();
-            if let Some(path) = path.finish() {
-                pixmap.fill_path(
-                    &path,
-                    &paint(color(k)),
-                    FillRule::Winding,
-                    Transform::identity(),
-                    None,
-                );
-            }
+            let corners = [0, 1, 2].map(|c| [corners[c][2 * k], corners[c][2 * k + 1]]);
+            triangle(&mut pixmap, corners, color(k));
         }
         Ok(())
     }
 
     /// Draws a text whose upper left corner is at (x, y).
     fn text(&self, content: &str, x: f32, y: f32, size: f32, color: u32) {
-        let dot = size / 8.0;
+        // A capital is as high and begins as far below the top as one of Taichi's font.
+        let dot = size / 11.0;
+        let y = y + 0.12 * size;
         let paint = paint(color);
         let mut pixmap = self.pixmap();
         let (mut left, mut top) = (x, y);
@@ -266,34 +318,29 @@ impl Canvas {
     fn pixels<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, self.pixmap().data())
     }
-
-    fn save_png(&self, path: &str) -> PyResult<()> {
-        self.pixmap()
-            .save_png(path)
-            .map_err(|e| PyOSError::new_err(format!("{path}: {e}")))
-    }
 }
 
-/// Writes bytes of shape (height, width, channels) as a PNG.
-pub(crate) fn write_png(path: &str, rows: &ForeignArray) -> PyResult<()> {
+/// Bytes of shape (height, width, channels) as a PNG.
+pub(crate) fn encode_png(rows: &ForeignArray) -> PyResult<Vec<u8>> {
     let data = bytes(rows, ScalarType::U8)?;
     let &[height, width, channels] = rows.shape.as_slice() else {
         return Err(PyValueError::new_err("an image has three axes"));
     };
-    let failed = |e: String| PyOSError::new_err(format!("{path}: {e}"));
-    let file = std::fs::File::create(path).map_err(|e| failed(e.to_string()))?;
-    let mut encoder = png::Encoder::new(std::io::BufWriter::new(file), width as u32, height as u32);
+    let failed = |e: png::EncodingError| PyValueError::new_err(e.to_string());
+    let mut out = Vec::new();
+    let mut encoder = png::Encoder::new(&mut out, width as u32, height as u32);
     encoder.set_color(match channels {
         1 => png::ColorType::Grayscale,
+        2 => png::ColorType::GrayscaleAlpha,
         3 => png::ColorType::Rgb,
         4 => png::ColorType::Rgba,
-        _ => return Err(PyValueError::new_err("a PNG has 1, 3 or 4 channels")),
+        _ => return Err(PyValueError::new_err("a PNG has 1 to 4 channels")),
     });
     encoder.set_depth(png::BitDepth::Eight);
-    let mut writer = encoder.write_header().map_err(|e| failed(e.to_string()))?;
-    writer
-        .write_image_data(&data)
-        .map_err(|e| failed(e.to_string()))
+    let mut writer = encoder.write_header().map_err(failed)?;
+    writer.write_image_data(&data).map_err(failed)?;
+    writer.finish().map_err(failed)?;
+    Ok(out)
 }
 
 /// Width, height, channels and bytes of a PNG.

@@ -5,7 +5,7 @@
 
 use std::cell::Cell;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use aerogel_base::Scalar;
 use aerogel_base::hash::LookupMap;
@@ -17,6 +17,7 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 use super::argument::{KeyPart, Packed};
 use super::module::{self, Settings};
 use super::prepare::{self, Instance};
+use super::profile;
 use super::signature::{Param, ValueSpec};
 use super::{buffer, copied, error};
 
@@ -304,7 +305,7 @@ impl NativeKernel {
         let mut results = vec![0u64; types.iter().map(|t| t.n_components()).sum()];
         let sink = Mutex::new(String::new());
         let seed = module::launch_seed(settings);
-        let begin = module::profiling().then(Instant::now);
+        let begin = profile::begin();
         let outcome = py.detach(|| {
             instance.launch(launch::Launch {
                 args: &args,
@@ -318,7 +319,7 @@ impl NativeKernel {
             copied.copy_back(py)?;
         }
         if let Some(begin) = begin {
-            module::record(&self.name, begin.elapsed().as_secs_f64());
+            profile::launched(&self.name, begin);
         }
         let printed = sink.into_inner().unwrap_or_else(PoisonError::into_inner);
         if !printed.is_empty() {

@@ -17,5 +17,6 @@ pub(crate) mod module;
 mod operator;
 pub(crate) mod placement;
 pub(crate) mod prepare;
+pub(crate) mod profile;
 pub(crate) mod signature;
 pub(crate) mod snode;

@@ -18,6 +18,7 @@ use super::foreign::ForeignArray;
 use super::gui::{self, Canvas};
 use super::kernel::NativeKernel;
 use super::linalg::{NativeSparseMatrix, NativeSparseSolver};
+use super::profile;
 use super::snode::{self, NativeSNode, NativeTree};
 
 /// The settings of the program.
@@ -44,12 +45,7 @@ static CACHE: Mutex<Option<CacheSettings>> = Mutex::new(None);
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 static LAUNCHES: AtomicU64 = AtomicU64::new(0);
 static PENDING: AtomicBool = AtomicBool::new(false);
-static PROFILING: AtomicBool = AtomicBool::new(false);
 static MATERIALIZE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-
-/// Calls, and total, shortest and longest time in seconds.
-type Timing = (u64, f64, f64, f64);
-static PROFILE: Mutex<Option<indexmap::IndexMap<String, Timing>>> = Mutex::new(None);
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -140,26 +136,6 @@ pub(crate) fn materialize(py: Python<'_>) -> PyResult<()> {
     Ok(())
 }
 
-/// Whether launches are timed.
-pub(crate) fn profiling() -> bool {
-    PROFILING.load(Ordering::Relaxed)
-}
-
-/// Notes a launch.
-pub(crate) fn record(name: &str, seconds: f64) {
-    let mut profile = lock(&PROFILE);
-    let entry = profile
-        .get_or_insert_default()
-        .entry(name.to_owned())
-        .or_insert((0, 0.0, f64::INFINITY, 0.0));
-    *entry = (
-        entry.0 + 1,
-        entry.1 + seconds,
-        entry.2.min(seconds),
-        entry.3.max(seconds),
-    );
-}
-
 fn scalar_type(name: &str) -> PyResult<ScalarType> {
     ScalarType::from_name(name)
         .ok_or_else(|| PyValueError::new_err(format!("there is no scalar type {name:?}")))
@@ -206,7 +182,7 @@ fn init(
         random_seed: random_seed as u64,
     });
     LAUNCHES.store(0, Ordering::Relaxed);
-    PROFILING.store(profile, Ordering::Relaxed);
+    profile::enable(profile);
     GENERATION.fetch_add(1, Ordering::AcqRel);
     Ok(())
 }
@@ -216,7 +192,8 @@ fn reset() {
     *lock(&SETTINGS) = None;
     GENERATION.fetch_add(1, Ordering::AcqRel);
     snode::destroy_all();
-    clear_profile();
+    profile::clear_profile();
+    profile::clear_profile_steps();
 }
 
 #[pyfunction]
@@ -238,20 +215,6 @@ fn set_materialize(py: Python<'_>, callback: Py<PyAny>) {
 }
 
 #[pyfunction]
-fn profile() -> Vec<(String, Timing)> {
-    lock(&PROFILE)
-        .iter()
-        .flatten()
-        .map(|(k, v)| (k.clone(), *v))
-        .collect()
-}
-
-#[pyfunction]
-fn clear_profile() {
-    *lock(&PROFILE) = None;
-}
-
-#[pyfunction]
 fn live_bytes() -> usize {
     aerogel_runtime::buffer::live_bytes()
 }
@@ -262,8 +225,9 @@ fn fail_allocation(k: usize) {
 }
 
 #[pyfunction]
-fn write_png(path: &str, rows: &Bound<'_, PyAny>) -> PyResult<()> {
-    gui::write_png(path, &ForeignArray::new(rows)?)
+fn encode_png<'py>(py: Python<'py>, rows: &Bound<'_, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
+    let encoded = gui::encode_png(&ForeignArray::new(rows)?)?;
+    Ok(PyBytes::new(py, &encoded))
 }
 
 #[pyfunction]
@@ -293,11 +257,14 @@ pub(crate) fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(set_materialize, m)?)?;
     m.add_function(wrap_pyfunction!(snode::deactivate_all_snodes, m)?)?;
     m.add_function(wrap_pyfunction!(buffer::set_element_maker, m)?)?;
-    m.add_function(wrap_pyfunction!(profile, m)?)?;
-    m.add_function(wrap_pyfunction!(clear_profile, m)?)?;
+    m.add_function(wrap_pyfunction!(profile::profile, m)?)?;
+    m.add_function(wrap_pyfunction!(profile::profile_events, m)?)?;
+    m.add_function(wrap_pyfunction!(profile::profile_steps, m)?)?;
+    m.add_function(wrap_pyfunction!(profile::clear_profile, m)?)?;
+    m.add_function(wrap_pyfunction!(profile::clear_profile_steps, m)?)?;
     m.add_function(wrap_pyfunction!(live_bytes, m)?)?;
     m.add_function(wrap_pyfunction!(fail_allocation, m)?)?;
-    m.add_function(wrap_pyfunction!(write_png, m)?)?;
+    m.add_function(wrap_pyfunction!(encode_png, m)?)?;
     m.add_function(wrap_pyfunction!(read_png, m)?)?;
     Ok(())
 }

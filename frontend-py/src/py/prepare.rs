@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 use std::sync::{Arc, Weak};
+use std::time::Instant;
 
 use aerogel_compiler::{CompileError, CompiledKernel, Compiler};
 use aerogel_ir::{ParamType, Type};
@@ -15,6 +16,7 @@ use super::field::NativeField;
 use super::host::PyHost;
 use super::kernel::NativeKernel;
 use super::module::{self, Settings};
+use super::profile;
 use super::signature::{Param, ParamKind, StructSpec, ValueSpec};
 use super::snode::{self, TreeStore};
 use crate::host::{Known, StructType};
@@ -194,6 +196,7 @@ pub(crate) fn compile(
     key: &[KeyPart],
     values: &[Bound<'_, PyAny>],
 ) -> PyResult<Instance> {
+    let begin = Instant::now();
     let guards = guards(py, key, values)?;
     let mut host = PyHost::new(py)?;
     let source = host.func_source(kernel.function(py))?;
@@ -237,9 +240,13 @@ pub(crate) fn compile(
             .collect()
     });
     let compiler = module::compiler(py, settings)?;
+    let frontend = begin.elapsed();
     let compiled = py
         .detach(|| compiler.compile(module))
         .map_err(|e| broken(py, &kernel.name, &e))?;
+    let steps = compiled.times().iter().map(|(name, time)| (&**name, *time));
+    let steps = std::iter::once(("frontend", frontend)).chain(steps);
+    profile::compiled(&kernel.name, begin, steps);
     Ok(Instance {
         trees,
         writes,

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
 
 from aerogel import _log
+from aerogel.tools._files import write_whole
 
 
 class PLYWriter:
-    """Collects vertices and faces, and writes them as a PLY file.
+    """Collects vertices and faces, and writes them as a PLY file. Data may be fields, arrays or lists.
 
     Args:
         num_vertices: How many vertices.
@@ -20,17 +20,32 @@ class PLYWriter:
         comment: A line for the header.
     """
 
-    def __init__(self, num_vertices: int, num_faces: int = 0, face_type: str = "tri", comment: str = "made by aerogel"):
-        if face_type not in ("tri", "quad"):
+    def __init__(
+        self, num_vertices: int, num_faces: int = 0, face_type: str = "tri", comment: str = "created by PLYWriter"
+    ) -> None:
+        if num_vertices < 1 or num_faces < 0:
+            raise ValueError(f"a PLY file has one vertex or more, not {num_vertices}, and not {num_faces} faces")
+        if face_type not in _CORNERS:
             raise ValueError(f"face_type must be 'tri' or 'quad', not {face_type!r}")
-        self.num_vertices, self.num_faces, self.comment = num_vertices, num_faces, comment
-        self._corners = 3 if face_type == "tri" else 4
-        self._channels: list[tuple[str, str, np.ndarray]] = []
+        self.num_vertices, self.num_faces = int(num_vertices), int(num_faces)
+        self.face_type, self.comment = face_type, comment
+        self._corners = _CORNERS[face_type]
+        self._channels: dict[str, tuple[str, np.ndarray]] = {}
         self._faces: np.ndarray | None = None
-        self._face_channels: list[tuple[str, str, np.ndarray]] = []
+        self._face_channels: dict[str, tuple[str, np.ndarray]] = {}
 
     def add_vertex_channel(self, key: str, data_type: str, data: Any) -> None:
-        """Adds a number for each vertex, of a PLY type such as ``float`` or ``uchar``."""
+        """Adds a number for each vertex.
+
+        Args:
+            key: The name of the channel; one of the same name is replaced.
+            data_type: A PLY type: char, uchar, short, ushort, int, uint, float or double. A channel of another is
+                left out with a warning.
+            data: The numbers, as many as there are vertices.
+
+        Raises:
+            ValueError: There are more or fewer.
+        """
         _add_channel(self._channels, key, data_type, data, self.num_vertices)
 
     def add_vertex_pos(self, x: Any, y: Any, z: Any) -> None:
@@ -41,6 +56,11 @@ class PLYWriter:
     def add_vertex_normal(self, nx: Any, ny: Any, nz: Any) -> None:
         """Adds the normals."""
         for key, data in zip(("nx", "ny", "nz"), (nx, ny, nz)):
+            self.add_vertex_channel(key, "float", data)
+
+    def add_vertex_vel(self, vx: Any, vy: Any, vz: Any) -> None:
+        """Adds the velocities."""
+        for key, data in zip(("vx", "vy", "vz"), (vx, vy, vz)):
             self.add_vertex_channel(key, "float", data)
 
     def add_vertex_color(self, r: Any, g: Any, b: Any) -> None:
@@ -78,69 +98,123 @@ class PLYWriter:
         self.add_face_channel("piece", "int", np.broadcast_to(piece, self.num_faces))
 
     def add_faces(self, indices: Any) -> None:
-        """Adds the faces: the numbers of their vertices."""
-        self._faces = np.asarray(indices).reshape(-1, self._corners).astype("<i4")
-        if len(self._faces) != self.num_faces:
-            raise ValueError(f"{len(self._faces)} faces were given, {self.num_faces} announced")
+        """Adds the faces.
+
+        Args:
+            indices: The numbers of their vertices, 3 or 4 of each face one after the other.
+
+        Raises:
+            ValueError: There are more or fewer faces than announced, or a number is not that of a vertex.
+        """
+        numbers = _array(indices).reshape(-1)
+        if numbers.size != self.num_faces * self._corners:
+            raise ValueError(
+                f"{self.num_faces} faces need {self.num_faces * self._corners} indices, not {numbers.size}"
+            )
+        if numbers.size and not (0 <= numbers.min() and numbers.max() < self.num_vertices):
+            raise ValueError(f"the faces' vertices must lie between 0 and {self.num_vertices - 1}")
+        self._faces = numbers.reshape(-1, self._corners).astype("<i4")
+
+    def sanity_check(self) -> None:
+        """Raises a ValueError if positions are missing, or faces that were announced."""
+        if not {"x", "y", "z"} <= self._channels.keys():
+            raise ValueError("the positions are missing: call add_vertex_pos")
+        if self.num_faces and self._faces is None:
+            raise ValueError(f"{self.num_faces} faces were announced and none given: call add_faces")
 
     def _header(self, form: str) -> str:
-        lines = ["ply", f"format {form} 1.0", f"comment {self.comment}", f"element vertex {self.num_vertices}"]
-        lines += [f"property {kind} {key}" for key, kind, _ in self._channels]
+        lines = ["ply", f"format {form} 1.0"]
+        lines += [f"comment {line}" for line in str(self.comment).splitlines() or [""]]
+        lines += [f"element vertex {self.num_vertices}"]
+        lines += [f"property {kind} {key}" for key, (kind, _) in self._channels.items()]
         if self.num_faces:
-            lines += [f"element face {self.num_faces}", "property list uchar int vertex_indices"]
-            lines += [f"property {kind} {key}" for key, kind, _ in self._face_channels]
+            lines += [f"element face {self.num_faces}", f"property list uchar int {_INDICES}"]
+            lines += [f"property {kind} {key}" for key, (kind, _) in self._face_channels.items()]
         return "\n".join([*lines, "end_header"]) + "\n"
 
+    def print_header(self, path: str, _format: str) -> None:
+        """Writes a file that has only the header, for the format ``ascii`` or ``binary_little_endian``."""
+        write_whole(path, self._header(_format).encode())
+
+    def _tables(self) -> tuple[np.ndarray, np.ndarray]:
+        """Vertices and faces as they lie in a binary file."""
+        vertices = np.empty(self.num_vertices, dtype=[(key, a.dtype) for key, (_, a) in self._channels.items()])
+        for key, (_, a) in self._channels.items():
+            vertices[key] = a
+        extra = [(f"channel {key}", a.dtype) for key, (_, a) in self._face_channels.items()]
+        faces = np.empty(self.num_faces, dtype=[("n", "u1"), ("v", "<i4", (self._corners,)), *extra])
+        if self._faces is not None:
+            faces["n"], faces["v"] = self._corners, self._faces
+            for key, (_, a) in self._face_channels.items():
+                faces[f"channel {key}"] = a
+        return vertices, faces
+
     def export(self, path: str) -> None:
-        """Writes a binary file."""
-        form = "binary_little_endian" if sys.byteorder == "little" else "binary_big_endian"
-        rows = np.empty(self.num_vertices, dtype=[(key, a.dtype) for key, _, a in self._channels])
-        for key, _, a in self._channels:
-            rows[key] = a
-        with open(path, "wb") as f:
-            f.write(self._header(form).encode())
-            f.write(rows.tobytes())
-            if self._faces is not None:
-                extra = [(key, a.dtype) for key, _, a in self._face_channels]
-                faces = np.empty(len(self._faces), dtype=[("n", "u1"), ("v", "<i4", (self._corners,)), *extra])
-                faces["n"], faces["v"] = self._corners, self._faces
-                for key, _, a in self._face_channels:
-                    faces[key] = a
-                f.write(faces.tobytes())
+        """Writes a binary file.
+
+        Raises:
+            ValueError: Positions or faces are missing.
+            OSError: The file cannot be written; then there is none.
+        """
+        self.sanity_check()
+        header = self._header("binary_little_endian").encode()
+        write_whole(path, header, *(table.tobytes() for table in self._tables()))
 
     def export_ascii(self, path: str) -> None:
-        """Writes a text file."""
-        with open(path, "w") as f:
-            f.write(self._header("ascii"))
-            for row in zip(*(a for _, _, a in self._channels)):
-                f.write(" ".join(str(v) for v in row) + "\n")
-            for k, face in enumerate(self._faces if self._faces is not None else ()):
-                numbers = [self._corners, *face, *(a[k] for _, _, a in self._face_channels)]
-                f.write(" ".join(str(v) for v in numbers) + "\n")
+        """Writes a text file.
 
-    @staticmethod
-    def _frame(series_num: int, path: str) -> str:
-        stem = path[:-4] if path.endswith(".ply") else path
-        return f"{stem}_{series_num:06d}.ply"
+        Raises:
+            ValueError: Positions or faces are missing.
+            OSError: The file cannot be written; then there is none.
+        """
+        self.sanity_check()
+        lines = [self._header("ascii")]
+        lines += [" ".join(map(str, row)) + " \n" for row in zip(*(a for _, a in self._channels.values()))]
+        for k, face in enumerate(self._faces if self._faces is not None else ()):
+            numbers = [self._corners, *face, *(a[k] for _, a in self._face_channels.values())]
+            lines.append(" ".join(map(str, numbers)) + " \n")
+        write_whole(path, "".join(lines).encode())
 
     def export_frame(self, series_num: int, path: str) -> None:
-        """Writes a binary file named for a frame."""
-        self.export(self._frame(series_num, path))
+        """Writes a binary file named for a frame: ``mesh.ply`` becomes ``mesh_000007.ply``."""
+        self.export(_of_frame(series_num, path))
 
     def export_frame_ascii(self, series_num: int, path: str) -> None:
-        """Writes a text file named for a frame."""
-        self.export_ascii(self._frame(series_num, path))
+        """Writes a text file named for a frame: ``mesh.ply`` becomes ``mesh_000007.ply``."""
+        self.export_ascii(_of_frame(series_num, path))
 
 
-_TYPES = {"float": "<f4", "double": "<f8", "int": "<i4", "uint": "<u4", "uchar": "u1", "char": "i1"}
+_CORNERS = {"tri": 3, "quad": 4}
+_INDICES = "vertex_indices"
+_TYPES = {
+    "char": "i1",
+    "uchar": "u1",
+    "short": "<i2",
+    "ushort": "<u2",
+    "int": "<i4",
+    "uint": "<u4",
+    "float": "<f4",
+    "double": "<f8",
+}
 
 
-def _add_channel(channels: list, key: str, data_type: str, data: Any, count: int) -> None:
+def _array(data: Any) -> np.ndarray:
+    return data.to_numpy() if hasattr(data, "to_numpy") else np.asarray(data)
+
+
+def _of_frame(series_num: int, path: str) -> str:
+    stem = path[:-4] if path.endswith(".ply") else path
+    return f"{stem}_{series_num:06d}.ply"
+
+
+def _add_channel(channels: dict[str, Any], key: str, data_type: str, data: Any, count: int) -> None:
     """Adds a channel; one of a type that PLY does not have is left out with a warning."""
     if data_type not in _TYPES:
         _log.warn(f"the channel {key!r} is left out: there is no PLY type {data_type!r}")
         return
-    values = np.asarray(data).reshape(-1).astype(_TYPES[data_type])
+    values = _array(data).reshape(-1).astype(_TYPES[data_type])
     if values.size != count:
         raise ValueError(f"the channel {key!r} has {values.size} values for {count} elements")
-    channels.append((key, data_type, values))
+    if key in channels:
+        _log.warn(f"the channel {key!r} was there already; the new one takes its place")
+    channels[key] = (data_type, values)

@@ -1,0 +1,34 @@
+"""What kernels see of a :class:`~aerogel.linalg.SparseMatrixBuilder`: four arrays, and how ``+=`` uses them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import aerogel as ti
+
+
+@ti.func
+def _add_at(self: Any, row: Any, col: Any, value: Any) -> None:
+    at = ti.atomic_add(self.count[0], 1)
+    # What is too much is counted, and told when the matrix is built.
+    if at < self.rows.shape[0]:
+        self.rows[at] = row
+        self.cols[at] = col
+        self.values[at] = value
+
+
+class SparseMatrixBuilderType:
+    """Annotates a kernel's parameter that takes a :class:`~aerogel.linalg.SparseMatrixBuilder`.
+
+    In the kernel ``A[i, j] += v`` and ``A[i, j] -= v`` add an entry; nothing can be read.
+    """
+
+    _aerogel_annotation = "sparse_matrix_builder"
+
+    def __init__(self) -> None:
+        array = ti.types.ndarray(ndim=1)
+        self.members = {"count": array, "rows": array, "cols": array, "values": array}
+        self.methods = {"add_at": _add_at}
+
+    def __repr__(self) -> str:
+        return "ti.types.sparse_matrix_builder()"

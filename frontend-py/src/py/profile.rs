@@ -1,0 +1,145 @@
+//! What the profiler knows: launches, when they were asked for, and the steps of compiling.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use indexmap::IndexMap;
+use pyo3::prelude::*;
+
+/// Calls, and total, shortest and longest time in seconds.
+type Timing = (u64, f64, f64, f64);
+/// What happened: a name, its kind, the thread, the begin and the duration in seconds.
+type Event = (String, &'static str, u64, f64, f64);
+
+/// By kernel and step: how often, and seconds.
+type Steps = IndexMap<(String, String), (u64, f64)>;
+
+/// So many events are kept, the last ones.
+const MAX_EVENTS: usize = 1 << 18;
+
+#[derive(Default)]
+struct Profile {
+    launches: IndexMap<String, Timing>,
+    events: VecDeque<Event>,
+    /// Events that were dropped for later ones.
+    dropped: u64,
+}
+
+static LAUNCHES_ARE_TIMED: AtomicBool = AtomicBool::new(false);
+static PROFILE: LazyLock<Mutex<Profile>> = LazyLock::new(Mutex::default);
+/// How often each step of compiling a kernel was made, and how long it took.
+static STEPS: LazyLock<Mutex<Steps>> = LazyLock::new(Mutex::default);
+/// When events begin to be counted.
+static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A number for this thread, from 0 on in the order in which threads ask.
+fn thread() -> u64 {
+    use std::sync::atomic::AtomicU64;
+    static THREADS: AtomicU64 = AtomicU64::new(0);
+    thread_local!(static NUMBER: u64 = THREADS.fetch_add(1, Ordering::Relaxed));
+    NUMBER.with(|number| *number)
+}
+
+/// Says whether launches shall be timed.
+pub(crate) fn enable(launches: bool) {
+    LazyLock::force(&START);
+    LAUNCHES_ARE_TIMED.store(launches, Ordering::Relaxed);
+}
+
+/// The time, if launches are timed.
+pub(crate) fn begin() -> Option<Instant> {
+    LAUNCHES_ARE_TIMED
+        .load(Ordering::Relaxed)
+        .then(Instant::now)
+}
+
+impl Profile {
+    fn event(&mut self, name: &str, kind: &'static str, begin: Instant, seconds: f64) {
+        if self.events.len() == MAX_EVENTS {
+            self.events.pop_front();
+            self.dropped += 1;
+        }
+        let at = begin.saturating_duration_since(*START).as_secs_f64();
+        self.events
+            .push_back((name.to_owned(), kind, thread(), at, seconds));
+    }
+}
+
+/// Notes a launch that ends now.
+pub(crate) fn launched(name: &str, begin: Instant) {
+    let seconds = begin.elapsed().as_secs_f64();
+    let mut profile = lock(&PROFILE);
+    let timing = profile
+        .launches
+        .entry(name.to_owned())
+        .or_insert((0, 0.0, f64::INFINITY, 0.0));
+    *timing = (
+        timing.0 + 1,
+        timing.1 + seconds,
+        timing.2.min(seconds),
+        timing.3.max(seconds),
+    );
+    profile.event(name, "launch", begin, seconds);
+}
+
+/// Notes that a kernel was compiled: the steps in order, and since when.
+pub(crate) fn compiled<'a>(
+    name: &str,
+    begin: Instant,
+    steps: impl IntoIterator<Item = (&'a str, Duration)>,
+) {
+    let mut known = lock(&STEPS);
+    for (step, time) in steps {
+        let entry = known.entry((name.to_owned(), step.to_owned())).or_default();
+        *entry = (entry.0 + 1, entry.1 + time.as_secs_f64());
+    }
+    drop(known);
+    if LAUNCHES_ARE_TIMED.load(Ordering::Relaxed) {
+        lock(&PROFILE).event(name, "compile", begin, begin.elapsed().as_secs_f64());
+    }
+}
+
+/// The launches of each kernel.
+#[pyfunction]
+pub(crate) fn profile() -> Vec<(String, Timing)> {
+    let profile = lock(&PROFILE);
+    profile
+        .launches
+        .iter()
+        .map(|(name, timing)| (name.clone(), *timing))
+        .collect()
+}
+
+/// The last events, in the order in which they ended, and how many were dropped before them.
+#[pyfunction]
+pub(crate) fn profile_events() -> (Vec<Event>, u64) {
+    let profile = lock(&PROFILE);
+    (profile.events.iter().cloned().collect(), profile.dropped)
+}
+
+/// The steps of compiling: kernel, step, how often, seconds.
+#[pyfunction]
+pub(crate) fn profile_steps() -> Vec<(String, String, u64, f64)> {
+    lock(&STEPS)
+        .iter()
+        .map(|((kernel, step), (times, seconds))| (kernel.clone(), step.clone(), *times, *seconds))
+        .collect()
+}
+
+/// Forgets all launches and events.
+#[pyfunction]
+pub(crate) fn clear_profile() {
+    *lock(&PROFILE) = Profile::default();
+}
+
+/// Forgets the steps of compiling.
+#[pyfunction]
+pub(crate) fn clear_profile_steps() {
+    lock(&STEPS).clear();
+}
