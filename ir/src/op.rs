@@ -260,6 +260,8 @@ insts! {
     /// The cell of a node at indices inside its shape; the ambient one, which is zero, if it is
     /// inactive.
     FindCell ("find_cell") { node: NodeRef, indices: Vec<Value> } = Reads in Structured..=Offloaded;
+    /// The ambient cell of a pointer or hash node, which stands for all that are inactive.
+    Ambient ("ambient") { node: NodeRef } = Pure;
     /// Says that `cell` is the cell of a node at indices, or holds the word of which it is part, and is active.
     CellAt ("cell_at") { node: NodeRef, indices: Vec<Value>, cell: Value } = Writes in Structured..=Offloaded;
 

@@ -515,6 +515,7 @@ impl Check<'_> {
             | Op::Append { .. }
             | Op::Length { .. }
             | Op::FindCell { .. }
+            | Op::Ambient { .. }
             | Op::CellAt { .. }
             | Op::ListStale { .. }
             | Op::ListLen { .. }

@@ -637,6 +637,7 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
             Op::Find { .. }
             | Op::Obtain { .. }
             | Op::CellIsActive { .. }
+            | Op::Ambient { .. }
             | Op::MaskWord { .. }
             | Op::NextActive { .. }
             | Op::ActiveEnd { .. }

@@ -477,6 +477,7 @@ impl<'a> Machine<'a> {
             | Op::Append { .. }
             | Op::Length { .. }
             | Op::FindCell { .. }
+            | Op::Ambient { .. }
             | Op::CellAt { .. }
             | Op::Find { .. }
             | Op::Obtain { .. }
