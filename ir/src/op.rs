@@ -198,6 +198,8 @@ insts! {
 
     /// Reads a storage.
     Load ("load") { place: Value } = Reads;
+    /// Says that a storage, or others in its cache line, will be read soon.
+    Prefetch ("prefetch") { place: Value } = Writes;
     /// Writes a storage.
     Store ("store") { place: Value, value: Value } = Writes;
     /// Reads, changes and writes a storage in one step; the result is the old value.

@@ -373,6 +373,10 @@ impl Check<'_> {
                 self.result(elem.to_ref().expect("an element has a storage"))
             }
             Op::Load { place } => self.result(self.place(*place)?),
+            Op::Prefetch { place } => {
+                self.place(*place)?;
+                self.no_result()
+            }
             Op::Store { place, value } => {
                 self.written(*place)?;
                 let (place, value) = (self.place(*place)?, self.ty(*value));

@@ -26,7 +26,6 @@ use aerogel_snode::{NodeId, NodeKind, Tree};
 use crate::PassCx;
 use crate::access::writes;
 use crate::access::{Class, constant_element, is_quantised};
-use crate::cells;
 
 mod copied;
 mod in_place;
@@ -155,18 +154,17 @@ impl Gathered {
             let around = block_around(b, &shape, block, cell, indices, &part);
             for field in &mut self.fields {
                 if field.reaches(&part) {
-                    let leaf = field.leaf();
-                    let op = Op::Child {
-                        node: leaf,
-                        cell: around,
-                    };
-                    let container = b.value(op, Type::Container(leaf.tree, leaf.node));
+                    let container = field.container_in(b, around);
                     match &mut field.way {
-                        Way::InPlace(containers) => containers.push((part.clone(), container)),
+                        Way::InPlace(containers) => {
+                            containers.push((part.clone(), container));
+                            if around != cell {
+                                in_place::prefetch(b, field, container, &self.extents, &part);
+                            }
+                        }
                         &mut Way::Copied(storage) => {
                             let storage = storage.expect("it was just made");
-                            let from = (leaf, container);
-                            copied::copy(b, field, storage, from, &self.extents, &part);
+                            copied::copy(b, field, storage, container, &self.extents, &part);
                         }
                     }
                 }
@@ -250,8 +248,20 @@ impl Field {
         })
     }
 
+    /// What some load may reach of the block at `part`, along each axis.
+    fn reached(&self, extents: &[i64], part: &[i64]) -> Vec<(i64, i64)> {
+        let axes = part.iter().zip(extents).enumerate();
+        axes.map(|(axis, (&p, &e))| match p {
+            -1 => (e - self.lo[axis], e),
+            0 => (0, e),
+            _ => (0, self.hi[axis]),
+        })
+        .collect()
+    }
+
     /// The storage of the field's own component in a cell of the leaf.
-    fn storage_in(&self, b: &mut Builder<'_>, leaf: NodeRef, container: Value, coords: Vec<Value>) -> Value {
+    fn storage_in(&self, b: &mut Builder<'_>, container: Value, coords: Vec<Value>) -> Value {
+        let leaf = self.leaf();
         let index = b.value(Op::Linearize { node: leaf, coords }, Type::I64);
         let op = Op::Lookup {
             node: leaf,
@@ -264,6 +274,13 @@ impl Field {
             cell,
         };
         b.value(place, self.storage_type())
+    }
+
+    /// The field's container in a block.
+    fn container_in(&self, b: &mut Builder<'_>, block: Value) -> Value {
+        let node = self.leaf();
+        let ty = Type::Container(node.tree, node.node);
+        b.value(Op::Child { node, cell: block }, ty)
     }
 
     fn leaf(&self) -> NodeRef {
@@ -303,23 +320,17 @@ fn block_around(
         inside = Some(inside.map_or(ok, |all| b.binary(BinaryOp::And, all, ok)));
     }
     let Some(cond) = inside else { return cell };
-    let ty = Type::Cell(block.tree, block.node);
-    let node = block;
-    let then = cells::region(b, &[], |b, _| {
-        let indices = around;
-        let found = b.value(Op::FindCell { node, indices }, ty);
-        b.yields(vec![found]);
-    });
-    let otherwise = cells::region(b, &[], |b, _| {
-        let ambient = b.value(Op::Ambient { node }, ty);
-        b.yields(vec![ambient]);
-    });
-    let op = Op::If {
-        cond,
-        then,
-        otherwise,
-    };
-    b.value(op, ty)
+    // The look-up itself stays inside.
+    for (axis, &p) in part.iter().enumerate() {
+        if p != 0 {
+            around[axis] = b.select(cond, around[axis], indices[axis]);
+        }
+    }
+    let (node, indices) = (block, around);
+    let ty = Type::Cell(node.tree, node.node);
+    let found = b.value(Op::FindCell { node, indices }, ty);
+    let ambient = b.value(Op::Ambient { node }, ty);
+    b.select(cond, found, ambient)
 }
 
 /// The extents of the one dense level between `block` and the cells of `node`.

@@ -10,7 +10,7 @@
 //! ```
 
 use aerogel_base::Scalar;
-use aerogel_ir::{BinaryOp, Builder, NodeRef, Op, Value};
+use aerogel_ir::{BinaryOp, Builder, Op, Value};
 
 use super::Field;
 use crate::cells;
@@ -33,31 +33,25 @@ pub(super) fn redirect(
     }
 }
 
-/// Copies what is reached of the block at `part`, which has the leaf's container `from`.
+/// Copies what is reached of the block at `part`, which holds `container`.
 pub(super) fn copy(
     b: &mut Builder<'_>,
     field: &Field,
     storage: Value,
-    from: (NodeRef, Value),
+    container: Value,
     extents: &[i64],
     part: &[i64],
 ) {
     let sizes = field.box_extents(extents);
-    let mut ranges = Vec::new();
+    let ranges = field.reached(extents, part);
     let mut first = 0;
     for (axis, (&p, &e)) in part.iter().zip(extents).enumerate() {
-        ranges.push(match p {
-            -1 => (e - field.lo[axis], e),
-            0 => (0, e),
-            _ => (0, field.hi[axis]),
-        });
         first = first * sizes[axis] + field.lo[axis] + p * e;
     }
     copy_axes(b, &ranges, Vec::new(), &mut |b, coords| {
         let own = row_major(b, &coords, &sizes);
         let to = element(b, field, storage, own, first);
-        let (leaf, container) = from;
-        let place = field.storage_in(b, leaf, container, coords);
+        let place = field.storage_in(b, container, coords);
         let value = b.load(place);
         b.store(to, value);
     });
@@ -80,13 +74,7 @@ fn copy_axes(
 }
 
 /// The storage of the copy's element that is `constant` behind `own`.
-fn element(
-    b: &mut Builder<'_>,
-    field: &Field,
-    storage: Value,
-    own: Value,
-    constant: i64,
-) -> Value {
+fn element(b: &mut Builder<'_>, field: &Field, storage: Value, own: Value, constant: i64) -> Value {
     let constant = b.i32(constant as i32);
     let index = vec![b.binary(BinaryOp::Add, own, constant)];
     let op = Op::ElemRef {
@@ -111,4 +99,3 @@ fn row_major(b: &mut Builder<'_>, coords: &[Value], sizes: &[i64]) -> Value {
     }
     number.unwrap_or_else(|| b.constant(Scalar::i32(0)))
 }
-

@@ -13,6 +13,10 @@ use aerogel_base::Scalar;
 use aerogel_ir::{BinaryOp, Builder, CompareOp, Op, Type, Value};
 
 use super::Field;
+use crate::cells;
+
+/// Bytes that come to a processor together.
+const CACHE_LINE: i64 = 64;
 
 /// Makes the loads of a field read from the containers of the blocks around; `coords` are the
 /// iteration's own in its block.
@@ -36,7 +40,7 @@ pub(super) fn redirect(
             }
             coords.push(at);
             Op::Load {
-                place: field.storage_in(b, field.leaf(), container, coords),
+                place: field.storage_in(b, container, coords),
             }
         };
         let own = load(b, 0, moved[last].coord);
@@ -55,6 +59,59 @@ pub(super) fn redirect(
             }
         };
     }
+}
+
+/// Asks for what is reached of the block at `part` around, all of it at once: the loop would wait for
+/// it row by row.
+pub(super) fn prefetch(
+    b: &mut Builder<'_>,
+    field: &Field,
+    container: Value,
+    extents: &[i64],
+    part: &[i64],
+) {
+    let ranges = field.reached(extents, part);
+    // Along each axis how many cells further another cache line begins.
+    let mut pitch = i64::from(field.elem.bytes());
+    let mut steps = Vec::new();
+    for &extent in extents.iter().rev() {
+        steps.push((CACHE_LINE / pitch).max(1));
+        pitch *= extent;
+    }
+    steps.reverse();
+    lines(b, &ranges, &steps, Vec::new(), &mut |b, coords| {
+        let place = field.storage_in(b, container, coords);
+        b.effect(Op::Prefetch { place });
+    });
+}
+
+fn lines(
+    b: &mut Builder<'_>,
+    ranges: &[(i64, i64)],
+    steps: &[i64],
+    coords: Vec<Value>,
+    one: &mut dyn FnMut(&mut Builder<'_>, Vec<Value>),
+) {
+    let (Some((&(lo, hi), ranges)), Some((&step, steps))) =
+        (ranges.split_first(), steps.split_first())
+    else {
+        return one(b, coords);
+    };
+    let mut at = |b: &mut Builder<'_>, coord: Value| {
+        let coords = [coords.clone(), vec![coord]].concat();
+        lines(b, ranges, steps, coords, one);
+    };
+    let first = b.i32(lo as i32);
+    if hi - lo <= step {
+        return at(b, first);
+    }
+    let [begin, end] = [0, (hi - lo + step - 1) / step].map(|k| b.i32(k as i32));
+    cells::for_loop(b, begin, end, &mut |b, k| {
+        let scale = b.i32(step as i32);
+        let scaled = b.binary(BinaryOp::Mul, k, scale);
+        let coord = b.binary(BinaryOp::Add, scaled, first);
+        at(b, coord);
+    });
 }
 
 /// A coordinate of a neighbour.
@@ -82,7 +139,10 @@ impl Moved {
         };
         let bound = b.constant(Scalar::int(b.func.elem(own), bound.into()));
         let cond = b.compare(op, coord, bound);
-        let back = b.constant(Scalar::int(b.func.elem(own), (off.signum() * extent).into()));
+        let back = b.constant(Scalar::int(
+            b.func.elem(own),
+            (off.signum() * extent).into(),
+        ));
         let there = b.binary(BinaryOp::Sub, coord, back);
         Self {
             coord,
@@ -95,7 +155,7 @@ impl Moved {
         let Some((cond, _, there)) = self.beyond else {
             return self.coord;
         };
-        select(b, cond, there, self.coord)
+        b.select(cond, there, self.coord)
     }
 }
 
@@ -122,17 +182,7 @@ fn container(
         None => own,
         Some((cond, p, _)) => {
             let other = at(b, p);
-            select(b, cond, other, own)
+            b.select(cond, other, own)
         }
     }
-}
-
-fn select(b: &mut Builder<'_>, cond: Value, on_true: Value, on_false: Value) -> Value {
-    let ty = b.func.ty(on_true);
-    let op = Op::Select {
-        cond,
-        on_true,
-        on_false,
-    };
-    b.value(op, ty)
 }
