@@ -19,6 +19,7 @@ use aerogel_ir::{
 use aerogel_snode::{LevelAxis, NodeKind, Tree};
 
 use self::bits::Bits;
+use self::sparse::shared::Boxes;
 use self::sparse::{Access, Cells, or_zero};
 use crate::PassCx;
 
@@ -32,6 +33,7 @@ pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
         dense: SecondaryMap::new(),
         named: SecondaryMap::new(),
         cells: Cells::default(),
+        boxes: sparse::shared::boxes(func, cx),
         alone: false,
     };
     rewrite_with(func, &mut lower)
@@ -44,6 +46,7 @@ struct Lower<'a> {
     /// The elements of sparse and quantised fields that references name.
     named: SecondaryMap<Value, Option<Element>>,
     cells: Cells,
+    boxes: Boxes,
     /// Whether no other thread touches the words that the task changes.
     alone: bool,
 }
@@ -79,6 +82,7 @@ impl Rewriter for Lower<'_> {
     fn visit(&mut self, cursor: &mut Cursor<'_>, inst: Inst) -> Rewrite {
         let cx = self.cx;
         let result = cursor.func.insts[inst].results.first().copied();
+        self.cells.bounds = self.boxes[inst].take();
         match cursor.func[inst].clone() {
             Op::FieldAt { field, indices } => {
                 let indices = without_offset(cursor, cx, field, &indices);
