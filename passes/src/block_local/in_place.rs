@@ -33,7 +33,7 @@ pub(super) fn redirect(
             .map(|axis| Moved::new(b, coords[axis], off[axis], extents[axis]))
             .collect();
         let load = |b: &mut Builder<'_>, part: i64, at: Value| {
-            let container = container(b, field, containers, &moved[..last], vec![], part);
+            let container = container(b, containers, &moved[..last], vec![], part);
             let mut coords: Vec<Value> = Vec::new();
             for axis in &moved[..last] {
                 coords.push(axis.wrapped(b));
@@ -162,7 +162,6 @@ impl Moved {
 /// The container that a neighbour's row lies in, in the block at `part` along the last axis.
 fn container(
     b: &mut Builder<'_>,
-    field: &Field,
     containers: &[(Vec<i64>, Value)],
     axes: &[Moved],
     parts: Vec<i64>,
@@ -175,7 +174,7 @@ fn container(
     };
     let at = |b: &mut Builder<'_>, p: i64| {
         let parts = [parts.clone(), vec![p]].concat();
-        container(b, field, containers, rest, parts, part)
+        container(b, containers, rest, parts, part)
     };
     let own = at(b, 0);
     match axis.beyond {

@@ -308,12 +308,13 @@ impl Cells {
         if let Some(known) = at(n_levels - 1).filter(|_| n_levels > 1 && !in_word) {
             return (known.cell, known.inside);
         }
+        let found = (1..n_levels).rev().find_map(|d| Some((d, at(d)?)));
         // Where an index was clamped on the way, the levels below need that too.
-        let certain = |d: usize| Some((d, at(d).filter(|known| known.inside.is_none())?));
-        let found = (1..n_levels).rev().find_map(certain);
+        let certain = |&d: &usize| at(d).is_some_and(|known| known.inside.is_none());
+        let certain = (1..n_levels).rev().find(certain);
         let (mut inside, mut clamped) = (None, target.indices.clone());
         if !checked {
-            let axes = self.are_inside(cursor, target, found.map_or(0, |(d, _)| d));
+            let axes = self.are_inside(cursor, target, certain.unwrap_or(0));
             inside = axes.all(cursor);
             if access == Access::Read {
                 clamped = axes.clamp(cursor, &target.indices);

@@ -179,7 +179,7 @@ pub(super) fn between(
     for (index, &(lo, hi)) in bounds.iter().enumerate() {
         // The extent of a cell at that depth along the axis: the last divisor on the way.
         let axes = levels.iter().flat_map(|l| &l.axes);
-        let Some(axis) = axes.filter(|a| a.index == index).last() else {
+        let Some(axis) = axes.rev().find(|a| a.index == index) else {
             continue;
         };
         let extent = axis.divisor as i64;

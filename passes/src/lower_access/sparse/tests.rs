@@ -510,44 +510,43 @@ fn boxes_share_lookups() {
                 v45: ref<f32> = child tree0.S3, v44
                 v46: f32 = load v45
                 v47: f32 = select v29, v46, v25
-                v48: cell<tree0.S1> = find tree0.S1, v13, v38
-                v49: container<tree0.S2> = child tree0.S2, v48
-                v50: i32 = and v19, v36
-                v51: i64 = linearize tree0.S2, [v50]
-                v52: cell<tree0.S2> = lookup tree0.S2, v49, v51
-                v53: ref<f32> = child tree0.S3, v52
-                v54: f32 = load v53
-                v55: f32 = select v35, v54, v25
-                v56: f32 = add v26, v47
-                v57: f32 = add v56, v55
+                v48: container<tree0.S2> = child tree0.S2, v39
+                v49: i32 = and v19, v36
+                v50: i64 = linearize tree0.S2, [v49]
+                v51: cell<tree0.S2> = lookup tree0.S2, v48, v50
+                v52: ref<f32> = child tree0.S3, v51
+                v53: f32 = load v52
+                v54: f32 = select v35, v53, v25
+                v55: f32 = add v26, v47
+                v56: f32 = add v55, v54
                 assert v10, bounds, "index ({}) is out of bounds for field `x` of shape (32)", [v0]
-                v58: i32 = shr v0, v14
-                v59: i64 = linearize tree0.S1, [v58]
-                v60: cell<tree0.S1> = obtain tree0.S1, v13, v59
-                v61: container<tree0.S2> = child tree0.S2, v60
-                v62: i64 = linearize tree0.S2, [v31]
-                v63: cell<tree0.S2> = lookup tree0.S2, v61, v62
-                v64: ref<f32> = child tree0.S3, v63
-                store v64, v1
+                v57: i32 = shr v0, v14
+                v58: i64 = linearize tree0.S1, [v57]
+                v59: cell<tree0.S1> = obtain tree0.S1, v13, v58
+                v60: container<tree0.S2> = child tree0.S2, v59
+                v61: i64 = linearize tree0.S2, [v31]
+                v62: cell<tree0.S2> = lookup tree0.S2, v60, v61
+                v63: ref<f32> = child tree0.S3, v62
+                store v63, v1
                 assert v29, bounds, "index ({}) is out of bounds for field `x` of shape (32)", [v4]
                 assert v35, bounds, "index ({}) is out of bounds for field `x` of shape (32)", [v5]
-                v65: i32 = shr v5, v14
-                v66: i64 = linearize tree0.S1, [v65]
-                v67: cell<tree0.S1> = obtain tree0.S1, v13, v66
-                v68: cell<tree0.S1> = select v32, v67, v60
-                v69: container<tree0.S2> = child tree0.S2, v68
-                v70: i32 = and v4, v19
-                v71: i64 = linearize tree0.S2, [v70]
-                v72: cell<tree0.S2> = lookup tree0.S2, v69, v71
-                v73: ref<f32> = child tree0.S3, v72
-                store v73, v1
-                v74: container<tree0.S2> = child tree0.S2, v67
-                v75: i32 = and v5, v19
-                v76: i64 = linearize tree0.S2, [v75]
-                v77: cell<tree0.S2> = lookup tree0.S2, v74, v76
-                v78: ref<f32> = child tree0.S3, v77
-                store v78, v1
-                yield [v57]
+                v64: i32 = shr v5, v14
+                v65: i64 = linearize tree0.S1, [v64]
+                v66: cell<tree0.S1> = obtain tree0.S1, v13, v65
+                v67: cell<tree0.S1> = select v32, v66, v59
+                v68: container<tree0.S2> = child tree0.S2, v67
+                v69: i32 = and v4, v19
+                v70: i64 = linearize tree0.S2, [v69]
+                v71: cell<tree0.S2> = lookup tree0.S2, v68, v70
+                v72: ref<f32> = child tree0.S3, v71
+                store v72, v1
+                v73: container<tree0.S2> = child tree0.S2, v66
+                v74: i32 = and v5, v19
+                v75: i64 = linearize tree0.S2, [v74]
+                v76: cell<tree0.S2> = lookup tree0.S2, v73, v75
+                v77: ref<f32> = child tree0.S3, v76
+                store v77, v1
+                yield [v56]
             }
             "#);
 }
