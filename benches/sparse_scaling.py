@@ -127,7 +127,7 @@ def against_dense(n, leaf, repeat):
         x, y, top = place(kind, n, leaf)
         _, cube, total, laplacian, inner, scale = kernels(x, y)
         cube()
-        # What lies outside the domain reads as zero in a sparse tree; in a dense one only what has all neighbours is visited.
+        # Outside the domain a sparse tree reads as zero; in a dense one only what has all neighbours is visited.
         run[kind] = {"total": total, "scale": scale, "inner": laplacian if kind == "pointer" else inner}
     for op, name in ops.items():
         rounds = [[timed(run[kind][op]) for kind in kinds] for _ in range(repeat + 1)][1:]

@@ -89,7 +89,9 @@ def test_neighbours_across_blocks(arch, kind, dtype, leaf):
     active = rng.random((4, 4)) < 0.6
     mask = np.kron(active, np.ones(leaf)).astype(bool)
     values = rng.integers(-9, 9, shape) * mask
-    x.set_cells(np.argwhere(mask).astype(np.int32) + np.array(offset, np.int32), values[mask].astype(x.to_numpy().dtype))
+    x.set_cells(
+        np.argwhere(mask).astype(np.int32) + np.array(offset, np.int32), values[mask].astype(x.to_numpy().dtype)
+    )
     near()
     many()
     padded = np.pad(values, 1)
