@@ -83,6 +83,17 @@ impl<'a> Builder<'a> {
         self.value(Op::Compare { op, lhs, rhs }, ty)
     }
 
+    /// `on_true` if the scalar `cond` holds, and else `on_false`.
+    pub fn select(&mut self, cond: Value, on_true: Value, on_false: Value) -> Value {
+        let ty = self.func.ty(on_true);
+        let op = Op::Select {
+            cond,
+            on_true,
+            on_false,
+        };
+        self.value(op, ty)
+    }
+
     /// Conversion to another type; the value itself if it has it already.
     pub fn cast(&mut self, x: Value, ty: Type) -> Value {
         if self.func.ty(x) == ty {

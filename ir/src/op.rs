@@ -198,6 +198,8 @@ insts! {
 
     /// Reads a storage.
     Load ("load") { place: Value } = Reads;
+    /// Says that a storage, or others in its cache line, will be read soon.
+    Prefetch ("prefetch") { place: Value } = Writes;
     /// Writes a storage.
     Store ("store") { place: Value, value: Value } = Writes;
     /// Reads, changes and writes a storage in one step; the result is the old value.
@@ -260,6 +262,8 @@ insts! {
     /// The cell of a node at indices inside its shape; the ambient one, which is zero, if it is
     /// inactive.
     FindCell ("find_cell") { node: NodeRef, indices: Vec<Value> } = Reads in Structured..=Offloaded;
+    /// The ambient cell of a pointer or hash node, which stands for all that are inactive.
+    Ambient ("ambient") { node: NodeRef } = Pure;
     /// Says that `cell` is the cell of a node at indices, or holds the word of which it is part, and is active.
     CellAt ("cell_at") { node: NodeRef, indices: Vec<Value>, cell: Value } = Writes in Structured..=Offloaded;
 

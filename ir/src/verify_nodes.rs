@@ -248,6 +248,10 @@ impl Check<'_> {
                 self.kind(*node, has_arena)?;
                 self.result(Type::I64)
             }
+            Op::Ambient { node } => {
+                self.kind(*node, NodeKind::has_list)?;
+                self.result(Type::Cell(node.tree, node.node))
+            }
             Op::Recycled { node, at } => {
                 self.kind(*node, NodeKind::has_list)?;
                 self.is_i64(*at)?;

@@ -373,6 +373,10 @@ impl Check<'_> {
                 self.result(elem.to_ref().expect("an element has a storage"))
             }
             Op::Load { place } => self.result(self.place(*place)?),
+            Op::Prefetch { place } => {
+                self.place(*place)?;
+                self.no_result()
+            }
             Op::Store { place, value } => {
                 self.written(*place)?;
                 let (place, value) = (self.place(*place)?, self.ty(*value));
@@ -515,6 +519,7 @@ impl Check<'_> {
             | Op::Append { .. }
             | Op::Length { .. }
             | Op::FindCell { .. }
+            | Op::Ambient { .. }
             | Op::CellAt { .. }
             | Op::ListStale { .. }
             | Op::ListLen { .. }

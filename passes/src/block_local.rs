@@ -1,18 +1,23 @@
-//! Neighbours that a loop over sparse cells reads are gathered once for each block.
+//! Blocks around that a loop over sparse cells reads are looked up once for each block.
 //!
 //! ```text
-//! for i in 0..8 { for j in 0..8 {           v0 = local                      ; 10 x 10 values
-//!     .. load x[i0 + i - 1, j0 + j] ..      for the block and those around it that are reached {
-//!     .. load x[i0 + i + 1, j0 + j] ..          if it is inside { copy what is reached to v0 } }
-//! } }                                 ==>   for i in 0..8 { for j in 0..8 {
-//!                                               .. load v0[10 i + j + 1] ..
-//!                                               .. load v0[10 (i + 2) + j + 1] ..  } }
+//! for i in 0..8 { for j in 0..8 {           for the blocks around that are reached {
+//!     .. load x[i0 + i + 1, j0 + j] ..          look it up; outside it is the ambient one }
+//!     .. load x[i0 + i, j0 + j - 1] ..  ==> for i in 0..8 { for j in 0..8 {
+//! } }                                           .. load (i + 1 >= 8 ? after : own)[(i + 1) % 8, j] ..
+//!                                               .. j < 1 ? load before[i, j + 7] : load own[i, j - 1] ..
+//!                                           } }
 //! ```
-//! A block is what lies in one cell of the list: dense cells along axes of known extents. One look-up
-//! finds a whole block around it, and the loop itself reads contiguous memory, so that it vectorises.
-//! It pays from three different neighbours on: then a cell's look-ups cost more than copying it.
+//! A block is what lies in one cell of the list: dense cells along axes of known extents. Along all
+//! axes but the last a neighbour's row is that of one block or another, so that the innermost loop
+//! reads contiguous memory and vectorises. Along the last axis both rows are read and lane by lane
+//! one is taken (`in_place.rs`).
+//!
+//! Where a field's cells do not lie side by side, or many neighbours along the last axis are read, the block and what
+//! is reached of those around it are copied to a local box first, which the loop reads instead. It pays
+//! from three different neighbours on: then a cell's look-ups cost more than copying it.
 
-use aerogel_base::{Scalar, ScalarType};
+use aerogel_base::ScalarType;
 use aerogel_ir::{
     BinaryOp, Builder, CompareOp, Function, Inst, NodeRef, Op, Region, Type, Value, walk,
 };
@@ -21,14 +26,20 @@ use aerogel_snode::{NodeId, NodeKind, Tree};
 use crate::PassCx;
 use crate::access::writes;
 use crate::access::{Class, constant_element, is_quantised};
-use crate::cells;
 
-/// From so many different elements on a field is gathered.
+mod copied;
+mod in_place;
+
+/// From so many different elements on a field is copied.
 const WORTH: usize = 3;
-/// The most bytes gathered for a loop: they lie on the stack, and should stay in the cache.
+/// The most different elements beside a cell along the last axis that are read in place.
+const MOST_BESIDE: usize = 8;
+/// How far beyond a container one may read: the memory around an arena is a tree's.
+const MOST_BEYOND: u64 = 4096;
+/// The most bytes copied for a loop: they lie on the stack, and should stay in the cache.
 const MOST_BYTES: i64 = 128 << 10;
 
-/// What is gathered for the loops over one block.
+/// What is looked up for the loops over one block.
 pub(crate) struct Gathered {
     /// The extents of a block.
     extents: Vec<i64>,
@@ -46,12 +57,19 @@ struct Field {
     /// How far the loads reach below and beyond the block along each axis.
     lo: Vec<i64>,
     hi: Vec<i64>,
-    /// Where the values are.
-    storage: Option<Value>,
+    way: Way,
+}
+
+/// How a field's neighbours are read.
+enum Way {
+    /// Where they lie: the containers of the blocks that are reached.
+    InPlace(Vec<(Vec<i64>, Value)>),
+    /// From a copy: its storage, once there is one.
+    Copied(Option<Value>),
 }
 
 impl Gathered {
-    /// What is worth gathering for a loop over the cells of `node`, in blocks that are cells of
+    /// What is worth looking up for a loop over the cells of `node`, in blocks that are cells of
     /// `block`.
     pub(crate) fn find(
         func: &Function,
@@ -97,15 +115,18 @@ impl Gathered {
                             loads: vec![(inst, off)],
                             lo: Vec::new(),
                             hi: Vec::new(),
-                            storage: None,
+                            way: Way::Copied(None),
                         });
                     }
                 }
             }
         });
-        fields.retain_mut(|field| field.measure(&extents, most));
+        fields.retain_mut(|field| field.measure(tree, &extents, most));
         let mut bytes = 0;
         fields.retain(|field| {
+            if let Way::InPlace(_) = field.way {
+                return true;
+            }
             let n: i64 = field.box_extents(&extents).iter().product();
             bytes += n * i64::from(field.elem.bytes());
             bytes <= MOST_BYTES
@@ -113,7 +134,7 @@ impl Gathered {
         (!fields.is_empty()).then_some(Self { extents, fields })
     }
 
-    /// Writes the gathering for the block `cell` at `indices`.
+    /// Writes the look-ups for the block `cell` at `indices`.
     pub(crate) fn prologue(
         &mut self,
         b: &mut Builder<'_>,
@@ -124,58 +145,45 @@ impl Gathered {
     ) {
         for field in &mut self.fields {
             let n = field.box_extents(&self.extents).iter().product::<i64>();
-            field.storage = Some(b.local(Type::Vec(n as u32, field.elem)));
+            if let Way::Copied(storage) = &mut field.way {
+                *storage = Some(b.local(Type::Vec(n as u32, field.elem)));
+            }
         }
+        let shape = tree.shape(block.node);
         for part in self.parts() {
-            if part.iter().all(|&p| p == 0) {
-                self.copy(b, block, cell, &part);
-                continue;
+            let around = block_around(b, &shape, block, cell, indices, &part);
+            for field in &mut self.fields {
+                if field.reaches(&part) {
+                    let container = field.container_in(b, around);
+                    match &mut field.way {
+                        Way::InPlace(containers) => {
+                            containers.push((part.clone(), container));
+                            if around != cell {
+                                in_place::prefetch(b, field, container, &self.extents, &part);
+                            }
+                        }
+                        &mut Way::Copied(storage) => {
+                            let storage = storage.expect("it was just made");
+                            copied::copy(b, field, storage, container, &self.extents, &part);
+                        }
+                    }
+                }
             }
-            let shape = tree.shape(block.node);
-            let mut inside: Option<Value> = None;
-            let mut around = indices.to_vec();
-            for (axis, &p) in part.iter().enumerate().filter(|(_, p)| **p != 0) {
-                let step = b.i32(p as i32);
-                around[axis] = b.binary(BinaryOp::Add, indices[axis], step);
-                let (op, bound) = if p < 0 {
-                    (CompareOp::Ge, 0)
-                } else {
-                    (CompareOp::Lt, shape[axis] as i32)
-                };
-                let bound = b.i32(bound);
-                let ok = b.compare(op, around[axis], bound);
-                inside = Some(inside.map_or(ok, |all| b.binary(BinaryOp::And, all, ok)));
-            }
-            let then = cells::region(b, &[], |b, _| {
-                let op = Op::FindCell {
-                    node: block,
-                    indices: around,
-                };
-                let cell = b.value(op, Type::Cell(block.tree, block.node));
-                self.copy(b, block, cell, &part);
-            });
-            let otherwise = cells::region(b, &[], |_, _| {});
-            b.effect(Op::If {
-                cond: inside.expect("some axis leads away"),
-                then,
-                otherwise,
-            });
         }
     }
 
-    /// Makes the body read what was gathered; `cell` is the iteration's own.
+    /// Makes the body read from there; `cell` is the iteration's own.
     pub(crate) fn redirect(&self, b: &mut Builder<'_>, cell: Value) {
         let coords = own_coords(b.func, cell);
         for field in &self.fields {
-            let sizes = field.box_extents(&self.extents);
-            let own = row_major(b, &coords, &sizes);
-            for (inst, off) in &field.loads {
-                let shifted = off.iter().zip(&field.lo).map(|(d, lo)| d + lo);
-                let constant = shifted.zip(&sizes).fold(0, |sum, (d, n)| sum * n + d);
-                let constant = b.i32(constant as i32);
-                let at = b.binary(BinaryOp::Add, own, constant);
-                let place = field.element(b, at);
-                b.func.insts[*inst].op = Op::Load { place };
+            match &field.way {
+                Way::InPlace(containers) => {
+                    in_place::redirect(b, field, containers, &self.extents, &coords);
+                }
+                &Way::Copied(storage) => {
+                    let storage = storage.expect("the prologue comes first");
+                    copied::redirect(b, field, storage, &self.extents, &coords);
+                }
             }
         }
     }
@@ -187,105 +195,39 @@ impl Gathered {
             let longer = |p: &Vec<i64>| [0, -1, 1].map(|k| [p.clone(), vec![k]].concat());
             parts = parts.iter().flat_map(longer).collect();
         }
-        let reaches = |off: &[i64], part: &[i64]| {
-            off.iter()
-                .zip(part)
-                .all(|(&d, &p)| p == 0 || d.signum() == p)
-        };
-        parts.retain(|part| self.fields.iter().any(|f| f.reaches(part, &reaches)));
+        parts.retain(|part| self.fields.iter().any(|f| f.reaches(part)));
         // What lies far off first, so that it is on its way while the block itself is copied.
         parts.reverse();
         parts
     }
-
-    /// Copies what is reached of a block.
-    fn copy(&self, b: &mut Builder<'_>, block: NodeRef, cell: Value, part: &[i64]) {
-        for field in &self.fields {
-            let ranges: Vec<(i64, i64)> = part
-                .iter()
-                .enumerate()
-                .map(|(axis, p)| match p {
-                    -1 => (self.extents[axis] - field.lo[axis], self.extents[axis]),
-                    0 => (0, self.extents[axis]),
-                    _ => (0, field.hi[axis]),
-                })
-                .collect();
-            if ranges.iter().any(|(lo, hi)| lo >= hi) {
-                continue;
-            }
-            let leaf = NodeRef {
-                tree: block.tree,
-                node: field.leaf,
-            };
-            let op = Op::Child { node: leaf, cell };
-            let container = b.value(op, Type::Container(leaf.tree, leaf.node));
-            self.copy_axes(b, field, (leaf, container), part, &ranges, Vec::new());
-        }
-    }
-
-    fn copy_axes(
-        &self,
-        b: &mut Builder<'_>,
-        field: &Field,
-        from: (NodeRef, Value),
-        part: &[i64],
-        ranges: &[(i64, i64)],
-        coords: Vec<Value>,
-    ) {
-        let Some(&(lo, hi)) = ranges.get(coords.len()) else {
-            let sizes = field.box_extents(&self.extents);
-            let first = part.iter().zip(&field.lo).zip(&self.extents);
-            let constant = first
-                .map(|((p, lo), e)| lo + p * e)
-                .zip(&sizes)
-                .fold(0, |sum, (d, n)| sum * n + d);
-            let own = row_major(b, &coords, &sizes);
-            let constant = b.i32(constant as i32);
-            let at = b.binary(BinaryOp::Add, own, constant);
-            let to = field.element(b, at);
-            let (node, container) = from;
-            let index = b.value(Op::Linearize { node, coords }, Type::I64);
-            let op = Op::Lookup {
-                node,
-                container,
-                index,
-            };
-            let cell = b.value(op, Type::Cell(node.tree, node.node));
-            let ty = Type::Scalar(field.elem)
-                .to_ref()
-                .expect("a scalar's storage");
-            let place = Op::Child {
-                node: field.place,
-                cell,
-            };
-            let place = b.value(place, ty);
-            let value = b.load(place);
-            b.store(to, value);
-            return;
-        };
-        let (lo, hi) = (b.i32(lo as i32), b.i32(hi as i32));
-        cells::for_loop(b, lo, hi, &mut |b, coord| {
-            let coords = [coords.clone(), vec![coord]].concat();
-            self.copy_axes(b, field, from, part, ranges, coords);
-        });
-    }
 }
 
 impl Field {
-    /// Finds out how far the loads reach; whether gathering pays.
-    fn measure(&mut self, extents: &[i64], most: i64) -> bool {
+    /// Finds out how far the loads reach and how to read them best; whether that pays.
+    fn measure(&mut self, tree: &Tree, extents: &[i64], most: i64) -> bool {
         let mut different: Vec<&Vec<i64>> = self.loads.iter().map(|l| &l.1).collect();
         different.sort();
         different.dedup();
         let n = different.len();
+        let last = extents.len() - 1;
+        let n_beside = different.iter().filter(|off| off[last] != 0).count();
         for axis in 0..extents.len() {
             let reach = |sign: i64| self.loads.iter().map(|l| sign * l.1[axis]).max();
             self.lo.push(reach(-1).unwrap_or(0).max(0));
             self.hi.push(reach(1).unwrap_or(0).max(0));
         }
         let near = |reach: &[i64]| reach.iter().zip(extents).all(|(r, e)| r <= e);
+        if !(near(&self.lo) && near(&self.hi)) {
+            return false;
+        }
+        let cell = tree[self.leaf].cell_size;
+        let side_by_side = cell == u64::from(self.elem.bytes());
+        if side_by_side && cell * extents[last] as u64 <= MOST_BEYOND && n_beside <= MOST_BESIDE {
+            self.way = Way::InPlace(Vec::new());
+            return self.lo.iter().chain(&self.hi).any(|&reach| reach != 0);
+        }
         let size: i64 = self.box_extents(extents).iter().product();
-        n >= WORTH && near(&self.lo) && near(&self.hi) && size <= most
+        n >= WORTH && size <= most
     }
 
     fn box_extents(&self, extents: &[i64]) -> Vec<i64> {
@@ -297,18 +239,98 @@ impl Field {
             .collect()
     }
 
-    fn reaches(&self, part: &[i64], reaches: &dyn Fn(&[i64], &[i64]) -> bool) -> bool {
-        self.loads.iter().any(|(_, off)| reaches(off, part))
+    /// Whether some load may lie in the block at `part`.
+    fn reaches(&self, part: &[i64]) -> bool {
+        self.loads.iter().any(|(_, off)| {
+            off.iter()
+                .zip(part)
+                .all(|(&d, &p)| p == 0 || d.signum() == p)
+        })
     }
 
-    fn element(&self, b: &mut Builder<'_>, at: Value) -> Value {
-        let base = self.storage.expect("the prologue comes first");
-        let ty = Type::Scalar(self.elem)
-            .to_ref()
-            .expect("a scalar's storage");
-        let index = vec![at];
-        b.value(Op::ElemRef { base, index }, ty)
+    /// What some load may reach of the block at `part`, along each axis.
+    fn reached(&self, extents: &[i64], part: &[i64]) -> Vec<(i64, i64)> {
+        let axes = part.iter().zip(extents).enumerate();
+        axes.map(|(axis, (&p, &e))| match p {
+            -1 => (e - self.lo[axis], e),
+            0 => (0, e),
+            _ => (0, self.hi[axis]),
+        })
+        .collect()
     }
+
+    /// The storage of the field's own component in a cell of the leaf.
+    fn storage_in(&self, b: &mut Builder<'_>, container: Value, coords: Vec<Value>) -> Value {
+        let leaf = self.leaf();
+        let index = b.value(Op::Linearize { node: leaf, coords }, Type::I64);
+        let op = Op::Lookup {
+            node: leaf,
+            container,
+            index,
+        };
+        let cell = b.value(op, Type::Cell(leaf.tree, leaf.node));
+        let place = Op::Child {
+            node: self.place,
+            cell,
+        };
+        b.value(place, self.storage_type())
+    }
+
+    /// The field's container in a block.
+    fn container_in(&self, b: &mut Builder<'_>, block: Value) -> Value {
+        let node = self.leaf();
+        let ty = Type::Container(node.tree, node.node);
+        b.value(Op::Child { node, cell: block }, ty)
+    }
+
+    fn leaf(&self) -> NodeRef {
+        NodeRef {
+            tree: self.place.tree,
+            node: self.leaf,
+        }
+    }
+
+    fn storage_type(&self) -> Type {
+        let scalar = Type::Scalar(self.elem);
+        scalar.to_ref().expect("a scalar's storage")
+    }
+}
+
+/// The block at `part` of `cell`, which is at `indices`; the ambient one if there is none.
+fn block_around(
+    b: &mut Builder<'_>,
+    shape: &[u64],
+    block: NodeRef,
+    cell: Value,
+    indices: &[Value],
+    part: &[i64],
+) -> Value {
+    let mut inside: Option<Value> = None;
+    let mut around = indices.to_vec();
+    for (axis, &p) in part.iter().enumerate().filter(|(_, p)| **p != 0) {
+        let step = b.i32(p as i32);
+        around[axis] = b.binary(BinaryOp::Add, indices[axis], step);
+        let (op, bound) = if p < 0 {
+            (CompareOp::Ge, 0)
+        } else {
+            (CompareOp::Lt, shape[axis] as i32)
+        };
+        let bound = b.i32(bound);
+        let ok = b.compare(op, around[axis], bound);
+        inside = Some(inside.map_or(ok, |all| b.binary(BinaryOp::And, all, ok)));
+    }
+    let Some(cond) = inside else { return cell };
+    // The look-up itself stays inside.
+    for (axis, &p) in part.iter().enumerate() {
+        if p != 0 {
+            around[axis] = b.select(cond, around[axis], indices[axis]);
+        }
+    }
+    let (node, indices) = (block, around);
+    let ty = Type::Cell(node.tree, node.node);
+    let found = b.value(Op::FindCell { node, indices }, ty);
+    let ambient = b.value(Op::Ambient { node }, ty);
+    b.select(cond, found, ambient)
 }
 
 /// The extents of the one dense level between `block` and the cells of `node`.
@@ -384,22 +406,6 @@ fn own_coords(func: &Function, cell: Value) -> Vec<Value> {
         unreachable!("the loops go along the axes")
     };
     coords.clone()
-}
-
-/// The number of an element of a box, without its first coordinates.
-fn row_major(b: &mut Builder<'_>, coords: &[Value], sizes: &[i64]) -> Value {
-    let mut number: Option<Value> = None;
-    for (&coord, &size) in coords.iter().zip(sizes) {
-        number = Some(match number {
-            None => coord,
-            Some(before) => {
-                let size = b.i32(size as i32);
-                let scaled = b.binary(BinaryOp::Mul, before, size);
-                b.binary(BinaryOp::Add, scaled, coord)
-            }
-        });
-    }
-    number.unwrap_or_else(|| b.constant(Scalar::i32(0)))
 }
 
 #[cfg(test)]

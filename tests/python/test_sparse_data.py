@@ -304,3 +304,48 @@ def test_a_swap_that_fails_activates_as_well(arch):
     assert swap() == 0
     assert [active(i) for i in range(8)] == [0, 0, 0, 1, 0, 0, 0, 0]
     assert x[3] == 0
+
+
+def test_components_are_placed_one_by_one(arch):
+    v = ti.Vector.field(2, ti.f32)
+    m = ti.Matrix.field(2, 2, ti.i32)
+    ti.root.dense(ti.i, 4).place(v.get_scalar_field(1))
+    ti.root.pointer(ti.i, 4).place(v.get_scalar_field(0))
+    block = ti.root.pointer(ti.i, 4)
+    parts = [m.get_scalar_field(k, l) for k in range(2) for l in range(2)]
+    for part in parts:
+        block.dense(ti.i, 2).place(part, offset=-3)
+
+    @ti.kernel
+    def double():
+        for i in m:
+            m[i] = 2 * m[i]
+
+    v[1] = [1.0, 2.0]
+    m[-3] = [[1, 2], [3, 4]]
+    double()
+    assert v.to_numpy().tolist() == [[0, 0], [1, 2], [0, 0], [0, 0]]
+    assert m.shape == (8,) and m[-3].to_list() == [[2, 4], [6, 8]]
+    assert [part[-3] for part in parts] == [2, 4, 6, 8]
+    parts[2][4] = 5
+    assert m[4].to_list() == [[0, 0], [5, 0]]
+
+
+def test_components_that_do_not_make_a_field(arch):
+    v, w = ti.Vector.field(2, ti.f32), ti.Vector.field(2, ti.f32)
+    part = v.get_scalar_field(0)
+    assert v.get_scalar_field(0) is part
+    with pytest.raises(ValueError, match="no such component"):
+        v.get_scalar_field(2)
+    ti.root.dense(ti.i, 4).place(part)
+    with pytest.raises(RuntimeError, match="placed already"):
+        ti.root.dense(ti.i, 4).place(part)
+    with pytest.raises(RuntimeError, match="placed already"):
+        ti.root.dense(ti.i, 4).place(v)
+    with pytest.raises(RuntimeError, match="not placed"):
+        v[0] = [1.0, 2.0]
+    builder = ti.FieldsBuilder()
+    builder.dense(ti.i, 4).place(w.get_scalar_field(0))
+    builder.dense(ti.i, 5).place(w.get_scalar_field(1))
+    with pytest.raises(ValueError, match="different shapes"):
+        builder.finalize()

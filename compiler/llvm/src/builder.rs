@@ -421,6 +421,20 @@ impl<'a, 'ctx> Builder<'a, 'ctx> {
         ok(self.builder.build_store(place.into_pointer_value(), value))
     }
 
+    /// Hints that the cache line of `place` will be read; GPUs hide latencies themselves.
+    pub(crate) fn prefetch(&self, place: Val<'ctx>) {
+        if self.target.grid {
+            return;
+        }
+        let intrinsic = Intrinsic::find("llvm.prefetch").expect("LLVM has the intrinsic");
+        let func = intrinsic
+            .get_declaration(self.module, &[place.get_type()])
+            .expect("the intrinsic is overloaded on the pointer");
+        // For reading, to be kept in all caches, of data.
+        let hints = [0, 3, 1].map(|k| self.int(basic(self.ctx.i32_type()), k));
+        self.call(func, &[place, hints[0], hints[1], hints[2]]);
+    }
+
     pub(crate) fn memset_zero(&self, place: Val<'ctx>, bytes: Val<'ctx>, align: u32) {
         let zero = self.ctx.i8_type().const_zero();
         let bytes = bytes.into_int_value();

@@ -581,6 +581,10 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
                 Some(self.b.offset(temps, self.b.i64(i64::from(*at))))
             }
             Op::Load { place } => Some(self.load(*place)),
+            Op::Prefetch { place } => {
+                self.b.prefetch(self.value(*place));
+                None
+            }
             Op::Store { place, value } => {
                 self.store(*place, *value);
                 None
@@ -637,6 +641,7 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
             Op::Find { .. }
             | Op::Obtain { .. }
             | Op::CellIsActive { .. }
+            | Op::Ambient { .. }
             | Op::MaskWord { .. }
             | Op::NextActive { .. }
             | Op::ActiveEnd { .. }

@@ -49,6 +49,7 @@ impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
                 let number = self.topology(*node, spot.slot);
                 vec![self.cell(*node, &spot, number)]
             }
+            Op::Ambient { node } => vec![self.range(*node, control::ELEMENTS)],
             Op::Obtain {
                 node,
                 container,

@@ -211,6 +211,9 @@ class NumericField(Field, _native.NativeField):
 class ScalarField(NumericField):
     """A field of numbers."""
 
+    # The field whose component it is, and its number, if it was made before that had a place.
+    _component_of: tuple[MatrixField, int] | None = None
+
     def _make_alike(self, name: str) -> ScalarField:
         return _make_scalar(self.dtype, name)
 
@@ -225,6 +228,8 @@ class MatrixField(NumericField):
     n: int
     m: int
     ndim: int
+    # Those that were asked for, by number, before the field had a place.
+    _components: dict[int, ScalarField] | None = None
 
     def _make_alike(self, name: str) -> MatrixField:
         return _make_matrix(self.dtype, self.n, self.m, self.ndim, name)
@@ -243,11 +248,24 @@ class MatrixField(NumericField):
         self._fill(values)
 
     def get_scalar_field(self, *indices: int) -> ScalarField:
-        """The field of one component, sharing its memory."""
+        """The field of one component, sharing its memory.
+
+        Before the field is placed, its components can be placed one by one instead.
+        """
         at = indices[0] if len(indices) == 1 else indices[0] * self.m + indices[1]
+        unplaced = self._parent_node is None
+        if unplaced and not 0 <= at < self.n * self.m:
+            raise ValueError("there is no such component")
+        if self._components is not None and at in self._components:
+            return self._components[at]
         out = ScalarField(self.dtype._aerogel_dtype, 1, 1, 0, f"{self._name}_{at}", _quant_text(self.dtype))
-        self._share_component(at, out)
         out.dtype = self.dtype
+        if unplaced:
+            out._component_of = (self, at)
+            self._components = self._components or {}
+            self._components[at] = out
+            return out
+        self._share_component(at, out)
         out._parent_node = self._parent_node
         return out
 

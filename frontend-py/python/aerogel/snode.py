@@ -160,7 +160,14 @@ class SNode:
         for a in args:
             if isinstance(a, (list, tuple)):
                 self.place(*a, offset=offset)
+            elif getattr(a, "_component_of", None) is not None:
+                self._place_component(a, offset)
             elif isinstance(a, _native.NativeField):
+                components = getattr(a, "_components", None) or {}
+                if any(component._parent_node is not None for component in components.values()):
+                    raise AerogelRuntimeError("a component of the field is placed already: place the others too")
+                if components:
+                    self._tree._split.append(a)
                 self._aerogel_snode.place(a, _offsets(offset))
                 a._parent_node = self
                 self._offsets_of[a] = offset
@@ -173,6 +180,27 @@ class SNode:
                 raise ValueError(f"{a!r} cannot be placed; only fields can")
         return self
 
+    def _place_component(self, component: Any, offset: Any) -> None:
+        """Notes where a component goes; with the last one the whole field is placed."""
+        owner, at = component._component_of
+        if owner._parent_node is not None or component._parent_node is not None:
+            raise AerogelRuntimeError("the field is placed already")
+        component._parent_node = self
+        self._offsets_of[component] = offset
+        parts = [owner._components.get(k) for k in range(owner.n * owner.m)]
+        if any(part is None or part._parent_node is None for part in parts):
+            return
+        nodes = [part._parent_node for part in parts]
+        if any(node._tree is not self._tree for node in nodes):
+            raise AerogelRuntimeError("the components of a field are placed in one tree")
+        if any(node._offsets_of[part] != offset for node, part in zip(nodes, parts, strict=True)):
+            raise AerogelRuntimeError("the components of a field have one offset")
+        self._tree._native.place_split(owner, [node._aerogel_snode for node in nodes], _offsets(offset))
+        owner._parent_node = nodes[0]
+        nodes[0]._offsets_of[owner] = offset
+        nodes[0]._fields.append(weakref.ref(owner))
+        self._tree._split.append(owner)
+
     def _place_word(self, packed: BitpackedFields, offset: Any) -> None:
         native = self._aerogel_snode.bit_struct(packed._bits)
         word = SNode(self._tree, self, native, [], "bit_struct")
@@ -180,6 +208,8 @@ class SNode:
         self._children.append(word)
         for fields, shared in packed._groups:
             for k, field in enumerate(fields):
+                if getattr(field, "_component_of", None) is not None:
+                    raise ValueError("the components of a vector or matrix are packed together: place the field itself")
                 native.place(field, _offsets(offset), shared, shared and k > 0)
                 field._parent_node = word
                 word._fields.append(weakref.ref(field))
@@ -390,6 +420,7 @@ class FieldsBuilder:
         self._native: Any = None
         self._root: SNode | None = None
         self._tree: SNodeTree | None = None
+        self._split: list[Any] = []
         self.empty = True
         self.finalized = False
 
@@ -472,6 +503,10 @@ class FieldsBuilder:
             if self in _pending:
                 _pending.remove(self)
             self._native.finish()
+            for field in self._split:
+                for at, component in field._components.items():
+                    field._share_component(at, component)
+            self._split.clear()
             _finished[next(_serial)] = self
 
     def deactivate_all(self) -> None:

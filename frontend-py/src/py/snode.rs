@@ -239,7 +239,14 @@ impl NativeTree {
                 let store = TreeStore::new(tree)?;
                 for pending in fields {
                     let field = pending.field.bind(py).get();
-                    let n_axes = store.tree.shape(pending.places[0]).len();
+                    let shape = store.tree.shape(pending.places[0]);
+                    let n_axes = shape.len();
+                    let differs = |&p: &NodeId| store.tree.shape(p) != shape;
+                    if pending.places.iter().any(differs) {
+                        return Err(PyValueError::new_err(
+                            "the components of a field are placed with different shapes",
+                        ));
+                    }
                     if !pending.offset.is_empty() && pending.offset.len() != n_axes {
                         return Err(PyValueError::new_err(format!(
                             "the offset has {} numbers, the field {n_axes} axes",

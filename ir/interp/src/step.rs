@@ -323,6 +323,7 @@ impl<'a> Machine<'a> {
                     .map(|&p| self.memory.read(p))
                     .collect(),
             ),
+            Op::Prefetch { .. } => return Ok(Vec::new()),
             Op::Store { place, value } => {
                 let value = self.val(*value).scalars();
                 self.write(inst, *place, value)?;
@@ -477,6 +478,7 @@ impl<'a> Machine<'a> {
             | Op::Append { .. }
             | Op::Length { .. }
             | Op::FindCell { .. }
+            | Op::Ambient { .. }
             | Op::CellAt { .. }
             | Op::Find { .. }
             | Op::Obtain { .. }

@@ -109,78 +109,72 @@ fn a_line_of_three() {
                     v53: i32 = add v1, v51
                     v54: i32 = const 4
                     v55: u1 = lt v53, v54
-                    if v55 {
-                        v56: cell<tree0.S1> = find_cell tree0.S1, [v53]
-                        v57: container<tree0.S2> = child tree0.S2, v56
-                        v58: i32 = const 0
-                        v59: i32 = const 9
-                        for v58, v1, v1, [] (v60: i32) {
-                            v61: i32 = add v60, v59
-                            v62: ref<f32> = elem_ref v52, [v61]
-                            v63: i64 = linearize tree0.S2, [v60]
-                            v64: cell<tree0.S2> = lookup tree0.S2, v57, v63
-                            v65: ref<f32> = child tree0.S3, v64
-                            v66: f32 = load v65
-                            store v62, v66
-                            yield []
-                        }
-                        yield []
-                    } {
+                    v56: i32 = select v55, v53, v51
+                    v57: cell<tree0.S1> = find_cell tree0.S1, [v56]
+                    v58: cell<tree0.S1> = ambient tree0.S1
+                    v59: cell<tree0.S1> = select v55, v57, v58
+                    v60: container<tree0.S2> = child tree0.S2, v59
+                    v61: i32 = const 0
+                    v62: i32 = const 9
+                    for v61, v1, v1, [] (v63: i32) {
+                        v64: i32 = add v63, v62
+                        v65: ref<f32> = elem_ref v52, [v64]
+                        v66: i64 = linearize tree0.S2, [v63]
+                        v67: cell<tree0.S2> = lookup tree0.S2, v60, v66
+                        v68: ref<f32> = child tree0.S3, v67
+                        v69: f32 = load v68
+                        store v65, v69
                         yield []
                     }
-                    v67: i32 = const -1
-                    v68: i32 = add v51, v67
-                    v69: i32 = const 0
-                    v70: u1 = ge v68, v69
-                    if v70 {
-                        v71: cell<tree0.S1> = find_cell tree0.S1, [v68]
-                        v72: container<tree0.S2> = child tree0.S2, v71
-                        v73: i32 = const 7
-                        v74: i32 = const -7
-                        for v73, v2, v1, [] (v75: i32) {
-                            v76: i32 = add v75, v74
-                            v77: ref<f32> = elem_ref v52, [v76]
-                            v78: i64 = linearize tree0.S2, [v75]
-                            v79: cell<tree0.S2> = lookup tree0.S2, v72, v78
-                            v80: ref<f32> = child tree0.S3, v79
-                            v81: f32 = load v80
-                            store v77, v81
-                            yield []
-                        }
-                        yield []
-                    } {
+                    v70: i32 = const -1
+                    v71: i32 = add v51, v70
+                    v72: u1 = ge v71, v61
+                    v73: i32 = select v72, v71, v51
+                    v74: cell<tree0.S1> = find_cell tree0.S1, [v73]
+                    v75: cell<tree0.S1> = select v72, v74, v58
+                    v76: container<tree0.S2> = child tree0.S2, v75
+                    v77: i32 = const 7
+                    v78: i32 = const -7
+                    for v77, v2, v1, [] (v79: i32) {
+                        v80: i32 = add v79, v78
+                        v81: ref<f32> = elem_ref v52, [v80]
+                        v82: i64 = linearize tree0.S2, [v79]
+                        v83: cell<tree0.S2> = lookup tree0.S2, v76, v82
+                        v84: ref<f32> = child tree0.S3, v83
+                        v85: f32 = load v84
+                        store v81, v85
                         yield []
                     }
-                    v82: container<tree0.S2> = child tree0.S2, v50
-                    for v69, v2, v1, [] (v83: i32) {
-                        v84: i32 = add v1, v83
-                        v85: ref<f32> = elem_ref v52, [v84]
-                        v86: i64 = linearize tree0.S2, [v83]
-                        v87: cell<tree0.S2> = lookup tree0.S2, v82, v86
-                        v88: ref<f32> = child tree0.S3, v87
-                        v89: f32 = load v88
-                        store v85, v89
+                    v86: container<tree0.S2> = child tree0.S2, v50
+                    for v61, v2, v1, [] (v87: i32) {
+                        v88: i32 = add v1, v87
+                        v89: ref<f32> = elem_ref v52, [v88]
+                        v90: i64 = linearize tree0.S2, [v87]
+                        v91: cell<tree0.S2> = lookup tree0.S2, v86, v90
+                        v92: ref<f32> = child tree0.S3, v91
+                        v93: f32 = load v92
+                        store v89, v93
                         yield []
                     }
-                    v90: i32 = mul v2, v51
-                    v91: i32 = const 2
-                    for v69, v2, v1, [] (v92: i32) {
-                        v93: i32 = add v90, v92
-                        v94: i64 = linearize tree0.S2, [v92]
-                        v95: cell<tree0.S2> = lookup tree0.S2, v82, v94
-                        v96: i32 = add v1, v92
-                        v97: ref<f32> = elem_ref v52, [v96]
-                        v98: ref<f32> = elem_ref v52, [v92]
-                        v99: i32 = add v92, v91
-                        v100: ref<f32> = elem_ref v52, [v99]
-                        cell_at tree0.S2, [v93], v95
-                        v101: f32 = load v97
-                        v102: f32 = load v98
-                        v103: f32 = load v100
-                        v104: f32 = add v101, v102
-                        v105: f32 = sub v104, v103
-                        v106: ref<f32> = field_at @y, [v93]
-                        store v106, v105
+                    v94: i32 = mul v2, v51
+                    v95: i32 = const 2
+                    for v61, v2, v1, [] (v96: i32) {
+                        v97: i32 = add v94, v96
+                        v98: i64 = linearize tree0.S2, [v96]
+                        v99: cell<tree0.S2> = lookup tree0.S2, v86, v98
+                        v100: i32 = add v1, v96
+                        v101: ref<f32> = elem_ref v52, [v100]
+                        v102: ref<f32> = elem_ref v52, [v96]
+                        v103: i32 = add v96, v95
+                        v104: ref<f32> = elem_ref v52, [v103]
+                        cell_at tree0.S2, [v97], v99
+                        v105: f32 = load v101
+                        v106: f32 = load v102
+                        v107: f32 = load v104
+                        v108: f32 = add v105, v106
+                        v109: f32 = sub v108, v107
+                        v110: ref<f32> = field_at @y, [v97]
+                        store v110, v109
                         yield []
                     }
                     yield []
@@ -320,4 +314,195 @@ fn what_is_written_is_not_gathered() {
             yield []
         }
         ");
+}
+
+#[test]
+fn in_place() {
+    check_passes!(&["list_struct_for", "fold", "identities", "cse", "licm", "dce"], "
+        tree0 { pointer i:2 j:2 { dense i:2 j:4 { place x: f32 } dense i:2 j:4 { place y: f32 } } }
+        field @x: f32 = tree0 [S3]
+        field @y: f32 = tree0 [S5]
+        kernel @k() {
+            v0: i32 = const 0
+            v1: i32 = const 1
+            v2: i32 = const 4
+            v3: i32 = const 8
+            for v0, v2, v1, [] (v4: i32) {
+                for v0, v3, v1, [] (v5: i32) {
+                    v6: i32 = mul v4, v3
+                    v7: i32 = add v6, v5
+                    v8: f32 = cast v7
+                    v9: ref<f32> = field_at @x, [v4, v5]
+                    store v9, v8
+                    yield []
+                }
+                yield []
+            }
+            parallel_cells tree0.S4 (v10: i32, v11: i32) {
+                v12: i32 = add v10, v1
+                v13: i32 = sub v11, v1
+                v14: ref<f32> = field_at @x, [v12, v13]
+                v15: f32 = load v14
+                v16: ref<f32> = field_at @y, [v10, v11]
+                store v16, v15
+                yield []
+            }
+            yield []
+        }", @"
+            kernel @k() {
+                v0: i32 = const 0
+                v1: i32 = const 1
+                v2: i32 = const 4
+                v3: i32 = const 8
+                for v0, v2, v1, [] (v4: i32) {
+                    v5: i32 = mul v3, v4
+                    for v0, v3, v1, [] (v6: i32) {
+                        v7: i32 = add v6, v5
+                        v8: f32 = cast v7
+                        v9: ref<f32> = field_at @x, [v4, v6]
+                        store v9, v8
+                        yield []
+                    }
+                    yield []
+                }
+                v10: u1 = list_stale tree0.S1
+                v11: i64 = const 0
+                v12: i64 = const 1
+                v13: i64 = select v10, v12, v11
+                parallel [v11, v11], [v13, v12] aside (v14: i64, v15: i64) {
+                    v16: i64 = add v14, v15
+                    v17: cell<tree0.S0> = root tree0
+                    v18: container<tree0.S1> = child tree0.S1, v17
+                    v19: i64 = const 1024
+                    v20: i64 = const 4
+                    v21: i64 = mul v15, v19
+                    v22: i64 = add v19, v21
+                    v23: i64 = min v20, v22
+                    v24: i64 = for v21, v23, v12, [v11] (v25: i64, v26: i64) {
+                        v27: u1 = cell_is_active tree0.S1, v18, v25
+                        v28: i64 = cast v27
+                        v29: i64 = add v26, v28
+                        yield [v29]
+                    }
+                    list_count tree0.S1, v16, v24
+                    yield []
+                }
+                if v10 {
+                    list_scan tree0.S1, v13
+                    yield []
+                } {
+                    yield []
+                }
+                parallel [v11, v11], [v13, v12] aside (v30: i64, v31: i64) {
+                    v32: i64 = add v30, v31
+                    v33: cell<tree0.S0> = root tree0
+                    v34: container<tree0.S1> = child tree0.S1, v33
+                    v35: i64 = const 1024
+                    v36: i64 = const 4
+                    v37: i64 = mul v31, v35
+                    v38: i64 = add v35, v37
+                    v39: i64 = min v36, v38
+                    v40: i64 = list_offset tree0.S1, v32
+                    v41: i64 = add v12, v32
+                    v42: i64 = list_offset tree0.S1, v41
+                    v43: u1 = lt v40, v42
+                    if v43 {
+                        v44: i64 = for v37, v39, v12, [v40] (v45: i64, v46: i64) {
+                            v47: u1 = cell_is_active tree0.S1, v34, v45
+                            v48: i64 = if v47 {
+                                v49: cell<tree0.S1> = find tree0.S1, v34, v45
+                                v50: i32 = cast v45
+                                v51: i32 = shr v50, v1
+                                v52: i32 = and v1, v50
+                                list_put tree0.S1, v46, v49, [v51, v52]
+                                v53: i64 = add v12, v46
+                                yield [v53]
+                            } {
+                                yield [v46]
+                            }
+                            yield [v48]
+                        }
+                        yield []
+                    } {
+                        yield []
+                    }
+                    yield []
+                }
+                v54: i64 = list_len tree0.S1
+                parallel [v11], [v54] (v55: i64) {
+                    v56: cell<tree0.S1>, v57: i32, v58: i32 = list_entry tree0.S1, v55
+                    v59: i32 = add v1, v57
+                    v60: i32 = const 2
+                    v61: u1 = lt v59, v60
+                    v62: i32 = const -1
+                    v63: i32 = add v58, v62
+                    v64: u1 = ge v63, v0
+                    v65: u1 = and v61, v64
+                    v66: i32 = select v65, v59, v57
+                    v67: i32 = select v65, v63, v58
+                    v68: cell<tree0.S1> = find_cell tree0.S1, [v66, v67]
+                    v69: cell<tree0.S1> = ambient tree0.S1
+                    v70: cell<tree0.S1> = select v65, v68, v69
+                    v71: container<tree0.S2> = child tree0.S2, v70
+                    v72: i32 = const 3
+                    v73: i64 = linearize tree0.S2, [v0, v72]
+                    v74: cell<tree0.S2> = lookup tree0.S2, v71, v73
+                    v75: ref<f32> = child tree0.S3, v74
+                    prefetch v75
+                    v76: i32 = select v61, v59, v57
+                    v77: cell<tree0.S1> = find_cell tree0.S1, [v76, v58]
+                    v78: cell<tree0.S1> = select v61, v77, v69
+                    v79: container<tree0.S2> = child tree0.S2, v78
+                    v80: i64 = linearize tree0.S2, [v0, v0]
+                    v81: cell<tree0.S2> = lookup tree0.S2, v79, v80
+                    v82: ref<f32> = child tree0.S3, v81
+                    prefetch v82
+                    v83: i32 = select v64, v63, v58
+                    v84: cell<tree0.S1> = find_cell tree0.S1, [v57, v83]
+                    v85: cell<tree0.S1> = select v64, v84, v69
+                    v86: container<tree0.S2> = child tree0.S2, v85
+                    v87: cell<tree0.S2> = lookup tree0.S2, v86, v73
+                    v88: ref<f32> = child tree0.S3, v87
+                    prefetch v88
+                    v89: container<tree0.S2> = child tree0.S2, v56
+                    v90: i32 = mul v57, v60
+                    v91: i32 = mul v2, v58
+                    v92: container<tree0.S4> = child tree0.S4, v56
+                    v93: i32 = const -4
+                    for v0, v60, v1, [] (v94: i32) {
+                        v95: i32 = add v90, v94
+                        v96: i32 = add v1, v94
+                        v97: u1 = ge v96, v60
+                        v98: i32 = sub v96, v60
+                        v99: container<tree0.S2> = select v97, v79, v89
+                        v100: i32 = select v97, v98, v96
+                        v101: container<tree0.S2> = select v97, v71, v86
+                        for v0, v2, v1, [] (v102: i32) {
+                            v103: i32 = add v91, v102
+                            v104: i64 = linearize tree0.S4, [v94, v102]
+                            v105: cell<tree0.S4> = lookup tree0.S4, v92, v104
+                            v106: i32 = add v62, v102
+                            v107: u1 = lt v106, v0
+                            v108: i32 = sub v106, v93
+                            v109: i64 = linearize tree0.S2, [v100, v106]
+                            v110: cell<tree0.S2> = lookup tree0.S2, v99, v109
+                            v111: ref<f32> = child tree0.S3, v110
+                            v112: f32 = load v111
+                            v113: i64 = linearize tree0.S2, [v100, v108]
+                            v114: cell<tree0.S2> = lookup tree0.S2, v101, v113
+                            v115: ref<f32> = child tree0.S3, v114
+                            v116: f32 = load v115
+                            cell_at tree0.S4, [v95, v103], v105
+                            v117: f32 = select v107, v116, v112
+                            v118: ref<f32> = field_at @y, [v95, v103]
+                            store v118, v117
+                            yield []
+                        }
+                        yield []
+                    }
+                    yield []
+                }
+                yield []
+            }
+            ");
 }

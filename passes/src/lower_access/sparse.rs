@@ -13,8 +13,8 @@ use aerogel_base::Scalar;
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::LookupMap;
 use aerogel_ir::{
-    AssertKind, BinaryOp, CompareOp, Cursor, FieldId, Function, Inst, NodeRef, Op, ScopedMap, Type,
-    Value, walk,
+    AssertKind, BinaryOp, CompareOp, Cursor, FieldId, Function, Inst, NodeRef, Op, ScopedMap,
+    TreeId, Type, Value, walk,
 };
 use aerogel_snode::{Level, NodeKind, Path, Tree};
 
@@ -23,12 +23,14 @@ use crate::PassCx;
 use crate::bounds_check::valid_indices;
 
 mod ops;
+pub(super) mod shared;
 
-/// A cell of a node: for each axis that divides it an index, and what that is divided by.
+/// A cell of a node: for each axis that divides it what the index counts from, how far it is from
+/// there, and what it is divided by.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
     node: NodeRef,
-    axes: Vec<(u8, Value, u64)>,
+    axes: Vec<(u8, Value, i64, u64)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +43,7 @@ struct Known {
     inside: Option<Value>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Access {
     Read,
     Write,
@@ -56,6 +58,8 @@ pub(super) struct Cells {
     released: LookupMap<NodeRef, u32>,
     /// Nothing is known from before.
     floor: u32,
+    /// The box that the access which is lowered is in, if it shares look-ups (`shared.rs`).
+    pub(super) bounds: Option<Vec<(i64, i64)>>,
     /// Values that are at least 0 and less than this.
     below: SecondaryMap<Value, Option<i128>>,
 }
@@ -105,14 +109,11 @@ impl<'a> Target<'a> {
         self.path.levels.len() - usize::from(in_word)
     }
 
-    fn key(&self, id: aerogel_ir::TreeId, depth: usize) -> Key {
-        let mut axes: Vec<(u8, Value, u64)> = Vec::new();
+    fn key(&self, func: &Function, id: aerogel_ir::TreeId, depth: usize) -> Key {
+        let mut axes: Vec<(u8, Value, i64, u64)> = Vec::new();
         for axis in self.path.levels[..=depth].iter().flat_map(|l| &l.axes) {
-            let entry = (
-                self.axes[axis.index],
-                self.indices[axis.index],
-                axis.divisor,
-            );
+            let (base, offset) = shared::base_of(func, self.indices[axis.index]);
+            let entry = (self.axes[axis.index], base, offset, axis.divisor);
             match axes.iter_mut().find(|e| e.0 == entry.0) {
                 Some(e) => *e = entry,
                 None => axes.push(entry),
@@ -250,7 +251,7 @@ impl Cells {
                 active: true,
                 inside: None,
             };
-            self.known.insert(target.key(node.tree, depth), known);
+            self.known.insert(target.key(func, node.tree, depth), known);
             cell = match func.def_op(here) {
                 Some(&(Op::Lookup { container, .. } | Op::Find { container, .. })) => {
                     match func.def_op(container) {
@@ -280,25 +281,46 @@ impl Cells {
         named: Named<'_>,
     ) -> (Value, Option<Value>) {
         let target = Target::new(cx, node, indices.to_vec());
-        let levels = &target.path.levels;
         let n_levels = target.n_levels();
-        let in_word = n_levels < levels.len();
-        let id = node.tree;
-        let at = |d: usize| self.get(&target.key(id, d), access, target.tree);
+        self.descend(
+            cursor, cx, node.tree, &target, n_levels, access, checked, named,
+        )
+    }
+
+    /// The cell on the way to a target that is the last of `n_levels`, as `cell` gives it.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "what is asked, and what messages say"
+    )]
+    fn descend(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        cx: &PassCx<'_>,
+        id: TreeId,
+        target: &Target<'_>,
+        n_levels: usize,
+        access: Access,
+        checked: bool,
+        named: Named<'_>,
+    ) -> (Value, Option<Value>) {
+        let levels = &target.path.levels;
+        let in_word = n_levels == target.n_levels() && n_levels < levels.len();
+        let at = |d: usize| self.get(&target.key(cursor.func, id, d), access, target.tree);
         if let Some(known) = at(n_levels - 1).filter(|_| n_levels > 1 && !in_word) {
             return (known.cell, known.inside);
         }
+        let found = (1..n_levels).rev().find_map(|d| Some((d, at(d)?)));
         // Where an index was clamped on the way, the levels below need that too.
-        let certain = |d: usize| Some((d, at(d).filter(|known| known.inside.is_none())?));
-        let found = (1..n_levels).rev().find_map(certain);
+        let certain = |&d: &usize| at(d).is_some_and(|known| known.inside.is_none());
+        let certain = (1..n_levels).rev().find(certain);
         let (mut inside, mut clamped) = (None, target.indices.clone());
         if !checked {
-            let axes = self.are_inside(cursor, &target, found.map_or(0, |(d, _)| d));
+            let axes = self.are_inside(cursor, target, certain.unwrap_or(0));
             inside = axes.all(cursor);
             if access == Access::Read {
                 clamped = axes.clamp(cursor, &target.indices);
             } else if let Some(cond) = inside.take() {
-                assert_inside(cursor, &target, cond, named);
+                assert_inside(cursor, target, cond, named);
             }
         }
         let (mut depth, mut cell, mut active) = match found {
@@ -308,6 +330,22 @@ impl Cells {
                 (0, root, true)
             }
         };
+        // What is inside its cell may still be outside the word.
+        let whole = !in_word || inside.is_none();
+        if let Some((d, shared)) =
+            self.shared(cursor, cx, id, target, depth, n_levels, access, named)
+        {
+            (depth, cell, active) = (d, shared, access == Access::Write);
+            if whole {
+                let known = Known {
+                    cell,
+                    since: self.now,
+                    active,
+                    inside,
+                };
+                self.known.insert(target.key(cursor.func, id, depth), known);
+            }
+        }
         while depth + 1 < n_levels {
             depth += 1;
             let kind = target.tree[levels[depth].node].kind;
@@ -321,8 +359,6 @@ impl Cells {
                 active,
                 access,
             );
-            // What is inside its cell may still be outside the word.
-            let whole = !in_word || inside.is_none();
             if whole && (kind.is_sparse() || depth + 1 == n_levels) {
                 let known = Known {
                     cell,
@@ -330,10 +366,50 @@ impl Cells {
                     active,
                     inside,
                 };
-                self.known.insert(target.key(id, depth), known);
+                self.known.insert(target.key(cursor.func, id, depth), known);
             }
         }
         (cell, inside)
+    }
+
+    /// The cell of the last pointer or hash node on the way to a target, deeper than `from` and among
+    /// `n_levels`, as one of those that the corners of its box lie in; and its depth.
+    #[expect(clippy::too_many_arguments, reason = "a step of `descend`")]
+    fn shared(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        cx: &PassCx<'_>,
+        id: TreeId,
+        target: &Target<'_>,
+        from: usize,
+        n_levels: usize,
+        access: Access,
+        named: Named<'_>,
+    ) -> Option<(usize, Value)> {
+        let bounds = self.bounds.clone()?;
+        let levels = &target.path.levels;
+        let listed = |&d: &usize| target.tree[levels[d].node].kind.has_list();
+        let depth = (from + 1..n_levels).rev().find(listed)?;
+        let between = shared::between(cursor, target, depth, &bounds)?;
+        let [first, last] = between.corners.map(|corner| {
+            let mut indices = target.indices.clone();
+            indices[between.index] = corner;
+            let corner = Target {
+                path: target.path.clone(),
+                axes: target.axes.clone(),
+                indices,
+                ..*target
+            };
+            self.descend(cursor, cx, id, &corner, depth + 1, access, false, named)
+                .0
+        });
+        let ty = cursor.func.ty(first);
+        let op = Op::Select {
+            cond: between.in_last,
+            on_true: last,
+            on_false: first,
+        };
+        Some((depth, cursor.insert(op, ty)))
     }
 
     /// Whether each index is inside the tree, where levels deeper than `from` rely on it; none if that

@@ -59,6 +59,11 @@ impl TreeMemory {
         self.element_at(control, self.load(slot)) + inside
     }
 
+    /// The cell of a pointer or hash node that stands for all that are inactive.
+    pub fn ambient(&self, node: NodeId) -> u64 {
+        self.element_at(self.tree[node].first_control, 0)
+    }
+
     /// A cell of a container that holds its cells itself; an inactive one is zero.
     pub fn lookup(&self, node: NodeId, container: u64, index: u64) -> u64 {
         container + index * self.tree[node].cell_size

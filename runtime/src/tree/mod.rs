@@ -238,6 +238,9 @@ impl TreeMemory {
         let new = (to - u64::from(limit)) * arena.element_size;
         if new >= HUGE_STEP {
             let at = arena.elements + u64::from(limit) * arena.element_size;
+            // The next step begins on the page on which this one ends.
+            let end = arena.elements + u64::from(arena.n_elements) * arena.element_size;
+            let new = (new + HUGE_STEP).min(end - at);
             self.bytes.expect_use(at as usize, new as usize);
         }
         self.set(control, control::LIMIT, to as u32);

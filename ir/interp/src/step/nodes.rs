@@ -68,6 +68,7 @@ impl Machine<'_> {
                 let at = self.cell(*node, *container, *index);
                 Val::Node(at.map(|(c, k)| self.tree(*node).find(node.node, c, k)))
             }
+            Op::Ambient { node } => Val::Node(Some(self.tree(*node).ambient(node.node))),
             Op::Obtain {
                 node,
                 container,

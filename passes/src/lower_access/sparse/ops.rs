@@ -235,7 +235,8 @@ impl Cells {
             inside: None,
         };
         let depth = target.path.levels.len() - 1;
-        self.known.insert(target.key(node.tree, depth), known);
+        let key = target.key(cursor.func, node.tree, depth);
+        self.known.insert(key, known);
         number
     }
 }

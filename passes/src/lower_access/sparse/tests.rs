@@ -439,3 +439,114 @@ fn only_the_component_that_is_written_becomes_active() {
             }
             "#);
 }
+
+#[test]
+fn boxes_share_lookups() {
+    check_passes!(&["lower_access", "fold", "identities", "cse", "dce"], "
+        tree0 { pointer i:4 { dense i:8 { place x: f32 } } }
+        field @x: f32 = tree0 [S3]
+        func @f(v0: i32, v1: f32) -> f32 {
+            v2: i32 = const 1
+            v3: i32 = const 2
+            v4: i32 = add v0, v2
+            v5: i32 = add v0, v3
+            v6: ref<f32> = field_at @x, [v0]
+            v7: ref<f32> = field_at @x, [v4]
+            v8: ref<f32> = field_at @x, [v5]
+            v9: f32 = load v6
+            v10: f32 = load v7
+            v11: f32 = load v8
+            v12: f32 = add v9, v10
+            v13: f32 = add v12, v11
+            store v6, v1
+            store v7, v1
+            store v8, v1
+            yield [v13]
+        }", @r#"
+            func @f(v0: i32, v1: f32) -> f32 {
+                v2: i32 = const 1
+                v3: i32 = const 2
+                v4: i32 = add v0, v2
+                v5: i32 = add v0, v3
+                v6: i32 = const 0
+                v7: u1 = ge v0, v6
+                v8: i32 = const 32
+                v9: u1 = lt v0, v8
+                v10: u1 = and v7, v9
+                v11: i32 = select v10, v0, v6
+                v12: cell<tree0.S0> = root tree0
+                v13: container<tree0.S1> = child tree0.S1, v12
+                v14: i32 = const 3
+                v15: i32 = shr v11, v14
+                v16: i64 = linearize tree0.S1, [v15]
+                v17: cell<tree0.S1> = find tree0.S1, v13, v16
+                v18: container<tree0.S2> = child tree0.S2, v17
+                v19: i32 = const 7
+                v20: i32 = and v11, v19
+                v21: i64 = linearize tree0.S2, [v20]
+                v22: cell<tree0.S2> = lookup tree0.S2, v18, v21
+                v23: ref<f32> = child tree0.S3, v22
+                v24: f32 = load v23
+                v25: f32 = const 0.0
+                v26: f32 = select v10, v24, v25
+                v27: u1 = ge v4, v6
+                v28: u1 = lt v4, v8
+                v29: u1 = and v27, v28
+                v30: i32 = select v29, v4, v6
+                v31: i32 = and v0, v19
+                v32: u1 = ge v31, v19
+                v33: u1 = ge v5, v6
+                v34: u1 = lt v5, v8
+                v35: u1 = and v33, v34
+                v36: i32 = select v35, v5, v6
+                v37: i32 = shr v36, v14
+                v38: i64 = linearize tree0.S1, [v37]
+                v39: cell<tree0.S1> = find tree0.S1, v13, v38
+                v40: cell<tree0.S1> = select v32, v39, v17
+                v41: container<tree0.S2> = child tree0.S2, v40
+                v42: i32 = and v19, v30
+                v43: i64 = linearize tree0.S2, [v42]
+                v44: cell<tree0.S2> = lookup tree0.S2, v41, v43
+                v45: ref<f32> = child tree0.S3, v44
+                v46: f32 = load v45
+                v47: f32 = select v29, v46, v25
+                v48: container<tree0.S2> = child tree0.S2, v39
+                v49: i32 = and v19, v36
+                v50: i64 = linearize tree0.S2, [v49]
+                v51: cell<tree0.S2> = lookup tree0.S2, v48, v50
+                v52: ref<f32> = child tree0.S3, v51
+                v53: f32 = load v52
+                v54: f32 = select v35, v53, v25
+                v55: f32 = add v26, v47
+                v56: f32 = add v55, v54
+                assert v10, bounds, "index ({}) is out of bounds for field `x` of shape (32)", [v0]
+                v57: i32 = shr v0, v14
+                v58: i64 = linearize tree0.S1, [v57]
+                v59: cell<tree0.S1> = obtain tree0.S1, v13, v58
+                v60: container<tree0.S2> = child tree0.S2, v59
+                v61: i64 = linearize tree0.S2, [v31]
+                v62: cell<tree0.S2> = lookup tree0.S2, v60, v61
+                v63: ref<f32> = child tree0.S3, v62
+                store v63, v1
+                assert v29, bounds, "index ({}) is out of bounds for field `x` of shape (32)", [v4]
+                assert v35, bounds, "index ({}) is out of bounds for field `x` of shape (32)", [v5]
+                v64: i32 = shr v5, v14
+                v65: i64 = linearize tree0.S1, [v64]
+                v66: cell<tree0.S1> = obtain tree0.S1, v13, v65
+                v67: cell<tree0.S1> = select v32, v66, v59
+                v68: container<tree0.S2> = child tree0.S2, v67
+                v69: i32 = and v4, v19
+                v70: i64 = linearize tree0.S2, [v69]
+                v71: cell<tree0.S2> = lookup tree0.S2, v68, v70
+                v72: ref<f32> = child tree0.S3, v71
+                store v72, v1
+                v73: container<tree0.S2> = child tree0.S2, v66
+                v74: i32 = and v5, v19
+                v75: i64 = linearize tree0.S2, [v74]
+                v76: cell<tree0.S2> = lookup tree0.S2, v73, v75
+                v77: ref<f32> = child tree0.S3, v76
+                store v77, v1
+                yield [v56]
+            }
+            "#);
+}
