@@ -328,3 +328,24 @@ def test_shapes_of_elements(arch):
     assert run(ti.ndarray(float, 2)) == 0
     assert run(ti.Vector.ndarray(3, float, 2)) == 3
     assert run(ti.Matrix.ndarray(2, 2, float, 2)) == 4
+
+
+def test_loop_config_waits_for_its_loop(arch):
+    x = ti.field(ti.i32, 1000)
+    y = ti.field(ti.i32, ())
+
+    @ti.kernel
+    def run(n: int):
+        ti.loop_config(serialize=True)
+        last = 0
+        if n > 0:
+            last = 1
+        for i in range(n):
+            # Only one after the other gives the sums.
+            last += i
+            x[i] = last
+        y[None] = last
+
+    run(1000)
+    assert (x.to_numpy() == 1 + np.cumsum(np.arange(1000))).all()
+    assert y[None] == 1 + 999 * 500

@@ -231,7 +231,19 @@ __all__ += errors.__all__
 __all__ += ops.__all__
 
 # Loaded when they are first used, so that importing Aerogel stays fast.
-_MODULES = ("_lib", "ad", "algorithms", "experimental", "graph", "lang", "linalg", "math", "profiler", "sparse", "tools")
+_MODULES = (
+    "_lib",
+    "ad",
+    "algorithms",
+    "experimental",
+    "graph",
+    "lang",
+    "linalg",
+    "math",
+    "profiler",
+    "sparse",
+    "tools",
+)
 _NAMES = {
     "GUI": "gui",
     "hex_to_rgb": "gui",

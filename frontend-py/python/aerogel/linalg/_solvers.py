@@ -160,7 +160,7 @@ class SparseCG:
         self.atol = float(atol)
 
     def solve(self) -> tuple[Any, bool]:
-        """The solution, a ``ti.ndarray`` if ``b`` is one, else a NumPy array; and whether it is as good as asked for."""
+        """The solution, a ``ti.ndarray`` if ``b`` is one, else a NumPy array; and whether it is good enough."""
         import numpy as np
 
         x, _, error = self.matrix._native.conjugate_gradient(
