@@ -6,6 +6,7 @@ use std::process::Command;
 /// Which workspace crates each may name. A new edge is an architectural change: say so here.
 const EDGES: &[(&str, &[&str])] = &[
     ("aerogel-base", &[]),
+    ("aerogel-linalg", &[]),
     ("aerogel-snode", &["aerogel-base"]),
     ("aerogel-ir", &["aerogel-base", "aerogel-snode"]),
     ("aerogel-runtime", &["aerogel-base", "aerogel-snode"]),
@@ -49,6 +50,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "aerogel-base",
             "aerogel-compiler",
             "aerogel-ir",
+            "aerogel-linalg",
             "aerogel-runtime",
             "aerogel-snode",
         ],
