@@ -1,4 +1,4 @@
-"""A landscape painted with six hundred soft spots, whose places, sizes and colours gradient descent finds.
+"""A landscape painted with fifteen hundred soft spots, whose places, sizes and colours gradient descent finds.
 
 The gradient is written by hand, for each spot over the pixels it reaches, so no two threads meet. Left what is to be
 painted, right the painting. The steps are those of Kingma and Ba, Adam, ICLR 2015.
@@ -90,17 +90,19 @@ def landscape(width, height):
     image += 0.5 * np.exp(-((sun / 0.28) ** 2))[..., None] * [1, 0.8, 0.4]
     image = np.where((sun < 0.13)[..., None], [1.0, 0.95, 0.78], image)
     for k, color in enumerate(palette(np.linspace(0, 1, 5), "c9737f 8b4a78 54356d 2b2450 120f2b")):
-        ridge = 0.46 - 0.095 * k + 0.05 * np.sin(5.3 * x + 2.1 * k) + 0.03 * np.sin(13 * x + 4 * k) + 0.012 * np.sin(41 * x)
+        ridge = (
+            0.46 - 0.095 * k + 0.05 * np.sin(5.3 * x + 2.1 * k) + 0.03 * np.sin(13 * x + 4 * k) + 0.012 * np.sin(41 * x)
+        )
         image = np.where((y < ridge)[..., None], color, image)
     return np.clip(image, 0, 1)
 
 
 def main(small=False):
     ti.init(arch=ti.cpu)
-    rng, n, height = np.random.default_rng(2), 60 if small else 600, 40 if small else 160
-    spots = rng.uniform([0, 0, -3, -0.1, -0.1, -0.1], [1, 1, -2.4, 0.1, 0.1, 0.1], (n, 6))
+    rng, n, height = np.random.default_rng(2), 60 if small else 1500, 40 if small else 100
+    spots = rng.uniform([0, 0, -3.6, -0.1, -0.1, -0.1], [1, 1, -3.0, 0.1, 0.1, 0.1], (n, 6))
     fit = Spots(spots, landscape(height, height))
-    losses = [fit.step(k + 1, 0.01 if k < 200 else 0.004) for k in range(60 if small else 500)]
+    losses = [fit.step(k + 1, 0.012 if k < 300 else 0.004) for k in range(60 if small else 500)]
     out = ti.Vector.field(3, float, (320, 320))
     fit.paint(out)
     image = np.concatenate([landscape(320, 320), np.clip(out.to_numpy(), 0, 1)])

@@ -10,6 +10,7 @@ from common import palette, run
 import aerogel as ti
 
 EXTENT = 2**17
+CORNER, WINDOW = np.array([-136, -73]), 216  # What the picture shows.
 ACORN = np.array([[0, 0], [1, 0], [1, 2], [3, 1], [4, 0], [5, 0], [6, 0]])
 R_PENTOMINO = np.array([[0, 1], [1, 0], [1, 1], [1, 2], [2, 2]])
 GLIDER = np.array([[0, 0], [1, 0], [2, 0], [2, 1], [1, 2]])
@@ -19,12 +20,12 @@ GLIDER = np.array([[0, 0], [1, 0], [2, 0], [2, 1], [1, 2]])
 class Life:
     """A generation, the next one, the number of neighbours of each cell that has one, and a window of the past."""
 
-    def __init__(self, cells, window=1):
+    def __init__(self, cells):
         self.alive, self.next, self.neighbours = (ti.field(ti.u8) for _ in range(3))
         self.blocks = ti.root.pointer(ti.ij, EXTENT // 512).pointer(ti.ij, 32)
         for field in (self.alive, self.next, self.neighbours):
             self.blocks.bitmasked(ti.ij, 16).place(field)
-        self.past = ti.field(float, (window, window))
+        self.past = ti.field(float, (WINDOW, WINDOW))
         self.alive.set_cells(cells + EXTENT // 2, np.ones(len(cells), np.uint8))
 
     @ti.kernel
@@ -46,7 +47,7 @@ class Life:
         for i, j in self.past:
             self.past[i, j] *= 0.9985
         for i, j in alive:
-            k, l = i - EXTENT // 2 + self.past.shape[0] // 2, j - EXTENT // 2 + self.past.shape[1] // 2
+            k, l = i - EXTENT // 2 - CORNER[0], j - EXTENT // 2 - CORNER[1]
             if 0 <= k and k < self.past.shape[0] and 0 <= l and l < self.past.shape[1]:
                 self.past[k, l] += 1
 
@@ -65,17 +66,15 @@ class Life:
 
 def main(small=False):
     ti.init(arch=ti.cpu)
-    window = 160 if small else 320
-    life = Life(R_PENTOMINO if small else ACORN, window)
+    life = Life(R_PENTOMINO if small else ACORN)
     for _ in range(1103 if small else 5206):
         life.step()
         life.remember(life.alive)
-    past = np.kron(life.past.to_numpy(), np.ones((2, 2)))
-    image = palette(np.log1p(past) / np.log(400), "0a0e1a 14284f 1f6f8b 44c2a3 f7e28b ffffff")
-    inside = np.abs(cells := life.cells()).max(1) < window // 2
-    for x, y in cells[inside] * 2 + window:
-        image[x : x + 2, y : y + 2] = [1.0, 0.95, 0.8]
-    return image, {"cells": len(cells), "inside the picture": inside.sum()}
+    cells = life.cells()
+    image = palette(np.log1p(life.past.to_numpy()) / np.log(250), "0a0e1a 162d5c 1f7f9b 44c2a3 f7e28b ffffff")
+    inside = ((cells >= CORNER) & (cells < CORNER + WINDOW)).all(1)
+    image[tuple((cells[inside] - CORNER).T)] = [1.0, 0.95, 0.8]
+    return np.kron(image, np.ones((3, 3, 1))), {"cells": len(cells), "inside the picture": inside.sum()}
 
 
 if __name__ == "__main__":

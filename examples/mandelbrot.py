@@ -36,9 +36,7 @@ def escape(c, limit):
 
 
 @ti.kernel
-def mandelbrot(
-    out: ti.types.ndarray(ti.math.vec2, ndim=2), x: ti.f64, y: ti.f64, width: ti.f64, limit: int
-) -> int:
+def mandelbrot(out: ti.types.ndarray(ti.math.vec2, ndim=2), x: ti.f64, y: ti.f64, width: ti.f64, limit: int) -> int:
     """Steps and distance for each pixel, the distance in pixels; the number of pixels inside."""
     inside = 0
     for i, j in out:

@@ -9,7 +9,7 @@ from common import halve, palette, run
 import aerogel as ti
 from aerogel.math import vec3
 
-SOFTENING = 0.05
+SOFTENING = 0.06
 
 
 @ti.data_oriented
@@ -66,31 +66,31 @@ def galaxy(n, mass, radius, tilt, rng):
     """A heavy core with a disc around it, that turns as its mass demands."""
     r = radius * np.sqrt(rng.uniform(0.02, 1, n))
     angle = rng.uniform(0, 2 * np.pi, n)
-    inside = mass * (0.8 + 0.2 * (r / radius) ** 2)
+    inside = mass * (0.9 + 0.1 * (r / radius) ** 2)
     speed = np.sqrt(inside * r**2 / (r**2 + SOFTENING**2) ** 1.5)
     x = np.stack([r * np.cos(angle), r * np.sin(angle), 0.03 * radius * rng.normal(size=n)], 1)
     v = np.stack([-speed * np.sin(angle), speed * np.cos(angle), 0 * r], 1)
     turn = np.array([[1, 0, 0], [0, np.cos(tilt), -np.sin(tilt)], [0, np.sin(tilt), np.cos(tilt)]])
-    m = np.full(n, 0.2 * mass / (n - 1))
-    m[0], x[0], v[0] = 0.8 * mass, 0, 0
+    m = np.full(n, 0.1 * mass / (n - 1))
+    m[0], x[0], v[0] = 0.9 * mass, 0, 0
     return x @ turn.T, v @ turn.T, m
 
 
 def main(small=False):
     ti.init(arch=ti.cpu)
-    n, rng = 400 if small else 12000, np.random.default_rng(5)
+    n, rng = 400 if small else 10000, np.random.default_rng(5)
     x1, v1, m1 = galaxy(n // 2, 1.0, 1.0, 0.5, rng)
     x2, v2, m2 = galaxy(n // 2, 1.0, 1.0, -0.9, rng)
-    apart, v = np.array([1.5, 0.75, 0.1]), np.array([-0.55, -0.04, 0.0])
+    apart, v = np.array([1.5, 0.8, 0.1]), np.array([-0.5, -0.06, 0.0])
     m = np.append(m1, m2)
     v = np.concatenate([v1 + v, v2 - v])
     bodies = Bodies(np.concatenate([x1 + apart, x2 - apart]), v - m @ v / m.sum(), m)
     before = bodies.energy()
-    for _ in range(60 if small else 420):
+    for _ in range(60 if small else 330):
         bodies.step(0.005 if small else 0.011)
     numbers = {"change of energy": bodies.energy() / before - 1, "momentum": bodies.momentum()}
     x, size = bodies.x.to_numpy(), np.array([160, 100] if small else [1280, 800])
-    pixel = ((x[:, :2] - np.median(x[:, :2], 0)) * size[0] / 7.2 + size / 2).astype(int)
+    pixel = ((x[:, :2] - np.median(x[:, :2], 0)) * size[0] / 6.4 + size / 2).astype(int)
     image = np.zeros((*size, 3))
     for part, color in ((slice(0, n // 2), [0.55, 0.75, 1.0]), (slice(n // 2, n), [1.0, 0.72, 0.45])):
         light, inside = np.zeros(size), ((pixel[part] >= 0) & (pixel[part] < size)).all(1)

@@ -89,7 +89,9 @@ def main(small=False):
     height_ = np.sqrt(np.maximum(u, 0)) * 0.16 * width
     slope = np.stack(np.gradient(-height_), -1)
     light = (slope @ [-0.45, 0.6] + 0.9) / np.sqrt((slope**2).sum(-1) + 1)
-    image = palette(u**0.8, "2b1055 6a2c91 c8386f f5793b fcc65a fff3c4") * (0.35 + 0.65 * np.clip(light, 0, 1.3))[..., None]
+    image = (
+        palette(u**0.8, "2b1055 6a2c91 c8386f f5793b fcc65a fff3c4") * (0.35 + 0.65 * np.clip(light, 0, 1.3))[..., None]
+    )
     lines = np.abs((u * 12) % 1 - 0.5) > 0.5 - np.hypot(*np.gradient(u * 12)) * 0.9
     image = np.where((lines & (u > 0.02))[..., None], image * 0.72 + 0.05, image)
     image = np.where(inside[..., None], image, palette(r * 1.3, "1b1d36 0c0d1c"))

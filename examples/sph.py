@@ -111,7 +111,7 @@ class Water:
 def main(small=False):
     ti.init(arch=ti.cpu)
     spacing = 0.03 if small else 0.0055
-    x = np.mgrid[0 : 0.55 : spacing, 0 : 0.75 : spacing].reshape(2, -1).T + spacing / 2
+    x = np.mgrid[0:0.55:spacing, 0:0.75:spacing].reshape(2, -1).T + spacing / 2
     water = Water(x, spacing)
     before = water.energy()
     steps = int((0.5 if small else 0.66) / (0.2 * water.h / SOUND))

@@ -87,7 +87,9 @@ def main(small=False):
         waves.now[int(70 * s), height // 2] = 14 * np.sin(2 * np.pi * step * COURANT / max(18 * s, 8))
         waves.step()
     u = waves.now.to_numpy() * np.minimum(1, 0.35 + x / 300)
-    image = palette(0.5 + 0.5 * np.tanh(1.6 * u / np.abs(u)[x > 210].max()), "dff6ff 39b6e0 0b3c6f 06112b 5d1049 e0533d ffe3b0")
+    image = palette(
+        0.5 + 0.5 * np.tanh(1.6 * u / np.abs(u)[x > 210].max()), "dff6ff 39b6e0 0b3c6f 06112b 5d1049 e0533d ffe3b0"
+    )
     image = np.where(wall[..., None], [0.93, 0.90, 0.84], np.where(lens[..., None], 0.82 * image + 0.14, image))
     return image, {"change of energy": conserved(64 if small else 200, 500), "highest": np.abs(u).max()}
 
