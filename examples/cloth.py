@@ -80,7 +80,7 @@ def draw(x: ti.template(), view: ti.math.mat3, image: ti.types.ndarray(vec3, ndi
             a, b = ti.math.mix(x[k, l], x[k + 1, l], s), ti.math.mix(x[k, l + 1], x[k + 1, l + 1], s)
             along = ti.math.mix(x[k + 1, l] - x[k, l], x[k + 1, l + 1] - x[k, l + 1], t)
             p, normal = view @ ti.math.mix(a, b, t), (view @ (b - a).cross(along)).normalized()
-            pixel = int(p.xy * scale + ti.Vector([image.shape[0], image.shape[1]]) / 2)
+            pixel = ti.cast(p.xy * scale + ti.Vector([image.shape[0], image.shape[1]]) / 2, int)
             if 0 <= pixel.min() and pixel.x < image.shape[0] and pixel.y < image.shape[1]:
                 if ti.static(not nearest):
                     ti.atomic_max(depth[pixel], p.z)

@@ -28,8 +28,8 @@ class Spots:
     def box(self, spot, height, shape):
         """The pixels that a spot reaches."""
         r = REACH * ti.exp(spot[2])
-        low = int(ti.max((vec2(spot[0], spot[1]) - r) * height, 0))
-        high = int(ti.min((vec2(spot[0], spot[1]) + r) * height + 1, vec2(shape[0], shape[1])))
+        low = ti.cast(ti.max((vec2(spot[0], spot[1]) - r) * height, 0), int)
+        high = ti.cast(ti.min((vec2(spot[0], spot[1]) + r) * height + 1, vec2(shape[0], shape[1])), int)
         return low, high
 
     @ti.kernel

@@ -22,7 +22,7 @@ EXAMPLES: dict[str, list[str]] = {
     "smoke3d": [],
     "path_tracer": [],
     "mpm": [],
-    "snow3d": ["--particles", "200000", "--steps", "500"],
+    "snow3d": ["--particles", "100000", "--steps", "300"],
     "sph": [],
     "cloth": [],
     "nbody": [],
@@ -54,12 +54,17 @@ def make(name: str) -> str:
     subprocess.run(
         [sys.executable, HERE / f"{name}.py", "--out", out, *EXAMPLES[name]], check=True, stdout=subprocess.DEVNULL
     )
+    shrink(out)
+    return f"{time.perf_counter() - begin:.1f} s, {os.path.getsize(out) / 1000:.0f} kB"
+
+
+def shrink(out: Path) -> None:
+    """Makes a picture as wide as the page wants it, and gives it a palette."""
     with Image.open(out) as picture:
         image = picture.convert("RGB")
     if image.width > WIDTH:
         image = image.resize((WIDTH, image.height * WIDTH // image.width), Image.Resampling.LANCZOS)
     image.quantize(COLORS, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE).save(out, optimize=True)
-    return f"{time.perf_counter() - begin:.1f} s, {os.path.getsize(out) / 1000:.0f} kB"
 
 
 def page() -> str:
@@ -75,6 +80,7 @@ def page() -> str:
 
 
 def main() -> None:
+    """Makes the pictures that are asked for, and the page."""
     GALLERY.mkdir(parents=True, exist_ok=True)
     names = sys.argv[1:] or list(EXAMPLES)
     for number, name in enumerate(names, 1):

@@ -21,7 +21,7 @@ def product(a, b):
 
 @ti.func
 def escape(c, limit):
-    """Steps until an orbit leaves a circle of radius 256 (`limit` if it does not), with a fraction; the distance to the set."""
+    """Steps until an orbit leaves a circle of radius 256 (or `limit`), with a fraction; the distance to the set."""
     z, slope, n = ti.Vector([0.0, 0.0], ti.f64), ti.Vector([0.0, 0.0], ti.f64), 0
     while n < limit and z.norm_sqr() < 65536:
         slope = 2 * product(z, slope) + ti.Vector([1.0, 0.0])

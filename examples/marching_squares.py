@@ -1,7 +1,7 @@
 """A map of mountains with its contours: marching squares in parallel, over twenty levels at once.
 
-Lorensen and Cline, Marching Cubes, SIGGRAPH 1987, one dimension less. A closed contour enters a cell as often as it leaves
-it, so every end of a piece is the end of exactly one other.
+Lorensen and Cline, Marching Cubes, SIGGRAPH 1987, one dimension less. A closed contour enters a cell as often as it
+leaves it, so every end of a piece is the end of exactly one other.
 """
 
 import numpy as np

@@ -101,7 +101,7 @@ def main(small=False):
                 light = (np.roll(light, reach, axis) + 2 * light + np.roll(light, -reach, axis)) / 4
             glow = glow + 1.6 * reach * light
         image += glow[..., None] * color
-    image = 1 - np.exp(-0.22 * image * size[0] / 1280)
+    image = 1 - np.exp(-0.45 * image * size[0] / 1280)
     return halve(image + palette(np.zeros(size), "04050d 04050d")), numbers
 
 

@@ -64,16 +64,16 @@ def march(origin, way):
 
 @ti.func
 def sky(way):
-    sun = ti.max(way.dot(vec3(-0.55, 0.62, 0.56).normalized()), 0.0)
-    blue = ti.math.mix(vec3(1.0, 0.62, 0.42), vec3(0.20, 0.38, 0.75), ti.sqrt(ti.max(way.y, 0.0)))
-    return 0.75 * blue + vec3(14.0, 10.5, 7.0) * ti.math.smoothstep(0.955, 0.985, sun)
+    sun = ti.max(way.dot(vec3(-0.60, 0.66, 0.46).normalized()), 0.0)
+    blue = ti.math.mix(vec3(0.95, 0.50, 0.36), vec3(0.16, 0.32, 0.72), ti.sqrt(ti.max(way.y, 0.0)))
+    return 0.7 * blue + vec3(7.0, 5.2, 3.4) * ti.math.smoothstep(0.90, 0.985, sun)
 
 
 @ti.kernel
 def trace(image: ti.types.ndarray(vec3, ndim=2), samples: int, furnace: int):
     colors = ti.Matrix(
         [
-            [0.78, 0.76, 0.72],
+            [0.40, 0.42, 0.48],
             [0.86, 0.36, 0.26],
             [0.95, 0.78, 0.45],
             [0.13, 0.35, 0.46],
@@ -82,8 +82,8 @@ def trace(image: ti.types.ndarray(vec3, ndim=2), samples: int, furnace: int):
         ]
     )
     for i, j in image:
-        total = vec3(0.0)
-        for _ in range(samples):
+        total, shift = vec3(0.0), ti.Vector([ti.random(), ti.random()])
+        for sample in range(samples):
             x = (i + ti.random() - image.shape[0] / 2) / image.shape[1]
             y = (j + ti.random() - image.shape[1] / 2) / image.shape[1]
             p, way = vec3(2.6, 2.6, 5.0), vec3(0.0)
@@ -91,7 +91,7 @@ def trace(image: ti.types.ndarray(vec3, ndim=2), samples: int, furnace: int):
             right = vec3(0, 1, 0).cross(back).normalized()
             way = (x * right + y * back.cross(right) - 1.45 * back).normalized()
             through = vec3(1.0)
-            for _ in range(24 if furnace else 6):
+            for bounce in range(24 if furnace else 6):
                 t, hit = march(p, way)
                 if hit < 0:
                     total += through if furnace else through * sky(way)
@@ -101,7 +101,11 @@ def trace(image: ti.types.ndarray(vec3, ndim=2), samples: int, furnace: int):
                 if hit == 2 or hit == 4:  # polished metal
                     way -= 2 * way.dot(n) * n
                 else:  # a direction by the cosine: a point of the unit ball's surface, on top of the normal
-                    z, angle = 2 * ti.random() - 1, 2 * ti.math.pi * ti.random()
+                    # First directions are spread evenly, by the golden ratio's relative for two dimensions.
+                    u = ti.math.fract(shift + sample * ti.Vector([0.7548776662, 0.5698402910]))
+                    if bounce > 0:
+                        u = ti.Vector([ti.random(), ti.random()])
+                    z, angle = 2 * u.x - 1, 2 * ti.math.pi * u.y
                     r = ti.sqrt(1 - z * z)
                     way = (1.0001 * n + vec3(r * ti.cos(angle), r * ti.sin(angle), z)).normalized()
                 p += 2e-3 * n
@@ -114,7 +118,7 @@ def main(small=False):
     ti.init(arch=ti.cpu)
     furnace, image = np.zeros((96, 60, 3), np.float32), np.zeros((96, 60, 3) if small else (640, 400, 3), np.float32)
     trace(furnace, 4, 1)
-    trace(image, 8 if small else 64, 0)
+    trace(image, 8 if small else 80, 0)
     toned = (image * (2.51 * image + 0.03)) / (image * (2.43 * image + 0.59) + 0.14)  # Narkowicz's fit of ACES
     return np.clip(toned, 0, 1) ** (1 / 2.2), {"furnace": furnace.mean(dtype=np.float64), "mean": image.mean()}
 

@@ -29,7 +29,7 @@ class Smoke:
     @ti.func
     def sample(self, field: ti.template(), x):
         """Linear interpolation between the eight nearest cells."""
-        c, f, total = int(ti.floor(x)), x - ti.floor(x), 0 * field[0, 0, 0]
+        c, f, total = ti.cast(ti.floor(x), int), x - ti.floor(x), 0 * field[0, 0, 0]
         for o in ti.static(ti.grouped(ti.ndrange(2, 2, 2))):
             w = (f.x if o[0] else 1 - f.x) * (f.y if o[1] else 1 - f.y) * (f.z if o[2] else 1 - f.z)
             total += w * self.at(field, c + o)
@@ -37,7 +37,7 @@ class Smoke:
 
     @ti.func
     def solid(self, c):
-        return (c / self.n - vec3(0.5, 0.62, 0.5) + 0.5 / self.n).norm() < 0.16
+        return (c / self.n - vec3(0.5, 0.8, 0.5) + 0.5 / self.n).norm() < 0.11
 
     @ti.kernel
     def move(self, dt: float):
@@ -47,9 +47,9 @@ class Smoke:
             self.new_v[c], self.new_soot[c] = self.sample(self.v, x), self.sample(self.soot, x)
         for c in ti.grouped(self.v):
             away = (c + 0.5) / self.n - vec3(0.5, 0.1, 0.5)
-            feed = float(ti.Vector([away.x, away.z]).norm() < 0.11 and abs(away.y) < 0.04)
+            feed = float(ti.Vector([away.x, away.z]).norm() < 0.1 and abs(away.y) < 0.04)
             self.soot[c] = ti.max(self.new_soot[c] * 0.999, feed)
-            self.v[c] = 0 * self.v[c] if self.solid(c) else self.new_v[c] + dt * 0.02 * self.soot[c] * vec3(0, 1, 0)
+            self.v[c] = 0 * self.v[c] if self.solid(c) else self.new_v[c] + dt * 0.06 * self.soot[c] * vec3(0, 1, 0)
 
     @ti.kernel
     def divergence(self) -> float:
@@ -97,7 +97,7 @@ class Smoke:
             for _ in range(self.n):
                 x += 1.5 * way
                 thick += 1.5 * self.sample(self.soot, x) + (9.0 if self.solid(x) else 0.0)
-            self.light[c] = ti.exp(-9.0 * thick / self.n)
+            self.light[c] = ti.exp(-5.0 * thick / self.n)
 
     @ti.kernel
     def render(self, image: ti.types.ndarray(vec3, ndim=2), way: vec3):
@@ -110,22 +110,22 @@ class Smoke:
                 inside = 0 <= x.x and x.x < self.n and x.y < 2 * self.n
                 c, albedo = vec3(0.0), vec3(0.0)
                 if self.solid(x):
-                    normal = (x / self.n - vec3(0.5, 0.62, 0.5)).normalized()
+                    normal = (x / self.n - vec3(0.5, 0.8, 0.5)).normalized()
                     a, albedo, lit = 1.0, vec3(0.75, 0.36, 0.24), lit * ti.max(normal.dot(way), 0.0)
                 elif inside:
-                    a, albedo = 1 - ti.exp(-14 * self.sample(self.soot, x) / self.n), vec3(0.92, 0.90, 0.88)
-                c = albedo * (lit * vec3(1.35, 1.15, 0.95) + vec3(0.14, 0.18, 0.27))
+                    a, albedo = 1 - ti.exp(-6 * self.sample(self.soot, x) / self.n), vec3(0.92, 0.90, 0.88)
+                c = albedo * (lit * vec3(0.95, 0.74, 0.55) + vec3(0.05, 0.08, 0.15))
                 color += through * a * c
                 through *= 1 - a
-            back = ti.math.mix(vec3(0.17, 0.21, 0.30), vec3(0.05, 0.06, 0.10), j / image.shape[1])
+            back = ti.math.mix(vec3(0.06, 0.08, 0.13), vec3(0.015, 0.02, 0.04), j / image.shape[1])
             image[i, j] = color + through * back
 
 
 def main(small=False):
     ti.init(arch=ti.cpu)
-    smoke = Smoke(24 if small else 88)
+    smoke = Smoke(24 if small else 72)
     before = after = 0.0
-    for _ in range(30 if small else 260):
+    for _ in range(30 if small else 190):
         before, after = smoke.step()
     soot = smoke.soot.to_numpy()
     numbers = {

@@ -1,6 +1,6 @@
 """A column of water collapses against a wall: smoothed particle hydrodynamics, weakly compressible, in two dimensions.
 
-Particles find their neighbours in lists, one for each cell of a grid. Forces are equal and opposite in pairs. The method:
+Particles find their neighbours in lists, one for each cell of a grid. Forces are equal and opposite in pairs.
 Monaghan, Smoothed Particle Hydrodynamics, Reports on Progress in Physics 68, 2005, with the viscosity of section 4.1.
 """
 
@@ -11,7 +11,7 @@ import aerogel as ti
 from aerogel.math import vec2
 
 SIZE = vec2(1.6, 1.0)
-GRAVITY, SOUND = 9.81, 35.0
+GRAVITY, SOUND = 9.81, 20.0
 
 
 @ti.data_oriented
@@ -33,7 +33,7 @@ class Water:
 
     @ti.func
     def cell(self, x):
-        return int(ti.floor(x / (2 * self.h))) + 1
+        return ti.cast(ti.floor(x / (2 * self.h)), int) + 1
 
     @ti.func
     def slope(self, d):
@@ -100,7 +100,7 @@ class Water:
         self.find_neighbours()
         self.weigh()
         self.push()
-        self.move(0.2 * self.h / SOUND)
+        self.move(0.3 * self.h / SOUND)
 
     def energy(self):
         """Kinetic and potential, without that of the compression."""
@@ -110,11 +110,11 @@ class Water:
 
 def main(small=False):
     ti.init(arch=ti.cpu)
-    spacing = 0.03 if small else 0.0055
+    spacing = 0.03 if small else 0.008
     x = np.mgrid[0:0.55:spacing, 0:0.75:spacing].reshape(2, -1).T + spacing / 2
     water = Water(x, spacing)
     before = water.energy()
-    steps = int((0.5 if small else 0.66) / (0.2 * water.h / SOUND))
+    steps = int((0.5 if small else 0.66) / (0.3 * water.h / SOUND))
     for _ in range(steps):
         water.step()
     a, x, v = water.a.to_numpy(), water.x.to_numpy(), water.v.to_numpy()
@@ -126,7 +126,7 @@ def main(small=False):
     gui = ti.GUI("water", res=(320, 200) if small else (1280, 800), background_color=0x0B1622)
     colors = (palette(np.linalg.norm(v, axis=1) / 4.5, "123a7a 1f7fd0 4fc3e8 c9f2fb ffffff") * 255).astype(int)
     colors = colors @ [65536, 256, 1]
-    gui.circles(x / SIZE.to_numpy(), radius=0.62 * spacing / SIZE[0] * gui.res[0], color=colors)
+    gui.circles(x / SIZE.to_numpy(), radius=0.7 * spacing / SIZE[0] * gui.res[0], color=colors)
     return halve(gui.get_image()[..., :3]), numbers
 
 

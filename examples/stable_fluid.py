@@ -30,7 +30,7 @@ class Fluid:
     @ti.func
     def sample(self, field: ti.template(), x):
         """Linear interpolation between the four nearest cells."""
-        i, f = int(ti.floor(x)), x - ti.floor(x)
+        i, f = ti.cast(ti.floor(x), int), x - ti.floor(x)
         low = self.at(field, i.x, i.y) * (1 - f.x) + self.at(field, i.x + 1, i.y) * f.x
         high = self.at(field, i.x, i.y + 1) * (1 - f.x) + self.at(field, i.x + 1, i.y + 1) * f.x
         return low * (1 - f.y) + high * f.y
