@@ -3,6 +3,7 @@
 PYTHON  ?= python3
 PROFILE ?= release
 VENV    := .venv
+DOCS    := .venv-docs
 TARGET  := $(or $(CARGO_TARGET_DIR),target)
 PY      := $(VENV)/bin/python
 OUTDIR  := $(TARGET)/$(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
@@ -10,7 +11,7 @@ PACKAGE := frontend-py/python/aerogel
 
 export PYO3_PYTHON := $(abspath $(PY))
 
-.PHONY: help setup build demo test differential bench lint wheel clean
+.PHONY: help setup build demo gallery docs test differential bench lint wheel clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-13s %s\n", $$1, $$2 }'
@@ -25,6 +26,17 @@ build: setup ## The package for development, usable from .venv
 
 demo: build ## Run a simulation and write its picture
 	$(PY) examples/mpm.py --out out/mpm.png
+
+gallery: build ## Every picture of docs/gallery, and its page
+	$(PY) examples/make_gallery.py
+
+docs: $(DOCS)/bin/mkdocs ## The documentation site, in out/site
+	$(DOCS)/bin/mkdocs build --quiet --strict
+
+$(DOCS)/bin/mkdocs: requirements-docs.txt
+	$(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/pip install --quiet -r requirements-docs.txt
+	@touch $@
 
 test: build ## Every test, Rust and Python
 	cargo test --quiet --workspace

@@ -94,7 +94,10 @@ def main():
     parser.add_argument("--resolution", type=int, default=512)
     parser.add_argument("--compare", action="store_true")
     parser.add_argument("--out", default="bunny.png")
+    parser.add_argument("--small", action="store_true", help="a resolution of 96")
     args = parser.parse_args()
+    if args.small:
+        args.resolution = 96
     ti.init(arch=ti.cpu)
     corners = bunny(args.resolution)
     area = np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1).sum() / 2

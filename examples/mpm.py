@@ -124,20 +124,22 @@ def drop():
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--frames", type=int, default=66)
+    parser.add_argument("--small", action="store_true", help="two frames")
     parser.add_argument("--out", default="out/mpm.png")
     args = parser.parse_args()
+    frames = 2 if args.small else args.frames
 
     drop()
     gui = ti.GUI("water, jelly, snow", res=768, background_color=0x10202C)
     begin = time.perf_counter()
-    for _ in range(args.frames):
+    for _ in range(frames):
         for _ in range(40):
             step()
     seconds = time.perf_counter() - begin
     gui.circles(position.to_numpy(), radius=1.6, color=COLORS[material.to_numpy()])
     os.makedirs(os.path.dirname(args.out) or ".", exist_ok=True)
     gui.show(args.out)
-    print(f"{args.frames * 40} steps of {PARTICLES} particles in {seconds:.1f} s")
+    print(f"{frames * 40} steps of {PARTICLES} particles in {seconds:.1f} s")
     print(f"the picture is {os.path.abspath(args.out)}")
 
 

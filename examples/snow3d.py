@@ -132,7 +132,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, default in [("particles", 1_000_000), ("domain", 4096), ("steps", 200), ("out", "snow3d.png")]:
         parser.add_argument(f"--{name}", type=type(default), default=default)
+    parser.add_argument("--small", action="store_true", help="3000 particles, 2 steps")
     args = parser.parse_args()
+    if args.small:
+        args.particles, args.steps = 3000, 2
     ti.init(arch=ti.cpu)
     snow = Snow(args.particles, args.domain)
     snow.step()  # Compiles the kernels.

@@ -7,8 +7,8 @@ import pytest
 
 import aerogel as ti
 
-# Programs that `test_wrong_programs.py` reads, not tests.
-collect_ignore_glob = ["wrong/*"]
+# Programs that `test_wrong_programs.py` and `test_types.py` read, not tests.
+collect_ignore_glob = ["wrong/*", "typed/*"]
 
 # What is compiled in a test is compiled there.
 os.environ["AEROGEL_OFFLINE_CACHE"] = "0"

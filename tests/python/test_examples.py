@@ -21,13 +21,13 @@ def run(*command):
 
 def test_mpm(tmp_path):
     out = tmp_path / "mpm.png"
-    assert f"the picture is {out}" in run(ROOT / "examples/mpm.py", "--frames", "2", "--out", out)
+    assert f"the picture is {out}" in run(ROOT / "examples/mpm.py", "--small", "--out", out)
     assert out.stat().st_size > 5000
 
 
 def test_snow3d(tmp_path):
     out = tmp_path / "snow.png"
-    assert "step 2: " in run(ROOT / "examples/snow3d.py", "--particles", "3000", "--steps", "2", "--out", out)
+    assert "step 2: " in run(ROOT / "examples/snow3d.py", "--small", "--out", out)
     assert out.stat().st_size > 5000
 
 
@@ -35,7 +35,7 @@ def test_levelset(tmp_path):
     pytest.importorskip("trimesh")
     pytest.importorskip("pymeshfix")
     out = tmp_path / "bunny.png"
-    assert "pointer: " in run(ROOT / "examples/levelset.py", "--resolution", "96", "--out", out)
+    assert "pointer: " in run(ROOT / "examples/levelset.py", "--small", "--out", out)
     assert out.stat().st_size > 2000
 
 

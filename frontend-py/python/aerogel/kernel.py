@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from aerogel import _native
 from aerogel._dtypes import DataType, dtype_of
 from aerogel.errors import AerogelMissingNameError, AerogelSyntaxError
 from aerogel.types import ArgPackType, MatrixType, NdarrayType, RefType, StructType
 
+if TYPE_CHECKING:
+    from typing_extensions import Concatenate, ParamSpec, Self
+else:
+    from typing import ParamSpec
+
+P = ParamSpec("P")
+R = TypeVar("R")
+S = TypeVar("S")
+Q = ParamSpec("Q")
 F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C", bound=type)
 
@@ -28,13 +37,23 @@ class Inspection(dict[str, Any]):
         return "\n\n".join(f"; {title}\n{(text or '').rstrip()}" for title, text in parts)
 
 
-class Kernel(_native.NativeKernel):
+class Kernel(_native.NativeKernel, Generic[P, R]):
     """What ``@ti.kernel`` makes: a callable that is compiled for the arguments it is first called with.
 
     The call itself, with argument checks and packing, is native code.
     """
 
-    __wrapped__: Callable[..., Any]
+    __wrapped__: Callable[P, R]
+    __name__: str
+
+    if TYPE_CHECKING:
+        # Editors and type checkers see the function's own signature.
+        def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
+
+        @overload
+        def __get__(self, instance: None, owner: Any = None) -> Self: ...
+        @overload
+        def __get__(self: Kernel[Concatenate[S, Q], R], instance: S, owner: Any = None) -> Kernel[Q, R]: ...
 
     def __repr__(self) -> str:
         return f"<ti.kernel {self.__wrapped__.__qualname__}>"
@@ -166,7 +185,7 @@ def _is_method(fn: Callable[..., Any]) -> bool:
     return bool(names) and names[0] not in getattr(fn, "__annotations__", {})
 
 
-def kernel(fn: F) -> F:
+def kernel(fn: Callable[P, R]) -> Kernel[P, R]:
     """Compiles a function for all cores: each loop at its outermost level runs in parallel.
 
     The parameters need annotations: scalar types, ``ti.types.vector(...)``, ``ti.types.ndarray(...)`` or
@@ -178,7 +197,7 @@ def kernel(fn: F) -> F:
     params, ret, many = _signature(fn, method)
     out = Kernel(fn, params, ret, many)
     functools.update_wrapper(out, fn)
-    return out  # type: ignore[return-value]
+    return out
 
 
 def func(fn: F) -> F:

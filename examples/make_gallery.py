@@ -1,0 +1,94 @@
+"""Makes every picture of docs/gallery, and the page that shows them.
+
+python examples/make_gallery.py             # all of them
+python examples/make_gallery.py waves fit   # these
+"""
+
+import ast
+import importlib.util
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from PIL import Image
+
+HERE = Path(__file__).parent
+GALLERY = HERE.parent / "docs" / "gallery"
+# In the order of the page, with the arguments that programs with a command line of their own take.
+EXAMPLES: dict[str, list[str]] = {
+    "stable_fluid": [],
+    "smoke3d": [],
+    "path_tracer": [],
+    "mpm": [],
+    "snow3d": ["--particles", "100000", "--steps", "300"],
+    "sph": [],
+    "cloth": [],
+    "nbody": [],
+    "mandelbrot": [],
+    "reaction_diffusion": [],
+    "levelset": [],
+    "waves": [],
+    "life": [],
+    "fit": [],
+    "marching_squares": [],
+    "poisson": [],
+}
+NEEDS = {"levelset": ["trimesh", "pymeshfix"]}
+WIDTH, COLORS = 640, 256
+
+
+def title(name: str) -> str:
+    """The first line of an example's docstring."""
+    text = ast.get_docstring(ast.parse((HERE / f"{name}.py").read_text())) or name
+    return text.splitlines()[0]
+
+
+def make(name: str) -> str:
+    """Runs an example, and makes its picture small; gives what there is to say about it."""
+    missing = [package for package in NEEDS.get(name, []) if importlib.util.find_spec(package) is None]
+    if missing:
+        return f"left as it is: pip install {' '.join(missing)}"
+    out, begin = GALLERY / f"{name}.png", time.perf_counter()
+    subprocess.run(
+        [sys.executable, HERE / f"{name}.py", "--out", out, *EXAMPLES[name]], check=True, stdout=subprocess.DEVNULL
+    )
+    shrink(out)
+    return f"{time.perf_counter() - begin:.1f} s, {os.path.getsize(out) / 1000:.0f} kB"
+
+
+def shrink(out: Path) -> None:
+    """Makes a picture as wide as the page wants it, and gives it a palette."""
+    with Image.open(out) as picture:
+        image = picture.convert("RGB")
+    if image.width > WIDTH:
+        image = image.resize((WIDTH, image.height * WIDTH // image.width), Image.Resampling.LANCZOS)
+    image.quantize(COLORS, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE).save(out, optimize=True)
+
+
+def page() -> str:
+    """A grid of the pictures, three in a row."""
+    lines = ["# Gallery", "", "`make gallery` makes these pictures; each program takes `--small` and `--out`.", ""]
+    names = list(EXAMPLES)
+    lines += ["| | | |", "|---|---|---|"]
+    for row in (names[k : k + 3] for k in range(0, len(names), 3)):
+        lines.append("| " + " | ".join(f"![{name}]({name}.png)" for name in row) + " |" + " |" * (3 - len(row)))
+        texts = (f"[{name}.py](../../examples/{name}.py): {title(name)}" for name in row)
+        lines.append("| " + " | ".join(texts) + " |" + " |" * (3 - len(row)))
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Makes the pictures that are asked for, and the page."""
+    GALLERY.mkdir(parents=True, exist_ok=True)
+    names = sys.argv[1:] or list(EXAMPLES)
+    for number, name in enumerate(names, 1):
+        print(f"[{number}/{len(names)}] {name} ...", end=" ", flush=True)
+        print(make(name), flush=True)
+    (GALLERY / "README.md").write_text(page())
+    print(f"the page is {GALLERY / 'README.md'}")
+
+
+if __name__ == "__main__":
+    main()

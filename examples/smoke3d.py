@@ -1,0 +1,145 @@
+"""Hot smoke rises past a ball, in three dimensions, and the light that comes through it is gathered along rays.
+
+The steps are those of `stable_fluid.py`, with buoyancy; Fedkiw, Stam and Jensen, Visual Simulation of Smoke, SIGGRAPH
+2001, show how to light smoke by single scattering. Left and right stay mirror images.
+"""
+
+import numpy as np
+from common import halve, run
+
+import aerogel as ti
+from aerogel.math import vec3
+
+
+@ti.data_oriented
+class Smoke:
+    """A box of n x 2n x n cells with a ball in it, open at the top."""
+
+    def __init__(self, n):
+        self.n, self.shape = n, (n, 2 * n, n)
+        self.v, self.new_v = (ti.Vector.field(3, float, self.shape) for _ in range(2))
+        self.soot, self.new_soot, self.p, self.new_p, self.div, self.light = (
+            ti.field(float, self.shape) for _ in range(6)
+        )
+
+    @ti.func
+    def at(self, field: ti.template(), c):
+        return field[ti.math.clamp(c, 0, ti.Vector(self.shape) - 1)]
+
+    @ti.func
+    def sample(self, field: ti.template(), x):
+        """Linear interpolation between the eight nearest cells."""
+        c, f, total = ti.cast(ti.floor(x), int), x - ti.floor(x), 0 * field[0, 0, 0]
+        for o in ti.static(ti.grouped(ti.ndrange(2, 2, 2))):
+            w = (f.x if o[0] else 1 - f.x) * (f.y if o[1] else 1 - f.y) * (f.z if o[2] else 1 - f.z)
+            total += w * self.at(field, c + o)
+        return total
+
+    @ti.func
+    def solid(self, c):
+        return (c / self.n - vec3(0.5, 0.8, 0.5) + 0.5 / self.n).norm() < 0.11
+
+    @ti.kernel
+    def move(self, dt: float):
+        """Everything is carried along; then heat lifts, and a burner below feeds."""
+        for c in ti.grouped(self.v):
+            x = float(c) - dt * self.sample(self.v, c - 0.5 * dt * self.v[c])
+            self.new_v[c], self.new_soot[c] = self.sample(self.v, x), self.sample(self.soot, x)
+        for c in ti.grouped(self.v):
+            away = (c + 0.5) / self.n - vec3(0.5, 0.1, 0.5)
+            feed = float(ti.Vector([away.x, away.z]).norm() < 0.1 and abs(away.y) < 0.04)
+            self.soot[c] = ti.max(self.new_soot[c] * 0.999, feed)
+            self.v[c] = 0 * self.v[c] if self.solid(c) else self.new_v[c] + dt * 0.06 * self.soot[c] * vec3(0, 1, 0)
+
+    @ti.kernel
+    def divergence(self) -> float:
+        """Notes each cell's divergence, and gives its root mean square."""
+        total = 0.0
+        for c in ti.grouped(self.v):
+            d = 0.0
+            for axis in ti.static(range(3)):
+                e = ti.Vector.unit(3, axis, int)
+                d += 0.5 * (self.at(self.v, c + e)[axis] - self.at(self.v, c - e)[axis])
+            self.div[c] = d
+            total += d * d
+        return ti.sqrt(total / (2 * self.n**3))
+
+    @ti.kernel
+    def jacobi(self, p: ti.template(), new_p: ti.template()):
+        for i, j, k in p:
+            x = self.at(p, ti.Vector([i + 1, j, k])) + self.at(p, ti.Vector([i - 1, j, k]))
+            y = self.at(p, ti.Vector([i, j + 1, k])) + self.at(p, ti.Vector([i, j - 1, k]))
+            z = self.at(p, ti.Vector([i, j, k + 1])) + self.at(p, ti.Vector([i, j, k - 1]))
+            new_p[i, j, k] = (x + y + z - self.div[i, j, k]) / 6
+
+    @ti.kernel
+    def subtract_gradient(self):
+        for c in ti.grouped(self.v):
+            for axis in ti.static(range(3)):
+                e = ti.Vector.unit(3, axis, int)
+                self.v[c][axis] -= 0.5 * (self.at(self.p, c + e) - self.at(self.p, c - e))
+
+    def step(self, sweeps=24):
+        """The divergence before pressure acts, and after."""
+        self.move(1.0)
+        before = self.divergence()
+        for _ in range(sweeps // 2):
+            self.jacobi(self.p, self.new_p)
+            self.jacobi(self.new_p, self.p)
+        self.subtract_gradient()
+        return before, self.divergence()
+
+    @ti.kernel
+    def shine(self, way: vec3):
+        """How much of the sun's light reaches each cell."""
+        for c in ti.grouped(self.light):
+            thick, x = 0.0, float(c)
+            for _ in range(self.n):
+                x += 1.5 * way
+                thick += 1.5 * self.sample(self.soot, x) + (9.0 if self.solid(x) else 0.0)
+            self.light[c] = ti.exp(-5.0 * thick / self.n)
+
+    @ti.kernel
+    def render(self, image: ti.types.ndarray(vec3, ndim=2), way: vec3):
+        for i, j in image:
+            through, color, pixel = 1.0, vec3(0.0), image.shape[0] / (1.25 * self.n)
+            x = vec3((i + 0.5 - image.shape[0] / 2) / pixel + self.n / 2, (j + 0.5) / pixel, 0)
+            for step in range(2 * self.n):
+                x.z = 0.5 * step
+                a, lit = 0.0, self.sample(self.light, x)
+                inside = 0 <= x.x and x.x < self.n and x.y < 2 * self.n
+                c, albedo = vec3(0.0), vec3(0.0)
+                if self.solid(x):
+                    normal = (x / self.n - vec3(0.5, 0.8, 0.5)).normalized()
+                    a, albedo, lit = 1.0, vec3(0.75, 0.36, 0.24), lit * ti.max(normal.dot(way), 0.0)
+                elif inside:
+                    a, albedo = 1 - ti.exp(-6 * self.sample(self.soot, x) / self.n), vec3(0.92, 0.90, 0.88)
+                c = albedo * (lit * vec3(0.95, 0.74, 0.55) + vec3(0.05, 0.08, 0.15))
+                color += through * a * c
+                through *= 1 - a
+            back = ti.math.mix(vec3(0.06, 0.08, 0.13), vec3(0.015, 0.02, 0.04), j / image.shape[1])
+            image[i, j] = color + through * back
+
+
+def main(small=False):
+    ti.init(arch=ti.cpu)
+    smoke = Smoke(24 if small else 72)
+    before = after = 0.0
+    for _ in range(30 if small else 190):
+        before, after = smoke.step()
+    soot = smoke.soot.to_numpy()
+    numbers = {
+        "divergence before": before,
+        "divergence after": after,
+        "asymmetry": np.abs(soot - soot[::-1]).max(),
+        "highest soot": soot.max(),
+    }
+    way = vec3(-0.6, 0.62, -0.5).normalized()
+    smoke.shine(way)
+    image = np.zeros((160, 200, 3) if small else (1280, 1600, 3), np.float32)
+    smoke.render(image, way)
+    return np.clip(halve(image), 0, 1) ** (1 / 1.8), numbers
+
+
+if __name__ == "__main__":
+    run(main)

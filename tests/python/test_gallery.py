@@ -1,0 +1,182 @@
+"""The programs of the gallery, run small: what they conserve, and what is known of them."""
+
+import importlib
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import aerogel as ti
+
+ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.skipif(not (ROOT / "examples").exists(), reason="the examples are not here")
+
+
+@pytest.fixture
+def example(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "examples"))
+    yield importlib.import_module
+    ti.reset()
+
+
+def small(module):
+    """The numbers of a small run, whose picture must be one, and not empty."""
+    image, numbers = module.main(small=True)
+    assert image.ndim == 3 and image.shape[2] == 3 and np.isfinite(image).all()
+    assert image.min() >= 0 and image.max() <= 1.1 and image.std() > 0.03
+    return numbers
+
+
+def test_stable_fluid(example):
+    numbers = small(example("stable_fluid"))
+    assert numbers["divergence after"] < 0.5 * numbers["divergence before"]
+    # A quarter turn of the jets is the same jets.
+    assert numbers["asymmetry"] < 1e-4
+
+
+def test_smoke(example):
+    numbers = small(example("smoke3d"))
+    assert 0 < numbers["divergence after"] < 0.6 * numbers["divergence before"]
+    assert numbers["asymmetry"] < 1e-4
+    assert 0.9 < numbers["highest soot"] <= 1.0001
+
+
+def test_sph(example):
+    numbers = small(example("sph"))
+    assert 0.4 < numbers["energy left"] < 1.0
+    assert numbers["sum of inner forces"] < 1e-5
+    assert abs(numbers["mean density"] - 1) < 0.1
+
+
+def test_cloth(example):
+    numbers = small(example("cloth"))
+    assert 0 < numbers["mean strain"] < 0.03
+    assert 0.9999 < numbers["nearest to the ball"] < 1.0001
+    assert numbers["asymmetry"] < 0.02
+
+
+def test_nbody(example):
+    numbers = small(example("nbody"))
+    assert numbers["momentum"] < 1e-5
+    assert abs(numbers["change of energy"]) < 1e-3
+
+
+def test_nbody_circles(example):
+    """Two equal masses go round each other in the time that Kepler says."""
+    nbody = example("nbody")
+    ti.init(arch=ti.cpu, log_level="error")
+    speed = np.sqrt(2 / (4 + nbody.SOFTENING**2) ** 1.5)
+    x = np.array([[1, 0, 0], [-1, 0, 0]])
+    bodies = nbody.Bodies(x, np.array([[0, speed, 0], [0, -speed, 0]]), np.array([1.0, 1.0]))
+    steps = 2000
+    for _ in range(steps):
+        bodies.step(2 * np.pi / speed / steps)
+    assert np.abs(bodies.x.to_numpy() - x).max() < 0.01
+
+
+def test_mandelbrot(example):
+    numbers = small(example("mandelbrot"))
+    assert abs(numbers["area"] - 1.5066) < 0.02
+    assert numbers["asymmetry"] == 0
+
+
+def test_reaction_diffusion(example):
+    numbers = small(example("reaction_diffusion"))
+    assert abs(numbers["drift of the closed mass"]) < 1e-4
+    assert numbers["highest"] > 0.2 and numbers["lowest"] >= 0
+
+
+def test_waves(example):
+    numbers = small(example("waves"))
+    assert abs(numbers["change of energy"]) < 1e-12
+
+
+def test_life(example):
+    """The R-pentomino settles after 1103 generations, as 116 cells."""
+    assert small(example("life"))["cells"] == 116
+
+
+def test_a_glider(example):
+    life = example("life")
+    ti.init(arch=ti.cpu, log_level="error")
+    board = life.Life(life.GLIDER)
+    for _ in range(40):
+        board.step()
+    moved = board.cells() - life.GLIDER[np.lexsort(life.GLIDER.T[::-1])]
+    assert np.abs(moved).max() == 10 and (moved == moved[0]).all()
+
+
+def test_fit(example):
+    numbers = small(example("fit"))
+    assert numbers["loss after"] < 0.1 * numbers["loss before"]
+
+
+def test_the_gradient_of_fit(example, rng):
+    """Each derivative is that of finite differences."""
+    fit = example("fit")
+    ti.init(arch=ti.cpu, default_fp=ti.f64, log_level="error")
+    spots = np.column_stack([rng.uniform(0.3, 0.7, (3, 2)), rng.uniform(-2.5, -2, 3), rng.uniform(-1, 1, (3, 3))])
+    spots = spots.astype(np.float32)
+    model = fit.Spots(spots, fit.landscape(48, 48))
+    model.paint(model.painted)
+    model.differentiate()
+    gradient = model.gradient.to_numpy()
+
+    def loss(change):
+        moved = spots.astype(np.float64) + change
+        model.spots.from_numpy(moved)
+        model.paint(model.painted)
+        return model.loss()
+
+    for s in range(3):
+        for k in range(6):
+            change = np.zeros((3, 6))
+            change[s, k] = 1e-5
+            assert gradient[s, k] == pytest.approx((loss(change) - loss(-change)) / 2e-5, rel=2e-2, abs=2e-5)
+
+
+def test_marching_squares(example):
+    numbers = small(example("marching_squares"))
+    assert abs(numbers["length of a circle"] - 1) < 1e-3
+    assert numbers["loose ends"] == 0
+
+
+def test_path_tracer(example):
+    """In a furnace without absorption, all light arrives."""
+    numbers = small(example("path_tracer"))
+    assert 0.99 < numbers["furnace"] <= 1.0001
+
+
+def test_poisson(example):
+    numbers = small(example("poisson"))
+    assert numbers["residual"] < 2e-6 and numbers["iterations"] < 500
+
+
+def test_the_film_over_a_square(example):
+    """Where the source is an eigenfunction, the solution is that function over its eigenvalue."""
+    poisson = example("poisson")
+    ti.init(arch=ti.cpu, log_level="error")
+    n = 31
+    i, j = np.mgrid[1 : n + 1, 1 : n + 1] * np.pi / (n + 1)
+    f = np.sin(2 * i) * np.sin(3 * j)
+    u, _, _ = poisson.film(np.ones((n, n), bool), f)
+    eigenvalue = 4 - 2 * np.cos(2 * np.pi / (n + 1)) - 2 * np.cos(3 * np.pi / (n + 1))
+    assert np.abs(u - f / eigenvalue).max() < 1e-5 * np.abs(u).max()
+
+
+def test_the_page(example):
+    """The page shows every picture, and each is small enough to be looked at."""
+    gallery = example("make_gallery")
+    assert (gallery.GALLERY / "README.md").read_text() == gallery.page()
+    assert len(gallery.EXAMPLES) >= 16
+    for name in gallery.EXAMPLES:
+        assert (ROOT / "examples" / f"{name}.py").exists()
+        data = (gallery.GALLERY / f"{name}.png").read_bytes()
+        assert data[:8] == b"\x89PNG\r\n\x1a\n" and 5_000 < len(data) < 250_000
+
+
+def test_the_readme_shows_pictures_that_exist():
+    text = (ROOT / "README.md").read_text()
+    pictures = re.findall(r"docs/[\w/]+\.png", text)
+    assert len(pictures) >= 3 and all((ROOT / picture).exists() for picture in pictures)

@@ -1,0 +1,68 @@
+"""The programs of the documentation run, each page's as one program, and show what the page says they show.
+
+A block of Python that is followed by a block of text prints that text, or raises the exception whose message it is. What a
+comment `<!--run` of a page holds runs too, and is not shown. `AEROGEL_BLESS=1` writes the texts anew.
+"""
+
+import contextlib
+import io
+import linecache
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+import aerogel as ti
+
+ROOT = Path(__file__).parents[2]
+PAGES = ["docs/index.md", "docs/first-steps.md", "docs/language.md", "docs/layouts.md", "docs/performance.md"]
+PAGES += ["docs/sparse.md", "docs/quantised.md", "docs/functions.md", "README.md"]
+PART = re.compile(
+    r"```python\n(?P<shown>.*?)```\n(?:\n```text\n(?P<text>.*?)```\n)?|<!--run\n(?P<hidden>.*?)-->", re.DOTALL
+)
+
+pytestmark = pytest.mark.skipif(not (ROOT / "docs").exists(), reason="the documents are not here")
+
+
+def what_it_shows(block, scope):
+    """What a block prints, and the message of the exception that ends it."""
+    printed = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(printed):
+            exec(block, scope)
+    except Exception as e:
+        message = str(e).strip()
+        name = type(e).__name__
+        printed.write(message if message.startswith(name) else f"{name}: {message}")
+    return "".join(line.rstrip() + "\n" for line in printed.getvalue().splitlines())
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_programs(page, cpu, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / page).read_text()
+    path = Path(page).stem.replace("-", "_") + ".py"
+    scope, program, blessed = {"ti": ti, "__name__": "page"}, "", text
+    parts = list(PART.finditer(text))
+    assert any(part["shown"] for part in parts)
+    for part in parts:
+        block = part["shown"] or part["hidden"]
+        # All blocks are one file, as they are for who copies them.
+        begin = program.count("\n")
+        program += block
+        linecache.cache[path] = (len(program), None, program.splitlines(True), path)
+        shown = what_it_shows(compile("\n" * begin + block, path, "exec"), scope)
+        if os.environ.get("AEROGEL_BLESS") and part["text"] is not None:
+            blessed = blessed.replace(part[0], f"```python\n{block}```\n\n```text\n{shown}```\n")
+        else:
+            assert shown == (part["text"] or ""), block
+    if blessed != text:
+        (ROOT / page).write_text(blessed)
+
+
+def test_every_page_is_tested():
+    """A page with programs is in the list above, or has a test of its own."""
+    others = {"docs/coming-from-taichi.md", "docs/exchange.md", "docs/arithmetic.md"}
+    found = {f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md") if "```python" in p.read_text()}
+    assert found <= others | set(PAGES)
