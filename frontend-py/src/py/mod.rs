@@ -12,6 +12,7 @@ pub(crate) mod gui;
 pub(crate) mod host;
 pub(crate) mod kernel;
 mod lists;
+mod mesh;
 pub(crate) mod module;
 mod operator;
 pub(crate) mod placement;
