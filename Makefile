@@ -11,7 +11,7 @@ PACKAGE := frontend-py/python/aerogel
 
 export PYO3_PYTHON := $(abspath $(PY))
 
-.PHONY: help setup build demo gallery docs test differential bench lint wheel clean
+.PHONY: help setup build demo gallery docs test differential bench lint examples wheel clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-13s %s\n", $$1, $$2 }'
@@ -57,10 +57,13 @@ lint: setup ## What CI checks besides the tests
 	$(VENV)/bin/ruff format --quiet --check frontend-py/python tests/python tests/oracle examples
 	$(VENV)/bin/pyright --pythonpath $(PY)
 
-wheel: setup ## dist/*.whl: abi3, LLVM inside; tried on every Python from 3.10 to 3.13 found
+examples: ## The examples as a part of the package, as a wheel has them
+	@mkdir -p $(PACKAGE)/examples && rm -f $(PACKAGE)/examples/*.py && cp examples/*.py $(PACKAGE)/examples
+
+wheel: setup examples ## dist/*.whl: abi3, LLVM inside; tried on every Python from 3.10 to 3.13 found
 	$(VENV)/bin/maturin build --release --strip --out dist --no-default-features --features static,extension-module --compatibility linux --auditwheel skip
 	scripts/try_wheel.sh dist
 
 clean: ## Remove what was built
 	cargo clean
-	rm -rf $(VENV) dist out $(PACKAGE)/_native.abi3.so
+	rm -rf $(VENV) dist out $(PACKAGE)/_native.abi3.so $(PACKAGE)/examples

@@ -102,6 +102,16 @@ impl Compiler {
         self.cache_refused.as_deref()
     }
 
+    /// What makes the code and what it is made for, as names and values.
+    pub fn machine(&self) -> [(&'static str, String); 4] {
+        [
+            ("compiler", aerogel_llvm::version()),
+            ("target", self.target.triple.clone()),
+            ("processor", self.target.cpu.clone()),
+            ("features", self.target.features.clone()),
+        ]
+    }
+
     /// The threads that kernels run on.
     pub fn pool(&self) -> &Pool {
         &self.pool

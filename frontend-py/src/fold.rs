@@ -230,6 +230,8 @@ pub(crate) fn truth(host: &mut dyn Host, value: &Known) -> HostResult<bool> {
         | Known::StructField(_)
         | Known::Field(_)
         | Known::SNode(_)
+        | Known::Elements(_)
+        | Known::Relation(_)
         | Known::Func(_)
         | Known::Kernel(_)
         | Known::Builtin(_) => true,

@@ -67,6 +67,10 @@ pub enum Known {
     Field(Rc<FieldRef>),
     StructField(Rc<StructFieldRef>),
     SNode(Rc<SNodeRef>),
+    /// The vertices, edges, faces or cells of a mesh.
+    Elements(Rc<ElementsRef>),
+    /// Which elements of a mesh lie at those of another kind.
+    Relation(Rc<RelationRef>),
     /// A `ti.func`.
     Func(Rc<FuncRef>),
     /// A `ti.kernel`, which a kernel cannot call.
@@ -225,6 +229,34 @@ pub struct SNodeRef {
     pub ndim: u32,
 }
 
+/// The elements of a mesh that are of one kind; their attributes and relations are the object's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ElementsRef {
+    pub handle: Handle,
+    /// `verts`, `edges`, `faces` or `cells`.
+    pub name: String,
+    pub n: i32,
+}
+
+/// For each element of a mesh those of another kind that lie at it, all in one field.
+#[derive(Clone, Debug)]
+pub struct RelationRef {
+    pub handle: Handle,
+    pub to: Rc<ElementsRef>,
+    pub targets: Rc<FieldRef>,
+    /// Where an element's begin in `targets`.
+    pub offsets: Offsets,
+}
+
+/// How many elements lie at each.
+#[derive(Clone, Debug)]
+pub enum Offsets {
+    /// As many at each.
+    Every(i32),
+    /// Element `i` has those from `offsets[i]` up to `offsets[i + 1]`.
+    Field(Rc<FieldRef>),
+}
+
 /// A `ti.func`, perhaps bound to an object.
 #[derive(Clone, Debug)]
 pub struct FuncRef {
@@ -379,6 +411,8 @@ impl Known {
             Known::StructField(field) => format!("the field `{}`", field.name),
             Known::Field(field) => format!("the field `{}`", field.name),
             Known::SNode(_) => "an SNode".into(),
+            Known::Elements(elements) => format!("the `{}` of a mesh", elements.name),
+            Known::Relation(relation) => format!("a relation to `{}`", relation.to.name),
             Known::Func(func) => format!("the function `{}`", func.name),
             Known::Kernel(name) => format!("the kernel `{name}`"),
             Known::Builtin(name) => format!("`{name}`"),

@@ -132,6 +132,7 @@ const TABLE: &[(&str, Rule)] = &[
     ("append",        special(Special::Node(NodeFunction::Append))),
     ("length",        special(Special::Node(NodeFunction::Length))),
     ("rescale_index", special(Special::RescaleIndex)),
+    ("mesh_patch_idx", special(Special::MeshPatch)),
     ("Struct",     special(Special::Struct)),
     // Hints that change no result.
     ("stop_grad",    Same),

@@ -100,6 +100,7 @@ if TYPE_CHECKING:
     from aerogel import ad, algorithms, graph, lang, linalg, math, profiler, sparse, tools
     from aerogel._linalg import eig, polar_decompose, solve, svd, sym_eig
     from aerogel.gui import GUI, hex_to_rgb, rgb_to_hex
+    from aerogel.mesh import Mesh, MeshInstance
 
 __version__: tuple[int, int, int] = (1, 7, 4)
 """The version of Taichi whose interface this is; Aerogel's own is ``aerogel.version``."""
@@ -122,6 +123,8 @@ __all__ = [
     "Matrix",
     "MatrixField",
     "MatrixNdarray",
+    "Mesh",
+    "MeshInstance",
     "Ndarray",
     "SNode",
     "Struct",
@@ -248,6 +251,8 @@ _NAMES = {
     "GUI": "gui",
     "hex_to_rgb": "gui",
     "rgb_to_hex": "gui",
+    "Mesh": "mesh",
+    "MeshInstance": "mesh",
     "eig": "_linalg",
     "polar_decompose": "_linalg",
     "solve": "_linalg",
@@ -257,8 +262,8 @@ _NAMES = {
 # Taichi's names that are still to come.
 _LATER = frozenset(
     """
-    DeviceCapability Format Mesh MeshInstance Texture aot
-    extension mesh_patch_idx simt ui
+    DeviceCapability Format Texture aot
+    extension simt ui
     """.split()
 )
 

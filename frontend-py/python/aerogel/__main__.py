@@ -2,6 +2,6 @@
 
 import sys
 
-from aerogel.run import main
+from aerogel.cli import main
 
 main(sys.argv[1:])

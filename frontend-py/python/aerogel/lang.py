@@ -11,13 +11,13 @@ OLD_NAMES = {
     "impl": "_impl",
     "kernel_impl": "kernel",
     "matrix": "matrix",
+    "mesh": "mesh",
     "misc": "_config",
     "ops": "ops",
     "snode": "snode",
     "struct": "structs",
 }
 
-globals().update({old: importlib.import_module(f"aerogel.{name}") for old, name in OLD_NAMES.items()})
 # `import taichi.lang.matrix` wants a package.
 __path__: list[str] = []
 
@@ -26,4 +26,6 @@ def __getattr__(name: str) -> Any:
     """A name of the package itself: Taichi has most of them here too."""
     if name.startswith("__"):
         raise AttributeError(name)
+    if name in OLD_NAMES:
+        return importlib.import_module(f"aerogel.{OLD_NAMES[name]}")
     return getattr(sys.modules["aerogel"], name)

@@ -288,6 +288,9 @@ block_local = _kernel_only("block_local", "Asks for fields to be staged in fast 
 mesh_local = _kernel_only(
     "mesh_local", "Asks for the attributes of a mesh to be staged in fast memory for the next loop."
 )
+mesh_patch_idx = _kernel_only(
+    "mesh_patch_idx", "The patch of the mesh to which the element belongs that a loop has come to."
+)
 cache_read_only = _kernel_only("cache_read_only", "Says that fields are only read in the next loop.")
 assume_in_range = _kernel_only("assume_in_range", "Says that a value lies near another.")
 is_active = _kernel_only("is_active", "Whether a cell of a sparse node is active.")
@@ -348,6 +351,7 @@ __all__ = [
     "is_active",
     "length",
     "mesh_local",
+    "mesh_patch_idx",
     "log",
     "logical_not",
     "loop_config",

@@ -1,4 +1,4 @@
-"""``python -m aerogel``: runs a program written for Taichi as it stands, and looks after compiled kernels."""
+"""Runs a program written for Taichi as it stands."""
 
 from __future__ import annotations
 
@@ -109,66 +109,3 @@ def run(program: str, arguments: list[str]) -> None:
             trace = trace.tb_next
         sys.excepthook(type(e), e.with_traceback(trace), trace)
         raise SystemExit(1) from None
-
-
-def cache(clean: bool) -> None:
-    """Shows what is kept of compiled kernels on disk, or removes it.
-
-    Args:
-        clean: Whether to remove it.
-    """
-    from aerogel import _config
-
-    folder = _config.current_cache_folder()
-    names = [name for name in os.listdir(folder) if name.endswith(".kernel")] if os.path.isdir(folder) else []
-    files = [os.path.join(folder, name) for name in names]
-    size = sum(os.path.getsize(file) for file in files)
-    print(f"{folder}: {len(files)} compiled kernels, {size / 1e6:.1f} MB" + (", removed" if clean and files else ""))
-    for file in files if clean else []:
-        os.remove(file)
-
-
-USAGE = "usage: python -m aerogel run PROGRAM.py [ARGUMENTS] | cache [clean] | explain CODE"
-HELP = f"""{USAGE}
-
-  run                run a program written for Taichi: `import taichi` gives Aerogel; it gets the arguments
-  cache              show where compiled kernels are kept on disk, and how many; `cache clean` removes them
-  explain            say what the code of an error message means, as in `explain E0203`
-
-  --help             this text
-  --version          the version of Aerogel
-
-Environment:
-  AEROGEL_<NAME>     a setting of ti.init that the program does not give, such as AEROGEL_CPU_MAX_NUM_THREADS
-  AEROGEL_ARCH       where kernels run, whatever the program says: cpu, or interp for the interpreter
-  AEROGEL_DEBUG      1: check indices, integer division and assertions
-  AEROGEL_GUI_FRAMES the number of frames after which a GUI counts as closed (there are no windows yet)
-  AEROGEL_GUI_OUT    the picture of the last frame of a GUI, a PNG
-  AEROGEL_LOG_LEVEL  debug, info, warn or error
-  AEROGEL_OFFLINE_CACHE            0: keep no compiled kernels on disk
-  AEROGEL_OFFLINE_CACHE_FILE_PATH  the folder for them
-  AEROGEL_PRINT      print the IR while compiling: all, changed or after:PASS
-  AEROGEL_STOP       stop compiling: after:PASS"""
-
-
-def main(argv: list[str]) -> None:
-    """The command line."""
-    if argv and argv[0] in ("-h", "--help", "help") or argv[:1] == ["run"] and argv[1:2] in (["-h"], ["--help"]):
-        print(HELP)
-    elif argv in (["--version"], ["-V"]):
-        from aerogel import version
-
-        print("aerogel", version)
-    elif len(argv) >= 2 and argv[0] == "run":
-        run(argv[1], argv[2:])
-    elif argv in (["cache"], ["cache", "clean"]):
-        cache(clean=len(argv) == 2)
-    elif len(argv) == 2 and argv[0] == "explain":
-        from aerogel.explain import explain
-
-        try:
-            print(explain(argv[1]))
-        except KeyError as e:
-            raise SystemExit(e.args[0]) from None
-    else:
-        raise SystemExit(USAGE)

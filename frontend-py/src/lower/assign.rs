@@ -231,6 +231,8 @@ impl<'a> Lower<'a, '_> {
                 }
                 Ok(Val::Dict(variables.into()))
             }
+            Val::Element(of, at) => Ok(Val::Element(of.clone(), self.variable(at)?.into())),
+            Val::Neighbours(..) => Ok(val.clone()),
             Val::Iter(_) | Val::List(_) | Val::Method(..) => {
                 let what = self.describe(val);
                 self.fail(
@@ -269,6 +271,7 @@ impl<'a> Lower<'a, '_> {
                 Ok(())
             }
             Val::Struct(..) | Val::Cell(..) => self.store_struct(target, val),
+            Val::Element(of, at) => self.store_element(of, at, val),
             Val::Poison => Err(Reported),
             _ => self.no_storage(target),
         }

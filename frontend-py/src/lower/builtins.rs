@@ -57,6 +57,7 @@ pub(crate) enum Special {
     Tuple,
     Frexp,
     LoopConfig,
+    MeshPatch,
     Print,
     Random,
     RandomNormal,
@@ -445,6 +446,9 @@ impl Lower<'_, '_> {
                 if let Val::Dict(entries) = &x {
                     return Ok(Val::int(entries.len() as i128));
                 }
+                if let Val::Neighbours(relation, at) = &x {
+                    return self.n_neighbours(relation, *at);
+                }
                 if let Val::Struct(ty, _) = &x {
                     return Ok(Val::int(ty.members.len() as i128));
                 }
@@ -511,6 +515,7 @@ impl Lower<'_, '_> {
             }
             Special::Frexp => self.frexp(args),
             Special::LoopConfig => self.loop_config(args),
+            Special::MeshPatch => self.mesh_patch(),
             Special::Node(function) => self.node_function(name, function, args),
             Special::RescaleIndex => self.rescale_index(name, args),
             Special::Print => Err(Reported),

@@ -124,7 +124,13 @@ impl<'a> Lower<'a, '_> {
                 let member = self.struct_attribute(&val, &name.clone())?;
                 member.ok_or(Reported)
             }
-            Val::Struct(..) | Val::Cell(..) | Val::Iter(_) | Val::List(_) | Val::Method(..) => {
+            Val::Neighbours(relation, at) => self.neighbour(&relation.clone(), *at, &indices),
+            Val::Struct(..)
+            | Val::Cell(..)
+            | Val::Element(..)
+            | Val::Iter(_)
+            | Val::List(_)
+            | Val::Method(..) => {
                 let what = self.describe(&val);
                 self.fail(
                     ErrorKind::Type,
@@ -487,6 +493,13 @@ impl<'a> Lower<'a, '_> {
     pub(crate) fn attribute(&mut self, val: Val, attr: &str, from: &Expr<'a>) -> Res<Val> {
         if let Some(found) = self.struct_attribute(&val, attr)? {
             return Ok(found);
+        }
+        match &val {
+            Val::Element(of, at) => return self.element_attribute(of, at, attr),
+            Val::Neighbours(relation, at) if attr == "size" => {
+                return self.n_neighbours(relation, *at);
+            }
+            _ => {}
         }
         if matches!(attr, "append" | "length" | "deactivate") {
             // A field with no axis but a list's is that list.

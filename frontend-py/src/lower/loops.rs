@@ -12,11 +12,22 @@ use super::value::{Iter, Val};
 use super::{Control, Lower, Reported, Res};
 use crate::ast::{Expr, Stmt};
 use crate::fold;
-use crate::host::{FieldRef, Known};
+use crate::host::{ElementsRef, FieldRef, Known};
 use crate::scope::BindingKind;
 
+/// What the name or names of a loop stand for.
+#[derive(Clone)]
+pub(crate) enum Bind {
+    /// The indices.
+    Indices,
+    /// All indices, as one vector.
+    Grouped,
+    /// The element of a mesh with this index, or the one whose number stands there in a field.
+    Element(Rc<ElementsRef>, Option<Rc<FieldRef>>),
+}
+
 /// The index space of a loop that runs when the kernel does.
-enum Space {
+pub(crate) enum Space {
     /// `lo`, `hi` and `step` of one axis.
     Range(Value, Value, Option<Value>),
     /// `lo` and `hi` of each axis.
@@ -41,7 +52,7 @@ impl<'a> Lower<'a, '_> {
             return self.unrolled(target, &items, body);
         }
         let space = over.and_then(|over| self.space(&over));
-        let (space, grouped) = match space {
+        let (space, bind) = match space {
             Ok(space) => space,
             Err(Reported) => {
                 // The body is still read for its own mistakes.
@@ -51,11 +62,14 @@ impl<'a> Lower<'a, '_> {
         };
         // A loop that a function returns from runs in order.
         let in_order = !self.is_outermost() && returns(body);
-        if self.at_top_level() && !in_order {
-            self.parallel(target, iter, body, space, grouped, attrs)
+        let outer = self.mesh_loop.clone();
+        let flow = if self.at_top_level() && !in_order {
+            self.parallel(target, iter, body, space, &bind, attrs)
         } else {
-            self.serial(target, iter, body, space, grouped)
-        }
+            self.serial(target, iter, body, space, &bind)
+        };
+        self.mesh_loop = outer;
+        flow
     }
 
     /// `ti.loop_config(...)`, for the next loop.
@@ -136,8 +150,8 @@ impl<'a> Lower<'a, '_> {
         )
     }
 
-    /// What a loop runs over, and whether its index is one vector.
-    fn space(&mut self, over: &Val) -> Res<(Space, bool)> {
+    /// What a loop runs over, and what its names stand for.
+    fn space(&mut self, over: &Val) -> Res<(Space, Bind)> {
         match over {
             Val::Iter(iter) => match &**iter {
                 Iter::Range { lo, hi, step } => {
@@ -157,7 +171,7 @@ impl<'a> Lower<'a, '_> {
                     } else {
                         Some(self.convert(step, ty)?)
                     };
-                    Ok((Space::Range(lo, hi, step), false))
+                    Ok((Space::Range(lo, hi, step), Bind::Indices))
                 }
                 Iter::NdRange(axes) => {
                     let mut bounds = Vec::new();
@@ -165,14 +179,14 @@ impl<'a> Lower<'a, '_> {
                         let ty = self.index_type(&[lo, hi])?;
                         bounds.push((self.convert(lo, ty)?, self.convert(hi, ty)?));
                     }
-                    Ok((Space::Box(bounds), false))
+                    Ok((Space::Box(bounds), Bind::Indices))
                 }
-                Iter::Grouped(inner) => Ok((self.space(inner)?.0, true)),
+                Iter::Grouped(inner) => Ok((self.space(inner)?.0, Bind::Grouped)),
             },
-            Val::Known(Known::Field(field)) => Ok((self.field_cells(field)?, false)),
+            Val::Known(Known::Field(field)) => Ok((self.field_cells(field)?, Bind::Indices)),
             Val::Known(Known::StructField(field)) => {
                 let first = field.leaves().into_iter().next().ok_or(Reported)?;
-                Ok((self.field_cells(&first)?, false))
+                Ok((self.field_cells(&first)?, Bind::Indices))
             }
             Val::Array(array) => {
                 let array = *array;
@@ -182,11 +196,21 @@ impl<'a> Lower<'a, '_> {
                     let lo = self.builder().i32(0);
                     bounds.push((lo, self.value(Op::ArrayShape { array, axis }, Type::I32)));
                 }
-                Ok((Space::Box(bounds), false))
+                Ok((Space::Box(bounds), Bind::Indices))
             }
             Val::Known(Known::SNode(node)) => {
                 let node = self.node(node)?;
-                Ok((self.cells(node, Vec::new(), "the node")?, false))
+                Ok((self.cells(node, Vec::new(), "the node")?, Bind::Indices))
+            }
+            Val::Known(Known::Elements(of)) => {
+                let bounds = (self.builder().i32(0), self.builder().i32(of.n));
+                let space = Space::Range(bounds.0, bounds.1, None);
+                Ok((space, Bind::Element(of.clone(), None)))
+            }
+            Val::Neighbours(relation, at) => {
+                let (lo, hi) = self.neighbours(relation, *at)?;
+                let bind = Bind::Element(relation.to.clone(), Some(relation.targets.clone()));
+                Ok((Space::Range(lo, hi, None), bind))
             }
             Val::Poison => Err(Reported),
             _ => {
@@ -268,7 +292,7 @@ impl<'a> Lower<'a, '_> {
         iter: &Expr<'a>,
         body: &[Stmt<'a>],
         space: Space,
-        grouped: bool,
+        bind: &Bind,
         attrs: ir::LoopAttrs,
     ) -> Res<Flow> {
         let control = Control::Parallel {
@@ -277,7 +301,7 @@ impl<'a> Lower<'a, '_> {
         match space {
             Space::Range(lo, hi, None) => {
                 let region = self.func.new_region(&[self.ty(lo)]);
-                self.loop_body(region, control, target, grouped, body, |_, indices| indices)?;
+                self.loop_body(region, control, target, bind, body, |_, indices| indices)?;
                 self.range = iter.range;
                 self.effect(Op::Parallel {
                     lo: vec![lo],
@@ -293,7 +317,7 @@ impl<'a> Lower<'a, '_> {
                     .builder()
                     .constant(aerogel_base::Scalar::zero(ty.elem().ok_or(Reported)?));
                 let region = self.func.new_region(&[ty]);
-                self.loop_body(region, control, target, grouped, body, |lower, indices| {
+                self.loop_body(region, control, target, bind, body, |lower, indices| {
                     let offset = lower.builder().binary(ir::BinaryOp::Mul, indices[0], step);
                     vec![lower.builder().binary(ir::BinaryOp::Add, lo, offset)]
                 })?;
@@ -305,11 +329,11 @@ impl<'a> Lower<'a, '_> {
                     body: region,
                 });
             }
-            Space::Box(bounds) if bounds.is_empty() => return self.once(target, grouped, body),
+            Space::Box(bounds) if bounds.is_empty() => return self.once(target, body),
             Space::Box(bounds) => {
                 let types: Vec<Type> = bounds.iter().map(|(lo, _)| self.ty(*lo)).collect();
                 let region = self.func.new_region(&types);
-                self.loop_body(region, control, target, grouped, body, |_, indices| indices)?;
+                self.loop_body(region, control, target, bind, body, |_, indices| indices)?;
                 self.range = iter.range;
                 let (lo, hi) = bounds.into_iter().unzip();
                 self.effect(Op::Parallel {
@@ -320,11 +344,11 @@ impl<'a> Lower<'a, '_> {
                 });
             }
             Space::Cells { node, .. } if self.n_axes(node) == 0 => {
-                return self.once(target, true, body);
+                return self.once(target, body);
             }
             Space::Cells { node, offset } => {
                 let region = self.func.new_region(&vec![Type::I32; self.n_axes(node)]);
-                self.loop_body(region, control, target, grouped, body, |lower, indices| {
+                self.loop_body(region, control, target, bind, body, |lower, indices| {
                     let shifted = indices.into_iter().enumerate();
                     shifted
                         .map(|(axis, index)| match offset.get(axis) {
@@ -348,7 +372,7 @@ impl<'a> Lower<'a, '_> {
     }
 
     /// A loop without axes runs once.
-    fn once(&mut self, target: &Expr<'a>, _grouped: bool, body: &[Stmt<'a>]) -> Res<Flow> {
+    fn once(&mut self, target: &Expr<'a>, body: &[Stmt<'a>]) -> Res<Flow> {
         self.unrolled(target, &[Val::Known(Known::tuple([]))], body)
     }
 
@@ -366,7 +390,7 @@ impl<'a> Lower<'a, '_> {
         iter: &Expr<'a>,
         body: &[Stmt<'a>],
         space: Space,
-        grouped: bool,
+        bind: &Bind,
     ) -> Res<Flow> {
         let bounds = match space {
             Space::Range(lo, hi, step) => {
@@ -378,14 +402,9 @@ impl<'a> Lower<'a, '_> {
                         .constant(aerogel_base::Scalar::one(ty.elem().ok_or(Reported)?)),
                 };
                 let region = self.func.new_region(&[ty]);
-                self.loop_body(
-                    region,
-                    Control::Loop,
-                    target,
-                    grouped,
-                    body,
-                    |_, indices| indices,
-                )?;
+                self.loop_body(region, Control::Loop, target, bind, body, |_, indices| {
+                    indices
+                })?;
                 self.range = iter.range;
                 self.effect(Op::For {
                     lo,
@@ -421,9 +440,9 @@ impl<'a> Lower<'a, '_> {
             }
         };
         if bounds.is_empty() {
-            return self.once(target, true, body);
+            return self.once(target, body);
         }
-        self.serial_box(target, iter, body, &bounds, grouped)
+        self.serial_box(target, iter, body, &bounds, bind)
     }
 
     /// A serial loop over several axes is one loop, so that `break` leaves all of it.
@@ -433,7 +452,7 @@ impl<'a> Lower<'a, '_> {
         iter: &Expr<'a>,
         body: &[Stmt<'a>],
         bounds: &[(Value, Value)],
-        grouped: bool,
+        bind: &Bind,
     ) -> Res<Flow> {
         if (breaks(body) || returns(body)) && bounds.len() > 1 {
             let ty = bounds
@@ -462,7 +481,7 @@ impl<'a> Lower<'a, '_> {
                 region,
                 Control::Loop,
                 target,
-                grouped,
+                bind,
                 body,
                 |lower, indices| {
                     let mut rest = indices[0];
@@ -497,14 +516,9 @@ impl<'a> Lower<'a, '_> {
         }
         let innermost = regions[regions.len() - 1];
         let all = indices.clone();
-        self.loop_body(
-            innermost,
-            Control::Loop,
-            target,
-            grouped,
-            body,
-            move |_, _| all,
-        )?;
+        self.loop_body(innermost, Control::Loop, target, bind, body, move |_, _| {
+            all
+        })?;
         self.range = iter.range;
         for axis in (0..bounds.len()).rev() {
             let (lo, hi) = bounds[axis];
@@ -540,7 +554,7 @@ impl<'a> Lower<'a, '_> {
         region: ir::Region,
         control: Control,
         target: &Expr<'a>,
-        grouped: bool,
+        bind: &Bind,
         body: &[Stmt<'a>],
         indices: impl FnOnce(&mut Self, Vec<Value>) -> Vec<Value>,
     ) -> Res<()> {
@@ -550,7 +564,7 @@ impl<'a> Lower<'a, '_> {
         let result = self.within(region, |lower| {
             lower.range = target.range;
             let indices = indices(lower, params);
-            let bound = lower.bind_indices(target, &indices, grouped);
+            let bound = lower.bind_indices(target, &indices, bind);
             if bound.is_err() {
                 lower.poison(target);
             }
@@ -562,15 +576,19 @@ impl<'a> Lower<'a, '_> {
         result
     }
 
-    fn bind_indices(&mut self, target: &Expr<'a>, indices: &[Value], grouped: bool) -> Res<()> {
+    fn bind_indices(&mut self, target: &Expr<'a>, indices: &[Value], bind: &Bind) -> Res<()> {
         let items: Vec<Val> = indices.iter().map(|&index| Val::Value(index)).collect();
-        let val = match items.len() {
-            1 if !grouped => items[0].clone(),
-            n if grouped => Val::Value(self.make(&items, Type::Vec(n as u32, ScalarType::I32))?),
+        let val = match (bind, &items[..]) {
+            (Bind::Element(of, targets), [at]) => self.loop_element(of, targets.as_ref(), at)?,
+            (Bind::Grouped, _) => {
+                let ty = Type::Vec(items.len() as u32, ScalarType::I32);
+                Val::Value(self.make(&items, ty)?)
+            }
+            (_, [index]) => index.clone(),
             _ => Val::Seq(items.into(), super::SeqKind::Tuple),
         };
         if let crate::ast::ExprKind::Name(name) = target.kind {
-            if indices.len() > 1 && !grouped {
+            if indices.len() > 1 && matches!(bind, Bind::Indices) {
                 return self.fail_noted(
                     ErrorKind::Syntax,
                     "E0121",

@@ -14,6 +14,7 @@ mod expr;
 mod frexp;
 mod index;
 mod loops;
+mod mesh;
 mod nodes;
 mod number;
 mod print;
@@ -248,6 +249,8 @@ pub(crate) struct Lower<'a, 'h> {
     clamped: Vec<Arg>,
     /// For the next loop, from `ti.loop_config`.
     loop_attrs: LoopAttrs,
+    /// The element that the loop around this place, over elements of a mesh, has come to.
+    mesh_loop: Option<(Rc<ElementsRef>, Value)>,
     diagnostics: Diagnostics,
     trees: Vec<TreeKey>,
     /// Fields by their places: a component's field begins with the place of a whole one.
@@ -290,6 +293,7 @@ impl<'a, 'h> Lower<'a, 'h> {
             depth: 0,
             clamped: Vec::new(),
             loop_attrs: LoopAttrs::default(),
+            mesh_loop: None,
             diagnostics: Vec::new(),
             trees: Vec::new(),
             fields: LookupMap::default(),

@@ -273,6 +273,7 @@ impl<'a> Lower<'a, '_> {
         let outer_result = std::mem::replace(&mut self.result, result);
         let outer_references = std::mem::take(&mut self.references);
         let outer_attrs = std::mem::take(&mut self.loop_attrs);
+        let outer_element = self.mesh_loop.take();
         let (outer_room, outer_range) = (self.reals.room, self.range);
         self.reals.nesting += 1;
 
@@ -281,6 +282,7 @@ impl<'a> Lower<'a, '_> {
         self.reals.nesting -= 1;
         self.reals.room = outer_room;
         self.range = outer_range;
+        self.mesh_loop = outer_element;
         self.loop_attrs = outer_attrs;
         self.references = outer_references;
         self.result = outer_result;

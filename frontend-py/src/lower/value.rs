@@ -26,6 +26,10 @@ pub(crate) enum Val {
     Dict(Rc<[(Known, Val)]>),
     /// An array parameter.
     Array(Arg),
+    /// An element of a mesh, by its number.
+    Element(Rc<ElementsRef>, Rc<Val>),
+    /// The elements of a mesh that lie at the one with a number.
+    Neighbours(Rc<RelationRef>, Value),
     /// Something a loop runs over.
     Iter(Rc<Iter>),
     /// The list of a dynamic node.
@@ -173,6 +177,8 @@ impl Lower<'_, '_> {
             Val::Cell(field, _) => field.ty.describe(),
             Val::Dict(_) => "a dictionary".into(),
             Val::Array(_) => "an array".into(),
+            Val::Element(of, _) => format!("an element of the `{}` of a mesh", of.name),
+            Val::Neighbours(relation, _) => Known::Relation(relation.clone()).describe(),
             Val::Iter(_) => "a range".into(),
             Val::List(_) => "a list of a dynamic node".into(),
             Val::Method(_, name) => format!("the method `{name}`"),
@@ -194,6 +200,8 @@ impl Lower<'_, '_> {
             | Val::Cell(..)
             | Val::Dict(_)
             | Val::Array(_)
+            | Val::Element(..)
+            | Val::Neighbours(..)
             | Val::Iter(_)
             | Val::List(_)
             | Val::Method(..)
@@ -293,6 +301,8 @@ impl Lower<'_, '_> {
             | Val::Cell(..)
             | Val::Dict(_)
             | Val::Array(_)
+            | Val::Element(..)
+            | Val::Neighbours(..)
             | Val::Iter(_)
             | Val::List(_)
             | Val::Method(..)
@@ -322,10 +332,12 @@ impl Lower<'_, '_> {
                     .collect::<Res<Vec<_>>>()?;
                 Val::Struct(ty, members.into())
             }
+            Val::Element(of, at) => Val::Element(of, self.settle((*at).clone())?.into()),
             Val::Known(_)
             | Val::Value(_)
             | Val::Dict(_)
             | Val::Array(_)
+            | Val::Neighbours(..)
             | Val::Iter(_)
             | Val::List(_)
             | Val::Method(..)

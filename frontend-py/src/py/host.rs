@@ -20,6 +20,7 @@ use pyo3::types::{
 
 use super::field::NativeField;
 use super::lists::Lists;
+use super::mesh;
 use super::operator::{binary_name, unary_name};
 use super::snode::{NativeSNode, tree_definition};
 use crate::ast::{BinaryOp, CompareOp, UnaryOp};
@@ -87,7 +88,7 @@ impl<'py> PyHost<'py> {
         })
     }
 
-    fn handle(&mut self, object: &Bound<'py, PyAny>) -> Handle {
+    pub(super) fn handle(&mut self, object: &Bound<'py, PyAny>) -> Handle {
         let key = object.as_ptr() as usize;
         if let Some(&handle) = self.handles.get(&key) {
             return handle;
@@ -221,6 +222,9 @@ impl<'py> PyHost<'py> {
                 node: node.as_u32(),
                 ndim,
             })));
+        }
+        if let Some(known) = mesh::known(self, object)? {
+            return Ok(known);
         }
         if let Some(function) = object.getattr_opt("__aerogel_func__")? {
             let receiver = match object.getattr_opt("__self__")? {
@@ -449,6 +453,8 @@ impl<'py> PyHost<'py> {
             Known::StructField(field) => self.object(field.handle),
             Known::Field(field) => self.object(field.handle),
             Known::SNode(node) => self.object(node.handle),
+            Known::Elements(elements) => self.object(elements.handle),
+            Known::Relation(relation) => self.object(relation.handle),
             Known::Func(func) => self.object(func.function),
             Known::Kernel(name) => PyString::new(py, name).into_any(),
             Known::Builtin(name) => match self.builtins.get(&**name) {

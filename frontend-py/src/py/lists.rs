@@ -65,6 +65,8 @@ fn is_fixed(known: &Known) -> bool {
         | Known::TensorType { .. }
         | Known::Field(_)
         | Known::SNode(_)
+        | Known::Elements(_)
+        | Known::Relation(_)
         | Known::Kernel(_)
         | Known::Builtin(_)
         | Known::Object(_) => true,

@@ -13,6 +13,7 @@ pub(crate) mod host;
 pub(crate) mod kernel;
 pub(crate) mod linalg;
 mod lists;
+mod mesh;
 pub(crate) mod module;
 mod operator;
 pub(crate) mod placement;

@@ -214,6 +214,13 @@ fn set_materialize(py: Python<'_>, callback: Py<PyAny>) {
     let _ = MATERIALIZE.set(py, callback);
 }
 
+/// What makes the code of kernels and what it is made for, and the number of threads.
+#[pyfunction]
+fn machine(py: Python<'_>) -> PyResult<(Vec<(&'static str, String)>, usize)> {
+    let compiler = compiler(py, &settings(py)?)?;
+    Ok((compiler.machine().to_vec(), compiler.pool().n_threads()))
+}
+
 #[pyfunction]
 fn live_bytes() -> usize {
     aerogel_runtime::buffer::live_bytes()
@@ -262,6 +269,7 @@ pub(crate) fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(profile::profile_steps, m)?)?;
     m.add_function(wrap_pyfunction!(profile::clear_profile, m)?)?;
     m.add_function(wrap_pyfunction!(profile::clear_profile_steps, m)?)?;
+    m.add_function(wrap_pyfunction!(machine, m)?)?;
     m.add_function(wrap_pyfunction!(live_bytes, m)?)?;
     m.add_function(wrap_pyfunction!(fail_allocation, m)?)?;
     m.add_function(wrap_pyfunction!(encode_png, m)?)?;

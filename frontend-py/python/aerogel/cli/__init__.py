@@ -1,0 +1,158 @@
+"""The command line, ``python -m aerogel``.
+
+Misuse ends with code 2, a failure with 1, and a program that is run with its own code.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+ENVIRONMENT = """\
+environment:
+  AEROGEL_<NAME>     a setting of ti.init that the program does not give, such as AEROGEL_CPU_MAX_NUM_THREADS
+  AEROGEL_ARCH       where kernels run, whatever the program says: cpu, or interp for the interpreter
+  AEROGEL_DEBUG      1: check indices, integer division and assertions
+  AEROGEL_GUI_FRAMES the number of frames after which a GUI counts as closed (there are no windows yet)
+  AEROGEL_GUI_OUT    the picture of the last frame of a GUI, a PNG
+  AEROGEL_LOG_LEVEL  debug, info, warn or error
+  AEROGEL_OFFLINE_CACHE            0: keep no compiled kernels on disk
+  AEROGEL_OFFLINE_CACHE_FILE_PATH  the folder for them
+  AEROGEL_PRINT      print the IR while compiling: all, changed or after:PASS
+  AEROGEL_STOP       stop compiling: after:PASS"""
+
+
+def _do_run(args: argparse.Namespace) -> None:
+    from aerogel.run import run
+
+    run(args.program, args.arguments)
+
+
+def _do_example(args: argparse.Namespace) -> None:
+    from aerogel.cli import _examples
+
+    if args.name is None:
+        if args.show or args.copy:
+            args.misuse("--show and --copy need the name of an example")
+        print(_examples.listing())
+    elif args.show:
+        print(_examples.find(args.name).read_text(encoding="utf-8"), end="")
+    elif args.copy:
+        print(_examples.copy(args.name, args.copy))
+    else:
+        from aerogel.run import run
+
+        run(str(_examples.find(args.name)), args.arguments)
+
+
+def _do_inspect(args: argparse.Namespace) -> None:
+    from aerogel.cli._inspect import inspect
+
+    print(inspect(args.program, args.kernel, args.arguments, args.stage))
+
+
+def _do_diagnose(args: argparse.Namespace) -> None:
+    from aerogel.cli._diagnose import diagnose
+
+    if not diagnose():
+        raise SystemExit(1)
+
+
+def _do_cache(args: argparse.Namespace) -> None:
+    from aerogel.cli import _cache
+
+    print(_cache.clean() if args.action == "clean" else _cache.describe())
+
+
+def _do_explain(args: argparse.Namespace) -> None:
+    from aerogel.explain import explain
+
+    try:
+        print(explain(args.code))
+    except KeyError as e:
+        raise SystemExit(e.args[0]) from None
+
+
+def _version() -> str:
+    from aerogel import version
+
+    return f"aerogel {version}"
+
+
+class _Version(argparse.Action):
+    """Prints the version; it is asked for only then."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *rest: object) -> None:
+        print(_version())
+        parser.exit()
+
+
+def _parser() -> argparse.ArgumentParser:
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(
+        "python -m aerogel", formatter_class=raw, epilog=ENVIRONMENT, description="Kernels in Python, for all cores."
+    )
+    parser.add_argument("-V", "--version", action=_Version, nargs=0, help="show the version of Aerogel")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    run = commands.add_parser(
+        "run",
+        help="run a program written for Taichi: `import taichi` gives Aerogel",
+        description="Runs a program in which `import taichi` gives Aerogel, and ends with the program's own code.",
+        formatter_class=raw,
+        epilog=ENVIRONMENT,
+    )
+    run.add_argument("program", metavar="PROGRAM.py")
+    run.set_defaults(do=_do_run)
+
+    example = commands.add_parser(
+        "example",
+        help="list the examples, or run, show or copy one",
+        description="Without a name, lists the examples. Taichi's own are found where Taichi is installed.",
+    )
+    example.add_argument("--show", action="store_true", help="print the source instead of running it")
+    example.add_argument("--copy", metavar="DIR", help="copy the source into a folder instead of running it")
+    example.add_argument("name", metavar="NAME", nargs="?")
+    example.set_defaults(do=_do_example, misuse=example.error)
+
+    inspect = commands.add_parser(
+        "inspect",
+        help="show what became of a kernel: source, IR, LLVM IR, assembly",
+        description="Runs a program, and then shows the kernel that it compiled last under the given name. What the "
+        "program prints goes to the standard error.",
+    )
+    inspect.add_argument(
+        "--stage",
+        metavar="STAGE",
+        help="one part only: source, llvm, asm, times, or the IR after a pass (`list` names them)",
+    )
+    inspect.add_argument("program", metavar="PROGRAM.py")
+    inspect.add_argument("kernel", metavar="KERNEL", help="its name, or Class.name for a method")
+    inspect.set_defaults(do=_do_inspect)
+
+    for command in (run, example, inspect):
+        command.add_argument("arguments", metavar="ARGUMENTS", nargs=argparse.REMAINDER, help="for the program")
+
+    diagnose = commands.add_parser("diagnose", help="say what a bug report needs, and try a kernel")
+    diagnose.set_defaults(do=_do_diagnose)
+    cache = commands.add_parser("cache", help="show or remove the compiled kernels that are kept on disk")
+    cache.add_argument(
+        "action", nargs="?", choices=["show", "clean"], default="show", help="show (the default) or clean"
+    )
+    cache.set_defaults(do=_do_cache)
+    explain = commands.add_parser("explain", help="say what the code of an error means, as in `explain E0203`")
+    explain.add_argument("code", metavar="CODE")
+    explain.set_defaults(do=_do_explain)
+    return parser
+
+
+def main(argv: list[str]) -> None:
+    """The command line."""
+    args = _parser().parse_args(["--help"] if argv == ["help"] else argv)
+    try:
+        args.do(args)
+    except BrokenPipeError:
+        # Whoever read the output has gone, as `head` does; nothing is left to be flushed.
+        import os
+
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
