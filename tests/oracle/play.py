@@ -194,8 +194,8 @@ with tempfile.TemporaryFile("w+") as printed:
 
 
 def found(name, value, depth=0):
-    """The fields behind a name: in lists, and in the program's own objects."""
-    if isinstance(value, ti.Field) or type(value).__name__ == "StructField":
+    """The fields and arrays behind a name: in lists, and in the program's own objects."""
+    if isinstance(value, (ti.Field, ti.Ndarray)) or type(value).__name__ == "StructField":
         members = value.to_numpy()
         if isinstance(members, dict):
             yield from ((f"{name}.{m}", a) for m, a in sorted(members.items()))

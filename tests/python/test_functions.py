@@ -663,3 +663,24 @@ def test_how_many_members_a_dictionary_has(arch):
         return len(d) + len({n_: n for n_ in range(5)})
 
     assert k(3) == 7
+
+
+def test_arrays_pass_through_functions_that_do_not_use_them(arch):
+    @ti.real_func
+    def element(a: ti.types.ndarray(ndim=2), i: int, j: int) -> ti.math.vec2:
+        return a[i, j]
+
+    @ti.real_func
+    def both(a: ti.types.ndarray(ndim=2), i: int, j: int) -> ti.math.vec2:
+        return element(a, i, j) + element(a, j, i)
+
+    @ti.kernel
+    def run(a: ti.types.ndarray(ndim=2), b: ti.types.ndarray(ndim=2)):
+        for i, j in b:
+            b[i, j] = both(a, i, j)
+
+    a = np.arange(32, dtype=np.float32).reshape(4, 4, 2)
+    x, y = (ti.Vector.ndarray(2, ti.f32, (4, 4)) for _ in range(2))
+    x.from_numpy(a)
+    run(x, y)
+    assert np.array_equal(y.to_numpy(), a + a.transpose(1, 0, 2))

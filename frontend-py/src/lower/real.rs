@@ -398,12 +398,12 @@ impl<'a> Lower<'a, '_> {
                 data.regions[body].insts.retain(|&inst| inst != check);
             }
         }
-        for func in self.module.funcs.values_mut() {
-            let mut uses_arrays = false;
-            walk(func, func.body, &mut |func, inst| {
-                uses_arrays |= matches!(func[inst], Op::ArrayAt { .. } | Op::ArrayShape { .. });
-            });
-            func.params = if uses_arrays {
+        // What a function calls may be written out in it, so it knows the arrays too.
+        let ids: Vec<FuncId> = self.module.funcs.keys().collect();
+        for func in ids {
+            let with_arrays =
+                reached(&self.module, func).any(|func| uses_arrays(&self.module.funcs[func]));
+            self.module.funcs[func].params = if with_arrays {
                 self.func.params.clone()
             } else {
                 Vec::new()
@@ -433,19 +433,34 @@ impl Passed {
 
 /// Whether a function can come to be called by itself.
 fn reaches(module: &Module, func: FuncId) -> bool {
+    let called = callees(&module.funcs[func]).into_iter();
+    called
+        .flat_map(|callee| reached(module, callee))
+        .any(|callee| callee == func)
+}
+
+/// A function and all that it can come to call.
+fn reached(module: &Module, func: FuncId) -> impl Iterator<Item = FuncId> {
     let mut seen = vec![false; module.funcs.len()];
     let mut open = vec![func];
-    while let Some(at) = open.pop() {
+    seen[func.as_u32() as usize] = true;
+    std::iter::from_fn(move || {
+        let at = open.pop()?;
         for callee in callees(&module.funcs[at]) {
-            if callee == func {
-                return true;
-            }
             if !std::mem::replace(&mut seen[callee.as_u32() as usize], true) {
                 open.push(callee);
             }
         }
-    }
-    false
+        Some(at)
+    })
+}
+
+fn uses_arrays(func: &Function) -> bool {
+    let mut uses = false;
+    walk(func, func.body, &mut |func, inst| {
+        uses |= matches!(func[inst], Op::ArrayAt { .. } | Op::ArrayShape { .. });
+    });
+    uses
 }
 
 fn callees(func: &Function) -> Vec<FuncId> {

@@ -171,7 +171,6 @@ impl NativeSparseMatrix {
     }
 
     /// The compressed form: where columns begin, and rows (`i64`), and values.
-    #[expect(clippy::type_complexity, reason = "three arrays")]
     fn columns<'py>(
         &self,
         py: Python<'py>,
@@ -192,7 +191,10 @@ impl NativeSparseMatrix {
     }
 
     fn get(&self, row: usize, col: usize) -> f64 {
-        each!(&self.any, m => m.get(row, col).into())
+        match &self.any {
+            Any::F32(m) => f64::from(m.get(row, col)),
+            Any::F64(m) => m.get(row, col),
+        }
     }
 
     fn set(&mut self, row: usize, col: usize, value: f64) {
