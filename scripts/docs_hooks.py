@@ -44,9 +44,11 @@ def on_config(config):
     }
 
     def fill(entry):
+        if isinstance(entry, list):
+            return [fill(part) for part in entry]
         if isinstance(entry, dict):
-            return {title: lists.get(value) or fill(value) if isinstance(value, str) else fill(value) for title, value in entry.items()}
-        return [fill(part) for part in entry] if isinstance(entry, list) else entry
+            return {title: fill(value) for title, value in entry.items()}
+        return lists.get(entry, entry)
 
     config.nav = fill(config.nav)
     return config
