@@ -1,4 +1,4 @@
-"""Hot smoke rises from a burner, in three dimensions, and the light that comes through it is gathered along rays.
+"""Puffs of hot smoke rise from a burner, in three dimensions, and the light that they scatter is gathered along rays.
 
 The steps are those of `stable_fluid.py`, with buoyancy; Fedkiw, Stam and Jensen, Visual Simulation of Smoke, SIGGRAPH
 2001, show how to light smoke by single scattering. The burner sways, or else left and right would stay mirror images.
@@ -36,8 +36,8 @@ class Smoke:
         return total
 
     @ti.kernel
-    def move(self, dt: float, x0: float, z0: float):
-        """Everything is carried along; then heat lifts, and a burner at x0, z0 feeds."""
+    def move(self, dt: float, x0: float, z0: float, on: int):
+        """Everything is carried along; then heat lifts, and a burner at x0, z0 feeds if it is on."""
         for c in ti.grouped(self.v):
             x = float(c) - dt * self.sample(self.v, c - 0.5 * dt * self.v[c])
             self.new_v[c], self.new_soot[c] = self.sample(self.v, x), self.sample(self.soot, x)
@@ -48,9 +48,9 @@ class Smoke:
             self.light[c] = ti.math.clamp(soot, 0, 1)
         for c in ti.grouped(self.v):
             away = (c + 0.5) / self.n - vec3(x0, 0.08, z0)
-            feed = float(ti.Vector([away.x, away.z]).norm() < 0.07 and abs(away.y) < 0.03)
+            feed = float(ti.Vector([away.x, away.z]).norm() < 0.10 and abs(away.y) < 0.03) * on
             self.soot[c] = ti.max(self.light[c] * 0.998, feed)
-            self.v[c] = self.new_v[c] + dt * 0.035 * self.soot[c] * vec3(0, 1, 0)
+            self.v[c] = self.new_v[c] + dt * 0.03 * self.soot[c] * vec3(0, 1, 0)
 
     @ti.kernel
     def divergence(self) -> float:
@@ -80,9 +80,9 @@ class Smoke:
                 e = ti.Vector.unit(3, axis, int)
                 self.v[c][axis] -= 0.5 * (self.at(self.p, c + e) - self.at(self.p, c - e))
 
-    def step(self, time=0, sway=0.0, sweeps=24):
-        """The divergence before pressure acts, and after; the burner sways in circles."""
-        self.move(1.0, 0.5 + sway * np.cos(0.21 * time), 0.5 + sway * np.sin(0.21 * time))
+    def step(self, time=0, sway=0.0, sweeps=40):
+        """The divergence before pressure acts, and after; the burner puffs, and sways in circles."""
+        self.move(1.0, 0.5 + sway * np.cos(2.4 * time), 0.5 + sway * np.sin(2.4 * time), time % 80 < 16)
         before = self.divergence()
         for _ in range(sweeps // 2):
             self.jacobi(self.p, self.new_p)
@@ -98,7 +98,7 @@ class Smoke:
             for _ in range(self.n):
                 x += 1.5 * way
                 thick += 1.5 * self.sample(self.soot, x)
-            self.light[c] = ti.exp(-6.0 * thick / self.n)
+            self.light[c] = ti.exp(-10.0 * thick / self.n)
 
     @ti.kernel
     def render(self, image: ti.types.ndarray(vec3, ndim=2), way: vec3):
@@ -107,8 +107,8 @@ class Smoke:
             x = vec3((i + 0.5 - image.shape[0] / 2) / pixel + self.n / 2, (j + 0.5) / pixel + 0.14 * self.n, 0)
             for step in range(2 * self.n):
                 x.z = 0.5 * step
-                a = 1 - ti.exp(-8 * self.sample(self.soot, x) / self.n)
-                c = self.sample(self.light, x) * vec3(1.15, 0.80, 0.52) + vec3(0.05, 0.08, 0.16)
+                a = 1 - ti.exp(-5 * self.sample(self.soot, x) / self.n)
+                c = self.sample(self.light, x) * vec3(1.5, 0.95, 0.55) + vec3(0.03, 0.06, 0.14)
                 color += through * a * c
                 through *= 1 - a
             back = ti.math.mix(vec3(0.10, 0.08, 0.12), vec3(0.02, 0.03, 0.07), j / image.shape[1])
@@ -119,8 +119,8 @@ def main(small=False):
     ti.init(arch=ti.cpu)
     smoke = Smoke(24 if small else 64)
     before = after = 0.0
-    for time in range(30 if small else 165):
-        before, after = smoke.step(time, 0.0 if small else 0.06)
+    for time in range(30 if small else 230):
+        before, after = smoke.step(time, 0.0 if small else 0.035)
     soot = smoke.soot.to_numpy()
     numbers = {
         "divergence before": before,
