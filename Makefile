@@ -31,7 +31,7 @@ gallery: build ## Every picture of docs/gallery, and its page
 	$(PY) examples/make_gallery.py
 
 docs: $(DOCS)/bin/mkdocs ## The documentation site, in out/site
-	$(DOCS)/bin/mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --quiet --strict
 
 $(DOCS)/bin/mkdocs: requirements-docs.txt
 	$(PYTHON) -m venv $(DOCS)
@@ -53,8 +53,8 @@ bench: build ## The benchmarks, against Taichi where it is installed
 lint: setup ## What CI checks besides the tests
 	cargo fmt --all --check
 	cargo clippy --quiet --workspace --all-targets -- -D warnings
-	$(VENV)/bin/ruff check --quiet frontend-py/python tests/python tests/oracle examples
-	$(VENV)/bin/ruff format --quiet --check frontend-py/python tests/python tests/oracle examples
+	$(VENV)/bin/ruff check --quiet frontend-py/python tests/python tests/oracle examples scripts
+	$(VENV)/bin/ruff format --quiet --check frontend-py/python tests/python tests/oracle examples scripts
 	$(VENV)/bin/pyright --pythonpath $(PY)
 
 examples: ## The examples as a part of the package, as a wheel has them

@@ -22,7 +22,7 @@ EXAMPLES: dict[str, list[str]] = {
     "smoke3d": [],
     "path_tracer": [],
     "mpm": [],
-    "snow3d": ["--particles", "100000", "--steps", "300"],
+    "snow3d": ["--particles", "400000", "--steps", "150"],
     "sph": [],
     "cloth": [],
     "nbody": [],

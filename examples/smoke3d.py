@@ -1,11 +1,11 @@
-"""Hot smoke rises past a ball, in three dimensions, and the light that comes through it is gathered along rays.
+"""Puffs of hot smoke rise from a burner, in three dimensions, and the light that they scatter is gathered along rays.
 
 The steps are those of `stable_fluid.py`, with buoyancy; Fedkiw, Stam and Jensen, Visual Simulation of Smoke, SIGGRAPH
-2001, show how to light smoke by single scattering. Left and right stay mirror images.
+2001, show how to light smoke by single scattering. The burner sways, or else left and right would stay mirror images.
 """
 
 import numpy as np
-from common import halve, run
+from common import run
 
 import aerogel as ti
 from aerogel.math import vec3
@@ -13,7 +13,7 @@ from aerogel.math import vec3
 
 @ti.data_oriented
 class Smoke:
-    """A box of n x 2n x n cells with a ball in it, open at the top."""
+    """A box of n x 2n x n cells."""
 
     def __init__(self, n):
         self.n, self.shape = n, (n, 2 * n, n)
@@ -35,21 +35,22 @@ class Smoke:
             total += w * self.at(field, c + o)
         return total
 
-    @ti.func
-    def solid(self, c):
-        return (c / self.n - vec3(0.5, 0.8, 0.5) + 0.5 / self.n).norm() < 0.11
-
     @ti.kernel
-    def move(self, dt: float):
-        """Everything is carried along; then heat lifts, and a burner below feeds."""
+    def move(self, dt: float, x0: float, z0: float, on: int):
+        """Everything is carried along; then heat lifts, and a burner at x0, z0 feeds if it is on."""
         for c in ti.grouped(self.v):
             x = float(c) - dt * self.sample(self.v, c - 0.5 * dt * self.v[c])
             self.new_v[c], self.new_soot[c] = self.sample(self.v, x), self.sample(self.soot, x)
         for c in ti.grouped(self.v):
-            away = (c + 0.5) / self.n - vec3(0.5, 0.1, 0.5)
-            feed = float(ti.Vector([away.x, away.z]).norm() < 0.1 and abs(away.y) < 0.04)
-            self.soot[c] = ti.max(self.new_soot[c] * 0.999, feed)
-            self.v[c] = 0 * self.v[c] if self.solid(c) else self.new_v[c] + dt * 0.06 * self.soot[c] * vec3(0, 1, 0)
+            # MacCormack's correction: half of what is lost on the way there and back.
+            y = float(c) + dt * self.v[c]
+            soot = self.new_soot[c] + 0.5 * (self.soot[c] - self.sample(self.new_soot, y))
+            self.light[c] = ti.math.clamp(soot, 0, 1)
+        for c in ti.grouped(self.v):
+            away = (c + 0.5) / self.n - vec3(x0, 0.08, z0)
+            feed = float(ti.Vector([away.x, away.z]).norm() < 0.10 and abs(away.y) < 0.03) * on
+            self.soot[c] = ti.max(self.light[c] * 0.998, feed)
+            self.v[c] = self.new_v[c] + dt * 0.03 * self.soot[c] * vec3(0, 1, 0)
 
     @ti.kernel
     def divergence(self) -> float:
@@ -79,9 +80,9 @@ class Smoke:
                 e = ti.Vector.unit(3, axis, int)
                 self.v[c][axis] -= 0.5 * (self.at(self.p, c + e) - self.at(self.p, c - e))
 
-    def step(self, sweeps=24):
-        """The divergence before pressure acts, and after."""
-        self.move(1.0)
+    def step(self, time=0, sway=0.0, sweeps=40):
+        """The divergence before pressure acts, and after; the burner puffs, and sways in circles."""
+        self.move(1.0, 0.5 + sway * np.cos(2.4 * time), 0.5 + sway * np.sin(2.4 * time), time % 80 < 16)
         before = self.divergence()
         for _ in range(sweeps // 2):
             self.jacobi(self.p, self.new_p)
@@ -96,37 +97,30 @@ class Smoke:
             thick, x = 0.0, float(c)
             for _ in range(self.n):
                 x += 1.5 * way
-                thick += 1.5 * self.sample(self.soot, x) + (9.0 if self.solid(x) else 0.0)
-            self.light[c] = ti.exp(-5.0 * thick / self.n)
+                thick += 1.5 * self.sample(self.soot, x)
+            self.light[c] = ti.exp(-10.0 * thick / self.n)
 
     @ti.kernel
     def render(self, image: ti.types.ndarray(vec3, ndim=2), way: vec3):
         for i, j in image:
-            through, color, pixel = 1.0, vec3(0.0), image.shape[0] / (1.25 * self.n)
-            x = vec3((i + 0.5 - image.shape[0] / 2) / pixel + self.n / 2, (j + 0.5) / pixel, 0)
+            through, color, pixel = 1.0, vec3(0.0), image.shape[0] / self.n
+            x = vec3((i + 0.5 - image.shape[0] / 2) / pixel + self.n / 2, (j + 0.5) / pixel + 0.14 * self.n, 0)
             for step in range(2 * self.n):
                 x.z = 0.5 * step
-                a, lit = 0.0, self.sample(self.light, x)
-                inside = 0 <= x.x and x.x < self.n and x.y < 2 * self.n
-                c, albedo = vec3(0.0), vec3(0.0)
-                if self.solid(x):
-                    normal = (x / self.n - vec3(0.5, 0.8, 0.5)).normalized()
-                    a, albedo, lit = 1.0, vec3(0.75, 0.36, 0.24), lit * ti.max(normal.dot(way), 0.0)
-                elif inside:
-                    a, albedo = 1 - ti.exp(-6 * self.sample(self.soot, x) / self.n), vec3(0.92, 0.90, 0.88)
-                c = albedo * (lit * vec3(0.95, 0.74, 0.55) + vec3(0.05, 0.08, 0.15))
+                a = 1 - ti.exp(-5 * self.sample(self.soot, x) / self.n)
+                c = self.sample(self.light, x) * vec3(1.5, 0.95, 0.55) + vec3(0.03, 0.06, 0.14)
                 color += through * a * c
                 through *= 1 - a
-            back = ti.math.mix(vec3(0.06, 0.08, 0.13), vec3(0.015, 0.02, 0.04), j / image.shape[1])
+            back = ti.math.mix(vec3(0.10, 0.08, 0.12), vec3(0.02, 0.03, 0.07), j / image.shape[1])
             image[i, j] = color + through * back
 
 
 def main(small=False):
     ti.init(arch=ti.cpu)
-    smoke = Smoke(24 if small else 72)
+    smoke = Smoke(24 if small else 64)
     before = after = 0.0
-    for _ in range(30 if small else 190):
-        before, after = smoke.step()
+    for time in range(30 if small else 230):
+        before, after = smoke.step(time, 0.0 if small else 0.035)
     soot = smoke.soot.to_numpy()
     numbers = {
         "divergence before": before,
@@ -136,9 +130,9 @@ def main(small=False):
     }
     way = vec3(-0.6, 0.62, -0.5).normalized()
     smoke.shine(way)
-    image = np.zeros((160, 200, 3) if small else (1280, 1600, 3), np.float32)
+    image = np.zeros((160, 200, 3) if small else (640, 800, 3), np.float32)
     smoke.render(image, way)
-    return np.clip(halve(image), 0, 1) ** (1 / 1.8), numbers
+    return np.clip(image, 0, 1) ** (1 / 1.8), numbers
 
 
 if __name__ == "__main__":

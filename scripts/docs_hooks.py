@@ -44,9 +44,11 @@ def on_config(config):
     }
 
     def fill(entry):
+        if isinstance(entry, list):
+            return [fill(part) for part in entry]
         if isinstance(entry, dict):
-            return {title: lists.get(value) or fill(value) if isinstance(value, str) else fill(value) for title, value in entry.items()}
-        return [fill(part) for part in entry] if isinstance(entry, list) else entry
+            return {title: fill(value) for title, value in entry.items()}
+        return lists.get(entry, entry)
 
     config.nav = fill(config.nav)
     return config
@@ -62,7 +64,11 @@ def on_files(files, config):
     for path in sorted(PACKAGE.glob("explain/*.md")):
         files.append(File.generated(config, f"explain/{path.name}", content=path.read_text()))
     for title, module in MODULES.items():
-        files.append(File.generated(config, f"api/{page(module)}", content=f"# {title}\n\n::: {module}\n"))
+        text = f"# {title}\n\n::: {module}\n"
+        if module == "aerogel.ops":
+            # Most of its names are assigned, not defined; their values say what they do.
+            text += "    options:\n      show_if_no_docstring: true\n"
+        files.append(File.generated(config, f"api/{page(module)}", content=text))
     gallery = (ROOT / "docs" / "gallery" / "README.md").read_text()
     for name in re.findall(r"examples/(\w+)\.py\)", gallery):
         source = (ROOT / "examples" / f"{name}.py").read_text()

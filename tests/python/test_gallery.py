@@ -39,7 +39,8 @@ def test_smoke(example):
     numbers = small(example("smoke3d"))
     assert 0 < numbers["divergence after"] < 0.6 * numbers["divergence before"]
     assert numbers["asymmetry"] < 1e-4
-    assert 0.9 < numbers["highest soot"] <= 1.0001
+    # What is carried along never exceeds what the burner feeds.
+    assert 0.5 < numbers["highest soot"] <= 1
 
 
 def test_sph(example):

@@ -47,8 +47,10 @@ class Kernel(_native.NativeKernel, Generic[P, R]):
     __name__: str
 
     if TYPE_CHECKING:
-        # Editors and type checkers see the function's own signature.
-        def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
+
+        def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+            """Runs the kernel; editors and type checkers see the function's own signature."""
+            ...
 
         @overload
         def __get__(self, instance: None, owner: Any = None) -> Self: ...
