@@ -37,7 +37,7 @@ for python in python3.10 python3.11 python3.12 python3.13 "$HOME"/.pyenv/version
     rm -rf "$work/env"
     "$python" -m venv "$work/env"
     "$work/env/bin/python" -m pip install --quiet --disable-pip-version-check "$wheel"
-    (cd "$work" && ./env/bin/python hello.py)
+    (cd "$work" && ./env/bin/python hello.py && ./env/bin/python -m aerogel example --show mpm >/dev/null)
     tried=$((tried + 1))
 done
 [ "$tried" -gt 0 ] || { echo "no Python from 3.10 to 3.13 found to try the wheel on" >&2; exit 1; }

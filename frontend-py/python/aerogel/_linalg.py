@@ -11,12 +11,26 @@ import aerogel as ti
 
 @ti.func
 def _as(A, dt):
-    """``A`` in the element type that the caller asks for."""
-    a = A
+    """``A`` in the element type that the caller asks for; integers become floating."""
     if ti.static(dt is not None):
-        b = A.cast(dt)
-        return b
-    return a
+        return A.cast(dt)
+    if ti.static(A.dtype in (ti.f16, ti.f32, ti.f64)):
+        return A
+    return A * 1.0
+
+
+@ti.func
+def _scaled(a):
+    """``a`` times a power of two, so that its largest element is about 1 and squares stay in range; the way back."""
+    if ti.static(a.dtype == ti.f32):
+        exponent = ti.bit_cast(ti.abs(a).max(), ti.i32) & 0x7F800000
+        down = ti.bit_cast(ti.max(0x7F000000 - exponent, 0x00400000), ti.f32)
+        return a * down, ti.bit_cast(ti.max(exponent, 0x00400000), ti.f32)
+    if ti.static(a.dtype == ti.f64):
+        wide = ti.bit_cast(ti.abs(a).max(), ti.i64) & ti.i64(0x7FF0000000000000)
+        down_wide = ti.bit_cast(ti.max(ti.i64(0x7FE0000000000000) - wide, ti.i64(0x0008000000000000)), ti.f64)
+        return a * down_wide, ti.bit_cast(ti.max(wide, ti.i64(0x0008000000000000)), ti.f64)
+    return a, 0 * a[0, 0] + 1
 
 
 @ti.func
@@ -38,7 +52,8 @@ def _polar2(a):
 def _rotation_of(a, b, d):
     """Cosine and sine that make the symmetric matrix ``[[a, b], [b, d]]`` diagonal, by the smaller angle."""
     half = 0.5 * (a - d)
-    root = ti.sqrt(half * half + b * b)
+    # The root is zero where the squares are too small.
+    root = ti.max(ti.sqrt(half * half + b * b), ti.abs(b))
     t = b * 0
     if b != 0:
         t = b / (half + root) if half > 0 else b / (half - root)
@@ -68,7 +83,7 @@ def _orthogonalize(b: ti.template(), v: ti.template(), p: ti.template(), q: ti.t
     vp, vq = v[:, p], v[:, q]
     half = 0.5 * (bq.dot(bq) - bp.dot(bp))
     mix = bp.dot(bq)
-    size = ti.abs(half) + ti.sqrt(half * half + mix * mix)
+    size = ti.abs(half) + ti.max(ti.sqrt(half * half + mix * mix), ti.abs(mix))
     t = 0 * mix
     if size > 0:
         t = mix / size
@@ -94,11 +109,11 @@ def _sort(b: ti.template(), v: ti.template(), p: ti.template(), q: ti.template()
 
 
 @ti.func
-def _unit(x, fallback):
-    """``x`` scaled to length 1, ``fallback`` if it has no direction."""
+def _unit(x, fallback, least):
+    """``x`` scaled to length 1, ``fallback`` if it is not longer than ``least``."""
     size = x.norm()
     result = fallback
-    if size > 0:
+    if size > least:
         result = x / size
     return result
 
@@ -113,7 +128,7 @@ def _across(x):
 
 
 @ti.func
-def _svd3(a, sweeps: ti.template()):
+def _svd3(a, sweeps: ti.template(), rounding: ti.template()):
     b = a
     v = 0 * a
     for k in ti.static(range(3)):
@@ -125,10 +140,12 @@ def _svd3(a, sweeps: ti.template()):
     _sort(b, v, 0, 1)
     _sort(b, v, 0, 2)
     _sort(b, v, 1, 2)
-    # The columns are orthogonal, but a short one only to rounding: its direction comes from the others.
-    u0 = _unit(b[:, 0], 0 * b[:, 0] + ti.Vector([1.0, 0.0, 0.0]))
+    # The columns are orthogonal, but a short one only to rounding: its direction comes from the others. What is left
+    # of a column that is all rounding has none.
+    u0 = _unit(b[:, 0], 0 * b[:, 0] + ti.Vector([1.0, 0.0, 0.0]), 0 * a[0, 0])
     rest = b[:, 1] - u0 * u0.dot(b[:, 1])
-    u1 = _unit(rest, _across(u0))
+    rest -= u0 * u0.dot(rest)
+    u1 = _unit(rest, _across(u0), 8 * rounding * u0.dot(b[:, 0]))
     u2 = u0.cross(u1)
     sigma = 0 * a
     sigma[0, 0] = u0.dot(b[:, 0])
@@ -149,12 +166,13 @@ def svd(A, dt=None):
         ``U``, the diagonal matrix ``S``, and ``V``.
     """
     ti.static_assert(A.n == A.m and 2 <= A.n <= 3, "svd needs a 2x2 or 3x3 matrix")
-    a = _as(A, dt)
+    a, size = _scaled(_as(A, dt))
     if ti.static(A.n == 2):
         u, s, v = _svd2(a)
-        return u, s, v
-    u3, s3, v3 = _svd3(a, 6 if ti.static(a.dtype == ti.f64) else 4)
-    return u3, s3, v3
+        return u, s * size, v
+    wide = ti.static(a.dtype == ti.f64)
+    u3, s3, v3 = _svd3(a, ti.static(6 if wide else 4), ti.static(2.3e-16 if wide else 1.2e-7))
+    return u3, s3 * size, v3
 
 
 @ti.func
@@ -167,8 +185,9 @@ def polar_decompose(A, dt=None):
     ti.static_assert(A.n == A.m and 2 <= A.n <= 3, "polar_decompose needs a 2x2 or 3x3 matrix")
     a = _as(A, dt)
     if ti.static(A.n == 2):
-        r = _polar2(a)
-        return r, r.transpose() @ a
+        b, size = _scaled(a)
+        r = _polar2(b)
+        return r, r.transpose() @ b * size
     u, s, v = svd(a)
     return u @ v.transpose(), v @ s @ v.transpose()
 
@@ -239,22 +258,35 @@ def sym_eig(A, dt=None):
         The eigenvalues, descending for 2x2 and ascending for 3x3, and the matrix whose columns are the eigenvectors.
     """
     ti.static_assert(A.n == A.m and 2 <= A.n <= 3, "sym_eig needs a 2x2 or 3x3 matrix")
-    a = _as(A, dt)
+    a, size = _scaled(_as(A, dt))
     if ti.static(A.n == 2):
         values, vectors = _sym_eig2(a)
-        return values, vectors
+        return values * size, vectors
     values3, vectors3 = _sym_eig3(a, 6 if ti.static(a.dtype == ti.f64) else 5)
-    return values3, vectors3
+    return values3 * size, vectors3
 
 
 @ti.func
 def _kernel_of(a, lr, li):
     """A unit vector, as two complex numbers, that ``a - (lr + li i)`` maps to zero."""
-    # Each row of the matrix gives one, at right angles to it; a row that is nearly zero says nothing.
+    # Each row of the matrix gives one, at right angles to it; the longer says more. Its phase is that of the second's.
     v = ti.Vector([lr - a[1, 1], li, a[1, 0], 0 * lr])
     other = ti.Vector([a[0, 1], 0 * lr, lr - a[0, 0], li])
-    if v.norm_sqr() < 1e-6 * other.norm_sqr():
+    if v.norm_sqr() < other.norm_sqr():
+        c = v.dot(other)
+        s = v[1] * other[0] - v[0] * other[1] + v[3] * other[2] - v[2] * other[3]
+        phase = ti.max(ti.abs(c), ti.abs(s))
         v = other
+        if phase > 0:
+            c, s = c / phase, s / phase
+            v = ti.Vector(
+                [
+                    c * other[0] - s * other[1],
+                    c * other[1] + s * other[0],
+                    c * other[2] - s * other[3],
+                    c * other[3] + s * other[2],
+                ]
+            )
     size = v.norm()
     result = ti.Vector([0 * lr + 1, 0 * lr, 0 * lr, 0 * lr])
     if size > 0:
@@ -271,7 +303,7 @@ def eig(A, dt=None):
         eigenvectors, each component as its real and its imaginary part.
     """
     ti.static_assert(A.n == 2 and A.m == 2, "eig needs a 2x2 matrix")
-    a = _as(A, dt)
+    a, size = _scaled(_as(A, dt))
     mean = 0.5 * (a[0, 0] + a[1, 1])
     half = 0.5 * (a[0, 0] - a[1, 1])
     gap = half * half + a[0, 1] * a[1, 0]
@@ -283,14 +315,36 @@ def eig(A, dt=None):
         w = ti.Vector([0 * mean, 0 * mean, 0 * mean + 1, 0 * mean])
     values = ti.Matrix([[mean + real, imaginary], [mean - real, -imaginary]])
     vectors = ti.Matrix([[v[0], w[0]], [v[1], w[1]], [v[2], w[2]], [v[3], w[3]]])
-    return values, vectors
+    return values * size, vectors
+
+
+@ti.func
+def _eliminate(m: ti.template(), x: ti.template(), n: ti.template()):
+    """Makes ``m`` upper triangular by row operations, which ``x`` follows; the largest element is the pivot."""
+    for k in ti.static(range(n)):
+        for i in ti.static(range(k + 1, n)):
+            if ti.abs(m[i, k]) > ti.abs(m[k, k]):
+                for j in ti.static(range(k, n)):
+                    m[i, j], m[k, j] = m[k, j], m[i, j]
+                x[i], x[k] = x[k], x[i]
+        assert m[k, k] != 0, "the matrix is singular"
+        for i in ti.static(range(k + 1, n)):
+            factor = m[i, k] / m[k, k]
+            for j in ti.static(range(k + 1, n)):
+                m[i, j] -= factor * m[k, j]
+            x[i] -= factor * x[k]
 
 
 @ti.func
 def solve(A, b, dt=None):
-    """The solution ``x`` of ``A @ x = b`` for a 2x2 or 3x3 matrix, by Cramer's rule."""
+    """The solution ``x`` of ``A @ x = b`` for a 2x2 or 3x3 matrix, by elimination."""
     ti.static_assert(A.n == A.m and 2 <= A.n <= 3, "solve needs a 2x2 or 3x3 matrix")
     ti.static_assert(A.n == b.n, "the matrix and the vector have different sizes")
-    a = _as(A, dt)
-    assert a.determinant() != 0.0, "the matrix is singular"
-    return a.inverse() @ _as(b, dt)
+    m = _as(A, dt)
+    x = _as(b, dt)
+    _eliminate(m, x, A.n)
+    for i in ti.static(range(A.n - 1, -1, -1)):
+        for j in ti.static(range(i + 1, A.n)):
+            x[i] -= m[i, j] * x[j]
+        x[i] /= m[i, i]
+    return x

@@ -44,12 +44,11 @@ def _unique_rows(rows: Any) -> tuple[Any, Any, Any]:
     return sorted_rows[starts], order[starts], inverse
 
 
-def _from_pairs(n: int, source: Any, target: Any) -> Relation:
-    """The relation of ``n`` elements that holds between the given ends."""
-    order = np.lexsort((target, source))
+def _offsets(n: int, source: Any) -> Any:
+    """Where the targets of ``n`` elements begin, whose sources are these in ascending order."""
     offsets = np.zeros(n + 1, np.int64)
     np.cumsum(np.bincount(source, minlength=n), out=offsets[1:])
-    return Relation(0, offsets, target[order])
+    return offsets
 
 
 class Topology:
@@ -86,7 +85,7 @@ class Topology:
             return Relation(rows.shape[1], None, rows.reshape(-1))
         if source < target:
             of, to = self.relation(target, source).pairs()
-            return _from_pairs(self.n[source], to, of)
+            return Relation(0, _offsets(self.n[source], to), of[np.argsort(to, kind="stable")])
         between = source - 1 if source > 0 else 1
         of, shared = self.relation(source, between).pairs()
         back = self.relation(between, source)
@@ -96,8 +95,12 @@ class Topology:
         steps = np.arange(len(of)) - np.repeat(np.cumsum(counts) - counts, counts)
         to = back.targets[np.repeat(begins[shared], counts) + steps]
         n = self.n[source]
-        keys = np.unique((of * n + to)[of != to])
-        return _from_pairs(n, keys // n, keys % n)
+        # Sorting them is several times as fast as np.unique.
+        keys = np.sort((of * n + to)[of != to])
+        differs = np.ones(len(keys), bool)
+        differs[1:] = keys[1:] != keys[:-1]
+        keys = keys[differs]
+        return Relation(0, _offsets(n, keys // n), keys % n)
 
 
 def order_of(letter: str) -> int:

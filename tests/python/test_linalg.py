@@ -1,0 +1,65 @@
+"""Decompositions of small matrices, against LAPACK; ``docs/linalg-accuracy.md`` has larger numbers of them."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import aerogel as ti
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "oracle"))
+import linalg  # noqa: E402
+
+#: The largest errors allowed, in units in the last place.
+LIMITS = {"svd": 16, "polar_decompose": 20, "sym_eig": 20, "eig": 16, "solve": 4, "inverse": 12, "determinant": 8}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [2, 3, 4])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_errors(cpu, n, dtype):
+    seen = set()
+    for name, family, errors in linalg.measure(n, dtype, linalg.FUNCTIONS, 5000, 500, seed=7):
+        seen.add(name)
+        for what, error in errors.items():
+            assert error <= LIMITS[name], (name, family, what)
+    assert seen == {name for name, sizes in linalg.FUNCTIONS.items() if n in sizes}
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_errors_in_the_interpreter():
+    ti.init(arch="interp", log_level="error")
+    for name, family, errors in linalg.measure(3, np.float32, ["svd", "sym_eig", "solve"], 20, 5):
+        assert max(errors.values()) <= LIMITS[name], (name, family)
+
+
+def test_integers_are_taken_as_numbers(cpu):
+    @ti.kernel
+    def solution() -> ti.types.vector(2, ti.f32):
+        return ti.solve(ti.Matrix([[2, 1], [1, 3]]), ti.Vector([1, 1]))
+
+    @ti.kernel
+    def values() -> ti.types.vector(2, ti.f32):
+        w, v = ti.sym_eig(ti.Matrix([[2, 1], [1, 3]]))
+        return w
+
+    np.testing.assert_allclose(solution().to_numpy(), [0.4, 0.2], rtol=1e-6)
+    np.testing.assert_allclose(values().to_numpy(), np.linalg.eigvalsh([[2, 1], [1, 3]])[::-1], rtol=1e-6)
+
+
+def test_a_singular_matrix_is_told_of():
+    ti.init(arch=ti.cpu, debug=True, log_level="error")
+
+    @ti.kernel
+    def solve(scale: ti.f32) -> ti.types.vector(2, ti.f32):
+        return ti.solve(scale * ti.Matrix([[1.0, 2.0], [2.0, 4.0]]), ti.Vector([1.0, 1.0]))
+
+    @ti.kernel
+    def small(scale: ti.f32) -> ti.types.vector(2, ti.f32):
+        return ti.solve(scale * ti.Matrix([[1.0, 0.0], [0.0, 1.0]]), ti.Vector([1.0, 1.0]))
+
+    with pytest.raises(ti.TaichiAssertionError, match="the matrix is singular"):
+        solve(1.0)
+    # Its determinant is below the smallest number.
+    np.testing.assert_allclose(small(1e-30).to_numpy(), [1e30, 1e30], rtol=1e-6)
