@@ -1,5 +1,6 @@
 """Compiled kernels on disk: found again, never trusted blindly, never in the way."""
 
+import contextlib
 import os
 import random
 import subprocess
@@ -357,3 +358,66 @@ def test_a_kernel_that_its_own_compilation_calls(tmp_path):
         return ti.static(once_more()) + a
 
     assert outer(1) == 8
+
+
+MANY = """
+import importlib.util, sys
+import aerogel as ti
+
+folder, source = sys.argv[1:]
+spec = importlib.util.spec_from_file_location("many", source)
+ti.init(arch=ti.cpu, log_level="warn", offline_cache=True, offline_cache_file_path=folder)
+many = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(many)
+print("ready", flush=True)
+print([kernel(2) for kernel in many.KERNELS], flush=True)
+"""
+
+
+def test_processes_that_are_killed_leave_a_cache_that_serves(tmp_path):
+    folder, source, program = tmp_path / "cache", tmp_path / "many.py", tmp_path / "program.py"
+    n = 20
+    kernels = "\n".join(f"@ti.kernel\ndef k{k}(a: ti.i32) -> ti.i32:\n    return a * {k} + 7" for k in range(n))
+    names = ", ".join(f"k{k}" for k in range(n))
+    source.write_text(f"import aerogel as ti\n\n{kernels}\nKERNELS = [{names}]\n")
+    program.write_text(MANY)
+    command = [sys.executable, str(program), str(folder), str(source)]
+    chance = random.Random(8)
+    for _ in range(int(os.environ.get("AEROGEL_N_KILLS", "5"))):
+        killed = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment())
+        assert killed.stdout is not None and killed.stdout.readline() == "ready\n"
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            killed.wait(chance.random() * 0.2)
+        killed.kill()
+        killed.communicate()
+        # What was made anew is written by the next process, and so on.
+        for file in chance.sample(entries(folder), k=len(entries(folder)) // 2):
+            file.unlink()
+    out = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=120, check=True).stdout
+    assert out.splitlines()[1] == str([2 * k + 7 for k in range(n)])
+
+
+def test_random_damage(tmp_path):
+    """`AEROGEL_N_FAULTS` says how many are tried."""
+    start(tmp_path)
+    double(1)
+    (file,) = entries(tmp_path)
+    whole = file.read_bytes()
+    chance = random.Random(9)
+    for _ in range(int(os.environ.get("AEROGEL_N_FAULTS", "40"))):
+        damaged = bytearray(whole)
+        kind = chance.randrange(4)
+        if kind == 0:
+            del damaged[chance.randrange(len(whole)) :]
+        elif kind == 1:
+            damaged[chance.randrange(len(whole))] ^= 1 << chance.randrange(8)
+        elif kind == 2:
+            at = chance.randrange(len(whole))
+            damaged[at : at + chance.randrange(1, 512)] = chance.randbytes(chance.randrange(512))
+        else:
+            damaged += chance.randbytes(chance.randrange(1, 4096))
+        file.write_bytes(damaged)
+        start(tmp_path)
+        assert double(21) == 42
+        assert bytes(damaged) == whole or not from_cache(double)
+        assert file.read_bytes() == whole
