@@ -77,17 +77,15 @@ def film(inside, f):
 
 def main(small=False):
     ti.init(arch=ti.cpu)
-    width, height = (160, 160) if small else (1280, 1280)
-    x, y = (np.mgrid[:width, :height] + 0.5 - width / 2) / width
+    n = 160 if small else 1280
+    x, y = (np.mgrid[:n, :n] + 0.5 - n / 2) / n
     r, angle = np.hypot(x, y), np.arctan2(y, x)
-    inside = (r < 0.37 + 0.085 * np.cos(8 * angle)) & (np.hypot(x, y) > 0.06)
-    for k in range(8):
-        at = 2 * np.pi * k / 8
+    inside = (r < 0.37 + 0.085 * np.cos(8 * angle)) & (r > 0.06)
+    for at in np.arange(8) * np.pi / 4:
         inside &= np.hypot(x - 0.32 * np.cos(at), y - 0.32 * np.sin(at)) > 0.035
     u, iterations, residual = film(inside, np.ones_like(x))
     u /= u.max()
-    height_ = np.sqrt(np.maximum(u, 0)) * 0.16 * width
-    slope = np.stack(np.gradient(-height_), -1)
+    slope = np.stack(np.gradient(-np.sqrt(np.maximum(u, 0)) * 0.16 * n), -1)
     light = (slope @ [-0.45, 0.6] + 0.9) / np.sqrt((slope**2).sum(-1) + 1)
     image = (
         palette(u**0.8, "2b1055 6a2c91 c8386f f5793b fcc65a fff3c4") * (0.35 + 0.65 * np.clip(light, 0, 1.3))[..., None]
