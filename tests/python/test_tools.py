@@ -3,7 +3,6 @@
 import io
 import os
 import re
-import resource
 import struct
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -13,21 +12,9 @@ import pytest
 
 import aerogel as ti
 from aerogel.tools import video
+from limits import small_files
 
 PIL = pytest.importorskip("PIL.Image")
-
-
-@pytest.fixture
-def small_files():
-    """Files cannot grow beyond 1000 bytes, as on a full disk."""
-    import signal
-
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    signal.signal(signal.SIGXFSZ, handler)
 
 
 @pytest.fixture
@@ -178,15 +165,15 @@ class TestWholeFiles:
     }
 
     @pytest.mark.parametrize("name", WRITERS)
-    def test_a_full_disk_leaves_nothing(self, tmp_path, small_files, name):
-        with pytest.raises(OSError, match=re.escape(name)):
+    def test_a_full_disk_leaves_nothing(self, tmp_path, name):
+        with pytest.raises(OSError, match=re.escape(name)), small_files():
             self.WRITERS[name](str(tmp_path / name))
         assert not list(tmp_path.iterdir())
 
     @pytest.mark.parametrize("name", WRITERS)
-    def test_a_full_disk_leaves_what_was_there(self, tmp_path, small_files, name):
+    def test_a_full_disk_leaves_what_was_there(self, tmp_path, name):
         (tmp_path / name).write_text("before")
-        with pytest.raises(OSError, match=re.escape(name)):
+        with pytest.raises(OSError, match=re.escape(name)), small_files():
             self.WRITERS[name](str(tmp_path / name))
         assert [(p.name, p.read_text()) for p in tmp_path.iterdir()] == [(name, "before")]
 
@@ -404,9 +391,9 @@ class TestVideos:
         with pytest.raises(ImportError, match="pip install imageio-ffmpeg"):
             manager.make_video(gif=False)
 
-    def test_a_full_disk(self, tmp_path, small_files, rng):
+    def test_a_full_disk(self, tmp_path, rng):
         manager = ti.tools.VideoManager(str(tmp_path), automatic_build=False)
-        with pytest.raises(OSError, match="000000.png"):
+        with pytest.raises(OSError, match="000000.png"), small_files():
             manager.write_frame(rng.random((64, 64)))
         assert manager.frame_counter == 0 and not os.listdir(tmp_path / "frames")
 
