@@ -476,3 +476,41 @@ def test_objects_of_methods_are_not_kept(cpu):
         gc.collect()
         # The last instance of the kernel stays until the next is compiled.
         assert _native.live_bytes() - before <= 4000
+
+
+def test_a_matrix_of_another_shape_is_no_argument(cpu):
+    """With the same number of elements it would be a matrix nobody meant."""
+    tall = np.array([[1, 2], [3, 4], [5, 6]], np.float32)
+
+    @ti.kernel
+    def first(m: ti.types.matrix(2, 3, ti.f32)) -> ti.types.vector(2, ti.f32):
+        return m @ ti.Vector([1.0, 0.0, 0.0])
+
+    @ti.kernel
+    def second(v: ti.types.vector(4, ti.f32)) -> ti.f32:
+        return v[1]
+
+    field, fields = ti.Matrix.field(2, 3, ti.f32, 2), ti.Vector.field(4, ti.f32, 2)
+    array = ti.Matrix.ndarray(2, 3, ti.f32, 2)
+    for wrong in (tall, tall.tolist(), ti.Matrix(tall.tolist()), [ti.Vector(row) for row in tall.tolist()]):
+        with pytest.raises(ti.TaichiRuntimeTypeError, match="`m`.* is a matrix of 2x3, got a matrix of 3x2"):
+            first(wrong)
+        for target in (field, array):
+            with pytest.raises(ValueError, match="is a matrix of 2x3, got a matrix of 3x2"):
+                target[0] = wrong
+    for wrong in (tall, tall.tolist(), ti.Matrix(tall.tolist())):
+        with pytest.raises(ValueError, match="is a matrix of 2x3, got one of 3x2"):
+            field.fill(wrong)
+    assert not field.to_numpy().any() and not array.to_numpy().any()
+    with pytest.raises(ti.TaichiRuntimeTypeError, match="`v`.* is a vector of 4, got a matrix of 2x2"):
+        second(ti.Matrix([[1, 2], [3, 4]]))
+    with pytest.raises(ValueError, match="is a vector of 4, got a matrix of 2x2"):
+        fields[0] = [[1, 2], [3, 4]]
+    right = tall.T.copy()
+    for value in (right, right.tolist(), ti.Matrix(right.tolist()), [ti.Vector(row) for row in right.tolist()]):
+        assert list(first(value)) == [1, 2]
+        field[0] = value
+        array[0] = value
+        assert np.array_equal(field.to_numpy()[0], right) and np.array_equal(array.to_numpy()[0], right)
+    assert second(ti.Matrix([[1], [2], [3], [4]])) == 2
+    assert second(np.arange(4)) == 1

@@ -245,6 +245,9 @@ class MatrixField(NumericField):
             values = values * count
         if len(values) != count:
             raise ValueError(f"an element has {count} components, got {len(values)}")
+        given = _extents(val)
+        if given not in (None, (self.n, self.m)):
+            raise ValueError(f"an element is a matrix of {self.n}x{self.m}, got one of {given[0]}x{given[1]}")
         self._fill(values)
 
     def get_scalar_field(self, *indices: int) -> ScalarField:
@@ -281,6 +284,16 @@ class MatrixField(NumericField):
         if self.ndim == 1 and arr.ndim == len(self.shape) + 2 and arr.shape[-1] == 1:
             arr = arr[..., 0]
         super().from_numpy(arr)
+
+
+def _extents(value: Any) -> tuple[int, int] | None:
+    """Rows and columns of a matrix, an array with two axes, or a list of lists."""
+    if isinstance(value, (list, tuple)):
+        is_nested = bool(value) and isinstance(value[0], (list, tuple))
+        return (len(value), len(value[0])) if is_nested else None
+    if getattr(value, "ndim", 0) != 2:
+        return None
+    return (value.n, value.m) if isinstance(value, Matrix) else tuple(value.shape)
 
 
 def _components(value: Any) -> list:

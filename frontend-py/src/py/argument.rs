@@ -329,21 +329,14 @@ impl NativeKernel {
             slots.push(self.scalar_slot(py, at, elem, value)?);
             return Ok(());
         }
-        let mut components = Vec::new();
-        buffer::flatten(value, &mut components)?;
-        if components.len() != ty.n_components() {
-            return Err(error::exception(
-                py,
-                "AerogelRuntimeTypeError",
-                format!(
-                    "argument {at} (`{}`) of kernel `{}` has {} components, got {}",
-                    self.params[at].name,
-                    self.name,
-                    ty.n_components(),
-                    components.len()
-                ),
-            ));
-        }
+        let components = buffer::components(value, ty.shape)?.map_err(|wrong| {
+            let param = &self.params[at].name;
+            let what = format!(
+                "argument {at} (`{param}`) of kernel `{}` {wrong}",
+                self.name
+            );
+            error::exception(py, "AerogelRuntimeTypeError", what)
+        })?;
         for component in &components {
             slots.push(self.scalar_slot(py, at, elem, component)?);
         }

@@ -94,6 +94,69 @@ pub(crate) fn flatten<'py>(
     Ok(())
 }
 
+/// The numbers for an element of a shape (rows, columns, axes), row by row; or, for a message, what is wrong with
+/// them. A flat list of the right length serves for a matrix.
+pub(crate) fn components<'py>(
+    value: &Bound<'py, PyAny>,
+    (n, m, ndim): (u32, u32, u32),
+) -> PyResult<Result<Vec<Bound<'py, PyAny>>, String>> {
+    let m = if ndim == 2 { m } else { 1 };
+    let wanted = (n as usize, m as usize);
+    let mut numbers = Vec::new();
+    flatten(value, &mut numbers)?;
+    let count = wanted.0 * wanted.1;
+    if numbers.len() != count {
+        return Ok(Err(format!(
+            "has {count} components, got {}",
+            numbers.len()
+        )));
+    }
+    match extents(value)? {
+        Some(given) if given != wanted && given.0 * given.1 == count => {
+            let what = if ndim == 2 {
+                format!("is a matrix of {n}x{m}")
+            } else {
+                format!("is a vector of {n}")
+            };
+            Ok(Err(format!(
+                "{what}, got a matrix of {}x{}",
+                given.0, given.1
+            )))
+        }
+        _ => Ok(Ok(numbers)),
+    }
+}
+
+/// Rows and columns of a matrix, an array with two axes, or a list of lists.
+fn extents(value: &Bound<'_, PyAny>) -> PyResult<Option<(usize, usize)>> {
+    let py = value.py();
+    let is_list =
+        |v: &Bound<'_, PyAny>| v.is_instance_of::<PyList>() || v.is_instance_of::<PyTuple>();
+    if is_list(value) {
+        let n = value.len()?;
+        if n == 0 {
+            return Ok(None);
+        }
+        let first = value.get_item(0)?;
+        return Ok(if is_list(&first) || is_matrix(&first)? {
+            Some((n, first.len()?))
+        } else {
+            None
+        });
+    }
+    if is_matrix(value)? {
+        let part = |name| value.getattr(name)?.extract::<usize>();
+        let is_vector = part(pyo3::intern!(py, "ndim"))? == 1;
+        return Ok(
+            (!is_vector).then_some((part(pyo3::intern!(py, "n"))?, part(pyo3::intern!(py, "m"))?))
+        );
+    }
+    match value.getattr_opt(pyo3::intern!(py, "shape"))? {
+        Some(shape) => Ok(shape.extract().ok()),
+        None => Ok(None),
+    }
+}
+
 /// Whether this is a `ti.Matrix` or `ti.Vector`.
 pub(crate) fn is_matrix(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     match ELEMENT.get(value.py()) {
@@ -451,15 +514,8 @@ impl NativeNdarray {
         value: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let offset = self.offset(py, key)?;
-        let mut values = Vec::new();
-        flatten(value, &mut values)?;
-        if values.len() != self.n_components() {
-            return Err(PyValueError::new_err(format!(
-                "an element has {} components, got {}",
-                self.n_components(),
-                values.len()
-            )));
-        }
+        let values = components(value, self.element_shape3())?
+            .map_err(|wrong| PyValueError::new_err(format!("an element {wrong}")))?;
         for (k, value) in values.iter().enumerate() {
             let at = offset + k * self.ty.bytes() as usize;
             self.buffer

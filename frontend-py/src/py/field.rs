@@ -334,16 +334,9 @@ impl NativeField {
         if self.shape.2 == 0 {
             return write(0, value);
         }
-        let mut values = Vec::new();
-        buffer::flatten(value, &mut values)?;
-        if values.len() != self.n_components() {
-            return Err(PyValueError::new_err(format!(
-                "an element of {} has {} components, got {}",
-                self.label(),
-                self.n_components(),
-                values.len()
-            )));
-        }
+        let values = buffer::components(value, self.shape)?.map_err(|wrong| {
+            PyValueError::new_err(format!("an element of {} {wrong}", self.label()))
+        })?;
         for (component, value) in values.iter().enumerate() {
             write(component, value)?;
         }
