@@ -194,6 +194,20 @@ def test_histogram_of_nan(cpu):
 
 
 @pytest.mark.parametrize(
+    "keys,limits",
+    [
+        (np.array([2**62, 2**62 + 3]), None),
+        (np.array([1.7e308, -1.7e308]), None),
+        (np.array([0.0, 1.0]), (0.0, 5e-324)),
+        (np.array([1.0, 1.0]), (1.0, 1.0 + 1e-15)),
+    ],
+)
+def test_histogram_of_intervals_that_are_none(cpu, keys, limits):
+    with pytest.raises(ValueError, match="10 intervals that floats can tell apart"):
+        ti.algorithms.histogram(made(ti.field, keys), 10, limits)
+
+
+@pytest.mark.parametrize(
     "call,error,text",
     [
         (lambda a: a.parallel_sort(np.zeros(3)), TypeError, "a field or a ti.ndarray of numbers, not ndarray"),

@@ -214,3 +214,8 @@ def test_cook_image():
     assert gui.cook_image(np.full((2, 2), 1.0)).tolist() == [[[1, 1, 1, 1]] * 2] * 2
     assert gui.cook_image(np.full((2, 2, 2), 255, np.uint8))[0, 0].tolist() == [1, 1, 0, 1]
     assert gui.cook_image(np.zeros((2, 2, 4)))[0, 0].tolist() == [0, 0, 0, 0]
+
+
+def test_a_picture_that_memory_does_not_hold():
+    with pytest.raises(MemoryError, match="1048576 by 1048576"):
+        ti.GUI("large", (1 << 20, 1 << 20))

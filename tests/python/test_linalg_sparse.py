@@ -166,6 +166,8 @@ def test_scipy_and_numpy_in_and_out():
         assert abs(A.to_scipy() - original.tocsc()).max() == 0
     single = sparse.random(5, 5, 0.5, dtype=np.float32, random_state=1)
     assert ti.linalg.SparseMatrix.from_scipy(single).dtype == ti.f32
+    with pytest.raises(TypeError, match="not complex"):
+        ti.linalg.SparseMatrix.from_scipy(sparse.csc_matrix(np.eye(2) * 1j), ti.f32)
     with pytest.raises(ValueError, match="two axes, not 1"):
         ti.linalg.SparseMatrix.from_numpy(np.zeros(3))
 
@@ -298,6 +300,16 @@ def test_misuse():
         chain(3) @ chain(4)
     with pytest.raises(TypeError, match="f32 and f64"):
         chain(3) + chain(3, ti.f64)
+    for lose in (
+        lambda: L.SparseMatrix.from_numpy(np.eye(2) * 1j),
+        lambda: chain(3) @ (np.ones(3) * 1j),
+    ):
+        with pytest.raises(TypeError, match="not complex"):
+            lose()
+    with pytest.raises(MemoryError):
+        L.SparseMatrix(2**45, 1) @ np.ones(1)
+    with pytest.raises(MemoryError):
+        L.SparseMatrix(1, 2**45)
     with pytest.raises(TypeError):
         chain(3) + 1
     with pytest.raises(TypeError):
@@ -423,6 +435,8 @@ def test_matrix_free_solvers_tell_and_refuse(capsys):
             solve(operator, ti.field(ti.i32, 8), ti.field(ti.i32, 8))
         with pytest.raises(ti.TaichiRuntimeError, match="Dimension mismatch"):
             solve(operator, b, ti.field(ti.f32, 9))
+        with pytest.raises(ti.TaichiRuntimeError, match=r"b begins at \(0,\), x at \(3,\)"):
+            solve(operator, b, ti.field(ti.f32, 8, offset=3))
         with pytest.raises(ti.TaichiRuntimeError, match="4-D"):
             solve(operator, *(ti.field(ti.f32, (2, 2, 2, 2)) for _ in range(2)))
     with pytest.raises(ti.TaichiRuntimeError, match="Dimension mismatch"):

@@ -148,3 +148,45 @@ def test_a_box_activates_what_it_writes(arch, nodes):
         scatter(np.array([[n - 2, 0, 0]], np.int32))
     with pytest.raises(AssertionError, match="out of bounds"):
         scatter(np.array([[0, -1, 0]], np.int32))
+
+
+def _active_cells(x):
+    return sorted({tuple(int(c) // e for c, e in zip(at, (2, 4))) for at in x.active_cells()[0]})
+
+
+def _blocks_of_2_by_4(arch):
+    x = ti.field(ti.i32)
+    ti.root.pointer(ti.ij, 8).dense(ti.ij, (2, 4)).place(x)
+    return x
+
+
+def test_a_box_that_is_left_early_activates_what_was_written(arch):
+    x = _blocks_of_2_by_4(arch)
+
+    @ti.kernel
+    def leave(b: ti.i32):
+        for i in range(2):
+            at = b + 8 * i
+            x[0, at + 1] += 1
+            if i == 0:
+                continue
+            x[0, at] += 1
+            x[0, at + 2] += 1
+
+    leave(3)
+    assert _active_cells(x) == [(0, 1), (0, 2), (0, 3)]
+
+
+@pytest.mark.parametrize("width", [3, 4])
+def test_a_box_wider_than_a_cell_activates_what_was_written(arch, width):
+    x = _blocks_of_2_by_4(arch)
+
+    @ti.kernel
+    def write(b: ti.i32, c: ti.i32):
+        for _ in range(1):
+            for i, j in ti.static([(0, 0), (0, 2), (width, 0), (width, 2), (1, 1)]):
+                x[b + i, c + j] = 1
+
+    write(1, 3)
+    expected = {((1 + i) // 2, (3 + j) // 4) for i, j in [(0, 0), (0, 2), (width, 0), (width, 2), (1, 1)]}
+    assert _active_cells(x) == sorted(expected)

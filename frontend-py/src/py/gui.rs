@@ -3,10 +3,10 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use aerogel_base::ScalarType;
-use pyo3::exceptions::{PyOSError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyMemoryError, PyOSError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use tiny_skia::{Color, Paint, Pixmap, Rect, Transform};
+use tiny_skia::{BYTES_PER_PIXEL, Color, IntSize, Paint, Pixmap, Rect, Transform};
 
 use super::font;
 use super::foreign::ForeignArray;
@@ -188,8 +188,17 @@ fn triangle(pixmap: &mut Pixmap, [a, b, c]: [[f32; 2]; 3], color: u32) {
 impl Canvas {
     #[new]
     fn new(width: u32, height: u32) -> PyResult<Self> {
-        let pixmap = Pixmap::new(width, height)
+        let size = IntSize::from_wh(width, height)
             .ok_or_else(|| PyValueError::new_err("a picture has at least one pixel"))?;
+        let too_large =
+            || PyMemoryError::new_err(format!("no memory for a picture of {width} by {height}"));
+        let pixels = (width as usize).checked_mul(height as usize);
+        let bytes = pixels.and_then(|n| n.checked_mul(BYTES_PER_PIXEL));
+        let bytes = bytes.ok_or_else(too_large)?;
+        let mut data = Vec::new();
+        data.try_reserve_exact(bytes).map_err(|_| too_large())?;
+        data.resize(bytes, 0);
+        let pixmap = Pixmap::from_vec(data, size).ok_or_else(too_large)?;
         Ok(Self {
             pixmap: Mutex::new(pixmap),
         })

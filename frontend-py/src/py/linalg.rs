@@ -2,7 +2,7 @@
 //!
 //! Arrays come and go as bytes in the machine's order, which NumPy reads without looking at them.
 
-use aerogel_linalg::{Matrix, Method, Number, SolveError, Solver, conjugate_gradient};
+use aerogel_linalg::{Matrix, MatrixError, Method, Number, SolveError, Solver, conjugate_gradient};
 use pyo3::exceptions::{PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyByteArray;
@@ -54,6 +54,13 @@ fn failed(e: impl std::fmt::Display) -> PyErr {
     PyValueError::new_err(e.to_string())
 }
 
+fn not_made(e: MatrixError) -> PyErr {
+    match e {
+        MatrixError::OutOfMemory => PyMemoryError::new_err(e.to_string()),
+        _ => failed(e),
+    }
+}
+
 fn unsolved(py: Python<'_>, e: &SolveError) -> PyErr {
     match e {
         SolveError::OutOfMemory => PyMemoryError::new_err(e.to_string()),
@@ -67,7 +74,7 @@ fn from_triplets<T: Number + Item>(
 ) -> PyResult<Matrix<T>> {
     let (rows, cols, values) = (read::<i64>(rows), read::<i64>(cols), read::<T>(values));
     let entries = (0..values.len()).map(|k| (rows[k], cols[k], values[k]));
-    Matrix::from_triplets(extents, entries).map_err(failed)
+    Matrix::from_triplets(extents, entries).map_err(not_made)
 }
 
 fn from_columns<T: Number + Item>(
@@ -75,7 +82,7 @@ fn from_columns<T: Number + Item>(
     [col_ptr, row_idx, values]: [&[u8]; 3],
 ) -> PyResult<Matrix<T>> {
     let (col_ptr, row_idx) = (read::<i64>(col_ptr), read::<i64>(row_idx));
-    Matrix::from_columns(extents, &col_ptr, &row_idx, &read::<T>(values)).map_err(failed)
+    Matrix::from_columns(extents, &col_ptr, &row_idx, &read::<T>(values)).map_err(not_made)
 }
 
 enum Any {
@@ -107,8 +114,8 @@ macro_rules! map {
 macro_rules! both {
     ($x:expr, $y:expr, $a:ident, $b:ident => $body:expr) => {
         match ($x, $y) {
-            (Any::F32($a), Any::F32($b)) => Any::F32($body.map_err(failed)?),
-            (Any::F64($a), Any::F64($b)) => Any::F64($body.map_err(failed)?),
+            (Any::F32($a), Any::F32($b)) => Any::F32($body.map_err(not_made)?),
+            (Any::F64($a), Any::F64($b)) => Any::F64($body.map_err(not_made)?),
             _ => return Err(failed("the matrices have different element types")),
         }
     };
@@ -206,7 +213,8 @@ impl NativeSparseMatrix {
     }
 
     fn transposed(&self, py: Python<'_>) -> PyResult<Self> {
-        let any = py.detach(|| PyResult::Ok(map!(&self.any, m => m.transposed().map_err(failed)?)));
+        let any =
+            py.detach(|| PyResult::Ok(map!(&self.any, m => m.transposed().map_err(not_made)?)));
         any.map(Self::new)
     }
 
@@ -231,15 +239,28 @@ impl NativeSparseMatrix {
     }
 
     /// The product with a vector, whose length has been checked.
-    fn apply<'py>(&self, py: Python<'py>, x: &[u8], n_threads: usize) -> Bound<'py, PyByteArray> {
-        let bytes = py.detach(|| {
-            each!(&self.any, m => {
-                let mut out = vec![Number::of(0.0); m.extents().0];
-                m.apply(&read(x), &mut out, n_threads);
-                written(out.into_iter())
-            })
-        });
-        array(py, &bytes)
+    fn apply<'py>(
+        &self,
+        py: Python<'py>,
+        x: &[u8],
+        n_threads: usize,
+    ) -> PyResult<Bound<'py, PyByteArray>> {
+        fn product<T: Number + Item>(
+            matrix: &Matrix<T>,
+            x: &[u8],
+            n_threads: usize,
+        ) -> Result<Vec<u8>, MatrixError> {
+            let n_rows = matrix.extents().0;
+            // A matrix may have more rows than there is memory for: only its entries take room.
+            let mut out = Vec::new();
+            let reserved = out.try_reserve_exact(n_rows);
+            reserved.map_err(|_| MatrixError::OutOfMemory)?;
+            out.resize(n_rows, <T as Number>::of(0.0));
+            matrix.apply(&read(x), &mut out, n_threads);
+            Ok(written(out.into_iter()))
+        }
+        let bytes = py.detach(|| each!(&self.any, m => product(m, x, n_threads)));
+        Ok(array(py, &bytes.map_err(not_made)?))
     }
 
     /// An entry that differs from the one across the diagonal, unless all above it is zero.

@@ -143,7 +143,7 @@ def histogram(x: Any, bins: int = 10, range: tuple[float, float] | None = None) 
 
     Raises:
         TypeError: ``x`` is no field and no array of numbers.
-        ValueError: ``bins`` is not positive, or ``range`` is not finite or empty.
+        ValueError: ``bins`` is not positive, or ``range`` is not finite, or too narrow or too wide for so many.
     """
     numbers_of_any_shape(x, "x")
     if int(bins) != bins or bins < 1:
@@ -156,5 +156,9 @@ def histogram(x: Any, bins: int = 10, range: tuple[float, float] | None = None) 
         raise ValueError(f"a histogram needs a finite range from low to high, not ({low}, {high})")
     if low == high:
         low, high = low - 0.5, high + 0.5
+    width = (high - low) / int(bins)
+    # Else the number of a bin is not a number, or many numbers have no bin of their own.
+    if not (math.isfinite(width) and low + width > low and high - width < high):
+        raise ValueError(f"from {low} to {high} there are no {bins} intervals that floats can tell apart")
     _histogram(x, counts, low, high)
     return counts

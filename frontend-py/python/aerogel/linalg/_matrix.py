@@ -35,12 +35,26 @@ def numpy_dtype(dtype: DataType) -> Any:
     raise AerogelTypeError(f"the elements of a sparse matrix are f32 or f64, not {dtype}")
 
 
+def _real(numbers: Any, dtype: DataType, what: str) -> Any:
+    """Numbers as an array of the element type ``dtype``.
+
+    Raises:
+        AerogelTypeError: If they are complex: an imaginary part would be lost.
+    """
+    import numpy as np
+
+    numbers = np.asarray(numbers)
+    if numbers.dtype.kind == "c":
+        raise AerogelTypeError(f"{what} has elements of {dtype}, not complex ones")
+    return np.ascontiguousarray(numbers, numpy_dtype(dtype))
+
+
 def vector_of(x: Any, length: int, dtype: DataType, what: str) -> Any:
     """The numbers of a field, array or NumPy array with one axis, as a NumPy array.
 
     Raises:
         AerogelAssertionError: If it has not ``length`` elements.
-        AerogelTypeError: If it is none of these, or of another element type.
+        AerogelTypeError: If it is none of these, or of another element type, or complex.
     """
     import numpy as np
 
@@ -56,7 +70,7 @@ def vector_of(x: Any, length: int, dtype: DataType, what: str) -> Any:
         raise AerogelAssertionError(
             f"Dimension mismatch: {what} has the shape {tuple(numbers.shape)}, but ({length},) is needed"
         )
-    return np.ascontiguousarray(numbers, dtype=numpy_dtype(dtype))
+    return _real(numbers, dtype, what)
 
 
 def like(x: Any, numbers: Any, dtype: DataType) -> Any:
@@ -159,7 +173,7 @@ def _of_triplets(shape: tuple[int, int], dtype: DataType, rows: Any, cols: Any, 
     import numpy as np
 
     parts = [np.ascontiguousarray(part, np.int64).tobytes() for part in (rows, cols)]
-    parts.append(np.ascontiguousarray(values, numpy_dtype(dtype)).tobytes())
+    parts.append(_real(values, dtype, "a sparse matrix").tobytes())
     try:
         native = _native.NativeSparseMatrix.of_triplets(shape, dtype == ti.f64, *parts)
     except ValueError as e:
@@ -227,6 +241,9 @@ class SparseMatrix:
 
         Args:
             dtype: The type of elements; if it is not given, f32 for a matrix of float32 and f64 for others.
+
+        Raises:
+            AerogelTypeError: If its elements are complex.
         """
         import numpy as np
 
@@ -234,7 +251,7 @@ class SparseMatrix:
         if dtype is None:
             dtype = ti.f32 if columns.dtype == np.float32 else ti.f64
         parts = [np.ascontiguousarray(part, np.int64).tobytes() for part in (columns.indptr, columns.indices)]
-        parts.append(np.ascontiguousarray(columns.data, numpy_dtype(dtype)).tobytes())
+        parts.append(_real(columns.data, dtype, "a sparse matrix").tobytes())
         shape = (int(columns.shape[0]), int(columns.shape[1]))
         return cls._wrap(_native.NativeSparseMatrix.of_columns(shape, dtype == ti.f64, *parts), shape, dtype)
 
@@ -243,6 +260,7 @@ class SparseMatrix:
         """The elements of a NumPy array with two axes that are not zero.
 
         Raises:
+            AerogelTypeError: If its elements are complex.
             ValueError: If it has another number of axes.
         """
         import numpy as np

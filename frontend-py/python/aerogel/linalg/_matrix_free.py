@@ -73,6 +73,11 @@ def _check(name: str, b: Any, x: Any) -> None:
         raise AerogelTypeError(f"Not supported dtype: {b.dtype}")
     if b.shape != x.shape:
         raise AerogelRuntimeError(f"Dimension mismatch b.shape{b.shape} != x.shape{x.shape}.")
+    offsets = [tuple(field._offset or [0] * len(field.shape)) for field in (b, x)]
+    if offsets[0] != offsets[1]:
+        raise AerogelRuntimeError(
+            f"{name} needs fields with the same indices; b begins at {offsets[0]}, x at {offsets[1]}"
+        )
     if not 1 <= len(b.shape) <= 3:
         raise AerogelRuntimeError(f"{name} only support 1D, 2D, 3D inputs; your inputs is {len(b.shape)}-D.")
 
@@ -113,7 +118,7 @@ def MatrixFreeCG(A: LinearOperator, b: Any, x: Any, tol: float = 1e-6, maxiter: 
 
     Raises:
         AerogelTypeError: If the element types differ or are no floats.
-        AerogelRuntimeError: If the shapes differ, or there are more than three axes.
+        AerogelRuntimeError: If the shapes or offsets differ, or there are more than three axes.
     """
     _check("MatrixFreeCG", b, x)
     say = _silent if quiet else print

@@ -49,15 +49,14 @@ fn in_region(func: &Function, cx: &PassCx<'_>, region: Region, boxes: &mut Boxes
             }
             groups[number].push((inst, offsets));
         }
-        // Who asks what is active sees in which order that happens.
-        let mut asks = is_about_activity(&func[inst]);
+        let mut parts = separates(&func[inst]);
         for owned in func.owned(inst) {
             in_region(func, cx, owned, boxes);
             walk(func, owned, &mut |func, inst| {
-                asks |= is_about_activity(&func[inst])
+                parts |= separates(&func[inst])
             });
         }
-        if asks {
+        if parts {
             numbers = LookupMap::default();
         }
     }
@@ -78,16 +77,19 @@ fn in_region(func: &Function, cx: &PassCx<'_>, region: Region, boxes: &mut Boxes
     }
 }
 
-fn is_about_activity(op: &Op) -> bool {
-    matches!(
-        op,
-        Op::Activate { .. }
-            | Op::Deactivate { .. }
-            | Op::IsActive { .. }
-            | Op::Append { .. }
-            | Op::Length { .. }
-            | Op::Call { .. }
-    )
+/// Whether what is accessed behind must not become active before: who asks what is active sees in
+/// which order that happens, and who leaves does not come to it.
+fn separates(op: &Op) -> bool {
+    op.may_exit()
+        || matches!(
+            op,
+            Op::Activate { .. }
+                | Op::Deactivate { .. }
+                | Op::IsActive { .. }
+                | Op::Append { .. }
+                | Op::Length { .. }
+                | Op::Call { .. }
+        )
 }
 
 /// Whether all corners of a box are among a group's accesses, and more than these.
@@ -168,7 +170,8 @@ pub(super) struct Between {
     pub(super) in_last: Value,
 }
 
-/// The first axis along which the cell at a depth may be that of one corner or another.
+/// The first axis along which the cell at a depth may be that of one corner or another. None if along
+/// some axis it may be neither's: then the box's corners do not name its cell.
 pub(super) fn between(
     cursor: &mut Cursor<'_>,
     target: &Target<'_>,
@@ -176,6 +179,7 @@ pub(super) fn between(
     bounds: &[(i64, i64)],
 ) -> Option<Between> {
     let levels = &target.path.levels[..=depth];
+    let mut first_axis = None;
     for (index, &(lo, hi)) in bounds.iter().enumerate() {
         // The extent of a cell at that depth along the axis: the last divisor on the way.
         let axes = levels.iter().flat_map(|l| &l.axes);
@@ -184,36 +188,40 @@ pub(super) fn between(
         };
         let extent = axis.divisor as i64;
         let (base, offset) = base_of(cursor.func, target.indices[index]);
-        let inner = lo < offset && offset < hi;
-        if !inner || !axis.divisor.is_power_of_two() || hi - lo > extent {
+        if offset <= lo || hi <= offset {
             continue;
         }
-        let elem = cursor.func.elem(base);
-        let corners = [lo, hi].map(|d| match d {
-            0 => base,
-            _ => offset_by(cursor, base, d),
-        });
-        let mask = cursor.constant(Scalar::int(elem, (extent - 1).into()));
-        let op = Op::Binary {
-            op: BinaryOp::And,
-            lhs: corners[0],
-            rhs: mask,
-        };
-        let first = cursor.insert(op, elem.into());
-        let bound = Scalar::int(elem, (extent - (offset - lo)).into());
-        let op = Op::Compare {
-            op: CompareOp::Ge,
-            lhs: first,
-            rhs: cursor.constant(bound),
-        };
-        let in_last = cursor.insert(op, Type::BOOL);
-        return Some(Between {
-            index,
-            corners,
-            in_last,
-        });
+        if !axis.divisor.is_power_of_two() || hi - lo > extent {
+            return None;
+        }
+        first_axis = first_axis.or(Some((index, extent, base, offset)));
     }
-    None
+    let (index, extent, base, offset) = first_axis?;
+    let (lo, hi) = bounds[index];
+    let elem = cursor.func.elem(base);
+    let corners = [lo, hi].map(|d| match d {
+        0 => base,
+        _ => offset_by(cursor, base, d),
+    });
+    let mask = cursor.constant(Scalar::int(elem, (extent - 1).into()));
+    let op = Op::Binary {
+        op: BinaryOp::And,
+        lhs: corners[0],
+        rhs: mask,
+    };
+    let first = cursor.insert(op, elem.into());
+    let bound = Scalar::int(elem, (extent - (offset - lo)).into());
+    let op = Op::Compare {
+        op: CompareOp::Ge,
+        lhs: first,
+        rhs: cursor.constant(bound),
+    };
+    let in_last = cursor.insert(op, Type::BOOL);
+    Some(Between {
+        index,
+        corners,
+        in_last,
+    })
 }
 
 fn offset_by(cursor: &mut Cursor<'_>, base: Value, by: i64) -> Value {
