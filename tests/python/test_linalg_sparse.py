@@ -441,3 +441,21 @@ def test_matrix_free_solvers_tell_and_refuse(capsys):
             solve(operator, *(ti.field(ti.f32, (2, 2, 2, 2)) for _ in range(2)))
     with pytest.raises(ti.TaichiRuntimeError, match="Dimension mismatch"):
         operator.matvec(b, ti.field(ti.f32, 9))
+
+
+def test_indices_beyond_32_bits_are_outside_too():
+    @ti.kernel
+    def far(A: ti.types.sparse_matrix_builder()):
+        A[ti.cast(1, ti.i64) << 32, 0] += 1.0
+
+    builder = ti.linalg.SparseMatrixBuilder(2, 2, 4)
+    far(builder)
+    with pytest.raises(IndexError, match=r"\[4294967296, 0\] is outside"):
+        builder.build()
+
+
+def test_numpy_arrays_do_not_take_matrices_apart():
+    with pytest.raises(TypeError):
+        np.ones(3) * chain(3)
+    with pytest.raises(TypeError):
+        chain(3) * np.ones(3)

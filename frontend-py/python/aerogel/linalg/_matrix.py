@@ -122,8 +122,8 @@ class SparseMatrixBuilder:
         _native.check_initialized()
         room = max(self.max_num_triplets, 1)
         self.count = ti.ndarray(ti.i64, 1)
-        self.rows = ti.ndarray(ti.i32, room)
-        self.cols = ti.ndarray(ti.i32, room)
+        self.rows = ti.ndarray(ti.i64, room)
+        self.cols = ti.ndarray(ti.i64, room)
         self.values = ti.ndarray(dtype, room)
 
     def _triplets(self) -> tuple[Any, Any, Any]:
@@ -198,6 +198,9 @@ class SparseMatrix:
         AerogelTypeError: If ``dtype`` is another type.
         ValueError: If there are no extents.
     """
+
+    # NumPy leaves `array * matrix` to the matrix.
+    __array_ufunc__ = None
 
     _native: _native.NativeSparseMatrix
     n: int
