@@ -162,7 +162,9 @@ fn piece_of(loops: &[usize], at: usize) -> usize {
 fn only_reads(func: &Function, inst: Inst, own: &SecondaryMap<Value, bool>, in_loop: bool) -> bool {
     let op = &func[inst];
     let alone = match op.effect() {
-        Effect::Pure | Effect::Allocates | Effect::Control => true,
+        Effect::Pure | Effect::Allocates => true,
+        // Of the operations with regions only this one writes by itself.
+        Effect::Control => !matches!(op, Op::Update { .. }),
         // What a task gathers in a local is no iteration's own: the next one goes on with it.
         Effect::Reads => match op {
             &Op::Load { place } => local(func, place).is_none_or(|local| own[local]),
