@@ -3,7 +3,10 @@
 //!
 //! `AEROGEL_N_PROGRAMS` says how many, `AEROGEL_FIRST_SEED` which come first.
 
+use std::io::Write;
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use aerogel_base::Scalar;
@@ -46,9 +49,14 @@ fn canonical(mut outcome: Outcome) -> Outcome {
     outcome
 }
 
-/// Does something for all seeds, on as many threads as there are processors.
+/// How many programs are checked between two lines about how far it is.
+const PER_REPORT: u64 = 1000;
+
+/// Checks all seeds, on as many threads as there are processors, and panics with those that failed.
 fn for_seeds(seeds: Range<u64>, check: impl Fn(u64) + Sync) {
     let next = AtomicU64::new(seeds.start);
+    let n_checked = AtomicU64::new(0);
+    let failed = Mutex::new(Vec::new());
     let n_threads = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
         for _ in 0..n_threads {
@@ -58,11 +66,25 @@ fn for_seeds(seeds: Range<u64>, check: impl Fn(u64) + Sync) {
                     if seed >= seeds.end {
                         return;
                     }
-                    check(seed);
+                    if catch_unwind(AssertUnwindSafe(|| check(seed))).is_err() {
+                        failed.lock().expect("no panic while it is held").push(seed);
+                    }
+                    let n = n_checked.fetch_add(1, Ordering::Relaxed) + 1;
+                    if n.is_multiple_of(PER_REPORT) {
+                        let n_failed = failed.lock().expect("no panic while it is held").len();
+                        // Past the harness, which keeps what a test prints until it ends.
+                        let _ = writeln!(
+                            std::io::stderr(),
+                            "{n} of {} programs checked, {n_failed} failed",
+                            seeds.end - seeds.start
+                        );
+                    }
                 }
             });
         }
     });
+    let failed = failed.into_inner().expect("no panic while it is held");
+    assert!(failed.is_empty(), "seeds {failed:?} failed, see above");
 }
 
 #[test]
