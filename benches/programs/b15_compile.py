@@ -1,10 +1,10 @@
 """Compile time, each sample in a fresh process.  import / init; hello = whole process from python start to the first
-result; trivial, p2g3d (27 unrolled nodes), stmts500 = first call of that kernel in a process that already ran another one,
+result; trivial, p2g3d (27 unrolled nodes), stmts500, svd3 = first call of that kernel in a process that already ran another one,
 cold (no offline cache); *_warm = the same with a filled offline cache.  Peers: compiling the equal C++ function (g++ -O3),
 numba (p2g3d in C++: the whole substep of b06)."""
 import json, sys, tempfile, time
 from common import *
-CASES = {c: dict(tol=1) for c in ("import", "init", "hello", "trivial", "p2g3d", "stmts500", "hello_warm", "trivial_warm", "p2g3d_warm", "stmts500_warm")}
+CASES = {c: dict(tol=1) for c in ("import", "init", "hello", "trivial", "p2g3d", "stmts500", "svd3", "hello_warm", "trivial_warm", "p2g3d_warm", "stmts500_warm", "svd3_warm")}
 STM = "\n".join(f"        a{i % 16} = a{(i * 7 + 3) % 16} * {1 + i / 1000:.3f} + a{(i * 5 + 1) % 16} * b" for i in range(500))
 ARGS = ", ".join(f"a{i}" for i in range(16))
 TI = f'''
@@ -41,6 +41,12 @@ def stmts500():
         {"; ".join(f"a{i} = b + {i}.0" for i in range(16))}
 {STM}
         x[i] = {" + ".join(f"a{i}" for i in range(16))}
+R = ti.Matrix.field(3, 3, ti.f32, npart)
+@ti.kernel
+def svd3():
+    for p in C:
+        U, S, V = ti.svd(C[p], ti.f32)
+        R[p] = U @ V.transpose(); J[p] = S.trace()
 r = dict(IMPORT=t1 - t0, init=t2 - t1)
 t = time.perf_counter(); warmup(); ti.sync(); r["hello"] = 0
 for f in sys.argv[3:]:
@@ -83,7 +89,7 @@ def script(name, text):
 
     def once(case, cache, d):
         k = case.replace("_warm", "")
-        todo = [k] if k in ("trivial", "p2g3d", "stmts500") else []
+        todo = [k] if k in ("trivial", "p2g3d", "stmts500", "svd3") else []
         t = time.perf_counter()
         out = subprocess.run([sys.executable, path, str(int(cache)), d, *todo], capture_output=True, text=True, env=dict(os.environ, NUMBA_CACHE_DIR=d))
         wall = time.perf_counter() - t
@@ -117,5 +123,5 @@ def _(case):
 
 @impl("numba")
 def _(case):
-    if "p2g3d" in case or case == "init": raise Skip
+    if "p2g3d" in case or "svd3" in case or case == "init": raise Skip
     return sampled(case, script("nb", NB))

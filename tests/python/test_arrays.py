@@ -35,10 +35,25 @@ def test_elements_of_vectors_and_matrices(arch):
     assert (v.n, v.element_shape, repr(v)) == (3, (3,), "<3 Layout.AOS ti.Vector.ndarray>")
     v.fill(2)
     assert v[0].to_list() == [2, 2, 2]
+    v.fill([3, 4, 5])
+    assert v.to_numpy().tolist() == [[3, 4, 5]] * 2
     m = ti.Matrix.ndarray(2, 3, ti.i64, 4)
     m[3][1, 2] = 9
     m[2] = [[1, 2, 3], [4, 5, 6]]
     assert (m.n, m.m, m[3][1, 2], m[2].to_list()) == (2, 3, 9, [[1, 2, 3], [4, 5, 6]])
+
+
+def test_elements_of_another_shape_are_refused(arch):
+    array, field = ti.Matrix.ndarray(2, 3, ti.i32, 2), ti.Matrix.field(2, 3, ti.i32, 2)
+    for x in (array, field):
+        x.fill(1)
+        with pytest.raises(ValueError, match="an element is a matrix of 2x3, got a matrix of 3x2"):
+            x.fill([[1, 2], [3, 4], [5, 6]])
+        with pytest.raises(ValueError, match="an element has 6 components, got 2"):
+            x.fill([1, 2])
+        assert (x.to_numpy() == 1).all()
+        x.fill(ti.Matrix([[1, 2, 3], [4, 5, 6]]))
+        assert x.to_numpy().tolist() == [[[1, 2, 3], [4, 5, 6]]] * 2
 
 
 def test_what_arrays_refuse(arch):

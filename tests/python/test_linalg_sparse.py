@@ -60,6 +60,18 @@ def test_kernels_fill_a_builder(dtype):
     assert A.num_entries == 148
 
 
+def test_unsigned_values_are_subtracted():
+    @ti.kernel
+    def fill(A: ti.types.sparse_matrix_builder(), v: ti.u32, w: ti.u8):
+        A[0, 0] -= v
+        A[1, 1] -= w
+        A[0, 1] += v
+
+    K = ti.linalg.SparseMatrixBuilder(2, 2, max_num_triplets=3)
+    fill(K, 3, 4)
+    np.testing.assert_array_equal(K.build().to_numpy(), [[-3, 3], [0, -4]])
+
+
 def test_a_builder_is_empty_once_built():
     builder = ti.linalg.SparseMatrixBuilder(3, max_num_triplets=30)
     fill_chain(builder, 3)
@@ -314,6 +326,21 @@ def test_misuse():
         chain(3) + 1
     with pytest.raises(TypeError):
         chain(3) * "a"
+
+
+def test_builders_have_two_indices():
+    @ti.kernel
+    def one(A: ti.types.sparse_matrix_builder()):
+        A[0] += 1.0
+
+    @ti.kernel
+    def three(A: ti.types.sparse_matrix_builder()):
+        A[0, 1, 2] -= 1.0
+
+    K = ti.linalg.SparseMatrixBuilder(2, 2, max_num_triplets=3)
+    for kernel, n in ((one, 1), (three, 3)):
+        with pytest.raises(ti.TaichiTypeError, match=f"takes 2 indices, got {n}"):
+            kernel(K)
 
 
 def test_kernels_cannot_read_or_set_a_builder():

@@ -572,6 +572,27 @@ def test_indices_are_checked(debug):
             write(*at)
 
 
+def test_iterations_that_diverge_share_a_word(arch):
+    """Each iteration changes the same word once, however long its own loop behind that takes."""
+    z = ti.field(quant.int(20, signed=False), name="z")
+    ti.root.quant_array(ti.i, 3, max_num_bits=64).place(z)
+    steps = ti.field(ti.i32, shape=100)
+
+    @ti.kernel
+    def count():
+        for i in range(100):
+            z[1] += i
+            n, k = i, 0
+            while n > 1:
+                n = n // 2 if n % 2 == 0 else 3 * n + 1
+                k += 1
+            steps[i] = k
+
+    count()
+    assert z.to_numpy().tolist() == [0, 4950, 0]
+    assert (steps[1], steps[27], steps[64]) == (0, 111, 6)
+
+
 def test_outside_of_a_sparse_field_of_words(arch):
     z = ti.field(quant.int(4), name="z")
     ti.root.pointer(ti.i, 3).quant_array(ti.ij, (2, 3), max_num_bits=32).place(z)

@@ -190,3 +190,31 @@ def test_a_box_wider_than_a_cell_activates_what_was_written(arch, width):
     write(1, 3)
     expected = {((1 + i) // 2, (3 + j) // 4) for i, j in [(0, 0), (0, 2), (width, 0), (width, 2), (1, 1)]}
     assert _active_cells(x) == sorted(expected)
+
+
+@pytest.mark.parametrize("by_kernel", [True, False])
+def test_all_cells_of_a_list_have_memory(arch, by_kernel):
+    """Writing to a cell makes those before it active: a loop over them writes to cells of their own."""
+    x = ti.field(ti.i32)
+    ti.root.pointer(ti.i, 3).dynamic(ti.j, 64, chunk_size=2).place(x)
+
+    @ti.kernel
+    def lengthen():
+        for i in range(2):
+            x[i, 40] = 5
+
+    @ti.kernel
+    def add_to_first():
+        for i, j in x:
+            if i == 0:
+                x[i, j] += 1
+
+    if by_kernel:
+        lengthen()
+    else:
+        x[0, 40] = x[1, 40] = 5
+    add_to_first()
+    expected = np.zeros((3, 64), np.int32)
+    expected[0, :41] = 1
+    expected[:2, 40] += 5
+    np.testing.assert_array_equal(x.to_numpy(), expected)

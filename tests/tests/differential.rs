@@ -67,6 +67,7 @@ fn for_seeds(seeds: Range<u64>, check: impl Fn(u64) + Sync) {
                         return;
                     }
                     if catch_unwind(AssertUnwindSafe(|| check(seed))).is_err() {
+                        let _ = writeln!(std::io::stderr(), "seed {seed} failed");
                         failed.lock().expect("no panic while it is held").push(seed);
                     }
                     let n = n_checked.fetch_add(1, Ordering::Relaxed) + 1;
@@ -144,11 +145,11 @@ fn agree(seed: u64, compilers: &[(&str, Compiler)], small_parts: bool) {
             } else {
                 Thresholds::default()
             },
+            // As the compiler does for the interpreter.
+            optimize: !name.starts_with("the interpreter"),
             ..Options::default()
         };
-        if *name == "LLVM -O3"
-            && let Some((pass, before, after)) = first_wrong_pass(&small, seed, options, same)
-        {
+        if let Some((pass, before, after)) = first_wrong_pass(&small, seed, options, same) {
             panic!("seed {seed}: the pass `{pass}` made\n{before}\ninto\n{after}");
         }
         panic!(

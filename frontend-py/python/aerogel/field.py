@@ -239,16 +239,7 @@ class MatrixField(NumericField):
 
     def fill(self, val: Any) -> None:
         """Sets every active element to a matrix, or every component to a number."""
-        count = self.n * self.m
-        values = _components(val)
-        if len(values) == 1:
-            values = values * count
-        if len(values) != count:
-            raise ValueError(f"an element has {count} components, got {len(values)}")
-        given = _extents(val)
-        if given not in (None, (self.n, self.m)):
-            raise ValueError(f"an element is a matrix of {self.n}x{self.m}, got one of {given[0]}x{given[1]}")
-        self._fill(values)
+        self._fill(_native.components_to_fill(val, self.n, self.m, self.ndim))
 
     def get_scalar_field(self, *indices: int) -> ScalarField:
         """The field of one component, sharing its memory.
@@ -284,26 +275,6 @@ class MatrixField(NumericField):
         if self.ndim == 1 and arr.ndim == len(self.shape) + 2 and arr.shape[-1] == 1:
             arr = arr[..., 0]
         super().from_numpy(arr)
-
-
-def _extents(value: Any) -> tuple[int, int] | None:
-    """Rows and columns of a matrix, an array with two axes, or a list of lists."""
-    if isinstance(value, (list, tuple)):
-        is_nested = bool(value) and isinstance(value[0], (list, tuple))
-        return (len(value), len(value[0])) if is_nested else None
-    if getattr(value, "ndim", 0) != 2:
-        return None
-    return (value.n, value.m) if isinstance(value, Matrix) else tuple(value.shape)
-
-
-def _components(value: Any) -> list:
-    if isinstance(value, Matrix):
-        return list(value._data)
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if isinstance(value, (list, tuple)):
-        return [c for v in value for c in _components(v)]
-    return [value]
 
 
 def numbers(array: Any) -> Any:

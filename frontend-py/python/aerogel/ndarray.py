@@ -8,7 +8,7 @@ from aerogel import _native
 from aerogel._dtypes import DataType, dtype_of
 from aerogel._field import outside_kernels
 from aerogel.errors import AerogelRuntimeError, AerogelRuntimeTypeError
-from aerogel.field import _check, _components, _shape, numbers
+from aerogel.field import _check, _shape, numbers
 from aerogel.snode import Layout
 
 
@@ -54,9 +54,9 @@ class Ndarray(_native.NativeNdarray):
 
     def fill(self, val: Any) -> None:
         """Sets every element."""
-        values = _components(val)
-        view = self._view()
-        view[...] = values[0] if len(values) == 1 else _as_array(values, view.shape[len(self.shape) :])
+        n, m = (*self.element_shape, 1, 1)[:2]
+        values = _native.components_to_fill(val, n, m, len(self.element_shape))
+        self._view()[...] = _as_array(values, self.element_shape)
 
     def copy_from(self, other: Ndarray) -> None:
         """Sets all elements from another array of the same shape."""

@@ -1,7 +1,5 @@
 //! Assignment: names, elements, tuples, and the augmented forms.
 
-use std::rc::Rc;
-
 use aerogel_base::ErrorKind;
 use aerogel_ir::{AtomicOp, Op, ParamType, Type, Value};
 
@@ -11,11 +9,13 @@ use super::structs::{is_storage, struct_type};
 use super::value::{Origin, Place, SeqKind, Val};
 use super::{Lower, Reported, Res};
 use crate::ast::{BinaryOp, Expr, ExprKind, TextRange};
-use crate::host::{FuncRef, Known};
+use crate::host::Known;
 use crate::scope::BindingKind;
 
-/// The method that `x[..] += v` calls, of a struct that has it.
+/// The methods that `x[..] += v` and `x[..] -= v` call, of a struct that has them. They take the struct, the indices,
+/// and the value.
 const ADD_AT: &str = "add_at";
+const SUB_AT: &str = "sub_at";
 
 fn cannot_use(given: Type, wanted: Type) -> String {
     format!("cannot use `{given}` as `{wanted}`: the shapes differ")
@@ -361,8 +361,8 @@ impl<'a> Lower<'a, '_> {
             }
             ExprKind::Subscript { value: of, index } => {
                 let of = self.expr(of)?;
-                if let Some(add) = struct_type(&of).and_then(|ty| ty.method(ADD_AT)) {
-                    return self.add_at(of, &add, index, op, value);
+                if struct_type(&of).is_some_and(|ty| ty.method(ADD_AT).is_some()) {
+                    return self.change_at(of, index, op, value);
                 }
                 self.subscript(of, index)?
             }
@@ -435,39 +435,42 @@ impl<'a> Lower<'a, '_> {
         Ok(())
     }
 
-    /// `of[index] += value` where the struct `of` has a method for it, which takes indices and value.
-    fn add_at(
-        &mut self,
-        of: Val,
-        add: &Rc<FuncRef>,
-        index: &Expr<'a>,
-        op: BinaryOp,
-        value: &Expr<'a>,
-    ) -> Res<()> {
-        let mut val = self.expr(value)?;
-        match op {
-            BinaryOp::Add => {}
-            BinaryOp::Sub => val = self.arith(BinaryOp::Mul, &val, &Val::int(-1))?,
-            _ => {
-                let what = self.describe(&of);
-                let message = format!(
-                    "an element of {what} can be changed by `+=` and `-=`, not by `{}=`",
-                    op.symbol()
-                );
-                return self.fail(ErrorKind::Type, "E0215", message);
-            }
-        }
+    /// `of[index] += value` where the struct `of` has a method for it.
+    fn change_at(&mut self, of: Val, index: &Expr<'a>, op: BinaryOp, value: &Expr<'a>) -> Res<()> {
+        let method = match op {
+            BinaryOp::Add => Some(ADD_AT),
+            BinaryOp::Sub => Some(SUB_AT),
+            _ => None,
+        };
+        let ty = struct_type(&of);
+        let Some(method) = method.and_then(|name| ty?.method(name)) else {
+            let what = self.describe(&of);
+            let message = format!(
+                "an element of {what} can be changed by `+=` and `-=`, not by `{}=`",
+                op.symbol()
+            );
+            return self.fail(ErrorKind::Type, "E0215", message);
+        };
         let mut positional = match self.expr(index)? {
             Val::Seq(items, _) => items.to_vec(),
             Val::Known(Known::Tuple(items)) => items.iter().cloned().map(Val::Known).collect(),
             one => vec![one],
         };
-        positional.push(val);
+        let source = self.host.source(&method);
+        let source = self.hosted(source)?;
+        let n_indices = self.parse(&source)?.def.params.len() - 2;
+        if positional.len() != n_indices {
+            self.range = index.range;
+            let what = self.describe(&of);
+            let message = format!("{what} takes {n_indices} indices, got {}", positional.len());
+            return self.fail(ErrorKind::Type, "E0212", message);
+        }
+        positional.push(self.expr(value)?);
         let args = Args {
             positional,
             keywords: Vec::new(),
         };
-        self.invoke(add, Some(of), args)?;
+        self.invoke(&method, Some(of), args)?;
         Ok(())
     }
 

@@ -127,6 +127,25 @@ pub(crate) fn components<'py>(
     }
 }
 
+/// The numbers that fill an element of `n` rows, `m` columns and `ndim` axes: those of a matrix, or one for all.
+///
+/// Raises `ValueError` for an element of another shape.
+#[pyfunction]
+pub(crate) fn components_to_fill<'py>(
+    value: &Bound<'py, PyAny>,
+    n: u32,
+    m: u32,
+    ndim: u32,
+) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let mut numbers = Vec::new();
+    flatten(value, &mut numbers)?;
+    if let [number] = &numbers[..] {
+        return Ok(vec![number.clone(); (n * m) as usize]);
+    }
+    components(value, (n, m, ndim))?
+        .map_err(|wrong| PyValueError::new_err(format!("an element {wrong}")))
+}
+
 /// Rows and columns of a matrix, an array with two axes, or a list of lists.
 fn extents(value: &Bound<'_, PyAny>) -> PyResult<Option<(usize, usize)>> {
     let py = value.py();
@@ -146,10 +165,11 @@ fn extents(value: &Bound<'_, PyAny>) -> PyResult<Option<(usize, usize)>> {
     }
     if is_matrix(value)? {
         let part = |name| value.getattr(name)?.extract::<usize>();
-        let is_vector = part(pyo3::intern!(py, "ndim"))? == 1;
-        return Ok(
-            (!is_vector).then_some((part(pyo3::intern!(py, "n"))?, part(pyo3::intern!(py, "m"))?))
-        );
+        return Ok(if part(pyo3::intern!(py, "ndim"))? == 2 {
+            Some((part(pyo3::intern!(py, "n"))?, part(pyo3::intern!(py, "m"))?))
+        } else {
+            None
+        });
     }
     match value.getattr_opt(pyo3::intern!(py, "shape"))? {
         Some(shape) => Ok(shape.extract().ok()),

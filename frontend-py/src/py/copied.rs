@@ -85,7 +85,7 @@ impl Seen<'_> {
 }
 
 /// For each of the arrays among the arguments which one's memory the kernel gets: an earlier one's if
-/// that is a copy of the same array.
+/// that is a copy of the same array. Nothing if none is a copy: each gets its own.
 ///
 /// # Errors
 /// The names of two that a kernel must not get together.
@@ -94,6 +94,18 @@ pub(crate) fn sources<'p>(
     packed: &'p [Packed],
     is_written: impl Fn(usize) -> bool,
 ) -> PyResult<Result<Vec<usize>, [&'p str; 2]>> {
+    let is_copy = |packed: &Packed| {
+        matches!(
+            packed,
+            Packed::Array {
+                copied: Some(_),
+                ..
+            }
+        )
+    };
+    if !packed.iter().any(is_copy) {
+        return Ok(Ok(Vec::new()));
+    }
     let mut seen: Vec<Seen<'_>> = Vec::new();
     let mut sources = Vec::new();
     for packed in packed {

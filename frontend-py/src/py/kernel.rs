@@ -285,7 +285,8 @@ impl NativeKernel {
                         )));
                     }
                     arrays.push((array, copied.as_deref()));
-                    let (array, copied) = arrays[sources[n_arrays]];
+                    let source = sources.get(n_arrays).copied().unwrap_or(n_arrays);
+                    let (array, copied) = arrays[source];
                     if written {
                         copied_back.extend(copied);
                     }

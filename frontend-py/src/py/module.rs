@@ -264,6 +264,7 @@ pub(crate) fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(set_materialize, m)?)?;
     m.add_function(wrap_pyfunction!(snode::deactivate_all_snodes, m)?)?;
     m.add_function(wrap_pyfunction!(buffer::set_element_maker, m)?)?;
+    m.add_function(wrap_pyfunction!(buffer::components_to_fill, m)?)?;
     m.add_function(wrap_pyfunction!(profile::profile, m)?)?;
     m.add_function(wrap_pyfunction!(profile::profile_events, m)?)?;
     m.add_function(wrap_pyfunction!(profile::profile_steps, m)?)?;

@@ -149,8 +149,14 @@ impl TreeMemory {
                 if matches!(kind, NodeKind::Dynamic { .. }) {
                     let length = self.bytes.word(container);
                     let wanted = index as u32 + 1;
-                    changed = length.load(Ordering::Relaxed) < wanted
-                        && length.fetch_max(wanted, Ordering::Relaxed) < wanted;
+                    changed = length.load(Ordering::Relaxed) < wanted && {
+                        // What is active has memory.
+                        for before in self.tree[node].first_control..control {
+                            let k = u64::from(before - self.tree[node].first_control);
+                            self.fill_slot(container + WORD * (1 + k), before)?;
+                        }
+                        length.fetch_max(wanted, Ordering::Relaxed) < wanted
+                    };
                 }
                 if changed {
                     self.note_change(node);
