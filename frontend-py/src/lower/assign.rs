@@ -15,7 +15,7 @@ use crate::host::{FuncRef, Known};
 use crate::scope::BindingKind;
 
 /// The method that `x[..] += v` calls, of a struct that has it.
-const ADD_AT: &str = "add_at";
+pub(super) const ADD_AT: &str = "add_at";
 
 fn cannot_use(given: Type, wanted: Type) -> String {
     format!("cannot use `{given}` as `{wanted}`: the shapes differ")
@@ -449,9 +449,8 @@ impl<'a> Lower<'a, '_> {
             BinaryOp::Add => {}
             BinaryOp::Sub => val = self.arith(BinaryOp::Mul, &val, &Val::int(-1))?,
             _ => {
-                let what = self.describe(&of);
                 let message = format!(
-                    "an element of {what} can be changed by `+=` and `-=`, not by `{}=`",
+                    "an entry of a sparse matrix builder is changed by `+=` and `-=`, not by `{}=`",
                     op.symbol()
                 );
                 return self.fail(ErrorKind::Type, "E0215", message);

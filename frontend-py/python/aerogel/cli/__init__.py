@@ -49,7 +49,7 @@ def _do_inspect(args: argparse.Namespace) -> None:
     from aerogel.cli._inspect import inspect
 
     stage, arguments = args.stage, args.arguments
-    # What follows the kernel's name is the program's; but who writes --stage there, and not before, means the command's.
+    # What follows the kernel's name is the program's; but --stage there, if it does not stand before, is the command's.
     if stage is None and arguments and arguments[0].partition("=")[0] == "--stage":
         option, equals, stage = arguments[0].partition("=")
         if not equals and len(arguments) == 1:
