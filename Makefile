@@ -28,7 +28,7 @@ demo: build ## Run a simulation and write its picture
 	$(PY) examples/mpm.py --out out/mpm.png
 
 gallery: build ## Every picture of docs/gallery, and its page
-	$(PY) examples/make_gallery.py
+	$(PY) scripts/make_gallery.py
 
 docs: $(DOCS)/bin/mkdocs ## The documentation site, in out/site
 	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --quiet --strict

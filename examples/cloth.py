@@ -1,16 +1,16 @@
 """A cloth falls over a ball: points at fixed distances, moved by position based dynamics.
 
-Each point gathers the corrections of all its neighbours, so the result does not depend on threads. Müller et al.,
-Position Based Dynamics, Journal of Visual Communication and Image Representation 18(2), 2007.
+Each point gathers the corrections of all its neighbours, so the result does not depend on threads (Müller et al. 2007).
 """
 
 import numpy as np
-from common import halve, run
+from common import halve, rotation, run, sample
 
 import aerogel as ti
-from aerogel.math import vec3
+from aerogel.math import vec2, vec3
 
 RADIUS, SIDE, DT, FINE = 0.36, 1.3, 0.004, 24
+VIEW = ti.Matrix((rotation(0, np.radians(24)) @ rotation(1, np.radians(32))).tolist())
 WAYS = [(s * k, s * l) for k, l in [(1, 0), (0, 1), (1, 1), (1, -1), (2, 0), (0, 2)] for s in (-1, 1)]
 
 
@@ -29,8 +29,7 @@ class Cloth:
     def fall(self):
         for p in ti.grouped(self.x):
             x = self.x[p]
-            self.x[p] += 0.995 * (x - self.old[p]) + DT**2 * vec3(0, -9.81, 0)
-            self.old[p] = x
+            self.x[p], self.old[p] = x + 0.995 * (x - self.old[p]) - DT**2 * vec3(0, 9.81, 0), x
 
     @ti.kernel
     def relax(self):
@@ -43,16 +42,10 @@ class Cloth:
                     d = self.x[k, l] - x
                     change += (1 - self.width * ti.sqrt(float(way[0] ** 2 + way[1] ** 2)) / d.norm()) * d
             x += change / 10
-            if x.norm() < RADIUS:
-                x = RADIUS * (0.7 * x.normalized() + 0.3 * self.old[i, j].normalized()).normalized()
-            self.new[i, j] = x
+            on_ball = RADIUS * (0.7 * x.normalized() + 0.3 * self.old[i, j].normalized()).normalized()
+            self.new[i, j] = on_ball if x.norm() < RADIUS else x
         for p in ti.grouped(self.x):
             self.x[p] = self.new[p]
-
-    def step(self, sweeps=30):
-        self.fall()
-        for _ in range(sweeps):
-            self.relax()
 
 
 @ti.func
@@ -64,48 +57,41 @@ def shade(color, normal):
 
 
 @ti.kernel
-def draw(x: ti.template(), view: ti.math.mat3, image: ti.types.ndarray(vec3, ndim=2), depth: ti.types.ndarray(ndim=2)):
+def draw(x: ti.template(), image: ti.types.ndarray(vec3, ndim=2), depth: ti.types.ndarray(ndim=2)):
     """The ball, and before it samples of the cloth: of each pixel's, the nearest counts."""
-    scale = 0.62 * image.shape[0]
+    scale, size = 0.62 * image.shape[0], ti.Vector([image.shape[0], image.shape[1]])
     for i, j in image:
-        at = ti.Vector([i - image.shape[0] / 2, j - image.shape[1] / 2]) / scale
-        depth[i, j] = -10.0
+        at = (vec2(i, j) - size / 2) / scale
         image[i, j] = ti.math.mix(vec3(0.16, 0.19, 0.27), vec3(0.42, 0.47, 0.55), j / image.shape[1])
         if at.norm() < RADIUS - 0.01:
             depth[i, j] = ti.sqrt((RADIUS - 0.01) ** 2 - at.norm_sqr())
             image[i, j] = shade(vec3(0.83, 0.80, 0.74), vec3(at, depth[i, j]).normalized())
     for nearest in ti.static([False, True]):
         for i, j in ti.ndrange(FINE * (x.shape[0] - 1), FINE * (x.shape[1] - 1)):
-            k, l, s, t = i // FINE, j // FINE, i % FINE / FINE, j % FINE / FINE
-            a, b = ti.math.mix(x[k, l], x[k + 1, l], s), ti.math.mix(x[k, l + 1], x[k + 1, l + 1], s)
-            along = ti.math.mix(x[k + 1, l] - x[k, l], x[k + 1, l + 1] - x[k, l + 1], t)
-            p, normal = view @ ti.math.mix(a, b, t), (view @ (b - a).cross(along)).normalized()
-            pixel = ti.cast(p.xy * scale + ti.Vector([image.shape[0], image.shape[1]]) / 2, int)
-            if 0 <= pixel.min() and pixel.x < image.shape[0] and pixel.y < image.shape[1]:
-                if ti.static(not nearest):
-                    ti.atomic_max(depth[pixel], p.z)
-                elif p.z > depth[pixel] - 0.003:
-                    stripe = (16 * i // (FINE * x.shape[0]) + 16 * j // (FINE * x.shape[1])) % 2
-                    image[pixel] = shade(vec3(0.80, 0.16, 0.20) if stripe == 0 else vec3(0.95, 0.86, 0.72), normal)
+            at, e = vec2(i, j) / FINE, ti.Vector.unit(2, 0, float) / 2
+            across, along = sample(x, at + e) - sample(x, at - e), sample(x, at + e.yx) - sample(x, at - e.yx)
+            p, normal = VIEW @ sample(x, at), (VIEW @ along.cross(across)).normalized()
+            pixel = ti.math.clamp(ti.cast(p.xy * scale + size / 2, int), 0, size - 1)
+            if ti.static(not nearest):
+                ti.atomic_max(depth[pixel], p.z)
+            elif p.z > depth[pixel] - 0.003:
+                stripe = (16 * i // (FINE * x.shape[0]) + 16 * j // (FINE * x.shape[1])) % 2
+                image[pixel] = shade(vec3(0.80, 0.16, 0.20) if stripe == 0 else vec3(0.95, 0.86, 0.72), normal)
 
 
 def main(small=False):
     ti.init(arch=ti.cpu)
     cloth = Cloth(33 if small else 129)
     for _ in range(60 if small else 170):
-        cloth.step()
+        cloth.fall()
+        for _ in range(30):
+            cloth.relax()
     x = cloth.x.to_numpy()
-    edges = np.linalg.norm(np.diff(x, axis=0), axis=-1) / cloth.width
-    numbers = {
-        "mean strain": np.abs(edges - 1).mean(),
-        "nearest to the ball": np.linalg.norm(x, axis=-1).min() / RADIUS,
-        "asymmetry": np.abs(x[::-1] * [-1, 1, 1] - x).max(),
-    }
-    a, b = np.radians(32), np.radians(24)
-    turn = np.array([[np.cos(a), 0, np.sin(a)], [0, 1, 0], [-np.sin(a), 0, np.cos(a)]])
-    tilt = np.array([[1, 0, 0], [0, np.cos(b), -np.sin(b)], [0, np.sin(b), np.cos(b)]])
+    strain = np.linalg.norm(np.diff(x, axis=0), axis=-1) / cloth.width - 1
+    numbers = {"mean strain": np.abs(strain).mean(), "nearest to the ball": np.linalg.norm(x, axis=-1).min() / RADIUS}
+    numbers["asymmetry"] = np.abs(x[::-1] * [-1, 1, 1] - x).max()
     image = np.zeros((320, 200, 3) if small else (1280, 960, 3), np.float32)
-    draw(cloth.x, ti.Matrix((tilt @ turn).tolist()), image, np.zeros(image.shape[:2], np.float32))
+    draw(cloth.x, image, np.full(image.shape[:2], -10, np.float32))
     return halve(np.clip(image, 0, 1)), numbers
 
 

@@ -1,4 +1,4 @@
-"""What the examples of the gallery share: their command line, colours, and smooth edges."""
+"""What the examples of the gallery share: their command line, colours, light, and small pieces of numerics."""
 
 import argparse
 import inspect
@@ -11,22 +11,33 @@ import numpy as np
 import aerogel as ti
 
 
-def run(main: Callable[[bool], tuple[np.ndarray, dict]]) -> None:
-    """The command line of an example, whose ``main(small)`` gives a picture and numbers about it."""
-    path = inspect.getsourcefile(main) or "picture"
+def run(main: Callable[..., tuple[np.ndarray, dict]]) -> None:
+    """The command line of an example, whose ``main(small)`` gives a picture and numbers about it.
+
+    Each further parameter of ``main`` becomes an option.
+    """
     parser = argparse.ArgumentParser(
         description=inspect.getdoc(inspect.getmodule(main)), formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--small", action="store_true", help="a small run, done in a second or two")
+    for name, parameter in inspect.signature(main).parameters.items():
+        default = parameter.default
+        if name == "small":
+            parser.add_argument("--small", action="store_true", help="a small run, done in a second or two")
+        elif isinstance(default, bool):
+            parser.add_argument(f"--{name}", action="store_true")
+        else:
+            parser.add_argument(f"--{name}", type=type(default), default=default, help="(%(default)s)")
+    path = inspect.getsourcefile(main) or "picture"
     parser.add_argument("--out", default=f"out/{os.path.splitext(os.path.basename(path))[0]}.png")
-    args = parser.parse_args()
+    options = vars(parser.parse_args())
+    out = options.pop("out")
     begin = time.perf_counter()
-    image, numbers = main(args.small)
-    os.makedirs(os.path.dirname(args.out) or ".", exist_ok=True)
-    ti.tools.imwrite(image, args.out)
+    image, numbers = main(**options)
+    os.makedirs(os.path.dirname(out) or ".", exist_ok=True)
+    ti.tools.imwrite(image, out)
     for name, value in numbers.items():
         print(f"{name}: {value:.6g}")
-    print(f"the picture is {os.path.abspath(args.out)}, after {time.perf_counter() - begin:.1f} s")
+    print(f"the picture is {os.path.abspath(out)}, after {time.perf_counter() - begin:.1f} s")
 
 
 def palette(values: np.ndarray, colors: str) -> np.ndarray:
@@ -41,3 +52,56 @@ def palette(values: np.ndarray, colors: str) -> np.ndarray:
 def halve(image: np.ndarray) -> np.ndarray:
     """Each pixel the mean of four: what is drawn at twice its size gets smooth edges."""
     return (image[::2, ::2] + image[1::2, ::2] + image[::2, 1::2] + image[1::2, 1::2]) / 4
+
+
+def lit(height: np.ndarray, way: tuple[float, float, float]) -> np.ndarray:
+    """How bright each point of a relief is, with the light in direction ``way``; heights are in pixels."""
+    across, along = np.gradient(height)
+    return (way[2] - way[0] * across - way[1] * along) / np.sqrt(across**2 + along**2 + 1)
+
+
+def bloom(light: np.ndarray) -> np.ndarray:
+    """The halo of bright light: the sum of wider and wider blurs."""
+    glow = light
+    for reach in (1, 2, 4, 8):
+        for axis in (0, 1):
+            light = (np.roll(light, reach, axis) + 2 * light + np.roll(light, -reach, axis)) / 4
+        glow = glow + 1.6 * reach * light
+    return glow
+
+
+def rotation(axis: int, angle: float) -> np.ndarray:
+    """Turns by an angle about an axis, counter-clockwise for who looks against it."""
+    matrix, j, k = np.eye(3), (axis + 1) % 3, (axis + 2) % 3
+    matrix[j, j] = matrix[k, k] = np.cos(angle)
+    matrix[k, j], matrix[j, k] = np.sin(angle), -np.sin(angle)
+    return matrix
+
+
+@ti.func
+def nearby(x):
+    """The lowest of the nodes near ``x``, three along each axis, where ``x`` lies from there, and their weights.
+
+    The weights are those of quadratic B-splines.
+    """
+    base = int(x - 0.5)
+    f = x - base
+    return base, f, [0.5 * (1.5 - f) ** 2, 0.75 - (f - 1) ** 2, 0.5 * (f - 0.5) ** 2]
+
+
+@ti.func
+def at(field: ti.template(), cell):
+    """The value of a cell; beyond an edge, that of the nearest cell."""
+    return field[ti.math.clamp(cell, 0, ti.Vector(field.shape) - 1)]
+
+
+@ti.func
+def sample(field: ti.template(), x):
+    """Linear interpolation between the cells around ``x``, whose middles have whole coordinates."""
+    low, f, total = ti.cast(ti.floor(x), int), x - ti.floor(x), 0 * field[int(0 * x)]
+    for offset in ti.static(ti.grouped(ti.ndrange(*(2,) * x.n))):
+        weight = 1.0
+        for axis in ti.static(range(x.n)):
+            weight *= f[axis] if offset[axis] else 1 - f[axis]
+        total += weight * at(field, low + offset)
+    return total

@@ -27,10 +27,9 @@ class Spots:
     @ti.func
     def box(self, spot, height, shape):
         """The pixels that a spot reaches."""
-        r = REACH * ti.exp(spot[2])
-        low = ti.cast(ti.max((vec2(spot[0], spot[1]) - r) * height, 0), int)
-        high = ti.cast(ti.min((vec2(spot[0], spot[1]) + r) * height + 1, vec2(shape[0], shape[1])), int)
-        return low, high
+        at, r = vec2(spot[0], spot[1]), REACH * ti.exp(spot[2])
+        high = ti.min((at + r) * height + 1, vec2(shape[0], shape[1]))
+        return ti.cast(ti.max((at - r) * height, 0), int), ti.cast(high, int)
 
     @ti.kernel
     def paint(self, out: ti.template()):
@@ -43,13 +42,9 @@ class Spots:
                 d = (vec2(i, j) + 0.5) / height - vec2(spot[0], spot[1])
                 out[i, j] += ti.exp(-0.5 * d.norm_sqr() * ti.exp(-2 * spot[2])) * vec3(spot[3], spot[4], spot[5])
 
-    @ti.kernel
-    def loss(self) -> ti.f64:
+    def loss(self):
         """The mean square of what is wrong."""
-        total = ti.cast(0.0, ti.f64)
-        for p in ti.grouped(self.target):
-            total += (self.painted[p] - self.target[p]).norm_sqr()
-        return total / (self.target.shape[0] * self.target.shape[1])
+        return ((self.painted.to_numpy() - self.target.to_numpy()).astype(np.float64) ** 2).sum(-1).mean()
 
     @ti.kernel
     def differentiate(self):
@@ -67,46 +62,37 @@ class Spots:
     @ti.kernel
     def descend(self, n: int, rate: float):
         for s in self.spots:
-            g = self.gradient[s]
-            self.mean[s] = 0.9 * self.mean[s] + 0.1 * g
-            self.square[s] = 0.99 * self.square[s] + 0.01 * g * g
+            self.mean[s] = 0.9 * self.mean[s] + 0.1 * self.gradient[s]
+            self.square[s] = 0.99 * self.square[s] + 0.01 * self.gradient[s] ** 2
             size = ti.sqrt(self.square[s] / (1 - 0.99**n)) + 1e-10
             self.spots[s] -= rate * self.mean[s] / (1 - 0.9**n) / size
-
-    def step(self, n, rate):
-        """The loss before the step."""
-        self.paint(self.painted)
-        loss = self.loss()
-        self.differentiate()
-        self.descend(n, rate)
-        return loss
 
 
 def landscape(width, height):
     """A sun, and mountains one behind the other."""
     x, y = (np.mgrid[:width, :height] + 0.5) / height
-    image = palette(1 - y, "24305e 6a4c93 d96c75 f9b872 fde2a7 fde2a7")
-    sun = np.hypot(x - 0.52, y - 0.52)
-    image += 0.5 * np.exp(-((sun / 0.28) ** 2))[..., None] * [1, 0.8, 0.4]
-    image = np.where((sun < 0.13)[..., None], [1.0, 0.95, 0.78], image)
+    sky, sun = palette(1 - y, "24305e 6a4c93 d96c75 f9b872 fde2a7 fde2a7"), np.hypot(x - 0.52, y - 0.52)[..., None]
+    image = np.where(sun < 0.13, [1.0, 0.95, 0.78], sky + 0.5 * np.exp(-((sun / 0.28) ** 2)) * [1, 0.8, 0.4])
     for k, color in enumerate(palette(np.linspace(0, 1, 5), "c9737f 8b4a78 54356d 2b2450 120f2b")):
-        ridge = (
-            0.46 - 0.095 * k + 0.05 * np.sin(5.3 * x + 2.1 * k) + 0.03 * np.sin(13 * x + 4 * k) + 0.012 * np.sin(41 * x)
-        )
-        image = np.where((y < ridge)[..., None], color, image)
+        ridge = 0.05 * np.sin(5.3 * x + 2.1 * k) + 0.03 * np.sin(13 * x + 4 * k) + 0.012 * np.sin(41 * x)
+        image = np.where((y < 0.46 - 0.095 * k + ridge)[..., None], color, image)
     return np.clip(image, 0, 1)
 
 
 def main(small=False):
     ti.init(arch=ti.cpu)
-    rng, n, height = np.random.default_rng(2), 60 if small else 1500, 40 if small else 100
-    spots = rng.uniform([0, 0, -3.6, -0.1, -0.1, -0.1], [1, 1, -3.0, 0.1, 0.1, 0.1], (n, 6))
+    n, height = (60, 40) if small else (1500, 100)
+    spots = [0, 0, -3.6, -0.1, -0.1, -0.1] + np.random.default_rng(2).random((n, 6)) * [1, 1, 0.6, 0.2, 0.2, 0.2]
     fit = Spots(spots, landscape(height, height))
-    losses = [fit.step(k + 1, 0.012 if k < 300 else 0.004) for k in range(60 if small else 500)]
-    out = ti.Vector.field(3, float, (320, 320))
-    fit.paint(out)
+    fit.paint(fit.painted)
+    before = fit.loss()
+    for k in range(60 if small else 500):
+        fit.differentiate()
+        fit.descend(k + 1, 0.012 if k < 300 else 0.004)
+        fit.paint(fit.painted)
+    fit.paint(out := ti.Vector.field(3, float, (320, 320)))
     image = np.concatenate([landscape(320, 320), np.clip(out.to_numpy(), 0, 1)])
-    return image, {"loss before": losses[0], "loss after": losses[-1]}
+    return image, {"loss before": before, "loss after": fit.loss()}
 
 
 if __name__ == "__main__":

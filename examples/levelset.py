@@ -1,16 +1,12 @@
 """The narrow band around a mesh: distances are kept near the surface only, and a Laplacian is swept over them.
 
 pip install trimesh pymeshfix        # The reader, and the Stanford bunny.
-python examples/levelset.py --resolution 512 --out bunny.png
-python examples/levelset.py --resolution 256 --compare      # Against a dense grid.
 """
 
-import argparse
-import importlib.util
-import time
 from pathlib import Path
 
 import numpy as np
+from common import lit, run
 
 import aerogel as ti
 
@@ -25,8 +21,8 @@ class LevelSet:
         self.near, self.laplacian = ti.field(float), ti.field(float)
         self.grid = getattr(ti.root, kind)(ti.ijk, resolution // 32)
         blocks = getattr(self.grid, kind)(ti.ijk, 4)
-        for field in (self.near, self.laplacian):
-            blocks.dense(ti.ijk, 8).place(field)
+        blocks.dense(ti.ijk, 8).place(self.near)
+        blocks.dense(ti.ijk, 8).place(self.laplacian)
 
     @ti.kernel
     def rasterize(self, corners: ti.types.ndarray(ti.math.vec3, ndim=2)):
@@ -40,19 +36,16 @@ class LevelSet:
                     ti.atomic_max(self.near[cell], inside)
 
     @ti.kernel
-    def sweep(self):
+    def sweep(self) -> int:
+        """The Laplacian of all cells of the band; gives how many there are."""
+        n = 0
         for i, j, k in self.near:
             if self.near[i, j, k] > 0:
                 x = self.near[i - 1, j, k] + self.near[i + 1, j, k]
                 y = self.near[i, j - 1, k] + self.near[i, j + 1, k]
                 z = self.near[i, j, k - 1] + self.near[i, j, k + 1]
                 self.laplacian[i, j, k] = x + y + z - 6 * self.near[i, j, k]
-
-    @ti.kernel
-    def cells(self) -> int:
-        n = 0
-        for cell in ti.grouped(self.near):
-            n += self.near[cell] > 0
+                n += 1
         return n
 
     @ti.kernel
@@ -79,44 +72,28 @@ def to_edge(p, a, b):
 
 def bunny(resolution):
     """The corners of the Stanford bunny's triangles, scaled to the grid."""
+    import pymeshfix
     import trimesh
 
-    package = importlib.util.find_spec("pymeshfix")
-    assert package is not None and package.origin is not None, "pip install pymeshfix"
-    mesh = trimesh.load_mesh(Path(package.origin).parent / "examples/StanfordBunny.ply")
-    corners = np.asarray(mesh.triangles)
+    corners = np.asarray(trimesh.load_mesh(Path(pymeshfix.__path__[0]) / "examples/StanfordBunny.ply").triangles)
     low, high = corners.min((0, 1)), corners.max((0, 1))
     return ((corners - (low + high) / 2) * (0.8 * resolution / (high - low).max()) + resolution / 2).astype(np.float32)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--resolution", type=int, default=512)
-    parser.add_argument("--compare", action="store_true")
-    parser.add_argument("--out", default="bunny.png")
-    parser.add_argument("--small", action="store_true", help="a resolution of 96")
-    args = parser.parse_args()
-    if args.small:
-        args.resolution = 96
+def main(small=False, resolution=512, kind="pointer"):
+    """The bunny from the front; ``kind`` is `pointer`, or `dense` to compare with a dense grid."""
     ti.init(arch=ti.cpu)
-    corners = bunny(args.resolution)
-    area = np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1).sum() / 2
-    for kind in ["pointer", "dense"] if args.compare else ["pointer"]:
-        band, times = LevelSet(args.resolution, kind), []
-        band.rasterize(corners)
-        for _ in range(12):
-            begin = time.perf_counter()
-            band.sweep()
-            times.append(time.perf_counter() - begin)
-        cells, held = band.cells(), sum(node["held_bytes"] for node in band.grid.stats())
-        print(f"{kind}: {cells} cells, {cells / (2 * BAND * area):.3f} of the band's volume by the mesh's area")
-        print(f"  a sweep takes {1e3 * np.median(times):.1f} ms; the sparse nodes hold {held / 2**20:.0f} MiB")
-        depth = np.zeros((args.resolution,) * 2, np.float32)
-        band.front(depth)
-        slope = np.stack(np.gradient(-depth), -1)
-        light = np.clip((slope @ [0.3, 0.5] + 0.8) / np.sqrt((slope**2).sum(-1) + 1), 0, 1)
-        ti.tools.imwrite(np.where(depth > 0, 0.3 + 0.7 * light, 0.1), args.out)
+    n = 96 if small else resolution
+    band, depth = LevelSet(n, kind), np.zeros((n, n), np.float32)
+    band.rasterize(bunny(n))
+    numbers = {
+        "cells": band.sweep(),
+        "MiB of sparse nodes": sum(node["held_bytes"] for node in band.grid.stats()) / 2**20,
+    }
+    band.front(depth)
+    image = np.where(depth > 0, 0.3 + 0.7 * np.clip(lit(depth, (0.3, 0.5, 0.8)), 0, 1), 0.1)
+    return np.repeat(image[..., None], 3, 2), numbers
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

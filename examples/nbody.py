@@ -4,7 +4,7 @@ Leapfrog in time, softened gravity. Momentum is conserved up to rounding, energy
 """
 
 import numpy as np
-from common import halve, palette, run
+from common import bloom, halve, rotation, run
 
 import aerogel as ti
 from aerogel.math import vec3
@@ -19,9 +19,8 @@ class Bodies:
     def __init__(self, x, v, m):
         self.x, self.v, self.a = (ti.Vector.field(3, float, len(x)) for _ in range(3))
         self.m = ti.field(float, len(x))
-        self.x.from_numpy(x.astype(np.float32))
-        self.v.from_numpy(v.astype(np.float32))
-        self.m.from_numpy(m.astype(np.float32))
+        for field, values in ((self.x, x), (self.v, v), (self.m, m)):
+            field.from_numpy(values.astype(np.float32))
         self.attract()
 
     @ti.kernel
@@ -49,11 +48,9 @@ class Bodies:
     def energy(self) -> ti.f64:
         total = ti.cast(0.0, ti.f64)
         for i in self.x:
-            potential = ti.cast(0.0, ti.f64)
-            for j in range(self.x.shape[0]):
-                if i != j:
-                    potential -= self.m[j] / ti.sqrt((self.x[j] - self.x[i]).norm_sqr() + SOFTENING**2)
-            total += 0.5 * self.m[i] * (self.v[i].norm_sqr() + potential)
+            total += 0.5 * self.m[i] * self.v[i].norm_sqr()
+            for j in range(i):
+                total -= self.m[i] * self.m[j] / ti.sqrt((self.x[j] - self.x[i]).norm_sqr() + SOFTENING**2)
         return total
 
     def momentum(self):
@@ -70,10 +67,10 @@ def galaxy(n, mass, radius, tilt, rng):
     speed = np.sqrt(inside * r**2 / (r**2 + SOFTENING**2) ** 1.5)
     x = np.stack([r * np.cos(angle), r * np.sin(angle), 0.03 * radius * rng.normal(size=n)], 1)
     v = np.stack([-speed * np.sin(angle), speed * np.cos(angle), 0 * r], 1)
-    turn = np.array([[1, 0, 0], [0, np.cos(tilt), -np.sin(tilt)], [0, np.sin(tilt), np.cos(tilt)]])
     m = np.full(n, 0.1 * mass / (n - 1))
     m[0], x[0], v[0] = 0.9 * mass, 0, 0
-    return x @ turn.T, v @ turn.T, m
+    turn = rotation(0, tilt).T
+    return x @ turn, v @ turn, m
 
 
 def main(small=False):
@@ -89,20 +86,13 @@ def main(small=False):
     for _ in range(60 if small else 330):
         bodies.step(0.005 if small else 0.011)
     numbers = {"change of energy": bodies.energy() / before - 1, "momentum": bodies.momentum()}
-    x, size = bodies.x.to_numpy(), np.array([160, 100] if small else [1280, 800])
-    pixel = ((x[:, :2] - np.median(x[:, :2], 0)) * size[0] / 6.4 + size / 2).astype(int)
-    image = np.zeros((*size, 3))
+    x, size = bodies.x.to_numpy()[:, :2], np.array([160, 100] if small else [1280, 800])
+    image, window = np.zeros((*size, 3)), np.median(x, 0)[:, None] + np.outer([3.2, 2], [-1, 1])
     for part, color in ((slice(0, n // 2), [0.55, 0.75, 1.0]), (slice(n // 2, n), [1.0, 0.72, 0.45])):
-        light, inside = np.zeros(size), ((pixel[part] >= 0) & (pixel[part] < size)).all(1)
-        np.add.at(light, tuple(pixel[part][inside].T), 1.0)
-        glow = light
-        for reach in (1, 2, 4, 8):  # Sums of wider and wider blurs, the halo of bright light.
-            for axis in (0, 1):
-                light = (np.roll(light, reach, axis) + 2 * light + np.roll(light, -reach, axis)) / 4
-            glow = glow + 1.6 * reach * light
-        image += glow[..., None] * color
+        light, _, _ = np.histogram2d(x[part, 0], x[part, 1], size.tolist(), window.tolist())
+        image += bloom(light)[..., None] * color
     image = 1 - np.exp(-0.45 * image * size[0] / 1280)
-    return halve(image + palette(np.zeros(size), "04050d 04050d")), numbers
+    return halve(image + [0.016, 0.020, 0.051]), numbers
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ The cells of the grid are those of the domain. What is not there reads as zero, 
 """
 
 import numpy as np
-from common import halve, palette, run
+from common import halve, lit, palette, run
 
 import aerogel as ti
 
@@ -85,11 +85,8 @@ def main(small=False):
         inside &= np.hypot(x - 0.32 * np.cos(at), y - 0.32 * np.sin(at)) > 0.035
     u, iterations, residual = film(inside, np.ones_like(x))
     u /= u.max()
-    slope = np.stack(np.gradient(-np.sqrt(np.maximum(u, 0)) * 0.16 * n), -1)
-    light = (slope @ [-0.45, 0.6] + 0.9) / np.sqrt((slope**2).sum(-1) + 1)
-    image = (
-        palette(u**0.8, "2b1055 6a2c91 c8386f f5793b fcc65a fff3c4") * (0.35 + 0.65 * np.clip(light, 0, 1.3))[..., None]
-    )
+    light = np.clip(lit(np.sqrt(np.maximum(u, 0)) * 0.16 * n, (-0.45, 0.6, 0.9)), 0, 1.3)
+    image = palette(u**0.8, "2b1055 6a2c91 c8386f f5793b fcc65a fff3c4") * (0.35 + 0.65 * light)[..., None]
     lines = np.abs((u * 12) % 1 - 0.5) > 0.5 - np.hypot(*np.gradient(u * 12)) * 0.9
     image = np.where((lines & (u > 0.02))[..., None], image * 0.72 + 0.05, image)
     image = np.where(inside[..., None], image, palette(r * 1.3, "1b1d36 0c0d1c"))

@@ -104,6 +104,7 @@ pub struct Solver<T> {
     method: Method,
     symbolic: Symbolic,
     numeric: Option<Numeric<T>>,
+    condition: f64,
     /// The pattern: where columns begin, and rows.
     col_ptr: Vec<usize>,
     row_idx: Vec<usize>,
@@ -135,6 +136,7 @@ impl<T: Number> Solver<T> {
             method,
             symbolic,
             numeric: None,
+            condition: 1.0,
             col_ptr: col_ptr.to_vec(),
             row_idx: row_idx.to_vec(),
         })
@@ -188,14 +190,23 @@ impl<T: Number> Solver<T> {
         });
         // Of `L U` a pivot that is zero shows in what it is divided by.
         if self.method == Method::Lu {
-            let mut ones = vec![T::of(1.0); self.n_rows()];
-            self.solve_in_place(&mut ones, n_threads)?;
-            if !ones.iter().all(|&v| Into::<f64>::into(v).is_finite()) {
+            let mut x = probe(self.n_rows());
+            self.solve_in_place(&mut x, n_threads)?;
+            if !x.iter().all(|&v| Into::<f64>::into(v).is_finite()) {
                 self.numeric = None;
                 return Err(SolveError::Singular { row: None });
             }
+            let largest = x.iter().fold(0.0, |a: f64, &v| a.max(f64::abs(v.into())));
+            self.condition = largest * norm(matrix);
         }
         Ok(())
+    }
+
+    /// A lower bound of the condition number of the matrix that [`Solver::factorize`] took for
+    /// `L U`, and near to it if it is large. Where it passes the precision of the numbers, the
+    /// matrix cannot be told from a singular one.
+    pub fn condition(&self) -> f64 {
+        self.condition
     }
 
     /// Replaces the right-hand side by the solution.
@@ -232,6 +243,25 @@ impl<T: Number> Solver<T> {
         }
         Ok(())
     }
+}
+
+/// A vector of elements from -1 to 1 without a pattern, so that it has a part in every direction.
+fn probe<T: Number>(n: usize) -> Vec<T> {
+    // Knuth's multiplicative hash.
+    let hash = |i: usize| (i as u32).wrapping_add(1).wrapping_mul(2_654_435_761) as i32;
+    (0..n)
+        .map(|i| T::of(f64::from(hash(i)) / 2_147_483_648.0))
+        .collect()
+}
+
+/// The largest sum of the absolute values of a row.
+fn norm<T: Number>(matrix: &Matrix<T>) -> f64 {
+    let (_, row_idx, values) = matrix.parts();
+    let mut sums = vec![0.0; matrix.extents().0];
+    for (&row, &value) in row_idx.iter().zip(values) {
+        sums[row] += f64::abs(value.into());
+    }
+    sums.into_iter().fold(0.0, f64::max)
 }
 
 fn memory(needed: faer::dyn_stack::StackReq) -> Result<MemBuffer, SolveError> {

@@ -108,6 +108,22 @@ fn what_cannot_be_factorised_says_why() {
 }
 
 #[test]
+fn a_matrix_that_is_singular_but_for_rounding_has_a_huge_condition_number() {
+    // The rows 0.1 * [[1, 2, 3], [4, 5, 6], [7, 8, 9]]: the second is the mean of the others.
+    let entries: Vec<_> = (0..9)
+        .map(|k: i32| (i64::from(k / 3), i64::from(k % 3), 0.1 * f64::from(k + 1)))
+        .collect();
+    let matrix = Matrix::<f64>::from_triplets((3, 3), entries.into_iter()).expect("inside");
+    let mut solver = Solver::analyze(&matrix, Method::Lu).expect("square");
+    solver.factorize(&matrix, 1).expect("no pivot is zero");
+    assert!(solver.condition() > 1.0 / f64::EPSILON);
+    let regular = poisson(14);
+    let mut solver = Solver::analyze(&regular, Method::Lu).expect("square");
+    solver.factorize(&regular, 1).expect("regular");
+    assert!((1.0..1000.0).contains(&solver.condition()));
+}
+
+#[test]
 fn operations_agree_with_dense_matrices() {
     let dense = |m: &Matrix<f64>| -> Vec<Vec<f64>> {
         let (n_rows, n_cols) = m.extents();

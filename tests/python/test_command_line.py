@@ -37,10 +37,10 @@ if sys.argv[1:] == ["three"]:
 """
 
 
-def command(*arguments, path=None, **env):
+def command(*arguments, path=None, cwd=None, **env):
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in (path, *sys.path) if p), **env}
     line = [sys.executable, "-m", "aerogel", *map(str, arguments)]
-    return subprocess.run(line, env=env, capture_output=True, text=True, timeout=120)
+    return subprocess.run(line, env=env, cwd=cwd, capture_output=True, text=True, timeout=120)
 
 
 @pytest.fixture
@@ -65,7 +65,16 @@ def installed(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "words", [[], ["bogus"], ["run"], ["explain"], ["cache", "burn"], ["inspect", "p.py"], ["example", "--show"]]
+    "words",
+    [
+        [],
+        ["bogus"],
+        ["run"],
+        ["cache", "burn"],
+        ["inspect", "p.py"],
+        ["inspect", "p.py", "k", "--stage"],
+        ["example", "--show"],
+    ],
 )
 def test_misuse(words):
     done = command(*words)
@@ -90,12 +99,20 @@ def test_examples_are_listed_shown_and_copied(installed, tmp_path):
     listed = command("example", path=installed)
     assert listed.returncode == 0
     for path in (ROOT / "examples").glob("*.py"):
-        assert f"  {path.stem} " in listed.stdout
+        # What several share is no example.
+        assert (f"  {path.stem} " in listed.stdout) == ("__main__" in path.read_text())
     source = (ROOT / "examples/mpm.py").read_text()
     assert command("example", "--show", "mpm", path=installed).stdout == source
     copies = tmp_path / "copies"
     done = command("example", "--copy", copies, "mpm.py", path=installed)
-    assert done.returncode == 0 and done.stdout.strip() == str(copies / "mpm.py")
+    # With what it needs to run.
+    assert done.stdout.split() == [str(copies / f"{name}.py") for name in ("mpm", "common", "material_points")]
+    alone = subprocess.run(
+        [sys.executable, copies / "mpm.py", "--frames", "1", "--particles", "99", "--out", tmp_path / "out.png"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+    )
+    assert alone.returncode == 0
+    assert command("example", "--copy", copies, "waves", path=installed).stdout.split() == [str(copies / "waves.py")]
     assert (copies / "mpm.py").read_text() == source
     (copies / "mpm.py").write_text("mine")
     again = command("example", "--copy", copies, "mpm", path=installed)
@@ -103,6 +120,16 @@ def test_examples_are_listed_shown_and_copied(installed, tmp_path):
     assert (copies / "mpm.py").read_text() == "mine"
     missing = command("example", "nothing", path=installed)
     assert missing.returncode == 1 and missing.stdout == "" and "mpm" in missing.stderr
+
+
+def test_a_package_without_its_examples(installed, tmp_path):
+    shutil.rmtree(Path(installed) / "aerogel" / "examples")
+    elsewhere = {"path": installed, "cwd": tmp_path}
+    assert "`make examples`" in command("example", **elsewhere).stdout
+    missing = command("example", "mpm", **elsewhere)
+    assert missing.returncode == 1 and "built without its examples" in missing.stderr
+    # In the repository they are found.
+    assert "  mpm " in command("example", path=installed, cwd=ROOT / "docs").stdout
 
 
 def test_an_example_runs(installed, tmp_path):
@@ -132,6 +159,36 @@ def test_inspect(program):
     assert "define" in command("inspect", "--stage", "llvm", program, "twice").stdout
     assert "kernel @step" in command("inspect", "--stage", names[1], program, "Counter.step").stdout
     assert "return x * 2" in command("inspect", "--stage", "source", program, "twice").stdout
+    # After the names too; a second one is the program's.
+    for option in (["--stage", "source"], ["--stage=source"]):
+        done = command("inspect", program, "twice", *option, "a")
+        assert done.stdout.startswith("@ti.kernel") and "8 7 ['a']" in done.stderr
+    done = command("inspect", "--stage", "source", program, "twice", "--stage", "a")
+    assert "8 7 ['--stage', 'a']" in done.stderr and done.stdout.startswith("@ti.kernel")
+
+
+def test_explain_lists_the_codes():
+    lines = command("explain").stdout.splitlines()
+    assert "  E0123  the step of a range is zero" in lines and lines == sorted(lines) and len(lines) > 50
+
+
+def test_the_cache_is_cleaned_by_two_at_once(tmp_path, monkeypatch):
+    from aerogel.cli import _cache
+
+    monkeypatch.setenv("AEROGEL_OFFLINE_CACHE_FILE_PATH", str(tmp_path / "kernels"))
+    assert "0 compiled kernels" in _cache.clean()
+    (tmp_path / "kernels").mkdir()
+    for name in "ab":
+        (tmp_path / "kernels" / f"{name}.kernel").write_text("")
+    listdir = os.listdir
+
+    def gone(folder):
+        names = listdir(folder)
+        (Path(folder) / "a.kernel").unlink(missing_ok=True)
+        return names
+
+    monkeypatch.setattr(os, "listdir", gone)
+    assert _cache.clean().endswith("removed") and list((tmp_path / "kernels").iterdir()) == []
 
 
 def test_inspect_says_what_is_wrong(program):

@@ -357,7 +357,8 @@ def test_kernels_cannot_read_or_set_a_builder():
         A[0, 0] *= 2.0
 
     builder = ti.linalg.SparseMatrixBuilder(2, 2, 5)
-    for kernel, message in ((reads, "cannot be indexed"), (sets, "cannot be indexed"), (scales, r"by `\+=` and `-=`")):
+    neither = r"neither read nor set[\s\S]*add to them: `A\[i, j\] \+= v`"
+    for kernel, message in ((reads, neither), (sets, neither), (scales, r"by `\+=` and `-=`")):
         with pytest.raises(ti.TaichiTypeError, match=message):
             kernel(builder)
     with pytest.raises(ti.TaichiRuntimeTypeError, match="without the member `count`"):
@@ -486,3 +487,38 @@ def test_numpy_arrays_do_not_take_matrices_apart():
         np.ones(3) * chain(3)
     with pytest.raises(TypeError):
         chain(3) * np.ones(3)
+
+
+def test_a_matrix_that_is_singular_but_for_rounding():
+    """LU goes on, as SciPy's solvers do, with a warning as theirs."""
+    near = 0.1 * np.arange(1, 10).reshape(3, 3)
+    for dtype in (ti.f32, ti.f64):
+        matrix = ti.linalg.SparseMatrix(3, 3, dtype=dtype)
+        for i, j in np.ndindex(3, 3):
+            matrix[i, j] = near[i, j]
+        solver = ti.linalg.SparseSolver(dtype, "LU")
+        with pytest.warns(UserWarning, match="cannot be told from a singular one in f.*: its condition number is"):
+            solver.compute(matrix)
+        assert solver.info()
+        matrix[2, 2] = 5.0
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            solver.compute(matrix)
+
+
+@pytest.mark.parametrize("solve", [ti.linalg.MatrixFreeCG, ti.linalg.MatrixFreeBICGSTAB])
+def test_a_kernel_is_no_linear_operator(solve):
+    @ti.kernel
+    def twice(x: ti.template(), Ax: ti.template()):
+        for i in x:
+            Ax[i] = 2 * x[i]
+
+    b, x = ti.field(ti.f32, 4), ti.field(ti.f32, 4)
+    b.fill(1)
+    with pytest.raises(
+        ti.TaichiTypeError, match=r"takes a ti.linalg.LinearOperator, not Kernel: .*LinearOperator\(kernel\)"
+    ):
+        solve(twice, b, x)
+    with pytest.raises(ti.TaichiTypeError, match="takes a ti.linalg.LinearOperator, not list$"):
+        solve([[2]], b, x)
+    assert solve(ti.linalg.LinearOperator(twice), b, x) and np.allclose(x.to_numpy(), 0.5)

@@ -316,6 +316,14 @@ def test_a_damaged_file(cpu, damage):
         ti.Mesh.generate_meta(data)
 
 
+@pytest.mark.parametrize("text", ["", json.dumps(PATCHES)[:-9], "[]", '{"num_patches": 1}', '"mesh"', b"\xff"])
+def test_a_file_that_is_no_mesh_is_named(cpu, text, tmp_path):
+    path = tmp_path / "broken.json"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(ValueError, match="broken.json.*(MeshTaichi|JSON|decode)"):
+        ti.Mesh.load_meta(path)
+
+
 def test_gradients(cpu):
     m = make(sphere(4), ["FV"])
     m.verts.place({"x": ti.f32}, needs_grad=True)
@@ -394,6 +402,21 @@ def test_an_index_past_the_neighbours():
     for k in (60, -1):
         with pytest.raises(ti.TaichiAssertionError, match=f"index {k} into the `faces` of an element that has"):
             far(k)
+
+
+@pytest.mark.parametrize("k", [3, -1])
+def test_a_constant_index_past_the_corners(arch, k):
+    m = make(sphere(4))
+
+    @ti.kernel
+    def corner() -> ti.i32:
+        found = 0
+        for f in m.faces:
+            found = f.verts[k].id
+        return found
+
+    with pytest.raises(ti.TaichiIndexError, match=f"index {k} is out of range for the 3 `verts` of an element"):
+        corner()
 
 
 def test_mistakes_in_python(cpu):

@@ -175,9 +175,31 @@ def test_settings_from_the_environment():
     env = dict(TI_DEBUG="1", AEROGEL_RANDOM_SEED="7", TI_CHECK_OUT_OF_BOUND="1", TI_DEFAULT_FP="64")
     # What the program says counts, as in Taichi.
     assert run(code, **env).stdout.strip() == "False 7 True f64 i32"
-    for key, value in (("TI_DEBUG", "yes"), ("TI_OPT_LEVEL", "high"), ("AEROGEL_DEFAULT_FP", "f64")):
+    wrong = {
+        "TI_DEBUG": "yes",
+        "TI_OPT_LEVEL": "high",
+        "AEROGEL_DEFAULT_FP": "f64",
+        "AEROGEL_CPU_MAX_NUM_THREADS": "-2",
+    }
+    for key, value in (*wrong.items(), ("TI_LOG_LEVEL", "loud"), ("AEROGEL_LOG_LEVEL", "loud")):
         done = run("import aerogel as ti; ti.init()", **{key: value})
         assert "ValueError" in done.stderr and value in done.stderr
+        assert key.partition("_")[2].lower() in done.stderr
+    assert run("import aerogel as ti; ti.init(log_level='error')", TI_LOG_LEVEL="loud").returncode == 0
+    assert run("import aerogel as ti; ti.init()", AEROGEL_LOG_LEVEL="Error").stdout == ""
+
+
+@pytest.mark.parametrize(
+    "wrong, says",
+    [
+        ({"cpu_max_num_threads": -1}, "cpu_max_num_threads is a number of threads, or 0 for all cores, not -1"),
+        ({"arch": 3}, "arch is ti.cpu, ti.gpu or .*x64.*, not 3"),
+        ({"arch": [ti.cpu, None]}, "arch is .*, not None"),
+    ],
+)
+def test_values_that_a_setting_cannot_have(wrong, says):
+    with pytest.raises(ValueError, match=says):
+        ti.init(**wrong)
 
 
 def test_settings_that_change_nothing_are_told_of_once():

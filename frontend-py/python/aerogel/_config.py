@@ -104,6 +104,8 @@ def _setting(key: str, given: dict[str, Any]) -> Any:
     text = _environment(key)
     if text is None:
         return default
+    if key == "log_level" and text.lower() not in _log._LEVELS:
+        raise ValueError(f"{key} from the environment is one of {', '.join(_log._LEVELS)}, not {text!r}")
     if key == "check_out_of_bound" or isinstance(default, bool):
         if text.lower() in ("0", "false", "1", "true"):
             return text.lower() in ("1", "true")
@@ -155,6 +157,9 @@ def _choose(arch: Any, fallback: bool) -> Arch:
             wanted = _ARCHS[wanted]
     choices = wanted if isinstance(wanted, (list, tuple)) else [wanted]
     for a in choices:
+        if not isinstance(a, Arch):
+            raise ValueError(f"arch is ti.cpu, ti.gpu or another of the names {', '.join(_ARCHS)}, not {a!r}")
+    for a in choices:
         if a.name in _AVAILABLE:
             return a
     names = ", ".join(a.name for a in choices)
@@ -193,6 +198,7 @@ def init(
 
     Raises:
         KeyError: A keyword that neither Aerogel nor Taichi has.
+        ValueError: A value that a setting cannot have.
 
     >>> init(arch=cpu, log_level="error")
     """
@@ -202,6 +208,10 @@ def init(
     if unknown:
         raise KeyError(f"Unrecognized keyword argument(s) for ti.init: {', '.join(unknown)}")
     values = {key: _setting(key, kwargs) for key in _USED}
+    if int(values["cpu_max_num_threads"]) < 0:
+        raise ValueError(
+            f"cpu_max_num_threads is a number of threads, or 0 for all cores, not {values['cpu_max_num_threads']}"
+        )
     level = values["log_level"]
     if level is not None:
         _log.set_logging_level(level)
@@ -261,6 +271,11 @@ def reset() -> None:
 def sync() -> None:
     """Waits for all kernels; on the CPU each has finished when its call returns."""
     _native.sync()
+
+
+def n_threads() -> int:
+    """How many threads kernels and solvers use at most."""
+    return _native.machine()[1]
 
 
 class _Cfg:

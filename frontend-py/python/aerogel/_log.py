@@ -7,7 +7,9 @@ import sys
 
 TRACE, DEBUG, INFO, WARN, ERROR, CRITICAL = "trace", "debug", "info", "warn", "error", "critical"
 _LEVELS = [TRACE, DEBUG, INFO, WARN, ERROR, CRITICAL]
-_level = _LEVELS.index(os.environ.get("TI_LOG_LEVEL", os.environ.get("AEROGEL_LOG_LEVEL", INFO)).lower())
+_asked = (os.environ.get("AEROGEL_LOG_LEVEL") or os.environ.get("TI_LOG_LEVEL") or INFO).lower()
+# What is none, ti.init says.
+_level = _LEVELS.index(_asked if _asked in _LEVELS else INFO)
 
 
 def set_logging_level(level: str) -> None:

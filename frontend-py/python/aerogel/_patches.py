@@ -25,9 +25,12 @@ class Patches:
             self._elements: dict[int, dict[str, Any]] = {}
             for element in data["elements"]:
                 self._read_elements(element)
+            self.positions = np.asarray(data["attrs"]["x"], np.float64).reshape(-1, 3)
             self.relations = {(r["from_order"], r["to_order"]): self._relation(r) for r in data["relations"]}
         except KeyError as e:
             raise ValueError(f"this is not a mesh of MeshTaichi: {e.args[0]!r} is missing") from None
+        except TypeError:
+            raise ValueError("this is not a mesh of MeshTaichi: it is built otherwise") from None
         except IndexError:
             raise ValueError("this is not a mesh of MeshTaichi: an index is out of range") from None
 

@@ -29,8 +29,6 @@ class MeshMetadata:
         Args:
             data: What :meth:`Mesh.load_meta` finds in a file.
         """
-        import numpy as np
-
         from aerogel._patches import Patches
 
         patches = Patches(data)
@@ -38,7 +36,7 @@ class MeshMetadata:
         self.num_elements: dict[int, int] = patches.n_elements
         self.relations: dict[tuple[int, int], Relation] = patches.relations
         self.patch_of: dict[int, Any] = patches.patch_of
-        self.attrs = {"x": np.asarray(data["attrs"]["x"], np.float64).reshape(-1, 3)}
+        self.attrs = {"x": patches.positions}
         self.patcher = data.get("patcher")
 
     @classmethod
@@ -224,9 +222,19 @@ class Mesh:
 
     @staticmethod
     def load_meta(filename: str | os.PathLike[str]) -> MeshMetadata:
-        """Reads what MeshTaichi's patcher has written, in JSON."""
-        with open(filename, encoding="utf-8") as file:
-            return MeshMetadata(json.load(file))
+        """Reads what MeshTaichi's patcher has written, in JSON.
+
+        Raises:
+            OSError: The file cannot be read.
+            ValueError: It holds something else, or is damaged.
+        """
+        try:
+            with open(filename, encoding="utf-8") as file:
+                return MeshMetadata(json.load(file))
+        except json.JSONDecodeError as e:
+            raise ValueError(f"{os.fspath(filename)} is not a JSON file: {e}") from None
+        except ValueError as e:
+            raise ValueError(f"{os.fspath(filename)}: {e}") from None
 
     @staticmethod
     def generate_meta(data: Any, relations: Iterable[str] | None = None) -> MeshMetadata:

@@ -14,7 +14,7 @@ use crate::scope::BindingKind;
 
 /// The methods that `x[..] += v` and `x[..] -= v` call, of a struct that has them. They take the struct, the indices,
 /// and the value.
-const ADD_AT: &str = "add_at";
+pub(super) const ADD_AT: &str = "add_at";
 const SUB_AT: &str = "sub_at";
 
 fn cannot_use(given: Type, wanted: Type) -> String {
@@ -444,9 +444,8 @@ impl<'a> Lower<'a, '_> {
         };
         let ty = struct_type(&of);
         let Some(method) = method.and_then(|name| ty?.method(name)) else {
-            let what = self.describe(&of);
             let message = format!(
-                "an element of {what} can be changed by `+=` and `-=`, not by `{}=`",
+                "an entry of a sparse matrix builder is changed by `+=` and `-=`, not by `{}=`",
                 op.symbol()
             );
             return self.fail(ErrorKind::Type, "E0215", message);

@@ -4,6 +4,8 @@ use aerogel_base::ErrorKind;
 use aerogel_ir::{Arg, BinaryOp, Op, Type, Value};
 
 use super::absent::methods_of;
+use super::assign::ADD_AT;
+use super::structs::struct_type;
 use super::value::{Origin, Place, SeqKind, Val};
 use super::{Lower, Reported, Res};
 use crate::ast::{Expr, ExprKind};
@@ -123,6 +125,13 @@ impl<'a> Lower<'a, '_> {
             {
                 let member = self.struct_attribute(&val, &name.clone())?;
                 member.ok_or(Reported)
+            }
+            Val::Struct(..) | Val::Cell(..)
+                if struct_type(&val).is_some_and(|ty| ty.method(ADD_AT).is_some()) =>
+            {
+                let message = "the entries of a sparse matrix builder can be neither read nor set";
+                let note = "add to them: `A[i, j] += v`";
+                self.fail_noted(ErrorKind::Type, "E0212", message, note)
             }
             Val::Neighbours(relation, at) => self.neighbour(&relation.clone(), *at, &indices),
             Val::Struct(..)

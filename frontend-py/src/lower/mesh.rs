@@ -109,6 +109,16 @@ impl Lower<'_, '_> {
         indices: &[Val],
     ) -> Res<Val> {
         let what = Known::describe(&Known::Elements(relation.to.clone()));
+        if let (Offsets::Every(n), [Val::Known(k)]) = (&relation.offsets, indices)
+            && let Some(k) = k.as_int()
+            && !(0..i128::from(*n)).contains(&k)
+        {
+            let message = format!(
+                "index {k} is out of range for the {n} `{}` of an element",
+                relation.to.name
+            );
+            return self.fail(ErrorKind::Index, "E0403", message);
+        }
         let k = self.cell_indices(indices, 1, &format!("a relation to {what}"))?[0];
         let k = self.builder().cast(k, Type::I32);
         if self.config.debug {

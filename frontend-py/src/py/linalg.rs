@@ -323,15 +323,20 @@ impl NativeSparseSolver {
         Ok(Self { any })
     }
 
+    /// Computes the factors; gives a lower bound of the condition number for LU, else 1.
     fn factorize(
         &mut self,
         py: Python<'_>,
         matrix: &NativeSparseMatrix,
         n_threads: usize,
-    ) -> PyResult<()> {
+    ) -> PyResult<f64> {
         let done = py.detach(|| match (&mut self.any, &matrix.any) {
-            (AnySolver::F32(solver), Any::F32(m)) => Some(solver.factorize(m, n_threads)),
-            (AnySolver::F64(solver), Any::F64(m)) => Some(solver.factorize(m, n_threads)),
+            (AnySolver::F32(solver), Any::F32(m)) => {
+                Some(solver.factorize(m, n_threads).map(|()| solver.condition()))
+            }
+            (AnySolver::F64(solver), Any::F64(m)) => {
+                Some(solver.factorize(m, n_threads).map(|()| solver.condition()))
+            }
             _ => None,
         });
         match done {

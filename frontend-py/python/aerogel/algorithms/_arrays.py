@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import aerogel as ti
+from aerogel._config import n_threads
 from aerogel._dtypes import DataType
 
 ARRAY: Any = ti.types.ndarray(ndim=1)
@@ -65,8 +65,7 @@ def array_of(dtype: DataType, n: int) -> Any:
 
 def chunks_for(n: int, least: int) -> int:
     """Into how many parts ``n`` elements are cut, one for each thread, each of ``least`` elements or more."""
-    threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(threads, n // least))
+    return max(1, min(n_threads(), n // least))
 
 
 def for_fields_and_arrays(make: Any, array: Any = ARRAY) -> Any:

@@ -18,26 +18,41 @@ from aerogel.algorithms._arrays import (
 )
 
 #: Groups of rows that threads take, and rows of a group. A sum waits for the one before, so a thread adds up several
-#: rows at a time; for the sum of one row it has several sums, each of every so manieth element.
-_GROUPS, _ROWS, _LANES = 16, 8, 16
+#: rows at a time; for the sum of one row it has several sums, each of every so manieth element, where the compiler may
+#: not make them by itself.
+_GROUPS, _ROWS, _LANES = 16, 4, 16
+#: Rows have as many elements as others, and an even number: a sum waits once for two.
+_STEP = _GROUPS * _ROWS * 2
 #: Elements of a tile. Its rows begin at different places modulo the size of a page: else they would meet in the cache.
-_TILE = _GROUPS * _ROWS * (2048 + 16)
+_TILE = _GROUPS * _ROWS * (4096 + 16)
 
 
 def _scan_of(kind: Any) -> Any:
     @ti.kernel
-    def scan(x: kind, begins: ARRAY, first: ti.i32, n: ti.i32, inclusive: ti.template(), dtype: ti.template()):
+    def scan(
+        x: kind,
+        begins: ARRAY,
+        first: ti.i32,
+        n: ti.i32,
+        inclusive: ti.template(),
+        dtype: ti.template(),
+        in_order: ti.template(),
+    ):
         """Scans ``n`` elements; the last of ``begins`` is the sum of all before, and afterwards of these too."""
         for g in range(_GROUPS):
-            length = n // (_GROUPS * _ROWS)
+            length = n // _STEP * 2
             for k in range(_ROWS):
                 row = first + (g * _ROWS + k) * length
-                lanes = ti.Vector.zero(dtype, _LANES)
-                for q in range(length // _LANES):
-                    for w in ti.static(range(_LANES)):
-                        lanes[w] += x[row + q * _LANES + w]
-                total = lanes.sum()
-                for i in range(row + length // _LANES * _LANES, row + length):
+                total = ti.cast(0, dtype)
+                rest = row
+                if ti.static(in_order):
+                    lanes = ti.Vector.zero(dtype, _LANES)
+                    for q in range(length // _LANES):
+                        for w in ti.static(range(_LANES)):
+                            lanes[w] += x[row + q * _LANES + w]
+                    total = lanes.sum()
+                    rest += length // _LANES * _LANES
+                for i in range(rest, row + length):
                     total += x[i]
                 begins[g * _ROWS + k] = total
         for _ in range(1):
@@ -47,7 +62,7 @@ def _scan_of(kind: Any) -> Any:
                 v = begins[r]
                 begins[r] = total
                 total += v
-            for i in range(first + n // (_GROUPS * _ROWS) * (_GROUPS * _ROWS), first + n):
+            for i in range(first + n // _STEP * _STEP, first + n):
                 v = x[i]
                 if ti.static(not inclusive):
                     x[i] = total
@@ -56,21 +71,18 @@ def _scan_of(kind: Any) -> Any:
                     x[i] = total
             begins[_GROUPS * _ROWS] = total
         for g in range(_GROUPS):
-            length = n // (_GROUPS * _ROWS)
+            length = n // _STEP * 2
             base = first + g * _ROWS * length
             total = ti.Vector.zero(dtype, _ROWS)
             for k in ti.static(range(_ROWS)):
                 total[k] = begins[g * _ROWS + k]
-            for q in range(length):
+            for q in range(length // 2):
                 for k in ti.static(range(_ROWS)):
-                    at = base + k * length + q
-                    if ti.static(inclusive):
-                        total[k] += x[at]
-                        x[at] = total[k]
-                    else:
-                        v = x[at]
-                        x[at] = total[k]
-                        total[k] += v
+                    at = base + k * length + 2 * q
+                    v, w = x[at], x[at + 1]
+                    x[at] = total[k] + v if ti.static(inclusive) else total[k]
+                    x[at + 1] = total[k] + (v + w) if ti.static(inclusive) else total[k] + v
+                    total[k] += v + w
 
     return scan
 
@@ -119,7 +131,7 @@ class PrefixSumExecutor:
         begins = ti.ndarray(dtype, _GROUPS * _ROWS + 1)
         first = first_index(input_arr)
         for at in range(0, n, _TILE):
-            _scan(input_arr, begins, first + at, min(n - at, _TILE), bool(inclusive), dtype)
+            _scan(input_arr, begins, first + at, min(n - at, _TILE), bool(inclusive), dtype, not ti.cfg.fast_math)
 
 
 def _count_of(kind: Any) -> Any:

@@ -38,7 +38,7 @@ def _do_example(args: argparse.Namespace) -> None:
     elif args.show:
         print(_examples.find(args.name).read_text(encoding="utf-8"), end="")
     elif args.copy:
-        print(_examples.copy(args.name, args.copy))
+        print(*_examples.copy(args.name, args.copy), sep="\n")
     else:
         from aerogel.run import run
 
@@ -48,7 +48,14 @@ def _do_example(args: argparse.Namespace) -> None:
 def _do_inspect(args: argparse.Namespace) -> None:
     from aerogel.cli._inspect import inspect
 
-    print(inspect(args.program, args.kernel, args.arguments, args.stage))
+    stage, arguments = args.stage, args.arguments
+    # What follows the kernel's name is the program's; but --stage there, if it does not stand before, is the command's.
+    if stage is None and arguments and arguments[0].partition("=")[0] == "--stage":
+        option, equals, stage = arguments[0].partition("=")
+        if not equals and len(arguments) == 1:
+            args.misuse(f"argument {option}: expected one argument")
+        stage, arguments = (stage, arguments[1:]) if equals else (arguments[1], arguments[2:])
+    print(inspect(args.program, args.kernel, arguments, stage))
 
 
 def _do_diagnose(args: argparse.Namespace) -> None:
@@ -65,8 +72,11 @@ def _do_cache(args: argparse.Namespace) -> None:
 
 
 def _do_explain(args: argparse.Namespace) -> None:
-    from aerogel.explain import explain
+    from aerogel.explain import explain, titles
 
+    if args.code is None:
+        print("\n".join(f"  {code}  {title}" for code, title in titles().items()))
+        return
     try:
         print(explain(args.code))
     except KeyError as e:
@@ -128,7 +138,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     inspect.add_argument("program", metavar="PROGRAM.py")
     inspect.add_argument("kernel", metavar="KERNEL", help="its name, or Class.name for a method")
-    inspect.set_defaults(do=_do_inspect)
+    inspect.set_defaults(do=_do_inspect, misuse=inspect.error)
 
     for command in (run, example, inspect):
         command.add_argument("arguments", metavar="ARGUMENTS", nargs=argparse.REMAINDER, help="for the program")
@@ -141,7 +151,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     cache.set_defaults(do=_do_cache)
     explain = commands.add_parser("explain", help="say what the code of an error means, as in `explain E0203`")
-    explain.add_argument("code", metavar="CODE")
+    explain.add_argument("code", metavar="CODE", nargs="?", help="without it, all codes are listed")
     explain.set_defaults(do=_do_explain)
     return parser
 

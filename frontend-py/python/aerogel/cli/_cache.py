@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 
 from aerogel import _config
@@ -10,9 +11,15 @@ from aerogel import _config
 def _files() -> tuple[str, list[str], int]:
     """The folder, the files of compiled kernels in it, and how many bytes they have."""
     folder = _config.current_cache_folder()
-    names = os.listdir(folder) if os.path.isdir(folder) else []
+    names, size = [], 0
+    # Another process may remove kernels at the same time, and the folder.
+    with contextlib.suppress(FileNotFoundError):
+        names = os.listdir(folder)
     files = [os.path.join(folder, name) for name in sorted(names) if name.endswith(".kernel")]
-    return folder, files, sum(os.path.getsize(file) for file in files)
+    for file in files:
+        with contextlib.suppress(FileNotFoundError):
+            size += os.path.getsize(file)
+    return folder, files, size
 
 
 def describe() -> str:
@@ -25,5 +32,6 @@ def clean() -> str:
     """Removes them; says what there was."""
     text, files = describe(), _files()[1]
     for file in files:
-        os.remove(file)
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(file)
     return text + (", removed" if files else "")

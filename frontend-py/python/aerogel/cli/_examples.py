@@ -8,15 +8,29 @@ import sys
 from pathlib import Path
 
 _PACKAGE = Path(__file__).parent.parent
+_IN_REPOSITORY = Path("frontend-py", "python", "aerogel")
+_NONE = (
+    "this package was built without its examples: they are in the folder `examples` of Aerogel's repository, where "
+    "`make examples` puts them into the package, and where this command finds them"
+)
+
+
+def _folder() -> Path | None:
+    """Where the examples are: in the package, or in the repository of which it or the current folder is a part."""
+    if (_PACKAGE / "examples").is_dir():
+        return _PACKAGE / "examples"
+    here = Path.cwd()
+    for root in (*_PACKAGE.parents, here, *here.parents):
+        if (root / _IN_REPOSITORY).is_dir() and (root / "examples").is_dir():
+            return root / "examples"
+    return None
 
 
 def _own() -> dict[str, Path]:
-    """The examples of Aerogel: in the package, or, in a working copy of the repository, beside its source."""
-    folder = _PACKAGE / "examples"
-    source = Path(*_PACKAGE.parts[:-3])
-    if not folder.is_dir() and _PACKAGE.parts[-3:] == ("frontend-py", "python", "aerogel"):
-        folder = source / "examples"
-    return {path.stem: path for path in sorted(folder.glob("*.py"))}
+    """The examples of Aerogel, without the modules that they share."""
+    folder = _folder()
+    paths = [] if folder is None else sorted(folder.glob("*.py"))
+    return {path.stem: path for path in paths if "__main__" in path.read_text(encoding="utf-8")}
 
 
 def _taichi() -> tuple[Path | None, dict[str, Path]]:
@@ -32,7 +46,7 @@ def _taichi() -> tuple[Path | None, dict[str, Path]]:
 def listing() -> str:
     """The names of all examples, and what those of Aerogel are about."""
     own = _own()
-    lines = [f"  {name:12} {_summary(path)}" for name, path in own.items()]
+    lines = [f"  {name:12} {_summary(path)}" for name, path in own.items()] or [_NONE]
     folder, theirs = _taichi()
     if folder is not None:
         lines += ["", f"and {len(theirs)} of Taichi's, in {folder}:"]
@@ -43,7 +57,7 @@ def listing() -> str:
                 line = " "
             line += " " + name
         lines.append(line)
-    return "\n".join(lines) if lines else "there are no examples here"
+    return "\n".join(lines)
 
 
 def _summary(path: Path) -> str:
@@ -62,24 +76,43 @@ def find(name: str) -> Path:
     own = _own()
     found = own.get(stem) or _taichi()[1].get(stem)
     if found is None:
-        raise SystemExit(f"there is no example {name}; there are {', '.join(own)}")
+        raise SystemExit(f"there is no example {name}; there are {', '.join(own)}" if own else _NONE)
     return found
 
 
-def copy(name: str, folder: str) -> Path:
-    """Copies an example into a folder; a file that is there already is not written over.
+def _with_its_modules(path: Path) -> list[Path]:
+    """A program, and the modules beside it that it imports."""
+    found = [path]
+    for source in found:
+        for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
+            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            modules = [path.with_name(f"{name}.py") for name in names]
+            found += [module for module in modules if module.is_file() and module not in found]
+    return found
+
+
+def copy(name: str, folder: str) -> list[Path]:
+    """Copies an example and the modules it needs into a folder; gives the files written.
+
+    A file that is there already is not written over; a module that is there already and is the same is left.
 
     Raises:
         SystemExit: There is no such example, or it cannot be written.
     """
-    path = find(name)
-    target = Path(folder, path.name)
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with target.open("xb") as out, path.open("rb") as source:
-            shutil.copyfileobj(source, out)
-    except FileExistsError:
-        raise SystemExit(f"{target} is there already") from None
-    except OSError as e:
-        raise SystemExit(f"{target} cannot be written: {e.strerror}") from None
-    return target
+    written = []
+    for path in _with_its_modules(find(name)):
+        target = Path(folder, path.name)
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if written and target.is_file() and target.read_bytes() == path.read_bytes():
+                continue
+            with target.open("xb") as out, path.open("rb") as source:
+                shutil.copyfileobj(source, out)
+        except FileExistsError:
+            raise SystemExit(f"{target} is there already") from None
+        except OSError as e:
+            raise SystemExit(f"{target} cannot be written: {e.strerror}") from None
+        written.append(target)
+    return written

@@ -23,6 +23,15 @@ def codes() -> dict[str, str]:
     return sections
 
 
+def titles() -> dict[str, str]:
+    """What each code is about, in a line.
+
+    >>> titles()["E0123"]
+    'the step of a range is zero'
+    """
+    return {code: text.splitlines()[0].partition(": ")[2] for code, text in codes().items()}
+
+
 def explain(code: str) -> str:
     """The section about a code.
 
@@ -38,4 +47,4 @@ def explain(code: str) -> str:
         raise KeyError(f"there is no code {code}; the codes are {', '.join(codes())}") from None
 
 
-__all__ = ["codes", "explain"]
+__all__ = ["codes", "explain", "titles"]

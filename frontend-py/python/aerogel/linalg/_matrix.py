@@ -7,17 +7,13 @@ from typing import Any
 
 import aerogel as ti
 from aerogel import _native
+from aerogel._config import n_threads
 from aerogel._dtypes import DataType
 from aerogel.errors import AerogelAssertionError, AerogelRuntimeError, AerogelTypeError
 from aerogel.tools._files import write_whole
 
 # A matrix with more elements than this is not printed element by element.
 _MOST_PRINTED = 4096
-
-
-def n_threads() -> int:
-    """How many threads a computation may use."""
-    return int(ti.cfg.cpu_max_num_threads) or os.cpu_count() or 1
 
 
 def numpy_dtype(dtype: DataType) -> Any:

@@ -66,7 +66,10 @@ def _direction(p: ti.template(), r: ti.template(), beta: ti.f64, omega: ti.f64, 
         p[I] = r[I] + ti.cast(beta, p.dtype) * (p[I] - ti.cast(omega, p.dtype) * v[I])
 
 
-def _check(name: str, b: Any, x: Any) -> None:
+def _check(name: str, A: Any, b: Any, x: Any) -> None:
+    if not callable(getattr(A, "matvec", None)):
+        made = ": make the kernel into one, ti.linalg.LinearOperator(kernel)" if callable(A) else ""
+        raise AerogelTypeError(f"{name} takes a ti.linalg.LinearOperator, not {type(A).__name__}{made}")
     if b.dtype != x.dtype:
         raise AerogelTypeError(f"Dtype mismatch b.dtype({b.dtype}) != x.dtype({x.dtype}).")
     if b.dtype not in (ti.f32, ti.f64):
@@ -117,10 +120,10 @@ def MatrixFreeCG(A: LinearOperator, b: Any, x: Any, tol: float = 1e-6, maxiter: 
         Whether the residual became as small as asked for.
 
     Raises:
-        AerogelTypeError: If the element types differ or are no floats.
+        AerogelTypeError: If ``A`` is no LinearOperator, or the element types differ or are no floats.
         AerogelRuntimeError: If the shapes or offsets differ, or there are more than three axes.
     """
-    _check("MatrixFreeCG", b, x)
+    _check("MatrixFreeCG", A, b, x)
     say = _silent if quiet else print
     with _Fields(b, 3) as (r, p, Ap):
         _set(x, 0.0)
@@ -157,7 +160,7 @@ def MatrixFreeBICGSTAB(
     van der Vorst, Bi-CGSTAB: a fast and smoothly converging variant of Bi-CG (1992). Arguments, result and errors are
     those of :func:`MatrixFreeCG`.
     """
-    _check("MatrixFreeBICGSTAB", b, x)
+    _check("MatrixFreeBICGSTAB", A, b, x)
     say = _silent if quiet else print
     with _Fields(b, 6) as (r, shadow, p, v, s, t):
         _set(x, 0.0)

@@ -7,12 +7,14 @@ from typing import Any
 
 import aerogel as ti
 from aerogel import _native
+from aerogel._config import n_threads
 from aerogel._dtypes import DataType
 from aerogel.errors import AerogelRuntimeError, AerogelTypeError
-from aerogel.linalg._matrix import SparseMatrix, like, n_threads, numpy_dtype, vector_of
+from aerogel.linalg._matrix import SparseMatrix, like, numpy_dtype, vector_of
 
 _TYPES = ["LLT", "LDLT", "LU"]
 _ORDERINGS = ["AMD", "COLAMD"]
+_EPSILON = {ti.f32: 2.0**-23, ti.f64: 2.0**-52}
 # Elements across the diagonal may differ by this, in units of the largest, in a symmetric matrix.
 _ASYMMETRY = {ti.f32: 1e-4, ti.f64: 1e-10}
 
@@ -79,7 +81,8 @@ class SparseSolver:
     def factorize(self, sparse_matrix: SparseMatrix) -> None:
         """Computes the factors; analyses the matrix first if that has not been done.
 
-        A matrix that cannot be factorised makes :meth:`info` False, and :meth:`solve` raise the reason.
+        A matrix that cannot be factorised makes :meth:`info` False, and :meth:`solve` raise the reason. One for LU
+        that is singular but for rounding is factorised, with a warning.
 
         Raises:
             AerogelRuntimeError: If the matrix is of another element type.
@@ -100,9 +103,16 @@ class SparseSolver:
                 )
         self._failure = ""
         try:
-            self._native.factorize(matrix._native, n_threads())
+            condition = self._native.factorize(matrix._native, n_threads())
         except AerogelRuntimeError as e:
             self._failure = str(e)
+            return
+        if condition * _EPSILON[self.dtype] > 1:
+            warnings.warn(
+                f"the matrix cannot be told from a singular one in {self.dtype}: its condition number is "
+                f"{condition:.1e} or more, and a solution may have no digit that is right",
+                stacklevel=2,
+            )
 
     def solve(self, b: Any) -> Any:
         """The solution ``x`` of ``A @ x = b``.
@@ -137,7 +147,8 @@ class SparseCG:
         A: The matrix.
         b: The right-hand side: a field, ``ti.ndarray`` or NumPy array with one axis.
         x0: Where to begin, like ``b``; at zero if it is not given.
-        max_iter: How many steps are done at most.
+        max_iter: How many steps are done at most; 50 as in Taichi, which is few for matrices of partial differential
+            equations: :meth:`solve` says whether they were enough.
         atol: The length of the residual at which to stop, in units of the length of ``b``.
 
     Raises:

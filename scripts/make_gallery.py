@@ -1,7 +1,7 @@
 """Makes every picture of docs/gallery, and the page that shows them.
 
-python examples/make_gallery.py             # all of them
-python examples/make_gallery.py waves fit   # these
+python scripts/make_gallery.py             # all of them
+python scripts/make_gallery.py waves fit   # these
 """
 
 import ast
@@ -14,9 +14,9 @@ from pathlib import Path
 
 from PIL import Image
 
-HERE = Path(__file__).parent
-GALLERY = HERE.parent / "docs" / "gallery"
-# In the order of the page, with the arguments that programs with a command line of their own take.
+ROOT = Path(__file__).parents[1]
+EXAMPLES_FOLDER, GALLERY = ROOT / "examples", ROOT / "docs" / "gallery"
+# In the order of the page, with their arguments.
 EXAMPLES: dict[str, list[str]] = {
     "stable_fluid": [],
     "smoke3d": [],
@@ -41,7 +41,7 @@ WIDTH, COLORS = 640, 256
 
 def title(name: str) -> str:
     """The first line of an example's docstring."""
-    text = ast.get_docstring(ast.parse((HERE / f"{name}.py").read_text())) or name
+    text = ast.get_docstring(ast.parse((EXAMPLES_FOLDER / f"{name}.py").read_text())) or name
     return text.splitlines()[0]
 
 
@@ -52,7 +52,9 @@ def make(name: str) -> str:
         return f"left as it is: pip install {' '.join(missing)}"
     out, begin = GALLERY / f"{name}.png", time.perf_counter()
     subprocess.run(
-        [sys.executable, HERE / f"{name}.py", "--out", out, *EXAMPLES[name]], check=True, stdout=subprocess.DEVNULL
+        [sys.executable, EXAMPLES_FOLDER / f"{name}.py", "--out", out, *EXAMPLES[name]],
+        check=True,
+        stdout=subprocess.DEVNULL,
     )
     shrink(out)
     return f"{time.perf_counter() - begin:.1f} s, {os.path.getsize(out) / 1000:.0f} kB"
