@@ -158,7 +158,8 @@ impl Gathered {
                     match &mut field.way {
                         Way::InPlace(containers) => {
                             containers.push((part.clone(), container));
-                            if around != cell {
+                            // Those along the last axis are the blocks that the loop comes from and goes to.
+                            if part[..part.len() - 1].iter().any(|&p| p != 0) {
                                 in_place::prefetch(b, field, container, &self.extents, &part);
                             }
                         }

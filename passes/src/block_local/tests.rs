@@ -461,41 +461,38 @@ fn in_place() {
                     v84: cell<tree0.S1> = find_cell tree0.S1, [v57, v83]
                     v85: cell<tree0.S1> = select v64, v84, v69
                     v86: container<tree0.S2> = child tree0.S2, v85
-                    v87: cell<tree0.S2> = lookup tree0.S2, v86, v73
-                    v88: ref<f32> = child tree0.S3, v87
-                    prefetch v88
-                    v89: container<tree0.S2> = child tree0.S2, v56
-                    v90: i32 = mul v57, v60
-                    v91: i32 = mul v2, v58
-                    v92: container<tree0.S4> = child tree0.S4, v56
-                    v93: i32 = const -4
-                    for v0, v60, v1, [] (v94: i32) {
-                        v95: i32 = add v90, v94
-                        v96: i32 = add v1, v94
-                        v97: u1 = ge v96, v60
-                        v98: i32 = sub v96, v60
-                        v99: container<tree0.S2> = select v97, v79, v89
-                        v100: i32 = select v97, v98, v96
-                        v101: container<tree0.S2> = select v97, v71, v86
-                        for v0, v2, v1, [] (v102: i32) {
-                            v103: i32 = add v91, v102
-                            v104: i64 = linearize tree0.S4, [v94, v102]
-                            v105: cell<tree0.S4> = lookup tree0.S4, v92, v104
-                            v106: i32 = add v62, v102
-                            v107: u1 = lt v106, v0
-                            v108: i32 = sub v106, v93
-                            v109: i64 = linearize tree0.S2, [v100, v106]
-                            v110: cell<tree0.S2> = lookup tree0.S2, v99, v109
-                            v111: ref<f32> = child tree0.S3, v110
-                            v112: f32 = load v111
-                            v113: i64 = linearize tree0.S2, [v100, v108]
-                            v114: cell<tree0.S2> = lookup tree0.S2, v101, v113
-                            v115: ref<f32> = child tree0.S3, v114
-                            v116: f32 = load v115
-                            cell_at tree0.S4, [v95, v103], v105
-                            v117: f32 = select v107, v116, v112
-                            v118: ref<f32> = field_at @y, [v95, v103]
-                            store v118, v117
+                    v87: container<tree0.S2> = child tree0.S2, v56
+                    v88: i32 = mul v57, v60
+                    v89: i32 = mul v2, v58
+                    v90: container<tree0.S4> = child tree0.S4, v56
+                    v91: i32 = const -4
+                    for v0, v60, v1, [] (v92: i32) {
+                        v93: i32 = add v88, v92
+                        v94: i32 = add v1, v92
+                        v95: u1 = ge v94, v60
+                        v96: i32 = sub v94, v60
+                        v97: container<tree0.S2> = select v95, v79, v87
+                        v98: i32 = select v95, v96, v94
+                        v99: container<tree0.S2> = select v95, v71, v86
+                        for v0, v2, v1, [] (v100: i32) {
+                            v101: i32 = add v89, v100
+                            v102: i64 = linearize tree0.S4, [v92, v100]
+                            v103: cell<tree0.S4> = lookup tree0.S4, v90, v102
+                            v104: i32 = add v62, v100
+                            v105: u1 = lt v104, v0
+                            v106: i32 = sub v104, v91
+                            v107: i64 = linearize tree0.S2, [v98, v104]
+                            v108: cell<tree0.S2> = lookup tree0.S2, v97, v107
+                            v109: ref<f32> = child tree0.S3, v108
+                            v110: f32 = load v109
+                            v111: i64 = linearize tree0.S2, [v98, v106]
+                            v112: cell<tree0.S2> = lookup tree0.S2, v99, v111
+                            v113: ref<f32> = child tree0.S3, v112
+                            v114: f32 = load v113
+                            cell_at tree0.S4, [v93, v101], v103
+                            v115: f32 = select v105, v114, v110
+                            v116: ref<f32> = field_at @y, [v93, v101]
+                            store v116, v115
                             yield []
                         }
                         yield []
