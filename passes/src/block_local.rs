@@ -13,6 +13,9 @@
 //! reads contiguous memory and vectorises. Along the last axis both rows are read and lane by lane
 //! one is taken (`in_place.rs`).
 //!
+//! Fields of other trees are read so too where their blocks divide the indices alike; what is written there is
+//! the topic of `written.rs`.
+//!
 //! Where a field's cells do not lie side by side, or many neighbours along the last axis are read, the block and what
 //! is reached of those around it are copied to a local box first, which the loop reads instead. It pays
 //! from three different neighbours on: then a cell's look-ups cost more than copying it.
@@ -29,6 +32,9 @@ use crate::access::{Class, constant_element, is_quantised};
 
 mod copied;
 mod in_place;
+pub(crate) mod written;
+
+pub(crate) use written::Written;
 
 /// From so many different elements on a field is copied.
 const WORTH: usize = 3;
@@ -49,6 +55,8 @@ pub(crate) struct Gathered {
 /// One place whose neighbours are read.
 struct Field {
     place: NodeRef,
+    /// The node of the blocks.
+    block: NodeRef,
     /// The node of the block's cells.
     leaf: NodeId,
     elem: ScalarType,
@@ -94,7 +102,7 @@ impl Gathered {
             if is_quantised(func, cx.env, place) {
                 return;
             }
-            let Some((place, off)) = neighbour(func, cx, node, params, place) else {
+            let Some((place, off)) = neighbour(func, cx, params, place) else {
                 return;
             };
             if written.classes.contains(&Class::Place(place)) {
@@ -103,13 +111,13 @@ impl Gathered {
             match fields.iter_mut().find(|f| f.place == place) {
                 Some(field) => field.loads.push((inst, off)),
                 None => {
-                    let NodeKind::Place(elem) = tree[place.node].kind else {
+                    let NodeKind::Place(elem) = cx.env.trees[place.tree][place.node].kind else {
                         unreachable!("a field's places are places")
                     };
-                    let leaf = tree[place.node].parent.expect("a place has a parent");
-                    if block_extents(tree, block, leaf).as_ref() == Some(&extents) {
+                    if let Some((block, leaf)) = blocks_alike(cx, place, node, block) {
                         fields.push(Field {
                             place,
+                            block,
                             leaf,
                             elem,
                             loads: vec![(inst, off)],
@@ -121,7 +129,11 @@ impl Gathered {
                 }
             }
         });
-        fields.retain_mut(|field| field.measure(tree, &extents, most));
+        fields.retain_mut(|field| {
+            let elsewhere = field.block.tree != node.tree || field.block.node != block;
+            let tree = &cx.env.trees[field.place.tree];
+            field.measure(tree, &extents, most, elsewhere)
+        });
         let mut bytes = 0;
         fields.retain(|field| {
             if let Way::InPlace(_) = field.way {
@@ -151,14 +163,22 @@ impl Gathered {
         }
         let shape = tree.shape(block.node);
         for part in self.parts() {
-            let around = block_around(b, &shape, block, cell, indices, &part);
+            let mut around: Vec<(NodeRef, Value)> = Vec::new();
             for field in &mut self.fields {
                 if field.reaches(&part) {
+                    let there = around.iter().find(|a| a.0 == field.block);
+                    let around = there.map(|a| a.1).unwrap_or_else(|| {
+                        let own = (field.block == block).then_some(cell);
+                        let found = block_around(b, &shape, field.block, own, indices, &part);
+                        around.push((field.block, found));
+                        found
+                    });
                     let container = field.container_in(b, around);
                     match &mut field.way {
                         Way::InPlace(containers) => {
                             containers.push((part.clone(), container));
-                            if around != cell {
+                            // Those along the last axis are the blocks that the loop comes from and goes to.
+                            if part[..part.len() - 1].iter().any(|&p| p != 0) {
                                 in_place::prefetch(b, field, container, &self.extents, &part);
                             }
                         }
@@ -174,14 +194,19 @@ impl Gathered {
 
     /// Makes the body read from there; `cell` is the iteration's own.
     pub(crate) fn redirect(&self, b: &mut Builder<'_>, cell: Value) {
-        let coords = own_coords(b.func, cell);
+        let index = own_index(b.func, cell);
         for field in &self.fields {
             match &field.way {
+                Way::InPlace(containers) if field.is_beside() => {
+                    in_place::redirect_beside(b, field, containers[0].1, index);
+                }
                 Way::InPlace(containers) => {
+                    let coords = own_coords(b.func, index);
                     in_place::redirect(b, field, containers, &self.extents, &coords);
                 }
                 &Way::Copied(storage) => {
                     let storage = storage.expect("the prologue comes first");
+                    let coords = own_coords(b.func, index);
                     copied::redirect(b, field, storage, &self.extents, &coords);
                 }
             }
@@ -203,8 +228,9 @@ impl Gathered {
 }
 
 impl Field {
-    /// Finds out how far the loads reach and how to read them best; whether that pays.
-    fn measure(&mut self, tree: &Tree, extents: &[i64], most: i64) -> bool {
+    /// Finds out how far the loads reach and how to read them best; whether that pays. What lies
+    /// `elsewhere` than in the loop's own blocks would be looked up for each cell.
+    fn measure(&mut self, tree: &Tree, extents: &[i64], most: i64, elsewhere: bool) -> bool {
         let mut different: Vec<&Vec<i64>> = self.loads.iter().map(|l| &l.1).collect();
         different.sort();
         different.dedup();
@@ -220,14 +246,23 @@ impl Field {
         if !(near(&self.lo) && near(&self.hi)) {
             return false;
         }
+        if self.is_beside() {
+            self.way = Way::InPlace(Vec::new());
+            return elsewhere;
+        }
         let cell = tree[self.leaf].cell_size;
         let side_by_side = cell == u64::from(self.elem.bytes());
         if side_by_side && cell * extents[last] as u64 <= MOST_BEYOND && n_beside <= MOST_BESIDE {
             self.way = Way::InPlace(Vec::new());
-            return self.lo.iter().chain(&self.hi).any(|&reach| reach != 0);
+            return true;
         }
         let size: i64 = self.box_extents(extents).iter().product();
         n >= WORTH && size <= most
+    }
+
+    /// Whether nothing but the element at the iteration's own indices is read.
+    fn is_beside(&self) -> bool {
+        self.lo.iter().chain(&self.hi).all(|&reach| reach == 0)
     }
 
     fn box_extents(&self, extents: &[i64]) -> Vec<i64> {
@@ -263,6 +298,12 @@ impl Field {
     fn storage_in(&self, b: &mut Builder<'_>, container: Value, coords: Vec<Value>) -> Value {
         let leaf = self.leaf();
         let index = b.value(Op::Linearize { node: leaf, coords }, Type::I64);
+        self.storage_at(b, container, index)
+    }
+
+    /// The same in the cell of that number.
+    fn storage_at(&self, b: &mut Builder<'_>, container: Value, index: Value) -> Value {
+        let leaf = self.leaf();
         let op = Op::Lookup {
             node: leaf,
             container,
@@ -296,15 +337,16 @@ impl Field {
     }
 }
 
-/// The block at `part` of `cell`, which is at `indices`; the ambient one if there is none.
+/// The block at `part` of that at `indices`, which is `own` if it is the loop's; the ambient one if there is none.
 fn block_around(
     b: &mut Builder<'_>,
     shape: &[u64],
     block: NodeRef,
-    cell: Value,
+    own: Option<Value>,
     indices: &[Value],
     part: &[i64],
 ) -> Value {
+    let ty = Type::Cell(block.tree, block.node);
     let mut inside: Option<Value> = None;
     let mut around = indices.to_vec();
     for (axis, &p) in part.iter().enumerate().filter(|(_, p)| **p != 0) {
@@ -319,18 +361,44 @@ fn block_around(
         let ok = b.compare(op, around[axis], bound);
         inside = Some(inside.map_or(ok, |all| b.binary(BinaryOp::And, all, ok)));
     }
-    let Some(cond) = inside else { return cell };
+    let find = |b: &mut Builder<'_>, indices: Vec<Value>| {
+        let node = block;
+        b.value(Op::FindCell { node, indices }, ty)
+    };
+    let Some(cond) = inside else {
+        return own.unwrap_or_else(|| find(b, indices.to_vec()));
+    };
     // The look-up itself stays inside.
     for (axis, &p) in part.iter().enumerate() {
         if p != 0 {
             around[axis] = b.select(cond, around[axis], indices[axis]);
         }
     }
-    let (node, indices) = (block, around);
-    let ty = Type::Cell(node.tree, node.node);
-    let found = b.value(Op::FindCell { node, indices }, ty);
-    let ambient = b.value(Op::Ambient { node }, ty);
+    let found = find(b, around);
+    let ambient = b.value(Op::Ambient { node: block }, ty);
     b.select(cond, found, ambient)
+}
+
+/// The blocks in which a place lies, and the node of their cells, if they divide the same indices as the blocks
+/// `block` of a loop over `node` do.
+fn blocks_alike(
+    cx: &PassCx<'_>,
+    place: NodeRef,
+    node: NodeRef,
+    block: NodeId,
+) -> Option<(NodeRef, NodeId)> {
+    let [own, tree] = [node.tree, place.tree].map(|id| &cx.env.trees[id]);
+    let leaf = tree[place.node].parent?;
+    let above = tree[leaf].parent?;
+    let alike = tree[above].kind.has_list()
+        && block_extents(tree, above, leaf) == block_extents(own, block, node.node)
+        && tree.shape_axes(above) == own.shape_axes(block)
+        && tree[leaf].axes == own[node.node].axes;
+    let block = NodeRef {
+        tree: place.tree,
+        node: above,
+    };
+    alike.then_some((block, leaf))
 }
 
 /// The extents of the one dense level between `block` and the cells of `node`.
@@ -350,7 +418,6 @@ fn block_extents(tree: &Tree, block: NodeId, node: NodeId) -> Option<Vec<i64>> {
 fn neighbour(
     func: &Function,
     cx: &PassCx<'_>,
-    node: NodeRef,
     params: &[Value],
     storage: Value,
 ) -> Option<(NodeRef, Vec<i64>)> {
@@ -365,7 +432,7 @@ fn neighbour(
         _ => return None,
     };
     let data = &cx.env.fields[field];
-    if data.tree != node.tree || indices.len() != params.len() {
+    if indices.len() != params.len() {
         return None;
     }
     let mut off = Vec::new();
@@ -397,11 +464,16 @@ fn distance(func: &Function, index: Value, param: Value) -> Option<i64> {
     }
 }
 
-/// The coordinates in its block of a cell that the loops have looked up.
-fn own_coords(func: &Function, cell: Value) -> Vec<Value> {
+/// The number in its block of a cell that the loops have looked up.
+fn own_index(func: &Function, cell: Value) -> Value {
     let Some(&Op::Lookup { index, .. }) = func.def_op(cell) else {
         unreachable!("a dense cell is looked up")
     };
+    index
+}
+
+/// The coordinates of a cell of that number.
+fn own_coords(func: &Function, index: Value) -> Vec<Value> {
     let Some(Op::Linearize { coords, .. }) = func.def_op(index) else {
         unreachable!("the loops go along the axes")
     };

@@ -18,7 +18,7 @@ use aerogel_ir::{Builder, Function, Inst, NodeRef, Op, Region, Type, Value, walk
 use aerogel_snode::Tree;
 
 use crate::PassCx;
-use crate::block_local::Gathered;
+use crate::block_local::{Gathered, Written, written};
 use crate::cells::{self, Loop, Nest, Walk, at_end};
 use crate::demote_struct_for::replace;
 use crate::lists::{begin, enter, lists};
@@ -59,13 +59,22 @@ fn sweep(func: &mut Function, cx: &PassCx<'_>, inst: Inst) {
     let nest = Nest::new(cx, node, driver, walk);
     let driven = driver != Tree::ROOT;
     let n_axes = n_task_axes(&nest, cx.options.thresholds.cells_per_iteration, driven);
-    let mut gathered = if driven && n_axes == 0 && cx.options.optimize {
-        Gathered::find(func, cx, node, driver, body, &params)
+    let (top, span) = (func.body, func.insts[inst].span);
+    let stop = attrs.serial.then(|| stop_flag(func, body, span)).flatten();
+    let in_blocks = driven && n_axes == 0 && cx.options.optimize;
+    let written = if in_blocks && stop.is_none() {
+        Written::find(func, cx, node, driver, body, &params)
     } else {
         None
     };
-    let (top, span) = (func.body, func.insts[inst].span);
-    let stop = attrs.serial.then(|| stop_flag(func, body, span)).flatten();
+    let otherwise = written
+        .as_ref()
+        .map(|_| written::copy(func, body))
+        .unwrap_or(body);
+    let [mut gathered, mut gathered_otherwise] = [body, otherwise].map(|body| {
+        let gather = || Gathered::find(func, cx, node, driver, body, &params);
+        in_blocks.then(gather).flatten()
+    });
 
     let mut b = at_end(func, top, span);
     lists(&mut b, cx, node.tree, tree, driver);
@@ -87,27 +96,42 @@ fn sweep(func: &mut Function, cx: &PassCx<'_>, inst: Inst) {
     let types = vec![Type::I64; lo.len()];
     let over = cells::region(&mut b, &types, |b, axes| {
         let (cell, indices, given) = enter(b, tree, driver, axes, &nest);
-        if let Some(gathered) = &mut gathered {
-            gathered.prologue(b, tree, driver, cell, &indices);
-        }
-        let origin = begin(b, tree, driver.node, node.node, &indices);
-        nest.write(b, cell, origin, &given, &mut |b, cell, index| {
-            if let Some(stop) = stop {
-                leave_if(b, stop);
+        let write = |b: &mut Builder<'_>,
+                     body: Region,
+                     gathered: &mut Option<Gathered>,
+                     beside: &written::Beside| {
+            if let Some(gathered) = gathered {
+                gathered.prologue(b, tree, driver, cell, &indices);
             }
-            if let Some(gathered) = &gathered {
-                gathered.redirect(b, cell);
-            }
-            b.effect(Op::CellAt {
-                node,
-                indices: index.to_vec(),
-                cell,
+            let origin = begin(b, tree, driver.node, node.node, &indices);
+            nest.write(b, cell, origin, &given, &mut |b, cell, index| {
+                if let Some(stop) = stop {
+                    leave_if(b, stop);
+                }
+                if let Some(gathered) = gathered {
+                    gathered.redirect(b, cell);
+                }
+                b.effect(Op::CellAt {
+                    node,
+                    indices: index.to_vec(),
+                    cell,
+                });
+                written::note_cells(b, beside, cell, index);
+                let index: Vec<_> = index.iter().map(|&i| Some(i)).collect();
+                replace(b.func, body, &params, &index);
+                let mut insts = std::mem::take(&mut b.func.regions[body].insts);
+                b.func.regions[b.region].insts.append(&mut insts);
             });
-            let index: Vec<_> = index.iter().map(|&i| Some(i)).collect();
-            replace(b.func, body, &params, &index);
-            let mut insts = std::mem::take(&mut b.func.regions[body].insts);
-            b.func.regions[b.region].insts.append(&mut insts);
-        });
+        };
+        match &written {
+            None => write(b, body, &mut gathered, &[]),
+            Some(written) => written.choose(
+                b,
+                &indices,
+                &mut |b, beside| write(b, body, &mut gathered, beside),
+                &mut |b| write(b, otherwise, &mut gathered_otherwise, &[]),
+            ),
+        }
     });
     b.effect(Op::Parallel {
         lo,

@@ -118,6 +118,15 @@ const LAYOUTS: &[(&str, &[i32])] = &[
         "hash i:3 { dynamic j:5 chunk=2 { place a: i32, place b: f32 } } bitmasked i:3 { hash j:5 { place c: i64, place d: i64, place e: i64 } }",
         &[3, 5],
     ),
+    // Blocks alike in different nodes.
+    (
+        "pointer i:3 { dense i:4 { place a: i32 } } hash i:3 { dense i:4 { place b: f32 } } pointer i:3 { dense i:4 { place c: i64, place d: i64, place e: i64 } }",
+        &[12],
+    ),
+    (
+        "pointer i:2 j:2 { dense i:3 j:3 { place a: i32 } } pointer i:2 j:2 { dense i:3 j:3 { place b: f32, place c: i64, place d: i64, place e: i64 } }",
+        &[6, 6],
+    ),
     (
         "dense i:3 { dynamic j:5 chunk=2 { place a: i32, place b: f32 } } pointer i:3 { dynamic j:5 chunk=1 { place c: i64, place d: i64, place e: i64 } }",
         &[3, 5],

@@ -61,6 +61,15 @@ pub(super) fn redirect(
     }
 }
 
+/// Makes the loads of a field that is read at the iteration's own indices only, in blocks that are not the
+/// loop's, read from the container of such a block; `index` is the number of the iteration's own cell.
+pub(super) fn redirect_beside(b: &mut Builder<'_>, field: &Field, container: Value, index: Value) {
+    for (inst, _) in &field.loads {
+        let place = field.storage_at(b, container, index);
+        b.func.insts[*inst].op = Op::Load { place };
+    }
+}
+
 /// Asks for what is reached of the block at `part` around, all of it at once: the loop would wait for
 /// it row by row.
 pub(super) fn prefetch(

@@ -461,41 +461,38 @@ fn in_place() {
                     v84: cell<tree0.S1> = find_cell tree0.S1, [v57, v83]
                     v85: cell<tree0.S1> = select v64, v84, v69
                     v86: container<tree0.S2> = child tree0.S2, v85
-                    v87: cell<tree0.S2> = lookup tree0.S2, v86, v73
-                    v88: ref<f32> = child tree0.S3, v87
-                    prefetch v88
-                    v89: container<tree0.S2> = child tree0.S2, v56
-                    v90: i32 = mul v57, v60
-                    v91: i32 = mul v2, v58
-                    v92: container<tree0.S4> = child tree0.S4, v56
-                    v93: i32 = const -4
-                    for v0, v60, v1, [] (v94: i32) {
-                        v95: i32 = add v90, v94
-                        v96: i32 = add v1, v94
-                        v97: u1 = ge v96, v60
-                        v98: i32 = sub v96, v60
-                        v99: container<tree0.S2> = select v97, v79, v89
-                        v100: i32 = select v97, v98, v96
-                        v101: container<tree0.S2> = select v97, v71, v86
-                        for v0, v2, v1, [] (v102: i32) {
-                            v103: i32 = add v91, v102
-                            v104: i64 = linearize tree0.S4, [v94, v102]
-                            v105: cell<tree0.S4> = lookup tree0.S4, v92, v104
-                            v106: i32 = add v62, v102
-                            v107: u1 = lt v106, v0
-                            v108: i32 = sub v106, v93
-                            v109: i64 = linearize tree0.S2, [v100, v106]
-                            v110: cell<tree0.S2> = lookup tree0.S2, v99, v109
-                            v111: ref<f32> = child tree0.S3, v110
-                            v112: f32 = load v111
-                            v113: i64 = linearize tree0.S2, [v100, v108]
-                            v114: cell<tree0.S2> = lookup tree0.S2, v101, v113
-                            v115: ref<f32> = child tree0.S3, v114
-                            v116: f32 = load v115
-                            cell_at tree0.S4, [v95, v103], v105
-                            v117: f32 = select v107, v116, v112
-                            v118: ref<f32> = field_at @y, [v95, v103]
-                            store v118, v117
+                    v87: container<tree0.S2> = child tree0.S2, v56
+                    v88: i32 = mul v57, v60
+                    v89: i32 = mul v2, v58
+                    v90: container<tree0.S4> = child tree0.S4, v56
+                    v91: i32 = const -4
+                    for v0, v60, v1, [] (v92: i32) {
+                        v93: i32 = add v88, v92
+                        v94: i32 = add v1, v92
+                        v95: u1 = ge v94, v60
+                        v96: i32 = sub v94, v60
+                        v97: container<tree0.S2> = select v95, v79, v87
+                        v98: i32 = select v95, v96, v94
+                        v99: container<tree0.S2> = select v95, v71, v86
+                        for v0, v2, v1, [] (v100: i32) {
+                            v101: i32 = add v89, v100
+                            v102: i64 = linearize tree0.S4, [v92, v100]
+                            v103: cell<tree0.S4> = lookup tree0.S4, v90, v102
+                            v104: i32 = add v62, v100
+                            v105: u1 = lt v104, v0
+                            v106: i32 = sub v104, v91
+                            v107: i64 = linearize tree0.S2, [v98, v104]
+                            v108: cell<tree0.S2> = lookup tree0.S2, v97, v107
+                            v109: ref<f32> = child tree0.S3, v108
+                            v110: f32 = load v109
+                            v111: i64 = linearize tree0.S2, [v98, v106]
+                            v112: cell<tree0.S2> = lookup tree0.S2, v99, v111
+                            v113: ref<f32> = child tree0.S3, v112
+                            v114: f32 = load v113
+                            cell_at tree0.S4, [v93, v101], v103
+                            v115: f32 = select v105, v114, v110
+                            v116: ref<f32> = field_at @y, [v93, v101]
+                            store v116, v115
                             yield []
                         }
                         yield []
@@ -505,4 +502,310 @@ fn in_place() {
                 yield []
             }
             ");
+}
+
+#[test]
+fn another_tree_is_written() {
+    check_passes!(&["list_struct_for", "fold", "identities", "cse", "dce"], "
+        tree0 { pointer i:4 { dense i:4 { place x: i32 } } }
+        tree1 { pointer i:4 { dense i:4 { place y: i32, place z: i32 } } }
+        field @x: i32 = tree0 [S3]
+        field @y: i32 = tree1 [S3]
+        field @z: i32 = tree1 [S4]
+        kernel @k() {
+            v0: i32 = const 1
+            v1: i32 = const 9
+            v2: ref<i32> = field_at @x, [v0]
+            store v2, v1
+            v3: ref<i32> = field_at @x, [v1]
+            store v3, v0
+            v4: ref<i32> = field_at @y, [v1]
+            store v4, v0
+            parallel_cells tree0.S2 (v5: i32) {
+                v6: ref<i32> = field_at @x, [v5]
+                v7: i32 = load v6
+                v8: u1 = ne v7, v1
+                if v8 {
+                    v9: ref<i32> = field_at @z, [v5]
+                    store v9, v5
+                    yield []
+                } {
+                    yield []
+                }
+                yield []
+            }
+            yield []
+        }", @"
+            kernel @k() {
+                v0: i32 = const 1
+                v1: i32 = const 9
+                v2: ref<i32> = field_at @x, [v0]
+                store v2, v1
+                v3: ref<i32> = field_at @x, [v1]
+                store v3, v0
+                v4: ref<i32> = field_at @y, [v1]
+                store v4, v0
+                v5: u1 = list_stale tree0.S1
+                v6: i64 = const 0
+                v7: i64 = const 1
+                v8: i64 = select v5, v7, v6
+                parallel [v6, v6], [v8, v7] aside (v9: i64, v10: i64) {
+                    v11: i64 = add v9, v10
+                    v12: cell<tree0.S0> = root tree0
+                    v13: container<tree0.S1> = child tree0.S1, v12
+                    v14: i64 = const 1024
+                    v15: i64 = const 4
+                    v16: i64 = mul v10, v14
+                    v17: i64 = add v14, v16
+                    v18: i64 = min v15, v17
+                    v19: i64 = for v16, v18, v7, [v6] (v20: i64, v21: i64) {
+                        v22: u1 = cell_is_active tree0.S1, v13, v20
+                        v23: i64 = cast v22
+                        v24: i64 = add v21, v23
+                        yield [v24]
+                    }
+                    list_count tree0.S1, v11, v19
+                    yield []
+                }
+                if v5 {
+                    list_scan tree0.S1, v8
+                    yield []
+                } {
+                    yield []
+                }
+                parallel [v6, v6], [v8, v7] aside (v25: i64, v26: i64) {
+                    v27: i64 = add v25, v26
+                    v28: cell<tree0.S0> = root tree0
+                    v29: container<tree0.S1> = child tree0.S1, v28
+                    v30: i64 = const 1024
+                    v31: i64 = const 4
+                    v32: i64 = mul v26, v30
+                    v33: i64 = add v30, v32
+                    v34: i64 = min v31, v33
+                    v35: i64 = list_offset tree0.S1, v27
+                    v36: i64 = add v7, v27
+                    v37: i64 = list_offset tree0.S1, v36
+                    v38: u1 = lt v35, v37
+                    if v38 {
+                        v39: i64 = for v32, v34, v7, [v35] (v40: i64, v41: i64) {
+                            v42: u1 = cell_is_active tree0.S1, v29, v40
+                            v43: i64 = if v42 {
+                                v44: cell<tree0.S1> = find tree0.S1, v29, v40
+                                v45: i32 = cast v40
+                                list_put tree0.S1, v41, v44, [v45]
+                                v46: i64 = add v7, v41
+                                yield [v46]
+                            } {
+                                yield [v41]
+                            }
+                            yield [v43]
+                        }
+                        yield []
+                    } {
+                        yield []
+                    }
+                    yield []
+                }
+                v47: i64 = list_len tree0.S1
+                parallel [v6], [v47] (v48: i64) {
+                    v49: cell<tree0.S1>, v50: i32 = list_entry tree0.S1, v48
+                    v51: u1 = is_active tree1.S1, [v50]
+                    if v51 {
+                        v52: cell<tree1.S1> = find_cell tree1.S1, [v50]
+                        v53: container<tree1.S2> = child tree1.S2, v52
+                        v54: i32 = const 4
+                        v55: i32 = mul v50, v54
+                        v56: container<tree0.S2> = child tree0.S2, v49
+                        v57: i32 = const 0
+                        for v57, v54, v0, [] (v58: i32) {
+                            v59: i32 = add v55, v58
+                            v60: i64 = linearize tree0.S2, [v58]
+                            v61: cell<tree0.S2> = lookup tree0.S2, v56, v60
+                            cell_at tree0.S2, [v59], v61
+                            v62: cell<tree1.S2> = lookup tree1.S2, v53, v60
+                            cell_at tree1.S2, [v59], v62
+                            v63: ref<i32> = field_at @x, [v59]
+                            v64: i32 = load v63
+                            v65: u1 = ne v64, v1
+                            if v65 {
+                                v66: ref<i32> = field_at @z, [v59]
+                                store v66, v59
+                                yield []
+                            } {
+                                yield []
+                            }
+                            yield []
+                        }
+                        yield []
+                    } {
+                        v67: i32 = const 4
+                        v68: i32 = mul v50, v67
+                        v69: container<tree0.S2> = child tree0.S2, v49
+                        v70: i32 = const 0
+                        for v70, v67, v0, [] (v71: i32) {
+                            v72: i32 = add v68, v71
+                            v73: i64 = linearize tree0.S2, [v71]
+                            v74: cell<tree0.S2> = lookup tree0.S2, v69, v73
+                            cell_at tree0.S2, [v72], v74
+                            v75: ref<i32> = field_at @x, [v72]
+                            v76: i32 = load v75
+                            v77: u1 = ne v76, v1
+                            if v77 {
+                                v78: ref<i32> = field_at @z, [v72]
+                                store v78, v72
+                                yield []
+                            } {
+                                yield []
+                            }
+                            yield []
+                        }
+                        yield []
+                    }
+                    yield []
+                }
+                yield []
+            }
+            ");
+}
+
+#[test]
+fn another_tree_is_read() {
+    check_passes!(&["list_struct_for", "fold", "identities", "cse", "dce"], "
+        tree0 { pointer i:4 { dense i:4 { place x: i32 } } }
+        tree1 { pointer i:4 { dense i:4 { place y: i32, place z: i32 } } }
+        field @x: i32 = tree0 [S3]
+        field @y: i32 = tree1 [S3]
+        kernel @k() {
+            v0: i32 = const 1
+            v1: i32 = const 9
+            v2: ref<i32> = field_at @x, [v0]
+            store v2, v1
+            v3: ref<i32> = field_at @x, [v1]
+            store v3, v0
+            v4: ref<i32> = field_at @y, [v1]
+            store v4, v0
+            parallel_cells tree0.S2 (v5: i32) {
+                v6: ref<i32> = field_at @y, [v5]
+                v7: i32 = load v6
+                v8: ref<i32> = field_at @x, [v5]
+                store v8, v7
+                yield []
+            }
+            yield []
+        }", @"
+            kernel @k() {
+                v0: i32 = const 1
+                v1: i32 = const 9
+                v2: ref<i32> = field_at @x, [v0]
+                store v2, v1
+                v3: ref<i32> = field_at @x, [v1]
+                store v3, v0
+                v4: ref<i32> = field_at @y, [v1]
+                store v4, v0
+                v5: u1 = list_stale tree0.S1
+                v6: i64 = const 0
+                v7: i64 = const 1
+                v8: i64 = select v5, v7, v6
+                parallel [v6, v6], [v8, v7] aside (v9: i64, v10: i64) {
+                    v11: i64 = add v9, v10
+                    v12: cell<tree0.S0> = root tree0
+                    v13: container<tree0.S1> = child tree0.S1, v12
+                    v14: i64 = const 1024
+                    v15: i64 = const 4
+                    v16: i64 = mul v10, v14
+                    v17: i64 = add v14, v16
+                    v18: i64 = min v15, v17
+                    v19: i64 = for v16, v18, v7, [v6] (v20: i64, v21: i64) {
+                        v22: u1 = cell_is_active tree0.S1, v13, v20
+                        v23: i64 = cast v22
+                        v24: i64 = add v21, v23
+                        yield [v24]
+                    }
+                    list_count tree0.S1, v11, v19
+                    yield []
+                }
+                if v5 {
+                    list_scan tree0.S1, v8
+                    yield []
+                } {
+                    yield []
+                }
+                parallel [v6, v6], [v8, v7] aside (v25: i64, v26: i64) {
+                    v27: i64 = add v25, v26
+                    v28: cell<tree0.S0> = root tree0
+                    v29: container<tree0.S1> = child tree0.S1, v28
+                    v30: i64 = const 1024
+                    v31: i64 = const 4
+                    v32: i64 = mul v26, v30
+                    v33: i64 = add v30, v32
+                    v34: i64 = min v31, v33
+                    v35: i64 = list_offset tree0.S1, v27
+                    v36: i64 = add v7, v27
+                    v37: i64 = list_offset tree0.S1, v36
+                    v38: u1 = lt v35, v37
+                    if v38 {
+                        v39: i64 = for v32, v34, v7, [v35] (v40: i64, v41: i64) {
+                            v42: u1 = cell_is_active tree0.S1, v29, v40
+                            v43: i64 = if v42 {
+                                v44: cell<tree0.S1> = find tree0.S1, v29, v40
+                                v45: i32 = cast v40
+                                list_put tree0.S1, v41, v44, [v45]
+                                v46: i64 = add v7, v41
+                                yield [v46]
+                            } {
+                                yield [v41]
+                            }
+                            yield [v43]
+                        }
+                        yield []
+                    } {
+                        yield []
+                    }
+                    yield []
+                }
+                v47: i64 = list_len tree0.S1
+                parallel [v6], [v47] (v48: i64) {
+                    v49: cell<tree0.S1>, v50: i32 = list_entry tree0.S1, v48
+                    v51: cell<tree1.S1> = find_cell tree1.S1, [v50]
+                    v52: container<tree1.S2> = child tree1.S2, v51
+                    v53: i32 = const 4
+                    v54: i32 = mul v50, v53
+                    v55: container<tree0.S2> = child tree0.S2, v49
+                    v56: i32 = const 0
+                    for v56, v53, v0, [] (v57: i32) {
+                        v58: i32 = add v54, v57
+                        v59: i64 = linearize tree0.S2, [v57]
+                        v60: cell<tree0.S2> = lookup tree0.S2, v55, v59
+                        v61: cell<tree1.S2> = lookup tree1.S2, v52, v59
+                        v62: ref<i32> = child tree1.S3, v61
+                        cell_at tree0.S2, [v58], v60
+                        v63: i32 = load v62
+                        v64: ref<i32> = field_at @x, [v58]
+                        store v64, v63
+                        yield []
+                    }
+                    yield []
+                }
+                yield []
+            }
+            ");
+}
+
+#[test]
+fn deactivated_while_written() {
+    let text = "
+        tree0 { pointer i:4 { dense i:4 { place x: i32 } } }
+        tree1 { pointer i:4 { dense i:4 { place y: i32 } } }
+        field @y: i32 = tree1 [S3]
+        kernel @k() {
+            parallel_cells tree0.S2 (v0: i32) {
+                deactivate tree1.S1, [v0]
+                v1: ref<i32> = field_at @y, [v0]
+                store v1, v0
+                yield []
+            }
+            yield []
+        }";
+    let after = crate::testing::after(&["list_struct_for"], text, false);
+    assert!(!after.contains("find_cell"), "{after}");
 }
