@@ -41,7 +41,7 @@ class AerogelAssertionError(AerogelRuntimeError, AssertionError):
     """An assertion in a kernel failed, or an index went out of range in debug mode."""
 
 
-class AerogelArithmeticError(AerogelRuntimeError, ArithmeticError):
+class AerogelArithmeticError(AerogelAssertionError, ArithmeticError):
     """An operation on integers has no answer; found in debug mode."""
 
 

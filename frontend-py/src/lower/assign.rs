@@ -398,9 +398,9 @@ impl<'a> Lower<'a, '_> {
                     "`{name}` is a value of Python, known while compiling: keep what a kernel changes in a field, \
                      for instance `ti.field(int, shape=())`"
                 ),
-                _ => return self.fail(ErrorKind::Type, "E0215", message),
+                _ => return self.fail(ErrorKind::Syntax, "E0215", message),
             };
-            return self.fail_noted(ErrorKind::Type, "E0215", message, note);
+            return self.fail_noted(ErrorKind::Syntax, "E0215", message, note);
         };
         let atomic = match op {
             BinaryOp::Add => Some(AtomicOp::Add),
@@ -454,7 +454,7 @@ impl<'a> Lower<'a, '_> {
                     "an element of {what} can be changed by `+=` and `-=`, not by `{}=`",
                     op.symbol()
                 );
-                return self.fail(ErrorKind::Type, "E0215", message);
+                return self.fail(ErrorKind::Syntax, "E0215", message);
             }
         }
         let mut positional = match self.expr(index)? {
