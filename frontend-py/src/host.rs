@@ -346,6 +346,10 @@ pub trait Host {
     fn index(&mut self, value: &Known, index: &Known) -> HostResult<Known>;
     fn iterate(&mut self, value: &Known) -> HostResult<Vec<Known>>;
     fn truth(&mut self, value: &Known) -> HostResult<bool>;
+    /// The number that an object is: a member of an `enum.IntEnum`.
+    fn number(&mut self, _value: &Known) -> Option<Known> {
+        None
+    }
     /// `format(value, spec)`.
     fn format(&mut self, value: &Known, spec: &str) -> HostResult<String>;
     fn source(&mut self, func: &FuncRef) -> HostResult<FuncSource>;

@@ -153,6 +153,7 @@ const TABLE: &[(&str, Rule)] = &[
     ("enumerate",     special(Special::Enumerate)),
     ("reversed",      special(Special::Reversed)),
     ("len",           special(Special::Len)),
+    ("isinstance",    special(Special::IsInstance)),
     ("sum",           special(Special::Reduce(crate::ast::BinaryOp::Add))),
     ("any",           special(Special::Any)),
     ("all",           special(Special::All)),
@@ -173,6 +174,13 @@ const TABLE: &[(&str, Rule)] = &[
     ("Matrix.diag",     Make(Maker::Diagonal)),
     ("Matrix.rows",     Make(Maker::Rows)),
     ("Matrix.cols",     Make(Maker::Columns)),
+];
+
+/// Builtins of Python that mean something in kernels.
+#[rustfmt::skip]
+pub(crate) const PYTHON: &[&str] = &[
+    "range", "int", "float", "bool", "abs", "min", "max", "pow", "round", "len", "print", "sum", "any", "all", "zip",
+    "enumerate", "reversed", "list", "tuple", "isinstance",
 ];
 
 #[cfg(test)]

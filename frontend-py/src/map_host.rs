@@ -29,25 +29,8 @@ impl MapHost {
     pub fn new() -> Self {
         let mut host = Self::default();
         host.set("ti", Known::Object(TI));
-        for name in [
-            "range",
-            "int",
-            "float",
-            "bool",
-            "abs",
-            "min",
-            "max",
-            "pow",
-            "round",
-            "len",
-            "print",
-            "sum",
-            "any",
-            "all",
-            "zip",
-            "enumerate",
-        ] {
-            host.set(name, Known::Builtin(name.into()));
+        for name in crate::intrinsics::PYTHON {
+            host.set(name, Known::Builtin((*name).into()));
         }
         host
     }

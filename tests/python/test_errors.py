@@ -2,6 +2,7 @@
 
 import linecache
 import re
+from types import SimpleNamespace
 from pathlib import Path
 
 import numpy as np
@@ -478,3 +479,81 @@ def test_which_indices_there_are(debug):
         IndexError, match=r"index \(6, 0\) is out of range: the indices of the field `x` are -2 to 5, 0 to 3"
     ):
         x[6, 0]
+
+
+def test_mistakes_of_form_are_syntax_errors(cpu):
+    x = ti.field(ti.i32, 4)
+    o = SimpleNamespace(a=3)
+
+    @ti.kernel
+    def swizzle() -> ti.f32:
+        return ti.Vector([1.0, 2.0]).z
+
+    @ti.kernel
+    def atomic():
+        ti.atomic_add(3, 4)
+
+    @ti.kernel
+    def sliced() -> ti.i32:
+        return x[0:2]
+
+    @ti.kernel
+    def attribute():
+        o.a = 5
+
+    @ti.kernel
+    def grouped():
+        for i, j in ti.grouped(ti.ndrange(2, 3)):
+            pass
+
+    for kernel in (swizzle, atomic, sliced, attribute, grouped):
+        with pytest.raises(ti.TaichiSyntaxError) as caught:
+            kernel()
+        assert "^" in str(caught.value), str(caught.value)
+    with pytest.raises(ti.TaichiSyntaxError, match="lambda"):
+        ti.kernel(lambda: 3)()
+
+
+def test_an_integer_given_to_a_narrower_type_must_fit(cpu):
+    low = -1
+
+    @ti.kernel
+    def a() -> ti.i32:
+        return ti.i8(200)
+
+    @ti.kernel
+    def b() -> ti.i64:
+        return ti.u32(low)
+
+    @ti.kernel
+    def c() -> ti.i32:
+        return ti.i32(4294967295)
+
+    for kernel in (a, b, c):
+        with pytest.raises(ti.TaichiTypeError, match="is out of the range of"):
+            kernel()
+
+    @ti.kernel
+    def fits() -> ti.i64:
+        return ti.i8(-128) + ti.i64(ti.u32(0xFFFFFFFF)) + ti.cast(300, ti.u8)
+
+    assert fits() == -128 + 0xFFFFFFFF + 44
+
+
+def test_formats_that_do_not_fit_are_type_errors(cpu):
+    @ti.kernel
+    def k():
+        print(f"{2.5:d}")
+
+    with pytest.raises(ti.TaichiTypeError):
+        k()
+
+
+def test_a_negative_power_in_debug_mode_is_an_assertion(debug):
+    @ti.kernel
+    def k(a: ti.i32, b: ti.i32) -> ti.i32:
+        return a**b
+
+    for kind in (ti.TaichiAssertionError, ArithmeticError):
+        with pytest.raises(kind):
+            k(2, -1)

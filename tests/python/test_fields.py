@@ -316,3 +316,69 @@ def test_a_shape_that_is_a_field(arch):
     y = ti.field(ti.f32, 4)
     with pytest.raises(TypeError, match="a shape is an integer or a tuple of integers"):
         ti.field(float, y)
+
+
+@pytest.mark.parametrize("make", [ti.field, ti.ndarray])
+def test_an_integer_element_takes_no_float_from_python(cpu, make):
+    x, u = make(ti.i32, 3), make(ti.u1, 3)
+    for wrong in (2.9, np.float64(2.5), float("nan"), np.array(2.5), 2**70):
+        with pytest.raises(TypeError):
+            x[0] = wrong
+        with pytest.raises(TypeError):
+            u[0] = wrong
+    for right in (7, np.uint8(7), np.array(7), np.int64(7)):
+        x[0] = right
+        assert x[0] == 7
+        x[0] = 0
+    for right in (True, np.bool_(True), 1):
+        u[0] = right
+        assert u[0] == 1
+        u[0] = 0
+    x[1] = 2**33 + 5
+    assert x[1] == 5
+
+
+def test_an_integer_vector_takes_no_float_from_python(cpu):
+    for x in (ti.Vector.field(2, ti.i32, 3), ti.Vector.ndarray(2, ti.i32, 3)):
+        with pytest.raises(TypeError, match="takes an integer, not 1.5"):
+            x[0] = [1.5, 2]
+        with pytest.raises(TypeError):
+            x[0] = ti.math.vec2(1, 2)
+        with pytest.raises(TypeError):
+            x[0][1] = 1.5
+        with pytest.raises(TypeError):
+            x[0].y = 1.5
+        assert x[0].to_list() == [0, 0]
+        x[0] = np.array([1, 2], np.uint8)
+        assert x[0].to_list() == [1, 2]
+
+
+def test_extents_that_a_layout_cannot_have(cpu):
+    for wrong in (
+        lambda: ti.field(ti.f32, 0),
+        lambda: ti.field(ti.f32, -1),
+        lambda: ti.field(ti.f32, (3, 0)),
+        lambda: ti.field(ti.f32, (1,) * 13),
+        lambda: ti.root.dense(ti.i, 0),
+        lambda: ti.root.dense(ti.i, -3),
+        lambda: ti.root.dense(ti.i, (4, 2)),
+        lambda: ti.Vector.field(-1, ti.f32, 3),
+        lambda: ti.Matrix.field(2, 0, ti.f32, 3),
+    ):
+        for kind in (ti.TaichiRuntimeError, ValueError):
+            with pytest.raises(kind):
+                wrong()
+    with pytest.raises(TypeError):
+        ti.Vector.field(2.5, ti.f32, 3)
+
+
+def test_a_type_for_each_component(cpu):
+    v = ti.Vector.field(2, [ti.i32, ti.i32], 4)
+    v[1] = [3, 4]
+    assert v.dtype == ti.i32 and v[1].to_list() == [3, 4]
+    m = ti.Matrix.field(2, 2, [[ti.f64, ti.f64], [ti.f64, ti.f64]], 4)
+    assert m.dtype == ti.f64
+    with pytest.raises(ti.TaichiRuntimeError, match="have one type"):
+        ti.Vector.field(2, [ti.i32, ti.f32], 4)
+    with pytest.raises(ValueError, match="2 components need as many types, got 1"):
+        ti.Vector.field(2, [ti.i32], 4)

@@ -44,7 +44,7 @@ def fields(cpu):
         ("a = x + 1", "Type", "index it"),
         ("x[0, 0] = 'abc'", "Type", "not a string"),
         ("v[0] = [1, 2]", "Type", "the shapes differ"),
-        ("v[0].w = 1", "Index", "has no component `w`"),
+        ("v[0].w = 1", "Syntax", "has no component `w`"),
         ("a = ti.Vector([1, 2])[2]", "Index", "index 2 is out of range"),
         ("a = ti.Vector([1, 2]) + ti.Vector([1, 2, 3])", "Type", "the shapes differ"),
         ("a = ti.sin(n[None])", "Type", "`sin` needs a float, not `i32`"),
@@ -77,7 +77,7 @@ def fields(cpu):
         ("ti.static_assert(1 == 2, 'never')", "Compilation", "never"),
         ("a, b = ti.Vector([1, 2, 3])", "Syntax", "3 values cannot be unpacked into 2 names"),
         ("a = max()", "Type", "needs an argument"),
-        ("ti.atomic_add(3, 1)", "Type", "changes storage"),
+        ("ti.atomic_add(3, 1)", "Syntax", "changes storage"),
     ],
 )
 def test_a_mistake_is_explained(fields, body, kind, words):

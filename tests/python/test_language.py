@@ -1,5 +1,6 @@
 """The kernel language, as a user sees it."""
 
+import enum
 import math
 
 import numpy as np
@@ -387,3 +388,94 @@ def test_a_list_that_changes_while_a_kernel_is_compiled(arch):
     first, second = fields
     assert k() == 315
     assert (first[0], first[1], second[0], second[1]) == (1, 0, 0, 2)
+
+
+class Colour(enum.IntEnum):
+    RED = 4
+    BLUE = 7
+
+
+class Mode(enum.Enum):
+    FAST = "fast"
+
+
+def test_members_of_int_enums_are_integers(arch):
+    mode = Mode.FAST
+
+    @ti.kernel
+    def k(a: ti.i32) -> ti.i32:
+        r = Colour.BLUE
+        if a == Colour.RED:
+            r += Colour.RED.value * 10
+        if ti.static(mode == Mode.FAST and Colour.RED.name == "RED"):
+            r += 100
+        return r
+
+    assert k(4) == 147 and k(5) == 107
+
+
+def test_an_ellipsis_is_an_empty_body(arch):
+    @ti.kernel
+    def k(a: ti.i32) -> ti.i32:
+        if a > 0:
+            ...
+        return a
+
+    assert k(3) == 3
+
+
+def test_static_print_shows_the_type_of_what_is_computed(cpu, capsys):
+    @ti.kernel
+    def k(a: ti.f32):
+        v = ti.Vector([a, a])
+        ti.static_print("here:", a, v, [1, 2], v.n)
+
+    k(1.0)
+    assert capsys.readouterr().out == "here: f32 vec<2, f32> [1, 2] 2\n"
+
+
+def test_dataclasses_may_have_annotations_that_are_text(cpu):
+    scope = {"ti": ti, "__name__": "nowhere"}
+    exec("class S:\n    a: 'int'\n    v: 'float'\n", scope)  # noqa: S102
+    assert ti.dataclass(scope["S"])(a=1, v=2.5).to_dict() == {"a": 1, "v": 2.5}
+
+
+def test_calls_that_do_not_fit_are_syntax_errors(cpu):
+    @ti.func
+    def f(a, b):
+        return a
+
+    @ti.kernel
+    def few() -> ti.i32:
+        return f(1)
+
+    @ti.kernel
+    def many() -> ti.i32:
+        return f(1, 2, 3)
+
+    @ti.kernel
+    def unknown() -> ti.i32:
+        return f(1, c=3)
+
+    for kernel in (few, many, unknown):
+        with pytest.raises(ti.TaichiSyntaxError):
+            kernel()
+
+
+def test_isinstance_tells_vectors_from_numbers(arch):
+    @ti.func
+    def kind(x):
+        r = 0
+        if ti.static(isinstance(x, ti.Vector)):
+            r = 1
+        elif ti.static(isinstance(x, (int, ti.Matrix))):
+            r = 2
+        return r
+
+    @ti.kernel
+    def k(a: ti.i32) -> ti.i32:
+        v = ti.Vector([a, 2])
+        m = ti.Matrix([[a, 2], [3, 4]])
+        return kind(v) * 100 + kind(m) * 10 + kind(a) + 1000 * ti.static(isinstance("a", str))
+
+    assert k(3) == 1120

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from aerogel.errors import AerogelSyntaxError
+
 
 def source_info(function: Any) -> tuple[str, int, str]:
     """Path, first line and text of a function, decorators and indentation included.
@@ -13,6 +15,7 @@ def source_info(function: Any) -> tuple[str, int, str]:
 
     Raises:
         OSError: There is no source, for instance because the function was made by ``exec``.
+        AerogelSyntaxError: The source is not that of a ``def``.
     """
     import inspect
     import linecache
@@ -29,5 +32,7 @@ def source_info(function: Any) -> tuple[str, int, str]:
     linecache.checkcache(path)
     text = "".join(lines)
     if "def " not in text:
-        raise OSError(f"the source of `{function.__name__}` is not a function definition; a lambda cannot be a kernel")
+        raise AerogelSyntaxError(
+            f"the source of `{function.__name__}` is not a function definition; a lambda cannot be a kernel"
+        )
     return path, max(first, 1), text

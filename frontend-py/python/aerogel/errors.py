@@ -29,6 +29,10 @@ class AerogelTypeError(AerogelCompilationError, TypeError):
     """An operation is applied to values of types that it does not have."""
 
 
+class AerogelShapeError(AerogelCompilationError, ValueError):
+    """Vectors or matrices of Python have shapes that do not fit the operation."""
+
+
 class AerogelRuntimeError(RuntimeError):
     """Something failed while a kernel ran, or cannot be done in the present state."""
 
@@ -37,8 +41,12 @@ class AerogelAssertionError(AerogelRuntimeError, AssertionError):
     """An assertion in a kernel failed, or an index went out of range in debug mode."""
 
 
-class AerogelArithmeticError(AerogelRuntimeError, ArithmeticError):
+class AerogelArithmeticError(AerogelAssertionError, ArithmeticError):
     """An operation on integers has no answer; found in debug mode."""
+
+
+class AerogelExtentError(AerogelRuntimeError, ValueError):
+    """A layout is described by extents or axes that it cannot have."""
 
 
 class AerogelMemoryError(AerogelRuntimeError, MemoryError):
@@ -85,6 +93,7 @@ __all__ = [
     "AerogelArithmeticError",
     "AerogelAssertionError",
     "AerogelCompilationError",
+    "AerogelExtentError",
     "AerogelIndexError",
     "AerogelMemoryError",
     "AerogelMissingNameError",
@@ -93,6 +102,7 @@ __all__ = [
     "AerogelRecursionError",
     "AerogelRuntimeError",
     "AerogelRuntimeTypeError",
+    "AerogelShapeError",
     "AerogelSyntaxError",
     "AerogelTypeError",
     "AerogelZeroDivisionError",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import operator
 import weakref
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ from aerogel import _native, snode
 from aerogel._dtypes import DataType, dtype_of, numpy_dtype
 from aerogel._field import Field, outside_kernels
 from aerogel._quant import QuantType
-from aerogel.errors import AerogelRuntimeError, AerogelSyntaxError
+from aerogel.errors import AerogelExtentError, AerogelRuntimeError, AerogelShapeError, AerogelSyntaxError
 from aerogel.matrix import Matrix, _make
 from aerogel.snode import Layout, SNode, _is_int, _PlaceNode
 
@@ -307,7 +308,9 @@ def _shape(shape: Any) -> tuple[int, ...]:
     except (TypeError, NotImplementedError):
         raise TypeError(f"a shape is an integer or a tuple of integers, not {shape!r}") from None
     if any(s <= 0 for s in out):
-        raise ValueError(f"the extents of a field must be at least 1, got {out}")
+        raise AerogelExtentError(f"the extents of a field must be at least 1, got {out}")
+    if len(out) > 12:
+        raise AerogelExtentError(f"a field has at most 12 axes, got {len(out)} extents")
     return out
 
 
@@ -448,11 +451,26 @@ def matrix_field(
     """Makes a field of vectors (``ndim`` 1) or matrices; ``ti.Vector.field`` and ``ti.Matrix.field`` call this."""
     if kwargs.pop("ndim", None) not in (None, 1, 2) or kwargs:
         raise TypeError(f"unknown keywords {sorted(kwargs)}")
-    scalar = _element_type(dtype)
+    scalar = _element_type(_common_type(dtype, n, m, ndim))
     _check(scalar, needs_grad or needs_dual, "field")
-    out = _with_gradients(_make_matrix(scalar, int(n), int(m), ndim, name), needs_grad, needs_dual)
+    n, m = operator.index(n), operator.index(m)
+    if n < 1 or m < 1:
+        raise AerogelExtentError(f"a vector or matrix has at least one component, not {n} by {m}")
+    out = _with_gradients(_make_matrix(scalar, n, m, ndim, name), needs_grad, needs_dual)
     _place([out], shape, order, offset, layout)
     return out
+
+
+def _common_type(dtype: Any, n: int, m: int, ndim: int) -> Any:
+    """The type of all components, where one was given for each."""
+    if not isinstance(dtype, (list, tuple)):
+        return dtype
+    flat = list(itertools.chain(*dtype)) if ndim == 2 else list(dtype)
+    if len(flat) != n * m:
+        raise AerogelShapeError(f"{n * m} components need as many types, got {len(flat)}")
+    if any(t != flat[0] for t in flat):
+        raise AerogelRuntimeError(f"the components of a vector or matrix have one type, not {dtype}")
+    return flat[0]
 
 
 def _check(dtype: Any, needs_gradient: bool, what: str) -> None:

@@ -14,6 +14,23 @@ from typing import Any
 
 from aerogel._dtypes import DataType, convert, dtype_of, numpy_dtype
 from aerogel._field import outside_kernels
+from aerogel.errors import AerogelShapeError, AerogelTypeError
+
+
+def _within(k: int, extent: int) -> int:
+    """The index that ``k`` means, where negative ones count from the end."""
+    if -extent <= k < extent:
+        return k % extent
+    raise IndexError(f"index {k} is out of range for an extent of {extent}")
+
+
+def _promoted(numbers: list) -> list:
+    """The numbers in one type, as NumPy would choose it: floats if one is, else integers if one is."""
+    kinds = set(map(type, numbers))
+    if len(kinds) > 1 and kinds <= {int, float, bool}:
+        return list(map(float if float in kinds else int, numbers))
+    return numbers
+
 
 _GROUPS = ("xyzw", "rgba", "stpq")
 
@@ -64,18 +81,18 @@ class Matrix:
         elif hasattr(arr, "tolist"):
             arr = arr.tolist()
         if not isinstance(arr, (list, tuple)) or not arr:
-            raise TypeError("a matrix is made from a list of numbers, or from a list of rows")
+            raise AerogelTypeError("a matrix is made from a list of numbers, or from a list of rows")
         rows = [r.to_list() if isinstance(r, Matrix) else (r.tolist() if hasattr(r, "tolist") else r) for r in arr]
         if isinstance(rows[0], (list, tuple)):
             width = len(rows[0])
             if any(not isinstance(r, (list, tuple)) or len(r) != width for r in rows):
-                raise ValueError("the rows of a matrix must have the same length")
-            data = [_plain(x) for r in rows for x in r]
+                raise AerogelShapeError("the rows of a matrix must have the same length")
+            data = _promoted([_plain(x) for r in rows for x in r])
             _init(self, data, len(rows), width, 2, None)
         else:
             if any(isinstance(r, (list, tuple)) for r in rows):
-                raise ValueError("the rows of a matrix must have the same length")
-            _init(self, [_plain(x) for x in rows], len(rows), 1, 1, None)
+                raise AerogelShapeError("the rows of a matrix must have the same length")
+            _init(self, _promoted([_plain(x) for x in rows]), len(rows), 1, 1, None)
         if dt is not None:
             dtype = dtype_of(dt)
             _set(self, "_data", [convert(dtype, x) for x in self._data])
@@ -90,17 +107,12 @@ class Matrix:
             raise IndexError(f"expected {self.ndim} indices, got {len(key)}")
         at = 0
         for k, extent in zip(key, (self.n, self.m)):
-            k = operator.index(k)
-            if not 0 <= k < extent:
-                raise IndexError(f"index {k} is out of range for an extent of {extent}")
-            at = at * extent + k
+            at = at * extent + _within(operator.index(k), extent)
         return at
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, int) and self.ndim == 1:
-            if 0 <= key < self.n:
-                return self._data[key]
-            raise IndexError(f"index {key} is out of range for a vector of {self.n} components")
+            return self._data[_within(key, self.n)]
         keys = key if isinstance(key, tuple) else (key,)
         if any(isinstance(k, slice) for k in keys):
             return self._slice(keys)
@@ -110,7 +122,7 @@ class Matrix:
         if len(keys) != self.ndim:
             raise IndexError(f"expected {self.ndim} indices, got {len(keys)}")
         picked = [
-            list(range(extent))[k] if isinstance(k, slice) else operator.index(k)
+            list(range(extent))[k] if isinstance(k, slice) else _within(operator.index(k), extent)
             for k, extent in zip(keys, (self.n, self.m))
         ]
         rows, cols = picked[0], picked[-1]
@@ -126,7 +138,8 @@ class Matrix:
         keys = key if isinstance(key, tuple) else (key,)
         if any(isinstance(k, slice) for k in keys):
             ranges = [
-                range(e)[k] if isinstance(k, slice) else [operator.index(k)] for k, e in zip(keys, (self.n, self.m))
+                range(e)[k] if isinstance(k, slice) else [_within(operator.index(k), e)]
+                for k, e in zip(keys, (self.n, self.m))
             ]
             places = (
                 [i for i in ranges[0]] if self.ndim == 1 else [i * self.m + j for i in ranges[0] for j in ranges[1]]
@@ -147,6 +160,9 @@ class Matrix:
         dtype = self._aerogel_matrix_dtype
         if dtype is not None:
             value = float(value) if dtype.startswith("f") else int(value)
+        elif isinstance(value, float) and isinstance(self._data[at], int):
+            # A vector keeps the type of its numbers, as in kernels; a field checks what it takes itself.
+            value = int(value) if self._sink is None else value
         self._data[at] = value
         if self._sink is not None:
             field, index = self._sink
@@ -338,16 +354,20 @@ class Matrix:
 
     __hash__ = object.__hash__
 
-    def __matmul__(self, other: Any) -> Matrix:
+    def __matmul__(self, other: Any) -> Any:
         other = other if isinstance(other, Matrix) else Matrix(other)
-        if self.ndim != 2 or self.m != other.n:
-            raise ValueError(f"cannot multiply the shapes {self.get_shape()} and {other.get_shape()}")
+        # A vector on the left is a row.
+        n, inner = (1, self.n) if self.ndim == 1 else (self.n, self.m)
+        if inner != other.n:
+            raise AerogelShapeError(f"cannot multiply the shapes {self.get_shape()} and {other.get_shape()}")
         data = [
-            sum(self._data[i * self.m + k] * other._data[k * other.m + j] for k in range(self.m))
-            for i in range(self.n)
+            sum(self._data[i * inner + k] * other._data[k * other.m + j] for k in range(inner))
+            for i in range(n)
             for j in range(other.m)
         ]
-        return _make(data, self.n, other.m, other.ndim)
+        if self.ndim == 1:
+            return data[0] if other.ndim == 1 else Vector(data)
+        return _make(data, n, other.m, other.ndim)
 
     # Methods.
 
@@ -403,23 +423,27 @@ class Matrix:
     def dot(self, other: Any) -> Any:
         """The inner product of two vectors."""
         other = other if isinstance(other, Matrix) else Vector(other)
-        if self.ndim != 1 or other.n != self.n:
-            raise ValueError("dot needs two vectors of the same length")
+        if self.ndim != 1 or other.get_shape() != self.get_shape():
+            raise AerogelShapeError("dot needs two vectors of the same length")
         return sum(x * y for x, y in zip(self._data, other._data))
 
     def cross(self, other: Any) -> Any:
         """The cross product of two vectors of 3, or of 2, components."""
         other = other if isinstance(other, Matrix) else Vector(other)
         a, b = self._data, other._data
+        if self.ndim != 1 or other.ndim != 1:
+            raise AerogelShapeError("cross needs two vectors, not matrices")
         if self.n == other.n == 3:
             return Vector([a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]])
         if self.n == other.n == 2:
             return a[0] * b[1] - a[1] * b[0]
-        raise ValueError("cross needs two vectors of 2 or 3 components")
+        raise AerogelShapeError("cross needs two vectors of 2 or 3 components")
 
     def outer_product(self, other: Any) -> Matrix:
         """The matrix of all products of a component of this vector and one of the other."""
         other = other if isinstance(other, Matrix) else Vector(other)
+        if self.ndim != 1 or other.ndim != 1:
+            raise AerogelShapeError("outer_product needs two vectors")
         return Matrix([[x * y for y in other._data] for x in self._data])
 
     def transpose(self) -> Matrix:
@@ -455,7 +479,7 @@ class Matrix:
 
     def _square(self, what: str) -> None:
         if self.ndim != 2 or self.n != self.m:
-            raise ValueError(f"{what} needs a square matrix, not the shape {self.get_shape()}")
+            raise AerogelShapeError(f"{what} needs a square matrix, not the shape {self.get_shape()}")
 
     # Makers.
 
@@ -526,7 +550,7 @@ class Vector(Matrix):
         super().__init__(arr, dt)
         if self.ndim != 1:
             if self.m != 1:
-                raise ValueError("a vector is made from a flat list of numbers")
+                raise AerogelShapeError("a vector is made from a flat list of numbers")
             _set(self, "ndim", 1)
 
     @staticmethod

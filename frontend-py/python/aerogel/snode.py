@@ -13,7 +13,7 @@ from typing import Any
 
 from aerogel import _native
 from aerogel._quant import BitpackedFields
-from aerogel.errors import AerogelRuntimeError
+from aerogel.errors import AerogelExtentError, AerogelRuntimeError
 
 
 class Axis:
@@ -142,7 +142,7 @@ class SNode:
         if len(dims) == 1:
             dims *= len(axis_list)
         if len(dims) != len(axis_list):
-            raise ValueError(f"{len(axis_list)} axes need {len(axis_list)} dimensions, got {len(dims)}")
+            raise AerogelExtentError(f"{len(axis_list)} axes need {len(axis_list)} dimensions, got {len(dims)}")
         pairs = [(a.value, _extent(d)) for a, d in zip(axis_list, dims)]
         child = SNode(self._tree, self, self._aerogel_snode.node(kind, pairs, *number), pairs, kind)
         child._number = number[0] if number else None
@@ -651,7 +651,7 @@ def _extent(d: Any, what: str = "an extent") -> int:
     except TypeError:
         raise TypeError(f"{what} must be an integer, not {d!r}") from None
     if n <= 0:
-        raise ValueError(f"{what} must be at least 1, not {n}")
+        raise AerogelExtentError(f"{what} must be at least 1, not {n}")
     if n >= 1 << 32:
         raise ValueError(f"{what} must be less than 2^32, not {n}")
     return n

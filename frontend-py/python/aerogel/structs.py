@@ -427,7 +427,7 @@ def dataclass(cls: Any) -> Any:
             base.__dict__.get("__annotations__") or (getattr(cls, "__annotations__", {}) if base is cls else {})
         )
     if any(isinstance(ty, str) for ty in members.values()):
-        scope = {**vars(sys.modules[cls.__module__]), **sys._getframe(1).f_locals}
+        scope = {**getattr(sys.modules.get(cls.__module__), "__dict__", {}), **sys._getframe(1).f_locals}
         for name, ty in members.items():
             if isinstance(ty, str):
                 try:

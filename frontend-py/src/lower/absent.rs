@@ -149,7 +149,7 @@ impl<'a> Lower<'a, '_> {
             }
             _ => format!("{} cannot be assigned to", self.describe(target)),
         };
-        self.fail(ErrorKind::Type, "E0215", message)
+        self.fail(ErrorKind::Syntax, "E0215", message)
     }
 }
 

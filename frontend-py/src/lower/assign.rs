@@ -398,9 +398,9 @@ impl<'a> Lower<'a, '_> {
                     "`{name}` is a value of Python, known while compiling: keep what a kernel changes in a field, \
                      for instance `ti.field(int, shape=())`"
                 ),
-                _ => return self.fail(ErrorKind::Type, "E0215", message),
+                _ => return self.fail(ErrorKind::Syntax, "E0215", message),
             };
-            return self.fail_noted(ErrorKind::Type, "E0215", message, note);
+            return self.fail_noted(ErrorKind::Syntax, "E0215", message, note);
         };
         let atomic = match op {
             BinaryOp::Add => Some(AtomicOp::Add),
@@ -448,7 +448,7 @@ impl<'a> Lower<'a, '_> {
                 "an entry of a sparse matrix builder is changed by `+=` and `-=`, not by `{}=`",
                 op.symbol()
             );
-            return self.fail(ErrorKind::Type, "E0215", message);
+            return self.fail(ErrorKind::Syntax, "E0215", message);
         };
         let mut positional = match self.expr(index)? {
             Val::Seq(items, _) => items.to_vec(),
@@ -460,8 +460,10 @@ impl<'a> Lower<'a, '_> {
         let n_indices = self.parse(&source)?.def.params.len() - 2;
         if positional.len() != n_indices {
             self.range = index.range;
-            let what = self.describe(&of);
-            let message = format!("{what} takes {n_indices} indices, got {}", positional.len());
+            let message = format!(
+                "an entry of a sparse matrix builder takes {n_indices} indices, got {}",
+                positional.len()
+            );
             return self.fail(ErrorKind::Type, "E0212", message);
         }
         positional.push(self.expr(value)?);

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use aerogel_base::{ErrorKind, ScalarType};
-use aerogel_ir::{self as ir, AssertKind, Op, Value};
+use aerogel_ir::{self as ir, AssertKind, Op, Type, Value};
 
 use super::call::Args;
 use super::nodes::NodeFunction;
@@ -13,7 +13,7 @@ use super::{Lower, Reported, Res};
 use crate::ast::{BinaryOp, CompareOp};
 use crate::fold;
 use crate::host::Known;
-use crate::infer::{self, UnaryRule};
+use crate::infer::{self, UnaryRule, int_range};
 use crate::intrinsics::Rule;
 
 /// Builtins that need more than a row says.
@@ -49,6 +49,7 @@ pub(crate) enum Special {
     Enumerate,
     Reversed,
     Len,
+    IsInstance,
     Reduce(BinaryOp),
     /// Whether any, or all, elements are true.
     Any,
@@ -128,7 +129,7 @@ impl Lower<'_, '_> {
         }
         let what = self.describe(&target);
         self.fail_noted(
-            ErrorKind::Type,
+            ErrorKind::Syntax,
             "E0215",
             format!("`{name}` changes storage, and {what} has none"),
             "give it a variable or an element such as `x[i]`",
@@ -315,9 +316,18 @@ impl Lower<'_, '_> {
                 [one] => Ok(one.clone()),
                 all => Ok(Val::seq(all.to_vec(), SeqKind::Tuple)),
             },
-            Special::StaticPrint => self
-                .call_python(&Known::Builtin("print".into()), args)
-                .map(|_| Val::none()),
+            Special::StaticPrint => {
+                // What is computed when the kernel runs shows its type.
+                let mut shown = args.clone();
+                for val in &mut shown.positional {
+                    if val.known().is_none() && !matches!(val, Val::Poison) {
+                        *val = Val::Known(Known::str(&self.describe(val).replace('`', "")));
+                    }
+                }
+                self.call_python(&Known::Builtin("print".into()), &shown)?;
+                Ok(Val::none())
+            }
+            Special::IsInstance => self.is_instance(args),
             Special::StaticAssert => {
                 let cond = self.arg(name, args, 0, "cond")?.clone();
                 let Val::Known(known) = &cond else {
@@ -602,7 +612,21 @@ impl Lower<'_, '_> {
     /// `ti.f32(x)`.
     pub(crate) fn cast_call(&mut self, ty: ScalarType, args: &Args) -> Res<Val> {
         match &args.positional[..] {
-            [x] => self.cast(x, ty),
+            [x] => {
+                if let Val::Known(Known::Int(value)) = x
+                    && ty.is_int()
+                    && ty != ScalarType::U1
+                    && !(int_range(ty).0..=int_range(ty).1).contains(value)
+                {
+                    return self.fail_noted(
+                        ErrorKind::Type,
+                        "E0204",
+                        format!("the integer {value} is out of the range of `{ty}`"),
+                        format!("to keep its low bits write `ti.cast({value}, ti.{ty})`"),
+                    );
+                }
+                self.cast(x, ty)
+            }
             all => {
                 let n = all.len();
                 self.fail(
@@ -612,6 +636,27 @@ impl Lower<'_, '_> {
                 )
             }
         }
+    }
+
+    /// `isinstance`: what is computed when the kernel runs is a vector, a matrix, or of no class.
+    fn is_instance(&mut self, args: &Args) -> Res<Val> {
+        let (Some(x), Some(Val::Known(classes))) = (args.get(0, "object"), args.get(1, "classes"))
+        else {
+            return self.call_python(&Known::Builtin("isinstance".into()), args);
+        };
+        if x.known().is_some() {
+            return self.call_python(&Known::Builtin("isinstance".into()), args);
+        }
+        let ty = self.numeric_type(x);
+        let is = |class: &Known| match class {
+            Known::Builtin(name) if &**name == "Matrix" => ty.is_some_and(Type::is_tensor),
+            Known::Builtin(name) if &**name == "Vector" => matches!(ty, Some(Type::Vec(..))),
+            _ => false,
+        };
+        let truth = classes
+            .items()
+            .map_or_else(|| is(classes), |items| items.iter().any(is));
+        Ok(Val::Known(Known::Bool(truth)))
     }
 
     /// `x` with elements of type `ty`. A literal goes there directly.

@@ -257,7 +257,7 @@ impl<'a> Lower<'a, '_> {
                 def.params.len(),
                 positional.len()
             );
-            return self.fail(ErrorKind::Type, "E0222", message);
+            return self.fail(ErrorKind::Syntax, "E0222", message);
         }
         for (slot, val) in given.iter_mut().zip(positional) {
             *slot = Some(val);
@@ -267,14 +267,14 @@ impl<'a> Lower<'a, '_> {
                 Some(at) if given[at].is_none() => given[at] = Some(val),
                 Some(_) => {
                     return self.fail(
-                        ErrorKind::Type,
+                        ErrorKind::Syntax,
                         "E0222",
                         format!("`{}` is given `{name}` twice", def.name),
                     );
                 }
                 None => {
                     return self.fail(
-                        ErrorKind::Type,
+                        ErrorKind::Syntax,
                         "E0222",
                         format!("`{}` has no parameter `{name}`", def.name),
                     );
@@ -287,7 +287,7 @@ impl<'a> Lower<'a, '_> {
             let Some(val) = val.or_else(|| default.map(|(_, known)| Val::Known(known.clone())))
             else {
                 let message = format!("`{}` needs an argument for `{}`", def.name, param.name);
-                return self.fail(ErrorKind::Type, "E0222", message);
+                return self.fail(ErrorKind::Syntax, "E0222", message);
             };
             vals.push(val);
         }

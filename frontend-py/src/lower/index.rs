@@ -289,7 +289,11 @@ impl<'a> Lower<'a, '_> {
         }
         let Some(ty) = self.numeric_type(val).filter(|ty| ty.is_tensor()) else {
             let what = self.describe(val);
-            return self.fail(ErrorKind::Type, "E0212", format!("{what} cannot be sliced"));
+            return self.fail(
+                ErrorKind::Syntax,
+                "E0212",
+                format!("{what} cannot be sliced"),
+            );
         };
         let mut indices = Vec::new();
         for (part, extent) in parts.iter().zip(ty.shape()) {
@@ -587,7 +591,7 @@ impl<'a> Lower<'a, '_> {
             (Some(at), Type::Vec(n, elem)) => {
                 if at.iter().any(|&k| k >= n) {
                     return self.fail(
-                        ErrorKind::Index,
+                        ErrorKind::Syntax,
                         "E0403",
                         format!("`{ty}` has no component `{attr}`"),
                     );

@@ -605,6 +605,11 @@ impl<'a> Lower<'a, '_> {
                 );
             }
         }
+        if let (Bind::Grouped, crate::ast::ExprKind::Tuple(names)) = (bind, target.kind) {
+            let n = names.len();
+            let message = format!("a loop over `ti.grouped(...)` has one index, not {n}");
+            return self.fail(ErrorKind::Syntax, "E0121", message);
+        }
         self.bind_target(target, &val, BindingKind::LoopIndex)
     }
 }

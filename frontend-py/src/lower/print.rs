@@ -252,7 +252,8 @@ impl<'a> Lower<'a, '_> {
             && (!known.is_number() || !spec.is_empty() || matches!(known, Known::Int(_)))
         {
             let text = fold::format(self.host, known, spec);
-            literal(&self.hosted(text)?, template);
+            let text = text.or_else(|error| self.fail(ErrorKind::Type, "E0225", error.message))?;
+            literal(&text, template);
             return Ok(());
         }
         if let Some(items) = val.items() {

@@ -48,6 +48,27 @@ pub(crate) fn to_python(py: Python<'_>, value: Scalar) -> PyResult<Bound<'_, PyA
     })
 }
 
+/// A Python number as what is written to one element. A float is no integer: it is refused and not cut off.
+pub(crate) fn to_element(value: &Bound<'_, PyAny>, ty: ScalarType) -> PyResult<Scalar> {
+    if ty.is_float() {
+        return to_scalar(value, ty);
+    }
+    match value.extract::<i128>() {
+        Ok(whole) if i64::try_from(whole).is_err() && u64::try_from(whole).is_err() => Err(
+            PyTypeError::new_err(format!("{whole} is wider than an integer of 64 bits")),
+        ),
+        Ok(_) => to_scalar(value, ty),
+        // NumPy's booleans are numbers, but no indices.
+        Err(_) if value.get_type().name()?.to_str()?.starts_with("bool") => to_scalar(value, ty),
+        Err(_) => {
+            let number: f64 = value.extract()?;
+            Err(PyTypeError::new_err(format!(
+                "an element of type {ty} takes an integer, not {number}: write `int(...)` around it"
+            )))
+        }
+    }
+}
+
 /// A Python number as a scalar, converted as a store in a kernel converts.
 pub(crate) fn to_scalar(value: &Bound<'_, PyAny>, ty: ScalarType) -> PyResult<Scalar> {
     if ty.is_float() {
@@ -539,7 +560,7 @@ impl NativeNdarray {
         for (k, value) in values.iter().enumerate() {
             let at = offset + k * self.ty.bytes() as usize;
             self.buffer
-                .write_scalar(at, to_scalar(value, self.ty)?)
+                .write_scalar(at, to_element(value, self.ty)?)
                 .map_err(error::memory)?;
         }
         Ok(())
@@ -554,7 +575,7 @@ impl NativeNdarray {
     ) -> PyResult<()> {
         let offset = self.offset(py, key)? + at * self.ty.bytes() as usize;
         self.buffer
-            .write_scalar(offset, to_scalar(value, self.ty)?)
+            .write_scalar(offset, to_element(value, self.ty)?)
             .map_err(error::memory)
     }
 }

@@ -325,7 +325,7 @@ impl NativeField {
         let (placement, memory) = self.memory(py)?;
         let index = placement.index(py, || self.label(), key)?;
         let write = |component, value: &Bound<'_, PyAny>| {
-            let value = buffer::to_scalar(value, self.ty)?;
+            let value = buffer::to_element(value, self.ty)?;
             let at = placement.obtain(py, &memory, component, &index)?;
             memory
                 .set_component_at(placement.places[component], at, &index, value)
@@ -355,7 +355,7 @@ impl NativeField {
         if at >= self.n_components() {
             return Err(PyValueError::new_err("there is no such component"));
         }
-        let value = buffer::to_scalar(value, self.ty)?;
+        let value = buffer::to_element(value, self.ty)?;
         let place = placement.places[at];
         let at = placement.obtain(py, &memory, at, &index)?;
         memory

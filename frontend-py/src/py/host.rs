@@ -26,29 +26,6 @@ use super::snode::{NativeSNode, tree_definition};
 use crate::ast::{BinaryOp, CompareOp, UnaryOp};
 use crate::host::*;
 
-/// Python builtins that mean something in kernels.
-const BUILTINS: &[&str] = &[
-    "range",
-    "int",
-    "float",
-    "bool",
-    "abs",
-    "min",
-    "max",
-    "pow",
-    "round",
-    "len",
-    "print",
-    "sum",
-    "any",
-    "all",
-    "zip",
-    "enumerate",
-    "reversed",
-    "list",
-    "tuple",
-];
-
 /// The running interpreter, with the objects that a lowering has met.
 pub(crate) struct PyHost<'py> {
     py: Python<'py>,
@@ -69,7 +46,7 @@ impl<'py> PyHost<'py> {
     pub(crate) fn new(py: Python<'py>) -> PyResult<Self> {
         let module = PyModule::import(py, "builtins")?;
         let mut builtins = BTreeMap::new();
-        for &name in BUILTINS {
+        for &name in crate::intrinsics::PYTHON {
             builtins.insert(name.to_string(), module.getattr(name)?);
         }
         // Of a constant it is not what `ti.round` is.
@@ -671,6 +648,20 @@ impl Host for PyHost<'_> {
             Ok(items)
         });
         items.map_err(|error| self.error(&error))
+    }
+
+    fn number(&mut self, value: &Known) -> Option<Known> {
+        let Known::Object(handle) = value else {
+            return None;
+        };
+        let object = self.object(*handle);
+        if object.is_instance_of::<PyInt>() {
+            object.extract().ok().map(|n: i64| Known::Int(n.into()))
+        } else if object.is_instance_of::<PyFloat>() {
+            object.extract().ok().map(Known::Float)
+        } else {
+            None
+        }
     }
 
     fn truth(&mut self, value: &Known) -> HostResult<bool> {

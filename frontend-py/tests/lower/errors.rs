@@ -213,14 +213,14 @@ fn what_does_not_fit_is_shown() {
         7 |     r -= ti.Vector([1, 2, 3])
           |          ^^^^^^^^^^^^^^^^^^^^ this is `vec<3, i32>`
 
-        AerogelTypeError[E0215]: the field `x` cannot be changed by `+=`
+        AerogelSyntaxError[E0215]: the field `x` cannot be changed by `+=`
           --> test.py:8:5
           |
         8 |     x += 1
           |     ^
            = note: index it: `x[i]`
 
-        AerogelTypeError[E0215]: the field `n` cannot be changed by `+=`
+        AerogelSyntaxError[E0215]: the field `n` cannot be changed by `+=`
           --> test.py:9:5
           |
         9 |     n += 1

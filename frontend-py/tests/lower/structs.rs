@@ -266,7 +266,7 @@ fn mistakes() {
         12 |     f[0, 1].mass = 1
            |     ^^^^^^^
 
-        AerogelTypeError[E0215]: the struct `P` cannot be changed by `+=`
+        AerogelSyntaxError[E0215]: the struct `P` cannot be changed by `+=`
           --> test.py:13:5
            |
         13 |     f[0] += c
