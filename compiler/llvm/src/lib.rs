@@ -3,6 +3,7 @@
 
 mod builder;
 mod call;
+mod compile;
 mod control;
 mod cost;
 mod device_code;
@@ -23,8 +24,8 @@ mod task;
 mod types;
 mod wide;
 
+pub use compile::{Compiled, compile};
 pub use jit::Jit;
-pub use lower::{Compiled, compile};
 pub use optimize::OptLevel;
 pub use target::Target;
 

@@ -1,28 +1,19 @@
-//! A lowered kernel as LLVM IR, one function per task. Tasks know nothing of each other, so large ones
-//! are modules of their own, which several threads compile.
+//! The functions of lowered IR as LLVM IR.
 //!
 //! The entry block of a function loads everything that does not change during a launch (arguments,
 //! array addresses and extents, the roots of trees), each when it is first asked for, so that the
 //! rest of the function sees plain values. It also holds the storage of locals, which LLVM then
 //! makes into values.
 
-use std::panic::resume_unwind;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
-
 use aerogel_base::ScalarType;
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::LookupMap;
 use aerogel_ir::{
     Arg, BinaryOp, FuncId, Function, Inst, Module, Op, ParamType, TreeId, UnaryOp, Value, at_least,
-    walk,
 };
 use aerogel_runtime::abi::offset;
-use aerogel_runtime::{ArgSlot, KernelCode, TaskCode};
 use inkwell::basic_block::BasicBlock;
 use inkwell::context::Context;
-use inkwell::memory_buffer::MemoryBuffer;
 use inkwell::module::Module as LlvmModule;
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::{FastMathFlags, FunctionValue, MetadataValue, PointerValue};
@@ -30,243 +21,10 @@ use inkwell::values::{FastMathFlags, FunctionValue, MetadataValue, PointerValue}
 use crate::builder::{Builder, Opcode, Val, basic, undef};
 use crate::control::Loop;
 use crate::math::{Arith, FAST, SUM};
-use crate::optimize::{self, OptLevel};
 use crate::sites::Sites;
 use crate::target::Target;
 use crate::task::TaskState;
 use crate::{device_code, types};
-
-/// A compiled kernel with its texts.
-#[derive(Clone, Debug, Default)]
-pub struct Compiled {
-    /// What the device loads.
-    pub code: KernelCode,
-    /// LLVM IR after optimisation, if asked for.
-    pub llvm_ir: Option<String>,
-    /// Assembly, if asked for.
-    pub assembly: Option<String>,
-}
-
-/// From how many instructions on a task has a module, an object and perhaps a thread of its own. A
-/// module costs LLVM a millisecond at least, so smaller ones come together.
-const LARGE: usize = 300;
-
-/// Compiles the kernel of a module at stage Lowered.
-///
-/// # Panics
-/// If the module has no kernel, or is not at stage Lowered.
-pub fn compile(module: &Module, target: &Target, level: OptLevel, with_text: bool) -> Compiled {
-    let kernel = module.kernel().expect("the module has a kernel");
-    let sites = Sites::of(module);
-    let units = units(kernel);
-    let made = in_parallel(&units, |unit| {
-        compile_unit(module, &sites, unit, target, level, with_text)
-    });
-    let mut objects = Vec::new();
-    let mut tasks = Vec::new();
-    let mut llvm_ir = with_text.then(String::new);
-    let mut assembly = with_text.then(String::new);
-    for (code, of_unit) in made {
-        objects.push(code.object);
-        tasks.extend(of_unit);
-        for (all, one) in [(&mut llvm_ir, code.llvm_ir), (&mut assembly, code.assembly)] {
-            if let (Some(all), Some(one)) = (all, one) {
-                all.push_str(&one);
-            }
-        }
-    }
-    Compiled {
-        code: KernelCode {
-            objects,
-            tasks,
-            temp_bytes: temp_bytes(module, kernel),
-            args: arg_slots(module, kernel),
-            apart: if module.env.arrays_apart {
-                written_arrays(kernel)
-            } else {
-                Vec::new()
-            },
-            n_results: kernel
-                .results
-                .iter()
-                .map(|&ty| module.env.scalars(ty).len())
-                .sum(),
-            root_bytes: module
-                .env
-                .trees
-                .values()
-                .map(|tree| tree.byte_size() as usize)
-                .collect(),
-            sites: sites.all,
-        },
-        llvm_ir,
-        assembly,
-    }
-}
-
-/// Neighbouring tasks that are compiled together, with their numbers.
-type Unit = Vec<(usize, Inst)>;
-
-fn units(kernel: &Function) -> Vec<Unit> {
-    let insts = kernel.regions[kernel.body].insts.iter().copied();
-    let tasks = insts.filter(|&inst| matches!(kernel[inst], Op::Task { .. }));
-    let mut units: Vec<Unit> = vec![Vec::new()];
-    let mut last_size = 0;
-    for (number, task) in tasks.enumerate() {
-        let mut size = 0;
-        for region in kernel.owned(task) {
-            walk(kernel, region, &mut |_, _| size += 1);
-        }
-        if last_size > 0 && last_size + size > LARGE {
-            units.push(Vec::new());
-            last_size = 0;
-        }
-        last_size += size;
-        let unit = units.last_mut().expect("there is one");
-        unit.push((number, task));
-    }
-    units
-}
-
-/// Makes something of each item, on as many threads as there are processors; in their order.
-fn in_parallel<T: Sync, R: Send + Sync>(items: &[T], make: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    if let [item] = items {
-        return vec![make(item)];
-    }
-    let n_threads = thread::available_parallelism().map_or(1, usize::from);
-    let next = AtomicUsize::new(0);
-    let made: Vec<OnceLock<R>> = items.iter().map(|_| OnceLock::new()).collect();
-    let work = || {
-        while let Some(k) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|&k| k < items.len())
-        {
-            let _ = made[k].set(make(&items[k]));
-        }
-    };
-    thread::scope(|scope| {
-        let others = 1..n_threads.min(items.len());
-        let others: Vec<_> = others.map(|_| scope.spawn(work)).collect();
-        work();
-        for other in others {
-            // With the message of what went wrong there.
-            other.join().unwrap_or_else(|panic| resume_unwind(panic));
-        }
-    });
-    let made = made.into_iter();
-    made.map(|r| r.into_inner().expect("every item was taken"))
-        .collect()
-}
-
-fn compile_unit(
-    module: &Module,
-    sites: &Sites,
-    unit: &Unit,
-    target: &Target,
-    level: OptLevel,
-    with_text: bool,
-) -> (optimize::Code, Vec<TaskCode>) {
-    let kernel = module.funcs.iter().find(|(_, func)| func.is_kernel);
-    let (kernel, _) = kernel.expect("the caller has seen it");
-    let n_tasks = unit.last().map_or(0, |&(number, _)| number + 1);
-    let ctx = Context::create();
-    let loops = module.funcs.values().flat_map(|func| func.insts.values());
-    let n_loops = loops
-        .filter(|inst| matches!(inst.op, Op::For { .. }))
-        .count();
-    let llvm = skeleton(&ctx, n_tasks, n_loops);
-    let mut cx = ModuleCx {
-        ctx: &ctx,
-        llvm: &llvm,
-        target,
-        user: module,
-        kernel,
-        funcs: LookupMap::default(),
-        tags: LookupMap::default(),
-        sites,
-        groups: llvm.get_global_metadata("aerogel.groups"),
-        loops: llvm.get_global_metadata("aerogel.loops"),
-        rolled: llvm.get_global_metadata("aerogel.rolled"),
-        lanes: (level.0 >= 2).then_some(target.lanes).flatten(),
-    };
-    let lower = |&(number, task): &(usize, Inst)| crate::task::lower(&mut cx, number, task);
-    let tasks = unit.iter().map(lower).collect();
-    (optimize::compile(&llvm, target, level, with_text), tasks)
-}
-
-/// An empty module with an access group and a loop mark for each task, and a mark for each `for`.
-/// LLVM's C interface cannot make distinct nodes, but its parser can.
-fn skeleton<'ctx>(ctx: &'ctx Context, n_tasks: usize, n_loops: usize) -> LlvmModule<'ctx> {
-    let mut text = String::new();
-    let mut next = 0;
-    let mut node = |text: &mut String, content: &dyn Fn(usize) -> String| {
-        text.push_str(&format!("!{next} = {}\n", content(next)));
-        next += 1;
-        next - 1
-    };
-    let (mut groups, mut loops, mut rolled) = (Vec::new(), Vec::new(), Vec::new());
-    for _ in 0..n_tasks {
-        let group = node(&mut text, &|_| "distinct !{}".to_owned());
-        let parallel = node(&mut text, &|_| {
-            format!("!{{!\"llvm.loop.parallel_accesses\", !{group}}}")
-        });
-        groups.push(group);
-        loops.push(node(&mut text, &|n| {
-            format!("distinct !{{!{n}, !{parallel}}}")
-        }));
-    }
-    let keep = node(&mut text, &|_| {
-        "!{!\"llvm.loop.unroll.disable\"}".to_owned()
-    });
-    for _ in 0..n_loops {
-        rolled.push(node(&mut text, &|n| format!("distinct !{{!{n}, !{keep}}}")));
-    }
-    for (name, nodes) in [("groups", groups), ("loops", loops), ("rolled", rolled)] {
-        let refs: Vec<String> = nodes.iter().map(|n| format!("!{n}")).collect();
-        text.push_str(&format!("!aerogel.{name} = !{{{}}}\n", refs.join(", ")));
-    }
-    let buffer = MemoryBuffer::create_from_memory_range_copy(text.as_bytes(), "kernel");
-    ctx.create_module_from_ir(buffer)
-        .expect("the skeleton's text is valid")
-}
-
-fn arg_slots(module: &Module, kernel: &Function) -> Vec<ArgSlot> {
-    let mut slots = Vec::new();
-    for param in &kernel.params {
-        match param.ty {
-            ParamType::Value(ty) => {
-                slots.extend(module.env.scalars(ty).iter().map(|_| ArgSlot::Value));
-            }
-            ParamType::Array { ndim, .. } => {
-                slots.push(ArgSlot::Pointer);
-                slots.extend((0..ndim).map(|_| ArgSlot::Extent));
-            }
-        }
-    }
-    slots
-}
-
-fn written_arrays(kernel: &Function) -> Vec<bool> {
-    kernel
-        .params
-        .iter()
-        .filter_map(|param| match param.ty {
-            ParamType::Array { read_only, .. } => Some(!read_only),
-            ParamType::Value(_) => None,
-        })
-        .collect()
-}
-
-fn temp_bytes(module: &Module, kernel: &Function) -> usize {
-    let mut end = 0;
-    for inst in kernel.insts.values() {
-        if let Op::TempAt { offset } = inst.op {
-            let ty = inst.results.first().and_then(|&r| kernel.ty(r).pointee());
-            let scalars = ty.map_or_else(Vec::new, |ty| module.env.scalars(ty));
-            let bytes: u32 = scalars.iter().map(|s| s.bytes()).sum();
-            end = end.max((offset + bytes) as usize);
-        }
-    }
-    end
-}
 
 /// Where a function comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
