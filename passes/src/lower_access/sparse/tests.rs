@@ -550,3 +550,71 @@ fn boxes_share_lookups() {
             }
             "#);
 }
+
+#[test]
+fn cells_of_a_list_need_not_be_there() {
+    check_passes!(&["list_struct_for", "fold", "cse", "offload", "lower_access", "cse", "dce"], "
+        tree0 { dynamic i:16 chunk=2 { place x: i32 } }
+        field @x: i32 = tree0 [S2]
+        kernel @k() {
+            v0: i32 = const 5
+            v1: ref<i32> = field_at @x, [v0]
+            store v1, v0
+            parallel_cells tree0.S1 (v2: i32) {
+                v3: ref<i32> = field_at @x, [v2]
+                v4: i32 = load v3
+                v5: i32 = add v4, v0
+                store v3, v5
+                yield []
+            }
+            yield []
+        }", @"
+            kernel @k() {
+                task serial {
+                    yield []
+                } {
+                    v0: i32 = const 5
+                    v1: cell<tree0.S0> = root tree0
+                    v2: container<tree0.S1> = child tree0.S1, v1
+                    v3: i64 = linearize tree0.S1, [v0]
+                    v4: cell<tree0.S1> = obtain tree0.S1, v2, v3
+                    v5: ref<i32> = child tree0.S2, v4
+                    store v5, v0
+                    yield []
+                }
+                task range {
+                    v6: i64 = const 0
+                    v7: i64 = const 1
+                    yield [v6, v7]
+                } {
+                    v8: i32 = const 5
+                    each (v9: i64) {
+                        v10: cell<tree0.S0> = root tree0
+                        v11: i32 = cast v9
+                        v12: container<tree0.S1> = child tree0.S1, v10
+                        v13: i64 = container_length tree0.S1, v12
+                        v14: i32 = cast v13
+                        v15: i32 = const 4096
+                        v16: i32 = mul v11, v15
+                        v17: i32 = add v15, v16
+                        v18: i32 = min v14, v17
+                        v19: i32 = const 1
+                        for v16, v18, v19, [] (v20: i32) {
+                            v21: cell<tree0.S1> = find tree0.S1, v12, v20
+                            v22: ref<i32> = child tree0.S2, v21
+                            v23: i32 = load v22
+                            v24: i32 = add v8, v23
+                            v25: i64 = linearize tree0.S1, [v20]
+                            v26: cell<tree0.S1> = obtain tree0.S1, v12, v25
+                            v27: ref<i32> = child tree0.S2, v26
+                            store v27, v24
+                            yield []
+                        }
+                        yield []
+                    }
+                    yield []
+                }
+                yield []
+            }
+            ");
+}
