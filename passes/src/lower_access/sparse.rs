@@ -229,9 +229,7 @@ impl Cells {
         (!stale && (known.active || access == Access::Read)).then_some(known)
     }
 
-    /// Notes what `cell_at` says, and that the cells around are active then. Those of a list need not be there:
-    /// writing one cell makes all before it active, but only its own chunk, and another thread that appends
-    /// makes the list longer before it makes the chunk.
+    /// Notes what `cell_at` says, and that the cells around are active then.
     pub(super) fn cell_at(
         &mut self,
         func: &Function,
@@ -245,17 +243,12 @@ impl Cells {
         }
         let target = Target::new(cx, node, indices);
         let mut cell = Some(cell);
-        let is_list = |d: &usize| {
-            let level = target.path.levels[*d].node;
-            matches!(target.tree[level].kind, NodeKind::Dynamic { .. })
-        };
-        let list = (1..target.n_levels()).find(is_list);
         for depth in (1..target.n_levels()).rev() {
             let Some(here) = cell else { break };
             let known = Known {
                 cell: here,
                 since: self.now,
-                active: list.is_none_or(|list| depth < list),
+                active: true,
                 inside: None,
             };
             self.known.insert(target.key(func, node.tree, depth), known);
