@@ -300,3 +300,43 @@ fn mistakes() {
         "
     );
 }
+
+#[test]
+fn dictionaries() {
+    insta::assert_snapshot!(
+        lower(
+            "
+    def k():
+        for i in f:
+            named = {'mass': f[i].mass, 'pos': f[i].pos}
+            numbered = {k: k * named.mass for k in ti.static(range(2))}
+            f[i].mass = named['mass'] + numbered[1]
+            if 'mass' in named and 7 not in numbered:
+                f[i].pos = named.pos
+"
+        ),
+        @"
+            AerogelSyntaxError[E0103]: `in` needs operands that are known while compiling
+              --> test.py:6:12
+              |
+            6 |         if 'mass' in named and 7 not in numbered:
+              |            ^^^^^^^^^^^^^^^
+            "
+    );
+    insta::assert_snapshot!(
+        lower(
+            "
+    def k():
+        table = {1: 2.0, 'a': 3.0}
+        print(table[2])
+"
+        ),
+        @"
+            AerogelTypeError[E0120]: there is no Python here for a comparison
+              --> test.py:2:13
+              |
+            2 |     table = {1: 2.0, 'a': 3.0}
+              |             ^^^^^^^^^^^^^^^^^^
+            "
+    );
+}

@@ -11,7 +11,7 @@
 
 use aerogel_base::Scalar;
 use aerogel_base::entity::SecondaryMap;
-use aerogel_base::hash::LookupMap;
+use aerogel_base::hash::{LookupMap, LookupSet};
 use aerogel_ir::{
     AssertKind, BinaryOp, CompareOp, Cursor, FieldId, Function, Inst, NodeRef, Op, ScopedMap,
     TreeId, Type, Value, walk,
@@ -56,6 +56,8 @@ pub(super) struct Cells {
     now: u32,
     made: LookupMap<NodeRef, u32>,
     released: LookupMap<NodeRef, u32>,
+    /// Nodes to which a loop appends: for a moment a list is longer than it has memory.
+    appended: LookupSet<NodeRef>,
     /// Nothing is known from before.
     floor: u32,
     /// The box that the access which is lowered is in, if it shares look-ups (`shared.rs`).
@@ -172,7 +174,11 @@ impl Cells {
                     }
                 }
             }
-            Op::Activate { node, .. } | Op::Append { node, .. } => self.makes(node, cx),
+            Op::Append { node, .. } => {
+                self.appended.insert(node);
+                self.makes(node, cx);
+            }
+            Op::Activate { node, .. } => self.makes(node, cx),
             Op::Deactivate { node, .. } => self.releases(node, cx),
             Op::Call { .. } => self.forget_all(),
             _ => {}
@@ -229,7 +235,8 @@ impl Cells {
         (!stale && (known.active || access == Access::Read)).then_some(known)
     }
 
-    /// Notes what `cell_at` says, and that the cells around are active then.
+    /// Notes what `cell_at` says, and that the cells around are active then. A cell of a list that other
+    /// threads make longer may have no memory yet.
     pub(super) fn cell_at(
         &mut self,
         func: &Function,
@@ -245,13 +252,14 @@ impl Cells {
         let mut cell = Some(cell);
         for depth in (1..target.n_levels()).rev() {
             let Some(here) = cell else { break };
+            let key = target.key(func, node.tree, depth);
             let known = Known {
                 cell: here,
                 since: self.now,
-                active: true,
+                active: !self.appended.contains(&key.node),
                 inside: None,
             };
-            self.known.insert(target.key(func, node.tree, depth), known);
+            self.known.insert(key, known);
             cell = match func.def_op(here) {
                 Some(&(Op::Lookup { container, .. } | Op::Find { container, .. })) => {
                     match func.def_op(container) {

@@ -75,3 +75,84 @@ impl Offload<'_> {
         scope.value(func, Op::TempAt { offset }, ty)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check_pass;
+
+    #[test]
+    fn tasks_behind_a_return_ask_whether_it_happened() {
+        check_pass!("offload", "
+            tree0 { dense i:4 { place x: i32 } }
+            field @x: i32 = tree0 [S2]
+            kernel @k(n: i32) -> i32 {
+                v0: i32 = const 0
+                v1: i32 = const 4
+                v2: i32 = arg a0
+                v3: u1 = lt v2, v0
+                if v3 {
+                    return [v2]
+                } {
+                    yield []
+                }
+                parallel [v0], [v1] (v4: i32) {
+                    v5: ref<i32> = field_at @x, [v4]
+                    store v5, v2
+                    yield []
+                }
+                return [v0]
+            }", @"
+            kernel @k(n: i32) -> i32 {
+                task serial {
+                    yield []
+                } {
+                    v0: ref<u1> = temp_at 0
+                    v1: u1 = const 0
+                    store v0, v1
+                    v2: i32 = arg a0
+                    v3: i32 = const 0
+                    v4: u1 = lt v2, v3
+                    if v4 {
+                        v5: ref<u1> = temp_at 0
+                        v6: u1 = const 1
+                        store v5, v6
+                        return [v2]
+                    } {
+                        yield []
+                    }
+                    yield []
+                }
+                task range {
+                    v7: i32 = const 0
+                    v8: i32 = const 4
+                    v9: ref<u1> = temp_at 0
+                    v10: u1 = load v9
+                    v11: i32 = select v10, v7, v8
+                    yield [v7, v11]
+                } {
+                    v12: i32 = arg a0
+                    each (v13: i32) {
+                        v14: ref<i32> = field_at @x, [v13]
+                        store v14, v12
+                        yield []
+                    }
+                    yield []
+                }
+                task serial {
+                    yield []
+                } {
+                    v15: ref<u1> = temp_at 0
+                    v16: u1 = load v15
+                    if v16 {
+                        yield []
+                    } {
+                        v17: i32 = const 0
+                        return [v17]
+                    }
+                    yield []
+                }
+                yield []
+            }
+            ");
+    }
+}

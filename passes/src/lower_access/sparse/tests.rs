@@ -550,3 +550,66 @@ fn boxes_share_lookups() {
             }
             "#);
 }
+
+/// A thread that appends makes the list longer before the new cell has memory, so the loop's own cell may
+/// have none when it is written.
+#[test]
+fn a_loop_over_a_list_that_grows() {
+    check_passes!(&["list_struct_for", "offload", "lower_access", "cse", "dce"], "
+        tree0 { dense i:4 { dynamic j:8 chunk=8 { place x: i32 } } }
+        field @x: i32 = tree0 [S3]
+        kernel @k() {
+            parallel_cells tree0.S2 (v0: i32, v1: i32) {
+                v2: i32 = append tree0.S2, [v1]
+                v3: ref<i32> = field_at @x, [v0, v1]
+                store v3, v0
+                yield []
+            }
+            yield []
+        }", @r#"
+            kernel @k() {
+                task range {
+                    v0: i64 = const 0
+                    v1: i64 = const 4
+                    yield [v0, v1]
+                } {
+                    each (v2: i64) {
+                        v3: cell<tree0.S0> = root tree0
+                        v4: i32 = cast v2
+                        v5: container<tree0.S1> = child tree0.S1, v3
+                        v6: i64 = linearize tree0.S1, [v4]
+                        v7: cell<tree0.S1> = lookup tree0.S1, v5, v6
+                        v8: container<tree0.S2> = child tree0.S2, v7
+                        v9: i32 = const 0
+                        v10: i64 = container_length tree0.S2, v8
+                        v11: i32 = cast v10
+                        v12: i32 = const 4096
+                        v13: i32 = mul v9, v12
+                        v14: i32 = add v12, v13
+                        v15: i32 = min v11, v14
+                        v16: i32 = const 1
+                        for v13, v15, v16, [] (v17: i32) {
+                            v18: i32 = const 4
+                            v19: u1 = lt v17, v18
+                            assert v19, bounds, "index ({}) is out of bounds for the dynamic node S2 of `x` of shape (4)", [v17]
+                            v20: i64 = linearize tree0.S1, [v17]
+                            v21: cell<tree0.S1> = lookup tree0.S1, v5, v20
+                            v22: container<tree0.S2> = child tree0.S2, v21
+                            v23: i64 = extend tree0.S2, v22
+                            v24: i64 = const 0
+                            v25: u1 = ge v23, v24
+                            assert v25, bounds, "the dynamic node S2 of `x` is full: the list at ({}) has 8 elements already", [v17]
+                            v26: i64 = linearize tree0.S2, [v17]
+                            v27: cell<tree0.S2> = obtain tree0.S2, v8, v26
+                            v28: ref<i32> = child tree0.S3, v27
+                            store v28, v4
+                            yield []
+                        }
+                        yield []
+                    }
+                    yield []
+                }
+                yield []
+            }
+            "#);
+}
