@@ -328,16 +328,15 @@ def _element(data: list, n: int, m: int, ndim: int, field: Any = None, index: An
 _native.set_element_maker(_element, Matrix)
 
 
-def _shape(shape: Any, least: int = 1) -> tuple[int, ...]:
-    """A shape as a tuple; its extents are ``least`` or more."""
+def _shape(shape: Any) -> tuple[int, ...]:
     if _is_int(shape):
         shape = (shape,)
     try:
         out = tuple(operator.index(s) for s in shape)
     except (TypeError, NotImplementedError):
         raise TypeError(f"a shape is an integer or a tuple of integers, not {shape!r}") from None
-    if any(s < least for s in out):
-        raise ValueError(f"the extents of a field must be at least {least}, got {out}")
+    if any(s <= 0 for s in out):
+        raise ValueError(f"the extents of a field must be at least 1, got {out}")
     return out
 
 

@@ -152,9 +152,9 @@ def _make(kind: Any, dtype: DataType, shape: Any, element: Any, needs_grad: bool
     return out
 
 
-def _extents(shape: Any, least: int) -> tuple[int, ...]:
+def _extents(shape: Any) -> tuple[int, ...]:
     try:
-        return _shape(shape, least)
+        return _shape(shape)
     except ValueError:
         raise AerogelRuntimeError(f"{shape} is not a valid shape for ndarray") from None
 
@@ -180,7 +180,7 @@ def ndarray(dtype: Any, shape: Any, needs_grad: bool = False) -> Any:
     if isinstance(dtype, MatrixType):
         return matrix_ndarray(dtype.n, dtype.m, dtype.ndim, dtype.dtype, shape, needs_grad)
     _native.check_initialized()
-    return _make(ScalarNdarray, _scalar(dtype), _extents(shape, 1), (), needs_grad)
+    return _make(ScalarNdarray, _scalar(dtype), _extents(shape), (), needs_grad)
 
 
 @outside_kernels
@@ -190,7 +190,9 @@ def matrix_ndarray(n: int, m: int, ndim: int, dtype: Any, shape: Any, needs_grad
     kind = VectorNdarray if ndim == 1 else MatrixNdarray
     element = (int(n),) if ndim == 1 else (int(n), int(m))
     # As in Taichi, only arrays of vectors and matrices may be empty.
-    return _make(kind, _scalar(dtype), _extents(shape, 0), element, needs_grad)
+    given = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    extents = tuple(0 if s == 0 else _extents(s)[0] for s in given)
+    return _make(kind, _scalar(dtype), extents, element, needs_grad)
 
 
 def from_dlpack(array: Any, element_dim: int = 0) -> Any:
