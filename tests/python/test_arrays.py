@@ -429,6 +429,7 @@ def test_arrays_of_no_vectors(arch):
         x.fill(1)
         x.from_numpy(np.zeros(shape, np.float32))
         assert x.to_numpy().shape == shape and count(x) == 0
+    assert ti.Vector.ndarray(3, ti.f32, np.array([2, 4])).shape == (2, 4)
     for shape in (-1, (2, -3)):
         with pytest.raises(ti.TaichiRuntimeError, match="not a valid shape"):
             ti.Vector.ndarray(3, ti.f32, shape)
