@@ -125,6 +125,7 @@ const TABLE: &[(&str, Rule)] = &[
     ("atomic_exchange", Atomic(AtomicOp::Exchange)),
     ("atomic_cas", special(Special::CompareAndSwap)),
     ("get_addr",   special(Special::GetAddr)),
+    ("prefetch",   special(Special::Prefetch)),
     // Nodes of layouts.
     ("activate",      special(Special::Node(NodeFunction::Activate))),
     ("deactivate",    special(Special::Node(NodeFunction::Deactivate))),

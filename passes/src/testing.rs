@@ -202,6 +202,7 @@ fn behaviour(module: &Module, seed: u64) -> String {
             results: &mut results,
             sink: &printed,
             seed,
+            trace: None,
         })
         .map_err(|_| "a check failed");
     let mut bytes = vec![0; array.len()];

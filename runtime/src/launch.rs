@@ -18,6 +18,7 @@ use crate::cpu::{Pool, STACK};
 use crate::device::{LoadError, LoadedObject};
 use crate::interrupt;
 use crate::split::{Extents, Split, WORTH_MEASURING};
+use crate::trace::TaskTrace;
 use crate::tree::{TreeMemory, Turn};
 
 /// Where a kernel's `print` goes.
@@ -114,6 +115,8 @@ pub struct Launch<'a> {
     pub sink: &'a dyn PrintSink,
     /// Seeds the kernel's random numbers.
     pub seed: u64,
+    /// Receives when the tasks ran, if somebody wants to know.
+    pub trace: Option<&'a TaskTrace>,
 }
 
 /// A launch that did not succeed.
@@ -151,6 +154,9 @@ pub struct LaunchPlan {
     idle_temps: Mutex<Vec<Buffer>>,
     _object: Box<dyn LoadedObject>,
 }
+
+/// Where to note what ran, and as which task.
+type Trace<'a> = Option<(&'a TaskTrace, usize)>;
 
 struct PlannedTask {
     run: TaskFn,
@@ -280,8 +286,8 @@ impl LaunchPlan {
         });
         let turn = Turn::take(launch.roots);
         let _active = interrupt::Active::begin();
-        for task in &self.tasks {
-            task.launch(pool, &ctx, &errors);
+        for (k, task) in self.tasks.iter().enumerate() {
+            task.launch(pool, &ctx, &errors, launch.trace.map(|trace| (trace, k)));
             interrupt::task_ended();
             if errors.state.load(Ordering::Acquire) != 0 || interrupt::requested() {
                 break;
@@ -341,9 +347,9 @@ impl LaunchPlan {
 }
 
 impl PlannedTask {
-    fn launch(&self, pool: &Pool, ctx: &SharedContext, errors: &ErrorRecord) {
+    fn launch(&self, pool: &Pool, ctx: &SharedContext, errors: &ErrorRecord, trace: Trace<'_>) {
         let extents = match self.space {
-            Space::Serial => return self.call(ctx, 0, 1),
+            Space::Serial => return self.call(ctx, 0, 1, trace),
             Space::Constant(extents) => extents,
             Space::Computed { bounds, n_axes } => {
                 let mut out = [0_i64; 32];
@@ -359,13 +365,14 @@ impl PlannedTask {
         let cost = f32::from_bits(self.cost.load(Ordering::Relaxed));
         let split = Split::new(extents, cost, pool.n_threads().min(self.max_threads));
         if split.n_threads == 1 && (extents.total as f32) * cost < WORTH_MEASURING {
-            return self.call(ctx, 0, extents.total);
+            return self.call(ctx, 0, extents.total, trace);
         }
         let begin = Instant::now();
         pool.run(split.n_chunks, split.n_threads, &|chunk| {
             if errors.state.load(Ordering::Relaxed) == 0 && !interrupt::requested() {
                 let lo = chunk as i64 * split.chunk;
-                self.call(ctx, lo, extents.total.min(lo.saturating_add(split.chunk)));
+                let hi = extents.total.min(lo.saturating_add(split.chunk));
+                self.call(ctx, lo, hi, trace);
             }
         });
         let spent = begin.elapsed().as_nanos() as f32 * split.n_threads as f32;
@@ -376,10 +383,14 @@ impl PlannedTask {
             .store(((cost + measured) * 0.5).to_bits(), Ordering::Relaxed);
     }
 
-    fn call(&self, ctx: &SharedContext, lo: i64, hi: i64) {
+    fn call(&self, ctx: &SharedContext, lo: i64, hi: i64, trace: Trace<'_>) {
+        let begin = trace.map(|_| Instant::now());
         // SAFETY: the code generator made the function for this context; `check` compared the
         // context's parts with what the generated code expects.
         unsafe { (self.run)(&ctx.0, lo, hi) };
+        if let (Some((trace, task)), Some(begin)) = (trace, begin) {
+            trace.ran(task, begin);
+        }
     }
 }
 
@@ -551,6 +562,7 @@ mod tests {
                 results: &mut [],
                 sink,
                 seed: 0,
+                trace: None,
             },
         )
     }

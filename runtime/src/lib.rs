@@ -13,10 +13,12 @@ pub mod interrupt;
 pub mod launch;
 mod split;
 pub mod stdout;
+pub mod trace;
 pub mod tree;
 
 pub use buffer::{Buffer, MemoryError};
 pub use code::{ArgSlot, Bounds, KernelCode, Part, Site, SiteKind, TaskCode};
 pub use device::{Device, LoadError, LoadedKernel, LoadedObject, ObjectLoader};
 pub use launch::{Args, KernelFailure, Launch, PrintSink};
+pub use trace::{TaskRun, TaskTrace};
 pub use tree::TreeMemory;

@@ -426,3 +426,25 @@ def test_views_of_one_array_that_do_not_meet(arch):
         add(points[:, 0], points[::-1, 0])
     with pytest.raises(ValueError, match="share memory"):
         add(points[:, 0], points.reshape(-1))
+
+
+def test_arrays_of_no_vectors(arch):
+    @ti.kernel
+    def count(x: ti.types.ndarray()) -> ti.i32:
+        n = 0
+        for I in ti.grouped(x):
+            n += 1
+        return n
+
+    for x, shape in (
+        (ti.Vector.ndarray(3, ti.f32, 0), (0, 3)),
+        (ti.Matrix.ndarray(2, 3, ti.f32, (0, 2)), (0, 2, 2, 3)),
+        (ti.Vector.ndarray(2, ti.f32, (4, 0), needs_grad=True), (4, 0, 2)),
+    ):
+        x.fill(1)
+        x.from_numpy(np.zeros(shape, np.float32))
+        assert x.to_numpy().shape == shape and count(x) == 0
+    assert ti.Vector.ndarray(3, ti.f32, np.array([2, 4])).shape == (2, 4)
+    for shape in (-1, (2, -3)):
+        with pytest.raises(ti.TaichiRuntimeError, match="not a valid shape"):
+            ti.Vector.ndarray(3, ti.f32, shape)

@@ -102,10 +102,42 @@ def test_trace(profiled, tmp_path):
     assert [e["name"] for e in bars if e["cat"] == "launch"] == (["busy"] * 3 + ["idle"]) * 2
     assert sorted(e["name"] for e in bars if e["cat"] == "compile") == ["busy", "idle"]
     assert len({e["tid"] for e in bars}) == 2 == sum(e["name"] == "thread_name" for e in events)
-    # The bars of a thread do not overlap.
-    for tid in {e["tid"] for e in bars}:
-        mine = sorted((e["ts"], e["dur"]) for e in bars if e["tid"] == tid)
-        assert all(a + took <= b + 1e-3 for (a, took), (b, _) in zip(mine, mine[1:]))
+    # The bars of a thread do not overlap, but for those of the tasks in their launches.
+    tasks = [e for e in bars if e["cat"] == "task"]
+    for some in (tasks, [e for e in bars if e["cat"] != "task"]):
+        for tid in {e["tid"] for e in bars}:
+            mine = sorted((e["ts"], e["dur"]) for e in some if e["tid"] == tid)
+            assert all(a + took <= b + 1e-3 for (a, took), (b, _) in zip(mine, mine[1:]))
+
+
+@ti.kernel
+def two_loops(x: ti.types.ndarray(ndim=1)):
+    for i in x:
+        for _ in range(200):
+            x[i] = ti.sin(x[i])
+    for i in x:
+        x[i] += 1
+
+
+def test_the_tasks_of_a_trace(tmp_path):
+    """Both loops, on threads of the pool too, within their launches."""
+    ti.init(arch=ti.cpu, kernel_profiler=True, cpu_max_num_threads=2, log_level="error")
+    x = np.ones(100_000, np.float32)
+    for _ in range(3):
+        two_loops(x)
+    ti.profiler.export_chrome_trace(tmp_path / "trace.json")
+    bars = [e for e in json.loads((tmp_path / "trace.json").read_text())["traceEvents"] if e["ph"] == "X"]
+    launches = [e for e in bars if e["cat"] == "launch"]
+    tasks = [e for e in bars if e["cat"] == "task"]
+    assert len(launches) == 3 and {e["name"] for e in tasks} == {"two_loops.0", "two_loops.1"}
+    assert {e["tid"] for e in launches} < {e["tid"] for e in tasks}
+    for task in tasks:
+        within = [
+            launch["ts"] - 1e-3 <= task["ts"] and task["ts"] + task["dur"] <= launch["ts"] + launch["dur"] + 1e-3
+            for launch in launches
+        ]
+        assert sum(within) == 1
+    ti.reset()
 
 
 def test_a_trace_that_cannot_be_written(profiled, tmp_path):

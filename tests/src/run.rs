@@ -174,6 +174,7 @@ impl Inputs {
             results: &mut results,
             sink: &printed,
             seed,
+            trace: None,
         });
         let mut memory = Vec::new();
         for tree in &self.trees {

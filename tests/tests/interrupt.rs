@@ -131,6 +131,7 @@ fn between_any_two_tasks() {
             results: &mut [],
             sink: &Mutex::new(String::new()),
             seed: 0,
+            trace: None,
         })
     };
     let new = || TreeMemory::new(Arc::clone(&tree), 0).unwrap();

@@ -81,6 +81,7 @@ fn run(name: &str, text: &str, array: Option<usize>) {
                     results: &mut results,
                     sink: &sink,
                     seed: 0,
+                    trace: None,
                 })
                 .expect("nothing fails");
         }

@@ -24,6 +24,7 @@ fn ends(body: &str) {
                 results: &mut [],
                 sink: &Mutex::new(String::new()),
                 seed: 0,
+                trace: None,
             });
             done.store(true, Ordering::SeqCst);
             assert_eq!(outcome, Err(KernelFailure::Interrupted));

@@ -58,6 +58,7 @@ fn run(body: &str, level: u8, [n, m]: [usize; 2]) -> (Vec<i32>, String) {
         results: &mut [],
         sink: &Mutex::new(String::new()),
         seed: 3,
+        trace: None,
     };
     loaded.launch(launch).unwrap();
     let read = |k: usize| a.read_scalar(ScalarType::I32, k * 4).unwrap().as_i128() as i32;

@@ -65,6 +65,7 @@ fn apply(op: &str, ty: ScalarType, fast: bool, inputs: &[[f64; 2]]) -> Vec<f64> 
         results: &mut [],
         sink: &Mutex::new(String::new()),
         seed: 0,
+        trace: None,
     };
     kernel.launch(launch).unwrap();
     (0..inputs.len())

@@ -42,6 +42,7 @@ fn memory_is_refused() {
                 results: &mut [],
                 sink: &Mutex::new(String::new()),
                 seed: 0,
+                trace: None,
             })
         };
         let Err(KernelFailure::Check { site, args }) = launch(65536) else {

@@ -49,6 +49,7 @@ impl Kernel {
             results: &mut results,
             sink: &self.printed,
             seed: 7,
+            trace: None,
         })?;
         Ok(results)
     }

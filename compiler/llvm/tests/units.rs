@@ -61,6 +61,7 @@ fn tasks_run_in_order_with_messages_of_their_own() {
             results: &mut [],
             sink: &printed,
             seed: 0,
+            trace: None,
         });
         (outcome, printed.into_inner().unwrap())
     };

@@ -189,7 +189,10 @@ def matrix_ndarray(n: int, m: int, ndim: int, dtype: Any, shape: Any, needs_grad
     _native.check_initialized()
     kind = VectorNdarray if ndim == 1 else MatrixNdarray
     element = (int(n),) if ndim == 1 else (int(n), int(m))
-    return _make(kind, _scalar(dtype), _extents(shape), element, needs_grad)
+    # As in Taichi, only arrays of vectors and matrices may be empty.
+    given = tuple(shape) if hasattr(shape, "__iter__") else (shape,)
+    extents = tuple(0 if s == 0 else _extents(s)[0] for s in given)
+    return _make(kind, _scalar(dtype), extents, element, needs_grad)
 
 
 def from_dlpack(array: Any, element_dim: int = 0) -> Any:

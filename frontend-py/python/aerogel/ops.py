@@ -299,6 +299,8 @@ deactivate = _kernel_only("deactivate", "Deactivates a cell of a sparse node.")
 append = _kernel_only("append", "Appends to a dynamic node.")
 length = _kernel_only("length", "The length of a dynamic node.")
 get_addr = _kernel_only("get_addr", "The address of a cell.")
+# For this package's own algorithms, and no name of `ti`.
+prefetch = _kernel_only("prefetch", "Says that an element, or others in its line of the cache, will soon be used.")
 rescale_index = _kernel_only("rescale_index", "An index of one field for a coarser or finer one.")
 atomic_add = _kernel_only("atomic_add", "Adds to a value in memory in one step; the old value is returned.")
 atomic_sub = _kernel_only("atomic_sub", "Subtracts from a value in memory in one step; the old value is returned.")

@@ -115,8 +115,9 @@ def export_kernel_profiler_csv(path: str | os.PathLike[str]) -> None:
 def export_chrome_trace(path: str | os.PathLike[str]) -> None:
     """Writes what ran when as a trace for ``chrome://tracing`` or https://ui.perfetto.dev.
 
-    Each Python thread that launched kernels is a lane; launches, and kernels being compiled, are bars in it. The last
-    262144 are kept.
+    Each thread is a lane. Launches, and kernels being compiled, are bars in those of Python's threads, and in all what
+    they did of a launch's tasks: ``step.0`` is the first loop of the kernel ``step``, or what stands before it. The
+    last 262144 bars are kept.
 
     Raises:
         OSError: The file cannot be written; then there is none.

@@ -36,6 +36,7 @@ pub(crate) enum Special {
     /// A constant in the type and shape of the argument.
     Filled(i128),
     GetAddr,
+    Prefetch,
     CompareAndSwap,
     /// `ti.Struct`.
     Struct,
@@ -303,6 +304,12 @@ impl Lower<'_, '_> {
                 Ok(Val::Value(self.convert(&Val::int(value), ty)?))
             }
             Special::GetAddr => self.get_addr(args),
+            Special::Prefetch => {
+                if let Place::Ref { place, .. } = self.changed_place(name, args)? {
+                    self.effect(Op::Prefetch { place });
+                }
+                Ok(Val::none())
+            }
             Special::CompareAndSwap => {
                 let place = self.changed_place(name, args)?;
                 let expected = self.arg(name, args, 1, "compare")?.clone();

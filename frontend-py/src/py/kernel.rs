@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use aerogel_base::Scalar;
 use aerogel_base::hash::LookupMap;
-use aerogel_runtime::{TreeMemory, launch};
+use aerogel_runtime::{TaskTrace, TreeMemory, launch};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
@@ -307,6 +307,7 @@ impl NativeKernel {
         let sink = Mutex::new(String::new());
         let seed = module::launch_seed(settings);
         let begin = profile::begin();
+        let trace = begin.map(|_| TaskTrace::default());
         let outcome = py.detach(|| {
             instance.launch(launch::Launch {
                 args: &args,
@@ -314,13 +315,15 @@ impl NativeKernel {
                 results: &mut results,
                 sink: &sink,
                 seed,
+                trace: trace.as_ref(),
             })
         });
         for copied in copied_back {
             copied.copy_back(py)?;
         }
         if let Some(begin) = begin {
-            profile::launched(&self.name, begin);
+            let runs = trace.map_or_else(Vec::new, TaskTrace::into_runs);
+            profile::launched(&self.name, begin, &runs);
         }
         let printed = sink.into_inner().unwrap_or_else(PoisonError::into_inner);
         if !printed.is_empty() {

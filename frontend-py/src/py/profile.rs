@@ -3,9 +3,11 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
-use indexmap::IndexMap;
+use aerogel_runtime::TaskRun;
+use indexmap::{IndexMap, IndexSet};
 use pyo3::prelude::*;
 
 /// Calls, and total, shortest and longest time in seconds.
@@ -38,12 +40,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A number for this thread, from 0 on in the order in which threads ask.
-fn thread() -> u64 {
-    use std::sync::atomic::AtomicU64;
-    static THREADS: AtomicU64 = AtomicU64::new(0);
-    thread_local!(static NUMBER: u64 = THREADS.fetch_add(1, Ordering::Relaxed));
-    NUMBER.with(|number| *number)
+/// A number for a thread, from 0 on in the order in which they are asked for.
+fn number_of(thread: ThreadId) -> u64 {
+    static THREADS: LazyLock<Mutex<IndexSet<ThreadId>>> = LazyLock::new(Mutex::default);
+    lock(&THREADS).insert_full(thread).0 as u64
 }
 
 /// Says whether launches shall be timed.
@@ -60,19 +60,26 @@ pub(crate) fn begin() -> Option<Instant> {
 }
 
 impl Profile {
-    fn event(&mut self, name: &str, kind: &'static str, begin: Instant, seconds: f64) {
+    fn event(
+        &mut self,
+        name: String,
+        kind: &'static str,
+        thread: ThreadId,
+        begin: Instant,
+        seconds: f64,
+    ) {
         if self.events.len() == MAX_EVENTS {
             self.events.pop_front();
             self.dropped += 1;
         }
         let at = begin.saturating_duration_since(*START).as_secs_f64();
         self.events
-            .push_back((name.to_owned(), kind, thread(), at, seconds));
+            .push_back((name, kind, number_of(thread), at, seconds));
     }
 }
 
-/// Notes a launch that ends now.
-pub(crate) fn launched(name: &str, begin: Instant) {
+/// Notes a launch that ends now, and what threads did of its tasks.
+pub(crate) fn launched(name: &str, begin: Instant, runs: &[TaskRun]) {
     let seconds = begin.elapsed().as_secs_f64();
     let mut profile = lock(&PROFILE);
     let timing = profile
@@ -85,7 +92,13 @@ pub(crate) fn launched(name: &str, begin: Instant) {
         timing.2.min(seconds),
         timing.3.max(seconds),
     );
-    profile.event(name, "launch", begin, seconds);
+    let thread = thread::current().id();
+    profile.event(name.to_owned(), "launch", thread, begin, seconds);
+    for run in runs {
+        let seconds = (run.end - run.begin).as_secs_f64();
+        let task = format!("{name}.{}", run.task);
+        profile.event(task, "task", run.thread, run.begin, seconds);
+    }
 }
 
 /// Notes that a kernel was compiled: the steps in order, and since when.
@@ -101,7 +114,8 @@ pub(crate) fn compiled<'a>(
     }
     drop(known);
     if LAUNCHES_ARE_TIMED.load(Ordering::Relaxed) {
-        lock(&PROFILE).event(name, "compile", begin, begin.elapsed().as_secs_f64());
+        let (thread, seconds) = (thread::current().id(), begin.elapsed().as_secs_f64());
+        lock(&PROFILE).event(name.to_owned(), "compile", thread, begin, seconds);
     }
 }
 

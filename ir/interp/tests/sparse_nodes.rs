@@ -49,6 +49,7 @@ impl Program {
             results: &mut [],
             sink: &printed,
             seed: 0,
+            trace: None,
         });
         match outcome {
             Ok(()) => Ok(printed.into_inner().unwrap()),

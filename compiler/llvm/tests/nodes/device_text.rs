@@ -110,6 +110,7 @@ fn run_after(prepare: &dyn Fn(&TreeMemory), calls: &[Call<'_>]) -> TreeMemory {
                 results: &mut results,
                 sink: &Mutex::new(String::new()),
                 seed: 0,
+                trace: None,
             })
             .unwrap();
         assert_eq!(results, expected, "compiled: {is_compiled}");

@@ -56,6 +56,7 @@ impl Program {
             results: &mut results,
             sink: &Mutex::new(String::new()),
             seed: 0,
+            trace: None,
         });
         launched.map(|()| results)
     }

@@ -18,13 +18,11 @@ from aerogel.algorithms._arrays import (
 )
 
 #: Groups of rows that threads take, and rows of a group. A sum waits for the one before, so a thread adds up several
-#: rows at a time; for the sum of one row it has several sums, each of every so manieth element, where the compiler may
-#: not make them by itself.
-_GROUPS, _ROWS, _LANES = 16, 4, 16
-#: Rows have as many elements as others, and an even number: a sum waits once for two.
-_STEP = _GROUPS * _ROWS * 2
+#: rows at a time, of integers two elements in a step. For the sum of one row it has several sums, each of every so
+#: manieth element, where the compiler may not make them by itself.
+_GROUPS, _ROWS_OF_FLOATS, _ROWS_OF_INTS, _LANES = 16, 8, 4, 16
 #: Elements of a tile. Its rows begin at different places modulo the size of a page: else they would meet in the cache.
-_TILE = _GROUPS * _ROWS * (4096 + 16)
+_TILE = _GROUPS * _ROWS_OF_FLOATS * (2048 + 16)
 
 
 def _scan_of(kind: Any) -> Any:
@@ -36,13 +34,18 @@ def _scan_of(kind: Any) -> Any:
         n: ti.i32,
         inclusive: ti.template(),
         dtype: ti.template(),
+        rows: ti.template(),
         in_order: ti.template(),
     ):
-        """Scans ``n`` elements; the last of ``begins`` is the sum of all before, and afterwards of these too."""
+        """Scans ``n`` elements; the last of ``begins`` is the sum of all before, and afterwards of these too.
+
+        Of floats ``begins`` are doubles, and a row's sums are added to its beginning only when they are written: so
+        what rounding loses does not grow with the length.
+        """
         for g in range(_GROUPS):
-            length = n // _STEP * 2
-            for k in range(_ROWS):
-                row = first + (g * _ROWS + k) * length
+            length = n // (_GROUPS * rows * 2) * 2
+            for k in range(rows):
+                row = first + (g * rows + k) * length
                 total = ti.cast(0, dtype)
                 rest = row
                 if ti.static(in_order):
@@ -54,35 +57,44 @@ def _scan_of(kind: Any) -> Any:
                     rest += length // _LANES * _LANES
                 for i in range(rest, row + length):
                     total += x[i]
-                begins[g * _ROWS + k] = total
+                begins[g * rows + k] = total
         for _ in range(1):
             # The sum until here, and the elements that are left over because they are no row.
-            total = begins[_GROUPS * _ROWS]
-            for r in range(_GROUPS * _ROWS):
+            total = begins[_GROUPS * rows]
+            for r in range(_GROUPS * rows):
                 v = begins[r]
                 begins[r] = total
                 total += v
-            for i in range(first + n // _STEP * _STEP, first + n):
+            for i in range(first + n // (_GROUPS * rows * 2) * (_GROUPS * rows * 2), first + n):
                 v = x[i]
                 if ti.static(not inclusive):
-                    x[i] = total
+                    x[i] = ti.cast(total, dtype)
                 total += v
                 if ti.static(inclusive):
-                    x[i] = total
-            begins[_GROUPS * _ROWS] = total
+                    x[i] = ti.cast(total, dtype)
+            begins[_GROUPS * rows] = total
         for g in range(_GROUPS):
-            length = n // _STEP * 2
-            base = first + g * _ROWS * length
-            total = ti.Vector.zero(dtype, _ROWS)
-            for k in ti.static(range(_ROWS)):
-                total[k] = begins[g * _ROWS + k]
-            for q in range(length // 2):
-                for k in ti.static(range(_ROWS)):
-                    at = base + k * length + 2 * q
-                    v, w = x[at], x[at + 1]
-                    x[at] = total[k] + v if ti.static(inclusive) else total[k]
-                    x[at + 1] = total[k] + (v + w) if ti.static(inclusive) else total[k] + v
-                    total[k] += v + w
+            length = n // (_GROUPS * rows * 2) * 2
+            base = first + g * rows * length
+            total = ti.Vector.zero(dtype, rows)
+            if ti.static(dtype.is_float):
+                before = ti.Vector([ti.cast(begins[g * rows + k], dtype) for k in range(rows)])
+                for q in range(length):
+                    for k in ti.static(range(rows)):
+                        at = base + k * length + q
+                        v = x[at]
+                        x[at] = before[k] + (total[k] + v if ti.static(inclusive) else total[k])
+                        total[k] += v
+            else:
+                for k in ti.static(range(rows)):
+                    total[k] = begins[g * rows + k]
+                for q in range(length // 2):
+                    for k in ti.static(range(rows)):
+                        at = base + k * length + 2 * q
+                        v, w = x[at], x[at + 1]
+                        x[at] = total[k] + v if ti.static(inclusive) else total[k]
+                        x[at + 1] = total[k] + (v + w) if ti.static(inclusive) else total[k] + v
+                        total[k] += v + w
 
     return scan
 
@@ -128,10 +140,11 @@ class PrefixSumExecutor:
         n = input_arr.shape[0]
         if n != self.length:
             raise ValueError(f"`input_arr` has {n} elements; the executor was made for {self.length}")
-        begins = ti.ndarray(dtype, _GROUPS * _ROWS + 1)
+        rows = _ROWS_OF_FLOATS if dtype.is_float else _ROWS_OF_INTS
+        begins = ti.ndarray(ti.f64 if dtype.is_float else dtype, _GROUPS * rows + 1)
         first = first_index(input_arr)
         for at in range(0, n, _TILE):
-            _scan(input_arr, begins, first + at, min(n - at, _TILE), bool(inclusive), dtype, not ti.cfg.fast_math)
+            _scan(input_arr, begins, first + at, min(n - at, _TILE), bool(inclusive), dtype, rows, not ti.cfg.fast_math)
 
 
 def _count_of(kind: Any) -> Any:

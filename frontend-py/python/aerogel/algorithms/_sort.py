@@ -8,6 +8,7 @@ time: a thousand streams of single writes would each take a line of the nearest 
 from typing import Any
 
 import aerogel as ti
+from aerogel._dtypes import DataType
 from aerogel.algorithms._arrays import (
     ARRAY,
     TABLE,
@@ -19,6 +20,7 @@ from aerogel.algorithms._arrays import (
     numbers,
     same_length,
 )
+from aerogel.ops import prefetch
 
 UNSIGNED, SIGNED, FLOAT = range(3)
 
@@ -135,6 +137,9 @@ def _move(
             line[row, slot] = key
             if ti.static(has_values):
                 value_line[row, slot] = values[i]
+            if slot == per_line // 2:
+                # Where the row will be written is not in the cache, and few writes can wait for what is not.
+                prefetch(sorted_keys[at])
             if slot == per_line - 1:
                 first = at - slot
                 # The places before the first of this chunk and digit are another's.
@@ -241,16 +246,45 @@ def _load_into(kind: Any) -> Any:
     return load
 
 
+def _load_ordered_into(kind: Any) -> Any:
+    @ti.kernel
+    def load(
+        x: kind, raw: ARRAY, first: ti.i32, same_width: ti.template(), wide: ti.template(), mantissa: ti.template()
+    ) -> ti.i32:
+        """Of floats, words with the order of unsigned numbers; gives whether there are some that have no such word.
+
+        These are NaNs, of which all are equal, and the zero with a sign, which equals the one without.
+        """
+        without = 0
+        for i in range(raw.shape[0]):
+            word = ti.cast(ti.bit_cast(x[i + first], same_width), wide)
+            sign = (word * 0 + 1) << (ti.static(_BITS_OF[same_width]) - 1)
+            infinity = sign - ((word * 0 + 1) << mantissa)
+            if (word & (sign - 1)) > infinity or word == sign:
+                without |= 1
+            raw[i] = word ^ (sign | (sign - 1) if word >= sign else sign)
+        return without
+
+    return load
+
+
 def _store_from(kind: Any) -> Any:
     @ti.kernel
-    def store(x: kind, raw: ARRAY, first: ti.i32, same_width: ti.template(), dtype: ti.template()):
+    def store(
+        x: kind, raw: ARRAY, first: ti.i32, same_width: ti.template(), dtype: ti.template(), ordered: ti.template()
+    ):
         for i in range(raw.shape[0]):
-            x[i + first] = ti.bit_cast(ti.cast(raw[i], same_width), dtype)
+            word = raw[i]
+            if ti.static(ordered):
+                sign = (word * 0 + 1) << (ti.static(_BITS_OF[same_width]) - 1)
+                word = word ^ (sign if word >= sign else sign | (sign - 1))
+            x[i + first] = ti.bit_cast(ti.cast(word, same_width), dtype)
 
     return store
 
 
 _load = for_fields_and_arrays(_load_into)
+_load_ordered = for_fields_and_arrays(_load_ordered_into)
 _store = for_fields_and_arrays(_store_from)
 
 
@@ -263,27 +297,52 @@ def _count_up(out: ARRAY):
 #: Exponent's place in the floats: the bits of the mantissa.
 _MANTISSA = {16: 10, 32: 23, 64: 52}
 _UNSIGNED = {1: ti.u1, 8: ti.u8, 16: ti.u16, 32: ti.u32, 64: ti.u64}
+_BITS_OF = {word: width for width, word in _UNSIGNED.items()}
 
 
-class _Bits:
-    """The bits of a field's or array's numbers, as unsigned words in an array, and another array to move them to."""
+class _Words:
+    """Unsigned words in an array, and another array to move them to."""
 
-    def __init__(self, x: Any, name: str) -> None:
-        self.x, self.dtype = x, numbers(x, name)
-        self.width = bit_width(self.dtype)
-        self.word = ti.u64 if self.width == 64 else ti.u32
-        self.first = first_index(x)
-        n = x.shape[0]
-        self.now, self.next = ti.ndarray(self.word, n), ti.ndarray(self.word, n)
-        _load(x, self.now, self.first, _UNSIGNED[self.width], self.word)
+    def __init__(self, word: DataType, n: int) -> None:
+        self.now, self.next = ti.ndarray(word, n), ti.ndarray(word, n)
 
     def swap(self) -> None:
         """After a pass: what was moved to is now the source."""
         self.now, self.next = self.next, self.now
 
+
+class _Bits(_Words):
+    """The bits of a field's or array's numbers.
+
+    Args:
+        x: The field or array.
+        name: What messages call it.
+        ordered: Whether floats become words with the order of unsigned numbers, if all of them can: ranks of others
+            are made anew for each digit.
+    """
+
+    def __init__(self, x: Any, name: str, ordered: bool = False) -> None:
+        self.x, self.dtype = x, numbers(x, name)
+        self.width = bit_width(self.dtype)
+        self.word = ti.u64 if self.width == 64 else ti.u32
+        self.first = first_index(x)
+        super().__init__(self.word, x.shape[0])
+        place = x, self.now, self.first, _UNSIGNED[self.width], self.word
+        self.ordered = ordered and self.dtype.is_float and not _load_ordered(*place, _MANTISSA[self.width])
+        if not self.ordered:
+            _load(*place)
+
+    @property
+    def order(self) -> tuple[int, int, int]:
+        """What `_rank` asks for: the kind of the words, and their bits in all and of the mantissa."""
+        kind = SIGNED if self.dtype.is_signed_int else UNSIGNED
+        if self.dtype.is_float and not self.ordered:
+            kind = FLOAT
+        return kind, self.width, _MANTISSA.get(self.width, 0)
+
     def store(self) -> None:
         """Writes the words back."""
-        _store(self.x, self.now, self.first, _UNSIGNED[self.width], self.dtype)
+        _store(self.x, self.now, self.first, _UNSIGNED[self.width], self.dtype, self.ordered)
 
 
 #: From so many keys on, they are first cut into buckets that the cache holds.
@@ -291,14 +350,12 @@ _MANY = 1 << 20
 
 
 class _Sorter:
-    """Sorts the words of ``keys``, and moves those of ``values``, which has ``now``, ``next`` and ``swap`` too."""
+    """Sorts the words of ``keys``, and moves those of ``values``."""
 
-    def __init__(self, keys: _Bits, values: Any) -> None:
+    def __init__(self, keys: _Bits, values: _Words | None) -> None:
         self.keys, self.values = keys, values
         self.n = n = keys.now.shape[0]
-        dtype = keys.dtype
-        kind = FLOAT if dtype.is_float else SIGNED if dtype.is_signed_int else UNSIGNED
-        self.order = (kind, keys.width, _MANTISSA.get(keys.width, 0))
+        self.order = keys.order
         self.bits = bits = 11 if n >= 1 << 17 else 8
         self.chunks = chunks_for(n, 4 << bits)
         self.counts = ti.ndarray(ti.i32, (self.chunks, 1 << bits))
@@ -391,24 +448,12 @@ def parallel_sort(keys: Any, values: Any = None) -> None:
         same_length(keys, values, "`keys` and `values`")
     if keys.shape[0] < 2:
         return
-    words = _Bits(keys, "keys")
+    words = _Bits(keys, "keys", ordered=True)
     moved = None if values is None else _Bits(values, "values")
     _Sorter(words, moved).run()
     words.store()
     if moved is not None:
         moved.store()
-
-
-class _Indices:
-    """The numbers from 0 on, which a sort moves."""
-
-    def __init__(self, n: int) -> None:
-        self.now, self.next = ti.ndarray(ti.u32, n), ti.ndarray(ti.u32, n)
-        _count_up(self.now)
-
-    def swap(self) -> None:
-        """After a pass: what was moved to is now the source."""
-        self.now, self.next = self.next, self.now
 
 
 def argsort(keys: Any) -> Any:
@@ -428,7 +473,8 @@ def argsort(keys: Any) -> Any:
     n = keys.shape[0]
     out = array_of(ti.i32, n)
     if n:
-        indices = _Indices(n)
-        _Sorter(_Bits(keys, "keys"), indices).run()
-        _store(out, indices.now, 0, ti.u32, ti.i32)
+        indices = _Words(ti.u32, n)
+        _count_up(indices.now)
+        _Sorter(_Bits(keys, "keys", ordered=True), indices).run()
+        _store(out, indices.now, 0, ti.u32, ti.i32, False)
     return out

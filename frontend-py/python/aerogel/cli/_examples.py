@@ -46,7 +46,8 @@ def _taichi() -> tuple[Path | None, dict[str, Path]]:
 def listing() -> str:
     """The names of all examples, and what those of Aerogel are about."""
     own = _own()
-    lines = [f"  {name:12} {_summary(path)}" for name, path in own.items()] or [_NONE]
+    width = max(map(len, own), default=0)
+    lines = [f"  {name:{width}} {_summary(path)}" for name, path in own.items()] or [_NONE]
     folder, theirs = _taichi()
     if folder is not None:
         lines += ["", f"and {len(theirs)} of Taichi's, in {folder}:"]

@@ -1,0 +1,74 @@
+//! When the tasks of a launch ran, and on which threads: for a profiler.
+
+use std::sync::{Mutex, PoisonError};
+use std::thread::{self, ThreadId};
+use std::time::Instant;
+
+/// What one thread did of one task: from its first chunk to its last.
+#[derive(Clone, Copy, Debug)]
+pub struct TaskRun {
+    /// The number of the task in the kernel.
+    pub task: usize,
+    /// Who ran it.
+    pub thread: ThreadId,
+    /// When the first chunk began.
+    pub begin: Instant,
+    /// When the last chunk ended.
+    pub end: Instant,
+}
+
+/// Receives what a launch did.
+#[derive(Debug, Default)]
+pub struct TaskTrace(Mutex<Vec<TaskRun>>);
+
+impl TaskTrace {
+    /// What was done, in the order in which it began.
+    pub fn into_runs(self) -> Vec<TaskRun> {
+        let mut runs = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+        runs.sort_by_key(|run| run.begin);
+        runs
+    }
+
+    /// Notes that this thread ran a chunk of a task, until now.
+    pub(crate) fn ran(&self, task: usize, begin: Instant) {
+        let (thread, end) = (thread::current().id(), Instant::now());
+        let mut runs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match runs
+            .iter_mut()
+            .rev()
+            .find(|run| run.task == task && run.thread == thread)
+        {
+            Some(run) => run.end = end,
+            None => runs.push(TaskRun {
+                task,
+                thread,
+                begin,
+                end,
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_has_one_run_of_a_task() {
+        let trace = TaskTrace::default();
+        let begin = Instant::now();
+        thread::scope(|scope| {
+            scope.spawn(|| trace.ran(0, Instant::now()));
+            trace.ran(0, begin);
+            trace.ran(0, Instant::now());
+        });
+        trace.ran(1, Instant::now());
+        let runs = trace.into_runs();
+        let mine: Vec<_> = runs
+            .iter()
+            .filter(|run| run.thread == thread::current().id())
+            .collect();
+        assert_eq!((runs.len(), mine.len()), (3, 2));
+        assert!(mine[0].begin == begin && mine[0].end <= mine[1].begin);
+    }
+}
