@@ -356,7 +356,7 @@ def test_packs(arch):
     def assigns(scene: Scene):
         scene.scale = 2.0
 
-    with pytest.raises(ti.TaichiTypeError, match="cannot be assigned to"):
+    with pytest.raises(ti.TaichiSyntaxError, match="cannot be assigned to"):
         assigns(scene)
     with pytest.raises(TypeError, match="is a int without the member `camera`"):
         run(3, 1)

@@ -557,3 +557,88 @@ def test_a_negative_power_in_debug_mode_is_an_assertion(debug):
     for kind in (ti.TaichiAssertionError, ArithmeticError):
         with pytest.raises(kind):
             k(2, -1)
+
+
+def warnings_of(kernel, *args, capsys):
+    """The message, the line and the marked text of each warning that compiling a kernel gives."""
+    ti.set_logging_level("warn")
+    kernel(*args)
+    ti.set_logging_level("error")
+    shown = capsys.readouterr().err
+    found = re.findall(r"warning: (.*)\n +--> .*test_errors.py:\d+:\d+\n +\|\n *\d+ \| (.*)\n +\| ( *\^+)", shown)
+    assert len(found) == shown.count("warning:"), shown
+    return [(message, line.strip(), line[marked.index("^") : len(marked)]) for message, line, marked in found]
+
+
+def test_what_may_lose_precision_is_warned_of(cpu, capsys):
+    x, y = ti.field(ti.i32, 3), ti.field(ti.f32, 3)
+
+    @ti.kernel
+    def k(a: ti.f32, b: ti.f64, c: ti.i64, u: ti.u32):
+        i = 3
+        i = a
+        x[0] = 2.7
+        y[0] = b
+        i = u
+        w = ti.i8(3)
+        w = i
+        v = ti.Vector([1, 2])
+        v = ti.Vector([a, 2.5])
+        for j in range(3):
+            x[2] += a
+        i *= 1.5
+
+    said = "assignment may lose precision: "
+    assert warnings_of(k, 1.5, 2.5, 3, 4, capsys=capsys) == [
+        (said + "i32 <- f32", "i = a", "a"),
+        (said + "i32 <- f32", "x[0] = 2.7", "2.7"),
+        (said + "f32 <- f64", "y[0] = b", "b"),
+        (said + "i32 <- u32", "i = u", "u"),
+        (said + "i8 <- i32", "w = i", "i"),
+        (said + "i32 <- f32", "v = ti.Vector([a, 2.5])", "ti.Vector([a, 2.5])"),
+        ("augmented " + said + "i32 <- f32", "x[2] += a", "x[2] += a"),
+        ("augmented " + said + "i32 <- f32", "i *= 1.5", "i *= 1.5"),
+    ]
+
+
+def test_what_loses_nothing_is_not_warned_of(cpu, capsys):
+    x, y, d = ti.field(ti.i64, 3), ti.field(ti.f32, 3), ti.field(ti.f64, 3)
+
+    @ti.kernel
+    def k(a: ti.f32, i: ti.i32, c: ti.i64, u: ti.u32):
+        x[0] = i
+        x[1] += u
+        y[0] = c
+        y[1] = 2.7
+        d[0] = a
+        d[1] += 3
+        z = u
+        z = i
+        n = i
+        n = ti.cast(a, ti.i32)
+        n += 1
+        v = ti.Vector([1.5, 2.5])
+        v = ti.Vector([i, 2])
+
+    assert warnings_of(k, 1.5, 2, 3, 4, capsys=capsys) == []
+
+
+def test_a_loss_in_an_unrolled_loop_or_a_function_is_told_once(cpu, capsys):
+    x = ti.field(ti.i32, 8)
+
+    @ti.func
+    def put(i, value):
+        x[i] = value
+
+    @ti.kernel
+    def k(a: ti.f32):
+        for i in ti.static(range(4)):
+            put(i, a)
+        put(5, a)
+        for i in range(a):
+            pass
+
+    assert warnings_of(k, 1.5, capsys=capsys) == [
+        ("assignment may lose precision: i32 <- f32", "x[i] = value", "value"),
+        ("a bound of this loop is cut off: i32 <- f32", "for i in range(a):", "range(a)"),
+    ]

@@ -357,10 +357,11 @@ def test_kernels_cannot_read_or_set_a_builder():
         A[0, 0] *= 2.0
 
     builder = ti.linalg.SparseMatrixBuilder(2, 2, 5)
-    neither = r"neither read nor set[\s\S]*add to them: `A\[i, j\] \+= v`"
-    for kernel, message in ((reads, neither), (sets, neither), (scales, r"by `\+=` and `-=`")):
-        with pytest.raises(ti.TaichiTypeError, match=message):
+    for kernel in (reads, sets):
+        with pytest.raises(ti.TaichiTypeError, match=r"neither read nor set[\s\S]*add to them: `A\[i, j\] \+= v`"):
             kernel(builder)
+    with pytest.raises(ti.TaichiSyntaxError, match=r"by `\+=` and `-=`"):
+        scales(builder)
     with pytest.raises(ti.TaichiRuntimeTypeError, match="without the member `count`"):
         fill_chain(1.0, 2)
 

@@ -1,5 +1,6 @@
 """What importing and setting up the package gives."""
 
+import importlib
 import os
 import subprocess
 import sys
@@ -228,3 +229,72 @@ def test_the_package_of_the_language_has_the_names_too():
 
 def test_an_arch_is_its_name():
     assert ti.cpu == ti.x64 == "x64" and ti.cpu != ti.cuda and len({ti.cpu, ti.x64, ti.cuda}) == 2
+
+
+OLD_PATHS = """lang.impl.get_runtime lang.impl.current_cfg lang.impl.field lang.matrix.Matrix lang.matrix.VectorType
+lang.field.ScalarField lang.kernel_impl.kernel lang.kernel_impl.data_oriented lang.ops.sqrt lang.snode.SNode
+lang.exception.TaichiSyntaxError lang.misc.init lang.misc.cpu lang.misc.loop_config lang._ndarray.ScalarNdarray
+lang._ndrange.ndrange lang.struct.Struct lang.enums.Layout
+lang.mesh.Mesh types.primitive_types.f32 types.primitive_types.int32 types.annotations.template
+types.compound_types.vector types.ndarray_type.NdarrayType types.annotations.Template""".split()
+
+
+@pytest.mark.parametrize("path", OLD_PATHS)
+def test_taichis_modules_are_found(path):
+    module, name = f"aerogel.{path}".rsplit(".", 1)
+    assert hasattr(importlib.import_module(module), name)
+    parent, child = module.rsplit(".", 1)
+    assert getattr(importlib.import_module(parent), child) is importlib.import_module(module)
+
+
+def test_old_modules_have_the_same_objects():
+    from aerogel.lang import impl
+    from aerogel.lang.exception import TaichiCompilationError
+    from aerogel.lang.matrix import Vector
+    from aerogel.types.primitive_types import f32
+
+    assert impl.kernel is ti.kernel and Vector is ti.Vector and f32 is ti.f32
+    assert TaichiCompilationError is ti.TaichiCompilationError
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module("aerogel.lang.nothing")
+    with pytest.raises(AttributeError):
+        impl.nothing
+
+
+def test_the_runtime_that_programs_ask_for():
+    from aerogel.lang import impl
+
+    ti.reset()
+    assert impl.get_runtime().prog is None
+    ti.init(arch=ti.cpu, default_fp=ti.f64, default_ip=ti.i64, log_level="error", advanced_optimization=False)
+    runtime = impl.get_runtime()
+    assert (runtime.default_fp, runtime.default_ip, runtime.default_up) == (ti.f64, ti.i64, ti.u64)
+    assert runtime.prog.config().arch == ti.cpu and impl.current_cfg().default_up == ti.u64
+    assert ti.cfg.advanced_optimization is False
+    assert not impl.inside_kernel()
+    x = ti.field(ti.i32)
+    ti.root.dense(ti.i, 3).place(x)
+    runtime.materialize()
+    runtime.sync()
+    assert x.shape == (3,) and x[1] == 0
+    ti.reset()
+
+
+def test_init_refuses_what_it_cannot_mean():
+    for version in ("99.0.0", "1.7.5", "2.0.0", "abc", "1.7"):
+        with pytest.raises(ti.TaichiRuntimeError, match="require"):
+            ti.init(arch=ti.cpu, require_version=version)
+    ti.init(arch=ti.cpu, require_version="1.7.4", log_level="error")
+    ti.init(arch=ti.cpu, require_version="0.9.12", log_level="error")
+    for arch in (3, [ti.cuda, 3]):
+        with pytest.raises(ValueError, match="arch is .* not 3"):
+            ti.init(arch=arch)
+    ti.reset()
+
+
+def test_extensions_are_those_that_the_cpu_has():
+    from aerogel.lang.misc import is_extension_supported
+
+    assert is_extension_supported(ti.cpu, ti.extension.sparse) and is_extension_supported(ti.cpu, ti.extension.data64)
+    assert not is_extension_supported(ti.cpu, ti.extension.bls)
+    assert not is_extension_supported(ti.cuda, ti.extension.sparse)

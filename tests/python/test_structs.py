@@ -327,3 +327,18 @@ def test_mistakes(arch):
 
     with pytest.raises(TypeError, match="member `x`"):
         ti.types.struct(x="f32")
+
+
+def test_members_have_no_default_values(cpu):
+    with pytest.raises(ti.TaichiSyntaxError, match="the member `a` of `S` has a default value"):
+
+        @ti.dataclass
+        class S:
+            a: ti.i32 = 3
+
+
+def test_a_struct_is_made_from_names(cpu):
+    for wrong in ((1, 2), (3,), ([("a", 1)],)):
+        with pytest.raises(ti.TaichiSyntaxError, match="from a dictionary, or from members by name"):
+            ti.Struct(*wrong)
+    assert ti.Struct({"a": 1}, b=2).to_dict() == ti.Struct(ti.Struct(a=1, b=2)).to_dict() == {"a": 1, "b": 2}

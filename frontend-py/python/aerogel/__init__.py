@@ -22,6 +22,7 @@ from aerogel._config import (
     cuda,
     dx11,
     dx12,
+    extension,
     gles,
     gpu,
     init,
@@ -148,6 +149,7 @@ __all__ = [
     "deactivate_all_snodes",
     "dx11",
     "dx12",
+    "extension",
     "eig",
     "errors",
     "f16",
@@ -262,8 +264,7 @@ _NAMES = {
 # Taichi's names that are still to come.
 _LATER = frozenset(
     """
-    DeviceCapability Format Texture aot
-    extension simt ui
+    DeviceCapability Format Texture aot simt ui
     """.split()
 )
 

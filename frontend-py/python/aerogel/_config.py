@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import os
 from typing import Any
 
@@ -43,6 +44,34 @@ gpu = [cuda, metal, vulkan, opengl, dx11, dx12, gles, amdgpu]
 
 _ARCHS = {a.name: a for a in (x64, arm64, interp, *gpu)} | {"cpu": cpu, "x86_64": x64}
 _AVAILABLE = {"x64", "arm64", "interp"}
+
+
+class Extension(enum.Enum):
+    """What not every arch of Taichi's has: ``ti.extension.sparse``."""
+
+    sparse = "sparse"
+    quant = "quant"
+    quant_basic = "quant_basic"
+    mesh = "mesh"
+    data64 = "data64"
+    adstack = "adstack"
+    bls = "bls"
+    assertion = "assertion"
+    extfunc = "extfunc"
+
+
+extension = Extension
+_ABSENT = {Extension.adstack, Extension.bls, Extension.extfunc}
+
+
+def is_extension_supported(arch: Arch, ext: Extension) -> bool:
+    """Whether kernels for an arch can do this.
+
+    >>> is_extension_supported(cpu, extension.sparse)
+    True
+    """
+    return arch in _AVAILABLE and ext not in _ABSENT
+
 
 # The keywords of `ti.init`. Those with a meaning here come first; the others are Taichi's (the last line those of
 # earlier versions), accepted with a warning so that programs run unchanged.
@@ -187,7 +216,7 @@ def init(
         default_fp: What ``float`` means: ``ti.f32`` (the default) or ``ti.f64``.
         default_ip: What ``int`` means: ``ti.i32`` (the default) or ``ti.i64``.
         enable_fallback: Whether an arch that is missing is replaced by the CPU.
-        require_version: Accepted for Taichi's programs.
+        require_version: The version of Taichi, such as "1.7.0", whose interface the program needs.
         kwargs: Settings by name. One that is not given is taken from the environment, from ``AEROGEL_<NAME>``
             or ``TI_<NAME>``; ``arch`` is taken from there even if it is given. ``debug`` (check indices,
             assertions and integer arithmetic), ``fast_math``, ``random_seed``, ``cpu_max_num_threads``,
@@ -213,6 +242,8 @@ def init(
             f"cpu_max_num_threads is a number of threads, or 0 for all cores, not {values['cpu_max_num_threads']}"
         )
     level = values["log_level"]
+    if require_version is not None:
+        _require(require_version)
     if level is not None:
         _log.set_logging_level(level)
     _warn_of_unused(kwargs)
@@ -226,7 +257,9 @@ def init(
     reset()
     _dtypes.defaults["fp"], _dtypes.defaults["ip"] = fp._aerogel_dtype, ip._aerogel_dtype
     current.clear()
+    current.update(kwargs)
     current.update(values, arch=chosen, default_fp=fp, default_ip=ip)
+    current["default_up"] = dtype_of("u" + ip._aerogel_dtype[1:])
     bounds = values["check_out_of_bound"]
     _native.init(
         arch="interp" if chosen is interp else "cpu",
@@ -246,6 +279,19 @@ def init(
     )
     if values["verbose"]:
         _log.info(f"Starting on arch={chosen.name}")
+
+
+def _require(version: str) -> None:
+    """That the program needs no later interface of Taichi's than this one."""
+    import aerogel
+    from aerogel.errors import AerogelRuntimeError
+
+    parts = str(version).removeprefix("v").split(".")
+    if len(parts) != 3 or not all(part.isdigit() for part in parts):
+        raise AerogelRuntimeError(f"require_version is major.minor.patch, such as '1.7.0', not {version!r}")
+    if tuple(map(int, parts)) > aerogel.__version__:
+        ours = ".".join(map(str, aerogel.__version__))
+        raise AerogelRuntimeError(f"the program requires Taichi {version}; this is the interface of {ours}")
 
 
 def _cache(values: dict[str, Any]) -> tuple[str, str, int, float] | None:

@@ -40,10 +40,6 @@ class _Finder(importlib.abc.MetaPathFinder):
             return None
         if parts[1:2] == ["examples"]:
             return self._example(fullname, parts[2:])
-        if parts[1:2] == ["lang"] and len(parts) == 3:
-            from aerogel.lang import OLD_NAMES
-
-            parts = ["taichi", OLD_NAMES.get(parts[2], "")]
         own = ".".join(["aerogel", *parts[1:]])
         try:
             found = importlib.util.find_spec(own)

@@ -129,7 +129,12 @@ class Struct:
     _type: StructType | None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        members = dict(*args, **kwargs)
+        if len(args) > 1 or not all(isinstance(given, (Mapping, Struct)) for given in args):
+            raise AerogelSyntaxError("a ti.Struct is made from a dictionary, or from members by name")
+        members: dict[str, Any] = {}
+        for given in args:
+            members.update(_items(given))
+        members.update(kwargs)
         members.pop("__struct_methods", None)
         object.__setattr__(self, "_entries", {name: _plain(value) for name, value in members.items()})
         object.__setattr__(self, "_type", None)
@@ -425,6 +430,12 @@ def dataclass(cls: Any) -> Any:
     for base in reversed(cls.__mro__):
         members.update(
             base.__dict__.get("__annotations__") or (getattr(cls, "__annotations__", {}) if base is cls else {})
+        )
+    given = [name for name in members if hasattr(cls, name)]
+    if given:
+        raise AerogelSyntaxError(
+            f"the member `{given[0]}` of `{cls.__name__}` has a default value, which structs do not have: "
+            "members that are not given are zero"
         )
     if any(isinstance(ty, str) for ty in members.values()):
         scope = {**getattr(sys.modules.get(cls.__module__), "__dict__", {}), **sys._getframe(1).f_locals}

@@ -33,10 +33,22 @@ from aerogel._dtypes import (
     uint64,
 )
 from aerogel._field import outside_kernels
+from aerogel._old_modules import offer
 from aerogel._quant import QuantType, quant
 from aerogel.argpack import ArgPackType, argpack
 from aerogel.matrix import Matrix, Vector, _plain
 from aerogel.structs import StructType, struct
+
+offer(
+    __name__,
+    {
+        "annotations": "types",
+        "compound_types": "types",
+        "ndarray_type": "types",
+        "primitive_types": "_dtypes",
+        "utils": "_dtypes",
+    },
+)
 
 
 class Template:

@@ -82,9 +82,22 @@ impl<'a> Lower<'a, '_> {
             return self.store_val(to, val);
         };
         let ty = self.expect_numeric(to)?;
+        self.warn_of_loss("assignment", ty, val);
         let value = self.convert(val, ty)?;
         self.range = target;
         self.store(place, &Val::Value(value))
+    }
+
+    /// Warns where a place has not all the values of what goes there. A constant takes the place's type; only a
+    /// float is none of an integer.
+    fn warn_of_loss(&mut self, what: &str, to: Type, val: &Val) {
+        let given = self.numeric_type(val).and_then(Type::elem);
+        if let (Some(to), Some(from)) = (to.elem(), given)
+            && to.promote(from) != to
+            && (val.known().is_none() || to.is_int() && from.is_float())
+        {
+            self.warn(format!("{what} may lose precision: {to} <- {from}"));
+        }
     }
 
     /// That a tensor has the shape of the place it goes to; if not, it is shown where it is made.
@@ -416,12 +429,16 @@ impl<'a> Lower<'a, '_> {
         };
         match atomic {
             Some(atomic) if shared => {
+                if let Some(ty) = self.numeric_type(&Val::Place(place.clone())) {
+                    self.warn_of_loss("augmented assignment", ty, &val);
+                }
                 self.atomic(atomic, &place, &val)?;
             }
             Some(_) => {
                 // Like the atomic form, in the place's type: `a += 2.7` adds 2 to an integer.
                 let old = self.load(&Val::Place(place.clone()))?;
                 let ty = self.ty(old);
+                self.warn_of_loss("augmented assignment", ty, &val);
                 let value = self.convert(&val, ty)?;
                 let sum = self.arith(op, &Val::Value(old), &Val::Value(value))?;
                 self.store(&place, &sum)?;
@@ -429,6 +446,8 @@ impl<'a> Lower<'a, '_> {
             None => {
                 let old = self.load(&Val::Place(place.clone()))?;
                 let new = self.binary(op, &Val::Value(old), &val)?;
+                let ty = self.ty(old);
+                self.warn_of_loss("augmented assignment", ty, &new);
                 self.store(&place, &new)?;
             }
         }

@@ -242,6 +242,9 @@ impl<'a> Lower<'a, '_> {
                     format!("a bound of a loop must be an integer, not `{ty}`"),
                 );
             };
+            if scalar.is_float() {
+                self.warn(format!("a bound of this loop is cut off: i32 <- {scalar}"));
+            }
             // A constant is wide by its value, whatever `default_ip` is.
             wide = wide
                 || match bound.known().and_then(Known::as_int) {

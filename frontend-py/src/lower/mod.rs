@@ -118,6 +118,21 @@ pub struct Lowered {
     pub module: Module,
     /// Which tree of the process each tree of the module is.
     pub trees: Vec<TreeKey>,
+    /// What is allowed but probably not meant, and where.
+    pub warnings: Vec<(Span, String)>,
+}
+
+impl Lowered {
+    /// The warnings as text, with file, line and caret.
+    pub fn render_warnings(&self) -> Vec<String> {
+        let env = &self.module.env;
+        let text = |(span, message): &(Span, String)| {
+            let mut out = message.clone();
+            aerogel_base::render::render_place(&mut out, *span, None, &env.spans, &env.sources);
+            out
+        };
+        self.warnings.iter().map(text).collect()
+    }
 }
 
 /// Why a kernel cannot be lowered, with what rendering needs.
@@ -152,11 +167,16 @@ pub fn lower_kernel(
             mut module,
             func,
             trees,
+            warnings,
             ..
         } = lower;
         module.funcs.push(func);
         check(&module);
-        Ok(Lowered { module, trees })
+        Ok(Lowered {
+            module,
+            trees,
+            warnings,
+        })
     } else {
         let Lower {
             module,
@@ -252,6 +272,7 @@ pub(crate) struct Lower<'a, 'h> {
     /// The element that the loop around this place, over elements of a mesh, has come to.
     mesh_loop: Option<(Rc<ElementsRef>, Value)>,
     diagnostics: Diagnostics,
+    warnings: Vec<(Span, String)>,
     trees: Vec<TreeKey>,
     /// Fields by their places: a component's field begins with the place of a whole one.
     fields: LookupMap<(TreeKey, Vec<NodeId>), FieldId>,
@@ -295,6 +316,7 @@ impl<'a, 'h> Lower<'a, 'h> {
             loop_attrs: LoopAttrs::default(),
             mesh_loop: None,
             diagnostics: Vec::new(),
+            warnings: Vec::new(),
             trees: Vec::new(),
             fields: LookupMap::default(),
             field_names: LookupMap::default(),
@@ -485,19 +507,32 @@ impl<'a, 'h> Lower<'a, 'h> {
         message: impl Into<String>,
     ) -> &mut Diagnostic {
         let new = Diagnostic::new(kind, code, self.span(), message);
-        let spans = &self.module.env.spans;
-        let place = |span| {
-            spans
-                .get(span)
-                .map(|data| (data.source, data.start, data.end))
-        };
         let same =
-            |old: &Diagnostic| old.message == new.message && place(old.span) == place(new.span);
+            |old: &Diagnostic| old.message == new.message && self.same_text(old.span, new.span);
         let at = self.diagnostics.iter().position(same).unwrap_or_else(|| {
             self.diagnostics.push(new);
             self.diagnostics.len() - 1
         });
         &mut self.diagnostics[at]
+    }
+
+    /// Whether two spans are the same text, be it reached by calls from several places.
+    fn same_text(&self, a: Span, b: Span) -> bool {
+        let spans = &self.module.env.spans;
+        let text = |span| spans.get(span).map(|at| (at.source, at.start, at.end));
+        text(a) == text(b)
+    }
+
+    /// What is written at the present place is allowed, but loses something.
+    fn warn(&mut self, message: String) {
+        let span = self.span();
+        let known = self
+            .warnings
+            .iter()
+            .any(|(old, text)| *text == message && self.same_text(*old, span));
+        if !known {
+            self.warnings.push((span, message));
+        }
     }
 
     fn fail<T>(

@@ -222,9 +222,13 @@ pub(crate) fn compile(
         debug: settings.debug,
         fast_math: settings.fast_math,
     };
-    let Lowered { module, trees } =
-        lower_kernel(&source, &params, result.as_ref(), &mut host, &config)
-            .map_err(|e| error::raise(py, &e.diagnostics, &e.spans, &e.sources))?;
+    let lowered = lower_kernel(&source, &params, result.as_ref(), &mut host, &config)
+        .map_err(|e| error::raise(py, &e.diagnostics, &e.spans, &e.sources))?;
+    for warning in lowered.render_warnings() {
+        py.import("aerogel._log")?
+            .call_method1("warn", (format!("warning: {warning}"),))?;
+    }
+    let Lowered { module, trees, .. } = lowered;
     let arguments = argument_trees(py, values);
     let trees = trees
         .iter()
