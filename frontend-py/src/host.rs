@@ -353,6 +353,9 @@ pub trait Host {
     /// `format(value, spec)`.
     fn format(&mut self, value: &Known, spec: &str) -> HostResult<String>;
     fn source(&mut self, func: &FuncRef) -> HostResult<FuncSource>;
+
+    /// A function of the user's in Python, which could be lowered; none for what a library has, or has no source.
+    fn function(&mut self, value: &Known) -> Option<Rc<FuncRef>>;
     /// The layout of a tree that a field or node belongs to.
     fn tree(&mut self, key: TreeKey) -> HostResult<Arc<Tree>>;
 }

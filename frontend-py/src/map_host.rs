@@ -290,6 +290,10 @@ impl Host for MapHost {
         })
     }
 
+    fn function(&mut self, _: &Known) -> Option<Rc<FuncRef>> {
+        None
+    }
+
     fn source(&mut self, func: &FuncRef) -> HostResult<FuncSource> {
         Ok(self.funcs[(func.function.0 - FIRST_FUNC) as usize]
             .0

@@ -36,3 +36,17 @@ def source_info(function: Any) -> tuple[str, int, str]:
             f"the source of `{function.__name__}` is not a function definition; a lambda cannot be a kernel"
         )
     return path, max(first, 1), text
+
+
+def is_users(function: Any) -> bool:
+    """Whether this is a function that the user wrote with ``def``, rather than one of Python's or of this package."""
+    import sysconfig
+    import types
+    from pathlib import Path
+
+    if not isinstance(function, types.FunctionType) or function.__name__ == "<lambda>":
+        return False
+    path = Path(function.__code__.co_filename)
+    is_installed = "site-packages" in path.parts
+    of_python = not is_installed and path.is_relative_to(sysconfig.get_path("stdlib"))
+    return not of_python and not path.is_relative_to(Path(__file__).parent)

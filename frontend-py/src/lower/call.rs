@@ -157,7 +157,7 @@ impl<'a> Lower<'a, '_> {
         }
     }
 
-    /// A Python function, called now; its arguments must be known.
+    /// A Python function, called now with arguments that are known. One of the user's that takes others is lowered.
     pub(crate) fn call_python(&mut self, callee: &Known, args: &Args) -> Res<Val> {
         if let Ok(Some(_)) = self.host.attr(callee, "__aerogel_outside_kernels__") {
             let name = match self.host.attr(callee, "__qualname__") {
@@ -184,6 +184,14 @@ impl<'a> Lower<'a, '_> {
         let (Some(positional), Some(keywords)) = (positional, keywords) else {
             if args.positional.iter().any(|val| matches!(val, Val::Poison)) {
                 return Err(Reported);
+            }
+            if let Some(func) = self.host.function(callee) {
+                let name = &func.name;
+                self.warn(format!(
+                    "`{name}` is a Python function: the kernel has it as if it were decorated with `@ti.func`"
+                ));
+                let receiver = func.receiver.clone().map(Val::Known);
+                return self.invoke(&func, receiver, args.clone());
             }
             let name = match callee {
                 Known::Builtin(name) => Some(Known::str(name)),

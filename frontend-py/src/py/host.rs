@@ -290,6 +290,23 @@ impl<'py> PyHost<'py> {
         })))
     }
 
+    /// A function or method of the user's without a decorator.
+    fn plain_function(&mut self, object: &Bound<'py, PyAny>) -> PyResult<Option<Rc<FuncRef>>> {
+        let (function, receiver) = match object.getattr_opt("__func__")? {
+            Some(function) => (function, Some(self.known(&object.getattr("__self__")?)?)),
+            None => (object.clone(), None),
+        };
+        let module = PyModule::import(self.py, "aerogel._source")?;
+        if !module.call_method1("is_users", (&function,))?.is_truthy()? {
+            return Ok(None);
+        }
+        Ok(Some(Rc::new(FuncRef {
+            function: self.handle(&function),
+            receiver,
+            name: function.getattr("__name__")?.extract()?,
+        })))
+    }
+
     /// A `ti.func` that takes a struct as its first argument.
     pub(crate) fn method(&mut self, name: &str, function: &Py<PyAny>) -> PyResult<Rc<FuncRef>> {
         let function = function.bind(self.py).getattr("__aerogel_func__")?;
@@ -676,6 +693,14 @@ impl Host for PyHost<'_> {
                 .extract::<String>()
         });
         text.map_err(|error| self.error(&error))
+    }
+
+    fn function(&mut self, value: &Known) -> Option<Rc<FuncRef>> {
+        let Known::Object(handle) = value else {
+            return None;
+        };
+        let object = self.object(*handle);
+        self.plain_function(&object).ok().flatten()
     }
 
     fn source(&mut self, func: &FuncRef) -> HostResult<FuncSource> {
