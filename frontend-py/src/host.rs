@@ -347,7 +347,7 @@ pub trait Host {
     fn iterate(&mut self, value: &Known) -> HostResult<Vec<Known>>;
     fn truth(&mut self, value: &Known) -> HostResult<bool>;
     /// The number that an object is: a member of an `enum.IntEnum`.
-    fn number(&mut self, _value: &Known) -> Option<Known> {
+    fn number(&self, _value: &Known) -> Option<Known> {
         None
     }
     /// `format(value, spec)`.

@@ -499,7 +499,7 @@ def test_a_matrix_of_another_shape_is_no_argument(cpu):
             with pytest.raises(ValueError, match="is a matrix of 2x3, got a matrix of 3x2"):
                 target[0] = wrong
     for wrong in (tall, tall.tolist(), ti.Matrix(tall.tolist())):
-        with pytest.raises(ValueError, match="is a matrix of 2x3, got one of 3x2"):
+        with pytest.raises(ValueError, match="is a matrix of 2x3, got a matrix of 3x2"):
             field.fill(wrong)
     assert not field.to_numpy().any() and not array.to_numpy().any()
     with pytest.raises(ti.TaichiRuntimeTypeError, match="`v`.* is a vector of 4, got a matrix of 2x2"):

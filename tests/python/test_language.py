@@ -414,6 +414,36 @@ def test_members_of_int_enums_are_integers(arch):
     assert k(4) == 147 and k(5) == 107
 
 
+@ti.func
+def _name_length(member: ti.template()):
+    return ti.static(len(member.name))
+
+
+def test_members_of_int_enums_stay_what_they_are(arch):
+    """Under `ti.static` and as templates they keep their class, name and identity; elsewhere they are numbers."""
+    table = (5, 6, 7, 8, 9)
+    x = ti.field(ti.i32, 8)
+
+    @ti.kernel
+    def k() -> ti.i32:
+        r = 0
+        if ti.static(isinstance(Colour.RED, Colour) and Colour.RED is Colour.RED):
+            r += 1
+        for member in ti.static([Colour.RED, Colour.BLUE]):
+            r += ti.static(len(member.name)) * 10
+        m = ti.static(Colour.BLUE)
+        r += _name_length(m) * 100
+        x[Colour.BLUE] = Colour.RED
+        x[3] += ti.max(Colour.RED, r * 0) + table[Colour.RED]
+        v = ti.Vector([Colour.RED, Colour.BLUE])
+        for i in range(Colour.RED):
+            r += 1000 * v[0]
+        return r + (Colour.RED if r > 0 else Colour.BLUE)
+
+    assert k() == 1 + 70 + 400 + 16000 + 4
+    assert (x[7], x[3]) == (4, 13)
+
+
 def test_an_ellipsis_is_an_empty_body(arch):
     @ti.kernel
     def k(a: ti.i32) -> ti.i32:
@@ -479,3 +509,15 @@ def test_isinstance_tells_vectors_from_numbers(arch):
         return kind(v) * 100 + kind(m) * 10 + kind(a) + 1000 * ti.static(isinstance("a", str))
 
     assert k(3) == 1120
+
+
+def test_the_shape_of_a_matrix(arch):
+    @ti.kernel
+    def run() -> ti.i32:
+        v, m = ti.Vector([1.0, 2.0]), ti.Matrix([[1, 2, 3], [4, 5, 6]])
+        n = 0
+        for _ in ti.static(range(m.get_shape()[1])):
+            n += v.get_shape()[0]
+        return n * 10 + ti.static(len(m.get_shape()))
+
+    assert run() == 62

@@ -63,3 +63,34 @@ def test_a_singular_matrix_is_told_of():
         solve(1.0)
     # Its determinant is below the smallest number.
     np.testing.assert_allclose(small(1e-30).to_numpy(), [1e30, 1e30], rtol=1e-6)
+
+
+@pytest.mark.parametrize("defaults", [{"default_ip": ti.i64}, {"default_fp": ti.f64}])
+def test_other_default_types(defaults, capsys):
+    """The library says itself of which types its constants are, and nobody is warned of what it does."""
+    ti.init(arch=ti.cpu, log_level="warn", **defaults)
+    A = np.array([[2, 1, 0], [1, 3, 1], [0, 1, 4]])
+    for dtype in (ti.f32, ti.f64):
+        m, out = ti.Matrix.field(3, 3, dtype, ()), ti.Matrix.field(3, 3, dtype, 3)
+        m.from_numpy(A)
+
+        @ti.kernel
+        def run():
+            U, S, V = ti.svd(m[None])
+            out[0] = U @ S @ V.transpose()
+            R, P = ti.polar_decompose(m[None])
+            out[1] = R @ P
+            values, vectors = ti.sym_eig(m[None])
+            D = m[None] * 0
+            for i in ti.static(range(3)):
+                D[i, i] = values[i]
+            out[2] = vectors @ D @ vectors.transpose()
+
+        run()
+        np.testing.assert_allclose(out.to_numpy(), np.stack([A] * 3), atol=1e-5)
+    keys = ti.field(ti.f32, 1000)
+    keys.from_numpy(np.arange(1000, 0, -1))
+    ti.algorithms.parallel_sort(keys)
+    assert (np.diff(keys.to_numpy()) > 0).all()
+    ti.set_logging_level("error")
+    assert "warning" not in capsys.readouterr().err

@@ -159,8 +159,8 @@ def test_deactivate_all(arch):
 
     write()
     assert cells(outer) == [4, 32] and cells(lists) == [1 + 11 + 1]
-    # Cell 10 lies in the second chunk, which takes no first one.
-    assert (outer._num_dynamically_allocated, lists._num_dynamically_allocated) == (4, 3)
+    # Cell 10 lies in the second chunk, and the cells of the first one are active too.
+    assert (outer._num_dynamically_allocated, lists._num_dynamically_allocated) == (4, 4)
     inner.deactivate_all()
     assert cells(outer) == [4, 0] and x.to_numpy().sum() == 0
     write()

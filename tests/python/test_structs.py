@@ -342,3 +342,29 @@ def test_a_struct_is_made_from_names(cpu):
         with pytest.raises(ti.TaichiSyntaxError, match="from a dictionary, or from members by name"):
             ti.Struct(*wrong)
     assert ti.Struct({"a": 1}, b=2).to_dict() == ti.Struct(ti.Struct(a=1, b=2)).to_dict() == {"a": 1, "b": 2}
+
+
+def test_a_method_add_at_is_a_method_like_others(arch):
+    @ti.dataclass
+    class Counter:
+        n: ti.i32
+
+        @ti.func
+        def add_at(self):
+            self.n += 1
+
+    counters = Counter.field(shape=2)
+
+    @ti.kernel
+    def count():
+        counters[1].add_at()
+
+    @ti.kernel
+    def misuse():
+        c = counters[0]
+        c[0] += 1
+
+    count()
+    assert counters[1].n == 1
+    with pytest.raises(ti.TaichiCompilationError, match="cannot be indexed"):
+        misuse()

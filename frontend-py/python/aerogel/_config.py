@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import os
+import re
 from typing import Any
 
 from aerogel import _dtypes, _log, _native
@@ -286,10 +287,11 @@ def _require(version: str) -> None:
     import aerogel
     from aerogel.errors import AerogelRuntimeError
 
-    parts = str(version).removeprefix("v").split(".")
-    if len(parts) != 3 or not all(part.isdigit() for part in parts):
+    wanted = re.match(r"(\d+)\.(\d+)(?:\.(\d+))?", str(version))
+    if wanted is None:
         raise AerogelRuntimeError(f"require_version is major.minor.patch, such as '1.7.0', not {version!r}")
-    if tuple(map(int, parts)) > aerogel.__version__:
+    major, minor, patch = (int(part or 0) for part in wanted.groups())
+    if major != aerogel.__version__[0] or (major, minor, patch) > aerogel.__version__:
         ours = ".".join(map(str, aerogel.__version__))
         raise AerogelRuntimeError(f"the program requires Taichi {version}; this is the interface of {ours}")
 

@@ -34,6 +34,7 @@ const TENSOR_METHODS: &[&str] = &[
     "determinant",
     "inverse",
     "diag",
+    "get_shape",
     "to_list",
     "to_numpy",
 ];

@@ -13,9 +13,9 @@ use crate::host::Known;
 use crate::scope::BindingKind;
 
 /// The methods that `x[..] += v` and `x[..] -= v` call, of a struct that has them. They take the struct, the indices,
-/// and the value.
-pub(super) const ADD_AT: &str = "add_at";
-const SUB_AT: &str = "sub_at";
+/// and the value. No struct of the user's has a method of that name.
+pub(super) const ADD_AT: &str = "_aerogel_add_at";
+const SUB_AT: &str = "_aerogel_sub_at";
 
 fn cannot_use(given: Type, wanted: Type) -> String {
     format!("cannot use `{given}` as `{wanted}`: the shapes differ")
@@ -233,9 +233,9 @@ impl<'a> Lower<'a, '_> {
                 Ok(Val::Struct(ty, variables.into()))
             }
             Val::Value(_) | Val::Place(_) => self.local(val),
-            Val::Known(known) if known.is_number() || matches!(known, Known::Tensor(_)) => {
-                self.local(val)
-            }
+            Val::Known(Known::Tensor(_)) => self.local(val),
+            Val::Known(Known::Object(_)) if self.numeric_type(val).is_some() => self.local(val),
+            Val::Known(known) if known.is_number() => self.local(val),
             Val::Known(_) | Val::Array(_) => Ok(val.clone()),
             Val::Dict(entries) => {
                 let mut variables = Vec::new();

@@ -18,15 +18,6 @@ const MAX_DEPTH: usize = 400;
 
 impl<'a> Lower<'a, '_> {
     pub(crate) fn expr(&mut self, expr: &Expr<'a>) -> Res<Val> {
-        let val = self.object(expr)?;
-        Ok(match &val {
-            Val::Known(known) => self.host.number(known).map_or(val, Val::Known),
-            _ => val,
-        })
-    }
-
-    /// As `expr`, but an object that is a number too stays what it is: it may be asked for its attributes.
-    fn object(&mut self, expr: &Expr<'a>) -> Res<Val> {
         let outer = std::mem::replace(&mut self.range, expr.range);
         self.depth += 1;
         let result = if self.depth > MAX_DEPTH {
@@ -74,7 +65,7 @@ impl<'a> Lower<'a, '_> {
             ExprKind::Str(text) => Val::Known(Known::str(text)),
             ExprKind::Name(name) => self.name(name)?,
             ExprKind::Attribute { value, attr } => {
-                let val = self.object(value)?;
+                let val = self.expr(value)?;
                 match self.attribute(val, attr, value)? {
                     Val::Known(known) => Val::Known(named(known, attr)),
                     val => val,

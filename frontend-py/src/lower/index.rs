@@ -36,7 +36,16 @@ impl<'a> Lower<'a, '_> {
         {
             return self.sliced(&val, parts);
         }
-        let indices = self.exprs(parts)?;
+        let mut indices = self.exprs(parts)?;
+        if !matches!(val, Val::Known(Known::Object(_)) | Val::Dict(_)) {
+            for index in &mut indices {
+                if let Val::Known(known) = index
+                    && let Some(number) = self.host.number(known)
+                {
+                    *known = number;
+                }
+            }
+        }
         for (part, index) in parts.iter().zip(&indices) {
             // Shown where it is written, if what stands there is one index.
             if parts.len() == indices.len()
@@ -559,7 +568,7 @@ impl<'a> Lower<'a, '_> {
             _ => {}
         }
         if let Some(ty) = self.numeric_type(&val)
-            && !matches!(&val, Val::Known(known) if known.is_number())
+            && !matches!(&val, Val::Known(known) if known.is_number() || matches!(known, Known::Object(_)))
         {
             return self.tensor_attribute(val, ty, attr, from);
         }
@@ -579,11 +588,7 @@ impl<'a> Lower<'a, '_> {
             ("n", [n, ..]) => return Ok(Val::int(i128::from(*n))),
             ("m", [_]) => return Ok(Val::int(1)),
             ("m", [_, m]) => return Ok(Val::int(i128::from(*m))),
-            ("shape", _) => {
-                return Ok(Val::Known(Known::tuple(
-                    shape.iter().map(|&n| Known::Int(i128::from(n))),
-                )));
-            }
+            ("shape", _) => return Ok(shape_of(ty)),
             ("dtype", _) => return Ok(Val::Known(Known::DType(ty.elem().ok_or(Reported)?))),
             _ => {}
         }
@@ -634,4 +639,12 @@ fn swizzle(attr: &str) -> Option<Vec<u32>> {
             .map(|c| letters.find(c).map(|k| k as u32))
             .collect()
     })
+}
+
+/// The extents of a vector or matrix as a tuple.
+pub(super) fn shape_of(ty: Type) -> Val {
+    let extents = ty.shape();
+    Val::Known(Known::tuple(
+        extents.iter().map(|&n| Known::Int(i128::from(n))),
+    ))
 }

@@ -26,6 +26,7 @@ mod tensor;
 mod unroll;
 mod value;
 
+use std::path::Path;
 use std::rc::Rc;
 
 use aerogel_base::hash::LookupMap;
@@ -123,15 +124,20 @@ pub struct Lowered {
 }
 
 impl Lowered {
-    /// The warnings as text, with file, line and caret.
-    pub fn render_warnings(&self) -> Vec<String> {
+    /// The warnings as text, with file, line and caret; nothing of files in the folder `library`, about which the
+    /// user can do nothing.
+    pub fn render_warnings(&self, library: &Path) -> Vec<String> {
         let env = &self.module.env;
+        let is_users = |(span, _): &&(Span, String)| {
+            let at = env.spans.get(*span);
+            at.is_none_or(|at| !Path::new(&env.sources[at.source].path).starts_with(library))
+        };
         let text = |(span, message): &(Span, String)| {
             let mut out = message.clone();
             aerogel_base::render::render_place(&mut out, *span, None, &env.spans, &env.sources);
             out
         };
-        self.warnings.iter().map(text).collect()
+        self.warnings.iter().filter(is_users).map(text).collect()
     }
 }
 

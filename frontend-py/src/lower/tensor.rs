@@ -4,6 +4,7 @@ use aerogel_base::{ErrorKind, ScalarType};
 use aerogel_ir::{self as ir, Op, Type, Value};
 
 use super::call::Args;
+use super::index::shape_of;
 use super::number::elem;
 use super::value::{Place, Val};
 use super::{Control, Lower, Reported, Res};
@@ -201,6 +202,7 @@ impl Lower<'_, '_> {
                     self.value(Op::TensorMake { elems }, Type::Vec(n, elem(ty))),
                 ))
             }
+            "get_shape" => Ok(shape_of(ty)),
             "to_list" | "to_numpy" => Ok(Self::list(self.elements(object)?)),
             _ => self.no_attribute(object, name, None),
         }

@@ -228,6 +228,7 @@ impl Lower<'_, '_> {
                 };
                 Some(tensor_type(tensor.shape, elem))
             }
+            Known::Object(_) => self.known_type(&self.host.number(known)?),
             _ => None,
         }
     }
@@ -356,6 +357,10 @@ impl Lower<'_, '_> {
             return self.fail(ErrorKind::Type, "E0203", message);
         }
         match val {
+            Val::Known(known @ Known::Object(_)) => {
+                let number = self.host.number(known).ok_or(Reported)?;
+                self.convert(&Val::Known(number), ty)
+            }
             Val::Known(known) if known.is_number() => {
                 let scalar = self.known_scalar(known, elem)?;
                 let value = self.builder().constant(scalar);

@@ -48,24 +48,23 @@ pub(crate) fn to_python(py: Python<'_>, value: Scalar) -> PyResult<Bound<'_, PyA
     })
 }
 
-/// A Python number as what is written to one element. A float is no integer: it is refused and not cut off.
+/// A Python number as what is written to one element. A float of Python's is no integer: it is refused and not cut
+/// off. NumPy's numbers are converted, as those of an array are.
 pub(crate) fn to_element(value: &Bound<'_, PyAny>, ty: ScalarType) -> PyResult<Scalar> {
     if ty.is_float() {
         return to_scalar(value, ty);
+    }
+    if let Ok(number) = value.cast::<PyFloat>() {
+        return Err(PyTypeError::new_err(format!(
+            "an element of type {ty} takes an integer, not {:?}: write `int(...)` around it",
+            number.value()
+        )));
     }
     match value.extract::<i128>() {
         Ok(whole) if i64::try_from(whole).is_err() && u64::try_from(whole).is_err() => Err(
             PyTypeError::new_err(format!("{whole} is wider than an integer of 64 bits")),
         ),
-        Ok(_) => to_scalar(value, ty),
-        // NumPy's booleans are numbers, but no indices.
-        Err(_) if value.get_type().name()?.to_str()?.starts_with("bool") => to_scalar(value, ty),
-        Err(_) => {
-            let number: f64 = value.extract()?;
-            Err(PyTypeError::new_err(format!(
-                "an element of type {ty} takes an integer, not {number}: write `int(...)` around it"
-            )))
-        }
+        _ => to_scalar(value, ty),
     }
 }
 
@@ -107,12 +106,18 @@ pub(crate) fn flatten<'py>(
         }
     } else if is_matrix(value)? {
         flatten(&value.getattr(pyo3::intern!(py, "_data"))?, out)?;
-    } else if value.hasattr(pyo3::intern!(py, "tolist"))? {
+    } else if value.hasattr(pyo3::intern!(py, "tolist"))? && !is_numpy_scalar(value)? {
         flatten(&value.call_method0(pyo3::intern!(py, "tolist"))?, out)?;
     } else {
         out.push(value.clone());
     }
     Ok(())
+}
+
+/// Whether this is one number of NumPy's, which keeps its type: an element takes 2.0 of `float32`, but not of Python.
+fn is_numpy_scalar(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let ndim = value.getattr_opt(pyo3::intern!(value.py(), "ndim"))?;
+    Ok(ndim.is_some_and(|ndim| ndim.extract::<usize>().is_ok_and(|ndim| ndim == 0)))
 }
 
 /// The numbers for an element of a shape (rows, columns, axes), row by row; or, for a message, what is wrong with

@@ -667,7 +667,7 @@ impl Host for PyHost<'_> {
         items.map_err(|error| self.error(&error))
     }
 
-    fn number(&mut self, value: &Known) -> Option<Known> {
+    fn number(&self, value: &Known) -> Option<Known> {
         let Known::Object(handle) = value else {
             return None;
         };

@@ -1,5 +1,6 @@
 //! One instance of a kernel: lowered, compiled, and tied to the trees whose fields it uses.
 
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
@@ -224,9 +225,11 @@ pub(crate) fn compile(
     };
     let lowered = lower_kernel(&source, &params, result.as_ref(), &mut host, &config)
         .map_err(|e| error::raise(py, &e.diagnostics, &e.spans, &e.sources))?;
-    for warning in lowered.render_warnings() {
-        py.import("aerogel._log")?
-            .call_method1("warn", (format!("warning: {warning}"),))?;
+    let log = py.import("aerogel._log")?;
+    let path: PathBuf = log.getattr("__file__")?.extract()?;
+    let library = path.parent().expect("a module lies in its package");
+    for warning in lowered.render_warnings(library) {
+        log.call_method1("warn", (format!("warning: {warning}"),))?;
     }
     let Lowered { module, trees, .. } = lowered;
     let arguments = argument_trees(py, values);

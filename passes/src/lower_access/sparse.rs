@@ -253,10 +253,12 @@ impl Cells {
         for depth in (1..target.n_levels()).rev() {
             let Some(here) = cell else { break };
             let key = target.key(func, node.tree, depth);
+            let on_way = cx.env.trees[node.tree].sparse_chain(key.node.node);
+            let grows = |node| self.appended.contains(&NodeRef { node, ..key.node });
             let known = Known {
                 cell: here,
                 since: self.now,
-                active: !self.appended.contains(&key.node),
+                active: !on_way.into_iter().any(grows),
                 inside: None,
             };
             self.known.insert(key, known);

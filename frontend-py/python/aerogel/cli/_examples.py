@@ -102,17 +102,19 @@ def copy(name: str, folder: str) -> list[Path]:
     Raises:
         SystemExit: There is no such example, or it cannot be written.
     """
+    program, *modules = [(path, Path(folder, path.name)) for path in _with_its_modules(find(name))]
+    # Looked at before anything is written: half a copy helps nobody.
+    is_same = [target.is_file() and target.read_bytes() == path.read_bytes() for path, target in modules]
+    pairs = [program, *(pair for pair, same in zip(modules, is_same) if not same)]
+    for _, target in pairs:
+        if target.exists():
+            raise SystemExit(f"{target} is there already")
     written = []
-    for path in _with_its_modules(find(name)):
-        target = Path(folder, path.name)
+    for path, target in pairs:
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            if written and target.is_file() and target.read_bytes() == path.read_bytes():
-                continue
             with target.open("xb") as out, path.open("rb") as source:
                 shutil.copyfileobj(source, out)
-        except FileExistsError:
-            raise SystemExit(f"{target} is there already") from None
         except OSError as e:
             raise SystemExit(f"{target} cannot be written: {e.strerror}") from None
         written.append(target)

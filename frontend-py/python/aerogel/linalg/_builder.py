@@ -39,7 +39,7 @@ class SparseMatrixBuilderType:
     def __init__(self) -> None:
         array = ti.types.ndarray(ndim=1)
         self.members = {"count": array, "rows": array, "cols": array, "values": array}
-        self.methods = {"add_at": _add_at, "sub_at": _sub_at}
+        self.methods = {"_aerogel_add_at": _add_at, "_aerogel_sub_at": _sub_at}
 
     def __repr__(self) -> str:
         return "ti.types.sparse_matrix_builder()"

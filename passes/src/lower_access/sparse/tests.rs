@@ -613,3 +613,72 @@ fn a_loop_over_a_list_that_grows() {
             }
             "#);
 }
+
+/// So do cells in a dense node below the list.
+#[test]
+fn a_loop_over_cells_in_a_list_that_grows() {
+    check_passes!(&["list_struct_for", "offload", "lower_access", "cse", "dce"], "
+        tree0 { dense i:4 { dynamic j:8 chunk=8 { dense k:2 { place x: i32 } } } }
+        field @x: i32 = tree0 [S4]
+        kernel @k() {
+            parallel_cells tree0.S3 (v0: i32, v1: i32, v2: i32) {
+                v3: i32 = append tree0.S2, [v1]
+                v4: ref<i32> = field_at @x, [v0, v1, v2]
+                store v4, v0
+                yield []
+            }
+            yield []
+        }", @r#"
+            kernel @k() {
+                task range {
+                    v0: i64 = const 0
+                    v1: i64 = const 4
+                    yield [v0, v1]
+                } {
+                    each (v2: i64) {
+                        v3: cell<tree0.S0> = root tree0
+                        v4: i32 = cast v2
+                        v5: container<tree0.S1> = child tree0.S1, v3
+                        v6: i64 = linearize tree0.S1, [v4]
+                        v7: cell<tree0.S1> = lookup tree0.S1, v5, v6
+                        v8: container<tree0.S2> = child tree0.S2, v7
+                        v9: i32 = const 0
+                        v10: i64 = container_length tree0.S2, v8
+                        v11: i32 = cast v10
+                        v12: i32 = const 4096
+                        v13: i32 = mul v9, v12
+                        v14: i32 = add v12, v13
+                        v15: i32 = min v11, v14
+                        v16: i32 = const 1
+                        for v13, v15, v16, [] (v17: i32) {
+                            v18: i32 = const 2
+                            for v9, v18, v16, [] (v19: i32) {
+                                v20: i64 = linearize tree0.S3, [v19]
+                                v21: i32 = const 4
+                                v22: u1 = lt v17, v21
+                                assert v22, bounds, "index ({}) is out of bounds for the dynamic node S2 of `x` of shape (4)", [v17]
+                                v23: i64 = linearize tree0.S1, [v17]
+                                v24: cell<tree0.S1> = lookup tree0.S1, v5, v23
+                                v25: container<tree0.S2> = child tree0.S2, v24
+                                v26: i64 = extend tree0.S2, v25
+                                v27: i64 = const 0
+                                v28: u1 = ge v26, v27
+                                assert v28, bounds, "the dynamic node S2 of `x` is full: the list at ({}) has 8 elements already", [v17]
+                                v29: i64 = linearize tree0.S2, [v17]
+                                v30: cell<tree0.S2> = obtain tree0.S2, v8, v29
+                                v31: container<tree0.S3> = child tree0.S3, v30
+                                v32: cell<tree0.S3> = lookup tree0.S3, v31, v20
+                                v33: ref<i32> = child tree0.S4, v32
+                                store v33, v4
+                                yield []
+                            }
+                            yield []
+                        }
+                        yield []
+                    }
+                    yield []
+                }
+                yield []
+            }
+            "#);
+}
