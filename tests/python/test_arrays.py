@@ -32,6 +32,8 @@ def test_elements_of_vectors_and_matrices(arch):
     v[1] = [1, 2, 3]
     v[0].x = 5
     assert v.to_numpy().tolist() == [[5, 0, 0], [1, 2, 3]]
+    with pytest.raises(TypeError):
+        ti.Vector.ndarray(2, ti.i32, 0.0)
     assert (v.n, v.element_shape, repr(v)) == (3, (3,), "<3 Layout.AOS ti.Vector.ndarray>")
     v.fill(2)
     assert v[0].to_list() == [2, 2, 2]

@@ -78,3 +78,12 @@ def test_a_vector_keeps_the_type_of_its_numbers():
     assert w.to_list() == [3.0, 2.0]
     v.xy = [1.5, 2.5]
     assert v.to_list() == [1, 2, 3]
+
+
+def test_a_vector_of_floats_and_integers_takes_floats():
+    v = ti.max(ti.Vector([1, 2]), ti.Vector([0.5, 3.5]))
+    v[0] = 0.9
+    assert v.to_list() == [0.9, 3.5]
+    w = ti.Vector([1, 2])
+    w[0] = 5.9
+    assert w.to_list() == [5, 2]

@@ -123,13 +123,16 @@ def test_the_tasks_of_a_trace(tmp_path):
     """Both loops, on threads of the pool too, within their launches."""
     ti.init(arch=ti.cpu, kernel_profiler=True, cpu_max_num_threads=2, log_level="error")
     x = np.ones(100_000, np.float32)
-    for _ in range(3):
+    # On a busy machine the other thread may come too late for some launches.
+    for n in range(1, 200):
         two_loops(x)
-    ti.profiler.export_chrome_trace(tmp_path / "trace.json")
-    bars = [e for e in json.loads((tmp_path / "trace.json").read_text())["traceEvents"] if e["ph"] == "X"]
-    launches = [e for e in bars if e["cat"] == "launch"]
-    tasks = [e for e in bars if e["cat"] == "task"]
-    assert len(launches) == 3 and {e["name"] for e in tasks} == {"two_loops.0", "two_loops.1"}
+        ti.profiler.export_chrome_trace(tmp_path / "trace.json")
+        bars = [e for e in json.loads((tmp_path / "trace.json").read_text())["traceEvents"] if e["ph"] == "X"]
+        launches = [e for e in bars if e["cat"] == "launch"]
+        tasks = [e for e in bars if e["cat"] == "task"]
+        if len({e["tid"] for e in tasks}) > 1:
+            break
+    assert len(launches) == n and {e["name"] for e in tasks} == {"two_loops.0", "two_loops.1"}
     assert {e["tid"] for e in launches} < {e["tid"] for e in tasks}
     for task in tasks:
         within = [

@@ -160,9 +160,9 @@ class Matrix:
         dtype = self._aerogel_matrix_dtype
         if dtype is not None:
             value = float(value) if dtype.startswith("f") else int(value)
-        elif isinstance(value, float) and isinstance(self._data[at], int):
+        elif isinstance(value, float) and self._sink is None and all(isinstance(x, int) for x in self._data):
             # A vector keeps the type of its numbers, as in kernels; a field checks what it takes itself.
-            value = int(value) if self._sink is None else value
+            value = int(value)
         self._data[at] = value
         if self._sink is not None:
             field, index = self._sink

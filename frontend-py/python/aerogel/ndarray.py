@@ -191,7 +191,7 @@ def matrix_ndarray(n: int, m: int, ndim: int, dtype: Any, shape: Any, needs_grad
     element = (int(n),) if ndim == 1 else (int(n), int(m))
     # As in Taichi, only arrays of vectors and matrices may be empty.
     given = tuple(shape) if hasattr(shape, "__iter__") else (shape,)
-    extents = tuple(0 if s == 0 else _extents(s)[0] for s in given)
+    extents = tuple(0 if s == 0 and not isinstance(s, float) else _extents(s)[0] for s in given)
     return _make(kind, _scalar(dtype), extents, element, needs_grad)
 
 

@@ -21,6 +21,9 @@ use super::{block_extents, blocks_alike, neighbour, own_index};
 use crate::PassCx;
 use crate::cells;
 
+/// The largest body, in instructions, that is written twice. The work of a longer one outweighs its look-ups.
+const LARGEST: usize = 400;
+
 /// Containers of nodes in other blocks than the loop's own.
 pub(crate) type Beside = [(NodeRef, Value)];
 
@@ -43,33 +46,37 @@ impl Written {
         block_extents(&cx.env.trees[node.tree], block, node.node)?;
         let mut blocks: Vec<(NodeRef, Vec<NodeRef>)> = Vec::new();
         let mut stay = true;
-        walk(func, body, &mut |func, inst| match func[inst] {
-            // What is active at the beginning must be so to the end.
-            Op::Call { .. } | Op::Deactivate { .. } => stay = false,
-            Op::Store { place, .. } | Op::Atomic { place, .. } | Op::Cas { place, .. } => {
-                let Some((place, off)) = neighbour(func, cx, params, place) else {
-                    return;
-                };
-                let Some((other, leaf)) = blocks_alike(cx, place, node, block) else {
-                    return;
-                };
-                let own = other.tree == node.tree && other.node == block;
-                if own || off.iter().any(|&d| d != 0) {
-                    return;
+        let mut n_insts = 0;
+        walk(func, body, &mut |func, inst| {
+            n_insts += 1;
+            match func[inst] {
+                // What is active at the beginning must be so to the end, and have memory.
+                Op::Call { .. } | Op::Deactivate { .. } | Op::Append { .. } => stay = false,
+                Op::Store { place, .. } | Op::Atomic { place, .. } | Op::Cas { place, .. } => {
+                    let Some((place, off)) = neighbour(func, cx, params, place) else {
+                        return;
+                    };
+                    let Some((other, leaf)) = blocks_alike(cx, place, node, block) else {
+                        return;
+                    };
+                    let own = other.tree == node.tree && other.node == block;
+                    if own || off.iter().any(|&d| d != 0) {
+                        return;
+                    }
+                    let leaf = NodeRef {
+                        tree: other.tree,
+                        node: leaf,
+                    };
+                    match blocks.iter_mut().find(|b| b.0 == other) {
+                        Some((_, leaves)) if leaves.contains(&leaf) => {}
+                        Some((_, leaves)) => leaves.push(leaf),
+                        None => blocks.push((other, vec![leaf])),
+                    }
                 }
-                let leaf = NodeRef {
-                    tree: other.tree,
-                    node: leaf,
-                };
-                match blocks.iter_mut().find(|b| b.0 == other) {
-                    Some((_, leaves)) if leaves.contains(&leaf) => {}
-                    Some((_, leaves)) => leaves.push(leaf),
-                    None => blocks.push((other, vec![leaf])),
-                }
+                _ => {}
             }
-            _ => {}
         });
-        (stay && !blocks.is_empty()).then_some(Self { blocks })
+        (stay && n_insts <= LARGEST && !blocks.is_empty()).then_some(Self { blocks })
     }
 
     /// Writes `fast` where all the blocks at `indices` are active, with their containers, and else `slow`.

@@ -109,8 +109,8 @@ class SparseSolver:
             return
         if condition * _EPSILON[self.dtype] > 1:
             warnings.warn(
-                f"the matrix cannot be told from a singular one in {self.dtype}: its condition number is "
-                f"{condition:.1e} or more, and a solution may have no digit that is right",
+                f"in {self.dtype} the matrix is close to a singular one: its condition number is {condition:.1e} or "
+                "more; unless that comes from rows or columns of very different size, no digit of a solution is sure",
                 stacklevel=2,
             )
 
