@@ -54,7 +54,7 @@ def print_kernel_profiler_info(mode: str = "count") -> None:
         raise ValueError(f"mode must be 'count' or 'trace', not {mode!r}")
     _say_if_off()
     if mode == "trace":
-        events, dropped = _native.profile_events()
+        events, dropped = _native.profile_events(False)
         launches = [event for event in events if event[1] == "launch"]
         start = min((begin for _, _, _, begin, _ in launches), default=0.0)
         rows = [
@@ -117,14 +117,16 @@ def export_chrome_trace(path: str | os.PathLike[str]) -> None:
 
     Each thread is a lane. Launches, and kernels being compiled, are bars in those of Python's threads, and in all what
     they did of a launch's tasks: ``step.0`` is the first loop of the kernel ``step``, or what stands before it. The
-    last 262144 bars are kept.
+    last 262144 bars of launches are kept, and as many of tasks.
 
     Raises:
         OSError: The file cannot be written; then there is none.
     """
     from aerogel.tools._files import write_whole
 
-    events, dropped = _native.profile_events()
+    events, dropped = _native.profile_events(False)
+    tasks, dropped_tasks = _native.profile_events(True)
+    events, dropped = [*events, *tasks], dropped + dropped_tasks
     process = os.getpid()
     trace: list[dict[str, Any]] = [
         {"ph": "M", "pid": process, "name": "process_name", "args": {"name": "aerogel"}},

@@ -21,12 +21,20 @@ type Steps = IndexMap<(String, String), (u64, f64)>;
 /// So many events are kept, the last ones.
 const MAX_EVENTS: usize = 1 << 18;
 
+/// The last events, and how many were dropped for them.
+#[derive(Default)]
+struct Events {
+    last: VecDeque<Event>,
+    dropped: u64,
+}
+
 #[derive(Default)]
 struct Profile {
     launches: IndexMap<String, Timing>,
-    events: VecDeque<Event>,
-    /// Events that were dropped for later ones.
-    dropped: u64,
+    /// Launches and compilations.
+    events: Events,
+    /// What threads did of tasks, of which a launch has many.
+    tasks: Events,
 }
 
 static LAUNCHES_ARE_TIMED: AtomicBool = AtomicBool::new(false);
@@ -59,8 +67,8 @@ pub(crate) fn begin() -> Option<Instant> {
         .then(Instant::now)
 }
 
-impl Profile {
-    fn event(
+impl Events {
+    fn push(
         &mut self,
         name: String,
         kind: &'static str,
@@ -68,12 +76,12 @@ impl Profile {
         begin: Instant,
         seconds: f64,
     ) {
-        if self.events.len() == MAX_EVENTS {
-            self.events.pop_front();
+        if self.last.len() == MAX_EVENTS {
+            self.last.pop_front();
             self.dropped += 1;
         }
         let at = begin.saturating_duration_since(*START).as_secs_f64();
-        self.events
+        self.last
             .push_back((name, kind, number_of(thread), at, seconds));
     }
 }
@@ -93,11 +101,15 @@ pub(crate) fn launched(name: &str, begin: Instant, runs: &[TaskRun]) {
         timing.3.max(seconds),
     );
     let thread = thread::current().id();
-    profile.event(name.to_owned(), "launch", thread, begin, seconds);
+    profile
+        .events
+        .push(name.to_owned(), "launch", thread, begin, seconds);
     for run in runs {
         let seconds = (run.end - run.begin).as_secs_f64();
         let task = format!("{name}.{}", run.task);
-        profile.event(task, "task", run.thread, run.begin, seconds);
+        profile
+            .tasks
+            .push(task, "task", run.thread, run.begin, seconds);
     }
 }
 
@@ -115,7 +127,9 @@ pub(crate) fn compiled<'a>(
     drop(known);
     if LAUNCHES_ARE_TIMED.load(Ordering::Relaxed) {
         let (thread, seconds) = (thread::current().id(), begin.elapsed().as_secs_f64());
-        lock(&PROFILE).event(name.to_owned(), "compile", thread, begin, seconds);
+        lock(&PROFILE)
+            .events
+            .push(name.to_owned(), "compile", thread, begin, seconds);
     }
 }
 
@@ -130,11 +144,17 @@ pub(crate) fn profile() -> Vec<(String, Timing)> {
         .collect()
 }
 
-/// The last events, in the order in which they ended, and how many were dropped before them.
+/// The last events (launches and compilations, or what threads did of tasks), in the order in which they ended,
+/// and how many were dropped before them.
 #[pyfunction]
-pub(crate) fn profile_events() -> (Vec<Event>, u64) {
+pub(crate) fn profile_events(tasks: bool) -> (Vec<Event>, u64) {
     let profile = lock(&PROFILE);
-    (profile.events.iter().cloned().collect(), profile.dropped)
+    let events = if tasks {
+        &profile.tasks
+    } else {
+        &profile.events
+    };
+    (events.last.iter().cloned().collect(), events.dropped)
 }
 
 /// The steps of compiling: kernel, step, how often, seconds.
