@@ -2,6 +2,7 @@
 
 use aerogel_base::Span;
 use aerogel_base::entity::SecondaryMap;
+use aerogel_base::hash::LookupMap;
 
 use crate::build::Builder;
 use crate::func::Function;
@@ -192,6 +193,36 @@ pub fn import_region(
         .iter()
         .map(|&v| map[v].expect("the value is mapped"))
         .collect()
+}
+
+/// A copy of a region in the same function. Values from outside are the same there.
+pub fn copy_region(func: &mut Function, region: Region) -> Region {
+    copy_region_with(func, region, &mut LookupMap::default())
+}
+
+fn copy_region_with(
+    func: &mut Function,
+    region: Region,
+    copies: &mut LookupMap<Value, Value>,
+) -> Region {
+    let copy = func.new_region(&[]);
+    for old in func.regions[region].params.clone() {
+        let new = func.add_param(copy, func.ty(old));
+        copies.insert(old, new);
+    }
+    for inst in func.regions[region].insts.clone() {
+        let data = &func.insts[inst];
+        let (mut op, results, span) = (data.op.clone(), data.results.clone(), data.span);
+        op.map_operands(|v| copies.get(&v).copied().unwrap_or(v));
+        op.map_regions(|r| copy_region_with(func, r, copies));
+        let types: Vec<Type> = results.iter().map(|&r| func.ty(r)).collect();
+        let inst = func.new_inst(op, &types, span);
+        for (old, &new) in results.into_iter().zip(&func.insts[inst].results) {
+            copies.insert(old, new);
+        }
+        func.regions[copy].insts.push(inst);
+    }
+    copy
 }
 
 /// Copies one instruction with its regions; the copy is in no region yet. What comes from no source

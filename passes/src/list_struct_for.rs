@@ -14,7 +14,7 @@
 //! work of a few large cells is divided too.
 
 use aerogel_base::{Scalar, ScalarType};
-use aerogel_ir::{Builder, Function, Inst, NodeRef, Op, Region, Type, Value, walk};
+use aerogel_ir::{Builder, Function, Inst, NodeRef, Op, Region, Type, Value, copy_region, walk};
 use aerogel_snode::Tree;
 
 use crate::PassCx;
@@ -67,13 +67,14 @@ fn sweep(func: &mut Function, cx: &PassCx<'_>, inst: Inst) {
     } else {
         None
     };
-    let otherwise = written
-        .as_ref()
-        .map(|_| written::copy(func, body))
-        .unwrap_or(body);
-    let [mut gathered, mut gathered_otherwise] = [body, otherwise].map(|body| {
+    let gather = |func: &Function, body| {
         let gather = || Gathered::find(func, cx, node, driver, body, &params);
         in_blocks.then(gather).flatten()
+    };
+    let mut gathered = gather(func, body);
+    let mut written = written.map(|written| {
+        let otherwise = copy_region(func, body);
+        (written, otherwise, gather(func, otherwise))
     });
 
     let mut b = at_end(func, top, span);
@@ -123,13 +124,13 @@ fn sweep(func: &mut Function, cx: &PassCx<'_>, inst: Inst) {
                 b.func.regions[b.region].insts.append(&mut insts);
             });
         };
-        match &written {
+        match &mut written {
             None => write(b, body, &mut gathered, &[]),
-            Some(written) => written.choose(
+            Some((written, otherwise, gathered_otherwise)) => written.choose(
                 b,
                 &indices,
                 &mut |b, beside| write(b, body, &mut gathered, beside),
-                &mut |b| write(b, otherwise, &mut gathered_otherwise, &[]),
+                &mut |b| write(b, *otherwise, gathered_otherwise, &[]),
             ),
         }
     });

@@ -33,11 +33,9 @@ impl TaskTrace {
     pub(crate) fn ran(&self, task: usize, begin: Instant) {
         let (thread, end) = (thread::current().id(), Instant::now());
         let mut runs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match runs
-            .iter_mut()
-            .rev()
-            .find(|run| run.task == task && run.thread == thread)
-        {
+        // Tasks run one after the other: those of this one are the last.
+        let mut of_task = runs.iter_mut().rev().take_while(|run| run.task == task);
+        match of_task.find(|run| run.thread == thread) {
             Some(run) => run.end = end,
             None => runs.push(TaskRun {
                 task,

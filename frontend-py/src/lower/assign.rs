@@ -12,8 +12,8 @@ use crate::ast::{BinaryOp, Expr, ExprKind, TextRange};
 use crate::host::Known;
 use crate::scope::BindingKind;
 
-/// The methods that `x[..] += v` and `x[..] -= v` call, of a struct that has them. They take the struct, the indices,
-/// and the value. No struct of the user's has a method of that name.
+/// The methods that `x[i, j] += v` and `x[i, j] -= v` call, of a struct that has them. They take the struct, the
+/// indices and the value. No struct of the user's has a method of that name.
 pub(super) const ADD_AT: &str = "_aerogel_add_at";
 const SUB_AT: &str = "_aerogel_sub_at";
 
@@ -454,7 +454,7 @@ impl<'a> Lower<'a, '_> {
         Ok(())
     }
 
-    /// `of[index] += value` where the struct `of` has a method for it.
+    /// `of[index] += value` where `of`, a sparse matrix builder, has a method for it.
     fn change_at(&mut self, of: Val, index: &Expr<'a>, op: BinaryOp, value: &Expr<'a>) -> Res<()> {
         let method = match op {
             BinaryOp::Add => Some(ADD_AT),
@@ -474,13 +474,10 @@ impl<'a> Lower<'a, '_> {
             Val::Known(Known::Tuple(items)) => items.iter().cloned().map(Val::Known).collect(),
             one => vec![one],
         };
-        let source = self.host.source(&method);
-        let source = self.hosted(source)?;
-        let n_indices = self.parse(&source)?.def.params.len() - 2;
-        if positional.len() != n_indices {
+        if positional.len() != 2 {
             self.range = index.range;
             let message = format!(
-                "an entry of a sparse matrix builder takes {n_indices} indices, got {}",
+                "an entry of a sparse matrix builder takes 2 indices, got {}",
                 positional.len()
             );
             return self.fail(ErrorKind::Type, "E0212", message);

@@ -37,6 +37,7 @@ use aerogel_ir::{
 };
 use aerogel_snode::NodeId;
 use bumpalo::Bump;
+use indexmap::IndexMap;
 
 use crate::ast::{FuncDef, TextRange};
 use crate::host::*;
@@ -113,6 +114,9 @@ impl Default for FrontendConfig {
     }
 }
 
+/// A part of a source text: its first byte and one past its last.
+type TextOf = (SourceId, u32, u32);
+
 /// A lowered kernel.
 #[derive(Debug)]
 pub struct Lowered {
@@ -178,10 +182,11 @@ pub fn lower_kernel(
         } = lower;
         module.funcs.push(func);
         check(&module);
+        let warnings = warnings.into_iter();
         Ok(Lowered {
             module,
             trees,
-            warnings,
+            warnings: warnings.map(|((_, text), span)| (span, text)).collect(),
         })
     } else {
         let Lower {
@@ -278,7 +283,8 @@ pub(crate) struct Lower<'a, 'h> {
     /// The element that the loop around this place, over elements of a mesh, has come to.
     mesh_loop: Option<(Rc<ElementsRef>, Value)>,
     diagnostics: Diagnostics,
-    warnings: Vec<(Span, String)>,
+    /// Where each is said first.
+    warnings: IndexMap<(Option<TextOf>, String), Span>,
     trees: Vec<TreeKey>,
     /// Fields by their places: a component's field begins with the place of a whole one.
     fields: LookupMap<(TreeKey, Vec<NodeId>), FieldId>,
@@ -322,7 +328,7 @@ impl<'a, 'h> Lower<'a, 'h> {
             loop_attrs: LoopAttrs::default(),
             mesh_loop: None,
             diagnostics: Vec::new(),
-            warnings: Vec::new(),
+            warnings: IndexMap::new(),
             trees: Vec::new(),
             fields: LookupMap::default(),
             field_names: LookupMap::default(),
@@ -513,8 +519,9 @@ impl<'a, 'h> Lower<'a, 'h> {
         message: impl Into<String>,
     ) -> &mut Diagnostic {
         let new = Diagnostic::new(kind, code, self.span(), message);
-        let same =
-            |old: &Diagnostic| old.message == new.message && self.same_text(old.span, new.span);
+        let same = |old: &Diagnostic| {
+            old.message == new.message && self.text_of(old.span) == self.text_of(new.span)
+        };
         let at = self.diagnostics.iter().position(same).unwrap_or_else(|| {
             self.diagnostics.push(new);
             self.diagnostics.len() - 1
@@ -522,23 +529,17 @@ impl<'a, 'h> Lower<'a, 'h> {
         &mut self.diagnostics[at]
     }
 
-    /// Whether two spans are the same text, be it reached by calls from several places.
-    fn same_text(&self, a: Span, b: Span) -> bool {
-        let spans = &self.module.env.spans;
-        let text = |span| spans.get(span).map(|at| (at.source, at.start, at.end));
-        text(a) == text(b)
+    /// The text of a span, be it reached by calls from several places.
+    fn text_of(&self, span: Span) -> Option<TextOf> {
+        let at = self.module.env.spans.get(span)?;
+        Some((at.source, at.start, at.end))
     }
 
     /// What is written at the present place is allowed, but loses something.
     fn warn(&mut self, message: String) {
         let span = self.span();
-        let known = self
-            .warnings
-            .iter()
-            .any(|(old, text)| *text == message && self.same_text(*old, span));
-        if !known {
-            self.warnings.push((span, message));
-        }
+        let key = (self.text_of(span), message);
+        self.warnings.entry(key).or_insert(span);
     }
 
     fn fail<T>(

@@ -673,7 +673,7 @@ impl Host for PyHost<'_> {
         };
         let object = self.object(*handle);
         if object.is_instance_of::<PyInt>() {
-            object.extract().ok().map(|n: i64| Known::Int(n.into()))
+            object.extract().ok().map(Known::Int)
         } else if object.is_instance_of::<PyFloat>() {
             object.extract().ok().map(Known::Float)
         } else {

@@ -13,8 +13,7 @@
 //! A block that is not there is made where the program writes to it, and only if it does: then all is left as
 //! it was.
 
-use aerogel_base::entity::SecondaryMap;
-use aerogel_ir::{Builder, Function, NodeRef, Op, Region, Type, Value, import_inst, walk};
+use aerogel_ir::{Builder, Function, NodeRef, Op, Region, Type, Value, walk};
 use aerogel_snode::NodeId;
 
 use super::{block_extents, blocks_alike, neighbour, own_index};
@@ -137,20 +136,4 @@ pub(crate) fn note_cells(b: &mut Builder<'_>, containers: &Beside, cell: Value, 
             cell,
         });
     }
-}
-
-/// A copy of a loop's body, over the same parameters.
-pub(crate) fn copy(func: &mut Function, body: Region) -> Region {
-    let source = func.clone();
-    let mut map = SecondaryMap::new();
-    for value in source.values.keys() {
-        map[value] = Some(value);
-    }
-    let copy = func.new_region(&[]);
-    for &inst in &source.regions[body].insts {
-        let span = source.insts[inst].span;
-        let inst = import_inst(func, &source, inst, &mut map, span);
-        func.regions[copy].insts.push(inst);
-    }
-    copy
 }

@@ -58,6 +58,8 @@ pub(super) struct Cells {
     released: LookupMap<NodeRef, u32>,
     /// Nodes to which a loop appends: for a moment a list is longer than it has memory.
     appended: LookupSet<NodeRef>,
+    /// Whether a loop calls functions, which may append to any list.
+    calls: bool,
     /// Nothing is known from before.
     floor: u32,
     /// The box that the access which is lowered is in, if it shares look-ups (`shared.rs`).
@@ -180,7 +182,10 @@ impl Cells {
             }
             Op::Activate { node, .. } => self.makes(node, cx),
             Op::Deactivate { node, .. } => self.releases(node, cx),
-            Op::Call { .. } => self.forget_all(),
+            Op::Call { .. } => {
+                self.calls = true;
+                self.forget_all();
+            }
             _ => {}
         });
     }
@@ -253,8 +258,12 @@ impl Cells {
         for depth in (1..target.n_levels()).rev() {
             let Some(here) = cell else { break };
             let key = target.key(func, node.tree, depth);
-            let on_way = cx.env.trees[node.tree].sparse_chain(key.node.node);
-            let grows = |node| self.appended.contains(&NodeRef { node, ..key.node });
+            let tree = &cx.env.trees[node.tree];
+            let on_way = tree.sparse_chain(key.node.node);
+            let is_list = |node| matches!(tree[node].kind, NodeKind::Dynamic { .. });
+            let grows = |node| {
+                self.calls && is_list(node) || self.appended.contains(&NodeRef { node, ..key.node })
+            };
             let known = Known {
                 cell: here,
                 since: self.now,
