@@ -349,3 +349,11 @@ def test_loop_config_waits_for_its_loop(arch):
     run(1000)
     assert (x.to_numpy() == 1 + np.cumsum(np.arange(1000))).all()
     assert y[None] == 1 + 999 * 500
+
+
+def test_rounding_of_constants(arch):
+    @ti.kernel
+    def run(x: ti.f32) -> ti.math.vec4:
+        return ti.math.vec4(ti.round(2.5), ti.math.round(x), round(2.5), round(x))
+
+    assert run(2.5).to_list() == [3, 3, 2, 3]
