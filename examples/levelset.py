@@ -72,11 +72,9 @@ def to_edge(p, a, b):
 
 def bunny(resolution):
     """The corners of the Stanford bunny's triangles, scaled to the grid."""
-    try:
-        import pymeshfix
-        import trimesh
-    except ModuleNotFoundError as e:
-        raise SystemExit(f"the bunny needs {e.name}: pip install pymeshfix trimesh") from None
+    import pymeshfix
+    import trimesh
+
     corners = np.asarray(trimesh.load_mesh(Path(pymeshfix.__path__[0]) / "examples/StanfordBunny.ply").triangles)
     low, high = corners.min((0, 1)), corners.max((0, 1))
     return ((corners - (low + high) / 2) * (0.8 * resolution / (high - low).max()) + resolution / 2).astype(np.float32)

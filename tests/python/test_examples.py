@@ -48,7 +48,7 @@ def test_levelset_says_what_it_needs(tmp_path, absent):
     for command in ([ROOT / "examples/levelset.py"], ["-m", "aerogel", "example", "levelset"]):
         done = start(*command, "--small", first=[tmp_path])
         assert done.returncode == 1
-        assert f"the bunny needs {absent}: pip install pymeshfix trimesh" in done.stderr
+        assert f"this example needs {absent}: pip install trimesh pymeshfix\n" in done.stderr
         assert "Traceback" not in done.stderr
 
 
