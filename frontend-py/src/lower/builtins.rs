@@ -13,7 +13,7 @@ use super::{Lower, Reported, Res};
 use crate::ast::{BinaryOp, CompareOp};
 use crate::fold;
 use crate::host::Known;
-use crate::infer::{self, UnaryRule, int_range};
+use crate::infer::{self, UnaryRule};
 use crate::intrinsics::Rule;
 
 /// Builtins that need more than a row says.
@@ -561,33 +561,6 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// `int(x)`: of a constant now, as Python does it; of a value a cast.
-    fn python_cast(&mut self, ty: ScalarType, args: &Args) -> Res<Val> {
-        let [x] = &args.positional[..] else {
-            return self.fail(
-                ErrorKind::Type,
-                "E0222",
-                format!("a conversion to `{ty}` takes one argument"),
-            );
-        };
-        match x {
-            Val::Known(known) if known.is_number() => Ok(Val::Known(match (ty, known) {
-                (ScalarType::U1, _) => Known::Bool(known.as_float() != Some(0.0)),
-                (_, Known::Float(value))
-                    if ty.is_int() && value.is_finite() && value.abs() < 1e30 =>
-                {
-                    Known::Int(value.trunc() as i128)
-                }
-                (_, Known::Float(_)) if ty.is_int() => {
-                    return self.fail(ErrorKind::Type, "E0204", "the float has no integer value");
-                }
-                _ if ty.is_int() => Known::Int(known.as_int().unwrap_or_default()),
-                _ => Known::Float(known.as_float().unwrap_or_default()),
-            })),
-            _ => self.cast(x, ty),
-        }
-    }
-
     /// A random number of the standard normal distribution, by the method of Box and Muller.
     fn random_normal(&mut self, ty: ScalarType) -> Res<Val> {
         if !ty.is_float() {
@@ -624,35 +597,6 @@ impl Lower<'_, '_> {
         )))
     }
 
-    /// `ti.f32(x)`.
-    pub(crate) fn cast_call(&mut self, ty: ScalarType, args: &Args) -> Res<Val> {
-        match &args.positional[..] {
-            [x] => {
-                if let Val::Known(Known::Int(value)) = x
-                    && ty.is_int()
-                    && ty != ScalarType::U1
-                    && !(int_range(ty).0..=int_range(ty).1).contains(value)
-                {
-                    return self.fail_noted(
-                        ErrorKind::Type,
-                        "E0204",
-                        format!("the integer {value} is out of the range of `{ty}`"),
-                        format!("to keep its low bits write `ti.cast({value}, ti.{ty})`"),
-                    );
-                }
-                self.cast(x, ty)
-            }
-            all => {
-                let n = all.len();
-                self.fail(
-                    ErrorKind::Type,
-                    "E0222",
-                    format!("`{ty}` takes one argument, not {n}"),
-                )
-            }
-        }
-    }
-
     /// `isinstance`: what is computed when the kernel runs is a vector, a matrix, or of no class.
     fn is_instance(&mut self, args: &Args) -> Res<Val> {
         let (Some(x), Some(Val::Known(classes))) = (args.get(0, "object"), args.get(1, "classes"))
@@ -672,16 +616,6 @@ impl Lower<'_, '_> {
             .items()
             .map_or_else(|| is(classes), |items| items.iter().any(is));
         Ok(Val::Known(Known::Bool(truth)))
-    }
-
-    /// `x` with elements of type `ty`. A literal goes there directly.
-    pub(crate) fn cast(&mut self, x: &Val, ty: ScalarType) -> Res<Val> {
-        if let (Val::Known(Known::Float(value)), true) = (x, ty.is_float()) {
-            let scalar = aerogel_base::Scalar::float(ty, *value);
-            return Ok(Val::Value(self.builder().constant(scalar)));
-        }
-        let from = self.expect_numeric(x)?;
-        Ok(Val::Value(self.operand(x, ty, from)?))
     }
 
     /// The elements of a value combined pairwise from left to right.

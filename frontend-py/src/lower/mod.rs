@@ -8,6 +8,7 @@ mod address;
 mod assign;
 mod builtins;
 mod call;
+mod casts;
 mod construct;
 mod dicts;
 mod expr;
