@@ -377,12 +377,7 @@ impl<'a> Convert<'a, '_> {
                         parts.push(FPart::Text(self.str(&text.value)))
                     }
                     py::InterpolatedStringElement::Interpolation(value) => {
-                        if !matches!(
-                            value.conversion,
-                            py::ConversionFlag::None | py::ConversionFlag::Str
-                        ) {
-                            return ExprKind::Unsupported("conversion in an f-string");
-                        }
+                        // Numbers read the same by `!r` and `!s`, and text stands as it is, as after `{x=}`.
                         let debug = value.debug_text.as_ref().map(|debug| {
                             let source = &self.text[value.expression.range()];
                             self.str(&format!("{}{}{}", debug.leading, source, debug.trailing))

@@ -36,7 +36,41 @@ macro_rules! check_passes {
     };
 }
 
-pub(crate) use {check_pass, check_pass_fast, check_passes};
+/// The same, leaving out of the snapshot what makes the lists of active cells: what is swept over
+/// them is to be seen.
+macro_rules! check_sweep {
+    ($passes:expr, $text:expr, @$snapshot:literal) => {
+        ::insta::assert_snapshot!(
+            $crate::testing::without_lists(&$crate::testing::after($passes, $text, false)),
+            @$snapshot
+        )
+    };
+}
+
+pub(crate) use {check_pass, check_pass_fast, check_passes, check_sweep};
+
+/// The text of a kernel without the loops and branches of its body that make lists.
+pub(crate) fn without_lists(text: &str) -> String {
+    let makes_lists = |statement: &str| {
+        let ops = ["list_count", "list_scan", "list_put"];
+        ops.iter().any(|op| statement.contains(op))
+    };
+    let mut kept = String::new();
+    let mut statement = String::new();
+    for line in text.split_inclusive('\n') {
+        statement.push_str(line);
+        // A statement of the body begins with four spaces, and ends where its last region does.
+        let inside = line.starts_with("     ");
+        let opens = line.starts_with("    ") && line.ends_with("{\n");
+        if !inside && !opens {
+            if !makes_lists(&statement) {
+                kept.push_str(&statement);
+            }
+            statement.clear();
+        }
+    }
+    kept
+}
 
 pub(crate) fn after(passes: &[&str], text: &str, fast_math: bool) -> String {
     let mut module = parse_module(text).unwrap_or_else(|e| panic!("{e}"));

@@ -119,6 +119,8 @@ def test_indices_from_the_end(arch):
 
 
 def test_formats(arch, capfd):
+    name = "drop"
+
     @ti.kernel
     def run(a: ti.i32, b: ti.f32):
         v = ti.Vector([b, 2 * b])
@@ -126,6 +128,8 @@ def test_formats(arch, capfd):
         print("{1:.2f} {0:5d}|".format(a, b))  # noqa: UP030, UP032
         print("{v:.1f} and {{}}".format(v=v))  # noqa: UP032
         print(f"{a=} {b = :.1f} {v:.2f} {a:x} {b:e}")
+        print(f"{a!r} {b!s:.1f} {v!a} {name!r}")
+        print("{x!r} {0!s:>4} {0!a}|".format(a, x=v))  # noqa: UP030, UP032
 
     run(30, 2.5)
     assert capfd.readouterr().out.splitlines() == [
@@ -133,6 +137,8 @@ def test_formats(arch, capfd):
         "2.50    30|",
         "[2.5, 5.0] and {}",
         "a=30 b = 2.5 [2.50, 5.00] 1e 2.500000e+00",
+        "30 2.5 [2.500000, 5.000000] drop",
+        "[2.500000, 5.000000]   30 30|",
     ]
 
 
@@ -153,6 +159,12 @@ def test_wrong_formats(arch):
     def mixed(x: ti.f32):
         print("{0} {}".format(x, x))  # noqa: F523, F525
 
+    @ti.kernel
+    def converted(x: ti.f32):
+        print("{!q}".format(x))
+
+    with pytest.raises(ti.TaichiSyntaxError, match="`!q` is no conversion"):
+        converted(1)
     with pytest.raises(ti.TaichiSyntaxError, match="mixes numbered places"):
         mixed(1)
     with pytest.raises(ti.TaichiTypeError, match="the format `d` is for integers, not `f32`"):
@@ -349,3 +361,37 @@ def test_loop_config_waits_for_its_loop(arch):
     run(1000)
     assert (x.to_numpy() == 1 + np.cumsum(np.arange(1000))).all()
     assert y[None] == 1 + 999 * 500
+
+
+def test_rounding_of_constants(arch):
+    @ti.kernel
+    def run(x: ti.f32) -> ti.math.vec4:
+        return ti.math.vec4(ti.round(2.5), ti.math.round(x), round(2.5), round(x))
+
+    assert run(2.5).to_list() == [3, 3, 2, 3]
+
+
+def test_the_maximum_of_one_operand(arch):
+    """It goes by components: a number or a vector is its own. Lists are gone through, as in Python."""
+    x = ti.field(ti.f32, ())
+
+    @ti.kernel
+    def numbers(a: ti.i32) -> ti.math.vec4:
+        x[None] = a
+        return ti.math.vec4(ti.max(a), min(x[None]), ti.max(2.5), ti.min(ti.i8(a)))
+
+    @ti.kernel
+    def vectors(a: ti.i32) -> ti.math.ivec3:
+        v = ti.Vector([a, 1, 2])
+        w = ti.max(v)
+        v[0] = 0
+        return w + min(ti.Vector([10, 20, 30]))
+
+    @ti.kernel
+    def lists(a: ti.i32) -> ti.i32:
+        return max([a, 1, 2]) * 10 + min([3, 4])
+
+    assert numbers(7).to_list() == [7, 7, 2.5, 7]
+    assert vectors(7).to_list() == [17, 21, 32]
+    assert lists(7) == 73
+    assert [ti.max(3), ti.min(2.5), ti.max(ti.Vector([3, 1])).to_list()] == [3, 2.5, [3, 1]]

@@ -521,3 +521,12 @@ def test_the_shape_of_a_matrix(arch):
         return n * 10 + ti.static(len(m.get_shape()))
 
     assert run() == 62
+
+
+def test_how_many_members_a_dictionary_has(arch):
+    @ti.kernel
+    def k(n: ti.i32) -> ti.i32:
+        d = {"a": n, "b": 2}
+        return len(d) + len({n_: n for n_ in range(5)})
+
+    assert k(3) == 7

@@ -1,6 +1,6 @@
 //! Assignment: names, elements, tuples, and the augmented forms.
 
-use aerogel_base::ErrorKind;
+use aerogel_base::{ErrorKind, Scalar, ScalarType};
 use aerogel_ir::{AtomicOp, Op, ParamType, Type, Value};
 
 use super::call::Args;
@@ -10,6 +10,7 @@ use super::value::{Origin, Place, SeqKind, Val};
 use super::{Lower, Reported, Res};
 use crate::ast::{BinaryOp, Expr, ExprKind, TextRange};
 use crate::host::Known;
+use crate::infer::int_range;
 use crate::scope::BindingKind;
 
 /// The methods that `x[i, j] += v` and `x[i, j] -= v` call, of a struct that has them. They take the struct, the
@@ -88,16 +89,21 @@ impl<'a> Lower<'a, '_> {
         self.store(place, &Val::Value(value))
     }
 
-    /// Warns where a place has not all the values of what goes there. A constant takes the place's type; only a
-    /// float is none of an integer.
-    fn warn_of_loss(&mut self, what: &str, to: Type, val: &Val) {
+    /// Warns where a place has not all the values of what goes there. A constant takes the place's type: it is lost
+    /// where it is out of its range, and a float where the place is an integer.
+    pub(crate) fn warn_of_loss(&mut self, what: &str, to: Type, val: &Val) {
         let given = self.numeric_type(val).and_then(Type::elem);
-        if let (Some(to), Some(from)) = (to.elem(), given)
-            && to.promote(from) != to
-            && (val.known().is_none() || to.is_int() && from.is_float())
-        {
-            self.warn(format!("{what} may lose precision: {to} <- {from}"));
-        }
+        let (Some(to), Some(from)) = (to.elem(), given) else {
+            return;
+        };
+        let out_of_range = val.known().and_then(|known| out_of_range(known, to));
+        let cause = match out_of_range {
+            Some(number) => format!("{number} is out of the range of `{to}`"),
+            None if to.is_int() && from.is_float() => format!("{to} <- {from}"),
+            None if val.known().is_none() && to.promote(from) != to => format!("{to} <- {from}"),
+            None => return,
+        };
+        self.warn(format!("{what} may lose precision: {cause}"));
     }
 
     /// That a tensor has the shape of the place it goes to; if not, it is shown where it is made.
@@ -553,5 +559,28 @@ impl<'a> Lower<'a, '_> {
             format!("`atomic_cas` changes a number in one step, not a `{ty}`"),
             "choose a component, such as `x[i][0]`",
         )
+    }
+}
+
+/// The number, or one of the elements, that a type has no value near.
+fn out_of_range(known: &Known, ty: ScalarType) -> Option<String> {
+    let overflows =
+        |value: f64| value.is_finite() && !Scalar::float(ty, value).as_f64().is_finite();
+    match known {
+        Known::Int(value) if ty.is_float() => overflows(*value as f64).then(|| value.to_string()),
+        // Of a truth value it is asked only whether it is zero.
+        Known::Int(value) if ty != ScalarType::U1 => {
+            let (lo, hi) = int_range(ty);
+            (!(lo..=hi).contains(value)).then(|| value.to_string())
+        }
+        Known::Float(value) if ty.is_float() => overflows(*value).then(|| format!("{value:?}")),
+        Known::Tuple(items) | Known::List(items) => {
+            items.iter().find_map(|item| out_of_range(item, ty))
+        }
+        Known::Tensor(tensor) => tensor
+            .elements
+            .iter()
+            .find_map(|element| out_of_range(element, ty)),
+        _ => None,
     }
 }

@@ -86,6 +86,11 @@ impl Lower<'_, '_> {
             }
             Rule::Fold(op) => {
                 let vals = match &args.positional[..] {
+                    // It goes by components, so one operand is its own maximum; lists are gone through.
+                    [Val::Known(known)] if known.is_number() => args.positional.clone(),
+                    [one] if one.items().is_none() && self.numeric_type(one).is_some() => {
+                        vec![Val::Value(self.load(one)?)]
+                    }
                     [one] => self.iterate_static(one)?,
                     all => all.to_vec(),
                 };
@@ -114,6 +119,9 @@ impl Lower<'_, '_> {
             Rule::Atomic(op) => {
                 let place = self.changed_place(name, args)?;
                 let val = self.arg(name, args, 1, "y")?.clone();
+                if let Some(ty) = self.numeric_type(&Val::Place(place.clone())) {
+                    self.warn_of_loss(&format!("`{name}`"), ty, &val);
+                }
                 Ok(Val::Value(self.atomic(op, &place, &val)?))
             }
             Rule::Same => Ok(args.positional.first().cloned().unwrap_or(Val::none())),

@@ -84,7 +84,14 @@ impl Lower<'_, '_> {
             NodeFunction::IsActive | NodeFunction::Activate => kind.is_sparse() && !dynamic,
             NodeFunction::Deactivate => kind.is_sparse(),
         };
-        if !takes {
+        let changes = matches!(function, NodeFunction::Activate | NodeFunction::Deactivate);
+        // Programs do this for layouts that are dense for a while, and Taichi says nothing of it.
+        let in_vain = changes && matches!(kind, NodeKind::Dense);
+        if in_vain {
+            self.warn(format!(
+                "`{name}` does nothing: cells of a dense node are active where the cell around them is"
+            ));
+        } else if !takes {
             let kinds = match function {
                 NodeFunction::Append | NodeFunction::Length => "dynamic nodes",
                 NodeFunction::IsActive | NodeFunction::Activate => "pointer and bitmasked nodes",
@@ -104,6 +111,7 @@ impl Lower<'_, '_> {
         let ndim = self.n_axes(cell) as u32;
         let indices = self.cell_indices(&[indices], ndim, "the node")?;
         match function {
+            _ if in_vain => Ok(Val::none()),
             NodeFunction::Activate => {
                 self.effect(Op::Activate { node, indices });
                 Ok(Val::none())

@@ -133,7 +133,7 @@ impl<'a> Lower<'a, '_> {
         }
     }
 
-    /// `str.format`, with `{}`, `{0}`, `{name}` and format specifications.
+    /// `str.format`, with `{}`, `{0}`, `{name}`, format specifications, and conversions, which change nothing here.
     fn formatted(
         &mut self,
         text: &str,
@@ -163,6 +163,12 @@ impl<'a> Lower<'a, '_> {
             let (name, spec) = bracket[1..close]
                 .split_once(':')
                 .unwrap_or((&bracket[1..close], ""));
+            let (name, conversion) = name.split_once('!').unwrap_or((name, "r"));
+            if !matches!(conversion, "r" | "s" | "a") {
+                let message = format!("`!{conversion}` is no conversion of a format string");
+                let note = "there are `!r`, `!s` and `!a`";
+                return self.fail_noted(ErrorKind::Syntax, "E0225", message, note);
+            }
             let numbered = name.parse::<usize>();
             let is_automatic = name.is_empty();
             if (is_automatic || numbered.is_ok())
@@ -213,7 +219,7 @@ impl<'a> Lower<'a, '_> {
             }
             let end = piece.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(0);
             let spec = match &piece[end..=end] {
-                "s" => String::new(),
+                "s" | "r" | "a" => String::new(),
                 "i" | "u" => format!("{}d", &piece[..end]),
                 _ => piece[..=end].to_string(),
             };

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use aerogel_base::hash::LookupMap;
-use aerogel_base::{ErrorKind, ScalarType, SourceFile};
+use aerogel_base::{ErrorKind, ScalarType};
 use aerogel_snode::Tree;
 use pyo3::exceptions::{
     PyAssertionError, PyAttributeError, PyIndexError, PyNameError, PyRuntimeError, PySyntaxError,
@@ -34,7 +34,7 @@ pub(crate) struct PyHost<'py> {
     handles: BTreeMap<usize, Handle>,
     /// The objects behind builtin names.
     builtins: BTreeMap<String, Bound<'py, PyAny>>,
-    sources: BTreeMap<u32, FuncSource>,
+    pub(super) sources: BTreeMap<u32, FuncSource>,
     /// The fields met so far, by their objects, which `objects` keeps.
     fields: LookupMap<usize, Known>,
     lists: Lists<'py>,
@@ -290,105 +290,6 @@ impl<'py> PyHost<'py> {
         })))
     }
 
-    /// A function or method of the user's without a decorator.
-    fn plain_function(&mut self, object: &Bound<'py, PyAny>) -> PyResult<Option<Rc<FuncRef>>> {
-        let (function, receiver) = match object.getattr_opt("__func__")? {
-            Some(function) => (function, Some(self.known(&object.getattr("__self__")?)?)),
-            None => (object.clone(), None),
-        };
-        let module = PyModule::import(self.py, "aerogel._source")?;
-        if !module.call_method1("is_users", (&function,))?.is_truthy()? {
-            return Ok(None);
-        }
-        Ok(Some(Rc::new(FuncRef {
-            function: self.handle(&function),
-            receiver,
-            name: function.getattr("__name__")?.extract()?,
-        })))
-    }
-
-    /// A `ti.func` that takes a struct as its first argument.
-    pub(crate) fn method(&mut self, name: &str, function: &Py<PyAny>) -> PyResult<Rc<FuncRef>> {
-        let function = function.bind(self.py).getattr("__aerogel_func__")?;
-        Ok(Rc::new(FuncRef {
-            function: self.handle(&function),
-            receiver: None,
-            name: name.to_owned(),
-        }))
-    }
-
-    fn struct_type(
-        &mut self,
-        object: &Bound<'py, PyAny>,
-        parts: &Bound<'py, PyAny>,
-    ) -> PyResult<Rc<StructType>> {
-        type Named<'py> = Vec<(String, Bound<'py, PyAny>)>;
-        let (name, types, functions): (String, Named<'py>, Named<'py>) = parts.extract()?;
-        let mut members = Vec::new();
-        for (name, ty) in types {
-            let ty = Some(self.known(&ty)?);
-            members.push(StructMember { name, ty });
-        }
-        let mut methods = Vec::new();
-        for (name, function) in functions {
-            methods.push(self.method(&name, function.as_unbound())?);
-        }
-        let handle = Some(self.handle(object));
-        Ok(Rc::new(StructType {
-            handle,
-            name,
-            members,
-            methods,
-        }))
-    }
-
-    /// The type that a struct or field of structs says it has, or one made of names; and the members.
-    fn struct_members(
-        &mut self,
-        parts: &Bound<'py, PyAny>,
-    ) -> PyResult<(Rc<StructType>, Vec<Known>)> {
-        let (ty, members): (Bound<'py, PyAny>, Vec<(String, Bound<'py, PyAny>)>) =
-            parts.extract()?;
-        let ty = if ty.is_none() {
-            let names = members.iter().map(|(name, _)| name.as_str());
-            Rc::new(StructType::untyped(names))
-        } else {
-            let parts = ty.getattr("_aerogel_struct_type")?;
-            self.struct_type(&ty, &parts)?
-        };
-        let members: PyResult<Vec<Known>> =
-            members.iter().map(|(_, value)| self.known(value)).collect();
-        Ok((ty, members?))
-    }
-
-    fn struct_value(
-        &mut self,
-        object: &Bound<'py, PyAny>,
-        parts: &Bound<'py, PyAny>,
-    ) -> PyResult<Known> {
-        let (ty, members) = self.struct_members(parts)?;
-        let handle = self.handle(object);
-        Ok(Known::Struct(Rc::new(StructConst {
-            handle,
-            ty,
-            members,
-        })))
-    }
-
-    fn struct_field(
-        &mut self,
-        object: &Bound<'py, PyAny>,
-        parts: &Bound<'py, PyAny>,
-    ) -> PyResult<Known> {
-        let (ty, members) = self.struct_members(parts)?;
-        Ok(Known::StructField(Rc::new(StructFieldRef {
-            handle: self.handle(object),
-            name: object.getattr("_name")?.extract()?,
-            ty,
-            members,
-        })))
-    }
-
     pub(crate) fn python(&self) -> Python<'py> {
         self.py
     }
@@ -497,52 +398,6 @@ impl<'py> PyHost<'py> {
                 format!("{name}: {text}")
             },
         )
-    }
-
-    /// The text of a function and where its names live; `original` is the function under the decorator.
-    pub(crate) fn func_source(&mut self, original: &Bound<'py, PyAny>) -> PyResult<FuncSource> {
-        let scope = self.handle(original);
-        if let Some(source) = self.sources.get(&scope.0) {
-            return Ok(source.clone());
-        }
-        let info = PyModule::import(self.py, "aerogel._source")?
-            .call_method1("source_info", (original,))?;
-        let (path, first_line, text): (String, u32, String) = info.extract()?;
-        let code = original.getattr("__code__")?;
-        let n_params: usize = code.getattr("co_argcount")?.extract()?;
-        let names: Vec<String> = code
-            .getattr("co_varnames")?
-            .extract::<Vec<String>>()?
-            .into_iter()
-            .take(n_params)
-            .collect();
-        let mut defaults = Vec::new();
-        if let Ok(values) = original.getattr("__defaults__")?.cast::<PyTuple>() {
-            for (name, value) in names[n_params - values.len()..].iter().zip(values.iter()) {
-                defaults.push((name.clone(), self.known(&value)?));
-            }
-        }
-        let (templates, types) = self.annotations(original)?;
-        let file = SourceFile {
-            path,
-            first_line,
-            indent: 0,
-            text,
-        };
-        let signature = match original.getattr_opt("__aerogel_real__")? {
-            Some(_) => Some(Rc::new(self.signature(original)?)),
-            None => None,
-        };
-        let source = FuncSource {
-            scope,
-            file,
-            defaults,
-            templates,
-            types,
-            signature,
-        };
-        self.sources.insert(scope.0, source.clone());
-        Ok(source)
     }
 
     fn find_name(&mut self, scope: Handle, name: &str) -> PyResult<Option<Known>> {

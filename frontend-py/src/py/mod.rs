@@ -1,6 +1,5 @@
 //! The `_native` module: everything that touches the Python runtime.
 
-pub(crate) mod annotation;
 pub(crate) mod argument;
 pub(crate) mod buffer;
 mod copied;
@@ -8,6 +7,7 @@ pub(crate) mod error;
 pub(crate) mod field;
 pub(crate) mod font;
 mod foreign;
+mod functions;
 pub(crate) mod gui;
 pub(crate) mod host;
 pub(crate) mod kernel;
@@ -21,3 +21,4 @@ pub(crate) mod prepare;
 pub(crate) mod profile;
 pub(crate) mod signature;
 pub(crate) mod snode;
+mod structs;

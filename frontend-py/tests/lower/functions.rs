@@ -1,10 +1,12 @@
-//! `return` inside loops, and real functions.
+//! Functions: inlined ones, `return` inside loops, and real ones.
 
 use _native::host::{Known, Passing, ResultType, Signature};
 use _native::lower::{FrontendConfig, ParamBinding, ReturnType, lower_kernel};
 use _native::map_host::MapHost;
-use aerogel_base::ScalarType::I32;
+use aerogel_base::ScalarType::{F32, I32};
 use aerogel_ir::{Type, print_module};
+
+use crate::{host, lower_with};
 
 /// The module of a kernel with a parameter `a` that returns an `i32`.
 fn module(mut host: MapHost, body: &str) -> String {
@@ -25,6 +27,67 @@ fn signature(params: Vec<Passing>) -> Signature {
 
 fn int() -> Passing {
     Passing::Value(Known::DType(I32))
+}
+
+#[test]
+fn functions_are_inlined_with_their_own_scope() {
+    let mut host = host();
+    host.func("def f(a, b):\n    a += b\n    if a > 1.0:\n        return a, 1\n    return a, b\n");
+    host.func("def g(p: ti.template()):\n    p += 1\n");
+    insta::assert_snapshot!(lower_with(
+        host,
+        "
+        def k(t) -> ti.f32:
+            a = t
+            g(a)
+            r, s = f(a, 2)
+            return r + s
+        ",
+        &[("t", ParamBinding::Scalar(F32))],
+        Some(Type::F32)
+    ), @"
+    kernel @k(t: f32) -> f32 {
+        v0: f32 = arg a0
+        v1: ref<f32> = local
+        store v1, v0
+        v2: f32 = load v1
+        v3: f32 = const 1.0
+        v4: f32 = add v2, v3
+        store v1, v4
+        v5: f32 = load v1
+        v6: ref<f32> = local
+        store v6, v5
+        v7: i32 = const 2
+        v8: ref<i32> = local
+        store v8, v7
+        v9: f32 = load v6
+        v10: i32 = load v8
+        v11: f32 = cast v10
+        v12: f32 = add v9, v11
+        store v6, v12
+        v13: f32 = load v6
+        v14: f32 = const 1.0
+        v15: u1 = gt v13, v14
+        v16: f32, v17: i32 = if v15 {
+            v18: f32 = load v6
+            v19: i32 = const 1
+            yield [v18, v19]
+        } {
+            v20: f32 = load v6
+            v21: i32 = load v8
+            yield [v20, v21]
+        }
+        v22: ref<f32> = local
+        store v22, v16
+        v23: ref<i32> = local
+        store v23, v17
+        v24: f32 = load v22
+        v25: i32 = load v23
+        v26: f32 = cast v25
+        v27: f32 = add v24, v26
+        return [v27]
+    }
+    ");
 }
 
 #[test]

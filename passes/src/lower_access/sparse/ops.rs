@@ -4,7 +4,8 @@ use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{AssertKind, CompareOp, Cursor, NodeRef, Op, Type, Value};
 use aerogel_snode::{LevelAxis, NodeId, NodeKind, Tree};
 
-use super::{Access, Cells, Known, Target, and, assert_inside, or_zero, slot};
+use super::inside::{and, assert_inside, or_zero};
+use super::{Access, Cells, Known, Target, slot};
 use crate::PassCx;
 use crate::cells;
 use crate::lower_access::coordinate;
