@@ -150,7 +150,7 @@ impl Default for Ends {
 
 impl Ends {
     fn new(kernel: &Function, task: Region, bounds: &[i64]) -> Self {
-        let extents = bounds.chunks_exact(2).map(|b| (b[1] - b[0]).max(0) as u64);
+        let mut extents = bounds.chunks_exact(2).map(|b| (b[1] - b[0]).max(0) as u64);
         let total = extents.clone().fold(1, u64::saturating_mul);
         let insts = kernel.regions[task].insts.iter();
         let mut bodies = insts.filter_map(|&inst| match kernel[inst] {
@@ -158,7 +158,7 @@ impl Ends {
             _ => None,
         });
         let is_straight = bodies.all(|body| iterations_within(kernel, body) == Some(0));
-        let row = extents.last().expect("a range task has an axis");
+        let row = extents.next_back().expect("a range task has an axis");
         let [many, few] = LANES;
         let lanes = match is_straight {
             true if cost::region(kernel, task) * many as f32 <= SHORT => many,

@@ -61,25 +61,30 @@ fn every_element_is_reached_once() {
     let short = (1..=35).map(|n| (vec![n], 0));
     let rows = (1..=35).map(|n| (vec![3, n], -5));
     // These are divided among threads.
-    let long = [vec![50_000], vec![49_152], vec![2, 30_064], vec![1000, 48], vec![48, 1000]];
+    let long = [
+        vec![50_000],
+        vec![49_152],
+        vec![2, 30_064],
+        vec![1000, 48],
+        vec![48, 1000],
+    ];
     for (extents, from) in short.chain(rows).chain(long.map(|extents| (extents, 0))) {
-            let k = add_indices(&extents, from);
-            for _ in 0..3 {
-                k.call(&[]);
-            }
-            let row = extents[extents.len() - 1] as usize;
-            for i in 0..extents.iter().product::<i64>() as usize {
-                let (first, last) = match extents.len() {
-                    1 => (i, i),
-                    _ => (i / row, i % row),
-                };
-                let expected = 3.0 * (100 * first + last) as f32;
-                assert_eq!(
-                    f32_at(k.roots[0].bytes(), i),
-                    expected,
-                    "{i} of {extents:?} from {from}"
-                );
-            }
+        let k = add_indices(&extents, from);
+        for _ in 0..3 {
+            k.call(&[]);
+        }
+        let row = extents[extents.len() - 1] as usize;
+        for i in 0..extents.iter().product::<i64>() as usize {
+            let (first, last) = match extents.len() {
+                1 => (i, i),
+                _ => (i / row, i % row),
+            };
+            let expected = 3.0 * (100 * first + last) as f32;
+            assert_eq!(
+                f32_at(k.roots[0].bytes(), i),
+                expected,
+                "{i} of {extents:?} from {from}"
+            );
         }
     }
 }
