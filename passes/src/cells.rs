@@ -337,26 +337,22 @@ pub(crate) fn add_number(
     mut index: Vec<Option<Value>>,
 ) -> Vec<Option<Value>> {
     let extents: Vec<u64> = level.axes.iter().map(|a| a.extent).collect();
-    for (axis, coord) in level.axes.iter().zip(coords(b, number, &extents)) {
+    for (k, axis) in level.axes.iter().enumerate() {
+        let coord = coord(b, number, &extents, k);
         let coord = b.cast(coord, Type::I32);
         index[axis.index] = Some(scaled_sum(b, index[axis.index], coord, axis.divisor));
     }
     index
 }
 
-/// The coordinates of what has that number, row by row.
-pub(crate) fn coords(b: &mut Builder<'_>, number: Value, extents: &[u64]) -> Vec<Value> {
-    let mut below: u64 = extents.iter().product();
-    let mut coords = Vec::new();
-    for (axis, &extent) in extents.iter().enumerate() {
-        below /= extent;
-        let mut coord = divided(b, number, below, BinaryOp::Shr, BinaryOp::Div);
-        if axis > 0 {
-            coord = divided(b, coord, extent, BinaryOp::And, BinaryOp::Rem);
-        }
-        coords.push(coord);
+/// The coordinate along one axis of what has that number, row by row.
+pub(crate) fn coord(b: &mut Builder<'_>, number: Value, extents: &[u64], axis: usize) -> Value {
+    let below = extents[axis + 1..].iter().product();
+    let coord = divided(b, number, below, BinaryOp::Shr, BinaryOp::Div);
+    match axis {
+        0 => coord,
+        _ => divided(b, coord, extents[axis], BinaryOp::And, BinaryOp::Rem),
     }
-    coords
 }
 
 /// `sum + part * scale`

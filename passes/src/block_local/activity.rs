@@ -132,13 +132,12 @@ impl Activity {
 
     /// The coordinates in its block of a word's first cell.
     fn coords(&self, b: &mut Builder<'_>, word: Value) -> Vec<Value> {
-        let last = self.extents.len() - 1;
-        let mut extents: Vec<u64> = self.extents.iter().map(|&e| e as u64).collect();
-        extents[last] /= MASK_BITS;
-        let mut coords = cells::coords(b, word, &extents);
         let bits = b.constant(Scalar::int(b.func.elem(word), WORD.into()));
-        coords[last] = b.binary(BinaryOp::Mul, coords[last], bits);
-        coords
+        let number = b.binary(BinaryOp::Mul, word, bits);
+        let extents: Vec<u64> = self.extents.iter().map(|&e| e as u64).collect();
+        let axes = 0..extents.len();
+        axes.map(|axis| cells::coord(b, number, &extents, axis))
+            .collect()
     }
 
     /// The word whose bits say which cells at distance `off` from those of a word are active.

@@ -169,68 +169,72 @@ fn rows_above_and_beside() {
                         v82: u32 = mask_word tree0.S2, v50, v81
                         v83: u1 = ne v82, v76
                         v84: u32, v85: u32 = if v83 {
-                            v86: i32 = mul v53, v74
-                            v87: i32 = add v51, v81
-                            v88: u1 = lt v87, v53
-                            v89: i32 = const -4
-                            v90: i32 = sub v87, v89
-                            v91: i32 = const -32
-                            v92: i32 = add v86, v91
-                            v93: u1 = lt v92, v53
-                            v94: i32 = sub v92, v91
-                            v95: container<tree0.S2> = select v93, v59, v50
-                            v96: container<tree0.S2> = select v93, v71, v65
-                            v97: container<tree0.S2> = select v88, v96, v95
-                            v98: i32 = select v88, v90, v87
-                            v99: i32 = select v93, v94, v92
-                            v100: i64 = linearize tree0.S2, [v98, v99]
-                            v101: i64 = const 5
-                            v102: i64 = shr v100, v101
-                            v103: u32 = mask_word tree0.S2, v97, v102
-                            v104: container<tree0.S2> = select v88, v65, v50
-                            v105: i64 = linearize tree0.S2, [v98, v86]
-                            v106: i64 = shr v105, v101
-                            v107: u32 = mask_word tree0.S2, v104, v106
-                            v108: u32 = const 31
-                            v109: u32 = shr v103, v108
-                            v110: u32 = const 1
-                            v111: u32 = shl v107, v110
-                            v112: u32 = or v109, v111
-                            v113: u32 = mask_word tree0.S2, v104, v106
-                            yield [v112, v113]
+                            v86: i32 = mul v74, v81
+                            v87: i32 = const 5
+                            v88: i32 = shr v86, v87
+                            v89: i32 = const 31
+                            v90: i32 = and v86, v89
+                            v91: i32 = add v51, v88
+                            v92: u1 = lt v91, v53
+                            v93: i32 = const -4
+                            v94: i32 = sub v91, v93
+                            v95: i32 = const -32
+                            v96: i32 = add v90, v95
+                            v97: u1 = lt v96, v53
+                            v98: i32 = sub v96, v95
+                            v99: container<tree0.S2> = select v97, v59, v50
+                            v100: container<tree0.S2> = select v97, v71, v65
+                            v101: container<tree0.S2> = select v92, v100, v99
+                            v102: i32 = select v92, v94, v91
+                            v103: i32 = select v97, v98, v96
+                            v104: i64 = linearize tree0.S2, [v102, v103]
+                            v105: i64 = const 5
+                            v106: i64 = shr v104, v105
+                            v107: u32 = mask_word tree0.S2, v101, v106
+                            v108: container<tree0.S2> = select v92, v65, v50
+                            v109: i64 = linearize tree0.S2, [v102, v90]
+                            v110: i64 = shr v109, v105
+                            v111: u32 = mask_word tree0.S2, v108, v110
+                            v112: u32 = const 31
+                            v113: u32 = shr v107, v112
+                            v114: u32 = const 1
+                            v115: u32 = shl v111, v114
+                            v116: u32 = or v113, v115
+                            v117: u32 = mask_word tree0.S2, v108, v110
+                            yield [v116, v117]
                         } {
                             yield [v76, v76]
                         }
-                        v114: i32 = mul v74, v81
-                        v115: u32 = while [v82] (v116: u32) {
-                            v117: u1 = ne v116, v76
-                            yield [v117]
-                        } (v118: u32) {
-                            v119: u32 = neg v118
-                            v120: u32 = and v118, v119
-                            v121: u32 = xor v118, v120
-                            v122: u32 = clz v120
-                            v123: i32 = cast v122
-                            v124: i32 = sub v77, v123
-                            v125: i32 = add v124, v114
-                            v126: cell<tree0.S2> = lookup tree0.S2, v50, v125
-                            v127: i32 = shr v125, v78
-                            v128: i32 = and v77, v125
-                            v129: i32 = add v73, v127
-                            v130: i32 = add v75, v128
-                            v131: u32 = cast v125
-                            v132: u32 = and v131, v79
-                            v133: u32 = shr v85, v132
-                            v134: u32 = and v80, v133
-                            v135: u32 = shr v84, v132
-                            v136: u32 = and v80, v135
-                            cell_at tree0.S2, [v129, v130], v126
-                            v137: u1 = ne v134, v76
-                            v138: u1 = ne v136, v76
-                            v139: u1 = and v137, v138
-                            v140: ref<u1> = field_at @y, [v129, v130]
-                            store v140, v139
+                        v118: i32 = mul v74, v81
+                        v119: u32 = while [v82] (v120: u32) {
+                            v121: u1 = ne v120, v76
                             yield [v121]
+                        } (v122: u32) {
+                            v123: u32 = neg v122
+                            v124: u32 = and v122, v123
+                            v125: u32 = xor v122, v124
+                            v126: u32 = clz v124
+                            v127: i32 = cast v126
+                            v128: i32 = sub v77, v127
+                            v129: i32 = add v128, v118
+                            v130: cell<tree0.S2> = lookup tree0.S2, v50, v129
+                            v131: i32 = shr v129, v78
+                            v132: i32 = add v73, v131
+                            v133: i32 = and v77, v129
+                            v134: i32 = add v75, v133
+                            v135: u32 = cast v129
+                            v136: u32 = and v135, v79
+                            v137: u32 = shr v85, v136
+                            v138: u32 = and v80, v137
+                            v139: u32 = shr v84, v136
+                            v140: u32 = and v80, v139
+                            cell_at tree0.S2, [v132, v134], v130
+                            v141: u1 = ne v138, v76
+                            v142: u1 = ne v140, v76
+                            v143: u1 = and v141, v142
+                            v144: ref<u1> = field_at @y, [v132, v134]
+                            store v144, v143
+                            yield [v125]
                         }
                         yield []
                     }
@@ -329,7 +333,7 @@ fn every_distance() {
         ),
     ] {
         let shape: Vec<i64> = extents.iter().map(|e| 3 * e).collect();
-        for _ in 0..3 {
+        for _ in 0..2 {
             let distances: Vec<Vec<i64>> = (0..6)
                 .map(|_| extents.iter().map(|&e| below(2 * e + 1) - e).collect())
                 .collect();
