@@ -16,6 +16,8 @@
 //! Fields of other trees are read so too where their blocks divide the indices alike; what is written there is
 //! the topic of `written.rs`.
 //!
+//! Which bitmasked cells around are active is the topic of `activity.rs`.
+//!
 //! Where a field's cells do not lie side by side, or many neighbours along the last axis are read, the block and what
 //! is reached of those around it are copied to a local box first, which the loop reads instead. It pays
 //! from three different neighbours on: then a cell's look-ups cost more than copying it.
