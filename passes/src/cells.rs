@@ -136,9 +136,9 @@ impl<'a> Nest<'a> {
         }
     }
 
-    /// Writes the loops at the end of the builder's region, and `body` into them. The outermost loops that have a counter in `given` are not written:
-    /// the counters stand for them. `cell` is the driving cell, `origin` where it begins along each
-    /// axis of the nest's node; none stands for 0.
+    /// Writes the loops at the end of the builder's region, and `body` into them. The outermost loops that have a
+    /// counter in `given` are not written: the counters stand for them. `cell` is the driving cell, `origin` where it
+    /// begins along each axis of the nest's node; none stands for 0.
     pub(crate) fn write(
         &self,
         b: &mut Builder<'_>,
