@@ -14,7 +14,8 @@ import aerogel as ti
 def run(main: Callable[..., tuple[np.ndarray, dict]]) -> None:
     """The command line of an example, whose ``main(small)`` gives a picture and numbers about it.
 
-    Each further parameter of ``main`` becomes an option.
+    Each further parameter of ``main`` becomes an option. A package that is missing is named, with the line of the
+    program's own text that installs it.
     """
     parser = argparse.ArgumentParser(
         description=inspect.getdoc(inspect.getmodule(main)), formatter_class=argparse.RawDescriptionHelpFormatter
@@ -32,7 +33,12 @@ def run(main: Callable[..., tuple[np.ndarray, dict]]) -> None:
     options = vars(parser.parse_args())
     out = options.pop("out")
     begin = time.perf_counter()
-    image, numbers = main(**options)
+    try:
+        image, numbers = main(**options)
+    except ModuleNotFoundError as e:
+        lines = (parser.description or "").splitlines()
+        install = next((line for line in lines if line.startswith("pip install ")), f"pip install {e.name}")
+        raise SystemExit(f"this example needs {e.name}: {install.partition('#')[0].strip()}") from None
     os.makedirs(os.path.dirname(out) or ".", exist_ok=True)
     ti.tools.imwrite(image, out)
     for name, value in numbers.items():

@@ -11,10 +11,15 @@ import pytest
 ROOT = Path(__file__).parent.parent.parent
 
 
-def run(*command):
+def start(*command, first=()):
+    """Runs a program that finds modules in the folders ``first`` before all others."""
     env = dict(os.environ)
-    env["PYTHONPATH"] = os.pathsep.join(p for p in sys.path if p)
-    done = subprocess.run([sys.executable, *command], env=env, capture_output=True, text=True, timeout=300)
+    env["PYTHONPATH"] = os.pathsep.join([*map(str, first), *(p for p in sys.path if p)])
+    return subprocess.run([sys.executable, *command], env=env, capture_output=True, text=True, timeout=300)
+
+
+def run(*command):
+    done = start(*command)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -33,6 +38,18 @@ def test_levelset(tmp_path):
     out = tmp_path / "bunny.png"
     assert "cells: " in run(ROOT / "examples/levelset.py", "--small", "--out", out)
     assert out.stat().st_size > 2000
+
+
+@pytest.mark.parametrize("absent", ["pymeshfix", "trimesh"])
+def test_levelset_says_what_it_needs(tmp_path, absent):
+    for name in ("pymeshfix", "trimesh"):
+        text = f"raise ModuleNotFoundError('there is none', name={name!r})" if name == absent else ""
+        (tmp_path / f"{name}.py").write_text(text)
+    for command in ([ROOT / "examples/levelset.py"], ["-m", "aerogel", "example", "levelset"]):
+        done = start(*command, "--small", first=[tmp_path])
+        assert done.returncode == 1
+        assert f"this example needs {absent}: pip install trimesh pymeshfix\n" in done.stderr
+        assert "Traceback" not in done.stderr
 
 
 def reference(image, radius, reach, contrast):

@@ -4,7 +4,9 @@ import importlib
 import os
 import subprocess
 import sys
+import types
 
+import numpy as np
 import pytest
 
 import aerogel as ti
@@ -103,16 +105,50 @@ def test_types_convert_like_kernels():
     assert ti.u8(300) == 44 and ti.i8(200) == -56 and ti.i32(2.9) == 2 and ti.f32(0.1) != 0.1 and ti.u1(3) is True
 
 
-def test_what_is_not_there_says_so():
-    ti.init(arch=ti.cpu, log_level="error")
-    for use in (
-        lambda: ti.ad.Tape(None),
-        lambda: ti.ui,
-    ):
-        with pytest.raises(NotImplementedError, match="not supported yet"):
+ABSENT = """aot.Module aot.export ui.Window ui.Scene ui.make_camera ui.check_ggui_availability simt.block simt.warp
+lang.simt.grid Texture Format DeviceCapability types.texture types.rw_texture types.texture_type.texture""".split()
+
+
+@pytest.mark.parametrize("path", ABSENT)
+def test_what_is_not_there_can_be_imported_and_says_so(path):
+    module, _, name = f"aerogel.{path}".rpartition(".")
+    scope = {}
+    exec(f"from {module} import {name}", scope)
+    absent = scope[name]
+    assert repr(absent).startswith("<ti.") and repr(absent).endswith(f".{name}, not supported>")
+    says = f"{name} is not supported: [a-z]"
+    for use in (lambda: absent(1, key=2), lambda: types.new_class("Derived", (absent,))):
+        with pytest.raises(NotImplementedError, match=says):
             use()
-    assert not hasattr(ti, "ui")
-    ti.reset()
+    with pytest.raises(NotImplementedError, match=f"{name}.something is not supported: "):
+        absent.something
+    assert not isinstance(3, absent) and not hasattr(absent, "something")
+
+
+def test_what_is_not_there_says_so_in_kernels(cpu):
+    @ti.kernel
+    def threads(x: ti.i32) -> ti.i32:
+        return ti.simt.warp.shfl_down_i32(ti.u32(0xFFFFFFFF), x, 1)
+
+    @ti.kernel
+    def pixels(image: ti.template()):
+        image.load(0)
+
+    with pytest.raises(ti.TaichiRuntimeError, match="ti.simt.warp.shfl_down_i32 is not supported: kernels run on") as e:
+        threads(1)
+    assert "test_package.py" in str(e.value) and "^" in str(e.value)
+    with pytest.raises(ti.TaichiRuntimeError, match="ti.Texture.load is not supported"):
+        pixels(ti.Texture)
+    with pytest.raises(NotImplementedError, match="ti.types.texture is not supported: keep pixels in"):
+
+        @ti.kernel
+        def annotated(image: ti.types.texture(2)):
+            pass
+
+
+def test_gradients_by_a_tape_are_not_there_yet(cpu):
+    with pytest.raises(NotImplementedError, match="not supported yet"):
+        ti.ad.Tape(None)
 
 
 def test_profiler(capsys):
@@ -203,6 +239,27 @@ def test_values_that_a_setting_cannot_have(wrong, says):
         ti.init(**wrong)
 
 
+@pytest.mark.parametrize(
+    "wrong, says",
+    [
+        ({"cpu_max_num_threads": 1.5}, "cpu_max_num_threads is an integer, not 1.5"),
+        ({"cpu_max_num_threads": np.float64(2)}, "cpu_max_num_threads is an integer"),
+        ({"random_seed": "3"}, "random_seed is an integer, not '3'"),
+        ({"offline_cache_cleaning_factor": "x"}, "offline_cache_cleaning_factor is a number, not 'x'"),
+        ({"debug": "false"}, "debug is True or False, not 'false'"),
+    ],
+)
+def test_values_of_another_kind_than_a_setting_takes(wrong, says):
+    with pytest.raises(TypeError, match=says):
+        ti.init(**wrong)
+
+
+def test_whole_numbers_of_other_packages_are_settings():
+    ti.init(arch=ti.cpu, cpu_max_num_threads=np.int64(2), random_seed=np.uint8(3), log_level="error", fast_math=1)
+    assert ti.cfg.cpu_max_num_threads == 2
+    ti.reset()
+
+
 def test_settings_that_change_nothing_are_told_of_once():
     code = (
         "import aerogel as ti\n"
@@ -236,6 +293,9 @@ lang.field.ScalarField lang.kernel_impl.kernel lang.kernel_impl.data_oriented la
 lang.exception.TaichiSyntaxError lang.misc.init lang.misc.cpu lang.misc.loop_config lang._ndarray.ScalarNdarray
 lang._ndrange.ndrange lang.struct.Struct lang.enums.Layout
 lang.mesh.Mesh types.primitive_types.f32 types.primitive_types.int32 types.annotations.template
+lang.expr.Expr lang.expr.real_types lang.any_array.AnyArray lang.any_array.AnyArrayAccess lang.util.cook_dtype
+lang.common_ops.TaichiOperations types.primitive_types.integer_types types.primitive_types.real_type_ids
+lang.impl.pytaichi lang.impl.PyTaichi lang.util.to_numpy_type lang._texture.Texture ui.GUI ui.hex_to_rgb
 types.compound_types.vector types.ndarray_type.NdarrayType types.annotations.Template""".split()
 
 
@@ -257,8 +317,25 @@ def test_old_modules_have_the_same_objects():
     assert TaichiCompilationError is ti.TaichiCompilationError
     with pytest.raises(ModuleNotFoundError):
         importlib.import_module("aerogel.lang.nothing")
-    with pytest.raises(AttributeError):
+    with pytest.raises(AttributeError, match="'aerogel.lang.impl' has no 'nothing' here"):
         impl.nothing
+
+
+def test_what_stands_for_kinds_of_types_and_values(cpu):
+    from aerogel.lang import common_ops, expr, util
+    from aerogel.types import primitive_types
+
+    x = ti.field(ti.u8, 3)
+    assert x.dtype in primitive_types.integer_types and x.dtype not in primitive_types.real_types
+    assert id(ti.f16) in primitive_types.real_type_ids and id(ti.f16) in primitive_types.type_ids
+    assert {float, int, bool} <= set(primitive_types.all_types) and expr.real_types == primitive_types.real_types
+    assert isinstance(ti.Vector([1, 2]), common_ops.TaichiOperations) and not isinstance(x, common_ops.TaichiOperations)
+    assert not isinstance(x, expr.Expr)
+    with pytest.raises(NotImplementedError, match="Expr is not supported: kernels are read from their source"):
+        expr.Expr(3)
+    assert util.cook_dtype(float) is ti.f32 and util.to_numpy_type(ti.u8) is np.uint8
+    assert util.to_taichi_type(np.dtype("float64")) is ti.f64 and util.to_taichi_type("torch.int64") is ti.i64
+    assert util.in_python_scope() and not util.in_taichi_scope()
 
 
 def test_the_runtime_that_programs_ask_for():
@@ -268,6 +345,7 @@ def test_the_runtime_that_programs_ask_for():
     assert impl.get_runtime().prog is None
     ti.init(arch=ti.cpu, default_fp=ti.f64, default_ip=ti.i64, log_level="error", advanced_optimization=False)
     runtime = impl.get_runtime()
+    assert runtime is impl.pytaichi and runtime.short_circuit_operators
     assert (runtime.default_fp, runtime.default_ip, runtime.default_up) == (ti.f64, ti.i64, ti.u64)
     assert runtime.prog.config().arch == ti.cpu and impl.current_cfg().default_up == ti.u64
     assert ti.cfg.advanced_optimization is False
@@ -295,6 +373,8 @@ def test_init_refuses_what_it_cannot_mean():
 def test_extensions_are_those_that_the_cpu_has():
     from aerogel.lang.misc import is_extension_supported
 
+    assert ti.is_extension_supported is is_extension_supported
+    assert ti._lib.core.is_extension_supported(ti.cpu, ti.extension.quant)
     assert is_extension_supported(ti.cpu, ti.extension.sparse) and is_extension_supported(ti.cpu, ti.extension.data64)
     assert not is_extension_supported(ti.cpu, ti.extension.bls)
     assert not is_extension_supported(ti.cuda, ti.extension.sparse)

@@ -27,6 +27,7 @@ from aerogel._config import (
     gpu,
     init,
     interp,
+    is_extension_supported,
     metal,
     opengl,
     reset,
@@ -182,6 +183,7 @@ __all__ = [
     "int64",
     "int8",
     "interp",
+    "is_extension_supported",
     "is_logging_effective",
     "j",
     "jk",
@@ -240,33 +242,33 @@ _MODULES = (
     "_lib",
     "ad",
     "algorithms",
+    "aot",
     "experimental",
     "graph",
     "lang",
     "linalg",
     "math",
     "profiler",
+    "simt",
     "sparse",
     "tools",
+    "ui",
 )
 _NAMES = {
+    "DeviceCapability": "aot",
+    "Format": "texture",
     "GUI": "gui",
     "hex_to_rgb": "gui",
     "rgb_to_hex": "gui",
     "Mesh": "mesh",
     "MeshInstance": "mesh",
+    "Texture": "texture",
     "eig": "_linalg",
     "polar_decompose": "_linalg",
     "solve": "_linalg",
     "svd": "_linalg",
     "sym_eig": "_linalg",
 }
-# Taichi's names that are still to come.
-_LATER = frozenset(
-    """
-    DeviceCapability Format Texture aot simt ui
-    """.split()
-)
 
 
 def __getattr__(name: str) -> Any:
@@ -276,8 +278,6 @@ def __getattr__(name: str) -> Any:
         value = getattr(importlib.import_module(f"aerogel.{_NAMES[name]}"), name)
         globals()[name] = value
         return value
-    if name in _LATER:
-        raise errors.AerogelMissingNameError(f"ti.{name} is not supported yet")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -130,7 +130,7 @@ def _setting(key: str, given: dict[str, Any]) -> Any:
     """The value of a keyword: what the call says, or else the environment, or else the default."""
     default = _USED[key]
     if key in given:
-        return given[key]
+        return _typed(key, given[key])
     text = _environment(key)
     if text is None:
         return default
@@ -147,6 +147,23 @@ def _setting(key: str, given: dict[str, Any]) -> Any:
             except ValueError:
                 raise ValueError(f"{key} from the environment is a number, not {text!r}") from None
     return text
+
+
+def _typed(key: str, value: Any) -> Any:
+    """A value that a call gives for a keyword, if it is of the kind that this takes."""
+    default = _USED[key]
+    if isinstance(default, bool):
+        # Anything else has a truth value, but that of "false" is not the one meant.
+        kind, fits = "True or False", not isinstance(value, str)
+    elif isinstance(default, int):
+        kind, fits = "an integer", hasattr(value, "__index__")
+    elif isinstance(default, float):
+        kind, fits = "a number", hasattr(value, "__float__") and not isinstance(value, str)
+    else:
+        return value
+    if not fits:
+        raise TypeError(f"{key} is {kind}, not {value!r}")
+    return value
 
 
 def _default_type(key: str, given: Any, standard: str, kind: str) -> Any:
@@ -228,6 +245,7 @@ def init(
 
     Raises:
         KeyError: A keyword that neither Aerogel nor Taichi has.
+        TypeError: A value of another kind than the setting takes.
         ValueError: A value that a setting cannot have.
 
     >>> init(arch=cpu, log_level="error")

@@ -75,6 +75,14 @@ uint1, int8, int16, int32, int64 = u1, i8, i16, i32, i64
 uint8, uint16, uint32, uint64 = u8, u16, u32, u64
 float16, float32, float64 = f16, f32, f64
 
+#: As ``ti.types.primitive_types`` has them: the kinds of types, with the Python types that stand for their defaults.
+real_types = [f16, f32, f64, float]
+integer_types = [i8, i16, i32, i64, u1, u8, u16, u32, u64, int, bool]
+all_types = real_types + integer_types
+real_type_ids = [id(t) for t in real_types]
+integer_type_ids = [id(t) for t in integer_types]
+type_ids = [id(t) for t in all_types]
+
 ALL = {t._aerogel_dtype: t for t in (u1, i8, i16, i32, i64, u8, u16, u32, u64, f16, f32, f64)}
 
 

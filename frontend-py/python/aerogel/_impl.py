@@ -25,12 +25,14 @@ class _Program:
         aerogel.sync()
 
 
-class _Runtime:
+class PyTaichi:
     """The state that ``get_runtime()`` answers."""
 
     default_fp = property(lambda self: aerogel.cfg.default_fp)
     default_ip = property(lambda self: aerogel.cfg.default_ip)
     default_up = property(lambda self: aerogel.cfg.default_up)
+    short_circuit_operators = property(lambda self: aerogel.cfg.short_circuit_operators)
+    print_full_traceback = property(lambda self: aerogel.cfg.print_full_traceback)
     #: Python code never runs inside a kernel.
     inside_kernel = False
 
@@ -52,12 +54,13 @@ class _Runtime:
         aerogel.sync()
 
 
-_PROGRAM, _RUNTIME = _Program(), _Runtime()
+_PROGRAM = _Program()
+pytaichi = PyTaichi()
 
 
-def get_runtime() -> _Runtime:
+def get_runtime() -> PyTaichi:
     """The state of the package: the program and the default types."""
-    return _RUNTIME
+    return pytaichi
 
 
 def inside_kernel() -> bool:

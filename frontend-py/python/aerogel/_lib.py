@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+from aerogel._config import is_extension_supported
+
 
 def _absent() -> bool:
     """No: of Taichi's GPU back ends and windows there is none."""
@@ -12,6 +14,7 @@ def _absent() -> bool:
 
 core = SimpleNamespace(
     GGUI_AVAILABLE=False,
+    is_extension_supported=is_extension_supported,
     with_amdgpu=_absent,
     with_cc=_absent,
     with_cuda=_absent,

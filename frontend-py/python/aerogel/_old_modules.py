@@ -24,7 +24,11 @@ class _OldModule(ModuleType):
             module = importlib.import_module(place)
             if hasattr(module, name):
                 return getattr(module, name)
-        return getattr(sys.modules["aerogel"], name)
+        try:
+            return getattr(sys.modules["aerogel"], name)
+        except AttributeError:
+            message = f"{self.__name__!r} has no {name!r} here: Aerogel has what programs use, not Taichi's inside"
+            raise AttributeError(message) from None
 
 
 def offer(parent: str, names: dict[str, str]) -> None:

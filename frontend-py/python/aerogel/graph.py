@@ -53,7 +53,7 @@ class Arg:
         if not isinstance(tag, ArgKind):
             raise TypeError(f"the kind of an argument is a ti.graph.ArgKind, not {tag!r}")
         if tag in (ArgKind.TEXTURE, ArgKind.RWTEXTURE):
-            raise AerogelNotSupportedError("textures are not supported yet")
+            raise AerogelNotSupportedError("textures are not supported: keep pixels in a ti.ndarray")
         if "element_shape" in kwargs:
             raise AerogelRuntimeError("element_shape is no more; give a vector or matrix type as dtype")
         if kwargs:

@@ -9,13 +9,13 @@ from aerogel._old_modules import offer
 OLD_NAMES = {
     "_ndarray": "ndarray",
     "_ndrange": "ops",
-    "_texture": "types",
-    "any_array": "types",
+    "_texture": "texture",
+    "any_array": "_expressions",
     "argpack": "argpack",
-    "common_ops": "ops",
+    "common_ops": "_expressions",
     "enums": "snode",
     "exception": "errors",
-    "expr": "types",
+    "expr": "_expressions",
     "field": "field",
     "impl": "_impl",
     "kernel_impl": "kernel",
@@ -25,9 +25,10 @@ OLD_NAMES = {
     "misc": "_config",
     "ops": "ops",
     "runtime_ops": "_config",
+    "simt": "simt",
     "snode": "snode",
     "struct": "structs",
-    "util": "_dtypes",
+    "util": "_util",
 }
 
 # `import taichi.lang.matrix` wants a package.

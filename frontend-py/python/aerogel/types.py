@@ -38,6 +38,7 @@ from aerogel._quant import QuantType, quant
 from aerogel.argpack import ArgPackType, argpack
 from aerogel.matrix import Matrix, Vector, _plain
 from aerogel.structs import StructType, struct
+from aerogel.texture import rw_texture, texture
 
 offer(
     __name__,
@@ -46,6 +47,7 @@ offer(
         "compound_types": "types",
         "ndarray_type": "types",
         "primitive_types": "_dtypes",
+        "texture_type": "texture",
         "utils": "_dtypes",
     },
 )
@@ -259,26 +261,11 @@ def ref(dtype: Any) -> Any:
     return RefType(dtype)
 
 
-def _not_yet(what: str) -> Any:
-    def make(*args: Any, **kwargs: Any) -> Any:
-        from aerogel.errors import AerogelNotSupportedError
-
-        raise AerogelNotSupportedError(f"ti.types.{what} is not supported yet")
-
-    make.__name__ = what
-    make.__doc__ = f"``ti.types.{what}`` is not supported yet."
-    return make
-
-
 def sparse_matrix_builder() -> Any:
     """Annotates a kernel's parameter that takes a ``ti.linalg.SparseMatrixBuilder``: ``A[i, j] += v`` adds an entry."""
     from aerogel.linalg._builder import SparseMatrixBuilderType
 
     return SparseMatrixBuilderType()
-
-
-texture = _not_yet("texture")
-rw_texture = _not_yet("rw_texture")
 
 
 def is_real(dtype: Any) -> bool:

@@ -449,7 +449,13 @@ impl Host for PyHost<'_> {
             .object_of(value)
             .and_then(|object| match object.getattr(name) {
                 Ok(value) => self.known(&value).map(Some),
-                Err(error) if error.is_instance_of::<PyAttributeError>(self.py) => Ok(None),
+                // What is Taichi's and not there says itself what there is instead.
+                Err(error)
+                    if error.is_instance_of::<PyAttributeError>(self.py)
+                        && !error.is_instance_of::<PyRuntimeError>(self.py) =>
+                {
+                    Ok(None)
+                }
                 Err(error) => Err(error),
             });
         found.map_err(|error| self.error(&error))
