@@ -16,6 +16,8 @@
 //! Fields of other trees are read so too where their blocks divide the indices alike; what is written there is
 //! the topic of `written.rs`.
 //!
+//! Which bitmasked cells around are active is the topic of `activity.rs`.
+//!
 //! Where a field's cells do not lie side by side, or many neighbours along the last axis are read, the block and what
 //! is reached of those around it are copied to a local box first, which the loop reads instead. It pays
 //! from three different neighbours on: then a cell's look-ups cost more than copying it.
@@ -30,10 +32,12 @@ use crate::PassCx;
 use crate::access::writes;
 use crate::access::{Class, constant_element, is_quantised};
 
+mod activity;
 mod copied;
 mod in_place;
 pub(crate) mod written;
 
+use activity::Activity;
 pub(crate) use written::Written;
 
 /// From so many different elements on a field is copied.
@@ -45,7 +49,61 @@ const MOST_BEYOND: u64 = 4096;
 /// The most bytes copied for a loop: they lie on the stack, and should stay in the cache.
 const MOST_BYTES: i64 = 128 << 10;
 
-/// What is looked up for the loops over one block.
+/// What is looked up around a block for the loops over it.
+pub(crate) enum Around {
+    /// Elements of fields, for dense cells.
+    Elements(Gathered),
+    /// Which cells are active, for bitmasked ones.
+    Activity(Activity),
+}
+
+impl Around {
+    /// What is worth looking up for a loop over the cells of `node`, in blocks that are cells of
+    /// `block`.
+    pub(crate) fn find(
+        func: &Function,
+        cx: &PassCx<'_>,
+        node: NodeRef,
+        block: NodeId,
+        body: Region,
+        params: &[Value],
+    ) -> Option<Self> {
+        let elements = Gathered::find(func, cx, node, block, body, params).map(Self::Elements);
+        elements.or_else(|| Activity::find(func, cx, node, block, body, params).map(Self::Activity))
+    }
+
+    /// Writes the look-ups for the block `cell` at `indices`.
+    pub(crate) fn prologue(
+        &mut self,
+        b: &mut Builder<'_>,
+        tree: &Tree,
+        block: NodeRef,
+        cell: Value,
+        indices: &[Value],
+    ) {
+        match self {
+            Self::Elements(gathered) => gathered.prologue(b, tree, block, cell, indices),
+            Self::Activity(activity) => activity.prologue(b, tree, block, cell, indices),
+        }
+    }
+
+    /// Writes what is asked once for the cells of a mask's word of number `word`, which is `mask`.
+    pub(crate) fn word(&mut self, b: &mut Builder<'_>, word: Value, mask: Value) {
+        if let Self::Activity(activity) = self {
+            activity.word(b, word, mask);
+        }
+    }
+
+    /// Makes the body read what was looked up; `cell` is the iteration's own.
+    pub(crate) fn redirect(&self, b: &mut Builder<'_>, cell: Value) {
+        match self {
+            Self::Elements(gathered) => gathered.redirect(b, cell),
+            Self::Activity(activity) => activity.redirect(b, cell),
+        }
+    }
+}
+
+/// What is looked up for the loops over one block of dense cells.
 pub(crate) struct Gathered {
     /// The extents of a block.
     extents: Vec<i64>,
@@ -79,7 +137,7 @@ enum Way {
 impl Gathered {
     /// What is worth looking up for a loop over the cells of `node`, in blocks that are cells of
     /// `block`.
-    pub(crate) fn find(
+    fn find(
         func: &Function,
         cx: &PassCx<'_>,
         node: NodeRef,
@@ -88,7 +146,7 @@ impl Gathered {
         params: &[Value],
     ) -> Option<Self> {
         let tree = &cx.env.trees[node.tree];
-        let extents = block_extents(tree, block, node.node)?;
+        let extents = block_extents(tree, block, node.node, NodeKind::Dense)?;
         let written = writes(func, cx.env, body);
         if written.anything {
             return None;
@@ -215,11 +273,7 @@ impl Gathered {
 
     /// The blocks that some load reaches: for each axis the one before, the own, or the next.
     fn parts(&self) -> Vec<Vec<i64>> {
-        let mut parts: Vec<Vec<i64>> = vec![vec![]];
-        for _ in &self.extents {
-            let longer = |p: &Vec<i64>| [0, -1, 1].map(|k| [p.clone(), vec![k]].concat());
-            parts = parts.iter().flat_map(longer).collect();
-        }
+        let mut parts = parts(self.extents.len());
         parts.retain(|part| self.fields.iter().any(|f| f.reaches(part)));
         // What lies far off first, so that it is on its way while the block itself is copied.
         parts.reverse();
@@ -276,11 +330,7 @@ impl Field {
 
     /// Whether some load may lie in the block at `part`.
     fn reaches(&self, part: &[i64]) -> bool {
-        self.loads.iter().any(|(_, off)| {
-            off.iter()
-                .zip(part)
-                .all(|(&d, &p)| p == 0 || d.signum() == p)
-        })
+        self.loads.iter().any(|(_, off)| reaches(off, part))
     }
 
     /// What some load may reach of the block at `part`, along each axis.
@@ -337,6 +387,22 @@ impl Field {
     }
 }
 
+/// The blocks around one, and itself: for each axis the one before, the own, or the next.
+fn parts(n_axes: usize) -> Vec<Vec<i64>> {
+    let mut parts: Vec<Vec<i64>> = vec![vec![]];
+    for _ in 0..n_axes {
+        let longer = |p: &Vec<i64>| [0, -1, 1].map(|k| [p.clone(), vec![k]].concat());
+        parts = parts.iter().flat_map(longer).collect();
+    }
+    parts
+}
+
+/// Whether what is `off` from some cell may lie in the block at `part`.
+fn reaches(off: &[i64], part: &[i64]) -> bool {
+    let mut axes = off.iter().zip(part);
+    axes.all(|(&d, &p)| p == 0 || d.signum() == p)
+}
+
 /// The block at `part` of that at `indices`, which is `own` if it is the loop's; the ambient one if there is none.
 fn block_around(
     b: &mut Builder<'_>,
@@ -391,7 +457,8 @@ fn blocks_alike(
     let leaf = tree[place.node].parent?;
     let above = tree[leaf].parent?;
     let alike = tree[above].kind.has_list()
-        && block_extents(tree, above, leaf) == block_extents(own, block, node.node)
+        && block_extents(tree, above, leaf, NodeKind::Dense)
+            == block_extents(own, block, node.node, NodeKind::Dense)
         && tree.shape_axes(above) == own.shape_axes(block)
         && tree[leaf].axes == own[node.node].axes;
     let block = NodeRef {
@@ -401,10 +468,10 @@ fn blocks_alike(
     alike.then_some((block, leaf))
 }
 
-/// The extents of the one dense level between `block` and the cells of `node`.
-fn block_extents(tree: &Tree, block: NodeId, node: NodeId) -> Option<Vec<i64>> {
+/// The extents of the one level, of that kind, between `block` and the cells of `node`.
+fn block_extents(tree: &Tree, block: NodeId, node: NodeId, kind: NodeKind) -> Option<Vec<i64>> {
     let data = &tree[node];
-    if data.kind != NodeKind::Dense || data.parent != Some(block) {
+    if data.kind != kind || data.parent != Some(block) {
         return None;
     }
     // Along every axis there is a block before and one after.
@@ -467,7 +534,7 @@ fn distance(func: &Function, index: Value, param: Value) -> Option<i64> {
 /// The number in its block of a cell that the loops have looked up.
 fn own_index(func: &Function, cell: Value) -> Value {
     let Some(&Op::Lookup { index, .. }) = func.def_op(cell) else {
-        unreachable!("a dense cell is looked up")
+        unreachable!("dense and bitmasked cells are looked up")
     };
     index
 }

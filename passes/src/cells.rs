@@ -34,6 +34,17 @@ pub(crate) enum Walk {
     All,
 }
 
+/// A place in the loops of a nest.
+pub(crate) enum Spot<'a> {
+    /// Before the bits of a mask's word are taken: the word's number, and the word.
+    Word(Value, Value),
+    /// In the innermost loop: the cell and its indices.
+    Cell(Value, &'a [Value]),
+}
+
+/// Writes what belongs in a spot.
+type Body<'a> = &'a mut dyn FnMut(&mut Builder<'_>, Spot<'_>);
+
 /// The way from a driving cell (of the root, or of a node that has a list) down to the cells of a node.
 pub(crate) struct Nest<'a> {
     tree: &'a Tree,
@@ -125,17 +136,16 @@ impl<'a> Nest<'a> {
         }
     }
 
-    /// Writes the loops at the end of the builder's region, and `body` into the innermost one, with
-    /// the cell and its indices. The outermost loops that have a counter in `given` are not written:
-    /// the counters stand for them. `cell` is the driving cell, `origin` where it begins along each
-    /// axis of the nest's node; none stands for 0.
+    /// Writes the loops at the end of the builder's region, and `body` into them. The outermost loops that have a
+    /// counter in `given` are not written: the counters stand for them. `cell` is the driving cell, `origin` where it
+    /// begins along each axis of the nest's node; none stands for 0.
     pub(crate) fn write(
         &self,
         b: &mut Builder<'_>,
         cell: Value,
         origin: Vec<Option<Value>>,
         given: &[Value],
-        body: &mut dyn FnMut(&mut Builder<'_>, Value, &[Value]),
+        body: Body<'_>,
     ) {
         let mut given = given.iter().copied();
         self.level(b, 0, cell, origin, &mut given, body);
@@ -149,14 +159,14 @@ impl<'a> Nest<'a> {
         cell: Value,
         index: Vec<Option<Value>>,
         given: &mut dyn Iterator<Item = Value>,
-        body: &mut dyn FnMut(&mut Builder<'_>, Value, &[Value]),
+        body: Body<'_>,
     ) {
         if level == self.levels.len() {
             let index: Vec<Value> = index
                 .into_iter()
                 .map(|i| i.unwrap_or_else(|| b.i32(0)))
                 .collect();
-            return body(b, cell, &index);
+            return body(b, Spot::Cell(cell, &index));
         }
         let node = self.node_ref(level);
         let data = self.node(level);
@@ -193,6 +203,7 @@ impl<'a> Nest<'a> {
                         },
                         Type::Scalar(ScalarType::U32),
                     );
+                    body(b, Spot::Word(word, mask));
                     set_bits(b, mask, &mut |b, bit| {
                         let rhs = integer(b, ty, MASK_BITS);
                         let first = b.binary(BinaryOp::Mul, word, rhs);
@@ -244,7 +255,7 @@ impl<'a> Nest<'a> {
         coords: Vec<Value>,
         index: Vec<Option<Value>>,
         given: &mut dyn Iterator<Item = Value>,
-        body: &mut dyn FnMut(&mut Builder<'_>, Value, &[Value]),
+        body: Body<'_>,
     ) {
         let node = self.node_ref(level);
         let axes = &self.levels[level].axes;
@@ -325,18 +336,23 @@ pub(crate) fn add_number(
     number: Value,
     mut index: Vec<Option<Value>>,
 ) -> Vec<Option<Value>> {
-    let axes = &level.axes;
-    let mut below: u64 = axes.iter().map(|a| a.extent).product();
-    for (k, axis) in axes.iter().enumerate() {
-        below /= axis.extent;
-        let mut coord = divided(b, number, below, BinaryOp::Shr, BinaryOp::Div);
-        if k > 0 {
-            coord = divided(b, coord, axis.extent, BinaryOp::And, BinaryOp::Rem);
-        }
+    let extents: Vec<u64> = level.axes.iter().map(|a| a.extent).collect();
+    for (k, axis) in level.axes.iter().enumerate() {
+        let coord = coord(b, number, &extents, k);
         let coord = b.cast(coord, Type::I32);
         index[axis.index] = Some(scaled_sum(b, index[axis.index], coord, axis.divisor));
     }
     index
+}
+
+/// The coordinate along one axis of what has that number, row by row.
+pub(crate) fn coord(b: &mut Builder<'_>, number: Value, extents: &[u64], axis: usize) -> Value {
+    let below = extents[axis + 1..].iter().product();
+    let coord = divided(b, number, below, BinaryOp::Shr, BinaryOp::Div);
+    match axis {
+        0 => coord,
+        _ => divided(b, coord, extents[axis], BinaryOp::And, BinaryOp::Rem),
+    }
 }
 
 /// `sum + part * scale`

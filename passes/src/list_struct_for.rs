@@ -18,8 +18,8 @@ use aerogel_ir::{Builder, Function, Inst, NodeRef, Op, Region, Type, Value, copy
 use aerogel_snode::Tree;
 
 use crate::PassCx;
-use crate::block_local::{Gathered, Written, written};
-use crate::cells::{self, Loop, Nest, Walk, at_end};
+use crate::block_local::{Around, Written, written};
+use crate::cells::{self, Loop, Nest, Spot, Walk, at_end};
 use crate::demote_struct_for::replace;
 use crate::lists::{begin, enter, lists};
 
@@ -67,14 +67,14 @@ fn sweep(func: &mut Function, cx: &PassCx<'_>, inst: Inst) {
     } else {
         None
     };
-    let gather = |func: &Function, body| {
-        let gather = || Gathered::find(func, cx, node, driver, body, &params);
-        in_blocks.then(gather).flatten()
+    let look_around = |func: &Function, body| {
+        let around = || Around::find(func, cx, node, driver, body, &params);
+        in_blocks.then(around).flatten()
     };
-    let mut gathered = gather(func, body);
+    let mut around = look_around(func, body);
     let mut written = written.map(|written| {
         let otherwise = copy_region(func, body);
-        (written, otherwise, gather(func, otherwise))
+        (written, otherwise, look_around(func, otherwise))
     });
 
     let mut b = at_end(func, top, span);
@@ -99,18 +99,27 @@ fn sweep(func: &mut Function, cx: &PassCx<'_>, inst: Inst) {
         let (cell, indices, given) = enter(b, tree, driver, axes, &nest);
         let write = |b: &mut Builder<'_>,
                      body: Region,
-                     gathered: &mut Option<Gathered>,
+                     around: &mut Option<Around>,
                      beside: &written::Beside| {
-            if let Some(gathered) = gathered {
-                gathered.prologue(b, tree, driver, cell, &indices);
+            if let Some(around) = around {
+                around.prologue(b, tree, driver, cell, &indices);
             }
             let origin = begin(b, tree, driver.node, node.node, &indices);
-            nest.write(b, cell, origin, &given, &mut |b, cell, index| {
+            nest.write(b, cell, origin, &given, &mut |b, spot| {
+                let (cell, index) = match spot {
+                    Spot::Word(word, mask) => {
+                        if let Some(around) = around {
+                            around.word(b, word, mask);
+                        }
+                        return;
+                    }
+                    Spot::Cell(cell, index) => (cell, index),
+                };
                 if let Some(stop) = stop {
                     leave_if(b, stop);
                 }
-                if let Some(gathered) = gathered {
-                    gathered.redirect(b, cell);
+                if let Some(around) = around {
+                    around.redirect(b, cell);
                 }
                 b.effect(Op::CellAt {
                     node,
@@ -125,12 +134,12 @@ fn sweep(func: &mut Function, cx: &PassCx<'_>, inst: Inst) {
             });
         };
         match &mut written {
-            None => write(b, body, &mut gathered, &[]),
-            Some((written, otherwise, gathered_otherwise)) => written.choose(
+            None => write(b, body, &mut around, &[]),
+            Some((written, otherwise, around_otherwise)) => written.choose(
                 b,
                 &indices,
-                &mut |b, beside| write(b, body, &mut gathered, beside),
-                &mut |b| write(b, *otherwise, gathered_otherwise, &[]),
+                &mut |b, beside| write(b, body, &mut around, beside),
+                &mut |b| write(b, *otherwise, around_otherwise, &[]),
             ),
         }
     });

@@ -14,7 +14,7 @@ use aerogel_ir::{BinaryOp, Builder, CompareOp, LoopAttrs, NodeRef, Op, TreeId, T
 use aerogel_snode::{NodeId, NodeKind, Tree};
 
 use crate::PassCx;
-use crate::cells::{self, Nest, Walk};
+use crate::cells::{self, Nest, Spot, Walk};
 
 /// Brings the lists of the nodes from the root down to `driver` up to date.
 pub(crate) fn lists(b: &mut Builder<'_>, cx: &PassCx<'_>, id: TreeId, tree: &Tree, driver: NodeId) {
@@ -83,7 +83,10 @@ fn list(b: &mut Builder<'_>, cx: &PassCx<'_>, node: NodeRef, parent: NodeId) {
             let (cell, origin, given) = enter(b, tree, above, walked, &nest);
             let origin = begin(b, tree, parent, holder.node, &origin);
             let mut written = false;
-            nest.write(b, cell, origin, &given, &mut |b, cell, index| {
+            nest.write(b, cell, origin, &given, &mut |b, spot| {
+                let Spot::Cell(cell, index) = spot else {
+                    return;
+                };
                 written = true;
                 let part = Part::new(b, tree, node, cell, (segment, size, n_parts), part);
                 if fill {

@@ -52,6 +52,8 @@ pub struct TaskCode {
     pub symbol: String,
     /// The iteration space.
     pub bounds: Bounds,
+    /// Parts of the iteration space begin and end at multiples of this, which divides every row's length.
+    pub step: i64,
     /// Estimated time of one iteration in nanoseconds; a guess that the launcher corrects by
     /// measurement.
     pub cost: f32,

@@ -163,6 +163,7 @@ struct PlannedTask {
     space: Space,
     /// Nanoseconds per iteration, an `f32`'s bits.
     cost: AtomicU32,
+    step: i64,
     max_threads: usize,
 }
 
@@ -216,6 +217,7 @@ impl LaunchPlan {
                 run: unsafe { std::mem::transmute::<usize, TaskFn>(run) },
                 space,
                 cost: AtomicU32::new(task.cost.to_bits()),
+                step: task.step,
                 max_threads: task.max_threads.unwrap_or(usize::MAX),
             });
         }
@@ -363,7 +365,12 @@ impl PlannedTask {
             return;
         }
         let cost = f32::from_bits(self.cost.load(Ordering::Relaxed));
-        let split = Split::new(extents, cost, pool.n_threads().min(self.max_threads));
+        let split = Split::new(
+            extents,
+            self.step,
+            cost,
+            pool.n_threads().min(self.max_threads),
+        );
         if split.n_threads == 1 && (extents.total as f32) * cost < WORTH_MEASURING {
             return self.call(ctx, 0, extents.total, trace);
         }
@@ -572,6 +579,7 @@ mod tests {
             symbol: symbol.to_owned(),
             bounds,
             cost: 10.0,
+            step: 1,
             max_threads: None,
         }
     }

@@ -30,7 +30,7 @@ const LONGEST_CHUNK: f32 = 50e6;
 /// Chunks for each thread, so that uneven ones even out.
 const CHUNKS_PER_THREAD: f32 = 16.0;
 
-/// How an iteration space is divided.
+/// How an iteration space is divided. Chunks are multiples of the given step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Split {
     pub(crate) chunk: i64,
@@ -39,7 +39,7 @@ pub(crate) struct Split {
 }
 
 impl Split {
-    pub(crate) fn new(extents: Extents, cost: f32, max_threads: usize) -> Self {
+    pub(crate) fn new(extents: Extents, step: i64, cost: f32, max_threads: usize) -> Self {
         let Extents { total, row } = extents;
         let work = total as f32 * cost;
         let n_threads = max_threads
@@ -60,10 +60,10 @@ impl Split {
             // Whole rows, so that no row is divided between threads.
             next_multiple(wished, row)
         } else if wished >= 256 {
-            // Whole cache lines of any element type.
+            // Whole cache lines of any element type, and whole steps.
             next_multiple(wished, 64)
         } else {
-            wished.max(1)
+            next_multiple(wished.max(1), step)
         };
         Self {
             chunk,
@@ -83,12 +83,15 @@ mod tests {
 
     #[test]
     fn division_of_work() {
-        let split = |total, row, cost| Split::new(Extents { total, row }, cost, 4);
+        let stepped = |total, row, step, cost| Split::new(Extents { total, row }, step, cost, 4);
+        let split = |total, row, cost| stepped(total, row, 1, cost);
         assert_eq!(split(100, 100, 1.0).n_threads, 1);
         let rows = split(4096 * 4096, 4096, 1.0);
         assert_eq!((rows.n_threads, rows.chunk % 4096), (4, 0));
         let heavy = split(8, 8, 1e6);
         assert_eq!((heavy.n_chunks, heavy.chunk), (8, 1));
+        let lanes = stepped(64, 64, 16, 1e6);
+        assert_eq!((lanes.n_chunks, lanes.chunk), (4, 16));
         let huge = split(i64::MAX, i64::MAX, 1.0);
         assert!(huge.chunk > 0 && huge.n_chunks > 1);
     }

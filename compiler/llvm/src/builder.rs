@@ -336,12 +336,20 @@ impl<'a, 'ctx> Builder<'a, 'ctx> {
             "{} has no `{name}`",
             self.target.triple
         );
+        let result = self.call(self.declared(name, types), args);
+        with_flags(result.expect("the intrinsic has a result"), flags)
+    }
+
+    fn declared(&self, name: &str, types: &[BasicTypeEnum<'ctx>]) -> FunctionValue<'ctx> {
         let intrinsic = Intrinsic::find(name).expect("LLVM has the intrinsic");
-        let func = intrinsic
+        intrinsic
             .get_declaration(self.module, types)
-            .expect("the intrinsic is overloaded on these types");
-        let result = self.call(func, args).expect("the intrinsic has a result");
-        with_flags(result, flags)
+            .expect("the intrinsic is overloaded on these types")
+    }
+
+    /// Tells LLVM that something is true.
+    pub(crate) fn assume(&self, truth: Val<'ctx>) {
+        self.call(self.declared("llvm.assume", &[]), &[truth]);
     }
 
     pub(crate) fn call(&self, func: FunctionValue<'ctx>, args: &[Val<'ctx>]) -> Option<Val<'ctx>> {

@@ -40,6 +40,8 @@ pub(crate) struct TaskState<'ctx> {
     pub(crate) bounds: Vec<[Val<'ctx>; 2]>,
     /// The part of the linearised space to walk.
     pub(crate) part: [Val<'ctx>; 2],
+    /// What is known of where parts begin and end.
+    pub(crate) ends: Ends,
 }
 
 /// Lowers one task.
@@ -68,6 +70,14 @@ pub(crate) fn lower<'a, 'ctx>(cx: &mut ModuleCx<'a, 'ctx>, number: usize, task: 
     }
     let values = f.region(*bounds).expect("bounds yield");
     let extended = extend_all(&f, yielded, &values);
+    let constants: Option<Vec<i64>> = yielded
+        .iter()
+        .map(|&v| kernel.as_const(v).map(|c| c.as_i128() as i64))
+        .collect();
+    let ends = match &constants {
+        Some(constants) if !serial => Ends::new(kernel, *body, constants),
+        _ => Ends::default(),
+    };
     f.task = Some(TaskState {
         number,
         body: *body,
@@ -76,6 +86,7 @@ pub(crate) fn lower<'a, 'ctx>(cx: &mut ModuleCx<'a, 'ctx>, number: usize, task: 
         stream: stream(kernel, task),
         bounds: extended.chunks_exact(2).map(|b| [b[0], b[1]]).collect(),
         part,
+        ends,
     });
     if random {
         let ty = basic(f.b.i64_type());
@@ -90,10 +101,6 @@ pub(crate) fn lower<'a, 'ctx>(cx: &mut ModuleCx<'a, 'ctx>, number: usize, task: 
         f.leave_with(&[]);
     }
     f.finish();
-    let constants: Option<Vec<i64>> = yielded
-        .iter()
-        .map(|&v| kernel.as_const(v).map(|c| c.as_i128() as i64))
-        .collect();
     let n_axes = yielded.len() / 2;
     let bounds = match constants {
         // A loop that runs in order is one call over the whole space, which the launcher makes of
@@ -110,8 +117,71 @@ pub(crate) fn lower<'a, 'ctx>(cx: &mut ModuleCx<'a, 'ctx>, number: usize, task: 
     TaskCode {
         symbol,
         bounds,
+        step: ends.step,
         cost: cost::region(kernel, *body),
         max_threads: attrs.max_threads.map(|n| n as usize),
+    }
+}
+
+/// What the parts of a task's index space are multiples of, where rows of straight code are: the lanes of some
+/// vectors for a body that is so short that LLVM takes several together; and those of one vector.
+const LANES: [i64; 2] = [64, 16];
+/// In nanoseconds, as long as some lanes of a short body take.
+const SHORT: f32 = 400.0;
+
+/// What is known of the numbers at which the parts of an index space begin and end, if its bounds are constants.
+#[derive(Clone, Copy)]
+pub(crate) struct Ends {
+    /// They are multiples of this power of two. If the body becomes vector code then nothing is left over for which
+    /// the same body would have to be compiled in scalars.
+    step: i64,
+    /// None is greater. It is a power of two, less one.
+    most: i64,
+}
+
+impl Default for Ends {
+    fn default() -> Self {
+        Self {
+            step: 1,
+            most: i64::MAX,
+        }
+    }
+}
+
+impl Ends {
+    fn new(kernel: &Function, task: Region, bounds: &[i64]) -> Self {
+        let mut extents = bounds.chunks_exact(2).map(|b| (b[1] - b[0]).max(0) as u64);
+        let total = extents.clone().fold(1, u64::saturating_mul);
+        let insts = kernel.regions[task].insts.iter();
+        let mut bodies = insts.filter_map(|&inst| match kernel[inst] {
+            Op::Each { body, .. } => Some(body),
+            _ => None,
+        });
+        let is_straight = bodies.all(|body| iterations_within(kernel, body) == Some(0));
+        let row = extents.next_back().expect("a range task has an axis");
+        let [many, few] = LANES;
+        let lanes = match is_straight {
+            true if cost::region(kernel, task) * many as f32 <= SHORT => many,
+            true => few,
+            false => 1,
+        };
+        let step = 1 << row.trailing_zeros().min(lanes.trailing_zeros());
+        let most = total
+            .checked_add(1)
+            .and_then(u64::checked_next_power_of_two);
+        let most = most.and_then(|n| i64::try_from(n - 1).ok());
+        Self {
+            step,
+            most: most.unwrap_or(i64::MAX),
+        }
+    }
+
+    /// Writes that a number is such an end.
+    fn state<'ctx>(self, b: &Builder<'_, 'ctx>, end: Val<'ctx>) -> Val<'ctx> {
+        match self.most & -self.step {
+            i64::MAX => end,
+            bits => b.and(end, b.i64(bits)),
+        }
     }
 }
 
@@ -242,8 +312,8 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
             return self.each_on_grid(body);
         }
         let bounds = task.bounds.clone();
-        let (serial, number) = (task.serial, task.number);
-        let [mut lo, mut hi] = task.part;
+        let (serial, number, ends) = (task.serial, task.number, task.ends);
+        let [mut lo, mut hi] = task.part.map(|end| ends.state(&self.b, end));
         let one = self.b.i64(1);
         let zero = self.b.i64(0);
         let extents: Vec<Val<'ctx>> = bounds
@@ -308,7 +378,8 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         };
         let length = limit.map_or(left, |limit| {
             let shorter = self.b.icmp(IntPredicate::SLT, left, limit);
-            self.b.select(shorter, left, limit)
+            let shorter = self.b.select(shorter, left, limit);
+            ends.state(&self.b, shorter)
         });
         if serial {
             self.poll();
@@ -328,6 +399,9 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
             self.narrow(counter_param, row_lo),
             self.narrow(counter_param, row_hi),
         );
+        if !serial {
+            self.b.assume(self.b.icmp(IntPredicate::NE, length, zero));
+        }
         let row = Row {
             body,
             counter: counter_param,
@@ -409,7 +483,8 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         let signed = self.func.elem(row.counter).is_signed();
         let counted = self.b.count_on(signed, index);
         incoming(counter, counted, next);
-        let more = self.b.less(signed, counted, row.hi);
+        // Not `less`: the number of iterations is a difference then, whatever LLVM can prove of the ends.
+        let more = self.b.icmp(IntPredicate::NE, counted, row.hi);
         let back = self.b.cond_br(more, again, done);
         if !serial {
             self.b.mark(back, "llvm.loop", self.cx.loops[row.number]);

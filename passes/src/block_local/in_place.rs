@@ -33,7 +33,7 @@ pub(super) fn redirect(
             .map(|axis| Moved::new(b, coords[axis], off[axis], extents[axis]))
             .collect();
         let load = |b: &mut Builder<'_>, part: i64, at: Value| {
-            let container = container(b, containers, &moved[..last], vec![], part);
+            let container = container(b, containers, &moved[..last], vec![], &[part]);
             let mut coords: Vec<Value> = Vec::new();
             for axis in &moved[..last] {
                 coords.push(axis.wrapped(b));
@@ -124,7 +124,7 @@ fn lines(
 }
 
 /// A coordinate of a neighbour.
-struct Moved {
+pub(super) struct Moved {
     /// As the own block counts; outside it if the neighbour lies in another.
     coord: Value,
     /// Whether it does, where that block is, and the coordinate there; none if it never does.
@@ -132,7 +132,7 @@ struct Moved {
 }
 
 impl Moved {
-    fn new(b: &mut Builder<'_>, own: Value, off: i64, extent: i64) -> Self {
+    pub(super) fn new(b: &mut Builder<'_>, own: Value, off: i64, extent: i64) -> Self {
         if off == 0 {
             return Self {
                 coord: own,
@@ -160,7 +160,7 @@ impl Moved {
     }
 
     /// The coordinate in the block that the neighbour lies in.
-    fn wrapped(&self, b: &mut Builder<'_>) -> Value {
+    pub(super) fn wrapped(&self, b: &mut Builder<'_>) -> Value {
         let Some((cond, _, there)) = self.beyond else {
             return self.coord;
         };
@@ -168,22 +168,23 @@ impl Moved {
     }
 }
 
-/// The container that a neighbour's row lies in, in the block at `part` along the last axis.
-fn container(
+/// The container that a neighbour lies in, moved along the first `axes`, in the blocks at `last` along the
+/// others.
+pub(super) fn container(
     b: &mut Builder<'_>,
     containers: &[(Vec<i64>, Value)],
     axes: &[Moved],
     parts: Vec<i64>,
-    part: i64,
+    last: &[i64],
 ) -> Value {
     let Some((axis, rest)) = axes.split_first() else {
-        let parts = [parts, vec![part]].concat();
+        let parts = [&parts, last].concat();
         let found = containers.iter().find(|c| c.0 == parts);
         return found.expect("what loads reach was looked up").1;
     };
     let at = |b: &mut Builder<'_>, p: i64| {
         let parts = [parts.clone(), vec![p]].concat();
-        container(b, containers, rest, parts, part)
+        container(b, containers, rest, parts, last)
     };
     let own = at(b, 0);
     match axis.beyond {

@@ -14,7 +14,7 @@
 //! it was.
 
 use aerogel_ir::{Builder, Function, NodeRef, Op, Region, Type, Value, walk};
-use aerogel_snode::NodeId;
+use aerogel_snode::{NodeId, NodeKind};
 
 use super::{block_extents, blocks_alike, neighbour, own_index};
 use crate::PassCx;
@@ -42,7 +42,7 @@ impl Written {
         body: Region,
         params: &[Value],
     ) -> Option<Self> {
-        block_extents(&cx.env.trees[node.tree], block, node.node)?;
+        block_extents(&cx.env.trees[node.tree], block, node.node, NodeKind::Dense)?;
         let mut blocks: Vec<(NodeRef, Vec<NodeRef>)> = Vec::new();
         let mut stay = true;
         let mut n_insts = 0;

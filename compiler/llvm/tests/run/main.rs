@@ -2,6 +2,7 @@
 
 mod control;
 mod memory;
+mod rows;
 mod scalars;
 mod tasks;
 
