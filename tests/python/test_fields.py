@@ -382,3 +382,16 @@ def test_a_type_for_each_component(cpu):
         ti.Vector.field(2, [ti.i32, ti.f32], 4)
     with pytest.raises(ValueError, match="2 components need as many types, got 1"):
         ti.Vector.field(2, [ti.i32], 4)
+
+
+def test_matrices_of_one_column_are_as_vectors_in_arrays(arch):
+    x = ti.Matrix.field(2, 1, ti.f32, shape=3)
+    for shape in ((3, 2), (3, 2, 1)):
+        values = np.random.default_rng(1).integers(0, 100, shape).astype(np.float32)
+        x.from_numpy(values)
+        assert x.to_numpy().shape == (3, 2) and (x.to_numpy() == values.reshape(3, 2)).all()
+        assert x.to_numpy(keep_dims=True).shape == (3, 2, 1)
+        assert x[1][1, 0] == values.reshape(3, 2)[1, 1]
+    with pytest.raises(ValueError, match="does not match"):
+        x.from_numpy(np.zeros((3, 1, 2), np.float32))
+    assert ti.Matrix.field(1, 2, ti.f32, shape=3).to_numpy().shape == (3, 1, 2)

@@ -100,6 +100,42 @@ def test_descriptions_that_make_no_sense(cpu):
         with pytest.raises(error, match=message):
             make()
     builder.dispatch(add, a, s, v)
-    builder.dispatch(double, Arg(ArgKind.NDARRAY, "a", dtype=ti.math.vec2, ndim=2))
-    with pytest.raises(ti.TaichiRuntimeError, match="two arguments that differ have the name `a`"):
-        builder.compile()
+    for other in (builder, builder.create_sequential()):
+        with pytest.raises(ti.TaichiRuntimeError, match="two arguments that differ have the name `a`"):
+            other.dispatch(double, Arg(ArgKind.NDARRAY, "a", dtype=ti.math.vec2, ndim=2))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "wrong", "error", "message"),
+    [
+        (add, ("a", ArgKind.NDARRAY, ti.f64, 1), ti.TaichiCompilationError, "`a` of kernel `add` is of f32"),
+        (add, ("a", ArgKind.NDARRAY, ti.math.vec2, 1), ti.TaichiCompilationError, "`a` of kernel `add` is of f32"),
+        (add, ("a", ArgKind.NDARRAY, ti.f32, 2), ti.TaichiCompilationError, "has 1 axes, argument `a` 2"),
+        (add, ("a", ArgKind.SCALAR, ti.f32), ti.TaichiCompilationError, "is a NDARRAY, argument `a` a SCALAR"),
+        (add, ("s", ArgKind.SCALAR, ti.i32), ti.TaichiCompilationError, "`s` of kernel `add` is of f32"),
+        (add, ("v", ArgKind.MATRIX, ti.math.vec3), ti.TaichiRuntimeError, "argument `v` is a .*vector\\(3"),
+        (double, ("a", ArgKind.NDARRAY, ti.math.vec3, 2), ti.TaichiCompilationError, "is of .*vector\\(2"),
+    ],
+)
+def test_arguments_that_a_kernel_cannot_take(cpu, kernel, wrong, error, message):
+    wrong = Arg(wrong[1], wrong[0], *wrong[2:])
+    given = (wrong,) if kernel is double else tuple(wrong if a.name == wrong.name else a for a in arguments())
+    with pytest.raises(error, match=message):
+        GraphBuilder().dispatch(kernel, *given)
+
+
+def test_kernels_without_a_type_of_elements_take_any(cpu):
+    @ti.kernel
+    def clear(x: ti.types.ndarray()):
+        for i in ti.grouped(x):
+            x[i] *= 0
+
+    @ti.kernel
+    def chosen(x: ti.template()):
+        pass
+
+    builder = GraphBuilder()
+    for k, arg in enumerate([(ti.f32, 2), (ti.math.vec3, 1), (ti.i64, 3)]):
+        builder.dispatch(clear, Arg(ArgKind.NDARRAY, f"x{k}", *arg))
+    with pytest.raises(ValueError, match="a graph has scalars"):
+        builder.dispatch(chosen, Arg(ArgKind.SCALAR, "x", ti.f32))

@@ -279,6 +279,11 @@ def test_settings_that_change_nothing_are_told_of_once():
             ti.init(**{key: ti.u32})
 
 
+def test_real_functions_have_left_the_experiments():
+    with pytest.warns(DeprecationWarning, match="Use ti.real_func instead"):
+        assert hasattr(ti.experimental.real_func(lambda: None), "__aerogel_func__")
+
+
 def test_the_package_of_the_language_has_the_names_too():
     assert ti.lang.Matrix is ti.Matrix and ti.lang.impl.field is ti.field
     assert not hasattr(ti.lang, "nothing_of_the_kind")
@@ -296,7 +301,8 @@ lang.mesh.Mesh types.primitive_types.f32 types.primitive_types.int32 types.annot
 lang.expr.Expr lang.expr.real_types lang.any_array.AnyArray lang.any_array.AnyArrayAccess lang.util.cook_dtype
 lang.common_ops.TaichiOperations types.primitive_types.integer_types types.primitive_types.real_type_ids
 lang.impl.pytaichi lang.impl.PyTaichi lang.util.to_numpy_type lang._texture.Texture ui.GUI ui.hex_to_rgb
-types.compound_types.vector types.ndarray_type.NdarrayType types.annotations.Template""".split()
+types.compound_types.vector types.ndarray_type.NdarrayType types.annotations.Template types.quant.fixed
+lang.matrix_ops.transpose lang.matrix_ops.Vector""".split()
 
 
 @pytest.mark.parametrize("path", OLD_PATHS)
@@ -319,6 +325,32 @@ def test_old_modules_have_the_same_objects():
         importlib.import_module("aerogel.lang.nothing")
     with pytest.raises(AttributeError, match="'aerogel.lang.impl' has no 'nothing' here"):
         impl.nothing
+
+
+def test_operations_on_matrices_have_names_as_functions(arch):
+    from aerogel.lang import matrix_ops as ops
+
+    m, v = ti.Matrix([[2.0, 1.0], [1.0, 3.0]]), ti.Vector([3.0, 4.0])
+    alone = {"sum": 7, "max": 3, "min": 1, "trace": 5, "determinant": 5, "norm_sqr": 15, "any": 1, "all": 1}
+    for name, wanted in alone.items():
+        op = getattr(ops, name)
+
+        @ti.kernel
+        def run() -> ti.f32:
+            return op(m)
+
+        assert run() == wanted == float(op(m)), name
+
+    @ti.kernel
+    def more() -> ti.types.vector(5, ti.f32):
+        w = ti.Vector([0.0, 0.0])
+        ops.fill(w, 2.0)
+        return ti.Vector(
+            [ops.norm(v), ops.normalized(v)[0], ops.dot(v, w), ops.matmul(m, v)[1], ops.outer_product(v, w)[1, 0]]
+        )
+
+    assert more().to_list() == pytest.approx([5, 0.6, 14, 15, 8])
+    assert ops.transpose(ops.rows([v, 2 * v])).to_list() == ops.cols([v, 2 * v]).to_list() == [[3, 6], [4, 8]]
 
 
 def test_what_stands_for_kinds_of_types_and_values(cpu):

@@ -38,17 +38,41 @@ def test_python_functions_are_lowered_with_a_warning(arch, capsys):
     assert run(2.0) == 10.0
 
 
-def test_lambdas_and_functions_of_libraries_take_constants_only(arch):
-    twice = lambda v: v * 2  # noqa: E731
+_SHIFT = 2.0
+_first, _second = (lambda v: v + 1), (lambda v: v + _SHIFT)
+
+
+def test_lambdas_are_lowered_too(arch):
+    by = 3.0
+    scaled = lambda v, factor=2.0: v * factor + by  # noqa: E731
+    sign = lambda v: (  # noqa: E731
+        -1.0 if v < 0 else 1.0
+    )
 
     @ti.kernel
-    def by_lambda(x: ti.f32) -> ti.f32:
-        return twice(x)
+    def run(x: ti.f32) -> ti.types.vector(4, ti.f32):
+        return ti.Vector([scaled(x), scaled(x, 10), sign(x), _first(x) * 10 + _second(x)])
 
+    assert run(4.0).to_list() == [11.0, 43.0, 1.0, 56.0]
+    assert run(-1.0).to_list()[2] == -1.0
+
+
+def test_a_mistake_in_a_lambda_is_shown_where_it_is(cpu):
+    wrong = lambda v: v.nothing  # noqa: E731
+
+    @ti.kernel
+    def run(x: ti.f32) -> ti.f32:
+        return wrong(x)
+
+    with pytest.raises(ti.TaichiCompilationError, match="nothing") as caught:
+        run(1.0)
+    assert f"test_python_functions.py:{wrong.__code__.co_firstlineno}:23" in str(caught.value)
+
+
+def test_functions_of_libraries_take_constants_only(arch):
     @ti.kernel
     def by_library(x: ti.i32) -> ti.i32:
         return textwrap.dedent(x)
 
-    for kernel in (by_lambda, by_library):
-        with pytest.raises(ti.TaichiTypeError, match="cannot take a value that is computed when the kernel runs"):
-            kernel(1)
+    with pytest.raises(ti.TaichiTypeError, match="cannot take a value that is computed when the kernel runs"):
+        by_library(1)

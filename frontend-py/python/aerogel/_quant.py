@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from types import ModuleType
 from typing import Any
 
 from aerogel import _native
@@ -113,12 +115,17 @@ def _float(exp: int, frac: int, signed: bool = True, compute: Any = None) -> Qua
     return QuantType(f"{_kind(signed, frac)}^{_kind(False, exp)[2:]}/{ty}", ty)
 
 
-class quant:  # noqa: N801
+class _Makers(ModuleType):
     """Makers of quantised types."""
 
     int = staticmethod(_int)
     fixed = staticmethod(_fixed)
     float = staticmethod(_float)
+
+
+# A module, so that `import aerogel.types.quant` finds it as well.
+quant = _Makers("aerogel.types.quant", _Makers.__doc__)
+sys.modules[quant.__name__] = quant
 
 
 class BitpackedFields:

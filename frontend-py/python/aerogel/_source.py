@@ -30,21 +30,59 @@ def source_info(function: Any) -> tuple[str, int, str]:
             "so define them in a file, in a notebook cell, or register the text with linecache"
         ) from None
     linecache.checkcache(path)
+    if function.__name__ == "<lambda>":
+        return path, *_definition(function, "".join(linecache.getlines(path, function.__globals__)))
     text = "".join(lines)
     if "def " not in text:
-        raise AerogelSyntaxError(
-            f"the source of `{function.__name__}` is not a function definition; a lambda cannot be a kernel"
-        )
+        raise AerogelSyntaxError(f"the source of `{function.__name__}` is not a function definition")
     return path, max(first, 1), text
 
 
+def _definition(function: Any, file: str) -> tuple[int, str]:
+    """A lambda as a ``def``: its first line and its text, in which the expression stands where the file has it."""
+    import ast
+
+    code = function.__code__
+    names = code.co_varnames
+    found = [
+        node
+        for node in ast.walk(ast.parse(file))
+        if isinstance(node, ast.Lambda)
+        and node.lineno == code.co_firstlineno
+        and tuple(a.arg for a in (*node.args.posonlyargs, *node.args.args)) == names[: code.co_argcount]
+    ]
+    if len(found) > 1 and hasattr(code, "co_positions"):
+        # Several in one line that take the same parameters: Python 3.11 says where the code is from.
+        spans = [((p[0], p[2]), (p[1], p[3])) for p in code.co_positions() if None not in p and p[2] != p[3]]
+        first, last = min(lo for lo, _ in spans), max(hi for _, hi in spans)
+        found = [node for node in found if _begin(node.body) <= first and last <= _end(node.body)][-1:]
+    if len(found) != 1:
+        raise AerogelSyntaxError(
+            f"the source of the lambda in line {code.co_firstlineno} of {code.co_filename} cannot be told from "
+            "others: define it with `def`"
+        )
+    (node,) = found
+    indent = " " * max(node.body.col_offset - len("return ("), 1)
+    body = ast.get_source_segment(file, node.body)
+    text = f"def _lambda({ast.unparse(node.args)}):\n{indent}return ({body}\n{indent})\n"
+    return max(node.body.lineno - 1, 1), text
+
+
+def _begin(node: Any) -> tuple[int, int]:
+    return node.lineno, node.col_offset
+
+
+def _end(node: Any) -> tuple[int, int]:
+    return node.end_lineno, node.end_col_offset
+
+
 def is_users(function: Any) -> bool:
-    """Whether this is a function that the user wrote with ``def``, rather than one of Python's or of this package."""
+    """Whether this is a function that the user wrote, rather than one of Python's or of this package."""
     import sysconfig
     import types
     from pathlib import Path
 
-    if not isinstance(function, types.FunctionType) or function.__name__ == "<lambda>":
+    if not isinstance(function, types.FunctionType):
         return False
     path = Path(function.__code__.co_filename)
     is_installed = "site-packages" in path.parts

@@ -265,16 +265,20 @@ class MatrixField(NumericField):
         return out
 
     def to_numpy(self, keep_dims: bool = False, dtype: Any = None) -> Any:
-        """The elements as a new NumPy array whose last axes are those of an element."""
+        """The elements as a new NumPy array whose last axes are those of an element.
+
+        Matrices of one column are as vectors, and vectors have one axis, unless ``keep_dims`` is set.
+        """
         out = super().to_numpy(dtype)
-        return out[..., None] if keep_dims and self.ndim == 1 else out
+        if self.m != 1:
+            return out
+        return out.reshape(*self.shape, self.n, 1) if keep_dims else out.reshape(*self.shape, self.n)
 
     def from_numpy(self, arr: Any) -> None:
         """Sets all elements from a NumPy array whose last axes are those of an element."""
-
         arr = numbers(arr)
-        if self.ndim == 1 and arr.ndim == len(self.shape) + 2 and arr.shape[-1] == 1:
-            arr = arr[..., 0]
+        if self.m == 1 and tuple(arr.shape) in ((*self.shape, self.n), (*self.shape, self.n, 1)):
+            arr = arr.reshape(self._array_shape())
         super().from_numpy(arr)
 
 

@@ -12,15 +12,16 @@ A graph is built of symbolic arguments, which stand for what is given when it ru
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Mapping
 from typing import Any
 
 from aerogel._dtypes import DataType, dtype_of
-from aerogel.errors import AerogelNotSupportedError, AerogelRuntimeError
-from aerogel.kernel import Kernel
+from aerogel.errors import AerogelCompilationError, AerogelNotSupportedError, AerogelRuntimeError
+from aerogel.kernel import Kernel, _annotations
 from aerogel.matrix import Matrix
 from aerogel.ndarray import Ndarray
-from aerogel.types import MatrixType
+from aerogel.types import MatrixType, NdarrayType
 
 
 class ArgKind(enum.Enum):
@@ -104,16 +105,23 @@ class Arg:
 class Sequential:
     """Calls one after the other, which can be appended to a builder more than once."""
 
-    def __init__(self) -> None:
+    def __init__(self, named: dict[str, Arg] | None = None) -> None:
         self._calls: list[tuple[Kernel, tuple[Arg, ...]]] = []
+        self._named = {} if named is None else named
 
     def dispatch(self, kernel_fn: Kernel, *args: Arg) -> None:
         """Adds a call of a kernel.
 
         Raises:
             TypeError: Not a kernel, or an argument that is not symbolic.
+            AerogelCompilationError: An argument is not what the kernel's parameter is annotated with.
+            AerogelRuntimeError: Arguments that differ have one name.
         """
         _check_call(kernel_fn, args)
+        for arg in args:
+            other = self._named.setdefault(arg.name, arg)
+            if (other.tag, other.ndim, str(other.dtype)) != (arg.tag, arg.ndim, str(arg.dtype)):
+                raise AerogelRuntimeError(f"two arguments that differ have the name `{arg.name}`")
         self._calls.append((kernel_fn, args))
 
 
@@ -122,18 +130,21 @@ class GraphBuilder:
 
     def __init__(self) -> None:
         self._nodes: list[Sequential] = []
+        self._named: dict[str, Arg] = {}
 
     def create_sequential(self) -> Sequential:
         """A sequence of its own, which is in the graph once it is appended."""
-        return Sequential()
+        return Sequential(self._named)
 
     def dispatch(self, kernel_fn: Kernel, *args: Arg) -> None:
         """Adds a call of a kernel.
 
         Raises:
             TypeError: Not a kernel, or an argument that is not symbolic.
+            AerogelCompilationError: An argument is not what the kernel's parameter is annotated with.
+            AerogelRuntimeError: Arguments that differ have one name.
         """
-        own = Sequential()
+        own = self.create_sequential()
         own.dispatch(kernel_fn, *args)
         self._nodes.append(own)
 
@@ -153,15 +164,7 @@ class Graph:
 
     def __init__(self, calls: list[tuple[Kernel, tuple[Arg, ...]]]) -> None:
         self._calls = calls
-        self._args: dict[str, Arg] = {}
-        for arg in self._arguments():
-            other = self._args.setdefault(arg.name, arg)
-            if (other.tag, other.ndim, str(other.dtype)) != (arg.tag, arg.ndim, str(arg.dtype)):
-                raise AerogelRuntimeError(f"two arguments that differ have the name `{arg.name}`")
-
-    def _arguments(self) -> Iterator[Arg]:
-        for _, args in self._calls:
-            yield from args
+        self._args = {arg.name: arg for _, args in calls for arg in args}
 
     def run(self, args: Mapping[str, Any]) -> None:
         """Makes all calls. Everything is checked before the first.
@@ -186,9 +189,36 @@ def _check_call(kernel: Any, args: tuple[Any, ...]) -> None:
     for arg in args:
         if not isinstance(arg, Arg):
             raise TypeError(f"the arguments of a graph's calls are ti.graph.Arg, not {type(arg).__name__}")
-    parameters = kernel.__wrapped__.__code__.co_argcount
-    if len(args) != parameters:
-        raise IndexError(f"kernel `{kernel.__wrapped__.__name__}` takes {parameters} arguments, got {len(args)}")
+    function = kernel.__wrapped__
+    names = function.__code__.co_varnames[: function.__code__.co_argcount]
+    if len(args) != len(names):
+        raise IndexError(f"kernel `{function.__name__}` takes {len(names)} arguments, got {len(args)}")
+    annotations = _annotations(function)
+    for name, arg in zip(names, args):
+        _check_fits(f"the parameter `{name}` of kernel `{function.__name__}`", annotations.get(name), arg)
+
+
+def _check_fits(parameter: str, annotation: Any, arg: Arg) -> None:
+    """Raises an error if an argument cannot be what a parameter is annotated with."""
+    if isinstance(annotation, NdarrayType) or annotation is NdarrayType:
+        wanted, dtype = ArgKind.NDARRAY, getattr(annotation, "dtype", None)
+    elif isinstance(annotation, MatrixType):
+        wanted, dtype = ArgKind.MATRIX, None
+        given = arg.dtype.get_shape() if isinstance(arg.dtype, MatrixType) else ()
+        if arg.tag is wanted and math.prod(given) != annotation.n * annotation.m:
+            raise AerogelRuntimeError(f"{parameter} is a {annotation}, argument `{arg.name}` is a {arg.dtype}")
+    elif annotation in (int, float, bool) or isinstance(annotation, DataType):
+        wanted, dtype = ArgKind.SCALAR, annotation
+    else:
+        raise ValueError(f"{parameter} is {annotation!r}: a graph has scalars, vectors, matrices and ndarrays")
+    if arg.tag is not wanted:
+        raise AerogelCompilationError(f"{parameter} is a {wanted.name}, argument `{arg.name}` a {arg.tag.name}")
+    ndim = getattr(annotation, "ndim", None)
+    if wanted is ArgKind.NDARRAY and ndim is not None and arg.ndim != ndim:
+        raise AerogelCompilationError(f"{parameter} has {ndim} axes, argument `{arg.name}` {arg.ndim}")
+    dtype = dtype if dtype is None or isinstance(dtype, MatrixType) else dtype_of(dtype)
+    if dtype is not None and str(dtype) != str(arg.dtype):
+        raise AerogelCompilationError(f"{parameter} is of {dtype}, argument `{arg.name}` of {arg.dtype}")
 
 
 __all__ = ["Arg", "ArgKind", "Graph", "GraphBuilder", "Sequential"]

@@ -195,6 +195,8 @@ def kernel(fn: Callable[P, R]) -> Kernel[P, R]:
     """
     if isinstance(fn, (staticmethod, classmethod)):
         raise AerogelSyntaxError("put @staticmethod above @ti.kernel, and do not use @classmethod")
+    if fn.__name__ == "<lambda>":
+        raise AerogelSyntaxError("a lambda cannot be a kernel: its parameters have no types")
     method = _is_method(fn)
     params, ret, many = _signature(fn, method)
     out = Kernel(fn, params, ret, many)

@@ -20,7 +20,7 @@ OLD_NAMES = {
     "impl": "_impl",
     "kernel_impl": "kernel",
     "matrix": "matrix",
-    "matrix_ops": "_linalg",
+    "matrix_ops": "_matrix_ops",
     "mesh": "mesh",
     "misc": "_config",
     "ops": "ops",
