@@ -25,7 +25,7 @@ pub(super) fn redirect(
 ) {
     let sizes = field.box_extents(extents);
     let own = row_major(b, coords, &sizes);
-    for (inst, off) in &field.loads {
+    for (inst, off) in &field.accesses {
         let shifted = off.iter().zip(&field.lo).map(|(d, lo)| d + lo);
         let constant = shifted.zip(&sizes).fold(0, |sum, (d, n)| sum * n + d);
         let place = element(b, field, storage, own, constant);
@@ -48,7 +48,7 @@ pub(super) fn copy(
     for (axis, (&p, &e)) in part.iter().zip(extents).enumerate() {
         first = first * sizes[axis] + field.lo[axis] + p * e;
     }
-    copy_axes(b, &ranges, Vec::new(), &mut |b, coords| {
+    each_element(b, &ranges, Vec::new(), &mut |b, coords| {
         let own = row_major(b, &coords, &sizes);
         let to = element(b, field, storage, own, first);
         let place = field.storage_in(b, container, coords);
@@ -57,7 +57,7 @@ pub(super) fn copy(
     });
 }
 
-fn copy_axes(
+pub(super) fn each_element(
     b: &mut Builder<'_>,
     ranges: &[(i64, i64)],
     coords: Vec<Value>,
@@ -69,12 +69,18 @@ fn copy_axes(
     let (lo, hi) = (b.i32(lo as i32), b.i32(hi as i32));
     cells::for_loop(b, lo, hi, &mut |b, coord| {
         let coords = [coords.clone(), vec![coord]].concat();
-        copy_axes(b, rest, coords, one);
+        each_element(b, rest, coords, one);
     });
 }
 
 /// The storage of the copy's element that is `constant` behind `own`.
-fn element(b: &mut Builder<'_>, field: &Field, storage: Value, own: Value, constant: i64) -> Value {
+pub(super) fn element(
+    b: &mut Builder<'_>,
+    field: &Field,
+    storage: Value,
+    own: Value,
+    constant: i64,
+) -> Value {
     let constant = b.i32(constant as i32);
     let index = vec![b.binary(BinaryOp::Add, own, constant)];
     let op = Op::ElemRef {
@@ -85,7 +91,7 @@ fn element(b: &mut Builder<'_>, field: &Field, storage: Value, own: Value, const
 }
 
 /// The number of an element of a box, without its first coordinates.
-fn row_major(b: &mut Builder<'_>, coords: &[Value], sizes: &[i64]) -> Value {
+pub(super) fn row_major(b: &mut Builder<'_>, coords: &[Value], sizes: &[i64]) -> Value {
     let mut number: Option<Value> = None;
     for (&coord, &size) in coords.iter().zip(sizes) {
         number = Some(match number {
