@@ -22,6 +22,7 @@
 //! All of the blocks have to be there, since a block may become active only where the program writes to
 //! it: that is the topic of `written.rs`.
 
+use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::LookupMap;
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{
@@ -67,7 +68,10 @@ impl Scattered {
     ) -> Option<Self> {
         let tree = &cx.env.trees[node.tree];
         let extents = block_extents(tree, block, node.node, NodeKind::Dense)?;
-        let uses = func.use_counts();
+        let mut used: SecondaryMap<Value, bool> = SecondaryMap::new();
+        walk(func, body, &mut |func, inst| {
+            func[inst].operands(|v| used[v] = true);
+        });
         let mut fields: Vec<Field> = Vec::new();
         let mut others: Vec<Class> = Vec::new();
         let mut stays = true;
@@ -84,7 +88,7 @@ impl Scattered {
                 | Op::Cas { place, .. } => place,
                 _ => return,
             };
-            let unused = func.insts[inst].results.iter().all(|&r| uses[r] == 0);
+            let unused = func.insts[inst].results.iter().all(|&r| !used[r]);
             let sum = match func[inst] {
                 Op::Atomic { op, .. } => unused && matches!(op, AtomicOp::Add | AtomicOp::Sub),
                 _ => false,
