@@ -17,7 +17,8 @@
 //! Nothing but this block's iterations reaches the middle of the block, so it needs no atomics.
 //!
 //! There is one such box for each distance along the last axis: in one of them consecutive cells add to different
-//! elements, so that the innermost loop has no iteration that waits for the one before, and vectorises.
+//! elements, so that the innermost loop has no iteration that waits for the one before, and vectorises. A branch
+//! that holds sums and little else becomes a straight line for that: it adds zeros where it is not taken.
 //!
 //! All of the blocks have to be there, since a block may become active only where the program writes to
 //! it: that is the topic of `written.rs`.
@@ -36,9 +37,13 @@ use super::neighbours::{Field, block_extents, neighbour, own_coords, own_index, 
 use crate::PassCx;
 use crate::access::{Class, classes, is_quantised};
 use crate::cells::{self, at_end};
+use crate::if_convert::is_cheap;
 
 /// From so many different elements on their sums are worth a box.
 const WORTH: usize = 2;
+
+/// So many instructions for each sum of a branch run although it is not taken.
+const MOST_FOR_A_SUM: usize = 4;
 
 /// What the loops over one block of dense cells add to elements around.
 pub(super) struct Scattered {
@@ -223,23 +228,116 @@ impl Sum {
 /// Makes additions to those places of the atomics that `places` names.
 fn add(func: &mut Function, region: Region, places: &LookupMap<Inst, Value>) {
     for inst in std::mem::take(&mut func.regions[region].insts) {
-        for owned in func.owned(inst) {
-            add(func, owned, places);
+        match func[inst] {
+            Op::If {
+                cond,
+                then,
+                otherwise,
+            } if is_straight(func, then, places) && is_nothing(func, otherwise) => {
+                add_if(func, region, cond, then, places);
+            }
+            _ => {
+                for owned in func.owned(inst) {
+                    add(func, owned, places);
+                }
+                if !add_one(func, region, inst, None, places) {
+                    func.regions[region].insts.push(inst);
+                }
+            }
         }
-        let Some(&place) = places.get(&inst) else {
-            func.regions[region].insts.push(inst);
-            continue;
-        };
-        let Op::Atomic { op, value, .. } = func[inst] else {
-            unreachable!("sums are atomics")
-        };
-        let span = func.insts[inst].span;
-        let mut b = at_end(func, region, span);
-        let old = b.load(place);
-        let op = op.binary().expect("sums are arithmetic");
-        let new = b.binary(op, old, value);
-        b.store(place, new);
     }
+}
+
+/// Makes an addition of an atomic, of zero where not `cond`; whether it is one that `places` names.
+fn add_one(
+    func: &mut Function,
+    region: Region,
+    inst: Inst,
+    cond: Option<Value>,
+    places: &LookupMap<Inst, Value>,
+) -> bool {
+    let (Some(&place), Op::Atomic { op, mut value, .. }) = (places.get(&inst), func[inst].clone())
+    else {
+        return false;
+    };
+    let span = func.insts[inst].span;
+    let mut b = at_end(func, region, span);
+    if let Some(cond) = cond {
+        let zero = b.constant(Scalar::zero(b.func.elem(value)));
+        value = b.select(cond, value, zero);
+    }
+    let old = b.load(place);
+    let op = op.binary().expect("sums are arithmetic");
+    let new = b.binary(op, old, value);
+    b.store(place, new);
+    true
+}
+
+/// Moves what a branch that is straight holds to `region`.
+fn add_if(
+    func: &mut Function,
+    region: Region,
+    cond: Value,
+    branch: Region,
+    places: &LookupMap<Inst, Value>,
+) {
+    for inst in std::mem::take(&mut func.regions[branch].insts) {
+        match func[inst] {
+            Op::If {
+                cond: inner, then, ..
+            } => {
+                let span = func.insts[inst].span;
+                let both = at_end(func, region, span).binary(BinaryOp::And, cond, inner);
+                add_if(func, region, both, then, places);
+            }
+            Op::Yield { .. } => {}
+            _ => {
+                if !add_one(func, region, inst, Some(cond), places) {
+                    func.regions[region].insts.push(inst);
+                }
+            }
+        }
+    }
+}
+
+/// Whether a branch holds sums and the little that is computed for them.
+fn is_straight(func: &Function, branch: Region, places: &LookupMap<Inst, Value>) -> bool {
+    let (mut n_sums, mut n_others) = (0, 0);
+    let straight = n_in_branch(func, branch, places, &mut n_sums, &mut n_others);
+    straight && n_sums > 0 && n_others <= MOST_FOR_A_SUM * n_sums
+}
+
+fn n_in_branch(
+    func: &Function,
+    branch: Region,
+    places: &LookupMap<Inst, Value>,
+    n_sums: &mut usize,
+    n_others: &mut usize,
+) -> bool {
+    func.regions[branch].insts.iter().all(|&inst| {
+        match func[inst] {
+            Op::Const { .. } | Op::FieldAt { .. } | Op::ElemRef { .. } => {}
+            Op::Yield { ref values } => return values.is_empty(),
+            Op::If {
+                then, otherwise, ..
+            } => {
+                return n_in_branch(func, then, places, n_sums, n_others)
+                    && is_nothing(func, otherwise);
+            }
+            Op::Atomic { .. } if places.contains_key(&inst) => *n_sums += 1,
+            ref op if is_cheap(op) => *n_others += 1,
+            _ => return false,
+        }
+        true
+    })
+}
+
+/// Whether a branch does nothing.
+fn is_nothing(func: &Function, branch: Region) -> bool {
+    let insts = &func.regions[branch].insts;
+    insts
+        .iter()
+        .all(|&i| matches!(&func[i], Op::Yield { values } if values.is_empty()))
 }
 
 /// A block that boxes are added to.
