@@ -48,7 +48,7 @@ pub(super) fn copy(
     for (axis, (&p, &e)) in part.iter().zip(extents).enumerate() {
         first = first * sizes[axis] + field.lo[axis] + p * e;
     }
-    each_element(b, &ranges, Vec::new(), &mut |b, coords| {
+    copy_axes(b, &ranges, Vec::new(), &mut |b, coords| {
         let own = row_major(b, &coords, &sizes);
         let to = element(b, field, storage, own, first);
         let place = field.storage_in(b, container, coords);
@@ -57,7 +57,7 @@ pub(super) fn copy(
     });
 }
 
-pub(super) fn each_element(
+fn copy_axes(
     b: &mut Builder<'_>,
     ranges: &[(i64, i64)],
     coords: Vec<Value>,
@@ -69,7 +69,7 @@ pub(super) fn each_element(
     let (lo, hi) = (b.i32(lo as i32), b.i32(hi as i32));
     cells::for_loop(b, lo, hi, &mut |b, coord| {
         let coords = [coords.clone(), vec![coord]].concat();
-        each_element(b, rest, coords, one);
+        copy_axes(b, rest, coords, one);
     });
 }
 

@@ -7,6 +7,9 @@ use aerogel_snode::{NodeId, NodeKind, Tree};
 use crate::PassCx;
 use crate::access::constant_element;
 
+/// A block: its node, and where it lies from the loop's own.
+pub(super) type Block = (NodeRef, Vec<i64>);
+
 /// One place whose neighbours are accessed.
 pub(super) struct Field {
     pub(super) place: NodeRef,

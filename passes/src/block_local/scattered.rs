@@ -6,12 +6,10 @@
 //!     atomic_add y[i0 + i, j0 + j + 1], b        v0[i - 1, j] += a
 //! } }                                   ==>      v0[i, j + 1] += b
 //!                                            } }
-//!                                            for the blocks around that are reached {
-//!                                                for what is reached { if v0[..] != 0 { atomic_add y[..], v0[..] } }
-//!                                            }
-//!                                            for the block itself {
-//!                                                what its neighbours reach as well, in the same way
-//!                                                y[i0 + i, j0 + j] += v0[i, j]              ; the rest
+//!                                            for i in -1..8 {
+//!                                                row, i1 = i < 0 ? above, i + 8 : own, i
+//!                                                for j in 8..9 { atomic_add after of row[i1, j - 8], v0[i, j] }
+//!                                                for j in 0..8 { row[i1, j] += v0[i, j] }       ; atomic at the rim
 //!                                            }
 //! ```
 //! Nothing but this block's iterations reaches the middle of the block, so it needs no atomics.
@@ -32,8 +30,8 @@ use aerogel_ir::{
 use aerogel_snode::{NodeId, NodeKind};
 
 use super::MOST_BYTES;
-use super::copied::{each_element, element, row_major};
-use super::neighbours::{Field, block_extents, neighbour, own_coords, own_index, parts};
+use super::copied::{element, row_major};
+use super::neighbours::{Block, Field, block_extents, neighbour, own_coords, own_index, parts};
 use crate::PassCx;
 use crate::access::{Class, classes, is_quantised};
 use crate::cells::{self, at_end};
@@ -142,7 +140,7 @@ impl Scattered {
     }
 
     /// The blocks that are added to, and where they are.
-    pub(super) fn blocks(&self) -> Vec<(NodeRef, Vec<i64>)> {
+    pub(super) fn blocks(&self) -> Vec<Block> {
         let mut blocks = Vec::new();
         for part in parts(self.extents.len()) {
             for Sum { field, .. } in &self.sums {
@@ -186,30 +184,22 @@ impl Scattered {
     }
 
     /// Adds the boxes to the blocks; `found` are those that `blocks` names.
-    pub(super) fn epilogue(
-        &self,
-        b: &mut Builder<'_>,
-        found: &dyn Fn(&(NodeRef, Vec<i64>)) -> Value,
-    ) {
+    pub(super) fn epilogue(&self, b: &mut Builder<'_>, found: &dyn Fn(&Block) -> Value) {
         for sum in &self.sums {
+            let mut containers = Vec::new();
             for part in parts(self.extents.len()) {
                 if sum.field.reaches(&part) {
                     let block = found(&(sum.field.block, part.clone()));
-                    let container = sum.field.container_in(b, block);
-                    let ranges = sum.field.reached(&self.extents, &part);
-                    let into = Into {
-                        sum,
-                        extents: &self.extents,
-                        container,
-                        part: &part,
-                    };
-                    if part.iter().all(|&p| p == 0) {
-                        into.own(b, &[]);
-                    } else {
-                        into.all(b, &ranges, &[]);
-                    }
+                    containers.push((part, sum.field.container_in(b, block)));
                 }
             }
+            let rows = Rows {
+                at: Vec::new(),
+                coords: Vec::new(),
+                middle: None,
+                containers,
+            };
+            sum.rows(b, &self.extents, &rows);
         }
     }
 }
@@ -222,6 +212,164 @@ impl Sum {
 
     fn storage(&self) -> Value {
         self.storage.expect("the prologue comes first")
+    }
+
+    /// Adds rows of the boxes to the blocks.
+    fn rows(&self, b: &mut Builder<'_>, extents: &[i64], rows: &Rows) {
+        let axis = rows.at.len();
+        if axis + 1 == extents.len() {
+            return self.row(b, extents, rows);
+        }
+        let (extent, lo, hi) = (extents[axis], self.field.lo[axis], self.field.hi[axis]);
+        let ends = [0, lo + extent + hi].map(|end| b.i32(end as i32));
+        cells::for_loop(b, ends[0], ends[1], &mut |b, at| {
+            let back = b.i32(lo as i32);
+            let mut coord = b.binary(BinaryOp::Sub, at, back);
+            let mut containers = rows.beyond(0);
+            for (part, reach, op, bound) in [
+                (-1, lo, CompareOp::Lt, lo),
+                (1, hi, CompareOp::Ge, lo + extent),
+            ] {
+                if reach == 0 {
+                    continue;
+                }
+                let bound = b.i32(bound as i32);
+                let cond = b.compare(op, at, bound);
+                let back = b.i32((part * extent) as i32);
+                let there = b.binary(BinaryOp::Sub, coord, back);
+                coord = b.select(cond, there, coord);
+                for (part, container) in rows.beyond(part) {
+                    let own = containers.iter_mut().find(|own| own.0 == part);
+                    let own = &mut own.expect("who reaches a corner reaches beside it").1;
+                    *own = b.select(cond, container, *own);
+                }
+            }
+            let mut middle = rows.middle;
+            for (op, bound) in [(CompareOp::Ge, lo + hi), (CompareOp::Lt, extent)] {
+                let bound = b.i32(bound as i32);
+                let ok = b.compare(op, at, bound);
+                middle = Some(middle.map_or(ok, |all| b.binary(BinaryOp::And, all, ok)));
+            }
+            let rows = Rows {
+                at: [&rows.at[..], &[at]].concat(),
+                coords: [&rows.coords[..], &[coord]].concat(),
+                middle,
+                containers,
+            };
+            self.rows(b, extents, &rows);
+        });
+    }
+
+    /// Adds one row.
+    fn row(&self, b: &mut Builder<'_>, extents: &[i64], row: &Rows) {
+        let last = extents.len() - 1;
+        let (extent, lo, hi) = (extents[last], self.field.lo[last], self.field.hi[last]);
+        for (part, container) in &row.containers {
+            let part = part[0];
+            let at = |b: &mut Builder<'_>, coord| {
+                let own = row_major(
+                    b,
+                    &[&row.at[..], &[coord]].concat(),
+                    &self.field.box_extents(extents),
+                );
+                let coords = [&row.coords[..], &[coord]].concat();
+                let place = self.field.storage_in(b, *container, coords);
+                (self.sum(b, extents, own, lo + part * extent), place)
+            };
+            let shared = |b: &mut Builder<'_>, first: i64, end: i64| {
+                along(b, first, end, &mut |b, coord| {
+                    let (value, place) = at(b, coord);
+                    add_atomically(b, place, value);
+                });
+            };
+            match part {
+                -1 => shared(b, extent - lo, extent),
+                1 => shared(b, 0, hi),
+                _ if lo + hi >= extent => shared(b, 0, extent),
+                _ => {
+                    // Of a row in the middle the neighbours reach both ends only.
+                    let middle = |b: &mut Builder<'_>| {
+                        shared(b, 0, hi);
+                        along(b, hi, extent - lo, &mut |b, coord| {
+                            let (value, place) = at(b, coord);
+                            let old = b.load(place);
+                            let new = b.binary(BinaryOp::Add, old, value);
+                            b.store(place, new);
+                        });
+                        shared(b, extent - lo, extent);
+                    };
+                    let Some(cond) = row.middle else {
+                        middle(b);
+                        continue;
+                    };
+                    let then = cells::region(b, &[], |b, _| middle(b));
+                    let otherwise = cells::region(b, &[], |b, _| shared(b, 0, extent));
+                    b.effect(Op::If {
+                        cond,
+                        then,
+                        otherwise,
+                    });
+                }
+            }
+        }
+    }
+
+    /// The sum of all boxes' elements that are `first` behind `own`.
+    fn sum(&self, b: &mut Builder<'_>, extents: &[i64], own: Value, first: i64) -> Value {
+        let size = self.box_size(extents);
+        let mut sum: Option<Value> = None;
+        for k in 0..self.beside.len() as i64 {
+            let place = element(b, &self.field, self.storage(), own, first + k * size);
+            let part = b.load(place);
+            sum = Some(sum.map_or(part, |sum| b.binary(BinaryOp::Add, sum, part)));
+        }
+        sum.expect("there is a box")
+    }
+}
+
+/// Writes a loop from `first` to `end`, if that is any further.
+fn along(b: &mut Builder<'_>, first: i64, end: i64, body: &mut dyn FnMut(&mut Builder<'_>, Value)) {
+    if first < end {
+        let ends = [first, end].map(|end| b.i32(end as i32));
+        cells::for_loop(b, ends[0], ends[1], body);
+    }
+}
+
+/// Adds what is not zero to what others may add to as well. What nothing in the program reaches, where a box
+/// has corners, stays as it is.
+fn add_atomically(b: &mut Builder<'_>, place: Value, value: Value) {
+    let ty = b.func.ty(value);
+    let zero = b.constant(Scalar::zero(b.func.elem(value)));
+    let cond = b.compare(CompareOp::Ne, value, zero);
+    let then = cells::region(b, &[], |b, _| {
+        let op = AtomicOp::Add;
+        b.value(Op::Atomic { op, place, value }, ty);
+    });
+    let otherwise = cells::region(b, &[], |_, _| {});
+    b.effect(Op::If {
+        cond,
+        then,
+        otherwise,
+    });
+}
+
+/// Rows of a box, along some axes of which it is known where they are.
+struct Rows {
+    /// The coordinates in the box along those axes.
+    at: Vec<Value>,
+    /// The coordinates in the block that they lie in.
+    coords: Vec<Value>,
+    /// Whether the blocks around reach nothing there, which needs an axis to be known.
+    middle: Option<Value>,
+    /// The blocks' containers, by where they are along the other axes.
+    containers: Vec<(Vec<i64>, Value)>,
+}
+
+impl Rows {
+    /// The containers of blocks at `part` along the next axis.
+    fn beyond(&self, part: i64) -> Vec<(Vec<i64>, Value)> {
+        let containers = self.containers.iter().filter(|c| c.0[0] == part);
+        containers.map(|c| (c.0[1..].to_vec(), c.1)).collect()
     }
 }
 
@@ -338,85 +486,4 @@ fn is_nothing(func: &Function, branch: Region) -> bool {
     insts
         .iter()
         .all(|&i| matches!(&func[i], Op::Yield { values } if values.is_empty()))
-}
-
-/// A block that boxes are added to.
-struct Into<'a> {
-    sum: &'a Sum,
-    extents: &'a [i64],
-    container: Value,
-    part: &'a [i64],
-}
-
-impl Into<'_> {
-    /// Adds to the elements in `ranges` along the axes behind `coords`, which others may add to as well.
-    fn all(&self, b: &mut Builder<'_>, ranges: &[(i64, i64)], coords: &[Value]) {
-        each_element(b, ranges, coords.to_vec(), &mut |b, coords| {
-            let (value, place) = self.sum(b, coords);
-            let ty = Type::Scalar(self.sum.field.elem);
-            let zero = b.constant(Scalar::zero(self.sum.field.elem));
-            let cond = b.compare(CompareOp::Ne, value, zero);
-            let then = cells::region(b, &[], |b, _| {
-                let op = AtomicOp::Add;
-                b.value(Op::Atomic { op, place, value }, ty);
-            });
-            let otherwise = cells::region(b, &[], |_, _| {});
-            b.effect(Op::If {
-                cond,
-                then,
-                otherwise,
-            });
-        });
-    }
-
-    /// Adds to the elements of the block itself that begin with `coords`, of which none is within the reach of
-    /// the blocks around along its axis.
-    fn own(&self, b: &mut Builder<'_>, coords: &[Value]) {
-        let axis = coords.len();
-        let field = &self.sum.field;
-        let extent = self.extents[axis];
-        // What the neighbours reach, and what they do not.
-        let first = field.hi[axis].min(extent);
-        let end = (extent - field.lo[axis]).max(first);
-        let rest: Vec<(i64, i64)> = self.extents[axis + 1..].iter().map(|&e| (0, e)).collect();
-        for rim in [(0, first), (end, extent)] {
-            if rim.0 < rim.1 {
-                self.all(b, &[&[rim], &rest[..]].concat(), coords);
-            }
-        }
-        if first == end {
-            return;
-        }
-        let (lo, hi) = (b.i32(first as i32), b.i32(end as i32));
-        cells::for_loop(b, lo, hi, &mut |b, coord| {
-            let coords = [coords, &[coord]].concat();
-            if coords.len() < self.extents.len() {
-                return self.own(b, &coords);
-            }
-            let (value, place) = self.sum(b, coords);
-            let old = b.load(place);
-            let new = b.binary(BinaryOp::Add, old, value);
-            b.store(place, new);
-        });
-    }
-
-    /// What is to be added to the element at `coords`, and its storage.
-    fn sum(&self, b: &mut Builder<'_>, coords: Vec<Value>) -> (Value, Value) {
-        let field = &self.sum.field;
-        let sizes = field.box_extents(self.extents);
-        let own = row_major(b, &coords, &sizes);
-        let mut first = 0;
-        for (axis, (&p, &e)) in self.part.iter().zip(self.extents).enumerate() {
-            first = first * sizes[axis] + field.lo[axis] + p * e;
-        }
-        let size = self.sum.box_size(self.extents);
-        let mut value: Option<Value> = None;
-        for k in 0..self.sum.beside.len() as i64 {
-            let place = element(b, field, self.sum.storage(), own, first + k * size);
-            let part = b.load(place);
-            value = Some(value.map_or(part, |sum| b.binary(BinaryOp::Add, sum, part)));
-        }
-        let place = field.storage_in(b, self.container, coords);
-        (value.expect("something is added"), place)
-    }
 }

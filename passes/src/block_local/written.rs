@@ -18,7 +18,7 @@
 use aerogel_ir::{BinaryOp, Builder, Function, NodeRef, Op, Region, Type, Value, walk};
 use aerogel_snode::{NodeId, NodeKind};
 
-use super::neighbours::{block_extents, blocks_alike, moved, neighbour, own_index};
+use super::neighbours::{Block, block_extents, blocks_alike, moved, neighbour, own_index};
 use super::scattered::Scattered;
 use crate::PassCx;
 
@@ -27,9 +27,6 @@ use crate::PassCx;
 const LARGEST: usize = 400;
 /// The largest that is written twice for sums.
 const LARGEST_SCATTERED: usize = 1600;
-
-/// A block: its node, and where it lies from the loop's own.
-type Block = (NodeRef, Vec<i64>);
 
 /// What a loop over a block writes besides its own block, and how.
 pub(crate) struct Written {
