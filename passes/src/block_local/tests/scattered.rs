@@ -77,106 +77,106 @@ fn a_row() {
                             yield []
                         }
                         v76: container<tree0.S4> = child tree0.S4, v46
-                        for v1, v0, v0, [] (v77: i32) {
-                            v78: i32 = add v0, v77
-                            v79: ref<i32> = elem_ref v56, [v78]
-                            v80: i32 = load v79
-                            v81: i32 = const 11
-                            v82: i32 = add v77, v81
-                            v83: ref<i32> = elem_ref v56, [v82]
-                            v84: i32 = load v83
-                            v85: i32 = add v80, v84
-                            v86: i64 = linearize tree0.S4, [v77]
-                            v87: cell<tree0.S4> = lookup tree0.S4, v76, v86
-                            v88: ref<i32> = child tree0.S5, v87
-                            v89: u1 = ne v85, v1
-                            if v89 {
-                                v90: i32 = atomic_add v88, v85
+                        v77: container<tree0.S4> = child tree0.S4, v54
+                        v78: container<tree0.S4> = child tree0.S4, v55
+                        for v1, v0, v0, [] (v79: i32) {
+                            v80: i64 = linearize tree0.S4, [v79]
+                            v81: cell<tree0.S4> = lookup tree0.S4, v76, v80
+                            v82: ref<i32> = child tree0.S5, v81
+                            v83: i32 = add v0, v79
+                            v84: ref<i32> = elem_ref v56, [v83]
+                            v85: i32 = load v84
+                            v86: i32 = const 11
+                            v87: i32 = add v79, v86
+                            v88: ref<i32> = elem_ref v56, [v87]
+                            v89: i32 = load v88
+                            v90: i32 = add v85, v89
+                            v91: u1 = ne v90, v1
+                            if v91 {
+                                v92: i32 = atomic_add v82, v90
                                 yield []
                             } {
                                 yield []
                             }
                             yield []
                         }
-                        v91: i32 = const 7
-                        for v91, v57, v0, [] (v92: i32) {
-                            v93: i32 = add v0, v92
-                            v94: ref<i32> = elem_ref v56, [v93]
-                            v95: i32 = load v94
-                            v96: i32 = const 11
-                            v97: i32 = add v92, v96
-                            v98: ref<i32> = elem_ref v56, [v97]
-                            v99: i32 = load v98
-                            v100: i32 = add v95, v99
-                            v101: i64 = linearize tree0.S4, [v92]
-                            v102: cell<tree0.S4> = lookup tree0.S4, v76, v101
-                            v103: ref<i32> = child tree0.S5, v102
-                            v104: u1 = ne v100, v1
-                            if v104 {
-                                v105: i32 = atomic_add v103, v100
-                                yield []
-                            } {
-                                yield []
-                            }
+                        v93: i32 = const 7
+                        for v0, v93, v0, [] (v94: i32) {
+                            v95: i64 = linearize tree0.S4, [v94]
+                            v96: cell<tree0.S4> = lookup tree0.S4, v76, v95
+                            v97: ref<i32> = child tree0.S5, v96
+                            v98: i32 = add v0, v94
+                            v99: ref<i32> = elem_ref v56, [v98]
+                            v100: i32 = load v99
+                            v101: i32 = const 11
+                            v102: i32 = add v94, v101
+                            v103: ref<i32> = elem_ref v56, [v102]
+                            v104: i32 = load v103
+                            v105: i32 = add v100, v104
+                            v106: i32 = load v97
+                            v107: i32 = add v105, v106
+                            store v97, v107
                             yield []
                         }
-                        for v0, v91, v0, [] (v106: i32) {
-                            v107: i32 = add v0, v106
-                            v108: ref<i32> = elem_ref v56, [v107]
-                            v109: i32 = load v108
-                            v110: i32 = const 11
-                            v111: i32 = add v106, v110
-                            v112: ref<i32> = elem_ref v56, [v111]
-                            v113: i32 = load v112
-                            v114: i32 = add v109, v113
-                            v115: i64 = linearize tree0.S4, [v106]
-                            v116: cell<tree0.S4> = lookup tree0.S4, v76, v115
-                            v117: ref<i32> = child tree0.S5, v116
+                        for v93, v57, v0, [] (v108: i32) {
+                            v109: i64 = linearize tree0.S4, [v108]
+                            v110: cell<tree0.S4> = lookup tree0.S4, v76, v109
+                            v111: ref<i32> = child tree0.S5, v110
+                            v112: i32 = add v0, v108
+                            v113: ref<i32> = elem_ref v56, [v112]
+                            v114: i32 = load v113
+                            v115: i32 = const 11
+                            v116: i32 = add v108, v115
+                            v117: ref<i32> = elem_ref v56, [v116]
                             v118: i32 = load v117
                             v119: i32 = add v114, v118
-                            store v117, v119
-                            yield []
-                        }
-                        v120: container<tree0.S4> = child tree0.S4, v54
-                        for v91, v57, v0, [] (v121: i32) {
-                            v122: i32 = const -7
-                            v123: i32 = add v121, v122
-                            v124: ref<i32> = elem_ref v56, [v123]
-                            v125: i32 = load v124
-                            v126: i32 = const 3
-                            v127: i32 = add v121, v126
-                            v128: ref<i32> = elem_ref v56, [v127]
-                            v129: i32 = load v128
-                            v130: i32 = add v125, v129
-                            v131: i64 = linearize tree0.S4, [v121]
-                            v132: cell<tree0.S4> = lookup tree0.S4, v120, v131
-                            v133: ref<i32> = child tree0.S5, v132
-                            v134: u1 = ne v130, v1
-                            if v134 {
-                                v135: i32 = atomic_add v133, v130
+                            v120: u1 = ne v119, v1
+                            if v120 {
+                                v121: i32 = atomic_add v111, v119
                                 yield []
                             } {
                                 yield []
                             }
                             yield []
                         }
-                        v136: container<tree0.S4> = child tree0.S4, v55
+                        for v93, v57, v0, [] (v122: i32) {
+                            v123: i64 = linearize tree0.S4, [v122]
+                            v124: cell<tree0.S4> = lookup tree0.S4, v77, v123
+                            v125: ref<i32> = child tree0.S5, v124
+                            v126: i32 = const -7
+                            v127: i32 = add v122, v126
+                            v128: ref<i32> = elem_ref v56, [v127]
+                            v129: i32 = load v128
+                            v130: i32 = const 3
+                            v131: i32 = add v122, v130
+                            v132: ref<i32> = elem_ref v56, [v131]
+                            v133: i32 = load v132
+                            v134: i32 = add v129, v133
+                            v135: u1 = ne v134, v1
+                            if v135 {
+                                v136: i32 = atomic_add v125, v134
+                                yield []
+                            } {
+                                yield []
+                            }
+                            yield []
+                        }
                         for v1, v0, v0, [] (v137: i32) {
-                            v138: i32 = const 9
-                            v139: i32 = add v137, v138
-                            v140: ref<i32> = elem_ref v56, [v139]
-                            v141: i32 = load v140
-                            v142: i32 = const 19
-                            v143: i32 = add v137, v142
-                            v144: ref<i32> = elem_ref v56, [v143]
-                            v145: i32 = load v144
-                            v146: i32 = add v141, v145
-                            v147: i64 = linearize tree0.S4, [v137]
-                            v148: cell<tree0.S4> = lookup tree0.S4, v136, v147
-                            v149: ref<i32> = child tree0.S5, v148
-                            v150: u1 = ne v146, v1
+                            v138: i64 = linearize tree0.S4, [v137]
+                            v139: cell<tree0.S4> = lookup tree0.S4, v78, v138
+                            v140: ref<i32> = child tree0.S5, v139
+                            v141: i32 = const 9
+                            v142: i32 = add v137, v141
+                            v143: ref<i32> = elem_ref v56, [v142]
+                            v144: i32 = load v143
+                            v145: i32 = const 19
+                            v146: i32 = add v137, v145
+                            v147: ref<i32> = elem_ref v56, [v146]
+                            v148: i32 = load v147
+                            v149: i32 = add v144, v148
+                            v150: u1 = ne v149, v1
                             if v150 {
-                                v151: i32 = atomic_add v149, v146
+                                v151: i32 = atomic_add v140, v149
                                 yield []
                             } {
                                 yield []
