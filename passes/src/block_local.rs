@@ -48,7 +48,7 @@ const WORTH: usize = 3;
 const MOST_BESIDE: usize = 8;
 /// How far beyond a container one may read: the memory around an arena is a tree's.
 const MOST_BEYOND: u64 = 4096;
-/// The most bytes copied for a loop: they lie on the stack, and should stay in the cache.
+/// The most bytes of boxes for a loop: they lie on the stack, and should stay in the cache.
 const MOST_BYTES: i64 = 128 << 10;
 
 /// What is looked up around a block for the loops over it.
