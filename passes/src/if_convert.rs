@@ -254,7 +254,7 @@ impl IfConvert<'_> {
 }
 
 /// Whether an instruction may run at any time, and costs no more than a branch that is mispredicted.
-fn is_cheap(op: &Op) -> bool {
+pub(crate) fn is_cheap(op: &Op) -> bool {
     match op {
         Op::Unary { op, .. } => matches!(op, UnaryOp::Neg | UnaryOp::Not | UnaryOp::Abs),
         Op::Binary { op, .. } => !matches!(

@@ -18,7 +18,7 @@ use aerogel_ir::{Builder, Function, Inst, NodeRef, Op, Region, Type, Value, copy
 use aerogel_snode::Tree;
 
 use crate::PassCx;
-use crate::block_local::{Around, Written, written};
+use crate::block_local::{Around, Written};
 use crate::cells::{self, Loop, Nest, Spot, Walk, at_end};
 use crate::demote_struct_for::replace;
 use crate::lists::{begin, enter, lists};
@@ -100,7 +100,7 @@ fn sweep(func: &mut Function, cx: &PassCx<'_>, inst: Inst) {
         let write = |b: &mut Builder<'_>,
                      body: Region,
                      around: &mut Option<Around>,
-                     beside: &written::Beside| {
+                     written: Option<&Written>| {
             if let Some(around) = around {
                 around.prologue(b, tree, driver, cell, &indices);
             }
@@ -126,22 +126,34 @@ fn sweep(func: &mut Function, cx: &PassCx<'_>, inst: Inst) {
                     indices: index.to_vec(),
                     cell,
                 });
-                written::note_cells(b, beside, cell, index);
+                if let Some(written) = written {
+                    written.redirect(b, body, cell, index);
+                }
                 let index: Vec<_> = index.iter().map(|&i| Some(i)).collect();
                 replace(b.func, body, &params, &index);
                 let mut insts = std::mem::take(&mut b.func.regions[body].insts);
                 b.func.regions[b.region].insts.append(&mut insts);
             });
+            if let Some(written) = written {
+                written.epilogue(b, cell);
+            }
         };
-        match &mut written {
-            None => write(b, body, &mut around, &[]),
-            Some((written, otherwise, around_otherwise)) => written.choose(
-                b,
-                &indices,
-                &mut |b, beside| write(b, body, &mut around, beside),
-                &mut |b| write(b, *otherwise, around_otherwise, &[]),
-            ),
-        }
+        let Some((written, otherwise, around_otherwise)) = &mut written else {
+            return write(b, body, &mut around, None);
+        };
+        let cond = written.condition(b, &indices);
+        let then = cells::region(b, &[], |b, _| {
+            written.prologue(b, &indices);
+            write(b, body, &mut around, Some(written));
+        });
+        let otherwise = cells::region(b, &[], |b, _| {
+            write(b, *otherwise, around_otherwise, None);
+        });
+        b.effect(Op::If {
+            cond,
+            then,
+            otherwise,
+        });
     });
     b.effect(Op::Parallel {
         lo,

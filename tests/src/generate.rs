@@ -8,7 +8,7 @@ mod values;
 
 use std::sync::Arc;
 
-use aerogel_base::ScalarType;
+use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{
     Arg, AtomicOp, BinaryOp, Builder, CompareOp, Env, FieldData, FieldId, FuncId, Function,
     LoopAttrs, Module, Op, ParamData, ParamType, TreeId, Type, Value, eval,
@@ -468,8 +468,10 @@ impl Generator<'_> {
         self.writes_arrays = false;
         self.budget = 40;
         self.loops.push((Vec::new(), attrs.serial));
-        if self.rng.one_in(3) {
-            self.reduce();
+        match self.rng.below(6) {
+            0 | 1 => self.reduce(),
+            2 => self.scatter(),
+            _ => {}
         }
         self.statements(8);
         self.b.yields(Vec::new());
@@ -531,5 +533,49 @@ impl Generator<'_> {
             let place = counter;
             g.b.value(Op::Atomic { op, place, value }, Type::I32);
         });
+    }
+
+    /// Adds numbers to elements of the field of atomics around the own one, where there are any. The field sees
+    /// no other atomics then.
+    fn scatter(&mut self) {
+        let Some((_, own)) = self.own.clone() else {
+            return;
+        };
+        let Some((field, _)) = self.shared.take() else {
+            return;
+        };
+        for _ in 0..2 + self.rng.below(4) {
+            let mut inside = self.b.constant(Scalar::bool(true));
+            let mut indices = Vec::new();
+            for (&index, &n) in own.iter().zip(self.shape) {
+                let ty = self.b.func.ty(index);
+                let distance = self.rng.below(5) as i32 - 2;
+                let [distance, lo, hi] = [distance, self.lo, self.lo + n].map(|v| {
+                    let v = self.b.i32(v);
+                    self.b.cast(v, ty)
+                });
+                let index = self.b.binary(BinaryOp::Add, index, distance);
+                for (op, end) in [(CompareOp::Ge, lo), (CompareOp::Lt, hi)] {
+                    let ok = self.b.compare(op, index, end);
+                    inside = self.b.binary(BinaryOp::And, inside, ok);
+                }
+                indices.push(index);
+            }
+            let op = self.rng.pick(&[AtomicOp::Add, AtomicOp::Sub]);
+            let [then, otherwise] = [(); 2].map(|()| self.b.func.new_region(&[]));
+            self.scoped(then, |g| {
+                let place = g.place(field, indices);
+                let ty = g.b.func.ty(place).pointee().expect("a storage");
+                let value = g.of_type(ty);
+                g.b.value(Op::Atomic { op, place, value }, ty);
+                g.b.yields(Vec::new());
+            });
+            self.scoped(otherwise, |g| g.b.yields(Vec::new()));
+            self.b.effect(Op::If {
+                cond: inside,
+                then,
+                otherwise,
+            });
+        }
     }
 }

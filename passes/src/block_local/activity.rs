@@ -20,7 +20,9 @@ use aerogel_ir::{
 use aerogel_snode::{NodeId, NodeKind, Tree, tree::MASK_BITS};
 
 use super::in_place::{Moved, container};
-use super::{block_around, block_extents, distance, neighbour, own_index, parts, reaches};
+use super::neighbours::{
+    block_around, block_extents, distance, neighbour, own_index, parts, reaches,
+};
 use crate::PassCx;
 use crate::access::{Class, classes};
 use crate::cells;

@@ -25,7 +25,7 @@ pub(super) fn redirect(
 ) {
     let sizes = field.box_extents(extents);
     let own = row_major(b, coords, &sizes);
-    for (inst, off) in &field.loads {
+    for (inst, off) in &field.accesses {
         let shifted = off.iter().zip(&field.lo).map(|(d, lo)| d + lo);
         let constant = shifted.zip(&sizes).fold(0, |sum, (d, n)| sum * n + d);
         let place = element(b, field, storage, own, constant);
@@ -74,7 +74,13 @@ fn copy_axes(
 }
 
 /// The storage of the copy's element that is `constant` behind `own`.
-fn element(b: &mut Builder<'_>, field: &Field, storage: Value, own: Value, constant: i64) -> Value {
+pub(super) fn element(
+    b: &mut Builder<'_>,
+    field: &Field,
+    storage: Value,
+    own: Value,
+    constant: i64,
+) -> Value {
     let constant = b.i32(constant as i32);
     let index = vec![b.binary(BinaryOp::Add, own, constant)];
     let op = Op::ElemRef {
@@ -85,7 +91,7 @@ fn element(b: &mut Builder<'_>, field: &Field, storage: Value, own: Value, const
 }
 
 /// The number of an element of a box, without its first coordinates.
-fn row_major(b: &mut Builder<'_>, coords: &[Value], sizes: &[i64]) -> Value {
+pub(super) fn row_major(b: &mut Builder<'_>, coords: &[Value], sizes: &[i64]) -> Value {
     let mut number: Option<Value> = None;
     for (&coord, &size) in coords.iter().zip(sizes) {
         number = Some(match number {

@@ -28,7 +28,7 @@ pub(super) fn redirect(
     coords: &[Value],
 ) {
     let last = extents.len() - 1;
-    for (inst, off) in &field.loads {
+    for (inst, off) in &field.accesses {
         let moved: Vec<Moved> = (0..=last)
             .map(|axis| Moved::new(b, coords[axis], off[axis], extents[axis]))
             .collect();
@@ -64,7 +64,7 @@ pub(super) fn redirect(
 /// Makes the loads of a field that is read at the iteration's own indices only, in blocks that are not the
 /// loop's, read from the container of such a block; `index` is the number of the iteration's own cell.
 pub(super) fn redirect_beside(b: &mut Builder<'_>, field: &Field, container: Value, index: Value) {
-    for (inst, _) in &field.loads {
+    for (inst, _) in &field.accesses {
         let place = field.storage_at(b, container, index);
         b.func.insts[*inst].op = Op::Load { place };
     }

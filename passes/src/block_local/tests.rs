@@ -2,4 +2,5 @@
 
 mod copied;
 mod in_place;
+mod scattered;
 mod written;

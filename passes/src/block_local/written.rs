@@ -1,4 +1,4 @@
-//! Blocks of other trees that a loop over sparse cells writes are looked up once for each block.
+//! Blocks around the loop's own, and of other trees, that it writes are looked up once for each block.
 //!
 //! ```text
 //! for i in 0..8 {                     if is_active tree1.S1, [i0] {
@@ -11,29 +11,39 @@
 //!                                     } { for i in 0..8 { cell_at tree0.S2 ..  store y[8 i0 + i] .. } }
 //! ```
 //! A block that is not there is made where the program writes to it, and only if it does: then all is left as
-//! it was.
+//! it was, which raises what it raised where a block would be outside of the tree.
+//!
+//! What is added to elements around is the topic of `scattered.rs`.
 
-use aerogel_ir::{Builder, Function, NodeRef, Op, Region, Type, Value, walk};
+use aerogel_ir::{BinaryOp, Builder, Function, NodeRef, Op, Region, Type, Value, walk};
 use aerogel_snode::{NodeId, NodeKind};
 
-use super::{block_extents, blocks_alike, neighbour, own_index};
+use super::neighbours::{Block, block_extents, blocks_alike, moved, neighbour, own_index};
+use super::scattered::Scattered;
 use crate::PassCx;
-use crate::cells;
 
-/// The largest body, in instructions, that is written twice. The work of a longer one outweighs its look-ups.
+/// The largest body, in instructions, that is written twice for look-ups alone. The work of a longer one
+/// outweighs them.
 const LARGEST: usize = 400;
+/// The largest that is written twice for sums.
+const LARGEST_SCATTERED: usize = 1600;
 
-/// Containers of nodes in other blocks than the loop's own.
-pub(crate) type Beside = [(NodeRef, Value)];
-
-/// Blocks besides the loop's own, and the nodes of the cells in them that are written.
+/// What a loop over a block writes besides its own block, and how.
 pub(crate) struct Written {
-    blocks: Vec<(NodeRef, Vec<NodeRef>)>,
+    /// The blocks that must be active.
+    blocks: Vec<Block>,
+    /// Their cells, once they are looked up.
+    cells: Vec<Value>,
+    /// The nodes of cells in other blocks that are written at the loop's own indices, and the nodes of the blocks.
+    beside: Vec<(NodeRef, NodeRef)>,
+    /// The containers of those cells, once they are looked up.
+    containers: Vec<Value>,
+    scattered: Option<Scattered>,
 }
 
 impl Written {
-    /// What a loop over the cells of `node`, in blocks that are cells of `block`, writes at its own indices
-    /// in other blocks that divide the indices alike.
+    /// What a loop over the cells of `node`, in blocks that are cells of `block`, writes in blocks that divide the
+    /// indices alike.
     pub(crate) fn find(
         func: &Function,
         cx: &PassCx<'_>,
@@ -42,8 +52,12 @@ impl Written {
         body: Region,
         params: &[Value],
     ) -> Option<Self> {
-        block_extents(&cx.env.trees[node.tree], block, node.node, NodeKind::Dense)?;
-        let mut blocks: Vec<(NodeRef, Vec<NodeRef>)> = Vec::new();
+        let extents = block_extents(&cx.env.trees[node.tree], block, node.node, NodeKind::Dense)?;
+        let own = NodeRef {
+            tree: node.tree,
+            node: block,
+        };
+        let mut beside: Vec<(NodeRef, NodeRef)> = Vec::new();
         let mut stay = true;
         let mut n_insts = 0;
         walk(func, body, &mut |func, inst| {
@@ -58,82 +72,112 @@ impl Written {
                     let Some((other, leaf)) = blocks_alike(cx, place, node, block) else {
                         return;
                     };
-                    let own = other.tree == node.tree && other.node == block;
-                    if own || off.iter().any(|&d| d != 0) {
+                    if other == own || off.iter().any(|&d| d != 0) {
                         return;
                     }
                     let leaf = NodeRef {
                         tree: other.tree,
                         node: leaf,
                     };
-                    match blocks.iter_mut().find(|b| b.0 == other) {
-                        Some((_, leaves)) if leaves.contains(&leaf) => {}
-                        Some((_, leaves)) => leaves.push(leaf),
-                        None => blocks.push((other, vec![leaf])),
+                    if !beside.contains(&(other, leaf)) {
+                        beside.push((other, leaf));
                     }
                 }
                 _ => {}
             }
         });
-        (stay && n_insts <= LARGEST && !blocks.is_empty()).then_some(Self { blocks })
+        if n_insts > LARGEST {
+            beside.clear();
+        }
+        let scattered = (stay && n_insts <= LARGEST_SCATTERED)
+            .then(|| Scattered::find(func, cx, node, block, body, params))
+            .flatten();
+        let here = vec![0; extents.len()];
+        let mut blocks: Vec<Block> = scattered.as_ref().map_or(Vec::new(), Scattered::blocks);
+        blocks.extend(beside.iter().map(|&(other, _)| (other, here.clone())));
+        let mut seen = Vec::new();
+        blocks.retain(|block| {
+            let new = *block != (own, here.clone()) && !seen.contains(block);
+            seen.push(block.clone());
+            new
+        });
+        (stay && !blocks.is_empty()).then_some(Self {
+            blocks,
+            cells: Vec::new(),
+            beside,
+            containers: Vec::new(),
+            scattered,
+        })
     }
 
-    /// Writes `fast` where all the blocks at `indices` are active, with their containers, and else `slow`.
-    pub(crate) fn choose(
+    /// Whether all blocks around that at `indices` are active.
+    pub(crate) fn condition(&self, b: &mut Builder<'_>, indices: &[Value]) -> Value {
+        let mut all: Option<Value> = None;
+        for (node, part) in &self.blocks {
+            let (node, indices) = (*node, moved(b, indices, part));
+            let active = b.value(Op::IsActive { node, indices }, Type::BOOL);
+            all = Some(all.map_or(active, |all| b.binary(BinaryOp::And, all, active)));
+        }
+        all.expect("there is a block")
+    }
+
+    /// Looks them up, where they are active.
+    pub(crate) fn prologue(&mut self, b: &mut Builder<'_>, indices: &[Value]) {
+        for (node, part) in &self.blocks {
+            let (node, indices) = (*node, moved(b, indices, part));
+            let ty = Type::Cell(node.tree, node.node);
+            self.cells.push(b.value(Op::FindCell { node, indices }, ty));
+        }
+        for &(other, node) in &self.beside {
+            let here = |block: &Block| block.0 == other && block.1.iter().all(|&p| p == 0);
+            let k = self.blocks.iter().position(here);
+            let cell = self.cells[k.expect("they are among the blocks")];
+            let ty = Type::Container(node.tree, node.node);
+            let container = b.value(Op::Child { node, cell }, ty);
+            self.containers.push(container);
+        }
+        if let Some(scattered) = &mut self.scattered {
+            scattered.prologue(b);
+        }
+    }
+
+    /// Makes `body` write there; the iteration's own cell is `cell` at `indices`.
+    pub(crate) fn redirect(
         &self,
         b: &mut Builder<'_>,
+        body: Region,
+        cell: Value,
         indices: &[Value],
-        fast: &mut dyn FnMut(&mut Builder<'_>, &Beside),
-        slow: &mut dyn FnMut(&mut Builder<'_>),
     ) {
-        let mut all: Option<Value> = None;
-        for &(node, _) in &self.blocks {
-            let indices = indices.to_vec();
-            let active = b.value(Op::IsActive { node, indices }, Type::BOOL);
-            all = Some(all.map_or(active, |all| {
-                b.binary(aerogel_ir::BinaryOp::And, all, active)
-            }));
+        if let Some(scattered) = &self.scattered {
+            scattered.redirect(b, body, cell);
         }
-        let cond = all.expect("there is a block");
-        let then = cells::region(b, &[], |b, _| {
-            let mut containers = Vec::new();
-            for (node, leaves) in &self.blocks {
-                let (node, indices) = (*node, indices.to_vec());
-                let ty = Type::Cell(node.tree, node.node);
-                let cell = b.value(Op::FindCell { node, indices }, ty);
-                for &node in leaves {
-                    let ty = Type::Container(node.tree, node.node);
-                    containers.push((node, b.value(Op::Child { node, cell }, ty)));
-                }
-            }
-            fast(b, &containers);
-        });
-        let otherwise = cells::region(b, &[], |b, _| slow(b));
-        b.effect(Op::If {
-            cond,
-            then,
-            otherwise,
-        });
+        if self.beside.is_empty() {
+            return;
+        }
+        let index = own_index(b.func, cell);
+        for (&(_, node), &container) in self.beside.iter().zip(&self.containers) {
+            let op = Op::Lookup {
+                node,
+                container,
+                index,
+            };
+            let cell = b.value(op, Type::Cell(node.tree, node.node));
+            b.effect(Op::CellAt {
+                node,
+                indices: indices.to_vec(),
+                cell,
+            });
+        }
     }
-}
 
-/// Says where the cells beside the iteration's own, which is `cell` at `indices`, are in other blocks.
-pub(crate) fn note_cells(b: &mut Builder<'_>, containers: &Beside, cell: Value, indices: &[Value]) {
-    if containers.is_empty() {
-        return;
-    }
-    let index = own_index(b.func, cell);
-    for &(node, container) in containers {
-        let op = Op::Lookup {
-            node,
-            container,
-            index,
-        };
-        let cell = b.value(op, Type::Cell(node.tree, node.node));
-        b.effect(Op::CellAt {
-            node,
-            indices: indices.to_vec(),
-            cell,
-        });
+    /// Writes what is left to do behind the loops over the block `own`.
+    pub(crate) fn epilogue(&self, b: &mut Builder<'_>, own: Value) {
+        if let Some(scattered) = &self.scattered {
+            scattered.epilogue(b, &|block| {
+                let k = self.blocks.iter().position(|other| other == block);
+                k.map_or(own, |k| self.cells[k])
+            });
+        }
     }
 }
