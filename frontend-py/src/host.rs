@@ -266,6 +266,16 @@ pub struct FuncRef {
     pub name: String,
 }
 
+/// An object that calls something else: a `functools.partial`, or one whose class has `__call__`.
+#[derive(Clone, Debug)]
+pub struct Callable {
+    pub callee: Known,
+    /// What comes before the arguments of the call.
+    pub positional: Vec<Known>,
+    /// What the arguments of the call replace.
+    pub keywords: Vec<(String, Known)>,
+}
+
 /// What is needed to lower a function.
 #[derive(Clone, Debug)]
 pub struct FuncSource {
@@ -356,6 +366,10 @@ pub trait Host {
 
     /// A function of the user's in Python, which could be lowered; none for what a library has, or has no source.
     fn function(&mut self, value: &Known) -> Option<Rc<FuncRef>>;
+    /// What an object calls when it is called, if that is not its own code.
+    fn callable(&mut self, _value: &Known) -> HostResult<Option<Callable>> {
+        Ok(None)
+    }
     /// The layout of a tree that a field or node belongs to.
     fn tree(&mut self, key: TreeKey) -> HostResult<Arc<Tree>>;
 }

@@ -181,7 +181,7 @@ def test_not_placed(cpu):
         x[0]
     ti.root.dense(ti.i, 2).place(x)
     assert x[0] == 0
-    with pytest.raises(ValueError, match="placed already"):
+    with pytest.raises(RuntimeError, match="placed already"):
         ti.root.dense(ti.i, 2).place(x)
 
 

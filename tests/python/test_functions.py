@@ -275,3 +275,10 @@ def test_annotations_of_inlined_functions(arch):
 
     with pytest.raises(ti.TaichiTypeError, match="cannot use `vec<3, i32>` as `vec<2, i32>`"):
         wrong_shape()
+
+
+def test_only_functions_can_be_decorated():
+    for decorate in (ti.kernel, ti.func, ti.real_func):
+        for wrong in (3, len):
+            with pytest.raises(TypeError, match="is not a function written in Python"):
+                decorate(wrong)

@@ -67,7 +67,7 @@ def test_images(tmp_path, rng):
     image = rng.random((30, 20, 3)).astype(np.float32)
     gui.set_image(image)
     gui.show(str(tmp_path / "a.png"))
-    back = ti.tools.imread(str(tmp_path / "a.png"), channels=3)
+    back = ti.tools.imread(str(tmp_path / "a.png"))
     assert back.shape == (30, 20, 3)
     assert np.abs(back / 255.0 - image).max() < 0.003
     with pytest.raises(ValueError, match="30 by 20"):

@@ -1,6 +1,7 @@
 """Functions without a decorator, called in kernels."""
 
 import textwrap
+from functools import partial
 
 import pytest
 
@@ -55,6 +56,41 @@ def test_lambdas_are_lowered_too(arch):
 
     assert run(4.0).to_list() == [11.0, 43.0, 1.0, 56.0]
     assert run(-1.0).to_list()[2] == -1.0
+
+
+@ti.data_oriented
+class _Curve:
+    def __init__(self, slope):
+        self.slope = slope
+        self.base = ti.field(ti.f32, ())
+
+    @ti.func
+    def __call__(self, v):
+        return v * self.slope + self.base[None]
+
+
+class _Plain(_Scale):
+    def __call__(self, v, plus=0):
+        return v * self.by + plus
+
+
+def test_objects_that_can_be_called(arch):
+    curve, plain = _Curve(5), _Plain(2)
+    curve.base[None] = 100
+
+    @ti.func
+    def join(a, b, c=1):
+        return a * 100 + b * 10 + c
+
+    first, last, both = partial(join, 7), partial(join, c=3), partial(partial(plain, plus=1), plus=4)
+
+    @ti.kernel
+    def run(v: ti.i32) -> ti.types.vector(7, ti.f32):
+        return ti.Vector(
+            [curve(v), curve(2) + curve.slope, plain(v, 1), plain(3), first(v), last(v, 2), both(v) + last(1, 2, c=v)]
+        )
+
+    assert run(4).to_list() == [120, 115, 9, 6, 741, 423, 12 + 124]
 
 
 def test_a_mistake_in_a_lambda_is_shown_where_it_is(cpu):

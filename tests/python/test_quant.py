@@ -621,5 +621,5 @@ def test_a_word_is_placed_once(arch):
     word = ti.BitpackedFields(max_num_bits=32)
     word.place(ti.field(quant.int(5)))
     ti.root.dense(ti.i, 4).place(word)
-    with pytest.raises(ValueError, match="placed already"):
+    with pytest.raises(RuntimeError, match="placed already"):
         ti.root.dense(ti.i, 4).place(word)

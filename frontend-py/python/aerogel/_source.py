@@ -88,3 +88,15 @@ def is_users(function: Any) -> bool:
     is_installed = "site-packages" in path.parts
     of_python = not is_installed and path.is_relative_to(sysconfig.get_path("stdlib"))
     return not of_python and not path.is_relative_to(Path(__file__).parent)
+
+
+def called_by(object_: Any) -> tuple[Any, list[Any], dict[str, Any]] | None:
+    """What a ``functools.partial`` or an object of a class with ``__call__`` calls, with the arguments it has."""
+    import functools
+
+    if isinstance(object_, functools.partial):
+        return object_.func, list(object_.args), object_.keywords
+    method = type(object_).__call__ if callable(object_) else None
+    if is_users(getattr(method, "__aerogel_func__", method)):
+        return object_.__call__, [], {}
+    return None

@@ -157,7 +157,7 @@ class GUI:
             # The program asks neither `running` nor for events.
             raise SystemExit(0)
         if file:
-            imwrite(_picture(self._canvas, self.res), str(file))
+            imwrite(_picture(self._canvas, self.res)[..., :3], str(file))
         elif not (GUI._told or self._frames):
             GUI._told = True
             _log.info(

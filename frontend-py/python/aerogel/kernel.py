@@ -195,6 +195,7 @@ def kernel(fn: Callable[P, R]) -> Kernel[P, R]:
     """
     if isinstance(fn, (staticmethod, classmethod)):
         raise AerogelSyntaxError("put @staticmethod above @ti.kernel, and do not use @classmethod")
+    _check_function(fn)
     if fn.__name__ == "<lambda>":
         raise AerogelSyntaxError("a lambda cannot be a kernel: its parameters have no types")
     method = _is_method(fn)
@@ -211,6 +212,7 @@ def func(fn: F) -> F:
     """
     if isinstance(fn, staticmethod):
         raise AerogelSyntaxError("put @staticmethod above @ti.func")
+    _check_function(fn)
 
     @functools.wraps(fn)
     def outside(*args: Any, **kwargs: Any) -> Any:
@@ -220,6 +222,11 @@ def func(fn: F) -> F:
 
     outside.__aerogel_func__ = fn  # type: ignore[attr-defined]
     return outside  # type: ignore[return-value]
+
+
+def _check_function(fn: Any) -> None:
+    if not hasattr(fn, "__code__"):
+        raise TypeError(f"{fn!r} is not a function written in Python")
 
 
 def pyfunc(fn: F) -> F:
@@ -278,6 +285,7 @@ def real_func(fn: F) -> F:
     ...         return n
     ...     return fib(n - 1) + fib(n - 2)
     """
+    _check_function(fn)
     fn.__aerogel_real__ = True  # type: ignore[attr-defined]
     return func(fn)
 

@@ -10,7 +10,7 @@ use super::structs::struct_type;
 use super::value::{SeqKind, Val, tensor_type};
 use super::{Lower, Parsed, Reported, Res};
 use crate::ast::{BinaryOp, Expr, ExprKind, Keyword};
-use crate::host::{FuncRef, FuncSource, Known};
+use crate::host::{Callable, FuncRef, FuncSource, Known};
 use crate::intrinsics;
 use crate::scope::BindingKind;
 
@@ -147,7 +147,13 @@ impl<'a> Lower<'a, '_> {
                 format!("the kernel `{name}` cannot be called from a kernel"),
                 "make it a `ti.func`",
             ),
-            Val::Known(known @ Known::Object(_)) => self.call_python(known, &args),
+            Val::Known(known @ Known::Object(_)) => {
+                let callable = self.host.callable(known);
+                match self.hosted(callable)? {
+                    Some(callable) => self.call_for(callable, args),
+                    None => self.call_python(known, &args),
+                }
+            }
             Val::Method(object, name) => self.method(object, name, &args),
             Val::Poison => Err(Reported),
             _ => {
@@ -155,6 +161,23 @@ impl<'a> Lower<'a, '_> {
                 self.fail(ErrorKind::Type, "E0220", format!("{what} cannot be called"))
             }
         }
+    }
+
+    /// What an object calls, with the arguments it has for it.
+    fn call_for(&mut self, callable: Callable, args: Args) -> Res<Val> {
+        let mut given: Vec<Val> = callable.positional.into_iter().map(Val::Known).collect();
+        given.extend(args.positional);
+        let mut keywords = args.keywords;
+        for (name, known) in callable.keywords {
+            if keywords.iter().all(|(other, _)| *other != name) {
+                keywords.push((name, Val::Known(known)));
+            }
+        }
+        let args = Args {
+            positional: given,
+            keywords,
+        };
+        self.call_value(&Val::Known(callable.callee), args)
     }
 
     /// A Python function, called now with arguments that are known. One of the user's that takes others is lowered.

@@ -76,10 +76,10 @@ impl NativeField {
     }
 
     /// Notes that the field has been given to a node, which happens once.
-    pub(crate) fn claim(&self) -> PyResult<()> {
+    pub(crate) fn claim(&self, py: Python<'_>) -> PyResult<()> {
         self.claimed
             .set(())
-            .map_err(|()| PyValueError::new_err("the field is placed already"))
+            .map_err(|()| error::runtime(py, "the field is placed already"))
     }
 
     pub(crate) fn put(&self, placement: Placement) {
@@ -272,7 +272,7 @@ impl NativeField {
             .places
             .get(at)
             .ok_or_else(|| PyValueError::new_err("there is no such component"))?;
-        other.get().claim()?;
+        other.get().claim(other.py())?;
         other.get().put(Placement::new(
             placement.store.clone(),
             vec![place],

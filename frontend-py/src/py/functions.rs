@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use super::host::PyHost;
-use crate::host::{FuncRef, FuncSource, Known, Passing, ResultType, Signature};
+use crate::host::{Callable, FuncRef, FuncSource, Known, Passing, ResultType, Signature};
 
 /// The types that parameters are annotated with, by name.
 type Types = Vec<(String, Known)>;
@@ -31,6 +31,35 @@ impl<'py> PyHost<'py> {
             receiver,
             name: function.getattr("__name__")?.extract()?,
         })))
+    }
+
+    /// What an object calls when it is called: what a `functools.partial` is of, or its class's `__call__`.
+    pub(super) fn called_by(&mut self, object: &Bound<'py, PyAny>) -> PyResult<Option<Callable>> {
+        type Called<'py> = (
+            Bound<'py, PyAny>,
+            Vec<Bound<'py, PyAny>>,
+            Bound<'py, PyDict>,
+        );
+        let found: Option<Called<'py>> = PyModule::import(self.python(), "aerogel._source")?
+            .call_method1("called_by", (object,))?
+            .extract()?;
+        let Some((callee, positional, keywords)) = found else {
+            return Ok(None);
+        };
+        let callee = self.known(&callee)?;
+        let positional = positional
+            .iter()
+            .map(|value| self.known(value))
+            .collect::<PyResult<_>>()?;
+        let mut named = Vec::new();
+        for (name, value) in &keywords {
+            named.push((name.extract()?, self.known(&value)?));
+        }
+        Ok(Some(Callable {
+            callee,
+            positional,
+            keywords: named,
+        }))
     }
 
     /// A `ti.func` that takes a struct as its first argument.

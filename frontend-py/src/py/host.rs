@@ -564,6 +564,14 @@ impl Host for PyHost<'_> {
         self.plain_function(&object).ok().flatten()
     }
 
+    fn callable(&mut self, value: &Known) -> HostResult<Option<Callable>> {
+        let Known::Object(handle) = value else {
+            return Ok(None);
+        };
+        let object = self.object(*handle);
+        self.called_by(&object).map_err(|error| self.error(&error))
+    }
+
     fn source(&mut self, func: &FuncRef) -> HostResult<FuncSource> {
         let original = self.object(func.function);
         self.func_source(&original)

@@ -168,7 +168,7 @@ impl NativeTree {
         shares: Shares,
     ) -> PyResult<()> {
         let this = field.get();
-        this.claim()?;
+        this.claim(field.py())?;
         self.build(|builder, fields| {
             let (n, m, _) = this.tensor_shape();
             let count = (n * m) as usize;
