@@ -318,6 +318,17 @@ def test_a_shape_that_is_a_field(arch):
         ti.field(float, y)
 
 
+def test_what_is_no_type_and_no_shape(cpu):
+    for make in (lambda: ti.field(3, 4), lambda: ti.field("abc", 4), lambda: ti.Vector.field(3, 3, 4)):
+        # Taichi raises ValueError; of what is no type it is a TypeError as well.
+        for kind in (ValueError, TypeError):
+            with pytest.raises(kind, match="is not a scalar type"):
+                make()
+    for shape in ("ab", (2.5,), (-1,)):
+        with pytest.raises(ti.TaichiRuntimeError, match="is not a valid shape for ndarray"):
+            ti.ndarray(ti.f32, shape)
+
+
 @pytest.mark.parametrize("make", [ti.field, ti.ndarray])
 def test_an_integer_element_takes_no_float_from_python(cpu, make):
     x, u = make(ti.i32, 3), make(ti.u1, 3)

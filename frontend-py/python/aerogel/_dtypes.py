@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from aerogel.errors import AerogelDataTypeError
+
 _BITS = {"u1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "u8": 8, "u16": 16, "u32": 32, "u64": 64}
 _NUMPY = {
     "u1": "bool",
@@ -106,7 +108,7 @@ def dtype_of(spec: Any) -> DataType:
     for short, long in _NUMPY.items():
         if name == long:
             return ALL[short]
-    raise TypeError(f"{spec!r} is not a scalar type; use one of {', '.join(ALL)}")
+    raise AerogelDataTypeError(f"{spec!r} is not a scalar type; use one of {', '.join(ALL)}")
 
 
 class HasScalar(Protocol):

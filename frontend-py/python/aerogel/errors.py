@@ -72,6 +72,10 @@ class AerogelRuntimeTypeError(AerogelRuntimeError, TypeError):
         )
 
 
+class AerogelDataTypeError(TypeError, ValueError):
+    """What stands for a scalar type is none."""
+
+
 class AerogelNotSupportedError(AerogelRuntimeError, NotImplementedError):
     """Part of Taichi's interface that Aerogel does not have yet."""
 
@@ -93,6 +97,7 @@ __all__ = [
     "AerogelArithmeticError",
     "AerogelAssertionError",
     "AerogelCompilationError",
+    "AerogelDataTypeError",
     "AerogelExtentError",
     "AerogelIndexError",
     "AerogelMemoryError",

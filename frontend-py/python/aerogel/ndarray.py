@@ -155,6 +155,8 @@ def _make(kind: Any, dtype: DataType, shape: Any, element: Any, needs_grad: bool
 def _extents(shape: Any) -> tuple[int, ...]:
     try:
         return _shape(shape)
+    except TypeError:
+        raise AerogelRuntimeTypeError(f"{shape!r} is not a valid shape for ndarray") from None
     except ValueError:
         raise AerogelRuntimeError(f"{shape} is not a valid shape for ndarray") from None
 
