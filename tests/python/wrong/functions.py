@@ -52,10 +52,6 @@ def other_kernel() -> ti.i32:
     return 1
 
 
-# What has no name cannot be lowered.
-nameless = lambda n: n  # noqa: E731
-
-
 def python_failing(n):
     raise KeyError("inside")
 
