@@ -16,6 +16,7 @@ from aerogel.algorithms._arrays import (
     numbers,
     same_length,
 )
+from aerogel.ops import prefetch
 
 #: Groups of rows that threads take, and rows of a group. A sum waits for the one before, so a thread adds up several
 #: rows at a time, of integers two elements in a step. For the sum of one row it has several sums, each of every so
@@ -23,6 +24,8 @@ from aerogel.algorithms._arrays import (
 _GROUPS, _ROWS_OF_FLOATS, _ROWS_OF_INTS, _LANES = 16, 8, 4, 16
 #: Elements of a tile. Its rows begin at different places modulo the size of a page: else they would meet in the cache.
 _TILE = _GROUPS * _ROWS_OF_FLOATS * (2048 + 16)
+#: Elements of a cache line, if they have four bytes.
+_LINE = 16
 
 
 def _scan_of(kind: Any) -> Any:
@@ -32,6 +35,7 @@ def _scan_of(kind: Any) -> Any:
         begins: ARRAY,
         first: ti.i32,
         n: ti.i32,
+        ahead: ti.i32,
         inclusive: ti.template(),
         dtype: ti.template(),
         rows: ti.template(),
@@ -40,7 +44,7 @@ def _scan_of(kind: Any) -> Any:
         """Scans ``n`` elements; the last of ``begins`` is the sum of all before, and afterwards of these too.
 
         Of floats ``begins`` are doubles, and a row's sums are added to its beginning only when they are written: so
-        what rounding loses does not grow with the length.
+        what rounding loses does not grow with the length. ``ahead`` is how far on the next tile begins, 0 for the last.
         """
         for g in range(_GROUPS):
             length = n // (_GROUPS * rows * 2) * 2
@@ -79,12 +83,15 @@ def _scan_of(kind: Any) -> Any:
             total = ti.Vector.zero(dtype, rows)
             if ti.static(dtype.is_float):
                 before = ti.Vector([ti.cast(begins[g * rows + k], dtype) for k in range(rows)])
-                for q in range(length):
+                for line in range((length - 1) // _LINE + 1):
                     for k in ti.static(range(rows)):
-                        at = base + k * length + q
-                        v = x[at]
-                        x[at] = before[k] + (total[k] + v if ti.static(inclusive) else total[k])
-                        total[k] += v
+                        prefetch(x[base + k * length + line * _LINE + ahead])
+                    for q in range(line * _LINE, min((line + 1) * _LINE, length)):
+                        for k in ti.static(range(rows)):
+                            at = base + k * length + q
+                            v = x[at]
+                            x[at] = before[k] + (total[k] + v if ti.static(inclusive) else total[k])
+                            total[k] += v
             else:
                 for k in ti.static(range(rows)):
                     total[k] = begins[g * rows + k]
@@ -144,7 +151,9 @@ class PrefixSumExecutor:
         begins = ti.ndarray(ti.f64 if dtype.is_float else dtype, _GROUPS * rows + 1)
         first = first_index(input_arr)
         for at in range(0, n, _TILE):
-            _scan(input_arr, begins, first + at, min(n - at, _TILE), bool(inclusive), dtype, rows, not ti.cfg.fast_math)
+            size = min(n - at, _TILE)
+            ahead = _TILE if at + 2 * _TILE + _LINE <= n else 0
+            _scan(input_arr, begins, first + at, size, ahead, bool(inclusive), dtype, rows, not ti.cfg.fast_math)
 
 
 def _count_of(kind: Any) -> Any:
