@@ -350,6 +350,10 @@ pub trait Host {
         args: &[Known],
         keywords: &[(String, Known)],
     ) -> HostResult<Known>;
+    /// The name of a function that may give something else each time, or do more than to give something.
+    fn unsteady(&mut self, _callee: &Known) -> Option<String> {
+        None
+    }
     fn unary(&mut self, op: UnaryOp, operand: &Known) -> HostResult<Known>;
     fn binary(&mut self, op: BinaryOp, lhs: &Known, rhs: &Known) -> HostResult<Known>;
     fn compare(&mut self, op: CompareOp, lhs: &Known, rhs: &Known) -> HostResult<Known>;

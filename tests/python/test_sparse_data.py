@@ -349,3 +349,29 @@ def test_components_that_do_not_make_a_field(arch):
     builder.dense(ti.i, 5).place(w.get_scalar_field(1))
     with pytest.raises(ValueError, match="different shapes"):
         builder.finalize()
+
+
+def test_functions_of_nodes_take_the_indices_of_a_field(arch):
+    x = ti.field(float)
+    cells = ti.root.bitmasked(ti.i, 64)
+    cells.place(x, offset=-32)
+
+    @ti.kernel
+    def k() -> ti.types.vector(4, int):
+        x[0] = 1
+        ti.activate(x, [5])
+        ti.activate(x, [-32])
+        ti.deactivate(x, [-32])
+        return ti.Vector(
+            [ti.is_active(x, [0]), ti.is_active(x, [5]), ti.is_active(x, [-32]), ti.is_active(cells, [37])]
+        )
+
+    assert k().to_list() == [1, 1, 0, 1]
+    assert sorted(int(i) for (i,) in x.active_cells()[0]) == [0, 5]
+
+
+def test_the_text_of_a_field_larger_than_memory(cpu):
+    x = ti.field(float)
+    ti.root.pointer(ti.ijk, 512).dense(ti.ijk, 8).place(x)
+    x[1, 2, 3] = 4
+    assert str(x) == "<ti.field of shape (4096, 4096, 4096): too large to be shown whole>"

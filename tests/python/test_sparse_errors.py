@@ -334,3 +334,27 @@ def test_indices_in_messages_count_from_the_offset(arch):
         ):
             write(i, j)
     assert x[-64, 127] == 1
+
+
+@pytest.mark.parametrize(
+    "place, named",
+    [
+        (
+            lambda x: ti.root.pointer(ti.ijk, 4096).dense(ti.ijk, 8).place(x),
+            "`pointer` over 4096 x 4096 x 4096; `hash`",
+        ),
+        (
+            lambda x: ti.root.dense(ti.ijk, (10**5, 10**5, 1000)).place(x),
+            "`dense` over 100000 x 100000 x 1000; a `pointer`",
+        ),
+    ],
+)
+def test_a_layout_without_memory_names_its_largest_node(cpu, place, named):
+    x = ti.field(float)
+    place(x)
+    with pytest.raises(MemoryError, match="out of memory: cannot allocate") as error:
+        x[0, 0, 0] = 1
+    assert isinstance(error.value, ti.TaichiRuntimeError) and named in str(error.value)
+    y = ti.field(float, 4)
+    y[1] = 2
+    assert y[1] == 2

@@ -2,6 +2,8 @@
 
 import re
 
+import numpy as np
+
 import aerogel as ti
 
 
@@ -166,3 +168,52 @@ def test_dense_cells_are_neither_activated_nor_deactivated(cpu, capsys):
     said = capsys.readouterr().err
     assert "`activate` does nothing: cells of a dense node are active" in said
     assert "`deactivate` does nothing" in said
+
+
+def test_values_that_python_computes_once(cpu, capfd):
+    """What gives something else each time, or is the user's, is a constant of the kernel: that is said."""
+    import random
+    import time
+
+    def own():
+        return 3
+
+    @ti.kernel
+    def k() -> ti.f64:
+        return random.random() + time.time() + own() + ti.static(own()) + abs(-1) + np.sin(1.0)
+
+    ti.init(arch=ti.cpu, log_level="warn")
+    k()
+    said = capfd.readouterr().err
+    for name in ("Random.random", "time", "own"):
+        assert said.count(f"{name}` is a Python function: it is called once") == 1, said
+    assert said.count("called once") == 3, said
+
+
+def test_returns_of_a_narrower_type_first(cpu, capfd):
+    @ti.func
+    def relu(a):
+        if a < 0:
+            return 0
+        return a
+
+    @ti.func
+    def first(a):
+        for i in range(3):
+            if i > 1:
+                return 1
+        return a
+
+    @ti.kernel
+    def k(a: float) -> float:
+        return relu(a)
+
+    @ti.kernel
+    def other(a: float) -> float:
+        return first(a)
+
+    ti.init(arch=ti.cpu, log_level="warn")
+    assert k(2.75) == 2
+    assert "the value of the second arm may lose precision: i32 <- f32" in capfd.readouterr().err
+    assert other(2.75) == 1
+    assert "`return` may lose precision: i32 <- f32" in capfd.readouterr().err

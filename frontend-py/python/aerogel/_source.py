@@ -90,6 +90,28 @@ def is_users(function: Any) -> bool:
     return not of_python and not path.is_relative_to(Path(__file__).parent)
 
 
+def unsteady(function: Any) -> str | None:
+    """The name of a function that may give something else each time, as those of ``random`` and ``time``, or be the
+    user's and do anything; none for what gives the same for the same arguments."""
+    if isinstance(function, type):
+        return None
+    inner = getattr(function, "__func__", function)
+    name = getattr(function, "__qualname__", None) or type(function).__name__
+    if is_users(inner):
+        return name
+    owner = getattr(function, "__self__", None)
+    module = getattr(function, "__module__", None) or type(owner).__module__
+    clocks = ("random", "_random", "time", "secrets", "numpy.random")
+    is_clock = any(module == clock or module.startswith(f"{clock}.") for clock in clocks)
+    # Files, and what changes a list of Python's that the kernel sees as it was.
+    is_open = function is open or function is input
+    changes = isinstance(owner, (list, dict, set)) and name.rpartition(".")[2] in _CHANGES
+    return name if is_clock or is_open or changes else None
+
+
+_CHANGES = frozenset("append extend insert pop remove clear sort reverse add discard update setdefault popitem".split())
+
+
 def called_by(object_: Any) -> tuple[Any, list[Any], dict[str, Any]] | None:
     """What a ``functools.partial`` or an object of a class with ``__call__`` calls, with the arguments it has."""
     import functools

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 import operator
 import weakref
 from collections.abc import Sequence
@@ -16,6 +17,9 @@ from aerogel._quant import QuantType
 from aerogel.errors import AerogelExtentError, AerogelRuntimeError, AerogelShapeError, AerogelSyntaxError
 from aerogel.matrix import Matrix, _make
 from aerogel.snode import Layout, SNode, _is_int, _PlaceNode
+
+#: Elements of a field that is printed element by element, as an array: a sparse field may have far more than memory.
+_LARGEST_SHOWN = 1 << 28
 
 
 class _Gradient:
@@ -201,6 +205,8 @@ class NumericField(Field, _native.NativeField):
             return "<ti.field: not placed>"
         if not self._is_alive():
             return "<ti.field: its layout is gone>"
+        if math.prod(self.shape) > _LARGEST_SHOWN:
+            return f"<ti.field of shape {self.shape}: too large to be shown whole>"
         return str(self.to_numpy()) if self.shape else str(self[None])
 
     def __repr__(self) -> str:

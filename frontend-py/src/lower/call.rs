@@ -234,6 +234,13 @@ impl<'a> Lower<'a, '_> {
             };
             return self.fail_noted(ErrorKind::Type, "E0221", message, note);
         };
+        // Within `ti.static` it is said that this is known while compiling.
+        if let (false, Some(name)) = (self.in_static, self.host.unsteady(callee)) {
+            self.warn(format!(
+                "`{name}` is a Python function: it is called once, while the kernel is compiled, and its result is a \
+                 constant here"
+            ));
+        }
         let result = self.host.call(callee, &positional, &keywords);
         Ok(Val::Known(self.hosted(result)?))
     }

@@ -61,11 +61,12 @@ impl Lower<'_, '_> {
         function: NodeFunction,
         args: &Args,
     ) -> Res<Val> {
-        let node = match self.arg(name, args, 0, "node")?.clone() {
-            Val::Known(Known::SNode(node)) => self.node(&node)?,
+        let (node, offset) = match self.arg(name, args, 0, "node")?.clone() {
+            Val::Known(Known::SNode(node)) => (self.node(&node)?, Vec::new()),
             Val::Known(Known::Field(field)) => {
                 let id = self.field(&field)?;
-                self.module.env.cells_of(id).0
+                let env = &self.module.env;
+                (env.cells_of(id).0, env.fields[id].offset.clone())
             }
             other => {
                 let what = self.describe(&other);
@@ -94,8 +95,10 @@ impl Lower<'_, '_> {
         } else if !takes {
             let kinds = match function {
                 NodeFunction::Append | NodeFunction::Length => "dynamic nodes",
-                NodeFunction::IsActive | NodeFunction::Activate => "pointer and bitmasked nodes",
-                NodeFunction::Deactivate => "pointer, bitmasked and dynamic nodes",
+                NodeFunction::IsActive | NodeFunction::Activate => {
+                    "pointer, hash and bitmasked nodes"
+                }
+                NodeFunction::Deactivate => "pointer, hash, bitmasked and dynamic nodes",
             };
             return self.fail(
                 ErrorKind::Type,
@@ -109,7 +112,13 @@ impl Lower<'_, '_> {
         let indices = self.arg(name, args, 1, "indices")?.clone();
         let cell = self.holder_if(dynamic, node);
         let ndim = self.n_axes(cell) as u32;
-        let indices = self.cell_indices(&[indices], ndim, "the node")?;
+        let mut indices = self.cell_indices(&[indices], ndim, "the node")?;
+        // A field's indices begin at its offset, a node's cells at 0.
+        for (index, first) in indices.iter_mut().zip(offset) {
+            let mut b = self.builder();
+            let first = b.i32(first);
+            *index = b.binary(aerogel_ir::BinaryOp::Sub, *index, first);
+        }
         match function {
             _ if in_vain => Ok(Val::none()),
             NodeFunction::Activate => {

@@ -191,6 +191,10 @@ impl<'a> Lower<'a, '_> {
                     Some(ty) => self.coerce(val, Some(&crate::host::Known::StructType(ty)))?,
                     None => val.clone(),
                 };
+                // The first `return` says what type the result has.
+                if let Some(ty) = self.numeric_type(result) {
+                    self.warn_of_loss("`return`", ty, &val);
+                }
                 self.store_val(result, &val)?;
                 Some(result.clone())
             }

@@ -331,7 +331,10 @@ impl<'a> Lower<'a, '_> {
         }
         if self.is_leaf(val) {
             match types.get(values.len()) {
-                Some(&ty) => values.push(self.convert(val, ty)?),
+                Some(&ty) => {
+                    self.warn_of_loss("the value of the second arm", ty, val);
+                    values.push(self.convert(val, ty)?);
+                }
                 None => {
                     return self.fail(
                         ErrorKind::Type,

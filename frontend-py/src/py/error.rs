@@ -5,6 +5,7 @@ use std::fmt::Write;
 use aerogel_base::render::{Sources, render_all, render_place};
 use aerogel_base::{Diagnostic, ErrorKind, SpanTable};
 use aerogel_runtime::{KernelFailure, MemoryError, Site, SiteKind};
+use aerogel_snode::{NodeKind, Tree};
 use pyo3::exceptions::{PyMemoryError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
@@ -103,4 +104,26 @@ pub(crate) fn memory(e: MemoryError) -> PyErr {
         return Python::attach(|py| exception(py, "AerogelMemoryError", e.to_string()));
     }
     PyMemoryError::new_err(e.to_string())
+}
+
+/// The same for a layout that has no memory from the beginning: which of its nodes wants most of it.
+pub(crate) fn tree_memory(e: MemoryError, tree: &Tree) -> PyErr {
+    let largest = tree.nodes().max_by_key(|(_, node)| node.container_size());
+    let (MemoryError::OutOfMemory { .. }, Some((id, node))) = (&e, largest) else {
+        return memory(e);
+    };
+    let shape: Vec<String> = tree.shape(id).iter().map(u64::to_string).collect();
+    let kind = node.kind.name().unwrap_or("root");
+    let hint = match node.kind {
+        NodeKind::Pointer => "; `hash` needs memory only for cells that are there",
+        NodeKind::Dense => {
+            "; a `pointer` or `hash` node above needs memory only for what is written"
+        }
+        _ => "",
+    };
+    let message = format!(
+        "{e}: most of it for `{kind}` over {}{hint}",
+        shape.join(" x ")
+    );
+    Python::attach(|py| exception(py, "AerogelMemoryError", message))
 }

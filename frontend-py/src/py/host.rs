@@ -528,6 +528,15 @@ impl Host for PyHost<'_> {
         items.map_err(|error| self.error(&error))
     }
 
+    fn unsteady(&mut self, callee: &Known) -> Option<String> {
+        let ask = |object: Bound<'_, PyAny>| {
+            let module = PyModule::import(object.py(), "aerogel._source")?;
+            module.call_method1("unsteady", (object,))?.extract()
+        };
+        // What cannot be asked is not worth a warning.
+        self.object_of(callee).and_then(ask).ok().flatten()
+    }
+
     fn number(&self, value: &Known) -> Option<Known> {
         let Known::Object(handle) = value else {
             return None;

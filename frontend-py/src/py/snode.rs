@@ -37,7 +37,8 @@ impl TreeStore {
     fn new(tree: Tree) -> PyResult<Arc<Self>> {
         let tree = Arc::new(tree);
         let margin = tree.byte_size().min(MARGIN) as usize;
-        let memory = TreeMemory::new(tree.clone(), margin).map_err(error::memory)?;
+        let memory =
+            TreeMemory::new(tree.clone(), margin).map_err(|e| error::tree_memory(e, &tree))?;
         let mut trees = trees();
         trees.0 += 1;
         let store = Arc::new(Self {
