@@ -184,12 +184,13 @@ impl Ends {
         }
     }
 
-    /// Writes that a length is a multiple of the step. That the ends are too is better not said: LLVM would make
-    /// `i | 1` of the next index `i + 1`, and finds no common part in `12 * (i | 1)` and `12 * i`.
+    /// Writes that a length is a multiple of the step, and no greater than any end. That the ends are multiples too is
+    /// better not said: LLVM would make `i | 1` of the next index `i + 1`, and finds no common part in `12 * (i | 1)`
+    /// and `12 * i`.
     fn whole<'ctx>(self, b: &Builder<'_, 'ctx>, length: Val<'ctx>) -> Val<'ctx> {
         match self.step {
             1 => length,
-            step => b.and(length, b.i64(-step)),
+            step => b.and(length, b.i64(self.most & -step)),
         }
     }
 }
