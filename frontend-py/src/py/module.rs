@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aerogel_base::ScalarType;
-use aerogel_compiler::{Arch, CacheSettings, Cleaning, Compiler, Config};
+use aerogel_compiler::{Arch, CacheSettings, Cleaning, Compiler, Config, Cpu, Level};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -25,6 +25,7 @@ use super::snode::{self, NativeSNode, NativeTree};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings {
     pub(crate) interp: bool,
+    pub(crate) cpu: Cpu,
     pub(crate) debug: bool,
     pub(crate) fast_math: bool,
     pub(crate) check_bounds: bool,
@@ -69,6 +70,7 @@ pub(crate) fn compiler(py: Python<'_>, settings: &Settings) -> PyResult<Arc<Comp
         } else {
             Arch::Cpu
         },
+        cpu: settings.cpu,
         debug: settings.debug,
         check_bounds: settings.check_bounds,
         opt_level: settings.opt_level.min(3),
@@ -141,8 +143,28 @@ fn scalar_type(name: &str) -> PyResult<ScalarType> {
         .ok_or_else(|| PyValueError::new_err(format!("there is no scalar type {name:?}")))
 }
 
+/// The processors that code shall be made for; this one must be among them.
+fn cpu_named(name: &str) -> PyResult<Cpu> {
+    let fitting = [Cpu::Native]
+        .into_iter()
+        .chain(Level::ALL.map(Cpu::X86_64))
+        .filter(|cpu| cpu.runs_here());
+    let names: Vec<_> = fitting.map(Cpu::name).collect();
+    match Cpu::from_name(name) {
+        Some(cpu) if cpu.runs_here() => Ok(cpu),
+        Some(_) => Err(PyValueError::new_err(format!(
+            "this processor does not execute code for {name}; it can do {}",
+            names.join(", ")
+        ))),
+        None => Err(PyValueError::new_err(format!(
+            "cpu is {}, not {name:?}",
+            names.join(", ")
+        ))),
+    }
+}
+
 #[pyfunction]
-#[pyo3(signature = (*, arch, debug, fast_math, check_bounds, opt_level, max_threads, random_seed, print_ir,
+#[pyo3(signature = (*, arch, cpu, debug, fast_math, check_bounds, opt_level, max_threads, random_seed, print_ir,
     thread_local, default_fp, default_ip, short_circuit, profile, cache))]
 #[expect(
     clippy::too_many_arguments,
@@ -150,6 +172,7 @@ fn scalar_type(name: &str) -> PyResult<ScalarType> {
 )]
 fn init(
     arch: &str,
+    cpu: &str,
     debug: bool,
     fast_math: bool,
     check_bounds: bool,
@@ -165,10 +188,12 @@ fn init(
     cache: Option<CacheArgs>,
 ) -> PyResult<()> {
     let cache = cache.map(cache_settings).transpose()?;
+    let cpu = cpu_named(cpu)?;
     aerogel_runtime::interrupt::watch();
     *lock(&CACHE) = cache;
     *lock(&SETTINGS) = Some(Settings {
         interp: arch == "interp",
+        cpu,
         debug,
         fast_math,
         check_bounds,
