@@ -19,8 +19,8 @@ use aerogel_ir::{
 };
 use aerogel_snode::NodeId;
 use bumpalo::Bump;
-use indexmap::IndexMap;
 
+use self::core::reports::{Reported, Reports, Res};
 use self::core::returns::Exit;
 use crate::ast::{FuncDef, TextRange};
 use crate::host::*;
@@ -96,9 +96,6 @@ impl Default for FrontendConfig {
     }
 }
 
-/// A part of a source text: its first byte and one past its last.
-type TextOf = (SourceId, u32, u32);
-
 /// A lowered kernel.
 #[derive(Debug)]
 pub struct Lowered {
@@ -152,35 +149,30 @@ pub fn lower_kernel(
 ) -> Result<Lowered, LowerError> {
     let arena = Bump::new();
     let mut lower = Lower::new(&arena, host, config, result.cloned());
-    let done = lower.kernel(source, params);
-    debug_assert!(done.is_ok() || !lower.diagnostics.is_empty());
-    if lower.diagnostics.is_empty() {
-        let Lower {
-            mut module,
-            func,
-            trees,
-            warnings,
-            ..
-        } = lower;
-        module.funcs.push(func);
-        check(&module);
-        let warnings = warnings.into_iter();
-        Ok(Lowered {
-            module,
-            trees,
-            warnings: warnings.map(|((_, text), span)| (span, text)).collect(),
-        })
-    } else {
-        let Lower {
-            module,
-            diagnostics,
-            ..
-        } = lower;
-        Err(LowerError {
+    // What it could not do it has reported.
+    let _ = lower.kernel(source, params);
+    let Lower {
+        mut module,
+        func,
+        trees,
+        reports,
+        ..
+    } = lower;
+    match reports.finish() {
+        Ok(warnings) => {
+            module.funcs.push(func);
+            check(&module);
+            Ok(Lowered {
+                module,
+                trees,
+                warnings,
+            })
+        }
+        Err(diagnostics) => Err(LowerError {
             diagnostics,
             spans: module.env.spans,
             sources: module.env.sources,
-        })
+        }),
     }
 }
 
@@ -195,12 +187,6 @@ fn check(module: &Module) {
         panic!("the frontend made an invalid kernel: {error}");
     }
 }
-
-/// A mistake that has been recorded; what depends on it is skipped.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Reported;
-
-pub(crate) type Res<T> = Result<T, Reported>;
 
 /// What a statement is inside of, from the outermost scope inwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -264,9 +250,7 @@ pub(crate) struct Lower<'a, 'h> {
     loop_attrs: LoopAttrs,
     /// The element that the loop around this place, over elements of a mesh, has come to.
     mesh_loop: Option<(Rc<ElementsRef>, Value)>,
-    diagnostics: Diagnostics,
-    /// Where each is said first.
-    warnings: IndexMap<(Option<TextOf>, String), Span>,
+    reports: Reports,
     trees: Vec<TreeKey>,
     /// Fields by their places: a component's field begins with the place of a whole one.
     fields: LookupMap<(TreeKey, Vec<NodeId>), FieldId>,
@@ -309,8 +293,7 @@ impl<'a, 'h> Lower<'a, 'h> {
             clamped: Vec::new(),
             loop_attrs: LoopAttrs::default(),
             mesh_loop: None,
-            diagnostics: Vec::new(),
-            warnings: IndexMap::new(),
+            reports: Reports::default(),
             trees: Vec::new(),
             fields: LookupMap::default(),
             field_names: LookupMap::default(),
@@ -414,13 +397,8 @@ impl<'a, 'h> Lower<'a, 'h> {
                     end: error.range.hi,
                     inlined_at: Span::NONE,
                 });
-                self.diagnostics.push(Diagnostic::new(
-                    ErrorKind::Syntax,
-                    "E0101",
-                    span,
-                    error.message,
-                ));
-                Err(Reported)
+                let mistake = Diagnostic::new(ErrorKind::Syntax, "E0101", span, error.message);
+                Err(self.report(mistake))
             }
         }
     }
@@ -491,63 +469,6 @@ impl<'a, 'h> Lower<'a, 'h> {
             end: self.range.hi,
             inlined_at: frame.call,
         })
-    }
-
-    /// Records a mistake; the same one in the same text, inlined or unrolled again, is told once.
-    fn report(
-        &mut self,
-        kind: ErrorKind,
-        code: &'static str,
-        message: impl Into<String>,
-    ) -> &mut Diagnostic {
-        let new = Diagnostic::new(kind, code, self.span(), message);
-        let same = |old: &Diagnostic| {
-            old.message == new.message && self.text_of(old.span) == self.text_of(new.span)
-        };
-        let at = self.diagnostics.iter().position(same).unwrap_or_else(|| {
-            self.diagnostics.push(new);
-            self.diagnostics.len() - 1
-        });
-        &mut self.diagnostics[at]
-    }
-
-    /// The text of a span, be it reached by calls from several places.
-    fn text_of(&self, span: Span) -> Option<TextOf> {
-        let at = self.module.env.spans.get(span)?;
-        Some((at.source, at.start, at.end))
-    }
-
-    /// What is written at the present place is allowed, but loses something.
-    fn warn(&mut self, message: String) {
-        let span = self.span();
-        let key = (self.text_of(span), message);
-        self.warnings.entry(key).or_insert(span);
-    }
-
-    fn fail<T>(
-        &mut self,
-        kind: ErrorKind,
-        code: &'static str,
-        message: impl Into<String>,
-    ) -> Res<T> {
-        self.report(kind, code, message);
-        Err(Reported)
-    }
-
-    fn fail_noted<T>(
-        &mut self,
-        kind: ErrorKind,
-        code: &'static str,
-        message: impl Into<String>,
-        note: impl Into<String>,
-    ) -> Res<T> {
-        self.report(kind, code, message).notes = vec![note.into()];
-        Err(Reported)
-    }
-
-    /// A mistake found by Python becomes a diagnostic here.
-    fn hosted<T>(&mut self, result: HostResult<T>) -> Res<T> {
-        result.or_else(|error| self.fail(error.kind, "E0120", error.message))
     }
 
     fn builder(&mut self) -> Builder<'_> {

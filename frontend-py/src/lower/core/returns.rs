@@ -15,7 +15,7 @@ use crate::ast::{Expr, ExprKind, FuncDef, Stmt, StmtKind};
 use crate::lower::core::stmt::Flow;
 use crate::lower::values::structs::struct_type;
 use crate::lower::values::{Origin, Place, Val};
-use crate::lower::{Control, Lower, Reported, Res};
+use crate::lower::{Control, Lower, Res};
 
 /// How an inlined function returns from inside loops and branches.
 #[derive(Clone, Debug)]
@@ -155,9 +155,7 @@ impl<'a> Lower<'a, '_> {
         if self.result.is_none() {
             return self.leave_function(None);
         }
-        if !self.diagnostics.is_empty() {
-            return Err(Reported);
-        }
+        self.reports.any()?;
         if !completes(def.body) {
             self.unreachable();
             return Ok(());
@@ -278,7 +276,7 @@ impl<'a> Lower<'a, '_> {
         let Some(result) = self.frame().exit.result.clone() else {
             return Ok(Val::none());
         };
-        if self.diagnostics.is_empty() && !matches!(flow, Flow::Exited) && completes(def.body) {
+        if self.reports.any().is_ok() && !matches!(flow, Flow::Exited) && completes(def.body) {
             self.range = def.range;
             return self.fail(
                 ErrorKind::Syntax,
@@ -373,8 +371,8 @@ impl<'a> Lower<'a, '_> {
                 self.finish_if(cond, (then, vec![]), (otherwise, vec![]));
                 return Ok(Flow::Return(None));
             }
-            _ if !self.diagnostics.is_empty() => return Err(Reported),
             _ => {
+                self.reports.any()?;
                 return self.fail(
                     ErrorKind::Syntax,
                     "E0116",
