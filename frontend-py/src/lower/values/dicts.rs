@@ -4,12 +4,12 @@
 
 use aerogel_base::ErrorKind;
 
-use super::call::Args;
-use super::value::{SeqKind, Val};
-use super::{Lower, Reported, Res};
 use crate::ast::{CompareOp, Expr, Generator};
 use crate::fold;
 use crate::host::Known;
+use crate::lower::calls::Args;
+use crate::lower::values::{SeqKind, Val};
+use crate::lower::{Lower, Res};
 
 impl<'a> Lower<'a, '_> {
     /// `{"a": 1, 2: v}`
@@ -33,7 +33,7 @@ impl<'a> Lower<'a, '_> {
         for item in self.comprehended(pair, generators)? {
             let parts = item.items().unwrap_or_default();
             let [key, value] = &parts[..] else {
-                return Err(Reported);
+                unreachable!("the element of the comprehension is a pair")
             };
             pairs.push((key.clone(), value.clone()));
         }

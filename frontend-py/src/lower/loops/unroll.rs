@@ -5,10 +5,10 @@ use std::rc::Rc;
 use aerogel_base::{ErrorKind, ScalarType};
 use aerogel_ir::Type;
 
-use super::value::{Iter, Val};
-use super::{Lower, Reported, Res};
 use crate::fold;
 use crate::host::{Known, TensorConst, TensorShape};
+use crate::lower::values::{Iter, Val};
+use crate::lower::{Lower, Res};
 
 /// More items than anybody unrolls.
 const MAX_ITEMS: i128 = 1 << 16;
@@ -79,7 +79,7 @@ impl Lower<'_, '_> {
                 let items = fold::iterate(self.host, known);
                 Ok(self.hosted(items)?.into_iter().map(Val::Known).collect())
             }
-            Val::Poison => Err(Reported),
+            Val::Poison(reported) => Err(*reported),
             _ if matches!(self.numeric_type(val), Some(Type::Vec(..))) => self.elements(val),
             _ => {
                 let what = self.describe(val);

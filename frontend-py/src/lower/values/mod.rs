@@ -1,14 +1,24 @@
 //! What an expression stands for, and the ways from one form to another.
 
+mod casts;
+pub(crate) mod construct;
+mod dicts;
+pub(crate) mod index;
+mod mesh;
+pub(crate) mod number;
+pub(crate) mod structs;
+mod tensor;
+
 use std::rc::Rc;
 
 use aerogel_base::{ErrorKind, Scalar, ScalarType};
 use aerogel_ir::{Arg, Op, ParamType, Type, Value};
 
-use super::nodes::List;
-use super::{Lower, Reported, Res};
 use crate::host::*;
 use crate::infer::int_range;
+use crate::lower::calls::nodes::List;
+use crate::lower::values::number::elem;
+use crate::lower::{Lower, Reported, Res};
 
 /// An expression, evaluated as far as it can be.
 #[derive(Clone, Debug)]
@@ -37,7 +47,7 @@ pub(crate) enum Val {
     /// A method with its object.
     Method(Rc<Val>, Rc<str>),
     /// What a mistake left behind; using it is no further mistake.
-    Poison,
+    Poison(Reported),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -182,7 +192,7 @@ impl Lower<'_, '_> {
             Val::Iter(_) => "a range".into(),
             Val::List(_) => "a list of a dynamic node".into(),
             Val::Method(_, name) => format!("the method `{name}`"),
-            Val::Poison => "an error".into(),
+            Val::Poison(_) => "an error".into(),
         }
     }
 
@@ -205,7 +215,7 @@ impl Lower<'_, '_> {
             | Val::Iter(_)
             | Val::List(_)
             | Val::Method(..)
-            | Val::Poison => None,
+            | Val::Poison(_) => None,
         }
     }
 
@@ -259,8 +269,8 @@ impl Lower<'_, '_> {
         if let Some(ty) = self.numeric_type(val) {
             return Ok(ty);
         }
-        if let Val::Poison = val {
-            return Err(Reported);
+        if let Val::Poison(reported) = val {
+            return Err(*reported);
         }
         let what = self.describe(val);
         let note = match val {
@@ -273,13 +283,10 @@ impl Lower<'_, '_> {
             }
             _ => None,
         };
-        let diagnostic = self.report(
-            ErrorKind::Type,
-            "E0201",
-            format!("a number, vector or matrix is needed here, not {what}"),
-        );
-        diagnostic.notes = note.map(String::from).into_iter().collect();
-        Err(Reported)
+        let message = format!("a number, vector or matrix is needed here, not {what}");
+        let mut mistake = self.mistake(ErrorKind::Type, "E0201", message);
+        mistake.notes.extend(note.map(String::from));
+        Err(self.report(mistake))
     }
 
     /// The value of a number or tensor, read if it lies in storage.
@@ -307,9 +314,9 @@ impl Lower<'_, '_> {
             | Val::Iter(_)
             | Val::List(_)
             | Val::Method(..)
-            | Val::Poison => {
+            | Val::Poison(_) => {
                 self.expect_numeric(val)?;
-                Err(Reported)
+                unreachable!("none of these is a number or tensor")
             }
         }
     }
@@ -326,7 +333,7 @@ impl Lower<'_, '_> {
                 Val::Seq(items.into(), kind)
             }
             Val::Struct(..) | Val::Cell(..) => {
-                let (ty, members) = self.struct_parts(&val)?.ok_or(Reported)?;
+                let (ty, members) = self.struct_parts(&val)?.expect("it is a struct");
                 let members = members
                     .into_iter()
                     .map(|member| self.settle(member))
@@ -342,7 +349,7 @@ impl Lower<'_, '_> {
             | Val::Iter(_)
             | Val::List(_)
             | Val::Method(..)
-            | Val::Poison => val,
+            | Val::Poison(_) => val,
         })
     }
 
@@ -358,7 +365,10 @@ impl Lower<'_, '_> {
         }
         match val {
             Val::Known(known @ Known::Object(_)) => {
-                let number = self.host.number(known).ok_or(Reported)?;
+                let number = self
+                    .host
+                    .number(known)
+                    .expect("it has the type of a number");
                 self.convert(&Val::Known(number), ty)
             }
             Val::Known(known) if known.is_number() => {
@@ -394,7 +404,7 @@ impl Lower<'_, '_> {
 
     /// A tensor of type `ty` from its elements, row by row.
     pub(crate) fn make(&mut self, elems: &[Val], ty: Type) -> Res<Value> {
-        let elem = Type::Scalar(ty.elem().ok_or(Reported)?);
+        let elem = Type::Scalar(elem(ty));
         let elems = elems
             .iter()
             .map(|val| self.convert(val, elem))

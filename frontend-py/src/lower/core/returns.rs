@@ -11,11 +11,11 @@
 use aerogel_base::{ErrorKind, Scalar, ScalarType};
 use aerogel_ir::{Op, Region, Type, Value};
 
-use super::stmt::Flow;
-use super::structs::struct_type;
-use super::value::{Origin, Place, Val};
-use super::{Control, Lower, Reported, Res};
 use crate::ast::{Expr, ExprKind, FuncDef, Stmt, StmtKind};
+use crate::lower::core::stmt::Flow;
+use crate::lower::values::structs::struct_type;
+use crate::lower::values::{Origin, Place, Val};
+use crate::lower::{Control, Lower, Res};
 
 /// How an inlined function returns from inside loops and branches.
 #[derive(Clone, Debug)]
@@ -155,9 +155,7 @@ impl<'a> Lower<'a, '_> {
         if self.result.is_none() {
             return self.leave_function(None);
         }
-        if !self.diagnostics.is_empty() {
-            return Err(Reported);
-        }
+        self.reports.any()?;
         if !completes(def.body) {
             self.unreachable();
             return Ok(());
@@ -261,7 +259,7 @@ impl<'a> Lower<'a, '_> {
                 .iter()
                 .map(|item| self.storage_like(item))
                 .collect::<Res<Vec<_>>>()?;
-            return Ok(Val::Seq(items.into(), super::SeqKind::Tuple));
+            return Ok(Val::Seq(items.into(), crate::lower::SeqKind::Tuple));
         }
         let ty = self.expect_numeric(val)?;
         let place = self.storage(ty);
@@ -278,7 +276,7 @@ impl<'a> Lower<'a, '_> {
         let Some(result) = self.frame().exit.result.clone() else {
             return Ok(Val::none());
         };
-        if self.diagnostics.is_empty() && !matches!(flow, Flow::Exited) && completes(def.body) {
+        if self.reports.any().is_ok() && !matches!(flow, Flow::Exited) && completes(def.body) {
             self.range = def.range;
             return self.fail(
                 ErrorKind::Syntax,
@@ -373,8 +371,8 @@ impl<'a> Lower<'a, '_> {
                 self.finish_if(cond, (then, vec![]), (otherwise, vec![]));
                 return Ok(Flow::Return(None));
             }
-            _ if !self.diagnostics.is_empty() => return Err(Reported),
             _ => {
+                self.reports.any()?;
                 return self.fail(
                     ErrorKind::Syntax,
                     "E0116",

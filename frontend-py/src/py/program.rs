@@ -1,30 +1,22 @@
-//! The program: what `ti.init` sets, and the module's functions.
+//! The program: what `ti.init` sets, its compiler, and the numbers by which kernels and launches are told apart.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aerogel_base::ScalarType;
-use aerogel_compiler::{Arch, CacheSettings, Cleaning, Compiler, Config, Cpu, Level};
+use aerogel_compiler::{Arch, CacheSettings, Cleaning, Compiler, Config, Cpu, runnable};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyBytes;
 
-use super::buffer::{self, NativeNdarray};
 use super::error;
-use super::field::{NativeField, check_quant};
-use super::foreign::ForeignArray;
-use super::gui::{self, Canvas};
-use super::kernel::NativeKernel;
-use super::linalg::{NativeSparseMatrix, NativeSparseSolver};
 use super::profile;
-use super::snode::{self, NativeSNode, NativeTree};
 
 /// The settings of the program.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings {
-    pub(crate) interp: bool,
+    pub(crate) arch: Arch,
     pub(crate) cpu: Cpu,
     pub(crate) debug: bool,
     pub(crate) fast_math: bool,
@@ -65,11 +57,7 @@ pub(crate) fn generation() -> u64 {
 /// The compiler for the program's settings; programs with the same settings share it and its threads.
 pub(crate) fn compiler(py: Python<'_>, settings: &Settings) -> PyResult<Arc<Compiler>> {
     let config = Config {
-        arch: if settings.interp {
-            Arch::Interp
-        } else {
-            Arch::Cpu
-        },
+        arch: settings.arch,
         cpu: settings.cpu,
         debug: settings.debug,
         check_bounds: settings.check_bounds,
@@ -145,20 +133,22 @@ fn scalar_type(name: &str) -> PyResult<ScalarType> {
 
 /// The processors that code shall be made for; this one must be among them.
 fn cpu_named(name: &str) -> PyResult<Cpu> {
-    let fitting = [Cpu::Native]
-        .into_iter()
-        .chain(Level::ALL.map(Cpu::X86_64))
-        .filter(|cpu| cpu.runs_here());
-    let names: Vec<_> = fitting.map(Cpu::name).collect();
+    let here: Vec<_> = runnable().into_iter().map(Cpu::name).collect();
     match Cpu::from_name(name) {
         Some(cpu) if cpu.runs_here() => Ok(cpu),
-        Some(_) => Err(PyValueError::new_err(format!(
-            "this processor does not execute code for {name}; it can do {}",
-            names.join(", ")
+        _ => Err(PyValueError::new_err(format!(
+            "this processor runs code for {}, not for {name:?}",
+            here.join(", ")
         ))),
-        None => Err(PyValueError::new_err(format!(
-            "cpu is {}, not {name:?}",
-            names.join(", ")
+    }
+}
+
+fn arch_named(name: &str) -> PyResult<Arch> {
+    match name {
+        "cpu" => Ok(Arch::Cpu),
+        "interp" => Ok(Arch::Interp),
+        _ => Err(PyValueError::new_err(format!(
+            "arch is cpu or interp, not {name:?}"
         ))),
     }
 }
@@ -170,7 +160,7 @@ fn cpu_named(name: &str) -> PyResult<Cpu> {
     clippy::too_many_arguments,
     reason = "keywords of one call from Python"
 )]
-fn init(
+pub(crate) fn init(
     arch: &str,
     cpu: &str,
     debug: bool,
@@ -192,7 +182,7 @@ fn init(
     aerogel_runtime::interrupt::watch();
     *lock(&CACHE) = cache;
     *lock(&SETTINGS) = Some(Settings {
-        interp: arch == "interp",
+        arch: arch_named(arch)?,
         cpu,
         debug,
         fast_math,
@@ -212,93 +202,30 @@ fn init(
     Ok(())
 }
 
-#[pyfunction]
-fn reset() {
+/// Ends the program.
+pub(crate) fn end() {
     *lock(&SETTINGS) = None;
     GENERATION.fetch_add(1, Ordering::AcqRel);
-    snode::destroy_all();
-    profile::clear_profile();
-    profile::clear_profile_steps();
 }
 
 #[pyfunction]
-fn sync() {}
-
-#[pyfunction]
-fn check_initialized(py: Python<'_>) -> PyResult<()> {
+pub(crate) fn check_initialized(py: Python<'_>) -> PyResult<()> {
     settings(py).map(|_| ())
 }
 
 #[pyfunction]
-fn set_pending(pending: bool) {
+pub(crate) fn set_pending(pending: bool) {
     PENDING.store(pending, Ordering::Release);
 }
 
 #[pyfunction]
-fn set_materialize(py: Python<'_>, callback: Py<PyAny>) {
+pub(crate) fn set_materialize(py: Python<'_>, callback: Py<PyAny>) {
     let _ = MATERIALIZE.set(py, callback);
 }
 
 /// What makes the code of kernels and what it is made for, and the number of threads.
 #[pyfunction]
-fn machine(py: Python<'_>) -> PyResult<(Vec<(&'static str, String)>, usize)> {
+pub(crate) fn machine(py: Python<'_>) -> PyResult<(Vec<(&'static str, String)>, usize)> {
     let compiler = compiler(py, &settings(py)?)?;
     Ok((compiler.machine().to_vec(), compiler.pool().n_threads()))
-}
-
-#[pyfunction]
-fn live_bytes() -> usize {
-    aerogel_runtime::buffer::live_bytes()
-}
-
-#[pyfunction]
-fn fail_allocation(k: usize) {
-    aerogel_runtime::buffer::fail_allocation(k);
-}
-
-#[pyfunction]
-fn encode_png<'py>(py: Python<'py>, rows: &Bound<'_, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
-    let encoded = gui::encode_png(&ForeignArray::new(rows)?)?;
-    Ok(PyBytes::new(py, &encoded))
-}
-
-#[pyfunction]
-fn read_png<'py>(py: Python<'py>, path: &str) -> PyResult<(u32, u32, u32, Bound<'py, PyBytes>)> {
-    let (width, height, channels, data) = gui::read_png(path)?;
-    Ok((width, height, channels, PyBytes::new(py, &data)))
-}
-
-/// The native half of Aerogel's Python package.
-#[pymodule(gil_used = false)]
-pub(crate) fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add("version", env!("CARGO_PKG_VERSION"))?;
-    m.add_class::<NativeField>()?;
-    m.add_class::<NativeSNode>()?;
-    m.add_class::<NativeTree>()?;
-    m.add_class::<NativeNdarray>()?;
-    m.add_class::<NativeKernel>()?;
-    m.add_class::<Canvas>()?;
-    m.add_class::<NativeSparseMatrix>()?;
-    m.add_class::<NativeSparseSolver>()?;
-    m.add_function(wrap_pyfunction!(init, m)?)?;
-    m.add_function(wrap_pyfunction!(reset, m)?)?;
-    m.add_function(wrap_pyfunction!(sync, m)?)?;
-    m.add_function(wrap_pyfunction!(check_initialized, m)?)?;
-    m.add_function(wrap_pyfunction!(check_quant, m)?)?;
-    m.add_function(wrap_pyfunction!(set_pending, m)?)?;
-    m.add_function(wrap_pyfunction!(set_materialize, m)?)?;
-    m.add_function(wrap_pyfunction!(snode::deactivate_all_snodes, m)?)?;
-    m.add_function(wrap_pyfunction!(buffer::set_element_maker, m)?)?;
-    m.add_function(wrap_pyfunction!(buffer::components_to_fill, m)?)?;
-    m.add_function(wrap_pyfunction!(profile::profile, m)?)?;
-    m.add_function(wrap_pyfunction!(profile::profile_events, m)?)?;
-    m.add_function(wrap_pyfunction!(profile::profile_steps, m)?)?;
-    m.add_function(wrap_pyfunction!(profile::clear_profile, m)?)?;
-    m.add_function(wrap_pyfunction!(profile::clear_profile_steps, m)?)?;
-    m.add_function(wrap_pyfunction!(machine, m)?)?;
-    m.add_function(wrap_pyfunction!(live_bytes, m)?)?;
-    m.add_function(wrap_pyfunction!(fail_allocation, m)?)?;
-    m.add_function(wrap_pyfunction!(encode_png, m)?)?;
-    m.add_function(wrap_pyfunction!(read_png, m)?)?;
-    Ok(())
 }

@@ -3,15 +3,16 @@
 use aerogel_base::ErrorKind;
 use aerogel_ir::{Arg, BinaryOp, Op, Type, Value};
 
-use super::absent::methods_of;
-use super::assign::ADD_AT;
-use super::structs::struct_type;
-use super::value::{Origin, Place, SeqKind, Val};
-use super::{Lower, Reported, Res};
 use crate::ast::{Expr, ExprKind};
 use crate::fold;
 use crate::host::Known;
 use crate::intrinsics;
+use crate::lower::core::assign::ADD_AT;
+use crate::lower::core::suggestions::methods_of;
+use crate::lower::values::number::elem;
+use crate::lower::values::structs::struct_type;
+use crate::lower::values::{Origin, Place, SeqKind, Val};
+use crate::lower::{Lower, Res};
 
 /// One index of a tensor: a number, or a slice of constants.
 enum Index {
@@ -23,8 +24,8 @@ const SWIZZLES: [&str; 3] = ["xyzw", "rgba", "stpq"];
 
 impl<'a> Lower<'a, '_> {
     pub(crate) fn subscript(&mut self, val: Val, index: &Expr<'a>) -> Res<Val> {
-        if let Val::Poison = val {
-            return Err(Reported);
+        if let Val::Poison(reported) = val {
+            return Err(reported);
         }
         let parts: &[Expr<'a>] = match &index.kind {
             ExprKind::Tuple(items) => items,
@@ -75,7 +76,10 @@ impl<'a> Lower<'a, '_> {
                 };
                 let indices = self.cell_indices(&indices, field.ndim, &what)?;
                 let id = self.field(&field)?;
-                let ty = self.module.env.fields[id].elem.to_ref().ok_or(Reported)?;
+                let ty = self.module.env.fields[id]
+                    .elem
+                    .to_ref()
+                    .expect("a number or tensor can be stored");
                 let place = self.value(Op::FieldAt { field: id, indices }, ty);
                 Ok(Val::Place(Place::Ref {
                     place,
@@ -94,7 +98,7 @@ impl<'a> Lower<'a, '_> {
                 let name = self.func.params[array.as_u32() as usize].name.clone();
                 let indices = self.cell_indices(&indices, ndim, &format!("the array `{name}`"))?;
                 let indices = self.clamped_indices(array, indices);
-                let ty = elem.to_ref().ok_or(Reported)?;
+                let ty = elem.to_ref().expect("a number or tensor can be stored");
                 let place = self.value(Op::ArrayAt { array, indices }, ty);
                 Ok(Val::Place(Place::Ref {
                     place,
@@ -112,7 +116,7 @@ impl<'a> Lower<'a, '_> {
             Val::Known(known) => {
                 let keys: Option<Vec<Known>> =
                     indices.iter().map(|index| index.known().cloned()).collect();
-                let Some(mut keys) = keys else {
+                let Some(keys) = keys else {
                     let what = known.describe();
                     return self.fail(
                         ErrorKind::Type,
@@ -120,10 +124,9 @@ impl<'a> Lower<'a, '_> {
                         format!("{what} can only be indexed by what is known while compiling"),
                     );
                 };
-                let key = if is_tuple {
-                    Known::tuple(keys)
-                } else {
-                    keys.remove(0)
+                let key = match (is_tuple, &keys[..]) {
+                    (false, [one]) => one.clone(),
+                    _ => Known::tuple(keys),
                 };
                 let item = fold::index(self.host, known, &key);
                 Ok(Val::Known(self.hosted(item)?))
@@ -133,7 +136,7 @@ impl<'a> Lower<'a, '_> {
                 if let [Val::Known(Known::Str(name))] = &indices[..] =>
             {
                 let member = self.struct_attribute(&val, &name.clone())?;
-                member.ok_or(Reported)
+                Ok(member.expect("what a struct does not have is reported"))
             }
             Val::Struct(..) | Val::Cell(..)
                 if struct_type(&val).is_some_and(|ty| ty.method(ADD_AT).is_some()) =>
@@ -156,7 +159,7 @@ impl<'a> Lower<'a, '_> {
                     format!("{what} cannot be indexed"),
                 )
             }
-            Val::Poison => Err(Reported),
+            Val::Poison(reported) => Err(*reported),
         }
     }
 
@@ -242,7 +245,10 @@ impl<'a> Lower<'a, '_> {
     }
 
     fn index_sequence(&mut self, val: &Val, indices: &[Val]) -> Res<Val> {
-        let (first, rest) = indices.split_first().ok_or(Reported)?;
+        let Some((first, rest)) = indices.split_first() else {
+            let message = format!("{} takes an index, but none is given", self.describe(val));
+            return self.fail(ErrorKind::Index, "E0405", message);
+        };
         let item = match first {
             Val::Known(known) if known.as_int().is_some() => {
                 let at = known.as_int().unwrap_or_default();
@@ -257,6 +263,11 @@ impl<'a> Lower<'a, '_> {
                         );
                     }
                 }
+            }
+            Val::Known(known) if known.items().is_none() && !matches!(known, Known::Tensor(_)) => {
+                let (what, given) = (self.describe(val), known.describe());
+                let message = format!("an index of {what} must be an integer, not {given}");
+                return self.fail(ErrorKind::Type, "E0402", message);
             }
             _ => {
                 // The index is known only when the kernel runs: the items must fit in one tensor.
@@ -320,7 +331,7 @@ impl<'a> Lower<'a, '_> {
     /// The indices that a slice of constants chooses.
     fn slice(&mut self, slice: &Expr<'a>, extent: u32) -> Res<Vec<u32>> {
         let ExprKind::Slice { lo, hi, step } = slice.kind else {
-            return Err(Reported);
+            unreachable!("only slices are asked for what they choose")
         };
         let mut part = |part: Option<&Expr<'a>>| match part {
             None => Ok(None),
@@ -364,11 +375,14 @@ impl<'a> Lower<'a, '_> {
     }
 
     fn wrong_index_count<T>(&mut self, ty: Type, found: usize) -> Res<T> {
-        let wanted = ty.shape().len();
+        let wanted = match ty.shape().len() {
+            1 => "1 index".to_owned(),
+            n => format!("{n} indices"),
+        };
         self.fail(
             ErrorKind::Index,
             "E0405",
-            format!("`{ty}` takes {wanted} indices, not {found}"),
+            format!("`{ty}` takes {wanted}, not {found}"),
         )
     }
 
@@ -384,7 +398,7 @@ impl<'a> Lower<'a, '_> {
             );
         }
         let mut indices = indices;
-        if indices.len() + 1 == shape.len() {
+        if indices.len() == 1 && shape.len() == 2 {
             // One index of a matrix is a row.
             indices.push(Index::Slice((0..shape[1]).collect()));
         }
@@ -408,7 +422,7 @@ impl<'a> Lower<'a, '_> {
                 *index = Index::At(Val::int(wrapped));
             }
         }
-        let elem = ty.elem().ok_or(Reported)?;
+        let elem = elem(ty);
         let chosen: Vec<Vec<Val>> = indices
             .iter()
             .map(|index| match index {
@@ -437,14 +451,14 @@ impl<'a> Lower<'a, '_> {
                         .map(|column| vec![row.clone(), column.clone()])
                 })
                 .collect(),
-            [] => return Err(Reported),
+            [] => unreachable!("a tensor has as many indices as axes, one at least"),
         };
         self.pick(val, ty, &tuples, result)
     }
 
     /// The elements of `val` at `tuples`, as one value or place of type `result`.
     fn pick(&mut self, val: &Val, ty: Type, tuples: &[Vec<Val>], result: Type) -> Res<Val> {
-        let elem = ty.elem().ok_or(Reported)?;
+        let elem = elem(ty);
         match val {
             Val::Place(Place::Ref { place, origin }) => {
                 let (base, origin) = (*place, *origin);
@@ -535,7 +549,7 @@ impl<'a> Lower<'a, '_> {
             }
         }
         match &val {
-            Val::Poison => return Err(Reported),
+            Val::Poison(reported) => return Err(*reported),
             Val::Array(arg) => match attr {
                 "shape" => {
                     let ndim = self.array_type(*arg).1;
@@ -546,7 +560,7 @@ impl<'a> Lower<'a, '_> {
                     return Ok(Val::seq(extents.collect(), SeqKind::Tuple));
                 }
                 "dtype" => {
-                    let elem = self.array_type(*arg).0.elem().ok_or(Reported)?;
+                    let elem = elem(self.array_type(*arg).0);
                     return Ok(Val::Known(Known::DType(elem)));
                 }
                 "fill" | "element_shape" => {
@@ -589,7 +603,7 @@ impl<'a> Lower<'a, '_> {
             ("m", [_]) => return Ok(Val::int(1)),
             ("m", [_, m]) => return Ok(Val::int(i128::from(*m))),
             ("shape", _) => return Ok(shape_of(ty)),
-            ("dtype", _) => return Ok(Val::Known(Known::DType(ty.elem().ok_or(Reported)?))),
+            ("dtype", _) => return Ok(Val::Known(Known::DType(elem(ty)))),
             _ => {}
         }
         match (swizzle(attr), ty) {
@@ -642,7 +656,7 @@ fn swizzle(attr: &str) -> Option<Vec<u32>> {
 }
 
 /// The extents of a vector or matrix as a tuple.
-pub(super) fn shape_of(ty: Type) -> Val {
+pub(crate) fn shape_of(ty: Type) -> Val {
     let extents = ty.shape();
     Val::Known(Known::tuple(
         extents.iter().map(|&n| Known::Int(i128::from(n))),

@@ -7,10 +7,11 @@ use aerogel_base::ErrorKind;
 use aerogel_ir::{BinaryOp, NodeRef, Op, Type, Value};
 use aerogel_snode::{NodeId, NodeKind};
 
-use super::call::Args;
-use super::value::{Origin, Place, SeqKind, Val};
-use super::{Lower, Reported, Res};
 use crate::host::{FieldRef, Known, SNodeRef, TensorShape};
+use crate::lower::calls::Args;
+use crate::lower::values::number::elem;
+use crate::lower::values::{Origin, Place, SeqKind, Val};
+use crate::lower::{Lower, Res};
 
 /// A function of a node and the indices of one of its cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -316,7 +317,10 @@ impl Lower<'_, '_> {
                     *index = self.builder().binary(BinaryOp::Add, *index, first);
                 }
             }
-            let ty = self.module.env.fields[id].elem.to_ref().ok_or(Reported)?;
+            let ty = self.module.env.fields[id]
+                .elem
+                .to_ref()
+                .expect("a number or tensor can be stored");
             let element = Op::FieldAt {
                 field: id,
                 indices: all,
@@ -370,7 +374,7 @@ impl Lower<'_, '_> {
             } else {
                 (BinaryOp::Mul, b / a)
             };
-            let elem = ty.elem().ok_or(Reported)?;
+            let elem = elem(ty);
             let by = aerogel_base::Scalar::int(elem, i128::from(by));
             let by = self.builder().constant(by);
             rescaled.push(Val::Value(self.builder().binary(op, value, by)));
@@ -378,7 +382,7 @@ impl Lower<'_, '_> {
         let all = Val::seq(rescaled, SeqKind::List);
         self.maker(
             "Vector",
-            super::Maker::List,
+            crate::lower::Maker::List,
             &Args {
                 positional: vec![all],
                 keywords: Vec::new(),

@@ -3,19 +3,19 @@
 use aerogel_base::{ErrorKind, Scalar, ScalarType};
 use aerogel_ir::{AtomicOp, Op, ParamType, Type, Value};
 
-use super::call::Args;
-use super::number::elem;
-use super::structs::{is_storage, struct_type};
-use super::value::{Origin, Place, SeqKind, Val};
-use super::{Lower, Reported, Res};
 use crate::ast::{BinaryOp, Expr, ExprKind, TextRange};
 use crate::host::Known;
 use crate::infer::int_range;
+use crate::lower::calls::Args;
+use crate::lower::values::number::elem;
+use crate::lower::values::structs::{is_storage, struct_type};
+use crate::lower::values::{Origin, Place, SeqKind, Val};
+use crate::lower::{Lower, Res};
 use crate::scope::BindingKind;
 
 /// The methods that `x[i, j] += v` and `x[i, j] -= v` call, of a struct that has them. They take the struct, the
 /// indices and the value. No struct of the user's has a method of that name.
-pub(super) const ADD_AT: &str = "_aerogel_add_at";
+pub(crate) const ADD_AT: &str = "_aerogel_add_at";
 const SUB_AT: &str = "_aerogel_sub_at";
 
 fn cannot_use(given: Type, wanted: Type) -> String {
@@ -125,9 +125,8 @@ impl<'a> Lower<'a, '_> {
         {
             self.range = from;
             let label = format!("this is `{given}`");
-            self.report(ErrorKind::Type, "E0203", message(given, wanted))
-                .label = Some(label);
-            return Err(Reported);
+            let mistake = self.mistake(ErrorKind::Type, "E0203", message(given, wanted));
+            return Err(self.report(mistake.label(label)));
         }
         Ok(())
     }
@@ -178,9 +177,10 @@ impl<'a> Lower<'a, '_> {
         let Some(binding) = self.scopes().get(name).cloned() else {
             let variable = match self.variable(val) {
                 Ok(variable) => variable,
-                Err(Reported) => {
-                    self.scopes().bind(name, BindingKind::Variable, Val::Poison);
-                    return Err(Reported);
+                Err(reported) => {
+                    self.scopes()
+                        .bind(name, BindingKind::Variable, Val::Poison(reported));
+                    return Err(reported);
                 }
             };
             self.scopes().bind(name, BindingKind::Variable, variable);
@@ -230,7 +230,7 @@ impl<'a> Lower<'a, '_> {
                 Ok(Val::Seq(items.into(), SeqKind::List))
             }
             Val::Struct(..) | Val::Cell(..) | Val::Known(Known::Struct(_)) => {
-                let (ty, members) = self.struct_parts(val)?.ok_or(Reported)?;
+                let (ty, members) = self.struct_parts(val)?.expect("it is a struct");
                 let mut variables = Vec::new();
                 for (member, val) in ty.members.iter().zip(&members) {
                     let val = self.coerce(val, member.ty.as_ref())?;
@@ -260,7 +260,7 @@ impl<'a> Lower<'a, '_> {
                     format!("{what} cannot be kept in a variable"),
                 )
             }
-            Val::Poison => Err(Reported),
+            Val::Poison(reported) => Err(*reported),
         }
     }
 
@@ -291,7 +291,7 @@ impl<'a> Lower<'a, '_> {
             }
             Val::Struct(..) | Val::Cell(..) => self.store_struct(target, val),
             Val::Element(of, at) => self.store_element(of, at, val),
-            Val::Poison => Err(Reported),
+            Val::Poison(reported) => Err(*reported),
             _ => self.no_storage(target),
         }
     }
@@ -300,7 +300,7 @@ impl<'a> Lower<'a, '_> {
         self.note_write(place);
         match place {
             Place::Ref { place, .. } => {
-                let ty = self.ty(*place).pointee().ok_or(Reported)?;
+                let ty = self.ty(*place).pointee().expect("a place is storage");
                 let value = self.convert(val, ty)?;
                 self.builder().store(*place, value);
             }

@@ -5,12 +5,13 @@ use std::rc::Rc;
 use aerogel_base::{ErrorKind, ScalarType};
 use aerogel_ir::{Op, Type};
 
-use super::structs::struct_type;
-use super::value::{SeqKind, Val};
-use super::{Control, Lower, Reported, Res};
 use crate::ast::{BinaryOp, BoolOp, CompareOp, Expr, ExprKind, FPart, Generator, UnaryOp};
 use crate::fold;
 use crate::host::{FieldRef, Known, StructFieldRef};
+use crate::lower::values::number::elem;
+use crate::lower::values::structs::struct_type;
+use crate::lower::values::{SeqKind, Val};
+use crate::lower::{Control, Lower, Res};
 use crate::scope::BindingKind;
 
 /// Far more than anybody writes, and far less than the stack holds.
@@ -39,21 +40,21 @@ impl<'a> Lower<'a, '_> {
     /// Several expressions, all of whose mistakes are reported; `*x` is spread.
     pub(crate) fn exprs(&mut self, exprs: &[Expr<'a>]) -> Res<Vec<Val>> {
         let mut vals = Vec::new();
-        let mut failed = false;
+        let mut failed = Ok(());
         for expr in exprs {
             if let ExprKind::Starred(inner) = expr.kind {
                 match self.expr(inner).and_then(|val| self.iterate_static(&val)) {
                     Ok(items) => vals.extend(items),
-                    Err(Reported) => failed = true,
+                    Err(reported) => failed = Err(reported),
                 }
             } else {
                 match self.expr(expr) {
                     Ok(val) => vals.push(val),
-                    Err(Reported) => failed = true,
+                    Err(reported) => failed = Err(reported),
                 }
             }
         }
-        if failed { Err(Reported) } else { Ok(vals) }
+        failed.map(|()| vals)
     }
 
     fn expr_kind(&mut self, expr: &Expr<'a>) -> Res<Val> {
@@ -147,7 +148,7 @@ impl<'a> Lower<'a, '_> {
             let rhs = self.expr(rhs);
             so_far = match (lhs, rhs) {
                 (Ok(lhs), Ok(rhs)) => self.binary(op, &lhs, &rhs),
-                _ => Err(Reported),
+                (Err(reported), _) | (_, Err(reported)) => Err(reported),
             };
         }
         so_far
@@ -165,7 +166,7 @@ impl<'a> Lower<'a, '_> {
     fn name(&mut self, name: &str) -> Res<Val> {
         if let Some(binding) = self.scopes().get(name) {
             return match binding.val.clone() {
-                Val::Poison => Err(Reported),
+                Val::Poison(reported) => Err(reported),
                 val => Ok(val),
             };
         }
@@ -175,18 +176,14 @@ impl<'a> Lower<'a, '_> {
             Some(known) => Ok(Val::Known(named(known, name))),
             None => {
                 let was_bound = self.scopes().was_bound(name);
-                let diagnostic = self.report(
-                    ErrorKind::Name,
-                    "E0301",
-                    format!("name `{name}` is not defined"),
-                );
-                if was_bound {
-                    let note = format!(
-                        "`{name}` exists only in the block that makes it: assign it before the `if` or loop"
-                    );
-                    diagnostic.notes = vec![note];
+                let message = format!("name `{name}` is not defined");
+                if !was_bound {
+                    return self.fail(ErrorKind::Name, "E0301", message);
                 }
-                Err(Reported)
+                let note = format!(
+                    "`{name}` exists only in the block that makes it: assign it before the `if` or loop"
+                );
+                self.fail_noted(ErrorKind::Name, "E0301", message, note)
             }
         }
     }
@@ -236,7 +233,7 @@ impl<'a> Lower<'a, '_> {
             });
             lhs = rhs;
         }
-        result.ok_or(Reported)
+        Ok(result.expect("a comparison has two sides"))
     }
 
     pub(crate) fn compare(&mut self, op: CompareOp, lhs: &Val, rhs: &Val) -> Res<Val> {
@@ -271,7 +268,7 @@ impl<'a> Lower<'a, '_> {
 
     /// `a and b and c`: known operands decide now; others are evaluated only if those before leave it open.
     fn bool_op(&mut self, op: BoolOp, values: &[Expr<'a>]) -> Res<Val> {
-        let (first, rest) = values.split_first().ok_or(Reported)?;
+        let (first, rest) = values.split_first().expect("`and` and `or` have operands");
         let lhs = self.expr(first)?;
         if rest.is_empty() {
             return Ok(lhs);
@@ -288,7 +285,7 @@ impl<'a> Lower<'a, '_> {
         self.range = first.range;
         let lhs = self.settle(lhs)?;
         let lt = self.expect_numeric(&lhs)?;
-        if super::number::elem(lt).is_float() {
+        if elem(lt).is_float() {
             let word = if op == BoolOp::And { "and" } else { "or" };
             let message = format!("`{word}` needs integers or truth values, not `{lt}`");
             return self.fail(ErrorKind::Type, "E0207", message);
@@ -322,7 +319,7 @@ impl<'a> Lower<'a, '_> {
             lower.settle(rhs)
         })?;
         let rt = self.expect_numeric(&rhs)?;
-        let ty = Type::Scalar(super::number::elem(lt).promote(super::number::elem(rt)));
+        let ty = Type::Scalar(elem(lt).promote(elem(rt)));
         let evaluated = self.within(region, |lower| lower.convert(&rhs, ty))?;
         let (other, kept) = self.arm(|lower| lower.convert(&lhs, ty))?;
         Ok(if op == BoolOp::And {
@@ -399,7 +396,7 @@ impl<'a> Lower<'a, '_> {
             return self.join(cond, (then, &a), (otherwise, &b));
         }
         let (at, bt) = (self.expect_numeric(&a)?, self.expect_numeric(&b)?);
-        let elem = super::number::elem(at).promote(super::number::elem(bt));
+        let elem = elem(at).promote(elem(bt));
         let shape = match (at.is_tensor(), bt.is_tensor()) {
             (false, true) => bt,
             _ => at,
@@ -489,7 +486,7 @@ impl<'a> Lower<'a, '_> {
     pub(crate) fn static_int(&mut self, val: &Val, what: &str) -> Res<i128> {
         match val {
             Val::Known(known) if known.as_int().is_some() => Ok(known.as_int().unwrap_or_default()),
-            Val::Poison => Err(Reported),
+            Val::Poison(reported) => Err(*reported),
             _ => {
                 let found = self.describe(val);
                 self.fail(

@@ -1,17 +1,24 @@
 //! Calls: builtins by their row, `ti.func`s inlined, types as constructors, methods, and Python's own functions.
 
+mod address;
+pub(crate) mod builtins;
+mod frexp;
+pub(crate) mod nodes;
+mod print;
+pub(crate) mod real_functions;
+
 use std::rc::Rc;
 
 use aerogel_base::{ErrorKind, ScalarType};
 use aerogel_ir::Type;
 
-use super::number::elem;
-use super::structs::struct_type;
-use super::value::{SeqKind, Val, tensor_type};
-use super::{Lower, Parsed, Reported, Res};
 use crate::ast::{BinaryOp, Expr, ExprKind, Keyword};
 use crate::host::{Callable, FuncRef, FuncSource, Known};
 use crate::intrinsics;
+use crate::lower::values::number::elem;
+use crate::lower::values::structs::struct_type;
+use crate::lower::values::{SeqKind, Val, tensor_type};
+use crate::lower::{Lower, Parsed, Res};
 use crate::scope::BindingKind;
 
 /// The evaluated arguments of a call.
@@ -64,7 +71,7 @@ impl<'a> Lower<'a, '_> {
     ) -> Res<Args> {
         let positional = self.exprs(args);
         let mut named = Vec::new();
-        let mut failed = false;
+        let mut failed = Ok(());
         for keyword in keywords {
             let Some(name) = keyword.name else {
                 self.range = keyword.value.range;
@@ -76,13 +83,11 @@ impl<'a> Lower<'a, '_> {
             };
             match self.expr(&keyword.value) {
                 Ok(val) => named.push((name.to_string(), val)),
-                Err(Reported) => failed = true,
+                Err(reported) => failed = Err(reported),
             }
         }
         let positional = positional?;
-        if failed {
-            return Err(Reported);
-        }
+        failed?;
         if let Val::Known(Known::Builtin(name)) = callee
             && matches!(&**name, "Vector" | "Matrix")
         {
@@ -155,7 +160,7 @@ impl<'a> Lower<'a, '_> {
                 }
             }
             Val::Method(object, name) => self.method(object, name, &args),
-            Val::Poison => Err(Reported),
+            Val::Poison(reported) => Err(*reported),
             _ => {
                 let what = self.describe(callee);
                 self.fail(ErrorKind::Type, "E0220", format!("{what} cannot be called"))
@@ -205,8 +210,12 @@ impl<'a> Lower<'a, '_> {
             .map(|(name, val)| Some((name.clone(), val.known()?.clone())))
             .collect();
         let (Some(positional), Some(keywords)) = (positional, keywords) else {
-            if args.positional.iter().any(|val| matches!(val, Val::Poison)) {
-                return Err(Reported);
+            let poisoned = args.positional.iter().find_map(|val| match val {
+                Val::Poison(reported) => Some(*reported),
+                _ => None,
+            });
+            if let Some(reported) = poisoned {
+                return Err(reported);
             }
             if let Some(func) = self.host.function(callee) {
                 let name = &func.name;
@@ -370,14 +379,12 @@ impl<'a> Lower<'a, '_> {
         for (name, kind, val) in bindings {
             self.scopes().bind(name, kind, val);
         }
-        let errors = self.diagnostics.len();
+        let before = self.reports.mark();
         let flow = self.block(def.body);
         let returned = self.returned_value(def, flow);
         self.frames.pop();
         self.range = range;
-        if self.diagnostics.len() > errors {
-            return Err(Reported);
-        }
+        self.reports.since(before)?;
         match annotated("return") {
             Some(ty) => self.annotated(&returned?, &ty),
             None => returned,

@@ -5,12 +5,13 @@
 use aerogel_base::ErrorKind;
 use aerogel_ir::{Op, Type, Value};
 
-use super::call::Args;
-use super::value::Val;
-use super::{Lower, Reported, Res};
 use crate::ast::{BinaryOp, Expr, ExprKind, FPart, Keyword};
 use crate::fold;
 use crate::host::Known;
+use crate::lower::calls::Args;
+use crate::lower::values::Val;
+use crate::lower::values::number::elem;
+use crate::lower::{Lower, Res};
 
 impl<'a> Lower<'a, '_> {
     pub(crate) fn print(&mut self, args: &[Expr<'a>], keywords: &[Keyword<'a>]) -> Res<Val> {
@@ -86,18 +87,7 @@ impl<'a> Lower<'a, '_> {
                 func,
                 args,
                 keywords,
-            } if is_format(func) => {
-                let ExprKind::Attribute { value, .. } = func.kind else {
-                    return Err(Reported);
-                };
-                let text = self.expr(value)?;
-                let Val::Known(Known::Str(text)) = text else {
-                    return self.fail(
-                        ErrorKind::Type,
-                        "E0224",
-                        "only a constant string can be formatted",
-                    );
-                };
+            } if let Some(text) = formatted_text(func) => {
                 let positional = self.exprs(args)?;
                 let mut named = Vec::new();
                 for keyword in keywords {
@@ -110,7 +100,7 @@ impl<'a> Lower<'a, '_> {
                     positional,
                     keywords: named,
                 };
-                self.formatted(&text, &args, template, values)
+                self.formatted(text, &args, template, values)
             }
             ExprKind::Binary {
                 op: BinaryOp::Mod,
@@ -272,7 +262,7 @@ impl<'a> Lower<'a, '_> {
             return Ok(());
         }
         let value = self.load(val)?;
-        let elem = self.ty(value).elem().ok_or(Reported)?;
+        let elem = elem(self.ty(value));
         let whole = spec.ends_with(['d', 'i', 'u', 'x', 'X', 'o', 'b', 'c']);
         if elem.is_float() && whole {
             let message = format!("the format `{spec}` is for integers, not `{elem}`");
@@ -299,15 +289,17 @@ fn literal(text: &str, template: &mut String) {
     template.push_str(&text.replace('{', "{{").replace('}', "}}"));
 }
 
-fn is_format(func: &Expr<'_>) -> bool {
-    matches!(
-        func.kind,
+/// The string of `"...".format`.
+fn formatted_text<'a>(func: &Expr<'a>) -> Option<&'a str> {
+    match func.kind {
         ExprKind::Attribute {
-            value: Expr {
-                kind: ExprKind::Str(_),
-                ..
-            },
-            attr: "format"
-        }
-    )
+            value:
+                Expr {
+                    kind: ExprKind::Str(text),
+                    ..
+                },
+            attr: "format",
+        } => Some(text),
+        _ => None,
+    }
 }
