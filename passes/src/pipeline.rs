@@ -2,7 +2,15 @@
 
 use aerogel_ir::{Function, Stage, Stage::*};
 
-use crate::*;
+use crate::PassCx;
+use crate::cells::{collect, demote_struct_for, list_struct_for, own_words};
+use crate::simplify::{
+    cse, dce, fold, forward_loads, identities, if_convert, licm, promote_locals,
+};
+use crate::sums::{demote_atomics, merge_atomics, privatize, thread_local};
+use crate::tasks::offload;
+use crate::tensors::{loop_tensors, scalarize};
+use crate::{bounds_check, inline, lower_access};
 
 /// When a pass runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

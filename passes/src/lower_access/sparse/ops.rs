@@ -7,7 +7,7 @@ use aerogel_snode::{LevelAxis, NodeId, NodeKind, Tree};
 use super::inside::{and, assert_inside, or_zero};
 use super::{Access, Cells, Known, Target, slot};
 use crate::PassCx;
-use crate::cells;
+use crate::cells::nest;
 use crate::lower_access::coordinate;
 
 impl Cells {
@@ -170,7 +170,7 @@ impl Cells {
                     index,
                 };
                 let cell = cursor.insert(lookup, Type::Cell(node.tree, node.node));
-                cursor.build(|b| cells::release_below(b, tree, node.tree, node.node, cell));
+                cursor.build(|b| nest::release_below(b, tree, node.tree, node.node, cell));
             }
             let release = Op::Release {
                 node,

@@ -14,7 +14,7 @@ use aerogel_ir::{BinaryOp, Builder, CompareOp, LoopAttrs, NodeRef, Op, TreeId, T
 use aerogel_snode::{NodeId, NodeKind, Tree};
 
 use crate::PassCx;
-use crate::cells::{self, Nest, Spot, Walk};
+use crate::cells::nest::{self, Nest, Spot, Walk};
 
 /// Brings the lists of the nodes from the root down to `driver` up to date.
 pub(crate) fn lists(b: &mut Builder<'_>, cx: &PassCx<'_>, id: TreeId, tree: &Tree, driver: NodeId) {
@@ -67,7 +67,7 @@ fn list(b: &mut Builder<'_>, cx: &PassCx<'_>, node: NodeRef, parent: NodeId) {
     let types = vec![Type::I64; hi.len()];
 
     let task = |b: &mut Builder<'_>, fill: bool| {
-        let over = cells::region(b, &types, |b, axes| {
+        let over = nest::region(b, &types, |b, axes| {
             let mut part = axes[0];
             for (&axis, &extent) in axes[1..].iter().zip(&extents) {
                 let extent = i64_of(b, extent);
@@ -112,13 +112,13 @@ fn list(b: &mut Builder<'_>, cx: &PassCx<'_>, node: NodeRef, parent: NodeId) {
         let extent = i64_of(b, extent);
         b.binary(BinaryOp::Mul, n, extent)
     });
-    let scan = cells::region(b, &[], |b, _| {
+    let scan = nest::region(b, &[], |b, _| {
         b.effect(Op::ListScan {
             node,
             n_parts: n_all,
         });
     });
-    let otherwise = cells::region(b, &[], |_, _| {});
+    let otherwise = nest::region(b, &[], |_, _| {});
     b.effect(Op::If {
         cond: stale,
         then: scan,
@@ -167,7 +167,7 @@ pub(crate) fn begin(
         .iter()
         .map(|&(axis, extent)| {
             let k = coarse.iter().position(|a| a.0 == axis)?;
-            Some(cells::scaled_sum(b, None, indices[k], extent / coarse[k].1))
+            Some(nest::scaled_sum(b, None, indices[k], extent / coarse[k].1))
         })
         .collect()
 }
@@ -243,16 +243,16 @@ impl Part {
     ) -> Value {
         if self.kind == NodeKind::Hash {
             let range = (self.first, self.end);
-            return cells::active_between(b, self.node, self.container, range, init, body);
+            return nest::active_between(b, self.node, self.container, range, init, body);
         }
         let step = i64_of(b, 1);
-        let body = cells::region(b, &[Type::I64, Type::I64], |b, params| {
+        let body = nest::region(b, &[Type::I64, Type::I64], |b, params| {
             let cond = self.is_active(b, params[0]);
-            let then = cells::region(b, &[], |b, _| {
+            let then = nest::region(b, &[], |b, _| {
                 let next = body(b, params[0], params[1]);
                 b.yields(vec![next]);
             });
-            let otherwise = cells::region(b, &[], |b, _| b.yields(vec![params[1]]));
+            let otherwise = nest::region(b, &[], |b, _| b.yields(vec![params[1]]));
             let next = Op::If {
                 cond,
                 then,
@@ -290,7 +290,7 @@ impl Part {
             })
         } else {
             // Without branches it counts several cells at once.
-            let body = cells::region(b, &[Type::I64, Type::I64], |b, params| {
+            let body = nest::region(b, &[Type::I64, Type::I64], |b, params| {
                 let active = self.is_active(b, params[0]);
                 let active = b.cast(active, Type::I64);
                 let count = b.binary(BinaryOp::Add, params[1], active);
@@ -321,13 +321,13 @@ impl Part {
         let part = b.binary(BinaryOp::Add, self.number, one);
         let end = b.value(Op::ListOffset { node, part }, Type::I64);
         let cond = b.compare(CompareOp::Lt, first, end);
-        let then = cells::region(b, &[], |b, _| {
+        let then = nest::region(b, &[], |b, _| {
             self.each_active(b, first, &mut |b, number, at| {
                 self.put(b, tree, holder, index, number, at);
                 b.binary(BinaryOp::Add, at, one)
             });
         });
-        let otherwise = cells::region(b, &[], |_, _| {});
+        let otherwise = nest::region(b, &[], |_, _| {});
         b.effect(Op::If {
             cond,
             then,
@@ -351,11 +351,11 @@ impl Part {
             index: number,
         };
         let cell = b.value(find, Type::Cell(node.tree, node.node));
-        let number = b.cast(number, cells::number_type(tree[node.node].n_cells));
+        let number = b.cast(number, nest::number_type(tree[node.node].n_cells));
         let above = begin(b, tree, holder, node.node, index);
         let levels = tree.path(node.node).levels;
         let own = levels.last().expect("a path ends in its node");
-        let indices = cells::add_number(b, own, number, above);
+        let indices = nest::add_number(b, own, number, above);
         let indices = indices
             .into_iter()
             .map(|i| i.expect("every axis is divided"));

@@ -11,7 +11,7 @@
 
 use crate::PassCx;
 use crate::access;
-use crate::cells::{self, at_end};
+use crate::cells::nest::{self, at_end};
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{Builder, Env, Function, Inst, LoopAttrs, NodeRef, Op, Type, walk};
 
@@ -64,12 +64,12 @@ fn collect(b: &mut Builder<'_>, env: &Env, node: NodeRef) {
     let zero = b.constant(Scalar::int(ScalarType::I64, 0));
     let n = b.value(Op::NRecycled { node }, Type::I64);
     let tree = &env.trees[node.tree];
-    let body = cells::region(b, &[Type::I64], |b, params| {
+    let body = nest::region(b, &[Type::I64], |b, params| {
         let at = params[0];
         if tree[node.node].kind.has_list() {
             let op = Op::Recycled { node, at };
             let cell = b.value(op, Type::Cell(node.tree, node.node));
-            cells::release_below(b, tree, node.tree, node.node, cell);
+            nest::release_below(b, tree, node.tree, node.node, cell);
         }
         b.effect(Op::Wipe { node, at });
     });

@@ -25,7 +25,7 @@ use super::neighbours::{
 };
 use crate::PassCx;
 use crate::access::{Class, classes};
-use crate::cells;
+use crate::cells::nest;
 
 /// Bits of a word, as a distance.
 const WORD: i64 = MASK_BITS as i64;
@@ -115,14 +115,14 @@ impl Activity {
     pub(super) fn word(&mut self, b: &mut Builder<'_>, word: Value, mask: Value) {
         let none = b.constant(Scalar::int(ScalarType::U32, 0));
         let cond = b.compare(CompareOp::Ne, mask, none);
-        let then = cells::region(b, &[], |b, _| {
+        let then = nest::region(b, &[], |b, _| {
             let coords = self.coords(b, word);
             let words = self.distances.iter();
             let words = words.map(|off| self.answers(b, &coords, off)).collect();
             b.yields(words);
         });
         let n = self.distances.len();
-        let otherwise = cells::region(b, &[], |b, _| b.yields(vec![none; n]));
+        let otherwise = nest::region(b, &[], |b, _| b.yields(vec![none; n]));
         let op = Op::If {
             cond,
             then,
@@ -138,7 +138,7 @@ impl Activity {
         let number = b.binary(BinaryOp::Mul, word, bits);
         let extents: Vec<u64> = self.extents.iter().map(|&e| e as u64).collect();
         let axes = 0..extents.len();
-        axes.map(|axis| cells::coord(b, number, &extents, axis))
+        axes.map(|axis| nest::coord(b, number, &extents, axis))
             .collect()
     }
 
