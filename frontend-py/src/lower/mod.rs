@@ -3,29 +3,10 @@
 //! A partial evaluator. An expression is a `Val`: known to Python now, or made of IR values; operations on the former
 //! are done at once, operations on the latter become instructions. `ti.func`s are lowered where they are called.
 
-mod absent;
-mod address;
-mod assign;
-mod builtins;
-mod call;
-mod casts;
-mod construct;
-mod dicts;
-mod expr;
-mod frexp;
-mod index;
+mod calls;
+mod core;
 mod loops;
-mod mesh;
-mod nodes;
-mod number;
-mod print;
-mod real;
-mod returns;
-mod stmt;
-mod structs;
-mod tensor;
-mod unroll;
-mod value;
+mod values;
 
 use std::path::Path;
 use std::rc::Rc;
@@ -40,17 +21,17 @@ use aerogel_snode::NodeId;
 use bumpalo::Bump;
 use indexmap::IndexMap;
 
+use self::core::returns::Exit;
 use crate::ast::{FuncDef, TextRange};
 use crate::host::*;
 use crate::infer::Defaults;
 use crate::parse;
 use crate::scope::{BindingKind, Scopes};
-pub(crate) use builtins::Special;
-pub(crate) use construct::Maker;
-pub(crate) use nodes::NodeFunction;
-use real::Reals;
-use returns::Exit;
-pub(crate) use value::{SeqKind, Val};
+pub(crate) use calls::builtins::Special;
+pub(crate) use calls::nodes::NodeFunction;
+use calls::real_functions::Reals;
+pub(crate) use values::construct::Maker;
+pub(crate) use values::{SeqKind, Val};
 
 /// What a kernel's parameter is in this instance of the kernel.
 #[derive(Clone, Debug)]
@@ -84,7 +65,7 @@ impl ReturnType {
             ReturnType::One(ty) => vec![*ty],
             ReturnType::Struct(ty) => {
                 let mut leaves = Vec::new();
-                structs::leaf_types(ty, "", &mut leaves);
+                values::structs::leaf_types(ty, "", &mut leaves);
                 leaves.into_iter().map(|(_, ty)| ty).collect()
             }
             ReturnType::Tuple(types) => types.iter().flat_map(ReturnType::types).collect(),
@@ -374,12 +355,12 @@ impl<'a, 'h> Lower<'a, 'h> {
         }
         if let ParamBinding::Struct(ty) = binding {
             let mut leaves = Vec::new();
-            structs::leaf_types(ty, name, &mut leaves);
+            values::structs::leaf_types(ty, name, &mut leaves);
             let values: Vec<Val> = leaves
                 .iter()
                 .map(|(name, ty)| self.kernel_param(name, &ParamBinding::Tensor(*ty)))
                 .collect();
-            return structs::from_leaves(ty, &mut values.into_iter());
+            return values::structs::from_leaves(ty, &mut values.into_iter());
         }
         let arg = Arg::from_u32(self.func.params.len() as u32);
         let mut param = |ty| {
@@ -630,7 +611,7 @@ impl<'a, 'h> Lower<'a, 'h> {
         self.field_names.insert(plain, n);
         let id = self.module.env.fields.push(FieldData {
             name,
-            elem: value::tensor_type(field.shape, field.elem),
+            elem: values::tensor_type(field.shape, field.elem),
             tree,
             places: field.places.clone(),
             offset: field.offset.clone(),

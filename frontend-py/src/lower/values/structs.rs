@@ -11,11 +11,11 @@ use std::rc::Rc;
 use aerogel_base::ErrorKind;
 use aerogel_ir::{Region, Type, Value};
 
-use super::absent::closest;
-use super::call::Args;
-use super::value::{Val, tensor_type};
-use super::{Lower, Reported, Res, ReturnType};
 use crate::host::{Known, StructFieldRef, StructType};
+use crate::lower::calls::Args;
+use crate::lower::core::suggestions::closest;
+use crate::lower::values::{Val, tensor_type};
+use crate::lower::{Lower, Reported, Res, ReturnType};
 
 impl<'a> Lower<'a, '_> {
     /// The type and the members of a struct; the members of a field's element are its places.
@@ -421,7 +421,7 @@ fn unflatten(shape: &Val, values: &mut dyn Iterator<Item = Val>) -> Val {
             Some(items) => {
                 let kind = match shape {
                     Val::Seq(_, kind) => *kind,
-                    _ => super::SeqKind::Tuple,
+                    _ => crate::lower::SeqKind::Tuple,
                 };
                 Val::seq(rebuild(&items, values), kind)
             }

@@ -7,10 +7,10 @@ use aerogel_base::ErrorKind;
 use aerogel_ir::{BinaryOp, NodeRef, Op, Type, Value};
 use aerogel_snode::{NodeId, NodeKind};
 
-use super::call::Args;
-use super::value::{Origin, Place, SeqKind, Val};
-use super::{Lower, Reported, Res};
 use crate::host::{FieldRef, Known, SNodeRef, TensorShape};
+use crate::lower::calls::Args;
+use crate::lower::values::{Origin, Place, SeqKind, Val};
+use crate::lower::{Lower, Reported, Res};
 
 /// A function of a node and the indices of one of its cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -378,7 +378,7 @@ impl Lower<'_, '_> {
         let all = Val::seq(rescaled, SeqKind::List);
         self.maker(
             "Vector",
-            super::Maker::List,
+            crate::lower::Maker::List,
             &Args {
                 positional: vec![all],
                 keywords: Vec::new(),

@@ -1,18 +1,20 @@
 //! `for`: parallel at the kernel's outermost scope, serial elsewhere, unrolled under `ti.static`.
 
+mod unroll;
+
 use std::rc::Rc;
 
 use aerogel_base::{ErrorKind, ScalarType};
 use aerogel_ir::{self as ir, NodeRef, Op, Type, Value};
 
-use super::call::Args;
-use super::returns::{breaks, returns};
-use super::stmt::Flow;
-use super::value::{Iter, Val};
-use super::{Control, Lower, Reported, Res};
 use crate::ast::{Expr, Stmt};
 use crate::fold;
 use crate::host::{ElementsRef, FieldRef, Known};
+use crate::lower::calls::Args;
+use crate::lower::core::returns::{breaks, returns};
+use crate::lower::core::stmt::Flow;
+use crate::lower::values::{Iter, Val};
+use crate::lower::{Control, Lower, Reported, Res};
 use crate::scope::BindingKind;
 
 /// What the name or names of a loop stand for.
@@ -588,7 +590,7 @@ impl<'a> Lower<'a, '_> {
                 Val::Value(self.make(&items, ty)?)
             }
             (_, [index]) => index.clone(),
-            _ => Val::Seq(items.into(), super::SeqKind::Tuple),
+            _ => Val::Seq(items.into(), crate::lower::SeqKind::Tuple),
         };
         if let crate::ast::ExprKind::Name(name) = target.kind {
             if indices.len() > 1 && matches!(bind, Bind::Indices) {

@@ -5,16 +5,16 @@ use std::rc::Rc;
 use aerogel_base::{ErrorKind, ScalarType};
 use aerogel_ir::{self as ir, AssertKind, Op, Type, Value};
 
-use super::call::Args;
-use super::nodes::NodeFunction;
-use super::number::elem;
-use super::value::{Iter, Place, SeqKind, Val};
-use super::{Lower, Reported, Res};
 use crate::ast::{BinaryOp, CompareOp};
 use crate::fold;
 use crate::host::Known;
 use crate::infer::{self, UnaryRule};
 use crate::intrinsics::Rule;
+use crate::lower::calls::Args;
+use crate::lower::calls::nodes::NodeFunction;
+use crate::lower::values::number::elem;
+use crate::lower::values::{Iter, Place, SeqKind, Val};
+use crate::lower::{Lower, Reported, Res};
 
 /// Builtins that need more than a row says.
 #[derive(Clone, Copy, Debug)]

@@ -13,10 +13,10 @@ use std::rc::Rc;
 use aerogel_base::ErrorKind;
 use aerogel_ir::{AssertKind, BinaryOp, Op, Type, Value};
 
-use super::value::Val;
-use super::{Lower, Res};
 use crate::ast::CompareOp;
 use crate::host::{ElementsRef, FieldRef, Known, Offsets, RelationRef};
+use crate::lower::values::Val;
+use crate::lower::{Lower, Res};
 
 impl Lower<'_, '_> {
     /// `v.x`, `v.id`, `v.faces`.

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::argument::Packed;
-use super::foreign::{ForeignArray, addresses};
+use super::numpy_arrays::{ForeignArray, addresses};
 
 /// An array of the user's and its copy.
 pub(crate) struct Copied {

@@ -3,11 +3,11 @@
 use aerogel_base::{ErrorKind, ScalarType};
 use aerogel_ir::{self as ir, Op, Type, Value};
 
-use super::value::Val;
-use super::{Lower, Res};
 use crate::ast::{BinaryOp, CompareOp, UnaryOp};
 use crate::host::Known;
 use crate::infer;
+use crate::lower::values::Val;
+use crate::lower::{Lower, Res};
 
 impl Lower<'_, '_> {
     /// Tensors of one shape, or a scalar with either.

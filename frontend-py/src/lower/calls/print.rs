@@ -5,12 +5,12 @@
 use aerogel_base::ErrorKind;
 use aerogel_ir::{Op, Type, Value};
 
-use super::call::Args;
-use super::value::Val;
-use super::{Lower, Reported, Res};
 use crate::ast::{BinaryOp, Expr, ExprKind, FPart, Keyword};
 use crate::fold;
 use crate::host::Known;
+use crate::lower::calls::Args;
+use crate::lower::values::Val;
+use crate::lower::{Lower, Reported, Res};
 
 impl<'a> Lower<'a, '_> {
     pub(crate) fn print(&mut self, args: &[Expr<'a>], keywords: &[Keyword<'a>]) -> Res<Val> {

@@ -11,11 +11,11 @@
 use aerogel_base::{ErrorKind, Scalar, ScalarType};
 use aerogel_ir::{Op, Region, Type, Value};
 
-use super::stmt::Flow;
-use super::structs::struct_type;
-use super::value::{Origin, Place, Val};
-use super::{Control, Lower, Reported, Res};
 use crate::ast::{Expr, ExprKind, FuncDef, Stmt, StmtKind};
+use crate::lower::core::stmt::Flow;
+use crate::lower::values::structs::struct_type;
+use crate::lower::values::{Origin, Place, Val};
+use crate::lower::{Control, Lower, Reported, Res};
 
 /// How an inlined function returns from inside loops and branches.
 #[derive(Clone, Debug)]
@@ -261,7 +261,7 @@ impl<'a> Lower<'a, '_> {
                 .iter()
                 .map(|item| self.storage_like(item))
                 .collect::<Res<Vec<_>>>()?;
-            return Ok(Val::Seq(items.into(), super::SeqKind::Tuple));
+            return Ok(Val::Seq(items.into(), crate::lower::SeqKind::Tuple));
         }
         let ty = self.expect_numeric(val)?;
         let place = self.storage(ty);

@@ -5,10 +5,10 @@ use std::rc::Rc;
 use aerogel_base::{ErrorKind, ScalarType};
 use aerogel_ir::Type;
 
-use super::value::{Iter, Val};
-use super::{Lower, Reported, Res};
 use crate::fold;
 use crate::host::{Known, TensorConst, TensorShape};
+use crate::lower::values::{Iter, Val};
+use crate::lower::{Lower, Reported, Res};
 
 /// More items than anybody unrolls.
 const MAX_ITEMS: i128 = 1 << 16;

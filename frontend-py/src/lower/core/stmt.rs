@@ -3,12 +3,12 @@
 use aerogel_base::ErrorKind;
 use aerogel_ir::{AssertKind, Op};
 
-use super::returns::returns;
-use super::value::Val;
-use super::{Control, Lower, Res};
 use crate::ast::{Expr, ExprKind, Stmt, StmtKind};
 use crate::fold;
 use crate::host::Known;
+use crate::lower::core::returns::returns;
+use crate::lower::values::Val;
+use crate::lower::{Control, Lower, Res};
 
 /// What comes after a statement.
 #[derive(Debug)]

@@ -1,14 +1,23 @@
 //! What an expression stands for, and the ways from one form to another.
 
+mod casts;
+pub(crate) mod construct;
+mod dicts;
+pub(crate) mod index;
+mod mesh;
+pub(crate) mod number;
+pub(crate) mod structs;
+mod tensor;
+
 use std::rc::Rc;
 
 use aerogel_base::{ErrorKind, Scalar, ScalarType};
 use aerogel_ir::{Arg, Op, ParamType, Type, Value};
 
-use super::nodes::List;
-use super::{Lower, Reported, Res};
 use crate::host::*;
 use crate::infer::int_range;
+use crate::lower::calls::nodes::List;
+use crate::lower::{Lower, Reported, Res};
 
 /// An expression, evaluated as far as it can be.
 #[derive(Clone, Debug)]

@@ -5,12 +5,12 @@ use std::rc::Rc;
 use aerogel_base::{ErrorKind, ScalarType};
 use aerogel_ir::{Op, Type};
 
-use super::structs::struct_type;
-use super::value::{SeqKind, Val};
-use super::{Control, Lower, Reported, Res};
 use crate::ast::{BinaryOp, BoolOp, CompareOp, Expr, ExprKind, FPart, Generator, UnaryOp};
 use crate::fold;
 use crate::host::{FieldRef, Known, StructFieldRef};
+use crate::lower::values::structs::struct_type;
+use crate::lower::values::{SeqKind, Val};
+use crate::lower::{Control, Lower, Reported, Res};
 use crate::scope::BindingKind;
 
 /// Far more than anybody writes, and far less than the stack holds.
@@ -288,7 +288,7 @@ impl<'a> Lower<'a, '_> {
         self.range = first.range;
         let lhs = self.settle(lhs)?;
         let lt = self.expect_numeric(&lhs)?;
-        if super::number::elem(lt).is_float() {
+        if crate::lower::values::number::elem(lt).is_float() {
             let word = if op == BoolOp::And { "and" } else { "or" };
             let message = format!("`{word}` needs integers or truth values, not `{lt}`");
             return self.fail(ErrorKind::Type, "E0207", message);
@@ -322,7 +322,9 @@ impl<'a> Lower<'a, '_> {
             lower.settle(rhs)
         })?;
         let rt = self.expect_numeric(&rhs)?;
-        let ty = Type::Scalar(super::number::elem(lt).promote(super::number::elem(rt)));
+        let ty = Type::Scalar(
+            crate::lower::values::number::elem(lt).promote(crate::lower::values::number::elem(rt)),
+        );
         let evaluated = self.within(region, |lower| lower.convert(&rhs, ty))?;
         let (other, kept) = self.arm(|lower| lower.convert(&lhs, ty))?;
         Ok(if op == BoolOp::And {
@@ -399,7 +401,8 @@ impl<'a> Lower<'a, '_> {
             return self.join(cond, (then, &a), (otherwise, &b));
         }
         let (at, bt) = (self.expect_numeric(&a)?, self.expect_numeric(&b)?);
-        let elem = super::number::elem(at).promote(super::number::elem(bt));
+        let elem =
+            crate::lower::values::number::elem(at).promote(crate::lower::values::number::elem(bt));
         let shape = match (at.is_tensor(), bt.is_tensor()) {
             (false, true) => bt,
             _ => at,

@@ -2,11 +2,11 @@
 
 use aerogel_base::{ErrorKind, Scalar, ScalarType};
 
-use super::call::Args;
-use super::value::Val;
-use super::{Lower, Res};
 use crate::host::Known;
 use crate::infer::int_range;
+use crate::lower::calls::Args;
+use crate::lower::values::Val;
+use crate::lower::{Lower, Res};
 
 impl Lower<'_, '_> {
     /// `ti.f32(x)`.
@@ -39,7 +39,7 @@ impl Lower<'_, '_> {
     }
 
     /// `int(x)`: of a constant now, as Python does it; of a value a cast.
-    pub(super) fn python_cast(&mut self, ty: ScalarType, args: &Args) -> Res<Val> {
+    pub(crate) fn python_cast(&mut self, ty: ScalarType, args: &Args) -> Res<Val> {
         let [x] = &args.positional[..] else {
             return self.fail(
                 ErrorKind::Type,

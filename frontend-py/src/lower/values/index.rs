@@ -3,15 +3,15 @@
 use aerogel_base::ErrorKind;
 use aerogel_ir::{Arg, BinaryOp, Op, Type, Value};
 
-use super::absent::methods_of;
-use super::assign::ADD_AT;
-use super::structs::struct_type;
-use super::value::{Origin, Place, SeqKind, Val};
-use super::{Lower, Reported, Res};
 use crate::ast::{Expr, ExprKind};
 use crate::fold;
 use crate::host::Known;
 use crate::intrinsics;
+use crate::lower::core::assign::ADD_AT;
+use crate::lower::core::suggestions::methods_of;
+use crate::lower::values::structs::struct_type;
+use crate::lower::values::{Origin, Place, SeqKind, Val};
+use crate::lower::{Lower, Reported, Res};
 
 /// One index of a tensor: a number, or a slice of constants.
 enum Index {
@@ -642,7 +642,7 @@ fn swizzle(attr: &str) -> Option<Vec<u32>> {
 }
 
 /// The extents of a vector or matrix as a tuple.
-pub(super) fn shape_of(ty: Type) -> Val {
+pub(crate) fn shape_of(ty: Type) -> Val {
     let extents = ty.shape();
     Val::Known(Known::tuple(
         extents.iter().map(|&n| Known::Int(i128::from(n))),

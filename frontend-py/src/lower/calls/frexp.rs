@@ -3,9 +3,9 @@
 use aerogel_base::{ErrorKind, Scalar, ScalarType};
 use aerogel_ir::{BinaryOp, Builder, CompareOp, Op, Type, Value};
 
-use super::call::Args;
-use super::value::{SeqKind, Val};
-use super::{Lower, Res};
+use crate::lower::calls::Args;
+use crate::lower::values::{SeqKind, Val};
+use crate::lower::{Lower, Res};
 
 /// By how many powers of two a subnormal number is scaled, to become a normal one.
 const SCALE: i32 = 64;

@@ -3,19 +3,19 @@
 use aerogel_base::{ErrorKind, Scalar, ScalarType};
 use aerogel_ir::{AtomicOp, Op, ParamType, Type, Value};
 
-use super::call::Args;
-use super::number::elem;
-use super::structs::{is_storage, struct_type};
-use super::value::{Origin, Place, SeqKind, Val};
-use super::{Lower, Reported, Res};
 use crate::ast::{BinaryOp, Expr, ExprKind, TextRange};
 use crate::host::Known;
 use crate::infer::int_range;
+use crate::lower::calls::Args;
+use crate::lower::values::number::elem;
+use crate::lower::values::structs::{is_storage, struct_type};
+use crate::lower::values::{Origin, Place, SeqKind, Val};
+use crate::lower::{Lower, Reported, Res};
 use crate::scope::BindingKind;
 
 /// The methods that `x[i, j] += v` and `x[i, j] -= v` call, of a struct that has them. They take the struct, the
 /// indices and the value. No struct of the user's has a method of that name.
-pub(super) const ADD_AT: &str = "_aerogel_add_at";
+pub(crate) const ADD_AT: &str = "_aerogel_add_at";
 const SUB_AT: &str = "_aerogel_sub_at";
 
 fn cannot_use(given: Type, wanted: Type) -> String {

@@ -4,12 +4,12 @@
 
 use aerogel_base::ErrorKind;
 
-use super::call::Args;
-use super::value::{SeqKind, Val};
-use super::{Lower, Reported, Res};
 use crate::ast::{CompareOp, Expr, Generator};
 use crate::fold;
 use crate::host::Known;
+use crate::lower::calls::Args;
+use crate::lower::values::{SeqKind, Val};
+use crate::lower::{Lower, Reported, Res};
 
 impl<'a> Lower<'a, '_> {
     /// `{"a": 1, 2: v}`

@@ -3,13 +3,13 @@
 use aerogel_base::{ErrorKind, ScalarType};
 use aerogel_ir::{self as ir, Op, Type, Value};
 
-use super::call::Args;
-use super::index::shape_of;
-use super::number::elem;
-use super::value::{Place, Val};
-use super::{Control, Lower, Reported, Res};
 use crate::ast::BinaryOp;
 use crate::host::Known;
+use crate::lower::calls::Args;
+use crate::lower::values::index::shape_of;
+use crate::lower::values::number::elem;
+use crate::lower::values::{Place, Val};
+use crate::lower::{Control, Lower, Reported, Res};
 
 impl Lower<'_, '_> {
     pub(crate) fn matmul(&mut self, lhs: &Val, rhs: &Val) -> Res<Val> {

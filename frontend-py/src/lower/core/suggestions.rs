@@ -3,10 +3,10 @@
 use aerogel_base::ErrorKind;
 use aerogel_ir::Type;
 
-use super::value::Val;
-use super::{Lower, Res};
 use crate::ast::{Expr, ExprKind};
 use crate::host::Known;
+use crate::lower::values::Val;
+use crate::lower::{Lower, Res};
 
 /// The methods of a number.
 const SCALAR_METHODS: &[&str] = &[
@@ -40,7 +40,7 @@ const TENSOR_METHODS: &[&str] = &[
 ];
 
 /// The methods of values of a type.
-pub(super) fn methods_of(ty: Type) -> &'static [&'static str] {
+pub(crate) fn methods_of(ty: Type) -> &'static [&'static str] {
     if ty.is_tensor() {
         TENSOR_METHODS
     } else {
@@ -49,7 +49,7 @@ pub(super) fn methods_of(ty: Type) -> &'static [&'static str] {
 }
 
 /// The names most like `name`, if one is like it enough to be a slip of the pen.
-pub(super) fn closest<'n>(
+pub(crate) fn closest<'n>(
     name: &str,
     candidates: impl IntoIterator<Item = &'n str>,
 ) -> Option<&'n str> {
@@ -57,29 +57,10 @@ pub(super) fn closest<'n>(
     let most = (n / 3).max(usize::from(n > 2));
     candidates
         .into_iter()
-        .map(|candidate| (distance(name, candidate), candidate))
+        .map(|candidate| (strsim::osa_distance(name, candidate), candidate))
         .filter(|&(d, _)| d <= most)
         .min()
         .map(|(_, candidate)| candidate)
-}
-
-/// How many characters must be put in, left out, changed, or swapped with the next.
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).collect()];
-    for i in 1..=a.len() {
-        let mut row = vec![i];
-        for j in 1..=b.len() {
-            let changed = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            let mut best = changed.min(rows[i - 1][j] + 1).min(row[j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                best = best.min(rows[i - 2][j - 2] + 1);
-            }
-            row.push(best);
-        }
-        rows.push(row);
-    }
-    rows[a.len()][b.len()]
 }
 
 /// The text of a name, or of a chain of attributes.

@@ -1,4 +1,4 @@
-//! The program: what `ti.init` sets, and the module's functions.
+//! The program: what `ti.init` sets, its compiler, and the numbers by which kernels and launches are told apart.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,22 +9,14 @@ use aerogel_compiler::{Arch, CacheSettings, Cleaning, Compiler, Config};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyBytes;
 
-use super::buffer::{self, NativeNdarray};
 use super::error;
-use super::field::{NativeField, check_quant};
-use super::foreign::ForeignArray;
-use super::gui::{self, Canvas};
-use super::kernel::NativeKernel;
-use super::linalg::{NativeSparseMatrix, NativeSparseSolver};
 use super::profile;
-use super::snode::{self, NativeSNode, NativeTree};
 
 /// The settings of the program.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings {
-    pub(crate) interp: bool,
+    pub(crate) arch: Arch,
     pub(crate) debug: bool,
     pub(crate) fast_math: bool,
     pub(crate) check_bounds: bool,
@@ -64,11 +56,7 @@ pub(crate) fn generation() -> u64 {
 /// The compiler for the program's settings; programs with the same settings share it and its threads.
 pub(crate) fn compiler(py: Python<'_>, settings: &Settings) -> PyResult<Arc<Compiler>> {
     let config = Config {
-        arch: if settings.interp {
-            Arch::Interp
-        } else {
-            Arch::Cpu
-        },
+        arch: settings.arch,
         debug: settings.debug,
         check_bounds: settings.check_bounds,
         opt_level: settings.opt_level.min(3),
@@ -141,6 +129,16 @@ fn scalar_type(name: &str) -> PyResult<ScalarType> {
         .ok_or_else(|| PyValueError::new_err(format!("there is no scalar type {name:?}")))
 }
 
+fn arch_named(name: &str) -> PyResult<Arch> {
+    match name {
+        "cpu" => Ok(Arch::Cpu),
+        "interp" => Ok(Arch::Interp),
+        _ => Err(PyValueError::new_err(format!(
+            "arch is cpu or interp, not {name:?}"
+        ))),
+    }
+}
+
 #[pyfunction]
 #[pyo3(signature = (*, arch, debug, fast_math, check_bounds, opt_level, max_threads, random_seed, print_ir,
     thread_local, default_fp, default_ip, short_circuit, profile, cache))]
@@ -148,7 +146,7 @@ fn scalar_type(name: &str) -> PyResult<ScalarType> {
     clippy::too_many_arguments,
     reason = "keywords of one call from Python"
 )]
-fn init(
+pub(crate) fn init(
     arch: &str,
     debug: bool,
     fast_math: bool,
@@ -168,7 +166,7 @@ fn init(
     aerogel_runtime::interrupt::watch();
     *lock(&CACHE) = cache;
     *lock(&SETTINGS) = Some(Settings {
-        interp: arch == "interp",
+        arch: arch_named(arch)?,
         debug,
         fast_math,
         check_bounds,
@@ -187,93 +185,30 @@ fn init(
     Ok(())
 }
 
-#[pyfunction]
-fn reset() {
+/// Ends the program.
+pub(crate) fn end() {
     *lock(&SETTINGS) = None;
     GENERATION.fetch_add(1, Ordering::AcqRel);
-    snode::destroy_all();
-    profile::clear_profile();
-    profile::clear_profile_steps();
 }
 
 #[pyfunction]
-fn sync() {}
-
-#[pyfunction]
-fn check_initialized(py: Python<'_>) -> PyResult<()> {
+pub(crate) fn check_initialized(py: Python<'_>) -> PyResult<()> {
     settings(py).map(|_| ())
 }
 
 #[pyfunction]
-fn set_pending(pending: bool) {
+pub(crate) fn set_pending(pending: bool) {
     PENDING.store(pending, Ordering::Release);
 }
 
 #[pyfunction]
-fn set_materialize(py: Python<'_>, callback: Py<PyAny>) {
+pub(crate) fn set_materialize(py: Python<'_>, callback: Py<PyAny>) {
     let _ = MATERIALIZE.set(py, callback);
 }
 
 /// What makes the code of kernels and what it is made for, and the number of threads.
 #[pyfunction]
-fn machine(py: Python<'_>) -> PyResult<(Vec<(&'static str, String)>, usize)> {
+pub(crate) fn machine(py: Python<'_>) -> PyResult<(Vec<(&'static str, String)>, usize)> {
     let compiler = compiler(py, &settings(py)?)?;
     Ok((compiler.machine().to_vec(), compiler.pool().n_threads()))
-}
-
-#[pyfunction]
-fn live_bytes() -> usize {
-    aerogel_runtime::buffer::live_bytes()
-}
-
-#[pyfunction]
-fn fail_allocation(k: usize) {
-    aerogel_runtime::buffer::fail_allocation(k);
-}
-
-#[pyfunction]
-fn encode_png<'py>(py: Python<'py>, rows: &Bound<'_, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
-    let encoded = gui::encode_png(&ForeignArray::new(rows)?)?;
-    Ok(PyBytes::new(py, &encoded))
-}
-
-#[pyfunction]
-fn read_png<'py>(py: Python<'py>, path: &str) -> PyResult<(u32, u32, u32, Bound<'py, PyBytes>)> {
-    let (width, height, channels, data) = gui::read_png(path)?;
-    Ok((width, height, channels, PyBytes::new(py, &data)))
-}
-
-/// The native half of Aerogel's Python package.
-#[pymodule(gil_used = false)]
-pub(crate) fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add("version", env!("CARGO_PKG_VERSION"))?;
-    m.add_class::<NativeField>()?;
-    m.add_class::<NativeSNode>()?;
-    m.add_class::<NativeTree>()?;
-    m.add_class::<NativeNdarray>()?;
-    m.add_class::<NativeKernel>()?;
-    m.add_class::<Canvas>()?;
-    m.add_class::<NativeSparseMatrix>()?;
-    m.add_class::<NativeSparseSolver>()?;
-    m.add_function(wrap_pyfunction!(init, m)?)?;
-    m.add_function(wrap_pyfunction!(reset, m)?)?;
-    m.add_function(wrap_pyfunction!(sync, m)?)?;
-    m.add_function(wrap_pyfunction!(check_initialized, m)?)?;
-    m.add_function(wrap_pyfunction!(check_quant, m)?)?;
-    m.add_function(wrap_pyfunction!(set_pending, m)?)?;
-    m.add_function(wrap_pyfunction!(set_materialize, m)?)?;
-    m.add_function(wrap_pyfunction!(snode::deactivate_all_snodes, m)?)?;
-    m.add_function(wrap_pyfunction!(buffer::set_element_maker, m)?)?;
-    m.add_function(wrap_pyfunction!(buffer::components_to_fill, m)?)?;
-    m.add_function(wrap_pyfunction!(profile::profile, m)?)?;
-    m.add_function(wrap_pyfunction!(profile::profile_events, m)?)?;
-    m.add_function(wrap_pyfunction!(profile::profile_steps, m)?)?;
-    m.add_function(wrap_pyfunction!(profile::clear_profile, m)?)?;
-    m.add_function(wrap_pyfunction!(profile::clear_profile_steps, m)?)?;
-    m.add_function(wrap_pyfunction!(machine, m)?)?;
-    m.add_function(wrap_pyfunction!(live_bytes, m)?)?;
-    m.add_function(wrap_pyfunction!(fail_allocation, m)?)?;
-    m.add_function(wrap_pyfunction!(encode_png, m)?)?;
-    m.add_function(wrap_pyfunction!(read_png, m)?)?;
-    Ok(())
 }

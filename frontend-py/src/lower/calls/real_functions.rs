@@ -19,11 +19,11 @@ use aerogel_ir::{
     Type, Value, walk,
 };
 
-use super::returns::{STACK, frame_bytes, set_constant};
-use super::structs::from_leaves;
-use super::value::{Origin, Place, SeqKind, Val, tensor_type};
-use super::{Lower, Parsed, Reported, Res, ReturnType};
 use crate::host::{Handle, Known, Passing, ResultType, Signature};
+use crate::lower::core::returns::{STACK, frame_bytes, set_constant};
+use crate::lower::values::structs::from_leaves;
+use crate::lower::values::{Origin, Place, SeqKind, Val, tensor_type};
+use crate::lower::{Lower, Parsed, Reported, Res, ReturnType};
 use crate::scope::BindingKind;
 
 /// More functions inside each other than anybody writes: templates that never end.

@@ -6,10 +6,10 @@ use aerogel_base::{ErrorKind, Scalar, ScalarType};
 use aerogel_ir::{self as ir, Type, Value};
 use aerogel_snode::NodeId;
 
-use super::call::Args;
-use super::value::Val;
-use super::{Lower, Res};
 use crate::host::Known;
+use crate::lower::calls::Args;
+use crate::lower::values::Val;
+use crate::lower::{Lower, Res};
 
 impl Lower<'_, '_> {
     pub(crate) fn get_addr(&mut self, args: &Args) -> Res<Val> {

@@ -3,11 +3,11 @@
 use aerogel_base::{ErrorKind, ScalarType};
 use aerogel_ir::Type;
 
-use super::call::Args;
-use super::number::elem;
-use super::value::Val;
-use super::{Lower, Res};
 use crate::host::{Known, TensorShape};
+use crate::lower::calls::Args;
+use crate::lower::values::Val;
+use crate::lower::values::number::elem;
+use crate::lower::{Lower, Res};
 
 /// Matrices are for small things; what is larger is a field.
 const MAX_EXTENT: i128 = 256;
@@ -180,7 +180,7 @@ impl Lower<'_, '_> {
         elem: ScalarType,
         args: &Args,
     ) -> Res<Val> {
-        let ty = super::value::tensor_type(shape, elem);
+        let ty = crate::lower::values::tensor_type(shape, elem);
         let mut elements = Vec::new();
         for val in &args.positional {
             self.expect_numeric(val)?;

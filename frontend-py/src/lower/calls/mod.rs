@@ -1,17 +1,24 @@
 //! Calls: builtins by their row, `ti.func`s inlined, types as constructors, methods, and Python's own functions.
 
+mod address;
+pub(crate) mod builtins;
+mod frexp;
+pub(crate) mod nodes;
+mod print;
+pub(crate) mod real_functions;
+
 use std::rc::Rc;
 
 use aerogel_base::{ErrorKind, ScalarType};
 use aerogel_ir::Type;
 
-use super::number::elem;
-use super::structs::struct_type;
-use super::value::{SeqKind, Val, tensor_type};
-use super::{Lower, Parsed, Reported, Res};
 use crate::ast::{BinaryOp, Expr, ExprKind, Keyword};
 use crate::host::{Callable, FuncRef, FuncSource, Known};
 use crate::intrinsics;
+use crate::lower::values::number::elem;
+use crate::lower::values::structs::struct_type;
+use crate::lower::values::{SeqKind, Val, tensor_type};
+use crate::lower::{Lower, Parsed, Reported, Res};
 use crate::scope::BindingKind;
 
 /// The evaluated arguments of a call.
