@@ -332,7 +332,7 @@ def _cache(values: dict[str, Any]) -> tuple[str, str, int, float] | None:
 
 def reset() -> None:
     """Ends the program: all fields are gone, and using one of them raises an error."""
-    from aerogel import snode
+    from aerogel.data import snode
 
     snode._forget()
     _native.reset()

@@ -11,11 +11,11 @@ from typing import Any
 
 from aerogel import _native
 from aerogel._dtypes import DataType, dtype_of
-from aerogel._field import Field, outside_kernels
-from aerogel._quant import QuantType
+from aerogel.data._field import Field, outside_kernels
+from aerogel.data._quant import QuantType
+from aerogel.data.matrix import Matrix
+from aerogel.data.snode import Layout
 from aerogel.errors import AerogelSyntaxError, AerogelTypeError
-from aerogel.matrix import Matrix
-from aerogel.snode import Layout
 
 
 class StructType:
@@ -401,7 +401,7 @@ def _field(
     needs_dual: bool = False,
     layout: Any = Layout.AOS,
 ) -> StructField:
-    from aerogel.field import _place, field
+    from aerogel.data.field import _place, field
 
     _native.check_initialized()
     members = {}

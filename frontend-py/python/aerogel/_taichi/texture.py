@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aerogel._absent import Absent
+from aerogel._taichi.absent import Absent
 
 _INSTEAD = "keep pixels in a field, and interpolate between them"
 

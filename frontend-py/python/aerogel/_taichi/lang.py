@@ -3,38 +3,34 @@
 import sys
 from typing import Any
 
-from aerogel._old_modules import offer
-
 #: Which module of Aerogel has what a module of ``taichi.lang`` has.
 OLD_NAMES = {
-    "_ndarray": "ndarray",
+    "_ndarray": "data.ndarray",
     "_ndrange": "ops",
-    "_texture": "texture",
-    "any_array": "_expressions",
-    "argpack": "argpack",
-    "common_ops": "_expressions",
-    "enums": "snode",
+    "_texture": "_taichi.texture",
+    "any_array": "_taichi.expressions",
+    "argpack": "data.argpack",
+    "common_ops": "_taichi.expressions",
+    "enums": "data.snode",
     "exception": "errors",
-    "expr": "_expressions",
-    "field": "field",
-    "impl": "_impl",
+    "expr": "_taichi.expressions",
+    "field": "data.field",
+    "impl": "_taichi.impl",
     "kernel_impl": "kernel",
-    "matrix": "matrix",
-    "matrix_ops": "_matrix_ops",
+    "matrix": "data.matrix",
+    "matrix_ops": "_taichi.matrix_ops",
     "mesh": "mesh",
     "misc": "_config",
     "ops": "ops",
     "runtime_ops": "_config",
-    "simt": "simt",
-    "snode": "snode",
-    "struct": "structs",
-    "util": "_util",
+    "simt": "_taichi.simt",
+    "snode": "data.snode",
+    "struct": "data.structs",
+    "util": "_taichi.util",
 }
 
 # `import taichi.lang.matrix` wants a package.
 __path__: list[str] = []
-
-offer(__name__, OLD_NAMES)
 
 
 def __getattr__(name: str) -> Any:

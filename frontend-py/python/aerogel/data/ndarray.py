@@ -6,10 +6,10 @@ from typing import Any
 
 from aerogel import _native
 from aerogel._dtypes import DataType, dtype_of
-from aerogel._field import outside_kernels
+from aerogel.data._field import outside_kernels
+from aerogel.data.field import _check, _shape, numbers
+from aerogel.data.snode import Layout
 from aerogel.errors import AerogelRuntimeError, AerogelRuntimeTypeError
-from aerogel.field import _check, _shape, numbers
-from aerogel.snode import Layout
 
 
 class Ndarray(_native.NativeNdarray):

@@ -10,13 +10,14 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
-from aerogel import _native, snode
+from aerogel import _native
 from aerogel._dtypes import DataType, dtype_of, numpy_dtype
-from aerogel._field import Field, outside_kernels
-from aerogel._quant import QuantType
+from aerogel.data import snode
+from aerogel.data._field import Field, outside_kernels
+from aerogel.data._quant import QuantType
+from aerogel.data.matrix import Matrix, _make
+from aerogel.data.snode import Layout, SNode, _is_int, _PlaceNode
 from aerogel.errors import AerogelExtentError, AerogelRuntimeError, AerogelShapeError, AerogelSyntaxError
-from aerogel.matrix import Matrix, _make
-from aerogel.snode import Layout, SNode, _is_int, _PlaceNode
 
 #: Elements of a field that is printed element by element, as an array: a sparse field may have far more than memory.
 _LARGEST_SHOWN = 1 << 28
@@ -127,7 +128,7 @@ class NumericField(Field, _native.NativeField):
             Their indices, int32 of shape (n, axes), and their values, of shape (n,) or, for vectors and
             matrices, (n, rows[, columns]).
         """
-        from aerogel import _cells
+        from aerogel.data import _cells
 
         return _cells.active(self)
 
@@ -142,13 +143,13 @@ class NumericField(Field, _native.NativeField):
             values: What to write, of shape (n,) or, for vectors and matrices, (n, rows[, columns]); a
                 single element is written to all.
         """
-        from aerogel import _cells
+        from aerogel.data import _cells
 
         _cells.write(self, coordinates, values)
 
     def occupancy(self, size: int = 64, axis: int | None = None) -> Any:
         """Which part of the elements is active; see :meth:`SNode.occupancy`."""
-        from aerogel import _sparsity
+        from aerogel.data import _sparsity
 
         return _sparsity.occupancy(self, size, axis)
 
@@ -156,7 +157,7 @@ class NumericField(Field, _native.NativeField):
         self, size: int = 32, axis: int | None = None, levels: int = 2, filename: str | None = None
     ) -> None:
         """Shows which elements are active; see :meth:`SNode.show_sparsity`."""
-        from aerogel import _sparsity
+        from aerogel.data import _sparsity
 
         _sparsity.show(self, size, axis, levels, filename)
 

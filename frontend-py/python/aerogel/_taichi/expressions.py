@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from aerogel._dtypes import integer_types, real_types
+from aerogel.data.matrix import Matrix
 from aerogel.errors import AerogelNotSupportedError
-from aerogel.matrix import Matrix
 
 __all__ = ["AnyArray", "AnyArrayAccess", "Expr", "TaichiOperations", "integer_types", "real_types"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aerogel._absent import Absent
+from aerogel._taichi.absent import Absent
 
 _INSTEAD = "kernels are compiled when they are called, and kept on disk for the next process (offline_cache)"
 

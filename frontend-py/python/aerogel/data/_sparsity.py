@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from aerogel._cells import element_shape
-from aerogel.field import NumericField
-from aerogel.snode import SNode
+from aerogel.data._cells import element_shape
+from aerogel.data.field import NumericField
+from aerogel.data.snode import SNode
 
 #: The kinds of nodes whose cells may be inactive.
 SPARSE = ("pointer", "hash", "bitmasked", "dynamic")

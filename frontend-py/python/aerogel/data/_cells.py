@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from aerogel._dtypes import numpy_dtype
-from aerogel.field import MatrixField
+from aerogel.data.field import MatrixField
 
 
 def rows(data: bytearray, n_axes: int, n: int | None = None) -> np.ndarray:

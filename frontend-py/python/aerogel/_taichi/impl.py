@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import aerogel
-from aerogel import _native, snode
+from aerogel import _native
+from aerogel.data import snode
 
 
 def current_cfg() -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import aerogel as ti
-from aerogel.matrix import Matrix, Vector
+from aerogel.data.matrix import Matrix, Vector
 from aerogel.ops import cast
 
 

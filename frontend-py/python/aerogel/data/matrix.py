@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from aerogel._dtypes import DataType, convert, dtype_of, numpy_dtype
-from aerogel._field import outside_kernels
+from aerogel.data._field import outside_kernels
 from aerogel.errors import AerogelShapeError, AerogelTypeError
 
 
@@ -522,7 +522,7 @@ class Matrix:
     @outside_kernels
     def field(n: int, m: int, dtype: Any, shape: Any = None, **kwargs: Any) -> Any:
         """A field of ``n`` by ``m`` matrices; see :func:`aerogel.field`."""
-        from aerogel.field import matrix_field
+        from aerogel.data.field import matrix_field
 
         return matrix_field(n, m, 2, dtype, shape, **kwargs)
 
@@ -530,7 +530,7 @@ class Matrix:
     @outside_kernels
     def ndarray(n: int, m: int, dtype: Any, shape: Any, needs_grad: bool = False) -> Any:
         """An array of ``n`` by ``m`` matrices; see :func:`aerogel.ndarray`."""
-        from aerogel.ndarray import matrix_ndarray
+        from aerogel.data.ndarray import matrix_ndarray
 
         return matrix_ndarray(n, m, 2, dtype, shape, needs_grad)
 
@@ -557,7 +557,7 @@ class Vector(Matrix):
     @outside_kernels
     def field(n: int, dtype: Any, shape: Any = None, **kwargs: Any) -> Any:  # type: ignore[override]
         """A field of vectors of ``n`` components; see :func:`aerogel.field`."""
-        from aerogel.field import matrix_field
+        from aerogel.data.field import matrix_field
 
         return matrix_field(n, 1, 1, dtype, shape, **kwargs)
 
@@ -565,7 +565,7 @@ class Vector(Matrix):
     @outside_kernels
     def ndarray(n: int, dtype: Any, shape: Any, needs_grad: bool = False) -> Any:  # type: ignore[override]
         """An array of vectors of ``n`` components; see :func:`aerogel.ndarray`."""
-        from aerogel.ndarray import matrix_ndarray
+        from aerogel.data.ndarray import matrix_ndarray
 
         return matrix_ndarray(n, 1, 1, dtype, shape, needs_grad)
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from aerogel import _native
-from aerogel._quant import BitpackedFields
+from aerogel.data._quant import BitpackedFields
 from aerogel.errors import AerogelExtentError, AerogelRuntimeError
 
 
@@ -61,7 +61,7 @@ class Stats(list):
     """What some sparse nodes hold: a dictionary for each. Prints as a table."""
 
     def __str__(self) -> str:
-        from aerogel import _sparsity
+        from aerogel.data import _sparsity
 
         return _sparsity.stats_table(self)
 
@@ -257,7 +257,7 @@ class SNode:
 
     def active_cells(self) -> Any:
         """The indices of the active cells, int32 of shape (n, axes), in the order in which loops visit them."""
-        from aerogel import _cells
+        from aerogel.data import _cells
 
         return _cells.rows(self._aerogel_snode.active_cells(), self.num_dims, 1)
 
@@ -267,7 +267,7 @@ class SNode:
         Args:
             coordinates: Indices, of shape (n, axes). If one is outside, nothing has changed.
         """
-        from aerogel import _cells
+        from aerogel.data import _cells
 
         self._aerogel_snode.activate_cells(_cells.indices(coordinates, self.num_dims, "the node"))
 
@@ -292,7 +292,7 @@ class SNode:
         Returns:
             A float32 array with numbers from 0 to 1, which ``ti.tools.imwrite`` and ``ti.GUI`` take.
         """
-        from aerogel import _sparsity
+        from aerogel.data import _sparsity
 
         return _sparsity.occupancy(self, size, axis)
 
@@ -309,7 +309,7 @@ class SNode:
             levels: How many sparse levels are shown.
             filename: Writes an image of this node's cells instead.
         """
-        from aerogel import _sparsity
+        from aerogel.data import _sparsity
 
         _sparsity.show(self, size, axis, levels, filename)
 
@@ -356,7 +356,7 @@ class SNode:
         return names
 
     def __repr__(self) -> str:
-        from aerogel import _sparsity
+        from aerogel.data import _sparsity
 
         return f"<ti.SNode of type {self._kind}>\n{_sparsity.tree_text(self)}"
 
@@ -598,7 +598,7 @@ class _Root:
         return ()
 
     def __repr__(self) -> str:
-        from aerogel import _sparsity
+        from aerogel.data import _sparsity
 
         builders = [*_finished.values(), *_pending]
         return "\n".join(["ti.root", *(_sparsity.tree_text(b._root) for b in builders if b._root is not None)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aerogel._absent import Absent
+from aerogel._taichi.absent import Absent
 
 _INSTEAD = "kernels run on the CPU, whose iterations share nothing but memory; atomic functions work on that"
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from aerogel._dtypes import DataType
+from aerogel.data.structs import StructType, _coerce
 from aerogel.errors import AerogelTypeError
-from aerogel.structs import StructType, _coerce
 
 
 class ArgPackType:

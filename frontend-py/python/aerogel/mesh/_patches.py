@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from aerogel._topology import LETTERS, Relation
+from aerogel.mesh._topology import LETTERS, Relation
 
 
 class Patches:

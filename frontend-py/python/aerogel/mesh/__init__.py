@@ -10,10 +10,10 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
-from aerogel._topology import LETTERS, Relation, Topology, order_of
+from aerogel.data.field import field
+from aerogel.data.snode import Layout, axes, root
 from aerogel.errors import AerogelCompilationError, AerogelSyntaxError
-from aerogel.field import field
-from aerogel.snode import Layout, axes, root
+from aerogel.mesh._topology import LETTERS, Relation, Topology, order_of
 from aerogel.types import MatrixType, StructType
 
 NAMES = ("verts", "edges", "faces", "cells")
@@ -29,7 +29,7 @@ class MeshMetadata:
         Args:
             data: What :meth:`Mesh.load_meta` finds in a file.
         """
-        from aerogel._patches import Patches
+        from aerogel.mesh._patches import Patches
 
         patches = Patches(data)
         self.num_patches: int = patches.n_patches
