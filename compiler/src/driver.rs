@@ -88,8 +88,8 @@ impl Compiler {
                 .map_or_else(Pool::with_all_cores, Pool::new),
         );
         Self {
+            target: config.cpu.target(),
             config,
-            target: aerogel_llvm::target::host(),
             device: Arc::new(CpuDevice::new(pool.clone(), Box::new(Jit))),
             pool,
             cache,
@@ -238,6 +238,17 @@ impl Compiler {
             times: watcher.times,
             texts: watcher.texts.unwrap_or_default(),
         })
+    }
+
+    /// The assembly of a module at stage `Structured`, also for processors that this one is not among.
+    ///
+    /// # Errors
+    /// As `compile`.
+    pub fn assembly(&self, module: Module) -> Result<String, CompileError> {
+        let lowered = self.run_passes(module, &Request::default(), false)?.module;
+        let level = OptLevel(self.config.opt_level);
+        let compiled = aerogel_llvm::compile(&lowered, &self.target, level, true);
+        Ok(compiled.assembly.unwrap_or_default())
     }
 
     /// Compiles a kernel once more, keeping the text of every step.

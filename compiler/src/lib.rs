@@ -6,6 +6,7 @@ mod config;
 mod driver;
 mod dump;
 
+pub use aerogel_llvm::target::{Cpu, Level, runnable};
 pub use aerogel_runtime::launch::{Args, KernelFailure, Launch};
 pub use cache::{CacheSettings, Cleaning};
 pub use config::{Arch, Config};

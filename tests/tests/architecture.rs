@@ -77,7 +77,7 @@ const UNSAFE: &[&str] = &[
     "compiler/llvm/src/builder.rs",
     "compiler/llvm/src/jit.rs",
     "frontend-py/src/py/buffer.rs",
-    "frontend-py/src/py/foreign.rs",
+    "frontend-py/src/py/numpy_arrays.rs",
 ];
 
 fn root() -> PathBuf {

@@ -114,9 +114,10 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
         if let Some(width) = cx.target.vector_width {
             b.text_attribute(llvm, "prefer-vector-width", &width.to_string());
         }
-        // Estimated quotients of vectors are NaN for a divisor of 0 or infinity.
-        let exact = "!divf,!vec-divf,!divd,!vec-divd,!divh,!vec-divh";
-        b.text_attribute(llvm, "reciprocal-estimates", exact);
+        if !cx.target.grid {
+            // What the estimate instructions give differs from one processor to the next.
+            b.text_attribute(llvm, "reciprocal-estimates", "none");
+        }
         let entry = b.block(llvm, "entry");
         let start = b.block(llvm, "start");
         b.at(start);

@@ -10,9 +10,10 @@ and their layouts are made by ``ti.field`` and ``ti.root``. The names are those 
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
-from aerogel import _native, errors, ops, snode, types
+from aerogel import _native, errors, ops, types
 from aerogel._config import (
     Arch,
     amdgpu,
@@ -62,17 +63,19 @@ from aerogel._dtypes import (
     uint32,
     uint64,
 )
-from aerogel._field import Field
 from aerogel._log import CRITICAL, DEBUG, ERROR, INFO, TRACE, WARN, is_logging_effective, set_logging_level
-from aerogel._quant import BitpackedFields
-from aerogel.argpack import ArgPack
-from aerogel.errors import *  # noqa: F403
-from aerogel.field import MatrixField, ScalarField, field
-from aerogel.kernel import Kernel, data_oriented, func, kernel, pyfunc, real_func
-from aerogel.matrix import Matrix, Vector
-from aerogel.ndarray import MatrixNdarray, Ndarray, ScalarNdarray, VectorNdarray, from_dlpack, ndarray
-from aerogel.ops import *  # noqa: F403
-from aerogel.snode import (
+from aerogel._taichi import aot, experimental, lang, old_modules, simt, texture
+from aerogel._taichi import lib as _lib
+from aerogel._taichi.aot import DeviceCapability
+from aerogel._taichi.texture import Format, Texture
+from aerogel.data import snode
+from aerogel.data._field import Field
+from aerogel.data._quant import BitpackedFields
+from aerogel.data.argpack import ArgPack
+from aerogel.data.field import MatrixField, ScalarField, field
+from aerogel.data.matrix import Matrix, Vector
+from aerogel.data.ndarray import MatrixNdarray, Ndarray, ScalarNdarray, VectorNdarray, from_dlpack, ndarray
+from aerogel.data.snode import (
     FieldsBuilder,
     Layout,
     SNode,
@@ -95,14 +98,25 @@ from aerogel.snode import (
     l,
     root,
 )
-from aerogel.structs import Struct, StructField, dataclass
+from aerogel.data.structs import Struct, StructField, dataclass
+from aerogel.errors import *  # noqa: F403
+from aerogel.kernel import Kernel, data_oriented, func, kernel, pyfunc, real_func
+from aerogel.ops import *  # noqa: F403
 from aerogel.types import ref, template
 
 if TYPE_CHECKING:
-    from aerogel import ad, algorithms, graph, lang, linalg, math, profiler, sparse, tools
+    from aerogel import ad, algorithms, graph, linalg, math, profiler, sparse, tools
     from aerogel._linalg import eig, polar_decompose, solve, svd, sym_eig
     from aerogel.gui import GUI, hex_to_rgb, rgb_to_hex
     from aerogel.mesh import Mesh, MeshInstance
+
+# Modules that stand in folders are imported by these names too.
+for _name in ("argpack", "field", "matrix", "ndarray", "snode", "structs"):
+    sys.modules[f"aerogel.{_name}"] = sys.modules[f"aerogel.data.{_name}"]
+for _module in (aot, experimental, lang, simt, texture):
+    sys.modules[_module.__name__.replace("._taichi", "")] = _module
+sys.modules["aerogel._lib"] = _lib
+old_modules.offer("aerogel.lang", lang.OLD_NAMES)
 
 __version__: tuple[int, int, int] = (1, 7, 4)
 """The version of Taichi whose interface this is; Aerogel's own is ``aerogel.version``."""
@@ -115,9 +129,11 @@ __all__ = [
     "BitpackedFields",
     "CRITICAL",
     "DEBUG",
+    "DeviceCapability",
     "ERROR",
     "Field",
     "FieldsBuilder",
+    "Format",
     "GUI",
     "INFO",
     "Kernel",
@@ -135,6 +151,7 @@ __all__ = [
     "ScalarNdarray",
     "TRACE",
     "Vector",
+    "Texture",
     "VectorNdarray",
     "WARN",
     "ad",
@@ -239,30 +256,22 @@ __all__ += ops.__all__
 
 # Loaded when they are first used, so that importing Aerogel stays fast.
 _MODULES = (
-    "_lib",
     "ad",
     "algorithms",
-    "aot",
-    "experimental",
     "graph",
-    "lang",
     "linalg",
     "math",
     "profiler",
-    "simt",
     "sparse",
     "tools",
     "ui",
 )
 _NAMES = {
-    "DeviceCapability": "aot",
-    "Format": "texture",
     "GUI": "gui",
     "hex_to_rgb": "gui",
     "rgb_to_hex": "gui",
     "Mesh": "mesh",
     "MeshInstance": "mesh",
-    "Texture": "texture",
     "eig": "_linalg",
     "polar_decompose": "_linalg",
     "solve": "_linalg",

@@ -95,6 +95,7 @@ class Canvas:
 def init(
     *,
     arch: str,
+    cpu: str,
     debug: bool,
     fast_math: bool,
     check_bounds: bool,

@@ -17,10 +17,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from aerogel._dtypes import DataType, dtype_of
+from aerogel.data.matrix import Matrix
+from aerogel.data.ndarray import Ndarray
 from aerogel.errors import AerogelCompilationError, AerogelNotSupportedError, AerogelRuntimeError
 from aerogel.kernel import Kernel, _annotations
-from aerogel.matrix import Matrix
-from aerogel.ndarray import Ndarray
 from aerogel.types import MatrixType, NdarrayType
 
 

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from aerogel._dtypes import convert, dtype_of
+from aerogel.data.matrix import Matrix, Vector, _divide
 from aerogel.errors import AerogelRuntimeError
-from aerogel.matrix import Matrix, Vector, _divide
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -167,7 +167,7 @@ def clear_scoped_profiler_info() -> None:
 
 def print_memory_profiler_info() -> None:
     """Prints how many bytes fields and arrays take, and what the sparse nodes of all layouts hold."""
-    from aerogel.snode import root
+    from aerogel.data.snode import root
 
     sys.stdout.write(f"{_native.live_bytes()} bytes in fields and arrays\n")
     if stats := root.stats():

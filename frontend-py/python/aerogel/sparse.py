@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from aerogel import snode
-from aerogel.structs import Struct, StructField
+from aerogel.data import snode
+from aerogel.data.structs import Struct, StructField
 
 __all__ = ["grid", "usage"]
 

@@ -32,13 +32,13 @@ from aerogel._dtypes import (
     uint32,
     uint64,
 )
-from aerogel._field import outside_kernels
-from aerogel._old_modules import offer
-from aerogel._quant import QuantType, quant
-from aerogel.argpack import ArgPackType, argpack
-from aerogel.matrix import Matrix, Vector, _plain
-from aerogel.structs import StructType, struct
-from aerogel.texture import rw_texture, texture
+from aerogel._taichi.old_modules import offer
+from aerogel._taichi.texture import rw_texture, texture
+from aerogel.data._field import outside_kernels
+from aerogel.data._quant import QuantType, quant
+from aerogel.data.argpack import ArgPackType, argpack
+from aerogel.data.matrix import Matrix, Vector, _plain
+from aerogel.data.structs import StructType, struct
 
 offer(
     __name__,
@@ -47,7 +47,7 @@ offer(
         "compound_types": "types",
         "ndarray_type": "types",
         "primitive_types": "_dtypes",
-        "texture_type": "texture",
+        "texture_type": "_taichi.texture",
         "utils": "_dtypes",
     },
 )
@@ -117,7 +117,7 @@ class MatrixType:
     @outside_kernels
     def field(self, shape: Any = None, **kwargs: Any) -> Any:
         """A field of such values."""
-        from aerogel.field import matrix_field
+        from aerogel.data.field import matrix_field
 
         kwargs.pop("dtype", None)
         return matrix_field(self.n, self.m, self.ndim, self.dtype, shape, **kwargs)
@@ -125,7 +125,7 @@ class MatrixType:
     @outside_kernels
     def ndarray(self, shape: Any, **kwargs: Any) -> Any:
         """An array of such values."""
-        from aerogel.ndarray import matrix_ndarray
+        from aerogel.data.ndarray import matrix_ndarray
 
         return matrix_ndarray(self.n, self.m, self.ndim, self.dtype, shape, **kwargs)
 

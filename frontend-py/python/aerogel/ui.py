@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from aerogel._absent import Absent
+from aerogel._taichi.absent import Absent
 from aerogel.gui import GUI, hex_to_rgb, rgb_to_hex
 
 _NAMES = frozenset(

@@ -3,29 +3,10 @@
 //! A partial evaluator. An expression is a `Val`: known to Python now, or made of IR values; operations on the former
 //! are done at once, operations on the latter become instructions. `ti.func`s are lowered where they are called.
 
-mod absent;
-mod address;
-mod assign;
-mod builtins;
-mod call;
-mod casts;
-mod construct;
-mod dicts;
-mod expr;
-mod frexp;
-mod index;
+mod calls;
+mod core;
 mod loops;
-mod mesh;
-mod nodes;
-mod number;
-mod print;
-mod real;
-mod returns;
-mod stmt;
-mod structs;
-mod tensor;
-mod unroll;
-mod value;
+mod values;
 
 use std::path::Path;
 use std::rc::Rc;
@@ -38,19 +19,19 @@ use aerogel_ir::{
 };
 use aerogel_snode::NodeId;
 use bumpalo::Bump;
-use indexmap::IndexMap;
 
+use self::core::reports::{Reported, Reports, Res};
+use self::core::returns::Exit;
 use crate::ast::{FuncDef, TextRange};
 use crate::host::*;
 use crate::infer::Defaults;
 use crate::parse;
 use crate::scope::{BindingKind, Scopes};
-pub(crate) use builtins::Special;
-pub(crate) use construct::Maker;
-pub(crate) use nodes::NodeFunction;
-use real::Reals;
-use returns::Exit;
-pub(crate) use value::{SeqKind, Val};
+pub(crate) use calls::builtins::Special;
+pub(crate) use calls::nodes::NodeFunction;
+use calls::real_functions::Reals;
+pub(crate) use values::construct::Maker;
+pub(crate) use values::{SeqKind, Val};
 
 /// What a kernel's parameter is in this instance of the kernel.
 #[derive(Clone, Debug)]
@@ -84,7 +65,7 @@ impl ReturnType {
             ReturnType::One(ty) => vec![*ty],
             ReturnType::Struct(ty) => {
                 let mut leaves = Vec::new();
-                structs::leaf_types(ty, "", &mut leaves);
+                values::structs::leaf_types(ty, "", &mut leaves);
                 leaves.into_iter().map(|(_, ty)| ty).collect()
             }
             ReturnType::Tuple(types) => types.iter().flat_map(ReturnType::types).collect(),
@@ -114,9 +95,6 @@ impl Default for FrontendConfig {
         }
     }
 }
-
-/// A part of a source text: its first byte and one past its last.
-type TextOf = (SourceId, u32, u32);
 
 /// A lowered kernel.
 #[derive(Debug)]
@@ -171,35 +149,30 @@ pub fn lower_kernel(
 ) -> Result<Lowered, LowerError> {
     let arena = Bump::new();
     let mut lower = Lower::new(&arena, host, config, result.cloned());
-    let done = lower.kernel(source, params);
-    debug_assert!(done.is_ok() || !lower.diagnostics.is_empty());
-    if lower.diagnostics.is_empty() {
-        let Lower {
-            mut module,
-            func,
-            trees,
-            warnings,
-            ..
-        } = lower;
-        module.funcs.push(func);
-        check(&module);
-        let warnings = warnings.into_iter();
-        Ok(Lowered {
-            module,
-            trees,
-            warnings: warnings.map(|((_, text), span)| (span, text)).collect(),
-        })
-    } else {
-        let Lower {
-            module,
-            diagnostics,
-            ..
-        } = lower;
-        Err(LowerError {
+    // What it could not do it has reported.
+    let _ = lower.kernel(source, params);
+    let Lower {
+        mut module,
+        func,
+        trees,
+        reports,
+        ..
+    } = lower;
+    match reports.finish() {
+        Ok(warnings) => {
+            module.funcs.push(func);
+            check(&module);
+            Ok(Lowered {
+                module,
+                trees,
+                warnings,
+            })
+        }
+        Err(diagnostics) => Err(LowerError {
             diagnostics,
             spans: module.env.spans,
             sources: module.env.sources,
-        })
+        }),
     }
 }
 
@@ -214,12 +187,6 @@ fn check(module: &Module) {
         panic!("the frontend made an invalid kernel: {error}");
     }
 }
-
-/// A mistake that has been recorded; what depends on it is skipped.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Reported;
-
-pub(crate) type Res<T> = Result<T, Reported>;
 
 /// What a statement is inside of, from the outermost scope inwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -283,9 +250,7 @@ pub(crate) struct Lower<'a, 'h> {
     loop_attrs: LoopAttrs,
     /// The element that the loop around this place, over elements of a mesh, has come to.
     mesh_loop: Option<(Rc<ElementsRef>, Value)>,
-    diagnostics: Diagnostics,
-    /// Where each is said first.
-    warnings: IndexMap<(Option<TextOf>, String), Span>,
+    reports: Reports,
     trees: Vec<TreeKey>,
     /// Fields by their places: a component's field begins with the place of a whole one.
     fields: LookupMap<(TreeKey, Vec<NodeId>), FieldId>,
@@ -328,8 +293,7 @@ impl<'a, 'h> Lower<'a, 'h> {
             clamped: Vec::new(),
             loop_attrs: LoopAttrs::default(),
             mesh_loop: None,
-            diagnostics: Vec::new(),
-            warnings: IndexMap::new(),
+            reports: Reports::default(),
             trees: Vec::new(),
             fields: LookupMap::default(),
             field_names: LookupMap::default(),
@@ -374,12 +338,12 @@ impl<'a, 'h> Lower<'a, 'h> {
         }
         if let ParamBinding::Struct(ty) = binding {
             let mut leaves = Vec::new();
-            structs::leaf_types(ty, name, &mut leaves);
+            values::structs::leaf_types(ty, name, &mut leaves);
             let values: Vec<Val> = leaves
                 .iter()
                 .map(|(name, ty)| self.kernel_param(name, &ParamBinding::Tensor(*ty)))
                 .collect();
-            return structs::from_leaves(ty, &mut values.into_iter());
+            return values::structs::from_leaves(ty, &mut values.into_iter());
         }
         let arg = Arg::from_u32(self.func.params.len() as u32);
         let mut param = |ty| {
@@ -433,13 +397,8 @@ impl<'a, 'h> Lower<'a, 'h> {
                     end: error.range.hi,
                     inlined_at: Span::NONE,
                 });
-                self.diagnostics.push(Diagnostic::new(
-                    ErrorKind::Syntax,
-                    "E0101",
-                    span,
-                    error.message,
-                ));
-                Err(Reported)
+                let mistake = Diagnostic::new(ErrorKind::Syntax, "E0101", span, error.message);
+                Err(self.report(mistake))
             }
         }
     }
@@ -512,63 +471,6 @@ impl<'a, 'h> Lower<'a, 'h> {
         })
     }
 
-    /// Records a mistake; the same one in the same text, inlined or unrolled again, is told once.
-    fn report(
-        &mut self,
-        kind: ErrorKind,
-        code: &'static str,
-        message: impl Into<String>,
-    ) -> &mut Diagnostic {
-        let new = Diagnostic::new(kind, code, self.span(), message);
-        let same = |old: &Diagnostic| {
-            old.message == new.message && self.text_of(old.span) == self.text_of(new.span)
-        };
-        let at = self.diagnostics.iter().position(same).unwrap_or_else(|| {
-            self.diagnostics.push(new);
-            self.diagnostics.len() - 1
-        });
-        &mut self.diagnostics[at]
-    }
-
-    /// The text of a span, be it reached by calls from several places.
-    fn text_of(&self, span: Span) -> Option<TextOf> {
-        let at = self.module.env.spans.get(span)?;
-        Some((at.source, at.start, at.end))
-    }
-
-    /// What is written at the present place is allowed, but loses something.
-    fn warn(&mut self, message: String) {
-        let span = self.span();
-        let key = (self.text_of(span), message);
-        self.warnings.entry(key).or_insert(span);
-    }
-
-    fn fail<T>(
-        &mut self,
-        kind: ErrorKind,
-        code: &'static str,
-        message: impl Into<String>,
-    ) -> Res<T> {
-        self.report(kind, code, message);
-        Err(Reported)
-    }
-
-    fn fail_noted<T>(
-        &mut self,
-        kind: ErrorKind,
-        code: &'static str,
-        message: impl Into<String>,
-        note: impl Into<String>,
-    ) -> Res<T> {
-        self.report(kind, code, message).notes = vec![note.into()];
-        Err(Reported)
-    }
-
-    /// A mistake found by Python becomes a diagnostic here.
-    fn hosted<T>(&mut self, result: HostResult<T>) -> Res<T> {
-        result.or_else(|error| self.fail(error.kind, "E0120", error.message))
-    }
-
     fn builder(&mut self) -> Builder<'_> {
         let span = self.span();
         let mut builder = Builder::new(&mut self.func, self.region);
@@ -630,7 +532,7 @@ impl<'a, 'h> Lower<'a, 'h> {
         self.field_names.insert(plain, n);
         let id = self.module.env.fields.push(FieldData {
             name,
-            elem: value::tensor_type(field.shape, field.elem),
+            elem: values::tensor_type(field.shape, field.elem),
             tree,
             places: field.places.clone(),
             offset: field.offset.clone(),

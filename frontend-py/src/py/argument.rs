@@ -9,12 +9,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
 use super::buffer::{self, NativeNdarray};
-use super::copied::Copied;
 use super::error;
 use super::field::NativeField;
-use super::foreign::ForeignArray;
 use super::kernel::NativeKernel;
-use super::module::Settings;
+use super::numpy_arrays::ForeignArray;
+use super::numpy_copies::Copied;
+use super::program::Settings;
 use super::signature::{Param, ParamKind, ValueSpec, ValueType};
 
 /// What an instance is specialised for, besides the kernel itself.

@@ -11,7 +11,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyFloat, PyInt, PyList, PyTuple};
 
 use super::error;
-use super::foreign::ForeignArray;
+use super::numpy_arrays::ForeignArray;
 
 /// The function that makes a `ti.Vector` or `ti.Matrix`, and the class.
 static ELEMENT: PyOnceLock<(Py<PyAny>, Py<PyAny>)> = PyOnceLock::new();

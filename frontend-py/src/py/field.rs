@@ -10,10 +10,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyList, PyTuple};
 
 use super::buffer::{self, Dim};
-use super::foreign::ForeignArray;
+use super::numpy_arrays::ForeignArray;
 use super::placement::Placement;
 use super::snode::NativeSNode;
-use super::{error, module};
+use super::{error, program};
 
 /// What a copy between a field and an array does with inactive elements.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -89,7 +89,7 @@ impl NativeField {
     /// Where the field lies; an error if it is nowhere.
     pub(crate) fn placement(&self, py: Python<'_>) -> PyResult<&Placement> {
         if self.placement.get().is_none() {
-            module::materialize(py)?;
+            program::materialize(py)?;
         }
         self.placement.get().ok_or_else(|| {
             let remedy = self.remedy.get().map_or(

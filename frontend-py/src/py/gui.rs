@@ -9,7 +9,7 @@ use pyo3::types::PyBytes;
 use tiny_skia::{BYTES_PER_PIXEL, Color, IntSize, Paint, Pixmap, Rect, Transform};
 
 use super::font;
-use super::foreign::ForeignArray;
+use super::numpy_arrays::ForeignArray;
 
 /// A picture under construction, the origin at the upper left.
 #[pyclass(module = "aerogel._native", frozen)]

@@ -15,11 +15,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 use super::argument::{KeyPart, Packed};
-use super::module::{self, Settings};
 use super::prepare::{self, Instance};
 use super::profile;
+use super::program::{self, Settings};
 use super::signature::{Param, ValueSpec};
-use super::{buffer, copied, error};
+use super::{buffer, error, numpy_copies};
 
 #[derive(Default)]
 struct State {
@@ -117,8 +117,8 @@ impl NativeKernel {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let settings = module::settings(py)?;
-        module::materialize(py)?;
+        let settings = program::settings(py)?;
+        program::materialize(py)?;
         let values = self.bind(py, args, kwargs)?;
         let (packed, key) = self.pack(py, &settings, &values)?;
         let instance = self.instance(py, &settings, key, &values)?;
@@ -132,8 +132,8 @@ impl NativeKernel {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let settings = module::settings(py)?;
-        module::materialize(py)?;
+        let settings = program::settings(py)?;
+        program::materialize(py)?;
         let latest = if args.is_empty() && kwargs.is_none_or(|k| k.is_empty()) {
             self.state().last.clone()
         } else {
@@ -178,7 +178,7 @@ impl NativeKernel {
         key: Vec<KeyPart>,
         values: &[Bound<'_, PyAny>],
     ) -> PyResult<Arc<Instance>> {
-        let generation = module::generation();
+        let generation = program::generation();
         let compiling = loop {
             // What is replaced is dropped without the lock: Python may run code when objects go.
             let mut old = None;
@@ -251,7 +251,7 @@ impl NativeKernel {
         let mut n_arrays = 0;
         let mut copied_back = Vec::new();
         let is_written = |k: usize| instance.writes.get(k).copied().unwrap_or(true);
-        let sources = copied::sources(py, packed, is_written)?.map_err(|[x, y]| {
+        let sources = numpy_copies::sources(py, packed, is_written)?.map_err(|[x, y]| {
             PyValueError::new_err(format!(
                 "the arrays for arguments `{x}` and `{y}` of kernel `{}` share memory, and one is not \
                  C-contiguous, so that the kernel gets a copy of it; pass a copy of your own",
@@ -305,7 +305,7 @@ impl NativeKernel {
         let types = self.results.as_deref().unwrap_or(&[]);
         let mut results = vec![0u64; types.iter().map(|t| t.n_components()).sum()];
         let sink = Mutex::new(String::new());
-        let seed = module::launch_seed(settings);
+        let seed = program::launch_seed(settings);
         let begin = profile::begin();
         let trace = begin.map(|_| TaskTrace::default());
         let outcome = py.detach(|| {

@@ -1,24 +1,97 @@
 //! The `_native` module: everything that touches the Python runtime.
 
-pub(crate) mod argument;
-pub(crate) mod buffer;
-mod copied;
-pub(crate) mod error;
-pub(crate) mod field;
-pub(crate) mod font;
-mod foreign;
+mod argument;
+mod buffer;
+mod error;
+mod field;
+mod font;
 mod functions;
-pub(crate) mod gui;
-pub(crate) mod host;
-pub(crate) mod kernel;
-pub(crate) mod linalg;
+mod gui;
+mod host;
+mod kernel;
+mod linalg;
 mod lists;
 mod mesh;
-pub(crate) mod module;
+mod numpy_arrays;
+mod numpy_copies;
 mod operator;
-pub(crate) mod placement;
-pub(crate) mod prepare;
-pub(crate) mod profile;
-pub(crate) mod signature;
-pub(crate) mod snode;
+mod placement;
+mod prepare;
+mod profile;
+mod program;
+mod signature;
+mod snode;
 mod structs;
+
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use numpy_arrays::ForeignArray;
+
+#[pyfunction]
+fn reset() {
+    program::end();
+    snode::destroy_all();
+    profile::clear_profile();
+    profile::clear_profile_steps();
+}
+
+#[pyfunction]
+fn sync() {}
+
+#[pyfunction]
+fn live_bytes() -> usize {
+    aerogel_runtime::buffer::live_bytes()
+}
+
+#[pyfunction]
+fn fail_allocation(k: usize) {
+    aerogel_runtime::buffer::fail_allocation(k);
+}
+
+#[pyfunction]
+fn encode_png<'py>(py: Python<'py>, rows: &Bound<'_, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
+    let encoded = gui::encode_png(&ForeignArray::new(rows)?)?;
+    Ok(PyBytes::new(py, &encoded))
+}
+
+#[pyfunction]
+fn read_png<'py>(py: Python<'py>, path: &str) -> PyResult<(u32, u32, u32, Bound<'py, PyBytes>)> {
+    let (width, height, channels, data) = gui::read_png(path)?;
+    Ok((width, height, channels, PyBytes::new(py, &data)))
+}
+
+/// The native half of Aerogel's Python package.
+#[pymodule(gil_used = false)]
+fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add("version", env!("CARGO_PKG_VERSION"))?;
+    m.add_class::<field::NativeField>()?;
+    m.add_class::<snode::NativeSNode>()?;
+    m.add_class::<snode::NativeTree>()?;
+    m.add_class::<buffer::NativeNdarray>()?;
+    m.add_class::<kernel::NativeKernel>()?;
+    m.add_class::<gui::Canvas>()?;
+    m.add_class::<linalg::NativeSparseMatrix>()?;
+    m.add_class::<linalg::NativeSparseSolver>()?;
+    m.add_function(wrap_pyfunction!(program::init, m)?)?;
+    m.add_function(wrap_pyfunction!(reset, m)?)?;
+    m.add_function(wrap_pyfunction!(sync, m)?)?;
+    m.add_function(wrap_pyfunction!(program::check_initialized, m)?)?;
+    m.add_function(wrap_pyfunction!(field::check_quant, m)?)?;
+    m.add_function(wrap_pyfunction!(program::set_pending, m)?)?;
+    m.add_function(wrap_pyfunction!(program::set_materialize, m)?)?;
+    m.add_function(wrap_pyfunction!(snode::deactivate_all_snodes, m)?)?;
+    m.add_function(wrap_pyfunction!(buffer::set_element_maker, m)?)?;
+    m.add_function(wrap_pyfunction!(buffer::components_to_fill, m)?)?;
+    m.add_function(wrap_pyfunction!(profile::profile, m)?)?;
+    m.add_function(wrap_pyfunction!(profile::profile_events, m)?)?;
+    m.add_function(wrap_pyfunction!(profile::profile_steps, m)?)?;
+    m.add_function(wrap_pyfunction!(profile::clear_profile, m)?)?;
+    m.add_function(wrap_pyfunction!(profile::clear_profile_steps, m)?)?;
+    m.add_function(wrap_pyfunction!(program::machine, m)?)?;
+    m.add_function(wrap_pyfunction!(live_bytes, m)?)?;
+    m.add_function(wrap_pyfunction!(fail_allocation, m)?)?;
+    m.add_function(wrap_pyfunction!(encode_png, m)?)?;
+    m.add_function(wrap_pyfunction!(read_png, m)?)?;
+    Ok(())
+}

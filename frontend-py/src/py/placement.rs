@@ -10,9 +10,9 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyByteArray;
 
-use super::foreign::ForeignArray;
+use super::numpy_arrays::ForeignArray;
 use super::snode::TreeStore;
-use super::{buffer, error, module};
+use super::{buffer, error, program};
 
 /// The indices in an array of shape (n, axes), copied: whoever checks them must see them unchanged.
 pub(crate) fn coordinate_rows(array: &ForeignArray, n_axes: usize) -> PyResult<Vec<i32>> {
@@ -198,7 +198,7 @@ impl Placement {
         memory: &TreeMemory,
         item: usize,
     ) -> PyResult<(Bound<'py, PyByteArray>, Bound<'py, PyByteArray>)> {
-        let compiler = module::compiler(py, &module::settings(py)?)?;
+        let compiler = program::compiler(py, &program::settings(py)?)?;
         let pieces = py
             .detach(|| memory.active_cells(self.elements(item), compiler.pool()))
             .map_err(error::memory)?;
@@ -241,7 +241,7 @@ impl Placement {
                 .collect();
             return Err(self.outside(py, label, &index));
         }
-        let compiler = module::compiler(py, &module::settings(py)?)?;
+        let compiler = program::compiler(py, &program::settings(py)?)?;
         py.detach(|| memory.set_cells(self.elements(item), n, &rows, Some(values), compiler.pool()))
             .map_err(error::memory)
     }

@@ -16,8 +16,8 @@ use super::error;
 use super::field::NativeField;
 use super::host::PyHost;
 use super::kernel::NativeKernel;
-use super::module::{self, Settings};
 use super::profile;
+use super::program::{self, Settings};
 use super::signature::{Param, ParamKind, StructSpec, ValueSpec};
 use super::snode::{self, TreeStore};
 use crate::host::{Known, StructType};
@@ -246,7 +246,7 @@ pub(crate) fn compile(
             })
             .collect()
     });
-    let compiler = module::compiler(py, settings)?;
+    let compiler = program::compiler(py, settings)?;
     let frontend = begin.elapsed();
     let compiled = py
         .detach(|| compiler.compile(module))

@@ -7,7 +7,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use super::module::Settings;
+use super::program::Settings;
 
 /// A scalar type, or what `ti.init` says that `float` or `int` is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,9 +11,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyByteArray;
 
 use super::field::NativeField;
-use super::foreign::ForeignArray;
+use super::numpy_arrays::ForeignArray;
 use super::placement::{self, Placement};
-use super::{error, module};
+use super::{error, program};
 
 /// A tree that has been laid out, and its memory.
 pub(crate) struct TreeStore {
@@ -100,7 +100,7 @@ pub(crate) fn destroy_all() {
 /// Deactivates all cells of all sparse nodes.
 #[pyfunction]
 pub(crate) fn deactivate_all_snodes(py: Python<'_>) -> PyResult<()> {
-    module::materialize(py)?;
+    program::materialize(py)?;
     for store in all_trees() {
         // A tree that is gone has no cells.
         if let Ok(memory) = store.memory(py) {
@@ -114,7 +114,7 @@ fn deactivate_all(py: Python<'_>, memory: &TreeMemory, node: NodeId) -> PyResult
     if !memory.is_sparse() {
         return Ok(());
     }
-    let compiler = module::compiler(py, &module::settings(py)?)?;
+    let compiler = program::compiler(py, &program::settings(py)?)?;
     py.detach(|| memory.deactivate_all(node, compiler.pool()))
         .map_err(error::memory)
 }
@@ -314,7 +314,7 @@ impl NativeSNode {
     }
 
     fn store(&self, py: Python<'_>) -> PyResult<Arc<TreeStore>> {
-        module::materialize(py)?;
+        program::materialize(py)?;
         match &*self.tree.get().stage() {
             Stage::Laid(store) => Ok(store.clone()),
             Stage::Open(..) | Stage::Failed => {
@@ -433,7 +433,7 @@ impl NativeSNode {
     /// Indices of the active cells: int32, as bytes.
     fn active_cells<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyByteArray>> {
         let memory = self.memory(py)?;
-        let compiler = module::compiler(py, &module::settings(py)?)?;
+        let compiler = program::compiler(py, &program::settings(py)?)?;
         let pieces = py
             .detach(|| memory.active_cells(self.cells(), compiler.pool()))
             .map_err(error::memory)?;
@@ -457,7 +457,7 @@ impl NativeSNode {
             ));
         }
         let n = coordinates.shape[0];
-        let compiler = module::compiler(py, &module::settings(py)?)?;
+        let compiler = program::compiler(py, &program::settings(py)?)?;
         py.detach(|| memory.set_cells(self.cells(), n, &rows, None, compiler.pool()))
             .map_err(error::memory)
     }

@@ -10,6 +10,8 @@ pub fn aarch64() -> Target {
         features: "+neon".to_owned(),
         vector_width: None,
         lanes: Some(4),
+        fused: true,
+        divides_slowly: false,
         widest_swap: 16,
         task_convention: 0,
         grid: false,

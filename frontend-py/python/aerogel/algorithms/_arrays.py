@@ -58,7 +58,7 @@ def same_length(x: Any, y: Any, names: str) -> None:
 
 def array_of(dtype: DataType, n: int) -> Any:
     """A new array of ``n`` numbers, which may be none."""
-    from aerogel.ndarray import ScalarNdarray, _make
+    from aerogel.data.ndarray import ScalarNdarray, _make
 
     return _make(ScalarNdarray, dtype, (n,), ())
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from aerogel.field import NumericField
+from aerogel.data.field import NumericField
 
 
 def export_nanovdb(x: NumericField, filename: str | os.PathLike[str], voxel_size: float = 1.0) -> None:

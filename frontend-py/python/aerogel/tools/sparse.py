@@ -20,10 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from aerogel import _cells, _dtypes
-from aerogel._sparsity import SPARSE
-from aerogel.field import NumericField
-from aerogel.snode import FieldsBuilder, SNode, SNodeTree
+from aerogel import _dtypes
+from aerogel.data import _cells
+from aerogel.data._sparsity import SPARSE
+from aerogel.data.field import NumericField
+from aerogel.data.snode import FieldsBuilder, SNode, SNodeTree
 
 # As PNG's: whoever takes the file for text and changes its line ends is found out at once.
 MAGIC = b"\x89AGL\r\n\x1a\n"

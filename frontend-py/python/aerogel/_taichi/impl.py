@@ -1,0 +1,75 @@
+"""``ti.lang.impl``: the package's names, and the configuration as Taichi's own modules ask for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import aerogel
+from aerogel import _native
+from aerogel.data import snode
+
+
+def current_cfg() -> Any:
+    """The configuration in use, which is ``ti.cfg``."""
+    return aerogel.cfg
+
+
+class _Program:
+    """The program between ``ti.init`` and the next, as Taichi's modules ask for it."""
+
+    def config(self) -> Any:
+        """The configuration in use, which is ``ti.cfg``."""
+        return aerogel.cfg
+
+    def synchronize(self) -> None:
+        """Waits for all kernels."""
+        aerogel.sync()
+
+
+class PyTaichi:
+    """The state that ``get_runtime()`` answers."""
+
+    default_fp = property(lambda self: aerogel.cfg.default_fp)
+    default_ip = property(lambda self: aerogel.cfg.default_ip)
+    default_up = property(lambda self: aerogel.cfg.default_up)
+    short_circuit_operators = property(lambda self: aerogel.cfg.short_circuit_operators)
+    print_full_traceback = property(lambda self: aerogel.cfg.print_full_traceback)
+    #: Python code never runs inside a kernel.
+    inside_kernel = False
+
+    @property
+    def prog(self) -> _Program | None:
+        """The program, or ``None`` before ``ti.init``."""
+        try:
+            _native.check_initialized()
+        except aerogel.TaichiRuntimeError:
+            return None
+        return _PROGRAM
+
+    def materialize(self) -> None:
+        """Lays out the fields placed so far, as the first kernel would."""
+        snode._materialize()
+
+    def sync(self) -> None:
+        """Waits for all kernels."""
+        aerogel.sync()
+
+
+_PROGRAM = _Program()
+pytaichi = PyTaichi()
+
+
+def get_runtime() -> PyTaichi:
+    """The state of the package: the program and the default types."""
+    return pytaichi
+
+
+def inside_kernel() -> bool:
+    """Whether this is called while a kernel is compiled; Python code never is."""
+    return False
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    return getattr(aerogel, name)

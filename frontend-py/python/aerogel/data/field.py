@@ -1,0 +1,513 @@
+"""Fields: scalars, vectors and matrices on a grid, in a layout of the user's choice."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import operator
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+from aerogel import _native
+from aerogel._dtypes import DataType, dtype_of, numpy_dtype
+from aerogel.data import snode
+from aerogel.data._field import Field, outside_kernels
+from aerogel.data._quant import QuantType
+from aerogel.data.matrix import Matrix, _make
+from aerogel.data.snode import Layout, SNode, _is_int, _PlaceNode
+from aerogel.errors import AerogelExtentError, AerogelRuntimeError, AerogelShapeError, AerogelSyntaxError
+
+#: Elements of a field that is printed element by element, as an array: a sparse field may have far more than memory.
+_LARGEST_SHOWN = 1 << 28
+
+
+class _Gradient:
+    """``x.grad`` and ``x.dual``: what was made for a field, or may be placed beside it.
+
+    A field of floats that is not placed yet has both, so that a layout can give them a place; one that nobody
+    asked for and that stays without a place is no mistake.
+    """
+
+    def __init__(self, keyword: str) -> None:
+        self._keyword = keyword
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, field: Any, owner: Any = None) -> Any:
+        if field is None:
+            return None
+        stored = field.__dict__.get(self._name)
+        if stored is None and field._may_have_gradient():
+            name = f"{field._name}.{self._name}" if field._name else ""
+            stored = field.__dict__[self._name] = field._make_alike(name)
+            stored._is_gradient = True
+            stored._set_remedy(f"make the field with {self._keyword}=True, or place its .{self._name} too")
+        return stored
+
+    def __set__(self, field: Any, value: Any) -> None:
+        field.__dict__[self._name] = value
+        value._is_gradient = True
+        field._needed.append(value)
+
+
+class NumericField(Field, _native.NativeField):
+    """A field of numbers, vectors or matrices. Element access is native code."""
+
+    _parent_node: SNode | None = None
+    _is_gradient = False
+    dtype: DataType | QuantType
+    grad = _Gradient("needs_grad")
+    dual = _Gradient("needs_dual")
+
+    @functools.cached_property
+    def _needed(self) -> list[Any]:
+        """The gradients that were asked for."""
+        return []
+
+    def _may_have_gradient(self) -> bool:
+        is_float = not isinstance(self.dtype, QuantType) and self.dtype.is_float
+        return is_float and not self._is_gradient and not self._is_placed()
+
+    def _make_alike(self, name: str) -> Any:
+        """A field of the same type, which is not placed."""
+        raise NotImplementedError
+
+    @property
+    def _aerogel_field(self) -> NumericField:
+        return self
+
+    @property
+    def snode(self) -> Any:
+        """The node in which the field is placed."""
+        return _PlaceNode(self)
+
+    def _array_shape(self) -> tuple[int, ...]:
+        return self.shape
+
+    def _repr_png_(self) -> bytes | None:
+        from aerogel import _notebook
+
+        return _notebook.png(self)
+
+    def _repr_html_(self) -> str | None:
+        from aerogel import _notebook
+
+        return _notebook.summary(self)
+
+    def to_numpy(self, dtype: Any = None) -> Any:
+        """The elements as a new NumPy array, in the order of their indices whatever the layout.
+
+        Those that are not active are zero.
+        """
+        import numpy as np
+
+        out = np.empty(self._array_shape(), numpy_dtype(self.dtype))
+        self._copy_to(out)
+        return out if dtype is None else out.astype(_numpy_type(dtype))
+
+    def from_numpy(self, arr: Any) -> None:
+        """Sets all active elements from a NumPy array of the field's shape.
+
+        All elements of a dense field are active. Under sparse nodes the others stay as they are.
+        """
+        import numpy as np
+
+        arr = numbers(arr)
+        shape = self._array_shape()
+        if tuple(arr.shape) != shape:
+            raise ValueError(f"ti.field shape {shape} does not match the numpy array shape {tuple(arr.shape)}")
+        self._copy_from(np.ascontiguousarray(arr, dtype=numpy_dtype(self.dtype)).reshape(shape))
+
+    def active_cells(self) -> tuple[Any, Any]:
+        """The active elements as NumPy arrays, in the order in which loops visit them.
+
+        Returns:
+            Their indices, int32 of shape (n, axes), and their values, of shape (n,) or, for vectors and
+            matrices, (n, rows[, columns]).
+        """
+        from aerogel.data import _cells
+
+        return _cells.active(self)
+
+    def set_cells(self, coordinates: Any, values: Any) -> None:
+        """Makes elements active and writes to them, in parallel.
+
+        Everything is checked first: if an index is outside, or a shape or type does not fit, nothing
+        has changed. If an index comes twice, its last value counts.
+
+        Args:
+            coordinates: Indices, of shape (n, axes); along one axis (n,) will do.
+            values: What to write, of shape (n,) or, for vectors and matrices, (n, rows[, columns]); a
+                single element is written to all.
+        """
+        from aerogel.data import _cells
+
+        _cells.write(self, coordinates, values)
+
+    def occupancy(self, size: int = 64, axis: int | None = None) -> Any:
+        """Which part of the elements is active; see :meth:`SNode.occupancy`."""
+        from aerogel.data import _sparsity
+
+        return _sparsity.occupancy(self, size, axis)
+
+    def show_sparsity(
+        self, size: int = 32, axis: int | None = None, levels: int = 2, filename: str | None = None
+    ) -> None:
+        """Shows which elements are active; see :meth:`SNode.show_sparsity`."""
+        from aerogel.data import _sparsity
+
+        _sparsity.show(self, size, axis, levels, filename)
+
+    def to_torch(self, device: Any = None) -> Any:
+        """The elements as a new PyTorch tensor."""
+        import torch
+
+        return torch.from_numpy(self.to_numpy()).to(device or "cpu")
+
+    def from_torch(self, arr: Any) -> None:
+        """Sets all elements from a PyTorch tensor."""
+        self.from_numpy(arr.detach().cpu().numpy())
+
+    def to_paddle(self, place: Any = None) -> Any:
+        """The elements as a new Paddle tensor, where Paddle is installed."""
+        import paddle  # type: ignore[import-not-found]
+
+        return paddle.to_tensor(self.to_numpy(), place=place)
+
+    def from_paddle(self, arr: Any) -> None:
+        """Sets all elements from a Paddle tensor."""
+        if not hasattr(arr, "numpy"):
+            raise TypeError(f"from_paddle takes a Paddle tensor, not {type(arr).__name__}")
+        self.from_numpy(arr.numpy())
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        """What ``numpy.asarray`` makes of a field: always a copy."""
+        if copy is False:
+            raise ValueError("the elements of a field cannot be seen in place; leave out copy=False")
+        array = self.to_numpy()
+        return array if dtype is None else array.astype(dtype)
+
+    def copy_from(self, other: NumericField) -> None:
+        """Sets all elements from another field of the same shape, which makes all of them active."""
+        if not isinstance(other, NumericField):
+            raise TypeError("Cannot copy from a non-field object")
+        if other.shape != self.shape:
+            raise ValueError(f"ti.field shape {self.shape} does not match the source field shape {other.shape}")
+        import numpy as np
+
+        array = other.to_numpy().astype(numpy_dtype(self.dtype), copy=False)
+        self._assign(np.ascontiguousarray(array).reshape(self._array_shape()))
+
+    def __str__(self) -> str:
+        if not self._is_placed():
+            return "<ti.field: not placed>"
+        if not self._is_alive():
+            return "<ti.field: its layout is gone>"
+        if math.prod(self.shape) > _LARGEST_SHOWN:
+            return f"<ti.field of shape {self.shape}: too large to be shown whole>"
+        return str(self.to_numpy()) if self.shape else str(self[None])
+
+    def __repr__(self) -> str:
+        return "<ti.field>"
+
+    __hash__ = object.__hash__
+
+
+class ScalarField(NumericField):
+    """A field of numbers."""
+
+    # The field whose component it is, and its number, if it was made before that had a place.
+    _component_of: tuple[MatrixField, int] | None = None
+
+    def _make_alike(self, name: str) -> ScalarField:
+        return _make_scalar(self.dtype, name)
+
+    def fill(self, val: Any) -> None:
+        """Sets every active element to a number."""
+        self._fill([val])
+
+
+class MatrixField(NumericField):
+    """A field of vectors or matrices."""
+
+    n: int
+    m: int
+    ndim: int
+    # Those that were asked for, by number, before the field had a place.
+    _components: dict[int, ScalarField] | None = None
+
+    def _make_alike(self, name: str) -> MatrixField:
+        return _make_matrix(self.dtype, self.n, self.m, self.ndim, name)
+
+    def _array_shape(self) -> tuple[int, ...]:
+        return (*self.shape, self.n) if self.ndim == 1 else (*self.shape, self.n, self.m)
+
+    def fill(self, val: Any) -> None:
+        """Sets every active element to a matrix, or every component to a number."""
+        self._fill(_native.components_to_fill(val, self.n, self.m, self.ndim))
+
+    def get_scalar_field(self, *indices: int) -> ScalarField:
+        """The field of one component, sharing its memory.
+
+        Before the field is placed, its components can be placed one by one instead.
+        """
+        at = indices[0] if len(indices) == 1 else indices[0] * self.m + indices[1]
+        unplaced = self._parent_node is None
+        if unplaced and not 0 <= at < self.n * self.m:
+            raise ValueError("there is no such component")
+        if self._components is not None and at in self._components:
+            return self._components[at]
+        out = ScalarField(self.dtype._aerogel_dtype, 1, 1, 0, f"{self._name}_{at}", _quant_text(self.dtype))
+        out.dtype = self.dtype
+        if unplaced:
+            out._component_of = (self, at)
+            self._components = self._components or {}
+            self._components[at] = out
+            return out
+        self._share_component(at, out)
+        out._parent_node = self._parent_node
+        return out
+
+    def to_numpy(self, keep_dims: bool = False, dtype: Any = None) -> Any:
+        """The elements as a new NumPy array whose last axes are those of an element.
+
+        Matrices of one column are as vectors, and vectors have one axis, unless ``keep_dims`` is set.
+        """
+        out = super().to_numpy(dtype)
+        if self.m != 1:
+            return out
+        return out.reshape(*self.shape, self.n, 1) if keep_dims else out.reshape(*self.shape, self.n)
+
+    def from_numpy(self, arr: Any) -> None:
+        """Sets all elements from a NumPy array whose last axes are those of an element."""
+        arr = numbers(arr)
+        if self.m == 1 and tuple(arr.shape) in ((*self.shape, self.n), (*self.shape, self.n, 1)):
+            arr = arr.reshape(self._array_shape())
+        super().from_numpy(arr)
+
+
+def numbers(array: Any) -> Any:
+    """A NumPy array of real numbers, or an exception."""
+    import numpy as np
+
+    array = np.asarray(array)
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"an array of real numbers is needed, not one of {array.dtype}")
+    return array
+
+
+def _numpy_type(dtype: Any) -> Any:
+    return numpy_dtype(dtype) if isinstance(dtype, DataType) else dtype
+
+
+def _element(data: list, n: int, m: int, ndim: int, field: Any = None, index: Any = None) -> Matrix:
+    """What native code answers for a vector or matrix: writes to components go to the field it is from, if any."""
+    return _make(data, n, m, ndim, None if field is None else (field, index))
+
+
+_native.set_element_maker(_element, Matrix)
+
+
+def _shape(shape: Any) -> tuple[int, ...]:
+    if _is_int(shape):
+        shape = (shape,)
+    try:
+        out = tuple(operator.index(s) for s in shape)
+    except (TypeError, NotImplementedError):
+        raise TypeError(f"a shape is an integer or a tuple of integers, not {shape!r}") from None
+    if any(s <= 0 for s in out):
+        raise AerogelExtentError(f"the extents of a field must be at least 1, got {out}")
+    if len(out) > 12:
+        raise AerogelExtentError(f"a field has at most 12 axes, got {len(out)} extents")
+    return out
+
+
+def _element_type(dtype: Any) -> Any:
+    """The type of a field's numbers: a scalar type, or a quantised one."""
+    return dtype if isinstance(dtype, QuantType) else dtype_of(dtype)
+
+
+def _quant_text(dtype: Any) -> str | None:
+    return dtype._aerogel_quant if isinstance(dtype, QuantType) else None
+
+
+def _place(
+    fields: list[Any],
+    shape: Any,
+    order: str | None,
+    offset: int | Sequence[int] | None,
+    layout: Any,
+) -> None:
+    if shape is None:
+        if offset is not None:
+            raise AerogelSyntaxError("shape cannot be None when offset is set")
+        if order is not None:
+            raise AerogelSyntaxError("shape cannot be None when order is set")
+        return
+    dims = _shape(shape)
+    if offset is not None:
+        offset = [int(offset)] if _is_int(offset) else [int(o) for o in offset]  # type: ignore[union-attr,arg-type]
+        if len(offset) != len(dims):
+            raise AerogelSyntaxError(
+                f"The dimensionality of shape and offset must be the same ({len(dims)} != {len(offset)})"
+            )
+    sequence = list(range(len(dims)))
+    if order is not None:
+        if len(order) != len(dims):
+            raise AerogelSyntaxError(
+                f"The dimensionality of shape and order must be the same ({len(dims)} != {len(order)})"
+            )
+        sequence = ["ijklmnopqrst".find(c) for c in order]
+        for axis, c in zip(sequence, order):
+            if not 0 <= axis < len(dims):
+                raise AerogelSyntaxError(f"Invalid axis {c}")
+        if len(set(sequence)) != len(sequence):
+            raise AerogelSyntaxError("The axes in order must be different")
+    builder = snode.FieldsBuilder()
+    builder._check_open()
+    root = builder.root
+
+    def levels() -> SNode:
+        if order is None:
+            return root.dense(snode.axes(*sequence), dims) if dims else root
+        node = root
+        for axis in sequence:
+            node = node.dense(snode.axes(axis), dims[axis])
+        return node
+
+    def lay_out(fields: list[Any]) -> None:
+        if not fields:
+            return
+        if layout is not Layout.SOA:
+            levels().place(*fields, offset=offset)
+        elif len(fields) == 1 and isinstance(fields[0], MatrixField):
+            out = fields[0]
+            nodes = [levels() for _ in range(out.n * out.m)]
+            builder._native.place_split(out, [n._aerogel_snode for n in nodes], offset)
+            out._parent_node = nodes[0]
+            nodes[0]._fields.append(weakref.ref(out))
+        else:
+            for out in fields:
+                levels().place(out, offset=offset)
+
+    lay_out(fields)
+    for kind in ("grad", "dual"):
+        lay_out([out.__dict__[kind] for out in fields if kind in out.__dict__])
+    builder._lay_out()
+
+
+@outside_kernels
+def field(
+    dtype: Any,
+    shape: Any = None,
+    order: str | None = None,
+    name: str = "",
+    offset: Any = None,
+    needs_grad: bool = False,
+    needs_dual: bool = False,
+) -> Any:
+    """Makes a field of numbers.
+
+    Args:
+        dtype: The type of an element: a scalar type, ``float``, ``int``, or a vector or matrix type.
+        shape: The extent of each axis; left out, the field must be placed in a layout before it is used.
+        order: The axes from the one that varies slowest to the one that varies fastest, such as ``"ji"``.
+        name: A name for messages.
+        offset: What the first index of each axis is.
+        needs_grad: Whether there is a field of the same type for the gradient, ``x.grad``.
+        needs_dual: Whether there is one for the tangent of forward mode, ``x.dual``.
+
+    >>> x = field(float, shape=(4, 8))  # doctest: +SKIP
+    """
+    from aerogel.types import MatrixType
+
+    if isinstance(dtype, MatrixType):
+        return matrix_field(
+            dtype.n,
+            dtype.m,
+            dtype.ndim,
+            dtype.dtype,
+            shape,
+            order=order,
+            name=name,
+            offset=offset,
+            needs_grad=needs_grad,
+            needs_dual=needs_dual,
+        )
+    scalar = _element_type(dtype)
+    _check(scalar, needs_grad or needs_dual, "field")
+    out = _with_gradients(_make_scalar(scalar, name), needs_grad, needs_dual)
+    _place([out], shape, order, offset, Layout.AOS)
+    return out
+
+
+@outside_kernels
+def matrix_field(
+    n: int,
+    m: int,
+    ndim: int,
+    dtype: Any,
+    shape: Any = None,
+    order: str | None = None,
+    name: str = "",
+    offset: Any = None,
+    needs_grad: bool = False,
+    needs_dual: bool = False,
+    layout: Any = Layout.AOS,
+    **kwargs: Any,
+) -> Any:
+    """Makes a field of vectors (``ndim`` 1) or matrices; ``ti.Vector.field`` and ``ti.Matrix.field`` call this."""
+    if kwargs.pop("ndim", None) not in (None, 1, 2) or kwargs:
+        raise TypeError(f"unknown keywords {sorted(kwargs)}")
+    scalar = _element_type(_common_type(dtype, n, m, ndim))
+    _check(scalar, needs_grad or needs_dual, "field")
+    n, m = operator.index(n), operator.index(m)
+    if n < 1 or m < 1:
+        raise AerogelExtentError(f"a vector or matrix has at least one component, not {n} by {m}")
+    out = _with_gradients(_make_matrix(scalar, n, m, ndim, name), needs_grad, needs_dual)
+    _place([out], shape, order, offset, layout)
+    return out
+
+
+def _common_type(dtype: Any, n: int, m: int, ndim: int) -> Any:
+    """The type of all components, where one was given for each."""
+    if not isinstance(dtype, (list, tuple)):
+        return dtype
+    flat = list(itertools.chain(*dtype)) if ndim == 2 else list(dtype)
+    if len(flat) != n * m:
+        raise AerogelShapeError(f"{n * m} components need as many types, got {len(flat)}")
+    if any(t != flat[0] for t in flat):
+        raise AerogelRuntimeError(f"the components of a vector or matrix have one type, not {dtype}")
+    return flat[0]
+
+
+def _check(dtype: Any, needs_gradient: bool, what: str) -> None:
+    _native.check_initialized()
+    if needs_gradient and (isinstance(dtype, QuantType) or not dtype.is_float):
+        raise AerogelRuntimeError(f"{dtype} is not supported for {what} with `needs_grad=True` or `needs_dual=True`.")
+
+
+def _make_scalar(dtype: Any, name: str) -> ScalarField:
+    out = ScalarField(dtype._aerogel_dtype, 1, 1, 0, name, _quant_text(dtype))
+    out.dtype = dtype
+    return out
+
+
+def _make_matrix(dtype: Any, n: int, m: int, ndim: int, name: str) -> MatrixField:
+    out = MatrixField(dtype._aerogel_dtype, n, m, ndim, name, _quant_text(dtype))
+    out.dtype, out.n, out.m, out.ndim = dtype, n, m, ndim
+    return out
+
+
+def _with_gradients(out: Any, needs_grad: bool, needs_dual: bool) -> Any:
+    """The field with those of its gradients that are asked for, of the same type."""
+    for kind, needed in (("grad", needs_grad), ("dual", needs_dual)):
+        if needed:
+            setattr(out, kind, out._make_alike(f"{out._name}.{kind}" if out._name else ""))
+    return out
+
+
+__all__ = ["MatrixField", "NumericField", "ScalarField", "field"]

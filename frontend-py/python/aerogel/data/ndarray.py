@@ -1,0 +1,232 @@
+"""``ti.ndarray``: dense arrays that are passed to kernels as arguments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aerogel import _native
+from aerogel._dtypes import DataType, dtype_of
+from aerogel.data._field import outside_kernels
+from aerogel.data.field import _check, _shape, numbers
+from aerogel.data.snode import Layout
+from aerogel.errors import AerogelRuntimeError, AerogelRuntimeTypeError
+
+
+class Ndarray(_native.NativeNdarray):
+    """What all arrays have in common. Element access is native code."""
+
+    dtype: DataType
+    layout = Layout.AOS
+    grad: Any = None
+
+    @property
+    def element_type(self) -> DataType:
+        """The scalar type of the components."""
+        return self.dtype
+
+    def _view(self) -> Any:
+        """The memory as a NumPy array, without copying."""
+        import numpy as np
+
+        return np.asarray(self)
+
+    def _repr_png_(self) -> bytes | None:
+        from aerogel import _notebook
+
+        return _notebook.png(self)
+
+    def _repr_html_(self) -> str | None:
+        from aerogel import _notebook
+
+        return _notebook.summary(self)
+
+    def to_numpy(self) -> Any:
+        """The elements as a new NumPy array."""
+        return self._view().copy()
+
+    def from_numpy(self, arr: Any) -> None:
+        """Sets all elements from a NumPy array of the same shape."""
+        arr = numbers(arr)
+        view = self._view()
+        if arr.shape != view.shape:
+            raise ValueError(f"Mismatch shape: {view.shape} expected, but {arr.shape} provided")
+        view[...] = arr
+
+    def fill(self, val: Any) -> None:
+        """Sets every element."""
+        n, m = (*self.element_shape, 1, 1)[:2]
+        values = _native.components_to_fill(val, n, m, len(self.element_shape))
+        self._view()[...] = _as_array(values, self.element_shape)
+
+    def copy_from(self, other: Ndarray) -> None:
+        """Sets all elements from another array of the same shape."""
+        if not isinstance(other, Ndarray):
+            raise TypeError(f"copy_from takes a ti.ndarray, not {type(other).__name__}; from_numpy takes others")
+        self.from_numpy(other._view())
+
+    def to_torch(self) -> Any:
+        """The elements as a new PyTorch tensor."""
+        import torch
+
+        return torch.from_numpy(self.to_numpy())
+
+    def from_torch(self, arr: Any) -> None:
+        """Sets all elements from a PyTorch tensor of the same shape."""
+        self.from_numpy(arr.detach().cpu().numpy())
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        """The memory for other packages, without copying: ``torch.from_dlpack(x)``, ``numpy.from_dlpack(x)``."""
+        return self._view().__dlpack__(**kwargs)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """Where the memory is: on the CPU."""
+        return (1, 0)
+
+    def __deepcopy__(self, memo: Any = None) -> Any:
+        out = _make(type(self), self.dtype, self.shape, self.element_shape)
+        out.copy_from(self)
+        if self.grad is not None:
+            out.grad = self.grad.__deepcopy__(memo)
+        return out
+
+    def __copy__(self) -> Any:
+        # Like a copied list, a copied array holds what the first one does.
+        return self
+
+    def get_type(self) -> tuple:
+        """Scalar type, shape of an element and number of axes."""
+        return (self.dtype, self.element_shape, len(self.shape))
+
+    def __repr__(self) -> str:
+        return "<ti.ndarray>"
+
+    __hash__ = object.__hash__
+
+
+class ScalarNdarray(Ndarray):
+    """An array of numbers."""
+
+
+class MatrixNdarray(Ndarray):
+    """An array of matrices."""
+
+    @property
+    def n(self) -> int:
+        """Rows of an element."""
+        return self.element_shape[0]
+
+    @property
+    def m(self) -> int:
+        """Columns of an element."""
+        return self.element_shape[1]
+
+    def __repr__(self) -> str:
+        n, m = self.element_shape
+        return f"<{n}x{m} Layout.AOS ti.Matrix.ndarray>"
+
+
+class VectorNdarray(Ndarray):
+    """An array of vectors."""
+
+    @property
+    def n(self) -> int:
+        """Components of an element."""
+        return self.element_shape[0]
+
+    def __repr__(self) -> str:
+        return f"<{self.element_shape[0]} Layout.AOS ti.Vector.ndarray>"
+
+
+def _as_array(values: list, shape: tuple) -> Any:
+    import numpy as np
+
+    return np.array(values).reshape(shape)
+
+
+def _make(kind: Any, dtype: DataType, shape: Any, element: Any, needs_grad: bool = False, over: Any = None) -> Any:
+    out = kind(dtype._aerogel_dtype, list(shape), list(element), over)
+    out.dtype = dtype
+    if needs_grad:
+        _check(dtype, needs_grad, "ndarray")
+        out.grad = _make(kind, dtype, shape, element)
+    return out
+
+
+def _extents(shape: Any) -> tuple[int, ...]:
+    try:
+        return _shape(shape)
+    except TypeError:
+        raise AerogelRuntimeTypeError(f"{shape!r} is not a valid shape for ndarray") from None
+    except ValueError:
+        raise AerogelRuntimeError(f"{shape} is not a valid shape for ndarray") from None
+
+
+def _scalar(dtype: Any) -> DataType:
+    try:
+        return dtype_of(dtype)
+    except TypeError:
+        raise AerogelRuntimeTypeError(f"{dtype!r} is not supported as ndarray element type") from None
+
+
+@outside_kernels
+def ndarray(dtype: Any, shape: Any, needs_grad: bool = False) -> Any:
+    """Makes an array of zeros.
+
+    Args:
+        dtype: The type of an element: a scalar type, ``float``, ``int``, or a vector or matrix type.
+        shape: The extent of each axis.
+        needs_grad: Whether there is an array of the same type for the gradient, ``x.grad``.
+    """
+    from aerogel.types import MatrixType
+
+    if isinstance(dtype, MatrixType):
+        return matrix_ndarray(dtype.n, dtype.m, dtype.ndim, dtype.dtype, shape, needs_grad)
+    _native.check_initialized()
+    return _make(ScalarNdarray, _scalar(dtype), _extents(shape), (), needs_grad)
+
+
+@outside_kernels
+def matrix_ndarray(n: int, m: int, ndim: int, dtype: Any, shape: Any, needs_grad: bool = False) -> Any:
+    """Makes an array of vectors (``ndim`` 1) or matrices."""
+    _native.check_initialized()
+    kind = VectorNdarray if ndim == 1 else MatrixNdarray
+    element = (int(n),) if ndim == 1 else (int(n), int(m))
+    # As in Taichi, only arrays of vectors and matrices may be empty.
+    given = tuple(shape) if hasattr(shape, "__iter__") else (shape,)
+    extents = tuple(0 if s == 0 and not isinstance(s, float) else _extents(s)[0] for s in given)
+    return _make(kind, _scalar(dtype), extents, element, needs_grad)
+
+
+def from_dlpack(array: Any, element_dim: int = 0) -> Any:
+    """An array over the memory of another package's, without copying; what one writes, the other sees.
+
+    Args:
+        array: What speaks DLPack and lies on the CPU: a NumPy array, a PyTorch tensor.
+        element_dim: How many of the last axes are those of an element: 1 makes vectors of it, 2 matrices.
+
+    >>> import numpy as np
+    >>> import aerogel as ti
+    >>> ti.init(arch=ti.cpu, log_level="error")
+    >>> there = np.zeros(3, np.float32)
+    >>> here = ti.from_dlpack(there)
+    >>> here[1] = 2
+    >>> there.tolist()
+    [0.0, 2.0, 0.0]
+    """
+    import numpy as np
+
+    _native.check_initialized()
+    if not hasattr(array, "__dlpack__"):
+        raise TypeError(f"from_dlpack takes an array that speaks DLPack, not {type(array).__name__}")
+    if element_dim not in (0, 1, 2):
+        raise ValueError(f"an element has 0, 1 or 2 axes, not {element_dim}")
+    # NumPy's own arrays go as they are: DLPack has no flag that says whether one may be written.
+    seen = array if isinstance(array, np.ndarray) else np.from_dlpack(array)
+    if seen.ndim < element_dim:
+        raise ValueError(f"the elements have {element_dim} axes, the array only {seen.ndim}")
+    at = seen.ndim - element_dim
+    kind = (ScalarNdarray, VectorNdarray, MatrixNdarray)[element_dim]
+    return _make(kind, _scalar(seen.dtype), seen.shape[:at], seen.shape[at:], over=seen)
+
+
+__all__ = ["MatrixNdarray", "Ndarray", "ScalarNdarray", "VectorNdarray", "from_dlpack", "ndarray"]

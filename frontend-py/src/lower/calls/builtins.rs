@@ -1,0 +1,632 @@
+//! Builtins: what their rows in `intrinsics` do.
+
+use std::rc::Rc;
+
+use aerogel_base::{ErrorKind, ScalarType};
+use aerogel_ir::{self as ir, AssertKind, Op, Type, Value};
+
+use crate::ast::{BinaryOp, CompareOp};
+use crate::fold;
+use crate::host::Known;
+use crate::infer::{self, UnaryRule};
+use crate::intrinsics::Rule;
+use crate::lower::calls::Args;
+use crate::lower::calls::nodes::NodeFunction;
+use crate::lower::values::number::elem;
+use crate::lower::values::{Iter, Place, SeqKind, Val};
+use crate::lower::{Lower, Res};
+
+/// Builtins that need more than a row says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Special {
+    /// `floor` and its kin, with an optional result type.
+    Rounding(ir::UnaryOp),
+    Abs,
+    Atan2,
+    /// The function form of an operator.
+    Operator(BinaryOp),
+    BitShr,
+    Select,
+    LogicalNot,
+    Cast,
+    BitCast,
+    DefaultInt,
+    DefaultFloat,
+    Bool,
+    /// A constant in the type and shape of the argument.
+    Filled(i128),
+    GetAddr,
+    Prefetch,
+    CompareAndSwap,
+    /// `ti.Struct`.
+    Struct,
+    Static,
+    StaticPrint,
+    StaticAssert,
+    Range,
+    NdRange,
+    Grouped,
+    Zip,
+    Enumerate,
+    Reversed,
+    Len,
+    IsInstance,
+    Reduce(BinaryOp),
+    /// Whether any, or all, elements are true.
+    Any,
+    All,
+    List,
+    Tuple,
+    Frexp,
+    LoopConfig,
+    MeshPatch,
+    Print,
+    Random,
+    RandomNormal,
+    Node(NodeFunction),
+    RescaleIndex,
+}
+
+impl Lower<'_, '_> {
+    pub(crate) fn builtin(&mut self, name: &str, rule: Rule, args: &Args) -> Res<Val> {
+        let most = match rule {
+            Rule::Unary(..) => 1,
+            Rule::Binary(_) | Rule::Atomic(_) => 2,
+            _ => usize::MAX,
+        };
+        if args.positional.len() > most {
+            let found = args.positional.len();
+            let message = format!("`{name}` takes {most} arguments, but {found} are given");
+            return self.fail(ErrorKind::Type, "E0222", message);
+        }
+        match rule {
+            Rule::Unary(op, rule, fold) => {
+                let x = self.arg(name, args, 0, "x")?.clone();
+                self.unary_function(name, op, rule, fold, &x)
+            }
+            Rule::Fold(op) => {
+                let vals = match &args.positional[..] {
+                    // It goes by components, so one operand is its own maximum; lists are gone through.
+                    [Val::Known(known)] if known.is_number() => args.positional.clone(),
+                    [one] if one.items().is_none() && self.numeric_type(one).is_some() => {
+                        vec![Val::Value(self.load(one)?)]
+                    }
+                    [one] => self.iterate_static(one)?,
+                    all => all.to_vec(),
+                };
+                let (first, rest) = match vals.split_first() {
+                    Some(split) => split,
+                    None => {
+                        return self.fail(
+                            ErrorKind::Type,
+                            "E0222",
+                            format!("`{name}` needs an argument"),
+                        );
+                    }
+                };
+                rest.iter().try_fold(first.clone(), |so_far, val| {
+                    self.extremum(op, name, &so_far, val)
+                })
+            }
+            Rule::Binary(op) => {
+                let (a, b) = (
+                    self.arg(name, args, 0, "a")?.clone(),
+                    self.arg(name, args, 1, "b")?.clone(),
+                );
+                let (a, b) = self.promoted(&a, &b, name)?;
+                Ok(Val::Value(self.builder().binary(op, a, b)))
+            }
+            Rule::Atomic(op) => {
+                let place = self.changed_place(name, args)?;
+                let val = self.arg(name, args, 1, "y")?.clone();
+                if let Some(ty) = self.numeric_type(&Val::Place(place.clone())) {
+                    self.warn_of_loss(&format!("`{name}`"), ty, &val);
+                }
+                Ok(Val::Value(self.atomic(op, &place, &val)?))
+            }
+            Rule::Same => Ok(args.positional.first().cloned().unwrap_or(Val::none())),
+            Rule::Make(maker) => self.maker(name, maker, args),
+            Rule::Special(special) => self.special(name, special, args),
+        }
+    }
+
+    /// The storage that an atomic function's first argument names.
+    fn changed_place(&mut self, name: &str, args: &Args) -> Res<Place> {
+        let target = self.arg(name, args, 0, "x")?.clone();
+        if let Val::Place(place) = target {
+            return Ok(place);
+        }
+        let what = self.describe(&target);
+        self.fail_noted(
+            ErrorKind::Syntax,
+            "E0215",
+            format!("`{name}` changes storage, and {what} has none"),
+            "give it a variable or an element such as `x[i]`",
+        )
+    }
+
+    pub(crate) fn unary_function(
+        &mut self,
+        name: &str,
+        op: ir::UnaryOp,
+        rule: UnaryRule,
+        fold: Option<fn(f64) -> f64>,
+        x: &Val,
+    ) -> Res<Val> {
+        if let (Some(fold), Val::Known(known)) = (fold, x)
+            && let Some(number) = known.as_float()
+        {
+            let result = fold(number);
+            if result.is_finite() {
+                return Ok(Val::Known(Known::Float(result)));
+            }
+        }
+        let ty = self.expect_numeric(x)?;
+        match infer::unary(name, rule, elem(ty), self.defaults()) {
+            Ok(to) => {
+                let x = self.operand(x, to, ty)?;
+                Ok(Val::Value(self.builder().unary(op, x)))
+            }
+            Err(message) => self.fail_noted(
+                ErrorKind::Type,
+                "E0206",
+                message,
+                "convert it: `ti.cast(x, ti.f32)` or `ti.cast(x, ti.i32)`",
+            ),
+        }
+    }
+
+    /// `min` or `max` of two numbers.
+    pub(crate) fn extremum(&mut self, op: ir::BinaryOp, name: &str, a: &Val, b: &Val) -> Res<Val> {
+        if let (Val::Known(x), Val::Known(y)) = (a, b)
+            && x.is_number()
+            && y.is_number()
+        {
+            let compare = if op == ir::BinaryOp::Min {
+                CompareOp::Lt
+            } else {
+                CompareOp::Gt
+            };
+            let second = fold::compare(self.host, compare, y, x);
+            let chosen = if self.hosted(second)? { y } else { x };
+            // The result has the promoted type, whichever it is.
+            let is_float = [x, y].iter().any(|k| matches!(k, Known::Float(_)));
+            return Ok(Val::Known(match chosen.as_float() {
+                Some(value) if is_float => Known::Float(value),
+                _ => chosen.clone(),
+            }));
+        }
+        let (a, b) = self.promoted(a, b, name)?;
+        Ok(Val::Value(self.builder().binary(op, a, b)))
+    }
+
+    fn special(&mut self, name: &str, special: Special, args: &Args) -> Res<Val> {
+        let first = args.positional.first();
+        match special {
+            Special::Rounding(op) => {
+                let x = self.arg(name, args, 0, "x")?.clone();
+                if let (Val::Known(known), None) = (&x, args.get(1, "dtype"))
+                    && name == "builtins.round"
+                    && !matches!(known, Known::Tensor(_) | Known::List(_) | Known::Tuple(_))
+                {
+                    return self.call_python(&Known::Builtin(name.into()), args);
+                }
+                let name = name.trim_start_matches("builtins.");
+                let rounded = self.unary_function(name, op, UnaryRule::FloatOnly, None, &x)?;
+                match args.get(1, "dtype").cloned() {
+                    Some(dtype) => {
+                        let ty = self.dtype(&dtype)?;
+                        self.cast(&rounded, ty)
+                    }
+                    None => Ok(rounded),
+                }
+            }
+            Special::Abs => {
+                let x = self.arg(name, args, 0, "x")?.clone();
+                match &x {
+                    Val::Known(Known::Int(value)) => Ok(Val::int(value.abs())),
+                    Val::Known(Known::Float(value)) => Ok(Val::Known(Known::Float(value.abs()))),
+                    _ => self.unary_function(name, ir::UnaryOp::Abs, UnaryRule::Keep, None, &x),
+                }
+            }
+            Special::Atan2 => {
+                let (y, x) = (
+                    self.arg(name, args, 0, "y")?.clone(),
+                    self.arg(name, args, 1, "x")?.clone(),
+                );
+                if let (Val::Known(a), Val::Known(b)) = (&y, &x)
+                    && let (Some(a), Some(b)) = (a.as_float(), b.as_float())
+                {
+                    return Ok(Val::Known(Known::Float(a.atan2(b))));
+                }
+                let (yt, xt) = (self.expect_numeric(&y)?, self.expect_numeric(&x)?);
+                let to = infer::atan2(elem(yt), elem(xt));
+                let shape = if yt.is_tensor() { yt } else { xt };
+                let (y, x) = (self.operand(&y, to, shape)?, self.operand(&x, to, shape)?);
+                Ok(Val::Value(self.builder().binary(ir::BinaryOp::Atan2, y, x)))
+            }
+            Special::Operator(op) => {
+                let (a, b) = (
+                    self.arg(name, args, 0, "a")?.clone(),
+                    self.arg(name, args, 1, "b")?.clone(),
+                );
+                self.binary(op, &a, &b)
+            }
+            Special::BitShr => {
+                let (a, b) = (
+                    self.arg(name, args, 0, "a")?.clone(),
+                    self.arg(name, args, 1, "b")?.clone(),
+                );
+                let (at, bt) = (self.expect_numeric(&a)?, self.expect_numeric(&b)?);
+                if elem(at).is_float() || elem(bt).is_float() {
+                    return self.fail(
+                        ErrorKind::Type,
+                        "E0206",
+                        format!("`{name}` needs integers, not `{at}` and `{bt}`"),
+                    );
+                }
+                let (a, b) = (self.load(&a)?, self.operand(&b, elem(at), at)?);
+                Ok(Val::Value(self.builder().binary(ir::BinaryOp::UShr, a, b)))
+            }
+            Special::Select => {
+                let cond = self.arg(name, args, 0, "cond")?.clone();
+                let (a, b) = (
+                    self.arg(name, args, 1, "x1")?.clone(),
+                    self.arg(name, args, 2, "x2")?.clone(),
+                );
+                self.select(&cond, &a, &b)
+            }
+            Special::LogicalNot => {
+                let x = self.arg(name, args, 0, "a")?.clone();
+                self.unary(crate::ast::UnaryOp::Not, x)
+            }
+            Special::Cast => {
+                let x = self.arg(name, args, 0, "obj")?.clone();
+                let dtype = self.arg(name, args, 1, "dtype")?.clone();
+                let ty = self.dtype(&dtype)?;
+                self.cast(&x, ty)
+            }
+            Special::BitCast => {
+                let x = self.arg(name, args, 0, "obj")?.clone();
+                let dtype = self.arg(name, args, 1, "dtype")?.clone();
+                let to = self.dtype(&dtype)?;
+                let x = self.load(&x)?;
+                let from = self.ty(x);
+                if elem(from).bits() != to.bits() {
+                    return self.fail(
+                        ErrorKind::Type,
+                        "E0223",
+                        format!("`{from}` and `{to}` have different widths"),
+                    );
+                }
+                Ok(Val::Value(
+                    self.value(Op::Bitcast { x }, from.with_elem(to)),
+                ))
+            }
+            Special::DefaultInt => self.python_cast(self.config.default_ip, args),
+            Special::DefaultFloat => self.python_cast(self.config.default_fp, args),
+            Special::Bool => self.python_cast(ScalarType::U1, args),
+            Special::Filled(value) => {
+                let x = self.arg(name, args, 0, "x")?.clone();
+                let ty = self.expect_numeric(&x)?;
+                Ok(Val::Value(self.convert(&Val::int(value), ty)?))
+            }
+            Special::GetAddr => self.get_addr(args),
+            Special::Prefetch => {
+                if let Place::Ref { place, .. } = self.changed_place(name, args)? {
+                    self.effect(Op::Prefetch { place });
+                }
+                Ok(Val::none())
+            }
+            Special::CompareAndSwap => {
+                let place = self.changed_place(name, args)?;
+                let expected = self.arg(name, args, 1, "compare")?.clone();
+                let value = self.arg(name, args, 2, "value")?.clone();
+                Ok(Val::Value(
+                    self.compare_and_swap(&place, &expected, &value)?,
+                ))
+            }
+            Special::Struct => self.struct_call(args),
+            Special::Static => match &args.positional[..] {
+                [one] => Ok(one.clone()),
+                all => Ok(Val::seq(all.to_vec(), SeqKind::Tuple)),
+            },
+            Special::StaticPrint => {
+                // What is computed when the kernel runs shows its type.
+                let mut shown = args.clone();
+                for val in &mut shown.positional {
+                    if val.known().is_none() && !matches!(val, Val::Poison(_)) {
+                        *val = Val::Known(Known::str(&self.describe(val).replace('`', "")));
+                    }
+                }
+                self.call_python(&Known::Builtin("print".into()), &shown)?;
+                Ok(Val::none())
+            }
+            Special::IsInstance => self.is_instance(args),
+            Special::StaticAssert => {
+                let cond = self.arg(name, args, 0, "cond")?.clone();
+                let Val::Known(known) = &cond else {
+                    return self.fail(
+                        ErrorKind::Type,
+                        "E0210",
+                        "the condition of `ti.static_assert` is not known while compiling",
+                    );
+                };
+                let truth = fold::truth(self.host, known);
+                if self.hosted(truth)? {
+                    return Ok(Val::none());
+                }
+                let message = match args.get(1, "msg") {
+                    Some(Val::Known(known)) => {
+                        let text = fold::format(self.host, known, "");
+                        self.hosted(text)?
+                    }
+                    _ => "static assertion failed".into(),
+                };
+                self.fail(ErrorKind::Compilation, "E0127", message)
+            }
+            Special::Range => {
+                let (zero, one) = (Val::int(0), Val::int(1));
+                let (lo, hi, step) = match &args.positional[..] {
+                    [hi] => (zero, hi.clone(), one),
+                    [lo, hi] => (lo.clone(), hi.clone(), one),
+                    [lo, hi, step] => (lo.clone(), hi.clone(), step.clone()),
+                    all => {
+                        let n = all.len();
+                        return self.fail(
+                            ErrorKind::Syntax,
+                            "E0222",
+                            format!("`range` takes 1 to 3 arguments, not {n}"),
+                        );
+                    }
+                };
+                if matches!(&step, Val::Known(Known::Int(0))) {
+                    return self.fail(
+                        ErrorKind::Compilation,
+                        "E0123",
+                        "the step of a range is zero",
+                    );
+                }
+                let (lo, hi, step) = (self.settle(lo)?, self.settle(hi)?, self.settle(step)?);
+                if self.config.debug && !matches!(step, Val::Known(_)) {
+                    let nonzero = self.compare(CompareOp::Ne, &step, &Val::int(0))?;
+                    let cond = self.condition(&nonzero)?;
+                    self.effect(Op::Assert {
+                        cond,
+                        kind: AssertKind::Assertion,
+                        template: "the step of a range is zero".into(),
+                        args: Vec::new(),
+                    });
+                }
+                Ok(Val::Iter(Rc::new(Iter::Range { lo, hi, step })))
+            }
+            Special::NdRange => {
+                let mut axes = Vec::new();
+                for val in &args.positional {
+                    let pair = match val.items() {
+                        None => (Val::int(0), self.settle(val.clone())?),
+                        Some(pair) if pair.len() == 2 => {
+                            (self.settle(pair[0].clone())?, self.settle(pair[1].clone())?)
+                        }
+                        Some(_) => {
+                            return self.fail(
+                                ErrorKind::Syntax,
+                                "E0222",
+                                "an axis of `ti.ndrange` is an integer or a pair (begin, end)",
+                            );
+                        }
+                    };
+                    for bound in [&pair.0, &pair.1] {
+                        let ty = self.expect_numeric(bound)?;
+                        if ty.scalar().is_none_or(|scalar| scalar.is_float()) {
+                            return self.fail(
+                                ErrorKind::Type,
+                                "E0218",
+                                format!("a bound of `ti.ndrange` must be an integer, not `{ty}`"),
+                            );
+                        }
+                    }
+                    axes.push(pair);
+                }
+                Ok(Val::Iter(Rc::new(Iter::NdRange(axes))))
+            }
+            Special::Grouped => {
+                let over = self.arg(name, args, 0, "x")?.clone();
+                Ok(Val::Iter(Rc::new(Iter::Grouped(over))))
+            }
+            Special::Zip => {
+                let columns = args
+                    .positional
+                    .iter()
+                    .map(|val| self.iterate_static(val))
+                    .collect::<Res<Vec<_>>>()?;
+                let n = columns.iter().map(Vec::len).min().unwrap_or(0);
+                let row = |k: usize| {
+                    Val::seq(
+                        columns.iter().map(|column| column[k].clone()).collect(),
+                        SeqKind::Tuple,
+                    )
+                };
+                Ok(Self::list((0..n).map(row).collect()))
+            }
+            Special::Enumerate => {
+                let items = self.iterate_static(first.unwrap_or(&Val::none()))?;
+                let start = match args.get(1, "start").cloned() {
+                    Some(start) => self.static_int(&start, "the start of `enumerate`")?,
+                    None => 0,
+                };
+                let pair =
+                    |(k, item)| Val::seq(vec![Val::int(start + k as i128), item], SeqKind::Tuple);
+                Ok(Self::list(
+                    items.into_iter().enumerate().map(pair).collect(),
+                ))
+            }
+            Special::Reversed => {
+                let mut items = self.iterate_static(first.unwrap_or(&Val::none()))?;
+                items.reverse();
+                Ok(Self::list(items))
+            }
+            Special::Len => {
+                let x = self.arg(name, args, 0, "x")?.clone();
+                if let Val::Dict(entries) = &x {
+                    return Ok(Val::int(entries.len() as i128));
+                }
+                if let Val::Neighbours(relation, at) = &x {
+                    return self.n_neighbours(relation, *at);
+                }
+                if let Val::Struct(ty, _) = &x {
+                    return Ok(Val::int(ty.members.len() as i128));
+                }
+                match (x.items(), self.numeric_type(&x)) {
+                    (Some(items), _) => Ok(Val::int(items.len() as i128)),
+                    (None, Some(ty)) if ty.is_tensor() => Ok(Val::int(i128::from(ty.shape()[0]))),
+                    _ => self.call_python(&Known::Builtin("len".into()), args),
+                }
+            }
+            Special::Reduce(op) => {
+                let x = self.arg(name, args, 0, "x")?.clone();
+                let items = self.iterate_static(&x)?;
+                let start = args.get(1, "start").cloned().unwrap_or(Val::int(0));
+                items
+                    .iter()
+                    .try_fold(start, |so_far, item| self.binary(op, &so_far, item))
+            }
+            Special::Any | Special::All => match first {
+                Some(val) if self.numeric_type(val).is_some_and(ir::Type::is_tensor) => {
+                    let none = Args {
+                        positional: Vec::new(),
+                        keywords: Vec::new(),
+                    };
+                    self.tensor_method(&val.clone(), name, &none)
+                }
+                _ => {
+                    let x = self.arg(name, args, 0, "x")?.clone();
+                    let items = self.iterate_static(&x)?;
+                    let any = matches!(special, Special::Any);
+                    let mut truth = None;
+                    for item in &items {
+                        if let Val::Known(known) = item {
+                            let holds = fold::truth(self.host, known);
+                            if self.hosted(holds)? == any {
+                                return Ok(Val::Known(Known::Bool(any)));
+                            }
+                            continue;
+                        }
+                        let holds = self.condition(item)?;
+                        let op = if any {
+                            ir::BinaryOp::Or
+                        } else {
+                            ir::BinaryOp::And
+                        };
+                        truth = Some(match truth {
+                            None => holds,
+                            Some(truth) => self.builder().binary(op, truth, holds),
+                        });
+                    }
+                    Ok(truth.map_or(Val::Known(Known::Bool(!any)), Val::Value))
+                }
+            },
+            Special::List | Special::Tuple => {
+                let items = match first {
+                    Some(val) => self.iterate_static(val)?,
+                    None => Vec::new(),
+                };
+                let kind = if matches!(special, Special::List) {
+                    SeqKind::List
+                } else {
+                    SeqKind::Tuple
+                };
+                Ok(Val::seq(items, kind))
+            }
+            Special::Frexp => self.frexp(args),
+            Special::LoopConfig => self.loop_config(args),
+            Special::MeshPatch => self.mesh_patch(),
+            Special::Node(function) => self.node_function(name, function, args),
+            Special::RescaleIndex => self.rescale_index(name, args),
+            Special::Print => {
+                unreachable!("a call of `print` does not evaluate its arguments first")
+            }
+            Special::Random => {
+                let ty = match args.get(0, "dtype").cloned() {
+                    Some(dtype) => self.dtype(&dtype)?,
+                    None => self.config.default_fp,
+                };
+                Ok(Val::Value(self.value(Op::Random {}, ty.into())))
+            }
+            Special::RandomNormal => {
+                let ty = match args.get(0, "dt").cloned() {
+                    Some(dtype) => self.dtype(&dtype)?,
+                    None => self.config.default_fp,
+                };
+                self.random_normal(ty)
+            }
+        }
+    }
+
+    /// A random number of the standard normal distribution, by the method of Box and Muller.
+    fn random_normal(&mut self, ty: ScalarType) -> Res<Val> {
+        if !ty.is_float() {
+            return self.fail(
+                ErrorKind::Type,
+                "E0206",
+                format!("`randn` makes floats, not `{ty}`"),
+            );
+        }
+        let number = |lower: &mut Self, value: f64| {
+            lower
+                .builder()
+                .constant(aerogel_base::Scalar::float(ty, value))
+        };
+        let (one, minus_two, turn) = (
+            number(self, 1.0),
+            number(self, -2.0),
+            number(self, std::f64::consts::TAU),
+        );
+        let u = self.value(Op::Random {}, ty.into());
+        let v = self.value(Op::Random {}, ty.into());
+        let mut builder = self.builder();
+        // In (0, 1], where the logarithm is finite.
+        let u = builder.binary(ir::BinaryOp::Sub, one, u);
+        let log = builder.unary(ir::UnaryOp::Log, u);
+        let square = builder.binary(ir::BinaryOp::Mul, minus_two, log);
+        let radius = builder.unary(ir::UnaryOp::Sqrt, square);
+        let angle = builder.binary(ir::BinaryOp::Mul, turn, v);
+        let cosine = builder.unary(ir::UnaryOp::Cos, angle);
+        Ok(Val::Value(builder.binary(
+            ir::BinaryOp::Mul,
+            radius,
+            cosine,
+        )))
+    }
+
+    /// `isinstance`: what is computed when the kernel runs is a vector, a matrix, or of no class.
+    fn is_instance(&mut self, args: &Args) -> Res<Val> {
+        let (Some(x), Some(Val::Known(classes))) = (args.get(0, "object"), args.get(1, "classes"))
+        else {
+            return self.call_python(&Known::Builtin("isinstance".into()), args);
+        };
+        if x.known().is_some() {
+            return self.call_python(&Known::Builtin("isinstance".into()), args);
+        }
+        let ty = self.numeric_type(x);
+        let is = |class: &Known| match class {
+            Known::Builtin(name) if &**name == "Matrix" => ty.is_some_and(Type::is_tensor),
+            Known::Builtin(name) if &**name == "Vector" => matches!(ty, Some(Type::Vec(..))),
+            _ => false,
+        };
+        let truth = classes
+            .items()
+            .map_or_else(|| is(classes), |items| items.iter().any(is));
+        Ok(Val::Known(Known::Bool(truth)))
+    }
+
+    /// The elements of a value combined pairwise from left to right.
+    pub(crate) fn reduce(&mut self, op: ir::BinaryOp, value: Value) -> Value {
+        let elems = self.split(value);
+        let mut rest = elems.into_iter();
+        let first = rest.next().unwrap_or(value);
+        rest.fold(first, |so_far, elem| {
+            self.builder().binary(op, so_far, elem)
+        })
+    }
+}

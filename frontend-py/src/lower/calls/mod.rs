@@ -1,0 +1,463 @@
+//! Calls: builtins by their row, `ti.func`s inlined, types as constructors, methods, and Python's own functions.
+
+mod address;
+pub(crate) mod builtins;
+mod frexp;
+pub(crate) mod nodes;
+mod print;
+pub(crate) mod real_functions;
+
+use std::rc::Rc;
+
+use aerogel_base::{ErrorKind, ScalarType};
+use aerogel_ir::Type;
+
+use crate::ast::{BinaryOp, Expr, ExprKind, Keyword};
+use crate::host::{Callable, FuncRef, FuncSource, Known};
+use crate::intrinsics;
+use crate::lower::values::number::elem;
+use crate::lower::values::structs::struct_type;
+use crate::lower::values::{SeqKind, Val, tensor_type};
+use crate::lower::{Lower, Parsed, Res};
+use crate::scope::BindingKind;
+
+/// The evaluated arguments of a call.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Args {
+    pub(crate) positional: Vec<Val>,
+    pub(crate) keywords: Vec<(String, Val)>,
+}
+
+impl Args {
+    /// The argument at a position or with a name.
+    pub(crate) fn get(&self, at: usize, name: &str) -> Option<&Val> {
+        self.positional.get(at).or_else(|| self.keyword(name))
+    }
+
+    pub(crate) fn keyword(&self, name: &str) -> Option<&Val> {
+        self.keywords
+            .iter()
+            .find(|(keyword, _)| keyword == name)
+            .map(|(_, val)| val)
+    }
+}
+
+impl<'a> Lower<'a, '_> {
+    pub(crate) fn call(
+        &mut self,
+        func: &Expr<'a>,
+        args: &[Expr<'a>],
+        keywords: &[Keyword<'a>],
+    ) -> Res<Val> {
+        let callee = self.expr(func)?;
+        if let Val::Known(Known::Builtin(name)) = &callee
+            && &**name == "print"
+        {
+            return self.print(args, keywords);
+        }
+        let is_static = matches!(&callee, Val::Known(Known::Builtin(name)) if &**name == "static");
+        let outer = self.in_static;
+        self.in_static |= is_static;
+        let evaluated = self.evaluated(&callee, args, keywords);
+        self.in_static = outer;
+        self.call_value(&callee, evaluated?)
+    }
+
+    fn evaluated(
+        &mut self,
+        callee: &Val,
+        args: &[Expr<'a>],
+        keywords: &[Keyword<'a>],
+    ) -> Res<Args> {
+        let positional = self.exprs(args);
+        let mut named = Vec::new();
+        let mut failed = Ok(());
+        for keyword in keywords {
+            let Some(name) = keyword.name else {
+                self.range = keyword.value.range;
+                return self.fail(
+                    ErrorKind::Syntax,
+                    "E0124",
+                    "`**` arguments are not supported in kernels",
+                );
+            };
+            match self.expr(&keyword.value) {
+                Ok(val) => named.push((name.to_string(), val)),
+                Err(reported) => failed = Err(reported),
+            }
+        }
+        let positional = positional?;
+        failed?;
+        if let Val::Known(Known::Builtin(name)) = callee
+            && matches!(&**name, "Vector" | "Matrix")
+        {
+            let by_name = keywords.iter().zip(&named);
+            let by_name = by_name.map(|(keyword, (_, val))| (&keyword.value, val));
+            for (arg, val) in args.iter().zip(&positional).chain(by_name) {
+                self.refuse_repeated(arg, val)?;
+            }
+        }
+        Ok(Args {
+            positional,
+            keywords: named,
+        })
+    }
+
+    /// That `[x] * n` is not what a vector is made of, if `n` is computed when the kernel runs: there the `*`
+    /// means each element.
+    fn refuse_repeated(&mut self, arg: &Expr<'a>, val: &Val) -> Res<()> {
+        let ExprKind::Binary {
+            op: BinaryOp::Mul,
+            lhs,
+            rhs,
+        } = arg.kind
+        else {
+            return Ok(());
+        };
+        let is_list =
+            |e: &Expr<'_>| matches!(e.kind, ExprKind::List(_) | ExprKind::Comprehension { .. });
+        let times = match (is_list(lhs), is_list(rhs)) {
+            (true, false) => rhs,
+            (false, true) => lhs,
+            _ => return Ok(()),
+        };
+        if matches!(val, Val::Known(_) | Val::Seq(..)) {
+            return Ok(());
+        }
+        self.range = times.range;
+        self.fail_noted(
+            ErrorKind::Type,
+            "E0210",
+            "how often a list is repeated must be known while compiling",
+            "to multiply each element write `ti.Vector([...]) * x`",
+        )
+    }
+
+    fn call_value(&mut self, callee: &Val, args: Args) -> Res<Val> {
+        match callee {
+            Val::Known(Known::Builtin(name)) => match intrinsics::find(name) {
+                Some(rule) => self.builtin(name, rule, &args),
+                None => self.call_python(&Known::Builtin(name.clone()), &args),
+            },
+            Val::Known(Known::Func(func)) => {
+                let receiver = func.receiver.clone().map(Val::Known);
+                self.invoke(func, receiver, args)
+            }
+            Val::Known(Known::DType(ty)) => self.cast_call(*ty, &args),
+            Val::Known(Known::TensorType { shape, elem }) => self.construct(*shape, *elem, &args),
+            Val::Known(Known::StructType(ty)) => self.construct_struct(ty, &args),
+            Val::Known(Known::Kernel(name)) => self.fail_noted(
+                ErrorKind::Syntax,
+                "E0125",
+                format!("the kernel `{name}` cannot be called from a kernel"),
+                "make it a `ti.func`",
+            ),
+            Val::Known(known @ Known::Object(_)) => {
+                let callable = self.host.callable(known);
+                match self.hosted(callable)? {
+                    Some(callable) => self.call_for(callable, args),
+                    None => self.call_python(known, &args),
+                }
+            }
+            Val::Method(object, name) => self.method(object, name, &args),
+            Val::Poison(reported) => Err(*reported),
+            _ => {
+                let what = self.describe(callee);
+                self.fail(ErrorKind::Type, "E0220", format!("{what} cannot be called"))
+            }
+        }
+    }
+
+    /// What an object calls, with the arguments it has for it.
+    fn call_for(&mut self, callable: Callable, args: Args) -> Res<Val> {
+        let mut given: Vec<Val> = callable.positional.into_iter().map(Val::Known).collect();
+        given.extend(args.positional);
+        let mut keywords = args.keywords;
+        for (name, known) in callable.keywords {
+            if keywords.iter().all(|(other, _)| *other != name) {
+                keywords.push((name, Val::Known(known)));
+            }
+        }
+        let args = Args {
+            positional: given,
+            keywords,
+        };
+        self.call_value(&Val::Known(callable.callee), args)
+    }
+
+    /// A Python function, called now with arguments that are known. One of the user's that takes others is lowered.
+    pub(crate) fn call_python(&mut self, callee: &Known, args: &Args) -> Res<Val> {
+        if let Ok(Some(_)) = self.host.attr(callee, "__aerogel_outside_kernels__") {
+            let name = match self.host.attr(callee, "__qualname__") {
+                Ok(Some(Known::Str(name))) => name.to_string(),
+                _ => "this".into(),
+            };
+            return self.fail_noted(
+                ErrorKind::Compilation,
+                "E0234",
+                format!("`{name}` cannot be called in a kernel"),
+                "call it before the kernel, and use what it makes here",
+            );
+        }
+        let positional: Option<Vec<Known>> = args
+            .positional
+            .iter()
+            .map(|val| val.known().cloned())
+            .collect();
+        let keywords: Option<Vec<(String, Known)>> = args
+            .keywords
+            .iter()
+            .map(|(name, val)| Some((name.clone(), val.known()?.clone())))
+            .collect();
+        let (Some(positional), Some(keywords)) = (positional, keywords) else {
+            let poisoned = args.positional.iter().find_map(|val| match val {
+                Val::Poison(reported) => Some(*reported),
+                _ => None,
+            });
+            if let Some(reported) = poisoned {
+                return Err(reported);
+            }
+            if let Some(func) = self.host.function(callee) {
+                let name = &func.name;
+                self.warn(format!(
+                    "`{name}` is a Python function: the kernel has it as if it were decorated with `@ti.func`"
+                ));
+                let receiver = func.receiver.clone().map(Val::Known);
+                return self.invoke(&func, receiver, args.clone());
+            }
+            let name = match callee {
+                Known::Builtin(name) => Some(Known::str(name)),
+                _ => self.host.attr(callee, "__name__").ok().flatten(),
+            };
+            let name = match &name {
+                Some(Known::Str(name)) => name.to_string(),
+                _ => "this function".into(),
+            };
+            let message = format!(
+                "the Python function `{name}` cannot take a value that is computed when the kernel runs"
+            );
+            let note = if intrinsics::is_function(&name) {
+                format!("did you mean `ti.{name}`?")
+            } else {
+                "decorate it with `@ti.func`".into()
+            };
+            return self.fail_noted(ErrorKind::Type, "E0221", message, note);
+        };
+        // Within `ti.static` it is said that this is known while compiling.
+        if let (false, Some(name)) = (self.in_static, self.host.unsteady(callee)) {
+            self.warn(format!(
+                "`{name}` is a Python function: it is called once, while the kernel is compiled, and its result is a \
+                 constant here"
+            ));
+        }
+        let result = self.host.call(callee, &positional, &keywords);
+        Ok(Val::Known(self.hosted(result)?))
+    }
+
+    /// Lowers a `ti.func` where it is called, or calls a real function. A receiver is passed by reference.
+    pub(crate) fn invoke(
+        &mut self,
+        func: &Rc<FuncRef>,
+        receiver: Option<Val>,
+        args: Args,
+    ) -> Res<Val> {
+        let source = self.host.source(func);
+        let source = self.hosted(source)?;
+        let parsed = self.parse(&source)?;
+        let is_method = receiver.is_some();
+        let given = self.given(&parsed, &source, receiver, args)?;
+        // The `ti.static` around a call is not around the body.
+        let outer = std::mem::replace(&mut self.in_static, false);
+        let result = match source.signature.clone() {
+            Some(signature) => self.call_real(&parsed, &signature, is_method, given),
+            None => self.inline(&parsed, &source, is_method, given),
+        };
+        self.in_static = outer;
+        result
+    }
+
+    /// The arguments of a function in the order of its parameters, with the default values.
+    fn given(
+        &mut self,
+        parsed: &Parsed<'a>,
+        source: &FuncSource,
+        receiver: Option<Val>,
+        args: Args,
+    ) -> Res<Vec<Val>> {
+        let def = parsed.def;
+        if def.has_variadic {
+            return self.fail(
+                ErrorKind::Syntax,
+                "E0126",
+                format!(
+                    "`{}` has `*` parameters, which `ti.func` does not support",
+                    def.name
+                ),
+            );
+        }
+        let mut given: Vec<Option<Val>> = vec![None; def.params.len()];
+        let positional: Vec<Val> = receiver.into_iter().chain(args.positional).collect();
+        if positional.len() > def.params.len() {
+            let message = format!(
+                "`{}` takes {} arguments, but {} are given",
+                def.name,
+                def.params.len(),
+                positional.len()
+            );
+            return self.fail(ErrorKind::Syntax, "E0222", message);
+        }
+        for (slot, val) in given.iter_mut().zip(positional) {
+            *slot = Some(val);
+        }
+        for (name, val) in args.keywords {
+            match def.params.iter().position(|param| param.name == name) {
+                Some(at) if given[at].is_none() => given[at] = Some(val),
+                Some(_) => {
+                    return self.fail(
+                        ErrorKind::Syntax,
+                        "E0222",
+                        format!("`{}` is given `{name}` twice", def.name),
+                    );
+                }
+                None => {
+                    return self.fail(
+                        ErrorKind::Syntax,
+                        "E0222",
+                        format!("`{}` has no parameter `{name}`", def.name),
+                    );
+                }
+            }
+        }
+        let mut vals = Vec::new();
+        for (param, val) in def.params.iter().zip(given) {
+            let default = source.defaults.iter().find(|(name, _)| name == param.name);
+            let Some(val) = val.or_else(|| default.map(|(_, known)| Val::Known(known.clone())))
+            else {
+                let message = format!("`{}` needs an argument for `{}`", def.name, param.name);
+                return self.fail(ErrorKind::Syntax, "E0222", message);
+            };
+            vals.push(val);
+        }
+        Ok(vals)
+    }
+
+    fn inline(
+        &mut self,
+        parsed: &Parsed<'a>,
+        source: &FuncSource,
+        is_method: bool,
+        given: Vec<Val>,
+    ) -> Res<Val> {
+        let def = parsed.def;
+        let annotated = |name: &str| {
+            let found = source.types.iter().find(|(of, _)| of == name);
+            found.map(|(_, ty)| Val::Known(ty.clone()))
+        };
+        let mut bindings = Vec::new();
+        for (k, (param, val)) in def.params.iter().zip(given).enumerate() {
+            let by_reference =
+                is_method && k == 0 || source.templates.iter().any(|name| name == param.name);
+            let val = match annotated(param.name) {
+                Some(ty) if !by_reference => self.annotated(&val, &ty)?,
+                _ => val,
+            };
+            bindings.push(if by_reference {
+                let kind = if matches!(val, Val::Value(_)) {
+                    BindingKind::Parameter
+                } else {
+                    BindingKind::Alias
+                };
+                (param.name, kind, val)
+            } else {
+                // Arguments are copies, all made before the body changes anything.
+                (param.name, BindingKind::Variable, self.variable(&val)?)
+            });
+        }
+        let call = self.span();
+        let range = self.range;
+        self.enter_frame(parsed, call)?;
+        for (name, kind, val) in bindings {
+            self.scopes().bind(name, kind, val);
+        }
+        let before = self.reports.mark();
+        let flow = self.block(def.body);
+        let returned = self.returned_value(def, flow);
+        self.frames.pop();
+        self.range = range;
+        self.reports.since(before)?;
+        match annotated("return") {
+            Some(ty) => self.annotated(&returned?, &ty),
+            None => returned,
+        }
+    }
+
+    /// A value as the annotation of a `ti.func` has it: scalars and structs are converted, and vectors and matrices have
+    /// their shape, but keep the type of their elements.
+    fn annotated(&mut self, val: &Val, ty: &Val) -> Res<Val> {
+        let found = self.numeric_type(val);
+        match (ty, found) {
+            (Val::Known(Known::TensorType { shape, .. }), Some(found)) => {
+                let wanted = tensor_type(*shape, ScalarType::F32).with_elem(elem(found));
+                if found.shape() != wanted.shape() {
+                    let message = format!("cannot use `{found}` as `{wanted}`: the shapes differ");
+                    return self.fail(ErrorKind::Type, "E0203", message);
+                }
+                Ok(val.clone())
+            }
+            (Val::Known(Known::StructType(_)), _) => self.coerce(val, ty.known()),
+            (_, Some(Type::Scalar(_))) => match self.as_dtype(ty) {
+                Some(elem) => Ok(Val::Value(self.convert(val, Type::Scalar(elem))?)),
+                None => Ok(val.clone()),
+            },
+            _ => Ok(val.clone()),
+        }
+    }
+
+    /// The method of a tensor, field or other object.
+    fn method(&mut self, object: &Val, name: &str, args: &Args) -> Res<Val> {
+        match object {
+            Val::Known(Known::StructField(field)) => self.struct_field_method(field, name, args),
+            Val::Known(Known::Field(_)) | Val::Array(_) => self.storage_method(object, name, args),
+            Val::List(list) => self.list_method(&list.clone(), name, args),
+            Val::Dict(entries) => self.dict_method(&entries.clone(), name, args),
+            Val::Known(known @ Known::Str(_)) => {
+                let method = self.host.attr(known, name);
+                match self.hosted(method)? {
+                    Some(method) => self.call_python(&method, args),
+                    None => self.fail(
+                        ErrorKind::Compilation,
+                        "E0302",
+                        format!("a string has no attribute `{name}`"),
+                    ),
+                }
+            }
+            _ => match struct_type(object).and_then(|ty| ty.method(name)) {
+                Some(func) => self.invoke(&func, Some(object.clone()), args.clone()),
+                None => self.tensor_method(object, name, args),
+            },
+        }
+    }
+
+    /// All items as one list.
+    pub(crate) fn list(items: Vec<Val>) -> Val {
+        Val::seq(items, SeqKind::List)
+    }
+
+    /// The argument of a builtin, or a mistake that names it.
+    pub(crate) fn arg<'v>(
+        &mut self,
+        callee: &str,
+        args: &'v Args,
+        at: usize,
+        name: &str,
+    ) -> Res<&'v Val> {
+        match args.get(at, name) {
+            Some(val) => Ok(val),
+            None => self.fail(
+                ErrorKind::Type,
+                "E0222",
+                format!("`{callee}` needs an argument for `{name}`"),
+            ),
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! Statements, expressions and assignments.
+
+pub(crate) mod assign;
+pub(crate) mod expr;
+pub(crate) mod reports;
+pub(crate) mod returns;
+pub(crate) mod stmt;
+pub(crate) mod suggestions;

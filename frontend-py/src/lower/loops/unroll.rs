@@ -1,0 +1,128 @@
+//! What loops under `ti.static`, comprehensions and unpacking run over: the items, now.
+
+use std::rc::Rc;
+
+use aerogel_base::{ErrorKind, ScalarType};
+use aerogel_ir::Type;
+
+use crate::fold;
+use crate::host::{Known, TensorConst, TensorShape};
+use crate::lower::values::{Iter, Val};
+use crate::lower::{Lower, Res};
+
+/// More items than anybody unrolls.
+const MAX_ITEMS: i128 = 1 << 16;
+
+impl Lower<'_, '_> {
+    /// The items of something known while compiling, in order.
+    pub(crate) fn iterate_static(&mut self, val: &Val) -> Res<Vec<Val>> {
+        if let Some(items) = val.items() {
+            return Ok(items);
+        }
+        match val {
+            Val::Iter(iter) => match &**iter {
+                Iter::Range { lo, hi, step } => {
+                    let what = "a bound of a range that is unrolled";
+                    let (lo, hi, step) = (
+                        self.static_int(lo, what)?,
+                        self.static_int(hi, what)?,
+                        self.static_int(step, what)?,
+                    );
+                    if step == 0 {
+                        return self.fail(
+                            ErrorKind::Compilation,
+                            "E0123",
+                            "the step of a range is zero",
+                        );
+                    }
+                    self.unrollable(((hi - lo) / step).max(0))?;
+                    let mut items = Vec::new();
+                    let mut at = lo;
+                    while (step > 0 && at < hi) || (step < 0 && at > hi) {
+                        items.push(Val::int(at));
+                        at += step;
+                    }
+                    Ok(items)
+                }
+                Iter::NdRange(axes) => Ok(self
+                    .static_box(axes)?
+                    .into_iter()
+                    .map(|at| Val::Known(Known::tuple(at)))
+                    .collect()),
+                Iter::Grouped(inner) => {
+                    let items = self.iterate_static(inner)?;
+                    Ok(items
+                        .into_iter()
+                        .map(|item| {
+                            match item
+                                .known()
+                                .and_then(|known| known.items().map(<[Known]>::to_vec))
+                            {
+                                Some(elements) => Val::Known(Known::Tensor(Rc::new(TensorConst {
+                                    shape: TensorShape::Vector(elements.len() as u32),
+                                    elements,
+                                    elem: Some(ScalarType::I32),
+                                    handle: None,
+                                }))),
+                                None => item,
+                            }
+                        })
+                        .collect())
+                }
+            },
+            Val::Dict(entries) => {
+                let keys = entries.iter().map(|(key, _)| Val::Known(key.clone()));
+                Ok(keys.collect())
+            }
+            Val::Known(Known::Tensor(_)) => self.elements(val),
+            Val::Known(known) => {
+                let items = fold::iterate(self.host, known);
+                Ok(self.hosted(items)?.into_iter().map(Val::Known).collect())
+            }
+            Val::Poison(reported) => Err(*reported),
+            _ if matches!(self.numeric_type(val), Some(Type::Vec(..))) => self.elements(val),
+            _ => {
+                let what = self.describe(val);
+                self.fail(
+                    ErrorKind::Type,
+                    "E0219",
+                    format!("{what} cannot be iterated over while compiling"),
+                )
+            }
+        }
+    }
+
+    fn static_box(&mut self, axes: &[(Val, Val)]) -> Res<Vec<Vec<Known>>> {
+        let mut all = vec![Vec::new()];
+        for (lo, hi) in axes {
+            let what = "a bound of a range that is unrolled";
+            let (lo, hi) = (self.static_int(lo, what)?, self.static_int(hi, what)?);
+            self.unrollable((hi - lo).max(0).saturating_mul(all.len() as i128))?;
+            all = all
+                .into_iter()
+                .flat_map(|at| {
+                    (lo..hi).map(move |k| {
+                        at.iter()
+                            .cloned()
+                            .chain([Known::Int(k)])
+                            .collect::<Vec<_>>()
+                    })
+                })
+                .collect();
+        }
+        Ok(all)
+    }
+
+    /// Refuses loops that no compiler should unroll.
+    fn unrollable(&mut self, n: i128) -> Res<()> {
+        if n <= MAX_ITEMS {
+            return Ok(());
+        }
+        self.fail_noted(
+            ErrorKind::Compilation,
+            "E0129",
+            format!("a loop under `ti.static` has {n} iterations"),
+            "drop `ti.static` from the loop",
+        )
+    }
+}

@@ -1,0 +1,231 @@
+//! The program: what `ti.init` sets, its compiler, and the numbers by which kernels and launches are told apart.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use aerogel_base::ScalarType;
+use aerogel_compiler::{Arch, CacheSettings, Cleaning, Compiler, Config, Cpu, runnable};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+
+use super::error;
+use super::profile;
+
+/// The settings of the program.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settings {
+    pub(crate) arch: Arch,
+    pub(crate) cpu: Cpu,
+    pub(crate) debug: bool,
+    pub(crate) fast_math: bool,
+    pub(crate) check_bounds: bool,
+    pub(crate) opt_level: u8,
+    pub(crate) max_threads: usize,
+    pub(crate) print_ir: bool,
+    pub(crate) thread_local: bool,
+    pub(crate) default_fp: ScalarType,
+    pub(crate) default_ip: ScalarType,
+    pub(crate) short_circuit: bool,
+    pub(crate) random_seed: u64,
+}
+
+static COMPILER: Mutex<Option<Arc<Compiler>>> = Mutex::new(None);
+static SETTINGS: Mutex<Option<Settings>> = Mutex::new(None);
+static CACHE: Mutex<Option<CacheSettings>> = Mutex::new(None);
+/// Changes whenever the program starts over; kernels compare it.
+static GENERATION: AtomicU64 = AtomicU64::new(0);
+static LAUNCHES: AtomicU64 = AtomicU64::new(0);
+static PENDING: AtomicBool = AtomicBool::new(false);
+static MATERIALIZE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The settings, or the error that `ti.init` has not been called.
+pub(crate) fn settings(py: Python<'_>) -> PyResult<Settings> {
+    lock(&SETTINGS).ok_or_else(|| error::runtime(py, "call ti.init() first: there is no program"))
+}
+
+/// The number of the program.
+pub(crate) fn generation() -> u64 {
+    GENERATION.load(Ordering::Acquire)
+}
+
+/// The compiler for the program's settings; programs with the same settings share it and its threads.
+pub(crate) fn compiler(py: Python<'_>, settings: &Settings) -> PyResult<Arc<Compiler>> {
+    let config = Config {
+        arch: settings.arch,
+        cpu: settings.cpu,
+        debug: settings.debug,
+        check_bounds: settings.check_bounds,
+        opt_level: settings.opt_level.min(3),
+        max_threads: (settings.max_threads > 0).then_some(settings.max_threads),
+        print_ir: settings.print_ir,
+        thread_local: settings.thread_local,
+        cache: lock(&CACHE).clone(),
+        ..Config::default()
+    };
+    let made = {
+        let mut compiler = lock(&COMPILER);
+        if let Some(old) = &*compiler
+            && *old.config() == config
+        {
+            return Ok(old.clone());
+        }
+        compiler.insert(Arc::new(Compiler::new(config))).clone()
+    };
+    if let Some(why) = made.cache_refused() {
+        let message = format!("compiled kernels are not kept on disk: {why}");
+        py.import("aerogel._log")?
+            .call_method1("warn", (message,))?;
+    }
+    Ok(made)
+}
+
+/// Where compiled kernels shall be kept: the folder, what is removed when there are too many (as
+/// Taichi names it), from which size on, and which part of them.
+type CacheArgs = (PathBuf, String, u64, f64);
+
+fn cache_settings((folder, policy, max_bytes, factor): CacheArgs) -> PyResult<CacheSettings> {
+    let cleaning = match policy.as_str() {
+        "never" => Cleaning::Never,
+        "version" => Cleaning::Version,
+        "lru" => Cleaning::LeastRecentlyUsed,
+        "fifo" => Cleaning::FirstInFirstOut,
+        _ => {
+            return Err(PyValueError::new_err(format!(
+                "offline_cache_cleaning_policy is never, version, lru or fifo, not {policy:?}"
+            )));
+        }
+    };
+    Ok(CacheSettings {
+        folder,
+        cleaning,
+        max_bytes,
+        cleaning_factor: factor,
+    })
+}
+
+/// A new seed for each launch of the program.
+pub(crate) fn launch_seed(settings: &Settings) -> u64 {
+    let launch = LAUNCHES.fetch_add(1, Ordering::Relaxed);
+    (settings.random_seed ^ 0x9e37_79b9_7f4a_7c15)
+        .wrapping_add(launch.wrapping_mul(0xbf58_476d_1ce4_e5b9))
+}
+
+/// Lays out the trees that Python has described and not yet finished.
+pub(crate) fn materialize(py: Python<'_>) -> PyResult<()> {
+    if PENDING.load(Ordering::Acquire)
+        && let Some(callback) = MATERIALIZE.get(py)
+    {
+        callback.call0(py)?;
+    }
+    Ok(())
+}
+
+fn scalar_type(name: &str) -> PyResult<ScalarType> {
+    ScalarType::from_name(name)
+        .ok_or_else(|| PyValueError::new_err(format!("there is no scalar type {name:?}")))
+}
+
+/// The processors that code shall be made for; this one must be among them.
+fn cpu_named(name: &str) -> PyResult<Cpu> {
+    let here: Vec<_> = runnable().into_iter().map(Cpu::name).collect();
+    match Cpu::from_name(name) {
+        Some(cpu) if cpu.runs_here() => Ok(cpu),
+        _ => Err(PyValueError::new_err(format!(
+            "this processor runs code for {}, not for {name:?}",
+            here.join(", ")
+        ))),
+    }
+}
+
+fn arch_named(name: &str) -> PyResult<Arch> {
+    match name {
+        "cpu" => Ok(Arch::Cpu),
+        "interp" => Ok(Arch::Interp),
+        _ => Err(PyValueError::new_err(format!(
+            "arch is cpu or interp, not {name:?}"
+        ))),
+    }
+}
+
+#[pyfunction]
+#[pyo3(signature = (*, arch, cpu, debug, fast_math, check_bounds, opt_level, max_threads, random_seed, print_ir,
+    thread_local, default_fp, default_ip, short_circuit, profile, cache))]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "keywords of one call from Python"
+)]
+pub(crate) fn init(
+    arch: &str,
+    cpu: &str,
+    debug: bool,
+    fast_math: bool,
+    check_bounds: bool,
+    opt_level: u8,
+    max_threads: usize,
+    random_seed: i64,
+    print_ir: bool,
+    thread_local: bool,
+    default_fp: &str,
+    default_ip: &str,
+    short_circuit: bool,
+    profile: bool,
+    cache: Option<CacheArgs>,
+) -> PyResult<()> {
+    let cache = cache.map(cache_settings).transpose()?;
+    let cpu = cpu_named(cpu)?;
+    aerogel_runtime::interrupt::watch();
+    *lock(&CACHE) = cache;
+    *lock(&SETTINGS) = Some(Settings {
+        arch: arch_named(arch)?,
+        cpu,
+        debug,
+        fast_math,
+        check_bounds,
+        opt_level,
+        max_threads,
+        print_ir,
+        thread_local,
+        default_fp: scalar_type(default_fp)?,
+        default_ip: scalar_type(default_ip)?,
+        short_circuit,
+        random_seed: random_seed as u64,
+    });
+    LAUNCHES.store(0, Ordering::Relaxed);
+    profile::enable(profile);
+    GENERATION.fetch_add(1, Ordering::AcqRel);
+    Ok(())
+}
+
+/// Ends the program.
+pub(crate) fn end() {
+    *lock(&SETTINGS) = None;
+    GENERATION.fetch_add(1, Ordering::AcqRel);
+}
+
+#[pyfunction]
+pub(crate) fn check_initialized(py: Python<'_>) -> PyResult<()> {
+    settings(py).map(|_| ())
+}
+
+#[pyfunction]
+pub(crate) fn set_pending(pending: bool) {
+    PENDING.store(pending, Ordering::Release);
+}
+
+#[pyfunction]
+pub(crate) fn set_materialize(py: Python<'_>, callback: Py<PyAny>) {
+    let _ = MATERIALIZE.set(py, callback);
+}
+
+/// What makes the code of kernels and what it is made for, and the number of threads.
+#[pyfunction]
+pub(crate) fn machine(py: Python<'_>) -> PyResult<(Vec<(&'static str, String)>, usize)> {
+    let compiler = compiler(py, &settings(py)?)?;
+    Ok((compiler.machine().to_vec(), compiler.pool().n_threads()))
+}
