@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use aerogel_base::entity::PrimaryMap;
-use aerogel_ir::{Env, FuncId, Function, Module, VerifyError, print_function, verify};
+use aerogel_ir::{Env, FuncId, Function, Module, Stage, VerifyError, print_function, verify};
 
 use crate::options::Options;
 use crate::pipeline::{PIPELINE, Pass, Step, When};
@@ -72,9 +72,8 @@ pub fn run(
     options: Options,
     observer: &mut dyn Observer,
 ) -> Result<(), BrokenPass> {
-    // What `inline` copies must be at the stage of what it copies into.
-    let (inline, others) = PIPELINE.split_at(1);
-    for steps in [inline, others] {
+    let mut stage = Stage::Structured;
+    for steps in PIPELINE.split(|step| matches!(step, Step::Meet)) {
         for id in module.funcs.keys() {
             // The function leaves the table while it changes, so that passes can read the others.
             let mut func = std::mem::replace(&mut module.funcs[id], Function::new("", false));
@@ -83,42 +82,39 @@ pub fn run(
                 funcs: &module.funcs,
                 options,
             };
-            let done = run_steps(steps, &mut func, &cx, observer);
+            let done = run_steps(steps, stage, &mut func, &cx, observer);
             module.funcs[id] = func;
             if !done? {
                 return Ok(());
             }
         }
+        stage = steps.iter().fold(stage, |stage, step| {
+            step.passes().last().map_or(stage, |pass| pass.to)
+        });
     }
     Ok(())
 }
 
 fn run_steps(
     steps: &[Step],
+    mut stage: Stage,
     func: &mut Function,
     cx: &PassCx<'_>,
     observer: &mut dyn Observer,
 ) -> Result<bool, BrokenPass> {
     for step in steps {
-        match step {
-            Step::Pass(pass) => {
-                if run_pass(pass, func, cx, observer)?.is_none() {
-                    return Ok(false);
+        for _ in 0..step.rounds() {
+            let mut changed = false;
+            for pass in step.passes() {
+                debug_assert_eq!(stage, pass.from, "`{}` stands at another stage", pass.name);
+                match run_pass(pass, func, cx, observer)? {
+                    None => return Ok(false),
+                    Some(c) => changed |= c,
                 }
+                stage = pass.to;
             }
-            Step::Group { passes, rounds, .. } => {
-                for _ in 0..*rounds {
-                    let mut changed = false;
-                    for pass in *passes {
-                        match run_pass(pass, func, cx, observer)? {
-                            None => return Ok(false),
-                            Some(c) => changed |= c,
-                        }
-                    }
-                    if !changed {
-                        break;
-                    }
-                }
+            if !changed {
+                break;
             }
         }
     }
@@ -139,6 +135,11 @@ fn run_pass(
         When::Optimize => cx.options.optimize,
         When::ThreadLocal => cx.options.optimize && cx.options.thread_local,
     };
+    debug_assert!(
+        wanted || pass.from == pass.to,
+        "`{}` may be left out, but changes the stage",
+        pass.name
+    );
     if !wanted || !func.is_kernel && pass.kernels_only {
         return Ok(Some(false));
     }

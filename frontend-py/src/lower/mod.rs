@@ -484,11 +484,11 @@ impl<'a, 'h> Lower<'a, 'h> {
         builder
     }
 
-    fn value(&mut self, op: Op, ty: Type) -> Value {
+    fn value(&mut self, op: impl Into<Op>, ty: Type) -> Value {
         self.builder().value(op, ty)
     }
 
-    fn effect(&mut self, op: Op) {
+    fn effect(&mut self, op: impl Into<Op>) {
         self.builder().effect(op);
     }
 

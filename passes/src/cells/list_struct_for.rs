@@ -14,7 +14,9 @@
 //! work of a few large cells is divided too.
 
 use aerogel_base::{Scalar, ScalarType};
-use aerogel_ir::{Builder, Function, Inst, NodeRef, Op, Region, Type, Value, copy_region, walk};
+use aerogel_ir::{
+    Builder, CellOp, Function, Inst, NodeOp, NodeRef, Op, Region, Type, Value, copy_region, walk,
+};
 use aerogel_snode::Tree;
 
 use crate::PassCx;
@@ -87,7 +89,7 @@ fn sweep(func: &mut Function, cx: &PassCx<'_>, inst: Inst) {
     };
     if driven {
         lo.push(zero);
-        hi.push(b.value(Op::ListLen { node: driver }, Type::I64));
+        hi.push(b.value(NodeOp::ListLen { node: driver }, Type::I64));
     }
     for &looped in &nest.loops[..n_axes] {
         lo.push(zero);
@@ -121,7 +123,7 @@ fn sweep(func: &mut Function, cx: &PassCx<'_>, inst: Inst) {
                 if let Some(around) = around {
                     around.redirect(b, cell);
                 }
-                b.effect(Op::CellAt {
+                b.effect(CellOp::CellAt {
                     node,
                     indices: index.to_vec(),
                     cell,

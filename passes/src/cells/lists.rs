@@ -10,7 +10,9 @@
 //! in the order of the layout.
 
 use aerogel_base::{Scalar, ScalarType};
-use aerogel_ir::{BinaryOp, Builder, CompareOp, LoopAttrs, NodeRef, Op, TreeId, Type, Value};
+use aerogel_ir::{
+    BinaryOp, Builder, CompareOp, LoopAttrs, NodeOp, NodeRef, Op, TreeId, Type, Value,
+};
 use aerogel_snode::{NodeId, NodeKind, Tree};
 
 use crate::PassCx;
@@ -43,12 +45,12 @@ fn list(b: &mut Builder<'_>, cx: &PassCx<'_>, node: NodeRef, parent: NodeId) {
     let size = cx.options.thresholds.list_part;
     let n_parts = tree.list_parts(node.node, size);
 
-    let stale = b.value(Op::ListStale { node }, Type::BOOL);
+    let stale = b.value(NodeOp::ListStale { node }, Type::BOOL);
     let zero = i64_of(b, 0);
     let n_above = if parent == Tree::ROOT {
         i64_of(b, 1)
     } else {
-        b.value(Op::ListLen { node: above }, Type::I64)
+        b.value(NodeOp::ListLen { node: above }, Type::I64)
     };
     let n_above = b.value(
         Op::Select {
@@ -113,7 +115,7 @@ fn list(b: &mut Builder<'_>, cx: &PassCx<'_>, node: NodeRef, parent: NodeId) {
         b.binary(BinaryOp::Mul, n, extent)
     });
     let scan = nest::region(b, &[], |b, _| {
-        b.effect(Op::ListScan {
+        b.effect(NodeOp::ListScan {
             node,
             n_parts: n_all,
         });
@@ -137,14 +139,14 @@ pub(crate) fn enter(
     nest: &Nest<'_>,
 ) -> (Value, Vec<Value>, Vec<Value>) {
     let (cell, origin, rest) = if driver.node == Tree::ROOT {
-        let op = Op::Root { tree: driver.tree };
+        let op = NodeOp::Root { tree: driver.tree };
         let cell = b.value(op, Type::Cell(driver.tree, Tree::ROOT));
         (cell, Vec::new(), axes)
     } else {
         let (&at, rest) = axes.split_first().expect("the list is an axis");
         let mut types = vec![Type::Cell(driver.tree, driver.node)];
         types.resize(1 + tree.shape(driver.node).len(), Type::I32);
-        let entry = b.inst(Op::ListEntry { node: driver, at }, &types);
+        let entry = b.inst(NodeOp::ListEntry { node: driver, at }, &types);
         let results = b.func.insts[entry].results.clone();
         (results[0], results[1..].to_vec(), rest)
     };
@@ -193,19 +195,19 @@ impl Part {
         (segment, size, n_parts): (Value, u64, u64),
         number: Value,
     ) -> Self {
-        let op = Op::Child { node, cell };
+        let op = NodeOp::Child { node, cell };
         let container = b.value(op, Type::Container(node.tree, node.node));
         let data = &tree[node.node];
         let (begin, size, behind) = if data.kind == NodeKind::Hash {
             // Parts of what is active: cells next to each other may be all there is in a large space.
             let index = i64_of(b, 0);
-            let op = Op::NextActive {
+            let op = NodeOp::NextActive {
                 node,
                 container,
                 index,
             };
             let begin = b.value(op, Type::I64);
-            let behind = b.value(Op::ActiveEnd { node, container }, Type::I64);
+            let behind = b.value(NodeOp::ActiveEnd { node, container }, Type::I64);
             let span = b.binary(BinaryOp::Sub, behind, begin);
             let rounded = i64_of(b, n_parts - 1);
             let rounded = b.binary(BinaryOp::Add, span, rounded);
@@ -272,7 +274,7 @@ impl Part {
     }
 
     fn is_active(&self, b: &mut Builder<'_>, index: Value) -> Value {
-        let op = Op::CellIsActive {
+        let op = NodeOp::CellIsActive {
             node: self.node,
             container: self.container,
             index,
@@ -306,20 +308,20 @@ impl Part {
             b.value(looped, Type::I64)
         };
         let (node, part) = (self.node, self.number);
-        b.effect(Op::ListCount { node, part, count });
+        b.effect(NodeOp::ListCount { node, part, count });
     }
 
     /// Writes an entry for each active one.
     fn fill(&self, b: &mut Builder<'_>, tree: &Tree, holder: NodeId, index: &[Value]) {
         let node = self.node;
         let one = i64_of(b, 1);
-        let first = Op::ListOffset {
+        let first = NodeOp::ListOffset {
             node,
             part: self.number,
         };
         let first = b.value(first, Type::I64);
         let part = b.binary(BinaryOp::Add, self.number, one);
-        let end = b.value(Op::ListOffset { node, part }, Type::I64);
+        let end = b.value(NodeOp::ListOffset { node, part }, Type::I64);
         let cond = b.compare(CompareOp::Lt, first, end);
         let then = nest::region(b, &[], |b, _| {
             self.each_active(b, first, &mut |b, number, at| {
@@ -345,7 +347,7 @@ impl Part {
         at: Value,
     ) {
         let node = self.node;
-        let find = Op::Find {
+        let find = NodeOp::Find {
             node,
             container: self.container,
             index: number,
@@ -360,7 +362,7 @@ impl Part {
             .into_iter()
             .map(|i| i.expect("every axis is divided"));
         let indices = indices.collect();
-        b.effect(Op::ListPut {
+        b.effect(NodeOp::ListPut {
             node,
             at,
             cell,

@@ -15,7 +15,7 @@
 use aerogel_base::Scalar;
 use aerogel_base::hash::LookupMap;
 use aerogel_ir::{
-    BinaryOp, Builder, FieldId, Function, Inst, NodeRef, Op, Region, Type, Value, walk,
+    BinaryOp, Builder, CellOp, FieldId, Function, Inst, NodeRef, Op, Region, Type, Value, walk,
 };
 use aerogel_snode::NodeKind;
 
@@ -191,7 +191,7 @@ fn nest(func: &mut Function, cx: &PassCx<'_>, inst: Inst) {
     let mut b = at_end(func, top, span);
     let types = vec![Type::I32; outer_axes.len()];
     let over = nest::region(&mut b, &types, |b, outer| {
-        let find = Op::FindCell {
+        let find = CellOp::FindCell {
             node: holder,
             indices: outer.to_vec(),
         };
@@ -213,7 +213,7 @@ fn nest(func: &mut Function, cx: &PassCx<'_>, inst: Inst) {
                 indices[axis.index] = Some(scaled_sum(b, sum, counter, axis.divisor));
             }
             let at = indices.iter().map(|i| i.expect("every axis is divided"));
-            b.effect(Op::CellAt {
+            b.effect(CellOp::CellAt {
                 node,
                 indices: at.collect(),
                 cell,
