@@ -53,6 +53,15 @@ impl Scopes {
         }
     }
 
+    /// Changes what names stand for, where `change` says so.
+    pub(crate) fn replace(&mut self, change: impl Fn(&Val) -> Option<Val>) {
+        for binding in self.blocks.iter_mut().flat_map(IndexMap::values_mut) {
+            if let Some(val) = change(&binding.val) {
+                binding.val = val;
+            }
+        }
+    }
+
     /// Whether a block that has been left had the name.
     pub(crate) fn was_bound(&self, name: &str) -> bool {
         self.gone.contains(name)

@@ -73,13 +73,7 @@ impl<'a> Lower<'a, '_> {
             }
             ExprKind::Subscript { value, index } => {
                 let val = self.expr(value)?;
-                if let ExprKind::Attribute { attr, .. } = value.kind
-                    && matches!(attr, "grad" | "dual")
-                    && val.is_none()
-                {
-                    return self.no_gradient(attr);
-                }
-                self.subscript(val, index)?
+                self.subscript_of(val, value, index)?
             }
             ExprKind::Tuple(items) => Val::seq(self.exprs(items)?, SeqKind::Tuple),
             ExprKind::List(items) => Val::seq(self.exprs(items)?, SeqKind::List),
@@ -130,6 +124,17 @@ impl<'a> Lower<'a, '_> {
             ExprKind::Dict(items) => self.dict(items)?,
             ExprKind::Unsupported(what) => return self.unsupported(what),
         })
+    }
+
+    /// `val[index]`; `of` is what is written for `val`.
+    pub(crate) fn subscript_of(&mut self, val: Val, of: &Expr<'a>, index: &Expr<'a>) -> Res<Val> {
+        if let ExprKind::Attribute { attr, .. } = of.kind
+            && matches!(attr, "grad" | "dual")
+            && val.is_none()
+        {
+            return self.no_gradient(attr);
+        }
+        self.subscript(val, index)
     }
 
     /// A chain of operators such as `a + b + c`, from its left end, without recursion.
@@ -192,6 +197,9 @@ impl<'a> Lower<'a, '_> {
     }
 
     pub(crate) fn unary(&mut self, op: UnaryOp, operand: Val) -> Res<Val> {
+        if let Some(result) = self.unary_method(op, &operand)? {
+            return Ok(result);
+        }
         match &operand {
             Val::Known(known)
                 if !matches!(known, Known::Tensor(_) | Known::List(_) | Known::Tuple(_)) =>
@@ -204,6 +212,9 @@ impl<'a> Lower<'a, '_> {
     }
 
     pub(crate) fn binary(&mut self, op: BinaryOp, lhs: &Val, rhs: &Val) -> Res<Val> {
+        if let Some(result) = self.binary_method(op, lhs, rhs)? {
+            return Ok(result);
+        }
         if let (Val::Known(l), Val::Known(r)) = (lhs, rhs)
             && !matches!(l, Known::Tensor(_) | Known::Field(_))
             && !matches!(r, Known::Tensor(_) | Known::Field(_))
@@ -240,6 +251,9 @@ impl<'a> Lower<'a, '_> {
     }
 
     pub(crate) fn compare(&mut self, op: CompareOp, lhs: &Val, rhs: &Val) -> Res<Val> {
+        if let Some(result) = self.compare_method(op, lhs, rhs)? {
+            return Ok(result);
+        }
         match (lhs, rhs) {
             (Val::Known(l), Val::Known(r))
                 if !matches!((l, r), (Known::Tensor(_), _) | (_, Known::Tensor(_))) =>
