@@ -163,6 +163,8 @@ struct PlannedTask {
     space: Space,
     /// Nanoseconds per iteration, an `f32`'s bits.
     cost: AtomicU32,
+    /// The compiler's estimate of it.
+    estimate: f32,
     step: i64,
     max_threads: usize,
 }
@@ -217,6 +219,7 @@ impl LaunchPlan {
                 run: unsafe { std::mem::transmute::<usize, TaskFn>(run) },
                 space,
                 cost: AtomicU32::new(task.cost.to_bits()),
+                estimate: task.cost,
                 step: task.step,
                 max_threads: task.max_threads.unwrap_or(usize::MAX),
             });
@@ -369,6 +372,7 @@ impl PlannedTask {
             extents,
             self.step,
             cost,
+            self.estimate,
             pool.n_threads().min(self.max_threads),
         );
         if split.n_threads == 1 && (extents.total as f32) * cost < WORTH_MEASURING {
