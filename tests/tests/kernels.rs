@@ -125,3 +125,35 @@ fn random_numbers_do_not_depend_on_how_a_kernel_is_divided() {
         }"#,
     );
 }
+
+/// Integers wrap, also where they are indices: `3 * i` times the inverse of 3 is `i`.
+#[test]
+fn products_that_wrap_are_indices() {
+    agree(
+        "
+        tree0 { dense i:12 { place x: i32 } dense i:12 { place y: i32 } }
+        field @x: i32 = tree0 [S2]
+        field @y: i32 = tree0 [S4]
+        kernel @inverse(n: i32, a: array<i32, 2>) {
+            v0: i32 = const 0
+            v1: i32 = const 12
+            v2: i32 = const 3
+            v3: i32 = const -1431655765
+            v4: i32 = const 30
+            v5: i32 = const 4
+            parallel [v0], [v1] (v6: i32) {
+                v7: i32 = mul v6, v2
+                v8: i32 = mul v7, v3
+                v9: ref<i32> = field_at @x, [v8]
+                v10: i32 = mul v6, v5
+                v11: i32 = shl v10, v4
+                v12: ref<i32> = array_at a1, [v11, v0]
+                v13: i32 = load v12
+                v14: i32 = add v13, v6
+                store v9, v14
+                yield []
+            }
+            yield []
+        }",
+    );
+}
