@@ -137,6 +137,10 @@ fn levels_agree() {
     let seeds = first..first + from_env("AEROGEL_N_PROGRAMS", 100).min(500);
     for_seeds(seeds, |seed| {
         agree(seed, &here, false);
+        // The search through the text takes longer than all else.
+        if !seed.is_multiple_of(5) {
+            return;
+        }
         let mut module = generate::module(seed);
         module.env.fast_math = true;
         for (name, compiler) in here.iter().chain(&elsewhere) {

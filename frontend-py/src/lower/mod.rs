@@ -20,8 +20,11 @@ use aerogel_ir::{
 use aerogel_snode::NodeId;
 use bumpalo::Bump;
 
+use self::core::limits::Spent;
 use self::core::reports::{Reported, Reports, Res};
 use self::core::returns::Exit;
+use aerogel_compiler::caught;
+
 use crate::ast::{FuncDef, TextRange};
 use crate::host::*;
 use crate::infer::Defaults;
@@ -150,7 +153,9 @@ pub fn lower_kernel(
     let arena = Bump::new();
     let mut lower = Lower::new(&arena, host, config, result.cloned());
     // What it could not do it has reported.
-    let _ = lower.kernel(source, params);
+    if let Err(panic) = caught(|| lower.kernel(source, params).is_ok()) {
+        lower.broken(&panic);
+    }
     let Lower {
         mut module,
         func,
@@ -242,8 +247,7 @@ pub(crate) struct Lower<'a, 'h> {
     range: TextRange,
     /// Whether what is lowered stands under `ti.static`.
     in_static: bool,
-    /// How deep the expression being lowered is nested, inlined functions included.
-    depth: usize,
+    spent: Spent,
     /// The arrays outside of which there is the element at the edge.
     clamped: Vec<Arg>,
     /// For the next loop, from `ti.loop_config`.
@@ -261,8 +265,6 @@ pub(crate) struct Lower<'a, 'h> {
     references: Vec<Value>,
     reals: Reals,
 }
-
-const MAX_INLINE_DEPTH: usize = 100;
 
 impl<'a, 'h> Lower<'a, 'h> {
     fn new(
@@ -289,7 +291,7 @@ impl<'a, 'h> Lower<'a, 'h> {
             references: Vec::new(),
             reals: Reals::default(),
             in_static: false,
-            depth: 0,
+            spent: Spent::default(),
             clamped: Vec::new(),
             loop_attrs: LoopAttrs::default(),
             mesh_loop: None,
@@ -382,6 +384,17 @@ impl<'a, 'h> Lower<'a, 'h> {
         let id = self.module.env.sources.push(source.file.clone());
         match parse::parse_function(self.arena, &source.file.text) {
             Ok(def) => {
+                if def.is_async {
+                    let span = self.module.env.spans.intern(SpanData {
+                        source: id,
+                        start: def.range.lo,
+                        end: def.range.hi,
+                        inlined_at: Span::NONE,
+                    });
+                    let message = "kernels and functions that they call cannot be `async`";
+                    let mistake = Diagnostic::new(ErrorKind::Syntax, "E0102", span, message);
+                    return Err(self.report(mistake.note("write `def` without `async`")));
+                }
                 let parsed = Rc::new(Parsed {
                     def,
                     source: source.clone(),
@@ -404,15 +417,8 @@ impl<'a, 'h> Lower<'a, 'h> {
     }
 
     fn enter_frame(&mut self, parsed: &Parsed<'a>, call: Span) -> Res<()> {
-        if self.frames.len() >= MAX_INLINE_DEPTH {
-            let message = format!("`{}` calls itself without end", parsed.def.name);
-            return self.fail_noted(
-                ErrorKind::Compilation,
-                "E0110",
-                message,
-                "functions are inlined: recursion must end under `ti.static`",
-            );
-        }
+        let scope = parsed.source.scope;
+        self.expect_end(parsed.def.name, |frame| frame.scope == scope)?;
         let mut scopes = Scopes::default();
         scopes.enter();
         let entry = (self.region, self.func.regions[self.region].insts.len());

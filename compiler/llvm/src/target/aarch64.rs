@@ -11,6 +11,7 @@ pub fn aarch64() -> Target {
         vector_width: None,
         lanes: Some(4),
         fused: true,
+        halves: true,
         divides_slowly: false,
         widest_swap: 16,
         task_convention: 0,

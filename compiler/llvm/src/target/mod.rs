@@ -29,6 +29,8 @@ pub struct Target {
     pub lanes: Option<u32>,
     /// Whether it multiplies and adds in one instruction that rounds once.
     pub fused: bool,
+    /// Whether it has instructions that convert halves.
+    pub halves: bool,
     /// Whether quotients and roots of vectors take several times as long as the sums and products
     /// that could stand for them.
     pub divides_slowly: bool,

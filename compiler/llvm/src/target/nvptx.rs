@@ -17,6 +17,7 @@ pub fn nvptx(sm: u32) -> Target {
         vector_width: None,
         lanes: None,
         fused: true,
+        halves: true,
         divides_slowly: false,
         widest_swap: 8,
         // `ptx_kernel`

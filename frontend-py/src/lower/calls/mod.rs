@@ -380,8 +380,10 @@ impl<'a> Lower<'a, '_> {
             self.scopes().bind(name, kind, val);
         }
         let before = self.reports.mark();
-        let flow = self.block(def.body);
-        let returned = self.returned_value(def, flow);
+        let returned = self.within_function(|lower| {
+            let flow = lower.block(def.body);
+            lower.returned_value(def, flow)
+        });
         self.frames.pop();
         self.range = range;
         self.reports.since(before)?;

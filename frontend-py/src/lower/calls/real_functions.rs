@@ -279,7 +279,7 @@ impl<'a> Lower<'a, '_> {
         let (outer_room, outer_range) = (self.reals.room, self.range);
         self.reals.nesting += 1;
 
-        let done = self.real_body(parsed, id, passed, types);
+        let done = self.within_function(|lower| lower.real_body(parsed, id, passed, types));
 
         self.reals.nesting -= 1;
         self.reals.room = outer_room;

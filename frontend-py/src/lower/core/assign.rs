@@ -63,12 +63,44 @@ impl<'a> Lower<'a, '_> {
                 done
             }
             ExprKind::Subscript { .. } | ExprKind::Attribute { .. } => {
-                let place = self.expr(target)?;
+                let place = self.target(target)?;
                 self.check_shape(&place, val, from, cannot_use)?;
                 self.put(&place, val, from)
             }
             _ => self.fail(ErrorKind::Syntax, "E0105", "this cannot be assigned to"),
         }
+    }
+
+    /// What an expression on the left of an assignment stands for, where Python would let it be changed.
+    fn target(&mut self, target: &Expr<'a>) -> Res<Val> {
+        match target.kind {
+            ExprKind::Subscript { value, index } => {
+                let of = self.expr(value)?;
+                self.range = target.range;
+                self.changed_item(of, value, index)
+            }
+            ExprKind::Attribute { attr, .. } => {
+                let place = self.expr(target)?;
+                if matches!(place, Val::Place(Place::Elements { .. })) && chooses_twice(attr) {
+                    self.range = target.range;
+                    let message =
+                        format!("`{attr}` chooses a component twice: it cannot be assigned to");
+                    return self.fail(ErrorKind::Syntax, "E0215", message);
+                }
+                Ok(place)
+            }
+            _ => self.expr(target),
+        }
+    }
+
+    /// `of[index]`, which is to be changed; `value` is the expression of `of`.
+    fn changed_item(&mut self, of: Val, value: &Expr<'a>, index: &Expr<'a>) -> Res<Val> {
+        if let Val::Seq(_, SeqKind::Tuple) | Val::Known(Known::Tuple(_)) = of {
+            let message = "the items of a tuple cannot be assigned to";
+            let note = "make a list or a vector instead: `[x, y]`, `ti.Vector([x, y])`";
+            return self.fail_noted(ErrorKind::Syntax, "E0215", message, note);
+        }
+        self.item(of, value, index)
     }
 
     /// Stores: what is wrong with the value is shown where that is written, what is wrong with the place at the
@@ -378,14 +410,17 @@ impl<'a> Lower<'a, '_> {
                 }
                 self.expr(target)?
             }
-            ExprKind::Subscript { value: of, index } => {
-                let of = self.expr(of)?;
+            ExprKind::Subscript { value, index } => {
+                let of = self.expr(value)?;
                 if struct_type(&of).is_some_and(|ty| ty.method(ADD_AT).is_some()) {
                     return self.change_at(of, index, op, value);
                 }
-                self.subscript(of, index)?
+                let outer = std::mem::replace(&mut self.range, target.range);
+                let item = self.changed_item(of, value, index)?;
+                self.range = outer;
+                item
             }
-            ExprKind::Attribute { .. } => self.expr(target)?,
+            ExprKind::Attribute { .. } => self.target(target)?,
             _ => return self.fail(ErrorKind::Syntax, "E0105", "this cannot be assigned to"),
         };
         let val = self.expr(value)?;
@@ -560,6 +595,11 @@ impl<'a> Lower<'a, '_> {
             "choose a component, such as `x[i][0]`",
         )
     }
+}
+
+/// Whether a swizzle such as `xyx` has a letter twice.
+fn chooses_twice(attr: &str) -> bool {
+    attr.char_indices().any(|(at, c)| attr[..at].contains(c))
 }
 
 /// The number, or one of the elements, that a type has no value near.

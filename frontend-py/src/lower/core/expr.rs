@@ -14,25 +14,10 @@ use crate::lower::values::{SeqKind, Val};
 use crate::lower::{Control, Lower, Res};
 use crate::scope::BindingKind;
 
-/// Far more than anybody writes, and far less than the stack holds.
-const MAX_DEPTH: usize = 400;
-
 impl<'a> Lower<'a, '_> {
     pub(crate) fn expr(&mut self, expr: &Expr<'a>) -> Res<Val> {
         let outer = std::mem::replace(&mut self.range, expr.range);
-        self.depth += 1;
-        let result = if self.depth > MAX_DEPTH {
-            let message = "the expression is nested too deeply";
-            self.fail_noted(
-                ErrorKind::Syntax,
-                "E0128",
-                message,
-                "compute parts of it in variables",
-            )
-        } else {
-            self.expr_kind(expr)
-        };
-        self.depth -= 1;
+        let result = self.deeper(|lower| lower.expr_kind(expr));
         self.range = outer;
         result
     }
@@ -74,13 +59,7 @@ impl<'a> Lower<'a, '_> {
             }
             ExprKind::Subscript { value, index } => {
                 let val = self.expr(value)?;
-                if let ExprKind::Attribute { attr, .. } = value.kind
-                    && matches!(attr, "grad" | "dual")
-                    && val.is_none()
-                {
-                    return self.no_gradient(attr);
-                }
-                self.subscript(val, index)?
+                self.item(val, value, index)?
             }
             ExprKind::Tuple(items) => Val::seq(self.exprs(items)?, SeqKind::Tuple),
             ExprKind::List(items) => Val::seq(self.exprs(items)?, SeqKind::List),
@@ -131,6 +110,17 @@ impl<'a> Lower<'a, '_> {
             ExprKind::Dict(items) => self.dict(items)?,
             ExprKind::Unsupported(what) => return self.unsupported(what),
         })
+    }
+
+    /// `of[index]`; `value` is the expression of `of`.
+    pub(crate) fn item(&mut self, of: Val, value: &Expr<'a>, index: &Expr<'a>) -> Res<Val> {
+        if let ExprKind::Attribute { attr, .. } = value.kind
+            && matches!(attr, "grad" | "dual")
+            && of.is_none()
+        {
+            return self.no_gradient(attr);
+        }
+        self.subscript(of, index)
     }
 
     /// A chain of operators such as `a + b + c`, from its left end, without recursion.
@@ -428,6 +418,7 @@ impl<'a> Lower<'a, '_> {
         items: &mut Vec<Val>,
     ) -> Res<()> {
         let Some((generator, rest)) = generators.split_first() else {
+            self.turn()?;
             let item = self.expr(element)?;
             items.push(self.settle(item)?);
             return Ok(());

@@ -4,6 +4,8 @@
 //! mistake: nothing can be skipped without a word.
 
 use aerogel_base::{Diagnostic, Diagnostics, ErrorKind, SourceId, Span, SpanTable};
+use aerogel_compiler::caught;
+use aerogel_ir::print_function;
 use indexmap::IndexMap;
 
 use crate::host::HostResult;
@@ -77,6 +79,14 @@ impl Reports {
         }
     }
 
+    /// Whether there are not too many mistakes to go on.
+    pub(crate) fn fewer_than(&self, n: usize) -> Result<(), Reported> {
+        match self.mistakes.len() < n {
+            true => Ok(()),
+            false => Err(Reported(())),
+        }
+    }
+
     /// All mistakes, or, if there are none, the warnings.
     pub(crate) fn finish(self) -> Result<Vec<(Span, String)>, Diagnostics> {
         if !self.mistakes.is_empty() {
@@ -126,6 +136,15 @@ impl Lower<'_, '_> {
         Err(self.report(mistake))
     }
 
+    /// A panic, which is a bug of ours, becomes a diagnostic at the place that was being lowered.
+    pub(crate) fn broken(&mut self, panic: &str) {
+        let message = format!("a bug in the compiler, not in your program: {panic}");
+        let mistake = self.mistake(ErrorKind::Runtime, "E0120", message);
+        // What is there of the kernel may be half an instruction.
+        let text = caught(|| print_function(&self.func, &self.module.env)).unwrap_or_default();
+        self.report(mistake.note(format!("so far the kernel is\n{text}")));
+    }
+
     /// A mistake found by Python becomes a diagnostic here.
     pub(crate) fn hosted<T>(&mut self, result: HostResult<T>) -> Res<T> {
         result.or_else(|error| self.fail(error.kind, "E0120", error.message))
@@ -142,6 +161,10 @@ impl Lower<'_, '_> {
     pub(crate) fn silently<T>(&mut self, ask: impl FnOnce(&mut Self) -> Res<T>) -> Option<T> {
         let mark = self.reports.mark();
         let found = ask(self).ok();
+        if self.spent.ended().is_some() {
+            // That there is an end is told.
+            return found;
+        }
         self.reports.mistakes.truncate(mark.n_mistakes);
         self.reports.n_met = mark.n_met;
         found

@@ -11,7 +11,7 @@
 use aerogel_base::{ErrorKind, Scalar, ScalarType};
 use aerogel_ir::{Op, Region, Type, Value};
 
-use crate::ast::{Expr, ExprKind, FuncDef, Stmt, StmtKind};
+use crate::ast::{Expr, ExprKind, FuncDef, Returns, Stmt, StmtKind};
 use crate::lower::core::stmt::Flow;
 use crate::lower::values::structs::struct_type;
 use crate::lower::values::{Origin, Place, Val};
@@ -400,20 +400,11 @@ fn rest_of<'a, 'h>(
 
 /// Whether there is a `return` in these statements.
 pub(crate) fn returns(stmts: &[Stmt<'_>]) -> bool {
-    stmts.iter().any(|stmt| match stmt.kind {
-        StmtKind::Return(_) => true,
-        StmtKind::If { body, orelse, .. } => returns(body) || returns(orelse),
-        StmtKind::For { body, .. } | StmtKind::While { body, .. } => returns(body),
-        _ => false,
-    })
+    Returns::of(stmts) != Returns::Never
 }
 
 fn ends_in_return(stmts: &[Stmt<'_>]) -> bool {
-    stmts.iter().any(|stmt| match stmt.kind {
-        StmtKind::Return(_) => true,
-        StmtKind::If { body, orelse, .. } => ends_in_return(body) && ends_in_return(orelse),
-        _ => false,
-    })
+    Returns::of(stmts) == Returns::Always
 }
 
 /// Whether each arm of an `if` returns on all its paths or on none, so that what follows the `if` belongs to one arm.

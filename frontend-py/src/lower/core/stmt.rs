@@ -3,10 +3,9 @@
 use aerogel_base::ErrorKind;
 use aerogel_ir::{AssertKind, Op};
 
-use crate::ast::{Expr, ExprKind, Stmt, StmtKind};
+use crate::ast::{Expr, ExprKind, Returns, Stmt, StmtKind};
 use crate::fold;
 use crate::host::Known;
-use crate::lower::core::returns::returns;
 use crate::lower::values::Val;
 use crate::lower::{Control, Lower, Reported, Res};
 use crate::scope::BindingKind;
@@ -38,10 +37,13 @@ impl<'a> Lower<'a, '_> {
     pub(crate) fn block(&mut self, stmts: &[Stmt<'a>]) -> Flow {
         for (k, stmt) in stmts.iter().enumerate() {
             self.range = stmt.range;
+            if self.step().is_err() {
+                return Flow::Next;
+            }
             let n_returns = self.frame().exit.n_returns();
             let flow = match stmt.kind {
                 StmtKind::If { test, body, orelse }
-                    if (returns(body) || returns(orelse))
+                    if stmt.returns != Returns::Never
                         && self.joins_arms()
                         && !self.is_static_call(test) =>
                 {

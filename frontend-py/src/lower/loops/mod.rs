@@ -277,6 +277,9 @@ impl<'a> Lower<'a, '_> {
     /// The iterations of an unrolled loop.
     fn iterations(&mut self, target: &Expr<'a>, items: &[Val], body: &[Stmt<'a>]) -> Flow {
         for (k, item) in items.iter().enumerate() {
+            if self.turn().is_err() {
+                return Flow::StaticBreak;
+            }
             let n_returns = self.frame().exit.n_returns();
             self.scopes().enter();
             let bound = self.bind_target(target, item, BindingKind::Alias);

@@ -7,11 +7,9 @@ use aerogel_ir::Type;
 
 use crate::fold;
 use crate::host::{Known, TensorConst, TensorShape};
+use crate::lower::core::limits::MAX_ITEMS;
 use crate::lower::values::{Iter, Val};
 use crate::lower::{Lower, Res};
-
-/// More items than anybody unrolls.
-const MAX_ITEMS: i128 = 1 << 16;
 
 impl Lower<'_, '_> {
     /// The items of something known while compiling, in order.
@@ -76,7 +74,7 @@ impl Lower<'_, '_> {
             }
             Val::Known(Known::Tensor(_)) => self.elements(val),
             Val::Known(known) => {
-                let items = fold::iterate(self.host, known);
+                let items = fold::iterate(self.host, known, MAX_ITEMS);
                 Ok(self.hosted(items)?.into_iter().map(Val::Known).collect())
             }
             Val::Poison(reported) => Err(*reported),
@@ -115,7 +113,7 @@ impl Lower<'_, '_> {
 
     /// Refuses loops that no compiler should unroll.
     fn unrollable(&mut self, n: i128) -> Res<()> {
-        if n <= MAX_ITEMS {
+        if n <= MAX_ITEMS as i128 {
             return Ok(());
         }
         self.fail_noted(
