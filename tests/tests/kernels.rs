@@ -157,3 +157,29 @@ fn products_that_wrap_are_indices() {
         }",
     );
 }
+
+/// One rounding, also of halves: the square of 1025 / 1024 is not a half.
+#[test]
+fn sums_of_products_of_halves() {
+    let printed = agree(
+        r#"
+        kernel @fused(n: i32) {
+            v0: f16 = const 1.0009765625
+            v1: f16 = const -1.001953125
+            v2: ref<f16> = local
+            store v2, v0
+            v3: f16 = load v2
+            v4: f16 = fma v3, v3, v1
+            v5: vec<2, f16> = tensor [v3, v1]
+            v6: vec<2, f16> = tensor [v1, v3]
+            v7: vec<2, f16> = fma v5, v5, v6
+            v8: i32 = const 0
+            v9: f16 = tensor_get v7, [v8]
+            v10: f64 = cast v4
+            v11: f64 = cast v9
+            print "{} {}\n", [v10, v11]
+            return []
+        }"#,
+    );
+    assert_eq!(printed, "0.000000953674 0.000000953674\n");
+}

@@ -5,7 +5,7 @@
 //! the interpreter uses too, so that folding and running agree. Functions that the targets compute
 //! by polynomials are left alone: their polynomials fold once they are inlined.
 
-use aerogel_ir::{BinaryOp, Function, Op, Rewrite, Type, UnaryOp, eval, rewrite};
+use aerogel_ir::{Function, Op, Rewrite, Type, eval, rewrite};
 
 use crate::PassCx;
 
@@ -75,27 +75,9 @@ pub(crate) fn run(func: &mut Function, _: &PassCx<'_>) -> bool {
 /// Whether every target computes exactly what `eval` does.
 fn is_exact(func: &Function, op: &Op) -> bool {
     match *op {
-        Op::Unary { op, .. } => is_exact_unary(op),
-        Op::Binary { op, lhs, .. } => func.elem(lhs).is_int() || is_exact_binary(op),
+        Op::Unary { op, .. } => op.is_exact(),
+        Op::Binary { op, lhs, .. } => op.is_exact(func.elem(lhs)),
         _ => true,
-    }
-}
-
-fn is_exact_unary(op: UnaryOp) -> bool {
-    use UnaryOp::*;
-    match op {
-        Neg | Not | Abs | Sign | Sqrt | Floor | Ceil | Round | Trunc | Popcnt | Clz => true,
-        Rsqrt | Sin | Cos | Tan | Asin | Acos | Atan | Sinh | Cosh | Tanh | Exp | Exp2 | Log
-        | Log2 => false,
-    }
-}
-
-fn is_exact_binary(op: BinaryOp) -> bool {
-    use BinaryOp::*;
-    match op {
-        Add | Sub | Mul | Div | Rem | FloorDiv | Mod | Min | Max | And | Or | Xor | Shl | Shr
-        | UShr => true,
-        Pow | Atan2 => false,
     }
 }
 
