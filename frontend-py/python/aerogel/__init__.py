@@ -109,6 +109,7 @@ if TYPE_CHECKING:
     from aerogel._linalg import eig, polar_decompose, solve, svd, sym_eig
     from aerogel.gui import GUI, hex_to_rgb, rgb_to_hex
     from aerogel.mesh import Mesh, MeshInstance
+    from aerogel.run import as_taichi
 
 # Modules that stand in folders are imported by these names too.
 for _name in ("argpack", "field", "matrix", "ndarray", "snode", "structs"):
@@ -158,6 +159,7 @@ __all__ = [
     "algorithms",
     "amdgpu",
     "arm64",
+    "as_taichi",
     "axes",
     "cfg",
     "cpu",
@@ -267,6 +269,7 @@ _MODULES = (
     "ui",
 )
 _NAMES = {
+    "as_taichi": "run",
     "GUI": "gui",
     "hex_to_rgb": "gui",
     "rgb_to_hex": "gui",
@@ -280,14 +283,21 @@ _NAMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return importlib.import_module(f"aerogel.{name}")
-    if name in _NAMES:
-        value = getattr(importlib.import_module(f"aerogel.{_NAMES[name]}"), name)
-        globals()[name] = value
-        return value
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:  # For a type checker every name would be one.
+
+    def __getattr__(name: str) -> Any:
+        if name in _MODULES:
+            return importlib.import_module(f"aerogel.{name}")
+        if name in _NAMES:
+            value = getattr(importlib.import_module(f"aerogel.{_NAMES[name]}"), name)
+            globals()[name] = value
+            return value
+        if not name.startswith("_"):
+            from aerogel._taichi import older
+
+            if name in older.NAMES:
+                return older.older(name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -122,3 +122,33 @@ def called_by(object_: Any) -> tuple[Any, list[Any], dict[str, Any]] | None:
     if is_users(getattr(method, "__aerogel_func__", method)):
         return object_.__call__, [], {}
     return None
+
+
+def class_parts(cls: type) -> tuple[str, list[tuple[str, Any]], Any, list[tuple[str, bool, Any]]] | None:
+    """What a kernel needs to make objects of a user's class: name, methods, ``__init__``, and instead of that, for a
+    dataclass of Python's, the fields with their default values. None for a class that is not the user's."""
+    import dataclasses
+    import inspect
+
+    methods = []
+    for name in dir(cls):
+        found = inspect.getattr_static(cls, name)
+        function = getattr(found, "__aerogel_func__", found)
+        if is_users(function) and (function is not found or not name.startswith("__")):
+            methods.append((name, function))
+    if dataclasses.is_dataclass(cls) and not is_users_init(cls):
+        fields = []
+        for field in dataclasses.fields(cls):
+            if field.default_factory is not dataclasses.MISSING:
+                fields.append((field.name, True, field.default_factory()))
+            else:
+                has_default = field.default is not dataclasses.MISSING
+                fields.append((field.name, has_default, field.default if has_default else None))
+        return cls.__name__, methods, None, fields
+    init = getattr(cls.__init__, "__aerogel_func__", cls.__init__)
+    return (cls.__name__, methods, init, []) if is_users(init) else None
+
+
+def is_users_init(cls: type) -> bool:
+    """Whether a dataclass has an ``__init__`` that somebody wrote."""
+    return getattr(cls.__init__, "__code__", None) is None or cls.__init__.__code__.co_filename != "<string>"

@@ -106,6 +106,8 @@ class GUI:
         self._frames = int(os.environ.get("AEROGEL_GUI_FRAMES", "0"))
         self._canvas = _native.Canvas(*self.res)
         self._shown: Any = None
+        self._img: np.ndarray | None = None
+        self._drawn: Any = None
         self._started = time.monotonic()
         self.clear()
         out = os.environ.get("AEROGEL_GUI_OUT")
@@ -267,6 +269,34 @@ class GUI:
                 f"the image is {pixels.shape[0]} by {pixels.shape[1]}, the GUI {self.res[0]} by {self.res[1]}"
             )
         self._canvas.set_image(np.ascontiguousarray(pixels))
+        self._drawn = img
+        if self._img is not None:
+            self._keep(img)
+
+    @property
+    def img(self) -> np.ndarray:
+        """The image set last, as floats of shape (width, height, 4); what is written into it is drawn by
+        ``gui.set_image(gui.img)``."""
+        if self._img is None:
+            self._img = np.zeros((*self.res, 4), np.float32)
+            if self._drawn is not None:
+                self._keep(self._drawn)
+        return self._img
+
+    @img.setter
+    def img(self, value: Any) -> None:
+        self.set_image(value)
+
+    def _keep(self, img: Any) -> None:
+        """Writes an image into ``img``, as Taichi does: opacity only where the image has it."""
+        assert self._img is not None
+        if img is self._img:
+            return
+        values = _array(img)
+        if values.dtype.kind != "f":
+            values = to_pixels(values) / np.float32(255)
+        values = values[..., None] if values.ndim == 2 else values
+        self._img[..., : values.shape[2] if values.shape[2] > 1 else 4] = values
 
     def contour(self, scalar_field: Any, normalize: bool = False) -> None:
         """Draws a scalar field in colours from dark blue (0) to yellow (1).

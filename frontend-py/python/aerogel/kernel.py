@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 from aerogel import _native
 from aerogel._dtypes import DataType, dtype_of
 from aerogel.errors import AerogelMissingNameError, AerogelSyntaxError
-from aerogel.types import ArgPackType, MatrixType, NdarrayType, RefType, StructType
+from aerogel.types import AnyMatrixType, ArgPackType, MatrixType, NdarrayType, RefType, StructType
 
 if TYPE_CHECKING:
     from typing_extensions import Concatenate, ParamSpec, Self
@@ -131,6 +131,11 @@ def _parameter(fn: Callable[..., Any], name: str, annotation: Any) -> tuple:
     if isinstance(annotation, ArgPackType) or kind == "sparse_matrix_builder":
         members = [(key, _parameter(fn, f"{name}.{key}", ty)) for key, ty in annotation.members.items()]
         return ("pack", members, list(annotation.methods.items()))
+    if isinstance(annotation, AnyMatrixType):
+        raise AerogelSyntaxError(
+            f"the parameter `{name}` of kernel `{fn.__name__}` ({_where(fn)}) needs its sizes, "
+            f"for instance `{name}: {'ti.math.vec3' if annotation.ndim == 1 else 'ti.types.matrix(2, 2, ti.f32)'}`"
+        )
     raise AerogelSyntaxError(
         f"the parameter `{name}` of kernel `{fn.__name__}` ({_where(fn)}) has the annotation {annotation!r}, "
         "which is not a type of the kernel language"

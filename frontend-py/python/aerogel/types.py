@@ -133,6 +133,16 @@ class MatrixType:
         return matrix_ndarray(self.n, self.m, self.ndim, self.dtype, shape, **kwargs)
 
 
+class AnyMatrixType:
+    """The type of vectors or matrices of any size: for parameters of ``ti.func`` and elements of arrays."""
+
+    def __init__(self, ndim: int, dtype: Any) -> None:
+        self.ndim, self.dtype = ndim, None if dtype is None else dtype_of(dtype)
+
+    def __repr__(self) -> str:
+        return f"ti.types.{'vector' if self.ndim == 1 else 'matrix'}({self.dtype or ''})"
+
+
 class VectorType(MatrixType):
     """The type of vectors of ``n`` components."""
 
@@ -158,17 +168,21 @@ def _flatten_item(value: Any, out: list[Any]) -> None:
         out.append(value)
 
 
-def vector(n: int, dtype: Any = None) -> VectorType:
-    """The type of vectors of ``n`` components.
+def vector(n: int | None = None, dtype: Any = None) -> Any:
+    """The type of vectors of ``n`` components; of any number if it is left out.
 
     >>> vector(3, f32)(1, 2, 3).to_list()
     [1.0, 2.0, 3.0]
     """
-    return VectorType(n, dtype)
+    return AnyMatrixType(1, dtype) if n is None else VectorType(n, dtype)
 
 
-def matrix(n: int, m: int, dtype: Any = None) -> MatrixType:
-    """The type of ``n`` by ``m`` matrices."""
+def matrix(n: int | None = None, m: int | None = None, dtype: Any = None) -> Any:
+    """The type of ``n`` by ``m`` matrices; of any size if both are left out."""
+    if n is None and m is None:
+        return AnyMatrixType(2, dtype)
+    if n is None or m is None:
+        raise TypeError("ti.types.matrix takes both sizes, or neither")
     return MatrixType(n, m, dtype)
 
 
@@ -208,6 +222,10 @@ class NdarrayType:
             if given:
                 raise TypeError(f'Cannot specify matrix dtype "{dtype!r}" and element shape or dim at the same time.')
             element_shape = dtype.get_shape()
+        elif isinstance(dtype, AnyMatrixType):
+            if given:
+                raise TypeError(f'Cannot specify matrix dtype "{dtype!r}" and element shape or dim at the same time.')
+            element_dim, dtype = dtype.ndim, dtype.dtype
         elif dtype is not None and dtype not in (float, int, bool):
             dtype = dtype_of(dtype)
         if element_shape is not None:

@@ -38,7 +38,8 @@ pub(crate) struct FieldPlace {
 #[pyclass(module = "aerogel._native", subclass, frozen)]
 pub(crate) struct NativeField {
     ty: ScalarType,
-    quant: Option<QuantType>,
+    /// One for all components, or one for each; none for scalars.
+    quants: Vec<QuantType>,
     shape: (u32, u32, u32),
     name: String,
     claimed: OnceLock<()>,
@@ -52,9 +53,9 @@ impl NativeField {
         self.ty
     }
 
-    /// How its components are kept, if that is not as scalars.
-    pub(crate) fn quant(&self) -> Option<QuantType> {
-        self.quant
+    /// How a component is kept, if that is not as a scalar.
+    pub(crate) fn quant(&self, component: usize) -> Option<QuantType> {
+        self.quants.get(component).or(self.quants.first()).copied()
     }
 
     /// Rows, columns and number of axes (0 for a scalar, 1 for a vector) of an element.
@@ -202,14 +203,14 @@ impl NativeField {
     }
 
     #[new]
-    #[pyo3(signature = (dtype, n, m, ndim, name, quant = None))]
+    #[pyo3(signature = (dtype, n, m, ndim, name, quants = Vec::new()))]
     fn new(
         dtype: &str,
         n: u32,
         m: u32,
         ndim: u32,
         name: String,
-        quant: Option<&str>,
+        quants: Vec<String>,
     ) -> PyResult<Self> {
         let ty = ScalarType::from_name(dtype)
             .ok_or_else(|| PyValueError::new_err(format!("there is no scalar type {dtype:?}")))?;
@@ -220,7 +221,10 @@ impl NativeField {
         }
         Ok(Self {
             ty,
-            quant: quant.map(parse_quant).transpose()?,
+            quants: quants
+                .iter()
+                .map(|text| parse_quant(text))
+                .collect::<PyResult<_>>()?,
             shape: (n, m, ndim),
             name,
             claimed: OnceLock::new(),

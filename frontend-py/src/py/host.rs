@@ -720,6 +720,19 @@ impl Host for PyHost<'_> {
         self.called_by(&object).map_err(|error| self.error(&error))
     }
 
+    fn class(&mut self, value: &Known) -> HostResult<Option<ClassRef>> {
+        let Known::Object(handle) = value else {
+            return Ok(None);
+        };
+        let object = self.object(*handle);
+        if !object.is_instance_of::<PyType>() {
+            return Ok(None);
+        }
+        self.asked += 1;
+        self.class_of(*handle, &object)
+            .map_err(|error| self.error(&error))
+    }
+
     fn source(&mut self, func: &FuncRef) -> HostResult<FuncSource> {
         let original = self.object(func.function);
         self.func_source(&original)

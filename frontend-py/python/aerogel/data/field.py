@@ -109,15 +109,16 @@ class NumericField(Field, _native.NativeField):
         return out if dtype is None else out.astype(_numpy_type(dtype))
 
     def from_numpy(self, arr: Any) -> None:
-        """Sets all active elements from a NumPy array of the field's shape.
+        """Sets all active elements from a NumPy array of the field's shape, whose last axes are those of an element.
 
-        All elements of a dense field are active. Under sparse nodes the others stay as they are.
+        All elements of a dense field are active. Under sparse nodes the others stay as they are. Axes of one may
+        be more or fewer.
         """
         import numpy as np
 
         arr = numbers(arr)
         shape = self._array_shape()
-        if tuple(arr.shape) != shape:
+        if not alike(arr.shape, shape):
             raise ValueError(f"ti.field shape {shape} does not match the numpy array shape {tuple(arr.shape)}")
         self._copy_from(np.ascontiguousarray(arr, dtype=numpy_dtype(self.dtype)).reshape(shape))
 
@@ -236,11 +237,13 @@ class MatrixField(NumericField):
     n: int
     m: int
     ndim: int
+    # One for each component, where they differ.
+    _types: list[QuantType] | None = None
     # Those that were asked for, by number, before the field had a place.
     _components: dict[int, ScalarField] | None = None
 
     def _make_alike(self, name: str) -> MatrixField:
-        return _make_matrix(self.dtype, self.n, self.m, self.ndim, name)
+        return _make_matrix(self._types or [self.dtype], self.n, self.m, self.ndim, name)
 
     def _array_shape(self) -> tuple[int, ...]:
         return (*self.shape, self.n) if self.ndim == 1 else (*self.shape, self.n, self.m)
@@ -260,8 +263,8 @@ class MatrixField(NumericField):
             raise ValueError("there is no such component")
         if self._components is not None and at in self._components:
             return self._components[at]
-        out = ScalarField(self.dtype._aerogel_dtype, 1, 1, 0, f"{self._name}_{at}", _quant_text(self.dtype))
-        out.dtype = self.dtype
+        dtype = self._types[at] if self._types else self.dtype
+        out = _make_scalar(dtype, f"{self._name}_{at}")
         if unplaced:
             out._component_of = (self, at)
             self._components = self._components or {}
@@ -281,12 +284,10 @@ class MatrixField(NumericField):
             return out
         return out.reshape(*self.shape, self.n, 1) if keep_dims else out.reshape(*self.shape, self.n)
 
-    def from_numpy(self, arr: Any) -> None:
-        """Sets all elements from a NumPy array whose last axes are those of an element."""
-        arr = numbers(arr)
-        if self.m == 1 and tuple(arr.shape) in ((*self.shape, self.n), (*self.shape, self.n, 1)):
-            arr = arr.reshape(self._array_shape())
-        super().from_numpy(arr)
+
+def alike(given: Sequence[int], wanted: Sequence[int]) -> bool:
+    """Whether shapes are the same but for axes of one: then it is clear which element goes where."""
+    return [n for n in given if n != 1] == [n for n in wanted if n != 1]
 
 
 def numbers(array: Any) -> Any:
@@ -330,8 +331,8 @@ def _element_type(dtype: Any) -> Any:
     return dtype if isinstance(dtype, QuantType) else dtype_of(dtype)
 
 
-def _quant_text(dtype: Any) -> str | None:
-    return dtype._aerogel_quant if isinstance(dtype, QuantType) else None
+def _quant_texts(types: list[Any]) -> list[str]:
+    return [dtype._aerogel_quant for dtype in types if isinstance(dtype, QuantType)]
 
 
 def _place(
@@ -462,26 +463,31 @@ def matrix_field(
     """Makes a field of vectors (``ndim`` 1) or matrices; ``ti.Vector.field`` and ``ti.Matrix.field`` call this."""
     if kwargs.pop("ndim", None) not in (None, 1, 2) or kwargs:
         raise TypeError(f"unknown keywords {sorted(kwargs)}")
-    scalar = _element_type(_common_type(dtype, n, m, ndim))
-    _check(scalar, needs_grad or needs_dual, "field")
+    types = _component_types(dtype, n, m, ndim)
+    _check(types[0], needs_grad or needs_dual, "field")
     n, m = operator.index(n), operator.index(m)
     if n < 1 or m < 1:
         raise AerogelExtentError(f"a vector or matrix has at least one component, not {n} by {m}")
-    out = _with_gradients(_make_matrix(scalar, n, m, ndim, name), needs_grad, needs_dual)
+    out = _with_gradients(_make_matrix(types, n, m, ndim, name), needs_grad, needs_dual)
     _place([out], shape, order, offset, layout)
     return out
 
 
-def _common_type(dtype: Any, n: int, m: int, ndim: int) -> Any:
-    """The type of all components, where one was given for each."""
+def _component_types(dtype: Any, n: int, m: int, ndim: int) -> list[Any]:
+    """The type of each component, or one for all; they are computed with in one type."""
     if not isinstance(dtype, (list, tuple)):
-        return dtype
-    flat = list(itertools.chain(*dtype)) if ndim == 2 else list(dtype)
+        return [_element_type(dtype)]
+    flat = [_element_type(t) for t in (itertools.chain(*dtype) if ndim == 2 else dtype)]
     if len(flat) != n * m:
         raise AerogelShapeError(f"{n * m} components need as many types, got {len(flat)}")
-    if any(t != flat[0] for t in flat):
-        raise AerogelRuntimeError(f"the components of a vector or matrix have one type, not {dtype}")
-    return flat[0]
+    if all(t == flat[0] for t in flat):
+        return flat[:1]
+    if not all(isinstance(t, QuantType) and t.compute == flat[0].compute for t in flat):
+        raise AerogelRuntimeError(
+            f"the components of a vector or matrix are computed with in one type, which {dtype} are not: "
+            "only quantised types may differ"
+        )
+    return flat
 
 
 def _check(dtype: Any, needs_gradient: bool, what: str) -> None:
@@ -491,14 +497,15 @@ def _check(dtype: Any, needs_gradient: bool, what: str) -> None:
 
 
 def _make_scalar(dtype: Any, name: str) -> ScalarField:
-    out = ScalarField(dtype._aerogel_dtype, 1, 1, 0, name, _quant_text(dtype))
+    out = ScalarField(dtype._aerogel_dtype, 1, 1, 0, name, _quant_texts([dtype]))
     out.dtype = dtype
     return out
 
 
-def _make_matrix(dtype: Any, n: int, m: int, ndim: int, name: str) -> MatrixField:
-    out = MatrixField(dtype._aerogel_dtype, n, m, ndim, name, _quant_text(dtype))
-    out.dtype, out.n, out.m, out.ndim = dtype, n, m, ndim
+def _make_matrix(types: list[Any], n: int, m: int, ndim: int, name: str) -> MatrixField:
+    out = MatrixField(types[0]._aerogel_dtype, n, m, ndim, name, _quant_texts(types))
+    out.dtype, out.n, out.m, out.ndim = types[0], n, m, ndim
+    out._types = types if len(types) > 1 else None
     return out
 
 

@@ -75,7 +75,19 @@ class Matrix:
     m: int
     ndim: int
 
-    def __init__(self, arr: Any, dt: Any = None) -> None:
+    def __new__(cls, arr: Any = None, *args: Any, **kwargs: Any) -> Any:  # noqa: D102
+        # As Taichi made fields before 1.0.
+        if isinstance(arr, int) or "shape" in kwargs:
+            from aerogel._taichi import older
+
+            return older.matrix(cls, arr, *args, **kwargs)
+        return _new(cls)
+
+    def __init__(self, arr: Any = None, dt: Any = None, *, rows: Any = None, cols: Any = None) -> None:
+        if rows is not None or cols is not None:
+            from aerogel._taichi import older
+
+            arr = older.rows_of(rows, cols)
         if isinstance(arr, Matrix):
             arr = arr.to_list()
         elif hasattr(arr, "tolist"):
@@ -571,6 +583,7 @@ class Vector(Matrix):
 
 
 _set = object.__setattr__
+_new = object.__new__
 
 
 def _init(self: Matrix, data: list, n: int, m: int, ndim: int, sink: Any) -> None:
@@ -584,7 +597,7 @@ def _init(self: Matrix, data: list, n: int, m: int, ndim: int, sink: Any) -> Non
 
 def _make(data: list, n: int, m: int, ndim: int, sink: Any = None) -> Matrix:
     """A matrix of plain Python numbers; ``sink`` is the field and index that element writes go through to."""
-    out = Vector.__new__(Vector) if ndim == 1 else Matrix.__new__(Matrix)
+    out = _new(Vector) if ndim == 1 else _new(Matrix)
     _init(out, data, n, m, ndim, sink)
     return out
 

@@ -7,7 +7,7 @@ from typing import Any
 from aerogel import _native
 from aerogel._dtypes import DataType, dtype_of
 from aerogel.data._field import outside_kernels
-from aerogel.data.field import _check, _shape, numbers
+from aerogel.data.field import _check, _shape, alike, numbers
 from aerogel.data.snode import Layout
 from aerogel.errors import AerogelRuntimeError, AerogelRuntimeTypeError
 
@@ -48,9 +48,9 @@ class Ndarray(_native.NativeNdarray):
         """Sets all elements from a NumPy array of the same shape."""
         arr = numbers(arr)
         view = self._view()
-        if arr.shape != view.shape:
+        if not alike(arr.shape, view.shape):
             raise ValueError(f"Mismatch shape: {view.shape} expected, but {arr.shape} provided")
-        view[...] = arr
+        view[...] = arr.reshape(view.shape)
 
     def fill(self, val: Any) -> None:
         """Sets every element."""

@@ -209,7 +209,8 @@ class SNode:
         for fields, shared in packed._groups:
             for k, field in enumerate(fields):
                 if getattr(field, "_component_of", None) is not None:
-                    raise ValueError("the components of a vector or matrix are packed together: place the field itself")
+                    word._place_component(field, offset)
+                    continue
                 native.place(field, _offsets(offset), shared, shared and k > 0)
                 field._parent_node = word
                 word._fields.append(weakref.ref(field))

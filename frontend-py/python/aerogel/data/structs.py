@@ -446,7 +446,13 @@ def dataclass(cls: Any) -> Any:
                 except Exception as e:
                     message = f"the annotation `{ty}` of `{name}` cannot be evaluated: {e}"
                     raise AerogelSyntaxError(message) from e
-    methods = {n: getattr(cls, n) for n in dir(cls) if not n.startswith("__") and callable(getattr(cls, n))}
+    members_of = {name: getattr(cls, name) for name in dir(cls)}
+    # Operators too, where kernels can call them.
+    methods = {
+        name: value
+        for name, value in members_of.items()
+        if (callable(value) and not name.startswith("__")) or hasattr(value, "__aerogel_func__")
+    }
     out = StructType(**members, __struct_methods=methods, __struct_name=cls.__name__)
     out._class = cls
     return out

@@ -370,7 +370,11 @@ class SparseMatrix:
             self._same_type(other)
             native = self._native.matmul(other._native, n_threads())
             return SparseMatrix._wrap(native, (self.n, other.m), self.dtype)
-        x = vector_of(other, self.m, self.dtype, "the vector")
+        if isinstance(other, (ti.ScalarField, ti.ScalarNdarray)) and other.dtype.is_float:
+            # As with NumPy's arrays, the vector takes the matrix's type.
+            x = vector_of(other.to_numpy(), self.m, self.dtype, "the vector")
+        else:
+            x = vector_of(other, self.m, self.dtype, "the vector")
         product = np.frombuffer(self._native.apply(x.tobytes(), n_threads()), x.dtype)
         return like(other, product, self.dtype)
 

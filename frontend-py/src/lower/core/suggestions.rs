@@ -39,6 +39,11 @@ const TENSOR_METHODS: &[&str] = &[
     "to_numpy",
 ];
 
+/// Whether vectors and matrices have a method of this name.
+pub(crate) fn is_tensor_method(name: &str) -> bool {
+    TENSOR_METHODS.contains(&name)
+}
+
 /// The methods of values of a type.
 pub(crate) fn methods_of(ty: Type) -> &'static [&'static str] {
     if ty.is_tensor() {

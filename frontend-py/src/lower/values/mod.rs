@@ -6,6 +6,7 @@ mod dicts;
 pub(crate) mod index;
 mod mesh;
 pub(crate) mod number;
+mod objects;
 pub(crate) mod structs;
 mod tensor;
 
