@@ -5,7 +5,7 @@
 //! in a terminator, and control flow is instructions that own regions.
 #![warn(missing_docs)]
 
-mod bounds;
+pub mod analysis;
 mod build;
 pub mod eval;
 mod func;
@@ -23,7 +23,7 @@ mod verify;
 mod verify_nodes;
 mod verify_types;
 
-pub use bounds::at_least;
+pub use analysis::at_least;
 pub use build::Builder;
 pub use func::{Function, InstData, ParamData, ParamType, RegionData, ValueData, ValueDef};
 pub use lex::ParseError;

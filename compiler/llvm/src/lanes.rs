@@ -18,13 +18,13 @@
 
 use aerogel_base::ScalarType;
 use aerogel_base::entity::SecondaryMap;
+use aerogel_ir::analysis::trips;
 use aerogel_ir::{BinaryOp, Function, Inst, Op, Region, UnaryOp, Value, at_least, walk};
 use inkwell::IntPredicate;
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::{FastMathFlags, PhiValue};
 
 use crate::builder::{Builder, Opcode, Val, incoming, undef};
-use crate::control;
 use crate::device_code;
 use crate::lower::FuncCx;
 use crate::math::Arith;
@@ -75,7 +75,43 @@ fn can_alone(func: &Function, inst: Inst) -> bool {
                 !draws
             }
             &Op::For { step, .. } => func.as_const(step).is_some_and(|step| step.is_one()),
-            _ => false,
+            // What is the same in all lanes comes from outside, and what touches memory or the
+            // outside world is done one after the other.
+            Op::Arg { .. }
+            | Op::ArrayShape { .. }
+            | Op::TensorMake { .. }
+            | Op::TensorGet { .. }
+            | Op::TensorSet { .. }
+            | Op::MatMul { .. }
+            | Op::StructMake { .. }
+            | Op::StructGet { .. }
+            | Op::StructSet { .. }
+            | Op::Local {}
+            | Op::ElemRef { .. }
+            | Op::MemberRef { .. }
+            | Op::FieldAt { .. }
+            | Op::ArrayAt { .. }
+            | Op::TempAt { .. }
+            | Op::PlaceAt { .. }
+            | Op::Load { .. }
+            | Op::Prefetch { .. }
+            | Op::Store { .. }
+            | Op::Atomic { .. }
+            | Op::AtomicAdds { .. }
+            | Op::Cas { .. }
+            | Op::Update { .. }
+            | Op::Return { .. }
+            | Op::Parallel { .. }
+            | Op::ParallelCells { .. }
+            | Op::Task { .. }
+            | Op::Each { .. }
+            | Op::Cell(_)
+            | Op::Node(_)
+            | Op::Grow { .. }
+            | Op::Clear { .. }
+            | Op::Print { .. }
+            | Op::Assert { .. }
+            | Op::Call { .. } => false,
         }
 }
 
@@ -406,7 +442,7 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
         let more = self.b().less(signed, index, end);
         self.b().cond_br(more, inside, exit);
         self.b().at(inside);
-        if control::iterations_within(func, body) != Some(0) {
+        if trips::iterations_within(func, body) != Some(0) {
             self.f.poll();
         }
         let (&counter_param, params) = func.regions[body]

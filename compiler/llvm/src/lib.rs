@@ -5,7 +5,6 @@ mod builder;
 mod call;
 mod compile;
 mod control;
-mod cost;
 mod device_code;
 mod grid;
 pub mod jit;

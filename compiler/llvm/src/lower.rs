@@ -8,6 +8,7 @@
 use aerogel_base::ScalarType;
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::LookupMap;
+use aerogel_ir::analysis::Ranges;
 use aerogel_ir::{
     Arg, BinaryOp, FuncId, Function, Inst, Module, Op, ParamType, TreeId, UnaryOp, Value, at_least,
 };
@@ -77,6 +78,8 @@ pub(crate) struct FuncCx<'c, 'a, 'ctx> {
     pub(crate) values: SecondaryMap<Value, Option<Val<'ctx>>>,
     pub(crate) loops: Vec<Loop<'ctx>>,
     pub(crate) task: Option<TaskState<'ctx>>,
+    /// What is known of the counters of loops.
+    pub(crate) ranges: Ranges,
     /// The access group of the parallel loop that instructions stand in.
     pub(crate) group: Option<MetadataValue<'ctx>>,
     /// Whether the loop around is a nest of few iterations.
@@ -139,6 +142,7 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
             values: SecondaryMap::new(),
             loops: Vec::new(),
             task: None,
+            ranges: Ranges::default(),
             group: None,
             in_short_nest: false,
             random: None,

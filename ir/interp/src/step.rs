@@ -184,18 +184,6 @@ impl<'a> Machine<'a> {
     fn inst(&mut self, inst: Inst, op: &Op) -> Result<Vec<Val>, Flow> {
         let func = self.func();
         let result_ty = || func.ty(func.insts[inst].results[0]);
-        let map = |v: &Val, f: &dyn Fn(Scalar) -> Scalar| {
-            Val::Scalars(v.scalars().into_iter().map(f).collect())
-        };
-        let zip = |a: &Val, b: &Val, f: &dyn Fn(Scalar, Scalar) -> Scalar| {
-            Val::Scalars(
-                a.scalars()
-                    .into_iter()
-                    .zip(b.scalars())
-                    .map(|(a, b)| f(a, b))
-                    .collect(),
-            )
-        };
         let one = match op {
             Op::Const { value } => Val::from(*value),
             Op::Undef {} => Val::Scalars(
@@ -215,39 +203,25 @@ impl<'a> Machine<'a> {
                 ScalarType::I32,
                 i128::from(self.memory.array_shape(*array, *axis)),
             )),
-            Op::Unary { op, x } => map(self.val(*x), &|s| eval::unary(*op, s)),
-            Op::Binary { op, lhs, rhs } => zip(self.val(*lhs), self.val(*rhs), &|a, b| {
-                eval::binary(*op, a, b)
-            }),
-            Op::Compare { op, lhs, rhs } => zip(self.val(*lhs), self.val(*rhs), &|a, b| {
-                Scalar::bool(eval::compare(*op, a, b))
-            }),
+            // Structs and storages are chosen as a whole.
             Op::Select {
                 cond,
                 on_true,
                 on_false,
-            } => self.select(*cond, *on_true, *on_false),
-            Op::Fma { a, b, c } => {
-                let products = self
-                    .val(*a)
-                    .scalars()
-                    .into_iter()
-                    .zip(self.val(*b).scalars());
-                Val::Scalars(
-                    products
-                        .zip(self.val(*c).scalars())
-                        .map(|((a, b), c)| eval::fma(a, b, c))
-                        .collect(),
-                )
+            } if !result_ty().is_numeric() => {
+                let chosen = match self.val(*cond).scalar().as_bool() {
+                    true => on_true,
+                    false => on_false,
+                };
+                self.val(*chosen).clone()
             }
-            Op::Cast { x } => {
-                let to = result_ty().elem().expect("a cast makes numbers");
-                map(self.val(*x), &|s| eval::cast(s, to))
-            }
-            Op::Bitcast { x } => {
-                let to = result_ty().elem().expect("a cast makes numbers");
-                map(self.val(*x), &|s| eval::bitcast(s, to))
-            }
+            Op::Unary { .. }
+            | Op::Binary { .. }
+            | Op::Compare { .. }
+            | Op::Select { .. }
+            | Op::Fma { .. }
+            | Op::Cast { .. }
+            | Op::Bitcast { .. } => self.elementwise(op, result_ty()),
             Op::TensorMake { elems } | Op::StructMake { members: elems } => {
                 Val::Scalars(elems.iter().flat_map(|&e| self.val(e).scalars()).collect())
             }

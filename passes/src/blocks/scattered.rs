@@ -24,6 +24,8 @@
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::LookupMap;
 use aerogel_base::{Scalar, ScalarType};
+use aerogel_ir::analysis::access::{Class, classes, is_quantised};
+use aerogel_ir::analysis::cost::is_cheap;
 use aerogel_ir::{
     AtomicOp, BinaryOp, Builder, CompareOp, Function, Inst, NodeRef, Op, Region, Type, Value, walk,
 };
@@ -33,9 +35,7 @@ use super::MOST_BYTES;
 use super::copied::{element, row_major};
 use super::neighbours::{Block, Field, block_extents, neighbour, own_coords, own_index, parts};
 use crate::PassCx;
-use crate::access::{Class, classes, is_quantised};
 use crate::cells::nest::{self, at_end};
-use crate::simplify::if_convert::is_cheap;
 
 /// From so many different elements on their sums are worth a box (decision 0019 has the times).
 const WORTH: usize = 2;

@@ -10,9 +10,9 @@
 //! Nodes come before those below them, which may so get more to collect.
 
 use crate::PassCx;
-use crate::access;
 use crate::cells::nest::{self, at_end};
 use aerogel_base::{Scalar, ScalarType};
+use aerogel_ir::analysis::access;
 use aerogel_ir::{
     Builder, CellOp, Env, Function, Inst, LoopAttrs, NodeOp, NodeRef, Op, Type, walk,
 };

@@ -12,6 +12,7 @@
 
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::{Scalar, ScalarType};
+use aerogel_ir::analysis::access::constant_element;
 use aerogel_ir::{
     BinaryOp, Builder, CompareOp, Cursor, FieldId, Function, Inst, NodeOp, NodeRef, Op, Rewrite,
     Rewriter, TaskKind, Type, Value, rewrite_with,
@@ -107,7 +108,7 @@ impl Rewriter for Lower<'_> {
                 Rewrite::Replace(vec![component(cursor, cx, field, cell, 0)])
             }
             Op::ElemRef { base, index } => {
-                let known = crate::access::constant_element(cursor.func, base, &index);
+                let known = constant_element(cursor.func, base, &index);
                 if let Some(element) = self.named[base].clone() {
                     let result = result.expect("one result");
                     let tensor = cx.env.fields[element.field].elem;

@@ -12,6 +12,7 @@
 use aerogel_base::Scalar;
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::{LookupMap, LookupSet};
+use aerogel_ir::analysis::affine::counted_from;
 use aerogel_ir::{
     CellOp, Cursor, FieldId, Function, Inst, NodeOp, NodeRef, Op, ScopedMap, TreeId, Type, Value,
     walk,
@@ -100,7 +101,7 @@ impl<'a> Target<'a> {
     fn key(&self, func: &Function, id: aerogel_ir::TreeId, depth: usize) -> Key {
         let mut axes: Vec<(u8, Value, i64, u64)> = Vec::new();
         for axis in self.path.levels[..=depth].iter().flat_map(|l| &l.axes) {
-            let (base, offset) = shared::base_of(func, self.indices[axis.index]);
+            let (base, offset) = counted_from(func, self.indices[axis.index]);
             let entry = (self.axes[axis.index], base, offset, axis.divisor);
             match axes.iter_mut().find(|e| e.0 == entry.0) {
                 Some(e) => *e = entry,

@@ -11,18 +11,20 @@
 //! ```
 
 use aerogel_base::{Scalar, ScalarType};
+use aerogel_ir::analysis::Ranges;
+use aerogel_ir::analysis::affine::scaled;
 use aerogel_ir::{
-    BinaryOp, CompareOp, Cursor, Function, Inst, Op, Rewrite, Type, UnaryOp, Value, ValueDef,
-    at_least, rewrite,
+    BinaryOp, CompareOp, Cursor, Function, Inst, Op, Rewrite, Type, UnaryOp, Value, at_least,
+    rewrite,
 };
 
 use crate::PassCx;
 
 pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
     let fast = cx.env.fast_math;
-    let counters = Counters::of(func);
+    let ranges = Ranges::within(func, func.body);
     rewrite(func, |cursor, inst| match cursor.func[inst].clone() {
-        Op::Binary { op, lhs, rhs } => binary(cursor, op, lhs, rhs, fast, &counters)
+        Op::Binary { op, lhs, rhs } => binary(cursor, op, lhs, rhs, fast, &ranges)
             .map_or(Rewrite::Keep, |v| Rewrite::Replace(vec![v])),
         Op::Unary {
             op: UnaryOp::Neg,
@@ -122,7 +124,7 @@ fn binary(
     lhs: Value,
     rhs: Value,
     fast: bool,
-    counters: &Counters,
+    ranges: &Ranges,
 ) -> Option<Value> {
     use BinaryOp::*;
     let elem = cursor.func.ty(lhs).scalar()?;
@@ -188,14 +190,13 @@ fn binary(
         }
         Shr => {
             let size = 1 << (c.as_i128() & i128::from(elem.bits() - 1));
-            let (block, _) = split_sum(cursor.func, x, size, counters)?;
+            let (block, _) = split_sum(cursor.func, x, size, ranges)?;
             // The product must not have wrapped.
-            let end = counters.below(cursor.func, block)?.checked_mul(size)?;
-            (Scalar::int(elem, end - 1).as_i128() == end - 1).then_some(block)
+            ranges.of(cursor.func, x).map(|_| block)
         }
         And => {
             let size = c.as_i128().checked_add(1).filter(|s| s & (s - 1) == 0)?;
-            split_sum(cursor.func, x, size, counters).map(|(_, rest)| rest)
+            split_sum(cursor.func, x, size, ranges).map(|(_, rest)| rest)
         }
         _ => None,
     }
@@ -233,12 +234,7 @@ fn power(cursor: &mut Cursor<'_>, x: Value, n: u128, ty: Type) -> Value {
 }
 
 /// `block` and `rest` of `block * size + rest` with `rest` known to lie in `[0, size)`.
-fn split_sum(
-    func: &Function,
-    sum: Value,
-    size: i128,
-    counters: &Counters,
-) -> Option<(Value, Value)> {
+fn split_sum(func: &Function, sum: Value, size: i128, ranges: &Ranges) -> Option<(Value, Value)> {
     let Some(&Op::Binary {
         op: BinaryOp::Add,
         lhs,
@@ -250,67 +246,10 @@ fn split_sum(
     [(lhs, rhs), (rhs, lhs)]
         .into_iter()
         .find_map(|(product, rest)| {
-            let Some(&Op::Binary {
-                op: BinaryOp::Mul,
-                lhs: a,
-                rhs: b,
-            }) = func.def_op(product)
-            else {
-                return None;
-            };
-            let (block, factor) = match (func.as_const(a), func.as_const(b)) {
-                (None, Some(c)) => (a, c),
-                (Some(c), None) => (b, c),
-                _ => return None,
-            };
-            (factor.as_i128() == size && counters.below(func, rest)? <= size)
-                .then_some((block, rest))
+            let (block, factor) = scaled(func, product)?;
+            let (least, most) = ranges.of(func, rest)?;
+            (factor == size && least >= 0 && most < size).then_some((block, rest))
         })
-}
-
-/// Counters of task loops that run from 0 to a constant.
-struct Counters(Vec<(aerogel_ir::Region, Vec<Option<i128>>)>);
-
-impl Counters {
-    fn of(func: &Function) -> Self {
-        let mut all = Vec::new();
-        for &task in &func.regions[func.body].insts {
-            let Op::Task { bounds, body, .. } = func[task] else {
-                continue;
-            };
-            let Some(values) = func.yielded(bounds) else {
-                continue;
-            };
-            let extents = values
-                .chunks(2)
-                .map(|pair| {
-                    let (lo, hi) = (func.as_const(pair[0])?, func.as_const(pair[1])?);
-                    (lo.as_i128() == 0).then_some(hi.as_i128())
-                })
-                .collect();
-            for &inst in &func.regions[body].insts {
-                if let Op::Each { body } = func[inst] {
-                    all.push((body, extents));
-                    break;
-                }
-            }
-        }
-        Self(all)
-    }
-
-    /// A number that the counter never reaches, if `value` is one that starts at 0.
-    fn below(&self, func: &Function, value: Value) -> Option<i128> {
-        let ValueDef::Param(region, k) = func.values[value].def else {
-            return None;
-        };
-        self.0
-            .iter()
-            .find(|(r, _)| *r == region)?
-            .1
-            .get(k as usize)
-            .copied()
-            .flatten()
-    }
 }
 
 #[cfg(test)]

@@ -13,13 +13,13 @@
 
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::{Scalar, ScalarType};
+use aerogel_ir::analysis::access::{Class, calls, classes, is_quantised};
 use aerogel_ir::{
     AtomicOp, BinaryOp, Builder, CompareOp, Cursor, FieldId, Function, Inst, Op, Region, Rewrite,
     Type, Value, rewrite, walk,
 };
 
 use crate::PassCx;
-use crate::access::{Class, calls, classes, is_quantised};
 
 /// Fields of more cells stay shared.
 const MAX_CELLS: u64 = 256;

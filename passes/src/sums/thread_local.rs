@@ -12,12 +12,14 @@
 
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::{Scalar, ScalarType, Span};
+use aerogel_ir::analysis::access::{
+    Class, calls, classes, constant_element, defined_in, is_quantised,
+};
 use aerogel_ir::{
     AtomicOp, CompareOp, Effect, Env, Function, Inst, Op, Region, Type, Value, eval, walk,
 };
 
 use crate::PassCx;
-use crate::access::{Class, calls, classes, constant_element, defined_in, is_quantised};
 
 pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
     let mut changed = false;

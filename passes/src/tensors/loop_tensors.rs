@@ -62,16 +62,7 @@ impl LoopTensors {
         let result = func.insts[inst].results.first().copied();
         let large = result.filter(|&r| is_large(func.ty(r)));
         match (op, large) {
-            (
-                op @ (Op::Unary { .. }
-                | Op::Binary { .. }
-                | Op::Compare { .. }
-                | Op::Select { .. }
-                | Op::Fma { .. }
-                | Op::Cast { .. }
-                | Op::Bitcast { .. }),
-                Some(result),
-            ) => self.elementwise(func, &op, result),
+            (op, Some(result)) if op.is_elementwise() => self.elementwise(func, &op, result),
             (Op::TensorMake { elems }, Some(result)) => self.make(func, &elems, result),
             (Op::TensorGet { tensor, index }, _) if is_large(func.ty(tensor)) => {
                 let base = self.place_of(func, tensor);

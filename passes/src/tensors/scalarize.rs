@@ -116,8 +116,13 @@ impl Scalarize<'_> {
         self.parts[v].clone().unwrap_or_else(|| vec![v])
     }
 
+    /// The only scalar of a value.
     fn one(&self, v: Value) -> Value {
-        self.parts[v].as_ref().map_or(v, |p| p[0])
+        match self.parts[v].as_deref() {
+            None => v,
+            Some(&[part]) => part,
+            Some(parts) => unreachable!("{v} has {} parts where one scalar is taken", parts.len()),
+        }
     }
 
     fn inst(&mut self, func: &mut Function, inst: Inst) {
@@ -246,15 +251,7 @@ impl Scalarize<'_> {
                     .collect();
                 self.parts[result.expect("one result")] = Some(old);
             }
-            op @ (Op::Unary { .. }
-            | Op::Binary { .. }
-            | Op::Compare { .. }
-            | Op::Select { .. }
-            | Op::Fma { .. }
-            | Op::Cast { .. }
-            | Op::Bitcast { .. })
-                if ty.is_some_and(Type::is_tensor) =>
-            {
+            op if op.is_elementwise() && ty.is_some_and(Type::is_tensor) => {
                 let ty = ty.expect("one result");
                 let elem = Type::Scalar(ty.elem().expect("a tensor has elements"));
                 let parts = (0..ty.n_elems() as usize)

@@ -13,6 +13,7 @@
 use aerogel_base::Scalar;
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::LookupMap;
+use aerogel_ir::analysis::affine::counted_from;
 use aerogel_ir::{
     BinaryOp, CellOp, CompareOp, Cursor, Function, Inst, NodeRef, Op, Region, Type, Value, walk,
 };
@@ -83,12 +84,13 @@ fn separates(op: &Op) -> bool {
     op.may_exit()
         || matches!(
             op,
-            Op::Cell(CellOp::Activate { .. })
-                | Op::Cell(CellOp::Deactivate { .. })
-                | Op::Cell(CellOp::IsActive { .. })
-                | Op::Cell(CellOp::Append { .. })
-                | Op::Cell(CellOp::Length { .. })
-                | Op::Call { .. }
+            Op::Cell(
+                CellOp::Activate { .. }
+                    | CellOp::Deactivate { .. }
+                    | CellOp::IsActive { .. }
+                    | CellOp::Append { .. }
+                    | CellOp::Length { .. }
+            ) | Op::Call { .. }
         )
 }
 
@@ -130,35 +132,13 @@ fn access(func: &Function, cx: &PassCx<'_>, inst: Inst) -> Option<(Around, Vec<i
     let mut bases = Vec::new();
     let mut offsets = Vec::new();
     for (axis, &index) in indices.iter().enumerate() {
-        let (base, offset) = base_of(func, index);
+        let (base, offset) = counted_from(func, index);
         let first = data.offset.get(axis).copied().unwrap_or(0);
         bases.push(base);
         offsets.push(offset - i64::from(first));
     }
     Some(((node, access, bases), offsets))
 }
-
-/// What an index counts from, and how far it is from there.
-pub(super) fn base_of(func: &Function, index: Value) -> (Value, i64) {
-    let constant = |v: Value| {
-        let value = func.as_const(v)?.as_i128();
-        i64::try_from(value).ok().filter(|c| c.abs() < FAR)
-    };
-    let Some(&Op::Binary { op, lhs, rhs }) = func.def_op(index) else {
-        return (index, 0);
-    };
-    let (inner, by) = match (op, constant(lhs), constant(rhs)) {
-        (BinaryOp::Add, Some(c), None) => (rhs, c),
-        (BinaryOp::Add, None, Some(c)) => (lhs, c),
-        (BinaryOp::Sub, None, Some(c)) => (lhs, -c),
-        _ => return (index, 0),
-    };
-    let (base, offset) = base_of(func, inner);
-    (base, offset + by)
-}
-
-/// Constants beyond this are no offsets of neighbours.
-const FAR: i64 = 1 << 16;
 
 /// An axis along which an access lies between the corners of its box.
 pub(super) struct Between {
@@ -187,7 +167,7 @@ pub(super) fn between(
             continue;
         };
         let extent = axis.divisor as i64;
-        let (base, offset) = base_of(cursor.func, target.indices[index]);
+        let (base, offset) = counted_from(cursor.func, target.indices[index]);
         if offset <= lo || hi <= offset {
             continue;
         }
