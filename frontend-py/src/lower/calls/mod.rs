@@ -250,6 +250,10 @@ impl<'a> Lower<'a, '_> {
             if args.positional.iter().any(|val| matches!(val, Val::Poison)) {
                 return Err(Reported);
             }
+            if let Ok(Some(_)) = self.host.attr(callee, "__aerogel_absent__") {
+                let result = self.host.call(callee, &[], &[]);
+                return Ok(Val::Known(self.hosted(result)?));
+            }
             if let Some(func) = self.host.function(callee) {
                 let name = &func.name;
                 self.warn(format!(
