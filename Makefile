@@ -9,9 +9,12 @@ PY      := $(VENV)/bin/python
 OUTDIR  := $(TARGET)/$(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
 PACKAGE := frontend-py/python/aerogel
 
+# Tests of numbers: what may differ between processors shows here.
+NUMERICAL := $(addprefix tests/python/test_,arithmetic.py cpu.py answers.py linalg.py large_matrices.py matrix.py pages.py types.py)
+
 export PYO3_PYTHON := $(abspath $(PY))
 
-.PHONY: help setup build demo gallery docs test differential bench lint examples wheel clean
+.PHONY: help setup build demo gallery docs test levels differential bench lint examples wheel clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-13s %s\n", $$1, $$2 }'
@@ -42,6 +45,12 @@ test: build ## Every test, Rust and Python
 	cargo test --quiet --workspace
 	@scripts/fetch_programs.sh $(PY)
 	$(PY) -m pytest -q --doctest-modules $(PACKAGE) tests/python
+
+levels: build ## What computes with floats, once more at each level of x86-64 that this processor executes
+	@for level in $$($(PY) scripts/levels.py); do \
+		echo "at $$level"; \
+		AEROGEL_CPU=$$level $(PY) -m pytest -q $(NUMERICAL) || exit 1; \
+	done
 
 differential: setup ## N generated programs, interpreted and compiled
 	AEROGEL_N_PROGRAMS=$(or $(N),2000) AEROGEL_FIRST_SEED=$(or $(SEED),1000) \

@@ -1,5 +1,6 @@
 //! What a user may ask of the compiler.
 
+use aerogel_llvm::target::Cpu;
 use aerogel_passes::{Options, Thresholds};
 
 use crate::cache::CacheSettings;
@@ -18,6 +19,8 @@ pub enum Arch {
 pub struct Config {
     /// What kernels run on.
     pub arch: Arch,
+    /// Which processors the code of `Arch::Cpu` is made for; this one must be among them.
+    pub cpu: Cpu,
     /// Check indices, divisors and assertions while running.
     pub debug: bool,
     /// Check indices, divisors and exponents, but not assertions.
@@ -40,6 +43,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             arch: Arch::Cpu,
+            cpu: Cpu::Native,
             debug: false,
             check_bounds: false,
             thread_local: true,

@@ -1,7 +1,6 @@
 //! The driver: passes, code generation, loading.
 
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -18,8 +17,10 @@ use aerogel_runtime::device::{CpuDevice, Device, LoadError, LoadedKernel};
 use aerogel_runtime::launch::{KernelFailure, Launch};
 
 use crate::cache::{Cache, Key};
+use crate::caught::caught;
 use crate::config::{Arch, Config};
 use crate::dump::{Request, Watcher};
+use crate::worker::{given_up, interruptible};
 
 /// Why there is no kernel. None of these is the user's mistake in the kernel: those are found
 /// before there is a module.
@@ -31,6 +32,8 @@ pub enum CompileError {
     Stopped(String, String),
     /// A bug of the compiler: what happened, and the text that repeats it.
     Internal(String),
+    /// Ctrl-C came first.
+    Interrupted,
     /// The code cannot be loaded.
     Load(LoadError),
 }
@@ -45,6 +48,7 @@ impl fmt::Display for CompileError {
             Self::Internal(what) => {
                 write!(f, "a bug in the compiler, not in your program:\n{what}")
             }
+            Self::Interrupted => f.write_str("interrupted"),
             Self::Load(e) => e.fmt(f),
         }
     }
@@ -88,8 +92,8 @@ impl Compiler {
                 .map_or_else(Pool::with_all_cores, Pool::new),
         );
         Self {
+            target: config.cpu.target(),
             config,
-            target: aerogel_llvm::target::host(),
             device: Arc::new(CpuDevice::new(pool.clone(), Box::new(Jit))),
             pool,
             cache,
@@ -125,23 +129,19 @@ impl Compiler {
     /// Compiles a module at stage `Structured` and loads its kernel.
     pub fn compile(&self, module: Module) -> Result<CompiledKernel, CompileError> {
         let request = Request::from_env().map_err(CompileError::BadRequest)?;
-        // A panic is a bug of ours; it must not end the user's process.
-        catch_unwind(AssertUnwindSafe(|| self.compile_checked(module, &request))).unwrap_or_else(
-            |panic| {
-                let what = panic
-                    .downcast_ref::<String>()
-                    .cloned()
-                    .or_else(|| panic.downcast_ref::<&str>().map(|s| (*s).to_owned()));
-                Err(CompileError::Internal(
-                    what.unwrap_or_else(|| "a panic without a message".to_owned()),
-                ))
-            },
-        )
+        let mut module = module;
+        // The launcher checks it, and falls back on code that does without: see `Overlapping`.
+        module.env.arrays_apart = self.config.arch == Arch::Cpu;
+        let compiler = self.clone();
+        let (kernel, source) = apart(module, move |module| {
+            compiler.compile_checked(module, &request)
+        })?;
+        Ok(CompiledKernel { source, ..kernel })
     }
 
     fn compile_checked(
         &self,
-        module: Module,
+        module: &Module,
         request: &Request,
     ) -> Result<CompiledKernel, CompileError> {
         for func in module.funcs.values() {
@@ -149,12 +149,9 @@ impl Compiler {
                 .map_err(|e| CompileError::Internal(format!("the frontend broke the IR: {e}")))?;
         }
         if self.config.print_ir {
-            eprintln!("; as the frontend made it\n{}", print_module(&module));
+            eprintln!("; as the frontend made it\n{}", print_module(module));
         }
-        let mut module = module;
-        // The launcher checks it, and falls back on code that does without: see `Overlapping`.
-        module.env.arrays_apart = self.config.arch == Arch::Cpu;
-        let source = module.clone();
+        let module = module.clone();
         let mut times = Vec::new();
         let mut overlapping = None;
         let loaded: Box<dyn LoadedKernel> = match self.config.arch {
@@ -179,7 +176,7 @@ impl Compiler {
         Ok(CompiledKernel {
             loaded,
             overlapping,
-            source,
+            source: Module::default(),
             times,
         })
     }
@@ -230,6 +227,9 @@ impl Compiler {
         // The interpreter is the oracle: it sees what the optimising passes have not touched.
         options.optimize &= self.config.arch != Arch::Interp;
         aerogel_passes::run(&mut module, options, &mut watcher)?;
+        if given_up() {
+            return Err(CompileError::Interrupted);
+        }
         if let Some((pass, text)) = watcher.stopped {
             return Err(CompileError::Stopped(pass, text));
         }
@@ -240,24 +240,51 @@ impl Compiler {
         })
     }
 
+    /// The assembly of a module at stage `Structured`, also for processors that this one is not among.
+    ///
+    /// # Errors
+    /// As `compile`.
+    pub fn assembly(&self, module: Module) -> Result<String, CompileError> {
+        let lowered = self.run_passes(module, &Request::default(), false)?.module;
+        let level = OptLevel(self.config.opt_level);
+        let compiled = aerogel_llvm::compile(&lowered, &self.target, level, true);
+        Ok(compiled.assembly.unwrap_or_default())
+    }
+
     /// Compiles a kernel once more, keeping the text of every step.
     pub fn inspect(&self, kernel: &CompiledKernel) -> Result<Inspection, CompileError> {
-        let done = self.run_passes(kernel.source.clone(), &Request::default(), true)?;
-        let mut stages = vec![("frontend".to_owned(), print_module(&kernel.source))];
-        stages.extend(done.texts);
-        let compiled = aerogel_llvm::compile(
-            &done.module,
-            &self.target,
-            OptLevel(self.config.opt_level),
-            true,
-        );
+        let compiler = self.clone();
+        let ((texts, code), source) = apart(kernel.source.clone(), move |module| {
+            let done = compiler.run_passes(module.clone(), &Request::default(), true)?;
+            let level = OptLevel(compiler.config.opt_level);
+            let code = aerogel_llvm::compile(&done.module, &compiler.target, level, true);
+            Ok((done.texts, code))
+        })?;
+        let mut stages = vec![("frontend".to_owned(), print_module(&source))];
+        stages.extend(texts);
         Ok(Inspection {
             stages,
-            llvm: compiled.llvm_ir.unwrap_or_default(),
-            assembly: compiled.assembly.unwrap_or_default(),
+            llvm: code.llvm_ir.unwrap_or_default(),
+            assembly: code.assembly.unwrap_or_default(),
             times: kernel.times.clone(),
         })
     }
+}
+
+/// Does something with a module where it can be interrupted, and where a panic, which is a bug of ours, ends nothing
+/// else: the error then holds the module's text.
+fn apart<T: Send + 'static>(
+    module: Module,
+    work: impl FnOnce(&Module) -> Result<T, CompileError> + Send + 'static,
+) -> Result<(T, Module), CompileError> {
+    let work = move || match caught(|| work(&module)) {
+        Ok(done) => done.map(|done| (done, module)),
+        Err(panic) => {
+            let text = caught(|| print_module(&module)).unwrap_or_default();
+            Err(CompileError::Internal(format!("{panic}\n\n{text}")))
+        }
+    };
+    interruptible(work).unwrap_or(Err(CompileError::Interrupted))
 }
 
 fn no_kernel() -> CompileError {
@@ -300,14 +327,21 @@ struct Overlapping {
 
 impl Overlapping {
     fn launch(&self, source: &Module, launch: Launch<'_>) -> Result<(), KernelFailure> {
-        let kernel = self.kernel.get_or_init(|| {
+        if self.kernel.get().is_none() {
             let mut module = source.clone();
             module.env.arrays_apart = false;
-            let compiler = &self.compiler;
-            let code = compiler.code(module, &Request::default(), &mut Vec::new())?;
-            compiler.device.load(&code).map_err(CompileError::Load)
-        });
-        match kernel {
+            let compiler = self.compiler.clone();
+            let made = apart(module, move |module| {
+                let code = compiler.code(module.clone(), &Request::default(), &mut Vec::new())?;
+                compiler.device.load(&code).map_err(CompileError::Load)
+            });
+            if let Err(CompileError::Interrupted) = made {
+                return Err(KernelFailure::Interrupted);
+            }
+            // Another thread may have been faster.
+            let _ = self.kernel.set(made.map(|(kernel, _)| kernel));
+        }
+        match self.kernel.get().expect("it has been made") {
             Ok(kernel) => kernel.launch(launch),
             Err(_) => Err(KernelFailure::Mismatch(
                 "the code for arrays that share memory cannot be made",
@@ -329,6 +363,11 @@ impl CompiledKernel {
             }
             (outcome, _) => outcome,
         }
+    }
+
+    /// The IR as the frontend made it.
+    pub fn text(&self) -> String {
+        print_module(&self.source)
     }
 
     /// Its messages, for rendering a failure.

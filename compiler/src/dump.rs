@@ -5,6 +5,8 @@ use std::time::Duration;
 use aerogel_ir::{Env, Function, print_function};
 use aerogel_passes::{Observer, PassRecord};
 
+use crate::worker::given_up;
+
 /// Which states of the IR are printed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 enum Print {
@@ -115,7 +117,7 @@ impl Observer for Watcher<'_> {
                 texts.push((name, text));
             }
         }
-        !stop
+        !stop && !given_up()
     }
 }
 

@@ -2,11 +2,16 @@
 #![warn(missing_docs)]
 
 mod cache;
+mod caught;
 mod config;
 mod driver;
 mod dump;
+mod worker;
 
+pub use aerogel_llvm::target::{Cpu, Level, runnable};
 pub use aerogel_runtime::launch::{Args, KernelFailure, Launch};
 pub use cache::{CacheSettings, Cleaning};
+pub use caught::caught;
 pub use config::{Arch, Config};
 pub use driver::{CompileError, CompiledKernel, Compiler, Inspection};
+pub use worker::finish;

@@ -16,6 +16,7 @@ pub struct FuncDef<'a> {
     pub params: &'a [Param<'a>],
     /// `*args`, `**kwargs` or keyword-only parameters, which kernels do not have.
     pub has_variadic: bool,
+    pub is_async: bool,
     pub body: &'a [Stmt<'a>],
     pub range: TextRange,
 }
@@ -32,6 +33,55 @@ pub struct Param<'a> {
 pub struct Stmt<'a> {
     pub range: TextRange,
     pub kind: StmtKind<'a>,
+    pub returns: Returns,
+}
+
+/// Whether a statement returns from its function; known of each, so that nobody looks through long chains of `elif`
+/// again and again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Returns {
+    Never,
+    /// There is a `return` in it.
+    Perhaps,
+    /// All paths come to a `return`.
+    Always,
+}
+
+impl<'a> Stmt<'a> {
+    pub fn new(range: TextRange, kind: StmtKind<'a>) -> Self {
+        let returns = match kind {
+            StmtKind::Return(_) => Returns::Always,
+            StmtKind::If { body, orelse, .. } => match (Returns::of(body), Returns::of(orelse)) {
+                (Returns::Always, Returns::Always) => Returns::Always,
+                (Returns::Never, Returns::Never) => Returns::Never,
+                _ => Returns::Perhaps,
+            },
+            StmtKind::For { body, .. } | StmtKind::While { body, .. } => match Returns::of(body) {
+                Returns::Never => Returns::Never,
+                _ => Returns::Perhaps,
+            },
+            _ => Returns::Never,
+        };
+        Self {
+            range,
+            kind,
+            returns,
+        }
+    }
+}
+
+impl Returns {
+    /// Whether statements one after the other return.
+    pub fn of(stmts: &[Stmt<'_>]) -> Self {
+        let any = |wanted| stmts.iter().any(|stmt| stmt.returns == wanted);
+        if any(Returns::Always) {
+            Returns::Always
+        } else if any(Returns::Perhaps) {
+            Returns::Perhaps
+        } else {
+            Returns::Never
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -14,6 +14,7 @@ pub(crate) fn unary(host: &mut dyn Host, op: UnaryOp, operand: &Known) -> HostRe
         (_, Known::Int(_) | Known::Bool(_)) => {
             let x = operand.as_int().unwrap_or_default();
             Known::Int(match op {
+                UnaryOp::Minus if x == i128::MIN => return host.unary(op, operand),
                 UnaryOp::Minus => -x,
                 UnaryOp::Invert => !x,
                 UnaryOp::Plus | UnaryOp::Not => x,
@@ -46,12 +47,8 @@ pub(crate) fn binary(
         return Ok(Known::Float(result));
     }
     match (op, lhs, rhs) {
-        (BinaryOp::Add, Known::Tuple(a), Known::Tuple(b)) => {
-            Ok(Known::tuple(a.iter().chain(b.iter()).cloned()))
-        }
-        (BinaryOp::Add, Known::List(a), Known::List(b)) => {
-            Ok(Known::List(a.iter().chain(b.iter()).cloned().collect()))
-        }
+        (BinaryOp::Add, Known::Tuple(a), Known::Tuple(b)) => Ok(Known::Tuple(joined(a, b)?)),
+        (BinaryOp::Add, Known::List(a), Known::List(b)) => Ok(Known::List(joined(a, b)?)),
         (BinaryOp::Mul, Known::Tuple(items), Known::Int(n))
         | (BinaryOp::Mul, Known::Int(n), Known::Tuple(items)) => {
             Ok(Known::tuple(repeat(items, *n)?))
@@ -60,24 +57,58 @@ pub(crate) fn binary(
         | (BinaryOp::Mul, Known::Int(n), Known::List(items)) => {
             Ok(Known::List(repeat(items, *n)?.into()))
         }
-        (BinaryOp::Add, Known::Str(a), Known::Str(b)) => Ok(Known::str(&format!("{a}{b}"))),
+        (BinaryOp::Add, Known::Str(a), Known::Str(b)) => {
+            expect_short(a.len() + b.len())?;
+            Ok(Known::str(&format!("{a}{b}")))
+        }
         _ => host.binary(op, lhs, rhs),
     }
 }
 
-fn repeat(items: &[Known], n: i128) -> HostResult<Vec<Known>> {
-    let n = usize::try_from(n).unwrap_or(0);
-    if items.len().saturating_mul(n) > 1 << 20 {
-        return Err(HostError::new(
-            ErrorKind::Compilation,
-            "the list is too long for a kernel",
-        ));
+/// Numbers in a list or characters in a string that a kernel makes while it is compiled.
+const MAX_LEN: usize = 1 << 20;
+
+/// That something made while compiling has no more than so many parts.
+pub(crate) fn expect_short(len: usize) -> HostResult<()> {
+    if len <= MAX_LEN {
+        return Ok(());
     }
+    Err(HostError::new(
+        ErrorKind::Compilation,
+        format!("a list or string made in a kernel has at most {MAX_LEN} items, this one has more"),
+    ))
+}
+
+/// How many numbers there are in nested lists; those beyond the limit are not counted.
+fn n_leaves(items: &[Known]) -> usize {
+    let mut n = 0;
+    for item in items {
+        n += item.items().map_or(1, |inner| n_leaves(inner).max(1));
+        if n > MAX_LEN {
+            break;
+        }
+    }
+    n
+}
+
+fn joined(a: &[Known], b: &[Known]) -> HostResult<std::rc::Rc<[Known]>> {
+    expect_short(n_leaves(a) + n_leaves(b))?;
+    Ok(a.iter().chain(b).cloned().collect())
+}
+
+fn repeat(items: &[Known], n: i128) -> HostResult<Vec<Known>> {
+    let n = usize::try_from(n.max(0)).unwrap_or(usize::MAX);
+    expect_short(n_leaves(items).saturating_mul(n))?;
     Ok((0..n).flat_map(|_| items.iter().cloned()).collect())
 }
 
 fn zero_division() -> HostError {
     HostError::new(ErrorKind::Compilation, "division of a constant by zero")
+}
+
+/// Whether an integer is itself as a float.
+fn is_exact(value: i128) -> bool {
+    value.unsigned_abs() <= 1 << 53
 }
 
 /// Python's integer arithmetic; `None` where the result needs more than 127 bits or is not ours to compute.
@@ -89,7 +120,9 @@ fn int_binary(op: BinaryOp, a: i128, b: i128) -> HostResult<Option<Known>> {
         BinaryOp::Sub => int(a.checked_sub(b)),
         BinaryOp::Mul => int(a.checked_mul(b)),
         BinaryOp::Div | BinaryOp::FloorDiv | BinaryOp::Mod if b == 0 => return Err(zero_division()),
+        BinaryOp::Div if !is_exact(a) || !is_exact(b) => None,
         BinaryOp::Div => Some(Known::Float(a as f64 / b as f64)),
+        BinaryOp::FloorDiv | BinaryOp::Mod if a == i128::MIN => None,
         BinaryOp::FloorDiv => int(Some(
             a.div_euclid(b) - i128::from(b < 0 && a.rem_euclid(b) != 0),
         )),
@@ -97,6 +130,7 @@ fn int_binary(op: BinaryOp, a: i128, b: i128) -> HostResult<Option<Known>> {
             a.rem_euclid(b) + if b < 0 && a.rem_euclid(b) != 0 { b } else { 0 },
         )),
         BinaryOp::Pow if b < 0 && a == 0 => return Err(zero_division()),
+        BinaryOp::Pow if b < 0 && !is_exact(a) => None,
         BinaryOp::Pow if b < 0 => Some(Known::Float((a as f64).powf(b as f64))),
         BinaryOp::Pow => int(u32::try_from(b).ok().and_then(|b| a.checked_pow(b))),
         BinaryOp::Shl => int(shift(b).and_then(|b| a.checked_mul(1 << b))),
@@ -118,7 +152,7 @@ fn float_binary(op: BinaryOp, a: f64, b: f64) -> HostResult<Option<f64>> {
             return Err(zero_division());
         }
         BinaryOp::Div => Some(a / b),
-        BinaryOp::FloorDiv => Some((a / b).floor()),
+        BinaryOp::FloorDiv => Some(floor_div(a, b)),
         BinaryOp::Mod => {
             let rest = a % b;
             Some(if rest != 0.0 && (rest < 0.0) != (b < 0.0) {
@@ -127,7 +161,8 @@ fn float_binary(op: BinaryOp, a: f64, b: f64) -> HostResult<Option<f64>> {
                 rest
             })
         }
-        BinaryOp::Pow => Some(a.powf(b)).filter(|x| !x.is_nan() || a.is_nan() || b.is_nan()),
+        // Where the result is none of the real numbers, Python has an exception or a complex number.
+        BinaryOp::Pow => Some(a.powf(b)).filter(|x| x.is_finite()),
         BinaryOp::MatMul
         | BinaryOp::Shl
         | BinaryOp::Shr
@@ -135,6 +170,24 @@ fn float_binary(op: BinaryOp, a: f64, b: f64) -> HostResult<Option<f64>> {
         | BinaryOp::BitOr
         | BinaryOp::BitXor => None,
     })
+}
+
+/// The quotient that goes with Python's remainder: `1.0 // 0.1` is 9, for `0.1` is more than a tenth.
+fn floor_div(a: f64, b: f64) -> f64 {
+    let rest = a % b;
+    let mut quotient = (a - rest) / b;
+    if rest != 0.0 && (rest < 0.0) != (b < 0.0) {
+        quotient -= 1.0;
+    }
+    if quotient == 0.0 {
+        return 0.0_f64.copysign(a / b);
+    }
+    let floor = quotient.floor();
+    if quotient - floor > 0.5 {
+        floor + 1.0
+    } else {
+        floor
+    }
 }
 
 pub(crate) fn compare(
@@ -149,7 +202,9 @@ pub(crate) fn compare(
         _ => match (lhs.as_int(), rhs.as_int()) {
             (Some(a), Some(b)) => Some(a.cmp(&b)),
             _ => match (lhs.as_float(), rhs.as_float()) {
-                (Some(a), Some(b)) => {
+                (Some(a), Some(b))
+                    if [lhs, rhs].iter().all(|x| x.as_int().is_none_or(is_exact)) =>
+                {
                     return Ok(match op {
                         CompareOp::Eq | CompareOp::Is => a == b,
                         CompareOp::Ne | CompareOp::IsNot => a != b,
@@ -255,11 +310,21 @@ pub(crate) fn index(host: &mut dyn Host, value: &Known, index: &Known) -> HostRe
         })
 }
 
-pub(crate) fn iterate(host: &mut dyn Host, value: &Known) -> HostResult<Vec<Known>> {
+pub(crate) fn iterate(host: &mut dyn Host, value: &Known, most: usize) -> HostResult<Vec<Known>> {
     match value.items() {
         Some(items) => Ok(items.to_vec()),
-        None => host.iterate(value),
+        None => host.iterate(value, most),
     }
+}
+
+/// That a format specification asks for no width or precision that is a mistake.
+pub(crate) fn expect_width(spec: &str) -> HostResult<()> {
+    let numbers = spec.split(|c: char| !c.is_ascii_digit());
+    if numbers.into_iter().all(|digits| digits.len() <= 4) {
+        return Ok(());
+    }
+    let message = format!("the format `{spec}` has a width or precision of more than 9999");
+    Err(HostError::new(ErrorKind::Type, message))
 }
 
 pub(crate) fn format(host: &mut dyn Host, value: &Known, spec: &str) -> HostResult<String> {
@@ -269,6 +334,9 @@ pub(crate) fn format(host: &mut dyn Host, value: &Known, spec: &str) -> HostResu
         (Known::Bool(true), "") => "True".into(),
         (Known::Bool(false), "") => "False".into(),
         (Known::None, "") => "None".into(),
-        _ => return host.format(value, spec),
+        _ => {
+            expect_width(spec)?;
+            return host.format(value, spec);
+        }
     })
 }

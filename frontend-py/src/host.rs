@@ -381,8 +381,13 @@ pub trait Host {
     fn binary(&mut self, op: BinaryOp, lhs: &Known, rhs: &Known) -> HostResult<Known>;
     fn compare(&mut self, op: CompareOp, lhs: &Known, rhs: &Known) -> HostResult<Known>;
     fn index(&mut self, value: &Known, index: &Known) -> HostResult<Known>;
-    fn iterate(&mut self, value: &Known) -> HostResult<Vec<Known>>;
+    /// The items of something, of which there are `most` at most.
+    fn iterate(&mut self, value: &Known, most: usize) -> HostResult<Vec<Known>>;
     fn truth(&mut self, value: &Known) -> HostResult<bool>;
+    /// Whether the user wants an end, by Ctrl-C or what a function of theirs raised.
+    fn interrupted(&mut self) -> bool {
+        false
+    }
     /// The number that an object is: a member of an `enum.IntEnum`.
     fn number(&self, _value: &Known) -> Option<Known> {
         None

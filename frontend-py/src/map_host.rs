@@ -276,7 +276,7 @@ impl Host for MapHost {
         self.no("an index")
     }
 
-    fn iterate(&mut self, _: &Known) -> HostResult<Vec<Known>> {
+    fn iterate(&mut self, _: &Known, _: usize) -> HostResult<Vec<Known>> {
         self.no("an iteration")
     }
 

@@ -106,16 +106,18 @@ impl<'a> Convert<'a, '_> {
                     }),
             ),
             has_variadic: params.vararg.is_some() || params.kwarg.is_some(),
+            is_async: def.is_async,
             body: self.stmts(&def.body),
             range: self.range(def.name.range()),
         }
     }
 
     fn stmts(&self, stmts: &[py::Stmt]) -> &'a [Stmt<'a>] {
-        self.slice(stmts.iter().map(|stmt| Stmt {
-            range: self.range(stmt.range()),
-            kind: self.stmt(stmt),
-        }))
+        self.slice(
+            stmts
+                .iter()
+                .map(|stmt| Stmt::new(self.range(stmt.range()), self.stmt(stmt))),
+        )
     }
 
     fn stmt(&self, stmt: &py::Stmt) -> StmtKind<'a> {
@@ -182,20 +184,19 @@ impl<'a> Convert<'a, '_> {
 
     /// `elif` is an `if` in the `else` of the one before.
     fn elif(&self, clauses: &[py::ElifElseClause]) -> &'a [Stmt<'a>] {
-        match clauses.split_first() {
-            None => &[],
-            Some((clause, rest)) => match &clause.test {
-                None => self.stmts(&clause.body),
-                Some(test) => self.slice([Stmt {
-                    range: self.range(clause.range),
-                    kind: StmtKind::If {
-                        test: self.expr(test),
-                        body: self.stmts(&clause.body),
-                        orelse: self.elif(rest),
-                    },
-                }]),
-            },
+        let mut orelse: &[Stmt<'a>] = &[];
+        for clause in clauses.iter().rev() {
+            let body = self.stmts(&clause.body);
+            orelse = match &clause.test {
+                None => body,
+                Some(test) => {
+                    let test = self.expr(test);
+                    let kind = StmtKind::If { test, body, orelse };
+                    self.slice([Stmt::new(self.range(clause.range), kind)])
+                }
+            };
         }
+        orelse
     }
 
     fn exprs(&self, exprs: &[py::Expr]) -> &'a [Expr<'a>] {

@@ -2,8 +2,7 @@
 //!
 //! A name made in a block is gone after it; what it was is kept for the error message.
 
-use aerogel_base::hash::LookupSet;
-use indexmap::IndexMap;
+use aerogel_base::hash::LookupMap;
 
 use crate::lower::Val;
 
@@ -25,45 +24,65 @@ pub(crate) enum BindingKind {
 }
 
 /// The blocks of one function.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Scopes {
-    blocks: Vec<IndexMap<String, Binding>>,
-    gone: LookupSet<String>,
+    /// The names that each block makes.
+    blocks: Vec<Vec<String>>,
+    /// What each name stands for, with the number of its block, the innermost last; nothing if it is gone.
+    names: LookupMap<String, Vec<(usize, Binding)>>,
 }
 
 impl Scopes {
     pub(crate) fn enter(&mut self) {
-        self.blocks.push(IndexMap::new());
+        self.blocks.push(Vec::new());
     }
 
     pub(crate) fn leave(&mut self) {
-        for (name, _) in self.blocks.pop().unwrap_or_default() {
-            self.gone.insert(name);
+        for name in self.blocks.pop().unwrap_or_default() {
+            if let Some(bindings) = self.names.get_mut(&name) {
+                bindings.pop();
+            }
         }
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<&Binding> {
-        self.blocks.iter().rev().find_map(|block| block.get(name))
+        self.names.get(name)?.last().map(|(_, binding)| binding)
     }
 
     /// Makes `name` stand for `val` in the innermost block.
     pub(crate) fn bind(&mut self, name: &str, kind: BindingKind, val: Val) {
-        if let Some(block) = self.blocks.last_mut() {
-            block.insert(name.to_string(), Binding { val, kind });
+        let at = self.blocks.len();
+        let Some(block) = self.blocks.last_mut() else {
+            return;
+        };
+        let binding = Binding { val, kind };
+        if let Some(bindings) = self.names.get_mut(name) {
+            match bindings.last_mut() {
+                Some((last, old)) if *last == at => {
+                    *old = binding;
+                    return;
+                }
+                _ => bindings.push((at, binding)),
+            }
+        } else {
+            self.names.insert(name.to_string(), vec![(at, binding)]);
         }
+        block.push(name.to_string());
     }
 
     /// Changes what names stand for, where `change` says so.
     pub(crate) fn replace(&mut self, change: impl Fn(&Val) -> Option<Val>) {
-        for binding in self.blocks.iter_mut().flat_map(IndexMap::values_mut) {
-            if let Some(val) = change(&binding.val) {
-                binding.val = val;
+        for name in self.blocks.iter().flatten() {
+            for (_, binding) in self.names.get_mut(name.as_str()).into_iter().flatten() {
+                if let Some(val) = change(&binding.val) {
+                    binding.val = val;
+                }
             }
         }
     }
 
     /// Whether a block that has been left had the name.
     pub(crate) fn was_bound(&self, name: &str) -> bool {
-        self.gone.contains(name)
+        self.names.get(name).is_some_and(Vec::is_empty)
     }
 }

@@ -28,20 +28,20 @@ impl<'a> Builder<'a> {
     }
 
     /// Appends an instruction with results of the given types.
-    pub fn inst(&mut self, op: Op, types: &[Type]) -> Inst {
-        let inst = self.func.new_inst(op, types, self.span);
+    pub fn inst(&mut self, op: impl Into<Op>, types: &[Type]) -> Inst {
+        let inst = self.func.new_inst(op.into(), types, self.span);
         self.func.regions[self.region].insts.push(inst);
         inst
     }
 
     /// Appends an instruction with one result.
-    pub fn value(&mut self, op: Op, ty: Type) -> Value {
+    pub fn value(&mut self, op: impl Into<Op>, ty: Type) -> Value {
         let inst = self.inst(op, &[ty]);
         self.func.insts[inst].results[0]
     }
 
     /// Appends an instruction without result.
-    pub fn effect(&mut self, op: Op) -> Inst {
+    pub fn effect(&mut self, op: impl Into<Op>) -> Inst {
         self.inst(op, &[])
     }
 

@@ -28,7 +28,7 @@ pub use build::Builder;
 pub use func::{Function, InstData, ParamData, ParamType, RegionData, ValueData, ValueDef};
 pub use lex::ParseError;
 pub use module::{Env, FieldData, Module};
-pub use op::Op;
+pub use op::{CellOp, NodeOp, Op};
 pub use op_kinds::{
     AssertKind, AtomicOp, BinaryOp, CompareOp, LoopAttrs, NodeRef, TaskKind, UnaryOp,
 };

@@ -51,66 +51,129 @@ pub struct Row {
     pub doc: &'static str,
     /// Its effect.
     pub effect: Effect,
+    /// Whether it is done to each element of tensors by itself.
+    pub is_elementwise: bool,
     /// The first and the last stage in which it may stand.
     pub stages: (Stage, Stage),
 }
 
 macro_rules! insts {
-    ($($(#[doc = $doc:literal])* $name:ident $(($text:literal))? { $($field:ident: $ty:ty),* } = $effect:ident $(in $from:ident..=$to:ident)?;)*) => {
-        /// An instruction: what it does and to which operands. Results and spans lie beside it in
-        /// the function's tables.
+    (
+        $(#[$meta:meta])*
+        enum $Table:ident {
+            $($(#[doc = $doc:literal])* $name:ident $(($text:literal))? { $($field:ident: $ty:ty),* }
+                = $effect:ident $(, $elementwise:ident)? $(in $from:ident..=$to:ident)?;)*
+        }
+        families { $($(#[doc = $family_doc:literal])* $Family:ident($Ops:ident);)* }
+    ) => {
+        $(#[$meta])*
         #[derive(Clone, Debug, PartialEq, Eq, Hash)]
         #[expect(missing_docs, reason = "fields are named by the rows")]
-        pub enum Op { $($(#[doc = $doc])* $name { $($field: $ty),* },)* }
+        pub enum $Table {
+            $($(#[doc = $doc])* $name { $($field: $ty),* },)*
+            $($(#[doc = $family_doc])* $Family($Ops),)*
+        }
 
-        impl Op {
+        impl $Table {
             /// Calls `f` for every operand, in order; owned regions are not entered.
             pub fn operands(&self, mut f: impl FnMut(Value)) {
-                match self { $(Op::$name { $($field),* } => { $(OpField::operands($field, &mut f);)* })* }
+                self.visit_operands(&mut f);
+            }
+
+            fn visit_operands(&self, f: &mut dyn FnMut(Value)) {
+                match self {
+                    $($Table::$name { $($field),* } => { $(OpField::operands($field, f);)* })*
+                    $($Table::$Family(op) => op.visit_operands(f),)*
+                }
             }
 
             /// Replaces every operand; owned regions are not entered.
             pub fn map_operands(&mut self, mut f: impl FnMut(Value) -> Value) {
-                match self { $(Op::$name { $($field),* } => { $(OpField::map_operands($field, &mut f);)* })* }
+                self.change_operands(&mut f);
+            }
+
+            fn change_operands(&mut self, f: &mut dyn FnMut(Value) -> Value) {
+                match self {
+                    $($Table::$name { $($field),* } => { $(OpField::map_operands($field, f);)* })*
+                    $($Table::$Family(op) => op.change_operands(f),)*
+                }
             }
 
             /// Calls `f` for every region that the instruction owns, in order.
             pub fn regions(&self, mut f: impl FnMut(Region)) {
-                match self { $(Op::$name { $($field),* } => { $(OpField::regions($field, &mut f);)* })* }
+                self.visit_regions(&mut f);
+            }
+
+            fn visit_regions(&self, f: &mut dyn FnMut(Region)) {
+                match self {
+                    $($Table::$name { $($field),* } => { $(OpField::regions($field, f);)* })*
+                    $($Table::$Family(op) => op.visit_regions(f),)*
+                }
             }
 
             /// Replaces every region that the instruction owns.
             pub fn map_regions(&mut self, mut f: impl FnMut(Region) -> Region) {
-                match self { $(Op::$name { $($field),* } => { $(OpField::map_regions($field, &mut f);)* })* }
+                self.change_regions(&mut f);
+            }
+
+            fn change_regions(&mut self, f: &mut dyn FnMut(Region) -> Region) {
+                match self {
+                    $($Table::$name { $($field),* } => { $(OpField::map_regions($field, f);)* })*
+                    $($Table::$Family(op) => op.change_regions(f),)*
+                }
             }
 
             /// What it does besides making its results.
             pub fn effect(&self) -> Effect {
-                match self { $(Op::$name { .. } => Effect::$effect,)* }
+                match self {
+                    $($Table::$name { .. } => Effect::$effect,)*
+                    $($Table::$Family(op) => op.effect(),)*
+                }
+            }
+
+            /// Whether it makes each element of its result of the operands' elements at the same
+            /// place; an operand that is a scalar is the same for all.
+            pub fn is_elementwise(&self) -> bool {
+                match self {
+                    $($Table::$name { .. } => insts!(@elementwise $($elementwise)?),)*
+                    $($Table::$Family(op) => op.is_elementwise(),)*
+                }
             }
 
             /// The first and the last stage in which it may stand.
             pub fn stages(&self) -> (Stage, Stage) {
-                match self { $(Op::$name { .. } => insts!(@stages $($from $to)?),)* }
+                match self {
+                    $($Table::$name { .. } => insts!(@stages $($from $to)?),)*
+                    $($Table::$Family(op) => op.stages(),)*
+                }
+            }
+
+            /// Which row it is.
+            pub fn row(&self) -> &'static Row {
+                match self {
+                    $($Table::$name { .. } => {
+                        const ROW: &Row = &insts!(@row $Table, $($doc)*, $name, ($($text)?), ($($field)*), $effect, ($($elementwise)?), ($($from $to)?));
+                        ROW
+                    })*
+                    $($Table::$Family(op) => op.row(),)*
+                }
             }
 
             pub(crate) fn print_fields(&self, p: &mut FuncPrinter<'_>) {
-                match self { $(Op::$name { $($field),* } => {
-                    #[allow(unused_mut, reason = "rows without fields")]
-                    let mut first = true;
-                    $(OpField::print($field, p, first);
-                    first = first && <$ty as OpField>::IS_MNEMONIC;)*
-                    let _ = first;
-                })* }
-            }
-
-            /// The fixed mnemonic of the row; none for a family, whose mnemonic is its sub-operation.
-            pub(crate) fn mnemonic(&self) -> Option<&'static str> {
-                match self { $(Op::$name { .. } => insts!(@text $($text)?),)* }
+                match self {
+                    $($Table::$name { $($field),* } => {
+                        #[allow(unused_mut, reason = "rows without fields")]
+                        let mut first = true;
+                        $(OpField::print($field, p, first);
+                        first = first && <$ty as OpField>::IS_MNEMONIC;)*
+                        let _ = first;
+                    })*
+                    $($Table::$Family(op) => op.print_fields(p),)*
+                }
             }
 
             /// Reads the fields of the row that `name` names; nothing if there is none.
-            pub(crate) fn parse_named(name: &str, p: &mut FuncParser<'_, '_>, results: &[Type]) -> Result<Option<Op>, ParseError> {
+            pub(crate) fn parse_named(name: &str, p: &mut FuncParser<'_, '_>, results: &[Type]) -> Result<Option<Self>, ParseError> {
                 $({
                     let fixed: Option<&str> = insts!(@text $($text)?);
                     if fixed.map_or_else(|| false $(|| <$ty as OpField>::accepts(name))*, |t| t == name) {
@@ -119,230 +182,276 @@ macro_rules! insts {
                         $(let $field = <$ty as OpField>::parse(p, first, results)?;
                         first = first && <$ty as OpField>::IS_MNEMONIC;)*
                         let _ = first;
-                        return Ok(Some(Op::$name { $($field),* }));
+                        return Ok(Some($Table::$name { $($field),* }));
                     }
+                })*
+                $(if let Some(op) = $Ops::parse_named(name, p, results)? {
+                    return Ok(Some($Table::$Family(op)));
                 })*
                 let _ = (p, results);
                 Ok(None)
             }
 
-            /// Every row, for the generated documentation.
-            pub const ROWS: &'static [Row] = &[$(Row {
-                name: stringify!($name),
-                mnemonic: insts!(@text $($text)?),
-                operands: &[$(stringify!($field)),*],
-                doc: concat!($($doc),*),
-                effect: Effect::$effect,
-                stages: insts!(@stages $($from $to)?),
-            },)*];
+            /// Every row of this table, for the generated documentation.
+            pub const ROWS: &'static [Row] = &[$(
+                insts!(@row $Table, $($doc)*, $name, ($($text)?), ($($field)*), $effect, ($($elementwise)?), ($($from $to)?)),
+            )*];
+        }
+
+        $(impl From<$Ops> for $Table {
+            fn from(op: $Ops) -> Self {
+                $Table::$Family(op)
+            }
+        })*
+    };
+    (@row $Table:ident, $($doc:literal)*, $name:ident, ($($text:literal)?), ($($field:ident)*), $effect:ident, ($($elementwise:ident)?), ($($from:ident $to:ident)?)) => {
+        Row {
+            name: stringify!($name),
+            mnemonic: insts!(@text $($text)?),
+            operands: &[$(stringify!($field)),*],
+            doc: concat!($($doc),*),
+            effect: Effect::$effect,
+            is_elementwise: insts!(@elementwise $($elementwise)?),
+            stages: insts!(@stages $($from $to)?),
         }
     };
     (@stages) => { (Stage::Structured, Stage::Lowered) };
     (@stages $from:ident $to:ident) => { (Stage::$from, Stage::$to) };
     (@text) => { None };
     (@text $text:literal) => { Some($text) };
+    (@elementwise) => { false };
+    (@elementwise elementwise) => { true };
 }
 
 insts! {
-    /// A constant of the result's type.
-    Const ("const") { value: Scalar } = Pure;
-    /// Any value of the result's type.
-    Undef ("undef") {} = Pure;
-    /// A scalar or tensor argument of the kernel.
-    Arg ("arg") { arg: Arg } = Pure;
-    /// The extent of an array argument along an axis, as `i32`.
-    ArrayShape ("array_shape") { array: Arg, axis: u32 } = Pure;
+    /// An instruction: what it does and to which operands. Results and spans lie beside it in
+    /// the function's tables.
+    enum Op {
+        /// A constant of the result's type.
+        Const ("const") { value: Scalar } = Pure;
+        /// Any value of the result's type.
+        Undef ("undef") {} = Pure;
+        /// A scalar or tensor argument of the kernel.
+        Arg ("arg") { arg: Arg } = Pure;
+        /// The extent of an array argument along an axis, as `i32`.
+        ArrayShape ("array_shape") { array: Arg, axis: u32 } = Pure;
 
-    /// Arithmetic on one operand, elementwise.
-    Unary { op: UnaryOp, x: Value } = Pure;
-    /// Arithmetic on two operands of the result's type, elementwise.
-    Binary { op: BinaryOp, lhs: Value, rhs: Value } = Pure;
-    /// Comparison, elementwise.
-    Compare { op: CompareOp, lhs: Value, rhs: Value } = Pure;
-    /// One of two values; the condition is `u1`, or a tensor of it for an elementwise choice.
-    Select ("select") { cond: Value, on_true: Value, on_false: Value } = Pure;
-    /// `a * b + c`, rounded once.
-    Fma ("fma") { a: Value, b: Value, c: Value } = Pure;
-    /// Conversion to the result's type, elementwise.
-    Cast ("cast") { x: Value } = Pure;
-    /// The same bits as the result's type, elementwise; both have the same width.
-    Bitcast ("bitcast") { x: Value } = Pure;
+        /// Arithmetic on one operand, elementwise.
+        Unary { op: UnaryOp, x: Value } = Pure, elementwise;
+        /// Arithmetic on two operands of the result's type, elementwise.
+        Binary { op: BinaryOp, lhs: Value, rhs: Value } = Pure, elementwise;
+        /// Comparison, elementwise.
+        Compare { op: CompareOp, lhs: Value, rhs: Value } = Pure, elementwise;
+        /// One of two values; the condition is `u1`, or a tensor of it for an elementwise choice.
+        Select ("select") { cond: Value, on_true: Value, on_false: Value } = Pure, elementwise;
+        /// `a * b + c`, rounded once.
+        Fma ("fma") { a: Value, b: Value, c: Value } = Pure, elementwise;
+        /// Conversion to the result's type, elementwise.
+        Cast ("cast") { x: Value } = Pure, elementwise;
+        /// The same bits as the result's type, elementwise; both have the same width.
+        Bitcast ("bitcast") { x: Value } = Pure, elementwise;
 
-    /// A tensor of scalars, row by row.
-    TensorMake ("tensor") { elems: Vec<Value> } = Pure in Structured..=Offloaded;
-    /// One element; as many indices as the tensor has extents.
-    TensorGet ("tensor_get") { tensor: Value, index: Vec<Value> } = Pure in Structured..=Offloaded;
-    /// The tensor with one element replaced.
-    TensorSet ("tensor_set") { tensor: Value, index: Vec<Value>, value: Value } = Pure in Structured..=Offloaded;
-    /// Matrix times matrix or vector.
-    MatMul ("matmul") { lhs: Value, rhs: Value } = Pure in Structured..=Offloaded;
-    /// A struct of members.
-    StructMake ("struct") { members: Vec<Value> } = Pure in Structured..=Offloaded;
-    /// One member of a struct.
-    StructGet ("struct_get") { value: Value, member: u32 } = Pure in Structured..=Offloaded;
-    /// The struct with one member replaced.
-    StructSet ("struct_set") { base: Value, member: u32, value: Value } = Pure in Structured..=Offloaded;
+        /// A tensor of scalars, row by row.
+        TensorMake ("tensor") { elems: Vec<Value> } = Pure in Structured..=Offloaded;
+        /// One element; as many indices as the tensor has extents.
+        TensorGet ("tensor_get") { tensor: Value, index: Vec<Value> } = Pure in Structured..=Offloaded;
+        /// The tensor with one element replaced.
+        TensorSet ("tensor_set") { tensor: Value, index: Vec<Value>, value: Value } = Pure in Structured..=Offloaded;
+        /// Matrix times matrix or vector.
+        MatMul ("matmul") { lhs: Value, rhs: Value } = Pure in Structured..=Offloaded;
+        /// A struct of members.
+        StructMake ("struct") { members: Vec<Value> } = Pure in Structured..=Offloaded;
+        /// One member of a struct.
+        StructGet ("struct_get") { value: Value, member: u32 } = Pure in Structured..=Offloaded;
+        /// The struct with one member replaced.
+        StructSet ("struct_set") { base: Value, member: u32, value: Value } = Pure in Structured..=Offloaded;
 
-    /// Fresh zeroed storage that lives as long as its region runs.
-    Local ("local") {} = Allocates;
-    /// One element's storage of a tensor's storage; as many indices as the tensor has extents.
-    ElemRef ("elem_ref") { base: Value, index: Vec<Value> } = Pure;
-    /// One member's storage of a struct's storage.
-    MemberRef ("member_ref") { base: Value, member: u32 } = Pure in Structured..=Offloaded;
-    /// An element of a field, at indices that include the field's offset.
-    FieldAt ("field_at") { field: FieldId, indices: Vec<Value> } = Pure in Structured..=Offloaded;
-    /// An element of an array argument.
-    ArrayAt ("array_at") { array: Arg, indices: Vec<Value> } = Pure;
-    /// A value that crosses tasks, at a byte offset of the global temporaries.
-    TempAt ("temp_at") { offset: u32 } = Pure in Offloaded..=Lowered;
+        /// Fresh zeroed storage that lives as long as its region runs.
+        Local ("local") {} = Allocates;
+        /// One element's storage of a tensor's storage; as many indices as the tensor has extents.
+        ElemRef ("elem_ref") { base: Value, index: Vec<Value> } = Pure;
+        /// One member's storage of a struct's storage.
+        MemberRef ("member_ref") { base: Value, member: u32 } = Pure in Structured..=Offloaded;
+        /// An element of a field, at indices that include the field's offset.
+        FieldAt ("field_at") { field: FieldId, indices: Vec<Value> } = Pure in Structured..=Offloaded;
+        /// An element of an array argument.
+        ArrayAt ("array_at") { array: Arg, indices: Vec<Value> } = Pure;
+        /// A value that crosses tasks, at a byte offset of the global temporaries.
+        TempAt ("temp_at") { offset: u32 } = Pure in Offloaded..=Lowered;
 
-    /// Reads a storage.
-    Load ("load") { place: Value } = Reads;
-    /// Says that a storage, or others in its cache line, will be read soon.
-    Prefetch ("prefetch") { place: Value } = Writes;
-    /// Writes a storage.
-    Store ("store") { place: Value, value: Value } = Writes;
-    /// Reads, changes and writes a storage in one step; the result is the old value.
-    Atomic { op: AtomicOp, place: Value, value: Value } = Writes;
-    /// Adds to storages that lie side by side, 8 or 16 bytes together and aligned to that: each sum is
-    /// made in one step, and perhaps all are.
-    AtomicAdds ("atomic_adds") { places: Vec<Value>, values: Vec<Value> } = Writes in Lowered..=Lowered;
-    /// Stores `value` if the storage holds `expected`; the result is the old value. The cell is active
-    /// afterwards in either case.
-    Cas ("atomic_cas") { place: Value, expected: Value, value: Value } = Writes;
+        /// Reads a storage.
+        Load ("load") { place: Value } = Reads;
+        /// Says that a storage, or others in its cache line, will be read soon.
+        Prefetch ("prefetch") { place: Value } = Writes;
+        /// Writes a storage.
+        Store ("store") { place: Value, value: Value } = Writes;
+        /// Reads, changes and writes a storage in one step; the result is the old value.
+        Atomic { op: AtomicOp, place: Value, value: Value } = Writes;
+        /// Adds to storages that lie side by side, 8 or 16 bytes together and aligned to that: each sum is
+        /// made in one step, and perhaps all are.
+        AtomicAdds ("atomic_adds") { places: Vec<Value>, values: Vec<Value> } = Writes in Lowered..=Lowered;
+        /// Stores `value` if the storage holds `expected`; the result is the old value. The cell is active
+        /// afterwards in either case.
+        Cas ("atomic_cas") { place: Value, expected: Value, value: Value } = Writes;
 
-    /// Changes a storage to what `body` makes of its value, in one step; the result is the old value.
-    /// What the body holds is pure, since it may run several times.
-    Update ("update") { place: Value, body: Region } = Control in Lowered..=Lowered;
+        /// Changes a storage to what `body` makes of its value, in one step; the result is the old value.
+        /// What the body holds is pure, since it may run several times.
+        Update ("update") { place: Value, body: Region } = Control in Lowered..=Lowered;
 
-    /// One of two regions; both yield the results' values.
-    If ("if") { cond: Value, then: Region, otherwise: Region } = Control;
-    /// Counts from `lo` towards `hi` (exclusive) by `step` (of any sign but zero). The body's
-    /// parameters are the counter and the carried values, which it yields anew.
-    For ("for") { lo: Value, hi: Value, step: Value, init: Vec<Value>, body: Region } = Control;
-    /// Runs `cond` on the carried values; while it yields true, `body` makes the next ones.
-    While ("while") { init: Vec<Value>, cond: Region, body: Region } = Control;
-    /// Ends a region with its values.
-    Yield ("yield") { values: Vec<Value> } = Terminator;
-    /// Leaves the innermost loop; the carried values become its results.
-    Break ("break") { values: Vec<Value> } = Terminator;
-    /// Goes on with the innermost loop's next iteration.
-    Continue ("continue") { values: Vec<Value> } = Terminator;
-    /// Leaves the function; in a kernel, what follows does nothing but collect cells.
-    Return ("return") { values: Vec<Value> } = Terminator;
+        /// One of two regions; both yield the results' values.
+        If ("if") { cond: Value, then: Region, otherwise: Region } = Control;
+        /// Counts from `lo` towards `hi` (exclusive) by `step` (of any sign but zero). The body's
+        /// parameters are the counter and the carried values, which it yields anew.
+        For ("for") { lo: Value, hi: Value, step: Value, init: Vec<Value>, body: Region } = Control;
+        /// Runs `cond` on the carried values; while it yields true, `body` makes the next ones.
+        While ("while") { init: Vec<Value>, cond: Region, body: Region } = Control;
+        /// Ends a region with its values.
+        Yield ("yield") { values: Vec<Value> } = Terminator;
+        /// Leaves the innermost loop; the carried values become its results.
+        Break ("break") { values: Vec<Value> } = Terminator;
+        /// Goes on with the innermost loop's next iteration.
+        Continue ("continue") { values: Vec<Value> } = Terminator;
+        /// Leaves the function; in a kernel, what follows does nothing but collect cells.
+        Return ("return") { values: Vec<Value> } = Terminator;
 
-    /// A nest of loops over `[lo, hi)` for each axis, the last one innermost, whose iterations run
-    /// in parallel. Only at a kernel's outermost scope.
-    Parallel ("parallel") { lo: Vec<Value>, hi: Vec<Value>, attrs: LoopAttrs, body: Region } = Control in Structured..=Structured;
-    /// A parallel loop over the cells of a node that are active when it begins (what the body appends
-    /// to a list it goes over, it may visit or not); parameters are the
-    /// indices, one for each axis, without any field's offset.
-    ParallelCells ("parallel_cells") { node: NodeRef, attrs: LoopAttrs, body: Region } = Control in Structured..=Structured;
+        /// A nest of loops over `[lo, hi)` for each axis, the last one innermost, whose iterations run
+        /// in parallel. Only at a kernel's outermost scope.
+        Parallel ("parallel") { lo: Vec<Value>, hi: Vec<Value>, attrs: LoopAttrs, body: Region } = Control in Structured..=Scheduled;
+        /// A parallel loop over the cells of a node that are active when it begins (what the body appends
+        /// to a list it goes over, it may visit or not); parameters are the
+        /// indices, one for each axis, without any field's offset.
+        ParallelCells ("parallel_cells") { node: NodeRef, attrs: LoopAttrs, body: Region } = Control in Structured..=Scheduled;
 
-    /// A task. `bounds` yields `lo` and `hi` of each axis (nothing for a serial one) and sees only
-    /// its own instructions; so does `body`, which in a range task holds one `each`.
-    Task ("task") { kind: TaskKind, attrs: LoopAttrs, bounds: Region, body: Region } = Control in Offloaded..=Lowered;
-    /// Runs its body for each index of the part of the index space that was handed to this call
-    /// of the task. What stands before and after it runs once for each such part.
-    Each ("each") { body: Region } = Control in Offloaded..=Lowered;
+        /// A task. `bounds` yields `lo` and `hi` of each axis (nothing for a serial one) and sees only
+        /// its own instructions; so does `body`, which in a range task holds one `each`.
+        Task ("task") { kind: TaskKind, attrs: LoopAttrs, bounds: Region, body: Region } = Control in Offloaded..=Lowered;
+        /// Runs its body for each index of the part of the index space that was handed to this call
+        /// of the task. What stands before and after it runs once for each such part.
+        Each ("each") { body: Region } = Control in Offloaded..=Lowered;
 
-    /// Makes the cell of a node at indices active, and those it lies in; of a dynamic node, all
-    /// cells of its container up to that one.
-    Activate ("activate") { node: NodeRef, indices: Vec<Value> } = Writes in Structured..=Offloaded;
-    /// Makes the cell of a node at indices inactive, with all below it, which becomes zero. A dynamic
-    /// node loses all cells of a container; the indices are those of the cell that holds it.
-    Deactivate ("deactivate") { node: NodeRef, indices: Vec<Value> } = Writes in Structured..=Offloaded;
-    /// Whether the cell of a node at indices and those it lies in are active.
-    IsActive ("is_active") { node: NodeRef, indices: Vec<Value> } = Reads in Structured..=Offloaded;
-    /// Makes one more cell of a dynamic node's container active; the indices are those of the cell
-    /// that holds it. The result is the new cell's index as `i32`.
-    Append ("append") { node: NodeRef, indices: Vec<Value> } = Writes in Structured..=Offloaded;
-    /// How many cells of a dynamic node's container are active, as `i32`.
-    Length ("length") { node: NodeRef, indices: Vec<Value> } = Reads in Structured..=Offloaded;
-    /// The cell of a node at indices inside its shape; the ambient one, which is zero, if it is
-    /// inactive.
-    FindCell ("find_cell") { node: NodeRef, indices: Vec<Value> } = Reads in Structured..=Offloaded;
-    /// The ambient cell of a pointer or hash node, which stands for all that are inactive.
-    Ambient ("ambient") { node: NodeRef } = Pure;
-    /// Says that `cell` is the cell of a node at indices, or holds the word of which it is part, and is active.
-    CellAt ("cell_at") { node: NodeRef, indices: Vec<Value>, cell: Value } = Writes in Structured..=Offloaded;
+        /// The storage of a scalar at an address, in the functions of `runtime/device`.
+        PlaceAt ("place_at") { address: Value } = Pure in Lowered..=Lowered;
+        /// Asks the host for memory, so that an element of the arena with this control block can be used;
+        /// the result is whether it can.
+        Grow ("grow") { tree: Value, control: Value, element: Value } = Writes in Lowered..=Lowered;
+        /// Zeroes bytes of a tree from an address on; whole pages go back to the system.
+        Clear ("clear") { tree: Value, address: Value, bytes: Value } = Writes in Lowered..=Lowered;
 
-    /// The root's cell of a tree.
-    Root ("root") { tree: TreeId } = Pure;
-    /// The number of a cell in its container, as `i64`, from the coordinates along the node's axes.
-    Linearize ("linearize") { node: NodeRef, coords: Vec<Value> } = Pure;
-    /// A cell of a dense or bitmasked container; an inactive one is zero.
-    Lookup ("lookup") { node: NodeRef, container: Value, index: Value } = Pure;
-    /// A child's container in a cell; for a place, the storage of its scalar.
-    Child ("child") { node: NodeRef, cell: Value } = Pure;
-    /// A cell of a pointer, hash or dynamic container: the ambient one, which is zero, if it is inactive.
-    Find ("find") { node: NodeRef, container: Value, index: Value } = Reads;
-    /// A cell of a sparse container, made active if it was not.
-    Obtain ("obtain") { node: NodeRef, container: Value, index: Value } = Writes;
-    /// Whether a cell of a sparse container is active.
-    CellIsActive ("cell_is_active") { node: NodeRef, container: Value, index: Value } = Reads;
-    /// A word of a bitmasked container's mask: bit `k` of word `w` is cell `32 w + k`.
-    MaskWord ("mask_word") { node: NodeRef, container: Value, word: Value } = Reads;
-    /// The first active cell of a hash container at or after an index, as `i64`; the greatest number if
-    /// there is none.
-    NextActive ("next_active") { node: NodeRef, container: Value, index: Value } = Reads;
-    /// A number of a cell of a hash container behind which none is active, as `i64`.
-    ActiveEnd ("active_end") { node: NodeRef, container: Value } = Reads;
-    /// Makes a cell of a pointer, hash or bitmasked container inactive. A bitmasked one becomes zero,
-    /// and must hold nothing that is sparse and active; others wait for collection.
-    Release ("release") { node: NodeRef, container: Value, index: Value } = Writes;
-    /// Makes a dynamic container empty; its chunks wait for collection.
-    ReleaseAll ("release_all") { node: NodeRef, container: Value } = Writes;
-    /// Makes one more cell of a dynamic container active: its number, or -1 if the container is full.
-    Extend ("extend") { node: NodeRef, container: Value } = Writes;
-    /// How many cells of a dynamic container are active, as `i64`.
-    ContainerLength ("container_length") { node: NodeRef, container: Value } = Reads;
+        /// Prints a template in which each `{}` (with a Python format specification or not) stands
+        /// for the next argument.
+        Print ("print") { template: String, args: Vec<Value> } = Writes;
+        /// Records an error and leaves the task if the condition is false.
+        Assert ("assert") { cond: Value, kind: AssertKind, template: String, args: Vec<Value> } = Writes;
+        /// A random value: integers over the whole range, floats in [0, 1).
+        Random ("random") {} = Writes;
+        /// Calls a function of the module.
+        Call ("call") { func: FuncId, args: Vec<Value> } = Writes;
+    }
+    families {
+        /// An instruction over the cells of a node, named by indices.
+        Cell(CellOp);
+        /// A step on the way through a tree, or a look at what the runtime keeps about a node.
+        Node(NodeOp);
+    }
+}
 
-    /// Whether the list of a node's active cells is out of date; if so, the caller makes it anew.
-    ListStale ("list_stale") { node: NodeRef } = Writes;
-    /// Notes how many entries a part of a new list has.
-    ListCount ("list_count") { node: NodeRef, part: Value, count: Value } = Writes;
-    /// Makes the counts of `n_parts` parts into the number of each part's first entry; that of the
-    /// part after the last is the length.
-    ListScan ("list_scan") { node: NodeRef, n_parts: Value } = Writes;
-    /// The number of a part's first entry, as `i64`.
-    ListOffset ("list_offset") { node: NodeRef, part: Value } = Reads;
-    /// Writes an entry: a cell, and its index along each axis of the node.
-    ListPut ("list_put") { node: NodeRef, at: Value, cell: Value, indices: Vec<Value> } = Writes;
-    /// Entries of the list, as `i64`.
-    ListLen ("list_len") { node: NodeRef } = Reads;
-    /// An entry: the cell, and its index along each axis, as `i32`.
-    ListEntry ("list_entry") { node: NodeRef, at: Value } = Reads;
+insts! {
+    /// What is done to the cells of a node that indices name.
+    enum CellOp {
+        /// Makes the cell of a node at indices active, and those it lies in; of a dynamic node, all
+        /// cells of its container up to that one.
+        Activate ("activate") { node: NodeRef, indices: Vec<Value> } = Writes in Structured..=Offloaded;
+        /// Makes the cell of a node at indices inactive, with all below it, which becomes zero. A dynamic
+        /// node loses all cells of a container; the indices are those of the cell that holds it.
+        Deactivate ("deactivate") { node: NodeRef, indices: Vec<Value> } = Writes in Structured..=Offloaded;
+        /// Whether the cell of a node at indices and those it lies in are active.
+        IsActive ("is_active") { node: NodeRef, indices: Vec<Value> } = Reads in Structured..=Offloaded;
+        /// Makes one more cell of a dynamic node's container active; the indices are those of the cell
+        /// that holds it. The result is the new cell's index as `i32`.
+        Append ("append") { node: NodeRef, indices: Vec<Value> } = Writes in Structured..=Offloaded;
+        /// How many cells of a dynamic node's container are active, as `i32`.
+        Length ("length") { node: NodeRef, indices: Vec<Value> } = Reads in Structured..=Offloaded;
+        /// The cell of a node at indices inside its shape; the ambient one, which is zero, if it is
+        /// inactive.
+        FindCell ("find_cell") { node: NodeRef, indices: Vec<Value> } = Reads in Scheduled..=Offloaded;
+        /// Says that `cell` is the cell of a node at indices, or holds the word of which it is part, and is active.
+        CellAt ("cell_at") { node: NodeRef, indices: Vec<Value>, cell: Value } = Writes in Scheduled..=Offloaded;
+    }
+    families {}
+}
 
-    /// How many of a node's arena elements wait for collection, as `i64`.
-    NRecycled ("n_recycled") { node: NodeRef } = Reads;
-    /// The cell of a pointer or hash node that waits for collection at a place in the queue.
-    Recycled ("recycled") { node: NodeRef, at: Value } = Reads;
-    /// Zeroes the arena element that waits for collection at a place in the queue.
-    Wipe ("wipe") { node: NodeRef, at: Value } = Writes;
-    /// Makes the elements that waited for collection free. Nothing else may run meanwhile.
-    Collect ("collect") { node: NodeRef } = Writes;
+insts! {
+    /// Steps through a tree, one container and one cell at a time, and lists of active cells: what the
+    /// instructions over fields and indices are made of.
+    enum NodeOp {
+        /// The ambient cell of a pointer or hash node, which stands for all that are inactive.
+        Ambient ("ambient") { node: NodeRef } = Pure in Scheduled..=Lowered;
 
-    /// The storage of a scalar at an address, in the functions of `runtime/device`.
-    PlaceAt ("place_at") { address: Value } = Pure in Lowered..=Lowered;
-    /// Asks the host for memory, so that an element of the arena with this control block can be used;
-    /// the result is whether it can.
-    Grow ("grow") { tree: Value, control: Value, element: Value } = Writes in Lowered..=Lowered;
-    /// Zeroes bytes of a tree from an address on; whole pages go back to the system.
-    Clear ("clear") { tree: Value, address: Value, bytes: Value } = Writes in Lowered..=Lowered;
+        /// The root's cell of a tree.
+        Root ("root") { tree: TreeId } = Pure in Scheduled..=Lowered;
+        /// The number of a cell in its container, as `i64`, from the coordinates along the node's axes.
+        Linearize ("linearize") { node: NodeRef, coords: Vec<Value> } = Pure in Scheduled..=Lowered;
+        /// A cell of a dense or bitmasked container; an inactive one is zero.
+        Lookup ("lookup") { node: NodeRef, container: Value, index: Value } = Pure in Scheduled..=Lowered;
+        /// A child's container in a cell; for a place, the storage of its scalar.
+        Child ("child") { node: NodeRef, cell: Value } = Pure in Scheduled..=Lowered;
+        /// A cell of a pointer, hash or dynamic container: the ambient one, which is zero, if it is inactive.
+        Find ("find") { node: NodeRef, container: Value, index: Value } = Reads in Scheduled..=Lowered;
+        /// A cell of a sparse container, made active if it was not.
+        Obtain ("obtain") { node: NodeRef, container: Value, index: Value } = Writes in Scheduled..=Lowered;
+        /// Whether a cell of a sparse container is active.
+        CellIsActive ("cell_is_active") { node: NodeRef, container: Value, index: Value } = Reads in Scheduled..=Lowered;
+        /// A word of a bitmasked container's mask: bit `k` of word `w` is cell `32 w + k`.
+        MaskWord ("mask_word") { node: NodeRef, container: Value, word: Value } = Reads in Scheduled..=Lowered;
+        /// The first active cell of a hash container at or after an index, as `i64`; the greatest number if
+        /// there is none.
+        NextActive ("next_active") { node: NodeRef, container: Value, index: Value } = Reads in Scheduled..=Lowered;
+        /// A number of a cell of a hash container behind which none is active, as `i64`.
+        ActiveEnd ("active_end") { node: NodeRef, container: Value } = Reads in Scheduled..=Lowered;
+        /// Makes a cell of a pointer, hash or bitmasked container inactive. A bitmasked one becomes zero,
+        /// and must hold nothing that is sparse and active; others wait for collection.
+        Release ("release") { node: NodeRef, container: Value, index: Value } = Writes in Scheduled..=Lowered;
+        /// Makes a dynamic container empty; its chunks wait for collection.
+        ReleaseAll ("release_all") { node: NodeRef, container: Value } = Writes in Scheduled..=Lowered;
+        /// Makes one more cell of a dynamic container active: its number, or -1 if the container is full.
+        Extend ("extend") { node: NodeRef, container: Value } = Writes in Scheduled..=Lowered;
+        /// How many cells of a dynamic container are active, as `i64`.
+        ContainerLength ("container_length") { node: NodeRef, container: Value } = Reads in Scheduled..=Lowered;
 
-    /// Prints a template in which each `{}` (with a Python format specification or not) stands
-    /// for the next argument.
-    Print ("print") { template: String, args: Vec<Value> } = Writes;
-    /// Records an error and leaves the task if the condition is false.
-    Assert ("assert") { cond: Value, kind: AssertKind, template: String, args: Vec<Value> } = Writes;
-    /// A random value: integers over the whole range, floats in [0, 1).
-    Random ("random") {} = Writes;
-    /// Calls a function of the module.
-    Call ("call") { func: FuncId, args: Vec<Value> } = Writes;
+        /// Whether the list of a node's active cells is out of date; if so, the caller makes it anew.
+        ListStale ("list_stale") { node: NodeRef } = Writes in Scheduled..=Lowered;
+        /// Notes how many entries a part of a new list has.
+        ListCount ("list_count") { node: NodeRef, part: Value, count: Value } = Writes in Scheduled..=Lowered;
+        /// Makes the counts of `n_parts` parts into the number of each part's first entry; that of the
+        /// part after the last is the length.
+        ListScan ("list_scan") { node: NodeRef, n_parts: Value } = Writes in Scheduled..=Lowered;
+        /// The number of a part's first entry, as `i64`.
+        ListOffset ("list_offset") { node: NodeRef, part: Value } = Reads in Scheduled..=Lowered;
+        /// Writes an entry: a cell, and its index along each axis of the node.
+        ListPut ("list_put") { node: NodeRef, at: Value, cell: Value, indices: Vec<Value> } = Writes in Scheduled..=Lowered;
+        /// Entries of the list, as `i64`.
+        ListLen ("list_len") { node: NodeRef } = Reads in Scheduled..=Lowered;
+        /// An entry: the cell, and its index along each axis, as `i32`.
+        ListEntry ("list_entry") { node: NodeRef, at: Value } = Reads in Scheduled..=Lowered;
+
+        /// How many of a node's arena elements wait for collection, as `i64`.
+        NRecycled ("n_recycled") { node: NodeRef } = Reads in Scheduled..=Lowered;
+        /// The cell of a pointer or hash node that waits for collection at a place in the queue.
+        Recycled ("recycled") { node: NodeRef, at: Value } = Reads in Scheduled..=Lowered;
+        /// Zeroes the arena element that waits for collection at a place in the queue.
+        Wipe ("wipe") { node: NodeRef, at: Value } = Writes in Scheduled..=Lowered;
+        /// Makes the elements that waited for collection free. Nothing else may run meanwhile.
+        Collect ("collect") { node: NodeRef } = Writes in Scheduled..=Lowered;
+    }
+    families {}
 }
 
 impl Op {
+    /// The fixed mnemonic of the row; none for a family, whose mnemonic is its sub-operation.
+    pub(crate) fn mnemonic(&self) -> Option<&'static str> {
+        self.row().mnemonic
+    }
+
     /// Whether it ends a region.
     pub fn is_terminator(&self) -> bool {
         self.effect() == Effect::Terminator

@@ -37,14 +37,14 @@ pub struct Cursor<'a> {
 
 impl Cursor<'_> {
     /// Inserts an instruction with one result before the current one.
-    pub fn insert(&mut self, op: Op, ty: Type) -> Value {
+    pub fn insert(&mut self, op: impl Into<Op>, ty: Type) -> Value {
         let inst = self.insert_inst(op, &[ty]);
         self.func.insts[inst].results[0]
     }
 
     /// Inserts an instruction with any results before the current one.
-    pub fn insert_inst(&mut self, op: Op, types: &[Type]) -> Inst {
-        let inst = self.func.new_inst(op, types, self.span);
+    pub fn insert_inst(&mut self, op: impl Into<Op>, types: &[Type]) -> Inst {
+        let inst = self.func.new_inst(op.into(), types, self.span);
         self.out.push(inst);
         inst
     }

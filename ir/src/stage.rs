@@ -5,6 +5,9 @@
 pub enum Stage {
     /// Nested regions, parallel loops at the outermost scope, field accesses end to end.
     Structured,
+    /// The same, with what the compiler adds to walk over cells and to collect them: steps through
+    /// trees stand beside accesses end to end.
+    Scheduled,
     /// A list of isolated tasks.
     Offloaded,
     /// Tasks whose accesses are SNode micro-operations and whose tensors are gone.

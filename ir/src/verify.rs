@@ -38,7 +38,7 @@ pub fn verify(func: &Function, env: &Env, stage: Stage) -> Result<(), VerifyErro
         func,
         env,
         stage,
-        tasks_only: func.is_kernel && stage > Stage::Structured,
+        tasks_only: func.is_kernel && stage >= Stage::Offloaded,
         visible: SecondaryMap::new(),
         walked: SecondaryMap::new(),
         in_parallel: false,
@@ -402,6 +402,22 @@ mod tests {
             ),
             ""
         );
+    }
+
+    #[test]
+    fn steps_through_trees_wait_for_their_stage() {
+        let text = "tree0 { dense i:4 { place x: f32 } }
+            kernel @k() { v0: cell<tree0.S0> = root tree0  yield [] }";
+        let module = parse_module(text).unwrap();
+        let verified = |stage| verify(module.kernel().unwrap(), &module.env, stage);
+        let error = verified(Stage::Structured).unwrap_err();
+        assert_eq!(
+            error.message,
+            "`root` is not legal at stage Structured (at a `root` instruction)"
+        );
+        verified(Stage::Scheduled).unwrap_or_else(|e| panic!("{e}"));
+        let mut rows = crate::NodeOp::ROWS.iter();
+        assert!(rows.all(|row| row.stages.0 == Stage::Scheduled));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use aerogel_base::ScalarType;
 use aerogel_snode::{Node, NodeKind};
 
-use crate::op::Op;
+use crate::op::{CellOp, NodeOp};
 use crate::op_kinds::NodeRef;
 use crate::types::{Type, Value};
 use crate::verify_types::{Check, ensure};
@@ -42,9 +42,16 @@ impl Check<'_> {
         })
     }
 
-    fn is_i64(&self, v: Value) -> Result<(), String> {
+    pub(crate) fn is_i64(&self, v: Value) -> Result<(), String> {
         let found = self.ty(v);
         ensure(found == Type::I64, || format!("{found} is not an i64"))
+    }
+
+    pub(crate) fn is_u32(&self, v: Value) -> Result<(), String> {
+        let found = self.ty(v);
+        ensure(found == Type::Scalar(ScalarType::U32), || {
+            format!("{found} is not a u32")
+        })
     }
 
     /// Indices along the axes of `node`'s cells, or of the cells that its containers lie in.
@@ -69,127 +76,31 @@ impl Check<'_> {
         self.result(ty)
     }
 
-    pub(crate) fn node_op(&self, op: &Op) -> Result<(), String> {
+    pub(crate) fn cell_op(&self, op: &CellOp) -> Result<(), String> {
         match op {
-            Op::Root { tree } => self.result(Type::Cell(*tree, aerogel_snode::Tree::ROOT)),
-            Op::Linearize { node, coords } => {
-                self.indices(coords)?;
-                let n = self.node(*node).axes.len();
-                ensure(coords.len() == n, || {
-                    format!("{node} takes {n} coordinates, not {}", coords.len())
-                })?;
-                self.result(Type::I64)
-            }
-            Op::Lookup {
-                node,
-                container,
-                index,
-            } => {
-                self.container(*node, *container)?;
-                self.kind(*node, |k| {
-                    matches!(k, NodeKind::Dense | NodeKind::Bitmasked)
-                })?;
-                self.integer(*index)?;
-                self.result(Type::Cell(node.tree, node.node))
-            }
-            Op::Find {
-                node,
-                container,
-                index,
-            } => {
-                self.container(*node, *container)?;
-                self.kind(*node, has_arena)?;
-                self.integer(*index)?;
-                self.result(Type::Cell(node.tree, node.node))
-            }
-            Op::Obtain {
-                node,
-                container,
-                index,
-            } => {
-                self.container(*node, *container)?;
-                self.kind(*node, NodeKind::is_sparse)?;
-                self.integer(*index)?;
-                self.result(Type::Cell(node.tree, node.node))
-            }
-            Op::CellIsActive {
-                node,
-                container,
-                index,
-            } => {
-                self.container(*node, *container)?;
-                self.kind(*node, NodeKind::is_sparse)?;
-                self.integer(*index)?;
-                self.result(Type::BOOL)
-            }
-            Op::MaskWord {
-                node,
-                container,
-                word,
-            } => {
-                self.container(*node, *container)?;
-                self.kind(*node, |k| k == NodeKind::Bitmasked)?;
-                self.integer(*word)?;
-                self.result(Type::Scalar(ScalarType::U32))
-            }
-            Op::NextActive {
-                node,
-                container,
-                index,
-            } => {
-                self.container(*node, *container)?;
-                self.kind(*node, |k| k == NodeKind::Hash)?;
-                self.is_i64(*index)?;
-                self.result(Type::I64)
-            }
-            Op::ActiveEnd { node, container } => {
-                self.container(*node, *container)?;
-                self.kind(*node, |k| k == NodeKind::Hash)?;
-                self.result(Type::I64)
-            }
-            Op::Release {
-                node,
-                container,
-                index,
-            } => {
-                self.container(*node, *container)?;
-                self.kind(*node, |k| k.has_list() || k == NodeKind::Bitmasked)?;
-                self.integer(*index)?;
-                self.no_result()
-            }
-            Op::ReleaseAll { node, container } => {
-                self.container(*node, *container)?;
-                self.kind(*node, is_dynamic)?;
-                self.no_result()
-            }
-            Op::Extend { node, container } | Op::ContainerLength { node, container } => {
-                self.container(*node, *container)?;
-                self.kind(*node, is_dynamic)?;
-                self.result(Type::I64)
-            }
-            Op::Activate { node, indices } => {
+            CellOp::Activate { node, indices } => {
                 self.node_indices(*node, indices, false)?;
                 self.no_result()
             }
-            Op::Deactivate { node, indices } => {
+            CellOp::Deactivate { node, indices } => {
                 let dynamic = is_dynamic(self.node(*node).kind);
                 self.node_indices(*node, indices, dynamic)?;
                 self.no_result()
             }
-            Op::IsActive { node, indices } => {
+            CellOp::IsActive { node, indices } => {
                 self.node_indices(*node, indices, false)?;
                 self.result(Type::BOOL)
             }
-            Op::Append { node, indices } | Op::Length { node, indices } => {
+            CellOp::Append { node, indices } | CellOp::Length { node, indices } => {
                 self.kind(*node, is_dynamic)?;
                 self.node_indices(*node, indices, true)?;
                 self.result(Type::I32)
             }
-            Op::FindCell { node, indices } => {
+            CellOp::FindCell { node, indices } => {
                 self.node_indices(*node, indices, false)?;
                 self.result(Type::Cell(node.tree, node.node))
             }
-            Op::CellAt {
+            CellOp::CellAt {
                 node,
                 indices,
                 cell,
@@ -205,24 +116,125 @@ impl Check<'_> {
                 self.cell(of, *cell)?;
                 self.no_result()
             }
-            Op::ListStale { node } => self.result_of_list(*node, Type::BOOL),
-            Op::ListLen { node } => self.result_of_list(*node, Type::I64),
-            Op::ListOffset { node, part } => {
+        }
+    }
+
+    pub(crate) fn node_op(&self, op: &NodeOp) -> Result<(), String> {
+        match op {
+            NodeOp::Root { tree } => self.result(Type::Cell(*tree, aerogel_snode::Tree::ROOT)),
+            NodeOp::Linearize { node, coords } => {
+                self.indices(coords)?;
+                let n = self.node(*node).axes.len();
+                ensure(coords.len() == n, || {
+                    format!("{node} takes {n} coordinates, not {}", coords.len())
+                })?;
+                self.result(Type::I64)
+            }
+            NodeOp::Lookup {
+                node,
+                container,
+                index,
+            } => {
+                self.container(*node, *container)?;
+                self.kind(*node, |k| {
+                    matches!(k, NodeKind::Dense | NodeKind::Bitmasked)
+                })?;
+                self.integer(*index)?;
+                self.result(Type::Cell(node.tree, node.node))
+            }
+            NodeOp::Find {
+                node,
+                container,
+                index,
+            } => {
+                self.container(*node, *container)?;
+                self.kind(*node, has_arena)?;
+                self.integer(*index)?;
+                self.result(Type::Cell(node.tree, node.node))
+            }
+            NodeOp::Obtain {
+                node,
+                container,
+                index,
+            } => {
+                self.container(*node, *container)?;
+                self.kind(*node, NodeKind::is_sparse)?;
+                self.integer(*index)?;
+                self.result(Type::Cell(node.tree, node.node))
+            }
+            NodeOp::CellIsActive {
+                node,
+                container,
+                index,
+            } => {
+                self.container(*node, *container)?;
+                self.kind(*node, NodeKind::is_sparse)?;
+                self.integer(*index)?;
+                self.result(Type::BOOL)
+            }
+            NodeOp::MaskWord {
+                node,
+                container,
+                word,
+            } => {
+                self.container(*node, *container)?;
+                self.kind(*node, |k| k == NodeKind::Bitmasked)?;
+                self.integer(*word)?;
+                self.result(Type::Scalar(ScalarType::U32))
+            }
+            NodeOp::NextActive {
+                node,
+                container,
+                index,
+            } => {
+                self.container(*node, *container)?;
+                self.kind(*node, |k| k == NodeKind::Hash)?;
+                self.is_i64(*index)?;
+                self.result(Type::I64)
+            }
+            NodeOp::ActiveEnd { node, container } => {
+                self.container(*node, *container)?;
+                self.kind(*node, |k| k == NodeKind::Hash)?;
+                self.result(Type::I64)
+            }
+            NodeOp::Release {
+                node,
+                container,
+                index,
+            } => {
+                self.container(*node, *container)?;
+                self.kind(*node, |k| k.has_list() || k == NodeKind::Bitmasked)?;
+                self.integer(*index)?;
+                self.no_result()
+            }
+            NodeOp::ReleaseAll { node, container } => {
+                self.container(*node, *container)?;
+                self.kind(*node, is_dynamic)?;
+                self.no_result()
+            }
+            NodeOp::Extend { node, container } | NodeOp::ContainerLength { node, container } => {
+                self.container(*node, *container)?;
+                self.kind(*node, is_dynamic)?;
+                self.result(Type::I64)
+            }
+            NodeOp::ListStale { node } => self.result_of_list(*node, Type::BOOL),
+            NodeOp::ListLen { node } => self.result_of_list(*node, Type::I64),
+            NodeOp::ListOffset { node, part } => {
                 self.is_i64(*part)?;
                 self.result_of_list(*node, Type::I64)
             }
-            Op::ListCount { node, part, count } => {
+            NodeOp::ListCount { node, part, count } => {
                 self.kind(*node, NodeKind::is_sparse)?;
                 self.is_i64(*part)?;
                 self.is_i64(*count)?;
                 self.no_result()
             }
-            Op::ListScan { node, n_parts } => {
+            NodeOp::ListScan { node, n_parts } => {
                 self.kind(*node, NodeKind::is_sparse)?;
                 self.is_i64(*n_parts)?;
                 self.no_result()
             }
-            Op::ListPut {
+            NodeOp::ListPut {
                 node,
                 at,
                 cell,
@@ -234,7 +246,7 @@ impl Check<'_> {
                 self.node_indices(*node, indices, false)?;
                 self.no_result()
             }
-            Op::ListEntry { node, at } => {
+            NodeOp::ListEntry { node, at } => {
                 self.kind(*node, NodeKind::is_sparse)?;
                 self.is_i64(*at)?;
                 let n = self.env.trees[node.tree].shape(node.node).len();
@@ -244,61 +256,29 @@ impl Check<'_> {
                     "the results are a cell and its indices".into()
                 })
             }
-            Op::NRecycled { node } => {
+            NodeOp::NRecycled { node } => {
                 self.kind(*node, has_arena)?;
                 self.result(Type::I64)
             }
-            Op::Ambient { node } => {
+            NodeOp::Ambient { node } => {
                 self.kind(*node, NodeKind::has_list)?;
                 self.result(Type::Cell(node.tree, node.node))
             }
-            Op::Recycled { node, at } => {
+            NodeOp::Recycled { node, at } => {
                 self.kind(*node, NodeKind::has_list)?;
                 self.is_i64(*at)?;
                 self.result(Type::Cell(node.tree, node.node))
             }
-            Op::Wipe { node, at } => {
+            NodeOp::Wipe { node, at } => {
                 self.kind(*node, has_arena)?;
                 self.is_i64(*at)?;
                 self.no_result()
             }
-            Op::Collect { node } => {
+            NodeOp::Collect { node } => {
                 self.kind(*node, has_arena)?;
                 self.no_result()
             }
-            Op::PlaceAt { address } => {
-                self.is_i64(*address)?;
-                ensure(matches!(self.results[..], [Type::RefScalar(_)]), || {
-                    "the result is the storage of a scalar".into()
-                })
-            }
-            Op::Grow {
-                tree,
-                control,
-                element,
-            } => {
-                for &number in [tree, control, element] {
-                    let found = self.ty(number);
-                    ensure(found == Type::Scalar(ScalarType::U32), || {
-                        format!("{found} is not a u32")
-                    })?;
-                }
-                self.result(Type::BOOL)
-            }
-            Op::Clear {
-                tree,
-                address,
-                bytes,
-            } => {
-                let found = self.ty(*tree);
-                ensure(found == Type::Scalar(ScalarType::U32), || {
-                    format!("{found} is not a u32")
-                })?;
-                self.is_i64(*address)?;
-                self.is_i64(*bytes)?;
-                self.no_result()
-            }
-            Op::Child { node, cell } => {
+            NodeOp::Child { node, cell } => {
                 let data = self.node(*node);
                 let parent = data.parent.ok_or("the root is no child")?;
                 let found = self.ty(*cell);
@@ -313,7 +293,6 @@ impl Check<'_> {
                     _ => Type::Container(node.tree, node.node),
                 })
             }
-            _ => unreachable!("the caller picks instructions over nodes"),
         }
     }
 }

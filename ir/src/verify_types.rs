@@ -499,42 +499,34 @@ impl Check<'_> {
                 self.no_result()
             }
             Op::Task { .. } | Op::Each { .. } => self.no_result(),
-            Op::Root { .. }
-            | Op::Linearize { .. }
-            | Op::Lookup { .. }
-            | Op::Child { .. }
-            | Op::Find { .. }
-            | Op::Obtain { .. }
-            | Op::CellIsActive { .. }
-            | Op::MaskWord { .. }
-            | Op::NextActive { .. }
-            | Op::ActiveEnd { .. }
-            | Op::Release { .. }
-            | Op::ReleaseAll { .. }
-            | Op::Extend { .. }
-            | Op::ContainerLength { .. }
-            | Op::Activate { .. }
-            | Op::Deactivate { .. }
-            | Op::IsActive { .. }
-            | Op::Append { .. }
-            | Op::Length { .. }
-            | Op::FindCell { .. }
-            | Op::Ambient { .. }
-            | Op::CellAt { .. }
-            | Op::ListStale { .. }
-            | Op::ListLen { .. }
-            | Op::ListOffset { .. }
-            | Op::ListCount { .. }
-            | Op::ListScan { .. }
-            | Op::ListPut { .. }
-            | Op::ListEntry { .. }
-            | Op::NRecycled { .. }
-            | Op::Recycled { .. }
-            | Op::Wipe { .. }
-            | Op::Collect { .. }
-            | Op::PlaceAt { .. }
-            | Op::Grow { .. }
-            | Op::Clear { .. } => self.node_op(op),
+            Op::Cell(op) => self.cell_op(op),
+            Op::Node(op) => self.node_op(op),
+            Op::PlaceAt { address } => {
+                self.is_i64(*address)?;
+                ensure(matches!(self.results[..], [Type::RefScalar(_)]), || {
+                    "the result is the storage of a scalar".into()
+                })
+            }
+            Op::Grow {
+                tree,
+                control,
+                element,
+            } => {
+                [tree, control, element]
+                    .into_iter()
+                    .try_for_each(|&number| self.is_u32(number))?;
+                self.result(Type::BOOL)
+            }
+            Op::Clear {
+                tree,
+                address,
+                bytes,
+            } => {
+                self.is_u32(*tree)?;
+                self.is_i64(*address)?;
+                self.is_i64(*bytes)?;
+                self.no_result()
+            }
             Op::Print { template, args } => self.template(template, args),
             Op::Assert {
                 cond,

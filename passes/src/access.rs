@@ -4,7 +4,9 @@
 
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::LookupMap;
-use aerogel_ir::{Arg, Env, FieldId, Function, NodeRef, Op, ParamType, Region, Value, walk};
+use aerogel_ir::{
+    Arg, CellOp, Env, FieldId, Function, NodeOp, NodeRef, Op, ParamType, Region, Value, walk,
+};
 
 /// Memory that no other class overlaps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -26,7 +28,7 @@ pub(crate) fn classes(func: &Function, env: &Env, place: Value) -> Vec<Class> {
         }
         Some(Op::ArrayAt { .. }) => vec![Class::Arrays],
         Some(&Op::FieldAt { field, .. }) => field_classes(env, field),
-        Some(&Op::Child { node, .. }) => vec![Class::Place(node)],
+        Some(&Op::Node(NodeOp::Child { node, .. })) => vec![Class::Place(node)],
         Some(Op::ElemRef { base, index }) => {
             let whole = classes(func, env, *base);
             match (func.def_op(*base), constant_element(func, *base, index)) {
@@ -147,7 +149,7 @@ pub(crate) fn writes(func: &Function, env: &Env, region: Region) -> Writes {
         | Op::Atomic { place, .. }
         | Op::Cas { place, .. }
         | Op::Update { place, .. } => all.classes.extend(classes(func, env, *place)),
-        Op::Deactivate { node, .. } => all.classes.extend(below(env, *node)),
+        Op::Cell(CellOp::Deactivate { node, .. }) => all.classes.extend(below(env, *node)),
         Op::Call { .. } => all.anything = true,
         _ => {}
     });

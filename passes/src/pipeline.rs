@@ -2,7 +2,15 @@
 
 use aerogel_ir::{Function, Stage, Stage::*};
 
-use crate::*;
+use crate::PassCx;
+use crate::cells::{collect, demote_struct_for, list_struct_for, own_words};
+use crate::simplify::{
+    cse, dce, fold, forward_loads, identities, if_convert, licm, promote_locals,
+};
+use crate::sums::{demote_atomics, merge_atomics, privatize, thread_local};
+use crate::tasks::offload;
+use crate::tensors::{loop_tensors, scalarize};
+use crate::{bounds_check, inline, lower_access};
 
 /// When a pass runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +55,28 @@ pub enum Step {
         /// At most this many rounds.
         rounds: u32,
     },
+    /// Every function comes here before one goes on.
+    Meet,
+}
+
+impl Step {
+    /// Its passes, in order.
+    pub fn passes(&self) -> &[Pass] {
+        match self {
+            Self::Pass(pass) => std::slice::from_ref(pass),
+            Self::Group { passes, .. } => passes,
+            Self::Meet => &[],
+        }
+    }
+
+    /// How often they run at most.
+    pub fn rounds(&self) -> u32 {
+        match self {
+            Self::Pass(_) => 1,
+            Self::Group { rounds, .. } => *rounds,
+            Self::Meet => 0,
+        }
+    }
 }
 
 type Run = fn(&mut Function, &PassCx<'_>) -> bool;
@@ -112,6 +142,8 @@ const SIMPLIFY_LOWERED: &[Pass] = &[
 /// The pipeline.
 pub const PIPELINE: &[Step] = &[
     pass("inline", inline::run, Structured, Structured, When::Always),
+    // What is copied into a function is at the same stage as the function.
+    Step::Meet,
     // Before tensors fall apart: one check for an access, not one for each component.
     pass(
         "bounds_check",
@@ -160,31 +192,25 @@ pub const PIPELINE: &[Step] = &[
         "own_words",
         own_words::run,
         Structured,
-        Structured,
+        Scheduled,
         When::Always,
     ),
     kernel(
         "demote_struct_for",
         demote_struct_for::run,
-        Structured,
-        Structured,
+        Scheduled,
+        Scheduled,
         When::Always,
     ),
     kernel(
         "list_struct_for",
         list_struct_for::run,
-        Structured,
-        Structured,
+        Scheduled,
+        Scheduled,
         When::Always,
     ),
-    kernel(
-        "collect",
-        collect::run,
-        Structured,
-        Structured,
-        When::Always,
-    ),
-    kernel("offload", offload::run, Structured, Offloaded, When::Always),
+    kernel("collect", collect::run, Scheduled, Scheduled, When::Always),
+    kernel("offload", offload::run, Scheduled, Offloaded, When::Always),
     kernel(
         "thread_local",
         thread_local::run,
@@ -231,24 +257,16 @@ pub const PIPELINE: &[Step] = &[
 /// The names of all passes, in the order in which they first run.
 pub fn names() -> Vec<&'static str> {
     let mut names = Vec::new();
-    for step in PIPELINE {
-        let passes = match step {
-            Step::Pass(p) => std::slice::from_ref(p),
-            Step::Group { passes, .. } => passes,
-        };
-        for pass in passes {
-            if !names.contains(&pass.name) {
-                names.push(pass.name);
-            }
+    for pass in PIPELINE.iter().flat_map(Step::passes) {
+        if !names.contains(&pass.name) {
+            names.push(pass.name);
         }
     }
     names
 }
 
-/// The pass with a name.
+/// The pass with a name; where it runs several times, as it runs first.
 pub fn find(name: &str) -> Option<Pass> {
-    PIPELINE.iter().find_map(|step| match step {
-        Step::Pass(p) => (p.name == name).then_some(*p),
-        Step::Group { passes, .. } => passes.iter().find(|p| p.name == name).copied(),
-    })
+    let mut passes = PIPELINE.iter().flat_map(Step::passes);
+    passes.find(|pass| pass.name == name).copied()
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{
-    Arg, AtomicOp, BinaryOp, Builder, CompareOp, Env, FieldData, FieldId, FuncId, Function,
+    Arg, AtomicOp, BinaryOp, Builder, CellOp, CompareOp, Env, FieldData, FieldId, FuncId, Function,
     LoopAttrs, Module, Op, ParamData, ParamType, TreeId, Type, Value, eval,
 };
 use aerogel_snode::{NodeKind, parse_nodes};
@@ -250,7 +250,9 @@ pub fn on_dense(module: &Module) -> Option<Module> {
     let of_nodes = |op: &Op| {
         matches!(
             op,
-            Op::Activate { .. } | Op::Deactivate { .. } | Op::IsActive { .. }
+            Op::Cell(CellOp::Activate { .. })
+                | Op::Cell(CellOp::Deactivate { .. })
+                | Op::Cell(CellOp::IsActive { .. })
         )
     };
     let mut funcs = module.funcs.values();

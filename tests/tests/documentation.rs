@@ -4,7 +4,8 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use aerogel_ir::{AssertKind, AtomicOp, BinaryOp, CompareOp, Op, UnaryOp};
+use aerogel_ir::op::Row;
+use aerogel_ir::{AssertKind, AtomicOp, BinaryOp, CellOp, CompareOp, NodeOp, Op, UnaryOp};
 use aerogel_passes::{PIPELINE, Pass, Step};
 
 fn family(name: &str) -> String {
@@ -26,13 +27,9 @@ fn row(out: &mut String, pass: &Pass, group: &str) {
     );
 }
 
-fn text() -> String {
-    let mut out = String::from(
-        "# The IR\n\nGenerated from the tables in `ir/src/op.rs` and `passes/src/pipeline.rs` by \
-         `AEROGEL_BLESS=1 cargo test -p aerogel-tests --test documentation`.\n\n## Instructions\n\n\
-         | instruction | fields | effect | stages | meaning |\n|---|---|---|---|---|\n",
-    );
-    for row in Op::ROWS {
+fn rows(out: &mut String, rows: &[Row]) {
+    out.push_str("\n| instruction | fields | effect | stages | meaning |\n|---|---|---|---|---|\n");
+    for row in rows {
         let mnemonic = row.mnemonic.map_or_else(|| family(row.name), str::to_owned);
         let fields: Vec<&str> = row
             .operands
@@ -54,6 +51,14 @@ fn text() -> String {
             row.doc.trim()
         );
     }
+}
+
+fn text() -> String {
+    let mut out = String::from(
+        "# The IR\n\nGenerated from the tables in `ir/src/op.rs` and `passes/src/pipeline.rs` by \
+         `AEROGEL_BLESS=1 cargo test -p aerogel-tests --test documentation`.\n\n## Instructions\n",
+    );
+    rows(&mut out, Op::ROWS);
     out.push_str("\nKinds of `assert`: ");
     out.push_str(
         &AssertKind::ALL
@@ -62,21 +67,22 @@ fn text() -> String {
             .collect::<Vec<_>>()
             .join(", "),
     );
+    out.push_str(".\n");
+    out.push_str("\n## Instructions over cells that indices name\n");
+    rows(&mut out, CellOp::ROWS);
+    out.push_str("\n## Steps through trees, and lists of cells\n");
+    rows(&mut out, NodeOp::ROWS);
     out.push_str(
-        ".\n\n## Passes, in order\n\n| pass | group | from | to | when |\n|---|---|---|---|---|\n",
+        "\n## Passes, in order\n\n| pass | group | from | to | when |\n|---|---|---|---|---|\n",
     );
     for step in PIPELINE {
-        match step {
-            Step::Pass(pass) => row(&mut out, pass, ""),
-            Step::Group {
-                name,
-                passes,
-                rounds,
-            } => {
-                passes
-                    .iter()
-                    .for_each(|p| row(&mut out, p, &format!("{name}, at most {rounds} rounds")));
-            }
+        let group = match step {
+            Step::Pass(_) => String::new(),
+            Step::Group { name, rounds, .. } => format!("{name}, at most {rounds} rounds"),
+            Step::Meet => continue,
+        };
+        for pass in step.passes() {
+            row(&mut out, pass, &group);
         }
     }
     out

@@ -29,7 +29,7 @@ pub(crate) type Val<'ctx> = BasicValueEnum<'ctx>;
 pub(crate) struct Builder<'a, 'ctx> {
     pub(crate) ctx: &'ctx Context,
     pub(crate) module: &'a Module<'ctx>,
-    target: &'a Target,
+    pub(crate) target: &'a Target,
     builder: LlvmBuilder<'ctx>,
 }
 

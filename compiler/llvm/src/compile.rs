@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use aerogel_base::ScalarType;
 use aerogel_base::hash::LookupMap;
 use aerogel_ir::{Function, Inst, Module, Op, ParamType, walk};
 use aerogel_runtime::{ArgSlot, KernelCode, TaskCode};
@@ -154,7 +155,12 @@ fn compile_unit(
     let n_loops = loops
         .filter(|inst| matches!(inst.op, Op::For { .. }))
         .count();
-    let llvm = skeleton(&ctx, n_tasks, n_loops);
+    let halves = if target.halves || !uses_halves(module) {
+        ""
+    } else {
+        include_str!("halves.ll")
+    };
+    let llvm = skeleton(&ctx, halves, n_tasks, n_loops);
     let mut cx = ModuleCx {
         ctx: &ctx,
         llvm: &llvm,
@@ -174,10 +180,20 @@ fn compile_unit(
     (optimize::compile(&llvm, target, level, with_text), tasks)
 }
 
-/// An empty module with an access group and a loop mark for each task, and a mark for each `for`.
+fn uses_halves(module: &Module) -> bool {
+    let mut values = module.funcs.values().flat_map(|func| func.values.values());
+    values.any(|value| module.env.scalars(value.ty).contains(&ScalarType::F16))
+}
+
+/// A module of the given functions, with an access group and a loop mark for each task, and a mark for each `for`.
 /// LLVM's C interface cannot make distinct nodes, but its parser can.
-fn skeleton<'ctx>(ctx: &'ctx Context, n_tasks: usize, n_loops: usize) -> LlvmModule<'ctx> {
-    let mut text = String::new();
+fn skeleton<'ctx>(
+    ctx: &'ctx Context,
+    functions: &str,
+    n_tasks: usize,
+    n_loops: usize,
+) -> LlvmModule<'ctx> {
+    let mut text = functions.to_owned();
     let mut next = 0;
     let mut node = |text: &mut String, content: &dyn Fn(usize) -> String| {
         text.push_str(&format!("!{next} = {}\n", content(next)));

@@ -1,6 +1,6 @@
 //! Regions, branches and loops as blocks.
 
-use aerogel_ir::{Function, Inst, Op, Region, Value, walk};
+use aerogel_ir::{Function, Inst, NodeOp, Op, Region, Value, walk};
 use aerogel_runtime::abi::offset;
 use inkwell::IntPredicate;
 use inkwell::basic_block::BasicBlock;
@@ -282,7 +282,7 @@ fn runs_along_rows(func: &Function, body: Region) -> bool {
     let mut found = false;
     let mut only = true;
     walk(func, body, &mut |func, inst| {
-        if let Op::Linearize { coords: index, .. }
+        if let Op::Node(NodeOp::Linearize { coords: index, .. })
         | Op::ArrayAt { indices: index, .. }
         | Op::ElemRef { index, .. } = &func[inst]
         {

@@ -1,6 +1,6 @@
 //! A guess of how long an iteration takes, for the launcher's first division of the work.
 
-use aerogel_ir::{Function, Op, Region};
+use aerogel_ir::{Function, NodeOp, Op, Region};
 
 /// How often a loop of unknown length is taken to run.
 const UNKNOWN_LENGTH: f32 = 16.0;
@@ -36,12 +36,15 @@ fn op(func: &Function, op: &Op) -> f32 {
         Op::Atomic { .. } | Op::Cas { .. } | Op::Update { .. } => 5.0,
         Op::Load { .. } | Op::Store { .. } => 0.3,
         Op::Call { .. } | Op::Random {} => 3.0,
-        Op::Find { .. } | Op::CellIsActive { .. } | Op::MaskWord { .. } | Op::ListEntry { .. } => {
-            0.5
-        }
-        Op::Obtain { .. } | Op::Extend { .. } | Op::ListPut { .. } => 2.0,
-        Op::Release { .. } | Op::ReleaseAll { .. } => 10.0,
-        Op::Wipe { .. } => 50.0,
+        Op::Node(
+            NodeOp::Find { .. }
+            | NodeOp::CellIsActive { .. }
+            | NodeOp::MaskWord { .. }
+            | NodeOp::ListEntry { .. },
+        ) => 0.5,
+        Op::Node(NodeOp::Obtain { .. } | NodeOp::Extend { .. } | NodeOp::ListPut { .. }) => 2.0,
+        Op::Node(NodeOp::Release { .. } | NodeOp::ReleaseAll { .. }) => 10.0,
+        Op::Node(NodeOp::Wipe { .. }) => 50.0,
         Op::Print { .. } => 1000.0,
         Op::Unary { .. } => 0.5,
         Op::Binary { .. } | Op::Compare { .. } | Op::Select { .. } | Op::Cast { .. } => 0.15,

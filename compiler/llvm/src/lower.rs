@@ -114,9 +114,10 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
         if let Some(width) = cx.target.vector_width {
             b.text_attribute(llvm, "prefer-vector-width", &width.to_string());
         }
-        // Estimated quotients of vectors are NaN for a divisor of 0 or infinity.
-        let exact = "!divf,!vec-divf,!divd,!vec-divd,!divh,!vec-divh";
-        b.text_attribute(llvm, "reciprocal-estimates", exact);
+        if !cx.target.grid {
+            // What the estimate instructions give differs from one processor to the next.
+            b.text_attribute(llvm, "reciprocal-estimates", "none");
+        }
         let entry = b.block(llvm, "entry");
         let start = b.block(llvm, "start");
         b.at(start);
@@ -358,14 +359,6 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
                 value,
             } => Some(self.cas(*place, *expected, *value)),
             Op::Update { place, body } => Some(self.update(*place, *body)),
-            Op::Root { tree } => Some(self.root(*tree)),
-            Op::Linearize { node, coords } => Some(self.linearize(*node, coords)),
-            Op::Lookup {
-                node,
-                container,
-                index,
-            } => Some(self.lookup(*node, *container, *index)),
-            Op::Child { node, cell } => Some(self.child(*node, *cell)),
             Op::Print { args, .. } => {
                 self.print(inst, args);
                 None
@@ -396,29 +389,16 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
             Op::Yield { .. } | Op::Break { .. } | Op::Continue { .. } | Op::Return { .. } => {
                 unreachable!("terminators end their region")
             }
-            Op::Find { .. }
-            | Op::Obtain { .. }
-            | Op::CellIsActive { .. }
-            | Op::Ambient { .. }
-            | Op::MaskWord { .. }
-            | Op::NextActive { .. }
-            | Op::ActiveEnd { .. }
-            | Op::Release { .. }
-            | Op::ReleaseAll { .. }
-            | Op::Extend { .. }
-            | Op::ContainerLength { .. }
-            | Op::ListStale { .. }
-            | Op::ListLen { .. }
-            | Op::ListOffset { .. }
-            | Op::ListCount { .. }
-            | Op::ListScan { .. }
-            | Op::ListPut { .. }
-            | Op::ListEntry { .. }
-            | Op::NRecycled { .. }
-            | Op::Recycled { .. }
-            | Op::Wipe { .. }
-            | Op::Clear { .. }
-            | Op::Collect { .. } => return self.node_op(inst),
+            Op::Node(op) => return self.node_op(inst, op),
+            Op::Clear {
+                tree,
+                address,
+                bytes,
+            } => {
+                let [tree, address, bytes] = [tree, address, bytes].map(|&v| self.value(v));
+                self.clear(tree, address, bytes);
+                None
+            }
             Op::PlaceAt { address } => {
                 let ty = basic(self.b.ptr_type());
                 Some(self.b.cast(Opcode::IntToPtr, self.value(*address), ty))
@@ -437,13 +417,7 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
             | Op::StructSet { .. }
             | Op::MemberRef { .. }
             | Op::FieldAt { .. }
-            | Op::Activate { .. }
-            | Op::Deactivate { .. }
-            | Op::IsActive { .. }
-            | Op::Append { .. }
-            | Op::Length { .. }
-            | Op::FindCell { .. }
-            | Op::CellAt { .. }
+            | Op::Cell(_)
             | Op::Parallel { .. }
             | Op::ParallelCells { .. }
             | Op::Task { .. } => unreachable!("not legal inside a task at stage Lowered"),

@@ -112,11 +112,7 @@ impl<'ctx> Arith<'_, '_, 'ctx> {
                 b.select(b.fcmp(FloatPredicate::OGT, x, zero), one, below)
             }
             Sqrt => self.fintrinsic("llvm.sqrt", &[x]),
-            Rsqrt => {
-                let root = self.fintrinsic("llvm.sqrt", &[x]);
-                let inverse = b.fop(Opcode::FDiv, self.float(1.0), root, self.flags);
-                self.mend_estimate(x, inverse)
-            }
+            Rsqrt => self.rsqrt(x),
             Floor => self.fintrinsic("llvm.floor", &[x]),
             Ceil => self.fintrinsic("llvm.ceil", &[x]),
             Round => self.fintrinsic("llvm.round", &[x]),
@@ -128,24 +124,53 @@ impl<'ctx> Arith<'_, '_, 'ctx> {
         }
     }
 
-    /// The estimate that LLVM makes of `1 / sqrt(x)` in `f32` where approximations are allowed is
-    /// NaN at 0 and infinity, which are too common for that. (Sums of squares and a constant, as in
-    /// softened forces, are not 0.)
-    fn mend_estimate(&self, x: Val<'ctx>, estimate: Val<'ctx>) -> Val<'ctx> {
-        if self.ty != ScalarType::F32 || !self.flags.contains(FastMathFlags::AllowReciprocal) {
-            return estimate;
+    /// `1 / sqrt(x)`: by a root and a quotient, or, where approximations are allowed, dividing is slow
+    /// and the operand is known to be a normal number or infinity (sums of squares and a constant, as
+    /// in softened forces), by integer arithmetic and a polynomial: 1.3 ulp at most.
+    ///
+    /// The processors' own estimate instructions are not used: their results are not defined bit by
+    /// bit, and differ.
+    fn rsqrt(&self, x: Val<'ctx>) -> Val<'ctx> {
+        let approximate = self.ty == ScalarType::F32
+            && self.b.target.divides_slowly
+            && self.flags.contains(FastMathFlags::AllowReciprocal)
+            && self.at_least >= f64::from(f32::MIN_POSITIVE);
+        if !approximate {
+            let root = self.fintrinsic("llvm.sqrt", &[x]);
+            return self.b.fop(Opcode::FDiv, self.float(1.0), root, self.flags);
         }
+        // Nothing is regrouped below: the correction is small because it is a difference.
         let b = self.b;
+        let contract = FastMathFlags::AllowContract;
+        let mul = |x, y| b.fop(Opcode::FMul, x, y, contract);
+        let add = |x, y| b.fop(Opcode::FAdd, x, y, contract);
+        let sub = |x, y| b.fop(Opcode::FSub, x, y, contract);
+        // Half the exponent, negated: right to 3.5 %. The constant balances the errors of both signs.
+        let bits = self.scalar(ScalarType::I32);
+        let half = b.op(
+            Opcode::LShr,
+            b.cast(Opcode::BitCast, x, bits),
+            b.int(bits, 1),
+        );
+        let guess = b.op(Opcode::Sub, b.int(bits, 0x5f37_642f), half);
+        let guess = b.cast(Opcode::BitCast, guess, self.llvm_ty());
+        // 1 / sqrt(1 - h) = 1 + h p(h) for the `h` that the guess leaves, -0.0696 < h < 0.0673; `p` is a
+        // minimax polynomial, right to 2.4e-8 of the result.
+        let rest = sub(self.float(1.0), mul(mul(x, guess), guess));
+        // In two halves, so that less waits for what stands before it.
+        let low = add(mul(rest, self.float(0.375_001_7)), self.float(0.499_998_36));
+        let high = add(
+            mul(rest, self.float(0.273_641_44)),
+            self.float(0.313_933_04),
+        );
+        let slope = add(mul(mul(rest, rest), high), low);
+        let close = add(mul(mul(guess, rest), slope), guess);
         let infinity = self.float(f64::INFINITY);
-        let huge = b.fcmp(FloatPredicate::OEQ, x, infinity);
-        let mended = b.select(huge, self.float(0.0), estimate);
-        if self.at_least >= f64::from(f32::MIN_POSITIVE) {
-            return mended;
-        }
-        let size = b.intrinsic("llvm.fabs", &[self.llvm_ty()], &[x], FastMathFlags::empty());
-        let smallest_normal = self.float(f64::from(f32::MIN_POSITIVE));
-        let tiny = b.fcmp(FloatPredicate::OLT, size, smallest_normal);
-        b.select(tiny, infinity, mended)
+        b.select(
+            b.fcmp(FloatPredicate::OEQ, x, infinity),
+            self.float(0.0),
+            close,
+        )
     }
 
     /// `x op y`; integer powers are a function of their own, see `power`.
@@ -299,7 +324,51 @@ impl<'ctx> Arith<'_, '_, 'ctx> {
     }
 
     pub(crate) fn fma(&self, x: Val<'ctx>, y: Val<'ctx>, z: Val<'ctx>) -> Val<'ctx> {
-        self.fintrinsic("llvm.fma", &[x, y, z])
+        if self.b.target.fused || self.ty != ScalarType::F32 {
+            return self.fintrinsic("llvm.fma", &[x, y, z]);
+        }
+        self.fma_by_f64(x, y, z)
+    }
+
+    /// `x * y + z` rounded once, for processors that would call a function for it: in `f64` the
+    /// product is exact, and the sum is rounded to odd (S. Boldo and G. Melquiond, "Emulation of a
+    /// FMA and correctly rounded sums: proved algorithms using rounding to odd", 2008), so that
+    /// rounding it again gives what rounding once gives.
+    fn fma_by_f64(&self, x: Val<'ctx>, y: Val<'ctx>, z: Val<'ctx>) -> Val<'ctx> {
+        let b = self.b;
+        let none = FastMathFlags::empty();
+        let wide = self.scalar(ScalarType::F64);
+        let extend = |v| b.cast(Opcode::FPExt, v, wide);
+        let op = |opcode, x, y| b.fop(opcode, x, y, none);
+        let (product, z) = (op(Opcode::FMul, extend(x), extend(y)), extend(z));
+        let sum = op(Opcode::FAdd, product, z);
+        // What the sum lost (D. Knuth's exact sum of two numbers).
+        let of_z = op(Opcode::FSub, sum, product);
+        let of_product = op(Opcode::FSub, sum, of_z);
+        let lost = op(
+            Opcode::FAdd,
+            op(Opcode::FSub, product, of_product),
+            op(Opcode::FSub, z, of_z),
+        );
+        let word = self.scalar(ScalarType::I64);
+        let to_word = |v| b.cast(Opcode::BitCast, v, word);
+        // NaN compares unequal, but only infinities lose NaN, and they stay.
+        let inexact = b.fcmp(FloatPredicate::ONE, lost, b.float(wide, 0.0));
+        let even = b.icmp(
+            IntPredicate::EQ,
+            b.and(to_word(sum), b.int(word, 1)),
+            b.int(word, 0),
+        );
+        // One more in the bits is one step away from zero, for either sign.
+        let inwards = b.icmp(
+            IntPredicate::SLT,
+            b.op(Opcode::Xor, to_word(sum), to_word(lost)),
+            b.int(word, 0),
+        );
+        let step = b.select(inwards, b.int(word, -1), b.int(word, 1));
+        let step = b.select(b.and(inexact, even), step, b.int(word, 0));
+        let odd = b.cast(Opcode::BitCast, b.op(Opcode::Add, to_word(sum), step), wide);
+        b.cast(Opcode::FPTrunc, odd, self.llvm_ty())
     }
 
     pub(crate) fn compare(&self, op: CompareOp, x: Val<'ctx>, y: Val<'ctx>) -> Val<'ctx> {

@@ -5,7 +5,9 @@
 //! accesses also belong to the loop's access group, which says that its iterations are independent.
 
 use aerogel_base::ScalarType;
-use aerogel_ir::{Arg, AtomicOp, BinaryOp, Inst, NodeRef, Op, ParamType, Region, Type, Value};
+use aerogel_ir::{
+    Arg, AtomicOp, BinaryOp, Inst, NodeOp, NodeRef, Op, ParamType, Region, Type, Value,
+};
 use inkwell::values::{InstructionValue, MetadataValue};
 
 use crate::builder::{Opcode, RmwOp, Val, basic, incoming, undef, zero};
@@ -153,7 +155,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
                 accumulates: self.func.def(place).is_some_and(|l| self.outlives_loop(l)),
             },
             Some(&Op::ElemRef { base, .. }) => self.place(base),
-            Some(Op::Child { node, .. }) => {
+            Some(Op::Node(NodeOp::Child { node, .. })) => {
                 let name = node.to_string();
                 Place::Tagged(self.tag(&name))
             }

@@ -5,7 +5,7 @@
 //! fields do not make LLVM read them again. Calls stand on paths of their own, so that only there what was
 //! read before is read again.
 
-use aerogel_ir::{Inst, NodeRef, Op, Value};
+use aerogel_ir::{Inst, NodeOp, NodeRef, Value};
 use aerogel_snode::{MASK_BITS, Node, NodeKind, WORD, control};
 use inkwell::IntPredicate;
 use inkwell::types::BasicTypeEnum;
@@ -36,11 +36,18 @@ enum Reading {
 }
 
 impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
-    pub(crate) fn node_op(&mut self, inst: Inst) {
-        let func = self.func;
-        let data = &func.insts[inst];
-        let made = match &data.op {
-            Op::Find {
+    pub(crate) fn node_op(&mut self, inst: Inst, op: &NodeOp) {
+        let results = &self.func.insts[inst].results;
+        let made = match op {
+            NodeOp::Root { tree } => vec![self.root(*tree)],
+            NodeOp::Linearize { node, coords } => vec![self.linearize(*node, coords)],
+            NodeOp::Lookup {
+                node,
+                container,
+                index,
+            } => vec![self.lookup(*node, *container, *index)],
+            NodeOp::Child { node, cell } => vec![self.child(*node, *cell)],
+            NodeOp::Find {
                 node,
                 container,
                 index,
@@ -49,18 +56,18 @@ impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
                 let number = self.topology(*node, spot.slot);
                 vec![self.cell(*node, &spot, number)]
             }
-            Op::Ambient { node } => vec![self.range(*node, control::ELEMENTS)],
-            Op::Obtain {
+            NodeOp::Ambient { node } => vec![self.range(*node, control::ELEMENTS)],
+            NodeOp::Obtain {
                 node,
                 container,
                 index,
             } => vec![self.obtain(inst, *node, *container, *index)],
-            Op::CellIsActive {
+            NodeOp::CellIsActive {
                 node,
                 container,
                 index,
             } => vec![self.cell_is_active(*node, *container, *index)],
-            Op::MaskWord {
+            NodeOp::MaskWord {
                 node,
                 container,
                 word,
@@ -69,7 +76,7 @@ impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
                 let place = self.mask_place(*node, self.value(*container), word);
                 vec![self.topology(*node, place)]
             }
-            Op::NextActive {
+            NodeOp::NextActive {
                 node,
                 container,
                 index,
@@ -77,10 +84,10 @@ impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
                 let index = self.value(*index);
                 vec![self.hash_bound("next_active", *node, *container, &[index])]
             }
-            Op::ActiveEnd { node, container } => {
+            NodeOp::ActiveEnd { node, container } => {
                 vec![self.hash_bound("active_end", *node, *container, &[])]
             }
-            Op::Release {
+            NodeOp::Release {
                 node,
                 container,
                 index,
@@ -88,7 +95,7 @@ impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
                 self.release(*node, *container, *index);
                 Vec::new()
             }
-            Op::ReleaseAll { node, container } => {
+            NodeOp::ReleaseAll { node, container } => {
                 let n_chunks = self.b.i64(self.node(*node).n_chunks() as i64);
                 let args = [
                     self.base(*node),
@@ -99,8 +106,8 @@ impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
                 self.device("release_dynamic", &args);
                 Vec::new()
             }
-            Op::Extend { node, container } => vec![self.extend(inst, *node, *container)],
-            Op::ContainerLength { node, container } => {
+            NodeOp::Extend { node, container } => vec![self.extend(inst, *node, *container)],
+            NodeOp::ContainerLength { node, container } => {
                 let length = self.topology(*node, self.value(*container));
                 // While others append to a full container it counts more than there are.
                 let most = self.word(self.node(*node).n_cells);
@@ -112,9 +119,39 @@ impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
                 );
                 vec![self.widen(length)]
             }
-            _ => self.list_op(inst),
+            NodeOp::ListStale { node } => vec![self.list_stale(*node)],
+            NodeOp::ListLen { node } => vec![self.list_len(*node)],
+            NodeOp::ListOffset { node, part } => vec![self.list_offset(*node, *part)],
+            NodeOp::ListCount { node, part, count } => {
+                self.list_count(*node, *part, *count);
+                Vec::new()
+            }
+            NodeOp::ListScan { node, n_parts } => {
+                self.list_scan(*node, *n_parts);
+                Vec::new()
+            }
+            NodeOp::ListPut {
+                node,
+                at,
+                cell,
+                indices,
+            } => {
+                self.list_put(*node, *at, *cell, indices);
+                Vec::new()
+            }
+            NodeOp::ListEntry { node, at } => self.list_entry(*node, *at, results.len() - 1),
+            NodeOp::NRecycled { node } => vec![self.n_recycled(*node)],
+            NodeOp::Recycled { node, at } => vec![self.recycled(*node, *at)],
+            NodeOp::Wipe { node, at } => {
+                self.wipe(*node, *at);
+                Vec::new()
+            }
+            NodeOp::Collect { node } => {
+                self.collect(*node);
+                Vec::new()
+            }
         };
-        self.define(&data.results, &made);
+        self.define(results, &made);
     }
 
     // Where things are.

@@ -2,7 +2,7 @@
 
 use aerogel_base::ScalarType;
 use aerogel_base::entity::SecondaryMap;
-use aerogel_ir::{AssertKind, FuncId, Inst, Module, Op, Value, walk};
+use aerogel_ir::{AssertKind, FuncId, Inst, Module, NodeOp, Op, Value, walk};
 use aerogel_runtime::abi::{MAX_ERROR_ARGS, offset};
 use aerogel_runtime::{Site, SiteKind};
 
@@ -31,7 +31,7 @@ impl Sites {
                         args,
                         ..
                     } => (kind_of(*kind), template, args),
-                    Op::Obtain { node, .. } | Op::Extend { node, .. } => {
+                    Op::Node(NodeOp::Obtain { node, .. } | NodeOp::Extend { node, .. }) => {
                         (SiteKind::Memory, &module.env.out_of_memory(*node), &[])
                     }
                     _ => return,

@@ -6,7 +6,9 @@
 
 use aerogel_base::ScalarType;
 use aerogel_base::entity::SecondaryMap;
-use aerogel_ir::{BinaryOp, Effect, Env, Function, Inst, Op, ParamType, Region, Type, Value, walk};
+use aerogel_ir::{
+    BinaryOp, Effect, Env, Function, Inst, NodeOp, Op, ParamType, Region, Type, Value, walk,
+};
 
 use crate::{control, lanes};
 
@@ -109,21 +111,21 @@ impl<'a> Strides<'a> {
             &Op::Cast { x } if x == self.counter && is_int(value) => {
                 (func.elem(value).bits() >= func.elem(x).bits()).then_some(1)
             }
-            Op::Linearize { node, coords } => {
+            Op::Node(NodeOp::Linearize { node, coords }) => {
                 let axes = &self.env.trees[node.tree][node.node].axes;
                 let extents = axes.iter().map(|axis| Some(i64::from(axis.extent)));
                 self.row_major(coords, extents.collect())
             }
-            &Op::Lookup {
+            &Op::Node(NodeOp::Lookup {
                 node,
                 container,
                 index,
-            } => {
+            }) => {
                 let size = i64::try_from(self.env.trees[node.tree][node.node].cell_size).ok()?;
                 let cells = self.of(index)?.checked_mul(size)?;
                 self.of(container)?.checked_add(cells)
             }
-            &Op::Child { cell, .. } => self.of(cell),
+            &Op::Node(NodeOp::Child { cell, .. }) => self.of(cell),
             Op::ArrayAt { array, indices } => {
                 let ParamType::Array { elem, .. } = func.params[array.as_u32() as usize].ty else {
                     return None;

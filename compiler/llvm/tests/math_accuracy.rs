@@ -5,18 +5,47 @@ use std::sync::{Arc, Mutex};
 
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{BinaryOp, UnaryOp, parse_module};
-use aerogel_llvm::{Jit, OptLevel, compile, target};
+use aerogel_llvm::target::{Cpu, Level, Target, runnable};
+use aerogel_llvm::{Jit, OptLevel, compile};
 use aerogel_runtime::cpu::Pool;
 use aerogel_runtime::device::CpuDevice;
 use aerogel_runtime::{Args, Buffer, Device, Launch};
 
-/// Applies an instruction to pairs of numbers.
+/// Applies an instruction to pairs of numbers, in code for each level that this processor executes; all
+/// give the same bits.
 fn apply(op: &str, ty: ScalarType, fast: bool, inputs: &[[f64; 2]]) -> Vec<f64> {
     let insts = if BinaryOp::from_name(op).is_some() {
-        format!("{op} x, y")
+        format!("z: {ty} = {op} x, y")
     } else {
-        format!("{op} x")
+        format!("z: {ty} = {op} x")
     };
+    let mut all = runnable().into_iter().map(|cpu| {
+        let found = apply_for(&cpu.target(), &insts, ty, fast, inputs);
+        (cpu, found)
+    });
+    let (_, first) = all.next().expect("the processor executes its own code");
+    for (cpu, found) in all {
+        let differing = (0..found.len()).find(|&k| found[k].to_bits() != first[k].to_bits());
+        if let Some(k) = differing {
+            let (a, b) = (found[k], first[k]);
+            panic!(
+                "`{op}` of {:?} is {a:e} for {}, else {b:e}",
+                inputs[k],
+                cpu.name()
+            );
+        }
+    }
+    first
+}
+
+/// Computes `z` from `x` and `y`.
+fn apply_for(
+    target: &Target,
+    insts: &str,
+    ty: ScalarType,
+    fast: bool,
+    inputs: &[[f64; 2]],
+) -> Vec<f64> {
     let fast = if fast { "fast_math" } else { "" };
     let module = parse_module(&format!(
         "{fast}
@@ -28,7 +57,7 @@ fn apply(op: &str, ty: ScalarType, fast: bool, inputs: &[[f64; 2]]) -> Vec<f64> 
                     pc: ref<{ty}> = array_at a2, [i]
                     x: {ty} = load pa
                     y: {ty} = load pb
-                    z: {ty} = {insts}
+                    {insts}
                     store pc, z
                     yield []
                 }}
@@ -38,13 +67,11 @@ fn apply(op: &str, ty: ScalarType, fast: bool, inputs: &[[f64; 2]]) -> Vec<f64> 
         }}"
     ))
     .unwrap();
-    let compiled = compile(&module, &target::host(), OptLevel(3), true);
+    let compiled = compile(&module, target, OptLevel(3), true);
     let assembly = compiled.assembly.unwrap();
     let wide = assembly.contains("zmm") || assembly.contains("ymm");
-    assert!(
-        wide || !cfg!(target_arch = "x86_64"),
-        "`{op}` on {ty} is not vectorised"
-    );
+    let has_wide = target.features.contains("+avx2");
+    assert!(wide || !has_wide, "`{insts}` is not vectorised");
     let device = CpuDevice::new(Arc::new(Pool::new(2)), Box::new(Jit));
     let kernel = device.load(&compiled.code).unwrap();
     let bytes = ty.bytes() as usize;
@@ -90,6 +117,8 @@ fn reference(op: &str, x: f64, y: f64) -> f64 {
             Exp2 => x.exp2(),
             Log => x.ln(),
             Log2 => x.log2(),
+            Sqrt => x.sqrt(),
+            Rsqrt => 1.0 / x.sqrt(),
             _ => unreachable!("not a function of math.air"),
         };
     }
@@ -159,6 +188,53 @@ fn exponentials() {
     check("exp2", F32, false, 0.0, 150.0, 1.5);
     check("exp", F64, false, 0.0, 746.0, 1.5);
     check("exp2", F64, false, 0.0, 1075.0, 1.5);
+}
+
+#[test]
+fn roots() {
+    check("sqrt", F32, true, 1e-45, 3e38, 0.5);
+    check("sqrt", F64, true, 5e-324, 1e308, 0.5);
+    check("rsqrt", F32, true, 1e-45, 3e38, 1.5);
+    check("rsqrt", F64, true, 5e-324, 1e308, 2.0);
+    let special = apply(
+        "rsqrt",
+        F32,
+        true,
+        &[0.0, f64::INFINITY, -1.0].map(|x| [x, x]),
+    );
+    assert_eq!(special[..2], [f64::INFINITY, 0.0]);
+    assert!(special[2].is_nan());
+}
+
+#[test]
+fn roots_where_dividing_is_slow() {
+    // All numbers of two binades, some of the others, and infinity.
+    let binades = (0x3f80_0000_u32..0x4080_0000)
+        .step_by(3)
+        .map(f32::from_bits);
+    let mut inputs: Vec<[f64; 2]> = binades.map(|x| [f64::from(x); 2]).collect();
+    inputs.extend(spread(1e-30, 3e38, 100_000, F32).iter().map(|&x| [x, x]));
+    inputs.push([f64::INFINITY; 2]);
+    for cpu in [Cpu::Native, Cpu::X86_64(Level::V2)] {
+        if !cpu.runs_here() {
+            continue;
+        }
+        let target = Target {
+            divides_slowly: true,
+            ..cpu.target()
+        };
+        // What is said to be no less than 1e-30.
+        let insts =
+            "a: f32 = abs x  least: f32 = const 1e-30  b: f32 = add a, least  z: f32 = rsqrt b";
+        let found = apply_for(&target, insts, F32, true, &inputs);
+        let worst = inputs
+            .iter()
+            .zip(found)
+            .map(|(&[x, _], v)| ulps(F32, v, reference("rsqrt", f64::from(x as f32 + 1e-30), 0.0)))
+            .fold(0.0, f64::max);
+        assert!(worst <= 1.8, "{worst} ulp for {}", cpu.name());
+        assert!(worst > 0.9, "this is no approximation");
+    }
 }
 
 #[test]

@@ -82,6 +82,7 @@ def is_extension_supported(arch: Arch, ext: Extension) -> bool:
 # The keywords of `ti.init`. Those with a meaning here come first; the others are Taichi's (the last line those of
 # earlier versions), accepted with a warning so that programs run unchanged.
 _USED: dict[str, Any] = {
+    "cpu": "native",
     "debug": False,
     "fast_math": True,
     "check_out_of_bound": None,
@@ -220,6 +221,8 @@ def _typed(key: str, value: Any) -> Any:
         kind, fits = "True or False", not isinstance(value, str)
     elif isinstance(default, int):
         kind, fits = "an integer", hasattr(value, "__index__")
+    elif isinstance(default, str):
+        kind, fits = "a string", isinstance(value, (str, os.PathLike))
     elif isinstance(default, float):
         kind, fits = "a number", hasattr(value, "__float__") and not isinstance(value, str)
     else:
@@ -299,7 +302,8 @@ def init(
         enable_fallback: Whether an arch that is missing is replaced by the CPU.
         require_version: The version of Taichi, such as "1.7.0", whose interface the program needs.
         kwargs: Settings by name. One that is not given is taken from the environment, from ``AEROGEL_<NAME>``
-            or ``TI_<NAME>``; ``arch`` is taken from there even if it is given. ``debug`` (check indices,
+            or ``TI_<NAME>``; ``arch`` is taken from there even if it is given. ``cpu`` (which processors kernels are
+            compiled for: ``"native"``, the one at hand, or ``"x86-64-v2"``, ``"x86-64-v3"`` or ``"x86-64-v4"``), ``debug`` (check indices,
             assertions and integer arithmetic), ``fast_math``, ``random_seed``, ``cpu_max_num_threads``,
             ``print_ir``, ``log_level``, ``verbose``, ``offline_cache`` (keep compiled kernels on disk for the
             next process) with ``offline_cache_file_path``, ``offline_cache_cleaning_policy`` (``never``,
@@ -351,6 +355,7 @@ def _apply() -> None:
     bounds = current["check_out_of_bound"]
     _native.init(
         arch="interp" if current["arch"] is interp else "cpu",
+        cpu=current["cpu"],
         debug=bool(current["debug"]),
         fast_math=bool(current["fast_math"]),
         check_bounds=bool(current["debug"] if bounds is None else bounds),

@@ -108,6 +108,9 @@ class MatrixType:
     """The type of matrices or vectors of a fixed shape: an annotation, and a maker of values and fields."""
 
     def __init__(self, n: int, m: int | None, dtype: Any) -> None:
+        for extent in (n, m):
+            if extent is not None and (not hasattr(extent, "__index__") or extent < 1):
+                raise ValueError(f"an extent of a vector or matrix is a positive integer, not {extent!r}")
         self.n, self.m, self._spec = n, 1 if m is None else m, dtype
         self.ndim = 1 if m is None else 2
 

@@ -19,9 +19,12 @@ use aerogel_ir::{
 };
 use aerogel_snode::NodeId;
 use bumpalo::Bump;
-use indexmap::IndexMap;
 
+use self::core::limits::Spent;
+use self::core::reports::{Reported, Reports, Res};
 use self::core::returns::Exit;
+use aerogel_compiler::caught;
+
 use crate::ast::{FuncDef, TextRange};
 use crate::host::*;
 use crate::infer::Defaults;
@@ -96,9 +99,6 @@ impl Default for FrontendConfig {
     }
 }
 
-/// A part of a source text: its first byte and one past its last.
-type TextOf = (SourceId, u32, u32);
-
 /// A lowered kernel.
 #[derive(Debug)]
 pub struct Lowered {
@@ -152,35 +152,32 @@ pub fn lower_kernel(
 ) -> Result<Lowered, LowerError> {
     let arena = Bump::new();
     let mut lower = Lower::new(&arena, host, config, result.cloned());
-    let done = lower.kernel(source, params);
-    debug_assert!(done.is_ok() || !lower.diagnostics.is_empty());
-    if lower.diagnostics.is_empty() {
-        let Lower {
-            mut module,
-            func,
-            trees,
-            warnings,
-            ..
-        } = lower;
-        module.funcs.push(func);
-        check(&module);
-        let warnings = warnings.into_iter();
-        Ok(Lowered {
-            module,
-            trees,
-            warnings: warnings.map(|((_, text), span)| (span, text)).collect(),
-        })
-    } else {
-        let Lower {
-            module,
-            diagnostics,
-            ..
-        } = lower;
-        Err(LowerError {
+    // What it could not do it has reported.
+    if let Err(panic) = caught(|| lower.kernel(source, params).is_ok()) {
+        lower.broken(&panic);
+    }
+    let Lower {
+        mut module,
+        func,
+        trees,
+        reports,
+        ..
+    } = lower;
+    match reports.finish() {
+        Ok(warnings) => {
+            module.funcs.push(func);
+            check(&module);
+            Ok(Lowered {
+                module,
+                trees,
+                warnings,
+            })
+        }
+        Err(diagnostics) => Err(LowerError {
             diagnostics,
             spans: module.env.spans,
             sources: module.env.sources,
-        })
+        }),
     }
 }
 
@@ -195,12 +192,6 @@ fn check(module: &Module) {
         panic!("the frontend made an invalid kernel: {error}");
     }
 }
-
-/// A mistake that has been recorded; what depends on it is skipped.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Reported;
-
-pub(crate) type Res<T> = Result<T, Reported>;
 
 /// What a statement is inside of, from the outermost scope inwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -256,17 +247,14 @@ pub(crate) struct Lower<'a, 'h> {
     range: TextRange,
     /// Whether what is lowered stands under `ti.static`.
     in_static: bool,
-    /// How deep the expression being lowered is nested, inlined functions included.
-    depth: usize,
+    spent: Spent,
     /// The arrays outside of which there is the element at the edge.
     clamped: Vec<Arg>,
     /// For the next loop, from `ti.loop_config`.
     loop_attrs: LoopAttrs,
     /// The element that the loop around this place, over elements of a mesh, has come to.
     mesh_loop: Option<(Rc<ElementsRef>, Value)>,
-    diagnostics: Diagnostics,
-    /// Where each is said first.
-    warnings: IndexMap<(Option<TextOf>, String), Span>,
+    reports: Reports,
     trees: Vec<TreeKey>,
     /// Fields by their places: a component's field begins with the place of a whole one.
     fields: LookupMap<(TreeKey, Vec<NodeId>), FieldId>,
@@ -279,8 +267,6 @@ pub(crate) struct Lower<'a, 'h> {
     references: Vec<Value>,
     reals: Reals,
 }
-
-const MAX_INLINE_DEPTH: usize = 100;
 
 impl<'a, 'h> Lower<'a, 'h> {
     fn new(
@@ -308,12 +294,11 @@ impl<'a, 'h> Lower<'a, 'h> {
             references: Vec::new(),
             reals: Reals::default(),
             in_static: false,
-            depth: 0,
+            spent: Spent::default(),
             clamped: Vec::new(),
             loop_attrs: LoopAttrs::default(),
             mesh_loop: None,
-            diagnostics: Vec::new(),
-            warnings: IndexMap::new(),
+            reports: Reports::default(),
             trees: Vec::new(),
             fields: LookupMap::default(),
             field_names: LookupMap::default(),
@@ -402,6 +387,17 @@ impl<'a, 'h> Lower<'a, 'h> {
         let id = self.module.env.sources.push(source.file.clone());
         match parse::parse_function(self.arena, &source.file.text) {
             Ok(def) => {
+                if def.is_async {
+                    let span = self.module.env.spans.intern(SpanData {
+                        source: id,
+                        start: def.range.lo,
+                        end: def.range.hi,
+                        inlined_at: Span::NONE,
+                    });
+                    let message = "kernels and functions that they call cannot be `async`";
+                    let mistake = Diagnostic::new(ErrorKind::Syntax, "E0102", span, message);
+                    return Err(self.report(mistake.note("write `def` without `async`")));
+                }
                 let parsed = Rc::new(Parsed {
                     def,
                     source: source.clone(),
@@ -417,27 +413,15 @@ impl<'a, 'h> Lower<'a, 'h> {
                     end: error.range.hi,
                     inlined_at: Span::NONE,
                 });
-                self.diagnostics.push(Diagnostic::new(
-                    ErrorKind::Syntax,
-                    "E0101",
-                    span,
-                    error.message,
-                ));
-                Err(Reported)
+                let mistake = Diagnostic::new(ErrorKind::Syntax, "E0101", span, error.message);
+                Err(self.report(mistake))
             }
         }
     }
 
     fn enter_frame(&mut self, parsed: &Parsed<'a>, call: Span) -> Res<()> {
-        if self.frames.len() >= MAX_INLINE_DEPTH {
-            let message = format!("`{}` calls itself without end", parsed.def.name);
-            return self.fail_noted(
-                ErrorKind::Compilation,
-                "E0110",
-                message,
-                "functions are inlined: recursion must end under `ti.static`",
-            );
-        }
+        let scope = parsed.source.scope;
+        self.expect_end(parsed.def.name, |frame| frame.scope == scope)?;
         let mut scopes = Scopes::default();
         scopes.enter();
         let entry = (self.region, self.func.regions[self.region].insts.len());
@@ -496,63 +480,6 @@ impl<'a, 'h> Lower<'a, 'h> {
         })
     }
 
-    /// Records a mistake; the same one in the same text, inlined or unrolled again, is told once.
-    fn report(
-        &mut self,
-        kind: ErrorKind,
-        code: &'static str,
-        message: impl Into<String>,
-    ) -> &mut Diagnostic {
-        let new = Diagnostic::new(kind, code, self.span(), message);
-        let same = |old: &Diagnostic| {
-            old.message == new.message && self.text_of(old.span) == self.text_of(new.span)
-        };
-        let at = self.diagnostics.iter().position(same).unwrap_or_else(|| {
-            self.diagnostics.push(new);
-            self.diagnostics.len() - 1
-        });
-        &mut self.diagnostics[at]
-    }
-
-    /// The text of a span, be it reached by calls from several places.
-    fn text_of(&self, span: Span) -> Option<TextOf> {
-        let at = self.module.env.spans.get(span)?;
-        Some((at.source, at.start, at.end))
-    }
-
-    /// What is written at the present place is allowed, but loses something.
-    fn warn(&mut self, message: String) {
-        let span = self.span();
-        let key = (self.text_of(span), message);
-        self.warnings.entry(key).or_insert(span);
-    }
-
-    fn fail<T>(
-        &mut self,
-        kind: ErrorKind,
-        code: &'static str,
-        message: impl Into<String>,
-    ) -> Res<T> {
-        self.report(kind, code, message);
-        Err(Reported)
-    }
-
-    fn fail_noted<T>(
-        &mut self,
-        kind: ErrorKind,
-        code: &'static str,
-        message: impl Into<String>,
-        note: impl Into<String>,
-    ) -> Res<T> {
-        self.report(kind, code, message).notes = vec![note.into()];
-        Err(Reported)
-    }
-
-    /// A mistake found by Python becomes a diagnostic here.
-    fn hosted<T>(&mut self, result: HostResult<T>) -> Res<T> {
-        result.or_else(|error| self.fail(error.kind, "E0120", error.message))
-    }
-
     fn builder(&mut self) -> Builder<'_> {
         let span = self.span();
         let mut builder = Builder::new(&mut self.func, self.region);
@@ -560,11 +487,11 @@ impl<'a, 'h> Lower<'a, 'h> {
         builder
     }
 
-    fn value(&mut self, op: Op, ty: Type) -> Value {
+    fn value(&mut self, op: impl Into<Op>, ty: Type) -> Value {
         self.builder().value(op, ty)
     }
 
-    fn effect(&mut self, op: Op) {
+    fn effect(&mut self, op: impl Into<Op>) {
         self.builder().effect(op);
     }
 

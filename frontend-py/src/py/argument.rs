@@ -23,7 +23,8 @@ pub(crate) enum KeyPart {
     None,
     Bool(bool),
     Int(i128),
-    /// An integer of more than 128 bits, or any other value by its text.
+    /// An integer of more than 128 bits.
+    Digits(String),
     Text(String),
     Float(u64),
     Tuple(Vec<KeyPart>),
@@ -179,7 +180,7 @@ impl NativeKernel {
                 self.value_slots(py, settings, at, ty, value, &mut slots)?;
                 packed.push(Packed::Slots(slots));
             }
-            ParamKind::Template => key.push(template_key(py, value)?),
+            ParamKind::Template => key.push(self.template_key(py, &param.name, value)?),
             ParamKind::Receiver => {
                 self.check_receiver(py, value)?;
                 key.push(KeyPart::Object(value.as_ptr() as usize));
@@ -403,6 +404,20 @@ impl NativeKernel {
         }
     }
 
+    fn template_key(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        value: &Bound<'_, PyAny>,
+    ) -> PyResult<KeyPart> {
+        template_key(py, value, 0, &mut 0)?.ok_or_else(|| {
+            self.invalid(
+                name,
+                "it is nested too deeply, or contains itself, or has too many items".into(),
+            )
+        })
+    }
+
     fn invalid(&self, name: &str, what: String) -> PyErr {
         PyValueError::new_err(format!(
             "invalid value for argument `{name}` of kernel `{}`: {what}",
@@ -589,44 +604,58 @@ fn as_numpy<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     Ok(value.clone())
 }
 
-/// What a template argument is specialised for: values by value, fields by their place, others by identity.
-fn template_key(py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<KeyPart> {
+/// How deep the lists of a template argument are nested at most, and how many items there are in all.
+const MAX_NESTING: usize = 32;
+const MAX_ITEMS: usize = 1 << 20;
+
+/// What a template argument is specialised for: values by value, fields by their place, others by identity; nothing
+/// if it is too large.
+fn template_key(
+    py: Python<'_>,
+    value: &Bound<'_, PyAny>,
+    depth: usize,
+    n_items: &mut usize,
+) -> PyResult<Option<KeyPart>> {
+    *n_items += 1;
+    if depth > MAX_NESTING || *n_items > MAX_ITEMS {
+        return Ok(None);
+    }
     if let Ok(field) = value.cast::<NativeField>() {
         let field = field.get();
         let placement = field.placement(py)?;
         placement.store.memory(py)?;
-        return Ok(KeyPart::Field {
+        return Ok(Some(KeyPart::Field {
             tree: placement.store.key,
             place: placement.places[0].as_u32(),
             shape: field.tensor_shape(),
-        });
+        }));
     }
     if value.is_none() {
-        return Ok(KeyPart::None);
+        return Ok(Some(KeyPart::None));
     }
     if let Ok(b) = value.cast_exact::<PyBool>() {
-        return Ok(KeyPart::Bool(b.is_true()));
+        return Ok(Some(KeyPart::Bool(b.is_true())));
     }
     if value.is_exact_instance_of::<PyInt>() {
-        return Ok(value
-            .extract()
-            .map_or_else(|_| KeyPart::Text(value.to_string()), KeyPart::Int));
+        let key = value.extract().map(KeyPart::Int);
+        // In digits, of which Python writes thousands only.
+        let digits = |_| value.call_method1("__format__", ("x",))?.extract();
+        return key.or_else(|e| digits(e).map(KeyPart::Digits)).map(Some);
     }
     if let Ok(f) = value.cast_exact::<PyFloat>() {
-        return Ok(KeyPart::Float(f.value().to_bits()));
+        return Ok(Some(KeyPart::Float(f.value().to_bits())));
     }
     if let Ok(s) = value.cast_exact::<PyString>() {
-        return Ok(KeyPart::Text(s.to_string()));
+        return Ok(Some(KeyPart::Text(s.to_string())));
     }
     if value.is_exact_instance_of::<PyTuple>()
         || value.is_exact_instance_of::<PyList>()
         || buffer::is_matrix(value)?
     {
-        let parts = value
-            .try_iter()?
-            .map(|item| template_key(py, &item?))
-            .collect::<PyResult<_>>()?;
-        return Ok(KeyPart::Tuple(parts));
+        let items = value.try_iter()?;
+        let parts = items.map(|item| template_key(py, &item?, depth + 1, n_items));
+        let parts: Option<Vec<KeyPart>> = parts.collect::<PyResult<_>>()?;
+        return Ok(parts.map(KeyPart::Tuple));
     }
-    Ok(KeyPart::Object(value.as_ptr() as usize))
+    Ok(Some(KeyPart::Object(value.as_ptr() as usize)))
 }

@@ -60,54 +60,105 @@ pub(crate) fn to_element(value: &Bound<'_, PyAny>, ty: ScalarType) -> PyResult<S
             number.value()
         )));
     }
-    match value.extract::<i128>() {
-        Ok(whole) if i64::try_from(whole).is_err() && u64::try_from(whole).is_err() => Err(
-            PyTypeError::new_err(format!("{whole} is wider than an integer of 64 bits")),
-        ),
-        _ => to_scalar(value, ty),
-    }
+    to_scalar(value, ty)
 }
 
-/// A Python number as a scalar, converted as a store in a kernel converts.
+/// That an integer is a value of a type.
+fn fitting(py: Python<'_>, whole: i128, ty: ScalarType) -> PyResult<Scalar> {
+    let scalar = match ty {
+        ScalarType::U1 if i64::try_from(whole).is_ok() => return Ok(Scalar::bool(whole != 0)),
+        _ => Scalar::int(ty, whole),
+    };
+    if scalar.as_i128() == whole {
+        return Ok(scalar);
+    }
+    Err(too_large(py, &whole.to_string(), ty))
+}
+
+fn too_large(py: Python<'_>, number: &str, ty: ScalarType) -> PyErr {
+    let (lo, hi) = crate::infer::int_range(ty);
+    let message =
+        format!("{number} does not fit an element of type {ty}: its values are {lo} to {hi}");
+    error::exception(py, "AerogelRuntimeTypeError", message)
+}
+
+/// A Python number as a scalar: an integer as it is, a float for an integer cut off.
 pub(crate) fn to_scalar(value: &Bound<'_, PyAny>, ty: ScalarType) -> PyResult<Scalar> {
     if ty.is_float() {
         return Ok(Scalar::float(ty, value.extract::<f64>()?));
     }
+    let py = value.py();
     // `__index__` is what integers have, NumPy's too, and floats have not.
-    let whole = match value.extract::<i128>() {
-        Ok(whole) => whole,
-        Err(_) => {
-            let number = Scalar::float(ScalarType::F64, value.extract()?);
-            return Ok(aerogel_ir::eval::cast(number, ty));
-        }
-    };
-    Ok(if ty == ScalarType::U1 {
-        Scalar::bool(whole != 0)
-    } else {
-        Scalar::int(ty, whole)
-    })
+    if let Ok(whole) = value.extract::<i128>() {
+        return fitting(py, whole, ty);
+    }
+    if value.is_instance_of::<PyInt>() {
+        return Err(too_large(py, "an integer of more than 128 bits", ty));
+    }
+    let number: f64 = value.extract()?;
+    let cut = number.trunc();
+    // The conversion is exact where the number is within, and else gives what is outside of every type.
+    match ty {
+        ScalarType::U1 => Ok(Scalar::bool(number != 0.0)),
+        _ if number.is_nan() => Err(too_large(py, "nan", ty)),
+        _ => fitting(py, cut as i128, ty),
+    }
 }
 
+/// More lists inside each other than a matrix has.
+const MAX_NESTING: usize = 16;
+/// More parts than an element has.
+const MAX_PARTS: usize = 1 << 20;
+
 /// The numbers of a matrix, a (nested) list or an array, row by row.
-pub(crate) fn flatten<'py>(
+pub(crate) fn flatten<'py>(value: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let mut numbers = Vec::new();
+    flatten_into(value, 0, &mut 0, &mut numbers)?;
+    Ok(numbers)
+}
+
+fn flatten_into<'py>(
     value: &Bound<'py, PyAny>,
+    depth: usize,
+    n_parts: &mut usize,
     out: &mut Vec<Bound<'py, PyAny>>,
 ) -> PyResult<()> {
     let py = value.py();
+    *n_parts += 1;
+    if depth > MAX_NESTING || *n_parts > MAX_PARTS {
+        let wrong = match depth > MAX_NESTING {
+            true => format!("that is nested more than {MAX_NESTING} deep, or contains itself"),
+            false => format!("of more than {MAX_PARTS} parts"),
+        };
+        return Err(PyValueError::new_err(format!(
+            "an element takes a number or a list of numbers, not a list {wrong}"
+        )));
+    }
+    let depth = depth + 1;
     if value.is_instance_of::<PyFloat>() || value.is_instance_of::<PyInt>() {
         out.push(value.clone());
     } else if let Ok(list) = value.cast::<PyList>() {
         for item in list {
-            flatten(&item, out)?;
+            flatten_into(&item, depth, n_parts, out)?;
         }
     } else if let Ok(tuple) = value.cast::<PyTuple>() {
         for item in tuple {
-            flatten(&item, out)?;
+            flatten_into(&item, depth, n_parts, out)?;
         }
     } else if is_matrix(value)? {
-        flatten(&value.getattr(pyo3::intern!(py, "_data"))?, out)?;
+        flatten_into(
+            &value.getattr(pyo3::intern!(py, "_data"))?,
+            depth,
+            n_parts,
+            out,
+        )?;
     } else if value.hasattr(pyo3::intern!(py, "tolist"))? && !is_numpy_scalar(value)? {
-        flatten(&value.call_method0(pyo3::intern!(py, "tolist"))?, out)?;
+        flatten_into(
+            &value.call_method0(pyo3::intern!(py, "tolist"))?,
+            depth,
+            n_parts,
+            out,
+        )?;
     } else {
         out.push(value.clone());
     }
@@ -128,8 +179,7 @@ pub(crate) fn components<'py>(
 ) -> PyResult<Result<Vec<Bound<'py, PyAny>>, String>> {
     let m = if ndim == 2 { m } else { 1 };
     let wanted = (n as usize, m as usize);
-    let mut numbers = Vec::new();
-    flatten(value, &mut numbers)?;
+    let numbers = flatten(value)?;
     let count = wanted.0 * wanted.1;
     if numbers.len() != count {
         return Ok(Err(format!(
@@ -163,8 +213,7 @@ pub(crate) fn components_to_fill<'py>(
     m: u32,
     ndim: u32,
 ) -> PyResult<Vec<Bound<'py, PyAny>>> {
-    let mut numbers = Vec::new();
-    flatten(value, &mut numbers)?;
+    let numbers = flatten(value)?;
     if let [number] = &numbers[..] {
         return Ok(vec![number.clone(); (n * m) as usize]);
     }
@@ -216,8 +265,10 @@ pub(crate) fn parse_index(key: &Bound<'_, PyAny>, out: &mut [i64; 12]) -> PyResu
     if key.is_none() {
         return Ok(0);
     }
-    if let Ok(index) = key.extract::<i64>() {
-        out[0] = index;
+    let is_several =
+        key.is_instance_of::<PyTuple>() || key.is_instance_of::<PyList>() || is_matrix(key)?;
+    if !is_several {
+        out[0] = one_index(key)?;
         return Ok(1);
     }
     let mut n = 0;
@@ -225,7 +276,7 @@ pub(crate) fn parse_index(key: &Bound<'_, PyAny>, out: &mut [i64; 12]) -> PyResu
         if n == out.len() {
             return Err(PyTypeError::new_err("more than 12 indices"));
         }
-        out[n] = item.extract::<i64>().map_err(|_| bad_index(item))?;
+        out[n] = one_index(item)?;
         n += 1;
         Ok(())
     };
@@ -236,17 +287,23 @@ pub(crate) fn parse_index(key: &Bound<'_, PyAny>, out: &mut [i64; 12]) -> PyResu
             }
             push(&item)?;
         }
-    } else if is_matrix(key)? || key.is_instance_of::<PyList>() {
+    } else {
         for item in key.try_iter()? {
             push(&item?)?;
         }
-    } else {
-        return Err(bad_index(key));
     }
     Ok(n)
 }
 
+fn one_index(item: &Bound<'_, PyAny>) -> PyResult<i64> {
+    item.extract::<i64>().map_err(|_| bad_index(item))
+}
+
 fn bad_index(item: &Bound<'_, PyAny>) -> PyErr {
+    if item.is_instance_of::<PyInt>() {
+        let message = format!("index {item} is out of range: it has more than 64 bits");
+        return error::exception(item.py(), "AerogelIndexError", message);
+    }
     PyTypeError::new_err(format!(
         "an index must be an integer, not {}; slicing is not supported",
         item.get_type()
@@ -569,6 +626,20 @@ impl NativeNdarray {
                 .map_err(error::memory)?;
         }
         Ok(())
+    }
+
+    /// Sets every element; one number for each component.
+    fn _fill(&self, values: Vec<Bound<'_, PyAny>>) -> PyResult<()> {
+        let item = self.ty.bytes() as usize;
+        let pattern = Buffer::zeroed(item * values.len()).map_err(error::memory)?;
+        for (k, value) in values.iter().enumerate() {
+            let write = pattern.write_scalar(k * item, to_scalar(value, self.ty)?);
+            write.map_err(error::memory)?;
+        }
+        let mut bytes = vec![0; pattern.len()];
+        pattern.read(0, &mut bytes).map_err(error::memory)?;
+        let n = self.shape.iter().product();
+        repeat((&self.buffer, 0), &bytes, n).map_err(error::memory)
     }
 
     fn _set_component(

@@ -6,7 +6,7 @@ use aerogel_base::render::{Sources, render_all, render_place};
 use aerogel_base::{Diagnostic, ErrorKind, SpanTable};
 use aerogel_runtime::{KernelFailure, MemoryError, Site, SiteKind};
 use aerogel_snode::{NodeKind, Tree};
-use pyo3::exceptions::{PyMemoryError, PyRuntimeError};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
@@ -51,6 +51,15 @@ pub(crate) fn raise(
     exception(py, class, text)
 }
 
+/// Ctrl-C.
+pub(crate) fn interrupted(py: Python<'_>, kernel: &str) -> PyErr {
+    // The signal's own handler raises; where it does not (another thread, a handler of the user's that returns), the
+    // kernel has ended all the same.
+    py.check_signals().err().unwrap_or_else(|| {
+        PyKeyboardInterrupt::new_err(format!("kernel `{kernel}` was interrupted"))
+    })
+}
+
 /// A launch that failed.
 pub(crate) fn failure(
     py: Python<'_>,
@@ -80,13 +89,7 @@ pub(crate) fn failure(
             text.push_str(&format!("\n   = note: in kernel `{kernel}`"));
             exception(py, class, text)
         }
-        // The signal's own handler raises; where it does not (another thread, a handler of the
-        // user's that returns), the kernel has ended all the same.
-        KernelFailure::Interrupted => py.check_signals().err().unwrap_or_else(|| {
-            pyo3::exceptions::PyKeyboardInterrupt::new_err(format!(
-                "kernel `{kernel}` was interrupted"
-            ))
-        }),
+        KernelFailure::Interrupted => interrupted(py, kernel),
         KernelFailure::Memory(e) => memory(e),
         KernelFailure::Overlap => {
             let what = "arrays share memory";

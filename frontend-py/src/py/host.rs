@@ -2,6 +2,7 @@
 //!
 //! What each kind of object is recognised by is the table in `known`.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -10,21 +11,31 @@ use aerogel_base::hash::LookupMap;
 use aerogel_base::{ErrorKind, ScalarType};
 use aerogel_snode::Tree;
 use pyo3::exceptions::{
-    PyAssertionError, PyAttributeError, PyIndexError, PyNameError, PyRuntimeError, PySyntaxError,
-    PyTypeError,
+    PyAssertionError, PyAttributeError, PyException, PyIndexError, PyNameError, PyRuntimeError,
+    PySyntaxError, PyTypeError,
 };
 use pyo3::prelude::*;
 use pyo3::types::{
-    PyBool, PyDict, PyFloat, PyInt, PyList, PyModule, PySlice, PyString, PyTuple, PyType,
+    PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyInt, PyList, PyModule, PySlice, PyString,
+    PyTuple, PyType,
 };
 
+use super::error;
 use super::field::NativeField;
 use super::lists::Lists;
 use super::mesh;
 use super::operator::{binary_name, unary_name};
 use super::snode::{NativeSNode, tree_definition};
 use crate::ast::{BinaryOp, CompareOp, UnaryOp};
+use crate::fold;
 use crate::host::*;
+
+/// How deep lists are nested at most.
+const MAX_NESTING: usize = 32;
+/// How many items there are in nested lists at most.
+const MAX_SEEN: usize = 1 << 20;
+/// Bits of an integer that is computed while compiling.
+const MAX_BITS: u64 = 1 << 16;
 
 /// The running interpreter, with the objects that a lowering has met.
 pub(crate) struct PyHost<'py> {
@@ -40,6 +51,25 @@ pub(crate) struct PyHost<'py> {
     lists: Lists<'py>,
     /// How often Python was asked for something that may run code of the user's.
     asked: u64,
+    /// What ends everything: Ctrl-C, or `sys.exit()` in a function of the user's.
+    raised: OnceCell<PyErr>,
+    /// How deep in lists, tuples and objects what is being looked at lies, and how much has been seen of it.
+    nesting: usize,
+    seen: usize,
+}
+
+/// A number as a count of bits: none if it is negative.
+fn counted(n: i128) -> u64 {
+    u64::try_from(n.max(0)).unwrap_or(u64::MAX)
+}
+
+/// How large a value is.
+enum Size {
+    /// The bits of an integer, and its value.
+    Bits(u64, i128),
+    /// Of a string or sequence.
+    Len(usize),
+    Other,
 }
 
 impl<'py> PyHost<'py> {
@@ -62,6 +92,9 @@ impl<'py> PyHost<'py> {
             fields: LookupMap::default(),
             lists: Lists::default(),
             asked: 0,
+            raised: OnceCell::new(),
+            nesting: 0,
+            seen: 0,
         })
     }
 
@@ -83,6 +116,30 @@ impl<'py> PyHost<'py> {
 
     /// What an object is to the frontend.
     pub(crate) fn known(&mut self, object: &Bound<'py, PyAny>) -> PyResult<Known> {
+        if self.nesting == 0 {
+            self.seen = 0;
+        }
+        self.seen += 1;
+        let wrong = if self.nesting >= MAX_NESTING {
+            format!("is nested more than {MAX_NESTING} deep, or contains itself")
+        } else if self.seen > MAX_SEEN {
+            format!("has more than {MAX_SEEN} items: keep them in a field")
+        } else {
+            self.nesting += 1;
+            let known = self.known_here(object);
+            self.nesting -= 1;
+            return known;
+        };
+        let message = format!("a list, tuple or struct that the kernel uses {wrong}");
+        Err(error::exception(self.py, "AerogelTypeError", message))
+    }
+
+    /// The exception that ends everything, if there was one.
+    pub(crate) fn take_raised(&mut self) -> Option<PyErr> {
+        self.raised.take()
+    }
+
+    fn known_here(&mut self, object: &Bound<'py, PyAny>) -> PyResult<Known> {
         if object.is_none() {
             return Ok(Known::None);
         }
@@ -373,6 +430,9 @@ impl<'py> PyHost<'py> {
     /// A Python exception as the frontend reports it.
     fn error(&self, error: &PyErr) -> HostError {
         let py = self.py;
+        if !error.is_instance_of::<PyException>(py) {
+            let _ = self.raised.set(error.clone_ref(py));
+        }
         let kind = match () {
             // The package says itself what cannot be done in the present state.
             () if error.is_instance_of::<PyRuntimeError>(py) => ErrorKind::Runtime,
@@ -420,6 +480,68 @@ impl<'py> PyHost<'py> {
         match PyModule::import(self.py, "builtins")?.getattr_opt(name)? {
             Some(value) => self.known(&value).map(Some),
             None => Ok(None),
+        }
+    }
+
+    /// That an operation on integers, lists or strings makes nothing that takes minutes or all memory.
+    fn expect_small(&mut self, op: BinaryOp, lhs: &Known, rhs: &Known) -> HostResult<()> {
+        let [a, b] = [lhs, rhs].map(|operand| self.size(operand));
+        let (bits, len) = match (op, a, b) {
+            (BinaryOp::Pow, Size::Bits(a, _), Size::Bits(_, b)) if a > 1 => {
+                (a.saturating_mul(counted(b)), 0)
+            }
+            (BinaryOp::Shl, Size::Bits(a, _), Size::Bits(_, b)) => {
+                (a.saturating_add(counted(b)), 0)
+            }
+            (BinaryOp::Mul, Size::Bits(a, _), Size::Bits(b, _)) => (a.saturating_add(b), 0),
+            (BinaryOp::Mul, Size::Len(len), Size::Bits(_, n))
+            | (BinaryOp::Mul, Size::Bits(_, n), Size::Len(len)) => (
+                0,
+                len.saturating_mul(usize::try_from(n.max(0)).unwrap_or(usize::MAX)),
+            ),
+            (BinaryOp::Add, Size::Len(a), Size::Len(b)) => (0, a + b),
+            _ => return Ok(()),
+        };
+        if bits > MAX_BITS {
+            let message = format!(
+                "an integer computed while compiling has at most {MAX_BITS} bits, the result of `{}` has more",
+                op.symbol()
+            );
+            return Err(HostError::new(ErrorKind::Compilation, message));
+        }
+        fold::expect_short(len)
+    }
+
+    /// What decides how large the result of an operation is.
+    fn size(&mut self, known: &Known) -> Size {
+        let object = match known {
+            Known::Int(value) => {
+                let bits = u128::BITS - value.unsigned_abs().leading_zeros();
+                return Size::Bits(u64::from(bits), *value);
+            }
+            Known::Str(text) => return Size::Len(text.len()),
+            Known::Object(handle) => self.object(*handle),
+            known => {
+                return known
+                    .items()
+                    .map_or(Size::Other, |items| Size::Len(items.len()));
+            }
+        };
+        if object.is_instance_of::<PyInt>() {
+            let bits = object.call_method0("bit_length");
+            let bits = bits.and_then(|bits| bits.extract()).unwrap_or(u64::MAX);
+            // What has more bits than a number here is as good as without end.
+            let value = object.extract().unwrap_or(i128::MAX);
+            return Size::Bits(bits, value);
+        }
+        let is_text = object.is_instance_of::<PyString>()
+            || object.is_instance_of::<PyBytes>()
+            || object.is_instance_of::<PyByteArray>()
+            || object.is_instance_of::<PyTuple>()
+            || object.is_instance_of::<PyList>();
+        match object.len() {
+            Ok(len) if is_text => Size::Len(len),
+            _ => Size::Other,
         }
     }
 
@@ -492,7 +614,15 @@ impl Host for PyHost<'_> {
     }
 
     fn binary(&mut self, op: BinaryOp, lhs: &Known, rhs: &Known) -> HostResult<Known> {
+        self.expect_small(op, lhs, rhs)?;
         self.operator(binary_name(op), &[lhs, rhs])
+    }
+
+    fn interrupted(&mut self) -> bool {
+        if let Err(error) = self.py.check_signals() {
+            let _ = self.raised.set(error);
+        }
+        self.raised.get().is_some()
     }
 
     fn compare(&mut self, op: CompareOp, lhs: &Known, rhs: &Known) -> HostResult<Known> {
@@ -517,10 +647,19 @@ impl Host for PyHost<'_> {
         self.operator("getitem", &[value, index])
     }
 
-    fn iterate(&mut self, value: &Known) -> HostResult<Vec<Known>> {
+    fn iterate(&mut self, value: &Known, most: usize) -> HostResult<Vec<Known>> {
         let items = self.object_of(value).and_then(|object| {
             let mut items = Vec::new();
             for item in object.try_iter()? {
+                if items.len() == most {
+                    let message =
+                        format!("what is iterated over while compiling has more than {most} items");
+                    return Err(error::exception(
+                        self.py,
+                        "AerogelCompilationError",
+                        message,
+                    ));
+                }
                 items.push(self.known(&item?)?);
             }
             Ok(items)

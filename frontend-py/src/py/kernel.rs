@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use aerogel_base::Scalar;
 use aerogel_base::hash::LookupMap;
+use aerogel_compiler::caught;
 use aerogel_runtime::{TaskTrace, TreeMemory, launch};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -117,12 +118,8 @@ impl NativeKernel {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let settings = program::settings(py)?;
-        program::materialize(py)?;
-        let values = self.bind(py, args, kwargs)?;
-        let (packed, key) = self.pack(py, &settings, &values)?;
-        let instance = self.instance(py, &settings, key, &values)?;
-        self.launch(py, &settings, &instance, &packed)
+        caught(|| self.call(py, args, kwargs))
+            .unwrap_or_else(|panic| Err(prepare::broken(py, &self.name, panic)))
     }
 
     /// What the compiler made: the instance for these arguments, or the latest one.
@@ -156,11 +153,25 @@ impl NativeKernel {
                 self.instance(py, &settings, key, &values)?
             }
         };
-        prepare::inspect(py, &instance)
+        prepare::inspect(py, &self.name, &instance)
     }
 }
 
 impl NativeKernel {
+    fn call<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let settings = program::settings(py)?;
+        program::materialize(py)?;
+        let values = self.bind(py, args, kwargs)?;
+        let (packed, key) = self.pack(py, &settings, &values)?;
+        let instance = self.instance(py, &settings, key, &values)?;
+        self.launch(py, &settings, &instance, &packed)
+    }
+
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -331,7 +342,9 @@ impl NativeKernel {
                 .getattr("stdout")?
                 .call_method1("write", (printed,))?;
         }
-        outcome.map_err(|failure| instance.failure(py, failure, &self.name))?;
+        outcome
+            .map_err(|panic| instance.broken(py, panic, &self.name))?
+            .map_err(|failure| instance.failure(py, failure, &self.name))?;
         self.returned(py, settings, types, &results)
     }
 

@@ -39,6 +39,12 @@ fn reset() {
 #[pyfunction]
 fn sync() {}
 
+/// Waits for what Ctrl-C left behind in the compiler, without which the process must not end.
+#[pyfunction]
+fn finish(py: Python<'_>) {
+    py.detach(aerogel_compiler::finish);
+}
+
 #[pyfunction]
 fn live_bytes() -> usize {
     aerogel_runtime::buffer::live_bytes()
@@ -93,5 +99,9 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(fail_allocation, m)?)?;
     m.add_function(wrap_pyfunction!(encode_png, m)?)?;
     m.add_function(wrap_pyfunction!(read_png, m)?)?;
+    let finish = wrap_pyfunction!(finish, m)?;
+    m.py()
+        .import("atexit")?
+        .call_method1("register", (finish,))?;
     Ok(())
 }

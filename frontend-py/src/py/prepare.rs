@@ -5,13 +5,14 @@ use std::rc::Rc;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
-use aerogel_compiler::{CompileError, CompiledKernel, Compiler};
+use aerogel_compiler::{CompileError, CompiledKernel, Compiler, caught};
 use aerogel_ir::{ParamType, Type};
 use aerogel_runtime::{KernelFailure, TreeMemory, launch};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyList, PyTuple};
 
 use super::argument::KeyPart;
+use super::buffer;
 use super::error;
 use super::field::NativeField;
 use super::host::PyHost;
@@ -74,8 +75,18 @@ impl Instance {
         self.guards.iter().all(alive) && self.trees.iter().all(kept)
     }
 
-    pub(crate) fn launch(&self, launch: launch::Launch<'_>) -> Result<(), KernelFailure> {
-        self.compiled.launch(launch)
+    /// Runs it; the error is what a panic said, which is a bug of ours.
+    pub(crate) fn launch(
+        &self,
+        launch: launch::Launch<'_>,
+    ) -> Result<Result<(), KernelFailure>, String> {
+        caught(|| self.compiled.launch(launch))
+    }
+
+    /// The exception for a launch that ended in a panic.
+    pub(crate) fn broken(&self, py: Python<'_>, panic: String, kernel: &str) -> PyErr {
+        let text = caught(|| self.compiled.text()).unwrap_or_default();
+        broken(py, kernel, format!("{panic}\n\n{text}"))
     }
 
     /// The exception for a launch that failed.
@@ -89,21 +100,21 @@ impl Instance {
 fn guards(py: Python<'_>, key: &[KeyPart], values: &[Bound<'_, PyAny>]) -> PyResult<Vec<Guard>> {
     let weakref = py.import("weakref")?.getattr("ref")?;
     let mut guards = Vec::new();
-    for value in values {
+    let mut open: Vec<Bound<'_, PyAny>> = values.to_vec();
+    while let Some(object) = open.pop() {
         // A container is part of the key by its items, any of which may be named by identity.
-        let inside = match value.try_iter() {
-            Ok(items) if key.iter().any(|part| matches!(part, KeyPart::Tuple(_))) => {
-                items.collect::<PyResult<Vec<_>>>().unwrap_or_default()
+        let is_container = object.is_exact_instance_of::<PyTuple>()
+            || object.is_exact_instance_of::<PyList>()
+            || buffer::is_matrix(&object)?;
+        if is_container {
+            if key.iter().any(|part| matches!(part, KeyPart::Tuple(_))) {
+                open.extend(object.try_iter()?.collect::<PyResult<Vec<_>>>()?);
             }
-            _ => Vec::new(),
-        };
-        for object in inside.iter().chain([value]) {
-            if key.iter().any(|part| part.names(object)) {
-                guards.push(match weakref.call1((object,)) {
-                    Ok(reference) => Guard::Weak(reference.unbind()),
-                    Err(_) => Guard::Strong(object.clone().unbind()),
-                });
-            }
+        } else if key.iter().any(|part| part.names(&object)) {
+            guards.push(match weakref.call1((&object,)) {
+                Ok(reference) => Guard::Weak(reference.unbind()),
+                Err(_) => Guard::Strong(object.clone().unbind()),
+            });
         }
     }
     Ok(guards)
@@ -223,8 +234,11 @@ pub(crate) fn compile(
         debug: settings.debug,
         fast_math: settings.fast_math,
     };
-    let lowered = lower_kernel(&source, &params, result.as_ref(), &mut host, &config)
-        .map_err(|e| error::raise(py, &e.diagnostics, &e.spans, &e.sources))?;
+    let lowered = lower_kernel(&source, &params, result.as_ref(), &mut host, &config);
+    if let Some(raised) = host.take_raised() {
+        return Err(raised);
+    }
+    let lowered = lowered.map_err(|e| error::raise(py, &e.diagnostics, &e.spans, &e.sources))?;
     let log = py.import("aerogel._log")?;
     let path: PathBuf = log.getattr("__file__")?.extract()?;
     let library = path.parent().expect("a module lies in its package");
@@ -250,7 +264,7 @@ pub(crate) fn compile(
     let frontend = begin.elapsed();
     let compiled = py
         .detach(|| compiler.compile(module))
-        .map_err(|e| broken(py, &kernel.name, &e))?;
+        .map_err(|e| not_compiled(py, &kernel.name, e))?;
     let steps = compiled.times().iter().map(|(name, time)| (&**name, *time));
     let steps = std::iter::once(("frontend", frontend)).chain(steps);
     profile::compiled(&kernel.name, begin, steps);
@@ -282,16 +296,28 @@ fn struct_type<'py>(spec: &StructSpec, host: &mut PyHost<'py>) -> PyResult<Rc<St
     }
 }
 
-/// A failure that is not the user's mistake.
-fn broken(py: Python<'_>, kernel: &str, e: &CompileError) -> PyErr {
-    error::runtime(py, format!("kernel `{kernel}`: {e}"))
+/// The exception for a panic, which is a bug of ours.
+pub(crate) fn broken(py: Python<'_>, kernel: &str, panic: String) -> PyErr {
+    not_compiled(py, kernel, CompileError::Internal(panic))
+}
+
+/// The exception for a kernel that there is not, which is not the user's mistake.
+fn not_compiled(py: Python<'_>, kernel: &str, e: CompileError) -> PyErr {
+    match e {
+        CompileError::Interrupted => error::interrupted(py, kernel),
+        other => error::runtime(py, format!("kernel `{kernel}`: {other}")),
+    }
 }
 
 /// What `kernel.inspect()` answers.
-pub(crate) fn inspect<'py>(py: Python<'py>, instance: &Instance) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn inspect<'py>(
+    py: Python<'py>,
+    kernel: &str,
+    instance: &Instance,
+) -> PyResult<Bound<'py, PyAny>> {
     let inspection = py
         .detach(|| instance.compiler.inspect(&instance.compiled))
-        .map_err(|e| error::runtime(py, e.to_string()))?;
+        .map_err(|e| not_compiled(py, kernel, e))?;
     // A pass may run several times; its last text is the one under its name alone.
     let stages = PyDict::new(py);
     for (name, text) in &inspection.stages {

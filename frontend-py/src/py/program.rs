@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aerogel_base::ScalarType;
-use aerogel_compiler::{Arch, CacheSettings, Cleaning, Compiler, Config};
+use aerogel_compiler::{Arch, CacheSettings, Cleaning, Compiler, Config, Cpu, runnable};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -17,6 +17,7 @@ use super::profile;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings {
     pub(crate) arch: Arch,
+    pub(crate) cpu: Cpu,
     pub(crate) debug: bool,
     pub(crate) fast_math: bool,
     pub(crate) check_bounds: bool,
@@ -57,6 +58,7 @@ pub(crate) fn generation() -> u64 {
 pub(crate) fn compiler(py: Python<'_>, settings: &Settings) -> PyResult<Arc<Compiler>> {
     let config = Config {
         arch: settings.arch,
+        cpu: settings.cpu,
         debug: settings.debug,
         check_bounds: settings.check_bounds,
         opt_level: settings.opt_level.min(3),
@@ -129,6 +131,18 @@ fn scalar_type(name: &str) -> PyResult<ScalarType> {
         .ok_or_else(|| PyValueError::new_err(format!("there is no scalar type {name:?}")))
 }
 
+/// The processors that code shall be made for; this one must be among them.
+fn cpu_named(name: &str) -> PyResult<Cpu> {
+    let here: Vec<_> = runnable().into_iter().map(Cpu::name).collect();
+    match Cpu::from_name(name) {
+        Some(cpu) if cpu.runs_here() => Ok(cpu),
+        _ => Err(PyValueError::new_err(format!(
+            "this processor runs code for {}, not for {name:?}",
+            here.join(", ")
+        ))),
+    }
+}
+
 fn arch_named(name: &str) -> PyResult<Arch> {
     match name {
         "cpu" => Ok(Arch::Cpu),
@@ -140,7 +154,7 @@ fn arch_named(name: &str) -> PyResult<Arch> {
 }
 
 #[pyfunction]
-#[pyo3(signature = (*, arch, debug, fast_math, check_bounds, opt_level, max_threads, random_seed, print_ir,
+#[pyo3(signature = (*, arch, cpu, debug, fast_math, check_bounds, opt_level, max_threads, random_seed, print_ir,
     thread_local, default_fp, default_ip, short_circuit, profile, cache))]
 #[expect(
     clippy::too_many_arguments,
@@ -148,6 +162,7 @@ fn arch_named(name: &str) -> PyResult<Arch> {
 )]
 pub(crate) fn init(
     arch: &str,
+    cpu: &str,
     debug: bool,
     fast_math: bool,
     check_bounds: bool,
@@ -163,10 +178,12 @@ pub(crate) fn init(
     cache: Option<CacheArgs>,
 ) -> PyResult<()> {
     let cache = cache.map(cache_settings).transpose()?;
+    let cpu = cpu_named(cpu)?;
     aerogel_runtime::interrupt::watch();
     *lock(&CACHE) = cache;
     *lock(&SETTINGS) = Some(Settings {
         arch: arch_named(arch)?,
+        cpu,
         debug,
         fast_math,
         check_bounds,

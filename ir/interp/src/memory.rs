@@ -3,8 +3,8 @@
 use aerogel_base::entity::{PrimaryMap, SecondaryMap};
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{
-    Arg, AssertKind, Env, FuncId, Function, Inst, Module, NodeRef, Op, ParamType, TreeId, Type,
-    walk,
+    Arg, AssertKind, CellOp, Env, FuncId, Function, Inst, Module, NodeOp, NodeRef, Op, ParamType,
+    TreeId, Type, walk,
 };
 use aerogel_runtime::buffer::Buffer;
 use aerogel_runtime::code::{Site, SiteKind};
@@ -92,10 +92,8 @@ fn makes_cells(op: &Op) -> bool {
         Op::Store { .. }
             | Op::Atomic { .. }
             | Op::Cas { .. }
-            | Op::Activate { .. }
-            | Op::Append { .. }
-            | Op::Obtain { .. }
-            | Op::Extend { .. }
+            | Op::Cell(CellOp::Activate { .. } | CellOp::Append { .. })
+            | Op::Node(NodeOp::Obtain { .. } | NodeOp::Extend { .. })
     )
 }
 

@@ -7,7 +7,8 @@ mod tensors;
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{
-    AtomicOp, FieldId, FuncId, Function, Inst, Module, NodeRef, Op, Region, Type, Value, eval, walk,
+    AtomicOp, FieldId, FuncId, Function, Inst, Module, NodeOp, NodeRef, Op, Region, Type, Value,
+    eval, walk,
 };
 use aerogel_runtime::interrupt;
 use aerogel_runtime::launch::PrintSink;
@@ -76,7 +77,9 @@ impl<'a> Machine<'a> {
             aside: false,
             space: Vec::new(),
             deactivated: false,
-            collects_itself: contains(&module.funcs[id], |op| matches!(op, Op::Collect { .. })),
+            collects_itself: contains(&module.funcs[id], |op| {
+                matches!(op, Op::Node(NodeOp::Collect { .. }))
+            }),
             returned: None,
         }
     }
@@ -438,71 +441,17 @@ impl<'a> Machine<'a> {
                         .collect()
                 });
             }
-            Op::Root { .. } => Val::Node(Some(0)),
-            Op::Linearize { node, coords } => Val::from(Scalar::int(
-                ScalarType::I64,
-                self.linearize(*node, &self.ints(coords)),
-            )),
-            Op::Lookup {
-                node,
-                container,
-                index,
+            Op::Cell(op) => return self.cell_op(inst, op),
+            Op::Node(op) => return self.node_op(inst, op),
+            Op::Clear {
+                tree,
+                address,
+                bytes,
             } => {
-                let data = &self.module.env.trees[node.tree][node.node];
-                let k = u64::try_from(self.int(*index))
-                    .ok()
-                    .filter(|&k| k < data.n_cells);
-                Val::Node(
-                    self.val(*container)
-                        .node()
-                        .zip(k)
-                        .map(|(at, k)| at + k * data.cell_size),
-                )
+                let (tree, address) = (self.int(*tree) as u32, self.int(*address));
+                self.memory.clear(tree, address, self.int(*bytes));
+                return Ok(Vec::new());
             }
-            Op::Child { node, cell } => {
-                let data = &self.module.env.trees[node.tree][node.node];
-                let at = self.val(*cell).node().map(|at| at + data.offset_in_cell);
-                match data.kind {
-                    NodeKind::Place(ty) | NodeKind::BitStruct(ty) | NodeKind::QuantArray(ty) => {
-                        let tree = node.tree.as_u32() as usize;
-                        Val::Place(vec![(
-                            at.map_or(Slot::Nowhere, |at| Slot::Root(tree, at)),
-                            ty,
-                        )])
-                    }
-                    _ => Val::Node(at),
-                }
-            }
-            Op::Activate { .. }
-            | Op::Deactivate { .. }
-            | Op::IsActive { .. }
-            | Op::Append { .. }
-            | Op::Length { .. }
-            | Op::FindCell { .. }
-            | Op::Ambient { .. }
-            | Op::CellAt { .. }
-            | Op::Find { .. }
-            | Op::Obtain { .. }
-            | Op::CellIsActive { .. }
-            | Op::MaskWord { .. }
-            | Op::NextActive { .. }
-            | Op::ActiveEnd { .. }
-            | Op::Release { .. }
-            | Op::ReleaseAll { .. }
-            | Op::Extend { .. }
-            | Op::ContainerLength { .. }
-            | Op::ListStale { .. }
-            | Op::ListLen { .. }
-            | Op::ListOffset { .. }
-            | Op::ListCount { .. }
-            | Op::ListScan { .. }
-            | Op::ListPut { .. }
-            | Op::ListEntry { .. }
-            | Op::NRecycled { .. }
-            | Op::Recycled { .. }
-            | Op::Wipe { .. }
-            | Op::Clear { .. }
-            | Op::Collect { .. } => return self.node_op(inst),
             // Addresses are offsets in the first tree: they occur in the functions of `runtime/device`, of
             // which the instructions above are the meaning.
             Op::PlaceAt { address } => {

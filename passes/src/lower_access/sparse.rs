@@ -13,7 +13,8 @@ use aerogel_base::Scalar;
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::{LookupMap, LookupSet};
 use aerogel_ir::{
-    Cursor, FieldId, Function, Inst, NodeRef, Op, ScopedMap, TreeId, Type, Value, walk,
+    CellOp, Cursor, FieldId, Function, Inst, NodeOp, NodeRef, Op, ScopedMap, TreeId, Type, Value,
+    walk,
 };
 use aerogel_snode::{Level, NodeKind, Path, Tree};
 
@@ -159,12 +160,12 @@ impl Cells {
                     }
                 }
             }
-            Op::Append { node, .. } => {
+            Op::Cell(CellOp::Append { node, .. }) => {
                 self.appended.insert(node);
                 self.makes(node, cx);
             }
-            Op::Activate { node, .. } => self.makes(node, cx),
-            Op::Deactivate { node, .. } => self.releases(node, cx),
+            Op::Cell(CellOp::Activate { node, .. }) => self.makes(node, cx),
+            Op::Cell(CellOp::Deactivate { node, .. }) => self.releases(node, cx),
             Op::Call { .. } => {
                 self.calls = true;
                 self.forget_all();
@@ -255,12 +256,12 @@ impl Cells {
             };
             self.known.insert(key, known);
             cell = match func.def_op(here) {
-                Some(&(Op::Lookup { container, .. } | Op::Find { container, .. })) => {
-                    match func.def_op(container) {
-                        Some(&Op::Child { cell, .. }) => Some(cell),
-                        _ => None,
-                    }
-                }
+                Some(&Op::Node(
+                    NodeOp::Lookup { container, .. } | NodeOp::Find { container, .. },
+                )) => match func.def_op(container) {
+                    Some(&Op::Node(NodeOp::Child { cell, .. })) => Some(cell),
+                    _ => None,
+                },
                 _ => None,
             };
         }
@@ -328,7 +329,7 @@ impl Cells {
         let (mut depth, mut cell, mut active) = match found {
             Some((d, known)) => (d, known.cell, known.active),
             None => {
-                let root = cursor.insert(Op::Root { tree: id }, Type::Cell(id, Tree::ROOT));
+                let root = cursor.insert(NodeOp::Root { tree: id }, Type::Cell(id, Tree::ROOT));
                 (0, root, true)
             }
         };
@@ -435,7 +436,7 @@ impl Cells {
         let kind = cx.env.trees[id][level.node].kind;
         let (op, active) = match (kind, access) {
             (kind, _) if !kind.is_sparse() => (
-                Op::Lookup {
+                NodeOp::Lookup {
                     node,
                     container,
                     index,
@@ -443,7 +444,7 @@ impl Cells {
                 active,
             ),
             (NodeKind::Bitmasked, Access::Read) => (
-                Op::Lookup {
+                NodeOp::Lookup {
                     node,
                     container,
                     index,
@@ -451,7 +452,7 @@ impl Cells {
                 false,
             ),
             (_, Access::Read) => (
-                Op::Find {
+                NodeOp::Find {
                     node,
                     container,
                     index,
@@ -461,7 +462,7 @@ impl Cells {
             (_, Access::Write) => {
                 self.makes(node, cx);
                 (
-                    Op::Obtain {
+                    NodeOp::Obtain {
                         node,
                         container,
                         index,
@@ -526,7 +527,7 @@ impl Cells {
             node: place,
         };
         let ty = Type::Scalar(ty).to_ref().expect("a scalar has a storage");
-        (cursor.insert(Op::Child { node, cell }, ty), inside)
+        (cursor.insert(NodeOp::Child { node, cell }, ty), inside)
     }
 }
 
@@ -539,13 +540,13 @@ fn slot(
     cell: Value,
 ) -> (Value, Value) {
     let ty = Type::Container(node.tree, node.node);
-    let container = cursor.insert(Op::Child { node, cell }, ty);
+    let container = cursor.insert(NodeOp::Child { node, cell }, ty);
     let coords = level
         .axes
         .iter()
         .map(|a| coordinate(cursor, indices[a.index], a))
         .collect();
-    let index = cursor.insert(Op::Linearize { node, coords }, Type::I64);
+    let index = cursor.insert(NodeOp::Linearize { node, coords }, Type::I64);
     (container, index)
 }
 

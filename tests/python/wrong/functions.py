@@ -115,3 +115,13 @@ def return_in_loop(f: ti.template()):
     for i in f:
         return i
     return 0
+
+
+itertools = __import__("itertools")
+endless = [1]
+endless.append(endless)
+deep = ()
+for _ in range(20000):
+    deep = (deep,)
+GOOGOL = 10**100
+HUGE = 1 << 100000

@@ -1,7 +1,9 @@
 //! Statements: memory, branches, loops.
 
 use aerogel_base::ScalarType;
-use aerogel_ir::{Arg, AtomicOp, BinaryOp, CompareOp, FieldId, NodeRef, Op, Region, Type, Value};
+use aerogel_ir::{
+    Arg, AtomicOp, BinaryOp, CellOp, CompareOp, FieldId, NodeRef, Op, Region, Type, Value,
+};
 use aerogel_snode::{NodeId, NodeKind};
 
 use super::{ELEMS, GIVEN, Generator, RETURNED, TAKEN, VECTOR};
@@ -238,13 +240,13 @@ impl Generator<'_> {
         let indices = coarse;
         match self.rng.below(4) {
             0 => {
-                self.b.effect(Op::Activate { node, indices });
+                self.b.effect(CellOp::Activate { node, indices });
             }
             1 => {
-                self.b.effect(Op::Deactivate { node, indices });
+                self.b.effect(CellOp::Deactivate { node, indices });
             }
             _ => {
-                let active = self.b.value(Op::IsActive { node, indices }, Type::BOOL);
+                let active = self.b.value(CellOp::IsActive { node, indices }, Type::BOOL);
                 let active = self.b.cast(active, Type::I32);
                 self.pool.push(active);
             }

@@ -1,6 +1,6 @@
 //! Instructions over lists of active cells, and over what waits for collection.
 
-use aerogel_ir::{Inst, NodeRef, Op, Value};
+use aerogel_ir::{NodeRef, Value};
 use aerogel_snode::{NodeKind, WORD, control};
 use inkwell::types::BasicTypeEnum;
 
@@ -9,107 +9,78 @@ use crate::builder::{Opcode, Val, basic};
 use crate::lower::FuncCx;
 
 impl<'ctx> FuncCx<'_, '_, 'ctx> {
-    pub(super) fn list_op(&mut self, inst: Inst) -> Vec<Val<'ctx>> {
-        let data = &self.func.insts[inst];
-        match &data.op {
-            Op::ListStale { node } => vec![self.list_stale(*node)],
-            Op::ListLen { node } => {
-                let place = self.control_word(*node, control::LIST_LEN);
-                let length = self.list_load(*node, self.word_type(), place);
-                vec![self.widen(length)]
-            }
-            Op::ListOffset { node, part } => {
-                let place = self.part_place(*node, *part);
-                let first = self.list_load(*node, self.word_type(), place);
-                vec![self.widen(first)]
-            }
-            Op::ListCount { node, part, count } => {
-                let place = self.part_place(*node, *part);
-                let count = self
-                    .b
-                    .cast(Opcode::Trunc, self.value(*count), self.word_type());
-                self.list_store(*node, place, count);
-                Vec::new()
-            }
-            Op::ListScan { node, n_parts } => {
-                let args = [
-                    self.base(*node),
-                    self.block(*node, None),
-                    self.value(*n_parts),
-                ];
-                self.device("list_scan", &args);
-                Vec::new()
-            }
-            Op::ListPut {
-                node,
-                at,
-                cell,
-                indices,
-            } => {
-                self.list_put(*node, *at, *cell, indices);
-                Vec::new()
-            }
-            Op::ListEntry { node, at } => self.list_entry(*node, *at, data.results.len() - 1),
-            Op::NRecycled { node } => vec![self.n_recycled(*node)],
-            Op::Recycled { node, at } => {
-                let at = self.value(*at);
-                let queue = self.range(*node, control::RECYCLED);
-                let place = self.element(queue, at, WORD);
-                let (number, inst) = self.b.load(self.word_type(), place);
-                self.in_group(inst);
-                let spot = Spot {
-                    slot: place,
-                    arena: None,
-                    within: None,
-                };
-                vec![self.cell(*node, &spot, number)]
-            }
-            Op::Wipe { node, at } => {
-                let data = self.node(*node);
-                let (n_arenas, size) = (data.n_arenas(), data.element_size(0));
-                if data.kind == NodeKind::Hash {
-                    let args = [
-                        self.base(*node),
-                        self.block(*node, None),
-                        self.value(*at),
-                        self.b.i64(data.n_digits() as i64),
-                    ];
-                    self.device("prune", &args);
-                }
-                let args = [
-                    self.base(*node),
-                    self.block(*node, None),
-                    self.b.i64(n_arenas as i64),
-                    self.value(*at),
-                    self.b.i64(size as i64),
-                    self.word(u64::from(node.tree.as_u32())),
-                ];
-                self.device("wipe", &args);
-                Vec::new()
-            }
-            Op::Collect { node } => {
-                for k in 0..self.node(*node).n_arenas() {
-                    let k = self.b.i64(k as i64);
-                    let block = self.block(*node, Some(k));
-                    self.device("collect", &[block]);
-                }
-                if self.node(*node).kind == NodeKind::Hash {
-                    let one = self.b.i64(1);
-                    let args = [self.base(*node), self.block(*node, Some(one))];
-                    self.device("collect_tables", &args);
-                }
-                Vec::new()
-            }
-            Op::Clear {
-                tree,
-                address,
-                bytes,
-            } => {
-                let [tree, address, bytes] = [tree, address, bytes].map(|&v| self.value(v));
-                self.clear(tree, address, bytes);
-                Vec::new()
-            }
-            _ => unreachable!("the caller picks instructions over nodes"),
+    pub(super) fn list_len(&mut self, node: NodeRef) -> Val<'ctx> {
+        let place = self.control_word(node, control::LIST_LEN);
+        let length = self.list_load(node, self.word_type(), place);
+        self.widen(length)
+    }
+
+    pub(super) fn list_offset(&mut self, node: NodeRef, part: Value) -> Val<'ctx> {
+        let place = self.part_place(node, part);
+        let first = self.list_load(node, self.word_type(), place);
+        self.widen(first)
+    }
+
+    pub(super) fn list_count(&mut self, node: NodeRef, part: Value, count: Value) {
+        let place = self.part_place(node, part);
+        let count = self
+            .b
+            .cast(Opcode::Trunc, self.value(count), self.word_type());
+        self.list_store(node, place, count);
+    }
+
+    pub(super) fn list_scan(&mut self, node: NodeRef, n_parts: Value) {
+        let args = [self.base(node), self.block(node, None), self.value(n_parts)];
+        self.device("list_scan", &args);
+    }
+
+    pub(super) fn recycled(&mut self, node: NodeRef, at: Value) -> Val<'ctx> {
+        let at = self.value(at);
+        let queue = self.range(node, control::RECYCLED);
+        let place = self.element(queue, at, WORD);
+        let (number, inst) = self.b.load(self.word_type(), place);
+        self.in_group(inst);
+        let spot = Spot {
+            slot: place,
+            arena: None,
+            within: None,
+        };
+        self.cell(node, &spot, number)
+    }
+
+    pub(super) fn wipe(&mut self, node: NodeRef, at: Value) {
+        let data = self.node(node);
+        let (n_arenas, size) = (data.n_arenas(), data.element_size(0));
+        if data.kind == NodeKind::Hash {
+            let args = [
+                self.base(node),
+                self.block(node, None),
+                self.value(at),
+                self.b.i64(data.n_digits() as i64),
+            ];
+            self.device("prune", &args);
+        }
+        let args = [
+            self.base(node),
+            self.block(node, None),
+            self.b.i64(n_arenas as i64),
+            self.value(at),
+            self.b.i64(size as i64),
+            self.word(u64::from(node.tree.as_u32())),
+        ];
+        self.device("wipe", &args);
+    }
+
+    pub(super) fn collect(&mut self, node: NodeRef) {
+        for k in 0..self.node(node).n_arenas() {
+            let k = self.b.i64(k as i64);
+            let block = self.block(node, Some(k));
+            self.device("collect", &[block]);
+        }
+        if self.node(node).kind == NodeKind::Hash {
+            let one = self.b.i64(1);
+            let args = [self.base(node), self.block(node, Some(one))];
+            self.device("collect_tables", &args);
         }
     }
 
@@ -133,7 +104,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         self.in_group(inst);
     }
 
-    fn list_stale(&mut self, node: NodeRef) -> Val<'ctx> {
+    pub(super) fn list_stale(&mut self, node: NodeRef) -> Val<'ctx> {
         let mut stamp = self.word(1);
         for above in self.module.env.trees[node.tree].sparse_chain(node.node) {
             let above = NodeRef {
@@ -151,7 +122,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
             .expect("an answer is returned")
     }
 
-    fn list_put(&mut self, node: NodeRef, at: Value, cell: Value, origin: &[Value]) {
+    pub(super) fn list_put(&mut self, node: NodeRef, at: Value, cell: Value, origin: &[Value]) {
         let entry = self.entry(node, at, origin.len());
         let root = self.root(node.tree);
         let offset = self.b.nsw(
@@ -167,7 +138,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         }
     }
 
-    fn list_entry(&mut self, node: NodeRef, at: Value, n_axes: usize) -> Vec<Val<'ctx>> {
+    pub(super) fn list_entry(&mut self, node: NodeRef, at: Value, n_axes: usize) -> Vec<Val<'ctx>> {
         let entry = self.entry(node, at, n_axes);
         let offset = self.list_load(node, basic(self.b.i64_type()), entry);
         let root = self.root(node.tree);
@@ -189,7 +160,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         self.b.offset(entry, self.b.i64(8 + 4 * axis as i64))
     }
 
-    fn n_recycled(&mut self, node: NodeRef) -> Val<'ctx> {
+    pub(super) fn n_recycled(&mut self, node: NodeRef) -> Val<'ctx> {
         let mut sum = self.b.i64(0);
         for k in 0..self.node(node).n_arenas() {
             let at = k * control::SIZE + control::N_RECYCLED;

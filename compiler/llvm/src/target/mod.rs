@@ -10,7 +10,7 @@ use inkwell::targets::{
 };
 
 pub use aarch64::aarch64;
-pub use cpu::host;
+pub use cpu::{Cpu, Level, host, runnable};
 pub use nvptx::nvptx;
 
 /// A machine to make code for.
@@ -27,6 +27,13 @@ pub struct Target {
     /// How many iterations of a loop to run at once where each runs its own number of turns;
     /// nothing where the machine does so by itself.
     pub lanes: Option<u32>,
+    /// Whether it multiplies and adds in one instruction that rounds once.
+    pub fused: bool,
+    /// Whether it has instructions that convert halves.
+    pub halves: bool,
+    /// Whether quotients and roots of vectors take several times as long as the sums and products
+    /// that could stand for them.
+    pub divides_slowly: bool,
     /// Bytes that one compare-and-swap changes at most.
     pub widest_swap: u64,
     /// LLVM's number of the calling convention of task functions.
@@ -113,7 +120,8 @@ mod tests {
 
     #[test]
     fn machines_can_be_made() {
-        for target in [host(), aarch64(), nvptx(80)] {
+        let levels = Level::ALL.map(|level| Cpu::X86_64(level).target());
+        for target in [host(), aarch64(), nvptx(80)].into_iter().chain(levels) {
             let machine = target.machine(OptimizationLevel::Default);
             assert_eq!(
                 machine.get_triple().as_str().to_str().unwrap(),

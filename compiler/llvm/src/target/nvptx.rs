@@ -15,9 +15,12 @@ pub fn nvptx(sm: u32) -> Target {
         cpu: format!("sm_{sm}"),
         features: ptx.to_owned(),
         vector_width: None,
-        // `ptx_kernel`
         lanes: None,
+        fused: true,
+        halves: true,
+        divides_slowly: false,
         widest_swap: 8,
+        // `ptx_kernel`
         task_convention: 71,
         grid: true,
         intrinsics: &[

@@ -65,8 +65,7 @@ class Ndarray(_native.NativeNdarray):
     def fill(self, val: Any) -> None:
         """Sets every element."""
         n, m = (*self.element_shape, 1, 1)[:2]
-        values = _native.components_to_fill(val, n, m, len(self.element_shape))
-        self._view()[...] = _as_array(values, self.element_shape)
+        self._fill(_native.components_to_fill(val, n, m, len(self.element_shape)))
 
     def copy_from(self, other: Ndarray) -> None:
         """Sets all elements from another array of the same shape."""
@@ -145,12 +144,6 @@ class VectorNdarray(Ndarray):
 
     def __repr__(self) -> str:
         return f"<{self.element_shape[0]} Layout.AOS ti.Vector.ndarray>"
-
-
-def _as_array(values: list, shape: tuple) -> Any:
-    import numpy as np
-
-    return np.array(values).reshape(shape)
 
 
 def _make(kind: Any, dtype: DataType, shape: Any, element: Any, needs_grad: bool = False, over: Any = None) -> Any:

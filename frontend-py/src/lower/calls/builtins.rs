@@ -14,7 +14,7 @@ use crate::lower::calls::Args;
 use crate::lower::calls::nodes::NodeFunction;
 use crate::lower::values::number::elem;
 use crate::lower::values::{Iter, Place, SeqKind, Val};
-use crate::lower::{Lower, Reported, Res};
+use crate::lower::{Lower, Res};
 
 /// Builtins that need more than a row says.
 #[derive(Clone, Copy, Debug)]
@@ -335,7 +335,7 @@ impl Lower<'_, '_> {
                 // What is computed when the kernel runs shows its type.
                 let mut shown = args.clone();
                 for val in &mut shown.positional {
-                    if val.known().is_none() && !matches!(val, Val::Poison) {
+                    if val.known().is_none() && !matches!(val, Val::Poison(_)) {
                         *val = Val::Known(Known::str(&self.describe(val).replace('`', "")));
                     }
                 }
@@ -543,7 +543,9 @@ impl Lower<'_, '_> {
             Special::MeshPatch => self.mesh_patch(),
             Special::Node(function) => self.node_function(name, function, args),
             Special::RescaleIndex => self.rescale_index(name, args),
-            Special::Print => Err(Reported),
+            Special::Print => {
+                unreachable!("a call of `print` does not evaluate its arguments first")
+            }
             Special::Random => {
                 let ty = match args.get(0, "dtype").cloned() {
                     Some(dtype) => self.dtype(&dtype)?,

@@ -19,7 +19,7 @@ use crate::lower::core::suggestions::is_tensor_method;
 use crate::lower::values::number::elem;
 use crate::lower::values::structs::struct_type;
 use crate::lower::values::{SeqKind, Val, tensor_type};
-use crate::lower::{Lower, Parsed, Reported, Res};
+use crate::lower::{Lower, Parsed, Res};
 use crate::scope::BindingKind;
 
 /// The evaluated arguments of a call.
@@ -80,7 +80,7 @@ impl<'a> Lower<'a, '_> {
     ) -> Res<Args> {
         let positional = self.exprs(args);
         let mut named = Vec::new();
-        let mut failed = false;
+        let mut failed = Ok(());
         for keyword in keywords {
             let vals = self.expr(&keyword.value);
             let vals = vals.and_then(|val| match keyword.name {
@@ -92,13 +92,11 @@ impl<'a> Lower<'a, '_> {
             });
             match vals {
                 Ok(vals) => named.extend(vals),
-                Err(Reported) => failed = true,
+                Err(reported) => failed = Err(reported),
             }
         }
         let positional = positional?;
-        if failed {
-            return Err(Reported);
-        }
+        failed?;
         if let Val::Known(Known::Builtin(name)) = callee
             && matches!(&**name, "Vector" | "Matrix")
             && keywords.len() == named.len()
@@ -178,7 +176,7 @@ impl<'a> Lower<'a, '_> {
                 }
             }
             Val::Method(object, name) => self.method(object, name, &args),
-            Val::Poison => Err(Reported),
+            Val::Poison(reported) => Err(*reported),
             _ => {
                 if let Some((func, receiver)) = self.operator_of(callee, "__call__")? {
                     return self.invoke(&func, receiver, args);
@@ -247,8 +245,12 @@ impl<'a> Lower<'a, '_> {
             .map(|(name, val)| Some((name.clone(), val.known()?.clone())))
             .collect();
         let (Some(positional), Some(keywords)) = (positional, keywords) else {
-            if args.positional.iter().any(|val| matches!(val, Val::Poison)) {
-                return Err(Reported);
+            let poisoned = args.positional.iter().find_map(|val| match val {
+                Val::Poison(reported) => Some(*reported),
+                _ => None,
+            });
+            if let Some(reported) = poisoned {
+                return Err(reported);
             }
             if let Ok(Some(_)) = self.host.attr(callee, "__aerogel_absent__") {
                 let result = self.host.call(callee, &[], &[]);
@@ -428,16 +430,16 @@ impl<'a> Lower<'a, '_> {
         for (name, kind, val) in bindings {
             self.scopes().bind(name, kind, val);
         }
-        let errors = self.diagnostics.len();
-        let flow = self.block(def.body);
-        let returned = self.returned_value(def, flow);
+        let before = self.reports.mark();
+        let returned = self.within_function(|lower| {
+            let flow = lower.block(def.body);
+            lower.returned_value(def, flow)
+        });
         let first = def.params.first().and_then(|p| self.scopes().get(p.name));
         let first = first.map_or(Val::none(), |binding| binding.val.clone());
         self.frames.pop();
         self.range = range;
-        if self.diagnostics.len() > errors {
-            return Err(Reported);
-        }
+        self.reports.since(before)?;
         let returned = match annotated("return") {
             Some(ty) => self.annotated(&returned?, &ty)?,
             None => returned?,

@@ -4,13 +4,14 @@
 use std::rc::Rc;
 
 use aerogel_base::ErrorKind;
-use aerogel_ir::{BinaryOp, NodeRef, Op, Type, Value};
+use aerogel_ir::{BinaryOp, CellOp, NodeRef, Op, Type, Value};
 use aerogel_snode::{NodeId, NodeKind};
 
 use crate::host::{FieldRef, Known, SNodeRef, TensorShape};
 use crate::lower::calls::Args;
+use crate::lower::values::number::elem;
 use crate::lower::values::{Origin, Place, SeqKind, Val};
-use crate::lower::{Lower, Reported, Res};
+use crate::lower::{Lower, Res};
 
 /// A function of a node and the indices of one of its cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,19 +123,19 @@ impl Lower<'_, '_> {
         match function {
             _ if in_vain => Ok(Val::none()),
             NodeFunction::Activate => {
-                self.effect(Op::Activate { node, indices });
+                self.effect(CellOp::Activate { node, indices });
                 Ok(Val::none())
             }
             NodeFunction::Deactivate => {
-                self.effect(Op::Deactivate { node, indices });
+                self.effect(CellOp::Deactivate { node, indices });
                 Ok(Val::none())
             }
             NodeFunction::IsActive => {
-                let active = self.value(Op::IsActive { node, indices }, Type::BOOL);
+                let active = self.value(CellOp::IsActive { node, indices }, Type::BOOL);
                 Ok(Val::Value(self.builder().cast(active, Type::I32)))
             }
             NodeFunction::Length => Ok(Val::Value(
-                self.value(Op::Length { node, indices }, Type::I32),
+                self.value(CellOp::Length { node, indices }, Type::I32),
             )),
             NodeFunction::Append => {
                 let val = self.arg(name, args, 2, "val")?.clone();
@@ -268,10 +269,10 @@ impl Lower<'_, '_> {
                 self.append(list, &val)
             }
             "length" => Ok(Val::Value(
-                self.value(Op::Length { node, indices }, Type::I32),
+                self.value(CellOp::Length { node, indices }, Type::I32),
             )),
             "deactivate" => {
-                self.effect(Op::Deactivate { node, indices });
+                self.effect(CellOp::Deactivate { node, indices });
                 Ok(Val::none())
             }
             _ => self.fail_noted(
@@ -296,7 +297,7 @@ impl Lower<'_, '_> {
         };
         let (node, indices) = (list.node, list.indices.clone());
         let number = self.value(
-            Op::Append {
+            CellOp::Append {
                 node,
                 indices: indices.clone(),
             },
@@ -316,7 +317,10 @@ impl Lower<'_, '_> {
                     *index = self.builder().binary(BinaryOp::Add, *index, first);
                 }
             }
-            let ty = self.module.env.fields[id].elem.to_ref().ok_or(Reported)?;
+            let ty = self.module.env.fields[id]
+                .elem
+                .to_ref()
+                .expect("a number or tensor can be stored");
             let element = Op::FieldAt {
                 field: id,
                 indices: all,
@@ -370,7 +374,7 @@ impl Lower<'_, '_> {
             } else {
                 (BinaryOp::Mul, b / a)
             };
-            let elem = ty.elem().ok_or(Reported)?;
+            let elem = elem(ty);
             let by = aerogel_base::Scalar::int(elem, i128::from(by));
             let by = self.builder().constant(by);
             rescaled.push(Val::Value(self.builder().binary(op, value, by)));

@@ -10,7 +10,8 @@ use crate::fold;
 use crate::host::Known;
 use crate::lower::calls::Args;
 use crate::lower::values::Val;
-use crate::lower::{Lower, Reported, Res};
+use crate::lower::values::number::elem;
+use crate::lower::{Lower, Res};
 
 impl<'a> Lower<'a, '_> {
     pub(crate) fn print(&mut self, args: &[Expr<'a>], keywords: &[Keyword<'a>]) -> Res<Val> {
@@ -86,18 +87,7 @@ impl<'a> Lower<'a, '_> {
                 func,
                 args,
                 keywords,
-            } if is_format(func) => {
-                let ExprKind::Attribute { value, .. } = func.kind else {
-                    return Err(Reported);
-                };
-                let text = self.expr(value)?;
-                let Val::Known(Known::Str(text)) = text else {
-                    return self.fail(
-                        ErrorKind::Type,
-                        "E0224",
-                        "only a constant string can be formatted",
-                    );
-                };
+            } if let Some(text) = formatted_text(func) => {
                 let positional = self.exprs(args)?;
                 let mut named = Vec::new();
                 for keyword in keywords {
@@ -110,7 +100,7 @@ impl<'a> Lower<'a, '_> {
                     positional,
                     keywords: named,
                 };
-                self.formatted(&text, &args, template, values)
+                self.formatted(text, &args, template, values)
             }
             ExprKind::Binary {
                 op: BinaryOp::Mod,
@@ -220,11 +210,15 @@ impl<'a> Lower<'a, '_> {
                 literal(pieces.next().unwrap_or_default(), template);
                 continue;
             }
-            let end = piece.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(0);
+            let Some(end) = piece.find(|c: char| c.is_ascii_alphabetic()) else {
+                let message = format!("a place of the format string is not complete: `%{piece}`");
+                return self.fail(ErrorKind::Syntax, "E0225", message);
+            };
             let spec = match &piece[end..=end] {
-                "s" | "r" | "a" => String::new(),
-                "i" | "u" => format!("{}d", &piece[..end]),
-                _ => piece[..=end].to_string(),
+                "s" | "r" | "a" if end == 0 => String::new(),
+                "s" | "r" | "a" => aligned(&piece[..end], ">"),
+                "i" | "u" => format!("{}d", aligned(&piece[..end], "")),
+                _ => aligned(&piece[..=end], ""),
             };
             let Some(val) = vals.next() else {
                 return self.fail(
@@ -235,6 +229,10 @@ impl<'a> Lower<'a, '_> {
             };
             self.holes(val, &spec, template, values)?;
             literal(&piece[end + 1..], template);
+        }
+        if vals.len() > 0 {
+            let message = "the format string has fewer places than there are arguments";
+            return self.fail(ErrorKind::Type, "E0225", message);
         }
         Ok(())
     }
@@ -275,8 +273,16 @@ impl<'a> Lower<'a, '_> {
             return Ok(());
         }
         let value = self.load(val)?;
-        let elem = self.ty(value).elem().ok_or(Reported)?;
+        let elem = elem(self.ty(value));
         let whole = spec.ends_with(['d', 'i', 'u', 'x', 'X', 'o', 'b', 'c']);
+        if !is_format(spec) {
+            let message = format!("the format `{spec}` is not one of kernels");
+            let note = "there are flags (`-`, `<`, `>`, `0`, `+`, space, `#`), a width, a precision, and `d`, `x`, `o`, `b`, \
+                 `c`, `f`, `e` or `g`";
+            return self.fail_noted(ErrorKind::Type, "E0225", message, note);
+        }
+        let fits = fold::expect_width(spec);
+        fits.or_else(|error| self.fail(ErrorKind::Type, "E0225", error.message))?;
         if elem.is_float() && whole {
             let message = format!("the format `{spec}` is for integers, not `{elem}`");
             return self.fail(ErrorKind::Type, "E0225", message);
@@ -302,15 +308,41 @@ fn literal(text: &str, template: &mut String) {
     template.push_str(&text.replace('{', "{{").replace('}', "}}"));
 }
 
-fn is_format(func: &Expr<'_>) -> bool {
-    matches!(
-        func.kind,
+/// A C specification as one of Python's, where `-` is a sign and `<` says that what is short stands on the left.
+fn aligned(spec: &str, otherwise: &str) -> String {
+    let rest = spec.trim_start_matches(['-', '+', ' ', '#', '0']);
+    let flags = &spec[..spec.len() - rest.len()];
+    if flags.contains('-') {
+        let kept: String = flags.chars().filter(|c| !matches!(c, '-' | '0')).collect();
+        return format!("<{kept}{rest}");
+    }
+    format!("{otherwise}{spec}")
+}
+
+/// Whether a specification is one that the runtime writes values by: `-8.3f`, `05d`, `x`.
+fn is_format(spec: &str) -> bool {
+    let digits = |text: &'_ str| text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let rest = spec.trim_start_matches(['-', '<', '>', '0', '+', ' ', '#']);
+    let rest = &rest[rest.len() - digits(rest)..];
+    let rest = match rest.strip_prefix('.') {
+        Some(precision) => &precision[precision.len() - digits(precision)..],
+        None => rest,
+    };
+    let rest = rest.trim_start_matches(['l', 'h', 'z', 'j']);
+    rest.is_empty() || rest.len() == 1 && "diuxXobcfFeEgG".contains(rest)
+}
+
+/// The string of `"...".format`.
+fn formatted_text<'a>(func: &Expr<'a>) -> Option<&'a str> {
+    match func.kind {
         ExprKind::Attribute {
-            value: Expr {
-                kind: ExprKind::Str(_),
-                ..
-            },
-            attr: "format"
-        }
-    )
+            value:
+                Expr {
+                    kind: ExprKind::Str(text),
+                    ..
+                },
+            attr: "format",
+        } => Some(text),
+        _ => None,
+    }
 }

@@ -21,9 +21,10 @@ use aerogel_ir::{
 
 use crate::host::{Handle, Known, Passing, ResultType, Signature};
 use crate::lower::core::returns::{STACK, frame_bytes, set_constant};
+use crate::lower::values::number::elem;
 use crate::lower::values::structs::from_leaves;
 use crate::lower::values::{Origin, Place, SeqKind, Val, tensor_type};
-use crate::lower::{Lower, Parsed, Reported, Res, ReturnType};
+use crate::lower::{Lower, Parsed, Res, ReturnType};
 use crate::scope::BindingKind;
 
 /// More functions inside each other than anybody writes: templates that never end.
@@ -106,7 +107,7 @@ impl<'a> Lower<'a, '_> {
                 }
                 Passing::Template => match val {
                     Val::Known(_) | Val::Array(_) => Passed::Known(val.clone()),
-                    Val::Poison => return Err(Reported),
+                    Val::Poison(reported) => return Err(*reported),
                     _ => {
                         let what = self.describe(val);
                         let parameter = parsed.def.params[k].name;
@@ -165,8 +166,8 @@ impl<'a> Lower<'a, '_> {
         variables: &mut Vec<Place>,
     ) -> Res<Passed> {
         let Val::Place(Place::Ref { place, origin }) = val else {
-            if let Val::Poison = val {
-                return Err(Reported);
+            if let Val::Poison(reported) = val {
+                return Err(*reported);
             }
             let what = self.describe(val);
             let message = format!(
@@ -175,7 +176,7 @@ impl<'a> Lower<'a, '_> {
             return self.fail(ErrorKind::Type, "E0231", message);
         };
         let (place, origin) = (*place, *origin);
-        let found = self.ty(place).pointee().ok_or(Reported)?;
+        let found = self.ty(place).pointee().expect("a place is storage");
         if found != Type::Scalar(wanted) {
             let message = format!("`{parameter}` of `{name}` refers to `{wanted}`, not `{found}`");
             return self.fail_noted(
@@ -213,7 +214,8 @@ impl<'a> Lower<'a, '_> {
             Some(Op::ElemRef { base, index }) => (*base, index.clone()),
             _ => (place, Vec::new()),
         };
-        let at = self.func.def_op(base).cloned().ok_or(Reported)?;
+        let at = self.func.def_op(base).cloned();
+        let at = at.expect("an element of a field or an array is found by an instruction");
         at.operands(|v| values.push(v));
         values.extend(&component);
         if let Origin::Array(_) = origin {
@@ -277,7 +279,7 @@ impl<'a> Lower<'a, '_> {
         let (outer_room, outer_range) = (self.reals.room, self.range);
         self.reals.nesting += 1;
 
-        let done = self.real_body(parsed, id, passed, types);
+        let done = self.within_function(|lower| lower.real_body(parsed, id, passed, types));
 
         self.reals.nesting -= 1;
         self.reals.room = outer_room;
@@ -329,14 +331,14 @@ impl<'a> Lower<'a, '_> {
                         .into_iter();
                     let val = match ty {
                         Known::StructType(ty) => from_leaves(&ty, &mut values),
-                        _ => values.next().ok_or(Reported)?,
+                        _ => values.next().expect("a number or tensor is one value"),
                     };
                     (BindingKind::Variable, self.variable(&val)?)
                 }
                 Passed::Variable(_) => {
                     let val = self.variable(&Val::Value(next()))?;
                     let Val::Place(Place::Ref { place, .. }) = val else {
-                        return Err(Reported);
+                        unreachable!("a variable for a scalar is one place")
                     };
                     self.references.push(place);
                     (BindingKind::Variable, val)
@@ -347,12 +349,8 @@ impl<'a> Lower<'a, '_> {
                     let mut place = self.value(at, element.whole);
                     if element.component > 0 {
                         let index = (0..element.component).map(|_| next()).collect();
-                        let elem = element
-                            .whole
-                            .pointee()
-                            .and_then(Type::elem)
-                            .ok_or(Reported)?;
-                        let ty = Type::RefScalar(elem);
+                        let whole = element.whole.pointee().expect("a place is storage");
+                        let ty = Type::RefScalar(elem(whole));
                         place = self.value(Op::ElemRef { base: place, index }, ty);
                     }
                     let origin = element.origin;
@@ -513,7 +511,7 @@ fn return_type(ty: &ResultType) -> ReturnType {
 /// What a function of a type returns, from the values that it is passed by.
 fn from_results(ty: &ReturnType, values: &mut dyn Iterator<Item = Val>) -> Val {
     match ty {
-        ReturnType::One(_) => values.next().unwrap_or(Val::Poison),
+        ReturnType::One(_) => values.next().expect("as many values as there are leaves"),
         ReturnType::Struct(ty) => from_leaves(ty, values),
         ReturnType::Tuple(types) => {
             let items = types.iter().map(|ty| from_results(ty, values)).collect();

@@ -10,7 +10,7 @@ use crate::lower::calls::Args;
 use crate::lower::values::number::elem;
 use crate::lower::values::structs::{is_storage, struct_type};
 use crate::lower::values::{Origin, Place, SeqKind, Val};
-use crate::lower::{Lower, Reported, Res};
+use crate::lower::{Lower, Res};
 use crate::scope::BindingKind;
 
 /// The methods that `x[i, j] += v` and `x[i, j] -= v` call, of a struct that has them. They take the struct, the
@@ -75,15 +75,47 @@ impl<'a> Lower<'a, '_> {
                         if self.set_item(&container, index, val)? {
                             return Ok(());
                         }
-                        self.subscript_of(container, of, index)?
+                        self.changed_item(container, of, index)?
                     }
-                    _ => self.expr(target)?,
+                    _ => self.target(target)?,
                 };
                 self.check_shape(&place, val, from, cannot_use)?;
                 self.put(&place, val, from)
             }
             _ => self.fail(ErrorKind::Syntax, "E0105", "this cannot be assigned to"),
         }
+    }
+
+    /// What an expression on the left of an assignment stands for, where Python would let it be changed.
+    fn target(&mut self, target: &Expr<'a>) -> Res<Val> {
+        match target.kind {
+            ExprKind::Subscript { value, index } => {
+                let of = self.expr(value)?;
+                self.range = target.range;
+                self.changed_item(of, value, index)
+            }
+            ExprKind::Attribute { attr, .. } => {
+                let place = self.expr(target)?;
+                if matches!(place, Val::Place(Place::Elements { .. })) && chooses_twice(attr) {
+                    self.range = target.range;
+                    let message =
+                        format!("`{attr}` chooses a component twice: it cannot be assigned to");
+                    return self.fail(ErrorKind::Syntax, "E0215", message);
+                }
+                Ok(place)
+            }
+            _ => self.expr(target),
+        }
+    }
+
+    /// `of[index]`, which is to be changed; `value` is the expression of `of`.
+    fn changed_item(&mut self, of: Val, value: &Expr<'a>, index: &Expr<'a>) -> Res<Val> {
+        if let Val::Seq(_, SeqKind::Tuple) | Val::Known(Known::Tuple(_)) = of {
+            let message = "the items of a tuple cannot be assigned to";
+            let note = "make a list or a vector instead: `[x, y]`, `ti.Vector([x, y])`";
+            return self.fail_noted(ErrorKind::Syntax, "E0215", message, note);
+        }
+        self.item(of, value, index)
     }
 
     /// Stores: what is wrong with the value is shown where that is written, what is wrong with the place at the
@@ -140,9 +172,8 @@ impl<'a> Lower<'a, '_> {
         {
             self.range = from;
             let label = format!("this is `{given}`");
-            self.report(ErrorKind::Type, "E0203", message(given, wanted))
-                .label = Some(label);
-            return Err(Reported);
+            let mistake = self.mistake(ErrorKind::Type, "E0203", message(given, wanted));
+            return Err(self.report(mistake.label(label)));
         }
         Ok(())
     }
@@ -187,9 +218,10 @@ impl<'a> Lower<'a, '_> {
         let Some(binding) = self.scopes().get(name).cloned() else {
             let variable = match self.variable(val) {
                 Ok(variable) => variable,
-                Err(Reported) => {
-                    self.scopes().bind(name, BindingKind::Variable, Val::Poison);
-                    return Err(Reported);
+                Err(reported) => {
+                    self.scopes()
+                        .bind(name, BindingKind::Variable, Val::Poison(reported));
+                    return Err(reported);
                 }
             };
             self.scopes().bind(name, BindingKind::Variable, variable);
@@ -239,7 +271,7 @@ impl<'a> Lower<'a, '_> {
                 Ok(Val::Seq(items.into(), SeqKind::List))
             }
             Val::Struct(..) | Val::Cell(..) | Val::Known(Known::Struct(_)) => {
-                let (ty, members) = self.struct_parts(val)?.ok_or(Reported)?;
+                let (ty, members) = self.struct_parts(val)?.expect("it is a struct");
                 let mut variables = Vec::new();
                 for (member, val) in ty.members.iter().zip(&members) {
                     let val = self.coerce(val, member.ty.as_ref())?;
@@ -269,7 +301,7 @@ impl<'a> Lower<'a, '_> {
                     format!("{what} cannot be kept in a variable"),
                 )
             }
-            Val::Poison => Err(Reported),
+            Val::Poison(reported) => Err(*reported),
         }
     }
 
@@ -300,7 +332,7 @@ impl<'a> Lower<'a, '_> {
             }
             Val::Struct(..) | Val::Cell(..) => self.store_struct(target, val),
             Val::Element(of, at) => self.store_element(of, at, val),
-            Val::Poison => Err(Reported),
+            Val::Poison(reported) => Err(*reported),
             _ => self.no_storage(target),
         }
     }
@@ -309,7 +341,7 @@ impl<'a> Lower<'a, '_> {
         self.note_write(place);
         match place {
             Place::Ref { place, .. } => {
-                let ty = self.ty(*place).pointee().ok_or(Reported)?;
+                let ty = self.ty(*place).pointee().expect("a place is storage");
                 let value = self.convert(val, ty)?;
                 self.builder().store(*place, value);
             }
@@ -400,12 +432,17 @@ impl<'a> Lower<'a, '_> {
                 }
                 self.expr(target)?
             }
-            ExprKind::Subscript { value: of, index } => {
-                let of = self.expr(of)?;
+            ExprKind::Subscript {
+                value: written,
+                index,
+            } => {
+                let of = self.expr(written)?;
                 if struct_type(&of).is_some_and(|ty| ty.method(ADD_AT).is_some()) {
                     return self.change_at(of, index, op, value);
                 }
-                let place = self.subscript(of.clone(), index)?;
+                let outer = std::mem::replace(&mut self.range, target.range);
+                let place = self.changed_item(of.clone(), written, index)?;
+                self.range = outer;
                 if self.operator_of(&of, "__setitem__")?.is_some() {
                     let val = self.expr(value)?;
                     let changed = match self.changed_object(&place, op, &val)? {
@@ -420,7 +457,7 @@ impl<'a> Lower<'a, '_> {
                 }
                 place
             }
-            ExprKind::Attribute { .. } => self.expr(target)?,
+            ExprKind::Attribute { .. } => self.target(target)?,
             _ => return self.fail(ErrorKind::Syntax, "E0105", "this cannot be assigned to"),
         };
         let val = self.expr(value)?;
@@ -598,6 +635,11 @@ impl<'a> Lower<'a, '_> {
             "choose a component, such as `x[i][0]`",
         )
     }
+}
+
+/// Whether a swizzle such as `xyx` has a letter twice.
+fn chooses_twice(attr: &str) -> bool {
+    attr.char_indices().any(|(at, c)| attr[..at].contains(c))
 }
 
 /// The number, or one of the elements, that a type has no value near.

@@ -8,30 +8,16 @@ use aerogel_ir::{Op, Type};
 use crate::ast::{BinaryOp, BoolOp, CompareOp, Expr, ExprKind, FPart, Generator, UnaryOp};
 use crate::fold;
 use crate::host::{FieldRef, Known, StructFieldRef};
+use crate::lower::values::number::elem;
 use crate::lower::values::structs::struct_type;
 use crate::lower::values::{SeqKind, Val};
-use crate::lower::{Control, Lower, Reported, Res};
+use crate::lower::{Control, Lower, Res};
 use crate::scope::BindingKind;
-
-/// Far more than anybody writes, and far less than the stack holds.
-const MAX_DEPTH: usize = 400;
 
 impl<'a> Lower<'a, '_> {
     pub(crate) fn expr(&mut self, expr: &Expr<'a>) -> Res<Val> {
         let outer = std::mem::replace(&mut self.range, expr.range);
-        self.depth += 1;
-        let result = if self.depth > MAX_DEPTH {
-            let message = "the expression is nested too deeply";
-            self.fail_noted(
-                ErrorKind::Syntax,
-                "E0128",
-                message,
-                "compute parts of it in variables",
-            )
-        } else {
-            self.expr_kind(expr)
-        };
-        self.depth -= 1;
+        let result = self.deeper(|lower| lower.expr_kind(expr));
         self.range = outer;
         result
     }
@@ -39,21 +25,21 @@ impl<'a> Lower<'a, '_> {
     /// Several expressions, all of whose mistakes are reported; `*x` is spread.
     pub(crate) fn exprs(&mut self, exprs: &[Expr<'a>]) -> Res<Vec<Val>> {
         let mut vals = Vec::new();
-        let mut failed = false;
+        let mut failed = Ok(());
         for expr in exprs {
             if let ExprKind::Starred(inner) = expr.kind {
                 match self.expr(inner).and_then(|val| self.iterate_static(&val)) {
                     Ok(items) => vals.extend(items),
-                    Err(Reported) => failed = true,
+                    Err(reported) => failed = Err(reported),
                 }
             } else {
                 match self.expr(expr) {
                     Ok(val) => vals.push(val),
-                    Err(Reported) => failed = true,
+                    Err(reported) => failed = Err(reported),
                 }
             }
         }
-        if failed { Err(Reported) } else { Ok(vals) }
+        failed.map(|()| vals)
     }
 
     fn expr_kind(&mut self, expr: &Expr<'a>) -> Res<Val> {
@@ -73,7 +59,7 @@ impl<'a> Lower<'a, '_> {
             }
             ExprKind::Subscript { value, index } => {
                 let val = self.expr(value)?;
-                self.subscript_of(val, value, index)?
+                self.item(val, value, index)?
             }
             ExprKind::Tuple(items) => Val::seq(self.exprs(items)?, SeqKind::Tuple),
             ExprKind::List(items) => Val::seq(self.exprs(items)?, SeqKind::List),
@@ -126,15 +112,15 @@ impl<'a> Lower<'a, '_> {
         })
     }
 
-    /// `val[index]`; `of` is what is written for `val`.
-    pub(crate) fn subscript_of(&mut self, val: Val, of: &Expr<'a>, index: &Expr<'a>) -> Res<Val> {
-        if let ExprKind::Attribute { attr, .. } = of.kind
+    /// `of[index]`; `value` is the expression of `of`.
+    pub(crate) fn item(&mut self, of: Val, value: &Expr<'a>, index: &Expr<'a>) -> Res<Val> {
+        if let ExprKind::Attribute { attr, .. } = value.kind
             && matches!(attr, "grad" | "dual")
-            && val.is_none()
+            && of.is_none()
         {
             return self.no_gradient(attr);
         }
-        self.subscript(val, index)
+        self.subscript(of, index)
     }
 
     /// A chain of operators such as `a + b + c`, from its left end, without recursion.
@@ -152,7 +138,7 @@ impl<'a> Lower<'a, '_> {
             let rhs = self.expr(rhs);
             so_far = match (lhs, rhs) {
                 (Ok(lhs), Ok(rhs)) => self.binary(op, &lhs, &rhs),
-                _ => Err(Reported),
+                (Err(reported), _) | (_, Err(reported)) => Err(reported),
             };
         }
         so_far
@@ -170,7 +156,7 @@ impl<'a> Lower<'a, '_> {
     fn name(&mut self, name: &str) -> Res<Val> {
         if let Some(binding) = self.scopes().get(name) {
             return match binding.val.clone() {
-                Val::Poison => Err(Reported),
+                Val::Poison(reported) => Err(reported),
                 val => Ok(val),
             };
         }
@@ -180,18 +166,14 @@ impl<'a> Lower<'a, '_> {
             Some(known) => Ok(Val::Known(named(known, name))),
             None => {
                 let was_bound = self.scopes().was_bound(name);
-                let diagnostic = self.report(
-                    ErrorKind::Name,
-                    "E0301",
-                    format!("name `{name}` is not defined"),
-                );
-                if was_bound {
-                    let note = format!(
-                        "`{name}` exists only in the block that makes it: assign it before the `if` or loop"
-                    );
-                    diagnostic.notes = vec![note];
+                let message = format!("name `{name}` is not defined");
+                if !was_bound {
+                    return self.fail(ErrorKind::Name, "E0301", message);
                 }
-                Err(Reported)
+                let note = format!(
+                    "`{name}` exists only in the block that makes it: assign it before the `if` or loop"
+                );
+                self.fail_noted(ErrorKind::Name, "E0301", message, note)
             }
         }
     }
@@ -247,7 +229,7 @@ impl<'a> Lower<'a, '_> {
             });
             lhs = rhs;
         }
-        result.ok_or(Reported)
+        Ok(result.expect("a comparison has two sides"))
     }
 
     pub(crate) fn compare(&mut self, op: CompareOp, lhs: &Val, rhs: &Val) -> Res<Val> {
@@ -285,7 +267,7 @@ impl<'a> Lower<'a, '_> {
 
     /// `a and b and c`: known operands decide now; others are evaluated only if those before leave it open.
     fn bool_op(&mut self, op: BoolOp, values: &[Expr<'a>]) -> Res<Val> {
-        let (first, rest) = values.split_first().ok_or(Reported)?;
+        let (first, rest) = values.split_first().expect("`and` and `or` have operands");
         let lhs = self.expr(first)?;
         if rest.is_empty() {
             return Ok(lhs);
@@ -302,7 +284,7 @@ impl<'a> Lower<'a, '_> {
         self.range = first.range;
         let lhs = self.settle(lhs)?;
         let lt = self.expect_numeric(&lhs)?;
-        if crate::lower::values::number::elem(lt).is_float() {
+        if elem(lt).is_float() {
             let word = if op == BoolOp::And { "and" } else { "or" };
             let message = format!("`{word}` needs integers or truth values, not `{lt}`");
             return self.fail(ErrorKind::Type, "E0207", message);
@@ -336,9 +318,7 @@ impl<'a> Lower<'a, '_> {
             lower.settle(rhs)
         })?;
         let rt = self.expect_numeric(&rhs)?;
-        let ty = Type::Scalar(
-            crate::lower::values::number::elem(lt).promote(crate::lower::values::number::elem(rt)),
-        );
+        let ty = Type::Scalar(elem(lt).promote(elem(rt)));
         let evaluated = self.within(region, |lower| lower.convert(&rhs, ty))?;
         let (other, kept) = self.arm(|lower| lower.convert(&lhs, ty))?;
         Ok(if op == BoolOp::And {
@@ -415,8 +395,7 @@ impl<'a> Lower<'a, '_> {
             return self.join(cond, (then, &a), (otherwise, &b));
         }
         let (at, bt) = (self.expect_numeric(&a)?, self.expect_numeric(&b)?);
-        let elem =
-            crate::lower::values::number::elem(at).promote(crate::lower::values::number::elem(bt));
+        let elem = elem(at).promote(elem(bt));
         let shape = match (at.is_tensor(), bt.is_tensor()) {
             (false, true) => bt,
             _ => at,
@@ -448,6 +427,7 @@ impl<'a> Lower<'a, '_> {
         items: &mut Vec<Val>,
     ) -> Res<()> {
         let Some((generator, rest)) = generators.split_first() else {
+            self.turn()?;
             let item = self.expr(element)?;
             items.push(self.settle(item)?);
             return Ok(());
@@ -506,7 +486,7 @@ impl<'a> Lower<'a, '_> {
     pub(crate) fn static_int(&mut self, val: &Val, what: &str) -> Res<i128> {
         match val {
             Val::Known(known) if known.as_int().is_some() => Ok(known.as_int().unwrap_or_default()),
-            Val::Poison => Err(Reported),
+            Val::Poison(reported) => Err(*reported),
             _ => {
                 let found = self.describe(val);
                 self.fail(

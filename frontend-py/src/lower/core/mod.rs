@@ -2,6 +2,8 @@
 
 pub(crate) mod assign;
 pub(crate) mod expr;
+pub(crate) mod limits;
+pub(crate) mod reports;
 pub(crate) mod returns;
 pub(crate) mod stmt;
 pub(crate) mod suggestions;

@@ -11,11 +11,11 @@
 use aerogel_base::{ErrorKind, Scalar, ScalarType};
 use aerogel_ir::{Op, Region, Type, Value};
 
-use crate::ast::{Expr, ExprKind, FuncDef, Stmt, StmtKind};
+use crate::ast::{Expr, ExprKind, FuncDef, Returns, Stmt, StmtKind};
 use crate::lower::core::stmt::Flow;
 use crate::lower::values::structs::struct_type;
 use crate::lower::values::{Origin, Place, Val};
-use crate::lower::{Control, Lower, Reported, Res};
+use crate::lower::{Control, Lower, Res};
 
 /// How an inlined function returns from inside loops and branches.
 #[derive(Clone, Debug)]
@@ -155,9 +155,7 @@ impl<'a> Lower<'a, '_> {
         if self.result.is_none() {
             return self.leave_function(None);
         }
-        if !self.diagnostics.is_empty() {
-            return Err(Reported);
-        }
+        self.reports.any()?;
         if !completes(def.body) {
             self.unreachable();
             return Ok(());
@@ -278,7 +276,7 @@ impl<'a> Lower<'a, '_> {
         let Some(result) = self.frame().exit.result.clone() else {
             return Ok(Val::none());
         };
-        if self.diagnostics.is_empty() && !matches!(flow, Flow::Exited) && completes(def.body) {
+        if self.reports.any().is_ok() && !matches!(flow, Flow::Exited) && completes(def.body) {
             self.range = def.range;
             return self.fail(
                 ErrorKind::Syntax,
@@ -373,8 +371,8 @@ impl<'a> Lower<'a, '_> {
                 self.finish_if(cond, (then, vec![]), (otherwise, vec![]));
                 return Ok(Flow::Return(None));
             }
-            _ if !self.diagnostics.is_empty() => return Err(Reported),
             _ => {
+                self.reports.any()?;
                 return self.fail(
                     ErrorKind::Syntax,
                     "E0116",
@@ -402,20 +400,11 @@ fn rest_of<'a, 'h>(
 
 /// Whether there is a `return` in these statements.
 pub(crate) fn returns(stmts: &[Stmt<'_>]) -> bool {
-    stmts.iter().any(|stmt| match stmt.kind {
-        StmtKind::Return(_) => true,
-        StmtKind::If { body, orelse, .. } => returns(body) || returns(orelse),
-        StmtKind::For { body, .. } | StmtKind::While { body, .. } => returns(body),
-        _ => false,
-    })
+    Returns::of(stmts) != Returns::Never
 }
 
 fn ends_in_return(stmts: &[Stmt<'_>]) -> bool {
-    stmts.iter().any(|stmt| match stmt.kind {
-        StmtKind::Return(_) => true,
-        StmtKind::If { body, orelse, .. } => ends_in_return(body) && ends_in_return(orelse),
-        _ => false,
-    })
+    Returns::of(stmts) == Returns::Always
 }
 
 /// Whether each arm of an `if` returns on all its paths or on none, so that what follows the `if` belongs to one arm.

@@ -3,12 +3,12 @@
 use aerogel_base::ErrorKind;
 use aerogel_ir::{AssertKind, Op};
 
-use crate::ast::{Expr, ExprKind, Stmt, StmtKind};
+use crate::ast::{Expr, ExprKind, Returns, Stmt, StmtKind};
 use crate::fold;
 use crate::host::Known;
-use crate::lower::core::returns::returns;
 use crate::lower::values::Val;
-use crate::lower::{Control, Lower, Res};
+use crate::lower::{Control, Lower, Reported, Res};
+use crate::scope::BindingKind;
 
 /// What comes after a statement.
 #[derive(Debug)]
@@ -27,23 +27,31 @@ pub(crate) enum Flow {
     Left,
 }
 
+/// What a mistake in a statement was has been told; those that follow are read for theirs.
+fn going_on(_: Reported) -> Flow {
+    Flow::Next
+}
+
 impl<'a> Lower<'a, '_> {
     /// Lowers statements up to the first that does not go on to the next.
     pub(crate) fn block(&mut self, stmts: &[Stmt<'a>]) -> Flow {
         for (k, stmt) in stmts.iter().enumerate() {
             self.range = stmt.range;
+            if self.step().is_err() {
+                return Flow::Next;
+            }
             let n_returns = self.frame().exit.n_returns();
             let flow = match stmt.kind {
                 StmtKind::If { test, body, orelse }
-                    if (returns(body) || returns(orelse))
+                    if stmt.returns != Returns::Never
                         && self.joins_arms()
                         && !self.is_static_call(test) =>
                 {
                     return self
                         .returning_if(test, body, orelse, &stmts[k + 1..])
-                        .unwrap_or(Flow::Next);
+                        .unwrap_or_else(going_on);
                 }
-                _ => self.stmt(stmt).unwrap_or(Flow::Next),
+                _ => self.stmt(stmt).unwrap_or_else(going_on),
             };
             if !matches!(flow, Flow::Next) {
                 return flow;
@@ -107,33 +115,33 @@ impl<'a> Lower<'a, '_> {
             StmtKind::Assert { test, message } => self.assert_stmt(test, message),
             StmtKind::Unsupported(what) => self.unsupported(what),
         };
-        if result.is_err() {
-            self.poison_targets(stmt);
+        if let Err(reported) = result {
+            self.poison_targets(stmt, reported);
         }
         result.map(|()| Flow::Next)
     }
 
     /// Names that a failed statement would have made are known, so that their uses are no further mistakes.
-    fn poison_targets(&mut self, stmt: &Stmt<'a>) {
+    fn poison_targets(&mut self, stmt: &Stmt<'a>, reported: Reported) {
         let targets = match stmt.kind {
             StmtKind::Assign { targets, .. } => targets,
             StmtKind::AnnAssign { target, .. } => std::slice::from_ref(target),
             _ => return,
         };
         for target in targets {
-            self.poison(target);
+            self.poison(target, reported);
         }
     }
 
-    pub(crate) fn poison(&mut self, target: &Expr<'a>) {
+    pub(crate) fn poison(&mut self, target: &Expr<'a>, reported: Reported) {
         match target.kind {
             ExprKind::Name(name) if self.scopes().get(name).is_none() => {
                 self.scopes()
-                    .bind(name, crate::scope::BindingKind::Variable, Val::Poison);
+                    .bind(name, BindingKind::Variable, Val::Poison(reported));
             }
             ExprKind::Tuple(targets) | ExprKind::List(targets) => {
                 for target in targets {
-                    self.poison(target);
+                    self.poison(target, reported);
                 }
             }
             _ => {}
@@ -307,9 +315,7 @@ impl<'a> Lower<'a, '_> {
         ) {
             return false;
         }
-        let n = self.diagnostics.len();
-        let found = self.expr(func);
-        self.diagnostics.truncate(n);
-        matches!(found, Ok(Val::Known(Known::Builtin(name))) if &*name == "static")
+        let found = self.silently(|lower| lower.expr(func));
+        matches!(found, Some(Val::Known(Known::Builtin(name))) if &*name == "static")
     }
 }

@@ -13,6 +13,7 @@ use crate::host::{ElementsRef, FieldRef, Known};
 use crate::lower::calls::Args;
 use crate::lower::core::returns::{breaks, returns};
 use crate::lower::core::stmt::Flow;
+use crate::lower::values::number::elem;
 use crate::lower::values::{Iter, Val};
 use crate::lower::{Control, Lower, Reported, Res};
 use crate::scope::BindingKind;
@@ -56,10 +57,10 @@ impl<'a> Lower<'a, '_> {
         let space = over.and_then(|over| self.space(&over));
         let (space, bind) = match space {
             Ok(space) => space,
-            Err(Reported) => {
+            Err(reported) => {
                 // The body is still read for its own mistakes.
-                self.skipped(target, body);
-                return Err(Reported);
+                self.skipped(target, body, reported);
+                return Err(reported);
             }
         };
         // A loop that a function returns from runs in order.
@@ -116,11 +117,11 @@ impl<'a> Lower<'a, '_> {
         Ok(Val::none())
     }
 
-    fn skipped(&mut self, target: &Expr<'a>, body: &[Stmt<'a>]) {
+    fn skipped(&mut self, target: &Expr<'a>, body: &[Stmt<'a>], reported: Reported) {
         let region = self.func.new_region(&[]);
         self.control.push(Control::Loop);
         self.scopes().enter();
-        self.poison(target);
+        self.poison(target, reported);
         self.within(region, |lower| lower.body(body));
         self.scopes().leave();
         self.control.pop();
@@ -187,7 +188,11 @@ impl<'a> Lower<'a, '_> {
             },
             Val::Known(Known::Field(field)) => Ok((self.field_cells(field)?, Bind::Indices)),
             Val::Known(Known::StructField(field)) => {
-                let first = field.leaves().into_iter().next().ok_or(Reported)?;
+                let Some(first) = field.leaves().into_iter().next() else {
+                    let what = Known::StructField(field.clone()).describe();
+                    let message = format!("{what} has no members: there is nothing to loop over");
+                    return self.fail(ErrorKind::Type, "E0217", message);
+                };
                 Ok((self.field_cells(&first)?, Bind::Indices))
             }
             Val::Array(array) => {
@@ -214,7 +219,7 @@ impl<'a> Lower<'a, '_> {
                 let bind = Bind::Element(relation.to.clone(), Some(relation.targets.clone()));
                 Ok((Space::Range(lo, hi, None), bind))
             }
-            Val::Poison => Err(Reported),
+            Val::Poison(reported) => Err(*reported),
             _ => {
                 let what = self.describe(over);
                 let note = if over.items().is_some() {
@@ -259,12 +264,10 @@ impl<'a> Lower<'a, '_> {
 
     fn unrolled(&mut self, target: &Expr<'a>, items: &[Val], body: &[Stmt<'a>]) -> Res<Flow> {
         self.control.push(Control::Static);
-        let errors = self.diagnostics.len();
+        let before = self.reports.mark();
         let flow = self.iterations(target, items, body);
         self.control.pop();
-        if self.diagnostics.len() > errors {
-            return Err(Reported);
-        }
+        self.reports.since(before)?;
         Ok(match flow {
             Flow::StaticBreak => Flow::Next,
             flow => flow,
@@ -274,6 +277,9 @@ impl<'a> Lower<'a, '_> {
     /// The iterations of an unrolled loop.
     fn iterations(&mut self, target: &Expr<'a>, items: &[Val], body: &[Stmt<'a>]) -> Flow {
         for (k, item) in items.iter().enumerate() {
+            if self.turn().is_err() {
+                return Flow::StaticBreak;
+            }
             let n_returns = self.frame().exit.n_returns();
             self.scopes().enter();
             let bound = self.bind_target(target, item, BindingKind::Alias);
@@ -320,7 +326,7 @@ impl<'a> Lower<'a, '_> {
                 let ty = self.ty(lo);
                 let zero = self
                     .builder()
-                    .constant(aerogel_base::Scalar::zero(ty.elem().ok_or(Reported)?));
+                    .constant(aerogel_base::Scalar::zero(elem(ty)));
                 let region = self.func.new_region(&[ty]);
                 self.loop_body(region, control, target, bind, body, |lower, indices| {
                     let offset = lower.builder().binary(ir::BinaryOp::Mul, indices[0], step);
@@ -402,9 +408,7 @@ impl<'a> Lower<'a, '_> {
                 let ty = self.ty(lo);
                 let step = match step {
                     Some(step) => step,
-                    None => self
-                        .builder()
-                        .constant(aerogel_base::Scalar::one(ty.elem().ok_or(Reported)?)),
+                    None => self.builder().constant(aerogel_base::Scalar::one(elem(ty))),
                 };
                 let region = self.func.new_region(&[ty]);
                 self.loop_body(region, Control::Loop, target, bind, body, |_, indices| {
@@ -467,10 +471,8 @@ impl<'a> Lower<'a, '_> {
                 .unwrap_or(Type::I32);
             let zero = self
                 .builder()
-                .constant(aerogel_base::Scalar::zero(ty.elem().ok_or(Reported)?));
-            let one = self
-                .builder()
-                .constant(aerogel_base::Scalar::one(ty.elem().ok_or(Reported)?));
+                .constant(aerogel_base::Scalar::zero(elem(ty)));
+            let one = self.builder().constant(aerogel_base::Scalar::one(elem(ty)));
             let mut extents = Vec::new();
             let mut total = one;
             for &(lo, hi) in bounds {
@@ -570,8 +572,8 @@ impl<'a> Lower<'a, '_> {
             lower.range = target.range;
             let indices = indices(lower, params);
             let bound = lower.bind_indices(target, &indices, bind);
-            if bound.is_err() {
-                lower.poison(target);
+            if let Err(reported) = bound {
+                lower.poison(target, reported);
             }
             lower.body(body);
             bound

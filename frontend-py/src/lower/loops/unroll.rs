@@ -7,11 +7,9 @@ use aerogel_ir::Type;
 
 use crate::fold;
 use crate::host::{Known, TensorConst, TensorShape};
+use crate::lower::core::limits::MAX_ITEMS;
 use crate::lower::values::{Iter, Val};
-use crate::lower::{Lower, Reported, Res};
-
-/// More items than anybody unrolls.
-const MAX_ITEMS: i128 = 1 << 16;
+use crate::lower::{Lower, Res};
 
 impl Lower<'_, '_> {
     /// The items of something known while compiling, in order.
@@ -89,10 +87,10 @@ impl Lower<'_, '_> {
                 Ok(rows.collect())
             }
             Val::Known(known) => {
-                let items = fold::iterate(self.host, known);
+                let items = fold::iterate(self.host, known, MAX_ITEMS);
                 Ok(self.hosted(items)?.into_iter().map(Val::Known).collect())
             }
-            Val::Poison => Err(Reported),
+            Val::Poison(reported) => Err(*reported),
             _ => {
                 match self.numeric_type(val) {
                     Some(Type::Vec(..)) => return self.elements(val),
@@ -135,7 +133,7 @@ impl Lower<'_, '_> {
 
     /// Refuses loops that no compiler should unroll.
     fn unrollable(&mut self, n: i128) -> Res<()> {
-        if n <= MAX_ITEMS {
+        if n <= MAX_ITEMS as i128 {
             return Ok(());
         }
         self.fail_noted(

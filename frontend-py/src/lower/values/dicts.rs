@@ -9,7 +9,7 @@ use crate::fold;
 use crate::host::Known;
 use crate::lower::calls::Args;
 use crate::lower::values::{SeqKind, Val};
-use crate::lower::{Lower, Reported, Res};
+use crate::lower::{Lower, Res};
 
 impl<'a> Lower<'a, '_> {
     /// `{"a": 1, 2: v}`
@@ -33,7 +33,7 @@ impl<'a> Lower<'a, '_> {
         for item in self.comprehended(pair, generators)? {
             let parts = item.items().unwrap_or_default();
             let [key, value] = &parts[..] else {
-                return Err(Reported);
+                unreachable!("the element of the comprehension is a pair")
             };
             pairs.push((key.clone(), value.clone()));
         }

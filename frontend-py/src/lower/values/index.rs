@@ -10,9 +10,10 @@ use crate::intrinsics;
 use crate::lower::calls::{Args, unbound_method};
 use crate::lower::core::assign::ADD_AT;
 use crate::lower::core::suggestions::methods_of;
+use crate::lower::values::number::elem;
 use crate::lower::values::structs::struct_type;
 use crate::lower::values::{Origin, Place, SeqKind, Val};
-use crate::lower::{Lower, Reported, Res};
+use crate::lower::{Lower, Res};
 
 /// One index of a tensor: a number, or a slice of constants.
 enum Index {
@@ -24,8 +25,8 @@ const SWIZZLES: [&str; 3] = ["xyzw", "rgba", "stpq"];
 
 impl<'a> Lower<'a, '_> {
     pub(crate) fn subscript(&mut self, val: Val, index: &Expr<'a>) -> Res<Val> {
-        if let Val::Poison = val {
-            return Err(Reported);
+        if let Val::Poison(reported) = val {
+            return Err(reported);
         }
         let parts: &[Expr<'a>] = match &index.kind {
             ExprKind::Tuple(items) => items,
@@ -82,7 +83,10 @@ impl<'a> Lower<'a, '_> {
                 };
                 let indices = self.cell_indices(&indices, field.ndim, &what)?;
                 let id = self.field(&field)?;
-                let ty = self.module.env.fields[id].elem.to_ref().ok_or(Reported)?;
+                let ty = self.module.env.fields[id]
+                    .elem
+                    .to_ref()
+                    .expect("a number or tensor can be stored");
                 let place = self.value(Op::FieldAt { field: id, indices }, ty);
                 Ok(Val::Place(Place::Ref {
                     place,
@@ -101,7 +105,7 @@ impl<'a> Lower<'a, '_> {
                 let name = self.func.params[array.as_u32() as usize].name.clone();
                 let indices = self.cell_indices(&indices, ndim, &format!("the array `{name}`"))?;
                 let indices = self.clamped_indices(array, indices);
-                let ty = elem.to_ref().ok_or(Reported)?;
+                let ty = elem.to_ref().expect("a number or tensor can be stored");
                 let place = self.value(Op::ArrayAt { array, indices }, ty);
                 Ok(Val::Place(Place::Ref {
                     place,
@@ -119,7 +123,7 @@ impl<'a> Lower<'a, '_> {
             Val::Known(known) => {
                 let keys: Option<Vec<Known>> =
                     indices.iter().map(|index| index.known().cloned()).collect();
-                let Some(mut keys) = keys else {
+                let Some(keys) = keys else {
                     let what = known.describe();
                     return self.fail(
                         ErrorKind::Type,
@@ -127,10 +131,9 @@ impl<'a> Lower<'a, '_> {
                         format!("{what} can only be indexed by what is known while compiling"),
                     );
                 };
-                let key = if is_tuple {
-                    Known::tuple(keys)
-                } else {
-                    keys.remove(0)
+                let key = match (is_tuple, &keys[..]) {
+                    (false, [one]) => one.clone(),
+                    _ => Known::tuple(keys),
                 };
                 let item = fold::index(self.host, known, &key);
                 Ok(Val::Known(self.hosted(item)?))
@@ -140,7 +143,7 @@ impl<'a> Lower<'a, '_> {
                 if let [Val::Known(Known::Str(name))] = &indices[..] =>
             {
                 let member = self.struct_attribute(&val, &name.clone())?;
-                member.ok_or(Reported)
+                Ok(member.expect("what a struct does not have is reported"))
             }
             Val::Struct(..) | Val::Cell(..)
                 if struct_type(&val).is_some_and(|ty| ty.method(ADD_AT).is_some()) =>
@@ -163,7 +166,7 @@ impl<'a> Lower<'a, '_> {
                     format!("{what} cannot be indexed"),
                 )
             }
-            Val::Poison => Err(Reported),
+            Val::Poison(reported) => Err(*reported),
         }
     }
 
@@ -249,7 +252,10 @@ impl<'a> Lower<'a, '_> {
     }
 
     fn index_sequence(&mut self, val: &Val, indices: &[Val]) -> Res<Val> {
-        let (first, rest) = indices.split_first().ok_or(Reported)?;
+        let Some((first, rest)) = indices.split_first() else {
+            let message = format!("{} takes an index, but none is given", self.describe(val));
+            return self.fail(ErrorKind::Index, "E0405", message);
+        };
         let item = match first {
             Val::Known(known) if known.as_int().is_some() => {
                 let at = known.as_int().unwrap_or_default();
@@ -264,6 +270,11 @@ impl<'a> Lower<'a, '_> {
                         );
                     }
                 }
+            }
+            Val::Known(known) if known.items().is_none() && !matches!(known, Known::Tensor(_)) => {
+                let (what, given) = (self.describe(val), known.describe());
+                let message = format!("an index of {what} must be an integer, not {given}");
+                return self.fail(ErrorKind::Type, "E0402", message);
             }
             _ => {
                 // The index is known only when the kernel runs: the items must fit in one tensor.
@@ -327,7 +338,7 @@ impl<'a> Lower<'a, '_> {
     /// The indices that a slice of constants chooses.
     fn slice(&mut self, slice: &Expr<'a>, extent: u32) -> Res<Vec<u32>> {
         let ExprKind::Slice { lo, hi, step } = slice.kind else {
-            return Err(Reported);
+            unreachable!("only slices are asked for what they choose")
         };
         let mut part = |part: Option<&Expr<'a>>| match part {
             None => Ok(None),
@@ -371,11 +382,14 @@ impl<'a> Lower<'a, '_> {
     }
 
     fn wrong_index_count<T>(&mut self, ty: Type, found: usize) -> Res<T> {
-        let wanted = ty.shape().len();
+        let wanted = match ty.shape().len() {
+            1 => "1 index".to_owned(),
+            n => format!("{n} indices"),
+        };
         self.fail(
             ErrorKind::Index,
             "E0405",
-            format!("`{ty}` takes {wanted} indices, not {found}"),
+            format!("`{ty}` takes {wanted}, not {found}"),
         )
     }
 
@@ -391,7 +405,7 @@ impl<'a> Lower<'a, '_> {
             );
         }
         let mut indices = indices;
-        if indices.len() + 1 == shape.len() {
+        if indices.len() == 1 && shape.len() == 2 {
             // One index of a matrix is a row.
             indices.push(Index::Slice((0..shape[1]).collect()));
         }
@@ -415,7 +429,7 @@ impl<'a> Lower<'a, '_> {
                 *index = Index::At(Val::int(wrapped));
             }
         }
-        let elem = ty.elem().ok_or(Reported)?;
+        let elem = elem(ty);
         let chosen: Vec<Vec<Val>> = indices
             .iter()
             .map(|index| match index {
@@ -444,14 +458,14 @@ impl<'a> Lower<'a, '_> {
                         .map(|column| vec![row.clone(), column.clone()])
                 })
                 .collect(),
-            [] => return Err(Reported),
+            [] => unreachable!("a tensor has as many indices as axes, one at least"),
         };
         self.pick(val, ty, &tuples, result)
     }
 
     /// The elements of `val` at `tuples`, as one value or place of type `result`.
     fn pick(&mut self, val: &Val, ty: Type, tuples: &[Vec<Val>], result: Type) -> Res<Val> {
-        let elem = ty.elem().ok_or(Reported)?;
+        let elem = elem(ty);
         match val {
             Val::Place(Place::Ref { place, origin }) => {
                 let (base, origin) = (*place, *origin);
@@ -542,7 +556,7 @@ impl<'a> Lower<'a, '_> {
             }
         }
         match &val {
-            Val::Poison => return Err(Reported),
+            Val::Poison(reported) => return Err(*reported),
             Val::Array(arg) => match attr {
                 "shape" => {
                     let ndim = self.array_type(*arg).1;
@@ -553,7 +567,7 @@ impl<'a> Lower<'a, '_> {
                     return Ok(Val::seq(extents.collect(), SeqKind::Tuple));
                 }
                 "dtype" => {
-                    let elem = self.array_type(*arg).0.elem().ok_or(Reported)?;
+                    let elem = elem(self.array_type(*arg).0);
                     return Ok(Val::Known(Known::DType(elem)));
                 }
                 "fill" | "element_shape" => {
@@ -596,7 +610,7 @@ impl<'a> Lower<'a, '_> {
             ("m", [_]) => return Ok(Val::int(1)),
             ("m", [_, m]) => return Ok(Val::int(i128::from(*m))),
             ("shape", _) => return Ok(shape_of(ty)),
-            ("dtype", _) => return Ok(Val::Known(Known::DType(ty.elem().ok_or(Reported)?))),
+            ("dtype", _) => return Ok(Val::Known(Known::DType(elem(ty)))),
             _ => {}
         }
         match (swizzle(attr), ty) {

@@ -18,6 +18,7 @@ use aerogel_ir::{Arg, Op, ParamType, Type, Value};
 use crate::host::*;
 use crate::infer::int_range;
 use crate::lower::calls::nodes::List;
+use crate::lower::values::number::elem;
 use crate::lower::{Lower, Reported, Res};
 
 /// An expression, evaluated as far as it can be.
@@ -47,7 +48,7 @@ pub(crate) enum Val {
     /// A method with its object.
     Method(Rc<Val>, Rc<str>),
     /// What a mistake left behind; using it is no further mistake.
-    Poison,
+    Poison(Reported),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -192,7 +193,7 @@ impl Lower<'_, '_> {
             Val::Iter(_) => "a range".into(),
             Val::List(_) => "a list of a dynamic node".into(),
             Val::Method(_, name) => format!("the method `{name}`"),
-            Val::Poison => "an error".into(),
+            Val::Poison(_) => "an error".into(),
         }
     }
 
@@ -215,7 +216,7 @@ impl Lower<'_, '_> {
             | Val::Iter(_)
             | Val::List(_)
             | Val::Method(..)
-            | Val::Poison => None,
+            | Val::Poison(_) => None,
         }
     }
 
@@ -269,8 +270,8 @@ impl Lower<'_, '_> {
         if let Some(ty) = self.numeric_type(val) {
             return Ok(ty);
         }
-        if let Val::Poison = val {
-            return Err(Reported);
+        if let Val::Poison(reported) = val {
+            return Err(*reported);
         }
         let what = self.describe(val);
         let note = match val {
@@ -283,13 +284,10 @@ impl Lower<'_, '_> {
             }
             _ => None,
         };
-        let diagnostic = self.report(
-            ErrorKind::Type,
-            "E0201",
-            format!("a number, vector or matrix is needed here, not {what}"),
-        );
-        diagnostic.notes = note.map(String::from).into_iter().collect();
-        Err(Reported)
+        let message = format!("a number, vector or matrix is needed here, not {what}");
+        let mut mistake = self.mistake(ErrorKind::Type, "E0201", message);
+        mistake.notes.extend(note.map(String::from));
+        Err(self.report(mistake))
     }
 
     /// The value of a number or tensor, read if it lies in storage.
@@ -317,9 +315,9 @@ impl Lower<'_, '_> {
             | Val::Iter(_)
             | Val::List(_)
             | Val::Method(..)
-            | Val::Poison => {
+            | Val::Poison(_) => {
                 self.expect_numeric(val)?;
-                Err(Reported)
+                unreachable!("none of these is a number or tensor")
             }
         }
     }
@@ -336,7 +334,7 @@ impl Lower<'_, '_> {
                 Val::Seq(items.into(), kind)
             }
             Val::Struct(..) | Val::Cell(..) => {
-                let (ty, members) = self.struct_parts(&val)?.ok_or(Reported)?;
+                let (ty, members) = self.struct_parts(&val)?.expect("it is a struct");
                 let members = members
                     .into_iter()
                     .map(|member| self.settle(member))
@@ -352,7 +350,7 @@ impl Lower<'_, '_> {
             | Val::Iter(_)
             | Val::List(_)
             | Val::Method(..)
-            | Val::Poison => val,
+            | Val::Poison(_) => val,
         })
     }
 
@@ -368,7 +366,10 @@ impl Lower<'_, '_> {
         }
         match val {
             Val::Known(known @ Known::Object(_)) => {
-                let number = self.host.number(known).ok_or(Reported)?;
+                let number = self
+                    .host
+                    .number(known)
+                    .expect("it has the type of a number");
                 self.convert(&Val::Known(number), ty)
             }
             Val::Known(known) if known.is_number() => {
@@ -404,7 +405,7 @@ impl Lower<'_, '_> {
 
     /// A tensor of type `ty` from its elements, row by row.
     pub(crate) fn make(&mut self, elems: &[Val], ty: Type) -> Res<Value> {
-        let elem = Type::Scalar(ty.elem().ok_or(Reported)?);
+        let elem = Type::Scalar(elem(ty));
         let elems = elems
             .iter()
             .map(|val| self.convert(val, elem))

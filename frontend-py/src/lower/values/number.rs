@@ -217,6 +217,7 @@ impl Lower<'_, '_> {
     }
 }
 
+/// The scalar type of a number or tensor.
 pub(crate) fn elem(ty: Type) -> ScalarType {
-    ty.elem().unwrap_or(ScalarType::I32)
+    ty.elem().expect("a number or tensor has elements")
 }

@@ -15,7 +15,7 @@ use crate::host::{ClassRef, FuncRef, Init, Known, StructMember, StructType};
 use crate::lower::calls::Args;
 use crate::lower::values::structs::struct_type;
 use crate::lower::values::{Val, index};
-use crate::lower::{Control, Lower, Reported, Res};
+use crate::lower::{Control, Lower, Res};
 
 impl<'a> Lower<'a, '_> {
     /// The class whose object a call makes here. From arguments that Python knows, Python makes it.
@@ -286,7 +286,7 @@ impl<'a> Lower<'a, '_> {
                 }
                 pairs
             }
-            Val::Poison => return Err(Reported),
+            Val::Poison(reported) => return Err(*reported),
             _ => {
                 let what = self.describe(val);
                 let message = format!("a dictionary is needed after `**`, not {what}");

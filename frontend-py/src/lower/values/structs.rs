@@ -17,7 +17,9 @@ use crate::host::{Known, StructFieldRef, StructType};
 use crate::lower::calls::Args;
 use crate::lower::core::suggestions::closest;
 use crate::lower::values::{Val, tensor_type};
-use crate::lower::{Lower, Reported, Res, ReturnType};
+use crate::lower::{Lower, Res, ReturnType};
+
+const CHECKED: &str = "the value is a struct with these members, which was asked before";
 
 impl<'a> Lower<'a, '_> {
     /// The type and the members of a struct; the members of a field's element are its places.
@@ -98,7 +100,7 @@ impl<'a> Lower<'a, '_> {
             Val::Cell(field, indices) => self.cell_member(field, indices, k)?,
             Val::Struct(_, members) => members[k].clone(),
             Val::Known(Known::Struct(value)) => Val::Known(value.members[k].clone()),
-            _ => return Err(Reported),
+            _ => unreachable!("only these have the type of a struct"),
         }))
     }
 
@@ -204,7 +206,7 @@ impl<'a> Lower<'a, '_> {
             }
             Some(Known::StructType(ty)) => {
                 let val = self.ordered(ty, val)?;
-                let (_, parts) = self.struct_parts(&val)?.ok_or(Reported)?;
+                let (_, parts) = self.struct_parts(&val)?.expect(CHECKED);
                 let members = ty
                     .members
                     .iter()
@@ -218,8 +220,8 @@ impl<'a> Lower<'a, '_> {
     }
 
     fn no_struct<T>(&mut self, ty: &StructType, val: &Val) -> Res<T> {
-        if let Val::Poison = val {
-            return Err(Reported);
+        if let Val::Poison(reported) = val {
+            return Err(*reported);
         }
         let what = self.describe(val);
         let message = format!("{} is needed here, not {what}", ty.describe());
@@ -237,10 +239,10 @@ impl<'a> Lower<'a, '_> {
     /// A struct with its members in the order of a type.
     fn ordered(&mut self, to: &Rc<StructType>, val: &Val) -> Res<Val> {
         self.check_struct(to, val)?;
-        let (from, parts) = self.struct_parts(val)?.ok_or(Reported)?;
+        let (from, parts) = self.struct_parts(val)?.expect(CHECKED);
         let mut members = Vec::new();
         for member in &to.members {
-            let part = &parts[from.position(&member.name).ok_or(Reported)?];
+            let part = &parts[from.position(&member.name).expect(CHECKED)];
             members.push(match &member.ty {
                 Some(Known::StructType(inner)) => self.ordered(inner, part)?,
                 _ => part.clone(),
@@ -263,7 +265,7 @@ impl<'a> Lower<'a, '_> {
 
     /// Stores a struct member by member.
     pub(crate) fn store_struct(&mut self, target: &Val, val: &Val) -> Res<()> {
-        let to = struct_type(target).ok_or(Reported)?;
+        let to = struct_type(target).expect("only structs are stored member by member");
         let val = self.ordered(&to, val)?;
         let mut places = Vec::new();
         self.leaves(target, &mut places)?;
@@ -440,7 +442,7 @@ fn unflatten(shape: &Val, values: &mut dyn Iterator<Item = Val>) -> Val {
                 };
                 Val::seq(rebuild(&items, values), kind)
             }
-            None => values.next().unwrap_or(Val::Poison),
+            None => values.next().expect("as many values as there are leaves"),
         },
     }
 }
@@ -462,7 +464,7 @@ pub(crate) fn leaf_types(ty: &StructType, name: &str, out: &mut Vec<(String, Typ
 pub(crate) fn from_leaves(ty: &Rc<StructType>, values: &mut dyn Iterator<Item = Val>) -> Val {
     let members = ty.members.iter().map(|member| match &member.ty {
         Some(Known::StructType(inner)) => from_leaves(inner, values),
-        _ => values.next().unwrap_or(Val::Poison),
+        _ => values.next().expect("as many values as there are leaves"),
     });
     Val::Struct(ty.clone(), members.collect())
 }

@@ -9,7 +9,7 @@ use crate::lower::calls::Args;
 use crate::lower::values::index::shape_of;
 use crate::lower::values::number::elem;
 use crate::lower::values::{Place, Val};
-use crate::lower::{Control, Lower, Reported, Res};
+use crate::lower::{Control, Lower, Res};
 
 impl Lower<'_, '_> {
     pub(crate) fn matmul(&mut self, lhs: &Val, rhs: &Val) -> Res<Val> {
@@ -23,9 +23,7 @@ impl Lower<'_, '_> {
             // A vector on the left is a row.
             (Type::Vec(n, _), Type::Mat(k, p, _)) if n == k => {
                 let transposed = self.transpose(b)?;
-                let Val::Value(transposed) = transposed else {
-                    return Err(Reported);
-                };
+                let transposed = self.load(&transposed)?;
                 return Ok(Val::Value(self.value(
                     Op::MatMul {
                         lhs: transposed,
@@ -174,7 +172,7 @@ impl Lower<'_, '_> {
                 let sum = diagonal
                     .into_iter()
                     .reduce(|a, b| self.builder().binary(ir::BinaryOp::Add, a, b));
-                sum.map(Val::Value).ok_or(Reported)
+                Ok(Val::Value(sum.expect("a matrix has a row")))
             }
             "determinant" => {
                 let n = self.square(name, ty, 4)?;
@@ -369,7 +367,7 @@ impl Lower<'_, '_> {
             let index: Vec<Val> = params.into_iter().map(Val::Value).collect();
             match lower.index(object.clone(), index.clone(), true)? {
                 Val::Place(place) => body(lower, &place, &index),
-                _ => Err(Reported),
+                _ => unreachable!("an element of a field or an array is a place"),
             }
         };
         if ndim == 0 {
@@ -392,7 +390,7 @@ impl Lower<'_, '_> {
                         self.value(Op::ArrayShape { array, axis }, Type::I32),
                     )
                 }
-                _ => return Err(Reported),
+                _ => unreachable!("only fields and arrays have cells"),
             });
         }
         let parallel = self.at_top_level();

@@ -5,38 +5,38 @@
 //! generated code does. What is outside a node is nowhere: it is zero, and cannot be made.
 
 use aerogel_base::{Scalar, ScalarType};
-use aerogel_ir::{Inst, NodeRef, Op, Value};
+use aerogel_ir::{CellOp, Inst, NodeOp, NodeRef, Value};
 use aerogel_runtime::{MemoryError, TreeMemory};
 use aerogel_snode::{Node, NodeId, NodeKind, Tree};
 
 use super::control::int;
 use super::{Flow, Machine};
 use crate::memory::lacking;
-use crate::value::Val;
+use crate::value::{Slot, Val};
 
 impl Machine<'_> {
-    pub(super) fn node_op(&mut self, inst: Inst) -> Result<Vec<Val>, Flow> {
-        let one = match &self.func()[inst] {
-            Op::Activate { node, indices } => {
+    pub(super) fn cell_op(&mut self, inst: Inst, op: &CellOp) -> Result<Vec<Val>, Flow> {
+        let one = match op {
+            CellOp::Activate { node, indices } => {
                 if let Some(at) = self.inside(*node, node.node, indices) {
                     let cell = self.tree(*node).obtain_element(node.node, &at);
                     self.made(inst, *node, cell)?;
                 }
                 return Ok(Vec::new());
             }
-            Op::Deactivate { node, indices } => {
+            CellOp::Deactivate { node, indices } => {
                 if let Some(at) = self.inside(*node, self.holder(*node), indices) {
                     self.deactivated = !self.collects_itself;
                     in_format(self.tree(*node).deactivate(node.node, &at));
                 }
                 return Ok(Vec::new());
             }
-            Op::IsActive { node, indices } => {
+            CellOp::IsActive { node, indices } => {
                 let at = self.inside(*node, node.node, indices);
                 let cell = at.and_then(|at| self.tree(*node).element(node.node, &at));
                 Val::from(Scalar::bool(cell.is_some()))
             }
-            Op::Append { node, indices } => {
+            CellOp::Append { node, indices } => {
                 let mut index = -1;
                 if let Some(at) = self.inside(*node, self.holder(*node), indices) {
                     let tree = self.tree(*node);
@@ -46,21 +46,61 @@ impl Machine<'_> {
                 }
                 int(ScalarType::I32, index)
             }
-            Op::Length { node, indices } => {
+            CellOp::Length { node, indices } => {
                 let tree = self.tree(*node);
                 let at = self.inside(*node, self.holder(*node), indices);
                 let container = at.and_then(|at| tree.container(node.node, &at));
                 let length = container.map(|c| tree.container_length(node.node, c));
                 int(ScalarType::I32, length.unwrap_or(0))
             }
-            Op::FindCell { node, indices } => {
+            CellOp::FindCell { node, indices } => {
                 let at = self.inside(*node, node.node, indices);
                 Val::Node(at.map(|at| self.tree(*node).find_cell(node.node, &at)))
             }
             // It tells the passes what the iteration knows.
-            Op::CellAt { .. } => return Ok(Vec::new()),
+            CellOp::CellAt { .. } => return Ok(Vec::new()),
+        };
+        Ok(vec![one])
+    }
 
-            Op::Find {
+    pub(super) fn node_op(&mut self, inst: Inst, op: &NodeOp) -> Result<Vec<Val>, Flow> {
+        let one = match op {
+            NodeOp::Root { .. } => Val::Node(Some(0)),
+            NodeOp::Linearize { node, coords } => Val::from(Scalar::int(
+                ScalarType::I64,
+                self.linearize(*node, &self.ints(coords)),
+            )),
+            NodeOp::Lookup {
+                node,
+                container,
+                index,
+            } => {
+                let data = &self.module.env.trees[node.tree][node.node];
+                let k = u64::try_from(self.int(*index))
+                    .ok()
+                    .filter(|&k| k < data.n_cells);
+                Val::Node(
+                    self.val(*container)
+                        .node()
+                        .zip(k)
+                        .map(|(at, k)| at + k * data.cell_size),
+                )
+            }
+            NodeOp::Child { node, cell } => {
+                let data = &self.module.env.trees[node.tree][node.node];
+                let at = self.val(*cell).node().map(|at| at + data.offset_in_cell);
+                match data.kind {
+                    NodeKind::Place(ty) | NodeKind::BitStruct(ty) | NodeKind::QuantArray(ty) => {
+                        let tree = node.tree.as_u32() as usize;
+                        Val::Place(vec![(
+                            at.map_or(Slot::Nowhere, |at| Slot::Root(tree, at)),
+                            ty,
+                        )])
+                    }
+                    _ => Val::Node(at),
+                }
+            }
+            NodeOp::Find {
                 node,
                 container,
                 index,
@@ -68,8 +108,8 @@ impl Machine<'_> {
                 let at = self.cell(*node, *container, *index);
                 Val::Node(at.map(|(c, k)| self.tree(*node).find(node.node, c, k)))
             }
-            Op::Ambient { node } => Val::Node(Some(self.tree(*node).ambient(node.node))),
-            Op::Obtain {
+            NodeOp::Ambient { node } => Val::Node(Some(self.tree(*node).ambient(node.node))),
+            NodeOp::Obtain {
                 node,
                 container,
                 index,
@@ -80,7 +120,7 @@ impl Machine<'_> {
                 }
                 None => Val::Node(None),
             },
-            Op::CellIsActive {
+            NodeOp::CellIsActive {
                 node,
                 container,
                 index,
@@ -89,7 +129,7 @@ impl Machine<'_> {
                 let is_active = |(c, k)| self.tree(*node).cell_is_active(node.node, c, k);
                 Val::from(Scalar::bool(at.is_some_and(is_active)))
             }
-            Op::MaskWord {
+            NodeOp::MaskWord {
                 node,
                 container,
                 word,
@@ -100,7 +140,7 @@ impl Machine<'_> {
                 let word = at.map_or(0, |(c, w)| self.tree(*node).mask_word(node.node, c, w));
                 int(ScalarType::U32, i64::from(word))
             }
-            Op::NextActive {
+            NodeOp::NextActive {
                 node,
                 container,
                 index,
@@ -109,12 +149,12 @@ impl Machine<'_> {
                 let next = at.map(|c| self.tree(*node).next_active(node.node, c, index));
                 int(ScalarType::I64, next.unwrap_or(i64::MAX))
             }
-            Op::ActiveEnd { node, container } => {
+            NodeOp::ActiveEnd { node, container } => {
                 let at = self.val(*container).node();
                 let end = at.map(|c| self.tree(*node).active_end(node.node, c));
                 int(ScalarType::I64, end.unwrap_or(0))
             }
-            Op::Release {
+            NodeOp::Release {
                 node,
                 container,
                 index,
@@ -124,48 +164,48 @@ impl Machine<'_> {
                 }
                 return Ok(Vec::new());
             }
-            Op::ReleaseAll { node, container } => {
+            NodeOp::ReleaseAll { node, container } => {
                 if let Some(container) = self.val(*container).node() {
                     self.tree(*node).release_all(node.node, container);
                 }
                 return Ok(Vec::new());
             }
-            Op::Extend { node, container } => {
+            NodeOp::Extend { node, container } => {
                 let index = match self.val(*container).node() {
                     Some(at) => self.made(inst, *node, self.tree(*node).extend(node.node, at))?,
                     None => -1,
                 };
                 int(ScalarType::I64, index)
             }
-            Op::ContainerLength { node, container } => {
+            NodeOp::ContainerLength { node, container } => {
                 let container = self.val(*container).node();
                 let length = container.map(|c| self.tree(*node).container_length(node.node, c));
                 int(ScalarType::I64, length.unwrap_or(0))
             }
 
-            Op::ListStale { node } => {
+            NodeOp::ListStale { node } => {
                 Val::from(Scalar::bool(self.tree(*node).list_stale(node.node)))
             }
-            Op::ListLen { node } => {
+            NodeOp::ListLen { node } => {
                 let length = self.tree(*node).list_len(node.node);
                 int(ScalarType::I64, i64::from(length))
             }
-            Op::ListOffset { node, part } => {
+            NodeOp::ListOffset { node, part } => {
                 let part = self.int(*part) as u64;
                 let offset = self.tree(*node).list_offset(node.node, part);
                 int(ScalarType::I64, i64::from(offset))
             }
-            Op::ListCount { node, part, count } => {
+            NodeOp::ListCount { node, part, count } => {
                 let (part, count) = (self.int(*part) as u64, self.int(*count) as u32);
                 self.tree(*node).list_count(node.node, part, count);
                 return Ok(Vec::new());
             }
-            Op::ListScan { node, n_parts } => {
+            NodeOp::ListScan { node, n_parts } => {
                 let n_parts = self.int(*n_parts) as u64;
                 self.tree(*node).list_scan(node.node, n_parts);
                 return Ok(Vec::new());
             }
-            Op::ListPut {
+            NodeOp::ListPut {
                 node,
                 at,
                 cell,
@@ -177,7 +217,7 @@ impl Machine<'_> {
                 in_format(self.tree(*node).list_put(node.node, at, cell, &indices));
                 return Ok(Vec::new());
             }
-            Op::ListEntry { node, at } => {
+            NodeOp::ListEntry { node, at } => {
                 let at = self.int(*at) as u64;
                 let (cell, indices) = in_format(self.tree(*node).list_entry(node.node, at));
                 let indices = indices.into_iter().map(i64::from);
@@ -186,33 +226,23 @@ impl Machine<'_> {
                 return Ok(results);
             }
 
-            Op::NRecycled { node } => {
+            NodeOp::NRecycled { node } => {
                 let n = self.tree(*node).n_recycled(node.node);
                 int(ScalarType::I64, n as i64)
             }
-            Op::Recycled { node, at } => {
+            NodeOp::Recycled { node, at } => {
                 let at = self.int(*at) as u64;
                 Val::Node(self.tree(*node).recycled(node.node, at))
             }
-            Op::Wipe { node, at } => {
+            NodeOp::Wipe { node, at } => {
                 let at = self.int(*at) as u64;
                 in_format(self.tree(*node).wipe(node.node, at));
                 return Ok(Vec::new());
             }
-            Op::Clear {
-                tree,
-                address,
-                bytes,
-            } => {
-                let (tree, address) = (self.int(*tree) as u32, self.int(*address));
-                self.memory.clear(tree, address, self.int(*bytes));
-                return Ok(Vec::new());
-            }
-            Op::Collect { node } => {
+            NodeOp::Collect { node } => {
                 self.tree(*node).collect(node.node);
                 return Ok(Vec::new());
             }
-            op => unreachable!("{op:?} is not over nodes"),
         };
         Ok(vec![one])
     }

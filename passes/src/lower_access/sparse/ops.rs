@@ -1,25 +1,25 @@
 //! Instructions over nodes: what kernels ask and change by hand.
 
 use aerogel_base::{Scalar, ScalarType};
-use aerogel_ir::{AssertKind, CompareOp, Cursor, NodeRef, Op, Type, Value};
+use aerogel_ir::{AssertKind, CellOp, CompareOp, Cursor, NodeOp, NodeRef, Op, Type, Value};
 use aerogel_snode::{LevelAxis, NodeId, NodeKind, Tree};
 
 use super::inside::{and, assert_inside, or_zero};
 use super::{Access, Cells, Known, Target, slot};
 use crate::PassCx;
-use crate::cells;
+use crate::cells::nest;
 use crate::lower_access::coordinate;
 
 impl Cells {
     /// Lowers an instruction over a node; its result, if it has one.
-    pub(in crate::lower_access) fn node_op(
+    pub(in crate::lower_access) fn cell_op(
         &mut self,
         cursor: &mut Cursor<'_>,
         cx: &PassCx<'_>,
-        op: Op,
+        op: CellOp,
     ) -> Vec<Value> {
         match op {
-            Op::Activate { node, indices } => {
+            CellOp::Activate { node, indices } => {
                 self.cell(
                     cursor,
                     cx,
@@ -31,26 +31,33 @@ impl Cells {
                 );
                 Vec::new()
             }
-            Op::Deactivate { node, indices } => {
+            CellOp::Deactivate { node, indices } => {
                 self.deactivate(cursor, cx, node, &indices);
                 Vec::new()
             }
-            Op::FindCell { node, indices } => {
+            CellOp::FindCell { node, indices } => {
                 vec![
                     self.cell(cursor, cx, node, &indices, Access::Read, true, ("", &[]))
                         .0,
                 ]
             }
-            Op::IsActive { node, indices } => vec![self.is_active(cursor, cx, node, &indices)],
-            Op::Append { node, indices } => vec![self.append(cursor, cx, node, &indices)],
-            Op::Length { node, indices } => {
+            CellOp::IsActive { node, indices } => vec![self.is_active(cursor, cx, node, &indices)],
+            CellOp::Append { node, indices } => vec![self.append(cursor, cx, node, &indices)],
+            CellOp::Length { node, indices } => {
                 let (container, inside) = self.container(cursor, cx, node, &indices, Access::Read);
-                let length = Op::ContainerLength { node, container };
+                let length = NodeOp::ContainerLength { node, container };
                 let x = cursor.insert(length, Type::I64);
                 let length = cursor.insert(Op::Cast { x }, Type::I32);
                 vec![or_zero(cursor, inside, length)]
             }
-            _ => unreachable!("the caller picks instructions over nodes"),
+            CellOp::CellAt {
+                node,
+                indices,
+                cell,
+            } => {
+                self.cell_at(cursor.func, cx, node, indices, cell);
+                Vec::new()
+            }
         }
     }
 
@@ -78,7 +85,7 @@ impl Cells {
             (&cx.env.describe(node), &[]),
         );
         let ty = Type::Container(node.tree, node.node);
-        (cursor.insert(Op::Child { node, cell }, ty), inside)
+        (cursor.insert(NodeOp::Child { node, cell }, ty), inside)
     }
 
     /// The container and number of a cell of a sparse node, at indices that are inside.
@@ -125,7 +132,7 @@ impl Cells {
         let clamped = axes.clamp(cursor, indices);
         let coarse = coarser(cursor, tree, node.node, last, &clamped);
         let (container, index) = self.slot_of(cursor, cx, asked, &coarse);
-        let op = Op::CellIsActive {
+        let op = NodeOp::CellIsActive {
             node: asked,
             container,
             index,
@@ -156,7 +163,7 @@ impl Cells {
                 let target = Target::new(cx, holder, indices.to_vec());
                 assert_inside(cursor, &target, cond, (&cx.env.describe(node), &[]));
             }
-            cursor.insert_inst(Op::ReleaseAll { node, container }, &[]);
+            cursor.insert_inst(NodeOp::ReleaseAll { node, container }, &[]);
         } else {
             let target = Target::new(cx, node, indices.to_vec());
             if let Some(cond) = self.are_inside(cursor, &target, 0).all(cursor) {
@@ -164,15 +171,15 @@ impl Cells {
             }
             let (container, index) = self.slot_of(cursor, cx, node, indices);
             if tree[node.node].kind == NodeKind::Bitmasked {
-                let lookup = Op::Lookup {
+                let lookup = NodeOp::Lookup {
                     node,
                     container,
                     index,
                 };
                 let cell = cursor.insert(lookup, Type::Cell(node.tree, node.node));
-                cursor.build(|b| cells::release_below(b, tree, node.tree, node.node, cell));
+                cursor.build(|b| nest::release_below(b, tree, node.tree, node.node, cell));
             }
-            let release = Op::Release {
+            let release = NodeOp::Release {
                 node,
                 container,
                 index,
@@ -190,7 +197,7 @@ impl Cells {
         indices: &[Value],
     ) -> Value {
         let (container, _) = self.container(cursor, cx, node, indices, Access::Write);
-        let number = cursor.insert(Op::Extend { node, container }, Type::I64);
+        let number = cursor.insert(NodeOp::Extend { node, container }, Type::I64);
         self.makes(node, cx);
         let zero = cursor.constant(Scalar::int(ScalarType::I64, 0));
         let cond = cursor.insert(
@@ -214,7 +221,7 @@ impl Cells {
         };
         cursor.insert_inst(assert, &[]);
         // What is appended is stored next: there is its cell.
-        let find = Op::Find {
+        let find = NodeOp::Find {
             node,
             container,
             index: number,

@@ -14,7 +14,7 @@ use aerogel_base::Scalar;
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::LookupMap;
 use aerogel_ir::{
-    BinaryOp, CompareOp, Cursor, Function, Inst, NodeRef, Op, Region, Type, Value, walk,
+    BinaryOp, CellOp, CompareOp, Cursor, Function, Inst, NodeRef, Op, Region, Type, Value, walk,
 };
 
 use super::{Access, Target, field_of};
@@ -83,11 +83,11 @@ fn separates(op: &Op) -> bool {
     op.may_exit()
         || matches!(
             op,
-            Op::Activate { .. }
-                | Op::Deactivate { .. }
-                | Op::IsActive { .. }
-                | Op::Append { .. }
-                | Op::Length { .. }
+            Op::Cell(CellOp::Activate { .. })
+                | Op::Cell(CellOp::Deactivate { .. })
+                | Op::Cell(CellOp::IsActive { .. })
+                | Op::Cell(CellOp::Append { .. })
+                | Op::Cell(CellOp::Length { .. })
                 | Op::Call { .. }
         )
 }

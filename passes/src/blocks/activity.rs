@@ -15,7 +15,8 @@
 
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{
-    BinaryOp, Builder, CompareOp, Function, Inst, NodeRef, Op, Region, Type, Value, walk,
+    BinaryOp, Builder, CellOp, CompareOp, Function, Inst, NodeOp, NodeRef, Op, Region, Type, Value,
+    walk,
 };
 use aerogel_snode::{NodeId, NodeKind, Tree, tree::MASK_BITS};
 
@@ -25,7 +26,7 @@ use super::neighbours::{
 };
 use crate::PassCx;
 use crate::access::{Class, classes};
-use crate::cells;
+use crate::cells::nest;
 
 /// Bits of a word, as a distance.
 const WORD: i64 = MASK_BITS as i64;
@@ -65,7 +66,7 @@ impl Activity {
         let near = |off: &[i64]| off.iter().zip(&extents).all(|(d, e)| d.abs() <= *e);
         let mut asked = Vec::new();
         walk(func, body, &mut |func, inst| {
-            let Op::IsActive { node: of, indices } = &func[inst] else {
+            let Op::Cell(CellOp::IsActive { node: of, indices }) = &func[inst] else {
                 return;
             };
             if *of != node {
@@ -105,7 +106,7 @@ impl Activity {
                 let cell = block_around(b, &shape, block, Some(cell), indices, &part);
                 let node = self.node;
                 let ty = Type::Container(node.tree, node.node);
-                let container = b.value(Op::Child { node, cell }, ty);
+                let container = b.value(NodeOp::Child { node, cell }, ty);
                 self.containers.push((part, container));
             }
         }
@@ -115,14 +116,14 @@ impl Activity {
     pub(super) fn word(&mut self, b: &mut Builder<'_>, word: Value, mask: Value) {
         let none = b.constant(Scalar::int(ScalarType::U32, 0));
         let cond = b.compare(CompareOp::Ne, mask, none);
-        let then = cells::region(b, &[], |b, _| {
+        let then = nest::region(b, &[], |b, _| {
             let coords = self.coords(b, word);
             let words = self.distances.iter();
             let words = words.map(|off| self.answers(b, &coords, off)).collect();
             b.yields(words);
         });
         let n = self.distances.len();
-        let otherwise = cells::region(b, &[], |b, _| b.yields(vec![none; n]));
+        let otherwise = nest::region(b, &[], |b, _| b.yields(vec![none; n]));
         let op = Op::If {
             cond,
             then,
@@ -138,7 +139,7 @@ impl Activity {
         let number = b.binary(BinaryOp::Mul, word, bits);
         let extents: Vec<u64> = self.extents.iter().map(|&e| e as u64).collect();
         let axes = 0..extents.len();
-        axes.map(|axis| cells::coord(b, number, &extents, axis))
+        axes.map(|axis| nest::coord(b, number, &extents, axis))
             .collect()
     }
 
@@ -173,10 +174,10 @@ impl Activity {
         let container = container(b, &self.containers, &moved, vec![], &[]);
         let coords = moved.iter().map(|axis| axis.wrapped(b)).collect();
         let node = self.node;
-        let number = b.value(Op::Linearize { node, coords }, Type::I64);
+        let number = b.value(NodeOp::Linearize { node, coords }, Type::I64);
         let bits = b.constant(Scalar::int(ScalarType::I64, WORD.trailing_zeros().into()));
         let word = b.binary(BinaryOp::Shr, number, bits);
-        let op = Op::MaskWord {
+        let op = NodeOp::MaskWord {
             node,
             container,
             word,
@@ -232,9 +233,11 @@ fn changes_activity(
             });
             changes |= !own && classes(func, cx.env, *place).iter().any(inside);
         }
-        Op::Activate { node: of, .. }
-        | Op::Deactivate { node: of, .. }
-        | Op::Append { node: of, .. } => changes |= of.tree == node.tree,
+        Op::Cell(
+            CellOp::Activate { node: of, .. }
+            | CellOp::Deactivate { node: of, .. }
+            | CellOp::Append { node: of, .. },
+        ) => changes |= of.tree == node.tree,
         Op::Call { .. } => changes = true,
         _ => {}
     });

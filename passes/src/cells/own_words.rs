@@ -15,15 +15,15 @@
 use aerogel_base::Scalar;
 use aerogel_base::hash::LookupMap;
 use aerogel_ir::{
-    BinaryOp, Builder, FieldId, Function, Inst, NodeRef, Op, Region, Type, Value, walk,
+    BinaryOp, Builder, CellOp, FieldId, Function, Inst, NodeRef, Op, Region, Type, Value, walk,
 };
 use aerogel_snode::NodeKind;
 
 use crate::PassCx;
 use crate::access::calls;
-use crate::cells::{self, at_end, scaled_sum};
-use crate::demote_struct_for::replace;
-use crate::list_struct_for::{leave_if, stop_flag};
+use crate::cells::demote_struct_for::replace;
+use crate::cells::list_struct_for::{leave_if, stop_flag};
+use crate::cells::nest::{self, at_end, scaled_sum};
 
 pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
     let fields = cx.env.fields.keys();
@@ -190,8 +190,8 @@ fn nest(func: &mut Function, cx: &PassCx<'_>, inst: Inst) {
 
     let mut b = at_end(func, top, span);
     let types = vec![Type::I32; outer_axes.len()];
-    let over = cells::region(&mut b, &types, |b, outer| {
-        let find = Op::FindCell {
+    let over = nest::region(&mut b, &types, |b, outer| {
+        let find = CellOp::FindCell {
             node: holder,
             indices: outer.to_vec(),
         };
@@ -213,7 +213,7 @@ fn nest(func: &mut Function, cx: &PassCx<'_>, inst: Inst) {
                 indices[axis.index] = Some(scaled_sum(b, sum, counter, axis.divisor));
             }
             let at = indices.iter().map(|i| i.expect("every axis is divided"));
-            b.effect(Op::CellAt {
+            b.effect(CellOp::CellAt {
                 node,
                 indices: at.collect(),
                 cell,
@@ -239,7 +239,7 @@ fn loops(b: &mut Builder<'_>, extents: &[u64], counters: &mut Vec<Value>, write:
         return write(b, counters);
     };
     let (lo, hi, step) = (b.i32(0), b.i32(extent as i32), b.i32(1));
-    let body = cells::region(b, &[Type::I32], |b, counter| {
+    let body = nest::region(b, &[Type::I32], |b, counter| {
         counters.push(counter[0]);
         loops(b, inner, counters, write);
         counters.pop();

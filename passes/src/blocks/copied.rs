@@ -13,7 +13,7 @@ use aerogel_base::Scalar;
 use aerogel_ir::{BinaryOp, Builder, Op, Value};
 
 use super::Field;
-use crate::cells;
+use crate::cells::nest;
 
 /// Makes the loads of a field read the copy; `coords` are the iteration's own in its block.
 pub(super) fn redirect(
@@ -67,7 +67,7 @@ fn copy_axes(
         return one(b, coords);
     };
     let (lo, hi) = (b.i32(lo as i32), b.i32(hi as i32));
-    cells::for_loop(b, lo, hi, &mut |b, coord| {
+    nest::for_loop(b, lo, hi, &mut |b, coord| {
         let coords = [coords.clone(), vec![coord]].concat();
         copy_axes(b, rest, coords, one);
     });

@@ -14,7 +14,7 @@
 
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::{LookupMap, LookupSet};
-use aerogel_ir::{AtomicOp, Effect, Function, Inst, NodeRef, Op, Region, Type, Value};
+use aerogel_ir::{AtomicOp, Effect, Function, Inst, NodeOp, NodeRef, Op, Region, Type, Value};
 use aerogel_snode::NodeKind;
 
 use crate::PassCx;
@@ -99,7 +99,7 @@ impl Merge<'_> {
         else {
             return None;
         };
-        let &Op::Child { node, cell } = func.def_op(place)? else {
+        let &Op::Node(NodeOp::Child { node, cell }) = func.def_op(place)? else {
             return None;
         };
         let data = &self.cx.env.trees[node.tree][node.node];

@@ -11,7 +11,7 @@
 
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::LookupMap;
-use aerogel_ir::{Effect, Function, Inst, Op, Region, ScopedMap, Value};
+use aerogel_ir::{CellOp, Effect, Function, Inst, Op, Region, ScopedMap, Value};
 
 use crate::PassCx;
 use crate::access::{Class, Clock, below, classes, is_quantised, writes};
@@ -79,7 +79,7 @@ impl Forward<'_> {
                     self.write(place, &classes, &mut pending);
                     true
                 }
-                Op::Deactivate { node, .. } => {
+                Op::Cell(CellOp::Deactivate { node, .. }) => {
                     for class in below(self.cx.env, node) {
                         self.written.touch(class);
                         pending.touched.touch(class);
@@ -87,7 +87,7 @@ impl Forward<'_> {
                     true
                 }
                 // A store that is hidden by another one activates all the same, but later.
-                Op::IsActive { node, .. } | Op::Length { node, .. } => {
+                Op::Cell(CellOp::IsActive { node, .. }) | Op::Cell(CellOp::Length { node, .. }) => {
                     below(self.cx.env, node).for_each(|c| pending.touched.touch(c));
                     true
                 }

@@ -11,9 +11,11 @@
 
 use crate::PassCx;
 use crate::access;
-use crate::cells::{self, at_end};
+use crate::cells::nest::{self, at_end};
 use aerogel_base::{Scalar, ScalarType};
-use aerogel_ir::{Builder, Env, Function, Inst, LoopAttrs, NodeRef, Op, Type, walk};
+use aerogel_ir::{
+    Builder, CellOp, Env, Function, Inst, LoopAttrs, NodeOp, NodeRef, Op, Type, walk,
+};
 
 pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
     let mut changed = false;
@@ -37,7 +39,8 @@ fn deactivated(func: &Function, cx: &PassCx<'_>, inst: Inst) -> Vec<NodeRef> {
     func[inst].regions(|r| calls |= access::calls(func, r));
     let mut note = |func: &Function, inst: Inst| match func[inst] {
         // In functions accesses may have been taken apart already.
-        Op::Deactivate { node, .. } | Op::Release { node, .. } | Op::ReleaseAll { node, .. } => {
+        Op::Cell(CellOp::Deactivate { node, .. })
+        | Op::Node(NodeOp::Release { node, .. } | NodeOp::ReleaseAll { node, .. }) => {
             let tree = &cx.env.trees[node.tree];
             let below = tree.subtree(node.node).into_iter();
             nodes.extend(below.filter(|&n| tree[n].n_arenas() > 0).map(|n| NodeRef {
@@ -62,16 +65,16 @@ fn deactivated(func: &Function, cx: &PassCx<'_>, inst: Inst) -> Vec<NodeRef> {
 
 fn collect(b: &mut Builder<'_>, env: &Env, node: NodeRef) {
     let zero = b.constant(Scalar::int(ScalarType::I64, 0));
-    let n = b.value(Op::NRecycled { node }, Type::I64);
+    let n = b.value(NodeOp::NRecycled { node }, Type::I64);
     let tree = &env.trees[node.tree];
-    let body = cells::region(b, &[Type::I64], |b, params| {
+    let body = nest::region(b, &[Type::I64], |b, params| {
         let at = params[0];
         if tree[node.node].kind.has_list() {
-            let op = Op::Recycled { node, at };
+            let op = NodeOp::Recycled { node, at };
             let cell = b.value(op, Type::Cell(node.tree, node.node));
-            cells::release_below(b, tree, node.tree, node.node, cell);
+            nest::release_below(b, tree, node.tree, node.node, cell);
         }
-        b.effect(Op::Wipe { node, at });
+        b.effect(NodeOp::Wipe { node, at });
     });
     b.effect(Op::Parallel {
         lo: vec![zero],
@@ -82,7 +85,7 @@ fn collect(b: &mut Builder<'_>, env: &Env, node: NodeRef) {
         },
         body,
     });
-    b.effect(Op::Collect { node });
+    b.effect(NodeOp::Collect { node });
 }
 
 #[cfg(test)]

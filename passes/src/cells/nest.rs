@@ -2,7 +2,8 @@
 
 use aerogel_base::{Scalar, ScalarType, Span};
 use aerogel_ir::{
-    BinaryOp, Builder, CompareOp, Function, NodeRef, Op, Region, TreeId, Type, UnaryOp, Value,
+    BinaryOp, Builder, CompareOp, Function, NodeOp, NodeRef, Op, Region, TreeId, Type, UnaryOp,
+    Value,
 };
 use aerogel_snode::tree::MASK_BITS;
 use aerogel_snode::{Level, NodeId, NodeKind, Tree};
@@ -171,18 +172,18 @@ impl<'a> Nest<'a> {
         let node = self.node_ref(level);
         let data = self.node(level);
         let container = b.value(
-            Op::Child { node, cell },
+            NodeOp::Child { node, cell },
             Type::Container(node.tree, node.node),
         );
         let cell_ty = Type::Cell(node.tree, node.node);
         let lookup = |b: &mut Builder<'_>, index: Value| {
             let op = match data.kind {
-                NodeKind::Dense | NodeKind::Bitmasked => Op::Lookup {
+                NodeKind::Dense | NodeKind::Bitmasked => NodeOp::Lookup {
                     node,
                     container,
                     index,
                 },
-                _ => Op::Find {
+                _ => NodeOp::Find {
                     node,
                     container,
                     index,
@@ -196,7 +197,7 @@ impl<'a> Nest<'a> {
                 let ty = number_type(data.n_cells);
                 counted(b, ty, words, given.next(), &mut |b, word| {
                     let mask = b.value(
-                        Op::MaskWord {
+                        NodeOp::MaskWord {
                             node,
                             container,
                             word,
@@ -219,7 +220,7 @@ impl<'a> Nest<'a> {
                 let pieces = data.n_cells.div_ceil(self.piece);
                 let ty = number_type(data.n_cells);
                 counted(b, ty, pieces, given.next(), &mut |b, piece| {
-                    let length = b.value(Op::ContainerLength { node, container }, Type::I64);
+                    let length = b.value(NodeOp::ContainerLength { node, container }, Type::I64);
                     let length = b.cast(length, ty);
                     let rhs = integer(b, ty, self.piece);
                     let lo = b.binary(BinaryOp::Mul, piece, rhs);
@@ -260,8 +261,8 @@ impl<'a> Nest<'a> {
         let node = self.node_ref(level);
         let axes = &self.levels[level].axes;
         let Some(axis) = axes.get(coords.len()) else {
-            let number = b.value(Op::Linearize { node, coords }, Type::I64);
-            let op = Op::Lookup {
+            let number = b.value(NodeOp::Linearize { node, coords }, Type::I64);
+            let op = NodeOp::Lookup {
                 node,
                 container,
                 index: number,
@@ -470,7 +471,7 @@ pub(crate) fn active_between(
     body: &mut dyn FnMut(&mut Builder<'_>, Value, Value) -> Value,
 ) -> Value {
     let next = |b: &mut Builder<'_>, index: Value| {
-        let op = Op::NextActive {
+        let op = NodeOp::NextActive {
             node,
             container,
             index,
@@ -544,14 +545,14 @@ pub(crate) fn release_below(
             node: child,
         };
         let container = b.value(
-            Op::Child {
+            NodeOp::Child {
                 node: reference,
                 cell,
             },
             Type::Container(id, child),
         );
         if let NodeKind::Dynamic { .. } = data.kind {
-            b.effect(Op::ReleaseAll {
+            b.effect(NodeOp::ReleaseAll {
                 node: reference,
                 container,
             });
@@ -567,7 +568,7 @@ pub(crate) fn release_below(
                 (first, end),
                 first,
                 &mut |b, index, n| {
-                    b.effect(Op::Release {
+                    b.effect(NodeOp::Release {
                         node: reference,
                         container,
                         index,
@@ -581,14 +582,14 @@ pub(crate) fn release_below(
         let hi = b.constant(Scalar::int(ScalarType::I64, i128::from(data.n_cells)));
         for_loop(b, lo, hi, &mut |b, index| match data.kind {
             NodeKind::Pointer => {
-                b.effect(Op::Release {
+                b.effect(NodeOp::Release {
                     node: reference,
                     container,
                     index,
                 });
             }
             _ => {
-                let lookup = Op::Lookup {
+                let lookup = NodeOp::Lookup {
                     node: reference,
                     container,
                     index,

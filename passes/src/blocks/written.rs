@@ -15,7 +15,9 @@
 //!
 //! What is added to elements around is the topic of `scattered.rs`.
 
-use aerogel_ir::{BinaryOp, Builder, Function, NodeRef, Op, Region, Type, Value, walk};
+use aerogel_ir::{
+    BinaryOp, Builder, CellOp, Function, NodeOp, NodeRef, Op, Region, Type, Value, walk,
+};
 use aerogel_snode::{NodeId, NodeKind};
 
 use super::neighbours::{Block, block_extents, blocks_alike, moved, neighbour, own_index};
@@ -64,7 +66,9 @@ impl Written {
             n_insts += 1;
             match func[inst] {
                 // What is active at the beginning must be so to the end, and have memory.
-                Op::Call { .. } | Op::Deactivate { .. } | Op::Append { .. } => stay = false,
+                Op::Call { .. } | Op::Cell(CellOp::Deactivate { .. } | CellOp::Append { .. }) => {
+                    stay = false
+                }
                 Op::Store { place, .. } | Op::Atomic { place, .. } | Op::Cas { place, .. } => {
                     let Some((place, off)) = neighbour(func, cx, params, place) else {
                         return;
@@ -115,7 +119,7 @@ impl Written {
         let mut all: Option<Value> = None;
         for (node, part) in &self.blocks {
             let (node, indices) = (*node, moved(b, indices, part));
-            let active = b.value(Op::IsActive { node, indices }, Type::BOOL);
+            let active = b.value(CellOp::IsActive { node, indices }, Type::BOOL);
             all = Some(all.map_or(active, |all| b.binary(BinaryOp::And, all, active)));
         }
         all.expect("there is a block")
@@ -126,14 +130,15 @@ impl Written {
         for (node, part) in &self.blocks {
             let (node, indices) = (*node, moved(b, indices, part));
             let ty = Type::Cell(node.tree, node.node);
-            self.cells.push(b.value(Op::FindCell { node, indices }, ty));
+            self.cells
+                .push(b.value(CellOp::FindCell { node, indices }, ty));
         }
         for &(other, node) in &self.beside {
             let here = |block: &Block| block.0 == other && block.1.iter().all(|&p| p == 0);
             let k = self.blocks.iter().position(here);
             let cell = self.cells[k.expect("they are among the blocks")];
             let ty = Type::Container(node.tree, node.node);
-            let container = b.value(Op::Child { node, cell }, ty);
+            let container = b.value(NodeOp::Child { node, cell }, ty);
             self.containers.push(container);
         }
         if let Some(scattered) = &mut self.scattered {
@@ -157,13 +162,13 @@ impl Written {
         }
         let index = own_index(b.func, cell);
         for (&(_, node), &container) in self.beside.iter().zip(&self.containers) {
-            let op = Op::Lookup {
+            let op = NodeOp::Lookup {
                 node,
                 container,
                 index,
             };
             let cell = b.value(op, Type::Cell(node.tree, node.node));
-            b.effect(Op::CellAt {
+            b.effect(CellOp::CellAt {
                 node,
                 indices: indices.to_vec(),
                 cell,

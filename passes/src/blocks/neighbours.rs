@@ -1,7 +1,9 @@
 //! Elements around a cell, by how far from it they are, and the blocks around that they lie in.
 
 use aerogel_base::ScalarType;
-use aerogel_ir::{BinaryOp, Builder, CompareOp, Function, Inst, NodeRef, Op, Type, Value};
+use aerogel_ir::{
+    BinaryOp, Builder, CellOp, CompareOp, Function, Inst, NodeOp, NodeRef, Op, Type, Value,
+};
 use aerogel_snode::{NodeId, NodeKind, Tree};
 
 use crate::PassCx;
@@ -111,20 +113,20 @@ impl Field {
         coords: Vec<Value>,
     ) -> Value {
         let leaf = self.leaf();
-        let index = b.value(Op::Linearize { node: leaf, coords }, Type::I64);
+        let index = b.value(NodeOp::Linearize { node: leaf, coords }, Type::I64);
         self.storage_at(b, container, index)
     }
 
     /// The same in the cell of that number.
     pub(super) fn storage_at(&self, b: &mut Builder<'_>, container: Value, index: Value) -> Value {
         let leaf = self.leaf();
-        let op = Op::Lookup {
+        let op = NodeOp::Lookup {
             node: leaf,
             container,
             index,
         };
         let cell = b.value(op, Type::Cell(leaf.tree, leaf.node));
-        let place = Op::Child {
+        let place = NodeOp::Child {
             node: self.place,
             cell,
         };
@@ -135,7 +137,7 @@ impl Field {
     pub(super) fn container_in(&self, b: &mut Builder<'_>, block: Value) -> Value {
         let node = self.leaf();
         let ty = Type::Container(node.tree, node.node);
-        b.value(Op::Child { node, cell: block }, ty)
+        b.value(NodeOp::Child { node, cell: block }, ty)
     }
 
     pub(super) fn leaf(&self) -> NodeRef {
@@ -193,7 +195,7 @@ pub(super) fn block_around(
     }
     let find = |b: &mut Builder<'_>, indices: Vec<Value>| {
         let node = block;
-        b.value(Op::FindCell { node, indices }, ty)
+        b.value(CellOp::FindCell { node, indices }, ty)
     };
     let Some(cond) = inside else {
         return own.unwrap_or_else(|| find(b, indices.to_vec()));
@@ -205,7 +207,7 @@ pub(super) fn block_around(
         }
     }
     let found = find(b, around);
-    let ambient = b.value(Op::Ambient { node: block }, ty);
+    let ambient = b.value(NodeOp::Ambient { node: block }, ty);
     b.select(cond, found, ambient)
 }
 
@@ -315,7 +317,7 @@ pub(super) fn distance(func: &Function, index: Value, param: Value) -> Option<i6
 
 /// The number in its block of a cell that the loops have looked up.
 pub(super) fn own_index(func: &Function, cell: Value) -> Value {
-    let Some(&Op::Lookup { index, .. }) = func.def_op(cell) else {
+    let Some(&Op::Node(NodeOp::Lookup { index, .. })) = func.def_op(cell) else {
         unreachable!("dense and bitmasked cells are looked up")
     };
     index
@@ -323,7 +325,7 @@ pub(super) fn own_index(func: &Function, cell: Value) -> Value {
 
 /// The coordinates of a cell of that number.
 pub(super) fn own_coords(func: &Function, index: Value) -> Vec<Value> {
-    let Some(Op::Linearize { coords, .. }) = func.def_op(index) else {
+    let Some(Op::Node(NodeOp::Linearize { coords, .. })) = func.def_op(index) else {
         unreachable!("the loops go along the axes")
     };
     coords.clone()

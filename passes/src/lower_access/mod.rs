@@ -13,8 +13,8 @@
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{
-    BinaryOp, Builder, CompareOp, Cursor, FieldId, Function, Inst, NodeRef, Op, Rewrite, Rewriter,
-    TaskKind, Type, Value, rewrite_with,
+    BinaryOp, Builder, CompareOp, Cursor, FieldId, Function, Inst, NodeOp, NodeRef, Op, Rewrite,
+    Rewriter, TaskKind, Type, Value, rewrite_with,
 };
 use aerogel_snode::{LevelAxis, NodeKind, Tree};
 
@@ -165,20 +165,7 @@ impl Rewriter for Lower<'_> {
                 }
                 Rewrite::Keep
             }
-            Op::CellAt {
-                node,
-                indices,
-                cell,
-            } => {
-                self.cells.cell_at(cursor.func, cx, node, indices, cell);
-                Rewrite::Replace(Vec::new())
-            }
-            op @ (Op::Activate { .. }
-            | Op::Deactivate { .. }
-            | Op::IsActive { .. }
-            | Op::Append { .. }
-            | Op::Length { .. }
-            | Op::FindCell { .. }) => Rewrite::Replace(self.cells.node_op(cursor, cx, op)),
+            Op::Cell(op) => Rewrite::Replace(self.cells.cell_op(cursor, cx, op)),
             Op::Call { .. } => {
                 self.cells.forget_all();
                 Rewrite::Keep
@@ -246,7 +233,7 @@ impl<'a> Lower<'a> {
                 .holder(cursor, cx, element.field, &element.indices, k, access);
         let kind = tree[word_node.node].kind;
         let ty = kind.word().expect("bits lie in a word");
-        let child = Op::Child {
+        let child = NodeOp::Child {
             node: word_node,
             cell,
         };
@@ -261,7 +248,7 @@ impl<'a> Lower<'a> {
                 .map(|a| coordinate(cursor, element.indices[a.index], a))
                 .collect();
             let node = word_node;
-            let number = cursor.insert(Op::Linearize { node, coords }, Type::I64);
+            let number = cursor.insert(NodeOp::Linearize { node, coords }, Type::I64);
             let rhs = cursor.constant(Scalar::int(ScalarType::I64, quant.width().into()));
             let product = Op::Binary {
                 op: BinaryOp::Mul,
@@ -521,21 +508,24 @@ fn cell_of(
 ) -> Value {
     let layout: &Tree = &cx.env.trees[tree];
     let path = layout.path(place);
-    let mut cell = cursor.insert(Op::Root { tree }, Type::Cell(tree, Tree::ROOT));
+    let mut cell = cursor.insert(NodeOp::Root { tree }, Type::Cell(tree, Tree::ROOT));
     for level in &path.levels[1..path.levels.len() - 1] {
         let node = NodeRef {
             tree,
             node: level.node,
         };
-        let container = cursor.insert(Op::Child { node, cell }, Type::Container(tree, level.node));
+        let container = cursor.insert(
+            NodeOp::Child { node, cell },
+            Type::Container(tree, level.node),
+        );
         let coords = level
             .axes
             .iter()
             .map(|a| coordinate(cursor, indices[a.index], a))
             .collect();
-        let index = cursor.insert(Op::Linearize { node, coords }, Type::I64);
+        let index = cursor.insert(NodeOp::Linearize { node, coords }, Type::I64);
         cell = cursor.insert(
-            Op::Lookup {
+            NodeOp::Lookup {
                 node,
                 container,
                 index,
@@ -599,7 +589,7 @@ fn component(
         sibling_cell(cursor, cx, data.tree, first, place)
     };
     cursor.insert(
-        Op::Child {
+        NodeOp::Child {
             node: NodeRef {
                 tree: data.tree,
                 node: place,
@@ -621,12 +611,13 @@ fn sibling_cell(
     let layout = &cx.env.trees[tree];
     let mut indices = Vec::new();
     let mut cell = first;
-    while let Some(&Op::Lookup {
+    while let Some(&Op::Node(NodeOp::Lookup {
         container, index, ..
-    }) = cursor.func.def_op(cell)
+    })) = cursor.func.def_op(cell)
     {
         indices.push(index);
-        let Some(&Op::Child { cell: outer, .. }) = cursor.func.def_op(container) else {
+        let Some(&Op::Node(NodeOp::Child { cell: outer, .. })) = cursor.func.def_op(container)
+        else {
             unreachable!("containers are children")
         };
         cell = outer;
@@ -637,10 +628,10 @@ fn sibling_cell(
             tree,
             node: node_id,
         };
-        let container = cursor.insert(Op::Child { node, cell }, Type::Container(tree, node_id));
+        let container = cursor.insert(NodeOp::Child { node, cell }, Type::Container(tree, node_id));
         let index = indices.pop().expect("components have the same shape");
         cell = cursor.insert(
-            Op::Lookup {
+            NodeOp::Lookup {
                 node,
                 container,
                 index,

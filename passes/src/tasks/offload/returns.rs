@@ -1,7 +1,7 @@
 //! A `return` of a kernel leaves more than its task: the tasks behind it ask a temporary whether it happened.
 
 use aerogel_base::{Scalar, Span};
-use aerogel_ir::{Function, Inst, Op, Type, Value, walk};
+use aerogel_ir::{Function, Inst, NodeOp, Op, Type, Value, walk};
 
 use super::{Offload, Scope, Segment};
 
@@ -29,7 +29,9 @@ pub(super) fn collects(func: &Function, inst: Inst) -> bool {
     let mut note = |func: &Function, inst: Inst| {
         found |= matches!(
             func[inst],
-            Op::NRecycled { .. } | Op::Collect { .. } | Op::Wipe { .. }
+            Op::Node(NodeOp::NRecycled { .. })
+                | Op::Node(NodeOp::Collect { .. })
+                | Op::Node(NodeOp::Wipe { .. })
         );
     };
     note(func, inst);

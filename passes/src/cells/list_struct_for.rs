@@ -14,14 +14,16 @@
 //! work of a few large cells is divided too.
 
 use aerogel_base::{Scalar, ScalarType};
-use aerogel_ir::{Builder, Function, Inst, NodeRef, Op, Region, Type, Value, copy_region, walk};
+use aerogel_ir::{
+    Builder, CellOp, Function, Inst, NodeOp, NodeRef, Op, Region, Type, Value, copy_region, walk,
+};
 use aerogel_snode::Tree;
 
 use crate::PassCx;
-use crate::block_local::{Around, Written};
-use crate::cells::{self, Loop, Nest, Spot, Walk, at_end};
-use crate::demote_struct_for::replace;
-use crate::lists::{begin, enter, lists};
+use crate::blocks::{Around, Written};
+use crate::cells::demote_struct_for::replace;
+use crate::cells::lists::{begin, enter, lists};
+use crate::cells::nest::{self, Loop, Nest, Spot, Walk, at_end};
 
 /// A task has at most so many axes, besides that of the list.
 const MOST_AXES: usize = 12;
@@ -49,7 +51,7 @@ fn sweep(func: &mut Function, cx: &PassCx<'_>, inst: Inst) {
         unreachable!("the caller looked")
     };
     let tree = &cx.env.trees[node.tree];
-    let driver = cells::driver(tree, node.node);
+    let driver = nest::driver(tree, node.node);
     let params = std::mem::take(&mut func.regions[body].params);
     let walk = if visits_itself(func, body, &params) {
         Walk::Flat
@@ -87,7 +89,7 @@ fn sweep(func: &mut Function, cx: &PassCx<'_>, inst: Inst) {
     };
     if driven {
         lo.push(zero);
-        hi.push(b.value(Op::ListLen { node: driver }, Type::I64));
+        hi.push(b.value(NodeOp::ListLen { node: driver }, Type::I64));
     }
     for &looped in &nest.loops[..n_axes] {
         lo.push(zero);
@@ -95,7 +97,7 @@ fn sweep(func: &mut Function, cx: &PassCx<'_>, inst: Inst) {
         hi.push(b.constant(Scalar::int(ScalarType::I64, extent)));
     }
     let types = vec![Type::I64; lo.len()];
-    let over = cells::region(&mut b, &types, |b, axes| {
+    let over = nest::region(&mut b, &types, |b, axes| {
         let (cell, indices, given) = enter(b, tree, driver, axes, &nest);
         let write = |b: &mut Builder<'_>,
                      body: Region,
@@ -121,7 +123,7 @@ fn sweep(func: &mut Function, cx: &PassCx<'_>, inst: Inst) {
                 if let Some(around) = around {
                     around.redirect(b, cell);
                 }
-                b.effect(Op::CellAt {
+                b.effect(CellOp::CellAt {
                     node,
                     indices: index.to_vec(),
                     cell,
@@ -142,11 +144,11 @@ fn sweep(func: &mut Function, cx: &PassCx<'_>, inst: Inst) {
             return write(b, body, &mut around, None);
         };
         let cond = written.condition(b, &indices);
-        let then = cells::region(b, &[], |b, _| {
+        let then = nest::region(b, &[], |b, _| {
             written.prologue(b, &indices);
             write(b, body, &mut around, Some(written));
         });
-        let otherwise = cells::region(b, &[], |b, _| {
+        let otherwise = nest::region(b, &[], |b, _| {
             write(b, *otherwise, around_otherwise, None);
         });
         b.effect(Op::If {
@@ -243,10 +245,10 @@ fn find_breaks(func: &Function, region: Region, found: &mut Vec<(Region, Inst)>)
 /// `if (load flag) { continue }`
 pub(crate) fn leave_if(b: &mut Builder<'_>, flag: Value) {
     let cond = b.load(flag);
-    let then = cells::region(b, &[], |b, _| {
+    let then = nest::region(b, &[], |b, _| {
         b.effect(Op::Continue { values: Vec::new() });
     });
-    let otherwise = cells::region(b, &[], |_, _| {});
+    let otherwise = nest::region(b, &[], |_, _| {});
     b.effect(Op::If {
         cond,
         then,

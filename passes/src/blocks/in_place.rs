@@ -13,7 +13,7 @@ use aerogel_base::Scalar;
 use aerogel_ir::{BinaryOp, Builder, CompareOp, Op, Type, Value};
 
 use super::Field;
-use crate::cells;
+use crate::cells::nest;
 
 /// Bytes that come to a processor together.
 const CACHE_LINE: i64 = 64;
@@ -115,7 +115,7 @@ fn lines(
         return at(b, first);
     }
     let [begin, end] = [0, (hi - lo + step - 1) / step].map(|k| b.i32(k as i32));
-    cells::for_loop(b, begin, end, &mut |b, k| {
+    nest::for_loop(b, begin, end, &mut |b, k| {
         let scale = b.i32(step as i32);
         let scaled = b.binary(BinaryOp::Mul, k, scale);
         let coord = b.binary(BinaryOp::Add, scaled, first);

@@ -10,11 +10,13 @@
 //! in the order of the layout.
 
 use aerogel_base::{Scalar, ScalarType};
-use aerogel_ir::{BinaryOp, Builder, CompareOp, LoopAttrs, NodeRef, Op, TreeId, Type, Value};
+use aerogel_ir::{
+    BinaryOp, Builder, CompareOp, LoopAttrs, NodeOp, NodeRef, Op, TreeId, Type, Value,
+};
 use aerogel_snode::{NodeId, NodeKind, Tree};
 
 use crate::PassCx;
-use crate::cells::{self, Nest, Spot, Walk};
+use crate::cells::nest::{self, Nest, Spot, Walk};
 
 /// Brings the lists of the nodes from the root down to `driver` up to date.
 pub(crate) fn lists(b: &mut Builder<'_>, cx: &PassCx<'_>, id: TreeId, tree: &Tree, driver: NodeId) {
@@ -43,12 +45,12 @@ fn list(b: &mut Builder<'_>, cx: &PassCx<'_>, node: NodeRef, parent: NodeId) {
     let size = cx.options.thresholds.list_part;
     let n_parts = tree.list_parts(node.node, size);
 
-    let stale = b.value(Op::ListStale { node }, Type::BOOL);
+    let stale = b.value(NodeOp::ListStale { node }, Type::BOOL);
     let zero = i64_of(b, 0);
     let n_above = if parent == Tree::ROOT {
         i64_of(b, 1)
     } else {
-        b.value(Op::ListLen { node: above }, Type::I64)
+        b.value(NodeOp::ListLen { node: above }, Type::I64)
     };
     let n_above = b.value(
         Op::Select {
@@ -67,7 +69,7 @@ fn list(b: &mut Builder<'_>, cx: &PassCx<'_>, node: NodeRef, parent: NodeId) {
     let types = vec![Type::I64; hi.len()];
 
     let task = |b: &mut Builder<'_>, fill: bool| {
-        let over = cells::region(b, &types, |b, axes| {
+        let over = nest::region(b, &types, |b, axes| {
             let mut part = axes[0];
             for (&axis, &extent) in axes[1..].iter().zip(&extents) {
                 let extent = i64_of(b, extent);
@@ -112,13 +114,13 @@ fn list(b: &mut Builder<'_>, cx: &PassCx<'_>, node: NodeRef, parent: NodeId) {
         let extent = i64_of(b, extent);
         b.binary(BinaryOp::Mul, n, extent)
     });
-    let scan = cells::region(b, &[], |b, _| {
-        b.effect(Op::ListScan {
+    let scan = nest::region(b, &[], |b, _| {
+        b.effect(NodeOp::ListScan {
             node,
             n_parts: n_all,
         });
     });
-    let otherwise = cells::region(b, &[], |_, _| {});
+    let otherwise = nest::region(b, &[], |_, _| {});
     b.effect(Op::If {
         cond: stale,
         then: scan,
@@ -137,14 +139,14 @@ pub(crate) fn enter(
     nest: &Nest<'_>,
 ) -> (Value, Vec<Value>, Vec<Value>) {
     let (cell, origin, rest) = if driver.node == Tree::ROOT {
-        let op = Op::Root { tree: driver.tree };
+        let op = NodeOp::Root { tree: driver.tree };
         let cell = b.value(op, Type::Cell(driver.tree, Tree::ROOT));
         (cell, Vec::new(), axes)
     } else {
         let (&at, rest) = axes.split_first().expect("the list is an axis");
         let mut types = vec![Type::Cell(driver.tree, driver.node)];
         types.resize(1 + tree.shape(driver.node).len(), Type::I32);
-        let entry = b.inst(Op::ListEntry { node: driver, at }, &types);
+        let entry = b.inst(NodeOp::ListEntry { node: driver, at }, &types);
         let results = b.func.insts[entry].results.clone();
         (results[0], results[1..].to_vec(), rest)
     };
@@ -167,7 +169,7 @@ pub(crate) fn begin(
         .iter()
         .map(|&(axis, extent)| {
             let k = coarse.iter().position(|a| a.0 == axis)?;
-            Some(cells::scaled_sum(b, None, indices[k], extent / coarse[k].1))
+            Some(nest::scaled_sum(b, None, indices[k], extent / coarse[k].1))
         })
         .collect()
 }
@@ -193,19 +195,19 @@ impl Part {
         (segment, size, n_parts): (Value, u64, u64),
         number: Value,
     ) -> Self {
-        let op = Op::Child { node, cell };
+        let op = NodeOp::Child { node, cell };
         let container = b.value(op, Type::Container(node.tree, node.node));
         let data = &tree[node.node];
         let (begin, size, behind) = if data.kind == NodeKind::Hash {
             // Parts of what is active: cells next to each other may be all there is in a large space.
             let index = i64_of(b, 0);
-            let op = Op::NextActive {
+            let op = NodeOp::NextActive {
                 node,
                 container,
                 index,
             };
             let begin = b.value(op, Type::I64);
-            let behind = b.value(Op::ActiveEnd { node, container }, Type::I64);
+            let behind = b.value(NodeOp::ActiveEnd { node, container }, Type::I64);
             let span = b.binary(BinaryOp::Sub, behind, begin);
             let rounded = i64_of(b, n_parts - 1);
             let rounded = b.binary(BinaryOp::Add, span, rounded);
@@ -243,16 +245,16 @@ impl Part {
     ) -> Value {
         if self.kind == NodeKind::Hash {
             let range = (self.first, self.end);
-            return cells::active_between(b, self.node, self.container, range, init, body);
+            return nest::active_between(b, self.node, self.container, range, init, body);
         }
         let step = i64_of(b, 1);
-        let body = cells::region(b, &[Type::I64, Type::I64], |b, params| {
+        let body = nest::region(b, &[Type::I64, Type::I64], |b, params| {
             let cond = self.is_active(b, params[0]);
-            let then = cells::region(b, &[], |b, _| {
+            let then = nest::region(b, &[], |b, _| {
                 let next = body(b, params[0], params[1]);
                 b.yields(vec![next]);
             });
-            let otherwise = cells::region(b, &[], |b, _| b.yields(vec![params[1]]));
+            let otherwise = nest::region(b, &[], |b, _| b.yields(vec![params[1]]));
             let next = Op::If {
                 cond,
                 then,
@@ -272,7 +274,7 @@ impl Part {
     }
 
     fn is_active(&self, b: &mut Builder<'_>, index: Value) -> Value {
-        let op = Op::CellIsActive {
+        let op = NodeOp::CellIsActive {
             node: self.node,
             container: self.container,
             index,
@@ -290,7 +292,7 @@ impl Part {
             })
         } else {
             // Without branches it counts several cells at once.
-            let body = cells::region(b, &[Type::I64, Type::I64], |b, params| {
+            let body = nest::region(b, &[Type::I64, Type::I64], |b, params| {
                 let active = self.is_active(b, params[0]);
                 let active = b.cast(active, Type::I64);
                 let count = b.binary(BinaryOp::Add, params[1], active);
@@ -306,28 +308,28 @@ impl Part {
             b.value(looped, Type::I64)
         };
         let (node, part) = (self.node, self.number);
-        b.effect(Op::ListCount { node, part, count });
+        b.effect(NodeOp::ListCount { node, part, count });
     }
 
     /// Writes an entry for each active one.
     fn fill(&self, b: &mut Builder<'_>, tree: &Tree, holder: NodeId, index: &[Value]) {
         let node = self.node;
         let one = i64_of(b, 1);
-        let first = Op::ListOffset {
+        let first = NodeOp::ListOffset {
             node,
             part: self.number,
         };
         let first = b.value(first, Type::I64);
         let part = b.binary(BinaryOp::Add, self.number, one);
-        let end = b.value(Op::ListOffset { node, part }, Type::I64);
+        let end = b.value(NodeOp::ListOffset { node, part }, Type::I64);
         let cond = b.compare(CompareOp::Lt, first, end);
-        let then = cells::region(b, &[], |b, _| {
+        let then = nest::region(b, &[], |b, _| {
             self.each_active(b, first, &mut |b, number, at| {
                 self.put(b, tree, holder, index, number, at);
                 b.binary(BinaryOp::Add, at, one)
             });
         });
-        let otherwise = cells::region(b, &[], |_, _| {});
+        let otherwise = nest::region(b, &[], |_, _| {});
         b.effect(Op::If {
             cond,
             then,
@@ -345,22 +347,22 @@ impl Part {
         at: Value,
     ) {
         let node = self.node;
-        let find = Op::Find {
+        let find = NodeOp::Find {
             node,
             container: self.container,
             index: number,
         };
         let cell = b.value(find, Type::Cell(node.tree, node.node));
-        let number = b.cast(number, cells::number_type(tree[node.node].n_cells));
+        let number = b.cast(number, nest::number_type(tree[node.node].n_cells));
         let above = begin(b, tree, holder, node.node, index);
         let levels = tree.path(node.node).levels;
         let own = levels.last().expect("a path ends in its node");
-        let indices = cells::add_number(b, own, number, above);
+        let indices = nest::add_number(b, own, number, above);
         let indices = indices
             .into_iter()
             .map(|i| i.expect("every axis is divided"));
         let indices = indices.collect();
-        b.effect(Op::ListPut {
+        b.effect(NodeOp::ListPut {
             node,
             at,
             cell,

@@ -1,0 +1,54 @@
+//! What the passes are asked to do.
+
+/// What the passes are asked to do.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Check indices, divisors and the user's assertions while running.
+    pub debug: bool,
+    /// Turn reductions into thread-local accumulators.
+    pub thread_local: bool,
+    /// Run the optimising passes.
+    pub optimize: bool,
+    /// Verify after every pass; on in debug builds.
+    pub verify: bool,
+    /// How loops over sparse nodes are divided.
+    pub thresholds: Thresholds,
+}
+
+/// From which sizes on loops over sparse nodes are divided. They matter to speed only; tests make them
+/// small.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Thresholds {
+    /// An iteration of a task walks about so many cells.
+    pub cells_per_iteration: u64,
+    /// Cells of a pointer container that one part of a list spans; at least
+    /// `aerogel_snode::control::LEAST_LIST_PART`.
+    pub list_part: u64,
+    /// Cells of a dynamic container that one iteration walks at most.
+    pub piece: u64,
+    /// The most values that are gathered from around a block for a field.
+    pub most_gathered: u64,
+}
+
+impl Default for Thresholds {
+    fn default() -> Self {
+        Self {
+            cells_per_iteration: 4096,
+            list_part: 1024,
+            piece: 4096,
+            most_gathered: 8192,
+        }
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            debug: false,
+            thread_local: true,
+            optimize: true,
+            verify: cfg!(debug_assertions),
+            thresholds: Thresholds::default(),
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! Passes after which the same is computed with less: they make work for each other and hold at every stage.
+
+pub(crate) mod cse;
+pub(crate) mod dce;
+pub(crate) mod fold;
+pub(crate) mod forward_loads;
+pub(crate) mod identities;
+pub(crate) mod if_convert;
+pub(crate) mod licm;
+pub(crate) mod promote_locals;

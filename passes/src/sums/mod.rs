@@ -1,0 +1,6 @@
+//! Atomic operations become cheaper ones: none where nothing is shared, and few where much is added up.
+
+pub(crate) mod demote_atomics;
+pub(crate) mod merge_atomics;
+pub(crate) mod privatize;
+pub(crate) mod thread_local;

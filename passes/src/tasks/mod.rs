@@ -1,0 +1,3 @@
+//! A kernel becomes a list of tasks, each isolated from the others.
+
+pub(crate) mod offload;
