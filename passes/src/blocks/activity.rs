@@ -115,14 +115,14 @@ impl Activity {
     pub(super) fn word(&mut self, b: &mut Builder<'_>, word: Value, mask: Value) {
         let none = b.constant(Scalar::int(ScalarType::U32, 0));
         let cond = b.compare(CompareOp::Ne, mask, none);
-        let then = nest::region(b, &[], |b, _| {
+        let then = b.region(&[], |b, _| {
             let coords = self.coords(b, word);
             let words = self.distances.iter();
             let words = words.map(|off| self.answers(b, &coords, off)).collect();
             b.yields(words);
         });
         let n = self.distances.len();
-        let otherwise = nest::region(b, &[], |b, _| b.yields(vec![none; n]));
+        let otherwise = b.region(&[], |b, _| b.yields(vec![none; n]));
         let op = Op::If {
             cond,
             then,

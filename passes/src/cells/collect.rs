@@ -67,7 +67,7 @@ fn collect(b: &mut Builder<'_>, env: &Env, node: NodeRef) {
     let zero = b.constant(Scalar::int(ScalarType::I64, 0));
     let n = b.value(NodeOp::NRecycled { node }, Type::I64);
     let tree = &env.trees[node.tree];
-    let body = nest::region(b, &[Type::I64], |b, params| {
+    let body = b.region(&[Type::I64], |b, params| {
         let at = params[0];
         if tree[node.node].kind.has_list() {
             let op = NodeOp::Recycled { node, at };

@@ -23,7 +23,7 @@ use aerogel_snode::NodeKind;
 use crate::PassCx;
 use crate::cells::demote_struct_for::replace;
 use crate::cells::list_struct_for::{leave_if, stop_flag};
-use crate::cells::nest::{self, at_end, scaled_sum};
+use crate::cells::nest::{at_end, scaled_sum};
 
 pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
     let fields = cx.env.fields.keys();
@@ -160,7 +160,7 @@ fn nest(func: &mut Function, cx: &PassCx<'_>, inst: Inst) {
 
     let mut b = at_end(func, top, span);
     let types = vec![Type::I32; outer_axes.len()];
-    let over = nest::region(&mut b, &types, |b, outer| {
+    let over = b.region(&types, |b, outer| {
         let find = CellOp::FindCell {
             node: holder,
             indices: outer.to_vec(),
@@ -209,7 +209,7 @@ fn loops(b: &mut Builder<'_>, extents: &[u64], counters: &mut Vec<Value>, write:
         return write(b, counters);
     };
     let (lo, hi, step) = (b.i32(0), b.i32(extent as i32), b.i32(1));
-    let body = nest::region(b, &[Type::I32], |b, counter| {
+    let body = b.region(&[Type::I32], |b, counter| {
         counters.push(counter[0]);
         loops(b, inner, counters, write);
         counters.pop();

@@ -14,7 +14,7 @@ use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::analysis::Ranges;
 use aerogel_ir::analysis::affine::scaled;
 use aerogel_ir::{
-    BinaryOp, CompareOp, Cursor, Function, Inst, Op, Rewrite, Type, UnaryOp, Value, at_least,
+    BinaryOp, Builder, CompareOp, Function, Inst, Op, Rewrite, Type, UnaryOp, Value, at_least,
     rewrite,
 };
 
@@ -40,9 +40,7 @@ pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
             match found {
                 Some((op, lhs, square)) => {
                     let rhs = cursor.constant(square);
-                    Rewrite::Replace(vec![
-                        cursor.insert(Op::Compare { op, lhs, rhs }, Type::BOOL),
-                    ])
+                    Rewrite::Replace(vec![cursor.value(Op::Compare { op, lhs, rhs }, Type::BOOL)])
                 }
                 None => Rewrite::Keep,
             }
@@ -62,7 +60,7 @@ pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
                 (BinaryOp::And, on_true)
             };
             let lhs = cond;
-            Rewrite::Replace(vec![cursor.insert(Op::Binary { op, lhs, rhs }, Type::BOOL)])
+            Rewrite::Replace(vec![cursor.value(Op::Binary { op, lhs, rhs }, Type::BOOL)])
         }
         Op::Cast { x }
             if cursor.func.ty(x) == cursor.func.ty(cursor.func.insts[inst].results[0]) =>
@@ -73,7 +71,7 @@ pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
     })
 }
 
-fn same_twice(cursor: &Cursor<'_>, _: Inst, x: Value, outer: UnaryOp) -> Rewrite {
+fn same_twice(cursor: &Builder<'_>, _: Inst, x: Value, outer: UnaryOp) -> Rewrite {
     match cursor.func.def_op(x) {
         Some(&Op::Unary { op, x: inner }) if op == outer => Rewrite::Replace(vec![inner]),
         _ => Rewrite::Keep,
@@ -119,7 +117,7 @@ fn is_power_of_two(v: f64) -> bool {
 }
 
 fn binary(
-    cursor: &mut Cursor<'_>,
+    cursor: &mut Builder<'_>,
     op: BinaryOp,
     lhs: Value,
     rhs: Value,
@@ -143,7 +141,7 @@ fn binary(
         };
     };
     let emit =
-        |cursor: &mut Cursor<'_>, op, lhs, rhs| cursor.insert(Op::Binary { op, lhs, rhs }, ty);
+        |cursor: &mut Builder<'_>, op, lhs, rhs| cursor.value(Op::Binary { op, lhs, rhs }, ty);
     match op {
         // x + -0.0 is x; x + 0.0 is not for x = -0.0.
         Add if c.is_zero() && (int || fast || c.slot() != 0) => Some(x),
@@ -203,12 +201,12 @@ fn binary(
 }
 
 /// x multiplied with itself `n` times, by squaring.
-fn power(cursor: &mut Cursor<'_>, x: Value, n: u128, ty: Type) -> Value {
+fn power(cursor: &mut Builder<'_>, x: Value, n: u128, ty: Type) -> Value {
     let (mut result, mut square, mut rest) = (None, x, n);
     loop {
         if rest & 1 == 1 {
             result = Some(result.map_or(square, |r| {
-                cursor.insert(
+                cursor.value(
                     Op::Binary {
                         op: BinaryOp::Mul,
                         lhs: r,
@@ -222,7 +220,7 @@ fn power(cursor: &mut Cursor<'_>, x: Value, n: u128, ty: Type) -> Value {
         if rest == 0 {
             return result.expect("the exponent is not zero");
         }
-        square = cursor.insert(
+        square = cursor.value(
             Op::Binary {
                 op: BinaryOp::Mul,
                 lhs: square,

@@ -28,9 +28,9 @@ pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
             return Rewrite::Keep;
         }
         let ty = cursor.func.ty(value);
-        let old = cursor.insert(Op::Load { place }, ty);
+        let old = cursor.value(Op::Load { place }, ty);
         let new = op.binary().map_or(value, |op| {
-            cursor.insert(
+            cursor.value(
                 Op::Binary {
                     op,
                     lhs: old,
@@ -39,7 +39,7 @@ pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
                 ty,
             )
         });
-        cursor.insert_inst(Op::Store { place, value: new }, &[]);
+        cursor.inst(Op::Store { place, value: new }, &[]);
         Rewrite::Replace(vec![old])
     })
 }

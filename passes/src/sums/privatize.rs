@@ -15,8 +15,8 @@ use aerogel_base::entity::SecondaryMap;
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::analysis::access::{Class, calls, classes, is_quantised};
 use aerogel_ir::{
-    AtomicOp, BinaryOp, Builder, CompareOp, Cursor, FieldId, Function, Inst, Op, Region, Rewrite,
-    Type, Value, rewrite, walk,
+    AtomicOp, BinaryOp, Builder, CompareOp, FieldId, Function, Inst, Op, Region, Rewrite, Type,
+    Value, rewrite, walk,
 };
 
 use crate::PassCx;
@@ -176,7 +176,7 @@ fn target(func: &Function, cx: &PassCx<'_>, class: Class, place: Value) -> Targe
 }
 
 /// Replaces an atomic by an addition to the copy.
-fn add(cursor: &mut Cursor<'_>, inst: Inst, target: &Target) -> Rewrite {
+fn add(cursor: &mut Builder<'_>, inst: Inst, target: &Target) -> Rewrite {
     let Op::Atomic { op, place, value } = cursor.func[inst] else {
         unreachable!("targets are atomics")
     };
@@ -190,16 +190,16 @@ fn add(cursor: &mut Cursor<'_>, inst: Inst, target: &Target) -> Rewrite {
     // The number of the cell, and whether there is one.
     let (mut inside, mut linear): (Option<Value>, Option<Value>) = (None, None);
     for (&index, &(first, extent)) in indices.iter().zip(&target.axes) {
-        let wide = cursor.insert(Op::Cast { x: index }, Type::I64);
+        let wide = cursor.value(Op::Cast { x: index }, Type::I64);
         let first = cursor.constant(Scalar::int(ScalarType::I64, first));
         let extent = cursor.constant(Scalar::int(ScalarType::I64, extent));
         let zero = cursor.constant(Scalar::int(ScalarType::I64, 0));
-        let binary = |cursor: &mut Cursor<'_>, op, lhs, rhs, ty| {
-            cursor.insert(Op::Binary { op, lhs, rhs }, ty)
+        let binary = |cursor: &mut Builder<'_>, op, lhs, rhs, ty| {
+            cursor.value(Op::Binary { op, lhs, rhs }, ty)
         };
         let at = binary(cursor, BinaryOp::Sub, wide, first, Type::I64);
         for (op, rhs) in [(CompareOp::Ge, zero), (CompareOp::Lt, extent)] {
-            let ok = cursor.insert(Op::Compare { op, lhs: at, rhs }, Type::BOOL);
+            let ok = cursor.value(Op::Compare { op, lhs: at, rhs }, Type::BOOL);
             inside =
                 Some(inside.map_or(ok, |all| binary(cursor, BinaryOp::And, all, ok, Type::BOOL)));
         }
@@ -238,7 +238,7 @@ fn add(cursor: &mut Cursor<'_>, inst: Inst, target: &Target) -> Rewrite {
     };
     b.value(Op::Atomic { op, place, value }, ty);
     b.yields(Vec::new());
-    cursor.insert_inst(
+    cursor.inst(
         Op::If {
             cond,
             then,
@@ -247,7 +247,7 @@ fn add(cursor: &mut Cursor<'_>, inst: Inst, target: &Target) -> Rewrite {
         &[],
     );
     // The old value has no use; the result still needs a name.
-    let unused = cursor.insert(Op::Undef {}, ty);
+    let unused = cursor.value(Op::Undef {}, ty);
     Rewrite::Replace(vec![unused])
 }
 

@@ -15,7 +15,7 @@ use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::LookupMap;
 use aerogel_ir::analysis::affine::counted_from;
 use aerogel_ir::{
-    BinaryOp, CellOp, CompareOp, Cursor, Function, Inst, NodeRef, Op, Region, Type, Value, walk,
+    BinaryOp, Builder, CellOp, CompareOp, Function, Inst, NodeRef, Op, Region, Type, Value, walk,
 };
 
 use super::{Access, Target, field_of};
@@ -153,7 +153,7 @@ pub(super) struct Between {
 /// The first axis along which the cell at a depth may be that of one corner or another. None if along
 /// some axis it may be neither's: then the box's corners do not name its cell.
 pub(super) fn between(
-    cursor: &mut Cursor<'_>,
+    cursor: &mut Builder<'_>,
     target: &Target<'_>,
     depth: usize,
     bounds: &[(i64, i64)],
@@ -189,14 +189,14 @@ pub(super) fn between(
         lhs: corners[0],
         rhs: mask,
     };
-    let first = cursor.insert(op, elem.into());
+    let first = cursor.value(op, elem.into());
     let bound = Scalar::int(elem, (extent - (offset - lo)).into());
     let op = Op::Compare {
         op: CompareOp::Ge,
         lhs: first,
         rhs: cursor.constant(bound),
     };
-    let in_last = cursor.insert(op, Type::BOOL);
+    let in_last = cursor.value(op, Type::BOOL);
     Some(Between {
         index,
         corners,
@@ -204,7 +204,7 @@ pub(super) fn between(
     })
 }
 
-fn offset_by(cursor: &mut Cursor<'_>, base: Value, by: i64) -> Value {
+fn offset_by(cursor: &mut Builder<'_>, base: Value, by: i64) -> Value {
     let elem = cursor.func.elem(base);
     let rhs = cursor.constant(Scalar::int(elem, by.into()));
     let op = Op::Binary {
@@ -212,5 +212,5 @@ fn offset_by(cursor: &mut Cursor<'_>, base: Value, by: i64) -> Value {
         lhs: base,
         rhs,
     };
-    cursor.insert(op, elem.into())
+    cursor.value(op, elem.into())
 }
