@@ -514,7 +514,9 @@ impl Check<'_> {
                 self.is_i64(*bytes)?;
                 self.no_result()
             }
-            Op::Print { template, args } => self.template(template, args),
+            Op::Print { template, args } | Op::Warn { template, args } => {
+                self.template(template, args)
+            }
             Op::Assert {
                 cond,
                 template,

@@ -6,14 +6,16 @@
 #![expect(unsafe_code, reason = "calls generated code")]
 
 use std::panic::resume_unwind;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
 
+use aerogel_base::hash::LookupSet;
+
 use crate::abi::{BoundsFn, ErrorRecord, HostCalls, LaunchContext, TaskFn};
 use crate::buffer::{Buffer, MemoryError};
-use crate::code::{ArgSlot, Bounds, KernelCode, Site};
+use crate::code::{ArgSlot, Bounds, KernelCode, Site, SiteKind};
 use crate::cpu::{Pool, STACK};
 use crate::device::{LoadError, LoadedObject};
 use crate::interrupt;
@@ -163,6 +165,8 @@ struct PlannedTask {
     space: Space,
     /// Nanoseconds per iteration, an `f32`'s bits.
     cost: AtomicU32,
+    /// The compiler's estimate of it.
+    estimate: f32,
     step: i64,
     max_threads: usize,
 }
@@ -181,6 +185,8 @@ struct Host<'a> {
     roots: &'a [&'a TreeMemory],
     sink: &'a dyn PrintSink,
     printed: AtomicBool,
+    /// The sites of warnings that this launch has come to.
+    warned: Mutex<LookupSet<u32>>,
 }
 
 struct SharedContext(LaunchContext);
@@ -217,6 +223,7 @@ impl LaunchPlan {
                 run: unsafe { std::mem::transmute::<usize, TaskFn>(run) },
                 space,
                 cost: AtomicU32::new(task.cost.to_bits()),
+                estimate: task.cost,
                 step: task.step,
                 max_threads: task.max_threads.unwrap_or(usize::MAX),
             });
@@ -275,6 +282,7 @@ impl LaunchPlan {
             roots: launch.roots,
             sink: launch.sink,
             printed: AtomicBool::new(false),
+            warned: Mutex::default(),
         };
         let ctx = SharedContext(LaunchContext {
             args: launch.args.values.as_ptr(),
@@ -369,6 +377,7 @@ impl PlannedTask {
             extents,
             self.step,
             cost,
+            self.estimate,
             pool.n_threads().min(self.max_threads),
         );
         if split.n_threads == 1 && (extents.total as f32) * cost < WORTH_MEASURING {
@@ -440,9 +449,16 @@ unsafe extern "C" fn print(ctx: *const LaunchContext, site: u32, args: *const u6
     let ctx = unsafe { &*ctx };
     // SAFETY: `launch` made `host` point to the first field of a `Host` that outlives the tasks.
     let host = unsafe { &*ctx.host.cast::<Host<'_>>() };
+    let number = site;
     let Some(site) = host.sites.get(site as usize) else {
         return;
     };
+    if site.kind == SiteKind::Warning {
+        let mut warned = host.warned.lock().unwrap_or_else(PoisonError::into_inner);
+        if !warned.insert(number) {
+            return;
+        }
+    }
     // SAFETY: generated code passes one slot for each value of the site's message.
     let args = unsafe { std::slice::from_raw_parts(args, site.n_args()) };
     host.sink.print(&site.render(args));
@@ -477,7 +493,7 @@ mod tests {
     use aerogel_base::{ScalarType, Span};
 
     use super::*;
-    use crate::code::{Part, SiteKind, TaskCode};
+    use crate::code::{Part, TaskCode};
 
     struct Functions;
 

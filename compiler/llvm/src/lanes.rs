@@ -110,6 +110,7 @@ fn can_alone(func: &Function, inst: Inst) -> bool {
             | Op::Grow { .. }
             | Op::Clear { .. }
             | Op::Print { .. }
+            | Op::Warn { .. }
             | Op::Assert { .. }
             | Op::Call { .. } => false,
         }

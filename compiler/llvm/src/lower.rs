@@ -363,7 +363,7 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
                 value,
             } => Some(self.cas(*place, *expected, *value)),
             Op::Update { place, body } => Some(self.update(*place, *body)),
-            Op::Print { args, .. } => {
+            Op::Print { args, .. } | Op::Warn { args, .. } => {
                 self.print(inst, args);
                 None
             }

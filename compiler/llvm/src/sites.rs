@@ -25,6 +25,7 @@ impl Sites {
             walk(func, func.body, &mut |func, inst| {
                 let (kind, template, args): (_, &str, &[Value]) = match &func[inst] {
                     Op::Print { template, args } => (SiteKind::Print, template, args),
+                    Op::Warn { template, args } => (SiteKind::Warning, template, args),
                     Op::Assert {
                         kind,
                         template,

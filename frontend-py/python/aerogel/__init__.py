@@ -37,32 +37,6 @@ from aerogel._config import (
     x64,
     x86_64,
 )
-from aerogel._dtypes import (
-    f16,
-    f32,
-    f64,
-    float16,
-    float32,
-    float64,
-    i8,
-    i16,
-    i32,
-    i64,
-    int8,
-    int16,
-    int32,
-    int64,
-    u1,
-    u8,
-    u16,
-    u32,
-    u64,
-    uint1,
-    uint8,
-    uint16,
-    uint32,
-    uint64,
-)
 from aerogel._log import CRITICAL, DEBUG, ERROR, INFO, TRACE, WARN, is_logging_effective, set_logging_level
 from aerogel._taichi import aot, experimental, lang, old_modules, simt, texture
 from aerogel._taichi import lib as _lib
@@ -103,6 +77,61 @@ from aerogel.errors import *  # noqa: F403
 from aerogel.kernel import Kernel, data_oriented, func, kernel, pyfunc, real_func
 from aerogel.ops import *  # noqa: F403
 from aerogel.types import ref, template
+
+if TYPE_CHECKING:
+    from aerogel._annotations import (
+        f16,
+        f32,
+        f64,
+        float16,
+        float32,
+        float64,
+        i8,
+        i16,
+        i32,
+        i64,
+        int8,
+        int16,
+        int32,
+        int64,
+        u1,
+        u8,
+        u16,
+        u32,
+        u64,
+        uint1,
+        uint8,
+        uint16,
+        uint32,
+        uint64,
+    )
+else:
+    from aerogel._dtypes import (
+        f16,
+        f32,
+        f64,
+        float16,
+        float32,
+        float64,
+        i8,
+        i16,
+        i32,
+        i64,
+        int8,
+        int16,
+        int32,
+        int64,
+        u1,
+        u8,
+        u16,
+        u32,
+        u64,
+        uint1,
+        uint8,
+        uint16,
+        uint32,
+        uint64,
+    )
 
 if TYPE_CHECKING:
     from aerogel import ad, algorithms, graph, linalg, math, profiler, sparse, tools

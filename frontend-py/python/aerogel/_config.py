@@ -5,10 +5,15 @@ from __future__ import annotations
 import enum
 import os
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aerogel import _dtypes, _log, _native
 from aerogel._dtypes import dtype_of
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from aerogel._annotations import Settings
 
 
 class Arch:
@@ -286,7 +291,7 @@ def init(
     _test_mode: bool = False,
     enable_fallback: bool = True,
     require_version: str | None = None,
-    **kwargs: Any,
+    **kwargs: Unpack[Settings],
 ) -> None:
     """Starts over with an empty program and the given settings.
 
@@ -312,12 +317,13 @@ def init(
 
     >>> init(arch=cpu, log_level="error")
     """
-    if "default_up" in kwargs:
+    given: dict[str, Any] = dict(kwargs)
+    if "default_up" in given:
         raise KeyError("'default_up' is the unsigned type of 'default_ip': set 'default_ip' instead")
-    unknown = sorted(k for k in kwargs if k not in _DEFAULTS and k not in _OLDER)
+    unknown = sorted(k for k in given if k not in _DEFAULTS and k not in _OLDER)
     if unknown:
         raise KeyError(f"Unrecognized keyword argument(s) for ti.init: {', '.join(unknown)}")
-    values = {key: _setting(key, kwargs) for key in _USED}
+    values = {key: _setting(key, given) for key in _USED}
     if int(values["cpu_max_num_threads"]) < 0:
         raise ValueError(
             f"cpu_max_num_threads is a number of threads, or 0 for all cores, not {values['cpu_max_num_threads']}"
@@ -327,14 +333,14 @@ def init(
         _require(require_version)
     if level is not None:
         _log.set_logging_level(level)
-    _warn_of_unused(kwargs)
+    _warn_of_unused(given)
     chosen = _choose(arch, enable_fallback)
     fp = _default_of("default_fp", _default_type("default_fp", default_fp, "f32", "f"))
     ip = _default_of("default_ip", _default_type("default_ip", default_ip, "i32", "i"))
     reset()
     current.clear()
     current.update(_DEFAULTS)
-    current.update(kwargs)
+    current.update(given)
     current.update(values, arch=chosen, default_fp=fp, default_ip=ip)
     _apply()
     if values["verbose"]:

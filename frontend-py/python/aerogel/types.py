@@ -2,36 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from aerogel._dtypes import (
-    DataType,
-    dtype_of,
-    f16,
-    f32,
-    f64,
-    float16,
-    float32,
-    float64,
-    i8,
-    i16,
-    i32,
-    i64,
-    int8,
-    int16,
-    int32,
-    int64,
-    u1,
-    u8,
-    u16,
-    u32,
-    u64,
-    uint1,
-    uint8,
-    uint16,
-    uint32,
-    uint64,
-)
+from aerogel._dtypes import DataType, dtype_of
 from aerogel._taichi.old_modules import offer
 from aerogel._taichi.texture import rw_texture, texture
 from aerogel.data._field import outside_kernels
@@ -39,6 +12,61 @@ from aerogel.data._quant import QuantType, quant
 from aerogel.data.argpack import ArgPackType, argpack
 from aerogel.data.matrix import Matrix, Vector, _plain
 from aerogel.data.structs import StructType, struct
+
+if TYPE_CHECKING:
+    from aerogel._annotations import (
+        f16,
+        f32,
+        f64,
+        float16,
+        float32,
+        float64,
+        i8,
+        i16,
+        i32,
+        i64,
+        int8,
+        int16,
+        int32,
+        int64,
+        u1,
+        u8,
+        u16,
+        u32,
+        u64,
+        uint1,
+        uint8,
+        uint16,
+        uint32,
+        uint64,
+    )
+else:
+    from aerogel._dtypes import (
+        f16,
+        f32,
+        f64,
+        float16,
+        float32,
+        float64,
+        i8,
+        i16,
+        i32,
+        i64,
+        int8,
+        int16,
+        int32,
+        int64,
+        u1,
+        u8,
+        u16,
+        u32,
+        u64,
+        uint1,
+        uint8,
+        uint16,
+        uint32,
+        uint64,
+    )
 
 offer(
     __name__,

@@ -5,6 +5,7 @@ mod nodes;
 mod tensors;
 
 use aerogel_base::entity::SecondaryMap;
+use aerogel_base::hash::LookupSet;
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{
     AtomicOp, FieldId, FuncId, Function, Inst, Module, NodeOp, NodeRef, Op, Region, Type, Value,
@@ -37,6 +38,8 @@ pub(crate) struct Machine<'a> {
     memory: Memory<'a>,
     sites: &'a Sites,
     sink: &'a dyn PrintSink,
+    /// The sites of warnings that the launch has come to.
+    said: LookupSet<usize>,
     seed: u64,
     /// The random state of the iteration.
     random: u64,
@@ -71,6 +74,7 @@ impl<'a> Machine<'a> {
             memory,
             sites,
             sink,
+            said: LookupSet::default(),
             seed,
             random,
             n_ranges: 0,
@@ -447,9 +451,12 @@ impl<'a> Machine<'a> {
                     .grow(number(*tree), number(*control), number(*element));
                 Val::from(Scalar::bool(granted))
             }
-            Op::Print { args, .. } => {
-                let site = &self.sites.list[self.sites.at(self.id, inst)];
-                self.sink.print(&site.render(&self.slots(args)));
+            Op::Print { args, .. } | Op::Warn { args, .. } => {
+                let number = self.sites.at(self.id, inst);
+                if self.said.insert(number) || matches!(op, Op::Print { .. }) {
+                    let site = &self.sites.list[number];
+                    self.sink.print(&site.render(&self.slots(args)));
+                }
                 return Ok(Vec::new());
             }
             Op::Assert { cond, args, .. } => {

@@ -191,6 +191,7 @@ pub fn change(op: &Op) -> Change<'_> {
         | Op::Prefetch { .. }
         | Op::Grow { .. }
         | Op::Print { .. }
+        | Op::Warn { .. }
         | Op::Assert { .. }
         | Op::Random {} => Change::Nothing,
         op if op.effect() == Effect::Writes => Change::Anything,

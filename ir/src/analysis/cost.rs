@@ -43,7 +43,7 @@ fn one(op: &Op) -> f32 {
         Op::If { .. } => 0.3,
         Op::For { .. } => 0.5,
         Op::Call { .. } | Op::Random {} => 3.0,
-        Op::Print { .. } => 1000.0,
+        Op::Print { .. } | Op::Warn { .. } => 1000.0,
         Op::Node(op) => node(op),
         // Names and addresses, which the code around them swallows.
         Op::Const { .. }
@@ -189,6 +189,7 @@ pub fn is_cheap(op: &Op) -> bool {
         | Op::Grow { .. }
         | Op::Clear { .. }
         | Op::Print { .. }
+        | Op::Warn { .. }
         | Op::Assert { .. }
         | Op::Random {}
         | Op::Call { .. } => false,

@@ -10,6 +10,9 @@ from aerogel.errors import AerogelNotSupportedError
 class Absent:
     """A name that is not there, and what there is instead."""
 
+    #: In kernels it is called with whatever arguments, to say that it is not there.
+    __aerogel_absent__ = True
+
     def __init__(self, name: str, instead: str) -> None:
         self.__name__ = name
         self.__doc__ = f"{name} is not supported: {instead}."

@@ -12,6 +12,7 @@ from typing import Any
 import aerogel as ti
 from aerogel import _log
 from aerogel.data.field import matrix_field
+from aerogel.errors import AerogelTypeError
 
 _told: set[str] = set()
 
@@ -31,8 +32,10 @@ def var(dt: Any, shape: Any = None, offset: Any = None, needs_grad: bool = False
 def matrix(cls: type, n: Any, *args: Any, **kwargs: Any) -> Any:
     """``ti.Vector(3, dt=ti.f32, shape=8)``, ``ti.Matrix(2, 2, ti.f32)``."""
     name = f"ti.{cls.__name__}"
-    warn(f"{name}({'n' if cls is ti.Vector else 'n, m'}, dt=..., shape=...)", f"{name}.field(...)")
     values = list(args)
+    if not (values or kwargs):
+        raise AerogelTypeError("a matrix is made from a list of numbers, or from a list of rows")
+    warn(f"{name}({'n' if cls is ti.Vector else 'n, m'}, dt=..., shape=...)", f"{name}.field(...)")
     m = 1 if cls is ti.Vector else kwargs.pop("m", None) or values.pop(0)
     names = ("dt", "shape", "offset")
     given = {**dict(zip(names, values)), **kwargs}

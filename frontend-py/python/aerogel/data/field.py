@@ -7,8 +7,8 @@ import itertools
 import math
 import operator
 import weakref
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, overload
 
 from aerogel import _native
 from aerogel._dtypes import DataType, dtype_of, numpy_dtype
@@ -18,6 +18,9 @@ from aerogel.data._quant import QuantType
 from aerogel.data.matrix import Matrix, _make
 from aerogel.data.snode import Layout, SNode, _is_int, _PlaceNode
 from aerogel.errors import AerogelExtentError, AerogelRuntimeError, AerogelShapeError, AerogelSyntaxError
+
+if TYPE_CHECKING:
+    from aerogel.types import MatrixType
 
 #: Elements of a field that is printed element by element, as an array: a sparse field may have far more than memory.
 _LARGEST_SHOWN = 1 << 28
@@ -55,6 +58,10 @@ class _Gradient:
 
 class NumericField(Field, _native.NativeField):
     """A field of numbers, vectors or matrices. Element access is native code."""
+
+    if TYPE_CHECKING:
+        # What kernels do with the name of a field.
+        def __iter__(self) -> Iterator[Any]: ...
 
     _parent_node: SNode | None = None
     _is_gradient = False
@@ -400,6 +407,40 @@ def _place(
     builder._lay_out()
 
 
+if TYPE_CHECKING:
+
+    @overload
+    def field(
+        dtype: MatrixType,
+        shape: Any = None,
+        order: str | None = None,
+        name: str = "",
+        offset: Any = None,
+        needs_grad: bool = False,
+        needs_dual: bool = False,
+    ) -> MatrixField: ...
+    @overload
+    def field(
+        dtype: type[Matrix],
+        shape: Any = None,
+        order: str | None = None,
+        name: str = "",
+        offset: Any = None,
+        needs_grad: bool = False,
+        needs_dual: bool = False,
+    ) -> MatrixField: ...
+    @overload
+    def field(
+        dtype: Any,
+        shape: Any = None,
+        order: str | None = None,
+        name: str = "",
+        offset: Any = None,
+        needs_grad: bool = False,
+        needs_dual: bool = False,
+    ) -> ScalarField: ...
+
+
 @outside_kernels
 def field(
     dtype: Any,
@@ -459,7 +500,7 @@ def matrix_field(
     needs_dual: bool = False,
     layout: Any = Layout.AOS,
     **kwargs: Any,
-) -> Any:
+) -> MatrixField:
     """Makes a field of vectors (``ndim`` 1) or matrices; ``ti.Vector.field`` and ``ti.Matrix.field`` call this."""
     if kwargs.pop("ndim", None) not in (None, 1, 2) or kwargs:
         raise TypeError(f"unknown keywords {sorted(kwargs)}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 from aerogel import _native
 from aerogel._dtypes import DataType, dtype_of
@@ -11,9 +11,19 @@ from aerogel.data.field import _check, _shape, alike, numbers
 from aerogel.data.snode import Layout
 from aerogel.errors import AerogelRuntimeError, AerogelRuntimeTypeError
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from aerogel.data.matrix import Matrix
+    from aerogel.types import MatrixType
+
 
 class Ndarray(_native.NativeNdarray):
     """What all arrays have in common. Element access is native code."""
+
+    if TYPE_CHECKING:
+        # What kernels do with the name of an array.
+        def __iter__(self) -> Iterator[Any]: ...
 
     dtype: DataType
     layout = Layout.AOS
@@ -159,6 +169,14 @@ def _scalar(dtype: Any) -> DataType:
         return dtype_of(dtype)
     except TypeError:
         raise AerogelRuntimeTypeError(f"{dtype!r} is not supported as ndarray element type") from None
+
+
+if TYPE_CHECKING:
+
+    @overload
+    def ndarray(dtype: MatrixType | type[Matrix], shape: Any, needs_grad: bool = False) -> MatrixNdarray: ...
+    @overload
+    def ndarray(dtype: Any, shape: Any, needs_grad: bool = False) -> ScalarNdarray: ...
 
 
 @outside_kernels

@@ -252,6 +252,10 @@ impl<'a> Lower<'a, '_> {
             if let Some(reported) = poisoned {
                 return Err(reported);
             }
+            if let Ok(Some(_)) = self.host.attr(callee, "__aerogel_absent__") {
+                let result = self.host.call(callee, &[], &[]);
+                return Ok(Val::Known(self.hosted(result)?));
+            }
             if let Some(func) = self.host.function(callee) {
                 let name = &func.name;
                 self.warn(format!(

@@ -132,6 +132,7 @@ impl<'a> Lower<'a, '_> {
         let ty = self.expect_numeric(to)?;
         self.warn_of_loss("assignment", ty, val);
         let value = self.convert(val, ty)?;
+        self.report_loss(val, value);
         self.range = target;
         self.store(place, &Val::Value(value))
     }
@@ -587,7 +588,9 @@ impl<'a> Lower<'a, '_> {
         match place {
             Place::Ref { place, .. } => {
                 let place = *place;
-                Ok(self.value(Op::Atomic { op, place, value }, ty))
+                let before = self.value(Op::Atomic { op, place, value }, ty);
+                self.report_overflow_of_change(op, before, value);
+                Ok(before)
             }
             Place::Elements { refs, .. } => {
                 let elem = Type::Scalar(elem(ty));
@@ -595,7 +598,11 @@ impl<'a> Lower<'a, '_> {
                 let elems = refs
                     .iter()
                     .zip(values)
-                    .map(|(&place, value)| self.value(Op::Atomic { op, place, value }, elem))
+                    .map(|(&place, value)| {
+                        let before = self.value(Op::Atomic { op, place, value }, elem);
+                        self.report_overflow_of_change(op, before, value);
+                        before
+                    })
                     .collect();
                 Ok(self.value(Op::TensorMake { elems }, ty))
             }
