@@ -54,6 +54,14 @@ impl<'a> Lower<'a, '_> {
                 }
             },
             ExprKind::Tuple(targets) | ExprKind::List(targets) => {
+                if let Some(starred) = targets
+                    .iter()
+                    .find(|e| matches!(e.kind, ExprKind::Starred(_)))
+                {
+                    self.range = starred.range;
+                    let message = "`*` cannot stand on the left of an assignment in kernels";
+                    return self.fail(ErrorKind::Syntax, "E0105", message);
+                }
                 let items = self.unpack(val, targets.len())?;
                 let mut done = Ok(());
                 for (target, item) in targets.iter().zip(items) {
