@@ -454,6 +454,8 @@ pub(crate) struct NativeNdarray {
     pub(crate) ty: ScalarType,
     pub(crate) shape: Vec<usize>,
     pub(crate) element: Vec<usize>,
+    /// Whether it may be changed: not if it is another's who does not allow it.
+    pub(crate) writeable: bool,
     /// Whose memory it is, if it is another's.
     _owner: Option<Py<PyAny>>,
 }
@@ -469,6 +471,13 @@ impl NativeNdarray {
             [] => (1, 1, 0),
             [n] => (n as u32, 1, 1),
             _ => (self.element[0] as u32, self.element[1] as u32, 2),
+        }
+    }
+
+    fn expect_writeable(&self) -> PyResult<()> {
+        match self.writeable {
+            true => Ok(()),
+            false => Err(PyValueError::new_err("the array is read-only")),
         }
     }
 
@@ -519,25 +528,24 @@ impl NativeNdarray {
             .chain(&element)
             .try_fold(ty.bytes() as usize, |b, &e| b.checked_mul(e))
             .ok_or_else(|| PyValueError::new_err("the array is too large"))?;
-        let (buffer, owner) = match over {
+        let (buffer, owner, writeable) = match over {
             Some(array) => {
                 let foreign = ForeignArray::new(array)?;
                 if foreign.ty != Some(ty) || foreign.buffer()?.len() != bytes {
                     return Err(PyValueError::new_err("the array is another than described"));
                 }
-                if !foreign.writeable {
-                    return Err(PyValueError::new_err("the array is read-only"));
-                }
+                let writeable = foreign.writeable;
                 let (buffer, owner) = foreign.into_parts();
-                (buffer, Some(owner))
+                (buffer, Some(owner), writeable)
             }
-            None => (Buffer::zeroed(bytes).map_err(error::memory)?, None),
+            None => (Buffer::zeroed(bytes).map_err(error::memory)?, None, true),
         };
         Ok(Self {
             buffer: Arc::new(buffer),
             ty,
             shape,
             element,
+            writeable,
             _owner: owner,
         })
     }
@@ -575,7 +583,7 @@ impl NativeNdarray {
             "shape",
             PyTuple::new(py, [self.shape.as_slice(), &self.element].concat())?,
         )?;
-        interface.set_item("data", (self.buffer.address() as usize, false))?;
+        interface.set_item("data", (self.buffer.address() as usize, !self.writeable))?;
         Ok(interface)
     }
 
@@ -616,6 +624,7 @@ impl NativeNdarray {
         key: &Bound<'_, PyAny>,
         value: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
+        self.expect_writeable()?;
         let offset = self.offset(py, key)?;
         let values = components(value, self.element_shape3())?
             .map_err(|wrong| PyValueError::new_err(format!("an element {wrong}")))?;
@@ -630,6 +639,7 @@ impl NativeNdarray {
 
     /// Sets every element; one number for each component.
     fn _fill(&self, values: Vec<Bound<'_, PyAny>>) -> PyResult<()> {
+        self.expect_writeable()?;
         let item = self.ty.bytes() as usize;
         let pattern = Buffer::zeroed(item * values.len()).map_err(error::memory)?;
         for (k, value) in values.iter().enumerate() {
@@ -649,6 +659,7 @@ impl NativeNdarray {
         at: usize,
         value: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
+        self.expect_writeable()?;
         let offset = self.offset(py, key)? + at * self.ty.bytes() as usize;
         self.buffer
             .write_scalar(offset, to_element(value, self.ty)?)
