@@ -275,11 +275,7 @@ impl<'a> Lower<'a, '_> {
             let message = format!(
                 "the Python function `{name}` cannot take a value that is computed when the kernel runs"
             );
-            let note = if intrinsics::is_function(&name) {
-                format!("did you mean `ti.{name}`?")
-            } else {
-                "decorate it with `@ti.func`".into()
-            };
+            let note = self.instead_of(callee, &name);
             return self.fail_noted(ErrorKind::Type, "E0221", message, note);
         };
         // Within `ti.static` it is said that this is known while compiling.
