@@ -84,7 +84,6 @@ def on_files(files, config):
 
 
 def on_page_markdown(markdown, page, **_):
-    """Links to files of the repository become links to the pages made of them; comments that tests run go."""
-    markdown = re.sub(r"<!--run\n.*?-->\n", "", markdown, flags=re.DOTALL)
+    """Links to files of the repository become links to the pages made of them."""
     markdown = markdown.replace("](../frontend-py/python/aerogel/explain/", "](explain/")
     return re.sub(r"\]\(\.\./\.\./examples/(\w+)\.py\)", r"](\1.md)", markdown)

@@ -155,6 +155,8 @@ pub struct FieldRef {
 #[derive(Clone, Debug)]
 pub struct StructType {
     pub handle: Option<Handle>,
+    /// The class of the user's whose objects its values are; they have its other attributes too.
+    pub class: Option<Handle>,
     /// Empty if it has none.
     pub name: String,
     pub members: Vec<StructMember>,
@@ -192,6 +194,7 @@ impl StructType {
     pub fn untyped<'n>(names: impl Iterator<Item = &'n str>) -> Self {
         Self {
             handle: None,
+            class: None,
             name: String::new(),
             members: names
                 .map(|name| StructMember {
@@ -223,7 +226,9 @@ impl StructType {
 
     /// What the user would call a value of it.
     pub fn describe(&self) -> String {
-        if self.name.is_empty() {
+        if self.class.is_some() {
+            format!("the object of `{}`", self.name)
+        } else if self.name.is_empty() {
             "the struct".into()
         } else {
             format!("the struct `{}`", self.name)
@@ -320,6 +325,24 @@ pub struct Callable {
     pub positional: Vec<Known>,
     /// What the arguments of the call replace.
     pub keywords: Vec<(String, Known)>,
+}
+
+/// A class of the user's, of which kernels can make objects.
+#[derive(Clone, Debug)]
+pub struct ClassRef {
+    pub handle: Handle,
+    pub name: String,
+    pub methods: Vec<Rc<FuncRef>>,
+    pub init: Init,
+}
+
+/// How an object of a class is made from the arguments of the call.
+#[derive(Clone, Debug)]
+pub enum Init {
+    /// By `__init__`, which assigns its members.
+    Function(Rc<FuncRef>),
+    /// The members in order, with the values of those that are not given.
+    Fields(Vec<(String, Option<Known>)>),
 }
 
 /// What is needed to lower a function.
@@ -423,6 +446,10 @@ pub trait Host {
     fn function(&mut self, value: &Known) -> Option<Rc<FuncRef>>;
     /// What an object calls when it is called, if that is not its own code.
     fn callable(&mut self, _value: &Known) -> HostResult<Option<Callable>> {
+        Ok(None)
+    }
+    /// The class of the user's that a value is, if objects of it can be made in a kernel.
+    fn class(&mut self, _value: &Known) -> HostResult<Option<ClassRef>> {
         Ok(None)
     }
     /// The layout of a tree that a field or node belongs to.

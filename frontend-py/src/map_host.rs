@@ -126,6 +126,7 @@ impl MapHost {
         });
         let ty = Known::StructType(Rc::new(StructType {
             handle: None,
+            class: None,
             name: name.to_string(),
             methods: methods.collect(),
             members: members

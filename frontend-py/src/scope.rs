@@ -70,6 +70,17 @@ impl Scopes {
         block.push(name.to_string());
     }
 
+    /// Changes what names stand for, where `change` says so.
+    pub(crate) fn replace(&mut self, change: impl Fn(&Val) -> Option<Val>) {
+        for name in self.blocks.iter().flatten() {
+            for (_, binding) in self.names.get_mut(name.as_str()).into_iter().flatten() {
+                if let Some(val) = change(&binding.val) {
+                    binding.val = val;
+                }
+            }
+        }
+    }
+
     /// Whether a block that has been left had the name.
     pub(crate) fn was_bound(&self, name: &str) -> bool {
         self.names.get(name).is_some_and(Vec::is_empty)

@@ -165,7 +165,7 @@ def test_wrong_formats(arch):
 
     with pytest.raises(ti.TaichiSyntaxError, match="`!q` is no conversion"):
         converted(1)
-    with pytest.raises(ti.TaichiSyntaxError, match="mixes numbered places"):
+    with pytest.raises(ti.TaichiIndexError, match="has places for 1 values, but 2 are given"):
         mixed(1)
     with pytest.raises(ti.TaichiTypeError, match="the format `d` is for integers, not `f32`"):
         whole(1)

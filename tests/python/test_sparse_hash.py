@@ -59,7 +59,7 @@ def test_a_huge_space(arch):
 
 
 def shown(node):
-    from aerogel import _sparsity
+    from aerogel.data import _sparsity
 
     return _sparsity.text(node, 16, None, 2)
 

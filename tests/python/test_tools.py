@@ -48,7 +48,9 @@ class TestImages:
         if channels == (2,):
             assert (rows[..., 2] == 0).all()
             rows = rows[..., :2]
-        assert np.abs(rows - want).max() <= 0.6
+        # Wider integers are cut to bytes as Taichi does it.
+        wide = dtype in ("uint16", "uint32", "uint64")
+        assert np.abs(rows - want).max() <= (2 if wide else 0.6)
 
     def test_fields_and_arrays(self, cpu, tmp_path, rng):
         path = str(tmp_path / "a.png")

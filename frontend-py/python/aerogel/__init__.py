@@ -37,32 +37,6 @@ from aerogel._config import (
     x64,
     x86_64,
 )
-from aerogel._dtypes import (
-    f16,
-    f32,
-    f64,
-    float16,
-    float32,
-    float64,
-    i8,
-    i16,
-    i32,
-    i64,
-    int8,
-    int16,
-    int32,
-    int64,
-    u1,
-    u8,
-    u16,
-    u32,
-    u64,
-    uint1,
-    uint8,
-    uint16,
-    uint32,
-    uint64,
-)
 from aerogel._log import CRITICAL, DEBUG, ERROR, INFO, TRACE, WARN, is_logging_effective, set_logging_level
 from aerogel._taichi import aot, experimental, lang, old_modules, simt, texture
 from aerogel._taichi import lib as _lib
@@ -105,10 +79,66 @@ from aerogel.ops import *  # noqa: F403
 from aerogel.types import ref, template
 
 if TYPE_CHECKING:
+    from aerogel._annotations import (
+        f16,
+        f32,
+        f64,
+        float16,
+        float32,
+        float64,
+        i8,
+        i16,
+        i32,
+        i64,
+        int8,
+        int16,
+        int32,
+        int64,
+        u1,
+        u8,
+        u16,
+        u32,
+        u64,
+        uint1,
+        uint8,
+        uint16,
+        uint32,
+        uint64,
+    )
+else:
+    from aerogel._dtypes import (
+        f16,
+        f32,
+        f64,
+        float16,
+        float32,
+        float64,
+        i8,
+        i16,
+        i32,
+        i64,
+        int8,
+        int16,
+        int32,
+        int64,
+        u1,
+        u8,
+        u16,
+        u32,
+        u64,
+        uint1,
+        uint8,
+        uint16,
+        uint32,
+        uint64,
+    )
+
+if TYPE_CHECKING:
     from aerogel import ad, algorithms, graph, linalg, math, profiler, sparse, tools
     from aerogel._linalg import eig, polar_decompose, solve, svd, sym_eig
     from aerogel.gui import GUI, hex_to_rgb, rgb_to_hex
     from aerogel.mesh import Mesh, MeshInstance
+    from aerogel.run import as_taichi
 
 # Modules that stand in folders are imported by these names too.
 for _name in ("argpack", "field", "matrix", "ndarray", "snode", "structs"):
@@ -158,6 +188,7 @@ __all__ = [
     "algorithms",
     "amdgpu",
     "arm64",
+    "as_taichi",
     "axes",
     "cfg",
     "cpu",
@@ -267,6 +298,7 @@ _MODULES = (
     "ui",
 )
 _NAMES = {
+    "as_taichi": "run",
     "GUI": "gui",
     "hex_to_rgb": "gui",
     "rgb_to_hex": "gui",
@@ -280,14 +312,21 @@ _NAMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return importlib.import_module(f"aerogel.{name}")
-    if name in _NAMES:
-        value = getattr(importlib.import_module(f"aerogel.{_NAMES[name]}"), name)
-        globals()[name] = value
-        return value
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:  # For a type checker every name would be one.
+
+    def __getattr__(name: str) -> Any:
+        if name in _MODULES:
+            return importlib.import_module(f"aerogel.{name}")
+        if name in _NAMES:
+            value = getattr(importlib.import_module(f"aerogel.{_NAMES[name]}"), name)
+            globals()[name] = value
+            return value
+        if not name.startswith("_"):
+            from aerogel._taichi import older
+
+            if name in older.NAMES:
+                return older.older(name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

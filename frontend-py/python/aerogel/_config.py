@@ -5,10 +5,15 @@ from __future__ import annotations
 import enum
 import os
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aerogel import _dtypes, _log, _native
 from aerogel._dtypes import dtype_of
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from aerogel._annotations import Settings
 
 
 class Arch:
@@ -97,27 +102,85 @@ _USED: dict[str, Any] = {
     "offline_cache_max_size_of_files": 100 * 1024 * 1024,
     "offline_cache_cleaning_factor": 0.25,
 }
-_ACCEPTED = frozenset(
+#: What Taichi's settings are where a program sets none.
+_ACCEPTED: dict[str, Any] = {
+    "ad_stack_size": 0,
+    "advanced_optimization": True,
+    "allow_nv_shader_extension": True,
+    "auto_mesh_local_default_occupacy": 4,
+    "cache_loop_invariant_global_vars": True,
+    "cfg_optimization": True,
+    "constant_folding": True,
+    "cpu_block_dim_adaptive": True,
+    "cuda_stack_limit": 0,
+    "default_ad_stack_size": 32,
+    "default_cpu_block_dim": 32,
+    "default_gpu_block_dim": 128,
+    "demote_dense_struct_fors": True,
+    "demote_no_access_mesh_fors": True,
+    "detect_read_only": True,
+    "device_memory_GB": 1.0,
+    "device_memory_fraction": 0.0,
+    "experimental_auto_mesh_local": False,
+    "external_optimization_level": 3,
+    "extra_flags": "",
+    "flatten_if": False,
+    "force_scalarize_matrix": False,
+    "gdb_trigger": False,
+    "gpu_max_reg": 0,
+    "half2_vectorization": False,
+    "lower_access": True,
+    "make_block_local": True,
+    "make_cpu_multithreading_loop": True,
+    "make_mesh_block_local": True,
+    "max_block_dim": 1024,
+    "max_vector_width": 8,
+    "mesh_localize_all_attr_mappings": False,
+    "mesh_localize_from_end_mapping": False,
+    "mesh_localize_to_end_mapping": True,
+    "move_loop_invariant_outside_if": False,
+    "num_compile_threads": 4,
+    "optimize_mesh_reordered_mapping": True,
+    "print_accessor_ir": False,
+    "print_ir_dbg_info": False,
+    "print_kernel_amdgcn": False,
+    "print_kernel_asm": False,
+    "print_kernel_llvm_ir": False,
+    "print_kernel_llvm_ir_optimized": False,
+    "print_preprocessed_ir": False,
+    "print_struct_llvm_ir": False,
+    "quant_opt_atomic_demotion": True,
+    "quant_opt_store_fusion": True,
+    "real_matrix_scalarize": True,
+    "saturating_grid_dim": 0,
+    "serial_schedule": False,
+    "simd_width": 0,
+    "simplify_after_lower_access": True,
+    "simplify_before_lower_access": True,
+    "timeline": False,
+    "unrolling_limit": 32,
+    "use_llvm": True,
+    "validate_autodiff": False,
+    "verbose_kernel_launches": False,
+    "vk_api_version": "",
+}
+#: Settings that versions of Taichi before 1.7 had.
+_OLDER = frozenset(
     """
-    validate_autodiff simd_width external_optimization_level max_vector_width print_preprocessed_ir
-    print_accessor_ir print_ir_dbg_info serial_schedule simplify_before_lower_access lower_access
-    simplify_after_lower_access move_loop_invariant_outside_if cache_loop_invariant_global_vars
-    demote_dense_struct_fors advanced_optimization constant_folding use_llvm verbose_kernel_launches timeline
-    flatten_if make_block_local detect_read_only real_matrix_scalarize
-    force_scalarize_matrix half2_vectorization make_cpu_multithreading_loop extra_flags default_cpu_block_dim
-    cpu_block_dim_adaptive default_gpu_block_dim gpu_max_reg ad_stack_size default_ad_stack_size
-    saturating_grid_dim max_block_dim print_struct_llvm_ir print_kernel_llvm_ir
-    print_kernel_llvm_ir_optimized print_kernel_asm print_kernel_amdgcn device_memory_GB
-    device_memory_fraction allow_nv_shader_extension quant_opt_store_fusion quant_opt_atomic_demotion
-    make_mesh_block_local optimize_mesh_reordered_mapping mesh_localize_to_end_mapping
-    mesh_localize_from_end_mapping mesh_localize_all_attr_mappings demote_no_access_mesh_fors
-    experimental_auto_mesh_local auto_mesh_local_default_occupacy
-    num_compile_threads vk_api_version cuda_stack_limit cfg_optimization gdb_trigger enable_fallback
-    unrolling_limit dynamic_index packed use_mesh ndarray_use_cached_allocator ndarray_use_cached_allocator_threshold
+    async_flush_every async_listgen_fast_filtering async_max_fuse_per_task async_mode
+    async_opt_activation_demotion async_opt_dse async_opt_fusion async_opt_fusion_max_iter
+    async_opt_intermediate_file async_opt_listgen cc_compile_cmd cc_link_cmd dynamic_index excepthook
+    experimental_real_function lazy_compilation ndarray_use_cached_allocator
+    ndarray_use_cached_allocator_threshold ndarray_use_torch packed print_benchmark_stat
+    print_evaluator_ir real_matrix use_gles use_mesh use_unified_memory
     """.split()
 )
 
-current: dict[str, Any] = dict(_USED, arch=cpu)
+_DEFAULTS = {**_ACCEPTED, **_USED}
+
+current: dict[str, Any] = dict(
+    _DEFAULTS, arch=cpu, default_fp=_dtypes.f32, default_ip=_dtypes.i32, default_up=_dtypes.u32
+)
 
 _warned: set[str] = set()
 
@@ -181,7 +244,7 @@ def _default_type(key: str, given: Any, standard: str, kind: str) -> Any:
 
 def _warn_of_unused(given: dict[str, Any]) -> None:
     """Says of settings that change nothing here that they do not, once for each."""
-    for key in sorted(_ACCEPTED - _warned):
+    for key in sorted({*_ACCEPTED, *_OLDER} - _warned):
         if key in given or _environment(key) is not None:
             _warned.add(key)
             _log.warn(f"ti.init: {key} has no effect here")
@@ -228,7 +291,7 @@ def init(
     _test_mode: bool = False,
     enable_fallback: bool = True,
     require_version: str | None = None,
-    **kwargs: Any,
+    **kwargs: Unpack[Settings],
 ) -> None:
     """Starts over with an empty program and the given settings.
 
@@ -240,8 +303,8 @@ def init(
         require_version: The version of Taichi, such as "1.7.0", whose interface the program needs.
         kwargs: Settings by name. One that is not given is taken from the environment, from ``AEROGEL_<NAME>``
             or ``TI_<NAME>``; ``arch`` is taken from there even if it is given. ``cpu`` (which processors kernels are
-            compiled for: ``"native"``, the one at hand, or ``"x86-64-v2"``, ``"x86-64-v3"`` or ``"x86-64-v4"``), ``debug`` (check indices,
-            assertions and integer arithmetic), ``fast_math``, ``random_seed``, ``cpu_max_num_threads``,
+            compiled for: ``"native"``, the one at hand, or ``"x86-64-v2"``, ``"x86-64-v3"`` or ``"x86-64-v4"``),
+            ``debug`` (check indices, assertions and integer arithmetic), ``fast_math``, ``random_seed``, ``cpu_max_num_threads``,
             ``print_ir``, ``log_level``, ``verbose``, ``offline_cache`` (keep compiled kernels on disk for the
             next process) with ``offline_cache_file_path``, ``offline_cache_cleaning_policy`` (``never``,
             ``version``, ``lru`` or ``fifo``), ``offline_cache_max_size_of_files`` in bytes and
@@ -254,12 +317,13 @@ def init(
 
     >>> init(arch=cpu, log_level="error")
     """
-    if "default_up" in kwargs:
+    given: dict[str, Any] = dict(kwargs)
+    if "default_up" in given:
         raise KeyError("'default_up' is the unsigned type of 'default_ip': set 'default_ip' instead")
-    unknown = sorted(k for k in kwargs if k not in _USED and k not in _ACCEPTED)
+    unknown = sorted(k for k in given if k not in _DEFAULTS and k not in _OLDER)
     if unknown:
         raise KeyError(f"Unrecognized keyword argument(s) for ti.init: {', '.join(unknown)}")
-    values = {key: _setting(key, kwargs) for key in _USED}
+    values = {key: _setting(key, given) for key in _USED}
     if int(values["cpu_max_num_threads"]) < 0:
         raise ValueError(
             f"cpu_max_num_threads is a number of threads, or 0 for all cores, not {values['cpu_max_num_threads']}"
@@ -269,40 +333,67 @@ def init(
         _require(require_version)
     if level is not None:
         _log.set_logging_level(level)
-    _warn_of_unused(kwargs)
+    _warn_of_unused(given)
     chosen = _choose(arch, enable_fallback)
-    fp = _default_type("default_fp", default_fp, "f32", "f")
-    ip = _default_type("default_ip", default_ip, "i32", "i")
-    if fp._aerogel_dtype not in ("f16", "f32", "f64"):
-        raise ValueError(f"default_fp must be a floating-point type, not {fp}")
-    if ip._aerogel_dtype not in ("i32", "i64"):
-        raise ValueError(f"default_ip must be ti.i32 or ti.i64, not {ip}")
+    fp = _default_of("default_fp", _default_type("default_fp", default_fp, "f32", "f"))
+    ip = _default_of("default_ip", _default_type("default_ip", default_ip, "i32", "i"))
     reset()
-    _dtypes.defaults["fp"], _dtypes.defaults["ip"] = fp._aerogel_dtype, ip._aerogel_dtype
     current.clear()
-    current.update(kwargs)
+    current.update(_DEFAULTS)
+    current.update(given)
     current.update(values, arch=chosen, default_fp=fp, default_ip=ip)
-    current["default_up"] = dtype_of("u" + ip._aerogel_dtype[1:])
-    bounds = values["check_out_of_bound"]
-    _native.init(
-        arch="interp" if chosen is interp else "cpu",
-        cpu=values["cpu"],
-        debug=bool(values["debug"]),
-        fast_math=bool(values["fast_math"]),
-        check_bounds=bool(values["debug"] if bounds is None else bounds),
-        opt_level=int(values["opt_level"]),
-        max_threads=int(values["cpu_max_num_threads"]),
-        random_seed=int(values["random_seed"]),
-        print_ir=bool(values["print_ir"]),
-        thread_local=bool(values["make_thread_local"]),
-        default_fp=fp._aerogel_dtype,
-        default_ip=ip._aerogel_dtype,
-        short_circuit=bool(values["short_circuit_operators"]),
-        profile=bool(values["kernel_profiler"]),
-        cache=_cache(values),
-    )
+    _apply()
     if values["verbose"]:
         _log.info(f"Starting on arch={chosen.name}")
+
+
+def _apply() -> None:
+    """Lets what is compiled from now on follow the settings."""
+    fp, ip = current["default_fp"]._aerogel_dtype, current["default_ip"]._aerogel_dtype
+    _dtypes.defaults["fp"], _dtypes.defaults["ip"] = fp, ip
+    current["default_up"] = dtype_of("u" + ip[1:])
+    bounds = current["check_out_of_bound"]
+    _native.init(
+        arch="interp" if current["arch"] is interp else "cpu",
+        cpu=current["cpu"],
+        debug=bool(current["debug"]),
+        fast_math=bool(current["fast_math"]),
+        check_bounds=bool(current["debug"] if bounds is None else bounds),
+        opt_level=int(current["opt_level"]),
+        max_threads=int(current["cpu_max_num_threads"]),
+        random_seed=int(current["random_seed"]),
+        print_ir=bool(current["print_ir"]),
+        thread_local=bool(current["make_thread_local"]),
+        default_fp=fp,
+        default_ip=ip,
+        short_circuit=bool(current["short_circuit_operators"]),
+        profile=bool(current["kernel_profiler"]),
+        cache=_cache(current),
+    )
+
+
+def change(key: str, value: Any) -> None:
+    """Changes a setting of the running program: kernels that are called from now on are compiled by it."""
+    if key in ("default_fp", "default_ip"):
+        value = _default_of(key, value)
+    elif key in _USED:
+        value = _typed(key, value)
+    elif key not in _ACCEPTED:
+        raise AttributeError(f"there is no setting {key!r} that could be changed after ti.init")
+    _native.check_initialized()
+    current[key] = value
+    if key in _USED or key.startswith("default_"):
+        _apply()
+
+
+def _default_of(key: str, given: Any) -> Any:
+    """What ``default_fp`` or ``default_ip`` can be."""
+    dtype = dtype_of(given)
+    if key == "default_fp" and dtype._aerogel_dtype not in ("f16", "f32", "f64"):
+        raise ValueError(f"default_fp must be a floating-point type, not {dtype}")
+    if key == "default_ip" and dtype._aerogel_dtype not in ("i32", "i64"):
+        raise ValueError(f"default_ip must be ti.i32 or ti.i64, not {dtype}")
+    return dtype
 
 
 def _require(version: str) -> None:
@@ -350,13 +441,19 @@ def n_threads() -> int:
 
 
 class _Cfg:
-    """The settings in force, as attributes."""
+    """The settings in force, as attributes; setting one changes it for what is compiled afterwards."""
 
     def __getattr__(self, name: str) -> Any:
         try:
             return current[name]
         except KeyError:
-            raise AttributeError(name) from None
+            raise AttributeError(f"there is no setting {name!r}") from None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        change(name, value)
+
+    def __dir__(self) -> list[str]:
+        return sorted(current)
 
 
 cfg = _Cfg()

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from math import e, inf, nan, pi
+from typing import TYPE_CHECKING
 
 import aerogel as ti
 from aerogel.ops import (
@@ -35,10 +36,26 @@ from aerogel.ops import (
 )
 from aerogel.types import matrix, vector
 
-vec2, vec3, vec4 = vector(2, float), vector(3, float), vector(4, float)
-ivec2, ivec3, ivec4 = vector(2, int), vector(3, int), vector(4, int)
-uvec2, uvec3, uvec4 = vector(2, ti.u32), vector(3, ti.u32), vector(4, ti.u32)
-mat2, mat3, mat4 = matrix(2, 2, float), matrix(3, 3, float), matrix(4, 4, float)
+if TYPE_CHECKING:
+    from aerogel._annotations import (
+        ivec2,
+        ivec3,
+        ivec4,
+        mat2,
+        mat3,
+        mat4,
+        uvec2,
+        uvec3,
+        uvec4,
+        vec2,
+        vec3,
+        vec4,
+    )
+else:
+    vec2, vec3, vec4 = vector(2, float), vector(3, float), vector(4, float)
+    ivec2, ivec3, ivec4 = vector(2, int), vector(3, int), vector(4, int)
+    uvec2, uvec3, uvec4 = vector(2, ti.u32), vector(3, ti.u32), vector(4, ti.u32)
+    mat2, mat3, mat4 = matrix(2, 2, float), matrix(3, 3, float), matrix(4, 4, float)
 
 
 def _log2(x: float) -> float:

@@ -9,6 +9,7 @@ import importlib.machinery
 import importlib.util
 import os
 import sys
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -78,7 +79,21 @@ def install(program: str = "") -> None:
     """Makes ``import taichi`` give Aerogel from now on."""
     for name in [n for n in sys.modules if n == "taichi" or n.startswith("taichi.")]:
         del sys.modules[name]
+    sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _Finder)]
     sys.meta_path.insert(0, _Finder(_examples_of(program)))
+
+
+def as_taichi() -> None:
+    """Makes ``import taichi`` give Aerogel from now on: for notebooks, and for ``conftest.py`` of pytest.
+
+    >>> import aerogel
+    >>> aerogel.as_taichi()
+    >>> import taichi
+    >>> taichi is aerogel
+    True
+    """
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        install()
 
 
 def run(program: str, arguments: list[str]) -> None:
@@ -88,16 +103,41 @@ def run(program: str, arguments: list[str]) -> None:
     install(program)
     sys.argv = [program, *arguments]
     sys.path[0] = os.path.dirname(os.path.abspath(program))
+    with open(program, "rb") as f:
+        text = f.read()
+    # The program has its own `from __future__` statements, not this file's.
+    _execute(program, lambda: compile(text, program, "exec", dont_inherit=True), None)
+
+
+def run_module(name: str, arguments: list[str]) -> None:
+    """Runs a module or package as ``python -m name`` does, with Aerogel in Taichi's place."""
+    install()
+    sys.path[0] = os.getcwd()
+    try:
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.submodule_search_locations is not None:
+            name += ".__main__"
+            spec = importlib.util.find_spec(name)
+    except ModuleNotFoundError as e:
+        raise SystemExit(f"there is no module {name}: {e}") from None
+    loader: Any = spec.loader if spec is not None else None
+    if spec is None or spec.origin is None or not hasattr(loader, "get_code"):
+        raise SystemExit(f"there is no module {name} that can be run")
+    install(spec.origin)
+    sys.argv = [spec.origin, *arguments]
+    _execute(spec.origin, lambda: loader.get_code(name), spec)
+
+
+def _execute(program: str, code_of: Callable[[], Any], spec: Any) -> None:
+    """Runs code as ``__main__``."""
     module = ModuleType("__main__")
     module.__file__ = program
     module.__builtins__ = builtins  # type: ignore[attr-defined]
+    if spec is not None:
+        module.__spec__, module.__package__ = spec, spec.parent
     sys.modules["__main__"] = module
-    with open(program, "rb") as f:
-        text = f.read()
     try:
-        # The program has its own `from __future__` statements, not this file's.
-        code = compile(text, program, "exec", dont_inherit=True)
-        exec(code, module.__dict__)  # noqa: S102
+        exec(code_of(), module.__dict__)  # noqa: S102
     except Exception as e:
         # The traceback begins in the program, as if Python had been started with it.
         trace = e.__traceback__

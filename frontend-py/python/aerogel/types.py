@@ -2,36 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from aerogel._dtypes import (
-    DataType,
-    dtype_of,
-    f16,
-    f32,
-    f64,
-    float16,
-    float32,
-    float64,
-    i8,
-    i16,
-    i32,
-    i64,
-    int8,
-    int16,
-    int32,
-    int64,
-    u1,
-    u8,
-    u16,
-    u32,
-    u64,
-    uint1,
-    uint8,
-    uint16,
-    uint32,
-    uint64,
-)
+from aerogel._dtypes import DataType, dtype_of
 from aerogel._taichi.old_modules import offer
 from aerogel._taichi.texture import rw_texture, texture
 from aerogel.data._field import outside_kernels
@@ -39,6 +12,61 @@ from aerogel.data._quant import QuantType, quant
 from aerogel.data.argpack import ArgPackType, argpack
 from aerogel.data.matrix import Matrix, Vector, _plain
 from aerogel.data.structs import StructType, struct
+
+if TYPE_CHECKING:
+    from aerogel._annotations import (
+        f16,
+        f32,
+        f64,
+        float16,
+        float32,
+        float64,
+        i8,
+        i16,
+        i32,
+        i64,
+        int8,
+        int16,
+        int32,
+        int64,
+        u1,
+        u8,
+        u16,
+        u32,
+        u64,
+        uint1,
+        uint8,
+        uint16,
+        uint32,
+        uint64,
+    )
+else:
+    from aerogel._dtypes import (
+        f16,
+        f32,
+        f64,
+        float16,
+        float32,
+        float64,
+        i8,
+        i16,
+        i32,
+        i64,
+        int8,
+        int16,
+        int32,
+        int64,
+        u1,
+        u8,
+        u16,
+        u32,
+        u64,
+        uint1,
+        uint8,
+        uint16,
+        uint32,
+        uint64,
+    )
 
 offer(
     __name__,
@@ -136,6 +164,16 @@ class MatrixType:
         return matrix_ndarray(self.n, self.m, self.ndim, self.dtype, shape, **kwargs)
 
 
+class AnyMatrixType:
+    """The type of vectors or matrices of any size: for parameters of ``ti.func`` and elements of arrays."""
+
+    def __init__(self, ndim: int, dtype: Any) -> None:
+        self.ndim, self.dtype = ndim, None if dtype is None else dtype_of(dtype)
+
+    def __repr__(self) -> str:
+        return f"ti.types.{'vector' if self.ndim == 1 else 'matrix'}({self.dtype or ''})"
+
+
 class VectorType(MatrixType):
     """The type of vectors of ``n`` components."""
 
@@ -161,17 +199,21 @@ def _flatten_item(value: Any, out: list[Any]) -> None:
         out.append(value)
 
 
-def vector(n: int, dtype: Any = None) -> VectorType:
-    """The type of vectors of ``n`` components.
+def vector(n: int | None = None, dtype: Any = None) -> Any:
+    """The type of vectors of ``n`` components; of any number if it is left out.
 
     >>> vector(3, f32)(1, 2, 3).to_list()
     [1.0, 2.0, 3.0]
     """
-    return VectorType(n, dtype)
+    return AnyMatrixType(1, dtype) if n is None else VectorType(n, dtype)
 
 
-def matrix(n: int, m: int, dtype: Any = None) -> MatrixType:
-    """The type of ``n`` by ``m`` matrices."""
+def matrix(n: int | None = None, m: int | None = None, dtype: Any = None) -> Any:
+    """The type of ``n`` by ``m`` matrices; of any size if both are left out."""
+    if n is None and m is None:
+        return AnyMatrixType(2, dtype)
+    if n is None or m is None:
+        raise TypeError("ti.types.matrix takes both sizes, or neither")
     return MatrixType(n, m, dtype)
 
 
@@ -211,6 +253,10 @@ class NdarrayType:
             if given:
                 raise TypeError(f'Cannot specify matrix dtype "{dtype!r}" and element shape or dim at the same time.')
             element_shape = dtype.get_shape()
+        elif isinstance(dtype, AnyMatrixType):
+            if given:
+                raise TypeError(f'Cannot specify matrix dtype "{dtype!r}" and element shape or dim at the same time.')
+            element_dim, dtype = dtype.ndim, dtype.dtype
         elif dtype is not None and dtype not in (float, int, bool):
             dtype = dtype_of(dtype)
         if element_shape is not None:

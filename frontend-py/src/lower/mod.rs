@@ -261,6 +261,8 @@ pub(crate) struct Lower<'a, 'h> {
     /// The names of fields, each with the last number that was put behind it.
     field_names: LookupMap<String, u32>,
     parsed: LookupMap<Handle, Rc<Parsed<'a>>>,
+    /// The objects whose `__init__` is being lowered, with the depth of control at which that began.
+    making: Vec<(Rc<[Val]>, usize)>,
     /// The storage of what the real function being lowered takes by reference.
     references: Vec<Value>,
     reals: Reals,
@@ -288,6 +290,7 @@ impl<'a, 'h> Lower<'a, 'h> {
             frames: Vec::new(),
             control: Vec::new(),
             range: TextRange::default(),
+            making: Vec::new(),
             references: Vec::new(),
             reals: Reals::default(),
             in_static: false,

@@ -478,7 +478,7 @@ impl NativeKernel {
                 own.ty,
                 own.shape.clone(),
                 Some(own.element.extents()),
-                true,
+                own.writeable,
             )
         } else {
             let mut value = as_numpy(value)?;
@@ -493,11 +493,15 @@ impl NativeKernel {
             let value = &value;
             let array = ForeignArray::new(value).map_err(|_| {
                 let provided = value.get_type().name().map_or_else(|_| "?".into(), |n| n.to_string());
+                let remedy = match value.hasattr("_aerogel_field") {
+                    Ok(true) => "; annotate the parameter `ti.template()` to pass a field",
+                    _ => "",
+                };
                 error::exception(
                     py,
                     "AerogelRuntimeTypeError",
                     format!(
-                        "argument `{name}` of kernel `{}` takes a NumPy array or a ti.ndarray, not a {provided}",
+                        "argument `{name}` of kernel `{}` takes a NumPy array or a ti.ndarray, not a {provided}{remedy}",
                         self.name
                     ),
                 )
@@ -507,7 +511,11 @@ impl NativeKernel {
             (ArrayArg::Foreign(array), ty, shape, None, writeable)
         };
         if let Some(wanted) = elem.filter(|&e| e != ty) {
-            let what = format!("an array of {wanted} is required, this one has {ty}");
+            let what = format!(
+                "an array of {wanted} is required, this one has {ty}: pass `{name}.astype(\"{}\")`, or annotate the parameter \
+                 `ti.types.ndarray(dtype=ti.{ty})`",
+                numpy_name(wanted)
+            );
             // As Taichi has it: one error for the arrays of others, another for its own.
             return Err(match array {
                 ArrayArg::Foreign(_) => invalid(what),
@@ -601,6 +609,10 @@ fn as_numpy<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     if value.hasattr(pyo3::intern!(py, "detach"))? {
         return value.call_method0("detach")?.call_method0("numpy");
     }
+    // What a field gives by DLPack is a copy.
+    if value.hasattr(pyo3::intern!(py, "_aerogel_field"))? {
+        return Ok(value.clone());
+    }
     if value.hasattr(pyo3::intern!(py, "__dlpack__"))? {
         return py.import("numpy")?.call_method1("from_dlpack", (value,));
     }
@@ -661,4 +673,15 @@ fn template_key(
         return Ok(parts.map(KeyPart::Tuple));
     }
     Ok(Some(KeyPart::Object(value.as_ptr() as usize)))
+}
+
+/// What NumPy calls a scalar type.
+fn numpy_name(ty: ScalarType) -> String {
+    let kind = match ty {
+        ScalarType::U1 => return "bool".to_owned(),
+        ty if ty.is_float() => "float",
+        ty if ty.is_signed() => "int",
+        _ => "uint",
+    };
+    format!("{kind}{}", ty.bits())
 }

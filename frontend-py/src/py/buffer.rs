@@ -463,6 +463,8 @@ pub(crate) struct NativeNdarray {
     pub(crate) ty: ScalarType,
     pub(crate) shape: Vec<usize>,
     pub(crate) element: TensorShape,
+    /// Whether it may be changed: not if it is another's who does not allow it.
+    pub(crate) writeable: bool,
     /// Whose memory it is, if it is another's.
     _owner: Option<Py<PyAny>>,
 }
@@ -471,6 +473,13 @@ impl NativeNdarray {
     /// Components of an element.
     pub(crate) fn n_components(&self) -> usize {
         self.element.len() as usize
+    }
+
+    fn expect_writeable(&self) -> PyResult<()> {
+        match self.writeable {
+            true => Ok(()),
+            false => Err(PyValueError::new_err("the array is read-only")),
+        }
     }
 
     fn offset(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<usize> {
@@ -522,25 +531,24 @@ impl NativeNdarray {
             .ok_or_else(|| PyValueError::new_err("the array is too large"))?;
         let element = TensorShape::from_extents(&extents)
             .ok_or_else(|| PyValueError::new_err("an element has two axes at most"))?;
-        let (buffer, owner) = match over {
+        let (buffer, owner, writeable) = match over {
             Some(array) => {
                 let foreign = ForeignArray::new(array)?;
                 if foreign.ty != Some(ty) || foreign.buffer()?.len() != bytes {
                     return Err(PyValueError::new_err("the array is another than described"));
                 }
-                if !foreign.writeable {
-                    return Err(PyValueError::new_err("the array is read-only"));
-                }
+                let writeable = foreign.writeable;
                 let (buffer, owner) = foreign.into_parts();
-                (buffer, Some(owner))
+                (buffer, Some(owner), writeable)
             }
-            None => (Buffer::zeroed(bytes).map_err(error::memory)?, None),
+            None => (Buffer::zeroed(bytes).map_err(error::memory)?, None, true),
         };
         Ok(Self {
             buffer: Arc::new(buffer),
             ty,
             shape,
             element,
+            writeable,
             _owner: owner,
         })
     }
@@ -581,7 +589,7 @@ impl NativeNdarray {
                 [self.shape.as_slice(), &self.element.extents()].concat(),
             )?,
         )?;
-        interface.set_item("data", (self.buffer.address() as usize, false))?;
+        interface.set_item("data", (self.buffer.address() as usize, !self.writeable))?;
         Ok(interface)
     }
 
@@ -622,6 +630,7 @@ impl NativeNdarray {
         key: &Bound<'_, PyAny>,
         value: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
+        self.expect_writeable()?;
         let offset = self.offset(py, key)?;
         if self.element == TensorShape::Scalar {
             let value = to_element(value, self.ty)?;
@@ -646,6 +655,7 @@ impl NativeNdarray {
 
     /// Sets every element; one number for each component.
     fn _fill(&self, values: Vec<Bound<'_, PyAny>>) -> PyResult<()> {
+        self.expect_writeable()?;
         let item = self.ty.bytes() as usize;
         let pattern = Buffer::zeroed(item * values.len()).map_err(error::memory)?;
         for (k, value) in values.iter().enumerate() {
@@ -665,6 +675,7 @@ impl NativeNdarray {
         at: usize,
         value: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
+        self.expect_writeable()?;
         let offset = self.offset(py, key)? + at * self.ty.bytes() as usize;
         self.buffer
             .write_scalar(offset, to_element(value, self.ty)?)

@@ -39,7 +39,8 @@ pub(crate) struct FieldPlace {
 #[pyclass(module = "aerogel._native", subclass, frozen)]
 pub(crate) struct NativeField {
     ty: ScalarType,
-    quant: Option<QuantType>,
+    /// One for all components, or one for each; none for scalars.
+    quants: Vec<QuantType>,
     shape: TensorShape,
     name: String,
     claimed: OnceLock<()>,
@@ -53,9 +54,9 @@ impl NativeField {
         self.ty
     }
 
-    /// How its components are kept, if that is not as scalars.
-    pub(crate) fn quant(&self) -> Option<QuantType> {
-        self.quant
+    /// How a component is kept, if that is not as a scalar.
+    pub(crate) fn quant(&self, component: usize) -> Option<QuantType> {
+        self.quants.get(component).or(self.quants.first()).copied()
     }
 
     /// The shape of an element.
@@ -203,14 +204,14 @@ impl NativeField {
     }
 
     #[new]
-    #[pyo3(signature = (dtype, n, m, ndim, name, quant = None))]
+    #[pyo3(signature = (dtype, n, m, ndim, name, quants = Vec::new()))]
     fn new(
         dtype: &str,
         n: u32,
         m: u32,
         ndim: u32,
         name: String,
-        quant: Option<&str>,
+        quants: Vec<String>,
     ) -> PyResult<Self> {
         let ty = ScalarType::from_name(dtype)
             .ok_or_else(|| PyValueError::new_err(format!("there is no scalar type {dtype:?}")))?;
@@ -221,7 +222,10 @@ impl NativeField {
         }
         Ok(Self {
             ty,
-            quant: quant.map(parse_quant).transpose()?,
+            quants: quants
+                .iter()
+                .map(|text| parse_quant(text))
+                .collect::<PyResult<_>>()?,
             shape: TensorShape::from_axes(n, m, ndim),
             name,
             claimed: OnceLock::new(),

@@ -7,7 +7,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use super::host::PyHost;
-use crate::host::{Callable, FuncRef, FuncSource, Known, Passing, ResultType, Signature};
+use crate::host::{
+    Callable, ClassRef, FuncRef, FuncSource, Handle, Init, Known, Passing, ResultType, Signature,
+};
 
 /// The types that parameters are annotated with, by name.
 type Types = Vec<(String, Known)>;
@@ -59,6 +61,52 @@ impl<'py> PyHost<'py> {
             callee,
             positional,
             keywords: named,
+        }))
+    }
+
+    /// A class of the user's, of which objects can be made.
+    pub(super) fn class_of(
+        &mut self,
+        handle: Handle,
+        class: &Bound<'py, PyAny>,
+    ) -> PyResult<Option<ClassRef>> {
+        type Named<'py> = Vec<(String, Bound<'py, PyAny>)>;
+        type Fields<'py> = Vec<(String, bool, Bound<'py, PyAny>)>;
+        type Parts<'py> = (String, Named<'py>, Option<Bound<'py, PyAny>>, Fields<'py>);
+        let found: Option<Parts<'py>> = PyModule::import(self.python(), "aerogel._source")?
+            .call_method1("class_parts", (class,))?
+            .extract()?;
+        let Some((name, methods, init, fields)) = found else {
+            return Ok(None);
+        };
+        let mut func = |name: String, function: &Bound<'py, PyAny>| {
+            Rc::new(FuncRef {
+                function: self.handle(function),
+                receiver: None,
+                name,
+            })
+        };
+        let methods = methods
+            .into_iter()
+            .map(|(name, function)| func(name, &function))
+            .collect();
+        let init = match init {
+            Some(init) => Init::Function(func("__init__".to_owned(), &init)),
+            None => Init::Fields(
+                fields
+                    .into_iter()
+                    .map(|(name, has_default, value)| {
+                        let default = has_default.then(|| self.known(&value)).transpose()?;
+                        Ok((name, default))
+                    })
+                    .collect::<PyResult<_>>()?,
+            ),
+        };
+        Ok(Some(ClassRef {
+            handle,
+            name,
+            methods,
+            init,
         }))
     }
 

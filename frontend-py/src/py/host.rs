@@ -56,6 +56,22 @@ pub(crate) struct PyHost<'py> {
     /// How deep in lists, tuples and objects what is being looked at lies, and how much has been seen of it.
     nesting: usize,
     seen: usize,
+    watched: Vec<Watched>,
+}
+
+/// A global name that stood for a function, where that can be defined anew: it is in no file.
+pub(crate) struct Watched {
+    globals: Py<PyDict>,
+    name: Py<PyString>,
+    function: Py<PyAny>,
+}
+
+impl Watched {
+    /// Whether the name still stands for that function.
+    pub(crate) fn is_same(&self, py: Python<'_>) -> bool {
+        let found = self.globals.bind(py).get_item(self.name.bind(py));
+        matches!(found, Ok(Some(found)) if found.is(&self.function))
+    }
 }
 
 /// What an object says of itself. What a `__getattr__` of the user's raises says that it is none of ours.
@@ -111,6 +127,7 @@ impl<'py> PyHost<'py> {
             raised: OnceCell::new(),
             nesting: 0,
             seen: 0,
+            watched: Vec::new(),
         })
     }
 
@@ -481,12 +498,40 @@ impl<'py> PyHost<'py> {
         }
         let globals = function.getattr("__globals__")?.cast_into::<PyDict>()?;
         if let Some(value) = globals.get_item(name)? {
-            return self.known(&value).map(Some);
+            let known = self.known(&value)?;
+            if matches!(known, Known::Func(_)) {
+                self.watch(&globals, name, &value)?;
+            }
+            return Ok(Some(known));
         }
         match PyModule::import(self.py, "builtins")?.getattr_opt(name)? {
             Some(value) => self.known(&value).map(Some),
             None => Ok(None),
         }
+    }
+
+    /// Notes that a name stands for a function, if that is in no file.
+    fn watch(
+        &mut self,
+        globals: &Bound<'py, PyDict>,
+        name: &str,
+        function: &Bound<'py, PyAny>,
+    ) -> PyResult<()> {
+        let module = PyModule::import(self.py, "aerogel._source")?;
+        let is_in_file = module.call_method1("is_in_file", (function,))?;
+        if !is_in_file.is_truthy()? {
+            self.watched.push(Watched {
+                globals: globals.clone().unbind(),
+                name: PyString::new(self.py, name).unbind(),
+                function: function.clone().unbind(),
+            });
+        }
+        Ok(())
+    }
+
+    /// The names that may come to stand for other functions.
+    pub(crate) fn watched(&mut self) -> impl Iterator<Item = Watched> {
+        std::mem::take(&mut self.watched).into_iter()
     }
 
     /// That an operation on integers, lists or strings makes nothing that takes minutes or all memory.
@@ -724,6 +769,19 @@ impl Host for PyHost<'_> {
         };
         let object = self.object(*handle);
         self.called_by(&object).map_err(|error| self.error(&error))
+    }
+
+    fn class(&mut self, value: &Known) -> HostResult<Option<ClassRef>> {
+        let Known::Object(handle) = value else {
+            return Ok(None);
+        };
+        let object = self.object(*handle);
+        if !object.is_instance_of::<PyType>() {
+            return Ok(None);
+        }
+        self.asked += 1;
+        self.class_of(*handle, &object)
+            .map_err(|error| self.error(&error))
     }
 
     fn source(&mut self, func: &FuncRef) -> HostResult<FuncSource> {

@@ -70,8 +70,8 @@ pub(crate) struct Placement {
     pub(crate) sparse: bool,
     /// Whether components are some bits of a word.
     pub(crate) quantised: bool,
-    /// The same for all components: they are placed under alike nodes.
-    digits: Vec<Digit>,
+    /// One list for all components where they are placed under alike nodes, else one for each.
+    digits: Vec<Vec<Digit>>,
     /// The address of each component of the first element, if the field is not sparse.
     pub(crate) bases: Vec<u64>,
 }
@@ -79,19 +79,26 @@ pub(crate) struct Placement {
 impl Placement {
     pub(crate) fn new(store: Arc<TreeStore>, places: Vec<NodeId>, offset: Vec<i32>) -> Self {
         let tree = &store.tree;
-        let mut digits = Vec::new();
-        for level in tree.path(places[0]).levels {
-            let mut stride = tree[level.node].cell_size;
-            for axis in level.axes.iter().rev() {
-                digits.push(Digit {
-                    index: axis.index,
-                    divisor: axis.divisor,
-                    extent: axis.extent,
-                    wraps: axis.wraps,
-                    stride,
-                });
-                stride *= axis.extent;
+        let digits_of = |place: &NodeId| {
+            let mut digits = Vec::new();
+            for level in tree.path(*place).levels {
+                let mut stride = tree[level.node].cell_size;
+                for axis in level.axes.iter().rev() {
+                    digits.push(Digit {
+                        index: axis.index,
+                        divisor: axis.divisor,
+                        extent: axis.extent,
+                        wraps: axis.wraps,
+                        stride,
+                    });
+                    stride *= axis.extent;
+                }
             }
+            digits
+        };
+        let mut digits: Vec<_> = places.iter().map(digits_of).collect();
+        if digits.windows(2).all(|pair| pair[0] == pair[1]) {
+            digits.truncate(1);
         }
         let zero = vec![0; tree.shape(places[0]).len()];
         let sparse = places.iter().any(|&p| tree.is_below_sparse(p));
@@ -253,12 +260,13 @@ impl Placement {
         if self.sparse {
             return memory.element(self.places[component], index);
         }
-        Some(self.bases[component] + self.distance(index))
+        Some(self.bases[component] + self.distance(component, index))
     }
 
-    /// How far an element of a dense field lies from the first.
-    fn distance(&self, index: &Index) -> u64 {
-        self.digits.iter().fold(0, |at, d| {
+    /// How far a component of an element of a dense field lies from that of the first.
+    fn distance(&self, component: usize, index: &Index) -> u64 {
+        let digits = self.digits.get(component).unwrap_or(&self.digits[0]);
+        digits.iter().fold(0, |at, d| {
             let quotient = index[d.index] as u64 / d.divisor;
             let digit = if d.wraps {
                 quotient % d.extent
@@ -292,7 +300,7 @@ impl Placement {
 
     /// Whether elements are copied one by one.
     pub(crate) fn one_by_one(&self) -> bool {
-        self.sparse || self.quantised
+        self.sparse || self.quantised || self.digits.len() > 1
     }
 
     /// The bytes from one index to the next along each axis of a row-major array.
@@ -373,7 +381,7 @@ impl Placement {
         let mut index = [0; MAX_AXES];
         let n_axes = self.shape.len();
         for _ in 0..self.shape.iter().product() {
-            let at = self.bases[k] + self.distance(&index);
+            let at = self.bases[k] + self.distance(k, &index);
             visit(at, &index[..n_axes])?;
             // The odometer: the last axis first, with a carry.
             for axis in (0..n_axes).rev() {
@@ -409,7 +417,7 @@ impl Placement {
     /// The dimensions of a copy between the field and a row-major array with `per_element` numbers in an element.
     pub(crate) fn dims(&self, item: u64, per_element: u64) -> Vec<(usize, u64, u64)> {
         let row_major = self.row_major(item * per_element);
-        self.digits
+        self.digits[0]
             .iter()
             .map(|d| (d.extent as usize, d.stride, row_major[d.index] * d.divisor))
             .collect()

@@ -15,7 +15,7 @@ use super::argument::KeyPart;
 use super::buffer;
 use super::error;
 use super::field::NativeField;
-use super::host::PyHost;
+use super::host::{PyHost, Watched};
 use super::kernel::NativeKernel;
 use super::profile;
 use super::program::{self, Settings};
@@ -53,12 +53,14 @@ pub(crate) struct Instance {
     compiled: CompiledKernel,
 }
 
-/// An object that the key names by identity.
+/// What must be as it was when the instance was compiled.
 enum Guard {
     /// Kept alive, so that its address stays its own.
     Strong(#[expect(dead_code, reason = "held, not read")] Py<PyAny>),
-    /// A weak reference.
+    /// A weak reference to an object that the key names by identity.
     Weak(Py<PyAny>),
+    /// What a name of a notebook stood for: a function, which another cell may define anew.
+    Name(Watched),
 }
 
 impl Instance {
@@ -67,6 +69,7 @@ impl Instance {
         let alive = |guard: &Guard| match guard {
             Guard::Strong(_) => true,
             Guard::Weak(reference) => reference.call0(py).is_ok_and(|object| !object.is_none(py)),
+            Guard::Name(watched) => watched.is_same(py),
         };
         let kept = |tree: &TreeRef| match tree {
             TreeRef::Strong(_) => true,
@@ -196,7 +199,7 @@ pub(crate) fn compile(
     values: &[Bound<'_, PyAny>],
 ) -> PyResult<Instance> {
     let begin = Instant::now();
-    let guards = guards(py, key, values)?;
+    let mut guards = guards(py, key, values)?;
     let mut host = PyHost::new(py)?;
     let source = host.func_source(kernel.function(py))?;
     let params = bindings(kernel, settings, key, values, &mut host)?;
@@ -255,6 +258,7 @@ pub(crate) fn compile(
     let steps = compiled.times().iter().map(|(name, time)| (&**name, *time));
     let steps = std::iter::once(("frontend", frontend)).chain(steps);
     profile::compiled(&kernel.name, begin, steps);
+    guards.extend(host.watched().map(Guard::Name));
     Ok(Instance {
         trees,
         writes,

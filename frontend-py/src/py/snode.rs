@@ -181,7 +181,7 @@ impl NativeTree {
                         format!("{}_{k}", this.name())
                     };
                     let parent = parents[if parents.len() == 1 { 0 } else { k }];
-                    match this.quant() {
+                    match this.quant(k) {
                         Some(quant) => {
                             let joins = shares.first || shares.others && k > 0;
                             builder.place_bits(parent, quant, joins, &name)
@@ -388,8 +388,8 @@ impl NativeSNode {
             let mut joins = false;
             for field in &fields {
                 let this = field.get();
-                for _ in 0..this.n_components() {
-                    let placed = match this.quant() {
+                for k in 0..this.n_components() {
+                    let placed = match this.quant(k) {
                         Some(quant) => trial.place_bits(self.node, quant, joins, this.name()),
                         None => trial.place(self.node, this.elem(), this.name()),
                     };

@@ -28,6 +28,7 @@ impl<'py> PyHost<'py> {
         let handle = Some(self.handle(object));
         Ok(Rc::new(StructType {
             handle,
+            class: None,
             name,
             members,
             methods,

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from aerogel.errors import AerogelMissingNameError, AerogelNotSupportedError
+from aerogel.errors import AerogelNotSupportedError
 
 
 class Absent:
     """A name that is not there, and what there is instead."""
+
+    #: In kernels it is called with whatever arguments, to say that it is not there.
+    __aerogel_absent__ = True
 
     def __init__(self, name: str, instead: str) -> None:
         self.__name__ = name
@@ -19,9 +22,10 @@ class Absent:
         raise AerogelNotSupportedError(f"{self.__name__} is not supported: {self._instead}")
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name.startswith("_aerogel"):
+        # It may be looked up, as programs do for machines that have it; what is done with it says that it is not there.
+        if name.startswith("_"):
             raise AttributeError(name)
-        raise AerogelMissingNameError(f"{self.__name__}.{name} is not supported: {self._instead}")
+        return Absent(f"{self.__name__}.{name}", self._instead)
 
     def __instancecheck__(self, instance: object) -> bool:
         return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import aerogel
-from aerogel import _native
+from aerogel import _config, _native
 from aerogel.data import snode
 
 
@@ -26,16 +26,30 @@ class _Program:
         aerogel.sync()
 
 
+def _setting(name: str) -> Any:
+    """A setting as an attribute that can be set."""
+    return property(lambda self: getattr(aerogel.cfg, name), lambda self, value: _config.change(name, value))
+
+
 class PyTaichi:
     """The state that ``get_runtime()`` answers."""
 
-    default_fp = property(lambda self: aerogel.cfg.default_fp)
-    default_ip = property(lambda self: aerogel.cfg.default_ip)
+    default_fp = _setting("default_fp")
+    default_ip = _setting("default_ip")
     default_up = property(lambda self: aerogel.cfg.default_up)
-    short_circuit_operators = property(lambda self: aerogel.cfg.short_circuit_operators)
-    print_full_traceback = property(lambda self: aerogel.cfg.print_full_traceback)
+    short_circuit_operators = _setting("short_circuit_operators")
+    print_full_traceback = _setting("print_full_traceback")
+    unrolling_limit = _setting("unrolling_limit")
     #: Python code never runs inside a kernel.
     inside_kernel = False
+
+    def set_default_fp(self, fp: Any) -> None:
+        """Changes what ``float`` means from now on."""
+        _config.change("default_fp", fp)
+
+    def set_default_ip(self, ip: Any) -> None:
+        """Changes what ``int`` means from now on."""
+        _config.change("default_ip", ip)
 
     @property
     def prog(self) -> _Program | None:

@@ -56,7 +56,7 @@ def same_length(x: Any, y: Any, names: str) -> None:
         raise ValueError(f"{names} must have the same length, not {x.shape[0]} and {y.shape[0]}")
 
 
-def array_of(dtype: DataType, n: int) -> Any:
+def array_of(dtype: Any, n: int) -> Any:
     """A new array of ``n`` numbers, which may be none."""
     from aerogel.data.ndarray import ScalarNdarray, _make
 

@@ -8,7 +8,6 @@ time: a thousand streams of single writes would each take a line of the nearest 
 from typing import Any
 
 import aerogel as ti
-from aerogel._dtypes import DataType
 from aerogel.algorithms._arrays import (
     ARRAY,
     TABLE,
@@ -303,7 +302,7 @@ _BITS_OF = {word: width for width, word in _UNSIGNED.items()}
 class _Words:
     """Unsigned words in an array, and another array to move them to."""
 
-    def __init__(self, word: DataType, n: int) -> None:
+    def __init__(self, word: Any, n: int) -> None:
         self.now, self.next = ti.ndarray(word, n), ti.ndarray(word, n)
 
     def swap(self) -> None:

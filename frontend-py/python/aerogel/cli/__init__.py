@@ -23,9 +23,14 @@ environment:
 
 
 def _do_run(args: argparse.Namespace) -> None:
-    from aerogel.run import run
+    from aerogel.run import run, run_module
 
-    run(args.program, args.arguments)
+    if args.program != "-m":
+        run(args.program, args.arguments)
+    elif args.arguments:
+        run_module(args.arguments[0], args.arguments[1:])
+    else:
+        args.misuse("-m needs the name of a module")
 
 
 def _do_example(args: argparse.Namespace) -> None:
@@ -112,8 +117,8 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=raw,
         epilog=ENVIRONMENT,
     )
-    run.add_argument("program", metavar="PROGRAM.py")
-    run.set_defaults(do=_do_run)
+    run.add_argument("program", metavar="PROGRAM.py", help="the program, or -m and the name of a module")
+    run.set_defaults(do=_do_run, misuse=run.error)
 
     example = commands.add_parser(
         "example",
@@ -158,6 +163,9 @@ def _parser() -> argparse.ArgumentParser:
 
 def main(argv: list[str]) -> None:
     """The command line."""
+    if argv[:2] == ["run", "-m"]:
+        # What stands for a program begins with a dash.
+        argv = ["run", "--", *argv[1:]]
     args = _parser().parse_args(["--help"] if argv == ["help"] else argv)
     try:
         args.do(args)

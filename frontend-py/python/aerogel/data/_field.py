@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from collections.abc import Callable
+from typing import Any, NoReturn, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
-def outside_kernels(function: Any) -> Any:
+def outside_kernels(function: F) -> F:
     """Marks what changes the program: the compiler refuses a kernel that calls it, and would else call it once."""
-    function.__aerogel_outside_kernels__ = True
+    function.__aerogel_outside_kernels__ = True  # type: ignore[attr-defined]
     return function
 
 

@@ -157,6 +157,8 @@ class BitpackedFields:
         for a in fields:
             if not isinstance(a, _native.NativeField):
                 raise ValueError(f"{a!r} cannot be placed; only fields can")
+        if shared_exponent and any(getattr(a, "_component_of", None) is not None for a in fields):
+            raise ValueError("components that share an exponent are placed together: place the field itself")
         if shared_exponent and sum(a._n_components for a in fields) < 2:
             raise AerogelSyntaxError("At least 2 fields need to be placed when shared_exponent=True")
         # What does not fit is refused here, where it is written.

@@ -7,8 +7,8 @@ import itertools
 import math
 import operator
 import weakref
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, overload
 
 from aerogel import _native
 from aerogel._dtypes import DataType, dtype_of, numpy_dtype
@@ -18,6 +18,9 @@ from aerogel.data._quant import QuantType
 from aerogel.data.matrix import Matrix, _make
 from aerogel.data.snode import Layout, SNode, _is_int, _PlaceNode
 from aerogel.errors import AerogelExtentError, AerogelRuntimeError, AerogelShapeError, AerogelSyntaxError
+
+if TYPE_CHECKING:
+    from aerogel.types import MatrixType
 
 #: Elements of a field that is printed element by element, as an array: a sparse field may have far more than memory.
 _LARGEST_SHOWN = 1 << 28
@@ -55,6 +58,10 @@ class _Gradient:
 
 class NumericField(Field, _native.NativeField):
     """A field of numbers, vectors or matrices. Element access is native code."""
+
+    if TYPE_CHECKING:
+        # What kernels do with the name of a field.
+        def __iter__(self) -> Iterator[Any]: ...
 
     _parent_node: SNode | None = None
     _is_gradient = False
@@ -109,15 +116,16 @@ class NumericField(Field, _native.NativeField):
         return out if dtype is None else out.astype(_numpy_type(dtype))
 
     def from_numpy(self, arr: Any) -> None:
-        """Sets all active elements from a NumPy array of the field's shape.
+        """Sets all active elements from a NumPy array of the field's shape, whose last axes are those of an element.
 
-        All elements of a dense field are active. Under sparse nodes the others stay as they are.
+        All elements of a dense field are active. Under sparse nodes the others stay as they are. Axes of one may
+        be more or fewer.
         """
         import numpy as np
 
         arr = numbers(arr)
         shape = self._array_shape()
-        if tuple(arr.shape) != shape:
+        if not alike(arr.shape, shape):
             raise ValueError(f"ti.field shape {shape} does not match the numpy array shape {tuple(arr.shape)}")
         self._copy_from(np.ascontiguousarray(arr, dtype=numpy_dtype(self.dtype)).reshape(shape))
 
@@ -190,6 +198,16 @@ class NumericField(Field, _native.NativeField):
         array = self.to_numpy()
         return array if dtype is None else array.astype(dtype)
 
+    def __dlpack__(self, *, copy: bool | None = None, **kwargs: Any) -> Any:
+        """A copy of the elements for other packages: ``jax.numpy.from_dlpack(x)``, ``numpy.from_dlpack(x)``."""
+        if copy is False:
+            raise BufferError("the elements of a field cannot be seen in place; leave out copy=False")
+        return self.to_numpy().__dlpack__(**kwargs)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """Where the copy is: on the CPU."""
+        return (1, 0)
+
     def copy_from(self, other: NumericField) -> None:
         """Sets all elements from another field of the same shape, which makes all of them active."""
         if not isinstance(other, NumericField):
@@ -236,11 +254,13 @@ class MatrixField(NumericField):
     n: int
     m: int
     ndim: int
+    # One for each component, where they differ.
+    _types: list[QuantType] | None = None
     # Those that were asked for, by number, before the field had a place.
     _components: dict[int, ScalarField] | None = None
 
     def _make_alike(self, name: str) -> MatrixField:
-        return _make_matrix(self.dtype, self.n, self.m, self.ndim, name)
+        return _make_matrix(self._types or [self.dtype], self.n, self.m, self.ndim, name)
 
     def _array_shape(self) -> tuple[int, ...]:
         return (*self.shape, self.n) if self.ndim == 1 else (*self.shape, self.n, self.m)
@@ -260,8 +280,8 @@ class MatrixField(NumericField):
             raise ValueError("there is no such component")
         if self._components is not None and at in self._components:
             return self._components[at]
-        out = ScalarField(self.dtype._aerogel_dtype, 1, 1, 0, f"{self._name}_{at}", _quant_text(self.dtype))
-        out.dtype = self.dtype
+        dtype = self._types[at] if self._types else self.dtype
+        out = _make_scalar(dtype, f"{self._name}_{at}")
         if unplaced:
             out._component_of = (self, at)
             self._components = self._components or {}
@@ -281,12 +301,10 @@ class MatrixField(NumericField):
             return out
         return out.reshape(*self.shape, self.n, 1) if keep_dims else out.reshape(*self.shape, self.n)
 
-    def from_numpy(self, arr: Any) -> None:
-        """Sets all elements from a NumPy array whose last axes are those of an element."""
-        arr = numbers(arr)
-        if self.m == 1 and tuple(arr.shape) in ((*self.shape, self.n), (*self.shape, self.n, 1)):
-            arr = arr.reshape(self._array_shape())
-        super().from_numpy(arr)
+
+def alike(given: Sequence[int], wanted: Sequence[int]) -> bool:
+    """Whether shapes are the same but for axes of one: then it is clear which element goes where."""
+    return [n for n in given if n != 1] == [n for n in wanted if n != 1]
 
 
 def numbers(array: Any) -> Any:
@@ -330,8 +348,8 @@ def _element_type(dtype: Any) -> Any:
     return dtype if isinstance(dtype, QuantType) else dtype_of(dtype)
 
 
-def _quant_text(dtype: Any) -> str | None:
-    return dtype._aerogel_quant if isinstance(dtype, QuantType) else None
+def _quant_texts(types: list[Any]) -> list[str]:
+    return [dtype._aerogel_quant for dtype in types if isinstance(dtype, QuantType)]
 
 
 def _place(
@@ -399,6 +417,40 @@ def _place(
     builder._lay_out()
 
 
+if TYPE_CHECKING:
+
+    @overload
+    def field(
+        dtype: MatrixType,
+        shape: Any = None,
+        order: str | None = None,
+        name: str = "",
+        offset: Any = None,
+        needs_grad: bool = False,
+        needs_dual: bool = False,
+    ) -> MatrixField: ...
+    @overload
+    def field(
+        dtype: type[Matrix],
+        shape: Any = None,
+        order: str | None = None,
+        name: str = "",
+        offset: Any = None,
+        needs_grad: bool = False,
+        needs_dual: bool = False,
+    ) -> MatrixField: ...
+    @overload
+    def field(
+        dtype: Any,
+        shape: Any = None,
+        order: str | None = None,
+        name: str = "",
+        offset: Any = None,
+        needs_grad: bool = False,
+        needs_dual: bool = False,
+    ) -> ScalarField: ...
+
+
 @outside_kernels
 def field(
     dtype: Any,
@@ -458,30 +510,35 @@ def matrix_field(
     needs_dual: bool = False,
     layout: Any = Layout.AOS,
     **kwargs: Any,
-) -> Any:
+) -> MatrixField:
     """Makes a field of vectors (``ndim`` 1) or matrices; ``ti.Vector.field`` and ``ti.Matrix.field`` call this."""
     if kwargs.pop("ndim", None) not in (None, 1, 2) or kwargs:
         raise TypeError(f"unknown keywords {sorted(kwargs)}")
-    scalar = _element_type(_common_type(dtype, n, m, ndim))
-    _check(scalar, needs_grad or needs_dual, "field")
+    types = _component_types(dtype, n, m, ndim)
+    _check(types[0], needs_grad or needs_dual, "field")
     n, m = operator.index(n), operator.index(m)
     if n < 1 or m < 1:
         raise AerogelExtentError(f"a vector or matrix has at least one component, not {n} by {m}")
-    out = _with_gradients(_make_matrix(scalar, n, m, ndim, name), needs_grad, needs_dual)
+    out = _with_gradients(_make_matrix(types, n, m, ndim, name), needs_grad, needs_dual)
     _place([out], shape, order, offset, layout)
     return out
 
 
-def _common_type(dtype: Any, n: int, m: int, ndim: int) -> Any:
-    """The type of all components, where one was given for each."""
+def _component_types(dtype: Any, n: int, m: int, ndim: int) -> list[Any]:
+    """The type of each component, or one for all; they are computed with in one type."""
     if not isinstance(dtype, (list, tuple)):
-        return dtype
-    flat = list(itertools.chain(*dtype)) if ndim == 2 else list(dtype)
+        return [_element_type(dtype)]
+    flat = [_element_type(t) for t in (itertools.chain(*dtype) if ndim == 2 else dtype)]
     if len(flat) != n * m:
         raise AerogelShapeError(f"{n * m} components need as many types, got {len(flat)}")
-    if any(t != flat[0] for t in flat):
-        raise AerogelRuntimeError(f"the components of a vector or matrix have one type, not {dtype}")
-    return flat[0]
+    if all(t == flat[0] for t in flat):
+        return flat[:1]
+    if not all(isinstance(t, QuantType) and t.compute == flat[0].compute for t in flat):
+        raise AerogelRuntimeError(
+            f"the components of a vector or matrix are computed with in one type, which {dtype} are not: "
+            "only quantised types may differ"
+        )
+    return flat
 
 
 def _check(dtype: Any, needs_gradient: bool, what: str) -> None:
@@ -491,14 +548,15 @@ def _check(dtype: Any, needs_gradient: bool, what: str) -> None:
 
 
 def _make_scalar(dtype: Any, name: str) -> ScalarField:
-    out = ScalarField(dtype._aerogel_dtype, 1, 1, 0, name, _quant_text(dtype))
+    out = ScalarField(dtype._aerogel_dtype, 1, 1, 0, name, _quant_texts([dtype]))
     out.dtype = dtype
     return out
 
 
-def _make_matrix(dtype: Any, n: int, m: int, ndim: int, name: str) -> MatrixField:
-    out = MatrixField(dtype._aerogel_dtype, n, m, ndim, name, _quant_text(dtype))
-    out.dtype, out.n, out.m, out.ndim = dtype, n, m, ndim
+def _make_matrix(types: list[Any], n: int, m: int, ndim: int, name: str) -> MatrixField:
+    out = MatrixField(types[0]._aerogel_dtype, n, m, ndim, name, _quant_texts(types))
+    out.dtype, out.n, out.m, out.ndim = types[0], n, m, ndim
+    out._types = types if len(types) > 1 else None
     return out
 
 

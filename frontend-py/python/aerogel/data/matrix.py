@@ -10,11 +10,17 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aerogel._dtypes import DataType, convert, dtype_of, numpy_dtype
 from aerogel.data._field import outside_kernels
 from aerogel.errors import AerogelShapeError, AerogelTypeError
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from aerogel.data.field import MatrixField
+    from aerogel.data.ndarray import MatrixNdarray, VectorNdarray
 
 
 def _within(k: int, extent: int) -> int:
@@ -75,7 +81,17 @@ class Matrix:
     m: int
     ndim: int
 
-    def __init__(self, arr: Any, dt: Any = None) -> None:
+    def __new__(cls, arr: Any = None, *args: Any, **kwargs: Any) -> Self:  # noqa: D102
+        # As Taichi made fields before 1.0.
+        if isinstance(arr, int) or "shape" in kwargs:
+            from aerogel._taichi import older
+
+            return older.matrix(cls, arr, *args, **kwargs)
+        return _new(cls)
+
+    # For a type checker this is what `ti.math.vec3` is, which takes components.
+    def __init__(self, arr: Any = None, *args: Any, **kwargs: Any) -> None:
+        arr, dt = _given(arr, *args, **kwargs)
         if isinstance(arr, Matrix):
             arr = arr.to_list()
         elif hasattr(arr, "tolist"):
@@ -522,7 +538,7 @@ class Matrix:
 
     @staticmethod
     @outside_kernels
-    def field(n: int, m: int, dtype: Any, shape: Any = None, **kwargs: Any) -> Any:
+    def field(n: int, m: int, dtype: Any, shape: Any = None, **kwargs: Any) -> MatrixField:
         """A field of ``n`` by ``m`` matrices; see :func:`aerogel.field`."""
         from aerogel.data.field import matrix_field
 
@@ -530,7 +546,7 @@ class Matrix:
 
     @staticmethod
     @outside_kernels
-    def ndarray(n: int, m: int, dtype: Any, shape: Any, needs_grad: bool = False) -> Any:
+    def ndarray(n: int, m: int, dtype: Any, shape: Any, needs_grad: bool = False) -> MatrixNdarray:
         """An array of ``n`` by ``m`` matrices; see :func:`aerogel.ndarray`."""
         from aerogel.data.ndarray import matrix_ndarray
 
@@ -548,8 +564,8 @@ class Vector(Matrix):
     __aerogel_builtin__ = "Vector"
     __slots__ = ()
 
-    def __init__(self, arr: Any, dt: Any = None, **kwargs: Any) -> None:
-        super().__init__(arr, dt)
+    def __init__(self, arr: Any = None, *args: Any, **kwargs: Any) -> None:
+        super().__init__(arr, *args, **{key: kwargs[key] for key in ("dt", "rows", "cols") if key in kwargs})
         if self.ndim != 1:
             if self.m != 1:
                 raise AerogelShapeError("a vector is made from a flat list of numbers")
@@ -557,7 +573,7 @@ class Vector(Matrix):
 
     @staticmethod
     @outside_kernels
-    def field(n: int, dtype: Any, shape: Any = None, **kwargs: Any) -> Any:  # type: ignore[override]
+    def field(n: int, dtype: Any, shape: Any = None, **kwargs: Any) -> MatrixField:  # type: ignore[override]
         """A field of vectors of ``n`` components; see :func:`aerogel.field`."""
         from aerogel.data.field import matrix_field
 
@@ -565,14 +581,24 @@ class Vector(Matrix):
 
     @staticmethod
     @outside_kernels
-    def ndarray(n: int, dtype: Any, shape: Any, needs_grad: bool = False) -> Any:  # type: ignore[override]
+    def ndarray(n: int, dtype: Any, shape: Any, needs_grad: bool = False) -> VectorNdarray:  # type: ignore[override]
         """An array of vectors of ``n`` components; see :func:`aerogel.ndarray`."""
         from aerogel.data.ndarray import matrix_ndarray
 
         return matrix_ndarray(n, 1, 1, dtype, shape, needs_grad)
 
 
+def _given(arr: Any, dt: Any = None, *, rows: Any = None, cols: Any = None) -> tuple[Any, Any]:
+    """The numbers and the type that a matrix is made from."""
+    if rows is not None or cols is not None:
+        from aerogel._taichi import older
+
+        arr = older.rows_of(rows, cols)
+    return arr, dt
+
+
 _set = object.__setattr__
+_new = object.__new__
 
 
 def _init(self: Matrix, data: list, n: int, m: int, ndim: int, sink: Any) -> None:
@@ -586,7 +612,7 @@ def _init(self: Matrix, data: list, n: int, m: int, ndim: int, sink: Any) -> Non
 
 def _make(data: list, n: int, m: int, ndim: int, sink: Any = None) -> Matrix:
     """A matrix of plain Python numbers; ``sink`` is the field and index that element writes go through to."""
-    out = Vector.__new__(Vector) if ndim == 1 else Matrix.__new__(Matrix)
+    out = _new(Vector) if ndim == 1 else _new(Matrix)
     _init(out, data, n, m, ndim, sink)
     return out
 

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 from aerogel import _native
 from aerogel._dtypes import DataType, dtype_of
 from aerogel.data._field import outside_kernels
-from aerogel.data.field import _check, _shape, numbers
+from aerogel.data.field import _check, _shape, alike, numbers
 from aerogel.data.snode import Layout
 from aerogel.errors import AerogelRuntimeError, AerogelRuntimeTypeError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from aerogel.data.matrix import Matrix
+    from aerogel.types import MatrixType
 
 
 class Ndarray(_native.NativeNdarray):
     """What all arrays have in common. Element access is native code."""
+
+    if TYPE_CHECKING:
+        # What kernels do with the name of an array.
+        def __iter__(self) -> Iterator[Any]: ...
 
     dtype: DataType
     layout = Layout.AOS
@@ -48,9 +58,9 @@ class Ndarray(_native.NativeNdarray):
         """Sets all elements from a NumPy array of the same shape."""
         arr = numbers(arr)
         view = self._view()
-        if arr.shape != view.shape:
+        if not alike(arr.shape, view.shape):
             raise ValueError(f"Mismatch shape: {view.shape} expected, but {arr.shape} provided")
-        view[...] = arr
+        view[...] = arr.reshape(view.shape)
 
     def fill(self, val: Any) -> None:
         """Sets every element."""
@@ -161,6 +171,14 @@ def _scalar(dtype: Any) -> DataType:
         raise AerogelRuntimeTypeError(f"{dtype!r} is not supported as ndarray element type") from None
 
 
+if TYPE_CHECKING:
+
+    @overload
+    def ndarray(dtype: MatrixType | type[Matrix], shape: Any, needs_grad: bool = False) -> MatrixNdarray: ...
+    @overload
+    def ndarray(dtype: Any, shape: Any, needs_grad: bool = False) -> ScalarNdarray: ...
+
+
 @outside_kernels
 def ndarray(dtype: Any, shape: Any, needs_grad: bool = False) -> Any:
     """Makes an array of zeros.
@@ -209,6 +227,8 @@ def from_dlpack(array: Any, element_dim: int = 0) -> Any:
     import numpy as np
 
     _native.check_initialized()
+    if hasattr(array, "_aerogel_field"):
+        raise TypeError("the elements of a field cannot be seen in place: copy them, as in x.from_numpy(f.to_numpy())")
     if not hasattr(array, "__dlpack__"):
         raise TypeError(f"from_dlpack takes an array that speaks DLPack, not {type(array).__name__}")
     if element_dim not in (0, 1, 2):

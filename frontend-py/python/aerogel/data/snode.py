@@ -65,6 +65,13 @@ class Stats(list):
 
         return _sparsity.stats_table(self)
 
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        import html
+
+        return f"<pre>{html.escape(str(self))}</pre>"
+
 
 class SNode:
     """A node of a layout: it divides index axes into cells, each of which holds the node's children."""
@@ -209,7 +216,8 @@ class SNode:
         for fields, shared in packed._groups:
             for k, field in enumerate(fields):
                 if getattr(field, "_component_of", None) is not None:
-                    raise ValueError("the components of a vector or matrix are packed together: place the field itself")
+                    word._place_component(field, offset)
+                    continue
                 native.place(field, _offsets(offset), shared, shared and k > 0)
                 field._parent_node = word
                 word._fields.append(weakref.ref(field))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aerogel import _native
 from aerogel._dtypes import DataType, dtype_of
@@ -16,6 +16,9 @@ from aerogel.data._quant import QuantType
 from aerogel.data.matrix import Matrix
 from aerogel.data.snode import Layout
 from aerogel.errors import AerogelSyntaxError, AerogelTypeError
+
+if TYPE_CHECKING:
+    from typing_extensions import dataclass_transform
 
 
 class StructType:
@@ -268,6 +271,11 @@ class _Element(Struct):
 class StructField(Field):
     """A field of structs: a field for each member, and elements that have them all."""
 
+    if TYPE_CHECKING:
+        # The members, and what kernels do with the name of a field.
+        def __getattr__(self, name: str) -> Any: ...
+        def __iter__(self) -> Iterator[Any]: ...
+
     def __init__(self, ty: StructType, members: dict[str, Any], name: str) -> None:
         self._type, self._members, self._name = ty, members, name
         # A member may be called as a method is.
@@ -424,32 +432,48 @@ def struct(**kwargs: Any) -> StructType:
     return StructType(**kwargs)
 
 
-def dataclass(cls: Any) -> Any:
-    """Makes the type of structs with the annotated members of a class, and its ``@ti.func`` methods."""
-    members: dict[str, Any] = {}
-    for base in reversed(cls.__mro__):
-        members.update(
-            base.__dict__.get("__annotations__") or (getattr(cls, "__annotations__", {}) if base is cls else {})
-        )
-    given = [name for name in members if hasattr(cls, name)]
-    if given:
-        raise AerogelSyntaxError(
-            f"the member `{given[0]}` of `{cls.__name__}` has a default value, which structs do not have: "
-            "members that are not given are zero"
-        )
-    if any(isinstance(ty, str) for ty in members.values()):
-        scope = {**getattr(sys.modules.get(cls.__module__), "__dict__", {}), **sys._getframe(1).f_locals}
-        for name, ty in members.items():
-            if isinstance(ty, str):
-                try:
-                    members[name] = eval(ty, scope)  # noqa: S307
-                except Exception as e:
-                    message = f"the annotation `{ty}` of `{name}` cannot be evaluated: {e}"
-                    raise AerogelSyntaxError(message) from e
-    methods = {n: getattr(cls, n) for n in dir(cls) if not n.startswith("__") and callable(getattr(cls, n))}
-    out = StructType(**members, __struct_methods=methods, __struct_name=cls.__name__)
-    out._class = cls
-    return out
+# mypy takes this name for true, and what stands under it for what is; other checkers take the last definition.
+MYPY = False
+if MYPY:
+
+    @dataclass_transform()
+    def dataclass(cls: Any) -> Any:
+        """Makes the type of structs with the annotated members of a class, and its ``@ti.func`` methods."""
+
+else:
+
+    def dataclass(cls: Any) -> Any:
+        """Makes the type of structs with the annotated members of a class, and its ``@ti.func`` methods."""
+        members: dict[str, Any] = {}
+        for base in reversed(cls.__mro__):
+            members.update(
+                base.__dict__.get("__annotations__") or (getattr(cls, "__annotations__", {}) if base is cls else {})
+            )
+        given = [name for name in members if hasattr(cls, name)]
+        if given:
+            raise AerogelSyntaxError(
+                f"the member `{given[0]}` of `{cls.__name__}` has a default value, which structs do not have: "
+                "members that are not given are zero"
+            )
+        if any(isinstance(ty, str) for ty in members.values()):
+            scope = {**getattr(sys.modules.get(cls.__module__), "__dict__", {}), **sys._getframe(1).f_locals}
+            for name, ty in members.items():
+                if isinstance(ty, str):
+                    try:
+                        members[name] = eval(ty, scope)  # noqa: S307
+                    except Exception as e:
+                        message = f"the annotation `{ty}` of `{name}` cannot be evaluated: {e}"
+                        raise AerogelSyntaxError(message) from e
+        members_of = {name: getattr(cls, name) for name in dir(cls)}
+        # Operators too, where kernels can call them.
+        methods = {
+            name: value
+            for name, value in members_of.items()
+            if (callable(value) and not name.startswith("__")) or hasattr(value, "__aerogel_func__")
+        }
+        out = StructType(**members, __struct_methods=methods, __struct_name=cls.__name__)
+        out._class = cls
+        return out
 
 
 __all__ = ["Struct", "StructField", "StructType", "dataclass", "struct"]

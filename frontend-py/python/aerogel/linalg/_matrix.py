@@ -102,7 +102,7 @@ class SparseMatrixBuilder:
         num_rows: int | None = None,
         num_cols: int | None = None,
         max_num_triplets: int = 0,
-        dtype: DataType = ti.f32,
+        dtype: Any = ti.f32,
         storage_format: str = "col_major",
     ) -> None:
         _check_format(storage_format)
@@ -143,7 +143,7 @@ class SparseMatrixBuilder:
         lines += [f"[{i}, {j}] = {v:g}" for i, j, v in zip(rows, cols, values)]
         print("\n".join(lines))
 
-    def build(self, dtype: DataType | None = None, _format: str = "CSR") -> SparseMatrix:
+    def build(self, dtype: Any = None, _format: str = "CSR") -> SparseMatrix:
         """The matrix of the entries, those of one place added up; the builder is empty afterwards.
 
         Args:
@@ -208,7 +208,7 @@ class SparseMatrix:
         n: int | None = None,
         m: int | None = None,
         sm: Any = None,
-        dtype: DataType = ti.f32,
+        dtype: Any = ti.f32,
         storage_format: str = "col_major",
     ) -> None:
         import numpy as np
@@ -235,7 +235,7 @@ class SparseMatrix:
         return made
 
     @classmethod
-    def from_scipy(cls, matrix: Any, dtype: DataType | None = None) -> SparseMatrix:
+    def from_scipy(cls, matrix: Any, dtype: Any = None) -> SparseMatrix:
         """A copy of a sparse matrix of SciPy's, in any of its formats.
 
         Args:
@@ -255,7 +255,7 @@ class SparseMatrix:
         return cls._wrap(_native.NativeSparseMatrix.of_columns(shape, dtype == ti.f64, *parts), shape, dtype)
 
     @classmethod
-    def from_numpy(cls, array: Any, dtype: DataType | None = None) -> SparseMatrix:
+    def from_numpy(cls, array: Any, dtype: Any = None) -> SparseMatrix:
         """The elements of a NumPy array with two axes that are not zero.
 
         Raises:
@@ -370,7 +370,11 @@ class SparseMatrix:
             self._same_type(other)
             native = self._native.matmul(other._native, n_threads())
             return SparseMatrix._wrap(native, (self.n, other.m), self.dtype)
-        x = vector_of(other, self.m, self.dtype, "the vector")
+        if isinstance(other, (ti.ScalarField, ti.ScalarNdarray)) and other.dtype.is_float:
+            # As with NumPy's arrays, the vector takes the matrix's type.
+            x = vector_of(other.to_numpy(), self.m, self.dtype, "the vector")
+        else:
+            x = vector_of(other, self.m, self.dtype, "the vector")
         product = np.frombuffer(self._native.apply(x.tobytes(), n_threads()), x.dtype)
         return like(other, product, self.dtype)
 
@@ -419,7 +423,7 @@ class SparseMatrix:
         write_whole(filename, ("\n".join(lines) + "\n").encode())
 
     @classmethod
-    def mmread(cls, filename: str | os.PathLike[str], dtype: DataType = ti.f32) -> SparseMatrix:
+    def mmread(cls, filename: str | os.PathLike[str], dtype: Any = ti.f32) -> SparseMatrix:
         """Reads a matrix from a file in Matrix Market's format.
 
         Raises:

@@ -8,15 +8,14 @@ from typing import Any
 import aerogel as ti
 from aerogel import _native
 from aerogel._config import n_threads
-from aerogel._dtypes import DataType
 from aerogel.errors import AerogelRuntimeError, AerogelTypeError
 from aerogel.linalg._matrix import SparseMatrix, like, numpy_dtype, vector_of
 
 _TYPES = ["LLT", "LDLT", "LU"]
 _ORDERINGS = ["AMD", "COLAMD"]
-_EPSILON = {ti.f32: 2.0**-23, ti.f64: 2.0**-52}
+_EPSILON: dict[Any, float] = {ti.f32: 2.0**-23, ti.f64: 2.0**-52}
 # Elements across the diagonal may differ by this, in units of the largest, in a symmetric matrix.
-_ASYMMETRY = {ti.f32: 1e-4, ti.f64: 1e-10}
+_ASYMMETRY: dict[Any, float] = {ti.f32: 1e-4, ti.f64: 1e-10}
 
 
 class SparseSolver:
@@ -33,7 +32,7 @@ class SparseSolver:
         AerogelTypeError: If ``dtype`` is another type.
     """
 
-    def __init__(self, dtype: DataType = ti.f32, solver_type: str = "LLT", ordering: str = "AMD") -> None:
+    def __init__(self, dtype: Any = ti.f32, solver_type: str = "LLT", ordering: str = "AMD") -> None:
         numpy_dtype(dtype)
         if solver_type not in _TYPES or ordering not in _ORDERINGS:
             raise AerogelRuntimeError(

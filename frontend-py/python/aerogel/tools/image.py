@@ -137,7 +137,7 @@ def imwrite(img: Any, filename: str) -> None:
         ValueError: The shape is not an image's, or the suffix is of no format that is known.
         OSError: The file cannot be written; then there is none.
     """
-    pixels = to_pixels(img, "imwrite")
+    pixels = to_pixels(_wide_as_taichi(img), "imwrite")
     path = str(filename)
     rows = np.ascontiguousarray(pixels[:, ::-1].swapaxes(0, 1))
     if rows.shape[2] == 2:
@@ -152,6 +152,14 @@ def imwrite(img: Any, filename: str) -> None:
     whole = io.BytesIO()
     image.save(whole, format=_format(path))
     write_whole(path, whole.getvalue())
+
+
+def _wide_as_taichi(img: Any) -> Any:
+    """An image of u16, u32 or u64 as the bytes that Taichi writes for it, but that white stays white."""
+    array = img.to_numpy() if hasattr(img, "to_numpy") else np.asarray(img)
+    if array.dtype.kind != "u" or array.dtype == np.uint8:
+        return array
+    return np.minimum(array // (np.iinfo(array.dtype).max // 256), 255).astype(np.uint8)
 
 
 def imresize(img: Any, w: int, h: int | None = None) -> np.ndarray:
@@ -182,7 +190,7 @@ def imresize(img: Any, w: int, h: int | None = None) -> np.ndarray:
 
 
 def imshow(img: Any, title: str = "imshow") -> None:
-    """Shows an image in a :class:`aerogel.GUI`."""
+    """Shows an image in a :class:`aerogel.GUI`; in a notebook, below the cell."""
     from aerogel.gui import GUI
 
     pixels = to_pixels(img)

@@ -483,10 +483,11 @@ impl Lower<'_, '_> {
                             (self.settle(pair[0].clone())?, self.settle(pair[1].clone())?)
                         }
                         Some(_) => {
-                            return self.fail(
+                            return self.fail_noted(
                                 ErrorKind::Syntax,
                                 "E0222",
                                 "an axis of `ti.ndrange` is an integer or a pair (begin, end)",
+                                "the axes of a shape are several arguments: `ti.ndrange(*x.shape)`",
                             );
                         }
                     };

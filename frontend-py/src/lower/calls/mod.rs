@@ -15,6 +15,7 @@ use aerogel_ir::Type;
 use crate::ast::{BinaryOp, Expr, ExprKind, Keyword};
 use crate::host::{Callable, FuncRef, FuncSource, Known};
 use crate::intrinsics;
+use crate::lower::core::suggestions::is_tensor_method;
 use crate::lower::values::number::elem;
 use crate::lower::values::structs::struct_type;
 use crate::lower::values::{SeqKind, Val, tensor_type};
@@ -29,6 +30,14 @@ pub(crate) struct Args {
 }
 
 impl Args {
+    /// Arguments by their positions.
+    pub(crate) fn positional(positional: Vec<Val>) -> Self {
+        Self {
+            positional,
+            keywords: Vec::new(),
+        }
+    }
+
     /// The argument at a position or with a name.
     pub(crate) fn get(&self, at: usize, name: &str) -> Option<&Val> {
         self.positional.get(at).or_else(|| self.keyword(name))
@@ -73,16 +82,16 @@ impl<'a> Lower<'a, '_> {
         let mut named = Vec::new();
         let mut failed = Ok(());
         for keyword in keywords {
-            let Some(name) = keyword.name else {
-                self.range = keyword.value.range;
-                return self.fail(
-                    ErrorKind::Syntax,
-                    "E0124",
-                    "`**` arguments are not supported in kernels",
-                );
-            };
-            match self.expr(&keyword.value) {
-                Ok(val) => named.push((name.to_string(), val)),
+            let vals = self.expr(&keyword.value);
+            let vals = vals.and_then(|val| match keyword.name {
+                Some(name) => Ok(vec![(name.to_string(), val)]),
+                None => {
+                    self.range = keyword.value.range;
+                    self.entries_by_name(&val)
+                }
+            });
+            match vals {
+                Ok(vals) => named.extend(vals),
                 Err(reported) => failed = Err(reported),
             }
         }
@@ -90,6 +99,7 @@ impl<'a> Lower<'a, '_> {
         failed?;
         if let Val::Known(Known::Builtin(name)) = callee
             && matches!(&**name, "Vector" | "Matrix")
+            && keywords.len() == named.len()
         {
             let by_name = keywords.iter().zip(&named);
             let by_name = by_name.map(|(keyword, (_, val))| (&keyword.value, val));
@@ -137,7 +147,10 @@ impl<'a> Lower<'a, '_> {
         match callee {
             Val::Known(Known::Builtin(name)) => match intrinsics::find(name) {
                 Some(rule) => self.builtin(name, rule, &args),
-                None => self.call_python(&Known::Builtin(name.clone()), &args),
+                None => match unbound_method(name) {
+                    Some(method) => self.unbound(name, method, args),
+                    None => self.call_python(&Known::Builtin(name.clone()), &args),
+                },
             },
             Val::Known(Known::Func(func)) => {
                 let receiver = func.receiver.clone().map(Val::Known);
@@ -154,18 +167,40 @@ impl<'a> Lower<'a, '_> {
             ),
             Val::Known(known @ Known::Object(_)) => {
                 let callable = self.host.callable(known);
-                match self.hosted(callable)? {
-                    Some(callable) => self.call_for(callable, args),
+                if let Some(callable) = self.hosted(callable)? {
+                    return self.call_for(callable, args);
+                }
+                match self.class_to_make(known, &args)? {
+                    Some(class) => self.make_object(&class, args),
                     None => self.call_python(known, &args),
                 }
             }
             Val::Method(object, name) => self.method(object, name, &args),
             Val::Poison(reported) => Err(*reported),
             _ => {
+                if let Some((func, receiver)) = self.operator_of(callee, "__call__")? {
+                    return self.invoke(&func, receiver, args);
+                }
                 let what = self.describe(callee);
                 self.fail(ErrorKind::Type, "E0220", format!("{what} cannot be called"))
             }
         }
+    }
+
+    /// `ti.Vector.dot(a, b)`: a method of tensors, called by its name with what it is of.
+    fn unbound(&mut self, name: &str, method: &str, mut args: Args) -> Res<Val> {
+        if args.positional.is_empty() {
+            let message = format!("`{name}` needs a vector or a matrix");
+            return self.fail(ErrorKind::Type, "E0222", message);
+        }
+        let object = args.positional.remove(0);
+        if let Some(items) = object.items()
+            && self.numeric_type(&object).is_some()
+        {
+            let object = self.load(&Self::list(items)).map(Val::Value)?;
+            return self.tensor_method(&object, method, &args);
+        }
+        self.tensor_method(&object, method, &args)
     }
 
     /// What an object calls, with the arguments it has for it.
@@ -217,6 +252,10 @@ impl<'a> Lower<'a, '_> {
             if let Some(reported) = poisoned {
                 return Err(reported);
             }
+            if let Ok(Some(_)) = self.host.attr(callee, "__aerogel_absent__") {
+                let result = self.host.call(callee, &[], &[]);
+                return Ok(Val::Known(self.hosted(result)?));
+            }
             if let Some(func) = self.host.function(callee) {
                 let name = &func.name;
                 self.warn(format!(
@@ -236,11 +275,7 @@ impl<'a> Lower<'a, '_> {
             let message = format!(
                 "the Python function `{name}` cannot take a value that is computed when the kernel runs"
             );
-            let note = if intrinsics::is_function(&name) {
-                format!("did you mean `ti.{name}`?")
-            } else {
-                "decorate it with `@ti.func`".into()
-            };
+            let note = self.instead_of(callee, &name);
             return self.fail_noted(ErrorKind::Type, "E0221", message, note);
         };
         // Within `ti.static` it is said that this is known while compiling.
@@ -277,7 +312,7 @@ impl<'a> Lower<'a, '_> {
     }
 
     /// The arguments of a function in the order of its parameters, with the default values.
-    fn given(
+    pub(crate) fn given(
         &mut self,
         parsed: &Parsed<'a>,
         source: &FuncSource,
@@ -348,6 +383,18 @@ impl<'a> Lower<'a, '_> {
         is_method: bool,
         given: Vec<Val>,
     ) -> Res<Val> {
+        let (returned, _) = self.inlined(parsed, source, is_method, given)?;
+        Ok(returned)
+    }
+
+    /// What an inlined function returns, and what its first parameter has become.
+    pub(crate) fn inlined(
+        &mut self,
+        parsed: &Parsed<'a>,
+        source: &FuncSource,
+        is_method: bool,
+        given: Vec<Val>,
+    ) -> Res<(Val, Val)> {
         let def = parsed.def;
         let annotated = |name: &str| {
             let found = source.types.iter().find(|(of, _)| of == name);
@@ -384,13 +431,16 @@ impl<'a> Lower<'a, '_> {
             let flow = lower.block(def.body);
             lower.returned_value(def, flow)
         });
+        let first = def.params.first().and_then(|p| self.scopes().get(p.name));
+        let first = first.map_or(Val::none(), |binding| binding.val.clone());
         self.frames.pop();
         self.range = range;
         self.reports.since(before)?;
-        match annotated("return") {
-            Some(ty) => self.annotated(&returned?, &ty),
-            None => returned,
-        }
+        let returned = match annotated("return") {
+            Some(ty) => self.annotated(&returned?, &ty)?,
+            None => returned?,
+        };
+        Ok((returned, first))
     }
 
     /// A value as the annotation of a `ti.func` has it: scalars and structs are converted, and vectors and matrices have
@@ -462,4 +512,12 @@ impl<'a> Lower<'a, '_> {
             ),
         }
     }
+}
+
+/// The method of tensors that a builtin such as `Vector.dot` names.
+pub(crate) fn unbound_method(name: &str) -> Option<&str> {
+    let method = name
+        .strip_prefix("Vector.")
+        .or_else(|| name.strip_prefix("Matrix."))?;
+    is_tensor_method(method).then_some(method)
 }

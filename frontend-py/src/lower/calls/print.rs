@@ -132,9 +132,9 @@ impl<'a> Lower<'a, '_> {
         values: &mut Vec<Value>,
     ) -> Res<()> {
         let mut rest = text;
-        let mut next = 0;
-        // Whether places are counted as they come, once one of them says.
-        let mut counted = None;
+        // Places without a number count for themselves; those with one may stand between them.
+        let (mut next, mut last) = (0, 0);
+        let (mut some_numbered, mut some_counted) = (false, false);
         while let Some(open) = rest.find(['{', '}']) {
             literal(&rest[..open], template);
             let bracket = &rest[open..];
@@ -159,17 +159,14 @@ impl<'a> Lower<'a, '_> {
                 let note = "there are `!r`, `!s` and `!a`";
                 return self.fail_noted(ErrorKind::Syntax, "E0225", message, note);
             }
-            let numbered = name.parse::<usize>();
-            let is_automatic = name.is_empty();
-            if (is_automatic || numbered.is_ok())
-                && counted.replace(is_automatic) == Some(!is_automatic)
-            {
-                let message = "the format string mixes numbered places with others";
-                return self.fail(ErrorKind::Syntax, "E0225", message);
-            }
-            let val = match numbered {
-                Ok(at) => args.positional.get(at),
+            let val = match name.parse::<usize>() {
+                Ok(at) => {
+                    some_numbered = true;
+                    last = last.max(at + 1);
+                    args.positional.get(at)
+                }
                 Err(_) if name.is_empty() => {
+                    some_counted = true;
                     next += 1;
                     args.positional.get(next - 1)
                 }
@@ -187,6 +184,12 @@ impl<'a> Lower<'a, '_> {
             rest = &bracket[close + 1..];
         }
         literal(rest, template);
+        let (places, given) = (last.max(next), args.positional.len());
+        if some_numbered && some_counted && given > places {
+            let message =
+                format!("the format string has places for {places} values, but {given} are given");
+            return self.fail(ErrorKind::Index, "E0225", message);
+        }
         Ok(())
     }
 

@@ -71,7 +71,22 @@ impl<'a> Lower<'a, '_> {
                 done
             }
             ExprKind::Subscript { .. } | ExprKind::Attribute { .. } => {
-                let place = self.target(target)?;
+                if self.new_member(target, val)? {
+                    return Ok(());
+                }
+                let place = match target.kind {
+                    ExprKind::Subscript { value: of, index } => {
+                        let outer = self.range;
+                        self.range = of.range;
+                        let container = self.expr(of)?;
+                        self.range = outer;
+                        if self.set_item(&container, index, val)? {
+                            return Ok(());
+                        }
+                        self.changed_item(container, of, index)?
+                    }
+                    _ => self.target(target)?,
+                };
                 self.check_shape(&place, val, from, cannot_use)?;
                 self.put(&place, val, from)
             }
@@ -87,8 +102,11 @@ impl<'a> Lower<'a, '_> {
                 self.range = target.range;
                 self.changed_item(of, value, index)
             }
-            ExprKind::Attribute { attr, .. } => {
-                let place = self.expr(target)?;
+            ExprKind::Attribute { value, attr } => {
+                let object = self.expr(value)?;
+                self.range = target.range;
+                self.expect_storage(&object, value, attr)?;
+                let place = self.attribute(object, attr, value)?;
                 if matches!(place, Val::Place(Place::Elements { .. })) && chooses_twice(attr) {
                     self.range = target.range;
                     let message =
@@ -108,6 +126,7 @@ impl<'a> Lower<'a, '_> {
             let note = "make a list or a vector instead: `[x, y]`, `ti.Vector([x, y])`";
             return self.fail_noted(ErrorKind::Syntax, "E0215", message, note);
         }
+        self.expect_elements_to_change(&of, value)?;
         self.item(of, value, index)
     }
 
@@ -125,6 +144,7 @@ impl<'a> Lower<'a, '_> {
         let ty = self.expect_numeric(to)?;
         self.warn_of_loss("assignment", ty, val);
         let value = self.convert(val, ty)?;
+        self.report_loss(val, value);
         self.range = target;
         self.store(place, &Val::Value(value))
     }
@@ -198,13 +218,7 @@ impl<'a> Lower<'a, '_> {
     fn unpack(&mut self, val: &Val, n: usize) -> Res<Vec<Val>> {
         let items = match val.items() {
             Some(items) => items,
-            None => match self.numeric_type(val) {
-                Some(Type::Vec(..)) => self.elements(val)?,
-                Some(Type::Mat(rows, ..)) => (0..rows)
-                    .map(|row| self.index(val.clone(), vec![Val::int(i128::from(row))], false))
-                    .collect::<Res<Vec<_>>>()?,
-                _ => self.iterate_static(val)?,
-            },
+            None => self.iterate_static(val)?,
         };
         if items.len() != n {
             let message = format!("{} values cannot be unpacked into {n} names", items.len());
@@ -369,16 +383,20 @@ impl<'a> Lower<'a, '_> {
         annotation: &Expr<'a>,
         value: Option<&Expr<'a>>,
     ) -> Res<()> {
-        let ExprKind::Name(name) = target.kind else {
-            return self.fail(
-                ErrorKind::Syntax,
-                "E0105",
-                "only a name can be declared with a type",
-            );
-        };
         let wanted = match self.expr(annotation)? {
             Val::Known(ty @ (Known::TensorType { .. } | Known::StructType(_))) => ty,
             other => Known::DType(self.dtype(&other)?),
+        };
+        let name = match target.kind {
+            ExprKind::Name(name) => name,
+            ExprKind::Attribute { attr, .. } if !self.making.is_empty() => attr,
+            _ => {
+                return self.fail(
+                    ErrorKind::Syntax,
+                    "E0105",
+                    "only a name can be declared with a type",
+                );
+            }
         };
         let Some(value) = value else {
             return self.fail(
@@ -388,6 +406,16 @@ impl<'a> Lower<'a, '_> {
             );
         };
         let val = self.expr(value)?;
+        // A scalar type is that of the elements.
+        let val = match (&wanted, self.numeric_type(&val)) {
+            (Known::DType(elem), Some(ty)) if ty.is_tensor() => {
+                Val::Value(self.convert(&val, ty.with_elem(*elem))?)
+            }
+            _ => self.coerce(&val, Some(&wanted))?,
+        };
+        if !matches!(target.kind, ExprKind::Name(_)) {
+            return self.assign_to(target, &val, value.range);
+        }
         if self.scopes().get(name).is_some() {
             return self.fail(
                 ErrorKind::Syntax,
@@ -395,7 +423,6 @@ impl<'a> Lower<'a, '_> {
                 format!("`{name}` has a type already"),
             );
         }
-        let val = self.coerce(&val, Some(&wanted))?;
         self.assign_name(name, &val)
     }
 
@@ -418,20 +445,38 @@ impl<'a> Lower<'a, '_> {
                 }
                 self.expr(target)?
             }
-            ExprKind::Subscript { value, index } => {
-                let of = self.expr(value)?;
+            ExprKind::Subscript {
+                value: written,
+                index,
+            } => {
+                let of = self.expr(written)?;
                 if struct_type(&of).is_some_and(|ty| ty.method(ADD_AT).is_some()) {
                     return self.change_at(of, index, op, value);
                 }
                 let outer = std::mem::replace(&mut self.range, target.range);
-                let item = self.changed_item(of, value, index)?;
+                let place = self.changed_item(of.clone(), written, index)?;
                 self.range = outer;
-                item
+                if self.operator_of(&of, "__setitem__")?.is_some() {
+                    let val = self.expr(value)?;
+                    let changed = match self.changed_object(&place, op, &val)? {
+                        Some(changed) => changed,
+                        None => {
+                            let place = self.settle(place)?;
+                            self.binary(op, &place, &val)?
+                        }
+                    };
+                    self.set_item(&of, index, &changed)?;
+                    return Ok(());
+                }
+                place
             }
             ExprKind::Attribute { .. } => self.target(target)?,
             _ => return self.fail(ErrorKind::Syntax, "E0105", "this cannot be assigned to"),
         };
         let val = self.expr(value)?;
+        if let Some(changed) = self.changed_object(&place, op, &val)? {
+            return self.store_val(&place, &changed);
+        }
         if op != BinaryOp::MatMul && struct_type(&place).is_none() {
             self.check_shape(&place, &val, value.range, |given, wanted| match op {
                 BinaryOp::Add => format!("cannot add `{given}` to `{wanted}`"),
@@ -555,7 +600,9 @@ impl<'a> Lower<'a, '_> {
         match place {
             Place::Ref { place, .. } => {
                 let place = *place;
-                Ok(self.value(Op::Atomic { op, place, value }, ty))
+                let before = self.value(Op::Atomic { op, place, value }, ty);
+                self.report_overflow_of_change(op, before, value);
+                Ok(before)
             }
             Place::Elements { refs, .. } => {
                 let elem = Type::Scalar(elem(ty));
@@ -563,7 +610,11 @@ impl<'a> Lower<'a, '_> {
                 let elems = refs
                     .iter()
                     .zip(values)
-                    .map(|(&place, value)| self.value(Op::Atomic { op, place, value }, elem))
+                    .map(|(&place, value)| {
+                        let before = self.value(Op::Atomic { op, place, value }, elem);
+                        self.report_overflow_of_change(op, before, value);
+                        before
+                    })
                     .collect();
                 Ok(self.value(Op::TensorMake { elems }, ty))
             }

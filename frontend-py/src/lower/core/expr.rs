@@ -179,6 +179,9 @@ impl<'a> Lower<'a, '_> {
     }
 
     pub(crate) fn unary(&mut self, op: UnaryOp, operand: Val) -> Res<Val> {
+        if let Some(result) = self.unary_method(op, &operand)? {
+            return Ok(result);
+        }
         match &operand {
             Val::Known(known)
                 if op == UnaryOp::Not && known.items().is_some()
@@ -192,6 +195,9 @@ impl<'a> Lower<'a, '_> {
     }
 
     pub(crate) fn binary(&mut self, op: BinaryOp, lhs: &Val, rhs: &Val) -> Res<Val> {
+        if let Some(result) = self.binary_method(op, lhs, rhs)? {
+            return Ok(result);
+        }
         if let (Val::Known(l), Val::Known(r)) = (lhs, rhs)
             && !matches!(l, Known::Tensor(_) | Known::Field(_))
             && !matches!(r, Known::Tensor(_) | Known::Field(_))
@@ -231,6 +237,9 @@ impl<'a> Lower<'a, '_> {
     }
 
     pub(crate) fn compare(&mut self, op: CompareOp, lhs: &Val, rhs: &Val) -> Res<Val> {
+        if let Some(result) = self.compare_method(op, lhs, rhs)? {
+            return Ok(result);
+        }
         match (lhs, rhs) {
             (Val::Known(l), Val::Known(r))
                 if !matches!((l, r), (Known::Tensor(_), _) | (_, Known::Tensor(_))) =>

@@ -72,14 +72,34 @@ impl Lower<'_, '_> {
                 let keys = entries.iter().map(|(key, _)| Val::Known(key.clone()));
                 Ok(keys.collect())
             }
-            Val::Known(Known::Tensor(_)) => self.elements(val),
+            Val::Known(Known::Tensor(tensor)) => {
+                let TensorShape::Matrix(_, m) = tensor.shape else {
+                    return self.elements(val);
+                };
+                let rows = tensor.elements.chunks(m as usize).map(|row| {
+                    Val::Known(Known::Tensor(Rc::new(TensorConst {
+                        shape: TensorShape::Vector(m),
+                        elements: row.to_vec(),
+                        elem: tensor.elem,
+                        handle: None,
+                    })))
+                });
+                Ok(rows.collect())
+            }
             Val::Known(known) => {
                 let items = fold::iterate(self.host, known, MAX_ITEMS);
                 Ok(self.hosted(items)?.into_iter().map(Val::Known).collect())
             }
             Val::Poison(reported) => Err(*reported),
-            _ if matches!(self.numeric_type(val), Some(Type::Vec(..))) => self.elements(val),
             _ => {
+                match self.numeric_type(val) {
+                    Some(Type::Vec(..)) => return self.elements(val),
+                    Some(Type::Mat(rows, ..)) => {
+                        let row = |k| self.index(val.clone(), vec![Val::int(k)], false);
+                        return (0..i128::from(rows)).map(row).collect();
+                    }
+                    _ => {}
+                }
                 let what = self.describe(val);
                 self.fail(
                     ErrorKind::Type,

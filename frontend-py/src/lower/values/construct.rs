@@ -125,6 +125,11 @@ impl Lower<'_, '_> {
 
     /// `ti.Vector([...], dt)` and `ti.Matrix([[...]], dt)`.
     pub(crate) fn tensor_call(&mut self, name: &str, args: &Args) -> Res<Val> {
+        for (keyword, maker) in [("rows", Maker::Rows), ("cols", Maker::Columns)] {
+            if let Some(lines) = args.keyword(keyword) {
+                return self.maker(name, maker, &Args::positional(vec![lines.clone()]));
+            }
+        }
         let data = self.arg(name, args, 0, "arr")?.clone();
         let data = match &data {
             Val::Known(object @ Known::Object(_)) => {

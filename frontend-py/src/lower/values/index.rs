@@ -1,12 +1,13 @@
 //! `x[i, j]` and `x.attr`: fields, arrays, tensors, sequences, and Python's own objects.
 
-use aerogel_base::ErrorKind;
+use aerogel_base::{ErrorKind, ScalarType};
 use aerogel_ir::{Arg, BinaryOp, Op, Type, Value};
 
 use crate::ast::{Expr, ExprKind};
 use crate::fold;
 use crate::host::Known;
 use crate::intrinsics;
+use crate::lower::calls::{Args, unbound_method};
 use crate::lower::core::assign::ADD_AT;
 use crate::lower::core::suggestions::methods_of;
 use crate::lower::values::number::elem;
@@ -38,7 +39,9 @@ impl<'a> Lower<'a, '_> {
             return self.sliced(&val, parts);
         }
         let mut indices = self.exprs(parts)?;
-        if !matches!(val, Val::Known(Known::Object(_)) | Val::Dict(_)) {
+        let takes_anything = matches!(val, Val::Known(Known::Object(_)) | Val::Dict(_))
+            || struct_type(&val).is_some();
+        if !takes_anything {
             for index in &mut indices {
                 if let Val::Known(known) = index
                     && let Some(number) = self.host.number(known)
@@ -50,7 +53,7 @@ impl<'a> Lower<'a, '_> {
         for (part, index) in parts.iter().zip(&indices) {
             // Shown where it is written, if what stands there is one index.
             if parts.len() == indices.len()
-                && !matches!(val, Val::Known(Known::Object(_)) | Val::Dict(_))
+                && !takes_anything
                 && let Some(ty @ Type::Scalar(_)) = self.numeric_type(index)
             {
                 let outer = std::mem::replace(&mut self.range, part.range);
@@ -63,6 +66,10 @@ impl<'a> Lower<'a, '_> {
     }
 
     pub(crate) fn index(&mut self, val: Val, indices: Vec<Val>, is_tuple: bool) -> Res<Val> {
+        if let Some((func, receiver)) = self.operator_of(&val, "__getitem__")? {
+            let args = Args::positional(vec![key_of(indices, is_tuple)]);
+            return self.invoke(&func, receiver, args);
+        }
         match &val {
             Val::Known(Known::Field(field)) => {
                 let field = field.clone();
@@ -118,11 +125,14 @@ impl<'a> Lower<'a, '_> {
                     indices.iter().map(|index| index.known().cloned()).collect();
                 let Some(keys) = keys else {
                     let what = known.describe();
-                    return self.fail(
-                        ErrorKind::Type,
-                        "E0212",
-                        format!("{what} can only be indexed by what is known while compiling"),
-                    );
+                    let message =
+                        format!("{what} can only be indexed by what is known while compiling");
+                    let mistake = self.mistake(ErrorKind::Type, "E0212", message);
+                    let mistake = match self.array_note(known) {
+                        Some(note) => mistake.note(note),
+                        None => mistake,
+                    };
+                    return Err(self.report(mistake));
                 };
                 let key = match (is_tuple, &keys[..]) {
                     (false, [one]) => one.clone(),
@@ -196,6 +206,10 @@ impl<'a> Lower<'a, '_> {
                 n => format!("{n} indices are"),
             };
             let message = format!("{what} has {ndim} {axes}, but {given} given");
+            if (1..ndim as usize).contains(&indices.len()) {
+                let note = "all indices stand in one bracket: `x[i, j]`";
+                return self.fail_noted(ErrorKind::Index, "E0401", message, note);
+            }
             return self.fail(ErrorKind::Index, "E0401", message);
         }
         indices
@@ -228,6 +242,8 @@ impl<'a> Lower<'a, '_> {
         self.expect_index(ty)?;
         match ty.scalar() {
             Some(scalar) if scalar.bits() == 64 => self.load(index),
+            // Not all of them are numbers of `i32`.
+            Some(ScalarType::U32) => self.convert(index, Type::I64),
             _ => self.convert(index, Type::I32),
         }
     }
@@ -579,7 +595,7 @@ impl<'a> Lower<'a, '_> {
             }
             Val::Known(Known::Builtin(name)) => {
                 let method = format!("{name}.{attr}");
-                if intrinsics::find(&method).is_some() {
+                if intrinsics::find(&method).is_some() || unbound_method(&method).is_some() {
                     return Ok(Val::Known(Known::Builtin(method.into())));
                 }
             }
@@ -632,6 +648,15 @@ impl<'a> Lower<'a, '_> {
             _ if methods_of(ty).contains(&attr) => Ok(Val::Method(val.into(), attr.into())),
             _ => self.no_attribute(&val, attr, Some(from)),
         }
+    }
+}
+
+/// What an object that is indexed is given.
+pub(crate) fn key_of(mut indices: Vec<Val>, is_tuple: bool) -> Val {
+    if is_tuple || indices.len() != 1 {
+        Val::seq(indices, SeqKind::Tuple)
+    } else {
+        indices.remove(0)
     }
 }
 

@@ -6,6 +6,8 @@ mod dicts;
 pub(crate) mod index;
 mod mesh;
 pub(crate) mod number;
+mod objects;
+mod overflow;
 pub(crate) mod structs;
 mod tensor;
 

@@ -11,6 +11,8 @@ use std::rc::Rc;
 use aerogel_base::ErrorKind;
 use aerogel_ir::{Region, Type, Value};
 
+use crate::ast::CompareOp;
+use crate::fold;
 use crate::host::{Known, StructFieldRef, StructType};
 use crate::lower::calls::Args;
 use crate::lower::core::suggestions::closest;
@@ -74,6 +76,9 @@ impl<'a> Lower<'a, '_> {
         let Some(k) = ty.position(attr) else {
             if ty.method(attr).is_some() {
                 return Ok(Some(Val::Method(val.clone().into(), attr.into())));
+            }
+            if let Some(found) = self.class_attribute(&ty, attr)? {
+                return Ok(Some(found));
             }
             let names: Vec<String> = ty.members.iter().map(|m| format!("`{}`", m.name)).collect();
             let members = ty.members.iter().map(|m| m.name.as_str());
@@ -278,7 +283,17 @@ impl<'a> Lower<'a, '_> {
             return self.fail(ErrorKind::Type, "E0203", message);
         }
         for (place, leaf) in places.iter().zip(&leaves) {
-            self.store_val(place, leaf)?;
+            // A member that holds what Python knows, such as `None`, keeps it.
+            let kept = match (place, leaf) {
+                (Val::Known(place), Val::Known(leaf)) => {
+                    let same = fold::compare(self.host, CompareOp::Is, place, leaf);
+                    self.hosted(same)?
+                }
+                _ => false,
+            };
+            if !kept {
+                self.store_val(place, leaf)?;
+            }
         }
         Ok(())
     }

@@ -1,0 +1,156 @@
+"""Programs written for Taichi before 1.6 run, and hear once of each name what it is called today."""
+
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+import aerogel as ti
+from aerogel._taichi import older
+
+
+@pytest.fixture
+def untold(cpu):
+    ti.set_logging_level("warn")
+    older._told.clear()
+    yield
+    ti.set_logging_level("info")
+
+
+def test_a_program_of_its_time(untold, capfd):
+    x = ti.var(ti.f32, shape=4)
+    y = ti.var(dt=ti.i32)
+    v = ti.Vector(3, dt=ti.f32, shape=4)
+    w = ti.Vector(2, dt=ti.f32)
+    m = ti.Matrix(2, 2, dt=ti.f32, shape=())
+
+    @ti.layout
+    def place():
+        ti.root.dense(ti.i, 4).place(y)
+        ti.root.dense(ti.ij, (2, 2)).place(w)
+
+    @ti.classfunc
+    def length(a):
+        return ti.dot(a, a)
+
+    @ti.kernel
+    def run(a: ti.ext_arr(), b: ti.any_arr()):
+        ti.parallelize(4)
+        for i in x:
+            x[i] = ti.sqr(a[i]) + length(v[i]) + b[i]
+        ti.vectorize(4)
+        ti.block_dim(64)
+        for i in y:
+            if ti.logical_and(i > 0, i < 3):
+                y[i] = 5
+        columns = ti.Matrix(cols=[[1.0, 2.0], [3.0, 4.0]])
+        m[None] = ti.transposed(columns)
+        ti.print(y[1])
+
+    v.fill(1)
+    run(np.full(4, 2, np.float32), np.zeros(4, np.float32))
+    ti.sync()
+    assert x.to_numpy().tolist() == [7] * 4 and y.to_numpy().tolist() == [0, 5, 5, 0] and w.shape == (2, 2)
+    assert m[None].to_list() == [[1, 2], [3, 4]]
+    out, err = capfd.readouterr()
+    assert out == "5\n"
+    told = [line for line in err.splitlines() if "older versions of Taichi" in line]
+    names = "ti.var ti.layout ti.classfunc ti.dot ti.ext_arr ti.any_arr ti.parallelize ti.sqr ti.vectorize ti.block_dim"
+    for name in [*names.split(), "ti.logical_and", "ti.transposed", "ti.print", "ti.Vector(n, dt=..., shape=...)"]:
+        assert len([line for line in told if line.startswith(f"[Aerogel] {name} is a name")]) == 1, name
+    assert any("ti.var is a name of older versions of Taichi: write ti.field" in line for line in told)
+
+
+@pytest.mark.parametrize("name", sorted(older.NAMES))
+def test_every_name_is_something(untold, capfd, name):
+    value = getattr(ti, name)
+    assert value is not None
+    assert f"ti.{name} is a name of older versions of Taichi: write " in capfd.readouterr().err
+    getattr(ti, name)
+    assert capfd.readouterr().err == ""
+
+
+def test_older_quantised_types(untold):
+    f = ti.quant.fixed(frac=16, range=4.0)
+    i = ti.type_factory.custom_int(5, True)
+    assert f == ti.types.quant.fixed(16, max_value=4.0) and i == ti.types.quant.int(5)
+    a, b = ti.field(f), ti.field(i)
+    word = ti.BitStruct(num_bits=32)
+    word.place(a, b)
+    ti.root.dense(ti.i, 4).place(word)
+    a[1] = 1.5
+    assert a[1] == 1.5
+
+
+def test_settings_of_older_versions_do_nothing(capfd):
+    from aerogel import _config
+
+    _config._warned.discard("dynamic_index")
+    ti.init(arch=ti.cpu, dynamic_index=True, async_mode=False)
+    assert "ti.init: dynamic_index has no effect here" in capfd.readouterr().err
+    with pytest.raises(KeyError):
+        ti.init(arch=ti.cpu, dynamic_indx=True)
+
+
+def test_vectors_are_made_as_ever(cpu):
+    import copy
+    import pickle
+
+    v = ti.Vector([1, 2, 3])
+    assert pickle.loads(pickle.dumps(v)).to_list() == copy.deepcopy(v).to_list() == [1, 2, 3]
+    assert ti.Matrix(rows=[[1, 2], [3, 4]]).to_list() == [[1, 2], [3, 4]]
+    with pytest.raises(TypeError):
+        ti.Vector()
+
+
+def run(*args, cwd):
+    done = subprocess.run([sys.executable, *args], cwd=cwd, capture_output=True, text=True, timeout=60)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_a_module_is_run_in_its_package(tmp_path):
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "numbers.py").write_text("import taichi as ti\nN = 3\n")
+    (package / "module.py").write_text(
+        textwrap.dedent(
+            """
+            import sys
+            import taichi as ti
+            from .numbers import N
+            ti.init(arch=ti.cpu, log_level="error")
+
+            @ti.kernel
+            def run() -> ti.i32:
+                return N
+
+            if __name__ == "__main__":
+                print(run(), ti.__name__, sys.argv[1:], __package__)
+            """
+        )
+    )
+    (package / "__main__.py").write_text("print('whole')\n")
+    code, out, err = run("-m", "aerogel", "run", "-m", "package.module", "--an", "argument", cwd=tmp_path)
+    assert (code, out) == (0, "3 aerogel ['--an', 'argument'] package\n"), err
+    assert run("-m", "aerogel", "run", "-m", "package", cwd=tmp_path)[1] == "whole\n"
+    code, _, err = run("-m", "aerogel", "run", "-m", "package.nothing", cwd=tmp_path)
+    assert code == 1 and "there is no module package.nothing" in err
+    assert run("-m", "aerogel", "run", "-m", cwd=tmp_path)[0] == 2
+
+
+def test_a_notebook_or_a_test_asks_for_taichi(tmp_path):
+    (tmp_path / "conftest.py").write_text("import aerogel\naerogel.as_taichi()\n")
+    (tmp_path / "test_it.py").write_text(
+        "import taichi as ti\nfrom taichi.lang.matrix import Vector\n\n"
+        "def test_it():\n    import aerogel\n    assert ti is aerogel and Vector is aerogel.Vector\n"
+    )
+    code, out, err = run("-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=tmp_path)
+    assert code == 0, out + err
+    twice = (
+        "import aerogel as a, sys; a.as_taichi(); a.as_taichi(); import taichi; print(taichi is a, len(sys.meta_path))"
+    )
+    once = "import aerogel as a, sys; a.as_taichi(); print(len(sys.meta_path))"
+    assert run("-c", twice, cwd=tmp_path)[1] == f"True {run('-c', once, cwd=tmp_path)[1]}"
