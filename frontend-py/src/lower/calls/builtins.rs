@@ -77,7 +77,7 @@ fn accepted(rule: Rule) -> Option<(usize, &'static [&'static str])> {
         Rule::Fold(_) => (ANY, &[]),
         Rule::Same => return None,
         Rule::Make(maker) => match maker {
-            Maker::List => (2, &["arr", "dt"]),
+            Maker::List => (2, &["arr", "dt", "rows", "cols"]),
             Maker::Constant(_) => (3, &["dt", "n", "m"]),
             Maker::Unit => (3, &["n", "i", "dt"]),
             Maker::Identity => (2, &["dt", "n"]),
@@ -298,7 +298,10 @@ impl Lower<'_, '_> {
             Special::Abs => {
                 let x = self.arg(name, args, 0, "x")?.clone();
                 match &x {
-                    Val::Known(Known::Int(value)) => Ok(Val::int(value.abs())),
+                    Val::Known(known @ (Known::Int(_) | Known::Bool(_))) => {
+                        let value = known.as_int().unwrap_or_default();
+                        Ok(Val::int(value.abs()))
+                    }
                     Val::Known(Known::Float(value)) => Ok(Val::Known(Known::Float(value.abs()))),
                     _ => self.unary_function(name, ir::UnaryOp::Abs, UnaryRule::Keep, None, &x),
                 }
