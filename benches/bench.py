@@ -132,7 +132,7 @@ def one(bench, case, spec, impls, args):
     if callable(fl_n): fl_n = fl_n(live[ref].info["digest"])
     lim = max((spec.get("bytes") or 0) / (rd if spec.get("roof") == "read" else bw), (fl_n or 0) / fl) if roofs else 0
     base = next((k for k in live if k == args.modules.split(",")[0]), None) or next(iter(live))
-    res = dict(bench=bench, case=case, ref=ref, base=base, triad_GBs=bw and bw / 1e9, read_GBs=rd and rd / 1e9, peak_GFLOPs=fl and fl / 1e9, impls={})
+    res = dict(machine=machine(args.threads), bench=bench, case=case, ref=ref, base=base, triad_GBs=bw and bw / 1e9, read_GBs=rd and rd / 1e9, peak_GFLOPs=fl and fl / 1e9, impls={})
     print(f"\n== {bench} / {case}   ({r} rounds" + (f"; triad {bw/1e9:.1f} GB/s, read {rd/1e9:.1f} GB/s, {fl/1e9:.0f} GFLOP/s" if roofs else "") + ")")
     print(f"   {'impl':<16}{'median ms':>11}{'min ms':>10}{'cpu ms':>10}{'x vs '+base:>14}{'[q1..q3]':>16}{'% limit':>9}{'GB/s':>8}{'GFLOP/s':>9}{'first ms':>10}  check")
     for k, p in procs.items():
@@ -149,6 +149,13 @@ def one(bench, case, spec, impls, args):
               f"{'%.1f' % (fl_n / m / 1e9) if fl_n else '':>9}{d['first_ms']:>10.1f}  {'ok' if ok else 'DIFFERS ' + str([round(v, 6) for v in d['digest'][:3]])}"
               + (f"  {d['us_per_call']:.3f} us/call" if d["us_per_call"] else ""), flush=True)
     return res
+
+
+def machine(threads):
+    """The processor and how many of its threads are used, as a reader wants to know them."""
+    try: model = re.search(r"model name\s*: (.*)", open("/proc/cpuinfo").read())[1].strip()
+    except (OSError, TypeError): model = os.uname().machine
+    return f"{threads} threads of an {model}" if re.match("[AEIOaeio]", model) else f"{threads} threads of a {model}"
 
 
 def roof_file(args):

@@ -1,6 +1,7 @@
 """Every test that takes `arch` runs once in the reference interpreter and once compiled."""
 
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +13,24 @@ collect_ignore_glob = ["wrong/*", "typed/*"]
 
 # What is compiled in a test is compiled there.
 os.environ["AEROGEL_OFFLINE_CACHE"] = "0"
+
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch):
+    """What a test writes is in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def the_repository_gains_no_files():
+    before = set(os.listdir(ROOT))
+    yield
+    # What git ignores may come, as the caches of tools.
+    gained = {name for name in set(os.listdir(ROOT)) - before if not name.startswith(".")} - {"out", "dist", "target"}
+    assert not gained, f"tests wrote {sorted(gained)} into the repository"
 
 
 @pytest.fixture(params=["interp", "cpu"])

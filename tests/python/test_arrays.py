@@ -295,10 +295,6 @@ def test_what_cannot_be_shared(arch):
         ti.from_dlpack(np.zeros(4, complex))
     with pytest.raises(ValueError, match="the array only 1"):
         ti.from_dlpack(np.zeros(4), element_dim=2)
-    fixed = np.zeros(4)
-    fixed.setflags(write=False)
-    with pytest.raises(ValueError, match="read-only"):
-        ti.from_dlpack(fixed)
 
 
 def test_more_elements_than_32_bits_count(arch):
@@ -450,3 +446,58 @@ def test_arrays_of_no_vectors(arch):
     for shape in (-1, (2, -3)):
         with pytest.raises(ti.TaichiRuntimeError, match="not a valid shape"):
             ti.Vector.ndarray(3, ti.f32, shape)
+
+
+def test_fields_are_given_as_copies(cpu):
+    x = ti.Vector.field(3, ti.f32, 4)
+    x.fill(2)
+    seen = np.from_dlpack(x)
+    assert seen.shape == (4, 3) and (seen == 2).all()
+    x.fill(3)
+    assert (seen == 2).all()
+    with pytest.raises(BufferError, match="cannot be seen in place"):
+        x.__dlpack__(copy=False)
+
+
+def test_arrays_that_may_not_be_written(arch):
+    array = np.arange(4, dtype=np.float32)
+    array.flags.writeable = False
+    x = ti.from_dlpack(array)
+
+    @ti.kernel
+    def total(a: ti.types.ndarray(ti.f32, 1)) -> ti.f32:
+        s = 0.0
+        for i in a:
+            s += a[i]
+        return s
+
+    @ti.kernel
+    def fill(a: ti.types.ndarray(ti.f32, 1)):
+        for i in a:
+            a[i] = 1
+
+    assert total(array) == total(x) == 6 and x[2] == 2
+    for write in (lambda: fill(array), lambda: fill(x), lambda: x.__setitem__(0, 1), lambda: x.fill(1)):
+        with pytest.raises(ValueError, match="read-only"):
+            write()
+    with pytest.raises(ValueError, match="read-only"):
+        x.from_numpy(np.ones(4, np.float32))
+    assert array.tolist() == [0, 1, 2, 3]
+
+
+def test_arrays_of_jax(cpu):
+    jnp = pytest.importorskip("jax.numpy")
+    given = jnp.arange(4.0)
+
+    @ti.kernel
+    def total(a: ti.types.ndarray(ti.f32, 1)) -> ti.f32:
+        s = 0.0
+        for i in a:
+            s += a[i]
+        return s
+
+    x, y = ti.field(ti.f32, 4), ti.ndarray(ti.f32, 4)
+    x.from_numpy(given)
+    y.from_numpy(given)
+    assert total(given) == total(ti.from_dlpack(given)) == 6
+    assert jnp.from_dlpack(x).tolist() == jnp.asarray(x).tolist() == jnp.from_dlpack(y).tolist() == [0, 1, 2, 3]

@@ -11,8 +11,8 @@ use inkwell::types::BasicMetadataTypeEnum;
 use inkwell::values::FunctionValue;
 
 use crate::builder::{Builder, Val, basic, undef};
+use crate::context::{FuncCx, Leave, ModuleCx, Origin};
 use crate::device_code;
-use crate::lower::{FuncCx, Leave, ModuleCx, Origin};
 use crate::math::FAST;
 
 /// Functions with at most this many instructions are always inlined; larger ones where LLVM likes.

@@ -8,7 +8,7 @@ use inkwell::basic_block::BasicBlock;
 use inkwell::values::PhiValue;
 
 use crate::builder::{Opcode, Val, basic, incoming};
-use crate::lower::{FuncCx, Origin};
+use crate::context::{FuncCx, Origin};
 
 /// Where `continue` and `break` of a loop lead, and the phis of the values they carry there.
 pub(crate) struct Loop<'ctx> {

@@ -4,6 +4,7 @@
 mod builder;
 mod call;
 mod compile;
+mod context;
 mod control;
 mod device_code;
 mod grid;
@@ -17,11 +18,9 @@ pub mod optimize;
 mod power;
 mod random;
 mod sites;
-mod strides;
 pub mod target;
 mod task;
 mod types;
-mod wide;
 
 pub use compile::{Compiled, compile};
 pub use jit::Jit;

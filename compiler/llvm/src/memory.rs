@@ -11,7 +11,7 @@ use aerogel_ir::{Arg, AtomicOp, BinaryOp, Inst, NodeOp, NodeRef, Op, Region, Typ
 use inkwell::values::{InstructionValue, MetadataValue};
 
 use crate::builder::{Opcode, RmwOp, Val, basic, incoming, undef, zero};
-use crate::lower::FuncCx;
+use crate::context::FuncCx;
 use crate::math::SUM;
 use crate::types::{bits, scalar, stored};
 

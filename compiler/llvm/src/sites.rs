@@ -9,7 +9,7 @@ use aerogel_runtime::{Site, SiteKind};
 use inkwell::types::{BasicType, BasicTypeEnum};
 
 use crate::builder::{Opcode, Val, basic};
-use crate::lower::FuncCx;
+use crate::context::FuncCx;
 
 /// The messages of a module, numbered before its tasks become code apart from each other.
 #[derive(Default)]

@@ -22,9 +22,9 @@ use inkwell::types::BasicMetadataTypeEnum;
 use inkwell::values::FunctionValue;
 
 use crate::builder::{Builder, Opcode, Val, basic, incoming};
+use crate::context::{FuncCx, Leave, ModuleCx, Origin};
 use crate::control::Loop;
-use crate::lower::{FuncCx, Leave, ModuleCx, Origin};
-use crate::wide;
+use crate::lanes;
 
 /// What a task function knows of itself.
 pub(crate) struct TaskState<'ctx> {
@@ -425,11 +425,12 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
             exit,
         };
         let wide = self.cx.lanes.filter(|_| !serial);
-        let row_done =
-            match wide.and_then(|width| Some((wide::plan(func, &self.module.env, body)?, width))) {
-                Some((plan, width)) => self.row_in_lanes(&row, &plan, width),
-                None => self.row(&row, serial),
-            };
+        let row_done = match wide
+            .and_then(|width| Some((lanes::plan(func, &self.module.env, body)?, width)))
+        {
+            Some((plan, width)) => self.row_in_lanes(&row, &plan, width),
+            None => self.row(&row, serial),
+        };
 
         self.b.at(row_done);
         if outer_extents.is_empty() && !serial {

@@ -69,6 +69,7 @@ class Settings(TypedDict, total=False):
     check_out_of_bound: bool | None
     constant_folding: bool
     cpu_block_dim_adaptive: bool
+    cpu: str
     cpu_max_num_threads: int
     cuda_stack_limit: int
     debug: bool

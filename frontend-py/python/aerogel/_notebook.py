@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import sys
 from typing import Any
 
 #: Pictures are not larger than this; of larger grids every so manieth element is shown.
@@ -30,7 +31,6 @@ def png(x: Any) -> bytes | None:
         return None
     import numpy as np
 
-    from aerogel import _native
     from aerogel.tools.image import to_pixels
 
     step = (max(x.shape) - 1) // _LARGEST + 1
@@ -42,8 +42,7 @@ def png(x: Any) -> bytes | None:
         is_float = x.dtype.is_float if hasattr(x.dtype, "is_float") else True
         if not (is_float and 0 <= low and high <= 1):
             array = (array - low) / (high - low if high > low else 1.0)
-    rows = np.ascontiguousarray(to_pixels(array)[:, ::-1].swapaxes(0, 1))
-    return _native.encode_png(rows)
+    return encoded(to_pixels(array))
 
 
 def summary(x: Any) -> str | None:
@@ -63,9 +62,46 @@ def summary(x: Any) -> str | None:
         return f"{head}<pre>{html.escape(str(x.to_numpy()))}</pre>"
 
 
+def _type_text(ty: Any) -> str:
+    """A member's type, members of structs in braces."""
+    from aerogel._dtypes import dtype_of
+
+    members = getattr(ty, "members", None)
+    if members is not None:
+        return "{" + ", ".join(f"{name}: {_type_text(member)}" for name, member in members.items()) + "}"
+    return str(dtype_of(ty) if ty in (float, int, bool) else ty)
+
+
 def struct_summary(x: Any) -> str:
     """A field of structs as a short text in HTML: the names and types of its members."""
-    members = ", ".join(f"{name}: {getattr(member, 'dtype', 'struct')}" for name, member in x._members.items())
+    members = ", ".join(f"{name}: {_type_text(ty)}" for name, ty in x._type.members.items())
     ready = all(_is_ready(leaf) for leaf in x._leaves())
     where = f"shape {tuple(x.shape)}" if ready else "not placed yet"
     return f"<code>{type(x).__name__}</code> of {html.escape(members)}, {where}"
+
+
+def is_running() -> bool:
+    """Whether this is a notebook, which shows pictures."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return shell is not None and hasattr(shell, "kernel")
+
+
+def encoded(pixels: Any) -> bytes:
+    """Bytes of shape (width, height, channels), the second axis upwards, as a PNG."""
+    import numpy as np
+
+    from aerogel import _native
+
+    return _native.encode_png(np.ascontiguousarray(pixels[:, ::-1].swapaxes(0, 1)))
+
+
+def show(pixels: Any, handle: Any = None) -> Any:
+    """Shows a picture below the cell that runs; in place of an earlier one, if its handle is given."""
+    from IPython.display import Image, display  # type: ignore[import-not-found]
+
+    image = Image(encoded(pixels), format="png")
+    if handle is None:
+        return display(image, display_id=True)
+    handle.update(image)
+    return handle

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import os
 from typing import Any
 
 from aerogel.errors import AerogelSyntaxError
@@ -102,13 +104,16 @@ def unsteady(function: Any) -> str | None:
     owner = getattr(function, "__self__", None)
     module = getattr(function, "__module__", None) or type(owner).__module__
     clocks = ("random", "_random", "time", "secrets", "numpy.random")
+    # Data that the kernel sees as they were.
+    reads = name.rpartition(".")[2] in _READS and str(type(owner).__module__).startswith("aerogel.data")
     is_clock = any(module == clock or module.startswith(f"{clock}.") for clock in clocks)
     # Files, and what changes a list of Python's that the kernel sees as it was.
     is_open = function is open or function is input
     changes = isinstance(owner, (list, dict, set)) and name.rpartition(".")[2] in _CHANGES
-    return name if is_clock or is_open or changes else None
+    return name if is_clock or is_open or changes or reads else None
 
 
+_READS = frozenset("to_numpy to_torch to_paddle active_cells occupancy".split())
 _CHANGES = frozenset("append extend insert pop remove clear sort reverse add discard update setdefault popitem".split())
 
 
@@ -152,3 +157,14 @@ def class_parts(cls: type) -> tuple[str, list[tuple[str, Any]], Any, list[tuple[
 def is_users_init(cls: type) -> bool:
     """Whether a dataclass has an ``__init__`` that somebody wrote."""
     return getattr(cls.__init__, "__code__", None) is None or cls.__init__.__code__.co_filename != "<string>"
+
+
+@functools.lru_cache
+def _is_file(path: str) -> bool:
+    return os.path.exists(path)
+
+
+def is_in_file(function: Any) -> bool:
+    """Whether a function stands in a file; those of notebooks and of the prompt can be defined anew."""
+    code = getattr(getattr(function, "__aerogel_func__", function), "__code__", None)
+    return code is not None and _is_file(code.co_filename)

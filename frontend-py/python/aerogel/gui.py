@@ -1,6 +1,7 @@
 """``ti.GUI``: two-dimensional drawing into an image.
 
-There is no window yet: a program draws as if there were one, and `show(file)` writes a picture. Coordinates go
+There is no window yet: a program draws as if there were one, and `show(file)` writes a picture; in a notebook
+`show()` shows it below the cell. Coordinates go
 from (0, 0) at the lower left to (1, 1) at the upper right; what lies outside is not drawn. Colours are 0xRRGGBB, radii
 and sizes in pixels. Positions, radii, colours and fields of them may be fields, arrays, NumPy arrays or lists.
 
@@ -19,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from aerogel import _log, _native
+from aerogel import _log, _native, _notebook
 from aerogel.tools.image import imwrite, to_pixels
 
 #: The colours of `GUI.contour` from 0 to 1: matplotlib's map "plasma", which is in the public domain.
@@ -96,7 +97,7 @@ class GUI:
         if len(size) != 2 or any(not isinstance(n, (int, np.integer)) or n < 1 for n in size):
             raise ValueError(f"res must be a number of pixels or two of them, not {res!r}")
         self.name, self.res = name, (int(size[0]), int(size[1]))
-        self.background_color = background_color
+        self.background_color = int(_colors(background_color, 1)[0])
         self._fps_limit: float | None = 60
         self.frame = 0
         self.event: GUI.Event | None = None
@@ -106,6 +107,8 @@ class GUI:
         self._frames = int(os.environ.get("AEROGEL_GUI_FRAMES", "0"))
         self._canvas = _native.Canvas(*self.res)
         self._shown: Any = None
+        # Where a notebook shows the picture.
+        self._handle: Any = None
         self._img: np.ndarray | None = None
         self._drawn: Any = None
         self._started = time.monotonic()
@@ -160,6 +163,8 @@ class GUI:
             raise SystemExit(0)
         if file:
             imwrite(_picture(self._canvas, self.res)[..., :3], str(file))
+        elif _notebook.is_running():
+            self._handle = _notebook.show(_picture(self._canvas, self.res)[..., :3], self._handle)
         elif not (GUI._told or self._frames):
             GUI._told = True
             _log.info(
@@ -174,6 +179,9 @@ class GUI:
 
     def _write_last(self, path: str) -> None:
         imwrite(_picture(self._shown or self._canvas, self.res), path)
+
+    def _repr_png_(self) -> bytes:
+        return _notebook.encoded(_picture(self._shown or self._canvas, self.res)[..., :3])
 
     def get_image(self) -> np.ndarray:
         """The picture as floats of shape (width, height, 4)."""
@@ -238,7 +246,7 @@ class GUI:
 
     def clear(self, color: int | None = None) -> None:
         """Fills the picture with a colour, by default the background colour."""
-        self._canvas.clear(self.background_color if color is None else int(color))
+        self._canvas.clear(self.background_color if color is None else int(_colors(color, 1)[0]))
 
     def cook_image(self, img: Any) -> np.ndarray:
         """An image as `set_image` takes it, as floats of shape (width, height, 4)."""
@@ -365,9 +373,9 @@ class GUI:
                 raise ValueError(f"palette_indices are {len(points)} whole numbers, one for each position")
             if indices.size and (indices.min() < 0 or indices.max() >= len(palette)):
                 raise ValueError(f"palette_indices must lie between 0 and {len(palette) - 1}")
-            color = _array(palette).astype(np.uint32)[indices]
+            color = _colors(palette, len(palette))[indices]
         n = len(points)
-        self._canvas.circles(self._pixels(points), _each(radius, n, np.float32), _each(color, n, np.uint32))
+        self._canvas.circles(self._pixels(points), _each(radius, n, np.float32), _colors(color, n))
 
     def circle(self, pos: Any, color: int = 0xFFFFFF, radius: float = 1) -> None:
         """Draws a disc."""
@@ -378,7 +386,7 @@ class GUI:
         a, b = self._pixels(_points(begin)), self._pixels(_points(end))
         if len(a) != len(b):
             raise ValueError(f"{len(a)} beginnings and {len(b)} ends")
-        self._canvas.lines(a, b, _each(radius, len(a), np.float32), _each(color, len(a), np.uint32))
+        self._canvas.lines(a, b, _each(radius, len(a), np.float32), _colors(color, len(a)))
 
     def line(self, begin: Any, end: Any, radius: float = 1, color: int = 0xFFFFFF) -> None:
         """Draws a line."""
@@ -389,7 +397,7 @@ class GUI:
         p, q, r = (self._pixels(_points(x)) for x in (a, b, c))
         if not len(p) == len(q) == len(r):
             raise ValueError(f"{len(p)}, {len(q)} and {len(r)} corners")
-        self._canvas.triangles(p, q, r, _each(color, len(p), np.uint32))
+        self._canvas.triangles(p, q, r, _colors(color, len(p)))
 
     def triangle(self, a: Any, b: Any, c: Any, color: int = 0xFFFFFF) -> None:
         """Draws a filled triangle."""
@@ -460,7 +468,7 @@ class GUI:
     def text(self, content: str, pos: Any, font_size: int = 15, color: int = 0xFFFFFF) -> None:
         """Draws a text; ``pos`` is its upper left corner."""
         x, y = self._pixels(_point(pos))[0]
-        self._canvas.text(str(content), float(x), float(y), float(font_size), int(color))
+        self._canvas.text(str(content), float(x), float(y), float(font_size), int(_colors(color, 1)[0]))
 
     def _pixels(self, points: np.ndarray) -> np.ndarray:
         """Pixel coordinates, the origin at the upper left."""
@@ -496,6 +504,22 @@ def _each(value: Any, n: int, dtype: Any) -> np.ndarray:
     if array.shape not in ((), (1,), (n,)):
         raise ValueError(f"a number, or one for each of {n} shapes, is needed, not numbers of shape {array.shape}")
     return np.ascontiguousarray(array.reshape(-1).astype(dtype))
+
+
+def _colors(value: Any, n: int) -> np.ndarray:
+    """Colours 0xRRGGBB: one, or one for each of ``n`` shapes."""
+    array = _array(value)
+    is_whole = array.dtype.kind in "iu" or array.dtype.kind == "f" and bool((array == np.floor(array)).all())
+    if is_whole and array.shape in ((), (1,), (n,)) and not (isinstance(value, (tuple, list)) and n == 1 < len(value)):
+        return np.ascontiguousarray(array.reshape(-1).astype(np.int64).astype(np.uint32))
+    remedy = ""
+    if array.shape == (3,) and array.dtype.kind in "fiu":
+        parts = array / 255 if array.max() > 1 else array
+        remedy = f"; this one is {rgb_to_hex(parts):#08x}, as ti.rgb_to_hex gives it for three numbers from 0 to 1"
+    elif isinstance(value, str):
+        remedy = "; red is 0xff0000, white 0xffffff"
+    what = f"an array of shape {array.shape}" if isinstance(value, np.ndarray) else repr(value)
+    raise ValueError(f"a colour is a number 0xRRGGBB, or one for each of {n} shapes, not {what}{remedy}")
 
 
 def _grid(shape: Any, bound: float) -> np.ndarray:

@@ -137,9 +137,24 @@ def _parameter(fn: Callable[..., Any], name: str, annotation: Any) -> tuple:
             f"for instance `{name}: {'ti.math.vec3' if annotation.ndim == 1 else 'ti.types.matrix(2, 2, ti.f32)'}`"
         )
     raise AerogelSyntaxError(
-        f"the parameter `{name}` of kernel `{fn.__name__}` ({_where(fn)}) has the annotation {annotation!r}, "
-        "which is not a type of the kernel language"
+        f"the parameter `{name}` of kernel `{fn.__name__}` ({_where(fn)}) has the annotation "
+        f"{getattr(annotation, '__name__', None) or repr(annotation)}, which is not a type of the kernel language"
+        + _annotation_meant(name, annotation)
     )
+
+
+def _annotation_meant(name: str, annotation: Any) -> str:
+    """What to write instead of an annotation that kernels do not have."""
+    called = getattr(annotation, "__name__", "")
+    if annotation is str or annotation is bytes:
+        return f": what is no number is known while compiling, `{name}: ti.template()`"
+    if called in ("field", "Field", "ScalarField", "MatrixField", "StructField"):
+        return f": a field is passed as `{name}: ti.template()`"
+    if called in ("ndarray", "Ndarray", "ScalarNdarray", "Tensor", "Array") and not isinstance(annotation, NdarrayType):
+        return f": an array is passed as `{name}: ti.types.ndarray(dtype=ti.f32, ndim=1)`"
+    if annotation in (list, tuple) or called in ("Vector", "Matrix"):
+        return f": a vector is passed as `{name}: ti.math.vec3` or `{name}: ti.types.vector(3, ti.f32)`"
+    return f": numbers are `{name}: ti.f32` or `{name}: ti.i32`, fields and other objects `{name}: ti.template()`"
 
 
 def _return_type(fn: Callable[..., Any], annotation: Any) -> list[Any] | None:

@@ -16,6 +16,7 @@ use super::numpy_arrays::ForeignArray;
 use super::numpy_copies::Copied;
 use super::program::Settings;
 use super::signature::{Param, ParamKind, ValueSpec, ValueType};
+use crate::host::TensorShape;
 
 /// What an instance is specialised for, besides the kernel itself.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -31,12 +32,12 @@ pub(crate) enum KeyPart {
     Field {
         tree: u64,
         place: u32,
-        shape: (u32, u32, u32),
+        shape: TensorShape,
     },
     Array {
         elem: ScalarType,
         ndim: usize,
-        element: Vec<usize>,
+        element: TensorShape,
     },
     /// By identity; the instance holds a reference.
     Object(usize),
@@ -326,7 +327,7 @@ impl NativeKernel {
         slots: &mut Vec<u64>,
     ) -> PyResult<()> {
         let elem = ty.elem.resolve(settings);
-        if ty.shape.2 == 0 {
+        if ty.shape == TensorShape::Scalar {
             slots.push(self.scalar_slot(py, at, elem, value)?);
             return Ok(());
         }
@@ -476,8 +477,8 @@ impl NativeKernel {
                 ArrayArg::Own(own.buffer.clone()),
                 own.ty,
                 own.shape.clone(),
-                Some(own.element.clone()),
-                true,
+                Some(own.element.extents()),
+                own.writeable,
             )
         } else {
             let mut value = as_numpy(value)?;
@@ -492,11 +493,15 @@ impl NativeKernel {
             let value = &value;
             let array = ForeignArray::new(value).map_err(|_| {
                 let provided = value.get_type().name().map_or_else(|_| "?".into(), |n| n.to_string());
+                let remedy = match value.hasattr("_aerogel_field") {
+                    Ok(true) => "; annotate the parameter `ti.template()` to pass a field",
+                    _ => "",
+                };
                 error::exception(
                     py,
                     "AerogelRuntimeTypeError",
                     format!(
-                        "argument `{name}` of kernel `{}` takes a NumPy array or a ti.ndarray, not a {provided}",
+                        "argument `{name}` of kernel `{}` takes a NumPy array or a ti.ndarray, not a {provided}{remedy}",
                         self.name
                     ),
                 )
@@ -506,7 +511,11 @@ impl NativeKernel {
             (ArrayArg::Foreign(array), ty, shape, None, writeable)
         };
         if let Some(wanted) = elem.filter(|&e| e != ty) {
-            let what = format!("an array of {wanted} is required, this one has {ty}");
+            let what = format!(
+                "an array of {wanted} is required, this one has {ty}: pass `{name}.astype(\"{}\")`, or annotate the parameter \
+                 `ti.types.ndarray(dtype=ti.{ty})`",
+                numpy_name(wanted)
+            );
             // As Taichi has it: one error for the arrays of others, another for its own.
             return Err(match array {
                 ArrayArg::Foreign(_) => invalid(what),
@@ -562,12 +571,14 @@ impl NativeKernel {
         if let Some(copied) = &copied {
             writeable = copied.writeable();
         }
+        let element = TensorShape::from_extents(&element)
+            .ok_or_else(|| invalid("an element has two axes at most".into()))?;
         let part = KeyPart::Array {
             elem: ty,
             ndim: shape.len(),
-            element: element.clone(),
+            element,
         };
-        let cell_bytes = ty.bytes() as usize * element.iter().product::<usize>();
+        let cell_bytes = ty.bytes() as usize * element.len() as usize;
         let packed = Packed::Array {
             name: name.to_owned(),
             array,
@@ -597,6 +608,10 @@ fn as_numpy<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     }
     if value.hasattr(pyo3::intern!(py, "detach"))? {
         return value.call_method0("detach")?.call_method0("numpy");
+    }
+    // What a field gives by DLPack is a copy.
+    if value.hasattr(pyo3::intern!(py, "_aerogel_field"))? {
+        return Ok(value.clone());
     }
     if value.hasattr(pyo3::intern!(py, "__dlpack__"))? {
         return py.import("numpy")?.call_method1("from_dlpack", (value,));
@@ -658,4 +673,15 @@ fn template_key(
         return Ok(parts.map(KeyPart::Tuple));
     }
     Ok(Some(KeyPart::Object(value.as_ptr() as usize)))
+}
+
+/// What NumPy calls a scalar type.
+fn numpy_name(ty: ScalarType) -> String {
+    let kind = match ty {
+        ScalarType::U1 => return "bool".to_owned(),
+        ty if ty.is_float() => "float",
+        ty if ty.is_signed() => "int",
+        _ => "uint",
+    };
+    format!("{kind}{}", ty.bits())
 }

@@ -56,6 +56,38 @@ pub(crate) struct PyHost<'py> {
     /// How deep in lists, tuples and objects what is being looked at lies, and how much has been seen of it.
     nesting: usize,
     seen: usize,
+    watched: Vec<Watched>,
+}
+
+/// A global name that stood for a function, where that can be defined anew: it is in no file.
+pub(crate) struct Watched {
+    globals: Py<PyDict>,
+    name: Py<PyString>,
+    function: Py<PyAny>,
+}
+
+impl Watched {
+    /// Whether the name still stands for that function.
+    pub(crate) fn is_same(&self, py: Python<'_>) -> bool {
+        let found = self.globals.bind(py).get_item(self.name.bind(py));
+        matches!(found, Ok(Some(found)) if found.is(&self.function))
+    }
+}
+
+/// What an object says of itself. What a `__getattr__` of the user's raises says that it is none of ours.
+pub(super) fn mark<'py>(
+    object: &Bound<'py, PyAny>,
+    name: &str,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    match object.getattr_opt(name) {
+        Err(error)
+            if error.is_instance_of::<PyException>(object.py())
+                && !object.get_type().hasattr(name)? =>
+        {
+            Ok(None)
+        }
+        found => found,
+    }
 }
 
 /// A number as a count of bits: none if it is negative.
@@ -95,6 +127,7 @@ impl<'py> PyHost<'py> {
             raised: OnceCell::new(),
             nesting: 0,
             seen: 0,
+            watched: Vec::new(),
         })
     }
 
@@ -194,7 +227,7 @@ impl<'py> PyHost<'py> {
             return Ok(Known::Builtin(name.as_str().into()));
         }
         // A class or function carries the mark itself; an instance would inherit it from its class.
-        if !is_module && let Some(dict) = object.getattr_opt("__dict__")? {
+        if !is_module && let Some(dict) = mark(object, "__dict__")? {
             let mark = if is_class || dict.is_instance_of::<PyDict>() {
                 dict.call_method1("get", ("__aerogel_builtin__",))?
             } else {
@@ -210,20 +243,20 @@ impl<'py> PyHost<'py> {
         if is_class || is_module {
             return Ok(Known::Object(self.handle(object)));
         }
-        if let Some(parts) = object.getattr_opt("_aerogel_struct_type")? {
+        if let Some(parts) = mark(object, "_aerogel_struct_type")? {
             return Ok(Known::StructType(self.struct_type(object, &parts)?));
         }
-        if let Some(parts) = object.getattr_opt("_aerogel_struct")? {
+        if let Some(parts) = mark(object, "_aerogel_struct")? {
             return self.struct_value(object, &parts);
         }
-        if let Some(parts) = object.getattr_opt("_aerogel_struct_field")? {
+        if let Some(parts) = mark(object, "_aerogel_struct_field")? {
             return self.struct_field(object, &parts);
         }
         // A quantised type is one of storage: no value has it.
-        if object.getattr_opt("_aerogel_quant")?.is_some() {
+        if mark(object, "_aerogel_quant")?.is_some() {
             return Ok(Known::Object(self.handle(object)));
         }
-        if let Some(name) = object.getattr_opt("_aerogel_dtype")?
+        if let Some(name) = mark(object, "_aerogel_dtype")?
             && let Some(ty) = name
                 .extract::<String>()
                 .ok()
@@ -231,20 +264,20 @@ impl<'py> PyHost<'py> {
         {
             return Ok(Known::DType(ty));
         }
-        if let Some(ty) = object.getattr_opt("_aerogel_tensor_type")? {
+        if let Some(ty) = mark(object, "_aerogel_tensor_type")? {
             let (n, m, elem): (u32, Option<u32>, String) = ty.extract()?;
             let elem = ScalarType::from_name(&elem)
                 .ok_or_else(|| PyTypeError::new_err(format!("`{elem}` is not a scalar type")))?;
             let shape = m.map_or(TensorShape::Vector(n), |m| TensorShape::Matrix(n, m));
             return Ok(Known::TensorType { shape, elem });
         }
-        if object.getattr_opt("_aerogel_matrix")?.is_some() {
+        if mark(object, "_aerogel_matrix")?.is_some() {
             return self.matrix(object);
         }
-        if let Some(native) = object.getattr_opt("_aerogel_field")? {
+        if let Some(native) = mark(object, "_aerogel_field")? {
             return self.field(object, &native);
         }
-        if let Some(native) = object.getattr_opt("_aerogel_snode")?
+        if let Some(native) = mark(object, "_aerogel_snode")?
             && let Ok(native) = native.cast::<NativeSNode>()
         {
             let (tree, node) = native.get().placed(self.py)?;
@@ -260,7 +293,7 @@ impl<'py> PyHost<'py> {
         if let Some(known) = mesh::known(self, object)? {
             return Ok(known);
         }
-        if let Some(function) = object.getattr_opt("__aerogel_func__")? {
+        if let Some(function) = mark(object, "__aerogel_func__")? {
             let receiver = match object.getattr_opt("__self__")? {
                 Some(receiver) => Some(self.known(&receiver)?),
                 None => None,
@@ -273,13 +306,13 @@ impl<'py> PyHost<'py> {
             })));
         }
         let ty = object.get_type().name()?.to_string();
-        if ty == "Kernel" || object.getattr_opt("__aerogel_kernel__")?.is_some() {
+        if ty == "Kernel" || mark(object, "__aerogel_kernel__")?.is_some() {
             let name: String = object.getattr("__name__")?.extract()?;
             return Ok(Known::Kernel(name.into()));
         }
         // NumPy's scalars are plain numbers.
-        if object.hasattr("dtype")?
-            && object.hasattr("item")?
+        if mark(object, "dtype")?.is_some()
+            && mark(object, "item")?.is_some()
             && object
                 .getattr("ndim")?
                 .extract::<usize>()
@@ -299,11 +332,7 @@ impl<'py> PyHost<'py> {
             object.getattr("m")?.extract()?,
             object.getattr("ndim")?.extract()?,
         );
-        let shape = if ndim == 1 {
-            TensorShape::Vector(n)
-        } else {
-            TensorShape::Matrix(n, m)
-        };
+        let shape = TensorShape::from_axes(n, m, ndim);
         let mut elements = Vec::new();
         for item in object.call_method0("to_list")?.try_iter()? {
             match self.known(&item?)? {
@@ -329,19 +358,13 @@ impl<'py> PyHost<'py> {
     fn field(&mut self, object: &Bound<'py, PyAny>, native: &Bound<'py, PyAny>) -> PyResult<Known> {
         let native = native.cast::<NativeField>()?.get();
         let place = native.placed(self.py)?;
-        let (n, m, ndim) = native.tensor_shape();
-        let shape = match ndim {
-            0 => TensorShape::Scalar,
-            1 => TensorShape::Vector(n),
-            _ => TensorShape::Matrix(n, m),
-        };
         Ok(Known::Field(Rc::new(FieldRef {
             handle: self.handle(object),
             name: native.name().to_string(),
             tree: TreeKey(place.tree),
             places: place.places,
             elem: native.elem(),
-            shape,
+            shape: native.tensor_shape(),
             ndim: place.ndim,
             offset: place.offset,
         })))
@@ -475,12 +498,40 @@ impl<'py> PyHost<'py> {
         }
         let globals = function.getattr("__globals__")?.cast_into::<PyDict>()?;
         if let Some(value) = globals.get_item(name)? {
-            return self.known(&value).map(Some);
+            let known = self.known(&value)?;
+            if matches!(known, Known::Func(_)) {
+                self.watch(&globals, name, &value)?;
+            }
+            return Ok(Some(known));
         }
         match PyModule::import(self.py, "builtins")?.getattr_opt(name)? {
             Some(value) => self.known(&value).map(Some),
             None => Ok(None),
         }
+    }
+
+    /// Notes that a name stands for a function, if that is in no file.
+    fn watch(
+        &mut self,
+        globals: &Bound<'py, PyDict>,
+        name: &str,
+        function: &Bound<'py, PyAny>,
+    ) -> PyResult<()> {
+        let module = PyModule::import(self.py, "aerogel._source")?;
+        let is_in_file = module.call_method1("is_in_file", (function,))?;
+        if !is_in_file.is_truthy()? {
+            self.watched.push(Watched {
+                globals: globals.clone().unbind(),
+                name: PyString::new(self.py, name).unbind(),
+                function: function.clone().unbind(),
+            });
+        }
+        Ok(())
+    }
+
+    /// The names that may come to stand for other functions.
+    pub(crate) fn watched(&mut self) -> impl Iterator<Item = Watched> {
+        std::mem::take(&mut self.watched).into_iter()
     }
 
     /// That an operation on integers, lists or strings makes nothing that takes minutes or all memory.

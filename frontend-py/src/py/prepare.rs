@@ -15,14 +15,14 @@ use super::argument::KeyPart;
 use super::buffer;
 use super::error;
 use super::field::NativeField;
-use super::host::PyHost;
+use super::host::{PyHost, Watched};
 use super::kernel::NativeKernel;
 use super::profile;
 use super::program::{self, Settings};
 use super::signature::{Param, ParamKind, StructSpec, ValueSpec};
 use super::snode::{self, TreeStore};
 use crate::host::{Known, StructType};
-use crate::lower::{FrontendConfig, Lowered, ParamBinding, ReturnType, lower_kernel};
+use crate::lower::{FrontendConfig, Lowered, ParamBinding, ReturnType, lower_kernel, tensor_type};
 
 /// A tree of an instance. One that came as an argument is not kept alive.
 pub(crate) enum TreeRef {
@@ -53,12 +53,14 @@ pub(crate) struct Instance {
     compiled: CompiledKernel,
 }
 
-/// An object that the key names by identity.
+/// What must be as it was when the instance was compiled.
 enum Guard {
     /// Kept alive, so that its address stays its own.
     Strong(#[expect(dead_code, reason = "held, not read")] Py<PyAny>),
-    /// A weak reference.
+    /// A weak reference to an object that the key names by identity.
     Weak(Py<PyAny>),
+    /// What a name of a notebook stood for: a function, which another cell may define anew.
+    Name(Watched),
 }
 
 impl Instance {
@@ -67,6 +69,7 @@ impl Instance {
         let alive = |guard: &Guard| match guard {
             Guard::Strong(_) => true,
             Guard::Weak(reference) => reference.call0(py).is_ok_and(|object| !object.is_none(py)),
+            Guard::Name(watched) => watched.is_same(py),
         };
         let kept = |tree: &TreeRef| match tree {
             TreeRef::Strong(_) => true,
@@ -120,14 +123,6 @@ fn guards(py: Python<'_>, key: &[KeyPart], values: &[Bound<'_, PyAny>]) -> PyRes
     Ok(guards)
 }
 
-fn tensor(elem: aerogel_base::ScalarType, shape: (u32, u32, u32)) -> Type {
-    match shape {
-        (_, _, 0) => Type::Scalar(elem),
-        (n, _, 1) => Type::Vec(n, elem),
-        (n, m, _) => Type::Mat(n, m, elem),
-    }
-}
-
 /// What each parameter is in this instance.
 fn bindings<'py>(
     kernel: &NativeKernel,
@@ -155,7 +150,7 @@ fn binding<'py>(
         ParamKind::Value(ValueSpec::Struct(spec)) => ParamBinding::Struct(struct_type(spec, host)?),
         ParamKind::Value(ValueSpec::Tensor(ty)) => {
             let elem = ty.elem.resolve(settings);
-            match tensor(elem, ty.shape) {
+            match tensor_type(ty.shape, elem) {
                 Type::Scalar(elem) => ParamBinding::Scalar(elem),
                 ty => ParamBinding::Tensor(ty),
             }
@@ -174,13 +169,8 @@ fn binding<'py>(
             else {
                 unreachable!("the key says what each array is")
             };
-            let shape = match element[..] {
-                [] => (1, 1, 0),
-                [n] => (n as u32, 1, 1),
-                _ => (element[0] as u32, element[1] as u32, 2),
-            };
             ParamBinding::Array {
-                elem: tensor(*elem, shape),
+                elem: tensor_type(*element, *elem),
                 ndim: *ndim as u32,
                 clamp: *clamp,
             }
@@ -209,7 +199,7 @@ pub(crate) fn compile(
     values: &[Bound<'_, PyAny>],
 ) -> PyResult<Instance> {
     let begin = Instant::now();
-    let guards = guards(py, key, values)?;
+    let mut guards = guards(py, key, values)?;
     let mut host = PyHost::new(py)?;
     let source = host.func_source(kernel.function(py))?;
     let params = bindings(kernel, settings, key, values, &mut host)?;
@@ -268,6 +258,7 @@ pub(crate) fn compile(
     let steps = compiled.times().iter().map(|(name, time)| (&**name, *time));
     let steps = std::iter::once(("frontend", frontend)).chain(steps);
     profile::compiled(&kernel.name, begin, steps);
+    guards.extend(host.watched().map(Guard::Name));
     Ok(Instance {
         trees,
         writes,
@@ -283,7 +274,7 @@ fn return_type<'py>(
     host: &mut PyHost<'py>,
 ) -> PyResult<ReturnType> {
     Ok(match spec {
-        ValueSpec::Tensor(ty) => ReturnType::One(tensor(ty.elem.resolve(settings), ty.shape)),
+        ValueSpec::Tensor(ty) => ReturnType::One(tensor_type(ty.shape, ty.elem.resolve(settings))),
         ValueSpec::Struct(spec) => ReturnType::Struct(struct_type(spec, host)?),
     })
 }

@@ -198,6 +198,16 @@ class NumericField(Field, _native.NativeField):
         array = self.to_numpy()
         return array if dtype is None else array.astype(dtype)
 
+    def __dlpack__(self, *, copy: bool | None = None, **kwargs: Any) -> Any:
+        """A copy of the elements for other packages: ``jax.numpy.from_dlpack(x)``, ``numpy.from_dlpack(x)``."""
+        if copy is False:
+            raise BufferError("the elements of a field cannot be seen in place; leave out copy=False")
+        return self.to_numpy().__dlpack__(**kwargs)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """Where the copy is: on the CPU."""
+        return (1, 0)
+
     def copy_from(self, other: NumericField) -> None:
         """Sets all elements from another field of the same shape, which makes all of them active."""
         if not isinstance(other, NumericField):

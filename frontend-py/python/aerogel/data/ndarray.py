@@ -227,6 +227,8 @@ def from_dlpack(array: Any, element_dim: int = 0) -> Any:
     import numpy as np
 
     _native.check_initialized()
+    if hasattr(array, "_aerogel_field"):
+        raise TypeError("the elements of a field cannot be seen in place: copy them, as in x.from_numpy(f.to_numpy())")
     if not hasattr(array, "__dlpack__"):
         raise TypeError(f"from_dlpack takes an array that speaks DLPack, not {type(array).__name__}")
     if element_dim not in (0, 1, 2):

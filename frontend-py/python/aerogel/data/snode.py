@@ -65,6 +65,13 @@ class Stats(list):
 
         return _sparsity.stats_table(self)
 
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        import html
+
+        return f"<pre>{html.escape(str(self))}</pre>"
+
 
 class SNode:
     """A node of a layout: it divides index axes into cells, each of which holds the node's children."""

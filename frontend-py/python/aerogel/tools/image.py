@@ -190,7 +190,7 @@ def imresize(img: Any, w: int, h: int | None = None) -> np.ndarray:
 
 
 def imshow(img: Any, title: str = "imshow") -> None:
-    """Shows an image in a :class:`aerogel.GUI`."""
+    """Shows an image in a :class:`aerogel.GUI`; in a notebook, below the cell."""
     from aerogel.gui import GUI
 
     pixels = to_pixels(img)

@@ -275,11 +275,7 @@ impl<'a> Lower<'a, '_> {
             let message = format!(
                 "the Python function `{name}` cannot take a value that is computed when the kernel runs"
             );
-            let note = if intrinsics::is_function(&name) {
-                format!("did you mean `ti.{name}`?")
-            } else {
-                "decorate it with `@ti.func`".into()
-            };
+            let note = self.instead_of(callee, &name);
             return self.fail_noted(ErrorKind::Type, "E0221", message, note);
         };
         // Within `ti.static` it is said that this is known while compiling.
@@ -336,11 +332,11 @@ impl<'a> Lower<'a, '_> {
         }
         let mut given: Vec<Option<Val>> = vec![None; def.params.len()];
         let positional: Vec<Val> = receiver.into_iter().chain(args.positional).collect();
-        if positional.len() > def.params.len() {
+        let most = def.params.iter().filter(|param| !param.by_name).count();
+        if positional.len() > most {
             let message = format!(
-                "`{}` takes {} arguments, but {} are given",
+                "`{}` takes {most} arguments, but {} are given",
                 def.name,
-                def.params.len(),
                 positional.len()
             );
             return self.fail(ErrorKind::Syntax, "E0222", message);

@@ -54,6 +54,14 @@ impl<'a> Lower<'a, '_> {
                 }
             },
             ExprKind::Tuple(targets) | ExprKind::List(targets) => {
+                if let Some(starred) = targets
+                    .iter()
+                    .find(|e| matches!(e.kind, ExprKind::Starred(_)))
+                {
+                    self.range = starred.range;
+                    let message = "`*` cannot stand on the left of an assignment in kernels";
+                    return self.fail(ErrorKind::Syntax, "E0105", message);
+                }
                 let items = self.unpack(val, targets.len())?;
                 let mut done = Ok(());
                 for (target, item) in targets.iter().zip(items) {
@@ -94,8 +102,11 @@ impl<'a> Lower<'a, '_> {
                 self.range = target.range;
                 self.changed_item(of, value, index)
             }
-            ExprKind::Attribute { attr, .. } => {
-                let place = self.expr(target)?;
+            ExprKind::Attribute { value, attr } => {
+                let object = self.expr(value)?;
+                self.range = target.range;
+                self.expect_storage(&object, value, attr)?;
+                let place = self.attribute(object, attr, value)?;
                 if matches!(place, Val::Place(Place::Elements { .. })) && chooses_twice(attr) {
                     self.range = target.range;
                     let message =
@@ -115,6 +126,7 @@ impl<'a> Lower<'a, '_> {
             let note = "make a list or a vector instead: `[x, y]`, `ti.Vector([x, y])`";
             return self.fail_noted(ErrorKind::Syntax, "E0215", message, note);
         }
+        self.expect_elements_to_change(&of, value)?;
         self.item(of, value, index)
     }
 

@@ -145,7 +145,14 @@ impl Lower<'_, '_> {
             return Ok(());
         }
         let message = format!("`{name}` calls itself without end");
-        let note = "functions are inlined: recursion must end under `ti.static`";
-        self.fail_noted(ErrorKind::Compilation, "E0110", message, note)
+        let note = "a `ti.func` is a part of its caller, so recursion must end under `ti.static`: decorate what calls itself \
+                    when the kernel runs with `@ti.real_func`, and annotate its parameters and its result";
+        let mistake = self
+            .mistake(ErrorKind::Compilation, "E0110", message)
+            .note(note);
+        let reported = self.report(mistake);
+        // A function that calls itself twice would come here once for each of all its calls.
+        self.spent.ended = Some(reported);
+        Err(reported)
     }
 }

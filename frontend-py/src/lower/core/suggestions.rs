@@ -5,6 +5,7 @@ use aerogel_ir::Type;
 
 use crate::ast::{Expr, ExprKind};
 use crate::host::Known;
+use crate::intrinsics;
 use crate::lower::values::Val;
 use crate::lower::{Lower, Res};
 
@@ -38,6 +39,36 @@ const TENSOR_METHODS: &[&str] = &[
     "to_list",
     "to_numpy",
 ];
+
+/// What is said where a list should grow.
+pub(crate) const LISTS: &str = "a list of a kernel is known while compiling: write it whole, as in \
+    `[f(i) for i in range(3)]`; what grows when the kernel runs is a `dynamic` node, or a field with a counter";
+
+/// Functions of NumPy's, and what kernels have instead.
+const OF_NUMPY: &[(&str, &str)] = &[
+    ("array", "ti.Vector([x, y])"),
+    ("cross", "a.cross(b)"),
+    ("det", "a.determinant()"),
+    ("dot", "a @ b"),
+    ("eig", "ti.eig(a)"),
+    ("empty", "ti.Vector([0.0, 0.0, 0.0])"),
+    ("eye", "ti.Matrix.identity(ti.f32, 3)"),
+    ("full", "ti.Vector([x, x, x])"),
+    ("inv", "a.inverse()"),
+    ("matmul", "a @ b"),
+    ("norm", "a.norm()"),
+    ("ones", "ti.Vector([1.0, 1.0, 1.0])"),
+    ("outer", "a.outer_product(b)"),
+    ("solve", "ti.solve(a, b)"),
+    ("sum", "a.sum()"),
+    ("svd", "ti.svd(a)"),
+    ("trace", "a.trace()"),
+    ("transpose", "a.transpose()"),
+    ("zeros", "ti.Vector([0.0, 0.0, 0.0])"),
+];
+
+/// What changes a list of Python's.
+const GROWING: [&str; 5] = ["append", "extend", "insert", "pop", "remove"];
 
 /// Whether vectors and matrices have a method of this name.
 pub(crate) fn is_tensor_method(name: &str) -> bool {
@@ -100,6 +131,9 @@ impl<'a> Lower<'a, '_> {
             },
         };
         let message = format!("{what} has no attribute `{attr}`");
+        if of.items().is_some() && GROWING.contains(&attr) {
+            return self.fail_noted(ErrorKind::Compilation, "E0302", message, LISTS);
+        }
         let meant = closest(
             attr,
             names.iter().map(String::as_str).filter(|n| *n != attr),
@@ -125,6 +159,86 @@ impl<'a> Lower<'a, '_> {
             format!("the field has no {what}"),
             format!("make it with `{keyword}=True`"),
         )
+    }
+
+    /// That `object.attr` can be assigned to: what Python has keeps what it holds while kernels run.
+    pub(crate) fn expect_storage(&mut self, object: &Val, from: &Expr<'a>, attr: &str) -> Res<()> {
+        let Val::Known(known @ Known::Object(_)) = object else {
+            return Ok(());
+        };
+        let found = self.host.attr(known, attr);
+        if let Some(found) = self.hosted(found)?
+            && !found.is_number()
+        {
+            return Ok(());
+        }
+        let name = dotted(from).map_or_else(|| attr.to_owned(), |text| format!("{text}.{attr}"));
+        let message = format!("`{name}` belongs to Python: a kernel cannot assign to it");
+        let note = format!(
+            "what a kernel changes is in a field: make `{name} = ti.field(int, shape=())` outside, and assign to \
+             `{name}[None]`"
+        );
+        self.fail_noted(ErrorKind::Syntax, "E0215", message, note)
+    }
+
+    /// That elements of `container` can be assigned to: not those of what only Python has.
+    pub(crate) fn expect_elements_to_change(
+        &mut self,
+        container: &Val,
+        from: &Expr<'a>,
+    ) -> Res<()> {
+        let Val::Known(known @ (Known::Object(_) | Known::Tensor(_))) = container else {
+            return Ok(());
+        };
+        let name = dotted(from).unwrap_or_else(|| "this".to_owned());
+        let note = match matches!(known, Known::Object(_)) && self.is_array(known) {
+            true => format!(
+                "for a few numbers write `{name} = ti.Vector([0.0, 0.0, 0.0])`; an array is passed to the kernel, as a \
+                 parameter annotated `ti.types.ndarray()`, or is a field"
+            ),
+            false => {
+                "copy it into a variable first, or keep what a kernel changes in a field".to_owned()
+            }
+        };
+        let message = format!("`{name}` belongs to Python: a kernel cannot assign to its elements");
+        self.fail_noted(ErrorKind::Syntax, "E0215", message, note)
+    }
+
+    /// Whether an object is an array, of NumPy's or of others.
+    fn is_array(&mut self, known: &Known) -> bool {
+        let mut has = |name| matches!(self.host.attr(known, name), Ok(Some(_)));
+        has("__array_interface__") || has("__dlpack__")
+    }
+
+    /// What to do with an object that is used as an array.
+    pub(crate) fn array_note(&mut self, known: &Known) -> Option<&'static str> {
+        let is_array = matches!(known, Known::Object(_)) && self.is_array(known);
+        is_array.then_some(
+            "an array is passed to a kernel: annotate a parameter `ti.types.ndarray()`, and give it there",
+        )
+    }
+
+    /// What there is in kernels instead of a function of Python's.
+    pub(crate) fn instead_of(&mut self, callee: &Known, name: &str) -> String {
+        if GROWING.contains(&name) {
+            return LISTS.to_owned();
+        }
+        let module = self.host.attr(callee, "__module__");
+        let of_numpy =
+            matches!(&module, Ok(Some(Known::Str(module))) if module.starts_with("numpy"));
+        let ours = OF_NUMPY.iter().find(|(theirs, _)| *theirs == name);
+        if let (true, Some((_, ours))) = (of_numpy, ours) {
+            let many = match name {
+                "empty" | "full" | "ones" | "zeros" => " for a few numbers, and a field for many",
+                _ => "",
+            };
+            return format!("in kernels this is `{ours}`{many}");
+        }
+        match (intrinsics::is_function(name), of_numpy) {
+            (true, _) => format!("did you mean `ti.{name}`?"),
+            (_, true) => "`ti` and `ti.math` have the functions of kernels".to_owned(),
+            _ => "decorate it with `@ti.func`".to_owned(),
+        }
     }
 
     /// Something on the left of an assignment that is no storage.

@@ -223,7 +223,10 @@ impl<'a> Lower<'a, '_> {
             Val::Poison(reported) => Err(*reported),
             _ => {
                 let what = self.describe(over);
-                let note = if over.items().is_some() {
+                let array = over.known().and_then(|known| self.array_note(known));
+                let note = if let Some(note) = array {
+                    note
+                } else if over.items().is_some() {
                     "to unroll the loop write `for x in ti.static(...)`"
                 } else {
                     "loops run over `range`, `ti.ndrange`, fields, arrays, or anything under `ti.static`"
@@ -664,6 +667,14 @@ impl<'a> Lower<'a, '_> {
                     "give it another name",
                 );
             }
+        }
+        if let (Bind::Indices, [_], crate::ast::ExprKind::Tuple(names)) =
+            (bind, indices, target.kind)
+            && names.len() > 1
+        {
+            let message = format!("the loop has 1 index, not {}", names.len());
+            let note = "a shape has several axes: `ti.ndrange(*x.shape)`; in `ti.ndrange((a, b))` they are the ends of one";
+            return self.fail_noted(ErrorKind::Syntax, "E0121", message, note);
         }
         if let (Bind::Grouped, crate::ast::ExprKind::Tuple(names)) = (bind, target.kind) {
             let n = names.len();

@@ -11,6 +11,10 @@ use crate::lower::calls::Args;
 use crate::lower::values::{SeqKind, Val};
 use crate::lower::{Lower, Res};
 
+/// What is said where a dictionary should grow, or be indexed as an array is.
+const WHOLE: &str = "a dictionary of a kernel is written whole, as in `{\"a\": x, \"b\": y}`; what is indexed when the \
+                     kernel runs is a vector or a field";
+
 impl<'a> Lower<'a, '_> {
     /// `{"a": 1, 2: v}`
     pub(crate) fn dict(&mut self, items: &[(Expr<'a>, Expr<'a>)]) -> Res<Val> {
@@ -85,7 +89,7 @@ impl<'a> Lower<'a, '_> {
         let Val::Known(known) = key else {
             let what = self.describe(key);
             let message = format!("a key must be known while compiling, not {what}");
-            return self.fail(ErrorKind::Type, "E0233", message);
+            return self.fail_noted(ErrorKind::Type, "E0233", message, WHOLE);
         };
         let at = self.entry(entries, known)?;
         Ok(at.map(|at| entries[at].1.clone()))
@@ -101,7 +105,7 @@ impl<'a> Lower<'a, '_> {
             Some(val) => Ok(val),
             None => {
                 let message = "the dictionary does not have this key";
-                self.fail(ErrorKind::Index, "E0403", message)
+                self.fail_noted(ErrorKind::Index, "E0403", message, WHOLE)
             }
         }
     }

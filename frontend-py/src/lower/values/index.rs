@@ -125,11 +125,14 @@ impl<'a> Lower<'a, '_> {
                     indices.iter().map(|index| index.known().cloned()).collect();
                 let Some(keys) = keys else {
                     let what = known.describe();
-                    return self.fail(
-                        ErrorKind::Type,
-                        "E0212",
-                        format!("{what} can only be indexed by what is known while compiling"),
-                    );
+                    let message =
+                        format!("{what} can only be indexed by what is known while compiling");
+                    let mistake = self.mistake(ErrorKind::Type, "E0212", message);
+                    let mistake = match self.array_note(known) {
+                        Some(note) => mistake.note(note),
+                        None => mistake,
+                    };
+                    return Err(self.report(mistake));
                 };
                 let key = match (is_tuple, &keys[..]) {
                     (false, [one]) => one.clone(),
@@ -203,6 +206,10 @@ impl<'a> Lower<'a, '_> {
                 n => format!("{n} indices are"),
             };
             let message = format!("{what} has {ndim} {axes}, but {given} given");
+            if (1..ndim as usize).contains(&indices.len()) {
+                let note = "all indices stand in one bracket: `x[i, j]`";
+                return self.fail_noted(ErrorKind::Index, "E0401", message, note);
+            }
             return self.fail(ErrorKind::Index, "E0401", message);
         }
         indices

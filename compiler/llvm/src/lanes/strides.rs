@@ -4,6 +4,7 @@
 //! first factor is the same for all `j`, and the second lies beside that of the iteration before.
 //! What is so is computed once for all lanes of a vector (see `wide`).
 
+use super::analysis;
 use aerogel_base::ScalarType;
 use aerogel_base::entity::SecondaryMap;
 use aerogel_ir::analysis::affine::scaled;
@@ -234,9 +235,9 @@ impl<'a> Search<'a> {
             .iter()
             .all(|&inst| match func[inst] {
                 Op::Load { place } => self.admit(inst) || self.side_by_side(place),
-                Op::For { .. } => self.admit_loop(inst) || lanes::can(func, inst),
+                Op::For { .. } => self.admit_loop(inst) || analysis::can(func, inst),
                 Op::Yield { .. } => true,
-                _ => self.admit(inst) || lanes::can(func, inst) && !leaves(func, inst),
+                _ => self.admit(inst) || analysis::can(func, inst) && !leaves(func, inst),
             })
     }
 
