@@ -9,9 +9,7 @@ use aerogel_base::ScalarType;
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::LookupMap;
 use aerogel_ir::analysis::Ranges;
-use aerogel_ir::{
-    Arg, BinaryOp, FuncId, Function, Inst, Module, Op, ParamType, TreeId, UnaryOp, Value, at_least,
-};
+use aerogel_ir::{Arg, FuncId, Function, Module, ParamType, TreeId, Value};
 use aerogel_runtime::abi::offset;
 use inkwell::basic_block::BasicBlock;
 use inkwell::context::Context;
@@ -19,9 +17,9 @@ use inkwell::module::Module as LlvmModule;
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::{FastMathFlags, FunctionValue, MetadataValue, PointerValue};
 
-use crate::builder::{Builder, Opcode, Val, basic, undef};
+use crate::builder::{Builder, Val, basic};
 use crate::control::Loop;
-use crate::math::{Arith, FAST, SUM};
+use crate::math::{Arith, FAST};
 use crate::sites::Sites;
 use crate::target::Target;
 use crate::task::TaskState;
@@ -228,7 +226,7 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
     }
 
     /// The value of an argument slot: an address if `ty` is absent.
-    fn slot(&mut self, slot: usize, ty: Option<ScalarType>) -> Val<'ctx> {
+    pub(crate) fn slot(&mut self, slot: usize, ty: Option<ScalarType>) -> Val<'ctx> {
         let args = self.context_field(offset::ARGS);
         self.invariant(Invariant::Slot(slot, ty), |s| {
             let stored = ty.map_or_else(|| basic(s.b.ptr_type()), |ty| types::stored(s.b.ctx, ty));
@@ -263,7 +261,7 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
     }
 
     /// The first slot of an argument.
-    fn first_slot(&self, arg: Arg) -> usize {
+    pub(crate) fn first_slot(&self, arg: Arg) -> usize {
         let before = &self.func.params[..arg.as_u32() as usize];
         before
             .iter()

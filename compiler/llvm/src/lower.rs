@@ -1,27 +1,13 @@
 //! The functions of lowered IR as LLVM IR, instruction by instruction.
 
 use aerogel_base::ScalarType;
-use aerogel_base::entity::SecondaryMap;
-use aerogel_base::hash::LookupMap;
-use aerogel_ir::analysis::Ranges;
-use aerogel_ir::{
-    Arg, BinaryOp, FuncId, Function, Inst, Module, Op, ParamType, TreeId, UnaryOp, Value, at_least,
-};
+use aerogel_ir::{BinaryOp, Inst, Op, UnaryOp, Value, at_least};
 use aerogel_runtime::abi::offset;
-use inkwell::basic_block::BasicBlock;
-use inkwell::context::Context;
-use inkwell::module::Module as LlvmModule;
-use inkwell::types::BasicTypeEnum;
-use inkwell::values::{FastMathFlags, FunctionValue, MetadataValue, PointerValue};
+use inkwell::values::FunctionValue;
 
-use crate::builder::{Builder, Opcode, Val, basic, undef};
+use crate::builder::{Opcode, Val, basic, undef};
 use crate::context::{FuncCx, ModuleCx};
-use crate::control::Loop;
-use crate::math::{Arith, FAST, SUM};
-use crate::sites::Sites;
-use crate::target::Target;
-use crate::task::TaskState;
-use crate::{device_code, types};
+use crate::math::SUM;
 
 impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
     /// Lowers one instruction, but for those that end a region.

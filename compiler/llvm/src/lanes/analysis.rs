@@ -1,7 +1,7 @@
 //! What can be computed in lanes.
 
-use aerogel_ir::analysis::trips;
-use aerogel_ir::{BinaryOp, Function, Inst, Op, UnaryOp, walk};
+use aerogel_base::ScalarType;
+use aerogel_ir::{BinaryOp, Function, Inst, Op, walk};
 
 /// Whether an instruction, with all inside it, can be computed in lanes, and its vectors are worth
 /// it: divisions of integers by what is not constant are made one by one.

@@ -19,7 +19,7 @@
 use aerogel_base::ScalarType;
 use aerogel_base::entity::SecondaryMap;
 use aerogel_ir::analysis::trips;
-use aerogel_ir::{BinaryOp, Function, Inst, Op, Region, UnaryOp, Value, at_least, walk};
+use aerogel_ir::{Function, Inst, Op, Region, UnaryOp, Value, at_least, walk};
 use inkwell::IntPredicate;
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::{FastMathFlags, PhiValue};

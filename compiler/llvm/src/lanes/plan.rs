@@ -3,27 +3,21 @@
 use aerogel_base::ScalarType;
 use aerogel_base::entity::SecondaryMap;
 use aerogel_ir::{Effect, Env, Function, Inst, Op, Region, Value, walk};
-use inkwell::IntPredicate;
-use inkwell::basic_block::BasicBlock;
 
 use super::analysis;
 use super::strides::{Search, Shared, Strides};
-use crate::builder::{Opcode, Val, basic, incoming};
-use crate::context::FuncCx;
-use crate::task::Row;
-use crate::types::stored;
 
 /// How a body is cut.
 pub(crate) struct Plan {
     /// The places of the loops among the body's instructions.
-    loops: Vec<usize>,
+    pub(super) loops: Vec<usize>,
     /// What is made in one piece and used in another: the piece it is made in, and the value.
     /// Pieces are counted from 0; those with an odd number are the loops.
-    crossing: Vec<(usize, Value)>,
+    pub(super) crossing: Vec<(usize, Value)>,
     /// What iterations share, if they run through loops together.
-    shared: Option<Shared>,
+    pub(super) shared: Option<Shared>,
     /// How many vectors wide a batch is, of the width that the machine has.
-    n_vectors: u32,
+    pub(super) n_vectors: u32,
 }
 
 /// How to cut the body of an `each`, if it pays.

@@ -23,14 +23,12 @@
 //! and up to the last of the loops they only read, so that what one thread does stays in order.
 
 use aerogel_base::ScalarType;
-use aerogel_base::entity::SecondaryMap;
-use aerogel_ir::{Effect, Env, Function, Inst, Op, Region, Value, walk};
+use aerogel_ir::{Inst, Region, Value};
 use inkwell::IntPredicate;
 use inkwell::basic_block::BasicBlock;
 
 use super::emit::Lanes;
 use super::plan::Plan;
-use super::strides::{Search, Shared, Strides};
 use crate::builder::{Opcode, Val, basic, incoming};
 use crate::context::FuncCx;
 use crate::task::Row;

@@ -13,8 +13,6 @@ use aerogel_ir::{
     BinaryOp, Effect, Env, Function, Inst, NodeOp, Op, ParamType, Region, Type, Value, walk,
 };
 
-use crate::lanes;
-
 /// The distances of the values inside a region from those of the iteration before.
 pub(crate) struct Strides<'a> {
     func: &'a Function,
