@@ -574,3 +574,38 @@ def test_a_real_function_is_given_its_arrays(cpu):
 
     with pytest.raises(ti.TaichiCompilationError, match="a real function has no array but those it is given"):
         run()
+
+
+class Base:
+    def __init__(self, origin):
+        self.origin = origin
+        self.made_by = 1
+
+    def scaled(self, k):
+        return self.origin * k
+
+
+class Named(Base):
+    def __init__(self, origin, time):
+        Base.__init__(self, origin)
+        self.time = time
+
+
+class Above(Base):
+    def __init__(self, origin, time):
+        super().__init__(origin)
+        self.time = time
+
+    def scaled(self, k):
+        return super().scaled(k) + 1
+
+
+@pytest.mark.parametrize("cls, more", [(Named, 0), (Above, 1)])
+def test_classes_inherit(arch, cls, more):
+    @ti.kernel
+    def run(x: ti.f32) -> ti.f32:
+        thing = cls(x, 2 * x)
+        is_one = isinstance(thing, Base) and not isinstance(thing, Ray)
+        return thing.scaled(10.0) + thing.time + 100 * thing.made_by + 1000 * is_one
+
+    assert run(3.0) == 30 + more + 6 + 100 + 1000
