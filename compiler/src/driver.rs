@@ -9,11 +9,11 @@ use aerogel_base::render::Sources;
 use aerogel_interp::InterpKernel;
 use aerogel_ir::{Module, Stage, print_module, verify};
 use aerogel_llvm::{Jit, OptLevel, Target};
-use aerogel_passes::BrokenPass;
+use aerogel_passes::{BrokenPass, Options};
 use aerogel_runtime::KernelCode;
 use aerogel_runtime::code::Site;
-use aerogel_runtime::cpu::Pool;
-use aerogel_runtime::device::{CpuDevice, Device, LoadError, LoadedKernel};
+use aerogel_runtime::cpu::{CpuDevice, Pool};
+use aerogel_runtime::device::{Device, LoadError, LoadedKernel};
 use aerogel_runtime::launch::{KernelFailure, Launch};
 
 use crate::cache::{Cache, Key};
@@ -62,13 +62,32 @@ impl From<BrokenPass> for CompileError {
     }
 }
 
+/// What kernels are compiled for, how, and what runs them.
+#[derive(Clone)]
+struct Backend {
+    target: Target,
+    device: Arc<dyn Device>,
+    /// What the passes are asked for: machines differ in what pays.
+    options: Options,
+}
+
+impl Backend {
+    /// The processors of this machine that `config` names.
+    fn cpu(config: &Config, pool: Arc<Pool>) -> Self {
+        Self {
+            target: config.cpu.target(),
+            device: Arc::new(CpuDevice::new(pool, Box::new(Jit))),
+            options: config.pass_options(),
+        }
+    }
+}
+
 /// Compiles kernels for one configuration.
 #[derive(Clone)]
 pub struct Compiler {
     config: Config,
-    target: Target,
+    backend: Backend,
     pool: Arc<Pool>,
-    device: Arc<CpuDevice>,
     cache: Option<Arc<Cache>>,
     cache_refused: Option<String>,
 }
@@ -92,9 +111,8 @@ impl Compiler {
                 .map_or_else(Pool::with_all_cores, Pool::new),
         );
         Self {
-            target: config.cpu.target(),
+            backend: Backend::cpu(&config, pool.clone()),
             config,
-            device: Arc::new(CpuDevice::new(pool.clone(), Box::new(Jit))),
             pool,
             cache,
             cache_refused,
@@ -110,9 +128,9 @@ impl Compiler {
     pub fn machine(&self) -> [(&'static str, String); 4] {
         [
             ("compiler", aerogel_llvm::version()),
-            ("target", self.target.triple.clone()),
-            ("processor", self.target.cpu.clone()),
-            ("features", self.target.features.clone()),
+            ("target", self.backend.target.triple.clone()),
+            ("processor", self.backend.target.cpu.clone()),
+            ("features", self.backend.target.features.clone()),
         ]
     }
 
@@ -168,7 +186,11 @@ impl Compiler {
                     });
                 }
                 let start = Instant::now();
-                let loaded = self.device.load(&code).map_err(CompileError::Load)?;
+                let loaded = self
+                    .backend
+                    .device
+                    .load(&code)
+                    .map_err(CompileError::Load)?;
                 times.push(("load".to_owned(), start.elapsed()));
                 loaded
             }
@@ -191,7 +213,8 @@ impl Compiler {
         let start = Instant::now();
         let watched = *request != Request::default() || self.config.print_ir;
         let cache = self.cache.as_deref().filter(|_| !watched);
-        let keyed = cache.map(|cache| (cache, Key::new(&module, &self.config, &self.target)));
+        let keyed =
+            cache.map(|cache| (cache, Key::new(&module, &self.config, &self.backend.target)));
         if let Some((cache, key)) = keyed
             && let Some(code) = cache.load(key)
         {
@@ -208,7 +231,7 @@ impl Compiler {
         }
         let start = Instant::now();
         let level = OptLevel(self.config.opt_level);
-        let compiled = aerogel_llvm::compile(&done.module, &self.target, level, false);
+        let compiled = aerogel_llvm::compile(&done.module, &self.backend.target, level, false);
         times.push(("llvm".to_owned(), start.elapsed()));
         if let Some((cache, key)) = keyed {
             cache.store(key, &compiled.code);
@@ -223,7 +246,7 @@ impl Compiler {
         keep_texts: bool,
     ) -> Result<Passed, CompileError> {
         let mut watcher = Watcher::new(request, keep_texts);
-        let mut options = self.config.pass_options();
+        let mut options = self.backend.options;
         // The interpreter is the oracle: it sees what the optimising passes have not touched.
         options.optimize &= self.config.arch != Arch::Interp;
         aerogel_passes::run(&mut module, options, &mut watcher)?;
@@ -247,7 +270,7 @@ impl Compiler {
     pub fn assembly(&self, module: Module) -> Result<String, CompileError> {
         let lowered = self.run_passes(module, &Request::default(), false)?.module;
         let level = OptLevel(self.config.opt_level);
-        let compiled = aerogel_llvm::compile(&lowered, &self.target, level, true);
+        let compiled = aerogel_llvm::compile(&lowered, &self.backend.target, level, true);
         Ok(compiled.assembly.unwrap_or_default())
     }
 
@@ -257,7 +280,7 @@ impl Compiler {
         let ((texts, code), source) = apart(kernel.source.clone(), move |module| {
             let done = compiler.run_passes(module.clone(), &Request::default(), true)?;
             let level = OptLevel(compiler.config.opt_level);
-            let code = aerogel_llvm::compile(&done.module, &compiler.target, level, true);
+            let code = aerogel_llvm::compile(&done.module, &compiler.backend.target, level, true);
             Ok((done.texts, code))
         })?;
         let mut stages = vec![("frontend".to_owned(), print_module(&source))];
@@ -333,7 +356,11 @@ impl Overlapping {
             let compiler = self.compiler.clone();
             let made = apart(module, move |module| {
                 let code = compiler.code(module.clone(), &Request::default(), &mut Vec::new())?;
-                compiler.device.load(&code).map_err(CompileError::Load)
+                compiler
+                    .backend
+                    .device
+                    .load(&code)
+                    .map_err(CompileError::Load)
             });
             if let Err(CompileError::Interrupted) = made {
                 return Err(KernelFailure::Interrupted);

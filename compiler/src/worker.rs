@@ -87,3 +87,36 @@ pub fn finish() {
         let _ = thread.join();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_interrupted_does_not_wait_and_others_do() {
+        assert!(matches!(interruptible(|| 3), Ok(3)));
+        let (begun, has_begun) = mpsc::channel();
+        let (ended, has_ended) = mpsc::channel();
+        let stopper = thread::spawn(move || {
+            has_begun.recv().expect("the work begins");
+            interrupt::stop();
+        });
+        let outcome = interruptible(move || {
+            begun.send(()).expect("somebody listens");
+            while !given_up() {
+                thread::yield_now();
+            }
+            ended.send(()).expect("somebody listens");
+        });
+        assert!(outcome.is_err());
+        stopper.join().expect("it stopped us");
+        finish();
+        assert!(has_ended.try_recv().is_ok(), "`finish` waits for the work");
+        // Nobody else is interrupted, and has a deep stack: 80 MiB of it are used here.
+        fn depth(n: usize) -> usize {
+            let here = std::hint::black_box([n; 1024]);
+            if n == 0 { here[0] } else { 1 + depth(n - 1) }
+        }
+        assert!(matches!(interruptible(|| depth(10_000)), Ok(10_000)));
+    }
+}

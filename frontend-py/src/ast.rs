@@ -26,6 +26,8 @@ pub struct Param<'a> {
     pub name: &'a str,
     pub annotation: Option<&'a Expr<'a>>,
     pub has_default: bool,
+    /// Whether it can be given by its name only.
+    pub by_name: bool,
     pub range: TextRange,
 }
 

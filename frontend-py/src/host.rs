@@ -28,6 +28,52 @@ pub enum TensorShape {
 }
 
 impl TensorShape {
+    /// The shape with so many rows, columns and axes, as Python's objects say it.
+    pub fn from_axes(n: u32, m: u32, n_axes: u32) -> Self {
+        match n_axes {
+            0 => TensorShape::Scalar,
+            1 => TensorShape::Vector(n),
+            _ => TensorShape::Matrix(n, m),
+        }
+    }
+
+    /// The shape with these extents, if there are two at most.
+    pub fn from_extents(extents: &[usize]) -> Option<Self> {
+        match *extents {
+            [] => Some(TensorShape::Scalar),
+            [n] => Some(TensorShape::Vector(n as u32)),
+            [n, m] => Some(TensorShape::Matrix(n as u32, m as u32)),
+            _ => None,
+        }
+    }
+
+    /// The extents of its axes.
+    pub fn extents(self) -> Vec<usize> {
+        match self {
+            TensorShape::Scalar => Vec::new(),
+            TensorShape::Vector(n) => vec![n as usize],
+            TensorShape::Matrix(n, m) => vec![n as usize, m as usize],
+        }
+    }
+
+    /// How many rows and columns: one column for a vector.
+    pub fn rows_and_columns(self) -> (u32, u32) {
+        match self {
+            TensorShape::Scalar => (1, 1),
+            TensorShape::Vector(n) => (n, 1),
+            TensorShape::Matrix(n, m) => (n, m),
+        }
+    }
+
+    /// How many axes.
+    pub fn n_axes(self) -> u32 {
+        match self {
+            TensorShape::Scalar => 0,
+            TensorShape::Vector(_) => 1,
+            TensorShape::Matrix(..) => 2,
+        }
+    }
+
     /// How many scalars.
     pub fn len(self) -> u32 {
         match self {

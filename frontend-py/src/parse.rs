@@ -93,8 +93,10 @@ impl<'a> Convert<'a, '_> {
                     .posonlyargs
                     .iter()
                     .chain(&params.args)
-                    .chain(&params.kwonlyargs)
-                    .map(|param| Param {
+                    .map(|param| (param, false))
+                    .chain(params.kwonlyargs.iter().map(|param| (param, true)))
+                    .map(|(param, by_name)| Param {
+                        by_name,
                         name: self.str(&param.parameter.name),
                         annotation: param
                             .parameter

@@ -1,4 +1,4 @@
-//! Building functions instruction by instruction.
+//! Building functions instruction by instruction: the one way in which instructions are written.
 
 use aerogel_base::{Scalar, Span};
 
@@ -32,6 +32,11 @@ impl<'a> Builder<'a> {
         let inst = self.func.new_inst(op.into(), types, self.span);
         self.func.regions[self.region].insts.push(inst);
         inst
+    }
+
+    /// Appends an instruction that is in no region yet.
+    pub fn append(&mut self, inst: Inst) {
+        self.func.regions[self.region].insts.push(inst);
     }
 
     /// Appends an instruction with one result.
@@ -128,5 +133,81 @@ impl<'a> Builder<'a> {
     /// Ends the region with its values.
     pub fn yields(&mut self, values: Vec<Value>) {
         self.effect(Op::Yield { values });
+    }
+
+    /// A region of its own with what `write` builds of its parameters. It ends with `yield []` if
+    /// nothing else ends it.
+    pub fn region(&mut self, params: &[Type], write: impl FnOnce(&mut Self, &[Value])) -> Region {
+        let region = self.func.new_region(params);
+        let params = self.func.regions[region].params.clone();
+        self.within(region, |b| {
+            write(b, &params);
+            b.terminate();
+        });
+        region
+    }
+
+    /// Builds at the end of another region meanwhile.
+    pub fn within<T>(&mut self, region: Region, write: impl FnOnce(&mut Self) -> T) -> T {
+        let (outer, span) = (std::mem::replace(&mut self.region, region), self.span);
+        let result = write(self);
+        (self.region, self.span) = (outer, span);
+        result
+    }
+
+    /// Ends the region with `yield []`, if nothing has ended it.
+    pub fn terminate(&mut self) {
+        let last = self.func.regions[self.region].insts.last();
+        if last.is_none_or(|&inst| !self.func[inst].is_terminator()) {
+            self.yields(Vec::new());
+        }
+    }
+
+    /// One branch or the other; gives what they yield, of the given types.
+    pub fn if_(
+        &mut self,
+        cond: Value,
+        types: &[Type],
+        then: impl FnOnce(&mut Self),
+        otherwise: impl FnOnce(&mut Self),
+    ) -> Vec<Value> {
+        let then = self.region(&[], |b, _| then(b));
+        let otherwise = self.region(&[], |b, _| otherwise(b));
+        let op = Op::If {
+            cond,
+            then,
+            otherwise,
+        };
+        let inst = self.inst(op, types);
+        self.func.insts[inst].results.clone()
+    }
+
+    /// A loop from `lo` to `hi`, exclusive, by one.
+    pub fn for_(&mut self, lo: Value, hi: Value, body: impl FnOnce(&mut Self, Value)) {
+        let ty = self.func.ty(lo);
+        let step = self.constant(Scalar::int(self.func.elem(lo), 1));
+        let body = self.region(&[ty], |b, params| body(b, params[0]));
+        let init = Vec::new();
+        self.effect(Op::For {
+            lo,
+            hi,
+            step,
+            init,
+            body,
+        });
+    }
+
+    /// A loop that carries values while `cond` yields true of them; gives the last ones.
+    pub fn while_(
+        &mut self,
+        init: Vec<Value>,
+        cond: impl FnOnce(&mut Self, &[Value]),
+        body: impl FnOnce(&mut Self, &[Value]),
+    ) -> Vec<Value> {
+        let types: Vec<Type> = init.iter().map(|&v| self.func.ty(v)).collect();
+        let cond = self.region(&types, cond);
+        let body = self.region(&types, body);
+        let inst = self.inst(Op::While { init, cond, body }, &types);
+        self.func.insts[inst].results.clone()
     }
 }

@@ -9,7 +9,32 @@ use aerogel_base::ScalarType::{self, *};
 use aerogel_base::{Scalar, scalar};
 use half::f16;
 
+use crate::op::Op;
 use crate::op_kinds::{BinaryOp, CompareOp, UnaryOp};
+
+/// What an elementwise instruction makes of one element of each of its operands, in their order, where
+/// its result's elements have type `to`; nothing if it is not elementwise.
+pub fn pure(op: &Op, operands: &[Scalar], to: ScalarType) -> Option<Scalar> {
+    Some(match (op, operands) {
+        (Op::Unary { op, .. }, &[x]) => unary(*op, x),
+        (Op::Binary { op, .. }, &[lhs, rhs]) => binary(*op, lhs, rhs),
+        (Op::Compare { op, .. }, &[lhs, rhs]) => Scalar::bool(compare(*op, lhs, rhs)),
+        (Op::Select { .. }, &[cond, on_true, on_false]) => match cond.as_bool() {
+            true => on_true,
+            false => on_false,
+        },
+        (Op::Fma { .. }, &[a, b, c]) => fma(a, b, c),
+        (Op::Cast { .. }, &[x]) => cast(x, to),
+        (Op::Bitcast { .. }, &[x]) => bitcast(x, to),
+        _ => {
+            assert!(
+                !op.is_elementwise(),
+                "{op:?} has a meaning for each element"
+            );
+            return None;
+        }
+    })
+}
 
 /// `op x`.
 pub fn unary(op: UnaryOp, x: Scalar) -> Scalar {

@@ -5,7 +5,7 @@
 //! in a terminator, and control flow is instructions that own regions.
 #![warn(missing_docs)]
 
-mod bounds;
+pub mod analysis;
 mod build;
 pub mod eval;
 mod func;
@@ -23,7 +23,7 @@ mod verify;
 mod verify_nodes;
 mod verify_types;
 
-pub use bounds::at_least;
+pub use analysis::at_least;
 pub use build::Builder;
 pub use func::{Function, InstData, ParamData, ParamType, RegionData, ValueData, ValueDef};
 pub use lex::ParseError;
@@ -35,7 +35,7 @@ pub use op_kinds::{
 pub use parse::parse_module;
 pub use print::{print_function, print_module};
 pub use rewrite::{
-    Cursor, Rewrite, Rewriter, copy_region, import_inst, import_region, rewrite, rewrite_with, walk,
+    Rewrite, Rewriter, copy_region, import_inst, import_region, rewrite, rewrite_with, walk,
 };
 pub use scoped_map::ScopedMap;
 pub use stage::{Effect, Stage};

@@ -340,6 +340,8 @@ insts! {
         /// Prints a template in which each `{}` (with a Python format specification or not) stands
         /// for the next argument.
         Print ("print") { template: String, args: Vec<Value> } = Writes;
+        /// As `print`, but only the first time that a launch comes here.
+        Warn ("warn") { template: String, args: Vec<Value> } = Writes;
         /// Records an error and leaves the task if the condition is false.
         Assert ("assert") { cond: Value, kind: AssertKind, template: String, args: Vec<Value> } = Writes;
         /// A random value: integers over the whole range, floats in [0, 1).

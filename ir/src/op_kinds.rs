@@ -132,7 +132,50 @@ kinds! {
     }
 }
 
+impl UnaryOp {
+    /// Whether it takes operands of this type.
+    pub fn takes(self, ty: ScalarType) -> bool {
+        use UnaryOp::*;
+        match self {
+            Neg | Abs | Sign => true,
+            Not | Popcnt | Clz => ty.is_int(),
+            Sqrt | Rsqrt | Floor | Ceil | Round | Trunc | Sin | Cos | Tan | Asin | Acos | Atan
+            | Sinh | Cosh | Tanh | Exp | Exp2 | Log | Log2 => ty.is_float(),
+        }
+    }
+
+    /// Whether every target computes exactly what `eval` does.
+    pub fn is_exact(self) -> bool {
+        use UnaryOp::*;
+        match self {
+            Neg | Not | Abs | Sign | Sqrt | Floor | Ceil | Round | Trunc | Popcnt | Clz => true,
+            Rsqrt | Sin | Cos | Tan | Asin | Acos | Atan | Sinh | Cosh | Tanh | Exp | Exp2
+            | Log | Log2 => false,
+        }
+    }
+}
+
 impl BinaryOp {
+    /// Whether it takes operands of this type.
+    pub fn takes(self, ty: ScalarType) -> bool {
+        use BinaryOp::*;
+        match self {
+            Add | Sub | Mul | Div | Rem | FloorDiv | Mod | Pow | Min | Max => true,
+            Atan2 => ty.is_float(),
+            And | Or | Xor | Shl | Shr | UShr => ty.is_int(),
+        }
+    }
+
+    /// Whether every target computes exactly what `eval` does for operands of this type.
+    pub fn is_exact(self, ty: ScalarType) -> bool {
+        use BinaryOp::*;
+        match self {
+            Add | Sub | Mul | Div | Rem | FloorDiv | Mod | Min | Max | And | Or | Xor | Shl
+            | Shr | UShr => true,
+            Pow | Atan2 => ty.is_int(),
+        }
+    }
+
     /// Whether operands of this type may change places. Of two zeros of different sign the
     /// minimum and maximum is the second.
     pub fn is_commutative(self, ty: ScalarType) -> bool {

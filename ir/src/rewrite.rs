@@ -27,62 +27,10 @@ pub enum Rewrite {
     Splice(Region),
 }
 
-/// The place before the instruction that is being rewritten.
-pub struct Cursor<'a> {
-    /// The function.
-    pub func: &'a mut Function,
-    out: Vec<Inst>,
-    span: Span,
-}
-
-impl Cursor<'_> {
-    /// Inserts an instruction with one result before the current one.
-    pub fn insert(&mut self, op: impl Into<Op>, ty: Type) -> Value {
-        let inst = self.insert_inst(op, &[ty]);
-        self.func.insts[inst].results[0]
-    }
-
-    /// Inserts an instruction with any results before the current one.
-    pub fn insert_inst(&mut self, op: impl Into<Op>, types: &[Type]) -> Inst {
-        let inst = self.func.new_inst(op.into(), types, self.span);
-        self.out.push(inst);
-        inst
-    }
-
-    /// Moves an existing instruction, which must be in no region, before the current one.
-    pub fn append(&mut self, inst: Inst) {
-        self.out.push(inst);
-    }
-
-    /// Inserts what `write` builds.
-    pub fn build(&mut self, write: impl FnOnce(&mut Builder<'_>)) {
-        let region = self.func.new_region(&[]);
-        let mut b = Builder::new(self.func, region);
-        b.span = self.span;
-        write(&mut b);
-        self.out.append(&mut self.func.regions[region].insts);
-    }
-
-    /// A new region with what `write` inserts, a terminator last.
-    pub fn region(&mut self, write: impl FnOnce(&mut Cursor<'_>)) -> Region {
-        let outer = std::mem::take(&mut self.out);
-        write(self);
-        let insts = std::mem::replace(&mut self.out, outer);
-        let region = self.func.new_region(&[]);
-        self.func.regions[region].insts = insts;
-        region
-    }
-
-    /// Inserts a constant.
-    pub fn constant(&mut self, value: aerogel_base::Scalar) -> Value {
-        self.insert(Op::Const { value }, value.ty().into())
-    }
-}
-
 /// Decides about instructions, one after the other.
 pub trait Rewriter {
-    /// What becomes of an instruction.
-    fn visit(&mut self, cursor: &mut Cursor<'_>, inst: Inst) -> Rewrite;
+    /// What becomes of an instruction. What `before` is given stands before it.
+    fn visit(&mut self, before: &mut Builder<'_>, inst: Inst) -> Rewrite;
 
     /// Called before each region of an instruction is walked.
     fn enter(&mut self, _func: &Function, _inst: Inst) {}
@@ -94,15 +42,15 @@ pub trait Rewriter {
 /// A rewriter that does not care for regions.
 struct Visit<F>(F);
 
-impl<F: FnMut(&mut Cursor<'_>, Inst) -> Rewrite> Rewriter for Visit<F> {
-    fn visit(&mut self, cursor: &mut Cursor<'_>, inst: Inst) -> Rewrite {
-        (self.0)(cursor, inst)
+impl<F: FnMut(&mut Builder<'_>, Inst) -> Rewrite> Rewriter for Visit<F> {
+    fn visit(&mut self, before: &mut Builder<'_>, inst: Inst) -> Rewrite {
+        (self.0)(before, inst)
     }
 }
 
 /// Walks `func` in order and asks `visit` about every instruction, whose operands are already
 /// replaced by what earlier instructions became. Returns whether anything was replaced or inserted.
-pub fn rewrite(func: &mut Function, visit: impl FnMut(&mut Cursor<'_>, Inst) -> Rewrite) -> bool {
+pub fn rewrite(func: &mut Function, visit: impl FnMut(&mut Builder<'_>, Inst) -> Rewrite) -> bool {
     rewrite_with(func, &mut Visit(visit))
 }
 
@@ -119,20 +67,19 @@ fn rewrite_region(
     subst: &mut SecondaryMap<Value, Option<Value>>,
     rewriter: &mut dyn Rewriter,
 ) -> bool {
+    // What stays is written to the region anew, one after the other.
     let insts = std::mem::take(&mut func.regions[region].insts);
     let mut changed = false;
-    let mut out = Vec::with_capacity(insts.len());
     for inst in insts {
         func.insts[inst].op.map_operands(|v| subst[v].unwrap_or(v));
-        let span = func.insts[inst].span;
-        let before = out.len();
-        let mut cursor = Cursor { func, out, span };
-        let answer = rewriter.visit(&mut cursor, inst);
-        out = cursor.out;
-        changed |= out.len() != before;
+        let written = func.regions[region].insts.len();
+        let mut before = Builder::new(func, region);
+        before.span = before.func.insts[inst].span;
+        let answer = rewriter.visit(&mut before, inst);
+        changed |= func.regions[region].insts.len() != written;
         match answer {
             Rewrite::Keep => {
-                out.push(inst);
+                func.regions[region].insts.push(inst);
                 for owned in func.owned(inst) {
                     rewriter.enter(func, inst);
                     changed |= rewrite_region(func, owned, subst, rewriter);
@@ -144,7 +91,7 @@ fn rewrite_region(
                 rewrite_region(func, owned, subst, rewriter);
                 let mut insts = std::mem::take(&mut func.regions[owned].insts);
                 let end = insts.pop().expect("a region ends in a terminator");
-                out.append(&mut insts);
+                func.regions[region].insts.append(&mut insts);
                 let Op::Yield { values } = func[end].clone() else {
                     unreachable!("a spliced region yields")
                 };
@@ -162,7 +109,6 @@ fn rewrite_region(
             }
         }
     }
-    func.regions[region].insts = out;
     changed
 }
 

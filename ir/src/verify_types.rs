@@ -5,7 +5,7 @@ use aerogel_base::ScalarType;
 use crate::func::{Function, ParamType};
 use crate::module::Env;
 use crate::op::Op;
-use crate::op_kinds::{BinaryOp, UnaryOp};
+use crate::op_kinds::BinaryOp;
 use crate::stage::{Effect, Stage};
 use crate::types::{Arg, Inst, Type, Value};
 
@@ -214,26 +214,13 @@ impl Check<'_> {
             }
             Op::Unary { op, x } => {
                 let (ty, elem) = self.numeric(*x)?;
-                use UnaryOp::*;
-                let fits = match op {
-                    Neg | Abs | Sign => true,
-                    Not | Popcnt | Clz => elem.is_int(),
-                    Sqrt | Rsqrt | Floor | Ceil | Round | Trunc | Sin | Cos | Tan | Asin | Acos
-                    | Atan | Sinh | Cosh | Tanh | Exp | Exp2 | Log | Log2 => elem.is_float(),
-                };
-                ensure(fits, || format!("`{op}` does not take {elem}"))?;
+                ensure(op.takes(elem), || format!("`{op}` does not take {elem}"))?;
                 self.result(ty)
             }
             Op::Binary { op, lhs, rhs } => {
                 let ty = self.same(*lhs, *rhs)?;
                 let (_, elem) = self.numeric(*lhs)?;
-                use BinaryOp::*;
-                let fits = match op {
-                    Add | Sub | Mul | Div | Rem | FloorDiv | Mod | Pow | Min | Max => true,
-                    Atan2 => elem.is_float(),
-                    And | Or | Xor | Shl | Shr | UShr => elem.is_int(),
-                };
-                ensure(fits, || format!("`{op}` does not take {elem}"))?;
+                ensure(op.takes(elem), || format!("`{op}` does not take {elem}"))?;
                 self.result(ty)
             }
             Op::Compare { lhs, rhs, .. } => {
@@ -527,7 +514,9 @@ impl Check<'_> {
                 self.is_i64(*bytes)?;
                 self.no_result()
             }
-            Op::Print { template, args } => self.template(template, args),
+            Op::Print { template, args } | Op::Warn { template, args } => {
+                self.template(template, args)
+            }
             Op::Assert {
                 cond,
                 template,

@@ -7,7 +7,7 @@
 
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{
-    AssertKind, BinaryOp, CompareOp, Cursor, Function, Op, Rewrite, Type, Value, rewrite,
+    AssertKind, BinaryOp, Builder, CompareOp, Function, Op, Rewrite, Type, Value, rewrite,
 };
 
 use crate::PassCx;
@@ -31,7 +31,7 @@ pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
                     .map(|axis| {
                         let array = *array;
                         let shape = Op::ArrayShape { array, axis };
-                        Bound::Extent(cursor.insert(shape, Type::I32))
+                        Bound::Extent(cursor.value(shape, Type::I32))
                     })
                     .collect();
                 check(cursor, &format!("array `{name}`"), indices, &bounds);
@@ -60,7 +60,7 @@ enum Bound {
     Extent(Value),
 }
 
-fn check_tensor(cursor: &mut Cursor<'_>, index: &mut [Value], shape: &[u32]) {
+fn check_tensor(cursor: &mut Builder<'_>, index: &mut [Value], shape: &[u32]) {
     if index.iter().all(|&i| cursor.func.as_const(i).is_some()) {
         return;
     }
@@ -73,7 +73,7 @@ fn check_tensor(cursor: &mut Cursor<'_>, index: &mut [Value], shape: &[u32]) {
 
 /// Asserts that indices lie inside bounds. They become `i64`, which holds every index and every
 /// bound: code that computes addresses then cannot see other indices than those that were checked.
-fn check(cursor: &mut Cursor<'_>, what: &str, indices: &mut [Value], bounds: &[Bound]) {
+fn check(cursor: &mut Builder<'_>, what: &str, indices: &mut [Value], bounds: &[Bound]) {
     let mut all: Option<Value> = None;
     let mut args = indices.to_vec();
     let mut shape = Vec::new();
@@ -93,13 +93,13 @@ fn check(cursor: &mut Cursor<'_>, what: &str, indices: &mut [Value], bounds: &[B
         let lo = cursor.constant(Scalar::int(ScalarType::I64, lo.into()));
         for (op, rhs) in [(CompareOp::Ge, lo), (CompareOp::Lt, hi)] {
             let lhs = *index;
-            let ok = cursor.insert(Op::Compare { op, lhs, rhs }, Type::BOOL);
+            let ok = cursor.value(Op::Compare { op, lhs, rhs }, Type::BOOL);
             let both = |lhs| Op::Binary {
                 op: BinaryOp::And,
                 lhs,
                 rhs: ok,
             };
-            all = Some(all.map_or(ok, |all| cursor.insert(both(all), Type::BOOL)));
+            all = Some(all.map_or(ok, |all| cursor.value(both(all), Type::BOOL)));
         }
     }
     let Some(cond) = all else { return };
@@ -114,7 +114,7 @@ fn check(cursor: &mut Cursor<'_>, what: &str, indices: &mut [Value], bounds: &[B
         template,
         args,
     };
-    cursor.insert_inst(assert, &[]);
+    cursor.inst(assert, &[]);
 }
 
 /// Which indices a message says there are: a shape, or ranges if one of them does not begin at 0. What is known
@@ -139,17 +139,17 @@ pub(crate) fn valid_indices(axes: &[Result<(i64, i64), &str>]) -> String {
     format!("{what} ({})", axes.join(", "))
 }
 
-fn widen(cursor: &mut Cursor<'_>, index: Value) -> Value {
+fn widen(cursor: &mut Builder<'_>, index: Value) -> Value {
     if let Some(c) = cursor.func.as_const(index) {
         return cursor.constant(Scalar::int(ScalarType::I64, c.as_i128()));
     }
     if cursor.func.ty(index) == Type::I64 {
         return index;
     }
-    cursor.insert(Op::Cast { x: index }, Type::I64)
+    cursor.value(Op::Cast { x: index }, Type::I64)
 }
 
-fn check_arithmetic(cursor: &mut Cursor<'_>, op: BinaryOp, lhs: Value, rhs: Value) {
+fn check_arithmetic(cursor: &mut Builder<'_>, op: BinaryOp, lhs: Value, rhs: Value) {
     let elem = cursor.func.elem(rhs);
     use BinaryOp::*;
     let (kind, compare) = match op {
@@ -169,7 +169,7 @@ fn check_arithmetic(cursor: &mut Cursor<'_>, op: BinaryOp, lhs: Value, rhs: Valu
             continue;
         }
         let zero = cursor.constant(Scalar::zero(elem));
-        let cond = cursor.insert(
+        let cond = cursor.value(
             Op::Compare {
                 op: compare,
                 lhs: y,
@@ -188,7 +188,7 @@ fn check_arithmetic(cursor: &mut Cursor<'_>, op: BinaryOp, lhs: Value, rhs: Valu
             }
             _ => format!("integer division by zero: {{}} {symbol} {{}}"),
         };
-        cursor.insert_inst(
+        cursor.inst(
             Op::Assert {
                 cond,
                 kind,
@@ -201,7 +201,7 @@ fn check_arithmetic(cursor: &mut Cursor<'_>, op: BinaryOp, lhs: Value, rhs: Valu
 }
 
 /// The scalars of a value.
-fn elements(cursor: &mut Cursor<'_>, value: Value) -> Vec<Value> {
+fn elements(cursor: &mut Builder<'_>, value: Value) -> Vec<Value> {
     let ty = cursor.func.ty(value);
     if !ty.is_tensor() {
         return vec![value];
@@ -222,7 +222,7 @@ fn elements(cursor: &mut Cursor<'_>, value: Value) -> Vec<Value> {
                 .into_iter()
                 .map(|i| cursor.constant(Scalar::i32(i as i32)))
                 .collect();
-            cursor.insert(
+            cursor.value(
                 Op::TensorGet {
                     tensor: value,
                     index,

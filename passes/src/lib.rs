@@ -2,7 +2,6 @@
 //! table, and [`run`] the only driver.
 #![warn(missing_docs)]
 
-mod access;
 mod blocks;
 mod bounds_check;
 mod cells;

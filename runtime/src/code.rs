@@ -93,6 +93,8 @@ pub struct Site {
 pub enum SiteKind {
     /// Text for standard output.
     Print,
+    /// As `Print`, once a launch.
+    Warning,
     /// An `assert` that does not hold.
     Assert,
     /// An index outside its array or field.

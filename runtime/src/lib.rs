@@ -11,14 +11,14 @@ pub mod device;
 pub mod format;
 pub mod interrupt;
 pub mod launch;
-mod split;
 pub mod stdout;
 pub mod trace;
 pub mod tree;
 
 pub use buffer::{Buffer, MemoryError};
 pub use code::{ArgSlot, Bounds, KernelCode, Part, Site, SiteKind, TaskCode};
-pub use device::{Device, LoadError, LoadedKernel, LoadedObject, ObjectLoader};
+pub use cpu::{LoadedObject, ObjectLoader};
+pub use device::{Device, LoadError, LoadedKernel};
 pub use launch::{Args, KernelFailure, Launch, PrintSink};
 pub use trace::{TaskRun, TaskTrace};
 pub use tree::TreeMemory;

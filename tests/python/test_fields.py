@@ -167,7 +167,7 @@ def test_out_of_range(cpu, index):
 
 def test_wrong_indices(cpu):
     x = ti.field(ti.f32, (6, 8))
-    with pytest.raises(IndexError, match="1 indices"):
+    with pytest.raises(IndexError, match="1 index"):
         x[1]
     with pytest.raises(TypeError, match="slicing"):
         x[1:2, 0]

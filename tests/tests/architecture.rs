@@ -68,7 +68,7 @@ const FENCES: &[(&str, &[&str])] = &[
 
 /// Files that may hold unsafe code.
 const UNSAFE: &[&str] = &[
-    "runtime/src/launch.rs",
+    "runtime/src/cpu/plan.rs",
     "runtime/src/buffer.rs",
     "runtime/src/interrupt.rs",
     "runtime/src/stdout.rs",

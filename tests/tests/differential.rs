@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use aerogel_base::Scalar;
 use aerogel_compiler::{Arch, CompileError, Compiler, Config, Cpu, Level};
 use aerogel_interp::InterpKernel;
-use aerogel_ir::{Module, Stage, parse_module, print_module, verify};
+use aerogel_ir::{Effect, Module, Op, Stage, parse_module, print_module, verify};
 use aerogel_passes::{Options, Thresholds};
 use aerogel_tests::generate;
 use aerogel_tests::reduce::reduce;
@@ -212,6 +212,24 @@ fn compiled(compiler: &Compiler, module: &Module, seed: u64) -> Result<Outcome, 
     Ok(canonical(
         Inputs::new(module, seed).launch(module, &kernel, seed),
     ))
+}
+
+/// What a pass could mistake is in some program: each instruction that only computes.
+#[test]
+fn every_pure_row_is_generated() {
+    let mut missing: Vec<&str> = Op::ROWS
+        .iter()
+        .filter(|row| row.effect == Effect::Pure && row.stages.0 == Stage::Structured)
+        .map(|row| row.name)
+        .collect();
+    for seed in 0..300 {
+        let module = generate::module(seed);
+        let funcs = module.funcs.values();
+        for inst in funcs.flat_map(|func| func.insts.values()) {
+            missing.retain(|&name| name != inst.op.row().name);
+        }
+    }
+    assert_eq!(missing, [""; 0]);
 }
 
 /// A kernel computes the same on a sparse layout whose cells are all active as on a dense one.

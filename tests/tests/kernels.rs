@@ -125,3 +125,61 @@ fn random_numbers_do_not_depend_on_how_a_kernel_is_divided() {
         }"#,
     );
 }
+
+/// Integers wrap, also where they are indices: `3 * i` times the inverse of 3 is `i`.
+#[test]
+fn products_that_wrap_are_indices() {
+    agree(
+        "
+        tree0 { dense i:12 { place x: i32 } dense i:12 { place y: i32 } }
+        field @x: i32 = tree0 [S2]
+        field @y: i32 = tree0 [S4]
+        kernel @inverse(n: i32, a: array<i32, 2>) {
+            v0: i32 = const 0
+            v1: i32 = const 12
+            v2: i32 = const 3
+            v3: i32 = const -1431655765
+            v4: i32 = const 30
+            v5: i32 = const 4
+            parallel [v0], [v1] (v6: i32) {
+                v7: i32 = mul v6, v2
+                v8: i32 = mul v7, v3
+                v9: ref<i32> = field_at @x, [v8]
+                v10: i32 = mul v6, v5
+                v11: i32 = shl v10, v4
+                v12: ref<i32> = array_at a1, [v11, v0]
+                v13: i32 = load v12
+                v14: i32 = add v13, v6
+                store v9, v14
+                yield []
+            }
+            yield []
+        }",
+    );
+}
+
+/// One rounding, also of halves: the square of 1025 / 1024 is not a half.
+#[test]
+fn sums_of_products_of_halves() {
+    let printed = agree(
+        r#"
+        kernel @fused(n: i32) {
+            v0: f16 = const 1.0009765625
+            v1: f16 = const -1.001953125
+            v2: ref<f16> = local
+            store v2, v0
+            v3: f16 = load v2
+            v4: f16 = fma v3, v3, v1
+            v5: vec<2, f16> = tensor [v3, v1]
+            v6: vec<2, f16> = tensor [v1, v3]
+            v7: vec<2, f16> = fma v5, v5, v6
+            v8: i32 = const 0
+            v9: f16 = tensor_get v7, [v8]
+            v10: f64 = cast v4
+            v11: f64 = cast v9
+            print "{} {}\n", [v10, v11]
+            return []
+        }"#,
+    );
+    assert_eq!(printed, "0.000000953674 0.000000953674\n");
+}

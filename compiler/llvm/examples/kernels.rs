@@ -6,8 +6,7 @@ use std::time::Instant;
 use aerogel_base::Scalar;
 use aerogel_ir::parse_module;
 use aerogel_llvm::{Jit, OptLevel, compile, target};
-use aerogel_runtime::cpu::Pool;
-use aerogel_runtime::device::CpuDevice;
+use aerogel_runtime::cpu::{CpuDevice, Pool};
 use aerogel_runtime::{Args, Buffer, Device, Launch, TreeMemory};
 
 fn main() {

@@ -4,14 +4,15 @@
 //! returns whether it failed, and its results. A caller leaves at once if its callee failed.
 
 use aerogel_base::ScalarType;
+use aerogel_ir::analysis::Ranges;
 use aerogel_ir::{AssertKind, FuncId, Function, Inst, Op, Value};
 use aerogel_runtime::abi::offset;
 use inkwell::types::BasicMetadataTypeEnum;
 use inkwell::values::FunctionValue;
 
 use crate::builder::{Builder, Val, basic, undef};
+use crate::context::{FuncCx, Leave, ModuleCx, Origin};
 use crate::device_code;
-use crate::lower::{FuncCx, Leave, ModuleCx, Origin};
 use crate::math::FAST;
 
 /// Functions with at most this many instructions are always inlined; larger ones where LLVM likes.
@@ -175,6 +176,7 @@ impl<'ctx> ModuleCx<'_, 'ctx> {
         };
         let polls = func.insts.values().any(|inst| recursive(&inst.op));
         let mut body = FuncCx::new(self, origin, id, llvm, Leave::Function);
+        body.ranges = Ranges::within(body.func, body.func.body);
         let args: Vec<Val<'ctx>> = llvm.get_params();
         body.random = Some(args[1].into_pointer_value());
         for (&param, &arg) in params.iter().zip(&args[2..]) {

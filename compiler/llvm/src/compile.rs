@@ -14,7 +14,7 @@ use inkwell::context::Context;
 use inkwell::memory_buffer::MemoryBuffer;
 use inkwell::module::Module as LlvmModule;
 
-use crate::lower::ModuleCx;
+use crate::context::ModuleCx;
 use crate::optimize::{self, OptLevel};
 use crate::sites::Sites;
 use crate::target::Target;

@@ -1,5 +1,6 @@
 //! Regions, branches and loops as blocks.
 
+use aerogel_ir::analysis::trips::{iterations_within, length};
 use aerogel_ir::{Function, Inst, NodeOp, Op, Region, Value, walk};
 use aerogel_runtime::abi::offset;
 use inkwell::IntPredicate;
@@ -7,7 +8,7 @@ use inkwell::basic_block::BasicBlock;
 use inkwell::values::PhiValue;
 
 use crate::builder::{Opcode, Val, basic, incoming};
-use crate::lower::{FuncCx, Origin};
+use crate::context::{FuncCx, Origin};
 
 /// Where `continue` and `break` of a loop lead, and the phis of the values they carry there.
 pub(crate) struct Loop<'ctx> {
@@ -308,39 +309,6 @@ fn depends(func: &Function, index: Value, counter: Value, depth: u32) -> bool {
 /// A nest of loops with no more iterations than this in all runs without a look at the request to
 /// stop: LLVM can take it as a whole.
 const SHORT_NEST: u64 = 4096;
-
-/// How many iterations the loops in a region run together at most; none if that is not known.
-pub(crate) fn iterations_within(func: &Function, region: Region) -> Option<u64> {
-    let mut sum: u64 = 0;
-    for &inst in &func.regions[region].insts {
-        let op = &func[inst];
-        let n = match op {
-            Op::While { .. } | Op::Call { .. } => return None,
-            Op::For { body, .. } => {
-                let inner = iterations_within(func, *body)?;
-                length(func, op)?.saturating_mul(inner.max(1))
-            }
-            Op::If {
-                then, otherwise, ..
-            } => iterations_within(func, *then)?.max(iterations_within(func, *otherwise)?),
-            _ => 0,
-        };
-        sum = sum.saturating_add(n);
-    }
-    Some(sum)
-}
-
-/// How often a `for` runs at most, if its bounds are constants.
-pub(crate) fn length(func: &Function, op: &Op) -> Option<u64> {
-    let Op::For { lo, hi, step, .. } = op else {
-        return None;
-    };
-    let number = |v: Value| func.as_const(v).map(|c| c.as_i128());
-    let (lo, hi, step) = (number(*lo)?, number(*hi)?, number(*step)?);
-    let distance = if step < 0 { lo - hi } else { hi - lo };
-    let size = u64::try_from(step.abs()).ok().filter(|&size| size > 0)?;
-    Some(u64::try_from(distance).unwrap_or(0).div_ceil(size))
-}
 
 fn values_of<'ctx>(phis: &[PhiValue<'ctx>]) -> Vec<Val<'ctx>> {
     phis.iter().map(|phi| phi.as_basic_value()).collect()

@@ -4,8 +4,8 @@
 mod builder;
 mod call;
 mod compile;
+mod context;
 mod control;
-mod cost;
 mod device_code;
 mod grid;
 pub mod jit;
@@ -18,11 +18,9 @@ pub mod optimize;
 mod power;
 mod random;
 mod sites;
-mod strides;
 pub mod target;
 mod task;
 mod types;
-mod wide;
 
 pub use compile::{Compiled, compile};
 pub use jit::Jit;

@@ -324,6 +324,19 @@ impl<'ctx> Arith<'_, '_, 'ctx> {
     }
 
     pub(crate) fn fma(&self, x: Val<'ctx>, y: Val<'ctx>, z: Val<'ctx>) -> Val<'ctx> {
+        if self.ty == ScalarType::F16 {
+            // LLVM would call a function for it. In `f64` product and sum are exact, or so close to
+            // the one of a half that rounding gives that.
+            let [x, y, z] = [x, y, z].map(|v| self.float_to_float(v, ScalarType::F64));
+            let none = FastMathFlags::empty();
+            let product = self.b.fop(Opcode::FMul, x, y, none);
+            let sum = self.b.fop(Opcode::FAdd, product, z, none);
+            let wide = Arith {
+                ty: ScalarType::F64,
+                ..*self
+            };
+            return wide.float_to_float(sum, ScalarType::F16);
+        }
         if self.b.target.fused || self.ty != ScalarType::F32 {
             return self.fintrinsic("llvm.fma", &[x, y, z]);
         }

@@ -5,13 +5,13 @@
 //! accesses also belong to the loop's access group, which says that its iterations are independent.
 
 use aerogel_base::ScalarType;
-use aerogel_ir::{
-    Arg, AtomicOp, BinaryOp, Inst, NodeOp, NodeRef, Op, ParamType, Region, Type, Value,
-};
+use aerogel_ir::analysis::access::is_apart;
+use aerogel_ir::analysis::affine::scaled;
+use aerogel_ir::{Arg, AtomicOp, BinaryOp, Inst, NodeOp, NodeRef, Op, Region, Type, Value};
 use inkwell::values::{InstructionValue, MetadataValue};
 
 use crate::builder::{Opcode, RmwOp, Val, basic, incoming, undef, zero};
-use crate::lower::FuncCx;
+use crate::context::FuncCx;
 use crate::math::SUM;
 use crate::types::{bits, scalar, stored};
 
@@ -124,7 +124,8 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
 
     /// An index as `i64`. Sums and differences of narrow indices are extended before they are
     /// computed, on the ground that an index in bounds did not overflow: so `x[i]` and `x[i + 1]`
-    /// have one base, and LLVM sees that they are neighbours.
+    /// have one base, and LLVM sees that they are neighbours. A product may have wrapped and be in
+    /// bounds, so it is extended first only where its factor is known to be small enough.
     pub(crate) fn index(&mut self, value: Value, depth: u32) -> Val<'ctx> {
         let ty = self.func.elem(value);
         if ty.bits() == 64 {
@@ -134,11 +135,15 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
             && ty == ScalarType::I32
             && depth < 6
         {
-            let constant = self.func.as_const(lhs).is_some() || self.func.as_const(rhs).is_some();
+            if let Some((x, factor)) = scaled(self.func, value)
+                && self.ranges.of(self.func, value).is_some()
+            {
+                let (x, factor) = (self.index(x, depth + 1), self.b.i64(factor as i64));
+                return self.b.nsw(Opcode::Mul, x, factor);
+            }
             let opcode = match op {
                 BinaryOp::Add => Some(Opcode::Add),
                 BinaryOp::Sub => Some(Opcode::Sub),
-                BinaryOp::Mul if constant => Some(Opcode::Mul),
                 _ => None,
             };
             if let Some(opcode) = opcode {
@@ -160,16 +165,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
                 Place::Tagged(self.tag(&name))
             }
             Some(&Op::ArrayAt { array, .. }) => {
-                // Those that are only read may be one array, but may share a tag as well.
-                let apart = self.module.env.arrays_apart
-                    && matches!(
-                        self.func.params[array.as_u32() as usize].ty,
-                        ParamType::Array {
-                            read_only: false,
-                            ..
-                        }
-                    );
-                let name = if apart {
+                let name = if is_apart(self.func, &self.module.env, array) {
                     array.to_string()
                 } else {
                     "arrays".to_owned()

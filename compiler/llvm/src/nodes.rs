@@ -12,8 +12,8 @@ use inkwell::types::BasicTypeEnum;
 use inkwell::values::{BasicValue, FastMathFlags, InstructionValue, MetadataValue};
 
 use crate::builder::{Opcode, RmwOp, Val, basic, incoming};
+use crate::context::{FuncCx, Origin};
 use crate::device_code;
-use crate::lower::{FuncCx, Origin};
 
 mod lists;
 mod tables;

@@ -7,7 +7,7 @@ use inkwell::types::BasicType;
 use inkwell::values::FunctionValue;
 
 use crate::builder::{Builder, Opcode, Val, incoming};
-use crate::lower::ModuleCx;
+use crate::context::ModuleCx;
 use crate::types::scalar;
 
 /// Makes `name(base, exponent)`. A negative exponent gives what the exact power truncates to: 0, or

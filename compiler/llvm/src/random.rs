@@ -6,7 +6,7 @@ use inkwell::types::BasicTypeEnum;
 use inkwell::values::FastMathFlags;
 
 use crate::builder::{Opcode, Val, basic};
-use crate::lower::FuncCx;
+use crate::context::FuncCx;
 use crate::math::Arith;
 use crate::types::scalar;
 

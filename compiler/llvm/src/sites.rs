@@ -9,7 +9,7 @@ use aerogel_runtime::{Site, SiteKind};
 use inkwell::types::{BasicType, BasicTypeEnum};
 
 use crate::builder::{Opcode, Val, basic};
-use crate::lower::FuncCx;
+use crate::context::FuncCx;
 
 /// The messages of a module, numbered before its tasks become code apart from each other.
 #[derive(Default)]
@@ -25,6 +25,7 @@ impl Sites {
             walk(func, func.body, &mut |func, inst| {
                 let (kind, template, args): (_, &str, &[Value]) = match &func[inst] {
                     Op::Print { template, args } => (SiteKind::Print, template, args),
+                    Op::Warn { template, args } => (SiteKind::Warning, template, args),
                     Op::Assert {
                         kind,
                         template,

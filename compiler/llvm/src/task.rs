@@ -12,6 +12,8 @@
 //! ```
 
 use aerogel_base::ScalarType;
+use aerogel_ir::analysis::trips::iterations_within;
+use aerogel_ir::analysis::{Ranges, cost};
 use aerogel_ir::{Function, Inst, Op, Region, TaskKind, Value};
 use aerogel_runtime::{Bounds, TaskCode};
 use inkwell::IntPredicate;
@@ -20,10 +22,9 @@ use inkwell::types::BasicMetadataTypeEnum;
 use inkwell::values::FunctionValue;
 
 use crate::builder::{Builder, Opcode, Val, basic, incoming};
-use crate::control::{Loop, iterations_within};
-use crate::cost;
-use crate::lower::{FuncCx, Leave, ModuleCx, Origin};
-use crate::wide;
+use crate::context::{FuncCx, Leave, ModuleCx, Origin};
+use crate::control::Loop;
+use crate::lanes;
 
 /// What a task function knows of itself.
 pub(crate) struct TaskState<'ctx> {
@@ -62,6 +63,8 @@ pub(crate) fn lower<'a, 'ctx>(cx: &mut ModuleCx<'a, 'ctx>, number: usize, task: 
     let yielded = kernel.yielded(*bounds).unwrap_or_default();
     let llvm = declare(cx, &symbol, 2);
     let mut f = FuncCx::new(cx, Origin::User, id, llvm, Leave::Task);
+    f.ranges = Ranges::within(kernel, *body);
+    f.ranges.note(kernel, &kernel[task]);
     let random = draws(&f, *body);
     let params = llvm.get_params();
     let part = [params[1], params[2]];
@@ -422,11 +425,12 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
             exit,
         };
         let wide = self.cx.lanes.filter(|_| !serial);
-        let row_done =
-            match wide.and_then(|width| Some((wide::plan(func, &self.module.env, body)?, width))) {
-                Some((plan, width)) => self.row_in_lanes(&row, &plan, width),
-                None => self.row(&row, serial),
-            };
+        let row_done = match wide
+            .and_then(|width| Some((lanes::plan(func, &self.module.env, body)?, width)))
+        {
+            Some((plan, width)) => self.row_in_lanes(&row, &plan, width),
+            None => self.row(&row, serial),
+        };
 
         self.b.at(row_done);
         if outer_extents.is_empty() && !serial {

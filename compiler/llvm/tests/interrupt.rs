@@ -6,8 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use aerogel_ir::parse_module;
 use aerogel_llvm::{Jit, OptLevel, compile, target};
-use aerogel_runtime::cpu::Pool;
-use aerogel_runtime::device::CpuDevice;
+use aerogel_runtime::cpu::{CpuDevice, Pool};
 use aerogel_runtime::{Args, Device, KernelFailure, Launch, interrupt};
 
 fn ends(body: &str) {

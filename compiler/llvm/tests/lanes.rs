@@ -5,8 +5,7 @@ use std::sync::{Arc, Mutex};
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{Stage, parse_module, verify};
 use aerogel_llvm::{Jit, OptLevel, compile, target};
-use aerogel_runtime::cpu::Pool;
-use aerogel_runtime::device::CpuDevice;
+use aerogel_runtime::cpu::{CpuDevice, Pool};
 use aerogel_runtime::{Args, Buffer, Device, Launch};
 
 /// Numbers of rows and columns, with rows shorter than a vector, as long, and longer.

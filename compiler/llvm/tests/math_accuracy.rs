@@ -7,8 +7,7 @@ use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{BinaryOp, UnaryOp, parse_module};
 use aerogel_llvm::target::{Cpu, Level, Target, runnable};
 use aerogel_llvm::{Jit, OptLevel, compile};
-use aerogel_runtime::cpu::Pool;
-use aerogel_runtime::device::CpuDevice;
+use aerogel_runtime::cpu::{CpuDevice, Pool};
 use aerogel_runtime::{Args, Buffer, Device, Launch};
 
 /// Applies an instruction to pairs of numbers, in code for each level that this processor executes; all

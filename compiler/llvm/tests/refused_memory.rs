@@ -4,8 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use aerogel_ir::parse_module;
 use aerogel_llvm::{Jit, OptLevel, compile, target};
-use aerogel_runtime::cpu::Pool;
-use aerogel_runtime::device::CpuDevice;
+use aerogel_runtime::cpu::{CpuDevice, Pool};
 use aerogel_runtime::{Args, Device, KernelFailure, Launch, SiteKind, TreeMemory};
 
 /// Each of 64 Ki cells is 1 GiB large; no byte of it is touched.

@@ -5,8 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use aerogel_ir::parse_module;
 use aerogel_llvm::{Jit, OptLevel, compile, target};
-use aerogel_runtime::cpu::Pool;
-use aerogel_runtime::device::CpuDevice;
+use aerogel_runtime::cpu::{CpuDevice, Pool};
 use aerogel_runtime::{Args, Device, KernelFailure, Launch};
 
 /// A kernel whose tasks each add up `n_terms` numbers of their own, print the sum, and check

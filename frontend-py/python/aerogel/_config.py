@@ -458,3 +458,7 @@ class _Cfg:
 
 
 cfg = _Cfg()
+
+
+for _function in (init, reset):
+    _function.__aerogel_outside_kernels__ = True  # type: ignore[attr-defined]

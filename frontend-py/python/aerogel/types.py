@@ -136,6 +136,9 @@ class MatrixType:
         flat: list[Any] = []
         for a in args:
             _flatten(a, flat)
+        for number in flat:
+            if not isinstance(number, (int, float)):
+                raise TypeError(f"{self!r} takes numbers, not {number!r}")
         size = self.n * self.m
         if len(flat) == 1:
             flat = flat * size

@@ -34,7 +34,7 @@ pub(crate) use calls::builtins::Special;
 pub(crate) use calls::nodes::NodeFunction;
 use calls::real_functions::Reals;
 pub(crate) use values::construct::Maker;
-pub(crate) use values::{SeqKind, Val};
+pub(crate) use values::{SeqKind, Val, tensor_type};
 
 /// What a kernel's parameter is in this instance of the kernel.
 #[derive(Clone, Debug)]

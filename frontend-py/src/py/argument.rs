@@ -16,6 +16,7 @@ use super::numpy_arrays::ForeignArray;
 use super::numpy_copies::Copied;
 use super::program::Settings;
 use super::signature::{Param, ParamKind, ValueSpec, ValueType};
+use crate::host::TensorShape;
 
 /// What an instance is specialised for, besides the kernel itself.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -31,12 +32,12 @@ pub(crate) enum KeyPart {
     Field {
         tree: u64,
         place: u32,
-        shape: (u32, u32, u32),
+        shape: TensorShape,
     },
     Array {
         elem: ScalarType,
         ndim: usize,
-        element: Vec<usize>,
+        element: TensorShape,
     },
     /// By identity; the instance holds a reference.
     Object(usize),
@@ -326,7 +327,7 @@ impl NativeKernel {
         slots: &mut Vec<u64>,
     ) -> PyResult<()> {
         let elem = ty.elem.resolve(settings);
-        if ty.shape.2 == 0 {
+        if ty.shape == TensorShape::Scalar {
             slots.push(self.scalar_slot(py, at, elem, value)?);
             return Ok(());
         }
@@ -488,7 +489,7 @@ impl NativeKernel {
                 ArrayArg::Own(own.buffer.clone()),
                 own.ty,
                 own.shape.clone(),
-                Some(own.element.clone()),
+                Some(own.element.extents()),
                 own.writeable,
             )
         } else {
@@ -582,12 +583,14 @@ impl NativeKernel {
         if let Some(copied) = &copied {
             writeable = copied.writeable();
         }
+        let element = TensorShape::from_extents(&element)
+            .ok_or_else(|| invalid("an element has two axes at most".into()))?;
         let part = KeyPart::Array {
             elem: ty,
             ndim: shape.len(),
-            element: element.clone(),
+            element,
         };
-        let cell_bytes = ty.bytes() as usize * element.iter().product::<usize>();
+        let cell_bytes = ty.bytes() as usize * element.len() as usize;
         let packed = Packed::Array {
             name: name.to_owned(),
             array,

@@ -12,6 +12,7 @@ use pyo3::types::{PyDict, PyFloat, PyInt, PyList, PyTuple};
 
 use super::error;
 use super::numpy_arrays::ForeignArray;
+use crate::host::TensorShape;
 
 /// The function that makes a `ti.Vector` or `ti.Matrix`, and the class.
 static ELEMENT: PyOnceLock<(Py<PyAny>, Py<PyAny>)> = PyOnceLock::new();
@@ -25,12 +26,13 @@ pub(crate) fn set_element_maker(py: Python<'_>, maker: Py<PyAny>, class: Py<PyAn
 pub(crate) fn make_element<'py>(
     py: Python<'py>,
     data: Bound<'py, PyList>,
-    (n, m, ndim): (u32, u32, u32),
+    shape: TensorShape,
     owner: Option<(&Bound<'py, PyAny>, &Bound<'py, PyAny>)>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let (maker, _) = ELEMENT
         .get(py)
         .ok_or_else(|| error::runtime(py, "the package is not loaded"))?;
+    let ((n, m), ndim) = (shape.rows_and_columns(), shape.n_axes());
     match owner {
         Some((owner, index)) => maker.bind(py).call1((data, n, m, ndim, owner, index)),
         None => maker.bind(py).call1((data, n, m, ndim)),
@@ -171,13 +173,13 @@ fn is_numpy_scalar(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(ndim.is_some_and(|ndim| ndim.extract::<usize>().is_ok_and(|ndim| ndim == 0)))
 }
 
-/// The numbers for an element of a shape (rows, columns, axes), row by row; or, for a message, what is wrong with
+/// The numbers for an element of a shape, row by row; or, for a message, what is wrong with
 /// them. A flat list of the right length serves for a matrix.
 pub(crate) fn components<'py>(
     value: &Bound<'py, PyAny>,
-    (n, m, ndim): (u32, u32, u32),
+    shape: TensorShape,
 ) -> PyResult<Result<Vec<Bound<'py, PyAny>>, String>> {
-    let m = if ndim == 2 { m } else { 1 };
+    let (n, m) = shape.rows_and_columns();
     let wanted = (n as usize, m as usize);
     let numbers = flatten(value)?;
     let count = wanted.0 * wanted.1;
@@ -189,10 +191,9 @@ pub(crate) fn components<'py>(
     }
     match extents(value)? {
         Some(given) if given != wanted && given.0 * given.1 == count => {
-            let what = if ndim == 2 {
-                format!("is a matrix of {n}x{m}")
-            } else {
-                format!("is a vector of {n}")
+            let what = match shape {
+                TensorShape::Matrix(n, m) => format!("is a matrix of {n}x{m}"),
+                _ => format!("is a vector of {n}"),
             };
             Ok(Err(format!(
                 "{what}, got a matrix of {}x{}",
@@ -217,7 +218,7 @@ pub(crate) fn components_to_fill<'py>(
     if let [number] = &numbers[..] {
         return Ok(vec![number.clone(); (n * m) as usize]);
     }
-    components(value, (n, m, ndim))?
+    components(value, TensorShape::from_axes(n, m, ndim))?
         .map_err(|wrong| PyValueError::new_err(format!("an element {wrong}")))
 }
 
@@ -231,12 +232,19 @@ fn extents(value: &Bound<'_, PyAny>) -> PyResult<Option<(usize, usize)>> {
         if n == 0 {
             return Ok(None);
         }
-        let first = value.get_item(0)?;
-        return Ok(if is_list(&first) || is_matrix(&first)? {
-            Some((n, first.len()?))
-        } else {
-            None
-        });
+        let mut extents: Option<Option<(usize, usize)>> = None;
+        for row in value.try_iter()? {
+            let row = row?;
+            let is_row =
+                is_list(&row) || is_matrix(&row)? || row.hasattr(pyo3::intern!(py, "__len__"))?;
+            let here = if is_row { Some((n, row.len()?)) } else { None };
+            if *extents.get_or_insert(here) != here {
+                return Err(PyValueError::new_err(
+                    "the rows of a matrix must have one length",
+                ));
+            }
+        }
+        return Ok(extents.flatten());
     }
     if is_matrix(value)? {
         let part = |name| value.getattr(name)?.extract::<usize>();
@@ -453,7 +461,7 @@ pub(crate) struct NativeNdarray {
     pub(crate) buffer: Arc<Buffer>,
     pub(crate) ty: ScalarType,
     pub(crate) shape: Vec<usize>,
-    pub(crate) element: Vec<usize>,
+    pub(crate) element: TensorShape,
     /// Whether it may be changed: not if it is another's who does not allow it.
     pub(crate) writeable: bool,
     /// Whose memory it is, if it is another's.
@@ -463,15 +471,7 @@ pub(crate) struct NativeNdarray {
 impl NativeNdarray {
     /// Components of an element.
     pub(crate) fn n_components(&self) -> usize {
-        self.element.iter().product()
-    }
-
-    fn element_shape3(&self) -> (u32, u32, u32) {
-        match self.element[..] {
-            [] => (1, 1, 0),
-            [n] => (n as u32, 1, 1),
-            _ => (self.element[0] as u32, self.element[1] as u32, 2),
-        }
+        self.element.len() as usize
     }
 
     fn expect_writeable(&self) -> PyResult<()> {
@@ -514,20 +514,22 @@ impl NativeNdarray {
 impl NativeNdarray {
     /// An array of zeros, or one over the memory of a NumPy array.
     #[new]
-    #[pyo3(signature = (dtype, shape, element, over = None))]
+    #[pyo3(signature = (dtype, shape, extents, over = None))]
     fn new(
         dtype: &str,
         shape: Vec<usize>,
-        element: Vec<usize>,
+        extents: Vec<usize>,
         over: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let ty = ScalarType::from_name(dtype)
             .ok_or_else(|| PyValueError::new_err(format!("there is no scalar type {dtype:?}")))?;
         let bytes = shape
             .iter()
-            .chain(&element)
+            .chain(&extents)
             .try_fold(ty.bytes() as usize, |b, &e| b.checked_mul(e))
             .ok_or_else(|| PyValueError::new_err("the array is too large"))?;
+        let element = TensorShape::from_extents(&extents)
+            .ok_or_else(|| PyValueError::new_err("an element has two axes at most"))?;
         let (buffer, owner, writeable) = match over {
             Some(array) => {
                 let foreign = ForeignArray::new(array)?;
@@ -557,7 +559,7 @@ impl NativeNdarray {
 
     #[getter]
     fn element_shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, &self.element)
+        PyTuple::new(py, self.element.extents())
     }
 
     #[getter]
@@ -581,7 +583,10 @@ impl NativeNdarray {
         interface.set_item("typestr", format!("{order}{kind}{bytes}"))?;
         interface.set_item(
             "shape",
-            PyTuple::new(py, [self.shape.as_slice(), &self.element].concat())?,
+            PyTuple::new(
+                py,
+                [self.shape.as_slice(), &self.element.extents()].concat(),
+            )?,
         )?;
         interface.set_item("data", (self.buffer.address() as usize, !self.writeable))?;
         Ok(interface)
@@ -604,7 +609,7 @@ impl NativeNdarray {
                 .map_err(error::memory)
                 .and_then(|v| to_python(py, v))
         };
-        if this.element.is_empty() {
+        if this.element == TensorShape::Scalar {
             return read(0);
         }
         let data = (0..this.n_components())
@@ -613,7 +618,7 @@ impl NativeNdarray {
         make_element(
             py,
             PyList::new(py, data)?,
-            this.element_shape3(),
+            this.element,
             Some((slf.as_any(), key)),
         )
     }
@@ -626,7 +631,7 @@ impl NativeNdarray {
     ) -> PyResult<()> {
         self.expect_writeable()?;
         let offset = self.offset(py, key)?;
-        let values = components(value, self.element_shape3())?
+        let values = components(value, self.element)?
             .map_err(|wrong| PyValueError::new_err(format!("an element {wrong}")))?;
         for (k, value) in values.iter().enumerate() {
             let at = offset + k * self.ty.bytes() as usize;

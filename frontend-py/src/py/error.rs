@@ -79,7 +79,9 @@ pub(crate) fn failure(
                 SiteKind::Arithmetic => "AerogelArithmeticError",
                 SiteKind::Memory => "AerogelMemoryError",
                 SiteKind::Recursion => "AerogelRecursionError",
-                SiteKind::Print | SiteKind::Assert | SiteKind::Bounds => "AerogelAssertionError",
+                SiteKind::Print | SiteKind::Warning | SiteKind::Assert | SiteKind::Bounds => {
+                    "AerogelAssertionError"
+                }
             };
             let mut text = site.render(&args);
             if text.is_empty() {

@@ -14,6 +14,7 @@ use super::numpy_arrays::ForeignArray;
 use super::placement::Placement;
 use super::snode::NativeSNode;
 use super::{error, program};
+use crate::host::TensorShape;
 
 /// What a copy between a field and an array does with inactive elements.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -40,7 +41,7 @@ pub(crate) struct NativeField {
     ty: ScalarType,
     /// One for all components, or one for each; none for scalars.
     quants: Vec<QuantType>,
-    shape: (u32, u32, u32),
+    shape: TensorShape,
     name: String,
     claimed: OnceLock<()>,
     /// What a message says to do if the field is used before it is placed.
@@ -58,8 +59,8 @@ impl NativeField {
         self.quants.get(component).or(self.quants.first()).copied()
     }
 
-    /// Rows, columns and number of axes (0 for a scalar, 1 for a vector) of an element.
-    pub(crate) fn tensor_shape(&self) -> (u32, u32, u32) {
+    /// The shape of an element.
+    pub(crate) fn tensor_shape(&self) -> TensorShape {
         self.shape
     }
 
@@ -120,7 +121,7 @@ impl NativeField {
     }
 
     pub(crate) fn n_components(&self) -> usize {
-        (self.shape.0 * self.shape.1) as usize
+        self.shape.len() as usize
     }
 
     /// Copies between the field and an array of the same shape.
@@ -225,7 +226,7 @@ impl NativeField {
                 .iter()
                 .map(|text| parse_quant(text))
                 .collect::<PyResult<_>>()?,
-            shape: (n, m, ndim),
+            shape: TensorShape::from_axes(n, m, ndim),
             name,
             claimed: OnceLock::new(),
             remedy: OnceLock::new(),
@@ -307,7 +308,7 @@ impl NativeField {
             };
             buffer::to_python(py, value)
         };
-        if this.shape.2 == 0 {
+        if this.shape == TensorShape::Scalar {
             return read(0);
         }
         let components = 0..this.n_components();
@@ -335,7 +336,7 @@ impl NativeField {
                 .set_component_at(placement.places[component], at, &index, value)
                 .map_err(error::memory)
         };
-        if self.shape.2 == 0 {
+        if self.shape == TensorShape::Scalar {
             return write(0, value);
         }
         let values = buffer::components(value, self.shape)?.map_err(|wrong| {

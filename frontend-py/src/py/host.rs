@@ -75,6 +75,22 @@ impl Watched {
     }
 }
 
+/// What an object says of itself. What a `__getattr__` of the user's raises says that it is none of ours.
+pub(super) fn mark<'py>(
+    object: &Bound<'py, PyAny>,
+    name: &str,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    match object.getattr_opt(name) {
+        Err(error)
+            if error.is_instance_of::<PyException>(object.py())
+                && !object.get_type().hasattr(name)? =>
+        {
+            Ok(None)
+        }
+        found => found,
+    }
+}
+
 /// A number as a count of bits: none if it is negative.
 fn counted(n: i128) -> u64 {
     u64::try_from(n.max(0)).unwrap_or(u64::MAX)
@@ -212,7 +228,7 @@ impl<'py> PyHost<'py> {
             return Ok(Known::Builtin(name.as_str().into()));
         }
         // A class or function carries the mark itself; an instance would inherit it from its class.
-        if !is_module && let Some(dict) = object.getattr_opt("__dict__")? {
+        if !is_module && let Some(dict) = mark(object, "__dict__")? {
             let mark = if is_class || dict.is_instance_of::<PyDict>() {
                 dict.call_method1("get", ("__aerogel_builtin__",))?
             } else {
@@ -228,20 +244,20 @@ impl<'py> PyHost<'py> {
         if is_class || is_module {
             return Ok(Known::Object(self.handle(object)));
         }
-        if let Some(parts) = object.getattr_opt("_aerogel_struct_type")? {
+        if let Some(parts) = mark(object, "_aerogel_struct_type")? {
             return Ok(Known::StructType(self.struct_type(object, &parts)?));
         }
-        if let Some(parts) = object.getattr_opt("_aerogel_struct")? {
+        if let Some(parts) = mark(object, "_aerogel_struct")? {
             return self.struct_value(object, &parts);
         }
-        if let Some(parts) = object.getattr_opt("_aerogel_struct_field")? {
+        if let Some(parts) = mark(object, "_aerogel_struct_field")? {
             return self.struct_field(object, &parts);
         }
         // A quantised type is one of storage: no value has it.
-        if object.getattr_opt("_aerogel_quant")?.is_some() {
+        if mark(object, "_aerogel_quant")?.is_some() {
             return Ok(Known::Object(self.handle(object)));
         }
-        if let Some(name) = object.getattr_opt("_aerogel_dtype")?
+        if let Some(name) = mark(object, "_aerogel_dtype")?
             && let Some(ty) = name
                 .extract::<String>()
                 .ok()
@@ -249,20 +265,20 @@ impl<'py> PyHost<'py> {
         {
             return Ok(Known::DType(ty));
         }
-        if let Some(ty) = object.getattr_opt("_aerogel_tensor_type")? {
+        if let Some(ty) = mark(object, "_aerogel_tensor_type")? {
             let (n, m, elem): (u32, Option<u32>, String) = ty.extract()?;
             let elem = ScalarType::from_name(&elem)
                 .ok_or_else(|| PyTypeError::new_err(format!("`{elem}` is not a scalar type")))?;
             let shape = m.map_or(TensorShape::Vector(n), |m| TensorShape::Matrix(n, m));
             return Ok(Known::TensorType { shape, elem });
         }
-        if object.getattr_opt("_aerogel_matrix")?.is_some() {
+        if mark(object, "_aerogel_matrix")?.is_some() {
             return self.matrix(object);
         }
-        if let Some(native) = object.getattr_opt("_aerogel_field")? {
+        if let Some(native) = mark(object, "_aerogel_field")? {
             return self.field(object, &native);
         }
-        if let Some(native) = object.getattr_opt("_aerogel_snode")?
+        if let Some(native) = mark(object, "_aerogel_snode")?
             && let Ok(native) = native.cast::<NativeSNode>()
         {
             let (tree, node) = native.get().placed(self.py)?;
@@ -278,7 +294,7 @@ impl<'py> PyHost<'py> {
         if let Some(known) = mesh::known(self, object)? {
             return Ok(known);
         }
-        if let Some(function) = object.getattr_opt("__aerogel_func__")? {
+        if let Some(function) = mark(object, "__aerogel_func__")? {
             let receiver = match object.getattr_opt("__self__")? {
                 Some(receiver) => Some(self.known(&receiver)?),
                 None => None,
@@ -291,13 +307,13 @@ impl<'py> PyHost<'py> {
             })));
         }
         let ty = object.get_type().name()?.to_string();
-        if ty == "Kernel" || object.getattr_opt("__aerogel_kernel__")?.is_some() {
+        if ty == "Kernel" || mark(object, "__aerogel_kernel__")?.is_some() {
             let name: String = object.getattr("__name__")?.extract()?;
             return Ok(Known::Kernel(name.into()));
         }
         // NumPy's scalars are plain numbers.
-        if object.hasattr("dtype")?
-            && object.hasattr("item")?
+        if mark(object, "dtype")?.is_some()
+            && mark(object, "item")?.is_some()
             && object
                 .getattr("ndim")?
                 .extract::<usize>()
@@ -317,11 +333,7 @@ impl<'py> PyHost<'py> {
             object.getattr("m")?.extract()?,
             object.getattr("ndim")?.extract()?,
         );
-        let shape = if ndim == 1 {
-            TensorShape::Vector(n)
-        } else {
-            TensorShape::Matrix(n, m)
-        };
+        let shape = TensorShape::from_axes(n, m, ndim);
         let mut elements = Vec::new();
         for item in object.call_method0("to_list")?.try_iter()? {
             match self.known(&item?)? {
@@ -347,19 +359,13 @@ impl<'py> PyHost<'py> {
     fn field(&mut self, object: &Bound<'py, PyAny>, native: &Bound<'py, PyAny>) -> PyResult<Known> {
         let native = native.cast::<NativeField>()?.get();
         let place = native.placed(self.py)?;
-        let (n, m, ndim) = native.tensor_shape();
-        let shape = match ndim {
-            0 => TensorShape::Scalar,
-            1 => TensorShape::Vector(n),
-            _ => TensorShape::Matrix(n, m),
-        };
         Ok(Known::Field(Rc::new(FieldRef {
             handle: self.handle(object),
             name: native.name().to_string(),
             tree: TreeKey(place.tree),
             places: place.places,
             elem: native.elem(),
-            shape,
+            shape: native.tensor_shape(),
             ndim: place.ndim,
             offset: place.offset,
         })))

@@ -21,6 +21,7 @@ use super::profile;
 use super::program::{self, Settings};
 use super::signature::{Param, ValueSpec};
 use super::{buffer, error, numpy_copies};
+use crate::host::TensorShape;
 
 #[derive(Default)]
 struct State {
@@ -394,8 +395,8 @@ fn value_of<'py>(
     for &slot in mine {
         components.push(buffer::to_python(py, Scalar::from_slot(elem, slot))?);
     }
-    match ty.shape.2 {
-        0 => Ok(components.swap_remove(0)),
+    match ty.shape {
+        TensorShape::Scalar => Ok(components.swap_remove(0)),
         _ => buffer::make_element(py, PyList::new(py, components)?, ty.shape, None),
     }
 }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-use super::host::PyHost;
+use super::host::{PyHost, mark};
 use crate::host::{ElementsRef, FieldRef, Known, Offsets, RelationRef};
 
 /// The elements of a mesh, or a relation between them; nothing if the object is neither.
@@ -13,10 +13,10 @@ pub(super) fn known<'py>(
     host: &mut PyHost<'py>,
     object: &Bound<'py, PyAny>,
 ) -> PyResult<Option<Known>> {
-    if let Some(parts) = object.getattr_opt("_aerogel_elements")? {
+    if let Some(parts) = mark(object, "_aerogel_elements")? {
         return Ok(Some(Known::Elements(elements(host, object, &parts)?)));
     }
-    let Some(parts) = object.getattr_opt("_aerogel_relation")? else {
+    let Some(parts) = mark(object, "_aerogel_relation")? else {
         return Ok(None);
     };
     let (width, offsets, targets, to): (

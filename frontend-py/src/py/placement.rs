@@ -141,8 +141,10 @@ impl Placement {
                 py,
                 "AerogelIndexError",
                 format!(
-                    "{n} indices for {}, which has {n_axes} axes; slicing is not supported",
-                    label()
+                    "{n} {} for {}, which has {n_axes} {}; slicing is not supported",
+                    if n == 1 { "index" } else { "indices" },
+                    label(),
+                    if n_axes == 1 { "axis" } else { "axes" },
                 ),
             ));
         }

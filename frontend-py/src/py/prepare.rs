@@ -22,7 +22,7 @@ use super::program::{self, Settings};
 use super::signature::{Param, ParamKind, StructSpec, ValueSpec};
 use super::snode::{self, TreeStore};
 use crate::host::{Known, StructType};
-use crate::lower::{FrontendConfig, Lowered, ParamBinding, ReturnType, lower_kernel};
+use crate::lower::{FrontendConfig, Lowered, ParamBinding, ReturnType, lower_kernel, tensor_type};
 
 /// A tree of an instance. One that came as an argument is not kept alive.
 pub(crate) enum TreeRef {
@@ -125,14 +125,6 @@ fn guards(py: Python<'_>, key: &[KeyPart], values: &[Bound<'_, PyAny>]) -> PyRes
     Ok(guards)
 }
 
-fn tensor(elem: aerogel_base::ScalarType, shape: (u32, u32, u32)) -> Type {
-    match shape {
-        (_, _, 0) => Type::Scalar(elem),
-        (n, _, 1) => Type::Vec(n, elem),
-        (n, m, _) => Type::Mat(n, m, elem),
-    }
-}
-
 /// What each parameter is in this instance.
 fn bindings<'py>(
     kernel: &NativeKernel,
@@ -160,7 +152,7 @@ fn binding<'py>(
         ParamKind::Value(ValueSpec::Struct(spec)) => ParamBinding::Struct(struct_type(spec, host)?),
         ParamKind::Value(ValueSpec::Tensor(ty)) => {
             let elem = ty.elem.resolve(settings);
-            match tensor(elem, ty.shape) {
+            match tensor_type(ty.shape, elem) {
                 Type::Scalar(elem) => ParamBinding::Scalar(elem),
                 ty => ParamBinding::Tensor(ty),
             }
@@ -179,13 +171,8 @@ fn binding<'py>(
             else {
                 unreachable!("the key says what each array is")
             };
-            let shape = match element[..] {
-                [] => (1, 1, 0),
-                [n] => (n as u32, 1, 1),
-                _ => (element[0] as u32, element[1] as u32, 2),
-            };
             ParamBinding::Array {
-                elem: tensor(*elem, shape),
+                elem: tensor_type(*element, *elem),
                 ndim: *ndim as u32,
                 clamp: *clamp,
             }
@@ -297,7 +284,7 @@ fn return_type<'py>(
     host: &mut PyHost<'py>,
 ) -> PyResult<ReturnType> {
     Ok(match spec {
-        ValueSpec::Tensor(ty) => ReturnType::One(tensor(ty.elem.resolve(settings), ty.shape)),
+        ValueSpec::Tensor(ty) => ReturnType::One(tensor_type(ty.shape, ty.elem.resolve(settings))),
         ValueSpec::Struct(spec) => ReturnType::Struct(struct_type(spec, host)?),
     })
 }

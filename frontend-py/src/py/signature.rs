@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use super::program::Settings;
+use crate::host::TensorShape;
 
 /// A scalar type, or what `ti.init` says that `float` or `int` is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,8 +51,7 @@ impl ScalarSpec {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ValueType {
     pub(crate) elem: ScalarSpec,
-    /// Rows, columns, number of axes.
-    pub(crate) shape: (u32, u32, u32),
+    pub(crate) shape: TensorShape,
 }
 
 impl ValueType {
@@ -71,17 +71,17 @@ impl ValueType {
             };
             return Ok(Self {
                 elem,
-                shape: (n, m, ndim),
+                shape: TensorShape::from_axes(n, m, ndim),
             });
         }
         Ok(Self {
             elem: ScalarSpec::read(value)?,
-            shape: (1, 1, 0),
+            shape: TensorShape::Scalar,
         })
     }
 
     pub(crate) fn n_components(self) -> usize {
-        (self.shape.0 * self.shape.1) as usize
+        self.shape.len() as usize
     }
 }
 
@@ -177,12 +177,7 @@ fn param_kind(spec: &Bound<'_, PyTuple>) -> PyResult<ParamKind> {
                 (None, None)
             } else {
                 let ty = ValueType::read(&dtype)?;
-                let element = match ty.shape {
-                    (_, _, 0) => Vec::new(),
-                    (n, _, 1) => vec![n as usize],
-                    (n, m, _) => vec![n as usize, m as usize],
-                };
-                (Some(ty.elem), Some(element))
+                (Some(ty.elem), Some(ty.shape.extents()))
             };
             let shape: Option<Vec<usize>> = annotation.getattr("element_shape")?.extract()?;
             let element_dim: Option<usize> = annotation.getattr("element_dim")?.extract()?;

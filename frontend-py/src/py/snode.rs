@@ -171,7 +171,7 @@ impl NativeTree {
         let this = field.get();
         this.claim(field.py())?;
         self.build(|builder, fields| {
-            let (n, m, _) = this.tensor_shape();
+            let (n, m) = this.tensor_shape().rows_and_columns();
             let count = (n * m) as usize;
             let places = (0..count)
                 .map(|k| {

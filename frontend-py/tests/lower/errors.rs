@@ -1,6 +1,10 @@
 //! Mistakes in kernels, as they are told.
 
-use crate::lower;
+use std::rc::Rc;
+
+use _native::host::{FuncRef, Handle, Known};
+
+use crate::{lower, lower_with};
 
 #[test]
 fn all_errors_are_reported_together() {
@@ -228,4 +232,57 @@ fn what_does_not_fit_is_shown() {
            = note: index it: `n[None]`
         "
     );
+}
+
+#[test]
+fn a_bug_of_ours_is_told_with_its_place_and_the_kernel() {
+    let mut host = crate::host();
+    // The host has no such function, and panics.
+    host.set(
+        "broken",
+        Known::Func(Rc::new(FuncRef {
+            function: Handle(1 << 20),
+            receiver: None,
+            name: "broken".into(),
+        })),
+    );
+    let text = "
+        def k():
+            a = 1
+            b = broken(a)
+        ";
+    let told = lower_with(host, text, &[], None);
+    let (first, rest) = told.split_once('\n').expect("several lines");
+    let start = "AerogelRuntimeError[E0120]: a bug in the compiler, not in your program: index out of bounds";
+    assert!(
+        first.starts_with(start) && first.contains("map_host.rs"),
+        "{first}"
+    );
+    insta::assert_snapshot!(rest, @"
+      --> test.py:3:9
+      |
+    3 |     b = broken(a)
+      |         ^^^^^^^^^
+       = note: so far the kernel is
+    kernel @k() {
+        v0: i32 = const 1
+        v1: ref<i32> = local
+        store v1, v0
+    }
+    ");
+}
+
+#[test]
+fn a_kernel_that_is_async() {
+    insta::assert_snapshot!(lower("
+        async def k():
+            a = 1
+        "), @"
+    AerogelSyntaxError[E0102]: kernels and functions that they call cannot be `async`
+      --> test.py:1:11
+      |
+    1 | async def k():
+      |           ^
+       = note: write `def` without `async`
+    ");
 }

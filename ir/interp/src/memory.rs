@@ -34,6 +34,7 @@ impl Sites {
             walk(func, func.body, &mut |func, inst| {
                 let (kind, template, args) = match &func[inst] {
                     Op::Print { template, args } => (SiteKind::Print, template, args),
+                    Op::Warn { template, args } => (SiteKind::Warning, template, args),
                     Op::Assert {
                         kind,
                         template,

@@ -5,6 +5,7 @@ mod nodes;
 mod tensors;
 
 use aerogel_base::entity::SecondaryMap;
+use aerogel_base::hash::LookupSet;
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{
     AtomicOp, FieldId, FuncId, Function, Inst, Module, NodeOp, NodeRef, Op, Region, Type, Value,
@@ -37,6 +38,8 @@ pub(crate) struct Machine<'a> {
     memory: Memory<'a>,
     sites: &'a Sites,
     sink: &'a dyn PrintSink,
+    /// The sites of warnings that the launch has come to.
+    said: LookupSet<usize>,
     seed: u64,
     /// The random state of the iteration.
     random: u64,
@@ -71,6 +74,7 @@ impl<'a> Machine<'a> {
             memory,
             sites,
             sink,
+            said: LookupSet::default(),
             seed,
             random,
             n_ranges: 0,
@@ -184,18 +188,6 @@ impl<'a> Machine<'a> {
     fn inst(&mut self, inst: Inst, op: &Op) -> Result<Vec<Val>, Flow> {
         let func = self.func();
         let result_ty = || func.ty(func.insts[inst].results[0]);
-        let map = |v: &Val, f: &dyn Fn(Scalar) -> Scalar| {
-            Val::Scalars(v.scalars().into_iter().map(f).collect())
-        };
-        let zip = |a: &Val, b: &Val, f: &dyn Fn(Scalar, Scalar) -> Scalar| {
-            Val::Scalars(
-                a.scalars()
-                    .into_iter()
-                    .zip(b.scalars())
-                    .map(|(a, b)| f(a, b))
-                    .collect(),
-            )
-        };
         let one = match op {
             Op::Const { value } => Val::from(*value),
             Op::Undef {} => Val::Scalars(
@@ -215,39 +207,25 @@ impl<'a> Machine<'a> {
                 ScalarType::I32,
                 i128::from(self.memory.array_shape(*array, *axis)),
             )),
-            Op::Unary { op, x } => map(self.val(*x), &|s| eval::unary(*op, s)),
-            Op::Binary { op, lhs, rhs } => zip(self.val(*lhs), self.val(*rhs), &|a, b| {
-                eval::binary(*op, a, b)
-            }),
-            Op::Compare { op, lhs, rhs } => zip(self.val(*lhs), self.val(*rhs), &|a, b| {
-                Scalar::bool(eval::compare(*op, a, b))
-            }),
+            // Structs and storages are chosen as a whole.
             Op::Select {
                 cond,
                 on_true,
                 on_false,
-            } => self.select(*cond, *on_true, *on_false),
-            Op::Fma { a, b, c } => {
-                let products = self
-                    .val(*a)
-                    .scalars()
-                    .into_iter()
-                    .zip(self.val(*b).scalars());
-                Val::Scalars(
-                    products
-                        .zip(self.val(*c).scalars())
-                        .map(|((a, b), c)| eval::fma(a, b, c))
-                        .collect(),
-                )
+            } if !result_ty().is_numeric() => {
+                let chosen = match self.val(*cond).scalar().as_bool() {
+                    true => on_true,
+                    false => on_false,
+                };
+                self.val(*chosen).clone()
             }
-            Op::Cast { x } => {
-                let to = result_ty().elem().expect("a cast makes numbers");
-                map(self.val(*x), &|s| eval::cast(s, to))
-            }
-            Op::Bitcast { x } => {
-                let to = result_ty().elem().expect("a cast makes numbers");
-                map(self.val(*x), &|s| eval::bitcast(s, to))
-            }
+            Op::Unary { .. }
+            | Op::Binary { .. }
+            | Op::Compare { .. }
+            | Op::Select { .. }
+            | Op::Fma { .. }
+            | Op::Cast { .. }
+            | Op::Bitcast { .. } => self.elementwise(op, result_ty()),
             Op::TensorMake { elems } | Op::StructMake { members: elems } => {
                 Val::Scalars(elems.iter().flat_map(|&e| self.val(e).scalars()).collect())
             }
@@ -473,9 +451,12 @@ impl<'a> Machine<'a> {
                     .grow(number(*tree), number(*control), number(*element));
                 Val::from(Scalar::bool(granted))
             }
-            Op::Print { args, .. } => {
-                let site = &self.sites.list[self.sites.at(self.id, inst)];
-                self.sink.print(&site.render(&self.slots(args)));
+            Op::Print { args, .. } | Op::Warn { args, .. } => {
+                let number = self.sites.at(self.id, inst);
+                if self.said.insert(number) || matches!(op, Op::Print { .. }) {
+                    let site = &self.sites.list[number];
+                    self.sink.print(&site.render(&self.slots(args)));
+                }
                 return Ok(Vec::new());
             }
             Op::Assert { cond, args, .. } => {

@@ -14,6 +14,8 @@
 //! of one word, made of two. Blocks that are not there, and what is outside of the tree, have no bits.
 
 use aerogel_base::{Scalar, ScalarType};
+use aerogel_ir::analysis::access::{Class, classes};
+use aerogel_ir::analysis::affine::distance;
 use aerogel_ir::{
     BinaryOp, Builder, CellOp, CompareOp, Function, Inst, NodeOp, NodeRef, Op, Region, Type, Value,
     walk,
@@ -21,11 +23,8 @@ use aerogel_ir::{
 use aerogel_snode::{NodeId, NodeKind, Tree, tree::MASK_BITS};
 
 use super::in_place::{Moved, container};
-use super::neighbours::{
-    block_around, block_extents, distance, neighbour, own_index, parts, reaches,
-};
+use super::neighbours::{block_around, block_extents, neighbour, own_index, parts, reaches};
 use crate::PassCx;
-use crate::access::{Class, classes};
 use crate::cells::nest;
 
 /// Bits of a word, as a distance.
@@ -73,7 +72,7 @@ impl Activity {
                 return;
             }
             let off = indices.iter().zip(params);
-            let off: Option<Vec<i64>> = off.map(|(&i, &p)| distance(func, i, p)).collect();
+            let off: Option<Vec<i64>> = off.map(|(&i, &p)| distance(func, p, i)).collect();
             if let Some(off) = off.filter(|off| near(off)) {
                 asked.push((inst, off));
             }
@@ -116,14 +115,14 @@ impl Activity {
     pub(super) fn word(&mut self, b: &mut Builder<'_>, word: Value, mask: Value) {
         let none = b.constant(Scalar::int(ScalarType::U32, 0));
         let cond = b.compare(CompareOp::Ne, mask, none);
-        let then = nest::region(b, &[], |b, _| {
+        let then = b.region(&[], |b, _| {
             let coords = self.coords(b, word);
             let words = self.distances.iter();
             let words = words.map(|off| self.answers(b, &coords, off)).collect();
             b.yields(words);
         });
         let n = self.distances.len();
-        let otherwise = nest::region(b, &[], |b, _| b.yields(vec![none; n]));
+        let otherwise = b.region(&[], |b, _| b.yields(vec![none; n]));
         let op = Op::If {
             cond,
             then,

@@ -13,7 +13,6 @@ use aerogel_base::Scalar;
 use aerogel_ir::{BinaryOp, Builder, Op, Value};
 
 use super::Field;
-use crate::cells::nest;
 
 /// Makes the loads of a field read the copy; `coords` are the iteration's own in its block.
 pub(super) fn redirect(
@@ -67,7 +66,7 @@ fn copy_axes(
         return one(b, coords);
     };
     let (lo, hi) = (b.i32(lo as i32), b.i32(hi as i32));
-    nest::for_loop(b, lo, hi, &mut |b, coord| {
+    b.for_(lo, hi, |b, coord| {
         let coords = [coords.clone(), vec![coord]].concat();
         copy_axes(b, rest, coords, one);
     });

@@ -13,7 +13,6 @@ use aerogel_base::Scalar;
 use aerogel_ir::{BinaryOp, Builder, CompareOp, Op, Type, Value};
 
 use super::Field;
-use crate::cells::nest;
 
 /// Bytes that come to a processor together.
 const CACHE_LINE: i64 = 64;
@@ -115,7 +114,7 @@ fn lines(
         return at(b, first);
     }
     let [begin, end] = [0, (hi - lo + step - 1) / step].map(|k| b.i32(k as i32));
-    nest::for_loop(b, begin, end, &mut |b, k| {
+    b.for_(begin, end, |b, k| {
         let scale = b.i32(step as i32);
         let scaled = b.binary(BinaryOp::Mul, k, scale);
         let coord = b.binary(BinaryOp::Add, scaled, first);

@@ -24,12 +24,12 @@
 //!
 //! Elements around a cell that are added to are the topic of `scattered.rs`.
 
+use aerogel_ir::analysis::access::writes;
+use aerogel_ir::analysis::access::{Class, is_quantised};
 use aerogel_ir::{Builder, Function, NodeRef, Op, Region, Type, Value, walk};
 use aerogel_snode::{NodeId, NodeKind, Tree};
 
 use crate::PassCx;
-use crate::access::writes;
-use crate::access::{Class, is_quantised};
 
 mod activity;
 mod copied;

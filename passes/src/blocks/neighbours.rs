@@ -1,13 +1,14 @@
 //! Elements around a cell, by how far from it they are, and the blocks around that they lie in.
 
 use aerogel_base::ScalarType;
+use aerogel_ir::analysis::access::constant_element;
+use aerogel_ir::analysis::affine::distance;
 use aerogel_ir::{
     BinaryOp, Builder, CellOp, CompareOp, Function, Inst, NodeOp, NodeRef, Op, Type, Value,
 };
 use aerogel_snode::{NodeId, NodeKind, Tree};
 
 use crate::PassCx;
-use crate::access::constant_element;
 
 /// A block: its node, and where it lies from the loop's own.
 pub(super) type Block = (NodeRef, Vec<i64>);
@@ -289,30 +290,13 @@ pub(super) fn neighbour(
     let mut off = Vec::new();
     for (axis, (&index, &param)) in indices.iter().zip(params).enumerate() {
         let first = data.offset.get(axis).copied().unwrap_or(0);
-        off.push(distance(func, index, param)? - i64::from(first));
+        off.push(distance(func, param, index)? - i64::from(first));
     }
     let place = NodeRef {
         tree: data.tree,
         node: data.places[k],
     };
     Some((place, off))
-}
-
-/// The constant `c` for which `index = param + c`.
-pub(super) fn distance(func: &Function, index: Value, param: Value) -> Option<i64> {
-    if index == param {
-        return Some(0);
-    }
-    let constant = |v: Value| func.as_const(v).map(|c| c.as_i128() as i64);
-    match *func.def_op(index)? {
-        Op::Binary { op, lhs, rhs } => match (op, constant(lhs), constant(rhs)) {
-            (BinaryOp::Add, Some(c), None) => Some(distance(func, rhs, param)? + c),
-            (BinaryOp::Add, None, Some(c)) => Some(distance(func, lhs, param)? + c),
-            (BinaryOp::Sub, None, Some(c)) => Some(distance(func, lhs, param)? - c),
-            _ => None,
-        },
-        _ => None,
-    }
 }
 
 /// The number in its block of a cell that the loops have looked up.

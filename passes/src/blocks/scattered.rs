@@ -24,6 +24,8 @@
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::LookupMap;
 use aerogel_base::{Scalar, ScalarType};
+use aerogel_ir::analysis::access::{Class, classes, is_quantised};
+use aerogel_ir::analysis::cost::is_cheap;
 use aerogel_ir::{
     AtomicOp, BinaryOp, Builder, CompareOp, Function, Inst, NodeRef, Op, Region, Type, Value, walk,
 };
@@ -33,9 +35,7 @@ use super::MOST_BYTES;
 use super::copied::{element, row_major};
 use super::neighbours::{Block, Field, block_extents, neighbour, own_coords, own_index, parts};
 use crate::PassCx;
-use crate::access::{Class, classes, is_quantised};
-use crate::cells::nest::{self, at_end};
-use crate::simplify::if_convert::is_cheap;
+use crate::cells::nest::at_end;
 
 /// From so many different elements on their sums are worth a box (decision 0019 has the times).
 const WORTH: usize = 2;
@@ -222,7 +222,7 @@ impl Sum {
         }
         let (extent, lo, hi) = (extents[axis], self.field.lo[axis], self.field.hi[axis]);
         let ends = [0, lo + extent + hi].map(|end| b.i32(end as i32));
-        nest::for_loop(b, ends[0], ends[1], &mut |b, at| {
+        b.for_(ends[0], ends[1], |b, at| {
             let back = b.i32(lo as i32);
             let mut coord = b.binary(BinaryOp::Sub, at, back);
             let mut containers = rows.beyond(0);
@@ -302,8 +302,8 @@ impl Sum {
                         middle(b);
                         continue;
                     };
-                    let then = nest::region(b, &[], |b, _| middle(b));
-                    let otherwise = nest::region(b, &[], |b, _| shared(b, 0, extent));
+                    let then = b.region(&[], |b, _| middle(b));
+                    let otherwise = b.region(&[], |b, _| shared(b, 0, extent));
                     b.effect(Op::If {
                         cond,
                         then,
@@ -331,7 +331,7 @@ impl Sum {
 fn along(b: &mut Builder<'_>, first: i64, end: i64, body: &mut dyn FnMut(&mut Builder<'_>, Value)) {
     if first < end {
         let ends = [first, end].map(|end| b.i32(end as i32));
-        nest::for_loop(b, ends[0], ends[1], body);
+        b.for_(ends[0], ends[1], body);
     }
 }
 
@@ -341,11 +341,11 @@ fn add_atomically(b: &mut Builder<'_>, place: Value, value: Value) {
     let ty = b.func.ty(value);
     let zero = b.constant(Scalar::zero(b.func.elem(value)));
     let cond = b.compare(CompareOp::Ne, value, zero);
-    let then = nest::region(b, &[], |b, _| {
+    let then = b.region(&[], |b, _| {
         let op = AtomicOp::Add;
         b.value(Op::Atomic { op, place, value }, ty);
     });
-    let otherwise = nest::region(b, &[], |_, _| {});
+    let otherwise = b.region(&[], |_, _| {});
     b.effect(Op::If {
         cond,
         then,

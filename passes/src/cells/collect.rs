@@ -10,9 +10,9 @@
 //! Nodes come before those below them, which may so get more to collect.
 
 use crate::PassCx;
-use crate::access;
 use crate::cells::nest::{self, at_end};
 use aerogel_base::{Scalar, ScalarType};
+use aerogel_ir::analysis::access;
 use aerogel_ir::{
     Builder, CellOp, Env, Function, Inst, LoopAttrs, NodeOp, NodeRef, Op, Type, walk,
 };
@@ -67,7 +67,7 @@ fn collect(b: &mut Builder<'_>, env: &Env, node: NodeRef) {
     let zero = b.constant(Scalar::int(ScalarType::I64, 0));
     let n = b.value(NodeOp::NRecycled { node }, Type::I64);
     let tree = &env.trees[node.tree];
-    let body = nest::region(b, &[Type::I64], |b, params| {
+    let body = b.region(&[Type::I64], |b, params| {
         let at = params[0];
         if tree[node.node].kind.has_list() {
             let op = NodeOp::Recycled { node, at };

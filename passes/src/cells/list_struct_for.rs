@@ -97,7 +97,7 @@ fn sweep(func: &mut Function, cx: &PassCx<'_>, inst: Inst) {
         hi.push(b.constant(Scalar::int(ScalarType::I64, extent)));
     }
     let types = vec![Type::I64; lo.len()];
-    let over = nest::region(&mut b, &types, |b, axes| {
+    let over = b.region(&types, |b, axes| {
         let (cell, indices, given) = enter(b, tree, driver, axes, &nest);
         let write = |b: &mut Builder<'_>,
                      body: Region,
@@ -144,11 +144,11 @@ fn sweep(func: &mut Function, cx: &PassCx<'_>, inst: Inst) {
             return write(b, body, &mut around, None);
         };
         let cond = written.condition(b, &indices);
-        let then = nest::region(b, &[], |b, _| {
+        let then = b.region(&[], |b, _| {
             written.prologue(b, &indices);
             write(b, body, &mut around, Some(written));
         });
-        let otherwise = nest::region(b, &[], |b, _| {
+        let otherwise = b.region(&[], |b, _| {
             write(b, *otherwise, around_otherwise, None);
         });
         b.effect(Op::If {
@@ -245,10 +245,10 @@ fn find_breaks(func: &Function, region: Region, found: &mut Vec<(Region, Inst)>)
 /// `if (load flag) { continue }`
 pub(crate) fn leave_if(b: &mut Builder<'_>, flag: Value) {
     let cond = b.load(flag);
-    let then = nest::region(b, &[], |b, _| {
+    let then = b.region(&[], |b, _| {
         b.effect(Op::Continue { values: Vec::new() });
     });
-    let otherwise = nest::region(b, &[], |_, _| {});
+    let otherwise = b.region(&[], |_, _| {});
     b.effect(Op::If {
         cond,
         then,

@@ -69,7 +69,7 @@ fn list(b: &mut Builder<'_>, cx: &PassCx<'_>, node: NodeRef, parent: NodeId) {
     let types = vec![Type::I64; hi.len()];
 
     let task = |b: &mut Builder<'_>, fill: bool| {
-        let over = nest::region(b, &types, |b, axes| {
+        let over = b.region(&types, |b, axes| {
             let mut part = axes[0];
             for (&axis, &extent) in axes[1..].iter().zip(&extents) {
                 let extent = i64_of(b, extent);
@@ -114,13 +114,13 @@ fn list(b: &mut Builder<'_>, cx: &PassCx<'_>, node: NodeRef, parent: NodeId) {
         let extent = i64_of(b, extent);
         b.binary(BinaryOp::Mul, n, extent)
     });
-    let scan = nest::region(b, &[], |b, _| {
+    let scan = b.region(&[], |b, _| {
         b.effect(NodeOp::ListScan {
             node,
             n_parts: n_all,
         });
     });
-    let otherwise = nest::region(b, &[], |_, _| {});
+    let otherwise = b.region(&[], |_, _| {});
     b.effect(Op::If {
         cond: stale,
         then: scan,
@@ -248,13 +248,13 @@ impl Part {
             return nest::active_between(b, self.node, self.container, range, init, body);
         }
         let step = i64_of(b, 1);
-        let body = nest::region(b, &[Type::I64, Type::I64], |b, params| {
+        let body = b.region(&[Type::I64, Type::I64], |b, params| {
             let cond = self.is_active(b, params[0]);
-            let then = nest::region(b, &[], |b, _| {
+            let then = b.region(&[], |b, _| {
                 let next = body(b, params[0], params[1]);
                 b.yields(vec![next]);
             });
-            let otherwise = nest::region(b, &[], |b, _| b.yields(vec![params[1]]));
+            let otherwise = b.region(&[], |b, _| b.yields(vec![params[1]]));
             let next = Op::If {
                 cond,
                 then,
@@ -292,7 +292,7 @@ impl Part {
             })
         } else {
             // Without branches it counts several cells at once.
-            let body = nest::region(b, &[Type::I64, Type::I64], |b, params| {
+            let body = b.region(&[Type::I64, Type::I64], |b, params| {
                 let active = self.is_active(b, params[0]);
                 let active = b.cast(active, Type::I64);
                 let count = b.binary(BinaryOp::Add, params[1], active);
@@ -323,13 +323,13 @@ impl Part {
         let part = b.binary(BinaryOp::Add, self.number, one);
         let end = b.value(NodeOp::ListOffset { node, part }, Type::I64);
         let cond = b.compare(CompareOp::Lt, first, end);
-        let then = nest::region(b, &[], |b, _| {
+        let then = b.region(&[], |b, _| {
             self.each_active(b, first, &mut |b, number, at| {
                 self.put(b, tree, holder, index, number, at);
                 b.binary(BinaryOp::Add, at, one)
             });
         });
-        let otherwise = nest::region(b, &[], |_, _| {});
+        let otherwise = b.region(&[], |_, _| {});
         b.effect(Op::If {
             cond,
             then,

@@ -226,7 +226,7 @@ impl<'a> Nest<'a> {
                     let lo = b.binary(BinaryOp::Mul, piece, rhs);
                     let end = b.binary(BinaryOp::Add, lo, rhs);
                     let hi = b.binary(BinaryOp::Min, end, length);
-                    for_loop(b, lo, hi, &mut |b, number| {
+                    b.for_(lo, hi, |b, number| {
                         let inner = lookup(b, number);
                         let index = self.add_number(b, level, number, &index);
                         self.level(b, level + 1, inner, index, &mut std::iter::empty(), body);
@@ -327,7 +327,7 @@ fn counted(
         return body(b, lo);
     }
     let hi = integer(b, ty, extent);
-    for_loop(b, lo, hi, body);
+    b.for_(lo, hi, body);
 }
 
 /// The indices with the coordinates of a level's cell added, taken from its number.
@@ -387,57 +387,14 @@ fn divided(b: &mut Builder<'_>, x: Value, by: u64, fast: BinaryOp, slow: BinaryO
     b.binary(op, x, rhs)
 }
 
-/// Writes `body` into a region of its own; what follows is written where the builder was before.
-pub(crate) fn region(
-    b: &mut Builder<'_>,
-    params: &[Type],
-    body: impl FnOnce(&mut Builder<'_>, &[Value]),
-) -> Region {
-    let region = b.func.new_region(params);
-    let params = b.func.regions[region].params.clone();
-    let outer = std::mem::replace(&mut b.region, region);
-    body(b, &params);
-    terminate(b);
-    b.region = outer;
-    region
-}
-
-/// Ends the builder's region, if nothing has.
-fn terminate(b: &mut Builder<'_>) {
-    let last = b.func.regions[b.region].insts.last();
-    if last.is_none_or(|&i| !b.func[i].is_terminator()) {
-        b.yields(Vec::new());
-    }
-}
-
-/// Writes `for counter in lo..hi { body }`.
-pub(crate) fn for_loop(
-    b: &mut Builder<'_>,
-    lo: Value,
-    hi: Value,
-    body: &mut dyn FnMut(&mut Builder<'_>, Value),
-) {
-    let ty = b.func.ty(lo);
-    let step = b.constant(Scalar::int(b.func.elem(lo), 1));
-    let body = region(b, &[ty], |b, params| body(b, params[0]));
-    b.effect(Op::For {
-        lo,
-        hi,
-        step,
-        init: Vec::new(),
-        body,
-    });
-}
-
 /// Writes a loop over the bits of a word that are set; `body` gets the number of each.
 fn set_bits(b: &mut Builder<'_>, word: Value, body: &mut dyn FnMut(&mut Builder<'_>, Value)) {
-    let ty = b.func.ty(word);
-    let cond = region(b, &[ty], |b, left| {
+    let more = |b: &mut Builder<'_>, left: &[Value]| {
         let zero = b.constant(Scalar::int(ScalarType::U32, 0));
         let more = b.compare(CompareOp::Ne, left[0], zero);
         b.yields(vec![more]);
-    });
-    let inner = region(b, &[ty], |b, left| {
+    };
+    b.while_(vec![word], more, |b, left| {
         let minus = b.unary(UnaryOp::Neg, left[0]);
         let lowest = b.binary(BinaryOp::And, left[0], minus);
         let rest = b.binary(BinaryOp::Xor, left[0], lowest);
@@ -447,17 +404,9 @@ fn set_bits(b: &mut Builder<'_>, word: Value, body: &mut dyn FnMut(&mut Builder<
         let bit = b.binary(BinaryOp::Sub, last, leading);
         body(b, bit);
         let region = b.region;
-        terminate(b);
+        b.terminate();
         carry(b.func, region, rest);
     });
-    b.inst(
-        Op::While {
-            init: vec![word],
-            cond,
-            body: inner,
-        },
-        &[ty],
-    );
 }
 
 /// Writes a loop over the active cells of a hash container in a range. `body` gets the number of each
@@ -478,26 +427,19 @@ pub(crate) fn active_between(
         };
         b.value(op, Type::I64)
     };
-    let types = [Type::I64; 2];
     let found = next(b, first);
-    let cond = region(b, &types, |b, carried| {
+    let more = |b: &mut Builder<'_>, carried: &[Value]| {
         let more = b.compare(CompareOp::Lt, carried[0], end);
         b.yields(vec![more]);
-    });
-    let inner = region(b, &types, |b, carried| {
+    };
+    let last = b.while_(vec![found, init], more, |b, carried| {
         let made = body(b, carried[0], carried[1]);
         let one = b.constant(Scalar::int(ScalarType::I64, 1));
         let behind = b.binary(BinaryOp::Add, carried[0], one);
         let found = next(b, behind);
         b.yields(vec![found, made]);
     });
-    let looped = Op::While {
-        init: vec![found, init],
-        cond,
-        body: inner,
-    };
-    let looped = b.inst(looped, &types);
-    b.func.insts[looped].results[1]
+    last[1]
 }
 
 /// Makes what leads from a loop's body, which carries nothing yet, to the next iteration carry
@@ -580,7 +522,7 @@ pub(crate) fn release_below(
         }
         let lo = b.constant(Scalar::int(ScalarType::I64, 0));
         let hi = b.constant(Scalar::int(ScalarType::I64, i128::from(data.n_cells)));
-        for_loop(b, lo, hi, &mut |b, index| match data.kind {
+        b.for_(lo, hi, |b, index| match data.kind {
             NodeKind::Pointer => {
                 b.effect(NodeOp::Release {
                     node: reference,

@@ -12,18 +12,18 @@
 //! threads share it. They do not if every iteration changes words of its own only: those of the cell
 //! that it visits.
 
-use aerogel_base::Scalar;
 use aerogel_base::hash::LookupMap;
+use aerogel_ir::analysis::access::calls;
+use aerogel_ir::analysis::affine::counted_from_narrow;
 use aerogel_ir::{
-    BinaryOp, Builder, CellOp, FieldId, Function, Inst, NodeRef, Op, Region, Type, Value, walk,
+    Builder, CellOp, FieldId, Function, Inst, NodeRef, Op, Region, Type, Value, walk,
 };
 use aerogel_snode::NodeKind;
 
 use crate::PassCx;
-use crate::access::calls;
 use crate::cells::demote_struct_for::replace;
 use crate::cells::list_struct_for::{leave_if, stop_flag};
-use crate::cells::nest::{self, at_end, scaled_sum};
+use crate::cells::nest::{at_end, scaled_sum};
 
 pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
     let fields = cx.env.fields.keys();
@@ -89,7 +89,10 @@ fn changes_own_words(
             return;
         }
         let data = &cx.env.fields[field];
-        let bare: Vec<Value> = indices.iter().map(|&i| bare(func, i)).collect();
+        let bare: Vec<Value> = indices
+            .iter()
+            .map(|&i| counted_from_narrow(func, i).0)
+            .collect();
         for &place in &data.places {
             let tree = &cx.env.trees[data.tree];
             let word = NodeRef {
@@ -101,7 +104,7 @@ fn changes_own_words(
                     let axes = indices.iter().zip(counters).enumerate();
                     let exact = |(k, (&index, &counter)): (usize, (&Value, &Value))| {
                         let offset = data.offset.get(k).copied().unwrap_or(0);
-                        is_sum(func, index, counter, offset)
+                        counted_from_narrow(func, index) == (counter, offset.into())
                     };
                     over.is_some_and(|over| holds_words_of(cx, over, word))
                         && indices.len() == counters.len()
@@ -129,44 +132,11 @@ fn holds_words_of(cx: &PassCx<'_>, over: NodeRef, word: NodeRef) -> bool {
     in_word(cx, over) && axes.all(|a| extent(a.axis).is_multiple_of(a.extent))
 }
 
-/// Whether an index is a counter plus a constant, as the code for a loop over a field has it.
-fn is_sum(func: &Function, index: Value, counter: Value, constant: i32) -> bool {
-    match func.def_op(index) {
-        Some(&Op::Cast { x }) if func.elem(x).is_int() => is_sum(func, x, counter, constant),
-        Some(&Op::Binary {
-            op: BinaryOp::Add,
-            lhs,
-            rhs,
-        }) => {
-            let added = func.as_const(rhs).map(Scalar::as_i128);
-            lhs == counter && added == Some(constant.into())
-        }
-        _ => index == counter && constant == 0,
-    }
-}
-
 fn field_at(func: &Function, place: Value) -> Option<(FieldId, &Vec<Value>)> {
     match func.def_op(place)? {
         Op::FieldAt { field, indices } => Some((*field, indices)),
         Op::ElemRef { base, .. } => field_at(func, *base),
         _ => None,
-    }
-}
-
-/// What a constant is added to, or what is widened.
-fn bare(func: &Function, index: Value) -> Value {
-    match func.def_op(index) {
-        Some(&Op::Cast { x })
-            if func.elem(x).is_int() && func.elem(x).bits() < func.elem(index).bits() =>
-        {
-            bare(func, x)
-        }
-        Some(&Op::Binary {
-            op: BinaryOp::Add | BinaryOp::Sub,
-            lhs,
-            rhs,
-        }) if func.as_const(rhs).is_some() => bare(func, lhs),
-        _ => index,
     }
 }
 
@@ -190,7 +160,7 @@ fn nest(func: &mut Function, cx: &PassCx<'_>, inst: Inst) {
 
     let mut b = at_end(func, top, span);
     let types = vec![Type::I32; outer_axes.len()];
-    let over = nest::region(&mut b, &types, |b, outer| {
+    let over = b.region(&types, |b, outer| {
         let find = CellOp::FindCell {
             node: holder,
             indices: outer.to_vec(),
@@ -239,7 +209,7 @@ fn loops(b: &mut Builder<'_>, extents: &[u64], counters: &mut Vec<Value>, write:
         return write(b, counters);
     };
     let (lo, hi, step) = (b.i32(0), b.i32(extent as i32), b.i32(1));
-    let body = nest::region(b, &[Type::I32], |b, counter| {
+    let body = b.region(&[Type::I32], |b, counter| {
         counters.push(counter[0]);
         loops(b, inner, counters, write);
         counters.pop();

@@ -12,9 +12,10 @@
 
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::{Scalar, ScalarType};
+use aerogel_ir::analysis::access::constant_element;
 use aerogel_ir::{
-    BinaryOp, Builder, CompareOp, Cursor, FieldId, Function, Inst, NodeOp, NodeRef, Op, Rewrite,
-    Rewriter, TaskKind, Type, Value, rewrite_with,
+    BinaryOp, Builder, CompareOp, FieldId, Function, Inst, NodeOp, NodeRef, Op, Rewrite, Rewriter,
+    TaskKind, Type, Value, rewrite_with,
 };
 use aerogel_snode::{LevelAxis, NodeKind, Tree};
 
@@ -79,7 +80,7 @@ impl Rewriter for Lower<'_> {
         self.cells.leave();
     }
 
-    fn visit(&mut self, cursor: &mut Cursor<'_>, inst: Inst) -> Rewrite {
+    fn visit(&mut self, cursor: &mut Builder<'_>, inst: Inst) -> Rewrite {
         let cx = self.cx;
         let result = cursor.func.insts[inst].results.first().copied();
         self.cells.bounds = self.boxes[inst].take();
@@ -107,7 +108,7 @@ impl Rewriter for Lower<'_> {
                 Rewrite::Replace(vec![component(cursor, cx, field, cell, 0)])
             }
             Op::ElemRef { base, index } => {
-                let known = crate::access::constant_element(cursor.func, base, &index);
+                let known = constant_element(cursor.func, base, &index);
                 if let Some(element) = self.named[base].clone() {
                     let result = result.expect("one result");
                     let tensor = cx.env.fields[element.field].elem;
@@ -143,7 +144,7 @@ impl Rewriter for Lower<'_> {
                 }
                 let (place, inside) = self.resolve(cursor, &element, Access::Read);
                 let ty = cursor.func.ty(result.expect("one result"));
-                let value = cursor.insert(Op::Load { place }, ty);
+                let value = cursor.value(Op::Load { place }, ty);
                 Rewrite::Replace(vec![or_zero(cursor, inside, value)])
             }
             Op::Store { place, .. } | Op::Atomic { place, .. } | Op::Cas { place, .. } => {
@@ -176,13 +177,12 @@ impl Rewriter for Lower<'_> {
 }
 
 impl<'a> Lower<'a> {
-    fn load_bits(&mut self, cursor: &mut Cursor<'_>, element: &Element) -> Value {
+    fn load_bits(&mut self, cursor: &mut Builder<'_>, element: &Element) -> Value {
         let n = self.cx.env.fields[element.field].places.len();
-        let mut one = |cursor: &mut Cursor<'_>, k: usize| {
+        let mut one = |cursor: &mut Builder<'_>, k: usize| {
             let (bits, inside) = self.bits(cursor, element, k, Access::Read);
-            let mut loaded = None;
-            cursor.build(|b| loaded = Some(bits.load(b)));
-            or_zero(cursor, inside, loaded.expect("it was built"))
+            let loaded = bits.load(cursor);
+            or_zero(cursor, inside, loaded)
         };
         match element.component {
             Component::Known(k) => one(cursor, k),
@@ -191,14 +191,12 @@ impl<'a> Lower<'a> {
     }
 
     /// Lowers a store or an atomic; its result, if it has one.
-    fn change_bits(&mut self, cursor: &mut Cursor<'_>, element: &Element, op: &Op) -> Vec<Value> {
+    fn change_bits(&mut self, cursor: &mut Builder<'_>, element: &Element, op: &Op) -> Vec<Value> {
         let n = self.cx.env.fields[element.field].places.len();
         let number = match element.component {
             Component::Known(k) => {
                 let (bits, _) = self.bits(cursor, element, k, Access::Write);
-                let mut old = None;
-                cursor.build(|b| old = change(b, &bits, op));
-                return old.into_iter().collect();
+                return change(cursor, &bits, op).into_iter().collect();
             }
             Component::Unknown(number) => number,
         };
@@ -206,16 +204,14 @@ impl<'a> Lower<'a> {
         let all: Vec<Bits<'a>> = (0..n)
             .map(|k| self.bits(cursor, element, k, Access::Write).0)
             .collect();
-        let mut old = None;
-        cursor.build(|b| old = change_one(b, number, &all, op));
-        old.into_iter().collect()
+        change_one(cursor, number, &all, op).into_iter().collect()
     }
 
     /// A component of a quantised element, and whether it is inside the field, where that is not
     /// certain.
     fn bits(
         &mut self,
-        cursor: &mut Cursor<'_>,
+        cursor: &mut Builder<'_>,
         element: &Element,
         k: usize,
         access: Access,
@@ -237,7 +233,7 @@ impl<'a> Lower<'a> {
             node: word_node,
             cell,
         };
-        let word = cursor.insert(child, Type::RefScalar(ty));
+        let word = cursor.value(child, Type::RefScalar(ty));
         let mut element_shift = None;
         if let (NodeKind::QuantArray(_), Some(quant)) = (kind, cx.env.quant(element.field)) {
             let path = tree.path(word_node.node);
@@ -248,14 +244,14 @@ impl<'a> Lower<'a> {
                 .map(|a| coordinate(cursor, element.indices[a.index], a))
                 .collect();
             let node = word_node;
-            let number = cursor.insert(NodeOp::Linearize { node, coords }, Type::I64);
+            let number = cursor.value(NodeOp::Linearize { node, coords }, Type::I64);
             let rhs = cursor.constant(Scalar::int(ScalarType::I64, quant.width().into()));
             let product = Op::Binary {
                 op: BinaryOp::Mul,
                 lhs: number,
                 rhs,
             };
-            element_shift = Some(cursor.insert(product, Type::I64));
+            element_shift = Some(cursor.value(product, Type::I64));
         }
         let bits = Bits {
             tree,
@@ -279,7 +275,7 @@ impl<'a> Lower<'a> {
     /// component up to `k` the instruction on a path of its own. Its results.
     fn write_one(
         &mut self,
-        cursor: &mut Cursor<'_>,
+        cursor: &mut Builder<'_>,
         inst: Inst,
         place: Value,
         element: &Element,
@@ -288,7 +284,7 @@ impl<'a> Lower<'a> {
     ) -> Vec<Value> {
         let results = cursor.func.insts[inst].results.clone();
         let types: Vec<Type> = results.iter().map(|&v| cursor.func.ty(v)).collect();
-        let mut write = |cursor: &mut Cursor<'_>| {
+        let mut write = |cursor: &mut Builder<'_>| {
             let element = Element {
                 component: Component::Known(k),
                 ..element.clone()
@@ -298,7 +294,7 @@ impl<'a> Lower<'a> {
             self.cells.leave();
             let mut op = cursor.func[inst].clone();
             op.map_operands(|v| if v == place { storage } else { v });
-            let written = cursor.insert_inst(op, &types);
+            let written = cursor.inst(op, &types);
             cursor.func.insts[written].results.clone()
         };
         if k == 0 {
@@ -311,34 +307,34 @@ impl<'a> Lower<'a> {
             lhs: number,
             rhs,
         };
-        let cond = cursor.insert(compare, Type::BOOL);
-        let then = cursor.region(|cursor| {
+        let cond = cursor.value(compare, Type::BOOL);
+        let then = cursor.region(&[], |cursor, _| {
             let values = write(cursor);
-            cursor.insert_inst(Op::Yield { values }, &[]);
+            cursor.yields(values);
         });
-        let otherwise = cursor.region(|cursor| {
+        let otherwise = cursor.region(&[], |cursor, _| {
             let values = self.write_one(cursor, inst, place, element, number, k - 1);
-            cursor.insert_inst(Op::Yield { values }, &[]);
+            cursor.yields(values);
         });
         let branch = Op::If {
             cond,
             then,
             otherwise,
         };
-        let branch = cursor.insert_inst(branch, &types);
+        let branch = cursor.inst(branch, &types);
         cursor.func.insts[branch].results.clone()
     }
 
     /// The storage of an element, and whether it is inside the field, where that is not certain.
     fn resolve(
         &mut self,
-        cursor: &mut Cursor<'_>,
+        cursor: &mut Builder<'_>,
         element: &Element,
         access: Access,
     ) -> (Value, Option<Value>) {
         let (cx, field) = (self.cx, element.field);
         let mut inside = None;
-        let mut one = |cursor: &mut Cursor<'_>, k: usize| {
+        let mut one = |cursor: &mut Builder<'_>, k: usize| {
             let found = self
                 .cells
                 .component(cursor, cx, field, &element.indices, k, access);
@@ -404,16 +400,16 @@ fn change_one(b: &mut Builder<'_>, number: Value, all: &[Bits<'_>], op: &Op) -> 
 
 /// The component with a number that is not known before run time; the first one if there is none.
 fn chosen(
-    cursor: &mut Cursor<'_>,
+    cursor: &mut Builder<'_>,
     number: Value,
     n: usize,
-    component: &mut dyn FnMut(&mut Cursor<'_>, usize) -> Value,
+    component: &mut dyn FnMut(&mut Builder<'_>, usize) -> Value,
 ) -> Value {
     let elem = cursor.func.elem(number);
     let mut place = component(cursor, 0);
     for k in 1..n {
         let rhs = cursor.constant(Scalar::int(elem, k as i128));
-        let cond = cursor.insert(
+        let cond = cursor.value(
             Op::Compare {
                 op: CompareOp::Eq,
                 lhs: number,
@@ -423,7 +419,7 @@ fn chosen(
         );
         let on_true = component(cursor, k);
         let ty = cursor.func.ty(place);
-        place = cursor.insert(
+        place = cursor.value(
             Op::Select {
                 cond,
                 on_true,
@@ -435,14 +431,14 @@ fn chosen(
     place
 }
 
-fn linear_index(cursor: &mut Cursor<'_>, tensor: Type, index: &[Value]) -> Value {
+fn linear_index(cursor: &mut Builder<'_>, tensor: Type, index: &[Value]) -> Value {
     let [row, column] = *index else {
         return index[0];
     };
     // Indices need not be of one type.
     let [row, column] = [row, column].map(|x| match cursor.func.ty(x) {
         Type::I64 => x,
-        _ => cursor.insert(Op::Cast { x }, Type::I64),
+        _ => cursor.value(Op::Cast { x }, Type::I64),
     });
     let m = i128::from(tensor.shape()[1]);
     let rhs = cursor.constant(Scalar::int(ScalarType::I64, m));
@@ -453,15 +449,15 @@ fn linear_index(cursor: &mut Cursor<'_>, tensor: Type, index: &[Value]) -> Value
     };
     let sum = Op::Binary {
         op: BinaryOp::Add,
-        lhs: cursor.insert(product, Type::I64),
+        lhs: cursor.value(product, Type::I64),
         rhs: column,
     };
-    cursor.insert(sum, Type::I64)
+    cursor.value(sum, Type::I64)
 }
 
 /// The layout's indices: those of the field without its offset.
 fn without_offset(
-    cursor: &mut Cursor<'_>,
+    cursor: &mut Builder<'_>,
     cx: &PassCx<'_>,
     field: FieldId,
     indices: &[Value],
@@ -484,7 +480,7 @@ fn without_offset(
                 }
                 let elem = cursor.func.elem(v);
                 let rhs = cursor.constant(Scalar::int(elem, i128::from(offset)));
-                cursor.insert(
+                cursor.value(
                     Op::Binary {
                         op: BinaryOp::Sub,
                         lhs: v,
@@ -500,7 +496,7 @@ fn without_offset(
 
 /// The cell that holds a field's first component; the others lie beside it or in sibling nodes.
 fn cell_of(
-    cursor: &mut Cursor<'_>,
+    cursor: &mut Builder<'_>,
     cx: &PassCx<'_>,
     tree: aerogel_ir::TreeId,
     place: aerogel_snode::NodeId,
@@ -508,13 +504,13 @@ fn cell_of(
 ) -> Value {
     let layout: &Tree = &cx.env.trees[tree];
     let path = layout.path(place);
-    let mut cell = cursor.insert(NodeOp::Root { tree }, Type::Cell(tree, Tree::ROOT));
+    let mut cell = cursor.value(NodeOp::Root { tree }, Type::Cell(tree, Tree::ROOT));
     for level in &path.levels[1..path.levels.len() - 1] {
         let node = NodeRef {
             tree,
             node: level.node,
         };
-        let container = cursor.insert(
+        let container = cursor.value(
             NodeOp::Child { node, cell },
             Type::Container(tree, level.node),
         );
@@ -523,8 +519,8 @@ fn cell_of(
             .iter()
             .map(|a| coordinate(cursor, indices[a.index], a))
             .collect();
-        let index = cursor.insert(NodeOp::Linearize { node, coords }, Type::I64);
-        cell = cursor.insert(
+        let index = cursor.value(NodeOp::Linearize { node, coords }, Type::I64);
+        cell = cursor.value(
             NodeOp::Lookup {
                 node,
                 container,
@@ -538,10 +534,10 @@ fn cell_of(
 
 /// A level's coordinate: the index divided by what lies below, reduced modulo the extent if levels
 /// above divide the axis too. Indices are not negative, so shifts and masks do for powers of two.
-fn coordinate(cursor: &mut Cursor<'_>, index: Value, axis: &LevelAxis) -> Value {
+fn coordinate(cursor: &mut Builder<'_>, index: Value, axis: &LevelAxis) -> Value {
     let elem = cursor.func.elem(index);
     let step =
-        |cursor: &mut Cursor<'_>, value: Value, by: u64, exact: BinaryOp, divide: BinaryOp| {
+        |cursor: &mut Builder<'_>, value: Value, by: u64, exact: BinaryOp, divide: BinaryOp| {
             let power = by.is_power_of_two();
             let constant = match (power, exact) {
                 (true, BinaryOp::Shr) => u64::from(by.trailing_zeros()),
@@ -549,7 +545,7 @@ fn coordinate(cursor: &mut Cursor<'_>, index: Value, axis: &LevelAxis) -> Value 
                 (false, _) => by,
             };
             let rhs = cursor.constant(Scalar::int(elem, i128::from(constant)));
-            cursor.insert(
+            cursor.value(
                 Op::Binary {
                     op: if power { exact } else { divide },
                     lhs: value,
@@ -570,7 +566,7 @@ fn coordinate(cursor: &mut Cursor<'_>, index: Value, axis: &LevelAxis) -> Value 
 
 /// The storage of a field's `k`-th component, given the cell of the first one.
 fn component(
-    cursor: &mut Cursor<'_>,
+    cursor: &mut Builder<'_>,
     cx: &PassCx<'_>,
     field: FieldId,
     first: Value,
@@ -588,7 +584,7 @@ fn component(
     } else {
         sibling_cell(cursor, cx, data.tree, first, place)
     };
-    cursor.insert(
+    cursor.value(
         NodeOp::Child {
             node: NodeRef {
                 tree: data.tree,
@@ -602,7 +598,7 @@ fn component(
 
 /// The cell of a component in another node of the same shape: the same linear indices lead there.
 fn sibling_cell(
-    cursor: &mut Cursor<'_>,
+    cursor: &mut Builder<'_>,
     cx: &PassCx<'_>,
     tree: aerogel_ir::TreeId,
     first: Value,
@@ -628,9 +624,9 @@ fn sibling_cell(
             tree,
             node: node_id,
         };
-        let container = cursor.insert(NodeOp::Child { node, cell }, Type::Container(tree, node_id));
+        let container = cursor.value(NodeOp::Child { node, cell }, Type::Container(tree, node_id));
         let index = indices.pop().expect("components have the same shape");
-        cell = cursor.insert(
+        cell = cursor.value(
             NodeOp::Lookup {
                 node,
                 container,

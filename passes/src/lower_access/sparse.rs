@@ -12,8 +12,9 @@
 use aerogel_base::Scalar;
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::{LookupMap, LookupSet};
+use aerogel_ir::analysis::affine::counted_from;
 use aerogel_ir::{
-    CellOp, Cursor, FieldId, Function, Inst, NodeOp, NodeRef, Op, ScopedMap, TreeId, Type, Value,
+    Builder, CellOp, FieldId, Function, Inst, NodeOp, NodeRef, Op, ScopedMap, TreeId, Type, Value,
     walk,
 };
 use aerogel_snode::{Level, NodeKind, Path, Tree};
@@ -100,7 +101,7 @@ impl<'a> Target<'a> {
     fn key(&self, func: &Function, id: aerogel_ir::TreeId, depth: usize) -> Key {
         let mut axes: Vec<(u8, Value, i64, u64)> = Vec::new();
         for axis in self.path.levels[..=depth].iter().flat_map(|l| &l.axes) {
-            let (base, offset) = shared::base_of(func, self.indices[axis.index]);
+            let (base, offset) = counted_from(func, self.indices[axis.index]);
             let entry = (self.axes[axis.index], base, offset, axis.divisor);
             match axes.iter_mut().find(|e| e.0 == entry.0) {
                 Some(e) => *e = entry,
@@ -275,7 +276,7 @@ impl Cells {
     )]
     fn cell(
         &mut self,
-        cursor: &mut Cursor<'_>,
+        cursor: &mut Builder<'_>,
         cx: &PassCx<'_>,
         node: NodeRef,
         indices: &[Value],
@@ -297,7 +298,7 @@ impl Cells {
     )]
     fn descend(
         &mut self,
-        cursor: &mut Cursor<'_>,
+        cursor: &mut Builder<'_>,
         cx: &PassCx<'_>,
         id: TreeId,
         target: &Target<'_>,
@@ -329,7 +330,7 @@ impl Cells {
         let (mut depth, mut cell, mut active) = match found {
             Some((d, known)) => (d, known.cell, known.active),
             None => {
-                let root = cursor.insert(NodeOp::Root { tree: id }, Type::Cell(id, Tree::ROOT));
+                let root = cursor.value(NodeOp::Root { tree: id }, Type::Cell(id, Tree::ROOT));
                 (0, root, true)
             }
         };
@@ -380,7 +381,7 @@ impl Cells {
     #[expect(clippy::too_many_arguments, reason = "a step of `descend`")]
     fn shared(
         &mut self,
-        cursor: &mut Cursor<'_>,
+        cursor: &mut Builder<'_>,
         cx: &PassCx<'_>,
         id: TreeId,
         target: &Target<'_>,
@@ -412,14 +413,14 @@ impl Cells {
             on_true: last,
             on_false: first,
         };
-        Some((depth, cursor.insert(op, ty)))
+        Some((depth, cursor.value(op, ty)))
     }
 
     /// One level down.
     #[expect(clippy::too_many_arguments, reason = "a step of `cell`")]
     fn step(
         &mut self,
-        cursor: &mut Cursor<'_>,
+        cursor: &mut Builder<'_>,
         cx: &PassCx<'_>,
         id: aerogel_ir::TreeId,
         level: &Level,
@@ -471,14 +472,14 @@ impl Cells {
                 )
             }
         };
-        (cursor.insert(op, Type::Cell(id, level.node)), active)
+        (cursor.value(op, Type::Cell(id, level.node)), active)
     }
 
     /// The cell that holds a field's component, or its word, at indices of the layout; and whether these
     /// are inside, where that is not certain.
     pub(super) fn holder(
         &mut self,
-        cursor: &mut Cursor<'_>,
+        cursor: &mut Builder<'_>,
         cx: &PassCx<'_>,
         field: FieldId,
         indices: &[Value],
@@ -508,7 +509,7 @@ impl Cells {
     /// The storage of a field's component at indices that include the offset.
     pub(super) fn component(
         &mut self,
-        cursor: &mut Cursor<'_>,
+        cursor: &mut Builder<'_>,
         cx: &PassCx<'_>,
         field: FieldId,
         indices: &[Value],
@@ -527,26 +528,26 @@ impl Cells {
             node: place,
         };
         let ty = Type::Scalar(ty).to_ref().expect("a scalar has a storage");
-        (cursor.insert(NodeOp::Child { node, cell }, ty), inside)
+        (cursor.value(NodeOp::Child { node, cell }, ty), inside)
     }
 }
 
 /// The container of a level in a cell, and the number of the cell there that indices lead to.
 fn slot(
-    cursor: &mut Cursor<'_>,
+    cursor: &mut Builder<'_>,
     node: NodeRef,
     level: &Level,
     indices: &[Value],
     cell: Value,
 ) -> (Value, Value) {
     let ty = Type::Container(node.tree, node.node);
-    let container = cursor.insert(NodeOp::Child { node, cell }, ty);
+    let container = cursor.value(NodeOp::Child { node, cell }, ty);
     let coords = level
         .axes
         .iter()
         .map(|a| coordinate(cursor, indices[a.index], a))
         .collect();
-    let index = cursor.insert(NodeOp::Linearize { node, coords }, Type::I64);
+    let index = cursor.value(NodeOp::Linearize { node, coords }, Type::I64);
     (container, index)
 }
 

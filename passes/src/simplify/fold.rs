@@ -5,8 +5,7 @@
 //! the interpreter uses too, so that folding and running agree. Functions that the targets compute
 //! by polynomials are left alone: their polynomials fold once they are inlined.
 
-use aerogel_base::Scalar;
-use aerogel_ir::{Function, Op, Rewrite, UnaryOp, eval, rewrite};
+use aerogel_ir::{Function, Op, Rewrite, Type, eval, rewrite};
 
 use crate::PassCx;
 
@@ -14,48 +13,25 @@ pub(crate) fn run(func: &mut Function, _: &PassCx<'_>) -> bool {
     rewrite(func, |cursor, inst| {
         let func = &*cursor.func;
         let c = |v| func.as_const(v);
-        let result_elem = || {
-            func.insts[inst]
-                .results
-                .first()
-                .and_then(|&r| func.ty(r).scalar())
-        };
-        let folded: Option<Scalar> = match &func[inst] {
-            Op::Unary { op, x } if is_exact(*op) => c(*x).map(|x| eval::unary(*op, x)),
-            Op::Binary { op, lhs, rhs } if is_exact_binary(*op) || func.elem(*lhs).is_int() => {
-                c(*lhs).zip(c(*rhs)).map(|(l, r)| eval::binary(*op, l, r))
-            }
-            Op::Compare { op, lhs, rhs } => c(*lhs)
-                .zip(c(*rhs))
-                .map(|(l, r)| Scalar::bool(eval::compare(*op, l, r))),
-            Op::Fma { a, b, c: d } => c(*a)
-                .zip(c(*b))
-                .zip(c(*d))
-                .map(|((a, b), d)| eval::fma(a, b, d)),
-            Op::Cast { x } => c(*x).zip(result_elem()).map(|(x, to)| eval::cast(x, to)),
-            Op::Bitcast { x } => c(*x).zip(result_elem()).map(|(x, to)| eval::bitcast(x, to)),
+        match &func[inst] {
             Op::Select {
                 cond,
                 on_true,
                 on_false,
-            } => {
-                return match c(*cond) {
-                    Some(k) => {
-                        Rewrite::Replace(vec![if k.as_bool() { *on_true } else { *on_false }])
-                    }
-                    None => Rewrite::Keep,
-                };
-            }
+            } => match c(*cond) {
+                Some(k) => Rewrite::Replace(vec![if k.as_bool() { *on_true } else { *on_false }]),
+                None => Rewrite::Keep,
+            },
             Op::If {
                 cond,
                 then,
                 otherwise,
             } => {
                 let taken = c(*cond).map(|k| if k.as_bool() { *then } else { *otherwise });
-                return match taken {
+                match taken {
                     Some(region) if func.yielded(region).is_some() => Rewrite::Splice(region),
                     _ => Rewrite::Keep,
-                };
+                }
             }
             Op::For {
                 lo, hi, step, init, ..
@@ -70,33 +46,39 @@ pub(crate) fn run(func: &mut Function, _: &PassCx<'_>) -> bool {
                             lo.as_i128() <= hi.as_i128()
                         }
                     });
-                return if empty {
+                if empty {
                     Rewrite::Replace(init.clone())
                 } else {
                     Rewrite::Keep
-                };
+                }
             }
-            _ => None,
-        };
-        match folded {
-            Some(value) => Rewrite::Replace(vec![cursor.constant(value)]),
-            None => Rewrite::Keep,
+            op if op.is_elementwise() && is_exact(func, op) => {
+                let mut operands = Some(Vec::new());
+                op.operands(|v| match (func.as_const(v), &mut operands) {
+                    (Some(c), Some(all)) => all.push(c),
+                    _ => operands = None,
+                });
+                let to = func.insts[inst].results.first().map(|&r| func.ty(r));
+                let folded = operands
+                    .zip(to.and_then(Type::scalar))
+                    .and_then(|(operands, to)| eval::pure(op, &operands, to));
+                match folded {
+                    Some(value) => Rewrite::Replace(vec![cursor.constant(value)]),
+                    None => Rewrite::Keep,
+                }
+            }
+            _ => Rewrite::Keep,
         }
     })
 }
 
 /// Whether every target computes exactly what `eval` does.
-fn is_exact(op: UnaryOp) -> bool {
-    use UnaryOp::*;
-    match op {
-        Neg | Not | Abs | Sign | Sqrt | Floor | Ceil | Round | Trunc | Popcnt | Clz => true,
-        Rsqrt | Sin | Cos | Tan | Asin | Acos | Atan | Sinh | Cosh | Tanh | Exp | Exp2 | Log
-        | Log2 => false,
+fn is_exact(func: &Function, op: &Op) -> bool {
+    match *op {
+        Op::Unary { op, .. } => op.is_exact(),
+        Op::Binary { op, lhs, .. } => op.is_exact(func.elem(lhs)),
+        _ => true,
     }
-}
-
-fn is_exact_binary(op: aerogel_ir::BinaryOp) -> bool {
-    !matches!(op, aerogel_ir::BinaryOp::Pow | aerogel_ir::BinaryOp::Atan2)
 }
 
 #[cfg(test)]

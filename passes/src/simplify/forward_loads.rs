@@ -11,10 +11,10 @@
 
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::LookupMap;
+use aerogel_ir::analysis::access::{Class, Clock, below, classes, is_quantised, writes};
 use aerogel_ir::{CellOp, Effect, Function, Inst, Op, Region, ScopedMap, Value};
 
 use crate::PassCx;
-use crate::access::{Class, Clock, below, classes, is_quantised, writes};
 
 pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
     let mut pass = Forward {

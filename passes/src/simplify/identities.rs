@@ -11,18 +11,20 @@
 //! ```
 
 use aerogel_base::{Scalar, ScalarType};
+use aerogel_ir::analysis::Ranges;
+use aerogel_ir::analysis::affine::scaled;
 use aerogel_ir::{
-    BinaryOp, CompareOp, Cursor, Function, Inst, Op, Rewrite, Type, UnaryOp, Value, ValueDef,
-    at_least, rewrite,
+    BinaryOp, Builder, CompareOp, Function, Inst, Op, Rewrite, Type, UnaryOp, Value, at_least,
+    rewrite,
 };
 
 use crate::PassCx;
 
 pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
     let fast = cx.env.fast_math;
-    let counters = Counters::of(func);
+    let ranges = Ranges::within(func, func.body);
     rewrite(func, |cursor, inst| match cursor.func[inst].clone() {
-        Op::Binary { op, lhs, rhs } => binary(cursor, op, lhs, rhs, fast, &counters)
+        Op::Binary { op, lhs, rhs } => binary(cursor, op, lhs, rhs, fast, &ranges)
             .map_or(Rewrite::Keep, |v| Rewrite::Replace(vec![v])),
         Op::Unary {
             op: UnaryOp::Neg,
@@ -38,9 +40,7 @@ pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
             match found {
                 Some((op, lhs, square)) => {
                     let rhs = cursor.constant(square);
-                    Rewrite::Replace(vec![
-                        cursor.insert(Op::Compare { op, lhs, rhs }, Type::BOOL),
-                    ])
+                    Rewrite::Replace(vec![cursor.value(Op::Compare { op, lhs, rhs }, Type::BOOL)])
                 }
                 None => Rewrite::Keep,
             }
@@ -60,7 +60,7 @@ pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
                 (BinaryOp::And, on_true)
             };
             let lhs = cond;
-            Rewrite::Replace(vec![cursor.insert(Op::Binary { op, lhs, rhs }, Type::BOOL)])
+            Rewrite::Replace(vec![cursor.value(Op::Binary { op, lhs, rhs }, Type::BOOL)])
         }
         Op::Cast { x }
             if cursor.func.ty(x) == cursor.func.ty(cursor.func.insts[inst].results[0]) =>
@@ -71,7 +71,7 @@ pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
     })
 }
 
-fn same_twice(cursor: &Cursor<'_>, _: Inst, x: Value, outer: UnaryOp) -> Rewrite {
+fn same_twice(cursor: &Builder<'_>, _: Inst, x: Value, outer: UnaryOp) -> Rewrite {
     match cursor.func.def_op(x) {
         Some(&Op::Unary { op, x: inner }) if op == outer => Rewrite::Replace(vec![inner]),
         _ => Rewrite::Keep,
@@ -117,12 +117,12 @@ fn is_power_of_two(v: f64) -> bool {
 }
 
 fn binary(
-    cursor: &mut Cursor<'_>,
+    cursor: &mut Builder<'_>,
     op: BinaryOp,
     lhs: Value,
     rhs: Value,
     fast: bool,
-    counters: &Counters,
+    ranges: &Ranges,
 ) -> Option<Value> {
     use BinaryOp::*;
     let elem = cursor.func.ty(lhs).scalar()?;
@@ -141,7 +141,7 @@ fn binary(
         };
     };
     let emit =
-        |cursor: &mut Cursor<'_>, op, lhs, rhs| cursor.insert(Op::Binary { op, lhs, rhs }, ty);
+        |cursor: &mut Builder<'_>, op, lhs, rhs| cursor.value(Op::Binary { op, lhs, rhs }, ty);
     match op {
         // x + -0.0 is x; x + 0.0 is not for x = -0.0.
         Add if c.is_zero() && (int || fast || c.slot() != 0) => Some(x),
@@ -188,26 +188,25 @@ fn binary(
         }
         Shr => {
             let size = 1 << (c.as_i128() & i128::from(elem.bits() - 1));
-            let (block, _) = split_sum(cursor.func, x, size, counters)?;
+            let (block, _) = split_sum(cursor.func, x, size, ranges)?;
             // The product must not have wrapped.
-            let end = counters.below(cursor.func, block)?.checked_mul(size)?;
-            (Scalar::int(elem, end - 1).as_i128() == end - 1).then_some(block)
+            ranges.of(cursor.func, x).map(|_| block)
         }
         And => {
             let size = c.as_i128().checked_add(1).filter(|s| s & (s - 1) == 0)?;
-            split_sum(cursor.func, x, size, counters).map(|(_, rest)| rest)
+            split_sum(cursor.func, x, size, ranges).map(|(_, rest)| rest)
         }
         _ => None,
     }
 }
 
 /// x multiplied with itself `n` times, by squaring.
-fn power(cursor: &mut Cursor<'_>, x: Value, n: u128, ty: Type) -> Value {
+fn power(cursor: &mut Builder<'_>, x: Value, n: u128, ty: Type) -> Value {
     let (mut result, mut square, mut rest) = (None, x, n);
     loop {
         if rest & 1 == 1 {
             result = Some(result.map_or(square, |r| {
-                cursor.insert(
+                cursor.value(
                     Op::Binary {
                         op: BinaryOp::Mul,
                         lhs: r,
@@ -221,7 +220,7 @@ fn power(cursor: &mut Cursor<'_>, x: Value, n: u128, ty: Type) -> Value {
         if rest == 0 {
             return result.expect("the exponent is not zero");
         }
-        square = cursor.insert(
+        square = cursor.value(
             Op::Binary {
                 op: BinaryOp::Mul,
                 lhs: square,
@@ -233,12 +232,7 @@ fn power(cursor: &mut Cursor<'_>, x: Value, n: u128, ty: Type) -> Value {
 }
 
 /// `block` and `rest` of `block * size + rest` with `rest` known to lie in `[0, size)`.
-fn split_sum(
-    func: &Function,
-    sum: Value,
-    size: i128,
-    counters: &Counters,
-) -> Option<(Value, Value)> {
+fn split_sum(func: &Function, sum: Value, size: i128, ranges: &Ranges) -> Option<(Value, Value)> {
     let Some(&Op::Binary {
         op: BinaryOp::Add,
         lhs,
@@ -250,67 +244,10 @@ fn split_sum(
     [(lhs, rhs), (rhs, lhs)]
         .into_iter()
         .find_map(|(product, rest)| {
-            let Some(&Op::Binary {
-                op: BinaryOp::Mul,
-                lhs: a,
-                rhs: b,
-            }) = func.def_op(product)
-            else {
-                return None;
-            };
-            let (block, factor) = match (func.as_const(a), func.as_const(b)) {
-                (None, Some(c)) => (a, c),
-                (Some(c), None) => (b, c),
-                _ => return None,
-            };
-            (factor.as_i128() == size && counters.below(func, rest)? <= size)
-                .then_some((block, rest))
+            let (block, factor) = scaled(func, product)?;
+            let (least, most) = ranges.of(func, rest)?;
+            (factor == size && least >= 0 && most < size).then_some((block, rest))
         })
-}
-
-/// Counters of task loops that run from 0 to a constant.
-struct Counters(Vec<(aerogel_ir::Region, Vec<Option<i128>>)>);
-
-impl Counters {
-    fn of(func: &Function) -> Self {
-        let mut all = Vec::new();
-        for &task in &func.regions[func.body].insts {
-            let Op::Task { bounds, body, .. } = func[task] else {
-                continue;
-            };
-            let Some(values) = func.yielded(bounds) else {
-                continue;
-            };
-            let extents = values
-                .chunks(2)
-                .map(|pair| {
-                    let (lo, hi) = (func.as_const(pair[0])?, func.as_const(pair[1])?);
-                    (lo.as_i128() == 0).then_some(hi.as_i128())
-                })
-                .collect();
-            for &inst in &func.regions[body].insts {
-                if let Op::Each { body } = func[inst] {
-                    all.push((body, extents));
-                    break;
-                }
-            }
-        }
-        Self(all)
-    }
-
-    /// A number that the counter never reaches, if `value` is one that starts at 0.
-    fn below(&self, func: &Function, value: Value) -> Option<i128> {
-        let ValueDef::Param(region, k) = func.values[value].def else {
-            return None;
-        };
-        self.0
-            .iter()
-            .find(|(r, _)| *r == region)?
-            .1
-            .get(k as usize)
-            .copied()
-            .flatten()
-    }
 }
 
 #[cfg(test)]

@@ -11,13 +11,15 @@
 //! constants), and that lie beside others which the same iteration touches in any case, so that no
 //! more memory is read than before.
 
-use aerogel_base::Scalar;
 use aerogel_base::entity::SecondaryMap;
-use aerogel_ir::{BinaryOp, Effect, FieldId, Function, Inst, Op, Region, UnaryOp, Value, rewrite};
+use aerogel_ir::analysis::Ranges;
+use aerogel_ir::analysis::access::constant_element;
+use aerogel_ir::analysis::affine::counted_from_narrow;
+use aerogel_ir::analysis::cost::is_cheap;
+use aerogel_ir::{Effect, FieldId, Function, Inst, Op, Region, Value, rewrite};
 use aerogel_snode::NodeKind;
 
 use crate::PassCx;
-use crate::access::constant_element;
 
 /// At most this many instructions of a branch run although it is not taken.
 const MAX_INSTS: usize = 8;
@@ -25,7 +27,7 @@ const MAX_INSTS: usize = 8;
 pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
     let mut pass = IfConvert {
         cx,
-        counters: SecondaryMap::new(),
+        ranges: Ranges::within(func, func.body),
         touched: Vec::new(),
         converted: SecondaryMap::new(),
         changed: false,
@@ -47,8 +49,7 @@ type Element = (FieldId, Vec<Option<Value>>);
 
 struct IfConvert<'a> {
     cx: &'a PassCx<'a>,
-    /// The least and the greatest value of a loop's counter.
-    counters: SecondaryMap<Value, Option<(i128, i128)>>,
+    ranges: Ranges,
     /// What every iteration of the loop that is looked at touches.
     touched: Vec<Element>,
     /// What stands for the results of an `if` that has become a straight line before it.
@@ -59,7 +60,6 @@ struct IfConvert<'a> {
 impl IfConvert<'_> {
     fn region(&mut self, func: &mut Function, region: Region) {
         for inst in func.regions[region].insts.clone() {
-            self.count(func, inst);
             let is_loop = matches!(func[inst], Op::For { .. } | Op::Each { .. });
             for owned in func.owned(inst) {
                 self.region(func, owned);
@@ -99,38 +99,6 @@ impl IfConvert<'_> {
             out.push(inst);
         }
         func.regions[body].insts = out;
-    }
-
-    /// Remembers the bounds of the counters that an instruction's regions have as parameters.
-    fn count(&mut self, func: &Function, inst: Inst) {
-        let known = |v| func.as_const(v).map(Scalar::as_i128);
-        match func[inst] {
-            Op::For {
-                lo, hi, step, body, ..
-            } => {
-                if let (Some(lo), Some(hi), Some(1..)) = (known(lo), known(hi), known(step)) {
-                    self.counters[func.regions[body].params[0]] = Some((lo, hi - 1));
-                }
-            }
-            Op::Task { bounds, body, .. } => {
-                let each = func.regions[body]
-                    .insts
-                    .iter()
-                    .find_map(|&i| match func[i] {
-                        Op::Each { body } => Some(body),
-                        _ => None,
-                    });
-                let (Some(each), Some(bounds)) = (each, func.yielded(bounds)) else {
-                    return;
-                };
-                for (&counter, pair) in func.regions[each].params.iter().zip(bounds.chunks(2)) {
-                    if let (Some(lo), Some(hi)) = (known(pair[0]), known(pair[1])) {
-                        self.counters[counter] = Some((lo, hi - 1));
-                    }
-                }
-            }
-            _ => {}
-        }
     }
 
     /// How many loads an `if` holds; nothing if it must stay a branch, or holds more than `budget`
@@ -185,31 +153,11 @@ impl IfConvert<'_> {
         let shape = self.cx.env.shape(field);
         let inside = indices.iter().zip(&shape).enumerate().all(|(k, (&i, &n))| {
             let offset = i128::from(data.offset.get(k).copied().unwrap_or(0));
-            self.range(func, i)
+            self.ranges
+                .of(func, i)
                 .is_some_and(|(lo, hi)| offset <= lo && hi < offset + i128::from(n))
         });
         dense && inside && self.touched.contains(&element)
-    }
-
-    /// The least and the greatest value of a counter plus constants, if it does not wrap.
-    fn range(&self, func: &Function, value: Value) -> Option<(i128, i128)> {
-        let fits = |x| Scalar::int(func.elem(value), x).as_i128() == x;
-        let (lo, hi) = match *func.def_op(value).unwrap_or(&Op::Undef {}) {
-            Op::Const { value } if value.ty().is_int() => (value.as_i128(), value.as_i128()),
-            Op::Cast { x } if func.elem(value).is_int() && func.elem(x).is_int() => {
-                self.range(func, x)?
-            }
-            Op::Binary { op, lhs, rhs } => {
-                let (a, b) = (self.range(func, lhs)?, self.range(func, rhs)?);
-                match op {
-                    BinaryOp::Add => (a.0 + b.0, a.1 + b.1),
-                    BinaryOp::Sub => (a.0 - b.1, a.1 - b.0),
-                    _ => return None,
-                }
-            }
-            _ => self.counters[value]?,
-        };
-        (fits(lo) && fits(hi)).then_some((lo, hi))
     }
 
     /// Moves what the branches of an `if` hold before it, and chooses between what they yield.
@@ -253,23 +201,6 @@ impl IfConvert<'_> {
     }
 }
 
-/// Whether an instruction may run at any time, and costs no more than a branch that is mispredicted.
-pub(crate) fn is_cheap(op: &Op) -> bool {
-    match op {
-        Op::Unary { op, .. } => matches!(op, UnaryOp::Neg | UnaryOp::Not | UnaryOp::Abs),
-        Op::Binary { op, .. } => !matches!(
-            op,
-            BinaryOp::Div
-                | BinaryOp::Rem
-                | BinaryOp::FloorDiv
-                | BinaryOp::Mod
-                | BinaryOp::Pow
-                | BinaryOp::Atan2
-        ),
-        op => op.effect() == Effect::Pure,
-    }
-}
-
 /// The field and the indices of a scalar or of a component that is known.
 fn field_at(func: &Function, place: Value) -> Option<(FieldId, &[Value])> {
     match func.def_op(place)? {
@@ -290,21 +221,8 @@ fn element(func: &Function, place: Value) -> Option<Element> {
 
 /// What constants are added to; none for a constant itself.
 fn base(func: &Function, index: Value) -> Option<Value> {
-    match *func.def_op(index).unwrap_or(&Op::Undef {}) {
-        Op::Const { .. } => None,
-        Op::Cast { x } => base(func, x),
-        Op::Binary {
-            op: BinaryOp::Add,
-            lhs,
-            rhs,
-        } if func.as_const(lhs).is_some() => base(func, rhs),
-        Op::Binary {
-            op: BinaryOp::Add | BinaryOp::Sub,
-            lhs,
-            rhs,
-        } if func.as_const(rhs).is_some() => base(func, lhs),
-        _ => Some(index),
-    }
+    let (base, _) = counted_from_narrow(func, index);
+    func.as_const(base).is_none().then_some(base)
 }
 
 #[cfg(test)]

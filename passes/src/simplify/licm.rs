@@ -9,10 +9,10 @@
 //! begin.
 
 use aerogel_base::entity::SecondaryMap;
+use aerogel_ir::analysis::access::{Writes, classes, writes};
 use aerogel_ir::{Effect, Function, Inst, Op, Region, Value};
 
 use crate::PassCx;
-use crate::access::{Writes, classes, writes};
 
 pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
     let mut pass = Licm {

@@ -14,10 +14,10 @@
 
 use aerogel_base::Scalar;
 use aerogel_base::entity::SecondaryMap;
+use aerogel_ir::analysis::access::defined_in;
 use aerogel_ir::{Function, Inst, Op, Region, Type, Value, walk};
 
 use crate::PassCx;
-use crate::access::defined_in;
 
 pub(crate) fn run(func: &mut Function, _: &PassCx<'_>) -> bool {
     let promotable = promotable(func);

@@ -12,10 +12,11 @@
 
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::LookupMap;
+use aerogel_ir::analysis::access::{Class, calls, classes, defined_in};
+use aerogel_ir::analysis::affine::before_widening;
 use aerogel_ir::{Function, Op, Region, Rewrite, Value, rewrite, walk};
 
 use crate::PassCx;
-use crate::access::{Class, calls, classes, defined_in};
 
 pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
     let shared = shared_places(func, cx);
@@ -27,9 +28,9 @@ pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
             return Rewrite::Keep;
         }
         let ty = cursor.func.ty(value);
-        let old = cursor.insert(Op::Load { place }, ty);
+        let old = cursor.value(Op::Load { place }, ty);
         let new = op.binary().map_or(value, |op| {
-            cursor.insert(
+            cursor.value(
                 Op::Binary {
                     op,
                     lhs: old,
@@ -38,7 +39,7 @@ pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
                 ty,
             )
         });
-        cursor.insert_inst(Op::Store { place, value: new }, &[]);
+        cursor.inst(Op::Store { place, value: new }, &[]);
         Rewrite::Replace(vec![old])
     })
 }
@@ -144,17 +145,6 @@ impl<'a> Naming<'a> {
             indices: indices.iter().map(|&i| before_widening(func, i)).collect(),
             offset,
         })
-    }
-}
-
-/// The index that was widened, as `bounds_check` does; others themselves.
-fn before_widening(func: &Function, index: Value) -> Value {
-    match func.def_op(index) {
-        Some(&Op::Cast { x }) if func.elem(x).is_int() => {
-            let widened = func.elem(x).bits() < func.elem(index).bits();
-            if widened { x } else { index }
-        }
-        _ => index,
     }
 }
 

@@ -14,11 +14,11 @@
 
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::{LookupMap, LookupSet};
+use aerogel_ir::analysis::access::{Class, classes};
 use aerogel_ir::{AtomicOp, Effect, Function, Inst, NodeOp, NodeRef, Op, Region, Type, Value};
 use aerogel_snode::NodeKind;
 
 use crate::PassCx;
-use crate::access::{Class, classes};
 
 /// The most bytes that a machine changes in one step.
 const WIDEST: u64 = 16;

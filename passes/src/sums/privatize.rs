@@ -13,13 +13,13 @@
 
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::{Scalar, ScalarType};
+use aerogel_ir::analysis::access::{Class, calls, classes, is_quantised};
 use aerogel_ir::{
-    AtomicOp, BinaryOp, Builder, CompareOp, Cursor, FieldId, Function, Inst, Op, Region, Rewrite,
-    Type, Value, rewrite, walk,
+    AtomicOp, BinaryOp, Builder, CompareOp, FieldId, Function, Inst, Op, Region, Rewrite, Type,
+    Value, rewrite, walk,
 };
 
 use crate::PassCx;
-use crate::access::{Class, calls, classes, is_quantised};
 
 /// Fields of more cells stay shared.
 const MAX_CELLS: u64 = 256;
@@ -39,7 +39,6 @@ pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
 
 /// A place of a small field that a loop only adds to.
 struct Target {
-    class: Class,
     field: FieldId,
     /// The component of a tensor field.
     component: Option<Vec<Value>>,
@@ -49,8 +48,6 @@ struct Target {
     /// First index and extent of each axis.
     axes: Vec<(i128, i128)>,
     atomics: Vec<Inst>,
-    only_sums: bool,
-    copy: Option<Value>,
 }
 
 fn privatize(func: &mut Function, cx: &PassCx<'_>, body: Region) -> bool {
@@ -67,28 +64,31 @@ fn privatize(func: &mut Function, cx: &PassCx<'_>, body: Region) -> bool {
     if calls(func, inner) {
         return false;
     }
-    let mut targets = find_targets(func, cx, inner);
+    let targets = find_targets(func, cx, inner);
     if targets.is_empty() {
         return false;
     }
     let tail = func.regions[body].insts.split_off(at);
-    let mut target_of: SecondaryMap<Inst, Option<usize>> = SecondaryMap::new();
-    for (k, target) in targets.iter_mut().enumerate() {
+    let mut b = Builder::new(func, body);
+    let mut copies = Vec::new();
+    let mut copy_of: SecondaryMap<Inst, Option<(usize, Value)>> = SecondaryMap::new();
+    for (k, target) in targets.iter().enumerate() {
         let n: i128 = target.axes.iter().map(|a| a.1).product();
-        let mut b = Builder::new(func, body);
-        target.copy = Some(b.local(Type::Vec(n as u32, target.elem)));
-        target.atomics.iter().for_each(|&i| target_of[i] = Some(k));
+        let copy = b.local(Type::Vec(n as u32, target.elem));
+        copies.push(copy);
+        for &atomic in &target.atomics {
+            copy_of[atomic] = Some((k, copy));
+        }
     }
-    let (each, after) = tail.split_first().expect("the loop is there");
-    func.regions[body].insts.push(*each);
-    for target in &targets {
-        let mut b = Builder::new(func, body);
+    let (&each, after) = tail.split_first().expect("the loop is there");
+    b.append(each);
+    for (target, &copy) in targets.iter().zip(&copies) {
         b.span = b.func.insts[target.atomics[0]].span;
-        flush(&mut b, target, &mut Vec::new());
+        flush(&mut b, target, copy, &mut Vec::new());
     }
     func.regions[body].insts.extend(after);
-    rewrite(func, |cursor, inst| match target_of[inst] {
-        Some(k) => add(cursor, inst, &targets[k]),
+    rewrite(func, |before, inst| match copy_of[inst] {
+        Some((k, copy)) => add(before, inst, &targets[k], copy),
         None => Rewrite::Keep,
     });
     true
@@ -96,7 +96,8 @@ fn privatize(func: &mut Function, cx: &PassCx<'_>, body: Region) -> bool {
 
 fn find_targets(func: &Function, cx: &PassCx<'_>, inner: Region) -> Vec<Target> {
     let uses = func.use_counts();
-    let mut targets: Vec<Target> = Vec::new();
+    // For each class of memory what can have a copy; none if it is touched in another way.
+    let mut touched: Vec<(Class, Option<Target>)> = Vec::new();
     walk(func, inner, &mut |func, inst| {
         let (place, sum) = match func[inst] {
             Op::Load { place } | Op::Store { place, .. } | Op::Cas { place, .. } => (place, false),
@@ -108,20 +109,26 @@ fn find_targets(func: &Function, cx: &PassCx<'_>, inner: Region) -> Vec<Target> 
             _ => return,
         };
         for class in classes(func, cx.env, place) {
-            let known = targets.iter().position(|t| t.class == class);
+            let known = touched.iter().position(|(c, _)| *c == class);
             let k = known.unwrap_or_else(|| {
-                targets.push(target(func, cx, class, place));
-                targets.len() - 1
+                touched.push((class, target(func, cx, place)));
+                touched.len() - 1
             });
-            let t = &mut targets[k];
+            let (_, found) = &mut touched[k];
             let (field, component) = field_of(func, place);
-            t.only_sums &=
-                sum && field == Some(t.field) && component.is_some() == t.component.is_some();
-            t.atomics.push(inst);
+            *found = found.take().filter(|t| {
+                let whole = component.is_some() == t.component.is_some();
+                sum && field == Some(t.field) && whole
+            });
+            if let Some(target) = found {
+                target.atomics.push(inst);
+            }
         }
     });
-    targets.retain(|t| t.only_sums);
-    targets
+    touched
+        .into_iter()
+        .filter_map(|(_, target)| target)
+        .collect()
 }
 
 /// The field of a place, and its component's constant indices.
@@ -140,155 +147,100 @@ fn field_of(func: &Function, place: Value) -> (Option<FieldId>, Option<Vec<Value
     }
 }
 
-fn target(func: &Function, cx: &PassCx<'_>, class: Class, place: Value) -> Target {
+/// The target that a place is part of, if it is a number of a small field.
+fn target(func: &Function, cx: &PassCx<'_>, place: Value) -> Option<Target> {
     let (field, component) = field_of(func, place);
-    let ty = func.ty(place).pointee().and_then(Type::scalar);
-    let shape = field.map_or_else(Vec::new, |f| cx.env.shape(f));
-    let cells: Option<u64> = shape.iter().try_fold(1, |n: u64, &e| n.checked_mul(e));
+    let field = field?;
+    let data = &cx.env.fields[field];
+    let elem = func.ty(place).pointee().and_then(Type::scalar)?;
+    let shape = cx.env.shape(field);
+    let cells = shape
+        .iter()
+        .try_fold(1, |n: u64, &extent| n.checked_mul(extent))?;
     // Adding a copy of all cells would activate those of a sparse node.
-    let sparse = field.is_some_and(|f| {
-        let data = &cx.env.fields[f];
-        cx.env.trees[data.tree].is_below_sparse(data.places[0])
-    });
-    let small = !sparse && !shape.is_empty() && cells.is_some_and(|n| n <= MAX_CELLS);
-    let offset = |k: usize| {
-        field
-            .and_then(|f| cx.env.fields[f].offset.get(k).copied())
-            .unwrap_or(0)
-    };
-    Target {
-        class,
-        field: field.unwrap_or(FieldId::from_u32(0)),
+    let sparse = cx.env.trees[data.tree].is_below_sparse(data.places[0]);
+    if sparse || shape.is_empty() || cells > MAX_CELLS {
+        return None;
+    }
+    let first = |axis: usize| data.offset.get(axis).copied().unwrap_or(0);
+    let axes = shape.iter().enumerate();
+    Some(Target {
+        field,
         component,
-        elem: ty.unwrap_or(ScalarType::I32),
-        whole: field
-            .and_then(|f| cx.env.fields[f].elem.to_ref())
-            .unwrap_or(func.ty(place)),
-        axes: shape
-            .iter()
-            .enumerate()
-            .map(|(k, &e)| (i128::from(offset(k)), i128::from(e)))
+        elem,
+        whole: data.elem.to_ref()?,
+        axes: axes
+            .map(|(axis, &extent)| (i128::from(first(axis)), i128::from(extent)))
             .collect(),
         atomics: Vec::new(),
-        only_sums: small && ty.is_some(),
-        copy: None,
-    }
+    })
 }
 
 /// Replaces an atomic by an addition to the copy.
-fn add(cursor: &mut Cursor<'_>, inst: Inst, target: &Target) -> Rewrite {
-    let Op::Atomic { op, place, value } = cursor.func[inst] else {
+fn add(b: &mut Builder<'_>, inst: Inst, target: &Target, copy: Value) -> Rewrite {
+    let Op::Atomic { op, place, value } = b.func[inst] else {
         unreachable!("targets are atomics")
     };
-    let base = match cursor.func.def_op(place) {
+    let base = match b.func.def_op(place) {
         Some(&Op::ElemRef { base, .. }) => base,
         _ => place,
     };
-    let Some(Op::FieldAt { indices, .. }) = cursor.func.def_op(base).cloned() else {
+    let Some(Op::FieldAt { indices, .. }) = b.func.def_op(base).cloned() else {
         unreachable!("targets are fields")
     };
     // The number of the cell, and whether there is one.
     let (mut inside, mut linear): (Option<Value>, Option<Value>) = (None, None);
     for (&index, &(first, extent)) in indices.iter().zip(&target.axes) {
-        let wide = cursor.insert(Op::Cast { x: index }, Type::I64);
-        let first = cursor.constant(Scalar::int(ScalarType::I64, first));
-        let extent = cursor.constant(Scalar::int(ScalarType::I64, extent));
-        let zero = cursor.constant(Scalar::int(ScalarType::I64, 0));
-        let binary = |cursor: &mut Cursor<'_>, op, lhs, rhs, ty| {
-            cursor.insert(Op::Binary { op, lhs, rhs }, ty)
-        };
-        let at = binary(cursor, BinaryOp::Sub, wide, first, Type::I64);
-        for (op, rhs) in [(CompareOp::Ge, zero), (CompareOp::Lt, extent)] {
-            let ok = cursor.insert(Op::Compare { op, lhs: at, rhs }, Type::BOOL);
-            inside =
-                Some(inside.map_or(ok, |all| binary(cursor, BinaryOp::And, all, ok, Type::BOOL)));
+        let wide = b.value(Op::Cast { x: index }, Type::I64);
+        let [first, extent, zero] =
+            [first, extent, 0].map(|n| b.constant(Scalar::int(ScalarType::I64, n)));
+        let at = b.binary(BinaryOp::Sub, wide, first);
+        for (op, end) in [(CompareOp::Ge, zero), (CompareOp::Lt, extent)] {
+            let ok = b.compare(op, at, end);
+            inside = Some(inside.map_or(ok, |all| b.binary(BinaryOp::And, all, ok)));
         }
         linear = Some(match linear {
             None => at,
             Some(outer) => {
-                let outer = binary(cursor, BinaryOp::Mul, outer, extent, Type::I64);
-                binary(cursor, BinaryOp::Add, outer, at, Type::I64)
+                let outer = b.binary(BinaryOp::Mul, outer, extent);
+                b.binary(BinaryOp::Add, outer, at)
             }
         });
     }
     let (cond, linear) = inside.zip(linear).expect("a target has an axis");
     let ty = Type::Scalar(target.elem);
-    let (then, otherwise) = (cursor.func.new_region(&[]), cursor.func.new_region(&[]));
-    let span = cursor.func.insts[inst].span;
-    let mut b = Builder::new(cursor.func, then);
-    b.span = span;
-    let own = element(&mut b, target, linear);
-    let old = b.load(own);
-    let op = op.binary().expect("targets are sums");
-    let new = b.binary(
-        if op == BinaryOp::Sub {
-            op
-        } else {
-            BinaryOp::Add
-        },
-        old,
-        value,
-    );
-    b.store(own, new);
-    b.yields(Vec::new());
-    let mut b = Builder::new(cursor.func, otherwise);
-    b.span = span;
-    let Op::Atomic { op, .. } = b.func[inst] else {
-        unreachable!("still there")
+    let to_copy = |b: &mut Builder<'_>| {
+        let own = element(b, target, copy, linear);
+        let old = b.load(own);
+        let new = b.binary(op.binary().expect("targets are sums"), old, value);
+        b.store(own, new);
     };
-    b.value(Op::Atomic { op, place, value }, ty);
-    b.yields(Vec::new());
-    cursor.insert_inst(
-        Op::If {
-            cond,
-            then,
-            otherwise,
-        },
-        &[],
-    );
+    b.if_(cond, &[], to_copy, |b| {
+        b.value(Op::Atomic { op, place, value }, ty);
+    });
     // The old value has no use; the result still needs a name.
-    let unused = cursor.insert(Op::Undef {}, ty);
-    Rewrite::Replace(vec![unused])
+    Rewrite::Replace(vec![b.value(Op::Undef {}, ty)])
 }
 
 /// The storage of a copy's element.
-fn element(b: &mut Builder<'_>, target: &Target, linear: Value) -> Value {
-    let base = target.copy.expect("made before");
-    let place = Type::Scalar(target.elem)
-        .to_ref()
-        .expect("a scalar has a storage");
-    b.value(
-        Op::ElemRef {
-            base,
-            index: vec![linear],
-        },
-        place,
-    )
+fn element(b: &mut Builder<'_>, target: &Target, copy: Value, linear: Value) -> Value {
+    let op = Op::ElemRef {
+        base: copy,
+        index: vec![linear],
+    };
+    b.value(op, Type::RefScalar(target.elem))
 }
 
-/// Adds a copy to its field: a loop for each axis, then the cell at `indices`.
-fn flush(b: &mut Builder<'_>, target: &Target, coords: &mut Vec<Value>) {
+/// Adds a copy to its field: a loop for each axis, then the cell at `coords`.
+fn flush(b: &mut Builder<'_>, target: &Target, copy: Value, coords: &mut Vec<Value>) {
     let index_ty = ScalarType::I64;
     if let Some(&(_, extent)) = target.axes.get(coords.len()) {
-        let lo = b.constant(Scalar::int(index_ty, 0));
-        let hi = b.constant(Scalar::int(index_ty, extent));
-        let step = b.constant(Scalar::int(index_ty, 1));
-        let body = b.func.new_region(&[Type::I64]);
-        b.effect(Op::For {
-            lo,
-            hi,
-            step,
-            init: Vec::new(),
-            body,
+        let [lo, hi] = [0, extent].map(|n| b.constant(Scalar::int(index_ty, n)));
+        return b.for_(lo, hi, |b, coord| {
+            coords.push(coord);
+            flush(b, target, copy, coords);
+            coords.pop();
         });
-        coords.push(b.func.regions[body].params[0]);
-        let span = b.span;
-        let mut inner = Builder::new(b.func, body);
-        inner.span = span;
-        flush(&mut inner, target, coords);
-        inner.yields(Vec::new());
-        coords.pop();
-        return;
     }
     let mut linear: Option<Value> = None;
     let mut indices = Vec::new();
@@ -304,55 +256,30 @@ fn flush(b: &mut Builder<'_>, target: &Target, coords: &mut Vec<Value>) {
             }
         });
     }
-    let own = element(b, target, linear.expect("a target has an axis"));
+    let own = element(b, target, copy, linear.expect("a target has an axis"));
     let value = b.load(own);
     let zero = b.constant(Scalar::zero(target.elem));
     let cond = b.compare(CompareOp::Ne, value, zero);
-    let (then, otherwise) = (b.func.new_region(&[]), b.func.new_region(&[]));
-    b.effect(Op::If {
-        cond,
-        then,
-        otherwise,
-    });
-    Builder::new(b.func, otherwise).yields(Vec::new());
-    let span = b.span;
-    let mut b = Builder::new(b.func, then);
-    b.span = span;
-    let ty = Type::Scalar(target.elem);
-    let place_ty = ty.to_ref().expect("a scalar has a storage");
-    let place = match &target.component {
-        None => b.value(
-            Op::FieldAt {
-                field: target.field,
-                indices,
-            },
-            place_ty,
-        ),
-        Some(component) => {
-            let constants: Vec<Scalar> = component
-                .iter()
-                .map(|&c| b.func.as_const(c).expect("a component is constant"))
-                .collect();
-            let index: Vec<Value> = constants.into_iter().map(|c| b.constant(c)).collect();
-            let base = b.value(
-                Op::FieldAt {
-                    field: target.field,
-                    indices,
-                },
-                target.whole,
-            );
-            b.value(Op::ElemRef { base, index }, place_ty)
-        }
+    let to_field = |b: &mut Builder<'_>| {
+        let place = Type::RefScalar(target.elem);
+        let field = target.field;
+        let at = Op::FieldAt { field, indices };
+        let place = match &target.component {
+            None => b.value(at, place),
+            Some(component) => {
+                let index = component.iter().map(|&c| {
+                    let constant = b.func.as_const(c).expect("a component is constant");
+                    b.constant(constant)
+                });
+                let index = index.collect();
+                let base = b.value(at, target.whole);
+                b.value(Op::ElemRef { base, index }, place)
+            }
+        };
+        let op = AtomicOp::Add;
+        b.value(Op::Atomic { op, place, value }, target.elem.into());
     };
-    b.value(
-        Op::Atomic {
-            op: AtomicOp::Add,
-            place,
-            value,
-        },
-        ty,
-    );
-    b.yields(Vec::new());
+    b.if_(cond, &[], to_field, |_| ());
 }
 
 #[cfg(test)]

@@ -11,15 +11,19 @@
 //! there unless the loop changes it, the final atomic is skipped if the accumulator is as it began.
 
 use aerogel_base::entity::SecondaryMap;
-use aerogel_base::{Scalar, ScalarType, Span};
+use aerogel_base::{Scalar, ScalarType};
+use aerogel_ir::analysis::access::{
+    Class, calls, classes, constant_element, defined_in, is_quantised,
+};
 use aerogel_ir::{
-    AtomicOp, CompareOp, Effect, Env, Function, Inst, Op, Region, Type, Value, eval, walk,
+    AtomicOp, Builder, CompareOp, Effect, Env, Function, Inst, Op, Region, Rewrite, Value, eval,
+    rewrite, walk,
 };
 
 use crate::PassCx;
-use crate::access::{Class, calls, classes, constant_element, defined_in, is_quantised};
 
 pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
+    let mut accumulators: SecondaryMap<Inst, Option<Accumulator>> = SecondaryMap::new();
     let mut changed = false;
     for task in func.regions[func.body].insts.clone() {
         let Op::Task { body, attrs, .. } = func[task] else {
@@ -30,10 +34,39 @@ pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
             .iter()
             .position(|&i| matches!(func[i], Op::Each { .. }));
         if let (Some(at), false) = (each, attrs.serial) {
-            changed |= reduce(func, cx, body, at);
+            changed |= reduce(func, cx, body, at, &mut accumulators);
         }
     }
+    if changed {
+        rewrite(func, |before, inst| match accumulators[inst] {
+            Some(accumulator) => accumulator.take_up(before, inst),
+            None => Rewrite::Keep,
+        });
+    }
     changed
+}
+
+/// Where atomics with an operation gather.
+#[derive(Clone, Copy)]
+struct Accumulator {
+    op: AtomicOp,
+    place: Value,
+}
+
+impl Accumulator {
+    /// Does to the accumulator what an atomic did to its target.
+    fn take_up(self, b: &mut Builder<'_>, atomic: Inst) -> Rewrite {
+        let Op::Atomic { op, value, .. } = b.func[atomic] else {
+            unreachable!("only atomics are kept")
+        };
+        let op = if op == AtomicOp::Sub { op } else { self.op };
+        let op = op.binary().expect("a reduction computes");
+        let old = b.load(self.place);
+        let sum = b.binary(op, old, value);
+        b.store(self.place, sum);
+        // Nobody uses the old value; the result still needs a name.
+        Rewrite::Replace(vec![sum])
+    }
 }
 
 /// A target of atomics, with everything the loop does to its class of memory.
@@ -46,7 +79,13 @@ struct Target {
     atomics: Vec<Inst>,
 }
 
-fn reduce(func: &mut Function, cx: &PassCx<'_>, body: Region, at: usize) -> bool {
+fn reduce(
+    func: &mut Function,
+    cx: &PassCx<'_>,
+    body: Region,
+    at: usize,
+    accumulators: &mut SecondaryMap<Inst, Option<Accumulator>>,
+) -> bool {
     let each = func.regions[body].insts[at];
     let Op::Each { body: inner } = func[each] else {
         unreachable!("the caller looked")
@@ -110,12 +149,28 @@ fn reduce(func: &mut Function, cx: &PassCx<'_>, body: Region, at: usize) -> bool
         };
         t.op.is_some() && (!sparse || runs_always(func, inner, &t.atomics))
     });
-    for target in &targets {
-        let is_there =
-            is_in_bounds(func, cx.env, target.place) || runs_always(func, inner, &target.atomics);
-        accumulate(func, body, each, target, is_there);
+    if targets.is_empty() {
+        return false;
     }
-    !targets.is_empty()
+    let there: Vec<bool> = targets
+        .iter()
+        .map(|t| is_in_bounds(func, cx.env, t.place) || runs_always(func, inner, &t.atomics))
+        .collect();
+    let tail = func.regions[body].insts.split_off(at);
+    let mut b = Builder::new(func, body);
+    let made: Vec<Accumulator> = targets.iter().map(|t| begin(&mut b, t)).collect();
+    for (target, &accumulator) in targets.iter().zip(&made) {
+        for &atomic in &target.atomics {
+            accumulators[atomic] = Some(accumulator);
+        }
+    }
+    let (&each, after) = tail.split_first().expect("the loop is there");
+    b.append(each);
+    for ((target, accumulator), is_there) in targets.iter().zip(made).zip(there).rev() {
+        flush(&mut b, target, accumulator, is_there);
+    }
+    func.regions[body].insts.extend(after);
+    true
 }
 
 /// Whether a place is the same in every iteration.
@@ -231,155 +286,70 @@ fn identity(op: AtomicOp, ty: ScalarType) -> Option<Scalar> {
     }
 }
 
-fn accumulate(func: &mut Function, body: Region, each: Inst, target: &Target, is_there: bool) {
-    let op = target.op.expect("kept");
-    let elem = func.elem(func.insts[target.atomics[0]].results[0]);
-    let ty = Type::Scalar(elem);
-    let span = func.insts[target.atomics[0]].span;
-    let neutral = identity(op, elem).expect("kept");
+/// Makes an accumulator that holds the neutral number.
+fn begin(b: &mut Builder<'_>, target: &Target) -> Accumulator {
+    let atomic = target.atomics[0];
+    b.span = b.func.insts[atomic].span;
+    let (op, elem) = (target.op.expect("kept"), elem(b.func, target));
+    let place = b.local(elem.into());
+    let neutral = b.constant(identity(op, elem).expect("kept"));
+    b.store(place, neutral);
+    Accumulator { op, place }
+}
 
-    let mut line = Line::new(span);
-    let accumulator = line.value(func, Op::Local {}, Type::RefScalar(elem));
-    let value = line.value(func, Op::Const { value: neutral }, ty);
-    let place = accumulator;
-    line.inst(func, Op::Store { place, value }, &[]);
-    let head = line.insts;
+fn elem(func: &Function, target: &Target) -> ScalarType {
+    func.elem(func.insts[target.atomics[0]].results[0])
+}
 
-    for &inst in &target.atomics {
-        let Op::Atomic { op: own, value, .. } = func[inst] else {
-            unreachable!("only atomics are kept")
-        };
-        let own = if own == AtomicOp::Sub { own } else { op };
-        let mut line = Line::new(span);
-        let lhs = line.value(func, Op::Load { place: accumulator }, ty);
-        let sum = Op::Binary {
-            op: own.binary().expect("a reduction computes"),
-            lhs,
-            rhs: value,
-        };
-        let value = line.value(func, sum, ty);
-        // The atomic itself becomes the store, where it stands.
-        func.insts[inst].op = Op::Store {
-            place: accumulator,
-            value,
-        };
-        func.insts[inst].results.clear();
-        insert_before(func, body, inst, &line.insts);
-    }
-
-    let mut flush = Line::new(span);
-    let value = flush.value(func, Op::Load { place: accumulator }, ty);
+/// Ends a part: what was gathered goes to the target.
+fn flush(b: &mut Builder<'_>, target: &Target, accumulator: Accumulator, is_there: bool) {
+    b.span = b.func.insts[target.atomics[0]].span;
+    let (op, elem) = (accumulator.op, elem(b.func, target));
+    let value = b.load(accumulator.place);
+    let write = |b: &mut Builder<'_>| {
+        let place = copy_place(b, target.place);
+        b.value(Op::Atomic { op, place, value }, elem.into());
+    };
     // A smallest or largest number that has not been met must not replace a NaN either.
     let number = elem.is_float() && matches!(op, AtomicOp::Min | AtomicOp::Max);
     if is_there && !number {
-        flush_into(func, &mut flush, op, target.place, value);
+        write(b);
     } else {
-        let cond = differs(func, &mut flush, value, neutral);
-        let [then, otherwise] = [true, false].map(|changed| {
-            let mut line = Line::new(span);
-            if changed {
-                flush_into(func, &mut line, op, target.place, value);
-            }
-            line.inst(func, Op::Yield { values: Vec::new() }, &[]);
-            let region = func.new_region(&[]);
-            func.regions[region].insts = line.insts;
-            region
-        });
-        let guarded = Op::If {
-            cond,
-            then,
-            otherwise,
-        };
-        flush.inst(func, guarded, &[]);
+        let cond = differs(b, value, identity(op, elem).expect("kept"));
+        b.if_(cond, &[], write, |_| ());
     }
-    let at = func.regions[body]
-        .insts
-        .iter()
-        .position(|&i| i == each)
-        .expect("the loop is in the task");
-    let insts = &mut func.regions[body].insts;
-    insts.splice(at + 1..at + 1, flush.insts);
-    insts.splice(at..at, head);
-}
-
-/// The final atomic of a part.
-fn flush_into(func: &mut Function, line: &mut Line, op: AtomicOp, place: Value, value: Value) {
-    let place = copy_place(func, line, place);
-    let ty = func.ty(value);
-    line.inst(func, Op::Atomic { op, place, value }, &[ty]);
 }
 
 /// Whether a scalar has other bits than a constant.
-fn differs(func: &mut Function, line: &mut Line, value: Value, constant: Scalar) -> Value {
-    let (mut lhs, mut constant) = (value, constant);
-    let word = match func.elem(value) {
+fn differs(b: &mut Builder<'_>, value: Value, constant: Scalar) -> Value {
+    let (mut value, mut constant) = (value, constant);
+    let word = match b.func.elem(value) {
         ScalarType::F16 => Some(ScalarType::U16),
         ScalarType::F32 => Some(ScalarType::U32),
         ScalarType::F64 => Some(ScalarType::U64),
         _ => None,
     };
     if let Some(word) = word {
-        lhs = line.value(func, Op::Bitcast { x: value }, word.into());
+        value = b.value(Op::Bitcast { x: value }, word.into());
         constant = eval::bitcast(constant, word);
     }
-    let rhs = line.value(func, Op::Const { value: constant }, constant.ty().into());
-    let op = CompareOp::Ne;
-    line.value(func, Op::Compare { op, lhs, rhs }, Type::BOOL)
-}
-
-/// Instructions that will stand one after the other.
-struct Line {
-    insts: Vec<Inst>,
-    span: Span,
-}
-
-impl Line {
-    fn new(span: Span) -> Self {
-        let insts = Vec::new();
-        Self { insts, span }
-    }
-
-    fn inst(&mut self, func: &mut Function, op: Op, types: &[Type]) -> Inst {
-        let inst = func.new_inst(op, types, self.span);
-        self.insts.push(inst);
-        inst
-    }
-
-    fn value(&mut self, func: &mut Function, op: Op, ty: Type) -> Value {
-        let inst = self.inst(func, op, &[ty]);
-        func.insts[inst].results[0]
-    }
+    let constant = b.constant(constant);
+    b.compare(CompareOp::Ne, value, constant)
 }
 
 /// A copy of the instructions that compute a fixed place.
-fn copy_place(func: &mut Function, line: &mut Line, place: Value) -> Value {
-    let mut op = func
-        .def_op(place)
-        .expect("a place is made by an instruction")
-        .clone();
+fn copy_place(b: &mut Builder<'_>, place: Value) -> Value {
+    let made = b.func.def_op(place);
+    let mut op = made.expect("a place is made by an instruction").clone();
     op.map_operands(|v| {
-        if func.as_const(v).is_some() || func.ty(v).pointee().is_some() {
-            copy_place(func, line, v)
+        if b.func.as_const(v).is_some() || b.func.ty(v).pointee().is_some() {
+            copy_place(b, v)
         } else {
             v
         }
     });
-    let ty = func.ty(place);
-    line.value(func, op, ty)
-}
-
-fn insert_before(func: &mut Function, region: Region, before: Inst, new: &[Inst]) -> bool {
-    if let Some(at) = func.regions[region].insts.iter().position(|&i| i == before) {
-        func.regions[region]
-            .insts
-            .splice(at..at, new.iter().copied());
-        return true;
-    }
-    func.regions[region].insts.clone().into_iter().any(|i| {
-        func.owned(i)
-            .into_iter()
-            .any(|r| insert_before(func, r, before, new))
-    })
+    let ty = b.func.ty(place);
+    b.value(op, ty)
 }
 
 #[cfg(test)]

@@ -13,7 +13,9 @@ mod returns;
 
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::{Scalar, Span};
-use aerogel_ir::{Effect, Env, Function, Inst, LoopAttrs, Op, Region, TaskKind, Type, Value, walk};
+use aerogel_ir::{
+    Builder, Effect, Env, Function, Inst, LoopAttrs, Op, Region, TaskKind, Type, Value, walk,
+};
 
 use crate::PassCx;
 use returns::collects;
@@ -187,7 +189,7 @@ impl Offload<'_> {
         let (kind, attrs, span) = match segment {
             Segment::Serial(list) => {
                 let span = func.insts[list[0]].span;
-                end(func, bounds, Vec::new(), Vec::new());
+                Builder::new(func, bounds).yields(Vec::new());
                 if may_return {
                     list.iter().for_each(|&inst| self.note_returns(func, inst));
                 }
@@ -208,7 +210,7 @@ impl Offload<'_> {
                 if may_return {
                     self.note_returns(func, inst);
                 }
-                let mut scope = Scope::new(self.segment[inst]);
+                let mut scope = Scope::new(bounds, self.segment[inst]);
                 let mut values: Vec<Value> = lo
                     .iter()
                     .zip(&hi)
@@ -218,23 +220,19 @@ impl Offload<'_> {
                 if self.is_guarded && !collects(func, inst) {
                     // Nothing to do where the kernel has been left.
                     let cond = self.has_returned(func, &mut scope);
-                    let (on_true, on_false) = (values[0], values[1]);
-                    let ty = func.ty(on_false);
-                    let hi = Op::Select {
-                        cond,
-                        on_true,
-                        on_false,
-                    };
-                    values[1] = scope.value(func, hi, ty);
+                    values[1] = scope.end(func).select(cond, values[0], values[1]);
                 }
-                end(func, bounds, scope.insts, values);
-                let mut scope = Scope::new(self.segment[inst]);
+                scope.end(func).yields(values);
+                let mut scope = Scope::new(body, self.segment[inst]);
                 if may_return && !self.is_guarded {
                     self.set_returned(func, &mut scope, false);
                 }
                 self.localize_region(func, &mut scope, inner);
-                scope.push(func, Op::Each { body: inner }, &[], span);
-                end(func, body, scope.insts, Vec::new());
+                let mut b = scope.end(func);
+                b.span = span;
+                b.effect(Op::Each { body: inner });
+                b.span = Span::NONE;
+                b.yields(Vec::new());
                 (TaskKind::Range, attrs, span)
             }
         };
@@ -253,36 +251,35 @@ impl Offload<'_> {
 
     /// What stands between parallel loops: nothing of it runs where the kernel has been left, but for what collects.
     fn serial(&mut self, func: &mut Function, body: Region, list: Vec<Inst>, may_return: bool) {
-        let mut scope = Scope::new(self.segment[list[0]]);
+        let mut scope = Scope::new(body, self.segment[list[0]]);
         if !self.is_guarded {
             if may_return {
                 self.set_returned(func, &mut scope, false);
             }
-            return self.line(func, body, scope, list);
+            return self.line(func, scope, list);
         }
-        let cond = self.has_returned(func, &mut scope);
         let first = list.iter().position(|&i| !collects(func, i));
         let last = list.iter().rposition(|&i| !collects(func, i));
         let (Some(first), Some(last)) = (first, last) else {
-            return self.line(func, body, Scope::new(scope.segment), list);
+            return self.line(func, scope, list);
         };
-        scope.insts.extend(&list[..first]);
+        let cond = self.has_returned(func, &mut scope);
+        func.regions[body].insts.extend(&list[..first]);
         let [then, otherwise] = [(); 2].map(|()| func.new_region(&[]));
-        end(func, then, Vec::new(), Vec::new());
-        let inner = Scope::new(scope.segment);
-        self.line(func, otherwise, inner, list[first..=last].to_vec());
+        Builder::new(func, then).yields(Vec::new());
+        let inner = Scope::new(otherwise, scope.segment);
+        self.line(func, inner, list[first..=last].to_vec());
         let guard = Op::If {
             cond,
             then,
             otherwise,
         };
-        scope.push(func, guard, &[], Span::NONE);
-        self.line(func, body, scope, list[last + 1..].to_vec());
+        scope.end(func).effect(guard);
+        self.line(func, scope, list[last + 1..].to_vec());
     }
 
     /// Ends a region with instructions of the outermost scope.
-    fn line(&mut self, func: &mut Function, body: Region, mut scope: Scope, list: Vec<Inst>) {
-        let mut returned = false;
+    fn line(&mut self, func: &mut Function, mut scope: Scope, list: Vec<Inst>) {
         for inst in list {
             if let Op::Local {} = func[inst] {
                 self.zero(func, &mut scope, func.insts[inst].results[0]);
@@ -292,21 +289,17 @@ impl Offload<'_> {
             for owned in func.owned(inst) {
                 self.localize_region(func, &mut scope, owned);
             }
-            returned = func[inst].is_terminator();
-            scope.insts.push(inst);
+            scope.end(func).append(inst);
             for r in func.insts[inst].results.clone() {
                 if let Some(offset) = self.temp[r] {
                     let ty = func.ty(r).to_ref().expect("what travels is a value");
-                    let place = scope.value(func, Op::TempAt { offset }, ty);
-                    scope.push(func, Op::Store { place, value: r }, &[], Span::NONE);
+                    let mut b = scope.end(func);
+                    let place = b.value(Op::TempAt { offset }, ty);
+                    b.store(place, r);
                 }
             }
         }
-        if returned {
-            func.regions[body].insts = scope.insts;
-        } else {
-            end(func, body, scope.insts, Vec::new());
-        }
+        scope.end(func).terminate();
     }
 
     /// Zeroes a temporary that stands for a local.
@@ -314,13 +307,8 @@ impl Offload<'_> {
         let base = self.localize(func, scope, local);
         let ty = func.ty(local).pointee().expect("a storage");
         let elem = ty.elem().expect("structs have fallen apart");
-        let value = scope.value(
-            func,
-            Op::Const {
-                value: Scalar::zero(elem),
-            },
-            elem.into(),
-        );
+        let mut b = scope.end(func);
+        let value = b.constant(Scalar::zero(elem));
         let elem_ref = Type::Scalar(elem).to_ref().expect("a scalar has a storage");
         for k in 0..ty.n_elems() {
             let place = match ty {
@@ -330,23 +318,12 @@ impl Offload<'_> {
                     } else {
                         vec![k]
                     };
-                    let index = index
-                        .into_iter()
-                        .map(|i| {
-                            scope.value(
-                                func,
-                                Op::Const {
-                                    value: Scalar::i32(i as i32),
-                                },
-                                Type::I32,
-                            )
-                        })
-                        .collect();
-                    scope.value(func, Op::ElemRef { base, index }, elem_ref)
+                    let index = index.into_iter().map(|i| b.i32(i as i32)).collect();
+                    b.value(Op::ElemRef { base, index }, elem_ref)
                 }
                 _ => base,
             };
-            scope.push(func, Op::Store { place, value }, &[], Span::NONE);
+            b.store(place, value);
         }
     }
 
@@ -378,19 +355,17 @@ impl Offload<'_> {
         let local = match self.temp[v] {
             Some(offset) if is_local => {
                 let ty = func.ty(v);
-                scope.value(func, Op::TempAt { offset }, ty)
+                scope.end(func).value(Op::TempAt { offset }, ty)
             }
             Some(offset) if self.segment[def] != scope.segment => {
                 let ty = func.ty(v);
-                let place = scope.value(
-                    func,
-                    Op::TempAt { offset },
-                    ty.to_ref().expect("what travels is a value"),
-                );
-                scope.value(func, Op::Load { place }, ty)
+                let place = ty.to_ref().expect("what travels is a value");
+                let mut b = scope.end(func);
+                let place = b.value(Op::TempAt { offset }, place);
+                b.load(place)
             }
             _ if is_local => {
-                scope.insts.push(def);
+                scope.end(func).append(def);
                 v
             }
             _ if self.anywhere[def] => {
@@ -398,7 +373,10 @@ impl Offload<'_> {
                 op.map_operands(|o| self.localize(func, scope, o));
                 let results = func.insts[def].results.clone();
                 let types: Vec<Type> = results.iter().map(|&r| func.ty(r)).collect();
-                let copy = scope.push(func, op, &types, func.insts[def].span);
+                let span = func.insts[def].span;
+                let mut b = scope.end(func);
+                b.span = span;
+                let copy = b.inst(op, &types);
                 for (old, new) in results.into_iter().zip(func.insts[copy].results.clone()) {
                     scope.map[old] = Some(new);
                 }
@@ -411,38 +389,26 @@ impl Offload<'_> {
     }
 }
 
-/// Fills a region and ends it with `yield`.
-fn end(func: &mut Function, region: Region, mut insts: Vec<Inst>, values: Vec<Value>) {
-    insts.push(func.new_inst(Op::Yield { values }, &[], Span::NONE));
-    func.regions[region].insts = insts;
-}
-
 /// The straight line of a task that is being filled.
 struct Scope {
     /// What stands for the values of the kernel's outermost scope.
     map: SecondaryMap<Value, Option<Value>>,
-    insts: Vec<Inst>,
+    region: Region,
     segment: u32,
 }
 
 impl Scope {
-    fn new(segment: u32) -> Self {
+    fn new(region: Region, segment: u32) -> Self {
         Self {
             map: SecondaryMap::new(),
-            insts: Vec::new(),
+            region,
             segment,
         }
     }
 
-    fn push(&mut self, func: &mut Function, op: Op, types: &[Type], span: Span) -> Inst {
-        let inst = func.new_inst(op, types, span);
-        self.insts.push(inst);
-        inst
-    }
-
-    fn value(&mut self, func: &mut Function, op: Op, ty: Type) -> Value {
-        let inst = self.push(func, op, &[ty], Span::NONE);
-        func.insts[inst].results[0]
+    /// A builder at its end.
+    fn end<'a>(&self, func: &'a mut Function) -> Builder<'a> {
+        Builder::new(func, self.region)
     }
 }
 

@@ -11,8 +11,7 @@
 use std::ops::Range;
 
 use aerogel_base::entity::SecondaryMap;
-use aerogel_base::{Scalar, Span};
-use aerogel_ir::{BinaryOp, Function, Inst, Op, Region, Type, Value};
+use aerogel_ir::{BinaryOp, Builder, Function, Inst, Op, Region, Type, Value};
 
 use crate::PassCx;
 
@@ -25,11 +24,9 @@ pub(crate) fn run(func: &mut Function, _: &PassCx<'_>) -> bool {
     }
     let mut pass = LoopTensors {
         storage: SecondaryMap::new(),
-        out: Vec::new(),
-        span: Span::NONE,
     };
     let body = func.body;
-    pass.region(func, body);
+    pass.region(&mut Builder::new(func, body), body);
     true
 }
 
@@ -40,44 +37,34 @@ fn is_large(ty: Type) -> bool {
 struct LoopTensors {
     /// Where the elements of a large value are.
     storage: SecondaryMap<Value, Option<Value>>,
-    out: Vec<Inst>,
-    span: Span,
 }
 
 impl LoopTensors {
-    fn region(&mut self, func: &mut Function, region: Region) {
-        let outer = std::mem::take(&mut self.out);
-        for param in func.regions[region].params.clone() {
-            self.keep(func, param);
-        }
-        for inst in std::mem::take(&mut func.regions[region].insts) {
-            self.span = func.insts[inst].span;
-            self.inst(func, inst);
-        }
-        func.regions[region].insts = std::mem::replace(&mut self.out, outer);
+    fn region(&mut self, b: &mut Builder<'_>, region: Region) {
+        let insts = std::mem::take(&mut b.func.regions[region].insts);
+        b.within(region, |b| {
+            for param in b.func.regions[region].params.clone() {
+                self.keep(b, param);
+            }
+            for inst in insts {
+                b.span = b.func.insts[inst].span;
+                self.inst(b, inst);
+            }
+        });
     }
 
-    fn inst(&mut self, func: &mut Function, inst: Inst) {
-        let op = func[inst].clone();
-        let result = func.insts[inst].results.first().copied();
-        let large = result.filter(|&r| is_large(func.ty(r)));
+    fn inst(&mut self, b: &mut Builder<'_>, inst: Inst) {
+        let op = b.func[inst].clone();
+        let result = b.func.insts[inst].results.first().copied();
+        let large = result.filter(|&r| is_large(b.func.ty(r)));
         match (op, large) {
-            (
-                op @ (Op::Unary { .. }
-                | Op::Binary { .. }
-                | Op::Compare { .. }
-                | Op::Select { .. }
-                | Op::Fma { .. }
-                | Op::Cast { .. }
-                | Op::Bitcast { .. }),
-                Some(result),
-            ) => self.elementwise(func, &op, result),
-            (Op::TensorMake { elems }, Some(result)) => self.make(func, &elems, result),
-            (Op::TensorGet { tensor, index }, _) if is_large(func.ty(tensor)) => {
-                let base = self.place_of(func, tensor);
-                let place = self.elem_ref(func, base, index);
-                func.insts[inst].op = Op::Load { place };
-                self.out.push(inst);
+            (op, Some(result)) if op.is_elementwise() => self.elementwise(b, &op, result),
+            (Op::TensorMake { elems }, Some(result)) => self.make(b, &elems, result),
+            (Op::TensorGet { tensor, index }, _) if is_large(b.func.ty(tensor)) => {
+                let base = self.place_of(b, tensor);
+                let place = self.elem_ref(b, base, index);
+                b.func.insts[inst].op = Op::Load { place };
+                b.append(inst);
             }
             (
                 Op::TensorSet {
@@ -87,251 +74,218 @@ impl LoopTensors {
                 },
                 Some(result),
             ) => {
-                let (from, to) = (self.place_of(func, tensor), self.new_storage(func, result));
-                self.copy(func, from, to);
-                let place = self.elem_ref(func, to, index);
-                self.effect(func, Op::Store { place, value });
+                let (from, to) = (self.place_of(b, tensor), self.new_storage(b, result));
+                self.copy(b, from, to);
+                let place = self.elem_ref(b, to, index);
+                b.effect(Op::Store { place, value });
             }
             (Op::MatMul { lhs, rhs }, _)
-                if large.is_some() || is_large(func.ty(lhs)) || is_large(func.ty(rhs)) =>
+                if large.is_some() || is_large(b.func.ty(lhs)) || is_large(b.func.ty(rhs)) =>
             {
                 let result = result.expect("a product is a value");
-                let place = self.matmul(func, lhs, rhs, result);
+                let place = self.matmul(b, lhs, rhs, result);
                 if large.is_none() {
                     self.storage[result] = None;
-                    func.insts[inst].op = Op::Load { place };
-                    self.out.push(inst);
+                    b.func.insts[inst].op = Op::Load { place };
+                    b.append(inst);
                 }
             }
             (Op::Load { place }, Some(result)) => {
-                let to = self.new_storage(func, result);
-                self.copy(func, place, to);
+                let to = self.new_storage(b, result);
+                self.copy(b, place, to);
             }
-            (Op::Store { place, value }, _) if is_large(func.ty(value)) => {
-                let from = self.place_of(func, value);
-                self.copy(func, from, place);
+            (Op::Store { place, value }, _) if is_large(b.func.ty(value)) => {
+                let from = self.place_of(b, value);
+                self.copy(b, from, place);
             }
             (mut op, _) => {
-                op.map_operands(|v| self.whole(func, v));
-                func.insts[inst].op = op;
-                for owned in func.owned(inst) {
-                    self.region(func, owned);
+                op.map_operands(|v| self.whole(b, v));
+                b.func.insts[inst].op = op;
+                for owned in b.func.owned(inst) {
+                    self.region(b, owned);
                 }
-                self.out.push(inst);
-                for result in func.insts[inst].results.clone() {
-                    self.keep(func, result);
+                b.append(inst);
+                for result in b.func.insts[inst].results.clone() {
+                    self.keep(b, result);
                 }
             }
         }
     }
 
-    fn value(&mut self, func: &mut Function, op: Op, ty: Type) -> Value {
-        let inst = func.new_inst(op, &[ty], self.span);
-        self.out.push(inst);
-        func.insts[inst].results[0]
-    }
-
-    fn effect(&mut self, func: &mut Function, op: Op) {
-        let inst = func.new_inst(op, &[], self.span);
-        self.out.push(inst);
-    }
-
-    fn i32(&mut self, func: &mut Function, value: u32) -> Value {
-        let value = Scalar::i32(i32::try_from(value).expect("an extent fits"));
-        self.value(func, Op::Const { value }, Type::I32)
-    }
-
-    fn local(&mut self, func: &mut Function, ty: Type) -> Value {
-        self.value(func, Op::Local {}, ty.to_ref().expect("a value's type"))
-    }
-
     /// Storage for a large value that is about to be made.
-    fn new_storage(&mut self, func: &mut Function, value: Value) -> Value {
-        let place = self.local(func, func.ty(value));
+    fn new_storage(&mut self, b: &mut Builder<'_>, value: Value) -> Value {
+        let place = b.local(b.func.ty(value));
         self.storage[value] = Some(place);
         place
     }
 
     /// Puts a large value that was made as a whole into storage.
-    fn keep(&mut self, func: &mut Function, value: Value) {
-        if is_large(func.ty(value)) {
-            let place = self.new_storage(func, value);
-            self.effect(func, Op::Store { place, value });
+    fn keep(&mut self, b: &mut Builder<'_>, value: Value) {
+        if is_large(b.func.ty(value)) {
+            let place = self.new_storage(b, value);
+            b.effect(Op::Store { place, value });
         }
     }
 
     /// A large value as a whole, for what takes nothing else.
-    fn whole(&mut self, func: &mut Function, value: Value) -> Value {
+    fn whole(&mut self, b: &mut Builder<'_>, value: Value) -> Value {
         match self.storage[value] {
             Some(place) => {
-                let ty = func.ty(value);
-                self.value(func, Op::Load { place }, ty)
+                let ty = b.func.ty(value);
+                b.value(Op::Load { place }, ty)
             }
             None => value,
         }
     }
 
     /// Storage with the elements of a tensor, large or small.
-    fn place_of(&mut self, func: &mut Function, value: Value) -> Value {
+    fn place_of(&mut self, b: &mut Builder<'_>, value: Value) -> Value {
         self.storage[value].unwrap_or_else(|| {
-            let place = self.local(func, func.ty(value));
-            self.effect(func, Op::Store { place, value });
+            let place = b.local(b.func.ty(value));
+            b.effect(Op::Store { place, value });
             place
         })
     }
 
-    fn elem_ref(&mut self, func: &mut Function, base: Value, index: Vec<Value>) -> Value {
-        let elem = func.ty(base).pointee().and_then(Type::elem);
+    fn elem_ref(&mut self, b: &mut Builder<'_>, base: Value, index: Vec<Value>) -> Value {
+        let elem = b.func.ty(base).pointee().and_then(Type::elem);
         let ty = Type::RefScalar(elem.expect("a tensor's storage"));
-        self.value(func, Op::ElemRef { base, index }, ty)
+        b.value(Op::ElemRef { base, index }, ty)
     }
 
-    fn load_element(&mut self, func: &mut Function, base: Value, index: &[Value]) -> Value {
-        let place = self.elem_ref(func, base, index.to_vec());
-        let ty = func.ty(place).pointee().expect("a storage");
-        self.value(func, Op::Load { place }, ty)
+    fn load_element(&mut self, b: &mut Builder<'_>, base: Value, index: &[Value]) -> Value {
+        let place = self.elem_ref(b, base, index.to_vec());
+        let ty = b.func.ty(place).pointee().expect("a storage");
+        b.value(Op::Load { place }, ty)
     }
 
-    fn store_element(&mut self, func: &mut Function, base: Value, index: &[Value], value: Value) {
-        let place = self.elem_ref(func, base, index.to_vec());
-        self.effect(func, Op::Store { place, value });
+    fn store_element(&mut self, b: &mut Builder<'_>, base: Value, index: &[Value], value: Value) {
+        let place = self.elem_ref(b, base, index.to_vec());
+        b.effect(Op::Store { place, value });
     }
 
     /// Does something for each index below the extents, the last one innermost.
     fn loops(
         &mut self,
-        func: &mut Function,
+        b: &mut Builder<'_>,
         extents: &[u32],
-        each: &mut dyn FnMut(&mut Self, &mut Function, &[Value]),
+        each: &mut dyn FnMut(&mut Self, &mut Builder<'_>, &[Value]),
     ) {
         let ranges: Vec<Range<u32>> = extents.iter().map(|&n| 0..n).collect();
-        self.nest(func, &ranges, &mut Vec::new(), each);
+        self.nest(b, &ranges, &mut Vec::new(), each);
     }
 
     fn nest(
         &mut self,
-        func: &mut Function,
+        b: &mut Builder<'_>,
         ranges: &[Range<u32>],
         index: &mut Vec<Value>,
-        each: &mut dyn FnMut(&mut Self, &mut Function, &[Value]),
+        each: &mut dyn FnMut(&mut Self, &mut Builder<'_>, &[Value]),
     ) {
         let Some((range, rest)) = ranges.split_first() else {
-            return each(self, func, index);
+            return each(self, b, index);
         };
-        let [lo, hi, step] = [range.start, range.end, 1].map(|n| self.i32(func, n));
-        let body = func.new_region(&[Type::I32]);
-        let outer = std::mem::take(&mut self.out);
-        index.push(func.regions[body].params[0]);
-        self.nest(func, rest, index, each);
-        index.pop();
-        self.effect(func, Op::Yield { values: Vec::new() });
-        func.regions[body].insts = std::mem::replace(&mut self.out, outer);
-        let init = Vec::new();
-        self.effect(
-            func,
-            Op::For {
-                lo,
-                hi,
-                step,
-                init,
-                body,
-            },
-        );
-    }
-
-    fn elementwise(&mut self, func: &mut Function, op: &Op, result: Value) {
-        let ty = func.ty(result);
-        let elem = Type::Scalar(ty.elem().expect("a tensor has elements"));
-        let to = self.new_storage(func, result);
-        self.loops(func, &ty.shape(), &mut |pass, func, index| {
-            let mut op = op.clone();
-            op.map_operands(|v| match func.ty(v).is_tensor() {
-                true => {
-                    let from = pass.place_of(func, v);
-                    pass.load_element(func, from, index)
-                }
-                false => v,
-            });
-            let value = pass.value(func, op, elem);
-            pass.store_element(func, to, index, value);
+        let [lo, hi] = [range.start, range.end].map(|n| b.i32(n as i32));
+        b.for_(lo, hi, |b, counter| {
+            index.push(counter);
+            self.nest(b, rest, index, each);
+            index.pop();
         });
     }
 
-    fn make(&mut self, func: &mut Function, elems: &[Value], result: Value) {
-        let shape = func.ty(result).shape();
-        let to = self.new_storage(func, result);
+    fn elementwise(&mut self, b: &mut Builder<'_>, op: &Op, result: Value) {
+        let ty = b.func.ty(result);
+        let elem = Type::Scalar(ty.elem().expect("a tensor has elements"));
+        let to = self.new_storage(b, result);
+        self.loops(b, &ty.shape(), &mut |pass, b, index| {
+            let mut op = op.clone();
+            op.map_operands(|v| match b.func.ty(v).is_tensor() {
+                true => {
+                    let from = pass.place_of(b, v);
+                    pass.load_element(b, from, index)
+                }
+                false => v,
+            });
+            let value = b.value(op, elem);
+            pass.store_element(b, to, index, value);
+        });
+    }
+
+    fn make(&mut self, b: &mut Builder<'_>, elems: &[Value], result: Value) {
+        let shape = b.func.ty(result).shape();
+        let to = self.new_storage(b, result);
         if elems.iter().all(|&e| e == elems[0]) {
-            return self.loops(func, &shape, &mut |pass, func, index| {
-                pass.store_element(func, to, index, elems[0]);
+            return self.loops(b, &shape, &mut |pass, b, index| {
+                pass.store_element(b, to, index, elems[0]);
             });
         }
         for (k, &value) in elems.iter().enumerate() {
-            let index = self.constant_index(func, &shape, k as u32);
-            self.store_element(func, to, &index, value);
+            let index = self.constant_index(b, &shape, k as u32);
+            self.store_element(b, to, &index, value);
         }
     }
 
-    fn constant_index(&mut self, func: &mut Function, shape: &[u32], k: u32) -> Vec<Value> {
+    fn constant_index(&mut self, b: &mut Builder<'_>, shape: &[u32], k: u32) -> Vec<Value> {
         let index = match *shape {
             [_, m] => vec![k / m, k % m],
             _ => vec![k],
         };
-        index.into_iter().map(|i| self.i32(func, i)).collect()
+        index.into_iter().map(|i| b.i32(i as i32)).collect()
     }
 
     /// Copies all elements. The components of a field lie where its layout says, so they are named one by one.
-    fn copy(&mut self, func: &mut Function, from: Value, to: Value) {
-        let ty = func.ty(from).pointee().expect("a storage");
+    fn copy(&mut self, b: &mut Builder<'_>, from: Value, to: Value) {
+        let ty = b.func.ty(from).pointee().expect("a storage");
         let shape = ty.shape();
         let in_field = [from, to]
             .iter()
-            .any(|&place| matches!(func.def_op(place), Some(Op::FieldAt { .. })));
+            .any(|&place| matches!(b.func.def_op(place), Some(Op::FieldAt { .. })));
         if !in_field {
-            return self.loops(func, &shape, &mut |pass, func, index| {
-                let value = pass.load_element(func, from, index);
-                pass.store_element(func, to, index, value);
+            return self.loops(b, &shape, &mut |pass, b, index| {
+                let value = pass.load_element(b, from, index);
+                pass.store_element(b, to, index, value);
             });
         }
         for k in 0..ty.n_elems() {
-            let index = self.constant_index(func, &shape, k);
-            let value = self.load_element(func, from, &index);
-            self.store_element(func, to, &index, value);
+            let index = self.constant_index(b, &shape, k);
+            let value = self.load_element(b, from, &index);
+            self.store_element(b, to, &index, value);
         }
     }
 
     /// The storage of a product.
-    fn matmul(&mut self, func: &mut Function, lhs: Value, rhs: Value, result: Value) -> Value {
-        let ty = func.ty(result);
+    fn matmul(&mut self, b: &mut Builder<'_>, lhs: Value, rhs: Value, result: Value) -> Value {
+        let ty = b.func.ty(result);
         let elem = Type::Scalar(ty.elem().expect("a product has elements"));
-        let inner = func.ty(lhs).shape()[1];
-        let (a, b) = (self.place_of(func, lhs), self.place_of(func, rhs));
-        let to = self.new_storage(func, result);
-        self.loops(func, &ty.shape(), &mut |pass, func, index| {
-            let sum = pass.local(func, elem);
-            let product = |pass: &mut Self, func: &mut Function, at: Value| {
-                let lhs = pass.load_element(func, a, &[index[0], at]);
+        let inner = b.func.ty(lhs).shape()[1];
+        let (left, right) = (self.place_of(b, lhs), self.place_of(b, rhs));
+        let to = self.new_storage(b, result);
+        self.loops(b, &ty.shape(), &mut |pass, b, index| {
+            let sum = b.local(elem);
+            let product = |pass: &mut Self, b: &mut Builder<'_>, at: Value| {
+                let lhs = pass.load_element(b, left, &[index[0], at]);
                 let column: Vec<Value> = [at].iter().chain(&index[1..]).copied().collect();
-                let rhs = pass.load_element(func, b, &column);
+                let rhs = pass.load_element(b, right, &column);
                 let op = BinaryOp::Mul;
-                pass.value(func, Op::Binary { op, lhs, rhs }, elem)
+                b.value(Op::Binary { op, lhs, rhs }, elem)
             };
-            let first = pass.i32(func, 0);
-            let value = product(pass, func, first);
-            pass.effect(func, Op::Store { place: sum, value });
+            let first = b.i32(0);
+            let value = product(pass, b, first);
+            b.effect(Op::Store { place: sum, value });
             pass.nest(
-                func,
+                b,
                 std::slice::from_ref(&(1..inner)),
                 &mut Vec::new(),
-                &mut |pass, func, at| {
-                    let rhs = product(pass, func, at[0]);
-                    let lhs = pass.value(func, Op::Load { place: sum }, elem);
+                &mut |pass, b, at| {
+                    let rhs = product(pass, b, at[0]);
+                    let lhs = b.value(Op::Load { place: sum }, elem);
                     let op = BinaryOp::Add;
-                    let value = pass.value(func, Op::Binary { op, lhs, rhs }, elem);
-                    pass.effect(func, Op::Store { place: sum, value });
+                    let value = b.value(Op::Binary { op, lhs, rhs }, elem);
+                    b.effect(Op::Store { place: sum, value });
                 },
             );
-            let value = pass.value(func, Op::Load { place: sum }, elem);
-            pass.store_element(func, to, index, value);
+            let value = b.value(Op::Load { place: sum }, elem);
+            pass.store_element(b, to, index, value);
         });
         to
     }

@@ -11,8 +11,7 @@
 mod places;
 
 use aerogel_base::entity::SecondaryMap;
-use aerogel_base::{Scalar, Span};
-use aerogel_ir::{BinaryOp, Env, Function, Inst, Op, Region, Type, Value, walk};
+use aerogel_ir::{BinaryOp, Builder, Env, Function, Inst, Op, Region, Type, Value, walk};
 
 use crate::PassCx;
 
@@ -32,11 +31,9 @@ pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
         env: cx.env,
         parts: SecondaryMap::new(),
         dynamic: dynamic_locals(func),
-        out: Vec::new(),
-        span: Span::NONE,
     };
     let body = func.body;
-    pass.region(func, body);
+    pass.region(&mut Builder::new(func, body), body);
     func.results = func.results.iter().flat_map(|&t| pass.scalars(t)).collect();
     true
 }
@@ -64,8 +61,6 @@ struct Scalarize<'a> {
     /// The scalars that an aggregate value, or the storages that an aggregate's storage, became.
     parts: SecondaryMap<Value, Option<Vec<Value>>>,
     dynamic: SecondaryMap<Value, bool>,
-    out: Vec<Inst>,
-    span: Span,
 }
 
 impl Scalarize<'_> {
@@ -78,37 +73,23 @@ impl Scalarize<'_> {
         }
     }
 
-    fn region(&mut self, func: &mut Function, region: Region) {
-        let params = std::mem::take(&mut func.regions[region].params);
+    fn region(&mut self, b: &mut Builder<'_>, region: Region) {
+        let params = std::mem::take(&mut b.func.regions[region].params);
         for p in params {
             let parts: Vec<Value> = self
-                .scalars(func.ty(p))
+                .scalars(b.func.ty(p))
                 .into_iter()
-                .map(|t| func.add_param(region, t))
+                .map(|t| b.func.add_param(region, t))
                 .collect();
             self.parts[p] = Some(parts);
         }
-        let outer = std::mem::take(&mut self.out);
-        for inst in std::mem::take(&mut func.regions[region].insts) {
-            self.span = func.insts[inst].span;
-            self.inst(func, inst);
-        }
-        func.regions[region].insts = std::mem::replace(&mut self.out, outer);
-    }
-
-    fn emit(&mut self, func: &mut Function, op: Op, ty: Type) -> Value {
-        let inst = func.new_inst(op, &[ty], self.span);
-        self.out.push(inst);
-        func.insts[inst].results[0]
-    }
-
-    fn effect(&mut self, func: &mut Function, op: Op) {
-        let inst = func.new_inst(op, &[], self.span);
-        self.out.push(inst);
-    }
-
-    fn constant(&mut self, func: &mut Function, value: Scalar) -> Value {
-        self.emit(func, Op::Const { value }, value.ty().into())
+        let insts = std::mem::take(&mut b.func.regions[region].insts);
+        b.within(region, |b| {
+            for inst in insts {
+                b.span = b.func.insts[inst].span;
+                self.inst(b, inst);
+            }
+        });
     }
 
     /// The scalars of a value; the value itself if it is a scalar.
@@ -116,15 +97,20 @@ impl Scalarize<'_> {
         self.parts[v].clone().unwrap_or_else(|| vec![v])
     }
 
+    /// The only scalar of a value.
     fn one(&self, v: Value) -> Value {
-        self.parts[v].as_ref().map_or(v, |p| p[0])
+        match self.parts[v].as_deref() {
+            None => v,
+            Some(&[part]) => part,
+            Some(parts) => unreachable!("{v} has {} parts where one scalar is taken", parts.len()),
+        }
     }
 
-    fn inst(&mut self, func: &mut Function, inst: Inst) {
-        let results = func.insts[inst].results.clone();
+    fn inst(&mut self, b: &mut Builder<'_>, inst: Inst) {
+        let results = b.func.insts[inst].results.clone();
         let result = results.first().copied();
-        let ty = result.map(|r| func.ty(r));
-        match func[inst].clone() {
+        let ty = result.map(|r| b.func.ty(r));
+        match b.func[inst].clone() {
             Op::TensorMake { elems } => {
                 let parts = elems.iter().map(|&e| self.one(e)).collect();
                 self.parts[result.expect("one result")] = Some(parts);
@@ -134,7 +120,7 @@ impl Scalarize<'_> {
                 self.parts[result.expect("one result")] = Some(parts);
             }
             Op::StructGet { value, member } => {
-                let range = self.member_range(func.ty(value), member);
+                let range = self.member_range(b.func.ty(value), member);
                 self.parts[result.expect("one result")] = Some(self.of(value)[range].to_vec());
             }
             Op::StructSet {
@@ -142,19 +128,19 @@ impl Scalarize<'_> {
                 member,
                 value,
             } => {
-                let range = self.member_range(func.ty(base), member);
+                let range = self.member_range(b.func.ty(base), member);
                 let mut parts = self.of(base);
                 parts.splice(range, self.of(value));
                 self.parts[result.expect("one result")] = Some(parts);
             }
             Op::TensorGet { tensor, index } => {
-                let tensor_ty = func.ty(tensor);
-                let part = match self.linear(func, tensor_ty, &index) {
+                let tensor_ty = b.func.ty(tensor);
+                let part = match self.linear(b.func, tensor_ty, &index) {
                     Some(k) => self.of(tensor)[k],
                     None => {
-                        let base = self.spill(func, tensor);
-                        let place = self.elem_ref(func, base, &index, tensor_ty);
-                        self.emit(func, Op::Load { place }, ty.expect("one result"))
+                        let base = self.spill(b, tensor);
+                        let place = self.elem_ref(b, base, &index, tensor_ty);
+                        b.value(Op::Load { place }, ty.expect("one result"))
                     }
                 };
                 self.parts[result.expect("one result")] = Some(vec![part]);
@@ -164,29 +150,29 @@ impl Scalarize<'_> {
                 index,
                 value,
             } => {
-                let tensor_ty = func.ty(tensor);
-                let parts = match self.linear(func, tensor_ty, &index) {
+                let tensor_ty = b.func.ty(tensor);
+                let parts = match self.linear(b.func, tensor_ty, &index) {
                     Some(k) => {
                         let mut parts = self.of(tensor);
                         parts[k] = self.one(value);
                         parts
                     }
                     None => {
-                        let base = self.spill(func, tensor);
-                        let place = self.elem_ref(func, base, &index, tensor_ty);
+                        let base = self.spill(b, tensor);
+                        let place = self.elem_ref(b, base, &index, tensor_ty);
                         let value = self.one(value);
-                        self.effect(func, Op::Store { place, value });
-                        self.load_parts(func, base)
+                        b.effect(Op::Store { place, value });
+                        self.load_parts(b, base)
                     }
                 };
                 self.parts[result.expect("one result")] = Some(parts);
             }
             Op::MatMul { lhs, rhs } => {
-                let parts = self.matmul(func, lhs, rhs);
+                let parts = self.matmul(b, lhs, rhs);
                 self.parts[result.expect("one result")] = Some(parts);
             }
             Op::Undef {} | Op::Arg { .. } if ty.is_some_and(|t| self.scalars(t) != [t]) => {
-                self.aggregate_leaf(func, inst, result.expect("one result"));
+                self.aggregate_leaf(b, inst, result.expect("one result"));
             }
             Op::Local {}
                 if ty
@@ -194,67 +180,59 @@ impl Scalarize<'_> {
                     .is_some_and(|t| self.scalars(t) != [t]) =>
             {
                 let place = result.expect("one result");
-                let pointee = func.ty(place).pointee().expect("a storage");
+                let pointee = b.func.ty(place).pointee().expect("a storage");
                 if self.dynamic[place] && pointee.is_tensor() {
-                    self.out.push(inst);
+                    b.append(inst);
                     return;
                 }
                 let parts = if let Type::Struct(id) = pointee {
-                    self.struct_places(func, id, self.dynamic[place])
+                    self.struct_places(b, id, self.dynamic[place])
                 } else {
-                    self.scalar_locals(func, pointee)
+                    self.scalar_locals(b, pointee)
                 };
                 self.parts[place] = Some(parts);
             }
             Op::MemberRef { base, member } => {
-                let struct_ty = func.ty(base).pointee().expect("a storage");
+                let struct_ty = b.func.ty(base).pointee().expect("a storage");
                 let range = self.member_range(struct_ty, member);
                 let parts = self.of(base)[range].to_vec();
                 self.parts[result.expect("one result")] = Some(parts);
             }
             Op::ElemRef { base, index } => {
-                let tensor = func.ty(base).pointee().expect("a storage");
+                let tensor = b.func.ty(base).pointee().expect("a storage");
                 let split = self.parts[base].as_ref().filter(|p| p.as_slice() != [base]);
-                let place = match (split.cloned(), self.linear(func, tensor, &index)) {
+                let place = match (split.cloned(), self.linear(b.func, tensor, &index)) {
                     (Some(parts), Some(k)) => parts[k],
-                    (Some(parts), None) => self.select_place(func, &parts, &index, tensor),
+                    (Some(parts), None) => self.select_place(b, &parts, &index, tensor),
                     (None, _) => {
                         let base = self.one(base);
-                        self.elem_ref(func, base, &index, tensor)
+                        self.elem_ref(b, base, &index, tensor)
                     }
                 };
                 self.parts[result.expect("one result")] = Some(vec![place]);
             }
             Op::Load { place } if ty.is_some_and(|t| self.scalars(t) != [t]) => {
-                let parts = self.load_parts(func, place);
+                let parts = self.load_parts(b, place);
                 self.parts[result.expect("one result")] = Some(parts);
             }
-            Op::Store { place, value } if self.scalars(func.ty(value)) != [func.ty(value)] => {
-                let places = self.places(func, place);
+            Op::Store { place, value } if self.scalars(b.func.ty(value)) != [b.func.ty(value)] => {
+                let places = self.places(b, place);
                 for (place, value) in places.into_iter().zip(self.of(value)) {
-                    self.effect(func, Op::Store { place, value });
+                    b.effect(Op::Store { place, value });
                 }
             }
-            Op::Atomic { op, place, value } if func.ty(value).is_tensor() => {
-                let elem = Type::Scalar(func.elem(value));
-                let places = self.places(func, place);
+            Op::Atomic { op, place, value } if b.func.ty(value).is_tensor() => {
+                let elem = Type::Scalar(b.func.elem(value));
+                let places = self.places(b, place);
                 let values = self.of(value);
                 let old = places
                     .into_iter()
                     .zip(values)
-                    .map(|(place, value)| self.emit(func, Op::Atomic { op, place, value }, elem))
+                    .map(|(place, value)| b.value(Op::Atomic { op, place, value }, elem))
                     .collect();
                 self.parts[result.expect("one result")] = Some(old);
             }
-            op @ (Op::Unary { .. }
-            | Op::Binary { .. }
-            | Op::Compare { .. }
-            | Op::Select { .. }
-            | Op::Fma { .. }
-            | Op::Cast { .. }
-            | Op::Bitcast { .. })
-                if ty.is_some_and(Type::is_tensor) =>
-            {
+            op if op.is_elementwise() && ty.is_some_and(Type::is_tensor) => {
                 let ty = ty.expect("one result");
                 let elem = Type::Scalar(ty.elem().expect("a tensor has elements"));
                 let parts = (0..ty.n_elems() as usize)
@@ -266,7 +244,7 @@ impl Scalarize<'_> {
                                 .as_ref()
                                 .map_or(v, |p| p[if p.len() == 1 { 0 } else { k }])
                         });
-                        self.emit(func, op, elem)
+                        b.value(op, elem)
                     })
                     .collect();
                 self.parts[result.expect("one result")] = Some(parts);
@@ -285,9 +263,8 @@ impl Scalarize<'_> {
                 let parts = pairs
                     .into_iter()
                     .map(|(on_true, on_false)| {
-                        let ty = func.ty(on_true);
-                        self.emit(
-                            func,
+                        let ty = b.func.ty(on_true);
+                        b.value(
                             Op::Select {
                                 cond,
                                 on_true,
@@ -303,89 +280,70 @@ impl Scalarize<'_> {
             mut op => {
                 flatten_lists(&mut op, &self.parts);
                 op.map_operands(|v| self.one(v));
-                func.insts[inst].op = op;
-                let types: Vec<Type> = results.iter().map(|&r| func.ty(r)).collect();
+                b.func.insts[inst].op = op;
+                let types: Vec<Type> = results.iter().map(|&r| b.func.ty(r)).collect();
                 if types.iter().any(|&t| self.scalars(t) != [t]) {
-                    func.insts[inst].results.clear();
+                    b.func.insts[inst].results.clear();
                     for (&r, &t) in results.iter().zip(&types) {
                         let parts = self
                             .scalars(t)
                             .into_iter()
-                            .map(|t| func.add_result(inst, t))
+                            .map(|t| b.func.add_result(inst, t))
                             .collect();
                         self.parts[r] = Some(parts);
                     }
                 }
-                self.out.push(inst);
-                for region in func.owned(inst) {
-                    self.region(func, region);
+                b.append(inst);
+                for region in b.func.owned(inst) {
+                    self.region(b, region);
                 }
             }
         }
     }
 
-    fn aggregate_leaf(&mut self, func: &mut Function, inst: Inst, result: Value) {
-        let types = self.scalars(func.ty(result));
-        let parts = match func[inst].clone() {
+    fn aggregate_leaf(&mut self, b: &mut Builder<'_>, inst: Inst, result: Value) {
+        let types = self.scalars(b.func.ty(result));
+        let parts = match b.func[inst].clone() {
             Op::Undef {} => types
                 .into_iter()
-                .map(|t| self.emit(func, Op::Undef {}, t))
+                .map(|t| b.value(Op::Undef {}, t))
                 .collect(),
             _ => {
                 // An argument is read as a whole and taken apart where it is used: here, into reads
                 // of its components' slots.
-                func.insts[inst].results.clear();
+                b.func.insts[inst].results.clear();
                 let parts = types
                     .into_iter()
-                    .map(|t| func.add_result(inst, t))
+                    .map(|t| b.func.add_result(inst, t))
                     .collect();
-                self.out.push(inst);
+                b.append(inst);
                 parts
             }
         };
         self.parts[result] = Some(parts);
     }
 
-    fn matmul(&mut self, func: &mut Function, lhs: Value, rhs: Value) -> Vec<Value> {
-        let Type::Mat(n, m, elem) = func.ty(lhs) else {
+    fn matmul(&mut self, b: &mut Builder<'_>, lhs: Value, rhs: Value) -> Vec<Value> {
+        let Type::Mat(n, m, _) = b.func.ty(lhs) else {
             unreachable!("the left operand is a matrix")
         };
-        let k = if let Type::Mat(_, k, _) = func.ty(rhs) {
+        let k = if let Type::Mat(_, k, _) = b.func.ty(rhs) {
             k
         } else {
             1
         };
-        let (a, b) = (self.of(lhs), self.of(rhs));
-        let ty = Type::Scalar(elem);
+        let (left, right) = (self.of(lhs), self.of(rhs));
         let mut parts = Vec::new();
         for row in 0..n {
             for column in 0..k {
                 let mut sum = None;
                 for inner in 0..m {
-                    let (x, y) = (
-                        a[(row * m + inner) as usize],
-                        b[(inner * k + column) as usize],
-                    );
-                    let product = self.emit(
-                        func,
-                        Op::Binary {
-                            op: BinaryOp::Mul,
-                            lhs: x,
-                            rhs: y,
-                        },
-                        ty,
-                    );
+                    let x = left[(row * m + inner) as usize];
+                    let y = right[(inner * k + column) as usize];
+                    let product = b.binary(BinaryOp::Mul, x, y);
                     sum = Some(match sum {
                         None => product,
-                        Some(lhs) => self.emit(
-                            func,
-                            Op::Binary {
-                                op: BinaryOp::Add,
-                                lhs,
-                                rhs: product,
-                            },
-                            ty,
-                        ),
+                        Some(sum) => b.binary(BinaryOp::Add, sum, product),
                     });
                 }
                 parts.push(sum.expect("a matrix has a column"));

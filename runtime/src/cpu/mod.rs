@@ -1,7 +1,11 @@
 //! The host as a device.
 
+mod device;
 pub mod memory;
+mod plan;
 pub mod pool;
+mod split;
 
+pub use device::{CpuDevice, LoadedObject, ObjectLoader};
 pub use pool::Pool;
 pub(crate) use pool::STACK;

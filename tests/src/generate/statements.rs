@@ -19,7 +19,7 @@ impl Generator<'_> {
 
     fn statement(&mut self) {
         self.budget -= 1;
-        match self.rng.below(if self.budget > 0 { 19 } else { 6 }) {
+        match self.rng.below(if self.budget > 0 { 20 } else { 6 }) {
             0..=2 => {
                 let ty = self.rng.pick(SCALARS);
                 let value = self.scalar(ty, 3);
@@ -50,6 +50,7 @@ impl Generator<'_> {
             14 => self.array(),
             15 => self.draw(),
             16 => self.cells(),
+            17 => self.tensor_value(),
             _ => self.memory(),
         }
     }
@@ -142,11 +143,7 @@ impl Generator<'_> {
         if !ty.is_tensor() || self.rng.one_in(2) {
             return place;
         }
-        let index = ty
-            .shape()
-            .into_iter()
-            .map(|n| self.index(0, n as i32, 1))
-            .collect();
+        let index = self.tensor_index(ty);
         let elem = ty.elem().expect("a tensor has elements");
         self.b
             .value(Op::ElemRef { base: place, index }, Type::RefScalar(elem))
@@ -477,6 +474,33 @@ impl Generator<'_> {
         self.pool.push(one);
     }
 
+    /// Arithmetic on a tensor of any type, one element of which is kept beside it.
+    fn tensor_value(&mut self) {
+        let elem = self.rng.pick(SCALARS);
+        let ty = self.rng.pick(&[
+            Type::Vec(1, elem),
+            Type::Vec(2, elem),
+            Type::Vec(4, elem),
+            Type::Mat(2, 3, elem),
+            // Too large to be taken apart.
+            Type::Vec(66, elem),
+        ]);
+        let mut tensor = self.elementwise(ty, 1);
+        if let Type::Mat(n, m, _) = ty {
+            let rhs = self.of_type(Type::Vec(m, elem));
+            let lhs = tensor;
+            tensor = self.b.value(Op::MatMul { lhs, rhs }, Type::Vec(n, elem));
+        }
+        let index = self.tensor_index(self.b.func.ty(tensor));
+        let one = self.b.value(Op::TensorGet { tensor, index }, elem.into());
+        // Nobody sees what an undefined value is.
+        let undefined = self.b.value(Op::Undef {}, elem.into());
+        let always = self.b.i32(0);
+        let always = self.b.compare(CompareOp::Eq, always, always);
+        let one = self.b.select(always, one, undefined);
+        self.pool.extend([tensor, one]);
+    }
+
     /// A local struct with a matrix that is indexed by something unknown.
     fn struct_local(&mut self) {
         let ty = self.record;
@@ -500,6 +524,13 @@ impl Generator<'_> {
         let matrix = Type::Mat(2, 2, ScalarType::I32);
         let lhs = self.b.value(Op::StructGet { value, member: 0 }, matrix);
         let product = self.b.value(Op::MatMul { lhs, rhs: lhs }, matrix);
-        self.pool.extend([value, lhs, product]);
+        let short = self.scalar(ScalarType::I16, 1);
+        let changed = Op::StructSet {
+            base: value,
+            member: 1,
+            value: short,
+        };
+        let changed = self.b.value(changed, ty);
+        self.pool.extend([changed, lhs, product]);
     }
 }

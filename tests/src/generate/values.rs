@@ -1,7 +1,7 @@
 //! Expressions.
 
 use aerogel_base::{Scalar, ScalarType};
-use aerogel_ir::{BinaryOp, CompareOp, Op, Type, UnaryOp, Value};
+use aerogel_ir::{Arg, BinaryOp, CompareOp, Op, Type, UnaryOp, Value};
 
 use super::Generator;
 
@@ -18,6 +18,27 @@ pub(super) const SCALARS: &[ScalarType] = &[
     ScalarType::U64,
     ScalarType::F16,
 ];
+
+/// The elements of larger tensors are not written one by one.
+const MOST_WRITTEN: u32 = 8;
+
+/// Another type of the same width.
+fn bits(ty: ScalarType) -> ScalarType {
+    let same = |other: &&ScalarType| {
+        other.is_int() && **other != ty && other.bits() == ty.bits() && **other != ScalarType::U1
+    };
+    let all = [
+        ScalarType::I8,
+        ScalarType::U8,
+        ScalarType::I16,
+        ScalarType::U16,
+        ScalarType::I32,
+        ScalarType::U32,
+        ScalarType::I64,
+        ScalarType::U64,
+    ];
+    *all.iter().find(same).expect("integers of every width")
+}
 
 impl Generator<'_> {
     /// A value of any type.
@@ -43,24 +64,126 @@ impl Generator<'_> {
     }
 
     fn tensor(&mut self, ty: Type, elem: ScalarType) -> Value {
-        let elems = (0..ty.n_elems()).map(|_| self.scalar(elem, 2)).collect();
-        let a = self.b.value(Op::TensorMake { elems }, ty);
-        let b = self.scalar(elem, 1);
-        if self.rng.one_in(3) {
-            let index = ty
-                .shape()
-                .into_iter()
-                .map(|n| self.index(0, n as i32, 1))
-                .collect();
-            let set = Op::TensorSet {
-                tensor: a,
-                index,
-                value: b,
-            };
-            return self.b.value(set, ty);
+        let a = if ty.n_elems() > MOST_WRITTEN {
+            let all = self.scalar(elem, 2);
+            self.b.splat(all, ty)
+        } else {
+            let elems = (0..ty.n_elems()).map(|_| self.scalar(elem, 1)).collect();
+            self.b.value(Op::TensorMake { elems }, ty)
+        };
+        let value = self.scalar(elem, 1);
+        match self.rng.below(4) {
+            0 => a,
+            1 => {
+                let index = self.tensor_index(ty);
+                let set = Op::TensorSet {
+                    tensor: a,
+                    index,
+                    value,
+                };
+                self.b.value(set, ty)
+            }
+            2 => {
+                let b = self.b.splat(value, ty);
+                self.b.binary(BinaryOp::Mul, a, b)
+            }
+            _ => {
+                self.pool.push(a);
+                let made = self.elementwise(ty, 1);
+                self.pool.pop();
+                made
+            }
         }
-        let b = self.b.splat(b, ty);
-        self.b.binary(BinaryOp::Mul, a, b)
+    }
+
+    /// An index of some element of a tensor.
+    pub(super) fn tensor_index(&mut self, ty: Type) -> Vec<Value> {
+        let extents = ty.shape().into_iter();
+        extents.map(|n| self.index(0, n as i32, 1)).collect()
+    }
+
+    /// A number, or a tensor of them.
+    fn numbers(&mut self, ty: Type, depth: u32) -> Value {
+        let elem = ty.elem().expect("numbers have a type");
+        match ty.is_tensor() {
+            true => self.of_type(ty),
+            false => self.scalar(elem, depth),
+        }
+    }
+
+    /// What some row of the table makes of the elements of numbers or tensors.
+    pub(super) fn elementwise(&mut self, ty: Type, depth: u32) -> Value {
+        let rows: Vec<&str> = Op::ROWS
+            .iter()
+            .filter(|row| row.is_elementwise)
+            .map(|row| row.name)
+            .collect();
+        let row = self.rng.pick(&rows);
+        self.of_row(row, ty, depth)
+    }
+
+    fn of_row(&mut self, row: &str, ty: Type, depth: u32) -> Value {
+        let elem = ty.elem().expect("numbers have a type");
+        match row {
+            "Unary" => {
+                let all = UnaryOp::ALL.iter().copied();
+                let ops: Vec<UnaryOp> = all.filter(|op| op.takes(elem) && op.is_exact()).collect();
+                let op = self.rng.pick(&ops);
+                let x = self.numbers(ty, depth);
+                self.b.unary(op, x)
+            }
+            "Binary" => {
+                let all = BinaryOp::ALL.iter().copied();
+                let ops: Vec<BinaryOp> = all
+                    .filter(|op| op.takes(elem) && op.is_exact(elem))
+                    .collect();
+                let op = self.rng.pick(&ops);
+                let (lhs, rhs) = (self.numbers(ty, depth), self.numbers(ty, depth));
+                self.b.binary(op, lhs, rhs)
+            }
+            "Compare" => {
+                let truth = self.comparison(ty, depth);
+                self.b.cast(truth, ty)
+            }
+            "Select" => {
+                let cond = match self.rng.one_in(2) {
+                    true => self.condition(),
+                    false => self.comparison(ty, depth),
+                };
+                let (on_true, on_false) = (self.numbers(ty, depth), self.numbers(ty, depth));
+                self.b.select(cond, on_true, on_false)
+            }
+            "Fma" => {
+                let of = match elem.is_float() {
+                    true => ty,
+                    false => ty.with_elem(ScalarType::F32),
+                };
+                let [a, b, c] = [(); 3].map(|()| self.numbers(of, depth));
+                let sum = self.b.value(Op::Fma { a, b, c }, of);
+                self.b.cast(sum, ty)
+            }
+            "Cast" => {
+                let from = self.rng.pick(SCALARS);
+                let x = self.numbers(ty.with_elem(from), depth);
+                self.b.cast(x, ty)
+            }
+            "Bitcast" => {
+                // There and back: which bits a NaN has is open.
+                let bits = bits(elem);
+                let x = self.numbers(ty, depth);
+                let x = self.b.value(Op::Bitcast { x }, ty.with_elem(bits));
+                self.b.value(Op::Bitcast { x }, ty)
+            }
+            other => unreachable!("it is not said how to draw `{other}`"),
+        }
+    }
+
+    /// The truth of a comparison for each element of tensors of a shape.
+    fn comparison(&mut self, shape: Type, depth: u32) -> Value {
+        let ty = shape.with_elem(self.rng.pick(SCALARS));
+        let (lhs, rhs) = (self.numbers(ty, depth), self.numbers(ty, depth));
+        let op = self.rng.pick(CompareOp::ALL);
+        self.b.compare(op, lhs, rhs)
     }
 
     pub(super) fn condition(&mut self) -> Value {
@@ -75,71 +198,9 @@ impl Generator<'_> {
             return self.leaf(ty);
         }
         match self.rng.below(10) {
-            0..=4 => {
-                let ops: &[BinaryOp] = if ty.is_float() {
-                    &[
-                        BinaryOp::Add,
-                        BinaryOp::Sub,
-                        BinaryOp::Mul,
-                        BinaryOp::Div,
-                        BinaryOp::Min,
-                        BinaryOp::Max,
-                    ]
-                } else {
-                    use BinaryOp::*;
-                    &[
-                        Add, Sub, Mul, FloorDiv, Mod, Div, Rem, Min, Max, And, Or, Xor, Shl, Shr,
-                        UShr, Pow,
-                    ]
-                };
-                let op = self.rng.pick(ops);
-                let (lhs, rhs) = (self.scalar(ty, depth - 1), self.scalar(ty, depth - 1));
-                self.b.binary(op, lhs, rhs)
-            }
-            5 => {
-                let ops: &[UnaryOp] = if ty.is_float() {
-                    &[
-                        UnaryOp::Neg,
-                        UnaryOp::Abs,
-                        UnaryOp::Floor,
-                        UnaryOp::Ceil,
-                        UnaryOp::Sqrt,
-                        UnaryOp::Round,
-                        UnaryOp::Trunc,
-                        UnaryOp::Sign,
-                    ]
-                } else {
-                    &[
-                        UnaryOp::Neg,
-                        UnaryOp::Abs,
-                        UnaryOp::Not,
-                        UnaryOp::Popcnt,
-                        UnaryOp::Clz,
-                        UnaryOp::Sign,
-                    ]
-                };
-                let op = self.rng.pick(ops);
-                let x = self.scalar(ty, depth - 1);
-                self.b.unary(op, x)
-            }
-            6 => {
-                let cond = self.condition();
-                let (on_true, on_false) = (self.scalar(ty, depth - 1), self.scalar(ty, depth - 1));
-                self.b.value(
-                    Op::Select {
-                        cond,
-                        on_true,
-                        on_false,
-                    },
-                    ty.into(),
-                )
-            }
-            7 | 8 => {
-                let from = self.rng.pick(SCALARS);
-                let x = self.scalar(from, depth - 1);
-                self.b.cast(x, ty.into())
-            }
-            _ => self.read(ty),
+            0..=3 => self.of_row("Binary", ty.into(), depth - 1),
+            9 => self.read(ty),
+            _ => self.elementwise(ty.into(), depth - 1),
         }
     }
 
@@ -186,6 +247,10 @@ impl Generator<'_> {
         if !locals.is_empty() && self.rng.one_in(2) {
             let local = self.rng.pick(&locals);
             return self.b.load(local);
+        }
+        if ty == ScalarType::I32 && !self.readable.is_empty() && self.rng.one_in(8) {
+            let (array, axis) = (Arg::from_u32(2), self.rng.below(2) as u32);
+            return self.b.value(Op::ArrayShape { array, axis }, Type::I32);
         }
         let small = self.rng.below(12) as i128 - 4;
         let value = if ty.is_float() {

@@ -6,7 +6,7 @@ use inkwell::types::BasicTypeEnum;
 
 use super::Spot;
 use crate::builder::{Opcode, Val, basic};
-use crate::lower::FuncCx;
+use crate::context::FuncCx;
 
 impl<'ctx> FuncCx<'_, '_, 'ctx> {
     pub(super) fn list_len(&mut self, node: NodeRef) -> Val<'ctx> {

@@ -5,7 +5,7 @@ use aerogel_snode::{TABLE_BITS, TABLE_SIZE, TABLE_SLOTS, WORD, control};
 
 use super::Reading;
 use crate::builder::{Opcode, Val, basic};
-use crate::lower::FuncCx;
+use crate::context::FuncCx;
 
 impl<'ctx> FuncCx<'_, '_, 'ctx> {
     /// The slot of a cell of a hash container; one of the ambient table, which is zero, where a table on

@@ -6,8 +6,7 @@ use aerogel_base::{Scalar, ScalarType};
 use aerogel_interp::InterpKernel;
 use aerogel_ir::{Stage, parse_module, verify};
 use aerogel_llvm::{Jit, OptLevel, compile, target};
-use aerogel_runtime::cpu::Pool;
-use aerogel_runtime::device::CpuDevice;
+use aerogel_runtime::cpu::{CpuDevice, Pool};
 use aerogel_runtime::{Args, Device, Launch, LoadedKernel, TreeMemory};
 use aerogel_snode::{NodeId, control};
 

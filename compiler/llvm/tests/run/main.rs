@@ -9,8 +9,7 @@ mod tasks;
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{Stage, parse_module, verify};
 use aerogel_llvm::{Compiled, Jit, OptLevel, compile, target};
-use aerogel_runtime::cpu::Pool;
-use aerogel_runtime::device::CpuDevice;
+use aerogel_runtime::cpu::{CpuDevice, Pool};
 use aerogel_runtime::{Args, Buffer, Device, KernelFailure, Launch, LoadedKernel, TreeMemory};
 use std::sync::{Arc, Mutex};
 

@@ -198,6 +198,8 @@ class Matrix:
         if len(picked) == 1:
             self._store(picked[0], _plain(value))
             return
+        if len(set(picked)) < len(picked):
+            raise AttributeError(f"{name!r} chooses a component twice: it cannot be assigned to")
         values = list(value)
         if len(values) != len(picked):
             raise ValueError(f"{name!r} takes {len(picked)} values, got {len(values)}")

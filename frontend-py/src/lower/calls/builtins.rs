@@ -15,7 +15,7 @@ use crate::lower::calls::nodes::NodeFunction;
 use crate::lower::values::number::elem;
 use crate::lower::values::structs::struct_type;
 use crate::lower::values::{Iter, Place, SeqKind, Val};
-use crate::lower::{Lower, Res};
+use crate::lower::{Lower, Maker, Res};
 
 /// Builtins that need more than a row says.
 #[derive(Clone, Copy, Debug)]
@@ -68,18 +68,92 @@ pub(crate) enum Special {
     RescaleIndex,
 }
 
+/// How many arguments a builtin takes at most, and by which names; nothing if it looks at them itself.
+fn accepted(rule: Rule) -> Option<(usize, &'static [&'static str])> {
+    const ANY: usize = usize::MAX;
+    Some(match rule {
+        Rule::Unary(..) => (1, &["x"]),
+        Rule::Binary(_) => (2, &["a", "b"]),
+        Rule::Atomic(_) => (2, &["x", "y"]),
+        Rule::Fold(_) => (ANY, &[]),
+        Rule::Same => return None,
+        Rule::Make(maker) => match maker {
+            Maker::List => (2, &["arr", "dt"]),
+            Maker::Constant(_) => (3, &["dt", "n", "m"]),
+            Maker::Unit => (3, &["n", "i", "dt"]),
+            Maker::Identity => (2, &["dt", "n"]),
+            Maker::Diagonal => (2, &["dim", "val"]),
+            Maker::Rows | Maker::Columns => (1, &["rows"]),
+        },
+        Rule::Special(special) => match special {
+            Special::Rounding(_) => (2, &["x", "dtype"]),
+            Special::Abs
+            | Special::Filled(_)
+            | Special::Prefetch
+            | Special::Grouped
+            | Special::Frexp => (1, &["x"]),
+            Special::Atan2 => (2, &["y", "x"]),
+            Special::Operator(_) | Special::BitShr => (2, &["a", "b"]),
+            Special::Select => (3, &["cond", "x1", "x2"]),
+            Special::LogicalNot => (1, &["a"]),
+            Special::Cast | Special::BitCast => (2, &["obj", "dtype"]),
+            Special::DefaultInt | Special::DefaultFloat | Special::Bool => (1, &[]),
+            Special::GetAddr => (2, &["f", "indices"]),
+            Special::CompareAndSwap => (3, &["x", "compare", "value"]),
+            Special::StaticAssert => (2, &["cond", "msg"]),
+            Special::Range => (3, &[]),
+            Special::NdRange | Special::Zip => (ANY, &[]),
+            Special::Enumerate | Special::Reduce(_) => (2, &["x", "start"]),
+            Special::Len | Special::Reversed | Special::Any | Special::All => (1, &["x"]),
+            Special::List | Special::Tuple => (1, &[]),
+            Special::IsInstance => (2, &[]),
+            Special::MeshPatch => (0, &[]),
+            Special::Random => (1, &["dtype"]),
+            Special::RandomNormal => (1, &["dt"]),
+            Special::RescaleIndex => (3, &["a", "b", "I"]),
+            Special::Struct
+            | Special::Static
+            | Special::StaticPrint
+            | Special::LoopConfig
+            | Special::Print
+            | Special::Node(_) => return None,
+        },
+    })
+}
+
 impl Lower<'_, '_> {
-    pub(crate) fn builtin(&mut self, name: &str, rule: Rule, args: &Args) -> Res<Val> {
-        let most = match rule {
-            Rule::Unary(..) => 1,
-            Rule::Binary(_) | Rule::Atomic(_) => 2,
-            _ => usize::MAX,
+    /// That there are no more arguments than are taken, and none by a name that there is not.
+    pub(crate) fn expect_arguments(
+        &mut self,
+        name: &str,
+        accepted: Option<(usize, &[&str])>,
+        args: &Args,
+    ) -> Res<()> {
+        let Some((most, names)) = accepted else {
+            return Ok(());
         };
-        if args.positional.len() > most {
-            let found = args.positional.len();
-            let message = format!("`{name}` takes {most} arguments, but {found} are given");
+        let found = args.positional.len();
+        if found > most {
+            let arguments = if most == 1 { "argument" } else { "arguments" };
+            let message = format!("`{name}` takes {most} {arguments}, but {found} are given");
             return self.fail(ErrorKind::Type, "E0222", message);
         }
+        let mut given = args.keywords.iter().map(|(keyword, _)| keyword.as_str());
+        if let Some(other) = given.find(|keyword| !names.contains(keyword)) {
+            let message = format!("`{name}` has no parameter `{other}`");
+            return self.fail(ErrorKind::Type, "E0222", message);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn builtin(&mut self, name: &str, rule: Rule, args: &Args) -> Res<Val> {
+        // What is wrong with one of them is told first.
+        let result = self.by_rule(name, rule, args)?;
+        self.expect_arguments(name, accepted(rule), args)?;
+        Ok(result)
+    }
+
+    fn by_rule(&mut self, name: &str, rule: Rule, args: &Args) -> Res<Val> {
         match rule {
             Rule::Unary(op, rule, fold) => {
                 let x = self.arg(name, args, 0, "x")?.clone();
@@ -202,7 +276,7 @@ impl Lower<'_, '_> {
     }
 
     fn special(&mut self, name: &str, special: Special, args: &Args) -> Res<Val> {
-        let first = args.positional.first();
+        let first = args.get(0, "x");
         match special {
             Special::Rounding(op) => {
                 let x = self.arg(name, args, 0, "x")?.clone();

@@ -335,11 +335,11 @@ impl<'a> Lower<'a, '_> {
         }
         let mut given: Vec<Option<Val>> = vec![None; def.params.len()];
         let positional: Vec<Val> = receiver.into_iter().chain(args.positional).collect();
-        if positional.len() > def.params.len() {
+        let most = def.params.iter().filter(|param| !param.by_name).count();
+        if positional.len() > most {
             let message = format!(
-                "`{}` takes {} arguments, but {} are given",
+                "`{}` takes {most} arguments, but {} are given",
                 def.name,
-                def.params.len(),
                 positional.len()
             );
             return self.fail(ErrorKind::Syntax, "E0222", message);

@@ -328,8 +328,8 @@ fn is_format(spec: &str) -> bool {
         Some(precision) => &precision[precision.len() - digits(precision)..],
         None => rest,
     };
-    let rest = rest.trim_start_matches(['l', 'h', 'z', 'j']);
-    rest.is_empty() || rest.len() == 1 && "diuxXobcfFeEgG".contains(rest)
+    let conversion = rest.trim_start_matches(['l', 'h', 'z', 'j']);
+    rest.is_empty() || conversion.len() == 1 && "diuxXobcfFeEgG".contains(conversion)
 }
 
 /// The string of `"...".format`.

@@ -54,6 +54,14 @@ impl<'a> Lower<'a, '_> {
                 }
             },
             ExprKind::Tuple(targets) | ExprKind::List(targets) => {
+                if let Some(starred) = targets
+                    .iter()
+                    .find(|e| matches!(e.kind, ExprKind::Starred(_)))
+                {
+                    self.range = starred.range;
+                    let message = "`*` cannot stand on the left of an assignment in kernels";
+                    return self.fail(ErrorKind::Syntax, "E0105", message);
+                }
                 let items = self.unpack(val, targets.len())?;
                 let mut done = Ok(());
                 for (target, item) in targets.iter().zip(items) {
@@ -136,6 +144,7 @@ impl<'a> Lower<'a, '_> {
         let ty = self.expect_numeric(to)?;
         self.warn_of_loss("assignment", ty, val);
         let value = self.convert(val, ty)?;
+        self.report_loss(val, value);
         self.range = target;
         self.store(place, &Val::Value(value))
     }
@@ -591,7 +600,9 @@ impl<'a> Lower<'a, '_> {
         match place {
             Place::Ref { place, .. } => {
                 let place = *place;
-                Ok(self.value(Op::Atomic { op, place, value }, ty))
+                let before = self.value(Op::Atomic { op, place, value }, ty);
+                self.report_overflow_of_change(op, before, value);
+                Ok(before)
             }
             Place::Elements { refs, .. } => {
                 let elem = Type::Scalar(elem(ty));
@@ -599,7 +610,11 @@ impl<'a> Lower<'a, '_> {
                 let elems = refs
                     .iter()
                     .zip(values)
-                    .map(|(&place, value)| self.value(Op::Atomic { op, place, value }, elem))
+                    .map(|(&place, value)| {
+                        let before = self.value(Op::Atomic { op, place, value }, elem);
+                        self.report_overflow_of_change(op, before, value);
+                        before
+                    })
                     .collect();
                 Ok(self.value(Op::TensorMake { elems }, ty))
             }

@@ -4,12 +4,13 @@ mod unroll;
 
 use std::rc::Rc;
 
-use aerogel_base::{ErrorKind, ScalarType};
+use aerogel_base::{ErrorKind, Scalar, ScalarType};
 use aerogel_ir::{self as ir, NodeRef, Op, Type, Value};
 
 use crate::ast::{Expr, Stmt};
 use crate::fold;
 use crate::host::{ElementsRef, FieldRef, Known};
+use crate::infer::int_range;
 use crate::lower::calls::Args;
 use crate::lower::core::returns::{breaks, returns};
 use crate::lower::core::stmt::Flow;
@@ -241,7 +242,8 @@ impl<'a> Lower<'a, '_> {
         }
     }
 
-    /// Loop indices are `i32`, or `i64` where a bound is. Float bounds are cut, as Taichi does.
+    /// Loop indices are `i32`, or `i64` where a bound is, or is a `u32`, of which not all are numbers of `i32`. Float
+    /// bounds are cut, as Taichi does.
     fn index_type(&mut self, bounds: &[&Val]) -> Res<Type> {
         let mut wide = false;
         for bound in bounds {
@@ -260,7 +262,7 @@ impl<'a> Lower<'a, '_> {
             wide = wide
                 || match bound.known().and_then(Known::as_int) {
                     Some(value) => i32::try_from(value).is_err(),
-                    None => scalar.is_int() && scalar.bits() == 64,
+                    None => scalar.is_int() && (scalar.bits() == 64 || scalar == ScalarType::U32),
                 };
         }
         Ok(if wide { Type::I64 } else { Type::I32 })
@@ -327,14 +329,14 @@ impl<'a> Lower<'a, '_> {
             }
             Space::Range(lo, hi, Some(step)) => {
                 let n = self.trip_count(lo, hi, step);
-                let ty = self.ty(lo);
-                let zero = self
-                    .builder()
-                    .constant(aerogel_base::Scalar::zero(elem(ty)));
+                let (index, ty) = (self.ty(lo), self.ty(n));
+                let zero = self.builder().constant(Scalar::zero(elem(ty)));
                 let region = self.func.new_region(&[ty]);
                 self.loop_body(region, control, target, bind, body, |lower, indices| {
-                    let offset = lower.builder().binary(ir::BinaryOp::Mul, indices[0], step);
-                    vec![lower.builder().binary(ir::BinaryOp::Add, lo, offset)]
+                    let mut b = lower.builder();
+                    let turn = b.cast(indices[0], index);
+                    let offset = b.binary(ir::BinaryOp::Mul, turn, step);
+                    vec![b.binary(ir::BinaryOp::Add, lo, offset)]
                 })?;
                 self.range = iter.range;
                 self.effect(Op::Parallel {
@@ -391,12 +393,59 @@ impl<'a> Lower<'a, '_> {
         self.unrolled(target, &[Val::Known(Known::tuple([]))], body)
     }
 
-    /// `ceil((hi - lo) / step)`, for steps of either sign.
+    /// How many turns `range(lo, hi, step)` has, for steps of either sign: as `i32` where that holds them, else as `i64`.
+    ///
+    /// Spans are unsigned numbers, since they can be twice as large as the largest bound.
     fn trip_count(&mut self, lo: Value, hi: Value, step: Value) -> Value {
-        let mut builder = self.builder();
-        let back = builder.binary(ir::BinaryOp::Sub, lo, hi);
-        let n = builder.binary(ir::BinaryOp::FloorDiv, back, step);
-        builder.unary(ir::UnaryOp::Neg, n)
+        let index = self.ty(lo);
+        let most = self.most_turns(lo, hi, step);
+        let signed = elem(index);
+        let unsigned = if signed == ScalarType::I64 {
+            ScalarType::U64
+        } else {
+            ScalarType::U32
+        };
+        let ty = if most <= i128::from(i32::MAX) {
+            Type::I32
+        } else {
+            Type::I64
+        };
+        let mut b = self.builder();
+        let [zero, one] = [Scalar::zero(signed), Scalar::one(unsigned)].map(|x| b.constant(x));
+        let forwards = b.compare(ir::CompareOp::Gt, step, zero);
+        let first = b.select(forwards, lo, hi);
+        let end = b.select(forwards, hi, lo);
+        let size = b.unary(ir::UnaryOp::Abs, step);
+        let [from, to, size] = [first, end, size].map(|x| b.cast(x, unsigned.into()));
+        let span = b.binary(ir::BinaryOp::Sub, to, from);
+        let before_last = b.binary(ir::BinaryOp::Sub, span, one);
+        let before_last = b.binary(ir::BinaryOp::Div, before_last, size);
+        let mut n = b.binary(ir::BinaryOp::Add, before_last, one);
+        if unsigned == ScalarType::U64 {
+            // More would not end in this life.
+            let limit = b.constant(Scalar::int(unsigned, i64::MAX.into()));
+            n = b.binary(ir::BinaryOp::Min, n, limit);
+        }
+        let n = b.cast(n, ty);
+        let none = b.constant(Scalar::zero(elem(ty)));
+        let runs = b.compare(ir::CompareOp::Lt, first, end);
+        let moves = b.compare(ir::CompareOp::Ne, step, zero);
+        let runs = b.binary(ir::BinaryOp::And, runs, moves);
+        b.select(runs, n, none)
+    }
+
+    /// No range with these bounds, as far as they are known, has more turns.
+    fn most_turns(&self, lo: Value, hi: Value, step: Value) -> i128 {
+        let range = int_range(elem(self.ty(lo)));
+        let known = |value| self.func.as_const(value).map(Scalar::as_i128);
+        let ends = |value| known(value).map_or(range, |x| (x, x));
+        let ((lo_least, lo_most), (hi_least, hi_most)) = (ends(lo), ends(hi));
+        let (span, size) = match known(step) {
+            Some(step) if step > 0 => (hi_most - lo_least, step),
+            Some(step) if step < 0 => (lo_most - hi_least, -step),
+            _ => (range.1 - range.0, 1),
+        };
+        (span + size - 1).div_euclid(size).max(0)
     }
 
     fn serial(
@@ -412,7 +461,7 @@ impl<'a> Lower<'a, '_> {
                 let ty = self.ty(lo);
                 let step = match step {
                     Some(step) => step,
-                    None => self.builder().constant(aerogel_base::Scalar::one(elem(ty))),
+                    None => self.builder().constant(Scalar::one(elem(ty))),
                 };
                 let region = self.func.new_region(&[ty]);
                 self.loop_body(region, Control::Loop, target, bind, body, |_, indices| {
@@ -468,20 +517,24 @@ impl<'a> Lower<'a, '_> {
         bind: &Bind,
     ) -> Res<Flow> {
         if (breaks(body) || returns(body)) && bounds.len() > 1 {
-            let ty = bounds
-                .iter()
-                .map(|(lo, _)| self.ty(*lo))
-                .find(|&ty| ty == Type::I64)
-                .unwrap_or(Type::I32);
-            let zero = self
-                .builder()
-                .constant(aerogel_base::Scalar::zero(elem(ty)));
-            let one = self.builder().constant(aerogel_base::Scalar::one(elem(ty)));
+            let one = |lower: &mut Self, ty| lower.builder().constant(Scalar::one(elem(ty)));
+            let mut most = 1_i128;
+            for &(lo, hi) in bounds {
+                let step = one(self, self.ty(lo));
+                most = most.saturating_mul(self.most_turns(lo, hi, step));
+            }
+            let ty = if most <= i128::from(i32::MAX) {
+                Type::I32
+            } else {
+                Type::I64
+            };
+            let zero = self.builder().constant(Scalar::zero(elem(ty)));
+            let one = one(self, ty);
             let mut extents = Vec::new();
             let mut total = one;
             for &(lo, hi) in bounds {
+                let [lo, hi] = [lo, hi].map(|end| self.builder().cast(end, ty));
                 let extent = self.builder().binary(ir::BinaryOp::Sub, hi, lo);
-                let extent = self.builder().cast(extent, ty);
                 let extent = self.builder().binary(ir::BinaryOp::Max, extent, zero);
                 total = self.builder().binary(ir::BinaryOp::Mul, total, extent);
                 extents.push(extent);
@@ -541,9 +594,9 @@ impl<'a> Lower<'a, '_> {
             };
             self.within(around, |lower| {
                 let ty = lower.ty(lo);
-                let one = lower.builder().constant(aerogel_base::Scalar::one(
-                    ty.elem().unwrap_or(ScalarType::I32),
-                ));
+                let one = lower
+                    .builder()
+                    .constant(Scalar::one(ty.elem().unwrap_or(ScalarType::I32)));
                 lower.effect(Op::For {
                     lo,
                     hi,

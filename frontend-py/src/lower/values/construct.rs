@@ -142,6 +142,10 @@ impl Lower<'_, '_> {
             }
             _ => data,
         };
+        if data.items().is_some_and(|items| items.is_empty()) {
+            let message = format!("`ti.{name}` needs at least one number, and this list is empty");
+            return self.fail(ErrorKind::Type, "E0226", message);
+        }
         let Some(ty) = self.numeric_type(&data) else {
             self.expect_elements(&data)?;
             return self.fail(
@@ -157,6 +161,15 @@ impl Lower<'_, '_> {
                 "E0226",
                 format!("`ti.{name}` needs a list, not {what}"),
                 "write `ti.Vector([x, y])`",
+            );
+        }
+        if name == "Vector" && !matches!(ty, Type::Vec(..)) {
+            let message = format!("`ti.Vector` needs a flat list of numbers, not `{ty}`");
+            return self.fail_noted(
+                ErrorKind::Type,
+                "E0226",
+                message,
+                "write `ti.Matrix([...])`",
             );
         }
         let ty = match args.get(1, "dt").cloned() {

@@ -1,6 +1,6 @@
 //! `x[i, j]` and `x.attr`: fields, arrays, tensors, sequences, and Python's own objects.
 
-use aerogel_base::ErrorKind;
+use aerogel_base::{ErrorKind, ScalarType};
 use aerogel_ir::{Arg, BinaryOp, Op, ParamData, ParamType, Type, Value};
 
 use crate::ast::{Expr, ExprKind};
@@ -276,6 +276,8 @@ impl<'a> Lower<'a, '_> {
         self.expect_index(ty)?;
         match ty.scalar() {
             Some(scalar) if scalar.bits() == 64 => self.load(index),
+            // Not all of them are numbers of `i32`.
+            Some(ScalarType::U32) => self.convert(index, Type::I64),
             _ => self.convert(index, Type::I32),
         }
     }

@@ -7,6 +7,7 @@ pub(crate) mod index;
 mod mesh;
 pub(crate) mod number;
 mod objects;
+mod overflow;
 pub(crate) mod structs;
 mod tensor;
 

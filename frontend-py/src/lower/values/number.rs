@@ -78,7 +78,9 @@ impl Lower<'_, '_> {
             BinaryOp::BitOr => ir::BinaryOp::Or,
             BinaryOp::BitXor => ir::BinaryOp::Xor,
         };
-        Ok(Val::Value(self.builder().binary(op, lhs, rhs)))
+        let result = self.builder().binary(op, lhs, rhs);
+        self.report_overflow(op, lhs, rhs, result);
+        Ok(Val::Value(result))
     }
 
     /// `base ** n` by squaring.

@@ -93,6 +93,21 @@ impl Lower<'_, '_> {
 
     pub(crate) fn tensor_method(&mut self, object: &Val, name: &str, args: &Args) -> Res<Val> {
         let ty = self.expect_numeric(object)?;
+        let accepted: Option<(usize, &[&str])> = match name {
+            "cast" => Some((1, &["dtype"])),
+            "fill" => Some((1, &["val"])),
+            "norm" | "norm_inv" | "normalized" => Some((1, &["eps"])),
+            "dot" | "cross" | "outer_product" => Some((1, &["other"])),
+            "sum" | "max" | "min" | "any" | "all" | "norm_sqr" | "transpose" | "trace"
+            | "determinant" | "inverse" => Some((0, &[])),
+            _ => None,
+        };
+        let result = self.method_of_tensor(object, ty, name, args)?;
+        self.expect_arguments(name, accepted, args)?;
+        Ok(result)
+    }
+
+    fn method_of_tensor(&mut self, object: &Val, ty: Type, name: &str, args: &Args) -> Res<Val> {
         match name {
             "cast" => {
                 let dtype = self.arg(name, args, 0, "dtype")?.clone();

@@ -1,29 +1,24 @@
 //! The elements of tensors and the members of structs.
 
 use aerogel_base::Scalar;
-use aerogel_ir::{BinaryOp, Type, Value, eval};
+use aerogel_ir::{BinaryOp, Op, Type, Value, eval};
 
 use super::Machine;
 use crate::value::Val;
 
 impl Machine<'_> {
-    pub(super) fn select(&self, cond: Value, on_true: Value, on_false: Value) -> Val {
-        let cond = self.val(cond).scalars();
-        let (t, f) = (self.val(on_true), self.val(on_false));
-        if cond.len() == 1 {
-            return if cond[0].as_bool() {
-                t.clone()
-            } else {
-                f.clone()
-            };
-        }
-        let pairs = t.scalars().into_iter().zip(f.scalars());
-        Val::Scalars(
-            cond.into_iter()
-                .zip(pairs)
-                .map(|(c, (t, f))| if c.as_bool() { t } else { f })
-                .collect(),
-        )
+    /// What an instruction makes of each element of its operands; a scalar is the same for all.
+    pub(super) fn elementwise(&self, op: &Op, ty: Type) -> Val {
+        let to = ty.elem().expect("a result with elements");
+        let mut operands = Vec::new();
+        op.operands(|v| operands.push(self.val(v).scalars()));
+        let n = operands.iter().map(Vec::len).max().unwrap_or(0);
+        let results = (0..n).map(|k| {
+            let each = operands.iter().map(|all| all[k.min(all.len() - 1)]);
+            let each: Vec<Scalar> = each.collect();
+            eval::pure(op, &each, to).expect("an elementwise instruction")
+        });
+        Val::Scalars(results.collect())
     }
 
     /// The number of a tensor's element; none outside.

@@ -1,7 +1,7 @@
 //! Whether the indices of an access are inside, where that is not certain.
 
 use aerogel_base::Scalar;
-use aerogel_ir::{AssertKind, BinaryOp, CompareOp, Cursor, Function, Op, Type, Value};
+use aerogel_ir::{AssertKind, BinaryOp, Builder, CompareOp, Function, Op, Type, Value};
 
 use super::{Cells, Target};
 use crate::bounds_check::valid_indices;
@@ -10,13 +10,13 @@ use crate::bounds_check::valid_indices;
 pub(super) struct Inside(Vec<Option<Value>>);
 
 impl Inside {
-    pub(super) fn all(&self, cursor: &mut Cursor<'_>) -> Option<Value> {
+    pub(super) fn all(&self, cursor: &mut Builder<'_>) -> Option<Value> {
         let conditions = self.0.iter().copied().flatten();
         conditions.reduce(|lhs, rhs| and(cursor, lhs, rhs))
     }
 
     /// The indices, with 0 for those outside.
-    pub(super) fn clamp(&self, cursor: &mut Cursor<'_>, indices: &[Value]) -> Vec<Value> {
+    pub(super) fn clamp(&self, cursor: &mut Builder<'_>, indices: &[Value]) -> Vec<Value> {
         let pairs = indices.iter().zip(&self.0);
         pairs
             .map(|(&index, &inside)| or_zero(cursor, inside, index))
@@ -29,7 +29,7 @@ impl Cells {
     /// is certain. Only what no level above divides can lead outside.
     pub(super) fn are_inside(
         &self,
-        cursor: &mut Cursor<'_>,
+        cursor: &mut Builder<'_>,
         target: &Target<'_>,
         from: usize,
     ) -> Inside {
@@ -52,7 +52,7 @@ impl Cells {
             for (op, bound) in bounds {
                 let rhs = cursor.constant(Scalar::int(elem, bound));
                 let lhs = index;
-                let ok = cursor.insert(Op::Compare { op, lhs, rhs }, Type::BOOL);
+                let ok = cursor.value(Op::Compare { op, lhs, rhs }, Type::BOOL);
                 all = Some(all.map_or(ok, |all| and(cursor, all, ok)));
             }
             axes[axis.index] = all;
@@ -92,9 +92,9 @@ impl Cells {
     }
 }
 
-pub(super) fn and(cursor: &mut Cursor<'_>, lhs: Value, rhs: Value) -> Value {
+pub(super) fn and(cursor: &mut Builder<'_>, lhs: Value, rhs: Value) -> Value {
     let op = BinaryOp::And;
-    cursor.insert(Op::Binary { op, lhs, rhs }, Type::BOOL)
+    cursor.value(Op::Binary { op, lhs, rhs }, Type::BOOL)
 }
 
 /// How messages call what is asked for, and what its first indices are; 0 where nothing is said.
@@ -102,7 +102,7 @@ pub(super) type Named<'a> = (&'a str, &'a [i32]);
 
 /// Asserts that indices, which are the layout's, lie in a field; the message has the user's.
 pub(super) fn assert_inside(
-    cursor: &mut Cursor<'_>,
+    cursor: &mut Builder<'_>,
     target: &Target<'_>,
     cond: Value,
     (what, offset): Named<'_>,
@@ -118,7 +118,7 @@ pub(super) fn assert_inside(
         let ty = cursor.func.elem(*index);
         let rhs = cursor.constant(Scalar::int(ty, offset(k).into()));
         let (op, lhs) = (BinaryOp::Add, *index);
-        *index = cursor.insert(Op::Binary { op, lhs, rhs }, Type::Scalar(ty));
+        *index = cursor.value(Op::Binary { op, lhs, rhs }, Type::Scalar(ty));
     }
     let holes = vec!["{}"; args.len()].join(", ");
     let assert = Op::Assert {
@@ -130,12 +130,12 @@ pub(super) fn assert_inside(
         ),
         args,
     };
-    cursor.insert_inst(assert, &[]);
+    cursor.inst(assert, &[]);
 }
 
 /// `value`, or zero where the indices were outside.
 pub(in crate::lower_access) fn or_zero(
-    cursor: &mut Cursor<'_>,
+    cursor: &mut Builder<'_>,
     inside: Option<Value>,
     value: Value,
 ) -> Value {
@@ -147,5 +147,5 @@ pub(in crate::lower_access) fn or_zero(
         on_true: value,
         on_false,
     };
-    cursor.insert(op, ty)
+    cursor.value(op, ty)
 }

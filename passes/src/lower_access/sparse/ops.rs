@@ -1,7 +1,7 @@
 //! Instructions over nodes: what kernels ask and change by hand.
 
 use aerogel_base::{Scalar, ScalarType};
-use aerogel_ir::{AssertKind, CellOp, CompareOp, Cursor, NodeOp, NodeRef, Op, Type, Value};
+use aerogel_ir::{AssertKind, Builder, CellOp, CompareOp, NodeOp, NodeRef, Op, Type, Value};
 use aerogel_snode::{LevelAxis, NodeId, NodeKind, Tree};
 
 use super::inside::{and, assert_inside, or_zero};
@@ -14,7 +14,7 @@ impl Cells {
     /// Lowers an instruction over a node; its result, if it has one.
     pub(in crate::lower_access) fn cell_op(
         &mut self,
-        cursor: &mut Cursor<'_>,
+        cursor: &mut Builder<'_>,
         cx: &PassCx<'_>,
         op: CellOp,
     ) -> Vec<Value> {
@@ -46,8 +46,8 @@ impl Cells {
             CellOp::Length { node, indices } => {
                 let (container, inside) = self.container(cursor, cx, node, &indices, Access::Read);
                 let length = NodeOp::ContainerLength { node, container };
-                let x = cursor.insert(length, Type::I64);
-                let length = cursor.insert(Op::Cast { x }, Type::I32);
+                let x = cursor.value(length, Type::I64);
+                let length = cursor.value(Op::Cast { x }, Type::I32);
                 vec![or_zero(cursor, inside, length)]
             }
             CellOp::CellAt {
@@ -64,7 +64,7 @@ impl Cells {
     /// The container of `node` in the cell of its parent at indices.
     fn container(
         &mut self,
-        cursor: &mut Cursor<'_>,
+        cursor: &mut Builder<'_>,
         cx: &PassCx<'_>,
         node: NodeRef,
         indices: &[Value],
@@ -85,13 +85,13 @@ impl Cells {
             (&cx.env.describe(node), &[]),
         );
         let ty = Type::Container(node.tree, node.node);
-        (cursor.insert(NodeOp::Child { node, cell }, ty), inside)
+        (cursor.value(NodeOp::Child { node, cell }, ty), inside)
     }
 
     /// The container and number of a cell of a sparse node, at indices that are inside.
     fn slot_of(
         &mut self,
-        cursor: &mut Cursor<'_>,
+        cursor: &mut Builder<'_>,
         cx: &PassCx<'_>,
         node: NodeRef,
         indices: &[Value],
@@ -111,7 +111,7 @@ impl Cells {
 
     fn is_active(
         &mut self,
-        cursor: &mut Cursor<'_>,
+        cursor: &mut Builder<'_>,
         cx: &PassCx<'_>,
         node: NodeRef,
         indices: &[Value],
@@ -137,7 +137,7 @@ impl Cells {
             container,
             index,
         };
-        let active = cursor.insert(op, Type::BOOL);
+        let active = cursor.value(op, Type::BOOL);
         match inside {
             None => active,
             Some(rhs) => and(cursor, active, rhs),
@@ -146,7 +146,7 @@ impl Cells {
 
     fn deactivate(
         &mut self,
-        cursor: &mut Cursor<'_>,
+        cursor: &mut Builder<'_>,
         cx: &PassCx<'_>,
         node: NodeRef,
         indices: &[Value],
@@ -163,7 +163,7 @@ impl Cells {
                 let target = Target::new(cx, holder, indices.to_vec());
                 assert_inside(cursor, &target, cond, (&cx.env.describe(node), &[]));
             }
-            cursor.insert_inst(NodeOp::ReleaseAll { node, container }, &[]);
+            cursor.inst(NodeOp::ReleaseAll { node, container }, &[]);
         } else {
             let target = Target::new(cx, node, indices.to_vec());
             if let Some(cond) = self.are_inside(cursor, &target, 0).all(cursor) {
@@ -176,31 +176,31 @@ impl Cells {
                     container,
                     index,
                 };
-                let cell = cursor.insert(lookup, Type::Cell(node.tree, node.node));
-                cursor.build(|b| nest::release_below(b, tree, node.tree, node.node, cell));
+                let cell = cursor.value(lookup, Type::Cell(node.tree, node.node));
+                nest::release_below(cursor, tree, node.tree, node.node, cell);
             }
             let release = NodeOp::Release {
                 node,
                 container,
                 index,
             };
-            cursor.insert_inst(release, &[]);
+            cursor.inst(release, &[]);
         }
         self.releases(node, cx);
     }
 
     fn append(
         &mut self,
-        cursor: &mut Cursor<'_>,
+        cursor: &mut Builder<'_>,
         cx: &PassCx<'_>,
         node: NodeRef,
         indices: &[Value],
     ) -> Value {
         let (container, _) = self.container(cursor, cx, node, indices, Access::Write);
-        let number = cursor.insert(NodeOp::Extend { node, container }, Type::I64);
+        let number = cursor.value(NodeOp::Extend { node, container }, Type::I64);
         self.makes(node, cx);
         let zero = cursor.constant(Scalar::int(ScalarType::I64, 0));
-        let cond = cursor.insert(
+        let cond = cursor.value(
             Op::Compare {
                 op: CompareOp::Ge,
                 lhs: number,
@@ -219,15 +219,15 @@ impl Cells {
             ),
             args: indices.to_vec(),
         };
-        cursor.insert_inst(assert, &[]);
+        cursor.inst(assert, &[]);
         // What is appended is stored next: there is its cell.
         let find = NodeOp::Find {
             node,
             container,
             index: number,
         };
-        let cell = cursor.insert(find, Type::Cell(node.tree, node.node));
-        let number = cursor.insert(Op::Cast { x: number }, Type::I32);
+        let cell = cursor.value(find, Type::Cell(node.tree, node.node));
+        let number = cursor.value(Op::Cast { x: number }, Type::I32);
         let tree = &cx.env.trees[node.tree];
         let own = tree[node.node].axes[0].axis;
         let axes = tree.shape_axes(node.node);
@@ -251,7 +251,7 @@ impl Cells {
 
 /// The indices of the cell of `above` that the cell of `node` at `indices` lies in.
 fn coarser(
-    cursor: &mut Cursor<'_>,
+    cursor: &mut Builder<'_>,
     tree: &Tree,
     node: NodeId,
     above: NodeId,

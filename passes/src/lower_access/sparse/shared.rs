@@ -13,8 +13,9 @@
 use aerogel_base::Scalar;
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::LookupMap;
+use aerogel_ir::analysis::affine::counted_from;
 use aerogel_ir::{
-    BinaryOp, CellOp, CompareOp, Cursor, Function, Inst, NodeRef, Op, Region, Type, Value, walk,
+    BinaryOp, Builder, CellOp, CompareOp, Function, Inst, NodeRef, Op, Region, Type, Value, walk,
 };
 
 use super::{Access, Target, field_of};
@@ -83,12 +84,13 @@ fn separates(op: &Op) -> bool {
     op.may_exit()
         || matches!(
             op,
-            Op::Cell(CellOp::Activate { .. })
-                | Op::Cell(CellOp::Deactivate { .. })
-                | Op::Cell(CellOp::IsActive { .. })
-                | Op::Cell(CellOp::Append { .. })
-                | Op::Cell(CellOp::Length { .. })
-                | Op::Call { .. }
+            Op::Cell(
+                CellOp::Activate { .. }
+                    | CellOp::Deactivate { .. }
+                    | CellOp::IsActive { .. }
+                    | CellOp::Append { .. }
+                    | CellOp::Length { .. }
+            ) | Op::Call { .. }
         )
 }
 
@@ -130,35 +132,13 @@ fn access(func: &Function, cx: &PassCx<'_>, inst: Inst) -> Option<(Around, Vec<i
     let mut bases = Vec::new();
     let mut offsets = Vec::new();
     for (axis, &index) in indices.iter().enumerate() {
-        let (base, offset) = base_of(func, index);
+        let (base, offset) = counted_from(func, index);
         let first = data.offset.get(axis).copied().unwrap_or(0);
         bases.push(base);
         offsets.push(offset - i64::from(first));
     }
     Some(((node, access, bases), offsets))
 }
-
-/// What an index counts from, and how far it is from there.
-pub(super) fn base_of(func: &Function, index: Value) -> (Value, i64) {
-    let constant = |v: Value| {
-        let value = func.as_const(v)?.as_i128();
-        i64::try_from(value).ok().filter(|c| c.abs() < FAR)
-    };
-    let Some(&Op::Binary { op, lhs, rhs }) = func.def_op(index) else {
-        return (index, 0);
-    };
-    let (inner, by) = match (op, constant(lhs), constant(rhs)) {
-        (BinaryOp::Add, Some(c), None) => (rhs, c),
-        (BinaryOp::Add, None, Some(c)) => (lhs, c),
-        (BinaryOp::Sub, None, Some(c)) => (lhs, -c),
-        _ => return (index, 0),
-    };
-    let (base, offset) = base_of(func, inner);
-    (base, offset + by)
-}
-
-/// Constants beyond this are no offsets of neighbours.
-const FAR: i64 = 1 << 16;
 
 /// An axis along which an access lies between the corners of its box.
 pub(super) struct Between {
@@ -173,7 +153,7 @@ pub(super) struct Between {
 /// The first axis along which the cell at a depth may be that of one corner or another. None if along
 /// some axis it may be neither's: then the box's corners do not name its cell.
 pub(super) fn between(
-    cursor: &mut Cursor<'_>,
+    cursor: &mut Builder<'_>,
     target: &Target<'_>,
     depth: usize,
     bounds: &[(i64, i64)],
@@ -187,7 +167,7 @@ pub(super) fn between(
             continue;
         };
         let extent = axis.divisor as i64;
-        let (base, offset) = base_of(cursor.func, target.indices[index]);
+        let (base, offset) = counted_from(cursor.func, target.indices[index]);
         if offset <= lo || hi <= offset {
             continue;
         }
@@ -209,14 +189,14 @@ pub(super) fn between(
         lhs: corners[0],
         rhs: mask,
     };
-    let first = cursor.insert(op, elem.into());
+    let first = cursor.value(op, elem.into());
     let bound = Scalar::int(elem, (extent - (offset - lo)).into());
     let op = Op::Compare {
         op: CompareOp::Ge,
         lhs: first,
         rhs: cursor.constant(bound),
     };
-    let in_last = cursor.insert(op, Type::BOOL);
+    let in_last = cursor.value(op, Type::BOOL);
     Some(Between {
         index,
         corners,
@@ -224,7 +204,7 @@ pub(super) fn between(
     })
 }
 
-fn offset_by(cursor: &mut Cursor<'_>, base: Value, by: i64) -> Value {
+fn offset_by(cursor: &mut Builder<'_>, base: Value, by: i64) -> Value {
     let elem = cursor.func.elem(base);
     let rhs = cursor.constant(Scalar::int(elem, by.into()));
     let op = Op::Binary {
@@ -232,5 +212,5 @@ fn offset_by(cursor: &mut Cursor<'_>, base: Value, by: i64) -> Value {
         lhs: base,
         rhs,
     };
-    cursor.insert(op, elem.into())
+    cursor.value(op, elem.into())
 }

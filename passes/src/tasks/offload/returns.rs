@@ -1,6 +1,6 @@
 //! A `return` of a kernel leaves more than its task: the tasks behind it ask a temporary whether it happened.
 
-use aerogel_base::{Scalar, Span};
+use aerogel_base::Scalar;
 use aerogel_ir::{Function, Inst, NodeOp, Op, Type, Value, walk};
 
 use super::{Offload, Scope, Segment};
@@ -43,37 +43,31 @@ impl Offload<'_> {
     /// Where a `return` leaves more than its task, it says so.
     pub(super) fn note_returns(&mut self, func: &mut Function, inst: Inst) {
         for region in func.owned(inst) {
-            let mut insts = Vec::new();
             for inst in std::mem::take(&mut func.regions[region].insts) {
                 if let Op::Return { .. } = func[inst] {
-                    let mut scope = Scope::new(0);
-                    self.set_returned(func, &mut scope, true);
-                    insts.append(&mut scope.insts);
+                    self.set_returned(func, &mut Scope::new(region, 0), true);
                 }
-                insts.push(inst);
+                func.regions[region].insts.push(inst);
                 self.note_returns(func, inst);
             }
-            func.regions[region].insts = insts;
         }
     }
 
     pub(super) fn set_returned(&self, func: &mut Function, scope: &mut Scope, value: bool) {
         let place = self.returned_at(func, scope);
-        let value = Op::Const {
-            value: Scalar::bool(value),
-        };
-        let value = scope.value(func, value, Type::BOOL);
-        scope.push(func, Op::Store { place, value }, &[], Span::NONE);
+        let mut b = scope.end(func);
+        let value = b.constant(Scalar::bool(value));
+        b.store(place, value);
     }
 
     pub(super) fn has_returned(&self, func: &mut Function, scope: &mut Scope) -> Value {
         let place = self.returned_at(func, scope);
-        scope.value(func, Op::Load { place }, Type::BOOL)
+        scope.end(func).load(place)
     }
 
     fn returned_at(&self, func: &mut Function, scope: &mut Scope) -> Value {
         let offset = self.returned.expect("a task may leave the kernel");
         let ty = Type::BOOL.to_ref().expect("a scalar has a storage");
-        scope.value(func, Op::TempAt { offset }, ty)
+        scope.end(func).value(Op::TempAt { offset }, ty)
     }
 }

@@ -1,19 +1,19 @@
 //! Storages of aggregates: what stands for their elements and members.
 
 use aerogel_base::{Scalar, ScalarType};
-use aerogel_ir::{BinaryOp, Function, Op, Type, Value};
+use aerogel_ir::{BinaryOp, Builder, Function, Op, Type, Value};
 
 use super::Scalarize;
 
 impl Scalarize<'_> {
     /// The storages of an aggregate storage's scalars.
-    pub(super) fn places(&mut self, func: &mut Function, place: Value) -> Vec<Value> {
+    pub(super) fn places(&mut self, b: &mut Builder<'_>, place: Value) -> Vec<Value> {
         if let Some(parts) = &self.parts[place]
             && parts.as_slice() != [place]
         {
             return parts.clone();
         }
-        let Some(ty) = func.ty(place).pointee().filter(|t| t.is_tensor()) else {
+        let Some(ty) = b.func.ty(place).pointee().filter(|t| t.is_tensor()) else {
             return vec![place];
         };
         let elem = Type::Scalar(ty.elem().expect("a tensor has elements"))
@@ -21,14 +21,14 @@ impl Scalarize<'_> {
             .expect("a scalar has a storage");
         (0..ty.n_elems())
             .map(|k| {
-                let index = self.index_of(func, ty, k);
-                self.emit(func, Op::ElemRef { base: place, index }, elem)
+                let index = self.index_of(b, ty, k);
+                b.value(Op::ElemRef { base: place, index }, elem)
             })
             .collect()
     }
 
     /// Constant indices of the `k`-th element.
-    pub(super) fn index_of(&mut self, func: &mut Function, ty: Type, k: u32) -> Vec<Value> {
+    pub(super) fn index_of(&mut self, b: &mut Builder<'_>, ty: Type, k: u32) -> Vec<Value> {
         let index = if let Type::Mat(_, m, _) = ty {
             vec![k / m, k % m]
         } else {
@@ -36,7 +36,7 @@ impl Scalarize<'_> {
         };
         index
             .into_iter()
-            .map(|i| self.constant(func, Scalar::i32(i as i32)))
+            .map(|i| b.constant(Scalar::i32(i as i32)))
             .collect()
     }
 
@@ -54,16 +54,12 @@ impl Scalarize<'_> {
     }
 
     /// A tensor value written to memory, for an index that is no constant.
-    pub(super) fn spill(&mut self, func: &mut Function, tensor: Value) -> Value {
-        let ty = func.ty(tensor);
-        let place = self.emit(
-            func,
-            Op::Local {},
-            ty.to_ref().expect("a tensor has a storage"),
-        );
-        let places = self.places(func, place);
+    pub(super) fn spill(&mut self, b: &mut Builder<'_>, tensor: Value) -> Value {
+        let ty = b.func.ty(tensor);
+        let place = b.value(Op::Local {}, ty.to_ref().expect("a tensor has a storage"));
+        let places = self.places(b, place);
         for (place, value) in places.into_iter().zip(self.of(tensor)) {
-            self.effect(func, Op::Store { place, value });
+            b.effect(Op::Store { place, value });
         }
         place
     }
@@ -83,20 +79,20 @@ impl Scalarize<'_> {
         start..start + sizes[member as usize]
     }
 
-    pub(super) fn load_parts(&mut self, func: &mut Function, place: Value) -> Vec<Value> {
-        let places = self.places(func, place);
+    pub(super) fn load_parts(&mut self, b: &mut Builder<'_>, place: Value) -> Vec<Value> {
+        let places = self.places(b, place);
         places
             .into_iter()
             .map(|place| {
-                let ty = func.ty(place).pointee().expect("a storage");
-                self.emit(func, Op::Load { place }, ty)
+                let ty = b.func.ty(place).pointee().expect("a storage");
+                b.value(Op::Load { place }, ty)
             })
             .collect()
     }
 
     pub(super) fn elem_ref(
         &mut self,
-        func: &mut Function,
+        b: &mut Builder<'_>,
         base: Value,
         index: &[Value],
         tensor: Type,
@@ -105,13 +101,13 @@ impl Scalarize<'_> {
             .to_ref()
             .expect("a scalar has a storage");
         let index = index.iter().map(|&i| self.one(i)).collect();
-        self.emit(func, Op::ElemRef { base, index }, ty)
+        b.value(Op::ElemRef { base, index }, ty)
     }
 
     /// The storage among `parts` that indices name.
     pub(super) fn select_place(
         &mut self,
-        func: &mut Function,
+        b: &mut Builder<'_>,
         parts: &[Value],
         index: &[Value],
         tensor: Type,
@@ -119,12 +115,12 @@ impl Scalarize<'_> {
         let mut linear = self.one(index[0]);
         if let [_, column] = *index {
             // Indices need not be of one type.
-            let [row, column] = [linear, self.one(column)].map(|x| match func.ty(x) {
+            let [row, column] = [linear, self.one(column)].map(|x| match b.func.ty(x) {
                 Type::I64 => x,
-                _ => self.emit(func, Op::Cast { x }, Type::I64),
+                _ => b.value(Op::Cast { x }, Type::I64),
             });
             let m = i128::from(tensor.shape()[1]);
-            let rhs = self.constant(func, Scalar::int(ScalarType::I64, m));
+            let rhs = b.constant(Scalar::int(ScalarType::I64, m));
             let product = Op::Binary {
                 op: BinaryOp::Mul,
                 lhs: row,
@@ -132,16 +128,15 @@ impl Scalarize<'_> {
             };
             let sum = Op::Binary {
                 op: BinaryOp::Add,
-                lhs: self.emit(func, product, Type::I64),
+                lhs: b.value(product, Type::I64),
                 rhs: column,
             };
-            linear = self.emit(func, sum, Type::I64);
+            linear = b.value(sum, Type::I64);
         }
         let mut place = parts[0];
         for (k, &part) in parts.iter().enumerate().skip(1) {
-            let rhs = self.constant(func, Scalar::int(func.elem(linear), k as i128));
-            let cond = self.emit(
-                func,
+            let rhs = b.constant(Scalar::int(b.func.elem(linear), k as i128));
+            let cond = b.value(
                 Op::Compare {
                     op: aerogel_ir::CompareOp::Eq,
                     lhs: linear,
@@ -149,9 +144,8 @@ impl Scalarize<'_> {
                 },
                 Type::Scalar(ScalarType::U1),
             );
-            let ty = func.ty(part);
-            place = self.emit(
-                func,
+            let ty = b.func.ty(part);
+            place = b.value(
                 Op::Select {
                     cond,
                     on_true: part,
@@ -163,22 +157,16 @@ impl Scalarize<'_> {
         place
     }
 
-    pub(super) fn scalar_locals(&mut self, func: &mut Function, ty: Type) -> Vec<Value> {
+    pub(super) fn scalar_locals(&mut self, b: &mut Builder<'_>, ty: Type) -> Vec<Value> {
         self.scalars(ty)
             .into_iter()
-            .map(|t| {
-                self.emit(
-                    func,
-                    Op::Local {},
-                    t.to_ref().expect("a scalar has a storage"),
-                )
-            })
+            .map(|t| b.value(Op::Local {}, t.to_ref().expect("a scalar has a storage")))
             .collect()
     }
 
     pub(super) fn struct_places(
         &mut self,
-        func: &mut Function,
+        b: &mut Builder<'_>,
         id: aerogel_ir::StructId,
         dynamic: bool,
     ) -> Vec<Value> {
@@ -186,16 +174,12 @@ impl Scalarize<'_> {
         let mut places = Vec::new();
         for ty in members {
             match ty {
-                Type::Struct(inner) => places.extend(self.struct_places(func, inner, dynamic)),
+                Type::Struct(inner) => places.extend(self.struct_places(b, inner, dynamic)),
                 Type::Vec(..) | Type::Mat(..) if dynamic => {
-                    let place = self.emit(
-                        func,
-                        Op::Local {},
-                        ty.to_ref().expect("a tensor has a storage"),
-                    );
-                    places.extend(self.places(func, place));
+                    let place = b.value(Op::Local {}, ty.to_ref().expect("a tensor has a storage"));
+                    places.extend(self.places(b, place));
                 }
-                _ => places.extend(self.scalar_locals(func, ty)),
+                _ => places.extend(self.scalar_locals(b, ty)),
             }
         }
         places

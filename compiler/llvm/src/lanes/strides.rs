@@ -4,13 +4,14 @@
 //! first factor is the same for all `j`, and the second lies beside that of the iteration before.
 //! What is so is computed once for all lanes of a vector (see `wide`).
 
+use super::analysis;
 use aerogel_base::ScalarType;
 use aerogel_base::entity::SecondaryMap;
+use aerogel_ir::analysis::affine::scaled;
+use aerogel_ir::analysis::trips;
 use aerogel_ir::{
     BinaryOp, Effect, Env, Function, Inst, NodeOp, Op, ParamType, Region, Type, Value, walk,
 };
-
-use crate::{control, lanes};
 
 /// The distances of the values inside a region from those of the iteration before.
 pub(crate) struct Strides<'a> {
@@ -97,14 +98,14 @@ impl<'a> Strides<'a> {
         match op {
             &Op::Binary { op, lhs, rhs } if is_int(value) => {
                 let (x, y) = (self.of(lhs)?, self.of(rhs)?);
-                let constant = |v: Value| i64::try_from(func.as_const(v)?.as_i128()).ok();
                 match op {
                     BinaryOp::Add => x.checked_add(y),
                     BinaryOp::Sub => x.checked_sub(y),
                     _ if x == 0 && y == 0 => Some(0),
-                    BinaryOp::Mul if y == 0 => x.checked_mul(constant(rhs)?),
-                    BinaryOp::Mul if x == 0 => y.checked_mul(constant(lhs)?),
-                    _ => None,
+                    _ => {
+                        let (x, factor) = scaled(func, value)?;
+                        self.of(x)?.checked_mul(i64::try_from(factor).ok()?)
+                    }
                 }
             }
             // Sums may wrap before they are extended; the counter does not.
@@ -232,9 +233,9 @@ impl<'a> Search<'a> {
             .iter()
             .all(|&inst| match func[inst] {
                 Op::Load { place } => self.admit(inst) || self.side_by_side(place),
-                Op::For { .. } => self.admit_loop(inst) || lanes::can(func, inst),
+                Op::For { .. } => self.admit_loop(inst) || analysis::can(func, inst),
                 Op::Yield { .. } => true,
-                _ => self.admit(inst) || lanes::can(func, inst) && !leaves(func, inst),
+                _ => self.admit(inst) || analysis::can(func, inst) && !leaves(func, inst),
             })
     }
 
@@ -255,8 +256,8 @@ impl<'a> Search<'a> {
         let Op::For { body, .. } = func[inst] else {
             return false;
         };
-        let turns = control::length(func, &func[inst])
-            .zip(control::iterations_within(func, body))
+        let turns = trips::length(func, &func[inst])
+            .zip(trips::iterations_within(func, body))
             .map(|(n, inner)| n.saturating_mul(inner.max(1)));
         let mut n_insts = 0;
         walk(func, body, &mut |_, _| n_insts += 1);

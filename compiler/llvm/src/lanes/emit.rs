@@ -18,66 +18,18 @@
 
 use aerogel_base::ScalarType;
 use aerogel_base::entity::SecondaryMap;
-use aerogel_ir::{BinaryOp, Function, Inst, Op, Region, UnaryOp, Value, at_least, walk};
+use aerogel_ir::analysis::trips;
+use aerogel_ir::{Function, Inst, Op, Region, UnaryOp, Value, at_least, walk};
 use inkwell::IntPredicate;
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::{FastMathFlags, PhiValue};
 
+use super::strides::Shared;
 use crate::builder::{Builder, Opcode, Val, incoming, undef};
-use crate::control;
+use crate::context::FuncCx;
 use crate::device_code;
-use crate::lower::FuncCx;
 use crate::math::Arith;
-use crate::strides::Shared;
 use crate::types::scalar;
-
-/// Whether an instruction, with all inside it, can be computed in lanes, and its vectors are worth
-/// it: divisions of integers by what is not constant are made one by one.
-pub(crate) fn can(func: &Function, inst: Inst) -> bool {
-    let mut can = can_alone(func, inst);
-    for region in func.owned(inst) {
-        walk(func, region, &mut |func, inst| can &= can_alone(func, inst));
-    }
-    can
-}
-
-fn can_alone(func: &Function, inst: Inst) -> bool {
-    let numbers = func.insts[inst]
-        .results
-        .iter()
-        .all(|&v| func.ty(v).scalar().is_some_and(|ty| ty != ScalarType::F16));
-    numbers
-        && match &func[inst] {
-            Op::Const { .. }
-            | Op::Undef {}
-            | Op::Unary { .. }
-            | Op::Compare { .. }
-            | Op::Select { .. }
-            | Op::Fma { .. }
-            | Op::Cast { .. }
-            | Op::Bitcast { .. }
-            | Op::Random {}
-            | Op::If { .. }
-            | Op::Yield { .. }
-            | Op::Break { .. }
-            | Op::Continue { .. } => true,
-            &Op::Binary { op, lhs, rhs } => {
-                use BinaryOp::*;
-                let divides = matches!(op, Div | Rem | FloorDiv | Mod);
-                func.elem(lhs).is_float() || op != Pow && (!divides || func.as_const(rhs).is_some())
-            }
-            // A lane that has left would go on drawing there.
-            &Op::While { cond, .. } => {
-                let mut draws = false;
-                walk(func, cond, &mut |func, inst| {
-                    draws |= matches!(func[inst], Op::Random {});
-                });
-                !draws
-            }
-            &Op::For { step, .. } => func.as_const(step).is_some_and(|step| step.is_one()),
-            _ => false,
-        }
-}
 
 /// The lanes of one function's values.
 pub(crate) struct Lanes<'s, 'c, 'a, 'ctx> {
@@ -406,7 +358,7 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
         let more = self.b().less(signed, index, end);
         self.b().cond_br(more, inside, exit);
         self.b().at(inside);
-        if control::iterations_within(func, body) != Some(0) {
+        if trips::iterations_within(func, body) != Some(0) {
             self.f.poll();
         }
         let (&counter_param, params) = func.regions[body]

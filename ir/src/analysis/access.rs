@@ -2,24 +2,30 @@
 //! each local, each temporary, and all arrays together, since a caller may pass one array twice;
 //! where written arrays are known to be apart, each of them by itself.
 
+use crate::{
+    Arg, CellOp, Effect, Env, FieldId, Function, NodeOp, NodeRef, Op, ParamType, Region, Value,
+    walk,
+};
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::LookupMap;
-use aerogel_ir::{
-    Arg, CellOp, Env, FieldId, Function, NodeOp, NodeRef, Op, ParamType, Region, Value, walk,
-};
 
 /// Memory that no other class overlaps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Class {
+pub enum Class {
+    /// A place of a tree.
     Place(NodeRef),
+    /// A local.
     Local(Value),
+    /// What crosses tasks at an offset.
     Temp(u32),
+    /// An array that shares no memory with others.
     Array(Arg),
+    /// All arrays that may share memory.
     Arrays,
 }
 
 /// The classes that a storage may lie in.
-pub(crate) fn classes(func: &Function, env: &Env, place: Value) -> Vec<Class> {
+pub fn classes(func: &Function, env: &Env, place: Value) -> Vec<Class> {
     match func.def_op(place) {
         Some(Op::Local {}) => vec![Class::Local(place)],
         Some(&Op::TempAt { offset }) => vec![Class::Temp(offset)],
@@ -50,8 +56,8 @@ pub(crate) fn classes(func: &Function, env: &Env, place: Value) -> Vec<Class> {
     }
 }
 
-/// Whether an array argument shares no memory with others.
-fn is_apart(func: &Function, env: &Env, array: Arg) -> bool {
+/// Whether an array argument shares no memory with others. Those that are only read may be one array.
+pub fn is_apart(func: &Function, env: &Env, array: Arg) -> bool {
     let param = &func.params[array.as_u32() as usize];
     let written = matches!(
         param.ty,
@@ -78,7 +84,7 @@ fn field_classes(env: &Env, field: FieldId) -> Vec<Class> {
 }
 
 /// Whether a storage holds less than is stored in it: components of quantised fields do.
-pub(crate) fn is_quantised(func: &Function, env: &Env, place: Value) -> bool {
+pub fn is_quantised(func: &Function, env: &Env, place: Value) -> bool {
     match func.def_op(place) {
         Some(&Op::FieldAt { field, .. }) => env.quant(field).is_some(),
         Some(&Op::ElemRef { base, .. } | &Op::MemberRef { base, .. }) => {
@@ -89,7 +95,7 @@ pub(crate) fn is_quantised(func: &Function, env: &Env, place: Value) -> bool {
 }
 
 /// The number of the element of a tensor's storage that constant indices name.
-pub(crate) fn constant_element(func: &Function, base: Value, index: &[Value]) -> Option<usize> {
+pub fn constant_element(func: &Function, base: Value, index: &[Value]) -> Option<usize> {
     let shape = func.ty(base).pointee()?.shape();
     let mut linear = 0;
     for (&i, extent) in index.iter().zip(shape) {
@@ -103,7 +109,7 @@ pub(crate) fn constant_element(func: &Function, base: Value, index: &[Value]) ->
 
 /// When each class was last written (or read), on a clock of one's own.
 #[derive(Default)]
-pub(crate) struct Clock {
+pub struct Clock {
     now: u32,
     last: LookupMap<Class, u32>,
     /// Everything counts as touched at this time.
@@ -111,22 +117,25 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    pub(crate) fn touch(&mut self, class: Class) {
+    /// Touches one class.
+    pub fn touch(&mut self, class: Class) {
         self.now += 1;
         self.last.insert(class, self.now);
     }
 
-    pub(crate) fn touch_all(&mut self) {
+    /// Touches all that there is.
+    pub fn touch_all(&mut self) {
         self.now += 1;
         self.floor = self.now;
     }
 
-    pub(crate) fn now(&self) -> u32 {
+    /// The time.
+    pub fn now(&self) -> u32 {
         self.now
     }
 
     /// Whether none of the classes has been touched after `time`.
-    pub(crate) fn untouched_since(&self, classes: &[Class], time: u32) -> bool {
+    pub fn untouched_since(&self, classes: &[Class], time: u32) -> bool {
         self.floor <= time
             && classes
                 .iter()
@@ -134,37 +143,95 @@ impl Clock {
     }
 }
 
-/// What a region (with those inside) writes.
-#[derive(Default)]
-pub(crate) struct Writes {
-    pub(crate) classes: Vec<Class>,
-    /// A call may write anything.
-    pub(crate) anything: bool,
+/// What an instruction changes, as far as loads see it; what it owns is not looked at.
+pub enum Change<'a> {
+    /// Nothing that a load reads.
+    Nothing,
+    /// What these storages hold.
+    Storages(&'a [Value]),
+    /// All below a node: it becomes zero.
+    Below(NodeRef),
+    /// Perhaps anything.
+    Anything,
 }
 
-pub(crate) fn writes(func: &Function, env: &Env, region: Region) -> Writes {
-    let mut all = Writes::default();
-    walk(func, region, &mut |func, inst| match &func[inst] {
+/// What an instruction changes.
+pub fn change(op: &Op) -> Change<'_> {
+    match op {
         Op::Store { place, .. }
         | Op::Atomic { place, .. }
         | Op::Cas { place, .. }
-        | Op::Update { place, .. } => all.classes.extend(classes(func, env, *place)),
-        Op::Cell(CellOp::Deactivate { node, .. }) => all.classes.extend(below(env, *node)),
-        Op::Call { .. } => all.anything = true,
-        _ => {}
+        | Op::Update { place, .. } => Change::Storages(std::slice::from_ref(place)),
+        Op::AtomicAdds { places, .. } => Change::Storages(places),
+        Op::Call { .. } => Change::Anything,
+        // What a cell that becomes active holds is zero, as it read before.
+        Op::Cell(op) => match op {
+            CellOp::Deactivate { node, .. } => Change::Below(*node),
+            CellOp::Activate { .. } | CellOp::Append { .. } | CellOp::CellAt { .. } => {
+                Change::Nothing
+            }
+            CellOp::IsActive { .. } | CellOp::Length { .. } | CellOp::FindCell { .. } => {
+                Change::Nothing
+            }
+        },
+        Op::Node(NodeOp::Release { node, .. } | NodeOp::ReleaseAll { node, .. }) => {
+            Change::Below(*node)
+        }
+        // The runtime's own memory, and cells that were given back before.
+        Op::Node(
+            NodeOp::Obtain { .. }
+            | NodeOp::Extend { .. }
+            | NodeOp::ListStale { .. }
+            | NodeOp::ListCount { .. }
+            | NodeOp::ListScan { .. }
+            | NodeOp::ListPut { .. }
+            | NodeOp::Wipe { .. }
+            | NodeOp::Collect { .. },
+        )
+        | Op::Prefetch { .. }
+        | Op::Grow { .. }
+        | Op::Print { .. }
+        | Op::Warn { .. }
+        | Op::Assert { .. }
+        | Op::Random {} => Change::Nothing,
+        op if op.effect() == Effect::Writes => Change::Anything,
+        _ => Change::Nothing,
+    }
+}
+
+/// What a region (with those inside) writes.
+#[derive(Default)]
+pub struct Writes {
+    /// The classes of the storages that are written.
+    pub classes: Vec<Class>,
+    /// A call may write anything.
+    pub anything: bool,
+}
+
+/// What a region (with those inside) writes.
+pub fn writes(func: &Function, env: &Env, region: Region) -> Writes {
+    let mut all = Writes::default();
+    walk(func, region, &mut |func, inst| match change(&func[inst]) {
+        Change::Nothing => {}
+        Change::Storages(places) => {
+            let written = places.iter().flat_map(|&place| classes(func, env, place));
+            all.classes.extend(written);
+        }
+        Change::Below(node) => all.classes.extend(below(env, node)),
+        Change::Anything => all.anything = true,
     });
     all
 }
 
 /// The classes of what lies below a node: they become zero when it is deactivated.
-pub(crate) fn below(env: &Env, node: NodeRef) -> impl Iterator<Item = Class> {
+pub fn below(env: &Env, node: NodeRef) -> impl Iterator<Item = Class> {
     let tree = node.tree;
     let all = env.trees[tree].subtree(node.node).into_iter();
     all.map(move |node| Class::Place(NodeRef { tree, node }))
 }
 
 /// Whether a region calls functions, which may touch any field.
-pub(crate) fn calls(func: &Function, region: Region) -> bool {
+pub fn calls(func: &Function, region: Region) -> bool {
     let mut found = false;
     walk(func, region, &mut |func, inst| {
         found |= matches!(func[inst], Op::Call { .. });
@@ -173,7 +240,7 @@ pub(crate) fn calls(func: &Function, region: Region) -> bool {
 }
 
 /// Marks the values that `region` and the regions inside define.
-pub(crate) fn defined_in(func: &Function, region: Region, marks: &mut SecondaryMap<Value, bool>) {
+pub fn defined_in(func: &Function, region: Region, marks: &mut SecondaryMap<Value, bool>) {
     func.regions[region]
         .params
         .iter()

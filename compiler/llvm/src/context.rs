@@ -1,0 +1,285 @@
+//! The module and the function that are being made.
+//!
+//! The entry block of a function loads everything that does not change during a launch (arguments,
+//! array addresses and extents, the roots of trees), each when it is first asked for, so that the
+//! rest of the function sees plain values. It also holds the storage of locals, which LLVM then
+//! makes into values.
+
+use aerogel_base::ScalarType;
+use aerogel_base::entity::SecondaryMap;
+use aerogel_base::hash::LookupMap;
+use aerogel_ir::analysis::Ranges;
+use aerogel_ir::{Arg, FuncId, Function, Module, ParamType, TreeId, Value};
+use aerogel_runtime::abi::offset;
+use inkwell::basic_block::BasicBlock;
+use inkwell::context::Context;
+use inkwell::module::Module as LlvmModule;
+use inkwell::types::BasicTypeEnum;
+use inkwell::values::{FastMathFlags, FunctionValue, MetadataValue, PointerValue};
+
+use crate::builder::{Builder, Val, basic};
+use crate::control::Loop;
+use crate::math::{Arith, FAST};
+use crate::sites::Sites;
+use crate::target::Target;
+use crate::task::TaskState;
+use crate::{device_code, types};
+
+/// Where a function comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Origin {
+    /// The kernel's module.
+    User,
+    /// `runtime/device/`
+    Device,
+}
+
+/// What the functions of one LLVM module share.
+pub(crate) struct ModuleCx<'a, 'ctx> {
+    pub(crate) ctx: &'ctx Context,
+    pub(crate) llvm: &'a LlvmModule<'ctx>,
+    pub(crate) target: &'a Target,
+    pub(crate) user: &'a Module,
+    pub(crate) kernel: FuncId,
+    pub(crate) funcs: LookupMap<(Origin, FuncId), FunctionValue<'ctx>>,
+    pub(crate) tags: LookupMap<String, MetadataValue<'ctx>>,
+    pub(crate) sites: &'a Sites,
+    pub(crate) groups: Vec<MetadataValue<'ctx>>,
+    pub(crate) loops: Vec<MetadataValue<'ctx>>,
+    /// Marks for loops that are not to be unrolled, one for each `for`.
+    pub(crate) rolled: Vec<MetadataValue<'ctx>>,
+    /// How many iterations are run at once where they diverge; nothing for one.
+    pub(crate) lanes: Option<u32>,
+}
+
+/// How a function is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Leave {
+    /// A task: results go to the context.
+    Task,
+    /// A function: returns whether it failed, and its results.
+    Function,
+}
+
+/// One LLVM function in the making.
+pub(crate) struct FuncCx<'c, 'a, 'ctx> {
+    pub(crate) cx: &'c mut ModuleCx<'a, 'ctx>,
+    pub(crate) b: Builder<'a, 'ctx>,
+    pub(crate) module: &'a Module,
+    pub(crate) origin: Origin,
+    pub(crate) id: FuncId,
+    pub(crate) func: &'a Function,
+    pub(crate) llvm: FunctionValue<'ctx>,
+    pub(crate) leave: Leave,
+    pub(crate) flags: FastMathFlags,
+    pub(crate) entry: BasicBlock<'ctx>,
+    pub(crate) values: SecondaryMap<Value, Option<Val<'ctx>>>,
+    pub(crate) loops: Vec<Loop<'ctx>>,
+    pub(crate) task: Option<TaskState<'ctx>>,
+    /// What is known of the counters of loops.
+    pub(crate) ranges: Ranges,
+    /// The access group of the parallel loop that instructions stand in.
+    pub(crate) group: Option<MetadataValue<'ctx>>,
+    /// Whether the loop around is a nest of few iterations.
+    pub(crate) in_short_nest: bool,
+    /// The storage of the random state; null where nothing draws.
+    pub(crate) random: Option<PointerValue<'ctx>>,
+    loaded: LookupMap<Invariant, Val<'ctx>>,
+}
+
+/// A value that does not change during a launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Invariant {
+    Context(u64),
+    Root(TreeId),
+    Range(TreeId, u64),
+    Slot(usize, Option<ScalarType>),
+}
+
+impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
+    /// A context that stands after the entry block of an LLVM function without blocks.
+    pub(crate) fn new(
+        cx: &'c mut ModuleCx<'a, 'ctx>,
+        origin: Origin,
+        id: FuncId,
+        llvm: FunctionValue<'ctx>,
+        leave: Leave,
+    ) -> Self {
+        let module = match origin {
+            Origin::User => cx.user,
+            Origin::Device => device_code::module(),
+        };
+        let func = &module.funcs[id];
+        let b = Builder::new(cx.ctx, cx.llvm, cx.target);
+        b.attribute(llvm, "nounwind");
+        if let Some(width) = cx.target.vector_width {
+            b.text_attribute(llvm, "prefer-vector-width", &width.to_string());
+        }
+        if !cx.target.grid {
+            // What the estimate instructions give differs from one processor to the next.
+            b.text_attribute(llvm, "reciprocal-estimates", "none");
+        }
+        let entry = b.block(llvm, "entry");
+        let start = b.block(llvm, "start");
+        b.at(start);
+        Self {
+            cx,
+            b,
+            module,
+            origin,
+            id,
+            func,
+            llvm,
+            leave,
+            flags: if module.env.fast_math {
+                FAST
+            } else {
+                FastMathFlags::empty()
+            },
+            entry,
+            values: SecondaryMap::new(),
+            loops: Vec::new(),
+            task: None,
+            ranges: Ranges::default(),
+            group: None,
+            in_short_nest: false,
+            random: None,
+            loaded: LookupMap::default(),
+        }
+    }
+
+    /// Closes the entry block; to be called last.
+    pub(crate) fn finish(self) {
+        let start = self.entry.get_next_basic_block();
+        self.b.at(self.entry);
+        self.b
+            .br(start.expect("the start block follows the entry block"));
+    }
+
+    /// Writes instructions into the entry block.
+    pub(crate) fn in_entry<T>(&mut self, write: impl FnOnce(&mut Self) -> T) -> T {
+        let here = self.b.current();
+        self.b.at(self.entry);
+        let result = write(self);
+        self.b.at(here);
+        result
+    }
+
+    pub(crate) fn value(&self, value: Value) -> Val<'ctx> {
+        self.values[value].expect("a value is defined before it is used")
+    }
+
+    pub(crate) fn values(&self, values: &[Value]) -> Vec<Val<'ctx>> {
+        values.iter().map(|&v| self.value(v)).collect()
+    }
+
+    pub(crate) fn llvm_ty(&self, value: Value) -> BasicTypeEnum<'ctx> {
+        self.b.ty(self.func.ty(value))
+    }
+
+    pub(crate) fn arith(&self, ty: ScalarType) -> Arith<'_, 'a, 'ctx> {
+        Arith {
+            b: &self.b,
+            ty,
+            lanes: None,
+            flags: self.flags,
+            at_least: f64::NEG_INFINITY,
+        }
+    }
+
+    /// The launch context: every function's first parameter.
+    pub(crate) fn context(&self) -> Val<'ctx> {
+        self.llvm
+            .get_first_param()
+            .expect("the context comes first")
+    }
+
+    /// A pointer or number in the launch context.
+    pub(crate) fn context_field(&mut self, at: u64) -> Val<'ctx> {
+        let ty = if at == offset::SEED {
+            basic(self.b.i64_type())
+        } else {
+            basic(self.b.ptr_type())
+        };
+        self.invariant(Invariant::Context(at), |s| {
+            let context = s.context();
+            s.load_invariant(ty, context, at)
+        })
+    }
+
+    /// The root's cell of a tree.
+    pub(crate) fn root(&mut self, tree: TreeId) -> Val<'ctx> {
+        let roots = self.context_field(offset::ROOTS);
+        self.invariant(Invariant::Root(tree), |s| {
+            let ty = basic(s.b.ptr_type());
+            s.load_invariant(ty, roots, u64::from(tree.as_u32()) * 8)
+        })
+    }
+
+    /// Where a range of a tree's memory begins whose offset lies at `at`.
+    pub(crate) fn tree_range(&mut self, tree: TreeId, at: u64) -> Val<'ctx> {
+        let root = self.root(tree);
+        self.invariant(Invariant::Range(tree, at), |s| {
+            let offset = s.load_invariant(basic(s.b.i64_type()), root, at);
+            s.b.offset(root, offset)
+        })
+    }
+
+    /// The value of an argument slot: an address if `ty` is absent.
+    pub(crate) fn slot(&mut self, slot: usize, ty: Option<ScalarType>) -> Val<'ctx> {
+        let args = self.context_field(offset::ARGS);
+        self.invariant(Invariant::Slot(slot, ty), |s| {
+            let stored = ty.map_or_else(|| basic(s.b.ptr_type()), |ty| types::stored(s.b.ctx, ty));
+            let value = s.load_invariant(stored, args, slot as u64 * 8);
+            ty.map_or(value, |ty| s.b.of_stored(ty, value))
+        })
+    }
+
+    fn invariant(
+        &mut self,
+        key: Invariant,
+        load: impl FnOnce(&mut Self) -> Val<'ctx>,
+    ) -> Val<'ctx> {
+        if let Some(&value) = self.loaded.get(&key) {
+            return value;
+        }
+        let value = self.in_entry(load);
+        self.loaded.insert(key, value);
+        value
+    }
+
+    pub(crate) fn load_invariant(
+        &self,
+        ty: BasicTypeEnum<'ctx>,
+        base: Val<'ctx>,
+        at: u64,
+    ) -> Val<'ctx> {
+        let place = self.b.offset(base, self.b.i64(at as i64));
+        let (value, inst) = self.b.load(ty, place);
+        self.b.mark(inst, "invariant.load", self.b.node(&[]));
+        value
+    }
+
+    /// The first slot of an argument.
+    pub(crate) fn first_slot(&self, arg: Arg) -> usize {
+        let before = &self.func.params[..arg.as_u32() as usize];
+        before
+            .iter()
+            .map(|param| match param.ty {
+                ParamType::Value(ty) => self.module.env.scalars(ty).len(),
+                ParamType::Array { ndim, .. } => 1 + ndim as usize,
+            })
+            .sum()
+    }
+
+    pub(crate) fn array_address(&mut self, array: Arg) -> Val<'ctx> {
+        let slot = self.first_slot(array);
+        self.slot(slot, None)
+    }
+
+    /// The extent of an array along an axis, as `i64`.
+    pub(crate) fn array_extent(&mut self, array: Arg, axis: u32) -> Val<'ctx> {
+        let slot = self.first_slot(array) + 1 + axis as usize;
+        self.slot(slot, Some(ScalarType::I64))
+    }
+}

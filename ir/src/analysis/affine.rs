@@ -1,0 +1,131 @@
+//! Integers as sums and products with constants.
+//!
+//! `i + 1`, `1 + i`, `i - 1` and `(i + 2) - 3` count from `i`; `i * 4`, `4 * i` and `i << 2` are
+//! multiples of it. All holds modulo the size of the integer's type.
+
+use crate::{BinaryOp, Function, Op, Value};
+
+/// Sums of constants below this do not overflow.
+const FAR: i128 = 1 << 40;
+
+/// What an integer counts from, and how far it is from there.
+pub fn counted_from(func: &Function, value: Value) -> (Value, i64) {
+    match term(func, value) {
+        Some((inner, by)) => {
+            let (base, offset) = counted_from(func, inner);
+            (base, offset + by)
+        }
+        None => (value, 0),
+    }
+}
+
+/// The same where sums of narrower integers were widened: as if those had not wrapped.
+pub fn counted_from_narrow(func: &Function, value: Value) -> (Value, i64) {
+    let value = before_widening(func, value);
+    match term(func, value) {
+        Some((inner, by)) => {
+            let (base, offset) = counted_from_narrow(func, inner);
+            (base, offset + by)
+        }
+        None => (value, 0),
+    }
+}
+
+/// How far `to` is from `from`, if both count from the same.
+pub fn distance(func: &Function, from: Value, to: Value) -> Option<i64> {
+    let ((a, x), (b, y)) = (counted_from(func, from), counted_from(func, to));
+    (a == b).then_some(y - x)
+}
+
+/// What was made wider; other values themselves.
+pub fn before_widening(func: &Function, value: Value) -> Value {
+    match func.def_op(value) {
+        Some(&Op::Cast { x }) if func.elem(x).is_int() && func.elem(value).is_int() => {
+            match func.elem(x).bits() < func.elem(value).bits() {
+                true => before_widening(func, x),
+                false => value,
+            }
+        }
+        _ => value,
+    }
+}
+
+/// The factors of a product with a constant, whether it is written as a product or as a shift.
+pub fn scaled(func: &Function, value: Value) -> Option<(Value, i128)> {
+    let &Op::Binary { op, lhs, rhs } = func.def_op(value)? else {
+        return None;
+    };
+    let ty = func.ty(value).scalar().filter(|ty| ty.is_int())?;
+    let constant = |v| func.as_const(v).map(|c| c.as_i128());
+    match (op, constant(lhs), constant(rhs)) {
+        (BinaryOp::Mul, None, Some(factor)) => Some((lhs, factor)),
+        (BinaryOp::Mul, Some(factor), None) => Some((rhs, factor)),
+        (BinaryOp::Shl, None, Some(count)) => {
+            let count = count & i128::from(ty.bits() - 1);
+            Some((lhs, 1 << count))
+        }
+        _ => None,
+    }
+}
+
+/// A value and what is added to it.
+fn term(func: &Function, sum: Value) -> Option<(Value, i64)> {
+    let &Op::Binary { op, lhs, rhs } = func.def_op(sum)? else {
+        return None;
+    };
+    let constant = |v| {
+        let value = func.as_const(v).filter(|c| c.ty().is_int())?.as_i128();
+        (value.abs() < FAR).then_some(value as i64)
+    };
+    match (op, constant(lhs), constant(rhs)) {
+        (BinaryOp::Add, Some(c), None) => Some((rhs, c)),
+        (BinaryOp::Add, None, Some(c)) => Some((lhs, c)),
+        (BinaryOp::Sub, None, Some(c)) => Some((lhs, -c)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parse_module;
+
+    const TEXT: &str = "kernel @k(n: i32) {
+        v0: i32 = arg a0
+        v1: i32 = const 3
+        v2: i32 = add v1, v0
+        v3: i32 = sub v2, v1
+        v4: i64 = cast v2
+        v5: i64 = const 5
+        v6: i64 = sub v4, v5
+        v7: i32 = shl v0, v1
+        v8: i32 = mul v1, v0
+        v9: i32 = const 35
+        v10: i32 = shl v0, v9
+        v11: i32 = sub v1, v0
+        return []
+    }";
+
+    #[test]
+    fn sums_and_products() {
+        let module = parse_module(TEXT).unwrap();
+        let func = module.kernel().unwrap();
+        let insts = func.regions[func.body].insts.iter();
+        let v: Vec<Value> = insts
+            .filter_map(|&inst| func.insts[inst].results.first().copied())
+            .collect();
+        assert_eq!(counted_from(func, v[3]), (v[0], 0));
+        assert_eq!(counted_from(func, v[6]), (v[4], -5));
+        assert_eq!(counted_from_narrow(func, v[6]), (v[0], -2));
+        assert_eq!(distance(func, v[0], v[2]), Some(3));
+        assert_eq!(distance(func, v[2], v[3]), Some(-3));
+        assert_eq!(distance(func, v[0], v[1]), None);
+        // What is subtracted counts downwards.
+        assert_eq!(counted_from(func, v[11]), (v[11], 0));
+        assert_eq!(scaled(func, v[7]), Some((v[0], 8)));
+        assert_eq!(scaled(func, v[8]), Some((v[0], 3)));
+        // Counts of shifts are taken modulo the width.
+        assert_eq!(scaled(func, v[10]), Some((v[0], 8)));
+        assert_eq!(scaled(func, v[2]), None);
+    }
+}

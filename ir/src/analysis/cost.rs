@@ -1,0 +1,197 @@
+//! A guess of how long instructions take.
+
+use super::trips;
+use crate::{BinaryOp, Function, NodeOp, Op, Region, UnaryOp};
+
+/// How often a loop of unknown length is taken to run.
+const UNKNOWN_LENGTH: f32 = 16.0;
+
+/// Nanoseconds that a region takes, roughly: for the launcher's first division of the work.
+pub fn region(func: &Function, region: Region) -> f32 {
+    func.regions[region]
+        .insts
+        .iter()
+        .map(|&inst| op(func, &func[inst]))
+        .sum()
+}
+
+fn op(func: &Function, op: &Op) -> f32 {
+    match op {
+        Op::Each { body } | Op::Update { body, .. } => region(func, *body) + one(op),
+        Op::If {
+            then, otherwise, ..
+        } => one(op) + region(func, *then).max(region(func, *otherwise)),
+        Op::For { body, .. } => {
+            let length = trips::length(func, op).map_or(UNKNOWN_LENGTH, |n| n as f32);
+            one(op) + length * region(func, *body)
+        }
+        Op::While { cond, body, .. } => {
+            UNKNOWN_LENGTH * (region(func, *cond) + region(func, *body))
+        }
+        _ => one(op),
+    }
+}
+
+/// Nanoseconds of an instruction without the regions it owns.
+fn one(op: &Op) -> f32 {
+    match op {
+        Op::Binary { .. } | Op::Compare { .. } | Op::Select { .. } | Op::Fma { .. } => 0.15,
+        Op::Cast { .. } => 0.15,
+        Op::Unary { .. } => 0.5,
+        Op::Load { .. } | Op::Store { .. } => 0.3,
+        Op::Atomic { .. } | Op::AtomicAdds { .. } | Op::Cas { .. } | Op::Update { .. } => 5.0,
+        Op::If { .. } => 0.3,
+        Op::For { .. } => 0.5,
+        Op::Call { .. } | Op::Random {} => 3.0,
+        Op::Print { .. } | Op::Warn { .. } => 1000.0,
+        Op::Node(op) => node(op),
+        // Names and addresses, which the code around them swallows.
+        Op::Const { .. }
+        | Op::Undef {}
+        | Op::Arg { .. }
+        | Op::ArrayShape { .. }
+        | Op::Bitcast { .. }
+        | Op::TensorMake { .. }
+        | Op::TensorGet { .. }
+        | Op::TensorSet { .. }
+        | Op::StructMake { .. }
+        | Op::StructGet { .. }
+        | Op::StructSet { .. }
+        | Op::Local {}
+        | Op::ElemRef { .. }
+        | Op::MemberRef { .. }
+        | Op::FieldAt { .. }
+        | Op::ArrayAt { .. }
+        | Op::TempAt { .. }
+        | Op::PlaceAt { .. }
+        | Op::Prefetch { .. }
+        | Op::Assert { .. }
+        | Op::Each { .. }
+        | Op::While { .. }
+        | Op::Yield { .. }
+        | Op::Break { .. }
+        | Op::Continue { .. }
+        | Op::Return { .. } => 0.0,
+        // These are gone where anyone asks, or hold what is asked about.
+        Op::MatMul { .. }
+        | Op::Cell(_)
+        | Op::Parallel { .. }
+        | Op::ParallelCells { .. }
+        | Op::Task { .. } => 0.0,
+        // They stand on paths that are seldom taken.
+        Op::Grow { .. } | Op::Clear { .. } => 0.0,
+    }
+}
+
+fn node(op: &NodeOp) -> f32 {
+    match op {
+        NodeOp::Find { .. }
+        | NodeOp::CellIsActive { .. }
+        | NodeOp::MaskWord { .. }
+        | NodeOp::ListEntry { .. } => 0.5,
+        NodeOp::Obtain { .. } | NodeOp::Extend { .. } | NodeOp::ListPut { .. } => 2.0,
+        NodeOp::Release { .. } | NodeOp::ReleaseAll { .. } => 10.0,
+        NodeOp::Wipe { .. } => 50.0,
+        NodeOp::Ambient { .. }
+        | NodeOp::Root { .. }
+        | NodeOp::Linearize { .. }
+        | NodeOp::Lookup { .. }
+        | NodeOp::Child { .. }
+        | NodeOp::NextActive { .. }
+        | NodeOp::ActiveEnd { .. }
+        | NodeOp::ContainerLength { .. }
+        | NodeOp::ListStale { .. }
+        | NodeOp::ListCount { .. }
+        | NodeOp::ListScan { .. }
+        | NodeOp::ListOffset { .. }
+        | NodeOp::ListLen { .. }
+        | NodeOp::NRecycled { .. }
+        | NodeOp::Recycled { .. }
+        | NodeOp::Collect { .. } => 0.0,
+    }
+}
+
+/// Whether an instruction may run though nobody asks for it, and costs no more than a branch that is
+/// mispredicted.
+pub fn is_cheap(op: &Op) -> bool {
+    match op {
+        Op::Unary { op, .. } => matches!(op, UnaryOp::Neg | UnaryOp::Not | UnaryOp::Abs),
+        Op::Binary { op, .. } => match op {
+            BinaryOp::Add
+            | BinaryOp::Sub
+            | BinaryOp::Mul
+            | BinaryOp::Min
+            | BinaryOp::Max
+            | BinaryOp::And
+            | BinaryOp::Or
+            | BinaryOp::Xor
+            | BinaryOp::Shl
+            | BinaryOp::Shr
+            | BinaryOp::UShr => true,
+            BinaryOp::Div
+            | BinaryOp::Rem
+            | BinaryOp::FloorDiv
+            | BinaryOp::Mod
+            | BinaryOp::Pow
+            | BinaryOp::Atan2 => false,
+        },
+        Op::Compare { .. }
+        | Op::Select { .. }
+        | Op::Fma { .. }
+        | Op::Cast { .. }
+        | Op::Bitcast { .. }
+        | Op::Const { .. }
+        | Op::Undef {}
+        | Op::Arg { .. }
+        | Op::ArrayShape { .. }
+        | Op::TensorMake { .. }
+        | Op::TensorGet { .. }
+        | Op::TensorSet { .. }
+        | Op::StructMake { .. }
+        | Op::StructGet { .. }
+        | Op::StructSet { .. }
+        | Op::ElemRef { .. }
+        | Op::MemberRef { .. }
+        | Op::FieldAt { .. }
+        | Op::ArrayAt { .. }
+        | Op::TempAt { .. }
+        | Op::PlaceAt { .. } => true,
+        Op::Node(op) => matches!(
+            op,
+            NodeOp::Ambient { .. }
+                | NodeOp::Root { .. }
+                | NodeOp::Linearize { .. }
+                | NodeOp::Lookup { .. }
+                | NodeOp::Child { .. }
+        ),
+        // A product is as many multiplications as its extents say; others touch memory or more.
+        Op::MatMul { .. }
+        | Op::Local {}
+        | Op::Load { .. }
+        | Op::Prefetch { .. }
+        | Op::Store { .. }
+        | Op::Atomic { .. }
+        | Op::AtomicAdds { .. }
+        | Op::Cas { .. }
+        | Op::Update { .. }
+        | Op::If { .. }
+        | Op::For { .. }
+        | Op::While { .. }
+        | Op::Yield { .. }
+        | Op::Break { .. }
+        | Op::Continue { .. }
+        | Op::Return { .. }
+        | Op::Parallel { .. }
+        | Op::ParallelCells { .. }
+        | Op::Task { .. }
+        | Op::Each { .. }
+        | Op::Cell(_)
+        | Op::Grow { .. }
+        | Op::Clear { .. }
+        | Op::Print { .. }
+        | Op::Warn { .. }
+        | Op::Assert { .. }
+        | Op::Random {}
+        | Op::Call { .. } => false,
+    }
+}

@@ -1,0 +1,12 @@
+//! What is known of a function without running it: asked by passes and by code generation, so that
+//! both take the same for granted.
+
+pub mod access;
+pub mod affine;
+pub mod cost;
+mod float_bound;
+mod ranges;
+pub mod trips;
+
+pub use float_bound::at_least;
+pub use ranges::Ranges;

@@ -1,0 +1,557 @@
+//! Running a kernel's tasks on the pool.
+//!
+//! A plan is made once per kernel; a launch packs pointers and calls functions. How a task is
+//! divided follows from the time of one iteration: the code generator's estimate at first, then
+//! what the last launch took.
+#![expect(unsafe_code, reason = "calls generated code")]
+
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Instant;
+
+use aerogel_base::hash::LookupSet;
+
+use super::device::LoadedObject;
+use super::split::{Extents, Split, WORTH_MEASURING};
+use super::{Pool, STACK};
+use crate::abi::{BoundsFn, ErrorRecord, HostCalls, LaunchContext, TaskFn};
+use crate::buffer::Buffer;
+use crate::code::{ArgSlot, Bounds, KernelCode, Site, SiteKind};
+use crate::device::LoadError;
+use crate::interrupt;
+use crate::launch::{KernelFailure, Launch, PrintSink};
+use crate::trace::TaskTrace;
+use crate::tree::{TreeMemory, Turn};
+
+/// A loaded kernel's tasks, ready to run.
+pub(crate) struct LaunchPlan {
+    tasks: Vec<PlannedTask>,
+    args: Vec<ArgSlot>,
+    apart: Vec<bool>,
+    n_results: usize,
+    root_bytes: Vec<usize>,
+    temp_bytes: usize,
+    sites: Vec<Site>,
+    /// Whether it needs more stack than a thread of the caller's may have.
+    is_recursive: bool,
+    /// Temporaries of launches that are over.
+    idle_temps: Mutex<Vec<Buffer>>,
+    _object: Box<dyn LoadedObject>,
+}
+
+/// Where to note what ran, and as which task.
+type Trace<'a> = Option<(&'a TaskTrace, usize)>;
+
+struct PlannedTask {
+    run: TaskFn,
+    space: Space,
+    /// Nanoseconds per iteration, an `f32`'s bits.
+    cost: AtomicU32,
+    /// The compiler's estimate of it.
+    estimate: f32,
+    step: i64,
+    max_threads: usize,
+}
+
+enum Space {
+    Serial,
+    Constant(Extents),
+    Computed { bounds: BoundsFn, n_axes: usize },
+}
+
+/// What the functions of `HostCalls` find behind the context's `host`.
+#[repr(C)]
+struct Host<'a> {
+    calls: HostCalls,
+    sites: &'a [Site],
+    roots: &'a [&'a TreeMemory],
+    sink: &'a dyn PrintSink,
+    printed: AtomicBool,
+    /// The sites of warnings that this launch has come to.
+    warned: Mutex<LookupSet<u32>>,
+}
+
+struct SharedContext(LaunchContext);
+
+// SAFETY: the pointers are to memory that lives as long as the launch and is meant to be shared by
+// the tasks' threads.
+unsafe impl Sync for SharedContext {}
+
+impl LaunchPlan {
+    /// Looks up the functions of `code` in the object it was loaded as.
+    pub(crate) fn new(code: &KernelCode, object: Box<dyn LoadedObject>) -> Result<Self, LoadError> {
+        let address = |symbol: &str| {
+            object
+                .address(symbol)
+                .ok_or_else(|| LoadError(format!("no function `{symbol}` in the object")))
+        };
+        let mut tasks = Vec::new();
+        for task in &code.tasks {
+            let run = address(&task.symbol)?;
+            let space = match &task.bounds {
+                Bounds::Serial => Space::Serial,
+                Bounds::Constant(bounds) => Space::Constant(Extents::new(bounds.iter().copied())),
+                Bounds::Computed { symbol, n_axes } => {
+                    let bounds = address(symbol)?;
+                    Space::Computed {
+                        // SAFETY: the code generator gives functions of this name this type.
+                        bounds: unsafe { std::mem::transmute::<usize, BoundsFn>(bounds) },
+                        n_axes: *n_axes,
+                    }
+                }
+            };
+            tasks.push(PlannedTask {
+                // SAFETY: the code generator gives functions of this name this type.
+                run: unsafe { std::mem::transmute::<usize, TaskFn>(run) },
+                space,
+                cost: AtomicU32::new(task.cost.to_bits()),
+                estimate: task.cost,
+                step: task.step,
+                max_threads: task.max_threads.unwrap_or(usize::MAX),
+            });
+        }
+        Ok(Self {
+            tasks,
+            args: code.args.clone(),
+            apart: code.apart.clone(),
+            n_results: code.n_results,
+            root_bytes: code.root_bytes.clone(),
+            temp_bytes: code.temp_bytes,
+            sites: code.sites.clone(),
+            is_recursive: code.is_recursive(),
+            idle_temps: Mutex::new(Vec::new()),
+            _object: object,
+        })
+    }
+
+    /// The kernel's messages.
+    pub(crate) fn sites(&self) -> &[Site] {
+        &self.sites
+    }
+
+    /// Runs the tasks in order and waits for each.
+    pub(crate) fn launch(&self, pool: &Pool, launch: Launch<'_>) -> Result<(), KernelFailure> {
+        if !self.is_recursive {
+            return self.run(pool, launch);
+        }
+        thread::scope(|scope| {
+            let thread = thread::Builder::new().stack_size(STACK);
+            match thread.spawn_scoped(scope, || self.run(pool, launch)) {
+                Ok(running) => running.join().unwrap_or_else(|panic| resume_unwind(panic)),
+                Err(_) => Err(KernelFailure::Mismatch("no thread for its functions")),
+            }
+        })
+    }
+
+    fn run(&self, pool: &Pool, launch: Launch<'_>) -> Result<(), KernelFailure> {
+        self.check(&launch)?;
+        let mut root_space = [std::ptr::null_mut(); 8];
+        let root_vec: Vec<*mut u8>;
+        let roots = if launch.roots.len() <= root_space.len() {
+            for (slot, root) in root_space.iter_mut().zip(launch.roots) {
+                *slot = root.address();
+            }
+            root_space.as_ptr()
+        } else {
+            root_vec = launch.roots.iter().map(|root| root.address()).collect();
+            root_vec.as_ptr()
+        };
+        let temps = self.take_temps()?;
+        let errors = ErrorRecord::default();
+        let host = Host {
+            calls: HostCalls { print, grow, clear },
+            sites: &self.sites,
+            roots: launch.roots,
+            sink: launch.sink,
+            printed: AtomicBool::new(false),
+            warned: Mutex::default(),
+        };
+        let ctx = SharedContext(LaunchContext {
+            args: launch.args.slots().as_ptr(),
+            roots,
+            temps: temps.as_ref().map_or(std::ptr::null_mut(), Buffer::address),
+            results: launch.results.as_mut_ptr(),
+            errors: &errors,
+            host: std::ptr::from_ref(&host).cast(),
+            seed: launch.seed,
+            stop: &interrupt::STOP,
+        });
+        let turn = Turn::take(launch.roots);
+        let _active = interrupt::Active::begin();
+        for (k, task) in self.tasks.iter().enumerate() {
+            task.launch(pool, &ctx, &errors, launch.trace.map(|trace| (trace, k)));
+            interrupt::task_ended();
+            if errors.state.load(Ordering::Acquire) != 0 || interrupt::requested() {
+                break;
+            }
+        }
+        if let Some(temps) = temps {
+            self.temps_lock().push(temps);
+        }
+        if host.printed.load(Ordering::Relaxed) {
+            launch.sink.flush();
+        }
+        let outcome = if interrupt::requested() {
+            Err(KernelFailure::Interrupted)
+        } else {
+            decode(&errors)
+        };
+        if outcome.is_err() {
+            // The tasks that collect what was given back did not run.
+            turn.settle();
+        }
+        outcome
+    }
+
+    fn check(&self, launch: &Launch<'_>) -> Result<(), KernelFailure> {
+        if launch.args.kinds() != self.args {
+            return Err(KernelFailure::Mismatch("other arguments than the kernel's"));
+        }
+        if !are_apart(launch.args.arrays(), &self.apart) {
+            return Err(KernelFailure::Overlap);
+        }
+        if launch.results.len() < self.n_results {
+            return Err(KernelFailure::Mismatch("too few result slots"));
+        }
+        let fits = |(root, &bytes): (&&TreeMemory, &usize)| root.bytes().len() >= bytes;
+        if launch.roots.len() < self.root_bytes.len()
+            || !launch.roots.iter().zip(&self.root_bytes).all(fits)
+        {
+            return Err(KernelFailure::Mismatch("other trees than the kernel's"));
+        }
+        Ok(())
+    }
+
+    fn take_temps(&self) -> Result<Option<Buffer>, KernelFailure> {
+        if self.temp_bytes == 0 {
+            return Ok(None);
+        }
+        if let Some(temps) = self.temps_lock().pop() {
+            return Ok(Some(temps));
+        }
+        let temps = Buffer::zeroed(self.temp_bytes).map_err(KernelFailure::Memory)?;
+        Ok(Some(temps))
+    }
+
+    fn temps_lock(&self) -> std::sync::MutexGuard<'_, Vec<Buffer>> {
+        self.idle_temps.lock().unwrap_or_else(|e| e.into_inner())
+    }
+}
+
+impl PlannedTask {
+    fn launch(&self, pool: &Pool, ctx: &SharedContext, errors: &ErrorRecord, trace: Trace<'_>) {
+        let extents = match self.space {
+            Space::Serial => return self.call(ctx, 0, 1, trace),
+            Space::Constant(extents) => extents,
+            Space::Computed { bounds, n_axes } => {
+                let mut out = [0_i64; 32];
+                assert!(n_axes * 2 <= out.len(), "a task has at most 16 axes");
+                // SAFETY: the function writes `2 * n_axes` values.
+                unsafe { bounds(&ctx.0, out.as_mut_ptr()) };
+                Extents::new(out.chunks_exact(2).take(n_axes).map(|b| [b[0], b[1]]))
+            }
+        };
+        if extents.total == 0 || errors.state.load(Ordering::Relaxed) != 0 {
+            return;
+        }
+        let cost = f32::from_bits(self.cost.load(Ordering::Relaxed));
+        let split = Split::new(
+            extents,
+            self.step,
+            cost,
+            self.estimate,
+            pool.n_threads().min(self.max_threads),
+        );
+        if split.n_threads == 1 && (extents.total as f32) * cost < WORTH_MEASURING {
+            return self.call(ctx, 0, extents.total, trace);
+        }
+        let begin = Instant::now();
+        pool.run(split.n_chunks, split.n_threads, &|chunk| {
+            if errors.state.load(Ordering::Relaxed) == 0 && !interrupt::requested() {
+                let lo = chunk as i64 * split.chunk;
+                let hi = extents.total.min(lo.saturating_add(split.chunk));
+                self.call(ctx, lo, hi, trace);
+            }
+        });
+        let spent = begin.elapsed().as_nanos() as f32 * split.n_threads as f32;
+        let measured = spent / extents.total as f32;
+        // A launch on a busy machine may take long for no reason of its own, so only half of a
+        // change is believed.
+        self.cost
+            .store(((cost + measured) * 0.5).to_bits(), Ordering::Relaxed);
+    }
+
+    fn call(&self, ctx: &SharedContext, lo: i64, hi: i64, trace: Trace<'_>) {
+        let begin = trace.map(|_| Instant::now());
+        // SAFETY: the code generator made the function for this context; `check` compared the
+        // context's parts with what the generated code expects.
+        unsafe { (self.run)(&ctx.0, lo, hi) };
+        if let (Some((trace, task)), Some(begin)) = (trace, begin) {
+            trace.ran(task, begin);
+        }
+    }
+}
+
+/// Whether the marked arrays share no memory with any other.
+fn are_apart(arrays: &[&Buffer], marked: &[bool]) -> bool {
+    let range = |buffer: &Buffer| {
+        let start = buffer.address() as usize;
+        start..start + buffer.len()
+    };
+    let marks = arrays.iter().zip(marked).enumerate();
+    marks
+        .filter(|(_, (_, marked))| **marked)
+        .all(|(k, (one, _))| {
+            let one = range(one);
+            let others = arrays.iter().enumerate().filter(|&(other, _)| other != k);
+            others.map(|(_, other)| range(other)).all(|other| {
+                one.end <= other.start
+                    || other.end <= one.start
+                    || one.is_empty()
+                    || other.is_empty()
+            })
+        })
+}
+
+fn decode(errors: &ErrorRecord) -> Result<(), KernelFailure> {
+    if errors.state.load(Ordering::Acquire) == 0 {
+        return Ok(());
+    }
+    let n_args = errors.n_args.load(Ordering::Relaxed) as usize;
+    let args = errors.args.iter().take(n_args);
+    Err(KernelFailure::Check {
+        site: errors.site.load(Ordering::Relaxed) as usize,
+        args: args.map(|arg| arg.load(Ordering::Relaxed)).collect(),
+    })
+}
+
+/// `HostCalls::print`.
+unsafe extern "C" fn print(ctx: *const LaunchContext, site: u32, args: *const u64) {
+    // SAFETY: generated code passes on the context it was given.
+    let ctx = unsafe { &*ctx };
+    // SAFETY: `launch` made `host` point to the first field of a `Host` that outlives the tasks.
+    let host = unsafe { &*ctx.host.cast::<Host<'_>>() };
+    let number = site;
+    let Some(site) = host.sites.get(site as usize) else {
+        return;
+    };
+    if site.kind == SiteKind::Warning {
+        let mut warned = host.warned.lock().unwrap_or_else(PoisonError::into_inner);
+        if !warned.insert(number) {
+            return;
+        }
+    }
+    // SAFETY: generated code passes one slot for each value of the site's message.
+    let args = unsafe { std::slice::from_raw_parts(args, site.n_args()) };
+    host.sink.print(&site.render(args));
+    host.printed.store(true, Ordering::Relaxed);
+}
+
+/// `HostCalls::grow`.
+unsafe extern "C" fn grow(ctx: *const LaunchContext, tree: u32, control: u32, element: u32) -> u32 {
+    // SAFETY: generated code passes on the context it was given.
+    let ctx = unsafe { &*ctx };
+    // SAFETY: as in `print`.
+    let host = unsafe { &*ctx.host.cast::<Host<'_>>() };
+    let tree = host.roots.get(tree as usize);
+    u32::from(tree.is_some_and(|tree| tree.grow(control, element)))
+}
+
+/// `HostCalls::clear`.
+unsafe extern "C" fn clear(ctx: *const LaunchContext, tree: u32, address: u64, bytes: u64) {
+    // SAFETY: generated code passes on the context it was given.
+    let ctx = unsafe { &*ctx };
+    // SAFETY: as in `print`.
+    let host = unsafe { &*ctx.host.cast::<Host<'_>>() };
+    if let Some(tree) = host.roots.get(tree as usize) {
+        let offset = (address as usize).wrapping_sub(tree.address() as usize);
+        let outcome = tree.bytes().zero(offset, bytes as usize);
+        debug_assert_eq!(outcome, Ok(()), "elements lie inside their tree");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aerogel_base::{ScalarType, Span};
+
+    use super::*;
+    use crate::code::{Part, TaskCode};
+    use crate::launch::Args;
+
+    struct Functions;
+
+    impl LoadedObject for Functions {
+        fn address(&self, symbol: &str) -> Option<usize> {
+            match symbol {
+                "squares" => Some(squares as *const () as usize),
+                "bounds" => Some(bounds as *const () as usize),
+                "say" => Some(say as *const () as usize),
+                "fail" => Some(fail as *const () as usize),
+                _ => None,
+            }
+        }
+    }
+
+    unsafe extern "C" fn squares(ctx: *const LaunchContext, lo: i64, hi: i64) {
+        // SAFETY: called through a launch with one array of enough elements.
+        let data = unsafe { *(*ctx).args as *mut i64 };
+        for i in lo..hi {
+            // SAFETY: as above.
+            unsafe { *data.offset(i as isize) += i * i };
+        }
+    }
+
+    unsafe extern "C" fn bounds(ctx: *const LaunchContext, out: *mut i64) {
+        // SAFETY: as in `squares`; two values are asked for.
+        unsafe {
+            *out = 0;
+            *out.add(1) = *(*ctx).args.add(1) as i64;
+        }
+    }
+
+    unsafe extern "C" fn say(ctx: *const LaunchContext, _: i64, _: i64) {
+        let args = [(-3_i64) as u64];
+        // SAFETY: the site takes one argument.
+        unsafe { ((*(*ctx).host).print)(ctx, 0, args.as_ptr()) };
+    }
+
+    unsafe extern "C" fn fail(ctx: *const LaunchContext, _: i64, _: i64) {
+        // SAFETY: the record lives as long as the launch.
+        let errors = unsafe { &*(*ctx).errors };
+        if errors
+            .state
+            .compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed)
+            .is_ok()
+        {
+            errors.site.store(1, Ordering::Relaxed);
+            errors.n_args.store(1, Ordering::Relaxed);
+            errors.args[0].store(9, Ordering::Relaxed);
+            errors.state.store(2, Ordering::Release);
+        }
+    }
+
+    fn code(tasks: Vec<TaskCode>, args: Vec<ArgSlot>) -> KernelCode {
+        let site = |kind, text: &str| Site {
+            kind,
+            parts: vec![
+                Part::Text(text.to_owned()),
+                Part::Value {
+                    ty: ScalarType::I32,
+                    format: String::new(),
+                },
+            ],
+            span: Span::NONE,
+        };
+        KernelCode {
+            tasks,
+            args,
+            sites: vec![
+                site(SiteKind::Print, "value "),
+                site(SiteKind::Assert, "bad "),
+            ],
+            ..KernelCode::default()
+        }
+    }
+
+    fn launch(
+        code: &KernelCode,
+        args: &Args<'_>,
+        sink: &dyn PrintSink,
+    ) -> Result<(), KernelFailure> {
+        let plan = LaunchPlan::new(code, Box::new(Functions)).unwrap();
+        let pool = Pool::new(3);
+        plan.launch(
+            &pool,
+            Launch {
+                args,
+                roots: &[],
+                results: &mut [],
+                sink,
+                seed: 0,
+                trace: None,
+            },
+        )
+    }
+
+    fn task(symbol: &str, bounds: Bounds) -> TaskCode {
+        TaskCode {
+            symbol: symbol.to_owned(),
+            bounds,
+            cost: 10.0,
+            step: 1,
+            max_threads: None,
+        }
+    }
+
+    #[test]
+    fn every_iteration_runs_once() {
+        let n = 100_003;
+        let buffer = Buffer::zeroed(n * 8).unwrap();
+        let mut args = Args::new();
+        args.array(&buffer, &[n], 8).unwrap();
+        let code = code(
+            vec![
+                task(
+                    "squares",
+                    Bounds::Computed {
+                        symbol: "bounds".to_owned(),
+                        n_axes: 1,
+                    },
+                ),
+                task("squares", Bounds::Constant(vec![[0, 7], [3, 10]])),
+            ],
+            vec![ArgSlot::Pointer, ArgSlot::Extent],
+        );
+        launch(&code, &args, &Mutex::new(String::new())).unwrap();
+        for i in 0..n {
+            let times = if i < 49 { 2 } else { 1 };
+            let value = buffer.read_scalar(ScalarType::I64, i * 8).unwrap();
+            assert_eq!(value.as_i128(), (times * i * i) as i128);
+        }
+    }
+
+    #[test]
+    fn prints_through_the_sink() {
+        let sink = Mutex::new(String::new());
+        let code = code(vec![task("say", Bounds::Serial)], vec![]);
+        launch(&code, &Args::new(), &sink).unwrap();
+        assert_eq!(sink.into_inner().unwrap(), "value -3");
+    }
+
+    #[test]
+    fn arrays_that_share_memory() {
+        let (a, b) = (Buffer::zeroed(8).unwrap(), Buffer::zeroed(8).unwrap());
+        assert!(are_apart(&[&a, &b], &[true, true]));
+        assert!(!are_apart(&[&a, &a], &[true, false]));
+        assert!(!are_apart(&[&a, &b, &a], &[false, false, true]));
+        assert!(are_apart(&[&a, &a], &[false, false]));
+        assert!(are_apart(&[&a, &a], &[]));
+    }
+
+    #[test]
+    fn a_failed_check_ends_the_launch() {
+        let sink = Mutex::new(String::new());
+        let code = code(
+            vec![
+                task("fail", Bounds::Constant(vec![[0, 100_000]])),
+                task("say", Bounds::Serial),
+            ],
+            vec![],
+        );
+        let failure = launch(&code, &Args::new(), &sink).unwrap_err();
+        let KernelFailure::Check { site, args } = failure else {
+            panic!("{failure:?}")
+        };
+        assert_eq!(code.sites[site].render(&args), "bad 9");
+        assert_eq!(sink.into_inner().unwrap(), "");
+    }
+
+    #[test]
+    fn wrong_arguments_are_refused() {
+        let code = code(vec![], vec![ArgSlot::Value]);
+        let result = launch(&code, &Args::new(), &Mutex::new(String::new()));
+        assert!(matches!(result, Err(KernelFailure::Mismatch(_))));
+    }
+}
