@@ -786,11 +786,7 @@ impl Host for PyHost<'_> {
         Some(ArrayRef {
             handle: *handle,
             elem: array.ty,
-            shape: match array.element[..] {
-                [] => TensorShape::Scalar,
-                [n] => TensorShape::Vector(n as u32),
-                [n, m, ..] => TensorShape::Matrix(n as u32, m as u32),
-            },
+            shape: array.element,
             ndim: array.shape.len() as u32,
         })
     }
