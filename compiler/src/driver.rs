@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use aerogel_base::SpanTable;
 use aerogel_base::render::Sources;
 use aerogel_interp::InterpKernel;
-use aerogel_ir::{Module, Stage, print_module, verify};
+use aerogel_ir::{Module, Stage, print_module, verify, verify_calls};
 use aerogel_llvm::{Jit, OptLevel, Target};
 use aerogel_passes::{BrokenPass, Options};
 use aerogel_runtime::KernelCode;
@@ -166,6 +166,8 @@ impl Compiler {
             verify(func, &module.env, Stage::Structured)
                 .map_err(|e| CompileError::Internal(format!("the frontend broke the IR: {e}")))?;
         }
+        verify_calls(module)
+            .map_err(|e| CompileError::Internal(format!("the frontend broke the IR: {e}")))?;
         if self.config.print_ir {
             eprintln!("; as the frontend made it\n{}", print_module(module));
         }
@@ -277,14 +279,14 @@ impl Compiler {
     /// Compiles a kernel once more, keeping the text of every step.
     pub fn inspect(&self, kernel: &CompiledKernel) -> Result<Inspection, CompileError> {
         let compiler = self.clone();
-        let ((texts, code), source) = apart(kernel.source.clone(), move |module| {
+        let ((stages, code), _) = apart(kernel.source.clone(), move |module| {
             let done = compiler.run_passes(module.clone(), &Request::default(), true)?;
             let level = OptLevel(compiler.config.opt_level);
             let code = aerogel_llvm::compile(&done.module, &compiler.backend.target, level, true);
-            Ok((done.texts, code))
+            let mut stages = vec![("frontend".to_owned(), print_module(module))];
+            stages.extend(done.texts);
+            Ok((stages, code))
         })?;
-        let mut stages = vec![("frontend".to_owned(), print_module(&source))];
-        stages.extend(texts);
         Ok(Inspection {
             stages,
             llvm: code.llvm_ir.unwrap_or_default(),

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use aerogel_compiler::{CompileError, CompiledKernel, Compiler, caught};
 use aerogel_ir::{ParamType, Type};
-use aerogel_runtime::{KernelFailure, TreeMemory, launch};
+use aerogel_runtime::{KernelFailure, TreeMemory, interrupt, launch};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
@@ -46,6 +46,8 @@ impl TreeRef {
 /// A compiled kernel.
 pub(crate) struct Instance {
     pub(crate) trees: Vec<TreeRef>,
+    /// The arrays that the kernel takes besides its arguments.
+    pub(crate) captured: Vec<Py<PyAny>>,
     /// Whether the kernel writes to each of its array arguments.
     pub(crate) writes: Vec<bool>,
     guards: Vec<Guard>,
@@ -235,7 +237,14 @@ pub(crate) fn compile(
     for warning in lowered.render_warnings(library) {
         log.call_method1("warn", (format!("warning: {warning}"),))?;
     }
-    let Lowered { module, trees, .. } = lowered;
+    let Lowered {
+        module,
+        trees,
+        captured,
+        ..
+    } = lowered;
+    let captured = captured.into_iter().map(|handle| host.held(handle));
+    let captured = captured.collect();
     let arguments = argument_trees(py, values);
     let trees = trees
         .iter()
@@ -252,6 +261,9 @@ pub(crate) fn compile(
     });
     let compiler = program::compiler(py, settings)?;
     let frontend = begin.elapsed();
+    // A signal that comes from here on is heard by the compiler, one that came before by Python.
+    let _active = interrupt::Active::begin();
+    py.check_signals()?;
     let compiled = py
         .detach(|| compiler.compile(module))
         .map_err(|e| not_compiled(py, &kernel.name, e))?;
@@ -261,6 +273,7 @@ pub(crate) fn compile(
     guards.extend(host.watched().map(Guard::Name));
     Ok(Instance {
         trees,
+        captured,
         writes,
         guards,
         compiler,

@@ -156,6 +156,7 @@ impl<'a> Lower<'a, '_> {
 
     /// What a loop runs over, and what its names stand for.
     fn space(&mut self, over: &Val) -> Res<(Space, Bind)> {
+        let over = &self.captured(over.clone())?;
         match over {
             Val::Iter(iter) => match &**iter {
                 Iter::Range { lo, hi, step } => {
