@@ -405,9 +405,8 @@ impl<'a> Lower<'a, '_> {
         };
         let mut bindings = Vec::new();
         for (k, (param, val)) in def.params.iter().zip(given).enumerate() {
-            let by_reference =
-                k == 0 && (is_method || self.is_being_made(&val))
-                    || source.templates.iter().any(|name| name == param.name);
+            let by_reference = k == 0 && (is_method || self.is_being_made(&val))
+                || source.templates.iter().any(|name| name == param.name);
             let val = match annotated(param.name) {
                 Some(ty) if !by_reference => self.annotated(&val, &ty)?,
                 _ => val,
