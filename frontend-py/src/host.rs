@@ -206,9 +206,11 @@ impl StructType {
         }
     }
 
-    /// Whether a struct of another type can be used as one of this: the members have the same names.
+    /// Whether a struct of another type can be used as one of this: the members have the same names, and objects are of
+    /// one class, which has their methods.
     pub fn is_alike(&self, other: &StructType) -> bool {
-        self.members.len() == other.members.len()
+        self.class == other.class
+            && self.members.len() == other.members.len()
             && self
                 .members
                 .iter()

@@ -609,3 +609,34 @@ def test_classes_inherit(arch, cls, more):
         return thing.scaled(10.0) + thing.time + 100 * thing.made_by + 1000 * is_one
 
     assert run(3.0) == 30 + more + 6 + 100 + 1000
+
+
+def test_objects_of_two_classes_are_two_things(cpu):
+    class Sphere:
+        def __init__(self, size):
+            self.size = size
+
+        def volume(self):
+            return 4.0 * self.size**3
+
+    class Cube:
+        def __init__(self, size):
+            self.size = size
+
+        def volume(self):
+            return self.size**3
+
+    @ti.kernel
+    def assigned(x: ti.f32) -> ti.f32:
+        thing = Sphere(x)
+        thing = Cube(x)
+        return thing.volume()
+
+    @ti.kernel
+    def chosen(x: ti.f32) -> ti.f32:
+        thing = Sphere(x) if x > 0 else Cube(x)
+        return thing.volume()
+
+    for kernel in (assigned, chosen):
+        with pytest.raises(ti.TaichiCompilationError, match="as the object of `Sphere`: their classes differ"):
+            kernel(1.0)

@@ -78,7 +78,7 @@ fn accepted(rule: Rule) -> Option<(usize, &'static [&'static str])> {
         Rule::Fold(_) => (ANY, &[]),
         Rule::Same => return None,
         Rule::Make(maker) => match maker {
-            Maker::List => (2, &["arr", "dt"]),
+            Maker::List => (2, &["arr", "dt", "rows", "cols"]),
             Maker::Constant(_) => (3, &["dt", "n", "m"]),
             Maker::Unit => (3, &["n", "i", "dt"]),
             Maker::Identity => (2, &["dt", "n"]),
