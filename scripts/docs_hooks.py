@@ -60,7 +60,7 @@ def on_config(config):
 
 def page(module):
     """The file name of a module's page: that of ``aerogel.tools.ply`` is ``tools.ply.md``."""
-    return module.removeprefix("aerogel.").strip("_") + ".md"
+    return module.removeprefix("aerogel.").removeprefix("data.").strip("_") + ".md"
 
 
 def on_files(files, config):

@@ -206,9 +206,11 @@ impl StructType {
         }
     }
 
-    /// Whether a struct of another type can be used as one of this: the members have the same names.
+    /// Whether a struct of another type can be used as one of this: the members have the same names, and objects are of
+    /// one class, which has their methods.
     pub fn is_alike(&self, other: &StructType) -> bool {
-        self.members.len() == other.members.len()
+        self.class == other.class
+            && self.members.len() == other.members.len()
             && self
                 .members
                 .iter()
@@ -345,6 +347,15 @@ pub enum Init {
     Fields(Vec<(String, Option<Known>)>),
 }
 
+/// An array that Python has, whose memory kernels use.
+#[derive(Clone, Copy, Debug)]
+pub struct ArrayRef {
+    pub handle: Handle,
+    pub elem: ScalarType,
+    pub shape: TensorShape,
+    pub ndim: u32,
+}
+
 /// What is needed to lower a function.
 #[derive(Clone, Debug)]
 pub struct FuncSource {
@@ -447,6 +458,10 @@ pub trait Host {
     /// What an object calls when it is called, if that is not its own code.
     fn callable(&mut self, _value: &Known) -> HostResult<Option<Callable>> {
         Ok(None)
+    }
+    /// The `ti.ndarray` that a value is.
+    fn array(&mut self, _value: &Known) -> Option<ArrayRef> {
+        None
     }
     /// The class of the user's that a value is, if objects of it can be made in a kernel.
     fn class(&mut self, _value: &Known) -> HostResult<Option<ClassRef>> {

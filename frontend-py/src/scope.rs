@@ -70,6 +70,12 @@ impl Scopes {
         block.push(name.to_string());
     }
 
+    /// What the first parameter stands for.
+    pub(crate) fn first(&self) -> Option<&Val> {
+        let name = self.blocks.first()?.first()?;
+        self.get(name).map(|binding| &binding.val)
+    }
+
     /// Changes what names stand for, where `change` says so.
     pub(crate) fn replace(&mut self, change: impl Fn(&Val) -> Option<Val>) {
         for name in self.blocks.iter().flatten() {

@@ -66,7 +66,7 @@ def fields(cpu):
         ("a = 3000000000 + n[None]", "Type", "out of the range of `i32`"),
         ("a = 1 // 0", "Compilation", "division of a constant by zero"),
         ("a = math.sin(x[0, 0])", "Type", "did you mean `ti.sin`?"),
-        ("a = np.mean(v[0])", "Type", "decorate it with `@ti.func`"),
+        ("a = np.mean(v[0])", "Type", "`ti` and `ti.math` have the functions of kernels"),
         ("a = ti.nothing(1)", "Compilation", "has no attribute `nothing`"),
         ("x.nothing()", "Compilation", "has no attribute `nothing`"),
         ("a = (lambda: 1)()", "Syntax", 'unsupported node "Lambda"'),

@@ -154,3 +154,31 @@ def test_a_notebook_or_a_test_asks_for_taichi(tmp_path):
     )
     once = "import aerogel as a, sys; a.as_taichi(); print(len(sys.meta_path))"
     assert run("-c", twice, cwd=tmp_path)[1] == f"True {run('-c', once, cwd=tmp_path)[1]}"
+
+
+def test_older_ways_to_make_fields(untold, capfd):
+    made = [
+        ti.Vector.field(3, dt=ti.f32, shape=4),
+        ti.Matrix.field(2, 3, dt=ti.f32, shape=4),
+        ti.Vector.var(3, ti.f32, shape=4),
+        ti.Matrix.var(2, 3, dt=ti.f32, shape=4),
+        ti.Vector(3, dt=ti.f32, shape=4, layout=ti.SOA),
+    ]
+    assert [(x.n, x.m, x.shape) for x in made] == [(3, 1, (4,)), (2, 3, (4,))] * 2 + [(3, 1, (4,))]
+    x = ti.var(ti.f32, shape=(4, 2))
+    assert x.dim() == 2 and x.data_type() == ti.f32 and x.loop_range() is x
+    a, b, c = ti.field(ti.quant.int(5)), ti.field(ti.quant.int(6)), ti.field(ti.quant.int(1, False))
+    ti.root.dense(ti.i, 4).bit_struct(num_bits=16).place(a, b)
+    ti.root.dense(ti.i, 4).bit_array(ti.i, 32, num_bits=32).place(c)
+    a[1], b[1], c[100] = 7, -9, 1
+    assert (a[1], b[1], c[100], c.shape) == (7, -9, 1, (128,))
+    err = capfd.readouterr().err
+    for told in (
+        "x.dim() is a name",
+        "ti.Vector.var is",
+        "ti.Matrix.field(dt=...) is",
+        "node.bit_struct(num_bits=...) is",
+    ):
+        assert err.count(told) == 1, told
+    with pytest.raises(TypeError, match="ti.Vector.field needs the type of its components"):
+        ti.Vector.field(3, shape=4)

@@ -515,3 +515,128 @@ def test_a_value_without_a_place_is_refused(cpu):
 
     with pytest.raises(ti.TaichiCompilationError, match="the format string has places for 1 values, but 2 are given"):
         run(1)
+
+
+@ti.data_oriented
+class Holder:
+    def __init__(self, array):
+        self.array = array
+
+    @ti.kernel
+    def double(self):
+        for i in self.array:
+            self.array[i] *= 2
+
+
+def test_arrays_are_captured(arch):
+    a, v = ti.ndarray(ti.f32, 4), ti.Vector.ndarray(2, ti.f32, 4)
+    x = ti.field(ti.f32, 4)
+
+    @ti.func
+    def three(of: ti.template(), i):
+        of[i] += 3
+
+    @ti.kernel
+    def run(b: ti.types.ndarray(ti.f32, 1), t: ti.template(), n: int):
+        for i in range(a.shape[0]):
+            a[i] += n
+            v[i] = [b[i], a[i]]
+            three(a, i)
+        for i in t:
+            x[i] = t[i] + a[i]
+
+    given = np.arange(4, dtype=np.float32)
+    run(given, a, 1)
+    run(given, a, 1)
+    assert a.to_numpy().tolist() == [8] * 4 and v[3].to_list() == [3, 5] and x[2] == 16
+    other = ti.ndarray(ti.f32, 4)
+    other.fill(5)
+    run(given, other, 0)
+    assert x[1] == 5 + a[1]
+    Holder(other).double()
+    assert other.to_numpy().tolist() == [10] * 4
+    fixed = np.zeros(4, np.float32)
+    fixed.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        Holder(ti.from_dlpack(fixed)).double()
+
+
+def test_a_real_function_is_given_its_arrays(cpu):
+    a = ti.ndarray(ti.f32, 4)
+
+    @ti.real_func
+    def first() -> ti.f32:
+        return a[0]
+
+    @ti.kernel
+    def run() -> ti.f32:
+        return first()
+
+    with pytest.raises(ti.TaichiCompilationError, match="a real function has no array but those it is given"):
+        run()
+
+
+class Base:
+    def __init__(self, origin):
+        self.origin = origin
+        self.made_by = 1
+
+    def scaled(self, k):
+        return self.origin * k
+
+
+class Named(Base):
+    def __init__(self, origin, time):
+        Base.__init__(self, origin)
+        self.time = time
+
+
+class Above(Base):
+    def __init__(self, origin, time):
+        super().__init__(origin)
+        self.time = time
+
+    def scaled(self, k):
+        return super().scaled(k) + 1
+
+
+@pytest.mark.parametrize("cls, more", [(Named, 0), (Above, 1)])
+def test_classes_inherit(arch, cls, more):
+    @ti.kernel
+    def run(x: ti.f32) -> ti.f32:
+        thing = cls(x, 2 * x)
+        is_one = isinstance(thing, Base) and not isinstance(thing, Ray)
+        return thing.scaled(10.0) + thing.time + 100 * thing.made_by + 1000 * is_one
+
+    assert run(3.0) == 30 + more + 6 + 100 + 1000
+
+
+def test_objects_of_two_classes_are_two_things(cpu):
+    class Sphere:
+        def __init__(self, size):
+            self.size = size
+
+        def volume(self):
+            return 4.0 * self.size**3
+
+    class Cube:
+        def __init__(self, size):
+            self.size = size
+
+        def volume(self):
+            return self.size**3
+
+    @ti.kernel
+    def assigned(x: ti.f32) -> ti.f32:
+        thing = Sphere(x)
+        thing = Cube(x)
+        return thing.volume()
+
+    @ti.kernel
+    def chosen(x: ti.f32) -> ti.f32:
+        thing = Sphere(x) if x > 0 else Cube(x)
+        return thing.volume()
+
+    for kernel in (assigned, chosen):
+        with pytest.raises(ti.TaichiCompilationError, match="as the object of `Sphere`: their classes differ"):
+            kernel(1.0)

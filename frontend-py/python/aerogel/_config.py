@@ -304,7 +304,8 @@ def init(
         kwargs: Settings by name. One that is not given is taken from the environment, from ``AEROGEL_<NAME>``
             or ``TI_<NAME>``; ``arch`` is taken from there even if it is given. ``cpu`` (which processors kernels are
             compiled for: ``"native"``, the one at hand, or ``"x86-64-v2"``, ``"x86-64-v3"`` or ``"x86-64-v4"``),
-            ``debug`` (check indices, assertions and integer arithmetic), ``fast_math``, ``random_seed``, ``cpu_max_num_threads``,
+            ``debug`` (check indices, assertions and integer arithmetic), ``fast_math``, ``random_seed``,
+            ``cpu_max_num_threads``,
             ``print_ir``, ``log_level``, ``verbose``, ``offline_cache`` (keep compiled kernels on disk for the
             next process) with ``offline_cache_file_path``, ``offline_cache_cleaning_policy`` (``never``,
             ``version``, ``lru`` or ``fifo``), ``offline_cache_max_size_of_files`` in bytes and

@@ -105,6 +105,8 @@ pub struct Lowered {
     pub module: Module,
     /// Which tree of the process each tree of the module is.
     pub trees: Vec<TreeKey>,
+    /// The arrays of Python's that it uses, which it takes behind its own arguments.
+    pub captured: Vec<Handle>,
     /// What is allowed but probably not meant, and where.
     pub warnings: Vec<(Span, String)>,
 }
@@ -160,6 +162,7 @@ pub fn lower_kernel(
         mut module,
         func,
         trees,
+        captured,
         reports,
         ..
     } = lower;
@@ -169,6 +172,7 @@ pub fn lower_kernel(
             Ok(Lowered {
                 module,
                 trees,
+                captured: captured.into_iter().map(|(handle, _)| handle).collect(),
                 warnings,
             })
         }
@@ -248,6 +252,8 @@ pub(crate) struct Lower<'a, 'h> {
     /// The names of fields, each with the last number that was put behind it.
     field_names: LookupMap<String, u32>,
     parsed: LookupMap<Handle, Rc<Parsed<'a>>>,
+    /// The arrays of Python's that have become parameters.
+    captured: Vec<(Handle, Arg)>,
     /// The objects whose `__init__` is being lowered, with the depth of control at which that began.
     making: Vec<(Rc<[Val]>, usize)>,
     /// The storage of what the real function being lowered takes by reference.
@@ -277,6 +283,7 @@ impl<'a, 'h> Lower<'a, 'h> {
             frames: Vec::new(),
             control: Vec::new(),
             range: TextRange::default(),
+            captured: Vec::new(),
             making: Vec::new(),
             references: Vec::new(),
             reals: Reals::default(),

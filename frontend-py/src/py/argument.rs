@@ -454,6 +454,18 @@ impl NativeKernel {
         Ok(())
     }
 
+    /// An array that is no argument, as it is passed.
+    pub(crate) fn captured(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Packed> {
+        let anything = Wanted {
+            elem: None,
+            ndim: None,
+            element: None,
+            element_dim: None,
+        };
+        let (packed, _) = self.array(py, "ndarray", value, anything)?;
+        Ok(packed)
+    }
+
     fn array(
         &self,
         py: Python<'_>,

@@ -20,6 +20,7 @@ use pyo3::types::{
     PyTuple, PyType,
 };
 
+use super::buffer::NativeNdarray;
 use super::error;
 use super::field::NativeField;
 use super::lists::Lists;
@@ -529,6 +530,11 @@ impl<'py> PyHost<'py> {
         Ok(())
     }
 
+    /// The object behind a handle.
+    pub(crate) fn held(&self, handle: Handle) -> Py<PyAny> {
+        self.objects[handle.0 as usize].clone().unbind()
+    }
+
     /// The names that may come to stand for other functions.
     pub(crate) fn watched(&mut self) -> impl Iterator<Item = Watched> {
         std::mem::take(&mut self.watched).into_iter()
@@ -769,6 +775,20 @@ impl Host for PyHost<'_> {
         };
         let object = self.object(*handle);
         self.called_by(&object).map_err(|error| self.error(&error))
+    }
+
+    fn array(&mut self, value: &Known) -> Option<ArrayRef> {
+        let Known::Object(handle) = value else {
+            return None;
+        };
+        let object = self.object(*handle);
+        let array = object.cast::<NativeNdarray>().ok()?.get();
+        Some(ArrayRef {
+            handle: *handle,
+            elem: array.ty,
+            shape: array.element,
+            ndim: array.shape.len() as u32,
+        })
     }
 
     fn class(&mut self, value: &Known) -> HostResult<Option<ClassRef>> {

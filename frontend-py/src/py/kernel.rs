@@ -270,8 +270,12 @@ impl NativeKernel {
                 self.name
             ))
         })?;
+        let mut captured = Vec::new();
+        for array in &instance.captured {
+            captured.push(self.captured(py, array.bind(py))?);
+        }
         let mut arrays = Vec::new();
-        for packed in packed {
+        for packed in packed.iter().chain(&captured) {
             match packed {
                 Packed::Slots(slots) => slots.iter().for_each(|&slot| args.scalar(slot)),
                 Packed::Array {

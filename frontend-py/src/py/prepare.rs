@@ -8,6 +8,7 @@ use std::time::Instant;
 use aerogel_compiler::{CompileError, CompiledKernel, Compiler, caught};
 use aerogel_ir::{ParamType, Type};
 use aerogel_runtime::{KernelFailure, TreeMemory, interrupt, launch};
+use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
@@ -46,6 +47,8 @@ impl TreeRef {
 /// A compiled kernel.
 pub(crate) struct Instance {
     pub(crate) trees: Vec<TreeRef>,
+    /// The arrays that the kernel takes besides its arguments.
+    pub(crate) captured: Vec<Py<PyAny>>,
     /// Whether the kernel writes to each of its array arguments.
     pub(crate) writes: Vec<bool>,
     guards: Vec<Guard>,
@@ -235,7 +238,14 @@ pub(crate) fn compile(
     for warning in lowered.render_warnings(library) {
         log.call_method1("warn", (format!("warning: {warning}"),))?;
     }
-    let Lowered { module, trees, .. } = lowered;
+    let Lowered {
+        module,
+        trees,
+        captured,
+        ..
+    } = lowered;
+    let captured = captured.into_iter().map(|handle| host.held(handle));
+    let captured = captured.collect();
     let arguments = argument_trees(py, values);
     let trees = trees
         .iter()
@@ -264,6 +274,7 @@ pub(crate) fn compile(
     guards.extend(host.watched().map(Guard::Name));
     Ok(Instance {
         trees,
+        captured,
         writes,
         guards,
         compiler,
@@ -299,6 +310,7 @@ pub(crate) fn broken(py: Python<'_>, kernel: &str, panic: String) -> PyErr {
 fn not_compiled(py: Python<'_>, kernel: &str, e: CompileError) -> PyErr {
     match e {
         CompileError::Interrupted => error::interrupted(py, kernel),
+        CompileError::Memory => PyMemoryError::new_err(format!("kernel `{kernel}`: {e}")),
         other => error::runtime(py, format!("kernel `{kernel}`: {other}")),
     }
 }

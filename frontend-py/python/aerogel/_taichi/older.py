@@ -209,6 +209,40 @@ def logical_or(a, b):  # noqa: ANN001, ANN201
     return (a != 0) | (b != 0)
 
 
+def matrix_var(cls: type, sizes: tuple[int, ...], dt: Any, shape: Any = None, **kwargs: Any) -> Any:
+    """``ti.Vector.var(3, ti.f32, shape=8)``, ``ti.Matrix.var(2, 2, ti.f32)``."""
+    warn(f"ti.{cls.__name__}.var", f"ti.{cls.__name__}.field")
+    n, m = (*sizes, 1)[:2]
+    return matrix_field(n, m, len(sizes), dt, shape, **kwargs)
+
+
+def dtype_named_dt(cls_name: str, dtype: Any, kwargs: dict[str, Any]) -> Any:
+    """The type of ``ti.Vector.field(3, dt=ti.f32)``."""
+    if dtype is None and "dt" in kwargs:
+        warn(f"ti.{cls_name}.field(dt=...)", f"ti.{cls_name}.field(dtype=...)")
+        dtype = kwargs.pop("dt")
+    if dtype is None:
+        raise TypeError(f"ti.{cls_name}.field needs the type of its components, dtype")
+    return dtype
+
+
+class Word:
+    """``node.bit_struct(num_bits=32)``: the word in which ``place`` puts its fields."""
+
+    def __init__(self, node: Any, num_bits: int) -> None:
+        self._node, self._word = node, ti.BitpackedFields(num_bits)
+
+    def place(self, *args: Any, shared_exponent: bool = False) -> Any:
+        """Places fields side by side in the word."""
+        self._word.place(*args, shared_exponent=shared_exponent)
+        return self._node.place(self._word)
+
+
+def same(value: Any) -> Any:
+    """The value itself: what a decorator did has no meaning here."""
+    return value
+
+
 #: What each name was, and what is written today; a text is the path of what it is.
 NAMES: Mapping[str, tuple[Any, str]] = {
     "AOS": (ti.Layout.AOS, "ti.Layout.AOS"),
@@ -221,11 +255,13 @@ NAMES: Mapping[str, tuple[Any, str]] = {
     "Tape": ("ad.Tape", "ti.ad.Tape"),
     "TypeFactory": (_TypeFactory, "ti.types.quant"),
     "VideoManager": ("tools.VideoManager", "ti.tools.VideoManager"),
+    "all_archs": (same, "the function without it"),
     "any_arr": (any_arr, "ti.types.ndarray()"),
     "benchmark": (benchmark, "a loop around the call, with ti.sync() and time.perf_counter()"),
     "block_dim": (nothing, "ti.loop_config(block_dim=...)"),
     "cache_shared": (nothing, "ti.block_local(...)"),
     "cache_l1": (nothing, "ti.cache_read_only(...)"),
+    "cc": (ti.cpu, "ti.cpu"),
     "classfunc": (ti.func, "ti.func"),
     "classkernel": (ti.kernel, "ti.kernel"),
     "clear_all_gradients": ("ad.clear_all_gradients", "ti.ad.clear_all_gradients"),

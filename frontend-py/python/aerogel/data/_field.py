@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -14,12 +14,34 @@ def outside_kernels(function: F) -> F:
     return function
 
 
+def _older(old: str, new: str, value: Any) -> Any:
+    """A value under an old name, with a warning that says the new one."""
+    from aerogel._taichi import older
+
+    older.warn(f"x.{old}", new)
+    return value
+
+
 class Field:
     """A grid of elements, placed in a layout. :func:`field` and the ``field`` methods of types make them."""
 
     grad: Any = None
     dual: Any = None
     _name: str
+
+    if not TYPE_CHECKING:  # Names of older versions of Taichi.
+
+        def dim(self) -> int:
+            """The number of axes: ``len(x.shape)``."""
+            return len(_older("dim()", "len(x.shape)", self.shape))
+
+        def data_type(self) -> Any:
+            """The type of the elements: ``x.dtype``."""
+            return _older("data_type()", "x.dtype", self.dtype)
+
+        def loop_range(self) -> Any:
+            """What loops run over: the field itself."""
+            return _older("loop_range()", "x", self)
 
     @property
     def name(self) -> str:

@@ -538,11 +538,25 @@ class Matrix:
 
     @staticmethod
     @outside_kernels
-    def field(n: int, m: int, dtype: Any, shape: Any = None, **kwargs: Any) -> MatrixField:
+    def field(n: int, m: int, dtype: Any = None, shape: Any = None, **kwargs: Any) -> MatrixField:
         """A field of ``n`` by ``m`` matrices; see :func:`aerogel.field`."""
         from aerogel.data.field import matrix_field
 
+        if dtype is None:
+            from aerogel._taichi import older
+
+            dtype = older.dtype_named_dt("Matrix", dtype, kwargs)
         return matrix_field(n, m, 2, dtype, shape, **kwargs)
+
+    if not TYPE_CHECKING:
+
+        @staticmethod
+        @outside_kernels
+        def var(n: int, m: int, dt: Any, shape: Any = None, **kwargs: Any) -> Any:
+            """A field, as versions of Taichi before 0.7 made it."""
+            from aerogel._taichi import older
+
+            return older.matrix_var(Matrix, (n, m), dt, shape, **kwargs)
 
     @staticmethod
     @outside_kernels
@@ -573,11 +587,25 @@ class Vector(Matrix):
 
     @staticmethod
     @outside_kernels
-    def field(n: int, dtype: Any, shape: Any = None, **kwargs: Any) -> MatrixField:  # type: ignore[override]
+    def field(n: int, dtype: Any = None, shape: Any = None, **kwargs: Any) -> MatrixField:  # type: ignore[override]
         """A field of vectors of ``n`` components; see :func:`aerogel.field`."""
         from aerogel.data.field import matrix_field
 
+        if dtype is None:
+            from aerogel._taichi import older
+
+            dtype = older.dtype_named_dt("Vector", dtype, kwargs)
         return matrix_field(n, 1, 1, dtype, shape, **kwargs)
+
+    if not TYPE_CHECKING:
+
+        @staticmethod
+        @outside_kernels
+        def var(n: int, dt: Any, shape: Any = None, **kwargs: Any) -> Any:
+            """A field, as versions of Taichi before 0.7 made it."""
+            from aerogel._taichi import older
+
+            return older.matrix_var(Vector, (n,), dt, shape, **kwargs)
 
     @staticmethod
     @outside_kernels

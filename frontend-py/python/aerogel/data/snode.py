@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import weakref
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aerogel import _native
 from aerogel.data._quant import BitpackedFields
@@ -141,6 +141,22 @@ class SNode:
             max_num_bits: Bits of the word: 8, 16, 32 or 64.
         """
         return self._add("quant_array", axes, dimensions, max_num_bits)
+
+    if not TYPE_CHECKING:  # Names of older versions of Taichi.
+
+        def bit_struct(self, num_bits: int) -> Any:
+            """A word in which fields of quantised types are placed."""
+            from aerogel._taichi import older
+
+            older.warn("node.bit_struct(num_bits=...)", "ti.BitpackedFields(max_num_bits=...)")
+            return older.Word(self, num_bits)
+
+        def bit_array(self, axes: Any, dimensions: Any, num_bits: int) -> SNode:
+            """A word of elements of one field."""
+            from aerogel._taichi import older
+
+            older.warn("node.bit_array(num_bits=...)", "node.quant_array(max_num_bits=...)")
+            return self.quant_array(axes, dimensions, num_bits)
 
     def _add(self, kind: str, axes: Any, dimensions: Any, *number: int) -> SNode:
         self._tree._check_open()

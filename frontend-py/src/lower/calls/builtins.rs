@@ -13,6 +13,7 @@ use crate::intrinsics::Rule;
 use crate::lower::calls::Args;
 use crate::lower::calls::nodes::NodeFunction;
 use crate::lower::values::number::elem;
+use crate::lower::values::structs::struct_type;
 use crate::lower::values::{Iter, Place, SeqKind, Val};
 use crate::lower::{Lower, Maker, Res};
 
@@ -687,7 +688,10 @@ impl Lower<'_, '_> {
             return self.call_python(&Known::Builtin("isinstance".into()), args);
         }
         let ty = self.numeric_type(x);
+        let of = struct_type(x).and_then(|ty| ty.class);
+        let bases = of.map_or(Ok(Vec::new()), |class| self.bases(class))?;
         let is = |class: &Known| match class {
+            Known::Object(handle) => bases.contains(handle),
             Known::Builtin(name) if &**name == "Matrix" => ty.is_some_and(Type::is_tensor),
             Known::Builtin(name) if &**name == "Vector" => matches!(ty, Some(Type::Vec(..))),
             _ => false,

@@ -58,6 +58,9 @@ impl<'a> Lower<'a, '_> {
         args: &[Expr<'a>],
         keywords: &[Keyword<'a>],
     ) -> Res<Val> {
+        if let Some(returned) = self.super_method(func, args, keywords)? {
+            return Ok(returned);
+        }
         let callee = self.expr(func)?;
         if let Val::Known(Known::Builtin(name)) = &callee
             && &**name == "print"
@@ -72,7 +75,7 @@ impl<'a> Lower<'a, '_> {
         self.call_value(&callee, evaluated?)
     }
 
-    fn evaluated(
+    pub(crate) fn evaluated(
         &mut self,
         callee: &Val,
         args: &[Expr<'a>],
@@ -402,8 +405,8 @@ impl<'a> Lower<'a, '_> {
         };
         let mut bindings = Vec::new();
         for (k, (param, val)) in def.params.iter().zip(given).enumerate() {
-            let by_reference =
-                is_method && k == 0 || source.templates.iter().any(|name| name == param.name);
+            let by_reference = k == 0 && (is_method || self.is_being_made(&val))
+                || source.templates.iter().any(|name| name == param.name);
             let val = match annotated(param.name) {
                 Some(ty) if !by_reference => self.annotated(&val, &ty)?,
                 _ => val,

@@ -190,6 +190,9 @@ impl<'a> Lower<'a, '_> {
         let Val::Known(known @ (Known::Object(_) | Known::Tensor(_))) = container else {
             return Ok(());
         };
+        if self.host.array(known).is_some() {
+            return Ok(());
+        }
         let name = dotted(from).unwrap_or_else(|| "this".to_owned());
         let note = match matches!(known, Known::Object(_)) && self.is_array(known) {
             true => format!(

@@ -156,6 +156,7 @@ impl<'a> Lower<'a, '_> {
 
     /// What a loop runs over, and what its names stand for.
     fn space(&mut self, over: &Val) -> Res<(Space, Bind)> {
+        let over = &self.captured(over.clone())?;
         match over {
             Val::Iter(iter) => match &**iter {
                 Iter::Range { lo, hi, step } => {
@@ -673,7 +674,7 @@ impl<'a> Lower<'a, '_> {
             && names.len() > 1
         {
             let message = format!("the loop has 1 index, not {}", names.len());
-            let note = "a shape has several axes: `ti.ndrange(*x.shape)`; in `ti.ndrange((a, b))` they are the ends of one";
+            let note = "`ti.ndrange((a, b))` has one axis, from `a` to `b`; over the axes of a shape goes `ti.ndrange(*x.shape)`";
             return self.fail_noted(ErrorKind::Syntax, "E0121", message, note);
         }
         if let (Bind::Grouped, crate::ast::ExprKind::Tuple(names)) = (bind, target.kind) {

@@ -1,7 +1,7 @@
 //! `x[i, j]` and `x.attr`: fields, arrays, tensors, sequences, and Python's own objects.
 
 use aerogel_base::{ErrorKind, ScalarType};
-use aerogel_ir::{Arg, BinaryOp, Op, Type, Value};
+use aerogel_ir::{Arg, BinaryOp, Op, ParamData, ParamType, Type, Value};
 
 use crate::ast::{Expr, ExprKind};
 use crate::fold;
@@ -12,7 +12,7 @@ use crate::lower::core::assign::ADD_AT;
 use crate::lower::core::suggestions::methods_of;
 use crate::lower::values::number::elem;
 use crate::lower::values::structs::struct_type;
-use crate::lower::values::{Origin, Place, SeqKind, Val};
+use crate::lower::values::{Origin, Place, SeqKind, Val, tensor_type};
 use crate::lower::{Lower, Res};
 
 /// One index of a tensor: a number, or a slice of constants.
@@ -24,7 +24,41 @@ enum Index {
 const SWIZZLES: [&str; 3] = ["xyzw", "rgba", "stpq"];
 
 impl<'a> Lower<'a, '_> {
+    /// An array that Python has, captured or in an object, is a parameter more, which every launch passes.
+    pub(crate) fn captured(&mut self, val: Val) -> Res<Val> {
+        let Val::Known(known @ Known::Object(_)) = &val else {
+            return Ok(val);
+        };
+        let Some(array) = self.host.array(known) else {
+            return Ok(val);
+        };
+        if !self.func.is_kernel {
+            return self.fail_noted(
+                ErrorKind::Type,
+                "E0212",
+                "a real function has no array but those it is given",
+                "pass it: annotate a parameter `ti.types.ndarray()`",
+            );
+        }
+        let handle = array.handle;
+        if let Some((_, arg)) = self.captured.iter().find(|(of, _)| *of == handle) {
+            return Ok(Val::Array(*arg));
+        }
+        let arg = Arg::from_u32(self.func.params.len() as u32);
+        self.func.params.push(ParamData {
+            name: "ndarray".to_owned(),
+            ty: ParamType::Array {
+                elem: tensor_type(array.shape, array.elem),
+                ndim: array.ndim,
+                read_only: true,
+            },
+        });
+        self.captured.push((handle, arg));
+        Ok(Val::Array(arg))
+    }
+
     pub(crate) fn subscript(&mut self, val: Val, index: &Expr<'a>) -> Res<Val> {
+        let val = self.captured(val)?;
         if let Val::Poison(reported) = val {
             return Err(reported);
         }

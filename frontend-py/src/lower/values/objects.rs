@@ -10,8 +10,9 @@ use std::rc::Rc;
 
 use aerogel_base::ErrorKind;
 
-use crate::ast::{BinaryOp, CompareOp, Expr, ExprKind, UnaryOp};
-use crate::host::{ClassRef, FuncRef, Init, Known, StructMember, StructType};
+use crate::ast::{BinaryOp, CompareOp, Expr, ExprKind, Keyword, UnaryOp};
+use crate::fold;
+use crate::host::{ClassRef, FuncRef, Handle, Init, Known, StructMember, StructType};
 use crate::lower::calls::Args;
 use crate::lower::values::structs::struct_type;
 use crate::lower::values::{Val, index};
@@ -147,6 +148,89 @@ impl<'a> Lower<'a, '_> {
             making.0 = grown;
         }
         Ok(true)
+    }
+
+    /// A class and those it inherits from, in the order in which Python asks them.
+    pub(crate) fn bases(&mut self, class: Handle) -> Res<Vec<Handle>> {
+        let order = self.host.attr(&Known::Object(class), "__mro__");
+        let order = self.hosted(order)?.unwrap_or(Known::None);
+        let classes = order.items().unwrap_or_default().iter();
+        Ok(classes
+            .filter_map(|class| match class {
+                Known::Object(handle) => Some(*handle),
+                _ => None,
+            })
+            .collect())
+    }
+
+    /// `super().name(...)` in a method of an object that a kernel has made.
+    pub(crate) fn super_method(
+        &mut self,
+        func: &Expr<'a>,
+        args: &[Expr<'a>],
+        keywords: &[Keyword<'a>],
+    ) -> Res<Option<Val>> {
+        let ExprKind::Attribute { value, attr } = func.kind else {
+            return Ok(None);
+        };
+        let ExprKind::Call {
+            func:
+                Expr {
+                    kind: ExprKind::Name("super"),
+                    ..
+                },
+            args: [],
+            keywords: [],
+        } = value.kind
+        else {
+            return Ok(None);
+        };
+        let object = self.scopes().first().cloned();
+        let Some(class) = object
+            .as_ref()
+            .and_then(struct_type)
+            .and_then(|ty| ty.class)
+        else {
+            return Ok(None);
+        };
+        let scope = self.frame().scope;
+        let here = self.host.lookup(scope, "__class__");
+        let Some(Known::Object(here)) = self.hosted(here)? else {
+            return Ok(None);
+        };
+        let bases = self.bases(class)?.into_iter();
+        for base in bases.skip_while(|base| *base != here).skip(1) {
+            let base = Known::Object(base);
+            let own = self.host.attr(&base, "__dict__");
+            let Some(own) = self.hosted(own)? else {
+                continue;
+            };
+            let found = fold::compare(self.host, CompareOp::In, &Known::str(attr), &own);
+            if !self.hosted(found)? {
+                continue;
+            }
+            let method = self.host.attr(&base, attr);
+            let func = match self.hosted(method)? {
+                Some(Known::Func(func)) => Some(func),
+                Some(method) => self.host.function(&method),
+                None => None,
+            };
+            let Some(func) = func else {
+                // What is Python's own, as `object.__init__`, does nothing here.
+                return Ok(Some(Val::none()));
+            };
+            let args = self.evaluated(&Val::Known(Known::Func(func.clone())), args, keywords)?;
+            return self.invoke(&func, object, args).map(Some);
+        }
+        Ok(None)
+    }
+
+    /// Whether a value is the object whose `__init__` is being lowered.
+    pub(crate) fn is_being_made(&self, val: &Val) -> bool {
+        match (val, self.making.last()) {
+            (Val::Struct(_, members), Some((made, _))) => Rc::ptr_eq(members, made),
+            _ => false,
+        }
     }
 
     /// What a value's class has under `@ti.func` for an operator, and the value as it is passed.

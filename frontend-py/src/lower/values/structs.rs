@@ -255,8 +255,12 @@ impl<'a> Lower<'a, '_> {
         if to.is_alike(from) {
             return Ok(());
         }
+        let differ = match to.class == from.class {
+            true => "the members differ",
+            false => "their classes differ",
+        };
         let message = format!(
-            "cannot use {} as {}: the members differ",
+            "cannot use {} as {}: {differ}",
             from.describe(),
             to.describe()
         );
