@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use aerogel_base::SpanTable;
 use aerogel_base::render::Sources;
 use aerogel_interp::InterpKernel;
-use aerogel_ir::{Module, Stage, print_module, verify};
+use aerogel_ir::{Module, Stage, print_module, verify, verify_calls};
 use aerogel_llvm::{Jit, OptLevel, Target};
 use aerogel_passes::{BrokenPass, Options};
 use aerogel_runtime::KernelCode;
@@ -34,6 +34,8 @@ pub enum CompileError {
     Internal(String),
     /// Ctrl-C came first.
     Interrupted,
+    /// There is not the memory that LLVM may need, which ends the process where it gets none.
+    Memory,
     /// The code cannot be loaded.
     Load(LoadError),
 }
@@ -49,6 +51,7 @@ impl fmt::Display for CompileError {
                 write!(f, "a bug in the compiler, not in your program:\n{what}")
             }
             Self::Interrupted => f.write_str("interrupted"),
+            Self::Memory => f.write_str("out of memory: compiling it may take 32 MiB"),
             Self::Load(e) => e.fmt(f),
         }
     }
@@ -166,6 +169,8 @@ impl Compiler {
             verify(func, &module.env, Stage::Structured)
                 .map_err(|e| CompileError::Internal(format!("the frontend broke the IR: {e}")))?;
         }
+        verify_calls(module)
+            .map_err(|e| CompileError::Internal(format!("the frontend broke the IR: {e}")))?;
         if self.config.print_ir {
             eprintln!("; as the frontend made it\n{}", print_module(module));
         }
@@ -277,14 +282,14 @@ impl Compiler {
     /// Compiles a kernel once more, keeping the text of every step.
     pub fn inspect(&self, kernel: &CompiledKernel) -> Result<Inspection, CompileError> {
         let compiler = self.clone();
-        let ((texts, code), source) = apart(kernel.source.clone(), move |module| {
+        let ((stages, code), _) = apart(kernel.source.clone(), move |module| {
             let done = compiler.run_passes(module.clone(), &Request::default(), true)?;
             let level = OptLevel(compiler.config.opt_level);
             let code = aerogel_llvm::compile(&done.module, &compiler.backend.target, level, true);
-            Ok((done.texts, code))
+            let mut stages = vec![("frontend".to_owned(), print_module(module))];
+            stages.extend(done.texts);
+            Ok((stages, code))
         })?;
-        let mut stages = vec![("frontend".to_owned(), print_module(&source))];
-        stages.extend(texts);
         Ok(Inspection {
             stages,
             llvm: code.llvm_ir.unwrap_or_default(),
@@ -294,12 +299,18 @@ impl Compiler {
     }
 }
 
+/// What compiling a kernel takes at most, but for one of thousands of statements.
+const COMPILING_BYTES: usize = 32 << 20;
+
 /// Does something with a module where it can be interrupted, and where a panic, which is a bug of ours, ends nothing
 /// else: the error then holds the module's text.
 fn apart<T: Send + 'static>(
     module: Module,
     work: impl FnOnce(&Module) -> Result<T, CompileError> + Send + 'static,
 ) -> Result<(T, Module), CompileError> {
+    if Vec::<u8>::new().try_reserve_exact(COMPILING_BYTES).is_err() {
+        return Err(CompileError::Memory);
+    }
     let work = move || match caught(|| work(&module)) {
         Ok(done) => done.map(|done| (done, module)),
         Err(panic) => {

@@ -97,6 +97,9 @@ fn joined(a: &[Known], b: &[Known]) -> HostResult<std::rc::Rc<[Known]>> {
 }
 
 fn repeat(items: &[Known], n: i128) -> HostResult<Vec<Known>> {
+    if items.is_empty() {
+        return Ok(Vec::new());
+    }
     let n = usize::try_from(n.max(0)).unwrap_or(usize::MAX);
     expect_short(n_leaves(items).saturating_mul(n))?;
     Ok((0..n).flat_map(|_| items.iter().cloned()).collect())

@@ -8,7 +8,7 @@ use aerogel_base::Scalar;
 
 use crate::lex::{Lexer, ParseError};
 use crate::op_kinds::{
-    AssertKind, AtomicOp, BinaryOp, CompareOp, LoopAttrs, NodeRef, TaskKind, UnaryOp,
+    Around, AssertKind, AtomicOp, BinaryOp, CompareOp, LoopAttrs, NodeRef, TaskKind, UnaryOp,
 };
 use crate::parse::FuncParser;
 use crate::print::FuncPrinter;
@@ -603,6 +603,12 @@ impl OpField for LoopAttrs {
         if self.own_words {
             p.text(" own_words");
         }
+        if let Some(around) = self.around {
+            p.text(&format!(" around={around}"));
+        }
+        if self.writes_around {
+            p.text(" writes_around");
+        }
         if let Some(n) = self.block_dim {
             p.text(&format!(" block={n}"));
         }
@@ -620,6 +626,14 @@ impl OpField for LoopAttrs {
                 attrs.serial = true;
             } else if lexer.accept("own_words") {
                 attrs.own_words = true;
+            } else if lexer.accept("around") {
+                lexer.expect("=")?;
+                let word = lexer.word()?;
+                let around = Around::from_name(&word);
+                attrs.around =
+                    Some(around.ok_or_else(|| lexer.error(format!("unexpected `{word}`")))?);
+            } else if lexer.accept("writes_around") {
+                attrs.writes_around = true;
             } else if lexer.accept("block") {
                 lexer.expect("=")?;
                 attrs.block_dim = Some(lexer.number()?);

@@ -287,6 +287,16 @@ kinds! {
     }
 }
 
+kinds! {
+    /// What a loop over sparse cells looks up around each of their blocks.
+    Around {
+        /// Elements of fields.
+        Elements = "elements",
+        /// Which cells are active.
+        Activity = "activity",
+    }
+}
+
 /// Attributes of a parallel loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct LoopAttrs {
@@ -301,6 +311,10 @@ pub struct LoopAttrs {
     pub aside: bool,
     /// No word of bits that an iteration changes is changed by another one.
     pub own_words: bool,
+    /// What a loop over sparse cells looks up around each of their blocks, not around each cell.
+    pub around: Option<Around>,
+    /// What it writes around its blocks is looked up once for each, too.
+    pub writes_around: bool,
 }
 
 /// A node of one of the module's trees.

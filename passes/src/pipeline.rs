@@ -3,6 +3,7 @@
 use aerogel_ir::{Function, Stage, Stage::*};
 
 use crate::PassCx;
+use crate::blocks::look_around;
 use crate::cells::{collect, demote_struct_for, list_struct_for, own_words};
 use crate::simplify::{
     cse, dce, fold, forward_loads, identities, if_convert, licm, promote_locals,
@@ -201,6 +202,13 @@ pub const PIPELINE: &[Step] = &[
         Scheduled,
         Scheduled,
         When::Always,
+    ),
+    kernel(
+        "look_around",
+        look_around::run,
+        Scheduled,
+        Scheduled,
+        When::Optimize,
     ),
     kernel(
         "list_struct_for",

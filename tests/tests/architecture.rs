@@ -154,3 +154,19 @@ fn fences_hold() {
         );
     }
 }
+
+/// Who reads the name of a pass finds its file.
+#[test]
+fn passes_lie_in_files_of_their_names() {
+    let sources = sources();
+    for name in aerogel_passes::names() {
+        let ends = [format!("/{name}.rs"), format!("/{name}/mod.rs")];
+        let is_its = |path: &str| {
+            path.starts_with("passes/src/") && ends.iter().any(|end| path.ends_with(end))
+        };
+        assert!(
+            sources.iter().any(|(path, _)| is_its(path)),
+            "no file of `{name}`"
+        );
+    }
+}

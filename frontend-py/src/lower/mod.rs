@@ -169,7 +169,6 @@ pub fn lower_kernel(
     match reports.finish() {
         Ok(warnings) => {
             module.funcs.push(func);
-            check(&module);
             Ok(Lowered {
                 module,
                 trees,
@@ -182,18 +181,6 @@ pub fn lower_kernel(
             spans: module.env.spans,
             sources: module.env.sources,
         }),
-    }
-}
-
-/// Whatever the user wrote, what is made of it is well-formed.
-fn check(module: &Module) {
-    if !cfg!(debug_assertions) {
-        return;
-    }
-    let verify = |func| aerogel_ir::verify(func, &module.env, aerogel_ir::Stage::Structured);
-    let functions = module.funcs.values().try_for_each(verify);
-    if let Err(error) = functions.and_then(|()| aerogel_ir::verify_calls(module)) {
-        panic!("the frontend made an invalid kernel: {error}");
     }
 }
 

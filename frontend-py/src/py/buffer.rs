@@ -235,8 +235,9 @@ fn extents(value: &Bound<'_, PyAny>) -> PyResult<Option<(usize, usize)>> {
         let mut extents: Option<Option<(usize, usize)>> = None;
         for row in value.try_iter()? {
             let row = row?;
-            let is_row =
-                is_list(&row) || is_matrix(&row)? || row.hasattr(pyo3::intern!(py, "__len__"))?;
+            let is_row = is_list(&row)
+                || is_matrix(&row)?
+                || row.hasattr(pyo3::intern!(py, "tolist"))? && !is_numpy_scalar(&row)?;
             let here = if is_row { Some((n, row.len()?)) } else { None };
             if *extents.get_or_insert(here) != here {
                 return Err(PyValueError::new_err(
@@ -631,13 +632,23 @@ impl NativeNdarray {
     ) -> PyResult<()> {
         self.expect_writeable()?;
         let offset = self.offset(py, key)?;
+        if self.element == TensorShape::Scalar {
+            let value = to_element(value, self.ty)?;
+            return self
+                .buffer
+                .write_scalar(offset, value)
+                .map_err(error::memory);
+        }
         let values = components(value, self.element)?
             .map_err(|wrong| PyValueError::new_err(format!("an element {wrong}")))?;
-        for (k, value) in values.iter().enumerate() {
+        // All are looked at before any is written.
+        let values = values
+            .iter()
+            .map(|value| to_element(value, self.ty))
+            .collect::<PyResult<Vec<_>>>()?;
+        for (k, value) in values.into_iter().enumerate() {
             let at = offset + k * self.ty.bytes() as usize;
-            self.buffer
-                .write_scalar(at, to_element(value, self.ty)?)
-                .map_err(error::memory)?;
+            self.buffer.write_scalar(at, value).map_err(error::memory)?;
         }
         Ok(())
     }

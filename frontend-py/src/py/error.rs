@@ -103,6 +103,14 @@ pub(crate) fn failure(
     }
 }
 
+/// That about so many bytes can be had at once; for libraries that end the process where they cannot.
+pub(crate) fn room(bytes: usize) -> PyResult<()> {
+    let mut probe: Vec<u8> = Vec::new();
+    probe
+        .try_reserve_exact(bytes)
+        .map_err(|_| memory(MemoryError::OutOfMemory { bytes }))
+}
+
 /// A `MemoryError`; of our own class where a sparse node has no memory for a cell.
 pub(crate) fn memory(e: MemoryError) -> PyErr {
     if let MemoryError::NoCell { .. } = e {

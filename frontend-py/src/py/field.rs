@@ -329,20 +329,24 @@ impl NativeField {
     ) -> PyResult<()> {
         let (placement, memory) = self.memory(py)?;
         let index = placement.index(py, || self.label(), key)?;
-        let write = |component, value: &Bound<'_, PyAny>| {
-            let value = buffer::to_element(value, self.ty)?;
+        let write = |component, value: Scalar| {
             let at = placement.obtain(py, &memory, component, &index)?;
             memory
                 .set_component_at(placement.places[component], at, &index, value)
                 .map_err(error::memory)
         };
         if self.shape == TensorShape::Scalar {
-            return write(0, value);
+            return write(0, buffer::to_element(value, self.ty)?);
         }
         let values = buffer::components(value, self.shape)?.map_err(|wrong| {
             PyValueError::new_err(format!("an element of {} {wrong}", self.label()))
         })?;
-        for (component, value) in values.iter().enumerate() {
+        // All are looked at before any is written.
+        let values = values
+            .iter()
+            .map(|value| buffer::to_element(value, self.ty))
+            .collect::<PyResult<Vec<_>>>()?;
+        for (component, value) in values.into_iter().enumerate() {
             write(component, value)?;
         }
         Ok(())

@@ -41,6 +41,8 @@ fn bytes(array: &ForeignArray, ty: ScalarType) -> PyResult<Vec<u8>> {
         return Err(PyTypeError::new_err(format!("an array of {ty} is needed")));
     }
     let buffer = array.buffer()?;
+    // This copy, one of other types, and what is made of it.
+    super::error::room(buffer.len().saturating_mul(4))?;
     let mut out = vec![0; buffer.len()];
     buffer.read(0, &mut out).map_err(super::error::memory)?;
     Ok(out)
@@ -359,6 +361,8 @@ pub(crate) fn read_png(path: &str) -> PyResult<(u32, u32, u32, Vec<u8>)> {
     let mut decoder = png::Decoder::new(std::io::BufReader::new(file));
     decoder.set_transformations(png::Transformations::EXPAND | png::Transformations::STRIP_16);
     let mut reader = decoder.read_info().map_err(|e| failed(e.to_string()))?;
+    // The pixels, and Python's copy of them.
+    super::error::room(reader.output_buffer_size().saturating_mul(3))?;
     let mut data = vec![0; reader.output_buffer_size()];
     let info = reader
         .next_frame(&mut data)

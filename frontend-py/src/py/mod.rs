@@ -99,9 +99,8 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(fail_allocation, m)?)?;
     m.add_function(wrap_pyfunction!(encode_png, m)?)?;
     m.add_function(wrap_pyfunction!(read_png, m)?)?;
-    let finish = wrap_pyfunction!(finish, m)?;
-    m.py()
-        .import("atexit")?
-        .call_method1("register", (finish,))?;
+    m.add_function(wrap_pyfunction!(finish, m)?)?;
+    let at_exit = m.py().import("atexit")?;
+    at_exit.call_method1("register", (m.getattr("finish")?,))?;
     Ok(())
 }

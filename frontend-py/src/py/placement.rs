@@ -150,10 +150,10 @@ impl Placement {
         }
         for (axis, &extent) in self.shape.iter().enumerate() {
             let first = self.offset.get(axis).copied().map_or(0, i64::from);
-            let at = index[axis] - first;
-            if at < 0 || at as u64 >= extent {
+            let at = index[axis].checked_sub(first).filter(|&at| at >= 0);
+            let Some(at) = at.filter(|&at| (at as u64) < extent) else {
                 return Err(self.outside(py, label, &index[..n]));
-            }
+            };
             index[axis] = at;
         }
         Ok(index)

@@ -7,7 +7,8 @@ use std::time::Instant;
 
 use aerogel_compiler::{CompileError, CompiledKernel, Compiler, caught};
 use aerogel_ir::{ParamType, Type};
-use aerogel_runtime::{KernelFailure, TreeMemory, launch};
+use aerogel_runtime::{KernelFailure, TreeMemory, interrupt, launch};
+use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
@@ -261,6 +262,9 @@ pub(crate) fn compile(
     });
     let compiler = program::compiler(py, settings)?;
     let frontend = begin.elapsed();
+    // A signal that comes from here on is heard by the compiler, one that came before by Python.
+    let _active = interrupt::Active::begin();
+    py.check_signals()?;
     let compiled = py
         .detach(|| compiler.compile(module))
         .map_err(|e| not_compiled(py, &kernel.name, e))?;
@@ -306,6 +310,7 @@ pub(crate) fn broken(py: Python<'_>, kernel: &str, panic: String) -> PyErr {
 fn not_compiled(py: Python<'_>, kernel: &str, e: CompileError) -> PyErr {
     match e {
         CompileError::Interrupted => error::interrupted(py, kernel),
+        CompileError::Memory => PyMemoryError::new_err(format!("kernel `{kernel}`: {e}")),
         other => error::runtime(py, format!("kernel `{kernel}`: {other}")),
     }
 }

@@ -11,7 +11,7 @@ mod values;
 use _native::host::TensorShape;
 use _native::lower::{FrontendConfig, ParamBinding, ReturnType, lower_kernel};
 use _native::map_host::MapHost;
-use aerogel_ir::{Stage, Type, print_function, verify};
+use aerogel_ir::{Stage, Type, print_function, verify, verify_calls};
 
 fn host() -> MapHost {
     let mut host = MapHost::new();
@@ -49,7 +49,12 @@ fn lower_with(
                 &lowered.module.env,
             );
             let text = print_function(kernel, env);
-            if let Err(error) = verify(kernel, env, Stage::Structured) {
+            let functions = lowered.module.funcs.values();
+            let wrong = functions
+                .map(|func| verify(func, env, Stage::Structured))
+                .chain([verify_calls(&lowered.module)])
+                .find_map(Result::err);
+            if let Some(error) = wrong {
                 panic!("{error:?}\n{text}");
             }
             text

@@ -12,7 +12,7 @@ use std::panic::resume_unwind;
 use std::sync::Mutex;
 use std::thread;
 
-use aerogel_ir::{FuncId, Module};
+use aerogel_ir::{FuncId, Function, Module, Region};
 use aerogel_runtime::code::Site;
 use aerogel_runtime::device::LoadedKernel;
 use aerogel_runtime::interrupt::Active;
@@ -30,6 +30,8 @@ pub struct InterpKernel {
     sites: Sites,
     /// The value slots of the results, for the length check of a launch.
     n_results: usize,
+    /// Whether it needs more stack than a thread is sure to have.
+    is_deep: bool,
 }
 
 impl InterpKernel {
@@ -42,10 +44,12 @@ impl InterpKernel {
             .map(|&t| module.env.scalars(t).len())
             .sum();
         let sites = Sites::collect(&module);
+        let is_deep = module.funcs.len() > 1 || nesting(func, func.body) > MAX_NESTING;
         Some(Self {
             kernel,
             n_results,
             sites,
+            is_deep,
             module,
         })
     }
@@ -53,10 +57,10 @@ impl InterpKernel {
 
 impl LoadedKernel for InterpKernel {
     fn launch(&self, launch: Launch<'_>) -> Result<(), KernelFailure> {
-        if self.module.funcs.len() == 1 {
+        if !self.is_deep {
             return self.run(launch);
         }
-        // Each call of a function takes many calls of ours.
+        // Each call of a function, and each region in another, takes many calls of ours.
         thread::scope(|scope| {
             let thread = thread::Builder::new().stack_size(STACK);
             match thread.spawn_scoped(scope, || self.run(launch)) {
@@ -73,6 +77,17 @@ impl LoadedKernel for InterpKernel {
 
 /// Address space for the deepest recursion that functions allow themselves.
 const STACK: usize = 1 << 30;
+/// How deep branches and loops nest in kernels that run on the thread that launches them.
+const MAX_NESTING: usize = 100;
+
+/// How many regions are inside each other.
+fn nesting(func: &Function, region: Region) -> usize {
+    let mut deepest = 0;
+    for &inst in &func.regions[region].insts {
+        func[inst].regions(|inner| deepest = deepest.max(nesting(func, inner)));
+    }
+    1 + deepest
+}
 
 impl InterpKernel {
     fn run(&self, launch: Launch<'_>) -> Result<(), KernelFailure> {

@@ -199,6 +199,15 @@ pub fn change(op: &Op) -> Change<'_> {
     }
 }
 
+/// The storages that an instruction itself reads or changes.
+pub fn touched(op: &Op) -> &[Value] {
+    match (op, change(op)) {
+        (Op::Load { place }, _) => std::slice::from_ref(place),
+        (_, Change::Storages(places)) => places,
+        _ => &[],
+    }
+}
+
 /// What a region (with those inside) writes.
 #[derive(Default)]
 pub struct Writes {

@@ -34,6 +34,7 @@ use crate::PassCx;
 mod activity;
 mod copied;
 mod in_place;
+pub(crate) mod look_around;
 mod neighbours;
 mod scattered;
 mod written;
@@ -72,6 +73,13 @@ impl Around {
     ) -> Option<Self> {
         let elements = Gathered::find(func, cx, node, block, body, params).map(Self::Elements);
         elements.or_else(|| Activity::find(func, cx, node, block, body, params).map(Self::Activity))
+    }
+
+    fn kind(&self) -> aerogel_ir::Around {
+        match self {
+            Self::Elements(_) => aerogel_ir::Around::Elements,
+            Self::Activity(_) => aerogel_ir::Around::Activity,
+        }
     }
 
     /// Writes the look-ups for the block `cell` at `indices`.

@@ -17,7 +17,7 @@ use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{
     Builder, CellOp, Function, Inst, NodeOp, NodeRef, Op, Region, Type, Value, copy_region, walk,
 };
-use aerogel_snode::Tree;
+use aerogel_snode::{NodeId, Tree};
 
 use crate::PassCx;
 use crate::blocks::{Around, Written};
@@ -45,33 +45,73 @@ pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
     changed
 }
 
+/// How a loop over the cells of a node goes.
+pub(crate) struct Plan<'a> {
+    /// The node whose list the task goes over.
+    pub(crate) driver: NodeId,
+    /// The loops below its cells.
+    nest: Nest<'a>,
+    /// How many of them become axes of the task.
+    n_axes: usize,
+}
+
+impl<'a> Plan<'a> {
+    pub(crate) fn new(
+        func: &Function,
+        cx: &'a PassCx<'_>,
+        node: NodeRef,
+        body: Region,
+        params: &[Value],
+    ) -> Self {
+        let driver = nest::driver(&cx.env.trees[node.tree], node.node);
+        let walk = if visits_itself(func, body, params) {
+            Walk::Flat
+        } else {
+            Walk::Axes
+        };
+        let nest = Nest::new(cx, node, driver, walk);
+        let driven = driver != Tree::ROOT;
+        let n_axes = n_task_axes(&nest, cx.options.thresholds.cells_per_iteration, driven);
+        Self {
+            driver,
+            nest,
+            n_axes,
+        }
+    }
+
+    fn is_driven(&self) -> bool {
+        self.driver != Tree::ROOT
+    }
+
+    /// Whether an iteration of the task is a block: a cell of the list, with all below it.
+    pub(crate) fn in_blocks(&self) -> bool {
+        self.is_driven() && self.n_axes == 0
+    }
+}
+
 /// Writes the tasks for one loop at the end of the kernel's body.
 fn sweep(func: &mut Function, cx: &PassCx<'_>, inst: Inst) {
     let Op::ParallelCells { node, attrs, body } = func[inst] else {
         unreachable!("the caller looked")
     };
     let tree = &cx.env.trees[node.tree];
-    let driver = nest::driver(tree, node.node);
     let params = std::mem::take(&mut func.regions[body].params);
-    let walk = if visits_itself(func, body, &params) {
-        Walk::Flat
-    } else {
-        Walk::Axes
-    };
-    let nest = Nest::new(cx, node, driver, walk);
-    let driven = driver != Tree::ROOT;
-    let n_axes = n_task_axes(&nest, cx.options.thresholds.cells_per_iteration, driven);
+    let plan = Plan::new(func, cx, node, body, &params);
+    let driven = plan.is_driven();
+    let Plan {
+        driver,
+        nest,
+        n_axes,
+    } = plan;
     let (top, span) = (func.body, func.insts[inst].span);
     let stop = attrs.serial.then(|| stop_flag(func, body, span)).flatten();
-    let in_blocks = driven && n_axes == 0 && cx.options.optimize;
-    let written = if in_blocks && stop.is_none() {
-        Written::find(func, cx, node, driver, body, &params)
-    } else {
-        None
+    let written = match attrs.writes_around {
+        true => Written::find(func, cx, node, driver, body, &params),
+        false => None,
     };
     let look_around = |func: &Function, body| {
-        let around = || Around::find(func, cx, node, driver, body, &params);
-        in_blocks.then(around).flatten()
+        let found = |_| Around::find(func, cx, node, driver, body, &params);
+        attrs.around.and_then(found)
     };
     let mut around = look_around(func, body);
     let mut written = written.map(|written| {
@@ -224,6 +264,13 @@ pub(crate) fn stop_flag(
         b.effect(Op::Continue { values: Vec::new() });
     }
     Some(flag)
+}
+
+/// Whether the loop whose body `region` is may be left by `break`.
+pub(crate) fn is_left(func: &Function, region: Region) -> bool {
+    let mut breaks = Vec::new();
+    find_breaks(func, region, &mut breaks);
+    !breaks.is_empty()
 }
 
 /// The `break`s that leave the loop whose body `region` is.

@@ -40,16 +40,6 @@ pub(super) fn with(b: &mut Builder<'_>, op: BinaryOp, lhs: Value, rhs: u64) -> V
     b.binary(op, lhs, rhs)
 }
 
-pub(super) fn select(b: &mut Builder<'_>, cond: Value, on_true: Value, on_false: Value) -> Value {
-    let ty = b.func.ty(on_true);
-    let op = Op::Select {
-        cond,
-        on_true,
-        on_false,
-    };
-    b.value(op, ty)
-}
-
 pub(super) fn compare(b: &mut Builder<'_>, op: CompareOp, lhs: Value, rhs: u64) -> Value {
     let ty = b.func.elem(lhs);
     let rhs = constant(b, ty, rhs);
@@ -131,7 +121,7 @@ impl Bits<'_> {
             });
             let same = b.compare(CompareOp::Eq, was, wanted);
             let new = bits.encoded(b, word, value);
-            select(b, same, new, word)
+            b.select(same, new, word)
         });
         let word = cast(b, word, wide);
         self.decoded(b, word)
@@ -272,7 +262,7 @@ fn encode(b: &mut Builder<'_>, quant: QuantType, value: Value) -> Value {
             let scaled = b.binary(BinaryOp::Mul, value, scale);
             let [zero, up, below] = [0.0, 0.5, -0.5].map(|x| b.constant(Scalar::float(compute, x)));
             let negative = b.compare(CompareOp::Lt, scaled, zero);
-            let half = select(b, negative, below, up);
+            let half = b.select(negative, below, up);
             let prepared = b.binary(BinaryOp::Add, scaled, half);
             cast(b, prepared, if quant.signed { I32 } else { I64 })
         }

@@ -8,7 +8,7 @@ use aerogel_ir::{BinaryOp, Builder, CompareOp, UnaryOp, Value};
 use aerogel_snode::quant::{NAN, mask};
 use aerogel_snode::{NodeId, QuantType};
 
-use super::bits::{Bits, bitcast, cast, compare, constant, down, put, select, with};
+use super::bits::{Bits, bitcast, cast, compare, constant, down, put, with};
 
 use ScalarType::{F32, U32};
 
@@ -35,13 +35,13 @@ impl Bits<'_> {
             let sign = with(b, BinaryOp::And, sign, 1);
             let negative = compare(b, CompareOp::Ne, sign, 0);
             let opposite = b.unary(UnaryOp::Neg, number);
-            select(b, negative, opposite, number)
+            b.select(negative, opposite, number)
         } else {
             number
         };
         let none = compare(b, CompareOp::Eq, field, 0);
         let zero = b.constant(Scalar::f32(0.0));
-        select(b, none, zero, number)
+        b.select(none, zero, number)
     }
 
     /// A word with one of the components changed that share an exponent: the others are fitted to the
@@ -76,7 +76,7 @@ impl Bits<'_> {
         let none = compare(b, CompareOp::Le, exponent, offset);
         let zero = constant(b, U32, 0);
         let field = with(b, BinaryOp::Sub, exponent, offset);
-        let field = select(b, none, zero, field);
+        let field = b.select(none, zero, field);
 
         let wide = b.func.elem(word);
         let field = cast(b, field, wide);
@@ -89,7 +89,7 @@ impl Bits<'_> {
             let fraction = with(b, BinaryOp::And, magnitude, mask(FRACTION as u32));
             let fraction = with(b, BinaryOp::Or, fraction, 1 << FRACTION);
             let tiny = compare(b, CompareOp::Eq, own, 0);
-            let fraction = select(b, tiny, zero, fraction);
+            let fraction = b.select(tiny, zero, fraction);
             let distance = b.binary(BinaryOp::Sub, exponent, own);
             let dropped = with(b, BinaryOp::Add, distance, FRACTION + 1 - u64::from(digits));
             let dropped = with(b, BinaryOp::Min, dropped, 31);
@@ -101,14 +101,14 @@ impl Bits<'_> {
             let number = with(b, BinaryOp::Min, number, mask(digits));
             let too_large = b.compare(CompareOp::Gt, own, exponent);
             let top = constant(b, U32, mask(digits));
-            let number = select(b, too_large, top, number);
-            let mut number = select(b, none, zero, number);
+            let number = b.select(too_large, top, number);
+            let mut number = b.select(none, zero, number);
             if quant.signed {
                 let sign = with(b, BinaryOp::UShr, bits, 31);
                 let sign = with(b, BinaryOp::Shl, sign, digits.into());
                 let negative = b.binary(BinaryOp::Or, number, sign);
                 let is_zero = compare(b, CompareOp::Eq, number, 0);
-                number = select(b, is_zero, zero, negative);
+                number = b.select(is_zero, zero, negative);
             }
             let number = cast(b, number, wide);
             let at = u64::from(self.tree[place].shift);
@@ -123,7 +123,7 @@ fn bits_of(b: &mut Builder<'_>, x: Value) -> Value {
     let is_number = b.compare(CompareOp::Eq, x, x);
     let bits = bitcast(b, x, U32);
     let nan = constant(b, U32, NAN.into());
-    select(b, is_number, bits, nan)
+    b.select(is_number, bits, nan)
 }
 
 pub(super) fn decode_float(b: &mut Builder<'_>, quant: QuantType, raw: Value) -> Value {
@@ -140,7 +140,7 @@ pub(super) fn decode_float(b: &mut Builder<'_>, quant: QuantType, raw: Value) ->
     }
     let none = compare(b, CompareOp::Lt, number, 1 << digits);
     let zero = constant(b, U32, 0);
-    let bits = select(b, none, zero, bits);
+    let bits = b.select(none, zero, bits);
     bitcast(b, bits, F32)
 }
 
@@ -153,7 +153,7 @@ pub(super) fn encode_float(b: &mut Builder<'_>, quant: QuantType, value: Value) 
     if exponent == 8 {
         // No number stays none.
         let none = compare(b, CompareOp::Ge, magnitude, 0x7f80_0000);
-        rounded = select(b, none, magnitude, rounded);
+        rounded = b.select(none, magnitude, rounded);
     }
     let kept = with(b, BinaryOp::UShr, rounded, dropped.into());
     let offset = u64::from(quant.exponent_offset()) << digits;
@@ -166,7 +166,7 @@ pub(super) fn encode_float(b: &mut Builder<'_>, quant: QuantType, value: Value) 
         number = b.binary(BinaryOp::Or, number, sign);
     }
     let zero = constant(b, U32, 0);
-    select(b, small, zero, number)
+    b.select(small, zero, number)
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@
 
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::LookupMap;
-use aerogel_ir::analysis::access::{Class, calls, classes, defined_in};
+use aerogel_ir::analysis::access::{Change, Class, calls, change, classes, defined_in};
 use aerogel_ir::analysis::affine::before_widening;
 use aerogel_ir::{Function, Op, Region, Rewrite, Value, rewrite, walk};
 
@@ -92,20 +92,20 @@ fn shared_in(
     let mut atomics = Vec::new();
     let calls = calls(func, body);
     walk(func, body, &mut |func, inst| {
-        let place = match func[inst] {
-            Op::Store { place, .. } | Op::Cas { place, .. } => place,
-            Op::Atomic { place, .. } => {
-                atomics.push(place);
-                place
-            }
-            _ => return,
+        if let Op::Atomic { place, .. } = func[inst] {
+            atomics.push(place);
+        }
+        let Change::Storages(places) = change(&func[inst]) else {
+            return;
         };
-        if let Some(naming) = Naming::of(func, cx, place) {
-            for class in classes(func, cx.env, base_of(func, place).0) {
-                let same = written
-                    .get(&class)
-                    .is_none_or(|w| w.as_ref() == Some(&naming));
-                written.insert(class, same.then(|| naming.clone()));
+        for &place in places {
+            if let Some(naming) = Naming::of(func, cx, place) {
+                for class in classes(func, cx.env, base_of(func, place).0) {
+                    let same = written
+                        .get(&class)
+                        .is_none_or(|w| w.as_ref() == Some(&naming));
+                    written.insert(class, same.then(|| naming.clone()));
+                }
             }
         }
     });

@@ -13,7 +13,7 @@
 
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::{Scalar, ScalarType};
-use aerogel_ir::analysis::access::{Class, calls, classes, is_quantised};
+use aerogel_ir::analysis::access::{Class, calls, classes, is_quantised, touched};
 use aerogel_ir::{
     AtomicOp, BinaryOp, Builder, CompareOp, FieldId, Function, Inst, Op, Region, Rewrite, Type,
     Value, rewrite, walk,
@@ -97,38 +97,37 @@ fn privatize(func: &mut Function, cx: &PassCx<'_>, body: Region) -> bool {
 fn find_targets(func: &Function, cx: &PassCx<'_>, inner: Region) -> Vec<Target> {
     let uses = func.use_counts();
     // For each class of memory what can have a copy; none if it is touched in another way.
-    let mut touched: Vec<(Class, Option<Target>)> = Vec::new();
+    let mut found: Vec<(Class, Option<Target>)> = Vec::new();
     walk(func, inner, &mut |func, inst| {
-        let (place, sum) = match func[inst] {
-            Op::Load { place } | Op::Store { place, .. } | Op::Cas { place, .. } => (place, false),
+        let sum = match func[inst] {
             Op::Atomic { op, place, .. } => {
                 let unused = func.insts[inst].results.iter().all(|&r| uses[r] == 0);
                 let sum = matches!(op, AtomicOp::Add | AtomicOp::Sub);
-                (place, unused && sum && !is_quantised(func, cx.env, place))
+                unused && sum && !is_quantised(func, cx.env, place)
             }
-            _ => return,
+            _ => false,
         };
-        for class in classes(func, cx.env, place) {
-            let known = touched.iter().position(|(c, _)| *c == class);
+        let places = touched(&func[inst]).iter();
+        let classes =
+            places.flat_map(|&p| classes(func, cx.env, p).into_iter().map(move |c| (p, c)));
+        for (place, class) in classes {
+            let known = found.iter().position(|(c, _)| *c == class);
             let k = known.unwrap_or_else(|| {
-                touched.push((class, target(func, cx, place)));
-                touched.len() - 1
+                found.push((class, target(func, cx, place)));
+                found.len() - 1
             });
-            let (_, found) = &mut touched[k];
+            let (_, candidate) = &mut found[k];
             let (field, component) = field_of(func, place);
-            *found = found.take().filter(|t| {
+            *candidate = candidate.take().filter(|t| {
                 let whole = component.is_some() == t.component.is_some();
                 sum && field == Some(t.field) && whole
             });
-            if let Some(target) = found {
+            if let Some(target) = candidate {
                 target.atomics.push(inst);
             }
         }
     });
-    touched
-        .into_iter()
-        .filter_map(|(_, target)| target)
-        .collect()
+    found.into_iter().filter_map(|(_, target)| target).collect()
 }
 
 /// The field of a place, and its component's constant indices.

@@ -13,7 +13,7 @@
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::analysis::access::{
-    Class, calls, classes, constant_element, defined_in, is_quantised,
+    Class, calls, classes, constant_element, defined_in, is_quantised, touched,
 };
 use aerogel_ir::{
     AtomicOp, Builder, CompareOp, Effect, Env, Function, Inst, Op, Region, Rewrite, Value, eval,
@@ -99,8 +99,7 @@ fn reduce(
 
     let mut targets: Vec<Target> = Vec::new();
     walk(func, inner, &mut |func, inst| {
-        let (place, op) = match func[inst] {
-            Op::Load { place } | Op::Store { place, .. } | Op::Cas { place, .. } => (place, None),
+        let op = match func[inst] {
             Op::Atomic { op, place, .. } => {
                 let unused = func.insts[inst].results.iter().all(|&r| uses[r] == 0);
                 let op = if op == AtomicOp::Sub {
@@ -108,35 +107,34 @@ fn reduce(
                 } else {
                     op
                 };
-                (
-                    place,
-                    Some(op).filter(|&op| {
-                        unused
-                            // Each sum is rounded there.
-                            && !is_quantised(func, cx.env, place)
-                            && identity(op, func.elem(func.insts[inst].results[0])).is_some()
-                            && is_fixed(func, &inside, place)
-                    }),
-                )
+                Some(op).filter(|&op| {
+                    unused
+                        // Each sum is rounded there.
+                        && !is_quantised(func, cx.env, place)
+                        && identity(op, func.elem(func.insts[inst].results[0])).is_some()
+                        && is_fixed(func, &inside, place)
+                })
             }
-            _ => return,
+            _ => None,
         };
-        let classes = classes(func, cx.env, place);
-        // A place that may lie in several classes stands for none of them.
-        let op = op.filter(|_| classes.len() == 1);
-        for class in classes {
-            match targets.iter_mut().find(|t| t.class == class) {
-                None => targets.push(Target {
-                    class,
-                    op,
-                    place,
-                    atomics: vec![inst],
-                }),
-                Some(t) => {
-                    if t.op != op || !same_place(func, t.place, place) {
-                        t.op = None;
+        for &place in touched(&func[inst]) {
+            let classes = classes(func, cx.env, place);
+            // A place that may lie in several classes stands for none of them.
+            let op = op.filter(|_| classes.len() == 1);
+            for class in classes {
+                match targets.iter_mut().find(|t| t.class == class) {
+                    None => targets.push(Target {
+                        class,
+                        op,
+                        place,
+                        atomics: vec![inst],
+                    }),
+                    Some(t) => {
+                        if t.op != op || !same_place(func, t.place, place) {
+                            t.op = None;
+                        }
+                        t.atomics.push(inst);
                     }
-                    t.atomics.push(inst);
                 }
             }
         }

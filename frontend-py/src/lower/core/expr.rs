@@ -184,7 +184,8 @@ impl<'a> Lower<'a, '_> {
         }
         match &operand {
             Val::Known(known)
-                if !matches!(known, Known::Tensor(_) | Known::List(_) | Known::Tuple(_)) =>
+                if op == UnaryOp::Not && known.items().is_some()
+                    || !matches!(known, Known::Tensor(_) | Known::List(_) | Known::Tuple(_)) =>
             {
                 let result = fold::unary(self.host, op, known);
                 Ok(Val::Known(self.hosted(result)?))
@@ -218,12 +219,15 @@ impl<'a> Lower<'a, '_> {
         let mut lhs = self.settle(lhs)?;
         let mut result: Option<Val> = None;
         for (op, rhs) in rest {
+            // As in Python, what is false already is not looked at further.
+            if let Some(Val::Known(Known::Bool(false))) = result {
+                break;
+            }
             let rhs = self.expr(rhs)?;
             let rhs = self.settle(rhs)?;
             let one = self.compare(*op, &lhs, &rhs)?;
             result = Some(match result {
                 None => one,
-                Some(Val::Known(Known::Bool(false))) => Val::Known(Known::Bool(false)),
                 Some(Val::Known(Known::Bool(true))) => one,
                 Some(so_far) => self.arith(BinaryOp::BitAnd, &so_far, &one)?,
             });

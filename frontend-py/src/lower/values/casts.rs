@@ -2,6 +2,7 @@
 
 use aerogel_base::{ErrorKind, Scalar, ScalarType};
 
+use crate::fold;
 use crate::host::Known;
 use crate::infer::int_range;
 use crate::lower::calls::Args;
@@ -48,6 +49,14 @@ impl Lower<'_, '_> {
             );
         };
         match x {
+            Val::Known(known)
+                if ty == ScalarType::U1
+                    && (known.items().is_some()
+                        || matches!(known, Known::None | Known::Str(_))) =>
+            {
+                let truth = fold::truth(self.host, known);
+                Ok(Val::Known(Known::Bool(self.hosted(truth)?)))
+            }
             Val::Known(known) if known.is_number() => Ok(Val::Known(match (ty, known) {
                 (ScalarType::U1, _) => Known::Bool(known.as_float() != Some(0.0)),
                 (_, Known::Float(value))

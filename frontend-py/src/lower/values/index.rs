@@ -368,7 +368,15 @@ impl<'a> Lower<'a, '_> {
         let mut indices = Vec::new();
         for (part, extent) in parts.iter().zip(ty.shape()) {
             indices.push(match part.kind {
-                ExprKind::Slice { .. } => Index::Slice(self.slice(part, extent)?),
+                ExprKind::Slice { .. } => {
+                    let chosen = self.slice(part, extent)?;
+                    if chosen.is_empty() {
+                        self.range = part.range;
+                        let message = "the slice chooses nothing";
+                        return self.fail(ErrorKind::Index, "E0404", message);
+                    }
+                    Index::Slice(chosen)
+                }
                 _ => Index::At(self.expr(part)?),
             });
         }
@@ -417,9 +425,6 @@ impl<'a> Lower<'a, '_> {
                 chosen.push(at as u32);
                 at += step;
             }
-        }
-        if chosen.is_empty() {
-            return self.fail(ErrorKind::Index, "E0404", "the slice chooses nothing");
         }
         Ok(chosen)
     }

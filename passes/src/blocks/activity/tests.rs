@@ -1,6 +1,7 @@
 use crate::testing::after;
 
 const PASSES: &[&str] = &[
+    "look_around",
     "list_struct_for",
     "fold",
     "identities",
@@ -33,7 +34,7 @@ fn a_row_of_words() {
             }
             yield []
         }"), @"
-                parallel [v2], [v43] (v44: i64) {
+                parallel [v2], [v43] around=activity (v44: i64) {
                     v45: cell<tree0.S1>, v46: i32 = list_entry tree0.S1, v44
                     v47: container<tree0.S2> = child tree0.S2, v45
                     v48: i32 = add v0, v46
@@ -132,7 +133,7 @@ fn rows_above_and_beside() {
             }
             yield []
         }"), @"
-                parallel [v2], [v45] (v46: i64) {
+                parallel [v2], [v45] around=activity (v46: i64) {
                     v47: cell<tree0.S1>, v48: i32, v49: i32 = list_entry tree0.S1, v46
                     v50: container<tree0.S2> = child tree0.S2, v47
                     v51: i32 = const -1

@@ -4,7 +4,7 @@ use crate::testing::check_sweep;
 
 #[test]
 fn a_line_of_three() {
-    check_sweep!(&["list_struct_for", "fold", "identities", "cse", "licm", "dce"], "
+    check_sweep!(&["look_around", "list_struct_for", "fold", "identities", "cse", "licm", "dce"], "
         tree0 { pointer i:4 { dense i:8 { place x: f32, place y: f32 } } }
         field @x: f32 = tree0 [S3]
         field @y: f32 = tree0 [S4]
@@ -48,7 +48,7 @@ fn a_line_of_three() {
                 v8: i64 = const 1
                 v9: i64 = select v6, v8, v7
                 v48: i64 = list_len tree0.S1
-                parallel [v7], [v48] (v49: i64) {
+                parallel [v7], [v48] around=elements (v49: i64) {
                     v50: cell<tree0.S1>, v51: i32 = list_entry tree0.S1, v49
                     v52: ref<vec<10, f32>> = local
                     v53: i32 = add v1, v51
@@ -131,7 +131,7 @@ fn a_line_of_three() {
 
 #[test]
 fn what_is_written_is_not_gathered() {
-    check_sweep!(&["list_struct_for", "dce"], "
+    check_sweep!(&["look_around", "list_struct_for", "dce"], "
         tree0 { pointer i:4 { dense i:8 { place x: f32 } } }
         field @x: f32 = tree0 [S3]
         kernel @k() {

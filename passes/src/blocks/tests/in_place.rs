@@ -4,7 +4,7 @@ use crate::testing::check_sweep;
 
 #[test]
 fn in_place() {
-    check_sweep!(&["list_struct_for", "fold", "identities", "cse", "licm", "dce"], "
+    check_sweep!(&["look_around", "list_struct_for", "fold", "identities", "cse", "licm", "dce"], "
         tree0 { pointer i:2 j:2 { dense i:2 j:4 { place x: f32 } dense i:2 j:4 { place y: f32 } } }
         field @x: f32 = tree0 [S3]
         field @y: f32 = tree0 [S5]
@@ -56,7 +56,7 @@ fn in_place() {
                 v12: i64 = const 1
                 v13: i64 = select v10, v12, v11
                 v54: i64 = list_len tree0.S1
-                parallel [v11], [v54] (v55: i64) {
+                parallel [v11], [v54] around=elements (v55: i64) {
                     v56: cell<tree0.S1>, v57: i32, v58: i32 = list_entry tree0.S1, v55
                     v59: i32 = add v1, v57
                     v60: i32 = const 2

@@ -2,7 +2,14 @@
 
 use crate::testing::{after, check_sweep};
 
-const PASSES: &[&str] = &["list_struct_for", "fold", "identities", "cse", "dce"];
+const PASSES: &[&str] = &[
+    "look_around",
+    "list_struct_for",
+    "fold",
+    "identities",
+    "cse",
+    "dce",
+];
 
 #[test]
 fn a_row() {
@@ -40,7 +47,7 @@ fn a_row() {
                 v4: i64 = const 1
                 v5: i64 = select v2, v4, v3
                 v44: i64 = list_len tree0.S1
-                parallel [v3], [v44] (v45: i64) {
+                parallel [v3], [v44] writes_around (v45: i64) {
                     v46: cell<tree0.S1>, v47: i32 = list_entry tree0.S1, v45
                     v48: i32 = const -1
                     v49: i32 = add v47, v48

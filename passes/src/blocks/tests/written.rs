@@ -4,7 +4,7 @@ use crate::testing::{after, check_sweep};
 
 #[test]
 fn another_tree_is_written() {
-    check_sweep!(&["list_struct_for", "fold", "identities", "cse", "dce"], "
+    check_sweep!(&["look_around", "list_struct_for", "fold", "identities", "cse", "dce"], "
         tree0 { pointer i:4 { dense i:4 { place x: i32 } } }
         tree1 { pointer i:4 { dense i:4 { place y: i32, place z: i32 } } }
         field @x: i32 = tree0 [S3]
@@ -48,7 +48,7 @@ fn another_tree_is_written() {
                 v7: i64 = const 1
                 v8: i64 = select v5, v7, v6
                 v47: i64 = list_len tree0.S1
-                parallel [v6], [v47] (v48: i64) {
+                parallel [v6], [v47] writes_around (v48: i64) {
                     v49: cell<tree0.S1>, v50: i32 = list_entry tree0.S1, v48
                     v51: u1 = is_active tree1.S1, [v50]
                     if v51 {
@@ -111,7 +111,7 @@ fn another_tree_is_written() {
 
 #[test]
 fn another_tree_is_read() {
-    check_sweep!(&["list_struct_for", "fold", "identities", "cse", "dce"], "
+    check_sweep!(&["look_around", "list_struct_for", "fold", "identities", "cse", "dce"], "
         tree0 { pointer i:4 { dense i:4 { place x: i32 } } }
         tree1 { pointer i:4 { dense i:4 { place y: i32, place z: i32 } } }
         field @x: i32 = tree0 [S3]
@@ -148,7 +148,7 @@ fn another_tree_is_read() {
                 v7: i64 = const 1
                 v8: i64 = select v5, v7, v6
                 v47: i64 = list_len tree0.S1
-                parallel [v6], [v47] (v48: i64) {
+                parallel [v6], [v47] around=elements (v48: i64) {
                     v49: cell<tree0.S1>, v50: i32 = list_entry tree0.S1, v48
                     v51: cell<tree1.S1> = find_cell tree1.S1, [v50]
                     v52: container<tree1.S2> = child tree1.S2, v51
@@ -190,6 +190,6 @@ fn deactivated_while_written() {
             }
             yield []
         }";
-    let after = after(&["list_struct_for"], text, false);
+    let after = after(&["look_around", "list_struct_for"], text, false);
     assert!(!after.contains("find_cell"), "{after}");
 }
