@@ -11,8 +11,6 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-use aerogel_base::hash::LookupSet;
-
 use super::device::LoadedObject;
 use super::split::{Extents, Split, WORTH_MEASURING};
 use super::{Pool, STACK};
@@ -70,7 +68,7 @@ struct Host<'a> {
     sink: &'a dyn PrintSink,
     printed: AtomicBool,
     /// The sites of warnings that this launch has come to.
-    warned: Mutex<LookupSet<u32>>,
+    warned: Mutex<Vec<u32>>,
 }
 
 struct SharedContext(LaunchContext);
@@ -339,9 +337,10 @@ unsafe extern "C" fn print(ctx: *const LaunchContext, site: u32, args: *const u6
     };
     if site.kind == SiteKind::Warning {
         let mut warned = host.warned.lock().unwrap_or_else(PoisonError::into_inner);
-        if !warned.insert(number) {
+        if warned.contains(&number) {
             return;
         }
+        warned.push(number);
     }
     // SAFETY: generated code passes one slot for each value of the site's message.
     let args = unsafe { std::slice::from_raw_parts(args, site.n_args()) };
