@@ -75,7 +75,9 @@ pub(crate) fn expect_short(len: usize) -> HostResult<()> {
     }
     Err(HostError::new(
         ErrorKind::Compilation,
-        format!("a list or string made in a kernel has at most {MAX_LEN} items, this one has more"),
+        format!(
+            "a list or string made in a kernel has at most {MAX_LEN} items, and this one is too long"
+        ),
     ))
 }
 

@@ -61,7 +61,7 @@ def fields(cpu):
         ("for i in ti.static(range(10**9)):\n    pass", "Compilation", "drop `ti.static` from the loop"),
         ("for i in range(3):\n    return", "Syntax", "`return` inside a parallel loop"),
         ("return 1", "Syntax", "annotate it"),
-        ("a = [1] * 10**9", "Compilation", "too long"),
+        ("a = [1] * 10**9", "Compilation", "has at most 1048576 items"),
         ("a = ti.Vector.zero(float, 10**9)", "Type", "an extent of a matrix"),
         ("a = 3000000000 + n[None]", "Type", "out of the range of `i32`"),
         ("a = 1 // 0", "Compilation", "division of a constant by zero"),

@@ -47,6 +47,8 @@ def outcome(text, arch):
         message = re.sub(r"^\w+\[E\d{4}\]: ", "", str(error).strip().split("\n")[0])
         # Of what Python itself says, the words change from one version to the next.
         ours = isinstance(error, ti.TaichiCompilationError | ti.TaichiRuntimeError)
+        # A place in the package is nobody's but ours.
+        message = re.sub(r"\(/\S*/aerogel/(\w+\.py):\d+\)", r"(\1)", message)
         message = message.split(" at 0x")[0][:80] if ours else ""
         said = f"{type(error).__name__} {place(error, path)} {message}".strip()
     ti.init(arch=arch, log_level="error")

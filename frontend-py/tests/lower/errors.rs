@@ -33,7 +33,7 @@ fn all_errors_are_reported_together() {
           |
         4 |     x[0] = 1
           |     ^^^^
-          = note: all indices stand in one bracket: `x[i, j]`
+           = note: all indices stand in one bracket: `x[i, j]`
 
         AerogelSyntaxError[E0111]: `break` cannot leave a parallel loop
           --> test.py:6:9

@@ -299,7 +299,10 @@ impl Lower<'_, '_> {
             Special::Abs => {
                 let x = self.arg(name, args, 0, "x")?.clone();
                 match &x {
-                    Val::Known(Known::Int(value)) => Ok(Val::int(value.abs())),
+                    Val::Known(known @ (Known::Int(_) | Known::Bool(_))) => {
+                        let value = known.as_int().unwrap_or_default();
+                        Ok(Val::int(value.abs()))
+                    }
                     Val::Known(Known::Float(value)) => Ok(Val::Known(Known::Float(value.abs()))),
                     _ => self.unary_function(name, ir::UnaryOp::Abs, UnaryRule::Keep, None, &x),
                 }

@@ -52,7 +52,7 @@ impl Lower<'_, '_> {
             Val::Known(known)
                 if ty == ScalarType::U1
                     && (known.items().is_some()
-                        || matches!(known, Known::None | Known::Str(_))) =>
+                        || matches!(known, Known::None | Known::Str(_) | Known::Object(_))) =>
             {
                 let truth = fold::truth(self.host, known);
                 Ok(Val::Known(Known::Bool(self.hosted(truth)?)))
