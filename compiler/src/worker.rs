@@ -23,8 +23,8 @@ thread_local! {
     static GIVEN_UP: RefCell<Option<Arc<AtomicBool>>> = const { RefCell::new(None) };
 }
 
-/// Threads that nobody waits for.
-static LEFT_BEHIND: Mutex<Vec<JoinHandle<()>>> = Mutex::new(Vec::new());
+/// Threads that nobody waits for, each with the process that has it: in a fork of that there is no such thread.
+static LEFT_BEHIND: Mutex<Vec<(u32, JoinHandle<()>)>> = Mutex::new(Vec::new());
 
 /// Ctrl-C came first.
 pub(crate) struct Interrupted;
@@ -67,8 +67,9 @@ pub(crate) fn interruptible<T: Send + 'static>(
             Err(RecvTimeoutError::Timeout) if interrupt::requested() => {
                 flag.store(true, Ordering::Relaxed);
                 let mut left = LEFT_BEHIND.lock().unwrap_or_else(PoisonError::into_inner);
-                left.retain(|thread| !thread.is_finished());
-                left.push(thread);
+                let here = std::process::id();
+                left.retain(|(process, thread)| *process != here || !thread.is_finished());
+                left.push((here, thread));
                 return Err(Interrupted);
             }
             Err(RecvTimeoutError::Timeout) => {}
@@ -83,8 +84,12 @@ pub(crate) fn interruptible<T: Send + 'static>(
 /// Waits for the threads that were left behind: a process must not end while one of them is in LLVM.
 pub fn finish() {
     let left = std::mem::take(&mut *LEFT_BEHIND.lock().unwrap_or_else(PoisonError::into_inner));
-    for thread in left {
-        let _ = thread.join();
+    for (process, thread) in left {
+        if process == std::process::id() {
+            let _ = thread.join();
+        } else {
+            std::mem::forget(thread);
+        }
     }
 }
 

@@ -182,3 +182,10 @@ def test_older_ways_to_make_fields(untold, capfd):
         assert err.count(told) == 1, told
     with pytest.raises(TypeError, match="ti.Vector.field needs the type of its components"):
         ti.Vector.field(3, shape=4)
+
+
+def test_extents_that_are_missing_or_too_many(cpu):
+    with pytest.raises(ti.TaichiTypeError, match="needs the number of columns"):
+        ti.Matrix(2, dt=ti.f32, shape=4)
+    with pytest.raises(ti.TaichiTypeError, match="takes no more than dt, shape, offset"):
+        ti.Matrix(2, 2, ti.f32, 4, (0,), 7)

@@ -117,6 +117,40 @@ def test_vectors_fields_and_stores(arch, capfd):
     assert "Store overflow detected: -1 is no `u8`, it becomes 255" in capfd.readouterr().out
 
 
+def test_augmented_stores(arch, capfd):
+    """What is added is converted first, what it is multiplied with afterwards: neither is lost without a word."""
+    ti.init(arch=arch, debug=True, log_level="error")
+    small = ti.field(ti.i8, 4)
+
+    @ti.kernel
+    def add(n: ti.i32):
+        small[0] += n
+
+    @ti.kernel
+    def add_to_local(n: ti.i32):
+        a = ti.i8(0)
+        a += n
+        small[1] = a
+
+    @ti.kernel
+    def multiply(n: ti.i32):
+        small[2] *= n
+
+    @ti.kernel
+    def mask(n: ti.i32):
+        small[3] &= n
+
+    small[2] = 1
+    for kernel in (add, add_to_local, multiply):
+        kernel(100)
+        assert capfd.readouterr().out == ""
+        small.fill(1)
+        kernel(200)
+        assert "Store overflow detected: 200 is no `i8`, it becomes -56" in capfd.readouterr().out
+    mask(0xFFFE)
+    assert capfd.readouterr().out == ""
+
+
 def test_the_library_says_nothing(capfd):
     """What the package's own functions do modulo 2^n is meant."""
     ti.init(debug=True, log_level="error")

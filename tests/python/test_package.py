@@ -260,6 +260,20 @@ def test_whole_numbers_of_other_packages_are_settings():
     ti.reset()
 
 
+def test_a_setting_that_is_refused_stays_as_it_is():
+    """Else every later change would be refused for it."""
+    ti.init(log_level="error")
+    before = ti.cfg.cpu
+    with pytest.raises(ValueError, match="runs code for native"):
+        ti.cfg.cpu = "pentium"
+    with pytest.raises(ValueError, match="cpu_max_num_threads is a number of threads"):
+        ti.cfg.cpu_max_num_threads = -1
+    assert ti.cfg.cpu == before
+    assert ti.cfg.cpu_max_num_threads != -1
+    ti.cfg.debug = True
+    assert ti.cfg.debug is True
+
+
 def test_settings_that_change_nothing_are_told_of_once():
     code = (
         "import aerogel as ti\n"

@@ -205,6 +205,60 @@ def test_dataclasses_of_python_are_made_inside_kernels(arch):
     assert run(1.0) == 2 + 7 + 10 + 200 + 1000
 
 
+def test_what_python_does_besides_init_is_refused(cpu):
+    """Without a word the object would be another than Python makes."""
+
+    @dataclasses.dataclass
+    class After:
+        a: float
+        b: float = 0.0
+
+        def __post_init__(self):
+            self.b = 2 * self.a
+
+    class Other:
+        def __new__(cls, a):
+            return 2 * a
+
+        def __init__(self, a):
+            self.a = a
+
+    class Setting:
+        def __init__(self, a):
+            self.a = a
+
+        def __setattr__(self, name, value):
+            object.__setattr__(self, name, 2 * value)
+
+    @dataclasses.dataclass
+    class Fixed:
+        b: float = dataclasses.field(default=1.0, init=False)
+        a: float = 2.0
+
+    def made_by(cls):
+        @ti.kernel
+        def run(x: ti.f32) -> ti.f32:
+            return cls(x).a
+
+        return run(3.0)
+
+    for cls, why in [
+        (After, "__post_init__"),
+        (Other, "__new__"),
+        (Setting, "__setattr__"),
+        (Fixed, "`b` is no parameter"),
+    ]:
+        with pytest.raises(ti.TaichiTypeError, match=why):
+            made_by(cls)
+
+    @dataclasses.dataclass(frozen=True)
+    class Frozen:
+        b: float = dataclasses.field(default=1.0, kw_only=True)
+        a: float = 2.0
+
+    assert made_by(Frozen) == 3
+
+
 @pytest.mark.parametrize(
     "call, message",
     [

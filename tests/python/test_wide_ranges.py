@@ -136,6 +136,41 @@ def test_cells_of_a_serial_nest_past_i32(arch):
     assert constant() == 70002
 
 
+def test_an_axis_that_ends_far_before_it_begins(arch):
+    """No turn, though the distance of its ends wraps to a positive number."""
+    ti.init(arch=arch, log_level="error")
+
+    @ti.kernel
+    def count(lo: ti.i32, hi: ti.i32) -> ti.i32:
+        seen = 0
+        if True:
+            for i, j in ti.ndrange((2000000000, -2000000000), 3):
+                seen += 1
+                if seen == 5:
+                    break
+            for i, j in ti.ndrange((lo, hi), 3):
+                seen += 1
+                if seen == 5:
+                    break
+        return seen
+
+    assert count(2000000000, -2000000000) == 0
+
+
+def test_grouped_indices_past_i32(arch):
+    ti.init(arch=arch, log_level="error")
+    last = ti.field(ti.i64, 2)
+
+    @ti.kernel
+    def run(lo: ti.i64):
+        for I in ti.grouped(ti.ndrange((lo, lo + 3), 2)):
+            for k in ti.static(range(2)):
+                ti.atomic_max(last[k], I[k])
+
+    run(3_000_000_000)
+    assert last.to_numpy().tolist() == [3_000_000_002, 1]
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="memory that is not touched must cost nothing")
 @pytest.mark.parametrize("index", ["u32", "i64", "u64"])
 def test_indices_past_i32(index):

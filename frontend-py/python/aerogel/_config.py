@@ -325,10 +325,7 @@ def init(
     if unknown:
         raise KeyError(f"Unrecognized keyword argument(s) for ti.init: {', '.join(unknown)}")
     values = {key: _setting(key, given) for key in _USED}
-    if int(values["cpu_max_num_threads"]) < 0:
-        raise ValueError(
-            f"cpu_max_num_threads is a number of threads, or 0 for all cores, not {values['cpu_max_num_threads']}"
-        )
+    _expect_threads(values["cpu_max_num_threads"])
     level = values["log_level"]
     if require_version is not None:
         _require(require_version)
@@ -381,10 +378,23 @@ def change(key: str, value: Any) -> None:
         value = _typed(key, value)
     elif key not in _ACCEPTED:
         raise AttributeError(f"there is no setting {key!r} that could be changed after ti.init")
+    if key == "cpu_max_num_threads":
+        _expect_threads(value)
     _native.check_initialized()
+    before = current[key]
     current[key] = value
     if key in _USED or key.startswith("default_"):
-        _apply()
+        try:
+            _apply()
+        except Exception:
+            # Else every later change would be refused for this one.
+            current[key] = before
+            raise
+
+
+def _expect_threads(n: Any) -> None:
+    if int(n) < 0:
+        raise ValueError(f"cpu_max_num_threads is a number of threads, or 0 for all cores, not {n}")
 
 
 def _default_of(key: str, given: Any) -> Any:

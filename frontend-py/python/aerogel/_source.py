@@ -6,7 +6,7 @@ import functools
 import os
 from typing import Any
 
-from aerogel.errors import AerogelSyntaxError
+from aerogel.errors import AerogelSyntaxError, AerogelTypeError
 
 
 def source_info(function: Any) -> tuple[str, int, str]:
@@ -142,8 +142,14 @@ def class_parts(cls: type) -> tuple[str, list[tuple[str, Any]], Any, list[tuple[
         if is_users(function) and (function is not found or not name.startswith("__")):
             methods.append((name, function))
     if dataclasses.is_dataclass(cls) and not is_users_init(cls):
+        _expect_none_of(cls, ("__post_init__", "__new__", "__setattr__"))
         fields = []
-        for field in dataclasses.fields(cls):
+        # In the order of the parameters.
+        for field in sorted(dataclasses.fields(cls), key=lambda field: getattr(field, "kw_only", False)):
+            if not field.init:
+                raise AerogelTypeError(
+                    f"a kernel cannot make a `{cls.__name__}`, whose `{field.name}` is no parameter: make it before"
+                )
             if field.default_factory is not dataclasses.MISSING:
                 fields.append((field.name, True, field.default_factory()))
             else:
@@ -151,7 +157,20 @@ def class_parts(cls: type) -> tuple[str, list[tuple[str, Any]], Any, list[tuple[
                 fields.append((field.name, has_default, field.default if has_default else None))
         return cls.__name__, methods, None, fields
     init = getattr(cls.__init__, "__aerogel_func__", cls.__init__)
-    return (cls.__name__, methods, init, []) if is_users(init) else None
+    if not is_users(init):
+        return None
+    _expect_none_of(cls, ("__new__", "__setattr__"))
+    return cls.__name__, methods, init, []
+
+
+def _expect_none_of(cls: type, names: tuple[str, ...]) -> None:
+    """That a class does nothing more than ``__init__`` does when an object is made."""
+    for name in names:
+        function = getattr(cls, name, None)
+        if is_users(function) and function.__code__.co_filename != "<string>":
+            raise AerogelTypeError(
+                f"a kernel cannot make a `{cls.__name__}`, which has `{name}`: move what that does into `__init__`"
+            )
 
 
 def is_users_init(cls: type) -> bool:

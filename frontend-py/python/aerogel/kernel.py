@@ -216,6 +216,8 @@ def kernel(fn: Callable[P, R]) -> Kernel[P, R]:
     if isinstance(fn, (staticmethod, classmethod)):
         raise AerogelSyntaxError("put @staticmethod above @ti.kernel, and do not use @classmethod")
     _check_function(fn)
+    if hasattr(fn, "__aerogel_func__"):
+        raise AerogelSyntaxError(f"`{fn.__name__}` has a decorator for functions already: drop that, or @ti.kernel")
     if fn.__name__ == "<lambda>":
         raise AerogelSyntaxError("a lambda cannot be a kernel: its parameters have no types")
     method = _is_method(fn)

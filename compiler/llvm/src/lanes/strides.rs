@@ -2,7 +2,7 @@
 //!
 //! Of neighbouring iterations much is the same, or goes along with them: in `a[i, k] * b[k, j]` the
 //! first factor is the same for all `j`, and the second lies beside that of the iteration before.
-//! What is so is computed once for all lanes of a vector (see `wide`).
+//! What is so is computed once for all lanes of a vector (see `rows`).
 
 use super::analysis;
 use aerogel_base::ScalarType;

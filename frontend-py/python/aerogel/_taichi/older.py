@@ -36,8 +36,14 @@ def matrix(cls: type, n: Any, *args: Any, **kwargs: Any) -> Any:
     if not (values or kwargs):
         raise AerogelTypeError("a matrix is made from a list of numbers, or from a list of rows")
     warn(f"{name}({'n' if cls is ti.Vector else 'n, m'}, dt=..., shape=...)", f"{name}.field(...)")
-    m = 1 if cls is ti.Vector else kwargs.pop("m", None) or values.pop(0)
+    m = 1 if cls is ti.Vector else kwargs.pop("m", None)
+    if m is None:
+        if not values:
+            raise AerogelTypeError("ti.Matrix needs the number of columns, m")
+        m = values.pop(0)
     names = ("dt", "shape", "offset")
+    if len(values) > len(names):
+        raise AerogelTypeError(f"{name} takes no more than {', '.join(names)} besides its extents")
     given = {**dict(zip(names, values)), **kwargs}
     dtype = given.pop("dt", None) or given.pop("dtype", None) or float
     return matrix_field(n, m, 1 if cls is ti.Vector else 2, dtype, **given)

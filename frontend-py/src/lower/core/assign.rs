@@ -534,6 +534,9 @@ impl<'a> Lower<'a, '_> {
                 let ty = self.ty(old);
                 self.warn_of_loss("augmented assignment", ty, &val);
                 let value = self.convert(&val, ty)?;
+                if matches!(op, BinaryOp::Add | BinaryOp::Sub) {
+                    self.report_loss(&val, value);
+                }
                 let sum = self.arith(op, &Val::Value(old), &Val::Value(value))?;
                 self.store(&place, &sum)?;
             }
@@ -542,7 +545,9 @@ impl<'a> Lower<'a, '_> {
                 let new = self.binary(op, &Val::Value(old), &val)?;
                 let ty = self.ty(old);
                 self.warn_of_loss("augmented assignment", ty, &new);
-                self.store(&place, &new)?;
+                let stored = self.convert(&new, ty)?;
+                self.report_loss(&new, stored);
+                self.store(&place, &Val::Value(stored))?;
             }
         }
         Ok(())
@@ -597,6 +602,9 @@ impl<'a> Lower<'a, '_> {
             );
         }
         let value = self.convert(val, ty)?;
+        if !matches!(op, AtomicOp::And | AtomicOp::Or | AtomicOp::Xor) {
+            self.report_loss(val, value);
+        }
         match place {
             Place::Ref { place, .. } => {
                 let place = *place;

@@ -533,10 +533,13 @@ impl<'a> Lower<'a, '_> {
             let mut extents = Vec::new();
             let mut total = one;
             for &(lo, hi) in bounds {
-                let [lo, hi] = [lo, hi].map(|end| self.builder().cast(end, ty));
-                let extent = self.builder().binary(ir::BinaryOp::Sub, hi, lo);
-                let extent = self.builder().binary(ir::BinaryOp::Max, extent, zero);
-                total = self.builder().binary(ir::BinaryOp::Mul, total, extent);
+                let mut b = self.builder();
+                let runs = b.compare(ir::CompareOp::Lt, lo, hi);
+                let [lo, hi] = [lo, hi].map(|end| b.cast(end, ty));
+                // The type holds the extents of axes that run, not how far the ends of others are apart.
+                let extent = b.binary(ir::BinaryOp::Sub, hi, lo);
+                let extent = b.select(runs, extent, zero);
+                total = b.binary(ir::BinaryOp::Mul, total, extent);
                 extents.push(extent);
             }
             let region = self.func.new_region(&[ty]);
@@ -645,7 +648,13 @@ impl<'a> Lower<'a, '_> {
         let val = match (bind, &items[..]) {
             (Bind::Element(of, targets), [at]) => self.loop_element(of, targets.as_ref(), at)?,
             (Bind::Grouped, _) => {
-                let ty = Type::Vec(items.len() as u32, ScalarType::I32);
+                let is_wide = indices.iter().any(|&index| self.ty(index) == Type::I64);
+                let of = if is_wide {
+                    ScalarType::I64
+                } else {
+                    ScalarType::I32
+                };
+                let ty = Type::Vec(items.len() as u32, of);
                 Val::Value(self.make(&items, ty)?)
             }
             (_, [index]) => index.clone(),
