@@ -204,3 +204,36 @@ def test_an_array_too_long_for_its_indices():
 
     with pytest.raises(ValueError, match="more than an `i32` counts; give the array more axes"):
         put(np.zeros(2**31 + 16, np.uint8), 2**31 + 5)
+
+
+@pytest.mark.parametrize("a, b, c", [(-(2**31), 2**31 - 1, 0), (-(2**31), -(2**31), 0), (2**31 - 1, 2**31 - 1, 3), (9, 2, 1)])
+def test_sums_that_wrap_are_indices(arch, a, b, c):
+    """What a sum is modulo 2^32 names the element, in every form that code generation knows."""
+    ti.init(arch=arch, log_level="error")
+    f = ti.field(ti.i32, 16)
+    for i in range(16):
+        f[i] = 100 + i
+
+    def element(n):
+        n = (n + 2**31) % 2**32 - 2**31
+        return 100 + n if 0 <= n < 16 else None
+
+    @ti.kernel
+    def difference(a: ti.i32, b: ti.i32) -> ti.i32:
+        return f[a - b]
+
+    @ti.kernel
+    def total(a: ti.i32, b: ti.i32, c: ti.i32) -> ti.i32:
+        return f[a + b + c]
+
+    @ti.kernel
+    def multiple(a: ti.i32, b: ti.i32) -> ti.i32:
+        return f[4 * a + 4 * b]
+
+    for kernel, args, index in (
+        (difference, (a, b), a - b),
+        (total, (a, b, c), a + b + c),
+        (multiple, (a, b), 4 * a + 4 * b),
+    ):
+        if element(index) is not None:
+            assert kernel(*args) == element(index)

@@ -25,6 +25,17 @@ enum Place<'ctx> {
     Unknown,
 }
 
+/// How far back the operands of an index are followed.
+const DEEPEST_INDEX: u32 = 6;
+
+/// Axes are taken to end this far below 2^31: what lies between wraps for constants such as 1 only.
+const BELOW_THE_END: i128 = 1 << 16;
+
+/// Whether of the numbers in a span none but `n` itself is `n` modulo 2^32, for each `n` that may be an index.
+fn names_one_element((lo, hi): (i128, i128)) -> bool {
+    lo >= i128::from(i32::MIN) - BELOW_THE_END && hi < 1 << 32
+}
+
 impl<'ctx> FuncCx<'_, '_, 'ctx> {
     /// Zeroed storage; the space is the function's, the zeros are written each time.
     pub(crate) fn local(&mut self, result: Value) -> Val<'ctx> {
@@ -91,7 +102,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
 
     pub(crate) fn lookup(&mut self, node: NodeRef, container: Value, index: Value) -> Val<'ctx> {
         let size = self.module.env.trees[node.tree][node.node].cell_size;
-        let index = self.index(index, 0);
+        let index = self.index(index);
         self.element(self.value(container), index, size)
     }
 
@@ -110,7 +121,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
     fn row_major(&mut self, coords: &[Value], extents: &[Val<'ctx>]) -> Val<'ctx> {
         let mut linear: Option<Val<'ctx>> = None;
         for (&coord, &extent) in coords.iter().zip(extents) {
-            let index = self.index(coord, 0);
+            let index = self.index(coord);
             linear = Some(match linear {
                 None => index,
                 Some(before) => {
@@ -122,36 +133,87 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         linear.unwrap_or_else(|| self.b.i64(0))
     }
 
-    /// An index as `i64`. Sums and differences of narrow indices are extended before they are
-    /// computed, on the ground that an index in bounds did not overflow: so `x[i]` and `x[i + 1]`
-    /// have one base, and LLVM sees that they are neighbours. A product may have wrapped and be in
-    /// bounds, so it is extended first only where its factor is known to be small enough.
-    pub(crate) fn index(&mut self, value: Value, depth: u32) -> Val<'ctx> {
+    /// An index as `i64`. Sums, differences and multiples of `i32` are extended before they are computed, so
+    /// that `x[i]` and `x[i + 1]` have one base, and LLVM sees that they are neighbours.
+    ///
+    /// The `i32` is the exact number modulo 2^32. If that lies in a span where no other number of the
+    /// same residue is an index, both name the same element, or none.
+    pub(crate) fn index(&mut self, value: Value) -> Val<'ctx> {
         let ty = self.func.elem(value);
         if ty.bits() == 64 {
             return self.value(value);
         }
-        if let Some(&Op::Binary { op, lhs, rhs }) = self.func.def_op(value)
-            && ty == ScalarType::I32
-            && depth < 6
-        {
-            if let Some((x, factor)) = scaled(self.func, value)
-                && self.ranges.of(self.func, value).is_some()
-            {
-                let (x, factor) = (self.index(x, depth + 1), self.b.i64(factor as i64));
-                return self.b.nsw(Opcode::Mul, x, factor);
-            }
-            let opcode = match op {
-                BinaryOp::Add => Some(Opcode::Add),
-                BinaryOp::Sub => Some(Opcode::Sub),
-                _ => None,
-            };
-            if let Some(opcode) = opcode {
-                let (x, y) = (self.index(lhs, depth + 1), self.index(rhs, depth + 1));
-                return self.b.nsw(opcode, x, y);
+        if ty == ScalarType::I32 {
+            for depth in [DEEPEST_INDEX, 1] {
+                if names_one_element(self.exact(value, depth)) {
+                    return self.widened(value, depth);
+                }
             }
         }
         self.b.extend(ty, self.value(value), 64)
+    }
+
+    /// The least and the greatest number that an `i32` is, or that it stands for modulo 2^32 if its operands are
+    /// followed `depth` steps.
+    fn exact(&self, value: Value, depth: u32) -> (i128, i128) {
+        let known = self.ranges.of(self.func, value);
+        if let Some(range) = known {
+            return range;
+        }
+        let func = self.func;
+        if depth > 0 {
+            if let Some((x, factor)) = scaled(func, value) {
+                let (lo, hi) = self.exact(x, depth - 1);
+                let ends = [lo, hi].map(|end| end.saturating_mul(factor));
+                return (ends[0].min(ends[1]), ends[0].max(ends[1]));
+            }
+            match func.def_op(value) {
+                Some(&Op::Binary {
+                    op: BinaryOp::Add,
+                    lhs,
+                    rhs,
+                }) => {
+                    let (a, b) = (self.exact(lhs, depth - 1), self.exact(rhs, depth - 1));
+                    return (a.0.saturating_add(b.0), a.1.saturating_add(b.1));
+                }
+                Some(&Op::Binary {
+                    op: BinaryOp::Sub,
+                    lhs,
+                    rhs,
+                }) => {
+                    let (a, b) = (self.exact(lhs, depth - 1), self.exact(rhs, depth - 1));
+                    return (a.0.saturating_sub(b.1), a.1.saturating_sub(b.0));
+                }
+                _ => {}
+            }
+        }
+        (i32::MIN.into(), i32::MAX.into())
+    }
+
+    /// The number whose span `exact` gives.
+    fn widened(&mut self, value: Value, depth: u32) -> Val<'ctx> {
+        let func = self.func;
+        if depth > 0 {
+            if let Some((x, factor)) = scaled(func, value) {
+                let (x, factor) = (self.widened(x, depth - 1), self.b.i64(factor as i64));
+                return self.b.nsw(Opcode::Mul, x, factor);
+            }
+            let opcode = match func.def_op(value) {
+                Some(Op::Binary {
+                    op: BinaryOp::Add, ..
+                }) => Some(Opcode::Add),
+                Some(Op::Binary {
+                    op: BinaryOp::Sub, ..
+                }) => Some(Opcode::Sub),
+                _ => None,
+            };
+            if let (Some(opcode), Some(&Op::Binary { lhs, rhs, .. })) = (opcode, func.def_op(value))
+            {
+                let (x, y) = (self.widened(lhs, depth - 1), self.widened(rhs, depth - 1));
+                return self.b.nsw(opcode, x, y);
+            }
+        }
+        self.b.extend(ScalarType::I32, self.value(value), 64)
     }
 
     fn place(&mut self, place: Value) -> Place<'ctx> {

@@ -72,7 +72,7 @@ impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
                 container,
                 word,
             } => {
-                let word = self.index(*word, 0);
+                let word = self.index(*word);
                 let place = self.mask_place(*node, self.value(*container), word);
                 vec![self.topology(*node, place)]
             }
@@ -209,7 +209,7 @@ impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
         reading: Reading,
     ) -> Spot<'ctx> {
         let container = self.value(container);
-        let index = self.index(index, 0);
+        let index = self.index(index);
         if self.node(node).kind == NodeKind::Hash {
             return Spot {
                 slot: self.hash_slot(node, container, index, reading),
@@ -449,7 +449,7 @@ impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
         let mut wanted = None;
         if matches!(kind, NodeKind::Dynamic { .. }) {
             let length = self.racing_topology(node, self.value(container));
-            let index = self.index(index, 0);
+            let index = self.index(index);
             let index = self.b.cast(Opcode::Trunc, index, self.word_type());
             let inside = self.b.icmp(IntPredicate::ULT, index, length);
             there = self.b.and(there, inside);
@@ -462,7 +462,7 @@ impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
                 None if kind == NodeKind::Hash => {
                     let [control, _, tree, number] = arena;
                     let container = s.address(s.value(container));
-                    let key = s.index(index, 0);
+                    let key = s.index(index);
                     let n_digits = s.b.i64(s.node(node).n_digits() as i64);
                     let args = [base, control, container, key, n_digits, tree, number];
                     s.device("obtain_hash", &args)
@@ -489,7 +489,7 @@ impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
     }
 
     fn bit_of(&mut self, node: NodeRef, container: Value, index: Value) -> [Val<'ctx>; 2] {
-        let index = self.index(index, 0);
+        let index = self.index(index);
         self.bit(node, self.value(container), index)
     }
 
@@ -507,7 +507,7 @@ impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
             }
             _ => {
                 let length = self.topology(node, self.value(container));
-                let index = self.index(index, 0);
+                let index = self.index(index);
                 self.b.icmp(IntPredicate::SLT, index, self.widen(length))
             }
         }

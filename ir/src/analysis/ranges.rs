@@ -1,7 +1,7 @@
 //! Between which numbers integers lie.
 
-use aerogel_base::Scalar;
 use aerogel_base::entity::SecondaryMap;
+use aerogel_base::{Scalar, ScalarType};
 
 use super::affine::scaled;
 use crate::{BinaryOp, Function, Op, Region, Value, walk};
@@ -13,8 +13,8 @@ pub struct Ranges {
     counters: SecondaryMap<Value, Option<(i128, i128)>>,
 }
 
-/// How far back operands are followed; indices are not computed in so many steps.
-const DEEPEST: u32 = 32;
+/// How far back operands are followed: each step may double the work.
+const DEEPEST: u32 = 10;
 
 impl Ranges {
     /// Of the loops in a region.
@@ -33,8 +33,10 @@ impl Ranges {
             Op::For {
                 lo, hi, step, body, ..
             } => {
-                if let (Some(lo), Some(hi), Some(1..)) = (known(lo), known(hi), known(step)) {
-                    self.counters[func.regions[body].params[0]] = Some((lo, hi - 1));
+                let counter = func.regions[body].params[0];
+                if let (Some(lo), Some(1..)) = (known(lo), known(step)) {
+                    let hi = known(hi).or_else(|| greatest(func, counter));
+                    self.counters[counter] = hi.map(|hi| (lo, hi - 1));
                 }
             }
             Op::Task { bounds, body, .. } => {
@@ -47,8 +49,9 @@ impl Ranges {
                     return;
                 };
                 for (&counter, pair) in func.regions[each].params.iter().zip(bounds.chunks(2)) {
-                    if let (Some(lo), Some(hi)) = (known(pair[0]), known(pair[1])) {
-                        self.counters[counter] = Some((lo, hi - 1));
+                    if let Some(lo) = known(pair[0]) {
+                        let hi = known(pair[1]).or_else(|| greatest(func, counter));
+                        self.counters[counter] = hi.map(|hi| (lo, hi - 1));
                     }
                 }
             }
@@ -68,7 +71,8 @@ impl Ranges {
         let of = |v| self.bound(func, v, depth);
         let (lo, hi) = match *func.def_op(value).unwrap_or(&Op::Undef {}) {
             Op::Const { value } => (value.as_i128(), value.as_i128()),
-            Op::Cast { x } if func.elem(x).is_int() => of(x)?,
+            Op::Cast { x } if func.elem(x).is_int() => of(x).or_else(|| all(func.elem(x)))?,
+            Op::ArrayShape { .. } => (0, i32::MAX.into()),
             Op::Binary { op, lhs, rhs } => match op {
                 BinaryOp::Add => {
                     let (a, b) = (of(lhs)?, of(rhs)?);
@@ -93,6 +97,22 @@ impl Ranges {
             _ => self.counters[value]?,
         };
         (fits(lo) && fits(hi)).then_some((lo, hi))
+    }
+}
+
+/// All numbers of a narrow type.
+fn all(ty: ScalarType) -> Option<(i128, i128)> {
+    let n = 1_i128 << ty.bits();
+    let least = if ty.is_signed() { -n / 2 } else { 0 };
+    (ty.bits() <= 16).then_some((least, least + n - 1))
+}
+
+/// What the end of a counter's loop cannot exceed.
+fn greatest(func: &Function, counter: Value) -> Option<i128> {
+    match func.elem(counter) {
+        ScalarType::I32 => Some(i32::MAX.into()),
+        ScalarType::I64 => Some(i64::MAX.into()),
+        _ => None,
     }
 }
 
