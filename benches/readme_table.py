@@ -188,7 +188,8 @@ def main():
     intro = (
         f"{measured}.\nBeside them stands the fastest other way to compute the same, mostly the loop written by hand in C++. Every row in "
         "which\nAerogel is slower than Taichi is here; [docs/benchmarks.md](docs/benchmarks.md) has all rows, and says how to measure "
-        "your\nmachine.\n\n"
+        "your\nmachine. Times are medians; comparisons are medians over the rounds in which both ran, one after the other, so they\n"
+        "need not be the quotient of the times.\n\n"
     )
     readme = ROOT / "README.md"
     head, rest = readme.read_text().split("<!-- bench:begin -->")

@@ -2,6 +2,7 @@
 
 import itertools
 import linecache
+import runpy
 
 import numpy as np
 import pytest
@@ -239,3 +240,36 @@ def test_a_long_chain_of_elif(arch):
         lines += [f"    elif n == {n}:", f"        x = {n * n}"]
     kernel = kernel_of(*lines, "    return x")
     assert [kernel(n) for n in (0, 1, 17, 699, 700)] == [7, 1, 289, 699 * 699, 0]
+
+
+@pytest.mark.parametrize("change", ["ws.append(1)", "ws.extend([1, 2])", "ws.insert(0, 1)", "ws.sort()", "ws.clear()"])
+@pytest.mark.parametrize("made", ["[]", "list()", "ti.static([])"])
+def test_lists_known_while_compiling_do_not_grow(arch, change, made, tmp_path):
+    """A change of the copy that a kernel has would be lost."""
+    ti.init(arch=arch, log_level="error")
+    (tmp_path / "grows.py").write_text(
+        f"import aerogel as ti\n@ti.kernel\ndef k() -> ti.i32:\n    ws = {made}\n    {change}\n    return len(ws)\n"
+    )
+    scope = runpy.run_path(str(tmp_path / "grows.py"))
+    with pytest.raises(ti.TaichiCompilationError, match="has no attribute"):
+        scope["k"]()
+
+
+def test_arrays_whose_numbers_do_not_fit():
+    ti.init(log_level="error")
+    small, whole = ti.field(ti.u8, 3), ti.ndarray(ti.i32, 3)
+    for field, values in (
+        (small, np.array([300, 1, 2])),
+        (small, np.array([-1, 1, 2], np.int8)),
+        (small, np.array([0.0, 256.0, 1.0])),
+        (small, np.array([0.0, np.nan, 1.0])),
+        (whole, np.array([2**40, 1, 2])),
+    ):
+        with pytest.raises(ti.TaichiRuntimeTypeError, match="does not fit an element"):
+            field.from_numpy(values)
+    small.from_numpy(np.array([255, 0, 7]))
+    assert small.to_numpy().tolist() == [255, 0, 7]
+    small.from_numpy(np.array([255.9, 0.0, 7.5]))
+    assert small.to_numpy().tolist() == [255, 0, 7]
+    whole.from_numpy(np.array([2**31 - 1, -(2**31), 0]))
+    assert whole.to_numpy().tolist() == [2**31 - 1, -(2**31), 0]

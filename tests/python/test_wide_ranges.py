@@ -206,7 +206,9 @@ def test_an_array_too_long_for_its_indices():
         put(np.zeros(2**31 + 16, np.uint8), 2**31 + 5)
 
 
-@pytest.mark.parametrize("a, b, c", [(-(2**31), 2**31 - 1, 0), (-(2**31), -(2**31), 0), (2**31 - 1, 2**31 - 1, 3), (9, 2, 1)])
+@pytest.mark.parametrize(
+    "a, b, c", [(-(2**31), 2**31 - 1, 0), (-(2**31), -(2**31), 0), (2**31 - 1, 2**31 - 1, 3), (9, 2, 1)]
+)
 def test_sums_that_wrap_are_indices(arch, a, b, c):
     """What a sum is modulo 2^32 names the element, in every form that code generation knows."""
     ti.init(arch=arch, log_level="error")

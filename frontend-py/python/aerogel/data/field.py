@@ -123,7 +123,7 @@ class NumericField(Field, _native.NativeField):
         """
         import numpy as np
 
-        arr = numbers(arr)
+        arr = numbers(arr, self.dtype)
         shape = self._array_shape()
         if not alike(arr.shape, shape):
             raise ValueError(f"ti.field shape {shape} does not match the numpy array shape {tuple(arr.shape)}")
@@ -307,13 +307,24 @@ def alike(given: Sequence[int], wanted: Sequence[int]) -> bool:
     return [n for n in given if n != 1] == [n for n in wanted if n != 1]
 
 
-def numbers(array: Any) -> Any:
-    """A NumPy array of real numbers, or an exception."""
+def numbers(array: Any, dtype: Any) -> Any:
+    """A NumPy array of real numbers that fit elements of a type, or an exception. Floats are cut off towards zero."""
     import numpy as np
 
     array = np.asarray(array)
     if array.dtype.kind not in "biuf":
         raise TypeError(f"an array of real numbers is needed, not one of {array.dtype}")
+    wanted = _numpy_type(dtype)
+    if wanted.kind in "iu" and array.size and not np.can_cast(array.dtype, wanted):
+        limits = np.iinfo(wanted)
+        # A comparison with NaN is false.
+        for value in (array.min(), array.max()):
+            if not limits.min - 1 < (int(value) if array.dtype.kind in "iu" else float(value)) < limits.max + 1:
+                from aerogel.errors import AerogelRuntimeTypeError
+
+                raise AerogelRuntimeTypeError(
+                    f"{value} does not fit an element of type {dtype}: its values are {limits.min} to {limits.max}"
+                )
     return array
 
 

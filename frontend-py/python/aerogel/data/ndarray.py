@@ -56,7 +56,7 @@ class Ndarray(_native.NativeNdarray):
 
     def from_numpy(self, arr: Any) -> None:
         """Sets all elements from a NumPy array of the same shape."""
-        arr = numbers(arr)
+        arr = numbers(arr, self.dtype)
         view = self._view()
         if not alike(arr.shape, view.shape):
             raise ValueError(f"Mismatch shape: {view.shape} expected, but {arr.shape} provided")

@@ -68,7 +68,9 @@ const OF_NUMPY: &[(&str, &str)] = &[
 ];
 
 /// What changes a list of Python's.
-const GROWING: [&str; 5] = ["append", "extend", "insert", "pop", "remove"];
+pub(crate) const GROWING: [&str; 8] = [
+    "append", "clear", "extend", "insert", "pop", "remove", "reverse", "sort",
+];
 
 /// Whether vectors and matrices have a method of this name.
 pub(crate) fn is_tensor_method(name: &str) -> bool {

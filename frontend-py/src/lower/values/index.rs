@@ -9,7 +9,7 @@ use crate::host::Known;
 use crate::intrinsics;
 use crate::lower::calls::{Args, unbound_method};
 use crate::lower::core::assign::ADD_AT;
-use crate::lower::core::suggestions::methods_of;
+use crate::lower::core::suggestions::{GROWING, methods_of};
 use crate::lower::values::number::elem;
 use crate::lower::values::structs::struct_type;
 use crate::lower::values::{Origin, Place, SeqKind, Val, tensor_type};
@@ -634,6 +634,10 @@ impl<'a> Lower<'a, '_> {
                 }
             }
             Val::Known(Known::Str(_)) => return Ok(Val::Method(val.clone().into(), attr.into())),
+            // A list that is known while compiling is a copy: changing it would change nothing.
+            Val::Known(Known::List(_)) if GROWING.contains(&attr) => {
+                return self.no_attribute(&val, attr, Some(from));
+            }
             _ => {}
         }
         if let Some(ty) = self.numeric_type(&val)
