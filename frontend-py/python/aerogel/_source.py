@@ -167,7 +167,7 @@ def _expect_none_of(cls: type, names: tuple[str, ...]) -> None:
     """That a class does nothing more than ``__init__`` does when an object is made."""
     for name in names:
         function = getattr(cls, name, None)
-        if is_users(function) and function.__code__.co_filename != "<string>":
+        if function is not None and is_users(function) and function.__code__.co_filename != "<string>":
             raise AerogelTypeError(
                 f"a kernel cannot make a `{cls.__name__}`, which has `{name}`: move what that does into `__init__`"
             )
