@@ -34,8 +34,6 @@ pub enum CompileError {
     Internal(String),
     /// Ctrl-C came first.
     Interrupted,
-    /// There is not the memory that LLVM may need, which ends the process where it gets none.
-    Memory,
     /// The code cannot be loaded.
     Load(LoadError),
 }
@@ -51,7 +49,6 @@ impl fmt::Display for CompileError {
                 write!(f, "a bug in the compiler, not in your program:\n{what}")
             }
             Self::Interrupted => f.write_str("interrupted"),
-            Self::Memory => f.write_str("out of memory: compiling it may take 32 MiB"),
             Self::Load(e) => e.fmt(f),
         }
     }
@@ -299,18 +296,12 @@ impl Compiler {
     }
 }
 
-/// What compiling a kernel takes at most, but for one of thousands of statements.
-const COMPILING_BYTES: usize = 32 << 20;
-
 /// Does something with a module where it can be interrupted, and where a panic, which is a bug of ours, ends nothing
 /// else: the error then holds the module's text.
 fn apart<T: Send + 'static>(
     module: Module,
     work: impl FnOnce(&Module) -> Result<T, CompileError> + Send + 'static,
 ) -> Result<(T, Module), CompileError> {
-    if Vec::<u8>::new().try_reserve_exact(COMPILING_BYTES).is_err() {
-        return Err(CompileError::Memory);
-    }
     let work = move || match caught(|| work(&module)) {
         Ok(done) => done.map(|done| (done, module)),
         Err(panic) => {

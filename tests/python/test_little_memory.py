@@ -18,11 +18,6 @@ def add(a: ti.types.ndarray()):
     for i in a:
         a[i] += 1
 
-@ti.kernel
-def other(a: ti.types.ndarray()):
-    for i in a:
-        a[i] = ti.sin(a[i])
-
 add(a)
 left = int(sys.argv[1]) << 20
 used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
@@ -32,10 +27,8 @@ try:
         ti.field(ti.f32, left).fill(1)
     elif sys.argv[2] == "ndarray":
         ti.ndarray(ti.f32, left).fill(1)
-    elif sys.argv[2] == "picture":
-        tools.imwrite(np.zeros((1000, left // 1700, 1), np.uint8), sys.argv[3])
     else:
-        other(a.copy())
+        tools.imwrite(np.zeros((1000, left // 1700, 1), np.uint8), sys.argv[3])
     print("done", end=" ")
 except MemoryError as e:
     print("MemoryError", end=" ")
@@ -46,7 +39,7 @@ print(a.sum())
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits the address space by /proc and setrlimit")
 @pytest.mark.parametrize("left", [2, 8, 20])
-@pytest.mark.parametrize("what", ["field", "ndarray", "picture", "compile"])
+@pytest.mark.parametrize("what", ["field", "ndarray", "picture"])
 def test_memory_error(left, what, tmp_path):
     (tmp_path / "p.py").write_text(PROGRAM)
     command = [sys.executable, "p.py", str(left), what, str(tmp_path / "a.png")]

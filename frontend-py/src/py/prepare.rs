@@ -8,7 +8,6 @@ use std::time::Instant;
 use aerogel_compiler::{CompileError, CompiledKernel, Compiler, caught};
 use aerogel_ir::{ParamType, Type};
 use aerogel_runtime::{KernelFailure, TreeMemory, interrupt, launch};
-use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
@@ -310,7 +309,6 @@ pub(crate) fn broken(py: Python<'_>, kernel: &str, panic: String) -> PyErr {
 fn not_compiled(py: Python<'_>, kernel: &str, e: CompileError) -> PyErr {
     match e {
         CompileError::Interrupted => error::interrupted(py, kernel),
-        CompileError::Memory => PyMemoryError::new_err(format!("kernel `{kernel}`: {e}")),
         other => error::runtime(py, format!("kernel `{kernel}`: {other}")),
     }
 }

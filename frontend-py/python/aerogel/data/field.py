@@ -314,7 +314,7 @@ def numbers(array: Any, dtype: Any) -> Any:
     array = np.asarray(array)
     if array.dtype.kind not in "biuf":
         raise TypeError(f"an array of real numbers is needed, not one of {array.dtype}")
-    wanted = _numpy_type(dtype)
+    wanted = numpy_dtype(dtype)
     if wanted.kind in "iu" and array.size and not np.can_cast(array.dtype, wanted):
         limits = np.iinfo(wanted)
         # A comparison with NaN is false.
