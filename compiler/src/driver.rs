@@ -4,11 +4,12 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use aerogel_base::SpanTable;
 use aerogel_base::render::Sources;
+use aerogel_base::{Diagnostic, SpanTable};
 use aerogel_interp::InterpKernel;
-use aerogel_ir::{Module, Stage, print_module, verify, verify_calls};
+use aerogel_ir::{Derivative, Module, Stage, print_module, verify, verify_calls};
 use aerogel_llvm::{Jit, OptLevel, Target};
+use aerogel_passes::autodiff::{DerivativeError, Differentiated, differentiate};
 use aerogel_passes::{BrokenPass, Options};
 use aerogel_runtime::KernelCode;
 use aerogel_runtime::code::Site;
@@ -263,6 +264,27 @@ impl Compiler {
             times: watcher.times,
             texts: watcher.texts.unwrap_or_default(),
         })
+    }
+
+    /// The derivative of a module at stage `Structured`; compiling it is another step.
+    ///
+    /// # Errors
+    /// The outer one as `compile`; the inner one is a mistake of the user's: the kernel has no derivative, or none that
+    /// can be computed backwards.
+    pub fn differentiate(
+        &self,
+        module: Module,
+        kind: Derivative,
+    ) -> Result<Result<Differentiated, Box<Diagnostic>>, CompileError> {
+        let options = self.backend.options;
+        let (outcome, _) = apart(module, move |module| {
+            match differentiate(module.clone(), kind, options) {
+                Ok(done) => Ok(Ok(done)),
+                Err(DerivativeError::Mistake(mistake)) => Ok(Err(mistake)),
+                Err(DerivativeError::Broken(broken)) => Err(broken.into()),
+            }
+        })?;
+        Ok(outcome)
     }
 
     /// The assembly of a module at stage `Structured`, also for processors that this one is not among.

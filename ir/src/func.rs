@@ -4,7 +4,8 @@ use aerogel_base::entity::{PrimaryMap, SecondaryMap};
 use aerogel_base::{Scalar, ScalarType, Span};
 
 use crate::op::Op;
-use crate::types::{Inst, Region, Type, Value};
+use crate::op_kinds::Derivative;
+use crate::types::{Arg, Inst, Region, Type, Value};
 
 /// An instruction with what lies beside it.
 #[derive(Clone, Debug)]
@@ -67,6 +68,8 @@ pub struct ParamData {
     pub name: String,
     /// Its type.
     pub ty: ParamType,
+    /// The array parameter whose adjoints or tangents this one holds.
+    pub of: Option<(Derivative, Arg)>,
 }
 
 /// A kernel, a real function or a device helper.

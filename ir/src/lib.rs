@@ -30,7 +30,8 @@ pub use lex::ParseError;
 pub use module::{Env, FieldData, Module};
 pub use op::{CellOp, NodeOp, Op};
 pub use op_kinds::{
-    Around, AssertKind, AtomicOp, BinaryOp, CompareOp, LoopAttrs, NodeRef, TaskKind, UnaryOp,
+    Around, AssertKind, AtomicOp, BinaryOp, CompareOp, Derivative, LoopAttrs, NodeRef, TaskKind,
+    UnaryOp,
 };
 pub use parse::parse_module;
 pub use print::{print_function, print_module};

@@ -9,7 +9,7 @@ use aerogel_snode::{NodeId, NodeKind, QuantType, Tree};
 use indexmap::IndexSet;
 
 use crate::func::Function;
-use crate::op_kinds::NodeRef;
+use crate::op_kinds::{Derivative, NodeRef};
 use crate::types::{FieldId, FuncId, StructId, TreeId, Type};
 
 /// A field: a scalar or tensor for each cell of an index space.
@@ -25,6 +25,28 @@ pub struct FieldData {
     pub places: Vec<NodeId>,
     /// What is added to the layout's indices, for each axis; empty for no offset.
     pub offset: Vec<i32>,
+    /// The field of its adjoints: of the same type, over the same indices.
+    pub grad: Option<FieldId>,
+    /// The field of its tangents.
+    pub dual: Option<FieldId>,
+}
+
+impl FieldData {
+    /// The field of its derivatives of a kind.
+    pub fn derivative(&self, kind: Derivative) -> Option<FieldId> {
+        match kind {
+            Derivative::Grad => self.grad,
+            Derivative::Dual => self.dual,
+        }
+    }
+
+    /// The same, to be set.
+    pub fn derivative_mut(&mut self, kind: Derivative) -> &mut Option<FieldId> {
+        match kind {
+            Derivative::Grad => &mut self.grad,
+            Derivative::Dual => &mut self.dual,
+        }
+    }
 }
 
 /// What the functions of a module name.

@@ -248,6 +248,8 @@ insts! {
         Fma ("fma") { a: Value, b: Value, c: Value } = Pure, elementwise;
         /// Conversion to the result's type, elementwise.
         Cast ("cast") { x: Value } = Pure, elementwise;
+        /// The value itself, which counts as a constant where derivatives are taken; only there.
+        StopGradient ("stop_gradient") { x: Value } = Pure, elementwise in Structured..=Structured;
         /// The same bits as the result's type, elementwise; both have the same width.
         Bitcast ("bitcast") { x: Value } = Pure, elementwise;
 
@@ -278,6 +280,14 @@ insts! {
         ArrayAt ("array_at") { array: Arg, indices: Vec<Value> } = Pure;
         /// A value that crosses tasks, at a byte offset of the global temporaries.
         TempAt ("temp_at") { offset: u32 } = Pure in Offloaded..=Lowered;
+
+        /// Storage for as many scalars as are asked for: none at first, and kept until the function ends.
+        Buffer ("buffer") {} = Allocates;
+        /// Makes room for `count` scalars in a buffer, whose contents stay; older rooms of it are gone. The
+        /// results are the room, and whether there was memory for it.
+        Reserve ("reserve") { buffer: Value, count: Value } = Writes;
+        /// The storage of one scalar of a room.
+        RoomAt ("room_at") { room: Value, index: Value } = Pure;
 
         /// Reads a storage.
         Load ("load") { place: Value } = Reads;

@@ -278,6 +278,16 @@ kinds! {
 }
 
 kinds! {
+    /// What a memory holds about another one.
+    Derivative {
+        /// Adjoints: the derivative of the result by each element.
+        Grad = "grad",
+        /// Tangents: the derivative of each element along a direction.
+        Dual = "dual",
+    }
+}
+
+kinds! {
     /// How a task runs.
     TaskKind {
         /// Once, on one thread.

@@ -9,10 +9,10 @@ use aerogel_snode::NodeId;
 use crate::func::{Function, ParamData, ParamType};
 use crate::lex::{Lexer, ParseError};
 use crate::module::{Env, FieldData, Module};
-use crate::op::Op;
-use crate::op_kinds::NodeRef;
+use crate::op::{Op, OpField};
+use crate::op_kinds::{Derivative, NodeRef};
 use crate::scoped_map::ScopedMap;
-use crate::types::{FieldId, FuncId, Region, StructId, TreeId, Type, Value};
+use crate::types::{Arg, FieldId, FuncId, Region, StructId, TreeId, Type, Value};
 
 /// Reads a module.
 pub fn parse_module(text: &str) -> Result<Module, ParseError> {
@@ -20,6 +20,8 @@ pub fn parse_module(text: &str) -> Result<Module, ParseError> {
     // Calls may name functions further down, so all names are known before any body is read.
     let names: Vec<String> = function_names(text)?;
     let mut lexer = Lexer::new(text);
+    // The fields of derivatives may stand further down.
+    let mut links = Vec::new();
     while !lexer.at_end() {
         if lexer.accept("fast_math") {
             module.env.fast_math = true;
@@ -44,8 +46,9 @@ pub fn parse_module(text: &str) -> Result<Module, ParseError> {
             }
             module.env.intern_struct(members);
         } else if lexer.accept("field") {
-            let field = parse_field(&mut lexer)?;
-            module.env.fields.push(field);
+            let (field, derivatives) = parse_field(&mut lexer)?;
+            let id = module.env.fields.push(field);
+            links.extend(derivatives.into_iter().map(|(kind, name)| (id, kind, name)));
         } else {
             let is_kernel = lexer.accept("kernel");
             if !is_kernel {
@@ -66,6 +69,12 @@ pub fn parse_module(text: &str) -> Result<Module, ParseError> {
             module.funcs.push(func);
         }
     }
+    for (field, kind, name) in links {
+        let mut all = module.env.fields.iter();
+        let other = all.find(|(_, other)| other.name == name).map(|(id, _)| id);
+        let other = other.ok_or_else(|| lexer.error(format!("there is no field `{name}`")))?;
+        *module.env.fields[field].derivative_mut(kind) = Some(other);
+    }
     Ok(module)
 }
 
@@ -83,7 +92,10 @@ fn function_names(text: &str) -> Result<Vec<String>, ParseError> {
     Ok(names)
 }
 
-fn parse_field(lexer: &mut Lexer<'_>) -> Result<FieldData, ParseError> {
+/// A field, and the names of the fields of its derivatives.
+fn parse_field(
+    lexer: &mut Lexer<'_>,
+) -> Result<(FieldData, Vec<(Derivative, String)>), ParseError> {
     lexer.expect("@")?;
     let name = lexer.word()?;
     lexer.expect(":")?;
@@ -117,13 +129,26 @@ fn parse_field(lexer: &mut Lexer<'_>) -> Result<FieldData, ParseError> {
             lexer.accept(",");
         }
     }
-    Ok(FieldData {
+    let mut derivatives = Vec::new();
+    while let Some(kind) = accept_derivative(lexer) {
+        lexer.expect("@")?;
+        derivatives.push((kind, lexer.word()?));
+    }
+    let field = FieldData {
         name,
         elem,
         tree,
         places,
         offset,
-    })
+        grad: None,
+        dual: None,
+    };
+    Ok((field, derivatives))
+}
+
+fn accept_derivative(lexer: &mut Lexer<'_>) -> Option<Derivative> {
+    let mut kinds = Derivative::ALL.iter().copied();
+    kinds.find(|kind| lexer.accept(kind.name()))
 }
 
 fn node_id(word: &str) -> Option<NodeId> {
@@ -163,6 +188,13 @@ fn parse_type(lexer: &mut Lexer<'_>) -> Result<Type, ParseError> {
             lexer.expect(",")?;
             let elem = parse_type(lexer)?;
             Type::Mat(n, m, elem.scalar().ok_or_else(|| unknown(lexer))?)
+        }
+        "buffer" | "room" => {
+            let elem = parse_type(lexer)?.scalar().ok_or_else(|| unknown(lexer))?;
+            match word.as_str() {
+                "buffer" => Type::Buffer(elem),
+                _ => Type::Room(elem),
+            }
         }
         "ref" => parse_type(lexer)?.to_ref().ok_or_else(|| unknown(lexer))?,
         "cell" | "container" => {
@@ -221,7 +253,11 @@ impl<'t> FuncParser<'_, 't> {
             let name = self.lexer.word()?;
             self.lexer.expect(":")?;
             let ty = self.param_type()?;
-            self.func.params.push(ParamData { name, ty });
+            let mut of = None;
+            if let Some(kind) = accept_derivative(self.lexer) {
+                of = Some((kind, <Arg as OpField>::parse(self, true, &[])?));
+            }
+            self.func.params.push(ParamData { name, ty, of });
             self.lexer.accept(",");
         }
         Ok(())

@@ -7,6 +7,7 @@ use aerogel_base::entity::SecondaryMap;
 
 use crate::func::{Function, ParamType};
 use crate::module::{Env, Module};
+use crate::op_kinds::Derivative;
 use crate::types::{FieldId, FuncId, Region, Type, Value};
 
 /// The text of a whole module.
@@ -40,6 +41,11 @@ pub fn print_module(module: &Module) -> String {
         );
         if !field.offset.is_empty() {
             let _ = write!(out, " offset {:?}", field.offset);
+        }
+        for &kind in Derivative::ALL {
+            if let Some(other) = field.derivative(kind) {
+                let _ = write!(out, " {kind} @{}", module.env.fields[other].name);
+            }
         }
         out.push('\n');
     }
@@ -125,6 +131,9 @@ impl FuncPrinter<'_> {
                     write!(self.out, "{}: array<{elem}, {ndim}{mode}>", param.name)
                 }
             };
+            if let Some((kind, arg)) = param.of {
+                let _ = write!(self.out, " {kind} {arg}");
+            }
         }
     }
 

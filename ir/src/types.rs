@@ -58,6 +58,10 @@ pub enum Type {
     RefMat(u32, u32, ScalarType),
     /// The storage of a struct.
     RefStruct(StructId),
+    /// A storage of scalars that grows.
+    Buffer(ScalarType),
+    /// As many scalars of a buffer as were asked for.
+    Room(ScalarType),
     /// One cell of a node.
     Cell(TreeId, NodeId),
     /// A container of a node.
@@ -174,6 +178,8 @@ impl fmt::Display for Type {
             Type::RefScalar(_) | Type::RefVec(..) | Type::RefMat(..) | Type::RefStruct(_) => {
                 write!(f, "ref<{}>", self.pointee().expect("a ref has a pointee"))
             }
+            Type::Buffer(s) => write!(f, "buffer<{s}>"),
+            Type::Room(s) => write!(f, "room<{s}>"),
             Type::Cell(tree, node) => write!(f, "cell<{tree}.{node}>"),
             Type::Container(tree, node) => write!(f, "container<{tree}.{node}>"),
         }

@@ -212,6 +212,27 @@ impl Check<'_> {
                 ensure(*axis < ndim, || format!("{array} has {ndim} axes"))?;
                 self.result(Type::I32)
             }
+            Op::StopGradient { x } => self.result(self.numeric(*x)?.0),
+            Op::Buffer {} => match self.results[..] {
+                [Type::Buffer(_)] => Ok(()),
+                _ => Err("the result is a buffer".into()),
+            },
+            Op::Reserve { buffer, count } => {
+                let Type::Buffer(elem) = self.ty(*buffer) else {
+                    return Err(format!("{} is no buffer", self.ty(*buffer)));
+                };
+                self.integer(*count)?;
+                ensure(self.results == [Type::Room(elem), Type::BOOL], || {
+                    format!("the results are room<{elem}> and u1")
+                })
+            }
+            Op::RoomAt { room, index } => {
+                let Type::Room(elem) = self.ty(*room) else {
+                    return Err(format!("{} is no room", self.ty(*room)));
+                };
+                self.indices(std::slice::from_ref(index))?;
+                self.result(Type::RefScalar(elem))
+            }
             Op::Unary { op, x } => {
                 let (ty, elem) = self.numeric(*x)?;
                 ensure(op.takes(elem), || format!("`{op}` does not take {elem}"))?;

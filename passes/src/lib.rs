@@ -2,6 +2,7 @@
 //! table, and [`run`] the only driver.
 #![warn(missing_docs)]
 
+pub mod autodiff;
 mod blocks;
 mod bounds_check;
 mod cells;

@@ -281,6 +281,7 @@ fn behaviour(module: &Module, seed: u64) -> Option<Behaviour> {
         results: &mut results,
         sink: &printed,
         seed,
+        most_reserved: u64::MAX,
         trace: None,
     });
     let types = func.results.iter().flat_map(|&ty| module.env.scalars(ty));

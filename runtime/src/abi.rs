@@ -67,6 +67,24 @@ pub struct HostCalls {
     ) -> u32,
     /// Zeroes bytes of a tree from an address on; large ranges take no physical memory then.
     pub clear: unsafe extern "C" fn(ctx: *const LaunchContext, tree: u32, address: u64, bytes: u64),
+    /// Makes a growing storage at least `bytes` long: its address, or null if there is no memory for it, and then
+    /// it is as before.
+    pub reserve: unsafe extern "C" fn(
+        ctx: *const LaunchContext,
+        handle: *mut BufferHandle,
+        bytes: u64,
+    ) -> *mut u8,
+    /// Gives the memory of a growing storage back.
+    pub release: unsafe extern "C" fn(ctx: *const LaunchContext, handle: *mut BufferHandle),
+}
+
+/// A growing storage of a task; all zero at first.
+#[repr(C)]
+pub struct BufferHandle {
+    /// Where it begins; null for none.
+    pub address: *mut u8,
+    /// How many bytes it has.
+    pub bytes: u64,
 }
 
 /// Byte offsets of the fields, for code generators.
@@ -101,6 +119,10 @@ pub mod offset {
     pub const HOST_GROW: u64 = 8;
     /// `HostCalls::clear`
     pub const HOST_CLEAR: u64 = 16;
+    /// `HostCalls::reserve`
+    pub const HOST_RESERVE: u64 = 24;
+    /// `HostCalls::release`
+    pub const HOST_RELEASE: u64 = 32;
 }
 
 #[cfg(test)]
@@ -113,7 +135,7 @@ mod tests {
     fn sizes_and_offsets() {
         assert_eq!(size_of::<LaunchContext>(), 64);
         assert_eq!(size_of::<ErrorRecord>(), 80);
-        assert_eq!(size_of::<HostCalls>(), 24);
+        assert_eq!(size_of::<HostCalls>(), 40);
         let expected = [
             (offset_of!(LaunchContext, args), offset::ARGS),
             (offset_of!(LaunchContext, roots), offset::ROOTS),
@@ -130,6 +152,8 @@ mod tests {
             (offset_of!(HostCalls, print), offset::HOST_PRINT),
             (offset_of!(HostCalls, grow), offset::HOST_GROW),
             (offset_of!(HostCalls, clear), offset::HOST_CLEAR),
+            (offset_of!(HostCalls, reserve), offset::HOST_RESERVE),
+            (offset_of!(HostCalls, release), offset::HOST_RELEASE),
         ];
         for (actual, stated) in expected {
             assert_eq!(actual as u64, stated);

@@ -101,6 +101,8 @@ pub struct Launch<'a> {
     pub sink: &'a dyn PrintSink,
     /// Seeds the kernel's random numbers.
     pub seed: u64,
+    /// The most bytes that the growing storages of its tasks may take together.
+    pub most_reserved: u64,
     /// Receives when the tasks ran, if somebody wants to know.
     pub trace: Option<&'a TaskTrace>,
 }

@@ -165,6 +165,8 @@ pub fn module(seed: u64) -> Module {
         } else {
             vec![lo; shape.len()]
         },
+        grad: None,
+        dual: None,
     };
     let fields = [
         field("ints", ELEMS[0], &["a"]),
@@ -274,7 +276,7 @@ pub fn on_dense(module: &Module) -> Option<Module> {
 
 fn param(name: &str, ty: ParamType) -> ParamData {
     let name = name.to_owned();
-    ParamData { name, ty }
+    ParamData { name, ty, of: None }
 }
 
 fn array(elem: Type) -> ParamType {

@@ -174,6 +174,7 @@ impl Inputs {
             results: &mut results,
             sink: &printed,
             seed,
+            most_reserved: u64::MAX,
             trace: None,
         });
         let mut memory = Vec::new();

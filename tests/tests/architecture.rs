@@ -69,6 +69,7 @@ const FENCES: &[(&str, &[&str])] = &[
 /// Files that may hold unsafe code.
 const UNSAFE: &[&str] = &[
     "runtime/src/cpu/plan.rs",
+    "runtime/src/cpu/growing.rs",
     "runtime/src/buffer.rs",
     "runtime/src/interrupt.rs",
     "runtime/src/stdout.rs",

@@ -131,6 +131,7 @@ fn between_any_two_tasks() {
             results: &mut [],
             sink: &Mutex::new(String::new()),
             seed: 0,
+            most_reserved: u64::MAX,
             trace: None,
         })
     };

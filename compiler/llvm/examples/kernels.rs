@@ -80,6 +80,7 @@ fn run(name: &str, text: &str, array: Option<usize>) {
                     results: &mut results,
                     sink: &sink,
                     seed: 0,
+                    most_reserved: u64::MAX,
                     trace: None,
                 })
                 .expect("nothing fails");

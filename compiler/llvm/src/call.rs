@@ -96,6 +96,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
 
     /// Leaves the function after a failure.
     pub(crate) fn leave_failed(&mut self) {
+        self.release_buffers();
         match self.leave {
             Leave::Task => self.b.ret(None),
             Leave::Function => {
@@ -109,6 +110,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
 
     /// Leaves the function with its results.
     pub(crate) fn leave_with(&mut self, results: &[Value]) {
+        self.release_buffers();
         match self.leave {
             Leave::Task => {
                 let place = (!results.is_empty()).then(|| self.context_field(offset::RESULTS));
@@ -177,6 +179,7 @@ impl<'ctx> ModuleCx<'_, 'ctx> {
         let polls = func.insts.values().any(|inst| recursive(&inst.op));
         let mut body = FuncCx::new(self, origin, id, llvm, Leave::Function);
         body.ranges = Ranges::within(body.func, body.func.body);
+        body.declare_buffers(func.body);
         let args: Vec<Val<'ctx>> = llvm.get_params();
         body.random = Some(args[1].into_pointer_value());
         for (&param, &arg) in params.iter().zip(&args[2..]) {

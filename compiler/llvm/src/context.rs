@@ -9,7 +9,7 @@ use aerogel_base::ScalarType;
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::LookupMap;
 use aerogel_ir::analysis::Ranges;
-use aerogel_ir::{Arg, FuncId, Function, Module, ParamType, TreeId, Value};
+use aerogel_ir::{Arg, FuncId, Function, Inst, Module, ParamType, TreeId, Value};
 use aerogel_runtime::abi::offset;
 use inkwell::basic_block::BasicBlock;
 use inkwell::context::Context;
@@ -85,6 +85,8 @@ pub(crate) struct FuncCx<'c, 'a, 'ctx> {
     /// The storage of the random state; null where nothing draws.
     pub(crate) random: Option<PointerValue<'ctx>>,
     loaded: LookupMap<Invariant, Val<'ctx>>,
+    /// The handle of each `buffer`, which is given back where the function is left.
+    pub(crate) buffers: Vec<(Inst, PointerValue<'ctx>)>,
 }
 
 /// A value that does not change during a launch.
@@ -145,6 +147,7 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
             in_short_nest: false,
             random: None,
             loaded: LookupMap::default(),
+            buffers: Vec::new(),
         }
     }
 

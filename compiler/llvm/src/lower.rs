@@ -62,6 +62,13 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
                 Some(self.b.cast(Opcode::BitCast, self.value(*x), to))
             }
             Op::Local {} => Some(self.local(result.expect("a local has a result"))),
+            Op::Buffer {} => Some(self.buffer(inst)),
+            Op::Reserve { buffer, count } => {
+                let made = self.reserve(*buffer, *count);
+                self.define(&data.results, &made);
+                None
+            }
+            Op::RoomAt { room, index } => Some(self.room_at(*room, *index)),
             Op::ElemRef { base, index } => Some(self.elem_ref(*base, index)),
             Op::ArrayAt { array, indices } => Some(self.array_at(*array, indices)),
             Op::TempAt { offset: at } => {
@@ -149,6 +156,7 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
             | Op::Cell(_)
             | Op::Parallel { .. }
             | Op::ParallelCells { .. }
+            | Op::StopGradient { .. }
             | Op::Task { .. } => unreachable!("not legal inside a task at stage Lowered"),
         };
         if let (Some(result), Some(made)) = (result, made) {

@@ -101,7 +101,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
     }
 
     /// Calls the function of the host at an offset of `HostCalls`.
-    fn call_host(
+    pub(crate) fn call_host(
         &mut self,
         at: u64,
         result: Option<BasicTypeEnum<'ctx>>,

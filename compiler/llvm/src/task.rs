@@ -66,6 +66,7 @@ pub(crate) fn lower<'a, 'ctx>(cx: &mut ModuleCx<'a, 'ctx>, number: usize, task: 
     f.ranges = Ranges::within(kernel, *body);
     f.ranges.note(kernel, &kernel[task]);
     let random = draws(&f, *body);
+    f.declare_buffers(*body);
     let params = llvm.get_params();
     let part = [params[1], params[2]];
     if f.cx.target.grid && serial {

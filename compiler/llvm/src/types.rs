@@ -52,6 +52,8 @@ impl<'ctx> Builder<'_, 'ctx> {
             | Type::RefVec(..)
             | Type::RefMat(..)
             | Type::RefStruct(_)
+            | Type::Buffer(_)
+            | Type::Room(_)
             | Type::Cell(..)
             | Type::Container(..) => basic(self.ptr_type()),
             Type::Vec(..) | Type::Mat(..) | Type::Struct(_) => {

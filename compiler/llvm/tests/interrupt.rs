@@ -23,6 +23,7 @@ fn ends(body: &str) {
                 results: &mut [],
                 sink: &Mutex::new(String::new()),
                 seed: 0,
+                most_reserved: u64::MAX,
                 trace: None,
             });
             done.store(true, Ordering::SeqCst);

@@ -57,6 +57,7 @@ fn run(body: &str, level: u8, [n, m]: [usize; 2]) -> (Vec<i32>, String) {
         results: &mut [],
         sink: &Mutex::new(String::new()),
         seed: 3,
+        most_reserved: u64::MAX,
         trace: None,
     };
     loaded.launch(launch).unwrap();

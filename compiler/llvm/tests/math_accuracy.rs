@@ -91,6 +91,7 @@ fn apply_for(
         results: &mut [],
         sink: &Mutex::new(String::new()),
         seed: 0,
+        most_reserved: u64::MAX,
         trace: None,
     };
     kernel.launch(launch).unwrap();

@@ -41,6 +41,7 @@ fn memory_is_refused() {
                 results: &mut [],
                 sink: &Mutex::new(String::new()),
                 seed: 0,
+                most_reserved: u64::MAX,
                 trace: None,
             })
         };

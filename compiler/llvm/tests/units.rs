@@ -60,6 +60,7 @@ fn tasks_run_in_order_with_messages_of_their_own() {
             results: &mut [],
             sink: &printed,
             seed: 0,
+            most_reserved: u64::MAX,
             trace: None,
         });
         (outcome, printed.into_inner().unwrap())

@@ -349,6 +349,7 @@ impl<'a, 'h> Lower<'a, 'h> {
             self.func.params.push(ParamData {
                 name: name.to_string(),
                 ty,
+                of: None,
             })
         };
         let ty = match binding {
@@ -539,6 +540,8 @@ impl<'a, 'h> Lower<'a, 'h> {
             tree,
             places: field.places.clone(),
             offset: field.offset.clone(),
+            grad: None,
+            dual: None,
         });
         self.fields.insert(key, id);
         Ok(id)

@@ -331,6 +331,7 @@ impl NativeKernel {
                 results: &mut results,
                 sink: &sink,
                 seed,
+                most_reserved: u64::MAX,
                 trace: trace.as_ref(),
             })
         });

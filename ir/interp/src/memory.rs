@@ -122,6 +122,8 @@ pub(crate) struct Memory<'a> {
     roots: &'a [&'a TreeMemory],
     temps: Vec<u8>,
     locals: Vec<Scalar>,
+    /// What grows: see [`Op::Buffer`].
+    rooms: Vec<Vec<Scalar>>,
 }
 
 impl<'a> Memory<'a> {
@@ -168,6 +170,7 @@ impl<'a> Memory<'a> {
             roots,
             temps: vec![0; temp_bytes(func, &module.env)],
             locals: Vec::new(),
+            rooms: Vec::new(),
         })
     }
 
@@ -238,19 +241,38 @@ impl<'a> Memory<'a> {
             .collect()
     }
 
-    /// How many scalars of locals there are; `release` gives those made since back.
-    pub(crate) fn mark(&self) -> usize {
-        self.locals.len()
+    /// A buffer without room: its number.
+    pub(crate) fn buffer(&mut self) -> usize {
+        self.rooms.push(Vec::new());
+        self.rooms.len() - 1
     }
 
-    pub(crate) fn release(&mut self, mark: usize) {
-        self.locals.truncate(mark);
+    /// Makes room for `count` scalars in a buffer; whether there is memory for it.
+    pub(crate) fn reserve(&mut self, buffer: usize, ty: ScalarType, count: usize) -> bool {
+        let room = &mut self.rooms[buffer];
+        let more = count.saturating_sub(room.len());
+        let granted = room.try_reserve(more).is_ok();
+        if granted {
+            room.resize(room.len() + more, Scalar::zero(ty));
+        }
+        granted
+    }
+
+    /// How many locals and buffers there are; `release` gives those made since back.
+    pub(crate) fn mark(&self) -> [usize; 2] {
+        [self.locals.len(), self.rooms.len()]
+    }
+
+    pub(crate) fn release(&mut self, mark: [usize; 2]) {
+        self.locals.truncate(mark[0]);
+        self.rooms.truncate(mark[1]);
     }
 
     pub(crate) fn read(&self, (slot, ty): (Slot, ScalarType)) -> Scalar {
         let outside = Scalar::zero(ty);
         match slot {
             Slot::Local(k) => self.locals[k],
+            Slot::Room(k, at) => self.rooms[k].get(at).copied().unwrap_or(outside),
             Slot::Root(tree, at) => self.roots[tree].read_scalar(ty, at).unwrap_or(outside),
             Slot::Array(k, at) => self.arrays[k]
                 .as_ref()
@@ -278,6 +300,11 @@ impl<'a> Memory<'a> {
     ) -> Result<(), NodeRef> {
         match slot {
             Slot::Local(k) => self.locals[k] = value,
+            Slot::Room(k, at) => {
+                if let Some(scalar) = self.rooms[k].get_mut(at) {
+                    *scalar = value;
+                }
+            }
             Slot::Element(place, indices) => {
                 let tree = self.tree(place.tree);
                 tree.write_component(place.node, &indices.map(i64::from), value)

@@ -225,6 +225,7 @@ impl<'a> Machine<'a> {
             | Op::Select { .. }
             | Op::Fma { .. }
             | Op::Cast { .. }
+            | Op::StopGradient { .. }
             | Op::Bitcast { .. } => self.elementwise(op, result_ty()),
             Op::TensorMake { elems } | Op::StructMake { members: elems } => {
                 Val::Scalars(elems.iter().flat_map(|&e| self.val(e).scalars()).collect())
@@ -264,6 +265,25 @@ impl<'a> Machine<'a> {
             Op::Local {} => {
                 let scalars = self.scalars_of(result_ty().pointee().expect("a storage"));
                 Val::Place(self.memory.local(scalars))
+            }
+            // A number stands for a buffer, and for its room.
+            Op::Buffer {} => Val::from(Scalar::int(ScalarType::I64, self.memory.buffer() as i128)),
+            Op::Reserve { buffer, count } => {
+                let (number, count) = (self.val(*buffer).clone(), self.int(*count));
+                let Type::Buffer(ty) = func.ty(*buffer) else {
+                    unreachable!("the verifier checked that it is a buffer")
+                };
+                let wanted = usize::try_from(count).unwrap_or(0);
+                let at = number.scalar().as_i128() as usize;
+                let granted = self.memory.reserve(at, ty, wanted);
+                return Ok(vec![number, Val::from(Scalar::bool(granted))]);
+            }
+            Op::RoomAt { room, index } => {
+                let Type::Room(ty) = func.ty(*room) else {
+                    unreachable!("the verifier checked that it is a room")
+                };
+                let at = usize::try_from(self.int(*index)).unwrap_or(usize::MAX);
+                Val::Place(vec![(Slot::Room(self.int(*room) as usize, at), ty)])
             }
             Op::ElemRef { base, index } => {
                 let tensor = func.ty(*base).pointee().expect("a storage");

@@ -9,6 +9,8 @@ use aerogel_snode::MAX_AXES;
 pub enum Slot {
     /// A scalar of a local, by its number among all locals made so far.
     Local(usize),
+    /// A scalar of a buffer, by the buffer's number among all made so far.
+    Room(usize, usize),
     /// Bytes of a tree.
     Root(usize, u64),
     /// An element of a place below a sparse node, by its indices: where it lies is looked up at each

@@ -49,6 +49,7 @@ impl Program {
             results: &mut [],
             sink: &printed,
             seed: 0,
+            most_reserved: u64::MAX,
             trace: None,
         });
         match outcome {

@@ -28,6 +28,7 @@ pub enum Class {
 pub fn classes(func: &Function, env: &Env, place: Value) -> Vec<Class> {
     match func.def_op(place) {
         Some(Op::Local {}) => vec![Class::Local(place)],
+        Some(&Op::RoomAt { room, .. }) => vec![Class::Local(buffer_of(func, room))],
         Some(&Op::TempAt { offset }) => vec![Class::Temp(offset)],
         Some(&Op::ArrayAt { array, .. }) if is_apart(func, env, array) => {
             vec![Class::Array(array)]
@@ -53,6 +54,14 @@ pub fn classes(func: &Function, env: &Env, place: Value) -> Vec<Class> {
             all
         }
         op => unreachable!("{op:?} makes no storage"),
+    }
+}
+
+/// The buffer that a room belongs to.
+fn buffer_of(func: &Function, room: Value) -> Value {
+    match func.def_op(room) {
+        Some(&Op::Reserve { buffer, .. }) => buffer,
+        op => unreachable!("{op:?} makes no room"),
     }
 }
 
@@ -189,6 +198,7 @@ pub fn change(op: &Op) -> Change<'_> {
             | NodeOp::Collect { .. },
         )
         | Op::Prefetch { .. }
+        | Op::Reserve { .. }
         | Op::Grow { .. }
         | Op::Print { .. }
         | Op::Warn { .. }

@@ -42,7 +42,7 @@ fn one(op: &Op) -> f32 {
         Op::Atomic { .. } | Op::AtomicAdds { .. } | Op::Cas { .. } | Op::Update { .. } => 5.0,
         Op::If { .. } => 0.3,
         Op::For { .. } => 0.5,
-        Op::Call { .. } | Op::Random {} => 3.0,
+        Op::Call { .. } | Op::Random {} | Op::Reserve { .. } => 3.0,
         Op::Print { .. } | Op::Warn { .. } => 1000.0,
         Op::Node(op) => node(op),
         // Names and addresses, which the code around them swallows.
@@ -58,6 +58,9 @@ fn one(op: &Op) -> f32 {
         | Op::StructGet { .. }
         | Op::StructSet { .. }
         | Op::Local {}
+        | Op::Buffer {}
+        | Op::RoomAt { .. }
+        | Op::StopGradient { .. }
         | Op::ElemRef { .. }
         | Op::MemberRef { .. }
         | Op::FieldAt { .. }
@@ -150,6 +153,8 @@ pub fn is_cheap(op: &Op) -> bool {
         | Op::StructMake { .. }
         | Op::StructGet { .. }
         | Op::StructSet { .. }
+        | Op::StopGradient { .. }
+        | Op::RoomAt { .. }
         | Op::ElemRef { .. }
         | Op::MemberRef { .. }
         | Op::FieldAt { .. }
@@ -167,6 +172,8 @@ pub fn is_cheap(op: &Op) -> bool {
         // A product is as many multiplications as its extents say; others touch memory or more.
         Op::MatMul { .. }
         | Op::Local {}
+        | Op::Buffer {}
+        | Op::Reserve { .. }
         | Op::Load { .. }
         | Op::Prefetch { .. }
         | Op::Store { .. }

@@ -1,6 +1,7 @@
 //! The host as a device.
 
 mod device;
+mod growing;
 pub mod memory;
 mod plan;
 pub mod pool;

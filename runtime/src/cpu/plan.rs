@@ -6,12 +6,13 @@
 #![expect(unsafe_code, reason = "calls generated code")]
 
 use std::panic::resume_unwind;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
 
 use super::device::LoadedObject;
+use super::growing::{release, reserve};
 use super::split::{Extents, Split, WORTH_MEASURING};
 use super::{Pool, STACK};
 use crate::abi::{BoundsFn, ErrorRecord, HostCalls, LaunchContext, TaskFn};
@@ -61,7 +62,7 @@ enum Space {
 
 /// What the functions of `HostCalls` find behind the context's `host`.
 #[repr(C)]
-struct Host<'a> {
+pub(super) struct Host<'a> {
     calls: HostCalls,
     sites: &'a [Site],
     roots: &'a [&'a TreeMemory],
@@ -69,6 +70,9 @@ struct Host<'a> {
     printed: AtomicBool,
     /// The sites of warnings that this launch has come to.
     warned: Mutex<Vec<u32>>,
+    /// The bytes of growing storages now, and the most there may be.
+    pub(super) reserved: AtomicU64,
+    pub(super) most_reserved: u64,
 }
 
 struct SharedContext(LaunchContext);
@@ -159,7 +163,15 @@ impl LaunchPlan {
         let temps = self.take_temps()?;
         let errors = ErrorRecord::default();
         let host = Host {
-            calls: HostCalls { print, grow, clear },
+            calls: HostCalls {
+                print,
+                grow,
+                clear,
+                reserve,
+                release,
+            },
+            reserved: AtomicU64::new(0),
+            most_reserved: launch.most_reserved,
             sites: &self.sites,
             roots: launch.roots,
             sink: launch.sink,
@@ -469,6 +481,7 @@ mod tests {
                 results: &mut [],
                 sink,
                 seed: 0,
+                most_reserved: u64::MAX,
                 trace: None,
             },
         )

@@ -79,6 +79,10 @@ fn can_alone(func: &Function, inst: Inst) -> bool {
             | Op::Each { .. }
             | Op::Cell(_)
             | Op::Node(_)
+            | Op::Buffer {}
+            | Op::Reserve { .. }
+            | Op::RoomAt { .. }
+            | Op::StopGradient { .. }
             | Op::Grow { .. }
             | Op::Clear { .. }
             | Op::Print { .. }

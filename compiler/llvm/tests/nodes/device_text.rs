@@ -109,6 +109,7 @@ fn run_after(prepare: &dyn Fn(&TreeMemory), calls: &[Call<'_>]) -> TreeMemory {
                 results: &mut results,
                 sink: &Mutex::new(String::new()),
                 seed: 0,
+                most_reserved: u64::MAX,
                 trace: None,
             })
             .unwrap();

@@ -55,6 +55,7 @@ impl Program {
             results: &mut results,
             sink: &Mutex::new(String::new()),
             seed: 0,
+            most_reserved: u64::MAX,
             trace: None,
         });
         launched.map(|()| results)

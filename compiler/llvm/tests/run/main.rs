@@ -53,6 +53,7 @@ impl Kernel {
             results: &mut results,
             sink: &self.printed,
             seed: 7,
+            most_reserved: u64::MAX,
             trace: None,
         })?;
         Ok(results)

@@ -52,6 +52,7 @@ impl<'a> Lower<'a, '_> {
                 ndim: array.ndim,
                 read_only: true,
             },
+            of: None,
         });
         self.captured.push((handle, arg));
         Ok(Val::Array(arg))

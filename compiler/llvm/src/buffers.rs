@@ -1,0 +1,98 @@
+//! Storage that grows: a handle for each buffer of a function, through which the host gives memory.
+//!
+//! A buffer's handle lies in the frame of its function: where its memory begins, and how many bytes it has. It keeps its
+//! memory from one iteration of a task's part to the next, so that few iterations have to ask for more.
+
+use aerogel_ir::{Inst, Op, Region, Type, Value, walk};
+use aerogel_runtime::abi::offset;
+use inkwell::IntPredicate;
+
+use crate::builder::{Opcode, Val, basic, incoming};
+use crate::context::FuncCx;
+
+/// Where the handle holds its size, behind the address.
+const SIZE: i64 = 8;
+
+impl<'ctx> FuncCx<'_, '_, 'ctx> {
+    /// Makes the handles of all buffers of a region, before anything can leave the function.
+    pub(crate) fn declare_buffers(&mut self, region: Region) {
+        let mut found = Vec::new();
+        walk(self.func, region, &mut |func, inst| {
+            if let Op::Buffer {} = func[inst] {
+                found.push(inst);
+            }
+        });
+        for inst in found {
+            let ty = self.b.i64_type().array_type(2);
+            let handle = self.in_entry(|f| {
+                let handle = f.b.alloca(basic(ty));
+                f.b.store(handle.into(), ty.const_zero().into());
+                handle
+            });
+            self.buffers.push((inst, handle));
+        }
+    }
+
+    /// The handle of a buffer.
+    pub(crate) fn buffer(&mut self, inst: Inst) -> Val<'ctx> {
+        let mut all = self.buffers.iter();
+        let found = all.find(|(of, _)| *of == inst);
+        found.expect("all buffers are declared first").1.into()
+    }
+
+    /// Where a buffer has room for `count` scalars, and whether there was memory for it.
+    pub(crate) fn reserve(&mut self, buffer: Value, count: Value) -> [Val<'ctx>; 2] {
+        let Type::Buffer(elem) = self.func.ty(buffer) else {
+            unreachable!("the verifier checked that it is a buffer")
+        };
+        let handle = self.value(buffer);
+        if self.cx.target.grid {
+            return [handle, self.b.bool(false)];
+        }
+        let ptr = basic(self.b.ptr_type());
+        let size = self.b.i64(i64::from(elem.bytes()));
+        let count = self.index(count);
+        let wanted = self.b.op(Opcode::Mul, count, size);
+        let at_size = self.b.offset(handle, self.b.i64(SIZE));
+        let (has, _) = self.b.load(basic(self.b.i64_type()), at_size);
+        let [ask, go_on] = ["ask", "reserved"].map(|name| self.b.block(self.llvm, name));
+        let (data, _) = self.b.load(ptr, handle);
+        let enough = self.b.icmp(IntPredicate::SLE, wanted, has);
+        let before = self.b.current();
+        self.b.likely_br(enough, go_on, ask);
+        self.b.at(ask);
+        let answer = self.call_host(offset::HOST_RESERVE, Some(ptr), &[handle, wanted]);
+        let answer = answer.expect("the function has a result");
+        let asked = self.b.current();
+        self.b.br(go_on);
+        self.b.at(go_on);
+        let phi = self.b.phi(ptr);
+        incoming(phi, data, before);
+        incoming(phi, answer, asked);
+        let room = phi.as_basic_value();
+        // Nothing is wanted of a buffer without memory, and given.
+        let none = self.b.icmp(IntPredicate::SLE, wanted, self.b.i64(0));
+        let given = self.b.not(self.b.is_zero(room));
+        let fine = self.b.or(given, none);
+        [room, fine]
+    }
+
+    /// The storage of a scalar of a room.
+    pub(crate) fn room_at(&mut self, room: Value, index: Value) -> Val<'ctx> {
+        let Type::Room(elem) = self.func.ty(room) else {
+            unreachable!("the verifier checked that it is a room")
+        };
+        let index = self.index(index);
+        self.element(self.value(room), index, u64::from(elem.bytes()))
+    }
+
+    /// Gives the memory of all buffers back.
+    pub(crate) fn release_buffers(&mut self) {
+        if self.cx.target.grid {
+            return;
+        }
+        for (_, handle) in self.buffers.clone() {
+            self.call_host(offset::HOST_RELEASE, None, &[handle.into()]);
+        }
+    }
+}
