@@ -95,6 +95,30 @@ pub fn run(
     Ok(())
 }
 
+/// Runs some passes on one function of a module, in order.
+pub(crate) fn run_list(
+    passes: &[Pass],
+    module: &mut Module,
+    id: FuncId,
+    options: Options,
+) -> Result<(), BrokenPass> {
+    let mut func = std::mem::replace(&mut module.funcs[id], Function::new("", false));
+    let cx = PassCx {
+        env: &module.env,
+        funcs: &module.funcs,
+        options,
+    };
+    let mut outcome = Ok(());
+    for pass in passes {
+        if let Err(broken) = run_pass(pass, &mut func, &cx, &mut ()) {
+            outcome = Err(broken);
+            break;
+        }
+    }
+    module.funcs[id] = func;
+    outcome
+}
+
 fn run_steps(
     steps: &[Step],
     mut stage: Stage,

@@ -12,12 +12,21 @@ use crate::PassCx;
 const MAX_INSTS: usize = 200;
 
 pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
+    calls_up_to(MAX_INSTS, func, cx)
+}
+
+/// The same for functions of any length.
+pub(crate) fn all(func: &mut Function, cx: &PassCx<'_>) -> bool {
+    calls_up_to(usize::MAX, func, cx)
+}
+
+fn calls_up_to(most: usize, func: &mut Function, cx: &PassCx<'_>) -> bool {
     rewrite(func, |cursor, inst| {
         let Op::Call { func: callee, args } = cursor.func[inst].clone() else {
             return Rewrite::Keep;
         };
         let callee = &cx.funcs[callee];
-        if !can_inline(callee) {
+        if !can_inline(callee, most) {
             return Rewrite::Keep;
         }
         let span = cursor.func.insts[inst].span;
@@ -45,7 +54,7 @@ pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
     })
 }
 
-fn can_inline(callee: &Function) -> bool {
+fn can_inline(callee: &Function, most: usize) -> bool {
     let mut n_insts = 0;
     let mut plain = !callee.is_kernel
         && !callee.regions[callee.body].insts.is_empty()
@@ -54,7 +63,7 @@ fn can_inline(callee: &Function) -> bool {
         n_insts += 1;
         plain &= !matches!(func[inst], Op::Return { .. } | Op::Call { .. });
     });
-    plain && n_insts <= MAX_INSTS
+    plain && n_insts <= most
 }
 
 #[cfg(test)]

@@ -276,5 +276,6 @@ pub fn names() -> Vec<&'static str> {
 /// The pass with a name; where it runs several times, as it runs first.
 pub fn find(name: &str) -> Option<Pass> {
     let mut passes = PIPELINE.iter().flat_map(Step::passes);
-    passes.find(|pass| pass.name == name).copied()
+    let found = passes.find(|pass| pass.name == name).copied();
+    found.or_else(|| crate::autodiff::find_pass(name))
 }

@@ -19,12 +19,27 @@ use aerogel_ir::{Function, Op, Region, Rewrite, Value, rewrite, walk};
 use crate::PassCx;
 
 pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
+    demote(func, cx, &|_, _| true)
+}
+
+/// The same for locals only.
+pub(crate) fn locals(func: &mut Function, cx: &PassCx<'_>) -> bool {
+    demote(func, cx, &|func, place| {
+        matches!(base_of(func, place).1, Some(Op::Local {}))
+    })
+}
+
+fn demote(
+    func: &mut Function,
+    cx: &PassCx<'_>,
+    wanted: &dyn Fn(&Function, Value) -> bool,
+) -> bool {
     let shared = shared_places(func, cx);
     rewrite(func, |cursor, inst| {
         let Op::Atomic { op, place, value } = cursor.func[inst] else {
             return Rewrite::Keep;
         };
-        if shared[place] {
+        if shared[place] || !wanted(cursor.func, place) {
             return Rewrite::Keep;
         }
         let ty = cursor.func.ty(value);

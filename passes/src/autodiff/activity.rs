@@ -1,0 +1,249 @@
+//! Which values have derivatives that matter: those that depend on something differentiable and that something
+//! differentiable depends on.
+
+use aerogel_base::entity::SecondaryMap;
+use aerogel_ir::{Arg, Derivative, Env, FieldId, Function, Inst, Op, Region, Value, walk};
+
+use super::rules::{Partial, partial};
+
+/// The memory that a place belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Memory {
+    /// A field, and that of its derivatives.
+    Field(FieldId, Option<FieldId>),
+    /// An array, and that of its derivatives.
+    Array(Arg, Option<Arg>),
+    /// A local.
+    Local(Value),
+    /// A buffer's room.
+    Room(Value),
+}
+
+impl Memory {
+    /// Whether there is memory for derivatives beside it.
+    pub(crate) fn has_derivatives(self) -> bool {
+        matches!(self, Self::Field(_, Some(_)) | Self::Array(_, Some(_)))
+    }
+}
+
+/// The memory of a place.
+pub(crate) fn memory_of(func: &Function, env: &Env, kind: Derivative, place: Value) -> Memory {
+    match func.def_op(place) {
+        Some(Op::Local {}) => Memory::Local(place),
+        Some(&Op::RoomAt { room, .. }) => Memory::Room(room),
+        Some(&Op::ElemRef { base, .. } | &Op::MemberRef { base, .. }) => {
+            memory_of(func, env, kind, base)
+        }
+        Some(&Op::FieldAt { field, .. }) => {
+            Memory::Field(field, env.fields[field].derivative(kind))
+        }
+        Some(&Op::ArrayAt { array, .. }) => {
+            let mut params = func.params.iter();
+            let at = params.position(|p| p.of == Some((kind, array)));
+            Memory::Array(array, at.map(|k| Arg::from_u32(k as u32)))
+        }
+        op => unreachable!("{op:?} makes no storage of a scalar program"),
+    }
+}
+
+/// Whether a value is a float.
+pub(crate) fn is_float(func: &Function, value: Value) -> bool {
+    func.ty(value).scalar().is_some_and(|ty| ty.is_float())
+}
+
+/// What is known of each value and local.
+pub(crate) struct Activity {
+    kind: Derivative,
+    varied: SecondaryMap<Value, bool>,
+    useful: SecondaryMap<Value, bool>,
+    changed: bool,
+}
+
+impl Activity {
+    pub(crate) fn new(func: &Function, env: &Env, kind: Derivative) -> Self {
+        let mut all = Self {
+            kind,
+            varied: SecondaryMap::new(),
+            useful: SecondaryMap::new(),
+            changed: true,
+        };
+        while std::mem::take(&mut all.changed) {
+            all.forwards(func, env, func.body);
+        }
+        all.changed = true;
+        while std::mem::take(&mut all.changed) {
+            walk(func, func.body, &mut |func, inst| {
+                all.backwards(func, env, inst);
+            });
+        }
+        all
+    }
+
+    /// Whether the value, or what the local holds, has a derivative that matters.
+    pub(crate) fn is_active(&self, value: Value) -> bool {
+        self.varied[value] && self.useful[value]
+    }
+
+    /// Whether the value depends on something that has a derivative.
+    pub(crate) fn is_varied(&self, value: Value) -> bool {
+        self.varied[value]
+    }
+
+    fn vary(&mut self, func: &Function, value: Value, varied: bool) {
+        if varied && is_float(func, value) && !self.varied[value] {
+            self.varied[value] = true;
+            self.changed = true;
+        }
+    }
+
+    fn vary_local(&mut self, local: Value) {
+        if !self.varied[local] {
+            self.varied[local] = true;
+            self.changed = true;
+        }
+    }
+
+    fn forwards(&mut self, func: &Function, env: &Env, region: Region) {
+        for &inst in &func.regions[region].insts {
+            let results = &func.insts[inst].results;
+            match &func[inst] {
+                Op::Load { place } => {
+                    let varied = match memory_of(func, env, self.kind, *place) {
+                        Memory::Local(local) | Memory::Room(local) => self.varied[local],
+                        memory => memory.has_derivatives(),
+                    };
+                    self.vary(func, results[0], varied);
+                }
+                Op::Store { place, value } | Op::Atomic { place, value, .. } => {
+                    if let Memory::Local(local) | Memory::Room(local) =
+                        memory_of(func, env, self.kind, *place)
+                        && self.varied[*value]
+                    {
+                        self.vary_local(local);
+                    }
+                }
+                Op::If {
+                    then, otherwise, ..
+                } => {
+                    for branch in [*then, *otherwise] {
+                        self.forwards(func, env, branch);
+                        self.pass(func, func.yielded(branch).unwrap_or_default(), results);
+                    }
+                }
+                Op::For { init, body, .. } => {
+                    let params = &func.regions[*body].params[1..];
+                    self.pass(func, init, params);
+                    self.forwards(func, env, *body);
+                    self.pass(func, func.yielded(*body).unwrap_or_default(), params);
+                    self.pass(func, params, results);
+                }
+                Op::While { init, cond, body } => {
+                    let params = &func.regions[*body].params;
+                    self.pass(func, init, params);
+                    self.pass(func, init, &func.regions[*cond].params);
+                    self.forwards(func, env, *cond);
+                    self.forwards(func, env, *body);
+                    self.pass(func, func.yielded(*body).unwrap_or_default(), params);
+                    self.pass(func, params, &func.regions[*cond].params);
+                    self.pass(func, params, results);
+                }
+                Op::Parallel { body, .. } | Op::ParallelCells { body, .. } => {
+                    self.forwards(func, env, *body);
+                }
+                op if is_scalar_op(func, op, results) => {
+                    let mut operands = Vec::new();
+                    op.operands(|v| operands.push(v));
+                    let varied = operands.iter().enumerate().any(|(k, &v)| {
+                        self.varied[v] && partial(func, op, k) != Partial::Zero
+                    });
+                    self.vary(func, results[0], varied);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn pass(&mut self, func: &Function, from: &[Value], to: &[Value]) {
+        for (&from, &to) in from.iter().zip(to) {
+            self.vary(func, to, self.varied[from]);
+        }
+    }
+
+    fn use_(&mut self, value: Value, useful: bool) {
+        if useful && !self.useful[value] {
+            self.useful[value] = true;
+            self.changed = true;
+        }
+    }
+
+    fn backwards(&mut self, func: &Function, env: &Env, inst: Inst) {
+        let results = &func.insts[inst].results;
+        match &func[inst] {
+            Op::Load { place } => {
+                if let Memory::Local(local) | Memory::Room(local) =
+                    memory_of(func, env, self.kind, *place)
+                {
+                    self.use_(local, self.useful[results[0]]);
+                }
+            }
+            Op::Store { place, value } | Op::Atomic { place, value, .. } => {
+                let useful = match memory_of(func, env, self.kind, *place) {
+                    Memory::Local(local) | Memory::Room(local) => self.useful[local],
+                    memory => memory.has_derivatives(),
+                };
+                self.use_(*value, useful);
+            }
+            Op::If {
+                then, otherwise, ..
+            } => {
+                for branch in [*then, *otherwise] {
+                    self.ask(results, func.yielded(branch).unwrap_or_default());
+                }
+            }
+            Op::For { init, body, .. } => {
+                let params = &func.regions[*body].params[1..];
+                self.ask(results, params);
+                let yielded = func.yielded(*body).unwrap_or_default();
+                self.ask(params, yielded);
+                self.ask(params, init);
+            }
+            Op::While { init, body, .. } => {
+                let params = &func.regions[*body].params;
+                self.ask(results, params);
+                let yielded = func.yielded(*body).unwrap_or_default();
+                self.ask(params, yielded);
+                self.ask(params, init);
+            }
+            op if is_scalar_op(func, op, results) && self.useful[results[0]] => {
+                let mut operands = Vec::new();
+                op.operands(|v| operands.push(v));
+                for (k, &v) in operands.iter().enumerate() {
+                    self.use_(v, partial(func, op, k) != Partial::Zero);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn ask(&mut self, of: &[Value], from: &[Value]) {
+        for (&of, &from) in of.iter().zip(from) {
+            self.use_(from, self.useful[of]);
+        }
+    }
+}
+
+/// Whether an instruction makes a float of its operands alone.
+pub(crate) fn is_scalar_op(func: &Function, op: &Op, results: &[Value]) -> bool {
+    let computes = matches!(
+        op,
+        Op::Unary { .. }
+            | Op::Binary { .. }
+            | Op::Select { .. }
+            | Op::Fma { .. }
+            | Op::Cast { .. }
+            | Op::Bitcast { .. }
+            | Op::StopGradient { .. }
+            | Op::Compare { .. }
+    );
+    computes && is_float(func, results[0])
+}

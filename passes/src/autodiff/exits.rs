@@ -1,0 +1,304 @@
+//! Early exits become flags, since what runs backwards has one way in and one way out.
+//!
+//! ```text
+//! for lo, hi, one, [] (i: i32) {         while [] { at < hi and not left } {
+//!     if done {                              if done {
+//!         break []                               left = true, skip = true
+//!     } {                        ==>         } {
+//!         yield []                               yield []
+//!     }                                      }
+//!     rest                                   if skip { yield [] } { rest  yield [] }
+//!     yield []                               at = at + one
+//! }                                      }
+//! ```
+//! The flags are locals. Loops carry nothing yet: `promote_locals` comes later.
+
+use aerogel_base::Scalar;
+use aerogel_ir::{BinaryOp, Builder, CompareOp, Function, Inst, Op, Region, Type, UnaryOp, Value};
+
+use crate::PassCx;
+
+pub(crate) fn run(func: &mut Function, _: &PassCx<'_>) -> bool {
+    let body = func.body;
+    let mut insts = std::mem::take(&mut func.regions[body].insts);
+    let end = insts.pop().expect("a region ends in a terminator");
+    let inner = ways(func, &insts);
+    let before = func.regions.len();
+    let mut pass = Exits {
+        results: Vec::new(),
+        loops: Vec::new(),
+    };
+    if inner.returns {
+        let types = func.results.clone();
+        let mut b = Builder::new(func, body);
+        let skip = b.local(Type::BOOL);
+        pass.results = types.iter().map(|&ty| b.local(ty)).collect();
+        pass.loops.push(Flags { skip, leave: None });
+        // The end is an exit as others are, and stands behind them.
+        if let Op::Yield { values } | Op::Return { values } = func[end].clone() {
+            insts.push(func.new_inst(Op::Return { values }, &[], func.insts[end].span));
+        }
+    } else {
+        insts.push(end);
+    }
+    pass.line(func, body, insts);
+    if inner.returns {
+        let is_kernel = func.is_kernel;
+        let mut b = Builder::new(func, body);
+        let values = pass.results.iter().map(|&place| b.load(place)).collect();
+        b.effect(match is_kernel {
+            true => Op::Return { values },
+            false => Op::Yield { values },
+        });
+    }
+    inner.returns || func.regions.len() > before
+}
+
+/// How instructions may be left before their end.
+#[derive(Clone, Copy, Default)]
+struct Ways {
+    /// By the end of the turn.
+    skips: bool,
+    /// By the end of the loop as well.
+    leaves: bool,
+    /// By the end of the function as well.
+    returns: bool,
+}
+
+fn ways(func: &Function, insts: &[Inst]) -> Ways {
+    let mut all = Ways::default();
+    for &inst in insts {
+        let op = &func[inst];
+        let mut inner = Ways::default();
+        for owned in func.owned(inst) {
+            let ways = ways(func, &func.regions[owned].insts);
+            inner.skips |= ways.skips;
+            inner.leaves |= ways.leaves;
+            inner.returns |= ways.returns;
+        }
+        if !matches!(op, Op::If { .. }) {
+            // A loop's own exits end with it.
+            (inner.skips, inner.leaves) = (inner.returns, inner.returns);
+        }
+        let returns = inner.returns || matches!(op, Op::Return { .. });
+        let leaves = returns || inner.leaves || matches!(op, Op::Break { .. });
+        all.returns |= returns;
+        all.leaves |= leaves;
+        all.skips |= leaves || inner.skips || matches!(op, Op::Continue { .. });
+    }
+    all
+}
+
+/// The flags of a loop, or of the function.
+#[derive(Clone, Copy)]
+struct Flags {
+    /// The rest of the turn is left out; for the function, all that is left.
+    skip: Value,
+    /// There is no further turn.
+    leave: Option<Value>,
+}
+
+struct Exits {
+    /// What the function returns.
+    results: Vec<Value>,
+    /// Innermost last; the first are the function's if it is left early.
+    loops: Vec<Flags>,
+}
+
+impl Exits {
+    /// Writes instructions to the end of a region, what follows an exit behind a question.
+    fn line(&mut self, func: &mut Function, region: Region, insts: Vec<Inst>) {
+        let mut rest = insts.into_iter();
+        while let Some(inst) = rest.next() {
+            let skips = !func[inst].is_terminator() && ways(func, &[inst]).skips;
+            self.inst(func, region, inst);
+            if skips {
+                let following = func.new_region(&[]);
+                self.line(func, following, rest.collect());
+                let skip = self.loops.last().expect("exits have flags").skip;
+                let mut b = Builder::new(func, region);
+                b.within(following, Builder::terminate);
+                let cond = b.load(skip);
+                let then = b.region(&[], |_, _| ());
+                b.effect(Op::If {
+                    cond,
+                    then,
+                    otherwise: following,
+                });
+                break;
+            }
+        }
+        if region != func.body {
+            Builder::new(func, region).terminate();
+        }
+    }
+
+    fn inst(&mut self, func: &mut Function, region: Region, inst: Inst) {
+        match func[inst].clone() {
+            Op::Break { .. } => self.exit(func, region, true),
+            Op::Continue { .. } => self.exit(func, region, false),
+            Op::Return { values } if !self.results.is_empty() || !self.loops.is_empty() => {
+                let mut b = Builder::new(func, region);
+                for (&place, value) in self.results.iter().zip(values) {
+                    b.store(place, value);
+                }
+                let yes = b.constant(Scalar::bool(true));
+                b.store(self.loops[0].skip, yes);
+                self.exit(func, region, true);
+            }
+            Op::If {
+                then, otherwise, ..
+            } => {
+                for branch in [then, otherwise] {
+                    let insts = std::mem::take(&mut func.regions[branch].insts);
+                    self.line(func, branch, insts);
+                }
+                func.regions[region].insts.push(inst);
+            }
+            Op::For { body, .. } => {
+                match self.loop_body(func, region, body) {
+                    Some(leave) => counted(func, region, inst, leave),
+                    None => func.regions[region].insts.push(inst),
+                }
+                self.pass_on(func, region, body);
+            }
+            Op::While { cond, body, .. } => {
+                if let Some(leave) = self.loop_body(func, region, body) {
+                    guard_test(func, cond, leave);
+                }
+                func.regions[region].insts.push(inst);
+                self.pass_on(func, region, body);
+            }
+            Op::Parallel { body, .. } | Op::ParallelCells { body, .. } => {
+                self.loop_body(func, region, body);
+                func.regions[region].insts.push(inst);
+            }
+            _ => func.regions[region].insts.push(inst),
+        }
+    }
+
+    /// Notes an exit of the innermost loop.
+    fn exit(&self, func: &mut Function, region: Region, leaves: bool) {
+        let Flags { skip, leave } = *self.loops.last().expect("exits have flags");
+        let mut b = Builder::new(func, region);
+        let yes = b.constant(Scalar::bool(true));
+        b.store(skip, yes);
+        if let Some(leave) = leave.filter(|_| leaves) {
+            b.store(leave, yes);
+        }
+    }
+
+    /// Rewrites a loop's body; the flag that ends the loop, if there is one.
+    fn loop_body(&mut self, func: &mut Function, region: Region, body: Region) -> Option<Value> {
+        let insts = std::mem::take(&mut func.regions[body].insts);
+        let ways = ways(func, &insts);
+        let leave = ways.leaves.then(|| Builder::new(func, region).local(Type::BOOL));
+        if ways.skips {
+            let skip = Builder::new(func, body).local(Type::BOOL);
+            self.loops.push(Flags { skip, leave });
+        }
+        self.line(func, body, insts);
+        if ways.skips {
+            self.loops.pop();
+        }
+        leave
+    }
+
+    /// Leaves the loop around, too, if the function has returned inside a loop.
+    fn pass_on(&self, func: &mut Function, region: Region, body: Region) {
+        let [of_function, .., around] = self.loops[..] else {
+            return;
+        };
+        if around.skip == of_function.skip {
+            return;
+        }
+        let stores = |b: &mut Builder<'_>| {
+            let yes = b.constant(Scalar::bool(true));
+            b.store(around.skip, yes);
+            around.leave.into_iter().for_each(|leave| b.store(leave, yes));
+        };
+        let _ = body;
+        let mut b = Builder::new(func, region);
+        let returned = b.load(of_function.skip);
+        b.if_(returned, &[], stores, |_| ());
+    }
+}
+
+/// Makes a counted loop one that asks before each turn whether it was left.
+fn counted(func: &mut Function, region: Region, inst: Inst, leave: Value) {
+    let Op::For {
+        lo, hi, step, body, ..
+    } = func[inst].clone()
+    else {
+        unreachable!("the caller looked")
+    };
+    let mut b = Builder::new(func, region);
+    b.span = b.func.insts[inst].span;
+    let narrow = b.func.ty(lo);
+    // Wide enough to pass the end.
+    let [lo, hi, step] = [lo, hi, step].map(|v| b.cast(v, Type::I64));
+    let at = b.local(Type::I64);
+    b.store(at, lo);
+    let zero = b.constant(Scalar::zero(aerogel_base::ScalarType::I64));
+    let upwards = b.compare(CompareOp::Gt, step, zero);
+    let cond = b.region(&[], |b, _| {
+        let here = b.load(at);
+        let below = b.compare(CompareOp::Lt, here, hi);
+        let above = b.compare(CompareOp::Gt, here, hi);
+        let inside = b.select(upwards, below, above);
+        let left = b.load(leave);
+        let stays = b.unary(UnaryOp::Not, left);
+        let goes_on = b.binary(BinaryOp::And, inside, stays);
+        b.yields(vec![goes_on]);
+    });
+    // The counter becomes a value of the body.
+    let counter = b.func.regions[body].params[0];
+    let insts = std::mem::take(&mut b.func.regions[body].insts);
+    b.func.retain_params(body, &[false]);
+    let end = b.within(body, |b| {
+        let here = b.load(at);
+        let first = b.cast(here, narrow);
+        let next = b.binary(BinaryOp::Add, here, step);
+        b.store(at, next);
+        first
+    });
+    b.func.regions[body].insts.extend(insts);
+    replace(b.func, body, counter, end);
+    b.effect(Op::While {
+        init: Vec::new(),
+        cond,
+        body,
+    });
+}
+
+/// Puts a value in the place of another one.
+fn replace(func: &mut Function, region: Region, old: Value, new: Value) {
+    for inst in func.regions[region].insts.clone() {
+        func.insts[inst]
+            .op
+            .map_operands(|v| if v == old { new } else { v });
+        for owned in func.owned(inst) {
+            replace(func, owned, old, new);
+        }
+    }
+}
+
+/// Lets the test of a loop ask first whether the loop was left.
+fn guard_test(func: &mut Function, cond: Region, leave: Value) {
+    let insts = std::mem::take(&mut func.regions[cond].insts);
+    let test = func.new_region(&[]);
+    func.regions[test].insts = insts;
+    let mut b = Builder::new(func, cond);
+    let left = b.load(leave);
+    let then = b.region(&[], |b, _| {
+        let no = b.constant(Scalar::bool(false));
+        b.yields(vec![no]);
+    });
+    let op = Op::If {
+        cond: left,
+        then,
+        otherwise: test,
+    };
+    let goes_on = b.value(op, Type::BOOL);
+    b.yields(vec![goes_on]);
+}
