@@ -72,7 +72,10 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         let room = phi.as_basic_value();
         // Nothing is wanted of a buffer without memory, and given.
         let none = self.b.icmp(IntPredicate::SLE, wanted, self.b.i64(0));
-        let given = self.b.not(self.b.is_zero(room));
+        let address = self
+            .b
+            .cast(Opcode::PtrToInt, room, basic(self.b.i64_type()));
+        let given = self.b.not(self.b.is_zero(address));
         let fine = self.b.or(given, none);
         [room, fine]
     }

@@ -153,9 +153,10 @@ impl Activity {
                 op if is_scalar_op(func, op, results) => {
                     let mut operands = Vec::new();
                     op.operands(|v| operands.push(v));
-                    let varied = operands.iter().enumerate().any(|(k, &v)| {
-                        self.varied[v] && partial(func, op, k) != Partial::Zero
-                    });
+                    let varied = operands
+                        .iter()
+                        .enumerate()
+                        .any(|(k, &v)| self.varied[v] && partial(func, op, k) != Partial::Zero);
                     self.vary(func, results[0], varied);
                 }
                 _ => {}

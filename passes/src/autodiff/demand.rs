@@ -141,8 +141,13 @@ impl Demand {
                 works |= self.find_work(cx, owned);
             }
             // A branch passes adjoints on though it does nothing itself.
-            works |= matches!(cx.func[inst], Op::If { .. } | Op::For { .. } | Op::While { .. })
-                && cx.func.insts[inst].results.iter().any(|&r| cx.activity.is_active(r));
+            works |= matches!(
+                cx.func[inst],
+                Op::If { .. } | Op::For { .. } | Op::While { .. }
+            ) && cx.func.insts[inst]
+                .results
+                .iter()
+                .any(|&r| cx.activity.is_active(r));
             self.work[inst] = works;
             any |= works;
         }
@@ -202,12 +207,16 @@ impl Demand {
             }
             Op::If { cond, .. } => self.need(cx, *cond, region, here),
             Op::For { lo, hi, step, .. } => {
-                [lo, hi, step].map(|&v| self.need(cx, v, region, here));
+                for &v in [lo, hi, step] {
+                    self.need(cx, v, region, here);
+                }
             }
             // Only a rerun tells how many turns there are.
             Op::While { .. } => self.need_rerun(inst, here),
             Op::Parallel { lo, hi, .. } => {
-                lo.iter().chain(hi).for_each(|&v| self.need(cx, v, region, here));
+                lo.iter()
+                    .chain(hi)
+                    .for_each(|&v| self.need(cx, v, region, here));
             }
             op if is_scalar_op(func, op, results) => {
                 let mut operands = Vec::new();
@@ -246,7 +255,9 @@ impl Demand {
             }
             Some(&Op::MemberRef { base, .. }) => self.need_indices(cx, base, region, copies),
             Some(Op::FieldAt { indices, .. } | Op::ArrayAt { indices, .. }) => {
-                indices.iter().for_each(|&v| self.need(cx, v, region, copies));
+                indices
+                    .iter()
+                    .for_each(|&v| self.need(cx, v, region, copies));
             }
             _ => {}
         }
@@ -302,7 +313,9 @@ impl Demand {
                 op => {
                     let mut operands = Vec::new();
                     op.operands(|v| operands.push(v));
-                    operands.iter().for_each(|&v| self.need(cx, v, region, copies));
+                    operands
+                        .iter()
+                        .for_each(|&v| self.need(cx, v, region, copies));
                 }
             }
         }
@@ -328,12 +341,16 @@ impl Demand {
             } => {
                 let params = func.regions[*body].params.clone();
                 if self.values[params[0]].reversed {
-                    [lo, step].map(|&v| self.need(cx, v, region, Copies::REVERSED));
+                    for &v in [lo, step] {
+                        self.need(cx, v, region, Copies::REVERSED);
+                    }
                 }
                 self.carried(cx, region, inst, *body, &params[1..], init);
                 let reruns = self.reruns[inst];
                 if reruns.any() {
-                    [lo, hi, step].map(|&v| self.need(cx, v, region, reruns));
+                    for &v in [lo, hi, step] {
+                        self.need(cx, v, region, reruns);
+                    }
                 }
             }
             Op::While { init, cond, body } => {
@@ -354,7 +371,9 @@ impl Demand {
             Op::Parallel { lo, hi, .. } => {
                 let reruns = self.reruns[inst];
                 if reruns.any() {
-                    lo.iter().chain(hi).for_each(|&v| self.need(cx, v, region, reruns));
+                    lo.iter()
+                        .chain(hi)
+                        .for_each(|&v| self.need(cx, v, region, reruns));
                 }
             }
             Op::If { cond, .. } => {
@@ -397,33 +416,57 @@ impl Demand {
         let home = cx.nesting.region_of(local);
         let around = cx.nesting.between(region, home);
         let Some((outermost, inner)) = around.split_last() else {
-            values
-                .iter()
-                .for_each(|&v| self.need(cx, v, region, Copies { reversed: true, rerun: true }));
+            values.iter().for_each(|&v| {
+                self.need(
+                    cx,
+                    v,
+                    region,
+                    Copies {
+                        reversed: true,
+                        rerun: true,
+                    },
+                )
+            });
             return;
         };
-        self.need_rerun(*outermost, Copies { reversed: true, rerun: true });
+        self.need_rerun(
+            *outermost,
+            Copies {
+                reversed: true,
+                rerun: true,
+            },
+        );
         for &inst in inner {
-            self.need_rerun(inst, Copies { reversed: true, rerun: true });
+            self.need_rerun(
+                inst,
+                Copies {
+                    reversed: true,
+                    rerun: true,
+                },
+            );
         }
-        values
-            .iter()
-            .for_each(|&v| self.need(cx, v, region, Copies { reversed: true, rerun: true }));
+        values.iter().for_each(|&v| {
+            self.need(
+                cx,
+                v,
+                region,
+                Copies {
+                    reversed: true,
+                    rerun: true,
+                },
+            )
+        });
     }
 }
 
 /// The locals made outside an instruction that something inside it stores to, or loads what is needed in its reversal.
-pub(crate) fn locals_touched(
-    cx: &Cx<'_>,
-    demand: &Demand,
-    inst: Inst,
-) -> (Vec<Value>, Vec<Value>) {
+pub(crate) fn locals_touched(cx: &Cx<'_>, demand: &Demand, inst: Inst) -> (Vec<Value>, Vec<Value>) {
     let (mut written, mut read) = (Vec::new(), Vec::new());
     let mut inside = SecondaryMap::<Value, bool>::new();
     for owned in cx.func.owned(inst) {
         aerogel_ir::analysis::access::defined_in(cx.func, owned, &mut inside);
     }
-    let mut note = |list: &mut Vec<Value>, place: Value| {
+    let note = |list: &mut Vec<Value>, place: Value| {
         if let Memory::Local(local) = cx.memory(place)
             && !inside[local]
             && demand.needs_contents(local)

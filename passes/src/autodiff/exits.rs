@@ -192,7 +192,9 @@ impl Exits {
     fn loop_body(&mut self, func: &mut Function, region: Region, body: Region) -> Option<Value> {
         let insts = std::mem::take(&mut func.regions[body].insts);
         let ways = ways(func, &insts);
-        let leave = ways.leaves.then(|| Builder::new(func, region).local(Type::BOOL));
+        let leave = ways
+            .leaves
+            .then(|| Builder::new(func, region).local(Type::BOOL));
         if ways.skips {
             let skip = Builder::new(func, body).local(Type::BOOL);
             self.loops.push(Flags { skip, leave });
@@ -215,7 +217,10 @@ impl Exits {
         let stores = |b: &mut Builder<'_>| {
             let yes = b.constant(Scalar::bool(true));
             b.store(around.skip, yes);
-            around.leave.into_iter().for_each(|leave| b.store(leave, yes));
+            around
+                .leave
+                .into_iter()
+                .for_each(|leave| b.store(leave, yes));
         };
         let _ = body;
         let mut b = Builder::new(func, region);

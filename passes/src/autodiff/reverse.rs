@@ -93,7 +93,11 @@ fn crossing(cx: &Cx<'_>) -> SecondaryMap<Value, bool> {
 
 impl Reverse<'_, '_> {
     /// Writes into a region of its own.
-    pub(super) fn inside(&mut self, params: &[Type], write: impl FnOnce(&mut Self, &[Value])) -> Region {
+    pub(super) fn inside(
+        &mut self,
+        params: &[Type],
+        write: impl FnOnce(&mut Self, &[Value]),
+    ) -> Region {
         let region = self.b.func.new_region(params);
         let params = self.b.func.regions[region].params.clone();
         let (outer, span) = (std::mem::replace(&mut self.b.region, region), self.b.span);
@@ -107,7 +111,13 @@ impl Reverse<'_, '_> {
         self.now[value].unwrap_or_else(|| panic!("{value} is needed, but was not said to be"))
     }
 
-    pub(super) fn fail(&mut self, inst: Inst, code: &'static str, message: impl Into<String>, note: &str) {
+    pub(super) fn fail(
+        &mut self,
+        inst: Inst,
+        code: &'static str,
+        message: impl Into<String>,
+        note: &str,
+    ) {
         if self.mistake.is_none() {
             let span = self.cx.func.insts[inst].span;
             let mistake = Diagnostic::new(ErrorKind::Compilation, code, span, message);
@@ -133,7 +143,10 @@ impl Reverse<'_, '_> {
     /// Makes room for the adjoints of values that nested regions contribute to.
     fn open(&mut self, region: Region) {
         let data = &self.cx.func.regions[region];
-        let results = data.insts.iter().flat_map(|&i| &self.cx.func.insts[i].results);
+        let results = data
+            .insts
+            .iter()
+            .flat_map(|&i| &self.cx.func.insts[i].results);
         for &value in data.params.iter().chain(results) {
             self.adjoints[value] = match self.crosses[value] && self.cx.activity.is_active(value) {
                 true if self.cx.func.ty(value).is_numeric() => {
@@ -193,7 +206,8 @@ impl Reverse<'_, '_> {
     }
 
     fn zero(&mut self, ty: Type) -> Value {
-        self.b.constant(Scalar::zero(ty.scalar().expect("a scalar")))
+        self.b
+            .constant(Scalar::zero(ty.scalar().expect("a scalar")))
     }
 
     fn backwards(&mut self, inst: Inst) {
@@ -234,7 +248,12 @@ impl Reverse<'_, '_> {
             let partial = partial(self.cx.func, op, k);
             if let Partial::None(what) = partial {
                 let message = format!("{what} have no derivative");
-                self.fail(inst, "E0601", message, "say `ti.stop_grad(x)` if no derivative is meant");
+                self.fail(
+                    inst,
+                    "E0601",
+                    message,
+                    "say `ti.stop_grad(x)` if no derivative is meant",
+                );
             }
             let values = Values {
                 operands: &known,
@@ -252,7 +271,9 @@ impl Reverse<'_, '_> {
         let func = self.cx.func;
         let ty = func.ty(place);
         match func.def_op(place).cloned() {
-            Some(Op::Local {}) => self.beside[place].expect("active locals have adjoints beside them"),
+            Some(Op::Local {}) => {
+                self.beside[place].expect("active locals have adjoints beside them")
+            }
             Some(Op::ElemRef { base, index }) => {
                 let base = self.adjoint_place(base);
                 let index = index.iter().map(|&v| self.now(v)).collect();
@@ -325,7 +346,11 @@ impl Reverse<'_, '_> {
     }
 
     /// The cell that must be active for a field of adjoints to have an element; none where all are.
-    fn sparse_cell(&self, place: Value, field: FieldId) -> Option<(aerogel_ir::NodeRef, Vec<Value>)> {
+    fn sparse_cell(
+        &self,
+        place: Value,
+        field: FieldId,
+    ) -> Option<(aerogel_ir::NodeRef, Vec<Value>)> {
         let data = &self.cx.env.fields[field];
         if !self.cx.env.trees[data.tree].is_below_sparse(data.places[0]) {
             return None;
@@ -550,7 +575,10 @@ impl Reverse<'_, '_> {
         let results = self.cx.func.insts[inst].results.clone();
         let carried = self.carried(&results, &params);
         self.restore(inst);
-        let saved = self.saved.remove(&inst).expect("the rerun counted the turns");
+        let saved = self
+            .saved
+            .remove(&inst)
+            .expect("the rerun counted the turns");
         let turns = saved.turns.expect("the rerun counted the turns");
         self.from_last(turns, |pass, k| {
             pass.take_saved(&saved, k);
@@ -598,7 +626,10 @@ impl Reverse<'_, '_> {
             return b.binary(BinaryOp::Max, distance, zero);
         }
         let upwards = b.compare(CompareOp::Gt, step, zero);
-        let (up, down) = (b.binary(BinaryOp::Sub, hi, lo), b.binary(BinaryOp::Sub, lo, hi));
+        let (up, down) = (
+            b.binary(BinaryOp::Sub, hi, lo),
+            b.binary(BinaryOp::Sub, lo, hi),
+        );
         let distance = b.select(upwards, up, down);
         let distance = b.binary(BinaryOp::Max, distance, zero);
         let size = b.unary(UnaryOp::Abs, step);

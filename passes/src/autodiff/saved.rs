@@ -44,7 +44,11 @@ impl Reverse<'_, '_> {
 
     fn is_needed(&self, value: Value, reversed: bool) -> bool {
         let copies = self.demand.value(value);
-        if reversed { copies.reversed } else { copies.rerun }
+        if reversed {
+            copies.reversed
+        } else {
+            copies.rerun
+        }
     }
 
     fn forward(&mut self, inst: Inst, reversed: bool) {
@@ -120,7 +124,11 @@ impl Reverse<'_, '_> {
 
     fn reruns(&self, inst: Inst, reversed: bool) -> bool {
         let copies = self.demand.rerun(inst);
-        if reversed { copies.reversed } else { copies.rerun }
+        if reversed {
+            copies.reversed
+        } else {
+            copies.rerun
+        }
     }
 
     pub(super) fn set(&mut self, values: &[Value], to: &[Value]) {
@@ -145,7 +153,14 @@ impl Reverse<'_, '_> {
         self.set(&results, &made);
     }
 
-    fn rerun_branch(&mut self, inst: Inst, cond: Value, then: Region, otherwise: Region, reversed: bool) {
+    fn rerun_branch(
+        &mut self,
+        inst: Inst,
+        cond: Value,
+        then: Region,
+        otherwise: Region,
+        reversed: bool,
+    ) {
         let func = self.cx.func;
         let results = &func.insts[inst].results;
         let kept: Vec<usize> = (0..results.len())
@@ -198,7 +213,13 @@ impl Reverse<'_, '_> {
         if saves {
             let turns = self.turns(lo, hi, step);
             saved.turns = Some(turns);
-            self.prepare(&mut saved, inst, &params[1..], Some(turns), trips::length(func, &func[inst]));
+            self.prepare(
+                &mut saved,
+                inst,
+                &params[1..],
+                Some(turns),
+                trips::length(func, &func[inst]),
+            );
         }
         let counts = !saved.is_empty();
         let mut init: Vec<Value> = kept.iter().map(|&k| self.now(init[k])).collect();
@@ -319,21 +340,37 @@ impl Reverse<'_, '_> {
     ) {
         for &param in params {
             if self.demand.value(param).reversed {
-                let ty = self.cx.func.ty(param).scalar().expect("scalars are carried");
+                let ty = self
+                    .cx
+                    .func
+                    .ty(param)
+                    .scalar()
+                    .expect("scalars are carried");
                 let store = self.store(ty, 1, turns, most);
                 saved.values.push((param, store));
             }
         }
         let (written, read) = locals_touched(&self.cx, self.demand, inst);
         for local in written.into_iter().filter(|local| read.contains(local)) {
-            let ty = self.cx.func.ty(local).pointee().expect("a local is a storage");
+            let ty = self
+                .cx
+                .func
+                .ty(local)
+                .pointee()
+                .expect("a local is a storage");
             let elem = ty.elem().expect("locals hold numbers");
             let store = self.store(elem, ty.n_elems(), turns, most);
             saved.locals.push((local, store));
         }
     }
 
-    fn store(&mut self, elem: ScalarType, n: u32, turns: Option<Value>, most: Option<u64>) -> Store {
+    fn store(
+        &mut self,
+        elem: ScalarType,
+        n: u32,
+        turns: Option<Value>,
+        most: Option<u64>,
+    ) -> Store {
         let total = most.map(|most| most.saturating_mul(u64::from(n)));
         if let Some(total) = total.filter(|&total| total <= MOST_IN_FRAME) {
             let ty = Type::Vec((total as u32).max(1), elem);
@@ -359,9 +396,10 @@ impl Reverse<'_, '_> {
         let Type::Buffer(elem) = self.b.func.ty(buffer) else {
             unreachable!("it was made as one")
         };
-        let made = self
-            .b
-            .inst(Op::Reserve { buffer, count }, &[Type::Room(elem), Type::BOOL]);
+        let made = self.b.inst(
+            Op::Reserve { buffer, count },
+            &[Type::Room(elem), Type::BOOL],
+        );
         let [room, granted] = self.b.func.insts[made].results[..] else {
             unreachable!("it has two results")
         };
@@ -388,7 +426,8 @@ impl Reverse<'_, '_> {
                     unreachable!("it was made as one")
                 };
                 let room = room.expect("there is room before anything is saved");
-                self.b.value(Op::RoomAt { room, index: at }, Type::RefScalar(elem))
+                self.b
+                    .value(Op::RoomAt { room, index: at }, Type::RefScalar(elem))
             }
         }
     }
@@ -446,8 +485,18 @@ impl Reverse<'_, '_> {
     }
 
     /// Does something with each element of a local, and its number behind those of `turn` others of the same size.
-    fn each_element(&mut self, local: Value, turn: Value, mut f: impl FnMut(&mut Self, Value, Value)) {
-        let ty = self.cx.func.ty(local).pointee().expect("a local is a storage");
+    fn each_element(
+        &mut self,
+        local: Value,
+        turn: Value,
+        mut f: impl FnMut(&mut Self, Value, Value),
+    ) {
+        let ty = self
+            .cx
+            .func
+            .ty(local)
+            .pointee()
+            .expect("a local is a storage");
         let here = self.now(local);
         let n = ty.n_elems();
         let first = self.times(turn, n);
@@ -469,8 +518,8 @@ impl Reverse<'_, '_> {
             }
             return;
         }
-        let [lo, hi, one] = [0, i128::from(n), 1]
-            .map(|v| self.b.constant(Scalar::int(ScalarType::I64, v)));
+        let [lo, hi, one] =
+            [0, i128::from(n), 1].map(|v| self.b.constant(Scalar::int(ScalarType::I64, v)));
         let body = self.inside(&[Type::I64], |pass, params| {
             let element = at_number(pass, params[0]);
             let at = pass.b.binary(BinaryOp::Add, first, params[0]);
@@ -490,7 +539,9 @@ impl Reverse<'_, '_> {
         let [_, columns] = extents else {
             return vec![k];
         };
-        let columns = self.b.constant(Scalar::int(ScalarType::I64, i128::from(*columns)));
+        let columns = self
+            .b
+            .constant(Scalar::int(ScalarType::I64, i128::from(*columns)));
         let row = self.b.binary(BinaryOp::Div, k, columns);
         vec![row, self.b.binary(BinaryOp::Rem, k, columns)]
     }
@@ -505,7 +556,11 @@ impl Reverse<'_, '_> {
                 && written.contains(local)
                 && matches!(self.cx.func[inst], Op::For { .. } | Op::While { .. })
         };
-        let held: Vec<Value> = read.iter().copied().filter(|local| !by_turns(local)).collect();
+        let held: Vec<Value> = read
+            .iter()
+            .copied()
+            .filter(|local| !by_turns(local))
+            .collect();
         let mut copies = Vec::new();
         for local in held {
             let ty = self.cx.func.ty(local);
@@ -525,7 +580,12 @@ impl Reverse<'_, '_> {
 
     fn transfer(&mut self, local: Value, copy: Value, out: bool) {
         let zero = self.b.constant(Scalar::zero(ScalarType::I64));
-        let ty = self.cx.func.ty(local).pointee().expect("a local is a storage");
+        let ty = self
+            .cx
+            .func
+            .ty(local)
+            .pointee()
+            .expect("a local is a storage");
         let extents = ty.shape();
         let elem = ty.elem().map(Type::RefScalar).expect("locals hold numbers");
         self.each_element(local, zero, |pass, element, at| {
@@ -536,7 +596,11 @@ impl Reverse<'_, '_> {
                 }
                 false => copy,
             };
-            let (from, to) = if out { (element, other) } else { (other, element) };
+            let (from, to) = if out {
+                (element, other)
+            } else {
+                (other, element)
+            };
             let value = pass.b.load(from);
             pass.b.store(to, value);
         });
@@ -550,7 +614,10 @@ impl Saved {
 
     /// The rooms of a loop whose turns were counted, behind it.
     fn reserve_again(&mut self, pass: &mut Reverse<'_, '_>, turns: Value) {
-        let locals = self.locals.iter_mut().map(|(local, store)| (Some(*local), store));
+        let locals = self
+            .locals
+            .iter_mut()
+            .map(|(local, store)| (Some(*local), store));
         let values = self.values.iter_mut().map(|(_, store)| (None, store));
         for (local, store) in values.chain(locals) {
             if let Store::Buffer(buffer, None) = *store {

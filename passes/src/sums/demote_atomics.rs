@@ -29,11 +29,7 @@ pub(crate) fn locals(func: &mut Function, cx: &PassCx<'_>) -> bool {
     })
 }
 
-fn demote(
-    func: &mut Function,
-    cx: &PassCx<'_>,
-    wanted: &dyn Fn(&Function, Value) -> bool,
-) -> bool {
+fn demote(func: &mut Function, cx: &PassCx<'_>, wanted: &dyn Fn(&Function, Value) -> bool) -> bool {
     let shared = shared_places(func, cx);
     rewrite(func, |cursor, inst| {
         let Op::Atomic { op, place, value } = cursor.func[inst] else {

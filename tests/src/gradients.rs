@@ -1,0 +1,168 @@
+//! Gradients against finite differences: a kernel whose fields lie in the first tree, their adjoints in the second, which
+//! has the same shape.
+
+use aerogel_base::{Scalar, ScalarType};
+use aerogel_compiler::{Compiler, Config};
+use aerogel_ir::{Derivative, Module};
+
+use crate::run::{Inputs, Outcome};
+
+/// How two gradients differ.
+pub struct Difference {
+    /// The number of the element.
+    pub element: usize,
+    /// What the backward pass says.
+    pub reverse: f64,
+    /// What differences say.
+    pub difference: f64,
+}
+
+/// The weights of a loss that is a sum of what the kernel leaves in memory.
+fn weight(k: usize) -> f64 {
+    // Any numbers that do not cancel.
+    ((k * 37 + 11) % 17) as f64 / 8.0 - 0.9
+}
+
+fn fill(inputs: &Inputs, tree: usize, values: &[f64]) {
+    let mut at = 0;
+    let mut next = |_, ty: ScalarType| {
+        at += 1;
+        Some(if ty.is_float() {
+            Scalar::float(ty, values[at - 1])
+        } else {
+            Scalar::int(ty, values[at - 1] as i128)
+        })
+    };
+    inputs.trees[tree]
+        .write_elements(&mut next)
+        .expect("memory");
+}
+
+fn contents(inputs: &Inputs, tree: usize) -> Vec<(f64, bool)> {
+    let all = inputs.trees[tree].snapshot().expect("inside");
+    all.into_iter()
+        .map(|v| match v {
+            Some(v) if v.ty().is_float() => (v.as_f64(), true),
+            Some(v) => (v.as_i128() as f64, false),
+            None => (0.0, false),
+        })
+        .collect()
+}
+
+/// A kernel with its gradient, compiled by one target.
+pub struct Pair {
+    module: Module,
+    gradient: Module,
+    primal: aerogel_compiler::CompiledKernel,
+    reverse: aerogel_compiler::CompiledKernel,
+}
+
+impl Pair {
+    /// Differentiates and compiles a module.
+    ///
+    /// # Errors
+    /// What the user would be told if it has no gradient.
+    ///
+    /// # Panics
+    /// On a bug of the compiler.
+    pub fn new(module: &Module, config: &Config) -> Result<Self, String> {
+        let compiler = Compiler::new(config.clone());
+        let differentiated = compiler
+            .differentiate(module.clone(), Derivative::Grad)
+            .unwrap_or_else(|e| panic!("{e}"))
+            .map_err(|mistake| mistake.message)?;
+        let gradient = differentiated.module;
+        let compile = |module: &Module| {
+            compiler.compile(module.clone()).unwrap_or_else(|e| {
+                panic!("{e}\n{}", aerogel_ir::print_module(module));
+            })
+        };
+        Ok(Self {
+            primal: compile(module),
+            reverse: compile(&gradient),
+            module: module.clone(),
+            gradient,
+        })
+    }
+
+    /// The IR of the backward pass.
+    pub fn text(&self) -> String {
+        aerogel_ir::print_module(&self.gradient)
+    }
+
+    /// The loss of what the kernel makes of these numbers, and the memory afterwards.
+    fn loss(&self, inputs: &Inputs, values: &[f64]) -> f64 {
+        fill(inputs, 0, values);
+        let outcome: Outcome = inputs.launch(&self.module, &self.primal, 1);
+        assert!(outcome.results.is_some(), "the kernel fails");
+        let after = contents(inputs, 0);
+        after
+            .iter()
+            .enumerate()
+            .filter(|(_, (_, is_float))| *is_float)
+            .map(|(k, (v, _))| weight(k) * v)
+            .sum()
+    }
+
+    /// Compares the gradient at numbers made from `seed` with central differences.
+    ///
+    /// # Panics
+    /// If the backward pass fails, or changes the kernel's own fields.
+    pub fn compare(&self, seed: u64, tolerance: f64) -> Result<(), Difference> {
+        let inputs = Inputs::filled(&self.module, seed);
+        let start = contents(&inputs, 0);
+        let floats: Vec<bool> = start.iter().map(|(_, is_float)| *is_float).collect();
+        // Numbers of a size at which differences are exact enough.
+        let mut values: Vec<f64> = start.iter().map(|(v, _)| *v).collect();
+        for (k, value) in values.iter_mut().enumerate() {
+            if floats[k] {
+                *value = 0.3 + 0.1 * *value + 0.013 * (k % 7) as f64;
+            }
+        }
+        self.loss(&inputs, &values);
+        let before = contents(&inputs, 0);
+        let weights: Vec<f64> = (0..values.len()).map(weight).collect();
+        fill(&inputs, 1, &weights);
+        let outcome = inputs.launch(&self.gradient, &self.reverse, 1);
+        assert!(
+            outcome.results.is_some(),
+            "the backward pass fails:\n{}",
+            self.text()
+        );
+        assert_eq!(
+            before,
+            contents(&inputs, 0),
+            "the fields changed:\n{}",
+            self.text()
+        );
+        let gradient = contents(&inputs, 1);
+        for element in 0..values.len() {
+            if !floats[element] {
+                continue;
+            }
+            let reverse = gradient[element].0;
+            let difference = self.difference(&inputs, &values, element);
+            let scale = 1.0 + reverse.abs().max(difference.abs());
+            let agrees = (reverse - difference).abs() <= tolerance * scale;
+            if !agrees {
+                return Err(Difference {
+                    element,
+                    reverse,
+                    difference,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn difference(&self, inputs: &Inputs, values: &[f64], element: usize) -> f64 {
+        let step = 1e-5;
+        let at = |by: f64| {
+            let mut values = values.to_vec();
+            values[element] += by;
+            self.loss(inputs, &values)
+        };
+        // The error of this form is of the fourth order.
+        (8.0 * (at(step) - at(-step)) - (at(2.0 * step) - at(-2.0 * step))) / (12.0 * step)
+    }
+}

@@ -1,0 +1,289 @@
+//! Gradients against finite differences, interpreted and compiled.
+
+use aerogel_compiler::{Arch, Config};
+use aerogel_tests::gradients::Pair;
+
+const HEAD: &str = "
+    tree0 { dense i:6 { place x: f64, place y: f64, place k: i32 } place s: f64 }
+    tree1 { dense i:6 { place gx: f64, place gy: f64, place gk: i32 } place gs: f64 }
+    field @x: f64 = tree0 [S2] grad @gx
+    field @y: f64 = tree0 [S3] grad @gy
+    field @k: i32 = tree0 [S4]
+    field @s: f64 = tree0 [S5] grad @gs
+    field @gx: f64 = tree1 [S2]
+    field @gy: f64 = tree1 [S3]
+    field @gs: f64 = tree1 [S5]
+";
+
+fn check(kernel: &str) {
+    let text = format!("{HEAD}kernel @k() {{\n{kernel}\n}}");
+    let module = aerogel_ir::parse_module(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    for (arch, threads) in [(Arch::Interp, 1), (Arch::Cpu, 1), (Arch::Cpu, 4)] {
+        let config = Config {
+            arch,
+            max_threads: Some(threads),
+            ..Config::default()
+        };
+        let pair = Pair::new(&module, &config).unwrap_or_else(|e| panic!("{e}"));
+        for seed in 0..3 {
+            if let Err(d) = pair.compare(seed, 1e-7) {
+                panic!(
+                    "{arch:?}, element {}: {} is not {}\n{}",
+                    d.element,
+                    d.reverse,
+                    d.difference,
+                    pair.text()
+                );
+            }
+        }
+    }
+}
+
+/// A loop over all elements, with `v0` the counter, `v1` the element of `x` and `v2` that of `y`.
+fn over_all(body: &str) -> String {
+    format!(
+        "va: i32 = const 0
+        vb: i32 = const 6
+        parallel [va], [vb] (v0: i32) {{
+            v1: ref<f64> = field_at @x, [v0]
+            v2: ref<f64> = field_at @y, [v0]
+            vc0: i32 = const 0
+            vc1: i32 = const 1
+            vc3: i32 = const 3
+            vc5: i32 = const 5
+            vs: ref<f64> = field_at @s, []
+            {body}
+            yield []
+        }}
+        return []"
+    )
+}
+
+#[test]
+fn straight_lines() {
+    check(&over_all(
+        "v3: f64 = load v1
+        v4: f64 = sin v3
+        v5: f64 = mul v4, v3
+        store v2, v5",
+    ));
+    check(&over_all(
+        "v3: f64 = load v1
+        v4: f64 = exp v3
+        v5: f64 = div v3, v4
+        v6: f64 = atomic_add v2, v5
+        v7: f64 = atomic_sub vs, v5",
+    ));
+}
+
+#[test]
+fn carried_values() {
+    check(&over_all(
+        "v3: ref<f64> = local
+        v4: f64 = load v1
+        store v3, v4
+        for vc0, vc5, vc1, [] (v5: i32) {
+            v6: f64 = load v3
+            v7: f64 = sin v6
+            v8: f64 = add v7, v4
+            store v3, v8
+            yield []
+        }
+        v9: f64 = load v3
+        store v2, v9",
+    ));
+}
+
+#[test]
+fn unknown_lengths() {
+    check(&over_all(
+        "v3: ref<f64> = local
+        v4: f64 = load v1
+        store v3, v4
+        v10: ref<i32> = field_at @k, [v0]
+        v11: i32 = load v10
+        v12: i32 = mul v11, v11
+        for vc0, v12, vc1, [] (v5: i32) {
+            for v5, v12, vc3, [] (v50: i32) {
+                v6: f64 = load v3
+                v7: f64 = cos v6
+                v8: f64 = add v7, v4
+                store v3, v8
+                yield []
+            }
+            v6: f64 = load v3
+            v7: f64 = sin v6
+            v8: f64 = mul v7, v4
+            store v3, v8
+            yield []
+        }
+        v9: f64 = load v3
+        store v2, v9",
+    ));
+}
+
+#[test]
+fn exits() {
+    check(&over_all(
+        "v3: ref<f64> = local
+        v4: f64 = load v1
+        store v3, v4
+        v20: ref<i32> = local
+        while [] {
+            v21: i32 = load v20
+            v22: i32 = const 20
+            v23: u1 = lt v21, v22
+            yield [v23]
+        } {
+            v21: i32 = load v20
+            v24: i32 = add v21, vc1
+            store v20, v24
+            v25: u1 = eq v24, vc3
+            if v25 {
+                continue []
+            } {
+                yield []
+            }
+            v6: f64 = load v3
+            v7: f64 = sin v6
+            v8: f64 = add v7, v4
+            store v3, v8
+            v26: i32 = const 7
+            v27: u1 = gt v24, v26
+            if v27 {
+                break []
+            } {
+                yield []
+            }
+            v28: f64 = load v3
+            v29: f64 = mul v28, v4
+            store v3, v29
+            yield []
+        }
+        v9: f64 = load v3
+        store v2, v9",
+    ));
+    check(&over_all(
+        "v3: ref<f64> = local
+        v4: f64 = load v1
+        store v3, v4
+        v30: i32 = const 100
+        for vc0, v30, vc1, [] (v5: i32) {
+            v6: f64 = load v3
+            v7: f64 = cos v6
+            store v3, v7
+            v8: u1 = gt v5, v0
+            if v8 {
+                break []
+            } {
+                yield []
+            }
+            yield []
+        }
+        v9: f64 = load v3
+        v10: f64 = atomic_add vs, v9",
+    ));
+}
+
+#[test]
+fn branches() {
+    check(&over_all(
+        "v4: f64 = load v1
+        v5: u1 = gt v0, vc3
+        v6: f64 = if v5 {
+            v7: f64 = mul v4, v4
+            yield [v7]
+        } {
+            v7: f64 = sin v4
+            v8: f64 = exp v7
+            yield [v8]
+        }
+        v9: f64 = mul v6, v6
+        if v5 {
+            store v2, v9
+            yield []
+        } {
+            v10: f64 = atomic_add v2, v9
+            yield []
+        }",
+    ));
+}
+
+#[test]
+fn local_arrays() {
+    check(&over_all(
+        "v3: ref<vec<3, f64>> = local
+        v4: f64 = load v1
+        for vc0, vc5, vc1, [] (v5: i32) {
+            v6: i32 = mod v5, vc3
+            v7: ref<f64> = elem_ref v3, [v6]
+            v8: f64 = load v7
+            v9: f64 = add v8, v4
+            v10: f64 = sin v9
+            store v7, v10
+            v11: i32 = add v5, vc1
+            v12: i32 = mod v11, vc3
+            v13: ref<f64> = elem_ref v3, [v12]
+            v14: f64 = load v13
+            v15: f64 = mul v14, v10
+            v16: f64 = add v15, v4
+            store v13, v16
+            yield []
+        }
+        v20: f64 = const 1.0
+        v21: ref<f64> = local
+        store v21, v20
+        for vc0, vc3, vc1, [] (v5: i32) {
+            v7: ref<f64> = elem_ref v3, [v5]
+            v8: f64 = load v7
+            v22: f64 = load v21
+            v23: f64 = mul v22, v8
+            store v21, v23
+            yield []
+        }
+        v24: f64 = load v21
+        store v2, v24",
+    ));
+}
+
+#[test]
+fn reductions() {
+    check(
+        "v0: i32 = const 0
+        v1: i32 = const 6
+        v2: ref<f64> = local
+        parallel [v0], [v1] (v3: i32) {
+            v4: ref<f64> = field_at @x, [v3]
+            v5: f64 = load v4
+            v6: f64 = mul v5, v5
+            v7: f64 = atomic_add v2, v6
+            yield []
+        }
+        v8: f64 = load v2
+        v9: f64 = sqrt v8
+        parallel [v0], [v1] (v3: i32) {
+            v4: ref<f64> = field_at @x, [v3]
+            v5: f64 = load v4
+            v6: f64 = div v5, v9
+            v10: ref<f64> = field_at @y, [v3]
+            store v10, v6
+            yield []
+        }
+        return []",
+    );
+}
+
+#[test]
+fn gathers_and_extrema() {
+    check(&over_all(
+        "v3: i32 = add v0, vc1
+        v30: i32 = mod v3, vc5
+        v4: ref<f64> = field_at @x, [v30]
+        v5: f64 = load v4
+        v6: f64 = load v1
+        v7: f64 = mul v5, v6
+        v8: f64 = max v7, v5
+        store v2, v8
+        v9: f64 = atomic_max vs, v8",
+    ));
+}
