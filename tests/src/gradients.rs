@@ -49,29 +49,55 @@ fn contents(inputs: &Inputs, tree: usize) -> Vec<(f64, bool)> {
         .collect()
 }
 
+/// What the first tree is filled with, and which of it are floats.
+fn numbers(inputs: &Inputs) -> (Vec<f64>, Vec<bool>) {
+    let start = contents(inputs, 0);
+    // Numbers of a size at which differences are exact enough.
+    let number = |(k, &(v, is_float)): (usize, &(f64, bool))| match is_float {
+        true => 0.3 + 0.1 * v + 0.013 * (k % 7) as f64,
+        false => v,
+    };
+    let values = start.iter().enumerate().map(number).collect();
+    (
+        values,
+        start.iter().map(|(_, is_float)| *is_float).collect(),
+    )
+}
+
 /// A kernel with its gradient, compiled by one target.
 pub struct Pair {
     module: Module,
     gradient: Module,
+    tangents: Module,
     primal: aerogel_compiler::CompiledKernel,
     reverse: aerogel_compiler::CompiledKernel,
+    forward: aerogel_compiler::CompiledKernel,
 }
 
 impl Pair {
-    /// Differentiates and compiles a module.
+    /// Differentiates and compiles a module, for forward mode too if that is asked for.
     ///
     /// # Errors
     /// What the user would be told if it has no gradient.
     ///
     /// # Panics
     /// On a bug of the compiler.
-    pub fn new(module: &Module, config: &Config) -> Result<Self, String> {
+    pub fn new(module: &Module, config: &Config, forward: bool) -> Result<Self, String> {
         let compiler = Compiler::new(config.clone());
-        let differentiated = compiler
-            .differentiate(module.clone(), Derivative::Grad)
-            .unwrap_or_else(|e| panic!("{e}"))
-            .map_err(|mistake| mistake.message)?;
+        let derivative = |kind| {
+            let done = compiler.differentiate(module.clone(), kind);
+            done.unwrap_or_else(|e| panic!("{e}"))
+                .map_err(|mistake| mistake.message)
+        };
+        let differentiated = derivative(Derivative::Grad)?;
+        if differentiated.of_start.is_some() {
+            return Err("the gradient needs what the kernel overwrites".to_owned());
+        }
         let gradient = differentiated.module;
+        let tangents = match forward {
+            true => derivative(Derivative::Dual)?.module,
+            false => module.clone(),
+        };
         let compile = |module: &Module| {
             compiler.compile(module.clone()).unwrap_or_else(|e| {
                 panic!("{e}\n{}", aerogel_ir::print_module(module));
@@ -80,8 +106,10 @@ impl Pair {
         Ok(Self {
             primal: compile(module),
             reverse: compile(&gradient),
+            forward: compile(&tangents),
             module: module.clone(),
             gradient,
+            tangents,
         })
     }
 
@@ -110,15 +138,7 @@ impl Pair {
     /// If the backward pass fails, or changes the kernel's own fields.
     pub fn compare(&self, seed: u64, tolerance: f64) -> Result<(), Difference> {
         let inputs = Inputs::filled(&self.module, seed);
-        let start = contents(&inputs, 0);
-        let floats: Vec<bool> = start.iter().map(|(_, is_float)| *is_float).collect();
-        // Numbers of a size at which differences are exact enough.
-        let mut values: Vec<f64> = start.iter().map(|(v, _)| *v).collect();
-        for (k, value) in values.iter_mut().enumerate() {
-            if floats[k] {
-                *value = 0.3 + 0.1 * *value + 0.013 * (k % 7) as f64;
-            }
-        }
+        let (values, floats) = numbers(&inputs);
         self.loss(&inputs, &values);
         let before = contents(&inputs, 0);
         let weights: Vec<f64> = (0..values.len()).map(weight).collect();
@@ -153,6 +173,41 @@ impl Pair {
             }
         }
         Ok(())
+    }
+
+    /// Compares reverse with forward mode: the loss changes along a direction as both say.
+    ///
+    /// # Panics
+    /// If a pass fails.
+    pub fn compare_modes(&self, seed: u64, tolerance: f64) -> Result<(), Difference> {
+        let inputs = Inputs::filled(&self.module, seed);
+        let (values, floats) = numbers(&inputs);
+        let weights: Vec<f64> = (0..values.len()).map(weight).collect();
+        let direction: Vec<f64> = (0..values.len()).map(|k| weight(k + 5)).collect();
+        fill(&inputs, 0, &values);
+        fill(&inputs, 1, &direction);
+        let outcome = inputs.launch(&self.tangents, &self.forward, 1);
+        assert!(outcome.results.is_some(), "the kernel fails");
+        let tangents = contents(&inputs, 1);
+        fill(&inputs, 1, &weights);
+        let outcome = inputs.launch(&self.gradient, &self.reverse, 1);
+        assert!(outcome.results.is_some(), "the backward pass fails");
+        let gradient = contents(&inputs, 1);
+        let product = |x: &dyn Fn(usize) -> f64, y: &[f64]| -> f64 {
+            let all = (0..values.len()).filter(|&k| floats[k]);
+            all.map(|k| x(k) * y[k]).sum()
+        };
+        let difference = product(&|k| tangents[k].0, &weights);
+        let reverse = product(&|k| gradient[k].0, &direction);
+        let scale = 1.0 + reverse.abs().max(difference.abs());
+        match (reverse - difference).abs() <= tolerance * scale {
+            true => Ok(()),
+            false => Err(Difference {
+                element: usize::MAX,
+                reverse,
+                difference,
+            }),
+        }
     }
 
     fn difference(&self, inputs: &Inputs, values: &[f64], element: usize) -> f64 {

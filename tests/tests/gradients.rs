@@ -6,16 +6,20 @@ use aerogel_tests::gradients::Pair;
 const HEAD: &str = "
     tree0 { dense i:6 { place x: f64, place y: f64, place k: i32 } place s: f64 }
     tree1 { dense i:6 { place gx: f64, place gy: f64, place gk: i32 } place gs: f64 }
-    field @x: f64 = tree0 [S2] grad @gx
-    field @y: f64 = tree0 [S3] grad @gy
+    field @x: f64 = tree0 [S2] grad @gx dual @gx
+    field @y: f64 = tree0 [S3] grad @gy dual @gy
     field @k: i32 = tree0 [S4]
-    field @s: f64 = tree0 [S5] grad @gs
+    field @s: f64 = tree0 [S5] grad @gs dual @gs
     field @gx: f64 = tree1 [S2]
     field @gy: f64 = tree1 [S3]
     field @gs: f64 = tree1 [S5]
 ";
 
 fn check(kernel: &str) {
+    check_modes(kernel, true);
+}
+
+fn check_modes(kernel: &str, forward: bool) {
     let text = format!("{HEAD}kernel @k() {{\n{kernel}\n}}");
     let module = aerogel_ir::parse_module(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
     for (arch, threads) in [(Arch::Interp, 1), (Arch::Cpu, 1), (Arch::Cpu, 4)] {
@@ -24,9 +28,15 @@ fn check(kernel: &str) {
             max_threads: Some(threads),
             ..Config::default()
         };
-        let pair = Pair::new(&module, &config).unwrap_or_else(|e| panic!("{e}"));
+        let pair = Pair::new(&module, &config, forward).unwrap_or_else(|e| panic!("{e}"));
         for seed in 0..3 {
-            if let Err(d) = pair.compare(seed, 1e-7) {
+            let differences = pair.compare(seed, 1e-7);
+            let modes = match forward {
+                true => pair.compare_modes(seed, 1e-11),
+                false => Ok(()),
+            };
+            for outcome in [differences, modes] {
+                let Err(d) = outcome else { continue };
                 panic!(
                     "{arch:?}, element {}: {} is not {}\n{}",
                     d.element,
@@ -275,8 +285,9 @@ fn reductions() {
 
 #[test]
 fn gathers_and_extrema() {
-    check(&over_all(
-        "v3: i32 = add v0, vc1
+    check_modes(
+        &over_all(
+            "v3: i32 = add v0, vc1
         v30: i32 = mod v3, vc5
         v4: ref<f64> = field_at @x, [v30]
         v5: f64 = load v4
@@ -285,5 +296,7 @@ fn gathers_and_extrema() {
         v8: f64 = max v7, v5
         store v2, v8
         v9: f64 = atomic_max vs, v8",
-    ));
+        ),
+        false,
+    );
 }

@@ -15,8 +15,8 @@ pub(crate) enum Memory {
     Array(Arg, Option<Arg>),
     /// A local.
     Local(Value),
-    /// A buffer's room.
-    Room(Value),
+    /// A buffer.
+    Buffer(Value),
 }
 
 impl Memory {
@@ -30,7 +30,10 @@ impl Memory {
 pub(crate) fn memory_of(func: &Function, env: &Env, kind: Derivative, place: Value) -> Memory {
     match func.def_op(place) {
         Some(Op::Local {}) => Memory::Local(place),
-        Some(&Op::RoomAt { room, .. }) => Memory::Room(room),
+        Some(&Op::RoomAt { room, .. }) => match func.def_op(room) {
+            Some(&Op::Reserve { buffer, .. }) => Memory::Buffer(buffer),
+            op => unreachable!("{op:?} makes no room"),
+        },
         Some(&Op::ElemRef { base, .. } | &Op::MemberRef { base, .. }) => {
             memory_of(func, env, kind, base)
         }
@@ -84,11 +87,6 @@ impl Activity {
         self.varied[value] && self.useful[value]
     }
 
-    /// Whether the value depends on something that has a derivative.
-    pub(crate) fn is_varied(&self, value: Value) -> bool {
-        self.varied[value]
-    }
-
     fn vary(&mut self, func: &Function, value: Value, varied: bool) {
         if varied && is_float(func, value) && !self.varied[value] {
             self.varied[value] = true;
@@ -109,13 +107,13 @@ impl Activity {
             match &func[inst] {
                 Op::Load { place } => {
                     let varied = match memory_of(func, env, self.kind, *place) {
-                        Memory::Local(local) | Memory::Room(local) => self.varied[local],
+                        Memory::Local(local) | Memory::Buffer(local) => self.varied[local],
                         memory => memory.has_derivatives(),
                     };
                     self.vary(func, results[0], varied);
                 }
                 Op::Store { place, value } | Op::Atomic { place, value, .. } => {
-                    if let Memory::Local(local) | Memory::Room(local) =
+                    if let Memory::Local(local) | Memory::Buffer(local) =
                         memory_of(func, env, self.kind, *place)
                         && self.varied[*value]
                     {
@@ -181,7 +179,7 @@ impl Activity {
         let results = &func.insts[inst].results;
         match &func[inst] {
             Op::Load { place } => {
-                if let Memory::Local(local) | Memory::Room(local) =
+                if let Memory::Local(local) | Memory::Buffer(local) =
                     memory_of(func, env, self.kind, *place)
                 {
                     self.use_(local, self.useful[results[0]]);
@@ -189,7 +187,7 @@ impl Activity {
             }
             Op::Store { place, value } | Op::Atomic { place, value, .. } => {
                 let useful = match memory_of(func, env, self.kind, *place) {
-                    Memory::Local(local) | Memory::Room(local) => self.useful[local],
+                    Memory::Local(local) | Memory::Buffer(local) => self.useful[local],
                     memory => memory.has_derivatives(),
                 };
                 self.use_(*value, useful);

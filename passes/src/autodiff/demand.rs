@@ -73,7 +73,7 @@ impl Cx<'_> {
         let is_float = self.func.ty(place).pointee().and_then(|ty| ty.elem());
         is_float.is_some_and(|e| e.is_float())
             && match self.memory(place) {
-                Memory::Local(local) | Memory::Room(local) => self.activity.is_active(local),
+                Memory::Local(local) | Memory::Buffer(local) => self.activity.is_active(local),
                 memory => memory.has_derivatives(),
             }
     }
@@ -297,7 +297,7 @@ impl Demand {
                 }
                 Op::Load { place } => {
                     self.need(cx, *place, region, copies);
-                    if let Memory::Local(local) | Memory::Room(local) = cx.memory(*place)
+                    if let Memory::Local(local) | Memory::Buffer(local) = cx.memory(*place)
                         && !self.contents[local]
                     {
                         self.contents[local] = true;

@@ -7,7 +7,9 @@
 mod activity;
 mod demand;
 mod exits;
+mod forward;
 mod nesting;
+mod overwritten;
 mod prepare;
 mod reverse;
 mod rules;
@@ -19,6 +21,8 @@ use aerogel_ir::{Derivative, Env, Function, Inst, Module, Op};
 use self::activity::Activity;
 use self::demand::{Cx, Demand};
 use self::nesting::Nesting;
+use self::overwritten::Reads;
+pub use self::overwritten::{Moment, Needed, Overwritten};
 
 use crate::{BrokenPass, Options};
 
@@ -42,6 +46,12 @@ impl From<BrokenPass> for DerivativeError {
 pub struct Differentiated {
     /// The module whose kernel computes it.
     pub module: Module,
+    /// The kernel as it was differentiated: `needed` names places of it.
+    pub primal: Function,
+    /// What the derivative reads of fields and arrays besides derivatives.
+    pub needed: Vec<Needed>,
+    /// Why the derivative must find memory as it was when the kernel began, if it must.
+    pub of_start: Option<Overwritten>,
 }
 
 pub(crate) use self::prepare::find as find_pass;
@@ -58,17 +68,22 @@ pub fn differentiate(
     prepare::run(&mut module, options)?;
     let kernel = module.funcs.iter().find(|(_, f)| f.is_kernel);
     let id = kernel.expect("a module has a kernel").0;
-    let func = &module.funcs[id];
-    let derivative = match kind {
-        Derivative::Grad => reverse(func, &module.env)?,
-        Derivative::Dual => todo!(),
+    let primal = module.funcs[id].clone();
+    let (derivative, reads) = match kind {
+        Derivative::Grad => reverse(&primal, &module.env)?,
+        Derivative::Dual => (forward(&primal, &module.env)?, Reads::default()),
     };
     module.funcs[id] = derivative;
-    Ok(Differentiated { module })
+    Ok(Differentiated {
+        module,
+        primal,
+        needed: reads.needed,
+        of_start: reads.of_start,
+    })
 }
 
 /// The kernel that computes the adjoints of what `func` reads.
-fn reverse(func: &Function, env: &Env) -> Result<Function, DerivativeError> {
+fn reverse(func: &Function, env: &Env) -> Result<(Function, Reads), DerivativeError> {
     let nesting = Nesting::new(func);
     let activity = Activity::new(func, env, Derivative::Grad);
     let cx = Cx {
@@ -81,11 +96,46 @@ fn reverse(func: &Function, env: &Env) -> Result<Function, DerivativeError> {
     if let Some(lost) = demand.lost {
         return Err(lost_value(func, lost));
     }
+    let reads = overwritten::reads(&cx, &demand);
+    if let Some(lost) = reads.lost {
+        return Err(DerivativeError::Mistake(Box::new(lost.mistake(env))));
+    }
     let mut target = Function::new(format!("{}_grad", func.name), true);
     target.params.clone_from(&func.params);
     match reverse::write(cx, &demand, &mut target) {
         Some(mistake) => Err(DerivativeError::Mistake(mistake)),
+        None => Ok((target, reads)),
+    }
+}
+
+/// The kernel with the tangents of what it does.
+fn forward(func: &Function, env: &Env) -> Result<Function, DerivativeError> {
+    let activity = Activity::new(func, env, Derivative::Dual);
+    let mut target = Function::new(format!("{}_dual", func.name), true);
+    target.params.clone_from(&func.params);
+    target.results.clone_from(&func.results);
+    match forward::write(func, env, &activity, &mut target) {
+        Some(mistake) => Err(DerivativeError::Mistake(mistake)),
         None => Ok(target),
+    }
+}
+
+impl Overwritten {
+    /// What to say where the value that was read cannot be put back.
+    pub fn mistake(&self, env: &Env) -> Diagnostic {
+        let message =
+            "the gradient needs the value that is read here, and the kernel overwrites it";
+        let note = match env.spans.get(self.written) {
+            Some(range) => {
+                let file = &env.sources[range.source];
+                let (line, text) = (file.position(range.start).0, file.line_at(range.start).0);
+                format!("it is overwritten in line {line}: `{}`", text.trim())
+            }
+            None => "it is overwritten in the same kernel".to_owned(),
+        };
+        Diagnostic::new(ErrorKind::Compilation, "E0603", self.read, message)
+            .note(note)
+            .note("write to another field, or run the kernel under ti.ad.Tape(), which saves what is overwritten where it can")
     }
 }
 

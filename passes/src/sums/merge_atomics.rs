@@ -70,7 +70,8 @@ impl Merge<'_> {
     fn region(&mut self, func: &mut Function, region: Region) {
         let mut out = Vec::new();
         let mut waiting = Waiting::default();
-        for inst in std::mem::take(&mut func.regions[region].insts) {
+        let before = std::mem::take(&mut func.regions[region].insts);
+        for &inst in &before {
             if let Some(sum) = self.sum(func, inst) {
                 if waiting.places.contains(&(sum.cell, sum.at)) {
                     self.flush(func, &mut waiting, &mut out);
@@ -86,6 +87,7 @@ impl Merge<'_> {
             }
             out.push(inst);
         }
+        self.changed |= out != before;
         func.regions[region].insts = out;
     }
 

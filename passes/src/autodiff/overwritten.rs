@@ -1,0 +1,295 @@
+//! Whether what a gradient reads is still there.
+//!
+//! The backward pass reads fields and arrays again, when the kernel is over. An element that the kernel writes after it
+//! has read it holds something else then. Where nothing is written *before* it is read, memory as it was when the kernel
+//! began will do: a tape puts that back. Otherwise there is no gradient.
+
+use aerogel_base::Span;
+use aerogel_ir::analysis::access::{Change, Class, below, change, classes};
+use aerogel_ir::analysis::affine::counted_from_narrow;
+use aerogel_ir::{Function, Inst, Op, Region, Value};
+
+use super::activity::Memory;
+use super::demand::{Cx, Demand};
+
+/// The memory as the backward pass must find it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Moment {
+    /// As it was when the kernel began.
+    Start,
+    /// As the kernel leaves it.
+    End,
+}
+
+/// Something that the backward pass reads.
+#[derive(Clone, Copy, Debug)]
+pub struct Needed {
+    /// The place, a value of the prepared kernel.
+    pub place: Value,
+    /// When it must be read.
+    pub at: Moment,
+}
+
+/// A read value that is overwritten.
+#[derive(Clone, Copy, Debug)]
+pub struct Overwritten {
+    /// Where it is read.
+    pub read: Span,
+    /// Where it is written.
+    pub written: Span,
+}
+
+/// What the backward pass reads of fields and arrays.
+#[derive(Default)]
+pub(super) struct Reads {
+    pub(super) needed: Vec<Needed>,
+    /// The first that needs memory as it was when the kernel began.
+    pub(super) of_start: Option<Overwritten>,
+    /// The first that is at no moment in memory.
+    pub(super) lost: Option<Overwritten>,
+}
+
+/// An access to a place, and what is around it.
+struct Access {
+    inst: Inst,
+    /// None for what is not named element by element.
+    place: Option<Value>,
+    classes: Vec<Class>,
+    /// The regions around it with the instructions in them that lead to it, outermost first.
+    path: Vec<(Region, Inst)>,
+}
+
+/// Whether a write may hit what a read reads, before and after it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Hits {
+    before: bool,
+    after: bool,
+}
+
+const NEVER: Hits = Hits {
+    before: false,
+    after: false,
+};
+const ANY_TIME: Hits = Hits {
+    before: true,
+    after: true,
+};
+
+pub(super) fn reads(cx: &Cx<'_>, demand: &Demand) -> Reads {
+    let (mut read, mut written) = (Vec::new(), Vec::new());
+    accesses(
+        cx,
+        demand,
+        cx.func.body,
+        &mut Vec::new(),
+        &mut read,
+        &mut written,
+    );
+    let mut reads = Reads::default();
+    for r in &read {
+        let mut hits = NEVER;
+        let mut by = None;
+        for w in written
+            .iter()
+            .filter(|w| w.classes.iter().any(|c| r.classes.contains(c)))
+        {
+            let hit = hits_of(cx, r, w);
+            if hit.after && !hits.after {
+                by = Some(w);
+            }
+            hits.before |= hit.before;
+            hits.after |= hit.after;
+        }
+        let overwritten = by.map(|w| Overwritten {
+            read: cx.func.insts[r.inst].span,
+            written: cx.func.insts[w.inst].span,
+        });
+        let place = r.place.expect("what is read is an element");
+        let at = if hits.after {
+            Moment::Start
+        } else {
+            Moment::End
+        };
+        reads.needed.push(Needed { place, at });
+        if hits.after {
+            reads.of_start = reads.of_start.or(overwritten);
+        }
+        if hits.after && hits.before {
+            reads.lost = reads.lost.or(overwritten);
+        }
+    }
+    if reads.lost.is_none() {
+        reads.settle(cx);
+    }
+    reads
+}
+
+impl Reads {
+    /// Memory can be as it was at one moment only: what is read at the start of a class makes all of it be read then.
+    fn settle(&mut self, cx: &Cx<'_>) {
+        let of = |needed: &Needed| classes(cx.func, cx.env, needed.place);
+        let at_start = self.needed.iter().filter(|n| n.at == Moment::Start);
+        let at_start: Vec<Class> = at_start.flat_map(of).collect();
+        for needed in &mut self.needed {
+            if of(needed).iter().any(|class| at_start.contains(class)) {
+                needed.at = Moment::Start;
+            }
+        }
+    }
+}
+
+fn accesses(
+    cx: &Cx<'_>,
+    demand: &Demand,
+    region: Region,
+    path: &mut Vec<(Region, Inst)>,
+    read: &mut Vec<Access>,
+    written: &mut Vec<Access>,
+) {
+    let func = cx.func;
+    let shared = |place: Value| matches!(cx.memory(place), Memory::Field(..) | Memory::Array(..));
+    for &inst in &func.regions[region].insts {
+        path.push((region, inst));
+        let access = |place: Option<Value>, classes: Vec<Class>| Access {
+            inst,
+            place,
+            classes,
+            path: path.clone(),
+        };
+        let of = |place: Value| access(Some(place), classes(func, cx.env, place));
+        match &func[inst] {
+            Op::Load { place } => {
+                if shared(*place) && demand.value(func.insts[inst].results[0]).any() {
+                    read.push(of(*place));
+                }
+            }
+            op => {
+                if let Op::Atomic { place, .. } = op
+                    && shared(*place)
+                    && demand.value(*place).any()
+                {
+                    // Which number won is seen of what is there when all are through.
+                    read.push(of(*place));
+                }
+                match change(op) {
+                    Change::Nothing => {}
+                    Change::Storages(places) => {
+                        written.extend(places.iter().filter(|&&p| shared(p)).map(|&p| of(p)));
+                    }
+                    Change::Below(node) => {
+                        written.push(access(None, below(cx.env, node).collect()));
+                    }
+                    Change::Anything => {}
+                }
+            }
+        }
+        for owned in func.owned(inst) {
+            accesses(cx, demand, owned, path, read, written);
+        }
+        path.pop();
+    }
+}
+
+/// The indices of an element.
+fn indices(func: &Function, place: Value) -> &[Value] {
+    match func.def_op(place) {
+        Some(Op::ElemRef { base, .. }) => indices(func, *base),
+        Some(&Op::MemberRef { base, .. }) => indices(func, base),
+        Some(Op::FieldAt { indices, .. } | Op::ArrayAt { indices, .. }) => indices,
+        _ => &[],
+    }
+}
+
+fn hits_of(cx: &Cx<'_>, read: &Access, write: &Access) -> Hits {
+    let func = cx.func;
+    if read.inst == write.inst {
+        // An extremum reads what all of them leave.
+        return NEVER;
+    }
+    let is_extremum = matches!(func[read.inst], Op::Atomic { .. });
+    let (Some(r), Some(w)) = (read.place, write.place) else {
+        return order(cx, read, write, is_extremum);
+    };
+    let pairs: Vec<_> = indices(func, r)
+        .iter()
+        .zip(indices(func, w))
+        .map(|(&r, &w)| (counted_from_narrow(func, r), counted_from_narrow(func, w)))
+        .collect();
+    let first_common = &read.path[0].1;
+    let same_statement = *first_common == write.path[0].1;
+    let varies = |base: Value| {
+        same_statement
+            && cx
+                .nesting
+                .between(cx.nesting.region_of(base), func.body)
+                .contains(first_common)
+    };
+    for &((r, a), (w, b)) in &pairs {
+        let (r_const, w_const) = (func.as_const(r), func.as_const(w));
+        if let (Some(x), Some(y)) = (r_const, w_const) {
+            if x.as_i128() + i128::from(a) != y.as_i128() + i128::from(b) {
+                return NEVER;
+            }
+        } else if r == w && a != b && !varies(r) {
+            return NEVER;
+        }
+    }
+    // Loops around both, from the outermost: which turns hit the same element?
+    let common = read
+        .path
+        .iter()
+        .zip(&write.path)
+        .take_while(|(x, y)| x == y);
+    for ((_, inst), _) in common {
+        let op = &func[*inst];
+        let counters: &[Value] = match op {
+            Op::For { body, .. } => &func.regions[*body].params[..1],
+            Op::Parallel { body, .. } | Op::ParallelCells { body, .. } => {
+                &func.regions[*body].params
+            }
+            Op::While { .. } => return ANY_TIME,
+            _ => continue,
+        };
+        for &counter in counters {
+            let apart = pairs
+                .iter()
+                .find(|((r, _), (w, _))| *r == counter && *w == counter)
+                .map(|((_, a), (_, b))| a - b);
+            match (apart, op) {
+                (Some(0), _) => {}
+                (Some(apart), Op::For { step, .. }) => {
+                    let Some(step) = func.as_const(*step).map(|c| c.as_i128()) else {
+                        return ANY_TIME;
+                    };
+                    // Read at `t + a`, written at `t' + b`: by the turn that is so much further on.
+                    let later = (apart > 0) == (step > 0);
+                    return Hits {
+                        before: !later,
+                        after: later,
+                    };
+                }
+                _ => return ANY_TIME,
+            }
+        }
+    }
+    order(cx, read, write, is_extremum)
+}
+
+/// Which of two accesses comes first in one turn of all loops around both.
+fn order(cx: &Cx<'_>, read: &Access, write: &Access, is_extremum: bool) -> Hits {
+    let mut pairs = read.path.iter().zip(&write.path);
+    let Some(((region, r), (other, w))) = pairs.find(|(x, y)| x != y) else {
+        return ANY_TIME;
+    };
+    if region != other {
+        // The two branches of an `if`.
+        return NEVER;
+    }
+    let insts = &cx.func.regions[*region].insts;
+    let at = |inst: &Inst| insts.iter().position(|i| i == inst);
+    let after = at(w) > at(r);
+    Hits {
+        before: !after && !is_extremum,
+        after,
+    }
+}
