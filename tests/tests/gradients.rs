@@ -300,3 +300,54 @@ fn gathers_and_extrema() {
         false,
     );
 }
+
+fn number(name: &str, otherwise: u64) -> u64 {
+    let given = std::env::var(name).ok();
+    given.and_then(|n| n.parse().ok()).unwrap_or(otherwise)
+}
+
+/// What is wrong with the gradient of the made-up kernel of a seed; nothing for one that is refused.
+fn wrong(seed: u64, config: &Config) -> Option<String> {
+    let module = aerogel_tests::differentiable::generate(seed);
+    let pair = Pair::new(&module, config, true).ok()?;
+    let differences = pair.compare(seed, 1e-5);
+    let modes = pair.compare_modes(seed, 1e-12);
+    let wrong = [differences, modes].into_iter().find_map(Result::err)?;
+    Some(format!(
+        "seed {seed}, {:?}, element {}: {} is not {}\n{}\n{}",
+        config.arch,
+        wrong.element,
+        wrong.reverse,
+        wrong.difference,
+        aerogel_tests::differentiable::text(seed),
+        pair.text()
+    ))
+}
+
+#[test]
+fn made_up_kernels() {
+    let (first, n) = (
+        number("AEROGEL_FIRST_SEED", 0),
+        number("AEROGEL_N_PROGRAMS", 60),
+    );
+    for seed in first..first + n {
+        let threads = [1, 2, 4][(seed % 3) as usize];
+        for (arch, opt_level) in [(Arch::Interp, 0), (Arch::Cpu, 3)] {
+            let config = Config {
+                arch,
+                opt_level,
+                max_threads: Some(threads),
+                ..Config::default()
+            };
+            let outcome = std::panic::catch_unwind(|| wrong(seed, &config));
+            match outcome {
+                Ok(None) => {}
+                Ok(Some(text)) => panic!("{text}"),
+                Err(_) => panic!(
+                    "seed {seed}, {arch:?}: a panic\n{}",
+                    aerogel_tests::differentiable::text(seed)
+                ),
+            }
+        }
+    }
+}
