@@ -87,6 +87,16 @@ impl Activity {
         self.varied[value] && self.useful[value]
     }
 
+    /// Whether the value depends on something that has a derivative.
+    pub(crate) fn is_varied(&self, value: Value) -> bool {
+        self.varied[value]
+    }
+
+    /// Whether something that has a derivative depends on the value.
+    pub(crate) fn is_useful(&self, value: Value) -> bool {
+        self.useful[value]
+    }
+
     fn vary(&mut self, func: &Function, value: Value, varied: bool) {
         if varied && is_float(func, value) && !self.varied[value] {
             self.varied[value] = true;

@@ -57,6 +57,7 @@ pub(crate) struct Demand {
 }
 
 pub(crate) struct Cx<'a> {
+    pub(crate) kind: Derivative,
     pub(crate) func: &'a Function,
     pub(crate) env: &'a Env,
     pub(crate) nesting: &'a Nesting,
@@ -65,7 +66,7 @@ pub(crate) struct Cx<'a> {
 
 impl Cx<'_> {
     pub(crate) fn memory(&self, place: Value) -> Memory {
-        memory_of(self.func, self.env, Derivative::Grad, place)
+        memory_of(self.func, self.env, self.kind, place)
     }
 
     /// Whether a place has adjoints.

@@ -16,6 +16,7 @@
 use aerogel_base::Scalar;
 use aerogel_ir::{BinaryOp, Builder, CompareOp, Function, Inst, Op, Region, Type, UnaryOp, Value};
 
+use super::serial::replace;
 use crate::PassCx;
 
 pub(crate) fn run(func: &mut Function, _: &PassCx<'_>) -> bool {
@@ -160,14 +161,14 @@ impl Exits {
                     Some(leave) => counted(func, region, inst, leave),
                     None => func.regions[region].insts.push(inst),
                 }
-                self.pass_on(func, region, body);
+                self.pass_on(func, region);
             }
             Op::While { cond, body, .. } => {
                 if let Some(leave) = self.loop_body(func, region, body) {
                     guard_test(func, cond, leave);
                 }
                 func.regions[region].insts.push(inst);
-                self.pass_on(func, region, body);
+                self.pass_on(func, region);
             }
             Op::Parallel { body, .. } | Op::ParallelCells { body, .. } => {
                 self.loop_body(func, region, body);
@@ -207,7 +208,7 @@ impl Exits {
     }
 
     /// Leaves the loop around, too, if the function has returned inside a loop.
-    fn pass_on(&self, func: &mut Function, region: Region, body: Region) {
+    fn pass_on(&self, func: &mut Function, region: Region) {
         let [of_function, .., around] = self.loops[..] else {
             return;
         };
@@ -222,7 +223,6 @@ impl Exits {
                 .into_iter()
                 .for_each(|leave| b.store(leave, yes));
         };
-        let _ = body;
         let mut b = Builder::new(func, region);
         let returned = b.load(of_function.skip);
         b.if_(returned, &[], stores, |_| ());
@@ -274,18 +274,6 @@ fn counted(func: &mut Function, region: Region, inst: Inst, leave: Value) {
         cond,
         body,
     });
-}
-
-/// Puts a value in the place of another one.
-fn replace(func: &mut Function, region: Region, old: Value, new: Value) {
-    for inst in func.regions[region].insts.clone() {
-        func.insts[inst]
-            .op
-            .map_operands(|v| if v == old { new } else { v });
-        for owned in func.owned(inst) {
-            replace(func, owned, old, new);
-        }
-    }
 }
 
 /// Lets the test of a loop ask first whether the loop was left.

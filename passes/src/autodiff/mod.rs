@@ -11,11 +11,13 @@ mod forward;
 mod nesting;
 mod overwritten;
 mod prepare;
+mod refused;
 mod reverse;
 mod rules;
 mod saved;
+mod serial;
 
-use aerogel_base::{Diagnostic, ErrorKind};
+use aerogel_base::{Diagnostic, ErrorKind, Span};
 use aerogel_ir::{Derivative, Env, Function, Inst, Module, Op};
 
 use self::activity::Activity;
@@ -70,8 +72,8 @@ pub fn differentiate(
     let id = kernel.expect("a module has a kernel").0;
     let primal = module.funcs[id].clone();
     let (derivative, reads) = match kind {
-        Derivative::Grad => reverse(&primal, &module.env)?,
-        Derivative::Dual => (forward(&primal, &module.env)?, Reads::default()),
+        Derivative::Grad => reverse(&primal, &module)?,
+        Derivative::Dual => (forward(&primal, &module)?, Reads::default()),
     };
     module.funcs[id] = derivative;
     Ok(Differentiated {
@@ -83,15 +85,23 @@ pub fn differentiate(
 }
 
 /// The kernel that computes the adjoints of what `func` reads.
-fn reverse(func: &Function, env: &Env) -> Result<(Function, Reads), DerivativeError> {
+fn reverse(func: &Function, module: &Module) -> Result<(Function, Reads), DerivativeError> {
+    let env = &module.env;
     let nesting = Nesting::new(func);
     let activity = Activity::new(func, env, Derivative::Grad);
     let cx = Cx {
+        kind: Derivative::Grad,
         func,
         env,
         nesting: &nesting,
         activity: &activity,
     };
+    if let Some(mistake) = refused::find(&cx, &module.funcs) {
+        return Err(DerivativeError::Mistake(mistake));
+    }
+    if let Some(leak) = overwritten::leak(&cx) {
+        return Err(DerivativeError::Mistake(Box::new(leak.untracked(env))));
+    }
     let demand = Demand::new(&cx);
     if let Some(lost) = demand.lost {
         return Err(lost_value(func, lost));
@@ -109,8 +119,20 @@ fn reverse(func: &Function, env: &Env) -> Result<(Function, Reads), DerivativeEr
 }
 
 /// The kernel with the tangents of what it does.
-fn forward(func: &Function, env: &Env) -> Result<Function, DerivativeError> {
+fn forward(func: &Function, module: &Module) -> Result<Function, DerivativeError> {
+    let env = &module.env;
     let activity = Activity::new(func, env, Derivative::Dual);
+    let nesting = Nesting::new(func);
+    let cx = Cx {
+        kind: Derivative::Dual,
+        func,
+        env,
+        nesting: &nesting,
+        activity: &activity,
+    };
+    if let Some(mistake) = refused::find(&cx, &module.funcs) {
+        return Err(DerivativeError::Mistake(mistake));
+    }
     let mut target = Function::new(format!("{}_dual", func.name), true);
     target.params.clone_from(&func.params);
     target.results.clone_from(&func.results);
@@ -125,18 +147,36 @@ impl Overwritten {
     pub fn mistake(&self, env: &Env) -> Diagnostic {
         let message =
             "the gradient needs the value that is read here, and the kernel overwrites it";
-        let note = match env.spans.get(self.written) {
-            Some(range) => {
-                let file = &env.sources[range.source];
-                let (line, text) = (file.position(range.start).0, file.line_at(range.start).0);
-                format!("it is overwritten in line {line}: `{}`", text.trim())
-            }
-            None => "it is overwritten in the same kernel".to_owned(),
-        };
+        let written = place(env, self.written);
         Diagnostic::new(ErrorKind::Compilation, "E0603", self.read, message)
-            .note(note)
-            .note("write to another field, or run the kernel under ti.ad.Tape(), which saves what is overwritten where it can")
+            .note(format!("it is overwritten {written}"))
+            .note(
+                "write to another field, or run the kernel under ti.ad.Tape(), which saves what is overwritten \
+                 where it can",
+            )
     }
+
+    /// What to say of a value that has a derivative and goes through memory that has none.
+    fn untracked(&self, env: &Env) -> Diagnostic {
+        let message = "what is read here depends on something that has a gradient, and is kept where there is none";
+        let written = place(env, self.written);
+        Diagnostic::new(ErrorKind::Compilation, "E0604", self.read, message)
+            .note(format!("it is written {written}"))
+            .note(
+                "make the field with needs_grad=True, or read it as ti.stop_grad(x[i]) if no gradient is meant \
+                 to pass",
+            )
+    }
+}
+
+/// Where something happens, as text.
+fn place(env: &Env, span: Span) -> String {
+    let Some(range) = env.spans.get(span) else {
+        return "in the same kernel".to_owned();
+    };
+    let file = &env.sources[range.source];
+    let (line, text) = (file.position(range.start).0, file.line_at(range.start).0);
+    format!("in line {line}: `{}`", text.trim())
 }
 
 /// The mistake of a gradient that needs a value which cannot be made again.

@@ -5,7 +5,7 @@
 //! began will do: a tape puts that back. Otherwise there is no gradient.
 
 use aerogel_base::Span;
-use aerogel_ir::analysis::access::{Change, Class, below, change, classes};
+use aerogel_ir::analysis::access::{Change, Class, below, change, classes, touched};
 use aerogel_ir::analysis::affine::counted_from_narrow;
 use aerogel_ir::{Function, Inst, Op, Region, Value};
 
@@ -49,6 +49,39 @@ pub(super) struct Reads {
     pub(super) lost: Option<Overwritten>,
 }
 
+/// Where a value that has a derivative goes through memory that has none.
+pub(super) fn leak(cx: &Cx<'_>) -> Option<Overwritten> {
+    let untracked = |place: Value| {
+        let elem = cx.func.ty(place).pointee().and_then(|ty| ty.elem());
+        let memory = cx.memory(place);
+        elem.is_some_and(|e| e.is_float())
+            && matches!(memory, Memory::Field(_, None) | Memory::Array(_, None))
+    };
+    let read = accesses(cx, &|inst| match cx.func[inst] {
+        Op::Load { place } => {
+            let value = cx.func.insts[inst].results[0];
+            untracked(place) && cx.activity.is_useful(value)
+        }
+        _ => false,
+    });
+    let written = accesses(cx, &|inst| match cx.func[inst] {
+        Op::Store { place, value } | Op::Atomic { place, value, .. } => {
+            untracked(place) && cx.activity.is_varied(value)
+        }
+        _ => false,
+    });
+    for r in &read {
+        let mut by = written.iter().filter(|w| w.shares_memory(r));
+        if let Some(w) = by.find(|w| hits_of(cx, r, w).before) {
+            return Some(Overwritten {
+                read: cx.func.insts[r.inst].span,
+                written: cx.func.insts[w.inst].span,
+            });
+        }
+    }
+    None
+}
+
 /// An access to a place, and what is around it.
 struct Access {
     inst: Inst,
@@ -75,16 +108,28 @@ const ANY_TIME: Hits = Hits {
     after: true,
 };
 
+impl Access {
+    fn shares_memory(&self, other: &Self) -> bool {
+        self.classes.iter().any(|c| other.classes.contains(c))
+    }
+}
+
 pub(super) fn reads(cx: &Cx<'_>, demand: &Demand) -> Reads {
-    let (mut read, mut written) = (Vec::new(), Vec::new());
-    accesses(
-        cx,
-        demand,
-        cx.func.body,
-        &mut Vec::new(),
-        &mut read,
-        &mut written,
-    );
+    let shared = |place: Value| matches!(cx.memory(place), Memory::Field(..) | Memory::Array(..));
+    let read = accesses(cx, &|inst| match cx.func[inst] {
+        Op::Load { place } => {
+            let value = cx.func.insts[inst].results[0];
+            shared(place) && demand.value(value).any()
+        }
+        // Which number won is seen of what is there when all are through.
+        Op::Atomic { place, .. } => shared(place) && demand.value(place).any(),
+        _ => false,
+    });
+    let written = accesses(cx, &|inst| match change(&cx.func[inst]) {
+        Change::Nothing | Change::Anything => false,
+        Change::Storages(places) => places.iter().any(|&place| shared(place)),
+        Change::Below(_) => true,
+    });
     let mut reads = Reads::default();
     for r in &read {
         let mut hits = NEVER;
@@ -138,53 +183,37 @@ impl Reads {
     }
 }
 
-fn accesses(
+/// The accesses that are asked for, in order.
+fn accesses(cx: &Cx<'_>, wanted: &dyn Fn(Inst) -> bool) -> Vec<Access> {
+    let mut found = Vec::new();
+    within(cx, cx.func.body, wanted, &mut Vec::new(), &mut found);
+    found
+}
+
+fn within(
     cx: &Cx<'_>,
-    demand: &Demand,
     region: Region,
+    wanted: &dyn Fn(Inst) -> bool,
     path: &mut Vec<(Region, Inst)>,
-    read: &mut Vec<Access>,
-    written: &mut Vec<Access>,
+    found: &mut Vec<Access>,
 ) {
-    let func = cx.func;
-    let shared = |place: Value| matches!(cx.memory(place), Memory::Field(..) | Memory::Array(..));
-    for &inst in &func.regions[region].insts {
+    for &inst in &cx.func.regions[region].insts {
         path.push((region, inst));
-        let access = |place: Option<Value>, classes: Vec<Class>| Access {
-            inst,
-            place,
-            classes,
-            path: path.clone(),
-        };
-        let of = |place: Value| access(Some(place), classes(func, cx.env, place));
-        match &func[inst] {
-            Op::Load { place } => {
-                if shared(*place) && demand.value(func.insts[inst].results[0]).any() {
-                    read.push(of(*place));
-                }
-            }
-            op => {
-                if let Op::Atomic { place, .. } = op
-                    && shared(*place)
-                    && demand.value(*place).any()
-                {
-                    // Which number won is seen of what is there when all are through.
-                    read.push(of(*place));
-                }
-                match change(op) {
-                    Change::Nothing => {}
-                    Change::Storages(places) => {
-                        written.extend(places.iter().filter(|&&p| shared(p)).map(|&p| of(p)));
-                    }
-                    Change::Below(node) => {
-                        written.push(access(None, below(cx.env, node).collect()));
-                    }
-                    Change::Anything => {}
-                }
-            }
+        if wanted(inst) {
+            let (place, classes) = match (touched(&cx.func[inst]), change(&cx.func[inst])) {
+                (&[place, ..], _) => (Some(place), classes(cx.func, cx.env, place)),
+                (_, Change::Below(node)) => (None, below(cx.env, node).collect()),
+                _ => (None, Vec::new()),
+            };
+            found.push(Access {
+                inst,
+                place,
+                classes,
+                path: path.clone(),
+            });
         }
-        for owned in func.owned(inst) {
-            accesses(cx, demand, owned, path, read, written);
+        for owned in cx.func.owned(inst) {
+            within(cx, owned, wanted, path, found);
         }
         path.pop();
     }

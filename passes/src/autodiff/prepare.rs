@@ -2,7 +2,7 @@
 
 use aerogel_ir::{Function, Module, Stage};
 
-use super::exits;
+use super::{exits, serial};
 use crate::pipeline::{Pass, When};
 use crate::simplify::{cse, dce, fold, identities, licm, promote_locals};
 use crate::sums::demote_atomics;
@@ -28,6 +28,7 @@ const CALLED: &[Pass] = &[pass("exits", exits::run)];
 /// For the kernel, in order.
 const KERNEL: &[Pass] = &[
     pass("inline", inline::all),
+    pass("serial", serial::run),
     pass("loop_tensors", loop_tensors::run),
     pass("scalarize", scalarize::run),
     pass("demote_atomics", demote_atomics::locals),
@@ -39,9 +40,10 @@ const KERNEL: &[Pass] = &[
     pass("dce", dce::run),
 ];
 
-/// The passes of this list with a name.
+/// The pass of these lists with a name.
 pub(crate) fn find(name: &str) -> Option<Pass> {
-    CALLED.iter().find(|pass| pass.name == name).copied()
+    let mut all = CALLED.iter().chain(KERNEL);
+    all.find(|pass| pass.name == name).copied()
 }
 
 pub(super) fn run(module: &mut Module, options: Options) -> Result<(), BrokenPass> {

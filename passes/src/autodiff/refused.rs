@@ -1,0 +1,109 @@
+//! What has no derivative, or would have a wrong one, and so is a mistake.
+
+use aerogel_base::entity::PrimaryMap;
+use aerogel_base::{Diagnostic, ErrorKind};
+use aerogel_ir::{Derivative, Effect, FuncId, Function, Inst, Op, Value, walk};
+
+use super::activity::is_float;
+use super::demand::Cx;
+
+/// The first thing in a kernel whose derivative would be wrong.
+pub(super) fn find(cx: &Cx<'_>, funcs: &PrimaryMap<FuncId, Function>) -> Option<Box<Diagnostic>> {
+    let mut found = None;
+    walk(cx.func, cx.func.body, &mut |func, inst| {
+        if found.is_none() {
+            found = of_inst(cx, funcs, func, inst);
+        }
+    });
+    found
+}
+
+fn of_inst(
+    cx: &Cx<'_>,
+    funcs: &PrimaryMap<FuncId, Function>,
+    func: &Function,
+    inst: Inst,
+) -> Option<Box<Diagnostic>> {
+    let result = func.insts[inst].results.first().copied();
+    let wanted = |value: Value| is_float(func, value) && cx.activity.is_useful(value);
+    match &func[inst] {
+        Op::Atomic { place, .. } | Op::Cas { place, .. }
+            if cx.kind == Derivative::Grad
+                && result.is_some_and(wanted)
+                && cx.has_adjoint(*place) =>
+        {
+            let message = "the old value of an atomic operation has no derivative";
+            mistake(
+                cx,
+                inst,
+                "E0601",
+                message,
+                "read the element before, in a loop of its own",
+            )
+        }
+        Op::Call { func: callee, args } => {
+            let results = &func.insts[inst].results;
+            let floats = args.iter().any(|&v| cx.activity.is_varied(v))
+                && results.iter().any(|&v| wanted(v));
+            (floats || writes(funcs, *callee)).then_some(())?;
+            let message = format!(
+                "`{}` calls itself, and such functions have no gradient",
+                funcs[*callee].name
+            );
+            mistake(
+                cx,
+                inst,
+                "E0601",
+                &message,
+                "write it as a loop, or give the kernel's gradient by hand: ti.ad.grad_for",
+            )
+        }
+        Op::ParallelCells { attrs, .. } if attrs.serial && cx.kind == Derivative::Grad => {
+            let message = "a loop over the cells of a field that runs in order has no gradient";
+            mistake(cx, inst, "E0601", message, "loop over a range")
+        }
+        _ => None,
+    }
+}
+
+/// Whether a function, or one that it calls, changes memory.
+fn writes(funcs: &PrimaryMap<FuncId, Function>, id: FuncId) -> bool {
+    let mut seen = vec![id];
+    let mut at = 0;
+    let mut writes = false;
+    while let Some(&id) = seen.get(at) {
+        let func = &funcs[id];
+        walk(func, func.body, &mut |func, inst| match &func[inst] {
+            Op::Call { func: callee, .. } => {
+                if !seen.contains(callee) {
+                    seen.push(*callee);
+                }
+            }
+            Op::Store { place, .. } | Op::Atomic { place, .. } => {
+                writes |= !is_local(func, *place);
+            }
+            op => writes |= matches!(op, Op::Cell(op) if op.effect() == Effect::Writes),
+        });
+        at += 1;
+    }
+    writes
+}
+
+fn is_local(func: &Function, place: Value) -> bool {
+    match func.def_op(place) {
+        Some(&Op::ElemRef { base, .. } | &Op::MemberRef { base, .. }) => is_local(func, base),
+        op => matches!(op, Some(Op::Local {})),
+    }
+}
+
+fn mistake(
+    cx: &Cx<'_>,
+    inst: Inst,
+    code: &'static str,
+    message: &str,
+    note: &str,
+) -> Option<Box<Diagnostic>> {
+    let span = cx.func.insts[inst].span;
+    let mistake = Diagnostic::new(ErrorKind::Compilation, code, span, message);
+    Some(Box::new(mistake.note(note)))
+}
