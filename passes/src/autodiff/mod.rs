@@ -16,6 +16,8 @@ mod reverse;
 mod rules;
 mod saved;
 mod serial;
+#[cfg(test)]
+mod tests;
 
 use aerogel_base::{Diagnostic, ErrorKind, Span};
 use aerogel_ir::{Derivative, Env, Function, Inst, Module, Op};

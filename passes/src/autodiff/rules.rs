@@ -83,7 +83,7 @@ fn unary(op: UnaryOp) -> Partial {
         Neg => Partial::MinusOne,
         Abs => OF_X,
         Sign | Floor | Ceil | Round | Trunc | Not | Popcnt | Clz => Partial::Zero,
-        Sqrt => OF_R_STRONG,
+        Sqrt => OF_R,
         Rsqrt => OF_R_STRONG,
         Sin | Cos | Sinh | Cosh => OF_X,
         Tan | Tanh => OF_R,
@@ -203,8 +203,8 @@ fn of_unary(b: &mut Builder<'_>, op: UnaryOp, values: Values<'_>, d: Value) -> V
             let zero = number(b, d, 0.0);
             let halved = b.binary(Mul, d, half);
             let quotient = b.binary(Div, halved, r());
-            let at_zero = b.compare(CompareOp::Eq, r(), zero);
-            b.select(at_zero, zero, quotient)
+            let has_slope = b.compare(CompareOp::Gt, r(), zero);
+            b.select(has_slope, quotient, zero)
         }
         UnaryOp::Rsqrt => {
             let minus_half = number(b, d, -0.5);
