@@ -356,6 +356,9 @@ insts! {
         Assert ("assert") { cond: Value, kind: AssertKind, template: String, args: Vec<Value> } = Writes;
         /// A random value: integers over the whole range, floats in [0, 1).
         Random ("random") {} = Writes;
+        /// The state, a `u64`, with which an iteration of a loop begins that has a number among all that draw, twice that
+        /// of parallel loops before it, and one more for a parallel one. Only where derivatives are taken.
+        RandomState ("random_state") { stream: u32 } = Writes;
         /// Calls a function of the module.
         Call ("call") { func: FuncId, args: Vec<Value> } = Writes;
     }

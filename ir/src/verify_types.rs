@@ -547,6 +547,7 @@ impl Check<'_> {
                 self.bool(*cond)?;
                 self.template(template, args)
             }
+            Op::RandomState { .. } => self.result(Type::Scalar(ScalarType::U64)),
             Op::Random {} => ensure(
                 self.results.len() == 1 && self.results[0].scalar().is_some(),
                 || "the result is a scalar".into(),

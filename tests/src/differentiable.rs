@@ -254,7 +254,7 @@ impl Writer {
     }
 
     fn statement(&mut self) {
-        match self.rng.below(17) {
+        match self.rng.below(18) {
             0..=3 => self.compute(),
             4 => self.gather(),
             5 => {
@@ -273,6 +273,10 @@ impl Writer {
             13 => self.counted(),
             14 => self.repeated(),
             15 => self.write(),
+            16 => {
+                let v = self.def("f64", "random");
+                self.floats.push(v);
+            }
             _ => self.choose(),
         }
     }

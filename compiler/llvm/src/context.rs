@@ -84,6 +84,8 @@ pub(crate) struct FuncCx<'c, 'a, 'ctx> {
     pub(crate) in_short_nest: bool,
     /// The storage of the random state; null where nothing draws.
     pub(crate) random: Option<PointerValue<'ctx>>,
+    /// Where the iteration's number is kept, if anybody asks for it.
+    pub(crate) linear: Option<PointerValue<'ctx>>,
     loaded: LookupMap<Invariant, Val<'ctx>>,
     /// The handle of each `buffer`, which is given back where the function is left.
     pub(crate) buffers: Vec<(Inst, PointerValue<'ctx>)>,
@@ -146,6 +148,7 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
             group: None,
             in_short_nest: false,
             random: None,
+            linear: None,
             loaded: LookupMap::default(),
             buffers: Vec::new(),
         }

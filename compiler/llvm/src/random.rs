@@ -14,6 +14,23 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
     /// Sets the random state with which iteration `linear` begins.
     pub(crate) fn seed(&mut self, linear: Val<'ctx>) {
         let stream = self.task.as_ref().expect("tasks draw").stream;
+        let state = self.first_state(stream, linear);
+        let place: Val<'ctx> = self.random.expect("the task has a state").into();
+        self.b.store(place, state);
+        if let Some(place) = self.linear {
+            self.b.store(place.into(), linear);
+        }
+    }
+
+    /// The state with which this iteration begins in a loop with another number.
+    pub(crate) fn random_state(&mut self, stream: u32) -> Val<'ctx> {
+        let place: Val<'ctx> = self.linear.expect("the task keeps its index").into();
+        let (linear, _) = self.b.load(basic(self.b.i64_type()), place);
+        self.first_state(u64::from(stream), linear)
+    }
+
+    /// `aerogel_ir::eval::random_state`.
+    fn first_state(&mut self, stream: u64, linear: Val<'ctx>) -> Val<'ctx> {
         let seed = self.context_field(offset::SEED);
         let salt = self
             .b
@@ -22,9 +39,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         let spread = self.b.i64(0x8cb9_2ba7_2f3d_8dd7_u64 as i64);
         let spread = self.b.op(Opcode::Mul, linear, spread);
         let mixed = self.b.op(Opcode::Xor, key, spread);
-        let (_, state) = self.random_step(mixed);
-        let place: Val<'ctx> = self.random.expect("the task has a state").into();
-        self.b.store(place, state);
+        self.random_step(mixed).1
     }
 
     /// The next state, and 64 random bits: `aerogel_ir::eval::random_step`.

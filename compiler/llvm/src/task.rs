@@ -96,6 +96,7 @@ pub(crate) fn lower<'a, 'ctx>(cx: &mut ModuleCx<'a, 'ctx>, number: usize, task: 
         let ty = basic(f.b.i64_type());
         let state = f.in_entry(|f| f.b.alloca(ty));
         f.random = Some(state);
+        f.linear = Some(f.in_entry(|f| f.b.alloca(ty)));
         if *kind == TaskKind::Serial {
             let first = f.b.i64(0);
             f.seed(first);
@@ -265,7 +266,7 @@ fn extend_all<'ctx>(
 /// Whether a region, or a function that it calls, draws random numbers. A function is taken to do
 /// so if any function of the module does.
 fn draws(f: &FuncCx<'_, '_, '_>, region: Region) -> bool {
-    let is_random = |op: &Op| matches!(op, Op::Random {});
+    let is_random = |op: &Op| matches!(op, Op::Random {} | Op::RandomState { .. });
     let in_functions = f
         .module
         .funcs

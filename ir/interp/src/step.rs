@@ -43,6 +43,8 @@ pub(crate) struct Machine<'a> {
     seed: u64,
     /// The random state of the iteration.
     random: u64,
+    /// The number of the iteration.
+    linear: i64,
     /// Range tasks that began before.
     n_ranges: u32,
     /// Whether the loop that is running does not count.
@@ -77,6 +79,7 @@ impl<'a> Machine<'a> {
             said: LookupSet::default(),
             seed,
             random,
+            linear: 0,
             n_ranges: 0,
             aside: false,
             space: Vec::new(),
@@ -485,6 +488,10 @@ impl<'a> Machine<'a> {
                 }
                 return Ok(Vec::new());
             }
+            Op::RandomState { stream } => Val::from(Scalar::from_slot(
+                ScalarType::U64,
+                eval::random_state(self.seed, *stream, self.linear),
+            )),
             Op::Random {} => {
                 let (state, bits) = eval::random_step(self.random);
                 self.random = state;

@@ -203,6 +203,7 @@ pub fn change(op: &Op) -> Change<'_> {
         | Op::Print { .. }
         | Op::Warn { .. }
         | Op::Assert { .. }
+        | Op::RandomState { .. }
         | Op::Random {} => Change::Nothing,
         op if op.effect() == Effect::Writes => Change::Anything,
         _ => Change::Nothing,

@@ -42,7 +42,7 @@ fn one(op: &Op) -> f32 {
         Op::Atomic { .. } | Op::AtomicAdds { .. } | Op::Cas { .. } | Op::Update { .. } => 5.0,
         Op::If { .. } => 0.3,
         Op::For { .. } => 0.5,
-        Op::Call { .. } | Op::Random {} | Op::Reserve { .. } => 3.0,
+        Op::Call { .. } | Op::Random {} | Op::RandomState { .. } | Op::Reserve { .. } => 3.0,
         Op::Print { .. } | Op::Warn { .. } => 1000.0,
         Op::Node(op) => node(op),
         // Names and addresses, which the code around them swallows.
@@ -199,6 +199,7 @@ pub fn is_cheap(op: &Op) -> bool {
         | Op::Warn { .. }
         | Op::Assert { .. }
         | Op::Random {}
+        | Op::RandomState { .. }
         | Op::Call { .. } => false,
     }
 }

@@ -305,7 +305,7 @@ impl Demand {
                         self.changed = true;
                     }
                 }
-                Op::Atomic { .. } | Op::Cas { .. } | Op::Random {} | Op::Call { .. } => {
+                Op::Atomic { .. } | Op::Cas { .. } | Op::Call { .. } => {
                     self.lost = self.lost.or(Some(inst));
                 }
                 Op::Cell(op) if op.effect() == aerogel_ir::Effect::Writes => {

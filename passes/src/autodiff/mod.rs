@@ -6,6 +6,7 @@
 
 mod activity;
 mod demand;
+mod draws;
 mod exits;
 mod forward;
 mod nesting;
@@ -184,7 +185,6 @@ fn place(env: &Env, span: Span) -> String {
 /// The mistake of a gradient that needs a value which cannot be made again.
 fn lost_value(func: &Function, inst: Inst) -> DerivativeError {
     let what = match &func[inst] {
-        Op::Random {} => "a random number",
         Op::Call { .. } => "the result of a function that calls itself",
         Op::Cell(_) => "the index of an appended element",
         _ => "the old value of an atomic operation",

@@ -2,7 +2,7 @@
 
 use aerogel_ir::{Function, Module, Stage};
 
-use super::{exits, serial};
+use super::{draws, exits, serial};
 use crate::pipeline::{Pass, When};
 use crate::simplify::{cse, dce, fold, identities, licm, promote_locals};
 use crate::sums::demote_atomics;
@@ -28,6 +28,7 @@ const CALLED: &[Pass] = &[pass("exits", exits::run)];
 /// For the kernel, in order.
 const KERNEL: &[Pass] = &[
     pass("inline", inline::all),
+    pass("draws", draws::run),
     pass("serial", serial::run),
     pass("loop_tensors", loop_tensors::run),
     pass("scalarize", scalarize::run),

@@ -3,7 +3,7 @@
 //! `parallel serial [a], [b] (i: i32) { .. }` becomes `for a, b, 1, [] (i: i32) { .. }`, a nest of axes a nest of loops.
 
 use aerogel_base::Scalar;
-use aerogel_ir::{Builder, Function, Inst, Op, Region, Value};
+use aerogel_ir::{Builder, Function, Inst, Op, Region, Value, walk};
 
 use crate::PassCx;
 
@@ -18,7 +18,7 @@ pub(crate) fn run(func: &mut Function, _: &PassCx<'_>) -> bool {
                 hi,
                 attrs,
                 body: inner,
-            } if attrs.serial => {
+            } if attrs.serial && !keeps(func, inner) => {
                 nest(func, body, inst, &lo, &hi, inner);
                 changed = true;
             }
@@ -26,6 +26,15 @@ pub(crate) fn run(func: &mut Function, _: &PassCx<'_>) -> bool {
         }
     }
     changed
+}
+
+/// Whether a body asks for the number of its iteration, which a nest of loops has not.
+fn keeps(func: &Function, body: Region) -> bool {
+    let mut found = false;
+    walk(func, body, &mut |func, inst| {
+        found |= matches!(func[inst], Op::RandomState { .. });
+    });
+    found
 }
 
 /// Writes a nest of loops, the last axis innermost.

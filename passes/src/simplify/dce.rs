@@ -51,7 +51,10 @@ fn places_read(func: &Function) -> SecondaryMap<Value, bool> {
 fn draws(func: &Function) -> bool {
     let mut found = false;
     walk(func, func.body, &mut |func, inst| {
-        found |= matches!(func[inst], Op::Random {} | Op::Call { .. });
+        found |= matches!(
+            func[inst],
+            Op::Random {} | Op::RandomState { .. } | Op::Call { .. }
+        );
     });
     found
 }

@@ -83,6 +83,7 @@ fn can_alone(func: &Function, inst: Inst) -> bool {
             | Op::Reserve { .. }
             | Op::RoomAt { .. }
             | Op::StopGradient { .. }
+            | Op::RandomState { .. }
             | Op::Grow { .. }
             | Op::Clear { .. }
             | Op::Print { .. }

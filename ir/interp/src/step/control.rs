@@ -93,6 +93,7 @@ impl Machine<'_> {
         loop {
             if !self.aside {
                 self.random = eval::random_state(self.seed, task, linear);
+                self.linear = linear;
             }
             self.bind(body, args(&index));
             match self.region(body) {
@@ -126,6 +127,7 @@ impl Machine<'_> {
         if !self.aside {
             self.n_ranges += 1;
             self.random = eval::random_state(self.seed, 2 * self.n_ranges, 0);
+            self.linear = 0;
         }
     }
 
