@@ -358,3 +358,123 @@ fn made_up_kernels() {
         }
     }
 }
+
+/// Hessian times vector, as forward mode over reverse mode, is what the gradient changes by along the vector.
+#[test]
+fn second_derivatives() {
+    use aerogel_base::ScalarType;
+    use aerogel_compiler::Compiler;
+    use aerogel_ir::Derivative;
+    use aerogel_tests::run::Inputs;
+
+    let nodes = "dense i:4 { place x: f64, place n: i32 } place s: f64";
+    let mut text = String::new();
+    for tree in 0..4 {
+        text.push_str(&format!("tree{tree} {{ {nodes} }}\n"));
+    }
+    text.push_str(
+        "field @x: f64 = tree0 [S2] grad @xg dual @xd
+        field @n: i32 = tree0 [S3]
+        field @s: f64 = tree0 [S4] grad @sg dual @sd
+        field @xg: f64 = tree1 [S2] dual @xgd
+        field @sg: f64 = tree1 [S4] dual @sgd
+        field @xd: f64 = tree2 [S2]
+        field @sd: f64 = tree2 [S4]
+        field @xgd: f64 = tree3 [S2]
+        field @sgd: f64 = tree3 [S4]
+        kernel @k() {
+            v0: i32 = const 0
+            v1: i32 = const 4
+            v2: i32 = const 1
+            parallel [v0], [v1] (v3: i32) {
+                v4: ref<f64> = field_at @x, [v3]
+                v5: f64 = load v4
+                v6: ref<i32> = field_at @n, [v3]
+                v7: i32 = load v6
+                v8: i32 = mul v7, v7
+                v9: f64 = for v0, v8, v2, [v5] (v10: i32, v11: f64) {
+                    v12: f64 = sin v11
+                    v13: f64 = add v12, v5
+                    yield [v13]
+                }
+                v14: i32 = add v3, v2
+                v15: i32 = mod v14, v1
+                v16: ref<f64> = field_at @x, [v15]
+                v17: f64 = load v16
+                v18: f64 = mul v9, v17
+                v19: ref<f64> = field_at @s, []
+                v20: f64 = atomic_add v19, v18
+                yield []
+            }
+            return []
+        }",
+    );
+    let module = aerogel_ir::parse_module(&text).unwrap_or_else(|e| panic!("{e}"));
+    for arch in [Arch::Interp, Arch::Cpu] {
+        let compiler = Compiler::new(Config {
+            arch,
+            ..Config::default()
+        });
+        let derive = |module: &aerogel_ir::Module, kind| {
+            let done = compiler.differentiate(module.clone(), kind);
+            let done = done.unwrap_or_else(|e| panic!("{e}"));
+            done.unwrap_or_else(|e| panic!("{}", e.message)).module
+        };
+        let gradient = derive(&module, Derivative::Grad);
+        let second = derive(&gradient, Derivative::Dual);
+        let compile = |module: &aerogel_ir::Module| {
+            compiler
+                .compile(module.clone())
+                .unwrap_or_else(|e| panic!("{e}"))
+        };
+        let (gradient_kernel, second_kernel) = (compile(&gradient), compile(&second));
+        let inputs = Inputs::filled(&module, 3);
+        let set = |tree: usize, value: &dyn Fn(usize) -> f64| {
+            let mut at = 0;
+            let mut next = |_, ty: ScalarType| {
+                at += 1;
+                Some(match ty.is_float() {
+                    true => aerogel_base::Scalar::float(ty, value(at - 1)),
+                    false => aerogel_base::Scalar::int(ty, (at % 4) as i128),
+                })
+            };
+            inputs.trees[tree]
+                .write_elements(&mut next)
+                .expect("memory");
+        };
+        let get = |tree: usize| -> Vec<f64> {
+            let all = inputs.trees[tree].snapshot().expect("inside");
+            let floats = all.into_iter().flatten().filter(|v| v.ty().is_float());
+            floats.map(|v| v.as_f64()).collect()
+        };
+        let x = |k: usize| 0.4 + 0.3 * k as f64;
+        let along = |k: usize| [0.7, -0.2, 0.5, 1.1][k % 4];
+        // Places come in their order: four of x, four of n, then s. The seed of the loss is 1.
+        let seed = |k: usize| f64::from(u8::from(k == 8));
+        let mut gradient_at = |by: f64| {
+            set(0, &|k| x(k) + if k < 4 { by * along(k) } else { 0.0 });
+            set(1, &seed);
+            let outcome = inputs.launch(&gradient, &gradient_kernel, 1);
+            assert!(outcome.results.is_some());
+            get(1)
+        };
+        let h = 1e-5;
+        let (above, below) = (gradient_at(h), gradient_at(-h));
+        set(0, &x);
+        set(1, &seed);
+        set(2, &|k| if k < 4 { along(k) } else { 0.0 });
+        set(3, &|_| 0.0);
+        let outcome = inputs.launch(&second, &second_kernel, 1);
+        assert!(outcome.results.is_some());
+        let product = get(3);
+        for k in 0..4 {
+            let difference = (above[k] - below[k]) / (2.0 * h);
+            assert!(
+                (product[k] - difference).abs() < 1e-7 * (1.0 + difference.abs()),
+                "{arch:?}, element {k}: {} is not {difference}",
+                product[k]
+            );
+            assert!(difference.abs() > 1e-3);
+        }
+    }
+}
