@@ -57,6 +57,9 @@ pub struct Differentiated {
     pub needed: Vec<Needed>,
     /// Why the derivative must find memory as it was when the kernel began, if it must.
     pub of_start: Option<Overwritten>,
+    /// Where a value that has a derivative goes through memory that has none, so that the derivative ends there: the
+    /// user must hear of it.
+    pub ends: Option<Box<Diagnostic>>,
 }
 
 pub(crate) use self::prepare::find as find_pass;
@@ -84,6 +87,7 @@ pub fn differentiate(
         primal,
         needed: reads.needed,
         of_start: reads.of_start,
+        ends: reads.ends,
     })
 }
 
@@ -102,14 +106,12 @@ fn reverse(func: &Function, module: &Module) -> Result<(Function, Reads), Deriva
     if let Some(mistake) = refused::find(&cx, &module.funcs) {
         return Err(DerivativeError::Mistake(mistake));
     }
-    if let Some(leak) = overwritten::leak(&cx) {
-        return Err(DerivativeError::Mistake(Box::new(leak.untracked(env))));
-    }
     let demand = Demand::new(&cx);
     if let Some(lost) = demand.lost {
         return Err(lost_value(func, lost));
     }
-    let reads = overwritten::reads(&cx, &demand);
+    let mut reads = overwritten::reads(&cx, &demand);
+    reads.ends = overwritten::leak(&cx).map(|leak| Box::new(leak.untracked(env)));
     if let Some(lost) = reads.lost {
         return Err(DerivativeError::Mistake(Box::new(lost.mistake(env))));
     }
@@ -161,7 +163,8 @@ impl Overwritten {
 
     /// What to say of a value that has a derivative and goes through memory that has none.
     fn untracked(&self, env: &Env) -> Diagnostic {
-        let message = "what is read here depends on something that has a gradient, and is kept where there is none";
+        let message = "what is read here depends on something that has a gradient, but is kept where there is none: \
+             it counts as a constant";
         let written = place(env, self.written);
         Diagnostic::new(ErrorKind::Compilation, "E0604", self.read, message)
             .note(format!("it is written {written}"))

@@ -4,7 +4,7 @@
 //! has read it holds something else then. Where nothing is written *before* it is read, memory as it was when the kernel
 //! began will do: a tape puts that back. Otherwise there is no gradient.
 
-use aerogel_base::Span;
+use aerogel_base::{Diagnostic, Span};
 use aerogel_ir::analysis::access::{Change, Class, below, change, classes, touched};
 use aerogel_ir::analysis::affine::counted_from_narrow;
 use aerogel_ir::{Function, Inst, Op, Region, Value};
@@ -47,6 +47,8 @@ pub(super) struct Reads {
     pub(super) of_start: Option<Overwritten>,
     /// The first that is at no moment in memory.
     pub(super) lost: Option<Overwritten>,
+    /// What to say of the first value whose derivative ends in memory that has none.
+    pub(super) ends: Option<Box<Diagnostic>>,
 }
 
 /// Where a value that has a derivative goes through memory that has none.
