@@ -4,11 +4,11 @@
 //! effect and the stages in which the instruction is legal. What a field of a row contributes to
 //! each of these is its type's [`OpField`] implementation; the macro knows nothing else.
 
-use aerogel_base::Scalar;
+use aerogel_base::{AssertKind, Scalar};
 
 use crate::lex::{Lexer, ParseError};
 use crate::op_kinds::{
-    Around, AssertKind, AtomicOp, BinaryOp, CompareOp, LoopAttrs, NodeRef, TaskKind, UnaryOp,
+    Around, AtomicOp, BinaryOp, CompareOp, LoopAttrs, NodeRef, TaskKind, UnaryOp,
 };
 use crate::parse::FuncParser;
 use crate::print::FuncPrinter;

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use aerogel_base::render::{Sources, render_all, render_place};
-use aerogel_base::{Diagnostic, ErrorKind, SpanTable};
+use aerogel_base::{AssertKind, Diagnostic, ErrorKind, SpanTable};
 use aerogel_runtime::{KernelFailure, MemoryError, Site, SiteKind};
 use aerogel_snode::{NodeKind, Tree};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyRuntimeError};
@@ -74,12 +74,13 @@ pub(crate) fn failure(
             let Some(site) = sites.get(site) else {
                 return runtime(py, format!("a check in kernel `{kernel}` failed"));
             };
+            use AssertKind::{Assertion, Bounds, DivisionByZero, NegativePower};
             let class = match site.kind {
-                SiteKind::DivByZero => "AerogelZeroDivisionError",
-                SiteKind::Arithmetic => "AerogelArithmeticError",
-                SiteKind::Memory => "AerogelMemoryError",
-                SiteKind::Recursion => "AerogelRecursionError",
-                SiteKind::Print | SiteKind::Warning | SiteKind::Assert | SiteKind::Bounds => {
+                SiteKind::Check(DivisionByZero) => "AerogelZeroDivisionError",
+                SiteKind::Check(NegativePower) => "AerogelArithmeticError",
+                SiteKind::Check(AssertKind::Memory) => "AerogelMemoryError",
+                SiteKind::Check(AssertKind::Recursion) => "AerogelRecursionError",
+                SiteKind::Print | SiteKind::Warning | SiteKind::Check(Assertion | Bounds) => {
                     "AerogelAssertionError"
                 }
             };
