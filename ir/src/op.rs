@@ -622,9 +622,6 @@ impl OpField for LoopAttrs {
         if self.writes_around {
             p.text(" writes_around");
         }
-        if let Some(n) = self.block_dim {
-            p.text(&format!(" block={n}"));
-        }
         if let Some(n) = self.max_threads {
             p.text(&format!(" threads={n}"));
         }
@@ -647,9 +644,6 @@ impl OpField for LoopAttrs {
                     Some(around.ok_or_else(|| lexer.error(format!("unexpected `{word}`")))?);
             } else if lexer.accept("writes_around") {
                 attrs.writes_around = true;
-            } else if lexer.accept("block") {
-                lexer.expect("=")?;
-                attrs.block_dim = Some(lexer.number()?);
             } else if lexer.accept("threads") {
                 lexer.expect("=")?;
                 attrs.max_threads = Some(lexer.number()?);

@@ -265,8 +265,6 @@ kinds! {
 pub struct LoopAttrs {
     /// Run in order on one thread.
     pub serial: bool,
-    /// The user's block size: iterations handed out together.
-    pub block_dim: Option<u32>,
     /// At most this many threads.
     pub max_threads: Option<u32>,
     /// Bookkeeping of the compiler's own: it draws no random numbers, and does not count among the
