@@ -60,6 +60,21 @@ pub(crate) fn interrupted(py: Python<'_>, kernel: &str) -> PyErr {
     })
 }
 
+/// An exception that says below its message where the kernel is whose arguments are wrong; from Python 3.11 on.
+pub(crate) fn noted(error: PyErr, kernel: &Bound<'_, PyAny>, signature: &str) -> PyErr {
+    let place = kernel.getattr("__code__").and_then(|code| {
+        let path: String = code.getattr("co_filename")?.extract()?;
+        let line: u32 = code.getattr("co_firstlineno")?.extract()?;
+        Ok(format!("{path}:{line}"))
+    });
+    if let Ok(place) = place {
+        let note = format!("the kernel is `{signature}`, at {place}");
+        // Python 3.10 has no notes.
+        let _ = error.value(kernel.py()).call_method1("add_note", (note,));
+    }
+    error
+}
+
 /// A launch that failed.
 pub(crate) fn failure(
     py: Python<'_>,
