@@ -203,6 +203,8 @@ fn every_pure_row_is_generated() {
     let mut missing: Vec<&str> = Op::ROWS
         .iter()
         .filter(|row| row.effect == Effect::Pure && row.stages.0 == Stage::Structured)
+        // Only gradients have these, and they are compared elsewhere.
+        .filter(|row| !["RoomAt", "StopGradient"].contains(&row.name))
         .map(|row| row.name)
         .collect();
     for seed in 0..300 {
