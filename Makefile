@@ -14,7 +14,7 @@ NUMERICAL := $(addprefix tests/python/test_,arithmetic.py cpu.py answers.py lina
 
 export PYO3_PYTHON := $(abspath $(PY))
 
-.PHONY: help setup build demo gallery docs test levels differential bench lint examples wheel clean
+.PHONY: help setup build demo gallery docs test levels aarch64 differential bench lint examples wheel clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-13s %s\n", $$1, $$2 }'
@@ -51,6 +51,9 @@ levels: build ## What computes with floats, once more at each level of x86-64 th
 		echo "at $$level"; \
 		AEROGEL_CPU=$$level $(PY) -m pytest -q $(NUMERICAL) || exit 1; \
 	done
+
+aarch64: setup ## Generated programs compiled for AArch64, in an emulator; says what is missing for it
+	AEROGEL_N_PROGRAMS=$(or $(N),100) AEROGEL_FIRST_SEED=$(or $(SEED),0) scripts/aarch64.sh
 
 differential: setup ## N generated programs, interpreted and compiled
 	AEROGEL_N_PROGRAMS=$(or $(N),2000) AEROGEL_FIRST_SEED=$(or $(SEED),1000) \

@@ -369,31 +369,27 @@ pub struct CompiledKernel {
 /// Code that does not take arrays to be apart, made when arrays overlap for the first time.
 struct Overlapping {
     compiler: Compiler,
-    kernel: OnceLock<Result<Box<dyn LoadedKernel>, CompileError>>,
+    kernel: OnceLock<Box<dyn LoadedKernel>>,
 }
 
 impl Overlapping {
     fn launch(&self, source: &Module, launch: Launch<'_>) -> Result<(), KernelFailure> {
-        if self.kernel.get().is_none() {
-            let mut module = source.clone();
-            module.env.arrays_apart = false;
-            let compiler = self.compiler.clone();
-            let made = apart(module, move |module| {
-                let code = compiler.code(module.clone(), &Request::default(), &mut Vec::new())?;
-                compiler
-                    .backend
-                    .device
-                    .load(&code)
-                    .map_err(CompileError::Load)
-            });
-            if let Err(CompileError::Interrupted) = made {
-                return Err(KernelFailure::Interrupted);
-            }
-            // Another thread may have been faster.
-            let _ = self.kernel.set(made.map(|(kernel, _)| kernel));
+        if let Some(kernel) = self.kernel.get() {
+            return kernel.launch(launch);
         }
-        match self.kernel.get().expect("it has been made") {
-            Ok(kernel) => kernel.launch(launch),
+        let mut module = source.clone();
+        module.env.arrays_apart = false;
+        let compiler = self.compiler.clone();
+        let made = apart(module, move |module| {
+            let code = compiler.code(module.clone(), &Request::default(), &mut Vec::new())?;
+            let device = &compiler.backend.device;
+            device.load(&code).map_err(CompileError::Load)
+        });
+        match made {
+            // Another thread may have been faster.
+            Ok((kernel, _)) => self.kernel.get_or_init(|| kernel).launch(launch),
+            Err(CompileError::Interrupted) => Err(KernelFailure::Interrupted),
+            // The next launch tries again: there may be memory then.
             Err(_) => Err(KernelFailure::Mismatch(
                 "the code for arrays that share memory cannot be made",
             )),

@@ -72,6 +72,31 @@ impl<'a> Stmt<'a> {
     }
 }
 
+/// How often a name is assigned to as a whole.
+pub fn n_assignments(stmts: &[Stmt<'_>], name: &str) -> usize {
+    let named = |target: &Expr<'_>| matches!(target.kind, ExprKind::Name(n) if n == name);
+    let of = |stmt: &Stmt<'_>| match stmt.kind {
+        StmtKind::Assign { targets, .. } => targets.iter().filter(|&t| named(t)).count(),
+        StmtKind::AnnAssign { target, .. } => usize::from(named(target)),
+        StmtKind::For { body, .. } | StmtKind::While { body, .. } => n_assignments(body, name),
+        StmtKind::If { body, orelse, .. } => {
+            n_assignments(body, name) + n_assignments(orelse, name)
+        }
+        _ => 0,
+    };
+    stmts.iter().map(of).sum()
+}
+
+/// Whether a name stands in an expression of operators.
+pub fn mentions(expr: &Expr<'_>, name: &str) -> bool {
+    match expr.kind {
+        ExprKind::Name(n) => n == name,
+        ExprKind::Unary { operand, .. } => mentions(operand, name),
+        ExprKind::Binary { lhs, rhs, .. } => mentions(lhs, name) || mentions(rhs, name),
+        _ => false,
+    }
+}
+
 impl Returns {
     /// Whether statements one after the other return.
     pub fn of(stmts: &[Stmt<'_>]) -> Self {

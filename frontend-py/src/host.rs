@@ -161,6 +161,8 @@ pub struct StructType {
     pub name: String,
     pub members: Vec<StructMember>,
     pub methods: Vec<Rc<FuncRef>>,
+    /// What is called where a member is read: Python's `@property`.
+    pub properties: Vec<Rc<FuncRef>>,
 }
 
 /// A member of a struct.
@@ -203,6 +205,7 @@ impl StructType {
                 })
                 .collect(),
             methods: Vec::new(),
+            properties: Vec::new(),
         }
     }
 
@@ -224,6 +227,13 @@ impl StructType {
 
     pub fn method(&self, name: &str) -> Option<Rc<FuncRef>> {
         self.methods.iter().find(|func| func.name == name).cloned()
+    }
+
+    pub fn property(&self, name: &str) -> Option<Rc<FuncRef>> {
+        self.properties
+            .iter()
+            .find(|func| func.name == name)
+            .cloned()
     }
 
     /// What the user would call a value of it.
@@ -335,6 +345,7 @@ pub struct ClassRef {
     pub handle: Handle,
     pub name: String,
     pub methods: Vec<Rc<FuncRef>>,
+    pub properties: Vec<Rc<FuncRef>>,
     pub init: Init,
 }
 

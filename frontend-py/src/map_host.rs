@@ -129,6 +129,7 @@ impl MapHost {
             class: None,
             name: name.to_string(),
             methods: methods.collect(),
+            properties: Vec::new(),
             members: members
                 .iter()
                 .map(|(name, ty)| StructMember {

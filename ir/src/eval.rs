@@ -26,6 +26,7 @@ pub fn pure(op: &Op, operands: &[Scalar], to: ScalarType) -> Option<Scalar> {
         (Op::Fma { .. }, &[a, b, c]) => fma(a, b, c),
         (Op::Cast { .. }, &[x]) => cast(x, to),
         (Op::Bitcast { .. }, &[x]) => bitcast(x, to),
+        (Op::StopGradient { .. }, &[x]) => x,
         _ => {
             assert!(
                 !op.is_elementwise(),

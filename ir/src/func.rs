@@ -96,6 +96,15 @@ pub struct Function {
 }
 
 impl Function {
+    /// Which of a kernel's arrays it writes, in the order of its parameters.
+    pub fn written_arrays(&self) -> Vec<bool> {
+        let written = |param: &ParamData| match param.ty {
+            ParamType::Array { read_only, .. } => Some(!read_only),
+            ParamType::Value(_) => None,
+        };
+        self.params.iter().filter_map(written).collect()
+    }
+
     /// A function with an empty body.
     pub fn new(name: impl Into<String>, is_kernel: bool) -> Self {
         let mut regions = PrimaryMap::new();

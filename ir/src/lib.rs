@@ -23,6 +23,7 @@ mod verify;
 mod verify_nodes;
 mod verify_types;
 
+pub use aerogel_base::AssertKind;
 pub use analysis::at_least;
 pub use build::Builder;
 pub use func::{Function, InstData, ParamData, ParamType, RegionData, ValueData, ValueDef};
@@ -30,8 +31,7 @@ pub use lex::ParseError;
 pub use module::{Env, FieldData, Module};
 pub use op::{CellOp, NodeOp, Op};
 pub use op_kinds::{
-    Around, AssertKind, AtomicOp, BinaryOp, CompareOp, Derivative, LoopAttrs, NodeRef, TaskKind,
-    UnaryOp,
+    Around, AtomicOp, BinaryOp, CompareOp, Derivative, LoopAttrs, NodeRef, TaskKind, UnaryOp,
 };
 pub use parse::parse_module;
 pub use print::{print_function, print_module};

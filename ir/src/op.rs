@@ -4,11 +4,11 @@
 //! effect and the stages in which the instruction is legal. What a field of a row contributes to
 //! each of these is its type's [`OpField`] implementation; the macro knows nothing else.
 
-use aerogel_base::Scalar;
+use aerogel_base::{AssertKind, Scalar};
 
 use crate::lex::{Lexer, ParseError};
 use crate::op_kinds::{
-    Around, AssertKind, AtomicOp, BinaryOp, CompareOp, LoopAttrs, NodeRef, TaskKind, UnaryOp,
+    Around, AtomicOp, BinaryOp, CompareOp, LoopAttrs, NodeRef, TaskKind, UnaryOp,
 };
 use crate::parse::FuncParser;
 use crate::print::FuncPrinter;
@@ -622,9 +622,6 @@ impl OpField for LoopAttrs {
         if self.writes_around {
             p.text(" writes_around");
         }
-        if let Some(n) = self.block_dim {
-            p.text(&format!(" block={n}"));
-        }
         if let Some(n) = self.max_threads {
             p.text(&format!(" threads={n}"));
         }
@@ -647,9 +644,6 @@ impl OpField for LoopAttrs {
                     Some(around.ok_or_else(|| lexer.error(format!("unexpected `{word}`")))?);
             } else if lexer.accept("writes_around") {
                 attrs.writes_around = true;
-            } else if lexer.accept("block") {
-                lexer.expect("=")?;
-                attrs.block_dim = Some(lexer.number()?);
             } else if lexer.accept("threads") {
                 lexer.expect("=")?;
                 attrs.max_threads = Some(lexer.number()?);

@@ -2,39 +2,10 @@
 
 use std::fmt;
 
-use aerogel_base::ScalarType;
+use aerogel_base::{ScalarType, kinds};
 use aerogel_snode::NodeId;
 
 use crate::types::TreeId;
-
-macro_rules! kinds {
-    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $text:literal,)* }) => {
-        $(#[$meta])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub enum $name { $($(#[$doc])* $variant,)* }
-
-        impl $name {
-            /// Every variant.
-            pub const ALL: &'static [$name] = &[$($name::$variant,)*];
-
-            /// The name in IR text.
-            pub fn name(self) -> &'static str {
-                match self { $($name::$variant => $text,)* }
-            }
-
-            /// The variant with a name.
-            pub fn from_name(name: &str) -> Option<Self> {
-                match name { $($text => Some($name::$variant),)* _ => None }
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(self.name())
-            }
-        }
-    };
-}
 
 kinds! {
     /// Arithmetic on one operand; the result has the operand's type.
@@ -260,24 +231,6 @@ impl AtomicOp {
 }
 
 kinds! {
-    /// What a failed assertion stands for.
-    AssertKind {
-        /// The user's `assert`.
-        Assertion = "assertion",
-        /// An index outside its extent.
-        Bounds = "bounds",
-        /// Integer division or modulo by zero.
-        DivisionByZero = "division_by_zero",
-        /// A negative exponent of an integer power.
-        NegativePower = "negative_power",
-        /// No memory for a cell.
-        Memory = "memory",
-        /// Functions that call themselves have gone deeper than the stack holds.
-        Recursion = "recursion",
-    }
-}
-
-kinds! {
     /// What a memory holds about another one.
     Derivative {
         /// Adjoints: the derivative of the result by each element.
@@ -312,8 +265,6 @@ kinds! {
 pub struct LoopAttrs {
     /// Run in order on one thread.
     pub serial: bool,
-    /// The user's block size: iterations handed out together.
-    pub block_dim: Option<u32>,
     /// At most this many threads.
     pub max_threads: Option<u32>,
     /// Bookkeeping of the compiler's own: it draws no random numbers, and does not count among the

@@ -493,7 +493,7 @@ kernel @k(n: i32, a: array<f32, 2, read>) -> i32 {
     v2: i32 = const 0
     v3: f32 = const -0.5
     v4: vec<2, f32> = tensor [v3, v3]
-    parallel [v2], [v1] block=64 (v5: i32) {
+    parallel [v2], [v1] threads=64 (v5: i32) {
         v6: ref<vec<2, f32>> = field_at @x, [v5]
         v7: vec<2, f32> = atomic_add v6, v4
         v8: vec<2, f32> = neg v7

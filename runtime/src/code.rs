@@ -1,6 +1,6 @@
 //! What a back end hands to a device: object code and all that is needed to launch it.
 
-use aerogel_base::{ScalarType, Span};
+use aerogel_base::{AssertKind, ScalarType, Span};
 use serde::{Deserialize, Serialize};
 
 /// A compiled kernel, not yet loaded.
@@ -30,7 +30,7 @@ impl KernelCode {
     pub fn is_recursive(&self) -> bool {
         self.sites
             .iter()
-            .any(|site| site.kind == SiteKind::Recursion)
+            .any(|site| site.kind == SiteKind::Check(AssertKind::Recursion))
     }
 }
 
@@ -95,18 +95,8 @@ pub enum SiteKind {
     Print,
     /// As `Print`, once a launch.
     Warning,
-    /// An `assert` that does not hold.
-    Assert,
-    /// An index outside its array or field.
-    Bounds,
-    /// An integer division by zero.
-    DivByZero,
-    /// Any other arithmetic that has no answer, such as a negative integer exponent.
-    Arithmetic,
-    /// No memory for a cell of a sparse node.
-    Memory,
-    /// Functions that call themselves have gone too deep.
-    Recursion,
+    /// A check that does not hold.
+    Check(AssertKind),
 }
 
 /// A piece of a site's message.

@@ -1,4 +1,4 @@
-"""Asks Taichi what the kernels of `tests/python/answers.py` answer: `python ask.py > answers.json`."""
+"""Asks Taichi what the kernels of `tests/python/answers` answer: `python ask.py > answers.json`."""
 
 import json
 import os

@@ -189,3 +189,23 @@ def test_extents_that_are_missing_or_too_many(cpu):
         ti.Matrix(2, dt=ti.f32, shape=4)
     with pytest.raises(ti.TaichiTypeError, match="takes no more than dt, shape, offset"):
         ti.Matrix(2, 2, ti.f32, 4, (0,), 7)
+
+
+def test_shapes_and_transposes_were_methods(cpu, capfd):
+    x = ti.field(ti.f32, (3, 5))
+    ti.set_logging_level("warn")
+
+    class Own:
+        def shape(self):
+            return 7
+
+    own = Own()
+
+    @ti.kernel
+    def k() -> ti.f32:
+        a = ti.Matrix([[1.0, 2.0], [3.0, 4.0]])
+        return x.shape()[1] + 10 * a.T()[0, 1] + 100 * own.shape()
+
+    assert k() == 5 + 30 + 700
+    shown = capfd.readouterr().err
+    assert "write `x.shape`" in shown and "write `A.transpose()`" in shown and shown.count("write `") == 2

@@ -9,13 +9,16 @@ import aerogel as ti
 
 COUNTER = iter(range(1000))
 
+total: object = None
+count = 3
+
 
 def run(body, *args, params="", setup=""):
     """Runs a kernel with this body, as if it stood in a file."""
     text = f"{setup}\n@ti.kernel\ndef k({params}):\n" + "".join(f"    {line}\n" for line in body.splitlines())
     path = f"remedy_{next(COUNTER)}.py"
     linecache.cache[path] = (len(text), None, text.splitlines(True), path)
-    scope = {"ti": ti, "np": np, "x": ti.field(ti.f32, (4, 4)), "__name__": "remedy"}
+    scope = {"ti": ti, "np": np, "x": ti.field(ti.f32, (4, 4)), "L": [1, 2], "c": 0, "__name__": "remedy"}
     exec(compile(text, path, "exec"), scope)
     scope["k"](*args)
 
@@ -37,6 +40,16 @@ WRONG = {
     "a dictionary that grows": ("d = {}\nd['a'] = n", "n: int", "a dictionary of a kernel is written whole"),
     "a key of run time": ("d = {}\nfor i in range(n):\n    d[i] = n", "n: int", "is a vector or a field"),
     "a shape": ("for i, j in ti.ndrange(x.shape):\n    x[i, j] = n", "n: int", r"`ti.ndrange\(\*x.shape\)`"),
+    "an index past the end": (
+        "x[4, n] = n\nx[0, 4] = n",
+        "n: int",
+        r"index \(0, 4\) is out of bounds for the field `x` of",
+    ),
+    "an index from the end": ("x[-1, 0] = n", "n: int", r"write `x\[x.shape\[0\] - 1\]`"),
+    "a list of Python's": ("L[0] = n", "n: int", "keep what a kernel changes in a field"),
+    "a global statement": ("global c\nc = n", "n: int", "keep what it changes in a field"),
+    "numbers without end": ("v = ti.Vector([n] + [0] * 70000)", "n: int", "keep so many numbers in a field"),
+    "a transpose": ("a = ti.Matrix([[n, 2], [3, 4]]).T", "n: int", r"write `A.transpose\(\)`"),
     "two brackets": ("for i in range(4):\n    x[i][0] = n", "n: int", r"all indices stand in one bracket: `x\[i, j\]`"),
 }
 
@@ -147,3 +160,88 @@ def test_a_mistake_in_a_function_is_told_once(cpu):
     with pytest.raises(ti.TaichiCompilationError) as e:
         run("y = f(1.0)\nz = y + 1\nx[0, 0] = z\nw = f(2.0)\nv = w.foo", setup=setup)
     assert str(e.value).count("Error[") == 1
+
+
+def test_an_index_that_is_not_reached_is_warned_of(cpu, capfd):
+    x = ti.field(ti.i32, 4, offset=2)
+    ti.set_logging_level("warn")
+
+    @ti.kernel
+    def k(n: ti.i32):
+        if n > 6:
+            x[6] = 1
+        x[2] = n
+        x[5] = n
+
+    k(4)
+    assert "warning: index (6) is out of bounds for the field `x` of shape (4)" in capfd.readouterr().err
+    assert x.to_numpy().tolist() == [4, 0, 0, 4]
+
+
+def test_a_name_of_pythons_that_becomes_a_variable_is_warned_of(cpu, capfd):
+    global total
+    total = ti.field(ti.f32, ())
+    ti.set_logging_level("warn")
+
+    @ti.kernel
+    def k() -> ti.f32:
+        total = 2.0
+        count = count + 1  # noqa: F821, F823
+        return total * count
+
+    assert k() == 8 and total[None] == 0 and count == 3
+    shown = capfd.readouterr().err
+    assert "`total` is a new variable of the kernel" in shown and "`total[None] = ...`" in shown
+    assert "`count` is a new variable of the kernel" in shown and "`count = ti.field(int, shape=())`" in shown
+
+
+def test_where_the_kernel_is_whose_arguments_are_wrong(cpu):
+    @ti.kernel
+    def k(a: ti.i32, b: ti.types.ndarray(ti.f32, 1)):
+        pass
+
+    for args in [(1,), (1, 2, 3), ("x", np.zeros(3, np.float32)), (1, np.zeros(3))]:
+        with pytest.raises((TypeError, ValueError, SyntaxError, RuntimeError)) as e:
+            k(*args)
+        notes = getattr(e.value, "__notes__", ["the kernel is `k(a, b)`, at test_remedies.py"])
+        assert len(notes) == 1 and "the kernel is `k(a, b)`, at " in notes[0] and "test_remedies.py" in notes[0]
+
+
+def test_an_init_that_is_never_called_is_warned_of(cpu, capfd):
+    ti.set_logging_level("warn")
+
+    @ti.dataclass
+    class Ball:
+        r: ti.f32
+
+        def __init__(self, r):
+            self.r = 2 * r
+
+    assert "`Ball.__init__` is never called" in capfd.readouterr().err
+    assert Ball(1.0).r == 1.0
+
+
+@pytest.mark.parametrize("data", [[1, "a"], [[1, 2], [3, None]], [b"x"]])
+def test_a_matrix_is_made_of_numbers(cpu, data):
+    with pytest.raises(ti.TaichiTypeError, match="a matrix is made of numbers, and one of these is a"):
+        ti.Matrix(data)
+
+
+@pytest.mark.parametrize("level", [-1, 256])
+def test_levels_of_optimisation(cpu, level):
+    with pytest.raises(ValueError, match="opt_level is 0"):
+        ti.init(opt_level=level)
+    assert ti.field(ti.i32, 3).shape == (3,)
+
+
+@pytest.mark.parametrize("dtype", ["f16", "f32"])
+def test_numbers_that_would_become_infinite_are_refused(cpu, dtype):
+    dtype = getattr(ti, dtype)
+    large = np.array([1.0, 1e300, np.inf, np.nan])
+    for x in (ti.field(dtype, 4), ti.ndarray(dtype, 4)):
+        x.fill(3)
+        with pytest.raises(ti.AerogelRuntimeTypeError, match=rf"1e\+300 does not fit an element of type {dtype}"):
+            x.from_numpy(large)
+        assert x.to_numpy().tolist() == [3] * 4
+        x.from_numpy(large[[0, 2, 0, 2]])
+        assert x.to_numpy().tolist() == [1, np.inf, 1, np.inf]

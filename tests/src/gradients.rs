@@ -121,7 +121,8 @@ impl Pair {
     /// The loss of what the kernel makes of these numbers, and the memory afterwards.
     fn loss(&self, inputs: &Inputs, values: &[f64]) -> f64 {
         fill(inputs, 0, values);
-        let outcome: Outcome = inputs.launch(&self.module, &self.primal, 1);
+        let outcome: Outcome =
+            inputs.launch_by(&self.module, 1, |launch| self.primal.launch(launch));
         assert!(outcome.results.is_some(), "the kernel fails");
         let after = contents(inputs, 0);
         after
@@ -143,7 +144,7 @@ impl Pair {
         let before = contents(&inputs, 0);
         let weights: Vec<f64> = (0..values.len()).map(weight).collect();
         fill(&inputs, 1, &weights);
-        let outcome = inputs.launch(&self.gradient, &self.reverse, 1);
+        let outcome = inputs.launch_by(&self.gradient, 1, |launch| self.reverse.launch(launch));
         assert!(
             outcome.results.is_some(),
             "the backward pass fails:\n{}",
@@ -186,11 +187,11 @@ impl Pair {
         let direction: Vec<f64> = (0..values.len()).map(|k| weight(k + 5)).collect();
         fill(&inputs, 0, &values);
         fill(&inputs, 1, &direction);
-        let outcome = inputs.launch(&self.tangents, &self.forward, 1);
+        let outcome = inputs.launch_by(&self.tangents, 1, |launch| self.forward.launch(launch));
         assert!(outcome.results.is_some(), "the kernel fails");
         let tangents = contents(&inputs, 1);
         fill(&inputs, 1, &weights);
-        let outcome = inputs.launch(&self.gradient, &self.reverse, 1);
+        let outcome = inputs.launch_by(&self.gradient, 1, |launch| self.reverse.launch(launch));
         assert!(outcome.results.is_some(), "the backward pass fails");
         let gradient = contents(&inputs, 1);
         let product = |x: &dyn Fn(usize) -> f64, y: &[f64]| -> f64 {

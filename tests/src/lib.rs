@@ -2,6 +2,7 @@
 
 pub mod differentiable;
 pub mod generate;
+#[cfg(feature = "compiled")]
 pub mod gradients;
 pub mod reduce;
 pub mod run;

@@ -78,6 +78,7 @@ const UNSAFE: &[&str] = &[
     "compiler/llvm/src/builder.rs",
     "compiler/llvm/src/jit.rs",
     "frontend-py/src/py/buffer.rs",
+    "tests/src/bin/elsewhere.rs",
     "frontend-py/src/py/numpy_arrays.rs",
 ];
 

@@ -9,7 +9,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use aerogel_base::Scalar;
 use aerogel_compiler::{Arch, CompileError, Compiler, Config, Cpu, Level};
 use aerogel_interp::InterpKernel;
 use aerogel_ir::{Effect, Module, Op, Stage, parse_module, print_module, verify};
@@ -31,22 +30,6 @@ fn from_env(name: &str, default: u64) -> u64 {
         .ok()
         .and_then(|v| v.parse().ok())
         .unwrap_or(default)
-}
-
-/// A NaN has many bit patterns, and arithmetic may give any of them.
-fn canonical(mut outcome: Outcome) -> Outcome {
-    for s in outcome.memory.iter_mut().flatten() {
-        if s.ty().is_float() && s.as_f64().is_nan() {
-            *s = Scalar::float(s.ty(), f64::NAN);
-        }
-    }
-    if let Some(results) = &mut outcome.results {
-        let float = Scalar::from_slot(aerogel_base::ScalarType::F32, results[1]);
-        if float.as_f64().is_nan() {
-            results[1] = 0x7fc0_0000;
-        }
-    }
-    outcome
 }
 
 /// How many programs are checked between two lines about how far it is.
@@ -179,7 +162,7 @@ fn agree(seed: u64, compilers: &[(&str, Compiler)], small_parts: bool) {
         let fails =
             |m: &Module| compiled(compiler, m, seed).is_ok_and(|found| found != by_oracle(m, seed));
         let small = reduce(module, fails);
-        let same = |a: &Outcome, b: &Outcome| canonical(a.clone()) == canonical(b.clone());
+        let same = |a: &Outcome, b: &Outcome| a.clone().canonical() == b.clone().canonical();
         let options = Options {
             thresholds: if small_parts {
                 SMALL
@@ -204,14 +187,14 @@ fn agree(seed: u64, compilers: &[(&str, Compiler)], small_parts: bool) {
 
 fn by_oracle(module: &Module, seed: u64) -> Outcome {
     let oracle = InterpKernel::new(module.clone()).expect("a kernel");
-    canonical(launch(&Inputs::new(module, seed), module, &oracle, seed))
+    launch(&Inputs::new(module, seed), module, &oracle, seed).canonical()
 }
 
 fn compiled(compiler: &Compiler, module: &Module, seed: u64) -> Result<Outcome, CompileError> {
     let kernel = compiler.compile(module.clone())?;
-    Ok(canonical(
-        Inputs::new(module, seed).launch(module, &kernel, seed),
-    ))
+    let inputs = Inputs::new(module, seed);
+    let outcome = inputs.launch_by(module, seed, |launch| kernel.launch(launch));
+    Ok(outcome.canonical())
 }
 
 /// What a pass could mistake is in some program: each instruction that only computes.
@@ -220,6 +203,8 @@ fn every_pure_row_is_generated() {
     let mut missing: Vec<&str> = Op::ROWS
         .iter()
         .filter(|row| row.effect == Effect::Pure && row.stages.0 == Stage::Structured)
+        // Only gradients have these, and they are compared elsewhere.
+        .filter(|row| !["RoomAt", "StopGradient"].contains(&row.name))
         .map(|row| row.name)
         .collect();
     for seed in 0..300 {
@@ -247,7 +232,7 @@ fn layouts_do_not_change_values() {
         let values = |module: &Module| {
             let oracle = InterpKernel::new(module.clone()).expect("a kernel");
             let inputs = Inputs::filled(module, seed);
-            let outcome = canonical(launch(&inputs, module, &oracle, seed));
+            let outcome = launch(&inputs, module, &oracle, seed).canonical();
             let memory: Vec<String> = outcome
                 .memory
                 .iter()

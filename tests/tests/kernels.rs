@@ -18,7 +18,8 @@ fn agree(text: &str) -> String {
         let kernel = compiler
             .compile(module.clone())
             .unwrap_or_else(|e| panic!("{e}"));
-        outcomes.push(Inputs::new(&module, 1).launch(&module, &kernel, 7));
+        outcomes
+            .push(Inputs::new(&module, 1).launch_by(&module, 7, |launch| kernel.launch(launch)));
     }
     assert_eq!(outcomes[0], outcomes[1], "interpreter and LLVM -O0");
     assert_eq!(outcomes[0], outcomes[2], "interpreter and LLVM -O3");

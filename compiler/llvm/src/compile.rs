@@ -65,7 +65,7 @@ pub fn compile(module: &Module, target: &Target, level: OptLevel, with_text: boo
             temp_bytes: temp_bytes(module, kernel),
             args: arg_slots(module, kernel),
             apart: if module.env.arrays_apart {
-                written_arrays(kernel)
+                kernel.written_arrays()
             } else {
                 Vec::new()
             },
@@ -240,17 +240,6 @@ fn arg_slots(module: &Module, kernel: &Function) -> Vec<ArgSlot> {
         }
     }
     slots
-}
-
-fn written_arrays(kernel: &Function) -> Vec<bool> {
-    kernel
-        .params
-        .iter()
-        .filter_map(|param| match param.ty {
-            ParamType::Array { read_only, .. } => Some(!read_only),
-            ParamType::Value(_) => None,
-        })
-        .collect()
 }
 
 fn temp_bytes(module: &Module, kernel: &Function) -> usize {

@@ -189,7 +189,6 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
             ty,
             lanes: None,
             flags: self.flags,
-            at_least: f64::NEG_INFINITY,
         }
     }
 

@@ -8,6 +8,7 @@ mod compile;
 mod context;
 mod control;
 mod device_code;
+mod elementwise;
 mod grid;
 pub mod jit;
 mod lanes;

@@ -1,13 +1,15 @@
 //! The functions of lowered IR as LLVM IR, instruction by instruction.
 
 use aerogel_base::ScalarType;
-use aerogel_ir::{BinaryOp, Inst, Op, UnaryOp, Value, at_least};
+use aerogel_ir::{BinaryOp, Function, Inst, Op, Value};
 use aerogel_runtime::abi::offset;
+use inkwell::types::BasicTypeEnum;
 use inkwell::values::FunctionValue;
 
-use crate::builder::{Opcode, Val, basic, undef};
+use crate::builder::{Builder, Opcode, Val, basic, undef};
 use crate::context::{FuncCx, ModuleCx};
-use crate::math::SUM;
+use crate::elementwise::Elementwise;
+use crate::math::{Arith, SUM};
 
 impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
     /// Lowers one instruction, but for those that end a region.
@@ -34,33 +36,13 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
                 let ty = basic(self.b.ctx.i32_type());
                 Some(self.in_entry(|s| s.b.cast(Opcode::Trunc, extent, ty)))
             }
-            Op::Unary { op, x } => Some(self.unary(*op, *x)),
-            Op::Binary { op, lhs, rhs } => Some(self.binary(*op, *lhs, *rhs)),
-            Op::Compare { op, lhs, rhs } => {
-                let (x, y) = (self.value(*lhs), self.value(*rhs));
-                Some(self.arith(func.elem(*lhs)).compare(*op, x, y))
-            }
-            Op::Select {
-                cond,
-                on_true,
-                on_false,
-            } => Some(self.b.select(
-                self.value(*cond),
-                self.value(*on_true),
-                self.value(*on_false),
-            )),
-            Op::Fma { a, b, c } => {
-                let (x, y, z) = (self.value(*a), self.value(*b), self.value(*c));
-                Some(self.arith(func.elem(*a)).fma(x, y, z))
-            }
-            Op::Cast { x } => {
-                let to = func.elem(result.expect("a cast has a result"));
-                Some(self.arith(func.elem(*x)).cast(self.value(*x), to))
-            }
-            Op::Bitcast { x } => {
-                let to = self.llvm_ty(result.expect("a bitcast has a result"));
-                Some(self.b.cast(Opcode::BitCast, self.value(*x), to))
-            }
+            Op::Unary { .. }
+            | Op::Binary { .. }
+            | Op::Compare { .. }
+            | Op::Select { .. }
+            | Op::Fma { .. }
+            | Op::Cast { .. }
+            | Op::Bitcast { .. } => Some(self.elementwise(inst)),
             Op::Local {} => Some(self.local(result.expect("a local has a result"))),
             Op::Buffer {} => Some(self.buffer(inst)),
             Op::Reserve { buffer, count } => {
@@ -171,17 +153,42 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
         }
     }
 
-    fn unary(&mut self, op: UnaryOp, x: Value) -> Val<'ctx> {
-        let ty = self.func.elem(x);
-        let value = self.value(x);
-        if let Some(result) = self.device_math(op.name(), ty, &[value]) {
-            return result;
+    /// Whether a value was read from storage that gathers what the iterations of a task add to it,
+    /// in no particular order.
+    fn is_accumulator(&self, value: Value) -> bool {
+        match self.func.def_op(value) {
+            Some(&Op::Load { place }) => match self.func.def(place) {
+                Some(inst) if matches!(self.func[inst], Op::Local {}) => self.outlives_loop(inst),
+                _ => false,
+            },
+            _ => false,
         }
-        let mut arith = self.arith(ty);
-        if op == UnaryOp::Rsqrt {
-            arith.at_least = at_least(self.func, x);
-        }
-        arith.unary(op, value)
+    }
+}
+
+impl<'a, 'ctx> Elementwise<'a, 'ctx> for FuncCx<'_, 'a, 'ctx> {
+    fn func(&self) -> &'a Function {
+        self.func
+    }
+
+    fn builder(&self) -> &Builder<'a, 'ctx> {
+        &self.b
+    }
+
+    fn operand(&self, value: Value) -> Val<'ctx> {
+        self.value(value)
+    }
+
+    fn type_of(&self, value: Value) -> BasicTypeEnum<'ctx> {
+        self.llvm_ty(value)
+    }
+
+    fn arith(&self, ty: ScalarType) -> Arith<'_, 'a, 'ctx> {
+        self.arith(ty)
+    }
+
+    fn device_math(&mut self, name: &str, ty: ScalarType, args: &[Val<'ctx>]) -> Option<Val<'ctx>> {
+        self.device_math(name, ty, args)
     }
 
     fn binary(&mut self, op: BinaryOp, lhs: Value, rhs: Value) -> Val<'ctx> {
@@ -199,18 +206,6 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
             arith.flags |= SUM;
         }
         arith.binary(op, x, y)
-    }
-
-    /// Whether a value was read from storage that gathers what the iterations of a task add to it,
-    /// in no particular order.
-    fn is_accumulator(&self, value: Value) -> bool {
-        match self.func.def_op(value) {
-            Some(&Op::Load { place }) => match self.func.def(place) {
-                Some(inst) if matches!(self.func[inst], Op::Local {}) => self.outlives_loop(inst),
-                _ => false,
-            },
-            _ => false,
-        }
     }
 }
 

@@ -27,8 +27,6 @@ pub(crate) struct Arith<'b, 'a, 'ctx> {
     /// How many lanes the vectors have.
     pub(crate) lanes: Option<u32>,
     pub(crate) flags: FastMathFlags,
-    /// A number that operands are not less than, if that is known.
-    pub(crate) at_least: f64,
 }
 
 impl<'ctx> Arith<'_, '_, 'ctx> {
@@ -124,53 +122,10 @@ impl<'ctx> Arith<'_, '_, 'ctx> {
         }
     }
 
-    /// `1 / sqrt(x)`: by a root and a quotient, or, where approximations are allowed, dividing is slow
-    /// and the operand is known to be a normal number or infinity (sums of squares and a constant, as
-    /// in softened forces), by integer arithmetic and a polynomial: 1.3 ulp at most.
-    ///
-    /// The processors' own estimate instructions are not used: their results are not defined bit by
-    /// bit, and differ.
+    /// `1 / sqrt(x)`. No estimate of the processor's: its bits would differ between processors.
     fn rsqrt(&self, x: Val<'ctx>) -> Val<'ctx> {
-        let approximate = self.ty == ScalarType::F32
-            && self.b.target.divides_slowly
-            && self.flags.contains(FastMathFlags::AllowReciprocal)
-            && self.at_least >= f64::from(f32::MIN_POSITIVE);
-        if !approximate {
-            let root = self.fintrinsic("llvm.sqrt", &[x]);
-            return self.b.fop(Opcode::FDiv, self.float(1.0), root, self.flags);
-        }
-        // Nothing is regrouped below: the correction is small because it is a difference.
-        let b = self.b;
-        let contract = FastMathFlags::AllowContract;
-        let mul = |x, y| b.fop(Opcode::FMul, x, y, contract);
-        let add = |x, y| b.fop(Opcode::FAdd, x, y, contract);
-        let sub = |x, y| b.fop(Opcode::FSub, x, y, contract);
-        // Half the exponent, negated: right to 3.5 %. The constant balances the errors of both signs.
-        let bits = self.scalar(ScalarType::I32);
-        let half = b.op(
-            Opcode::LShr,
-            b.cast(Opcode::BitCast, x, bits),
-            b.int(bits, 1),
-        );
-        let guess = b.op(Opcode::Sub, b.int(bits, 0x5f37_642f), half);
-        let guess = b.cast(Opcode::BitCast, guess, self.llvm_ty());
-        // 1 / sqrt(1 - h) = 1 + h p(h) for the `h` that the guess leaves, -0.0696 < h < 0.0673; `p` is a
-        // minimax polynomial, right to 2.4e-8 of the result.
-        let rest = sub(self.float(1.0), mul(mul(x, guess), guess));
-        // In two halves, so that less waits for what stands before it.
-        let low = add(mul(rest, self.float(0.375_001_7)), self.float(0.499_998_36));
-        let high = add(
-            mul(rest, self.float(0.273_641_44)),
-            self.float(0.313_933_04),
-        );
-        let slope = add(mul(mul(rest, rest), high), low);
-        let close = add(mul(mul(guess, rest), slope), guess);
-        let infinity = self.float(f64::INFINITY);
-        b.select(
-            b.fcmp(FloatPredicate::OEQ, x, infinity),
-            self.float(0.0),
-            close,
-        )
+        let root = self.fintrinsic("llvm.sqrt", &[x]);
+        self.b.fop(Opcode::FDiv, self.float(1.0), root, self.flags)
     }
 
     /// `x op y`; integer powers are a function of their own, see `power`.
@@ -513,7 +468,6 @@ impl<'ctx> Arith<'_, '_, 'ctx> {
                 ty: ScalarType::F32,
                 lanes: self.lanes,
                 flags: self.flags,
-                at_least: f64::NEG_INFINITY,
             };
             return arith.truncate(single, width);
         }
@@ -535,7 +489,6 @@ impl<'ctx> Arith<'_, '_, 'ctx> {
                 ty: ScalarType::F32,
                 lanes: self.lanes,
                 flags: self.flags,
-                at_least: f64::NEG_INFINITY,
             };
             return arith.float_to_u64(single);
         }

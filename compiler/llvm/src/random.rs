@@ -86,7 +86,6 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
                     ty: ScalarType::F64,
                     lanes,
                     flags: self.flags,
-                    at_least: f64::NEG_INFINITY,
                 };
                 wide.cast(unit(53, 2048.0), ty)
             }

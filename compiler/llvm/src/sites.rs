@@ -31,10 +31,12 @@ impl Sites {
                         template,
                         args,
                         ..
-                    } => (kind_of(*kind), template, args),
-                    Op::Node(NodeOp::Obtain { node, .. } | NodeOp::Extend { node, .. }) => {
-                        (SiteKind::Memory, &module.env.out_of_memory(*node), &[])
-                    }
+                    } => (SiteKind::Check(*kind), template, args),
+                    Op::Node(NodeOp::Obtain { node, .. } | NodeOp::Extend { node, .. }) => (
+                        SiteKind::Check(AssertKind::Memory),
+                        &module.env.out_of_memory(*node),
+                        &[],
+                    ),
                     _ => return,
                 };
                 let types: Vec<ScalarType> = args.iter().map(|&arg| func.elem(arg)).collect();
@@ -45,17 +47,6 @@ impl Sites {
             });
         }
         sites
-    }
-}
-
-fn kind_of(kind: AssertKind) -> SiteKind {
-    match kind {
-        AssertKind::Assertion => SiteKind::Assert,
-        AssertKind::Bounds => SiteKind::Bounds,
-        AssertKind::DivisionByZero => SiteKind::DivByZero,
-        AssertKind::NegativePower => SiteKind::Arithmetic,
-        AssertKind::Memory => SiteKind::Memory,
-        AssertKind::Recursion => SiteKind::Recursion,
     }
 }
 

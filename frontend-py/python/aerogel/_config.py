@@ -326,6 +326,7 @@ def init(
         raise KeyError(f"Unrecognized keyword argument(s) for ti.init: {', '.join(unknown)}")
     values = {key: _setting(key, given) for key in _USED}
     _expect_threads(values["cpu_max_num_threads"])
+    _expect_opt_level(given.get("opt_level", 0))
     level = values["log_level"]
     if require_version is not None:
         _require(require_version)
@@ -380,6 +381,8 @@ def change(key: str, value: Any) -> None:
         raise AttributeError(f"there is no setting {key!r} that could be changed after ti.init")
     if key == "cpu_max_num_threads":
         _expect_threads(value)
+    if key == "opt_level":
+        _expect_opt_level(value)
     _native.check_initialized()
     before = current[key]
     current[key] = value
@@ -395,6 +398,11 @@ def change(key: str, value: Any) -> None:
 def _expect_threads(n: Any) -> None:
     if int(n) < 0:
         raise ValueError(f"cpu_max_num_threads is a number of threads, or 0 for all cores, not {n}")
+
+
+def _expect_opt_level(level: Any) -> None:
+    if not 0 <= int(level) < 256:
+        raise ValueError(f"opt_level is 0 (do not optimise) to 3, not {level}")
 
 
 def _default_of(key: str, given: Any) -> Any:

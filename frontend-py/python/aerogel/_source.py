@@ -129,17 +129,26 @@ def called_by(object_: Any) -> tuple[Any, list[Any], dict[str, Any]] | None:
     return None
 
 
-def class_parts(cls: type) -> tuple[str, list[tuple[str, Any]], Any, list[tuple[str, bool, Any]]] | None:
-    """What a kernel needs to make objects of a user's class: name, methods, ``__init__``, and instead of that, for a
-    dataclass of Python's, the fields with their default values. None for a class that is not the user's."""
+Named = list[tuple[str, Any]]
+
+
+def class_parts(cls: type) -> tuple[str, Named, Named, Any, list[tuple[str, bool, Any]]] | None:
+    """What a kernel needs to make objects of a user's class: name, methods, properties, ``__init__``, and instead of
+    that, for a dataclass of Python's, the fields with their default values. None for a class that is not the user's."""
     import dataclasses
     import inspect
 
-    methods = []
+    methods, properties = [], []
     for name in dir(cls):
         found = inspect.getattr_static(cls, name)
-        function = getattr(found, "__aerogel_func__", found)
-        if is_users(function) and (function is not found or not name.startswith("__")):
+        if isinstance(found, (property, functools.cached_property)):
+            getter = found.fget if isinstance(found, property) else found.func
+            if getter is not None:
+                properties.append((name, getattr(getter, "__aerogel_func__", getter)))
+            continue
+        function: Any = getattr(found, "__aerogel_func__", found)
+        # What `dataclasses` writes is in no file.
+        if is_users(function) and (not name.startswith("__") or function.__code__.co_filename != "<string>"):
             methods.append((name, function))
     if dataclasses.is_dataclass(cls) and not is_users_init(cls):
         _expect_none_of(cls, ("__post_init__", "__new__", "__setattr__"))
@@ -155,12 +164,12 @@ def class_parts(cls: type) -> tuple[str, list[tuple[str, Any]], Any, list[tuple[
             else:
                 has_default = field.default is not dataclasses.MISSING
                 fields.append((field.name, has_default, field.default if has_default else None))
-        return cls.__name__, methods, None, fields
+        return cls.__name__, methods, properties, None, fields
     init = getattr(cls.__init__, "__aerogel_func__", cls.__init__)
     if not is_users(init):
         return None
     _expect_none_of(cls, ("__new__", "__setattr__"))
-    return cls.__name__, methods, init, []
+    return cls.__name__, methods, properties, init, []
 
 
 def _expect_none_of(cls: type, names: tuple[str, ...]) -> None:

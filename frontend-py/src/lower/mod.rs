@@ -25,7 +25,7 @@ use self::core::reports::{Reported, Reports, Res};
 use self::core::returns::Exit;
 use aerogel_compiler::caught;
 
-use crate::ast::{FuncDef, TextRange};
+use crate::ast::{FuncDef, Stmt, TextRange};
 use crate::host::*;
 use crate::infer::Defaults;
 use crate::parse;
@@ -207,8 +207,9 @@ impl Control {
 }
 
 /// A function being lowered: the kernel, or a `ti.func` inside it.
-pub(crate) struct Frame {
+pub(crate) struct Frame<'a> {
     scope: Handle,
+    body: &'a [Stmt<'a>],
     source: SourceId,
     /// The call, for the spans of the inlined text.
     call: Span,
@@ -232,7 +233,7 @@ pub(crate) struct Lower<'a, 'h> {
     module: Module,
     func: Function,
     region: Region,
-    frames: Vec<Frame>,
+    frames: Vec<Frame<'a>>,
     control: Vec<Control>,
     /// The text being lowered.
     range: TextRange,
@@ -422,6 +423,7 @@ impl<'a, 'h> Lower<'a, 'h> {
         let entry = (self.region, self.func.regions[self.region].insts.len());
         self.frames.push(Frame {
             scope: parsed.source.scope,
+            body: parsed.def.body,
             source: parsed.id,
             call,
             scopes,
@@ -431,7 +433,7 @@ impl<'a, 'h> Lower<'a, 'h> {
         Ok(())
     }
 
-    fn frame(&mut self) -> &mut Frame {
+    fn frame(&mut self) -> &mut Frame<'a> {
         self.frames.last_mut().expect("a function is being lowered")
     }
 

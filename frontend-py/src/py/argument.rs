@@ -8,10 +8,11 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
-use super::buffer::{self, NativeNdarray};
+use super::buffer;
 use super::error;
 use super::field::NativeField;
 use super::kernel::NativeKernel;
+use super::ndarray::NativeNdarray;
 use super::numpy_arrays::ForeignArray;
 use super::numpy_copies::Copied;
 use super::program::Settings;
@@ -94,7 +95,7 @@ pub(crate) enum Packed {
 }
 
 impl NativeKernel {
-    fn signature(&self) -> String {
+    pub(crate) fn signature(&self) -> String {
         let names: Vec<&str> = self.params.iter().map(|p| p.name.as_str()).collect();
         format!("{}({})", self.name, names.join(", "))
     }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use aerogel_base::render::{Sources, render_all, render_place};
-use aerogel_base::{Diagnostic, ErrorKind, SpanTable};
+use aerogel_base::{AssertKind, Diagnostic, ErrorKind, SpanTable};
 use aerogel_runtime::{KernelFailure, MemoryError, Site, SiteKind};
 use aerogel_snode::{NodeKind, Tree};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyRuntimeError};
@@ -60,6 +60,21 @@ pub(crate) fn interrupted(py: Python<'_>, kernel: &str) -> PyErr {
     })
 }
 
+/// An exception that says below its message where the kernel is whose arguments are wrong; from Python 3.11 on.
+pub(crate) fn noted(error: PyErr, kernel: &Bound<'_, PyAny>, signature: &str) -> PyErr {
+    let place = kernel.getattr("__code__").and_then(|code| {
+        let path: String = code.getattr("co_filename")?.extract()?;
+        let line: u32 = code.getattr("co_firstlineno")?.extract()?;
+        Ok(format!("{path}:{line}"))
+    });
+    if let Ok(place) = place {
+        let note = format!("the kernel is `{signature}`, at {place}");
+        // Python 3.10 has no notes.
+        let _ = error.value(kernel.py()).call_method1("add_note", (note,));
+    }
+    error
+}
+
 /// A launch that failed.
 pub(crate) fn failure(
     py: Python<'_>,
@@ -74,12 +89,13 @@ pub(crate) fn failure(
             let Some(site) = sites.get(site) else {
                 return runtime(py, format!("a check in kernel `{kernel}` failed"));
             };
+            use AssertKind::{Assertion, Bounds, DivisionByZero, NegativePower};
             let class = match site.kind {
-                SiteKind::DivByZero => "AerogelZeroDivisionError",
-                SiteKind::Arithmetic => "AerogelArithmeticError",
-                SiteKind::Memory => "AerogelMemoryError",
-                SiteKind::Recursion => "AerogelRecursionError",
-                SiteKind::Print | SiteKind::Warning | SiteKind::Assert | SiteKind::Bounds => {
+                SiteKind::Check(DivisionByZero) => "AerogelZeroDivisionError",
+                SiteKind::Check(NegativePower) => "AerogelArithmeticError",
+                SiteKind::Check(AssertKind::Memory) => "AerogelMemoryError",
+                SiteKind::Check(AssertKind::Recursion) => "AerogelRecursionError",
+                SiteKind::Print | SiteKind::Warning | SiteKind::Check(Assertion | Bounds) => {
                     "AerogelAssertionError"
                 }
             };

@@ -72,11 +72,17 @@ impl<'py> PyHost<'py> {
     ) -> PyResult<Option<ClassRef>> {
         type Named<'py> = Vec<(String, Bound<'py, PyAny>)>;
         type Fields<'py> = Vec<(String, bool, Bound<'py, PyAny>)>;
-        type Parts<'py> = (String, Named<'py>, Option<Bound<'py, PyAny>>, Fields<'py>);
+        type Parts<'py> = (
+            String,
+            Named<'py>,
+            Named<'py>,
+            Option<Bound<'py, PyAny>>,
+            Fields<'py>,
+        );
         let found: Option<Parts<'py>> = PyModule::import(self.python(), "aerogel._source")?
             .call_method1("class_parts", (class,))?
             .extract()?;
-        let Some((name, methods, init, fields)) = found else {
+        let Some((name, methods, properties, init, fields)) = found else {
             return Ok(None);
         };
         let mut func = |name: String, function: &Bound<'py, PyAny>| {
@@ -86,10 +92,11 @@ impl<'py> PyHost<'py> {
                 name,
             })
         };
-        let methods = methods
-            .into_iter()
-            .map(|(name, function)| func(name, &function))
-            .collect();
+        let mut funcs = |named: Named<'py>| {
+            let named = named.into_iter();
+            named.map(|(name, f)| func(name, &f)).collect::<Vec<_>>()
+        };
+        let (methods, properties) = (funcs(methods), funcs(properties));
         let init = match init {
             Some(init) => Init::Function(func("__init__".to_owned(), &init)),
             None => Init::Fields(
@@ -106,6 +113,7 @@ impl<'py> PyHost<'py> {
             handle,
             name,
             methods,
+            properties,
             init,
         }))
     }

@@ -167,8 +167,12 @@ impl NativeKernel {
     ) -> PyResult<Bound<'py, PyAny>> {
         let settings = program::settings(py)?;
         program::materialize(py)?;
-        let values = self.bind(py, args, kwargs)?;
-        let (packed, key) = self.pack(py, &settings, &values)?;
+        let given = self.bind(py, args, kwargs).and_then(|values| {
+            let (packed, key) = self.pack(py, &settings, &values)?;
+            Ok((values, packed, key))
+        });
+        let (values, packed, key) =
+            given.map_err(|e| error::noted(e, self.function(py), &self.signature()))?;
         let instance = self.instance(py, &settings, key, &values)?;
         self.launch(py, &settings, &instance, &packed)
     }

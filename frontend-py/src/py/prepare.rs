@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use aerogel_compiler::{CompileError, CompiledKernel, Compiler, caught};
-use aerogel_ir::{ParamType, Type};
+use aerogel_ir::{Function, Type};
 use aerogel_runtime::{KernelFailure, TreeMemory, interrupt, launch};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
@@ -250,15 +250,9 @@ pub(crate) fn compile(
         .iter()
         .map(|tree| tree_ref(py, tree.0, arguments.contains(&tree.0)))
         .collect::<PyResult<Vec<_>>>()?;
-    let writes = module.kernel().map_or_else(Vec::new, |func| {
-        func.params
-            .iter()
-            .filter_map(|p| match p.ty {
-                ParamType::Array { read_only, .. } => Some(!read_only),
-                ParamType::Value(_) => None,
-            })
-            .collect()
-    });
+    let writes = module
+        .kernel()
+        .map_or_else(Vec::new, Function::written_arrays);
     let compiler = program::compiler(py, settings)?;
     let frontend = begin.elapsed();
     // A signal that comes from here on is heard by the compiler, one that came before by Python.

@@ -32,6 +32,7 @@ impl<'py> PyHost<'py> {
             name,
             members,
             methods,
+            properties: Vec::new(),
         }))
     }
 

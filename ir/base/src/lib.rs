@@ -4,10 +4,12 @@
 pub mod diagnostic;
 pub mod entity;
 pub mod hash;
+pub mod kinds;
 pub mod render;
 pub mod scalar;
 pub mod span;
 
 pub use diagnostic::{Diagnostic, Diagnostics, ErrorKind};
+pub use kinds::AssertKind;
 pub use scalar::{Scalar, ScalarType};
 pub use span::{SourceFile, SourceId, Span, SpanData, SpanTable};

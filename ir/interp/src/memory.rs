@@ -40,13 +40,18 @@ impl Sites {
                         template,
                         args,
                         ..
-                    } => (site_kind(*kind), template, args),
+                    } => (SiteKind::Check(*kind), template, args),
                     op if makes_cells(op) => {
                         of[inst] = sites.list.len();
                         let span = func.insts[inst].span;
                         let site = |&node: &NodeRef| {
                             let message = module.env.out_of_memory(node);
-                            Site::from_template(SiteKind::Memory, &message, &[], span)
+                            Site::from_template(
+                                SiteKind::Check(AssertKind::Memory),
+                                &message,
+                                &[],
+                                span,
+                            )
                         };
                         sites.list.extend(sites.arenas.iter().map(site));
                         return;
@@ -96,17 +101,6 @@ fn makes_cells(op: &Op) -> bool {
             | Op::Cell(CellOp::Activate { .. } | CellOp::Append { .. })
             | Op::Node(NodeOp::Obtain { .. } | NodeOp::Extend { .. })
     )
-}
-
-fn site_kind(kind: AssertKind) -> SiteKind {
-    match kind {
-        AssertKind::Assertion => SiteKind::Assert,
-        AssertKind::Bounds => SiteKind::Bounds,
-        AssertKind::DivisionByZero => SiteKind::DivByZero,
-        AssertKind::NegativePower => SiteKind::Arithmetic,
-        AssertKind::Memory => SiteKind::Memory,
-        AssertKind::Recursion => SiteKind::Recursion,
-    }
 }
 
 struct Array<'a> {

@@ -460,7 +460,7 @@ mod tests {
             args,
             sites: vec![
                 site(SiteKind::Print, "value "),
-                site(SiteKind::Assert, "bad "),
+                site(SiteKind::Check(aerogel_base::AssertKind::Assertion), "bad "),
             ],
             ..KernelCode::default()
         }

@@ -115,7 +115,8 @@ impl Generator<'_> {
     pub(super) fn elementwise(&mut self, ty: Type, depth: u32) -> Value {
         let rows: Vec<&str> = Op::ROWS
             .iter()
-            .filter(|row| row.is_elementwise)
+            // Only what is differentiated has those, and no pass but that takes them away.
+            .filter(|row| row.is_elementwise && row.name != "StopGradient")
             .map(|row| row.name)
             .collect();
         let row = self.rng.pick(&rows);

@@ -19,7 +19,7 @@
 use aerogel_base::ScalarType;
 use aerogel_base::entity::SecondaryMap;
 use aerogel_ir::analysis::trips;
-use aerogel_ir::{Function, Inst, Op, Region, UnaryOp, Value, at_least, walk};
+use aerogel_ir::{BinaryOp, Function, Inst, Op, Region, Value, walk};
 use inkwell::IntPredicate;
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::{FastMathFlags, PhiValue};
@@ -28,6 +28,7 @@ use super::strides::Shared;
 use crate::builder::{Builder, Opcode, Val, incoming, undef};
 use crate::context::FuncCx;
 use crate::device_code;
+use crate::elementwise::Elementwise;
 use crate::math::Arith;
 use crate::types::scalar;
 
@@ -122,16 +123,6 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
         self.scalar(self.func.elem(value))
     }
 
-    fn arith(&self, ty: ScalarType) -> Arith<'_, 'a, 'ctx> {
-        Arith {
-            b: self.b(),
-            ty,
-            lanes: Some(self.width),
-            flags: self.flags,
-            at_least: f64::NEG_INFINITY,
-        }
-    }
-
     fn mask_of(&self, truth: Val<'ctx>) -> Val<'ctx> {
         self.b()
             .cast(Opcode::SExt, truth, self.scalar(ScalarType::I32))
@@ -217,54 +208,13 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
                 let ty = self.ty(result.expect("it is a value"));
                 self.b().freeze(undef(ty))
             }
-            Op::Unary { op, x } => {
-                let (ty, all) = (func.elem(*x), self.value(*x));
-                match self.device_math(op.name(), ty, &[all]) {
-                    Some(made) => made,
-                    None => {
-                        let mut arith = self.arith(ty);
-                        if *op == UnaryOp::Rsqrt {
-                            arith.at_least = at_least(func, *x);
-                        }
-                        arith.unary(*op, all)
-                    }
-                }
-            }
-            Op::Binary { op, lhs, rhs } => {
-                let (ty, x, y) = (func.elem(*lhs), self.value(*lhs), self.value(*rhs));
-                match self.device_math(op.name(), ty, &[x, y]) {
-                    Some(made) => made,
-                    None => self.arith(ty).binary(*op, x, y),
-                }
-            }
-            Op::Compare { op, lhs, rhs } => {
-                let (x, y) = (self.value(*lhs), self.value(*rhs));
-                self.arith(func.elem(*lhs)).compare(*op, x, y)
-            }
-            Op::Select {
-                cond,
-                on_true,
-                on_false,
-            } => {
-                let (cond, x, y) = (
-                    self.value(*cond),
-                    self.value(*on_true),
-                    self.value(*on_false),
-                );
-                self.b().select(cond, x, y)
-            }
-            Op::Fma { a, b, c } => {
-                let (x, y, z) = (self.value(*a), self.value(*b), self.value(*c));
-                self.arith(func.elem(*a)).fma(x, y, z)
-            }
-            Op::Cast { x } => {
-                let to = func.elem(result.expect("a cast has a result"));
-                self.arith(func.elem(*x)).cast(self.value(*x), to)
-            }
-            Op::Bitcast { x } => {
-                let to = self.ty(result.expect("a bitcast has a result"));
-                self.b().cast(Opcode::BitCast, self.value(*x), to)
-            }
+            Op::Unary { .. }
+            | Op::Binary { .. }
+            | Op::Compare { .. }
+            | Op::Select { .. }
+            | Op::Fma { .. }
+            | Op::Cast { .. }
+            | Op::Bitcast { .. } => self.elementwise(inst),
             Op::Random {} => self.draw(func.elem(result.expect("it is a value")), mask),
             Op::If {
                 cond,
@@ -288,7 +238,49 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
                 self.while_loop(inst, init, *cond, *body, mask);
                 return mask;
             }
-            _ => unreachable!("`can` was asked"),
+            Op::Arg { .. }
+            | Op::Buffer {}
+            | Op::Reserve { .. }
+            | Op::RoomAt { .. }
+            | Op::RandomState { .. }
+            | Op::StopGradient { .. }
+            | Op::ArrayShape { .. }
+            | Op::TensorMake { .. }
+            | Op::TensorGet { .. }
+            | Op::TensorSet { .. }
+            | Op::MatMul { .. }
+            | Op::StructMake { .. }
+            | Op::StructGet { .. }
+            | Op::StructSet { .. }
+            | Op::Local {}
+            | Op::ElemRef { .. }
+            | Op::MemberRef { .. }
+            | Op::FieldAt { .. }
+            | Op::ArrayAt { .. }
+            | Op::TempAt { .. }
+            | Op::PlaceAt { .. }
+            | Op::Prefetch { .. }
+            | Op::Store { .. }
+            | Op::Atomic { .. }
+            | Op::AtomicAdds { .. }
+            | Op::Cas { .. }
+            | Op::Update { .. }
+            | Op::Yield { .. }
+            | Op::Break { .. }
+            | Op::Continue { .. }
+            | Op::Return { .. }
+            | Op::Parallel { .. }
+            | Op::ParallelCells { .. }
+            | Op::Task { .. }
+            | Op::Each { .. }
+            | Op::Cell(_)
+            | Op::Node(_)
+            | Op::Grow { .. }
+            | Op::Clear { .. }
+            | Op::Print { .. }
+            | Op::Warn { .. }
+            | Op::Assert { .. }
+            | Op::Call { .. } => unreachable!("`can` was asked"),
         };
         self.define(result.expect("arithmetic has a result"), made);
         mask
@@ -509,7 +501,43 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
             .intrinsic("llvm.vector.reduce.or", &[ty], &[truth], none)
     }
 
-    /// A function of `runtime/device/` computed here, if there is one for this operation.
+    /// A random value; the states of lanes outside `mask` stay.
+    fn draw(&mut self, ty: ScalarType, mask: Mask<'ctx>) -> Val<'ctx> {
+        let place = self.random.expect("the task has states");
+        let (state, _) = self.b().load(self.scalar(ScalarType::U64), place);
+        let (next, random) = self.f.random_step(state);
+        let kept = self.merge(mask, next, state);
+        self.b().store(place, kept);
+        self.f.random_value(ty, random)
+    }
+}
+
+impl<'a, 'ctx> Elementwise<'a, 'ctx> for Lanes<'_, '_, 'a, 'ctx> {
+    fn func(&self) -> &'a Function {
+        self.func
+    }
+
+    fn builder(&self) -> &Builder<'a, 'ctx> {
+        self.b()
+    }
+
+    fn operand(&self, value: Value) -> Val<'ctx> {
+        self.value(value)
+    }
+
+    fn type_of(&self, value: Value) -> BasicTypeEnum<'ctx> {
+        self.ty(value)
+    }
+
+    fn arith(&self, ty: ScalarType) -> Arith<'_, 'a, 'ctx> {
+        Arith {
+            b: self.b(),
+            ty,
+            lanes: Some(self.width),
+            flags: self.flags,
+        }
+    }
+
     fn device_math(&mut self, name: &str, ty: ScalarType, args: &[Val<'ctx>]) -> Option<Val<'ctx>> {
         let (id, _) = self.f.device_function(name, ty)?;
         let func = &device_code::module().funcs[id];
@@ -528,13 +556,11 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
         Some(results[0])
     }
 
-    /// A random value; the states of lanes outside `mask` stay.
-    fn draw(&mut self, ty: ScalarType, mask: Mask<'ctx>) -> Val<'ctx> {
-        let place = self.random.expect("the task has states");
-        let (state, _) = self.b().load(self.scalar(ScalarType::U64), place);
-        let (next, random) = self.f.random_step(state);
-        let kept = self.merge(mask, next, state);
-        self.b().store(place, kept);
-        self.f.random_value(ty, random)
+    fn binary(&mut self, op: BinaryOp, lhs: Value, rhs: Value) -> Val<'ctx> {
+        let (ty, x, y) = (self.func.elem(lhs), self.value(lhs), self.value(rhs));
+        match self.device_math(op.name(), ty, &[x, y]) {
+            Some(made) => made,
+            None => self.arith(ty).binary(op, x, y),
+        }
     }
 }

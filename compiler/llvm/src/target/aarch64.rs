@@ -12,7 +12,6 @@ pub fn aarch64() -> Target {
         lanes: Some(4),
         fused: true,
         halves: true,
-        divides_slowly: false,
         widest_swap: 16,
         task_convention: 0,
         grid: false,

@@ -136,9 +136,6 @@ fn processor(triple: String, cpu: String, features: String) -> Target {
         } else {
             8
         },
-        // A division of 512 bits takes twice the time of one of 256. (Bodies under gravity, 256 bits:
-        // 7.0 ms by root and quotient, 10 ms by a polynomial, whose steps wait for each other.)
-        divides_slowly: has(&features, "+avx512f"),
         halves: has(&features, "+f16c") || !x86,
         fused: has(&features, "+fma") || !x86,
         features: if x86 {

@@ -31,9 +31,6 @@ pub struct Target {
     pub fused: bool,
     /// Whether it has instructions that convert halves.
     pub halves: bool,
-    /// Whether quotients and roots of vectors take several times as long as the sums and products
-    /// that could stand for them.
-    pub divides_slowly: bool,
     /// Bytes that one compare-and-swap changes at most.
     pub widest_swap: u64,
     /// LLVM's number of the calling convention of task functions.

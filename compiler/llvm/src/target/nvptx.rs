@@ -18,7 +18,6 @@ pub fn nvptx(sm: u32) -> Target {
         lanes: None,
         fused: true,
         halves: true,
-        divides_slowly: false,
         widest_swap: 8,
         // `ptx_kernel`
         task_convention: 71,

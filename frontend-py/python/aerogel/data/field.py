@@ -121,13 +121,11 @@ class NumericField(Field, _native.NativeField):
         All elements of a dense field are active. Under sparse nodes the others stay as they are. Axes of one may
         be more or fewer.
         """
-        import numpy as np
-
         arr = numbers(arr, self.dtype)
         shape = self._array_shape()
         if not alike(arr.shape, shape):
             raise ValueError(f"ti.field shape {shape} does not match the numpy array shape {tuple(arr.shape)}")
-        self._copy_from(np.ascontiguousarray(arr, dtype=numpy_dtype(self.dtype)).reshape(shape))
+        self._copy_from(converted(arr, self.dtype).reshape(shape))
 
     def active_cells(self) -> tuple[Any, Any]:
         """The active elements as NumPy arrays, in the order in which loops visit them.
@@ -326,6 +324,23 @@ def numbers(array: Any, dtype: Any) -> Any:
                     f"{value} does not fit an element of type {dtype}: its values are {limits.min} to {limits.max}"
                 )
     return array
+
+
+def converted(array: Any, dtype: Any) -> Any:
+    """An array's numbers as elements of a type, without gaps; one that would become infinite is refused."""
+    import numpy as np
+
+    try:
+        with np.errstate(over="raise"):
+            return np.ascontiguousarray(array, dtype=numpy_dtype(dtype))
+    except FloatingPointError:
+        from aerogel.errors import AerogelRuntimeTypeError
+
+        limit = np.finfo(numpy_dtype(dtype)).max
+        finite = np.abs(array[np.isfinite(array)]).max()
+        raise AerogelRuntimeTypeError(
+            f"{finite} does not fit an element of type {dtype}: its values are {-limit} to {limit}"
+        ) from None
 
 
 def _numpy_type(dtype: Any) -> Any:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
+from numbers import Number
 from typing import TYPE_CHECKING, Any
 
 from aerogel._dtypes import DataType, convert, dtype_of, numpy_dtype
@@ -33,6 +34,9 @@ def _within(k: int, extent: int) -> int:
 def _promoted(numbers: list) -> list:
     """The numbers in one type, as NumPy would choose it: floats if one is, else integers if one is."""
     kinds = set(map(type, numbers))
+    for kind in kinds:
+        if not issubclass(kind, Number):
+            raise AerogelTypeError(f"a matrix is made of numbers, and one of these is a {kind.__name__}")
     if len(kinds) > 1 and kinds <= {int, float, bool}:
         return list(map(float if float in kinds else int, numbers))
     return numbers

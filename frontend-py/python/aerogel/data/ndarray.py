@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, overload
 from aerogel import _native
 from aerogel._dtypes import DataType, dtype_of
 from aerogel.data._field import outside_kernels
-from aerogel.data.field import _check, _shape, alike, numbers
+from aerogel.data.field import _check, _shape, alike, converted, numbers
 from aerogel.data.snode import Layout
 from aerogel.errors import AerogelRuntimeError, AerogelRuntimeTypeError
 
@@ -60,7 +60,7 @@ class Ndarray(_native.NativeNdarray):
         view = self._view()
         if not alike(arr.shape, view.shape):
             raise ValueError(f"Mismatch shape: {view.shape} expected, but {arr.shape} provided")
-        view[...] = arr.reshape(view.shape)
+        view[...] = converted(arr, self.dtype).reshape(view.shape)
 
     def fill(self, val: Any) -> None:
         """Sets every element."""

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from aerogel import _native
+from aerogel import _log, _native
 from aerogel._dtypes import DataType, dtype_of
 from aerogel.data._field import Field, outside_kernels
 from aerogel.data._quant import QuantType
@@ -464,6 +464,11 @@ else:
                     except Exception as e:
                         message = f"the annotation `{ty}` of `{name}` cannot be evaluated: {e}"
                         raise AerogelSyntaxError(message) from e
+        if cls.__init__ is not object.__init__:
+            _log.warn(
+                f"`{cls.__name__}.__init__` is never called: a ti.dataclass is made from its members; give it a "
+                "`@staticmethod` with `@ti.func` that makes one, or make the class `@ti.data_oriented`"
+            )
         members_of = {name: getattr(cls, name) for name in dir(cls)}
         # Operators too, where kernels can call them.
         methods = {

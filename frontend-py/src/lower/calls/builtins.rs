@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use aerogel_base::{ErrorKind, ScalarType};
-use aerogel_ir::{self as ir, AssertKind, Op, Type, Value};
+use aerogel_ir::{self as ir, Op, Type, Value};
 
 use crate::ast::{BinaryOp, CompareOp};
 use crate::fold;
@@ -443,168 +443,23 @@ impl Lower<'_, '_> {
                 };
                 self.fail(ErrorKind::Compilation, "E0127", message)
             }
-            Special::Range => {
-                let (zero, one) = (Val::int(0), Val::int(1));
-                let (lo, hi, step) = match &args.positional[..] {
-                    [hi] => (zero, hi.clone(), one),
-                    [lo, hi] => (lo.clone(), hi.clone(), one),
-                    [lo, hi, step] => (lo.clone(), hi.clone(), step.clone()),
-                    all => {
-                        let n = all.len();
-                        return self.fail(
-                            ErrorKind::Syntax,
-                            "E0222",
-                            format!("`range` takes 1 to 3 arguments, not {n}"),
-                        );
-                    }
-                };
-                if matches!(&step, Val::Known(Known::Int(0))) {
-                    return self.fail(
-                        ErrorKind::Compilation,
-                        "E0123",
-                        "the step of a range is zero",
-                    );
-                }
-                let (lo, hi, step) = (self.settle(lo)?, self.settle(hi)?, self.settle(step)?);
-                if self.config.debug && !matches!(step, Val::Known(_)) {
-                    let nonzero = self.compare(CompareOp::Ne, &step, &Val::int(0))?;
-                    let cond = self.condition(&nonzero)?;
-                    self.effect(Op::Assert {
-                        cond,
-                        kind: AssertKind::Assertion,
-                        template: "the step of a range is zero".into(),
-                        args: Vec::new(),
-                    });
-                }
-                Ok(Val::Iter(Rc::new(Iter::Range { lo, hi, step })))
-            }
-            Special::NdRange => {
-                let mut axes = Vec::new();
-                for val in &args.positional {
-                    let pair = match val.items() {
-                        None => (Val::int(0), self.settle(val.clone())?),
-                        Some(pair) if pair.len() == 2 => {
-                            (self.settle(pair[0].clone())?, self.settle(pair[1].clone())?)
-                        }
-                        Some(_) => {
-                            return self.fail_noted(
-                                ErrorKind::Syntax,
-                                "E0222",
-                                "an axis of `ti.ndrange` is an integer or a pair (begin, end)",
-                                "the axes of a shape are several arguments: `ti.ndrange(*x.shape)`",
-                            );
-                        }
-                    };
-                    for bound in [&pair.0, &pair.1] {
-                        let ty = self.expect_numeric(bound)?;
-                        if ty.scalar().is_none_or(|scalar| scalar.is_float()) {
-                            return self.fail(
-                                ErrorKind::Type,
-                                "E0218",
-                                format!("a bound of `ti.ndrange` must be an integer, not `{ty}`"),
-                            );
-                        }
-                    }
-                    axes.push(pair);
-                }
-                Ok(Val::Iter(Rc::new(Iter::NdRange(axes))))
-            }
+            Special::Range => self.range(args),
+            Special::NdRange => self.ndrange(args),
             Special::Grouped => {
                 let over = self.arg(name, args, 0, "x")?.clone();
                 Ok(Val::Iter(Rc::new(Iter::Grouped(over))))
             }
-            Special::Zip => {
-                let columns = args
-                    .positional
-                    .iter()
-                    .map(|val| self.iterate_static(val))
-                    .collect::<Res<Vec<_>>>()?;
-                let n = columns.iter().map(Vec::len).min().unwrap_or(0);
-                let row = |k: usize| {
-                    Val::seq(
-                        columns.iter().map(|column| column[k].clone()).collect(),
-                        SeqKind::Tuple,
-                    )
-                };
-                Ok(Self::list((0..n).map(row).collect()))
-            }
-            Special::Enumerate => {
-                let items = self.iterate_static(first.unwrap_or(&Val::none()))?;
-                let start = match args.get(1, "start").cloned() {
-                    Some(start) => self.static_int(&start, "the start of `enumerate`")?,
-                    None => 0,
-                };
-                let pair =
-                    |(k, item)| Val::seq(vec![Val::int(start + k as i128), item], SeqKind::Tuple);
-                Ok(Self::list(
-                    items.into_iter().enumerate().map(pair).collect(),
-                ))
-            }
+            Special::Zip => self.zip(args),
+            Special::Enumerate => self.enumerate(args),
             Special::Reversed => {
                 let mut items = self.iterate_static(first.unwrap_or(&Val::none()))?;
                 items.reverse();
                 Ok(Self::list(items))
             }
-            Special::Len => {
-                let x = self.arg(name, args, 0, "x")?.clone();
-                if let Val::Dict(entries) = &x {
-                    return Ok(Val::int(entries.len() as i128));
-                }
-                if let Val::Neighbours(relation, at) = &x {
-                    return self.n_neighbours(relation, *at);
-                }
-                if let Val::Struct(ty, _) = &x {
-                    return Ok(Val::int(ty.members.len() as i128));
-                }
-                match (x.items(), self.numeric_type(&x)) {
-                    (Some(items), _) => Ok(Val::int(items.len() as i128)),
-                    (None, Some(ty)) if ty.is_tensor() => Ok(Val::int(i128::from(ty.shape()[0]))),
-                    _ => self.call_python(&Known::Builtin("len".into()), args),
-                }
-            }
-            Special::Reduce(op) => {
-                let x = self.arg(name, args, 0, "x")?.clone();
-                let items = self.iterate_static(&x)?;
-                let start = args.get(1, "start").cloned().unwrap_or(Val::int(0));
-                items
-                    .iter()
-                    .try_fold(start, |so_far, item| self.binary(op, &so_far, item))
-            }
-            Special::Any | Special::All => match first {
-                Some(val) if self.numeric_type(val).is_some_and(ir::Type::is_tensor) => {
-                    let none = Args {
-                        positional: Vec::new(),
-                        keywords: Vec::new(),
-                    };
-                    self.tensor_method(&val.clone(), name, &none)
-                }
-                _ => {
-                    let x = self.arg(name, args, 0, "x")?.clone();
-                    let items = self.iterate_static(&x)?;
-                    let any = matches!(special, Special::Any);
-                    let mut truth = None;
-                    for item in &items {
-                        if let Val::Known(known) = item {
-                            let holds = fold::truth(self.host, known);
-                            if self.hosted(holds)? == any {
-                                return Ok(Val::Known(Known::Bool(any)));
-                            }
-                            continue;
-                        }
-                        let holds = self.condition(item)?;
-                        let op = if any {
-                            ir::BinaryOp::Or
-                        } else {
-                            ir::BinaryOp::And
-                        };
-                        truth = Some(match truth {
-                            None => holds,
-                            Some(truth) => self.builder().binary(op, truth, holds),
-                        });
-                    }
-                    Ok(truth.map_or(Val::Known(Known::Bool(!any)), Val::Value))
-                }
-            },
+            Special::Len => self.length(name, args),
+            Special::Reduce(op) => self.reduced_by(name, op, args),
+            Special::Any => self.any_or_all(name, true, args),
+            Special::All => self.any_or_all(name, false, args),
             Special::List | Special::Tuple => {
                 let items = match first {
                     Some(val) => self.iterate_static(val)?,

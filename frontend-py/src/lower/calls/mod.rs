@@ -4,8 +4,10 @@ mod address;
 pub(crate) mod builtins;
 mod frexp;
 pub(crate) mod nodes;
+mod older;
 mod print;
 pub(crate) mod real_functions;
+mod sequences;
 
 use std::rc::Rc;
 
@@ -60,6 +62,11 @@ impl<'a> Lower<'a, '_> {
     ) -> Res<Val> {
         if let Some(returned) = self.super_method(func, args, keywords)? {
             return Ok(returned);
+        }
+        if let ([], []) = (args, keywords)
+            && let Some(found) = self.older_method(func)?
+        {
+            return Ok(found);
         }
         let callee = self.expr(func)?;
         if let Val::Known(Known::Builtin(name)) = &callee

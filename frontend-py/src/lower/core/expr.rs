@@ -145,12 +145,15 @@ impl<'a> Lower<'a, '_> {
     }
 
     pub(crate) fn unsupported<T>(&mut self, what: &str) -> Res<T> {
-        self.fail_noted(
-            ErrorKind::Syntax,
-            "E0102",
-            format!("unsupported node \"{what}\""),
-            "kernels understand a part of Python; compute this outside and pass it in",
-        )
+        let note = match what {
+            "Global" | "Nonlocal" => {
+                "a kernel cannot change variables of Python's: keep what it changes in a field, such as \
+                 `ti.field(int, shape=())`"
+            }
+            _ => "kernels understand a part of Python; compute this outside and pass it in",
+        };
+        let message = format!("unsupported node \"{what}\"");
+        self.fail_noted(ErrorKind::Syntax, "E0102", message, note)
     }
 
     fn name(&mut self, name: &str) -> Res<Val> {

@@ -1,6 +1,7 @@
 //! Statements, expressions and assignments.
 
 pub(crate) mod assign;
+pub(crate) mod augmented;
 pub(crate) mod expr;
 pub(crate) mod limits;
 pub(crate) mod reports;

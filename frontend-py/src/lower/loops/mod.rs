@@ -97,9 +97,8 @@ impl<'a> Lower<'a, '_> {
                 ("parallelize", Known::Int(n @ 0..)) => {
                     self.loop_attrs.max_threads = u32::try_from(n).ok().filter(|&n| n > 0);
                 }
-                ("block_dim", Known::Int(n)) if n > 0 && n & (n - 1) == 0 => {
-                    self.loop_attrs.block_dim = u32::try_from(n).ok();
-                }
+                // How the threads of a processor share a loop follows from its cost.
+                ("block_dim", Known::Int(n)) if n > 0 && n & (n - 1) == 0 => {}
                 ("parallelize", _) => {
                     let message = "`parallelize` of `ti.loop_config` is a number of threads";
                     return self.fail(ErrorKind::Type, "E0222", message);

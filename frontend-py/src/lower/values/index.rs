@@ -1,27 +1,17 @@
 //! `x[i, j]` and `x.attr`: fields, arrays, tensors, sequences, and Python's own objects.
 
 use aerogel_base::{ErrorKind, ScalarType};
-use aerogel_ir::{Arg, BinaryOp, Op, ParamData, ParamType, Type, Value};
+use aerogel_ir::{Arg, BinaryOp, FieldId, Op, ParamData, ParamType, Type, Value};
 
 use crate::ast::{Expr, ExprKind};
 use crate::fold;
 use crate::host::Known;
-use crate::intrinsics;
-use crate::lower::calls::{Args, unbound_method};
-use crate::lower::core::assign::ADD_AT;
-use crate::lower::core::suggestions::{GROWING, methods_of};
-use crate::lower::values::number::elem;
+use crate::lower::calls::Args;
+use crate::lower::core::augmented::ADD_AT;
+use crate::lower::values::elements::Index;
 use crate::lower::values::structs::struct_type;
 use crate::lower::values::{Origin, Place, SeqKind, Val, tensor_type};
-use crate::lower::{Lower, Res};
-
-/// One index of a tensor: a number, or a slice of constants.
-enum Index {
-    At(Val),
-    Slice(Vec<u32>),
-}
-
-const SWIZZLES: [&str; 3] = ["xyzw", "rgba", "stpq"];
+use crate::lower::{Control, Lower, Res};
 
 impl<'a> Lower<'a, '_> {
     /// An array that Python has, captured or in an object, is a parameter more, which every launch passes.
@@ -116,8 +106,10 @@ impl<'a> Lower<'a, '_> {
                 } else {
                     format!("the field `{}`", field.name)
                 };
-                let indices = self.cell_indices(&indices, field.ndim, &what)?;
+                let given = self.spread(&indices)?;
+                let indices = self.cell_indices(&given, field.ndim, &what)?;
                 let id = self.field(&field)?;
+                self.expect_inside(id, &what, &given)?;
                 let ty = self.module.env.fields[id]
                     .elem
                     .to_ref()
@@ -253,6 +245,42 @@ impl<'a> Lower<'a, '_> {
             .collect()
     }
 
+    /// That indices which are known while compiling lie inside a field. What runs only under a condition may be there
+    /// for other extents, and gets a warning; in debug mode the running kernel says it.
+    fn expect_inside(&mut self, id: FieldId, what: &str, indices: &[Val]) -> Res<()> {
+        let known: Option<Vec<i128>> = indices
+            .iter()
+            .map(|index| index.known().and_then(Known::as_int))
+            .collect();
+        let Some(known) = known.filter(|_| !self.config.debug) else {
+            return Ok(());
+        };
+        let field = &self.module.env.fields[id];
+        let shape = self.module.env.trees[field.tree].shape(field.places[0]);
+        let first = |axis: usize| i128::from(field.offset.get(axis).copied().unwrap_or(0));
+        let inside = |(axis, (&at, &n)): (usize, (&i128, &u64))| {
+            (first(axis)..first(axis) + i128::from(n)).contains(&at)
+        };
+        if known.iter().zip(&shape).enumerate().all(inside) {
+            return Ok(());
+        }
+        let listed = |of: Vec<String>| of.join(", ");
+        let message = format!(
+            "index ({}) is out of bounds for {what} of shape ({})",
+            listed(known.iter().map(i128::to_string).collect()),
+            listed(shape.iter().map(u64::to_string).collect()),
+        );
+        if self.control.contains(&Control::If) || self.control.contains(&Control::Guard) {
+            self.warn(message);
+            return Ok(());
+        }
+        if known.iter().any(|&at| at < 0) && field.offset.is_empty() {
+            let note = "a negative index does not count from the end: write `x[x.shape[0] - 1]`";
+            return self.fail_noted(ErrorKind::Index, "E0403", message, note);
+        }
+        self.fail(ErrorKind::Index, "E0403", message)
+    }
+
     /// The indices of the nearest element, if that is what the array's annotation asks for.
     fn clamped_indices(&mut self, array: Arg, indices: Vec<Value>) -> Vec<Value> {
         if !self.clamped.contains(&array) {
@@ -272,7 +300,7 @@ impl<'a> Lower<'a, '_> {
         .collect()
     }
 
-    fn index_value(&mut self, index: &Val) -> Res<Value> {
+    pub(crate) fn index_value(&mut self, index: &Val) -> Res<Value> {
         let ty = self.expect_numeric(index)?;
         self.expect_index(ty)?;
         match ty.scalar() {
@@ -333,361 +361,6 @@ impl<'a> Lower<'a, '_> {
             self.index(item, rest.to_vec(), rest.len() > 1)
         }
     }
-
-    fn sliced(&mut self, val: &Val, parts: &[Expr<'a>]) -> Res<Val> {
-        if let Some(items) = val.items()
-            && let [
-                Expr {
-                    kind: ExprKind::Slice { .. },
-                    ..
-                },
-            ] = parts
-            && self.numeric_type(val).is_none_or(|_| val.known().is_some())
-        {
-            let chosen = self.slice(&parts[0], items.len() as u32)?;
-            let kind = match val {
-                Val::Seq(_, kind) => *kind,
-                Val::Known(Known::Tuple(_)) => SeqKind::Tuple,
-                _ => SeqKind::List,
-            };
-            return Ok(Val::seq(
-                chosen
-                    .into_iter()
-                    .map(|k| items[k as usize].clone())
-                    .collect(),
-                kind,
-            ));
-        }
-        let Some(ty) = self.numeric_type(val).filter(|ty| ty.is_tensor()) else {
-            let what = self.describe(val);
-            return self.fail(
-                ErrorKind::Syntax,
-                "E0212",
-                format!("{what} cannot be sliced"),
-            );
-        };
-        let mut indices = Vec::new();
-        for (part, extent) in parts.iter().zip(ty.shape()) {
-            indices.push(match part.kind {
-                ExprKind::Slice { .. } => {
-                    let chosen = self.slice(part, extent)?;
-                    if chosen.is_empty() {
-                        self.range = part.range;
-                        let message = "the slice chooses nothing";
-                        return self.fail(ErrorKind::Index, "E0404", message);
-                    }
-                    Index::Slice(chosen)
-                }
-                _ => Index::At(self.expr(part)?),
-            });
-        }
-        if indices.len() != ty.shape().len() {
-            return self.wrong_index_count(ty, parts.len());
-        }
-        self.index_tensor(val, indices)
-    }
-
-    /// The indices that a slice of constants chooses.
-    fn slice(&mut self, slice: &Expr<'a>, extent: u32) -> Res<Vec<u32>> {
-        let ExprKind::Slice { lo, hi, step } = slice.kind else {
-            unreachable!("only slices are asked for what they choose")
-        };
-        let mut part = |part: Option<&Expr<'a>>| match part {
-            None => Ok(None),
-            Some(part) => {
-                let val = self.expr(part)?;
-                if val.is_none() {
-                    Ok(None)
-                } else {
-                    self.static_int(&val, "a bound of a slice").map(Some)
-                }
-            }
-        };
-        let (lo, hi, step) = (part(lo)?, part(hi)?, part(step)?.unwrap_or(1));
-        let n = i128::from(extent);
-        let clamp =
-            |at: i128, low: i128, high: i128| (if at < 0 { at + n } else { at }).clamp(low, high);
-        let mut chosen = Vec::new();
-        if step > 0 {
-            let (mut at, end) = (
-                lo.map_or(0, |at| clamp(at, 0, n)),
-                hi.map_or(n, |at| clamp(at, 0, n)),
-            );
-            while at < end {
-                chosen.push(at as u32);
-                at += step;
-            }
-        } else if step < 0 {
-            let (mut at, end) = (
-                lo.map_or(n - 1, |at| clamp(at, -1, n - 1)),
-                hi.map_or(-1, |at| clamp(at, -1, n - 1)),
-            );
-            while at > end {
-                chosen.push(at as u32);
-                at += step;
-            }
-        }
-        Ok(chosen)
-    }
-
-    fn wrong_index_count<T>(&mut self, ty: Type, found: usize) -> Res<T> {
-        let wanted = match ty.shape().len() {
-            1 => "1 index".to_owned(),
-            n => format!("{n} indices"),
-        };
-        self.fail(
-            ErrorKind::Index,
-            "E0405",
-            format!("`{ty}` takes {wanted}, not {found}"),
-        )
-    }
-
-    /// Elements of a tensor: storage if it has storage.
-    fn index_tensor(&mut self, val: &Val, indices: Vec<Index>) -> Res<Val> {
-        let ty = self.expect_numeric(val)?;
-        let shape = ty.shape();
-        if !ty.is_tensor() {
-            return self.fail(
-                ErrorKind::Type,
-                "E0212",
-                format!("`{ty}` cannot be indexed"),
-            );
-        }
-        let mut indices = indices;
-        if indices.len() == 1 && shape.len() == 2 {
-            // One index of a matrix is a row.
-            indices.push(Index::Slice((0..shape[1]).collect()));
-        }
-        if indices.len() != shape.len() {
-            return self.wrong_index_count(ty, indices.len());
-        }
-        for (index, extent) in indices.iter_mut().zip(&shape) {
-            if let Index::At(Val::Known(known)) = index
-                && let Some(at) = known.as_int()
-            {
-                // As in Python, what is negative counts from the end.
-                let n = i128::from(*extent);
-                let wrapped = if at < 0 { at + n } else { at };
-                if !(0..n).contains(&wrapped) {
-                    return self.fail(
-                        ErrorKind::Index,
-                        "E0403",
-                        format!("index {at} is out of range for `{ty}`"),
-                    );
-                }
-                *index = Index::At(Val::int(wrapped));
-            }
-        }
-        let elem = elem(ty);
-        let chosen: Vec<Vec<Val>> = indices
-            .iter()
-            .map(|index| match index {
-                Index::At(val) => vec![val.clone()],
-                Index::Slice(at) => at.iter().map(|&k| Val::int(i128::from(k))).collect(),
-            })
-            .collect();
-        let extents: Vec<u32> = indices
-            .iter()
-            .zip(&chosen)
-            .filter(|(index, _)| matches!(index, Index::Slice(_)))
-            .map(|(_, chosen)| chosen.len() as u32)
-            .collect();
-        let result = match extents[..] {
-            [] => Type::Scalar(elem),
-            [n] => Type::Vec(n, elem),
-            [n, m, ..] => Type::Mat(n, m, elem),
-        };
-        let tuples: Vec<Vec<Val>> = match &chosen[..] {
-            [rows] => rows.iter().map(|row| vec![row.clone()]).collect(),
-            [rows, columns, ..] => rows
-                .iter()
-                .flat_map(|row| {
-                    columns
-                        .iter()
-                        .map(|column| vec![row.clone(), column.clone()])
-                })
-                .collect(),
-            [] => unreachable!("a tensor has as many indices as axes, one at least"),
-        };
-        self.pick(val, ty, &tuples, result)
-    }
-
-    /// The elements of `val` at `tuples`, as one value or place of type `result`.
-    fn pick(&mut self, val: &Val, ty: Type, tuples: &[Vec<Val>], result: Type) -> Res<Val> {
-        let elem = elem(ty);
-        match val {
-            Val::Place(Place::Ref { place, origin }) => {
-                let (base, origin) = (*place, *origin);
-                let storage = Type::RefScalar(elem);
-                let mut refs = Vec::new();
-                for tuple in tuples {
-                    let index = tuple
-                        .iter()
-                        .map(|at| self.index_value(at))
-                        .collect::<Res<Vec<_>>>()?;
-                    refs.push(self.value(Op::ElemRef { base, index }, storage));
-                }
-                Ok(Val::Place(match result {
-                    Type::Scalar(_) => Place::Ref {
-                        place: refs[0],
-                        origin,
-                    },
-                    _ => Place::Elements {
-                        refs: refs.into(),
-                        ty: result,
-                        origin,
-                    },
-                }))
-            }
-            _ => {
-                let flat: Option<Vec<usize>> =
-                    tuples.iter().map(|tuple| flat_index(ty, tuple)).collect();
-                if let Some(flat) = flat {
-                    if let Val::Place(Place::Elements { refs, origin, .. }) = val {
-                        let refs: Vec<Value> = flat.iter().map(|&k| refs[k]).collect();
-                        return Ok(Val::Place(match result {
-                            Type::Scalar(_) => Place::Ref {
-                                place: refs[0],
-                                origin: *origin,
-                            },
-                            _ => Place::Elements {
-                                refs: refs.into(),
-                                ty: result,
-                                origin: *origin,
-                            },
-                        }));
-                    }
-                    let elements = self.elements(val)?;
-                    let chosen: Vec<Val> = flat.iter().map(|&k| elements[k].clone()).collect();
-                    return match result {
-                        Type::Scalar(_) => Ok(chosen[0].clone()),
-                        _ => Ok(Val::Value(self.make(&chosen, result)?)),
-                    };
-                }
-                let tensor = self.load(val)?;
-                let mut elems = Vec::new();
-                for tuple in tuples {
-                    let index = tuple
-                        .iter()
-                        .map(|at| self.index_value(at))
-                        .collect::<Res<Vec<_>>>()?;
-                    elems.push(self.value(Op::TensorGet { tensor, index }, elem.into()));
-                }
-                Ok(Val::Value(match result {
-                    Type::Scalar(_) => elems[0],
-                    _ => self.value(Op::TensorMake { elems }, result),
-                }))
-            }
-        }
-    }
-
-    /// `val.attr`; `from` is where `val` is written.
-    pub(crate) fn attribute(&mut self, val: Val, attr: &str, from: &Expr<'a>) -> Res<Val> {
-        if let Some(found) = self.struct_attribute(&val, attr)? {
-            return Ok(found);
-        }
-        match &val {
-            Val::Element(of, at) => return self.element_attribute(of, at, attr),
-            Val::Neighbours(relation, at) if attr == "size" => {
-                return self.n_neighbours(relation, *at);
-            }
-            _ => {}
-        }
-        if matches!(attr, "append" | "length" | "deactivate") {
-            // A field with no axis but a list's is that list.
-            let fields = match &val {
-                Val::Known(Known::Field(field)) => vec![field.clone()],
-                Val::Known(Known::StructField(field)) => field.leaves(),
-                _ => Vec::new(),
-            };
-            if let Some(list) = self.list_at(&fields, &[])? {
-                return Ok(Val::Method(Val::List(list.into()).into(), attr.into()));
-            }
-        }
-        match &val {
-            Val::Poison(reported) => return Err(*reported),
-            Val::Array(arg) => match attr {
-                "shape" => {
-                    let ndim = self.array_type(*arg).1;
-                    let array = *arg;
-                    let extents = (0..ndim).map(|axis| {
-                        Val::Value(self.value(Op::ArrayShape { array, axis }, Type::I32))
-                    });
-                    return Ok(Val::seq(extents.collect(), SeqKind::Tuple));
-                }
-                "dtype" => {
-                    let elem = elem(self.array_type(*arg).0);
-                    return Ok(Val::Known(Known::DType(elem)));
-                }
-                "fill" | "element_shape" => {
-                    return Ok(Val::Method(val.clone().into(), attr.into()));
-                }
-                _ => return self.no_attribute(&val, attr, Some(from)),
-            },
-            Val::List(_) | Val::Dict(_) => return Ok(Val::Method(val.clone().into(), attr.into())),
-            Val::Known(Known::Field(_)) if matches!(attr, "fill" | "copy_from") => {
-                return Ok(Val::Method(val.clone().into(), attr.into()));
-            }
-            Val::Known(Known::Builtin(name)) => {
-                let method = format!("{name}.{attr}");
-                if intrinsics::find(&method).is_some() || unbound_method(&method).is_some() {
-                    return Ok(Val::Known(Known::Builtin(method.into())));
-                }
-            }
-            Val::Known(Known::Str(_)) => return Ok(Val::Method(val.clone().into(), attr.into())),
-            // A list that is known while compiling is a copy: changing it would change nothing.
-            Val::Known(Known::List(_)) if GROWING.contains(&attr) => {
-                return self.no_attribute(&val, attr, Some(from));
-            }
-            _ => {}
-        }
-        if let Some(ty) = self.numeric_type(&val)
-            && !matches!(&val, Val::Known(known) if known.is_number() || matches!(known, Known::Object(_)))
-        {
-            return self.tensor_attribute(val, ty, attr, from);
-        }
-        if let Val::Known(known) = &val {
-            let found = self.host.attr(known, attr);
-            return match self.hosted(found)? {
-                Some(known) => Ok(Val::Known(known)),
-                None => self.no_attribute(&val, attr, Some(from)),
-            };
-        }
-        self.no_attribute(&val, attr, Some(from))
-    }
-
-    fn tensor_attribute(&mut self, val: Val, ty: Type, attr: &str, from: &Expr<'a>) -> Res<Val> {
-        let shape = ty.shape();
-        match (attr, &shape[..]) {
-            ("n", [n, ..]) => return Ok(Val::int(i128::from(*n))),
-            ("m", [_]) => return Ok(Val::int(1)),
-            ("m", [_, m]) => return Ok(Val::int(i128::from(*m))),
-            ("shape", _) => return Ok(shape_of(ty)),
-            ("dtype", _) => return Ok(Val::Known(Known::DType(elem(ty)))),
-            _ => {}
-        }
-        match (swizzle(attr), ty) {
-            (Some(at), Type::Vec(n, elem)) => {
-                if at.iter().any(|&k| k >= n) {
-                    return self.fail(
-                        ErrorKind::Syntax,
-                        "E0403",
-                        format!("`{ty}` has no component `{attr}`"),
-                    );
-                }
-                let result = if at.len() == 1 {
-                    Type::Scalar(elem)
-                } else {
-                    Type::Vec(at.len() as u32, elem)
-                };
-                let tuples: Vec<Vec<Val>> =
-                    at.iter().map(|&k| vec![Val::int(i128::from(k))]).collect();
-                self.pick(&val, ty, &tuples, result)
-            }
-            _ if methods_of(ty).contains(&attr) => Ok(Val::Method(val.into(), attr.into())),
-            _ => self.no_attribute(&val, attr, Some(from)),
-        }
-    }
 }
 
 /// What an object that is indexed is given.
@@ -697,37 +370,4 @@ pub(crate) fn key_of(mut indices: Vec<Val>, is_tuple: bool) -> Val {
     } else {
         indices.remove(0)
     }
-}
-
-/// The position of an element in row order, if its indices are known.
-fn flat_index(ty: Type, tuple: &[Val]) -> Option<usize> {
-    let at: Option<Vec<usize>> = tuple
-        .iter()
-        .map(|val| val.known()?.as_int().map(|k| k as usize))
-        .collect();
-    match (ty, &at?[..]) {
-        (Type::Mat(_, m, _), [row, column]) => Some(row * m as usize + column),
-        (_, [at]) => Some(*at),
-        _ => None,
-    }
-}
-
-/// The components that a name such as `xy` or `rgb` chooses.
-fn swizzle(attr: &str) -> Option<Vec<u32>> {
-    if attr.is_empty() || attr.len() > 4 {
-        return None;
-    }
-    SWIZZLES.iter().find_map(|letters| {
-        attr.chars()
-            .map(|c| letters.find(c).map(|k| k as u32))
-            .collect()
-    })
-}
-
-/// The extents of a vector or matrix as a tuple.
-pub(crate) fn shape_of(ty: Type) -> Val {
-    let extents = ty.shape();
-    Val::Known(Known::tuple(
-        extents.iter().map(|&n| Known::Int(i128::from(n))),
-    ))
 }

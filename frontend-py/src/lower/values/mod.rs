@@ -1,8 +1,10 @@
 //! What an expression stands for, and the ways from one form to another.
 
+mod attribute;
 mod casts;
 pub(crate) mod construct;
 mod dicts;
+mod elements;
 pub(crate) mod index;
 mod mesh;
 pub(crate) mod number;
@@ -19,6 +21,7 @@ use aerogel_ir::{Arg, Op, ParamType, Type, Value};
 use crate::host::*;
 use crate::infer::int_range;
 use crate::lower::calls::nodes::List;
+use crate::lower::core::limits::MAX_ITEMS;
 use crate::lower::values::number::elem;
 use crate::lower::{Lower, Reported, Res};
 
@@ -406,6 +409,14 @@ impl Lower<'_, '_> {
 
     /// A tensor of type `ty` from its elements, row by row.
     pub(crate) fn make(&mut self, elems: &[Val], ty: Type) -> Res<Value> {
+        if elems.len() > MAX_ITEMS {
+            let message = format!(
+                "a tensor of {} elements is too large for a kernel",
+                elems.len()
+            );
+            let note = "keep so many numbers in a field or an array, and loop over them";
+            return self.fail_noted(ErrorKind::Type, "E0203", message, note);
+        }
         let elem = Type::Scalar(elem(ty));
         let elems = elems
             .iter()

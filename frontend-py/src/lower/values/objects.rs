@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! r = Ray(origin, direction)     `__init__` is lowered here; what it assigns to `self` are the members of a struct
-//! r + s, r[k], -r                `Ray.__add__(r, s)`, `Ray.__getitem__(r, k)`, `Ray.__neg__(r)` under `@ti.func`
+//! r + s, r[k], -r                `Ray.__add__(r, s)`, `Ray.__getitem__(r, k)`, `Ray.__neg__(r)`
+//! r.end                          `Ray.end(r)` if that is a `@property`
 //! ```
 //! Such an object is a value, as a struct is: assigning it to another name copies it.
 
@@ -10,7 +11,7 @@ use std::rc::Rc;
 
 use aerogel_base::ErrorKind;
 
-use crate::ast::{BinaryOp, CompareOp, Expr, ExprKind, Keyword, UnaryOp};
+use crate::ast::{BinaryOp, CompareOp, Expr, ExprKind, Keyword, UnaryOp, n_assignments};
 use crate::fold;
 use crate::host::{ClassRef, FuncRef, Handle, Init, Known, StructMember, StructType};
 use crate::lower::calls::Args;
@@ -30,6 +31,46 @@ impl<'a> Lower<'a, '_> {
         self.hosted(class)
     }
 
+    /// The object of a call whose name is assigned to again, so that its members are variables whatever they begin with.
+    pub(crate) fn object_made_again(
+        &mut self,
+        targets: &[Expr<'a>],
+        value: &Expr<'a>,
+    ) -> Res<Option<Val>> {
+        let (
+            [
+                Expr {
+                    kind: ExprKind::Name(name),
+                    ..
+                },
+            ],
+            ExprKind::Call {
+                func,
+                args,
+                keywords,
+            },
+        ) = (targets, value.kind)
+        else {
+            return Ok(None);
+        };
+        if n_assignments(self.frame().body, name) < 2 || self.scopes().get(name).is_some() {
+            return Ok(None);
+        }
+        let Some(Val::Known(callee @ Known::Object(_))) = self.silently(|lower| lower.expr(func))
+        else {
+            return Ok(None);
+        };
+        let class = self.host.class(&callee);
+        let Some(class) = self.hosted(class)? else {
+            return Ok(None);
+        };
+        let outer = std::mem::replace(&mut self.range, value.range);
+        let args = self.evaluated(&Val::Known(callee), args, keywords)?;
+        let object = self.make_object(&class, args)?;
+        self.range = outer;
+        Ok(Some(object))
+    }
+
     /// An object with the members that `__init__`, or the fields of a dataclass, give it.
     pub(crate) fn make_object(&mut self, class: &ClassRef, args: Args) -> Res<Val> {
         let ty = |members| {
@@ -39,6 +80,7 @@ impl<'a> Lower<'a, '_> {
                 name: class.name.clone(),
                 members,
                 methods: class.methods.clone(),
+                properties: class.properties.clone(),
             })
         };
         let init = match &class.init {
@@ -233,7 +275,8 @@ impl<'a> Lower<'a, '_> {
         }
     }
 
-    /// What a value's class has under `@ti.func` for an operator, and the value as it is passed.
+    /// What a value's class has for an operator, and the value as it is passed. What Python has made needs `@ti.func`: without
+    /// it Python computes the operator.
     pub(crate) fn operator_of(
         &mut self,
         val: &Val,

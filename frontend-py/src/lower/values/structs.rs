@@ -77,6 +77,11 @@ impl<'a> Lower<'a, '_> {
             if ty.method(attr).is_some() {
                 return Ok(Some(Val::Method(val.clone().into(), attr.into())));
             }
+            if let Some(func) = ty.property(attr) {
+                return self
+                    .invoke(&func, Some(val.clone()), Args::default())
+                    .map(Some);
+            }
             if let Some(found) = self.class_attribute(&ty, attr)? {
                 return Ok(Some(found));
             }

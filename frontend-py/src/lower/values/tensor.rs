@@ -6,7 +6,7 @@ use aerogel_ir::{self as ir, Op, Type, Value};
 use crate::ast::BinaryOp;
 use crate::host::Known;
 use crate::lower::calls::Args;
-use crate::lower::values::index::shape_of;
+use crate::lower::values::attribute::shape_of;
 use crate::lower::values::number::elem;
 use crate::lower::values::{Place, Val};
 use crate::lower::{Control, Lower, Res};

@@ -1,0 +1,32 @@
+//! Methods that Taichi no longer has: they mean what they meant, with a warning that says the new name.
+
+use crate::ast::{Expr, ExprKind};
+use crate::lower::calls::Args;
+use crate::lower::values::Val;
+use crate::lower::{Lower, Res};
+
+impl<'a> Lower<'a, '_> {
+    /// `x.shape()` and `A.T()`; nothing if `func` is another.
+    pub(crate) fn older_method(&mut self, func: &Expr<'a>) -> Res<Option<Val>> {
+        let ExprKind::Attribute {
+            value,
+            attr: attr @ ("shape" | "T"),
+        } = func.kind
+        else {
+            return Ok(None);
+        };
+        let of = self.expr(value)?;
+        if attr == "T" && self.numeric_type(&of).is_some_and(|ty| ty.is_tensor()) {
+            self.warn("`A.T()` is an older name: write `A.transpose()`".to_owned());
+            return self
+                .tensor_method(&of, "transpose", &Args::default())
+                .map(Some);
+        }
+        let found = self.attribute(of, attr, value)?;
+        if attr == "shape" && found.items().is_some() {
+            self.warn("`x.shape()` is an older form: write `x.shape`".to_owned());
+            return Ok(Some(found));
+        }
+        self.call_value(&found, Args::default()).map(Some)
+    }
+}

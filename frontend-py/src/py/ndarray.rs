@@ -1,0 +1,243 @@
+//! `ti.ndarray`: an array of the program's own.
+
+use std::sync::Arc;
+
+use aerogel_base::ScalarType;
+use aerogel_runtime::Buffer;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple};
+
+use super::buffer::{
+    components, make_element, parse_index, repeat, to_element, to_python, to_scalar,
+};
+use super::error;
+use super::numpy_arrays::ForeignArray;
+use crate::host::TensorShape;
+
+/// What `ti.ndarray` makes: a dense array of scalars, vectors or matrices.
+#[pyclass(module = "aerogel._native", subclass, frozen)]
+pub(crate) struct NativeNdarray {
+    pub(crate) buffer: Arc<Buffer>,
+    pub(crate) ty: ScalarType,
+    pub(crate) shape: Vec<usize>,
+    pub(crate) element: TensorShape,
+    /// Whether it may be changed: not if it is another's who does not allow it.
+    pub(crate) writeable: bool,
+    /// Whose memory it is, if it is another's.
+    _owner: Option<Py<PyAny>>,
+}
+
+impl NativeNdarray {
+    /// Components of an element.
+    pub(crate) fn n_components(&self) -> usize {
+        self.element.len() as usize
+    }
+
+    fn expect_writeable(&self) -> PyResult<()> {
+        match self.writeable {
+            true => Ok(()),
+            false => Err(PyValueError::new_err("the array is read-only")),
+        }
+    }
+
+    fn offset(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<usize> {
+        let mut index = [0; 12];
+        let n = parse_index(key, &mut index)?;
+        if n != self.shape.len() {
+            return Err(error::exception(
+                py,
+                "AerogelIndexError",
+                format!("{n} indices for an array with {} axes", self.shape.len()),
+            ));
+        }
+        let mut linear = 0;
+        for (&i, &extent) in index.iter().zip(&self.shape) {
+            if i < 0 || i as usize >= extent {
+                return Err(error::exception(
+                    py,
+                    "AerogelIndexError",
+                    format!(
+                        "index {:?} is out of range for the shape {:?}",
+                        &index[..n],
+                        self.shape
+                    ),
+                ));
+            }
+            linear = linear * extent + i as usize;
+        }
+        Ok(linear * self.n_components() * self.ty.bytes() as usize)
+    }
+}
+
+#[pymethods]
+impl NativeNdarray {
+    /// An array of zeros, or one over the memory of a NumPy array.
+    #[new]
+    #[pyo3(signature = (dtype, shape, extents, over = None))]
+    fn new(
+        dtype: &str,
+        shape: Vec<usize>,
+        extents: Vec<usize>,
+        over: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let ty = ScalarType::from_name(dtype)
+            .ok_or_else(|| PyValueError::new_err(format!("there is no scalar type {dtype:?}")))?;
+        let bytes = shape
+            .iter()
+            .chain(&extents)
+            .try_fold(ty.bytes() as usize, |b, &e| b.checked_mul(e))
+            .ok_or_else(|| PyValueError::new_err("the array is too large"))?;
+        let element = TensorShape::from_extents(&extents)
+            .ok_or_else(|| PyValueError::new_err("an element has two axes at most"))?;
+        let (buffer, owner, writeable) = match over {
+            Some(array) => {
+                let foreign = ForeignArray::new(array)?;
+                if foreign.ty != Some(ty) || foreign.buffer()?.len() != bytes {
+                    return Err(PyValueError::new_err("the array is another than described"));
+                }
+                let writeable = foreign.writeable;
+                let (buffer, owner) = foreign.into_parts();
+                (buffer, Some(owner), writeable)
+            }
+            None => (Buffer::zeroed(bytes).map_err(error::memory)?, None, true),
+        };
+        Ok(Self {
+            buffer: Arc::new(buffer),
+            ty,
+            shape,
+            element,
+            writeable,
+            _owner: owner,
+        })
+    }
+
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, &self.shape)
+    }
+
+    #[getter]
+    fn element_shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.element.extents())
+    }
+
+    #[getter]
+    fn _dtype_name(&self) -> &'static str {
+        self.ty.name()
+    }
+
+    /// NumPy's view of the memory.
+    #[getter]
+    fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let kind = match self.ty {
+            ScalarType::U1 => 'b',
+            ty if ty.is_float() => 'f',
+            ty if ty.is_signed() => 'i',
+            _ => 'u',
+        };
+        let bytes = self.ty.bytes();
+        let order = if bytes == 1 { '|' } else { '<' };
+        let interface = PyDict::new(py);
+        interface.set_item("version", 3)?;
+        interface.set_item("typestr", format!("{order}{kind}{bytes}"))?;
+        interface.set_item(
+            "shape",
+            PyTuple::new(
+                py,
+                [self.shape.as_slice(), &self.element.extents()].concat(),
+            )?,
+        )?;
+        interface.set_item("data", (self.buffer.address() as usize, !self.writeable))?;
+        Ok(interface)
+    }
+
+    fn __len__(&self) -> usize {
+        self.shape.first().copied().unwrap_or(0)
+    }
+
+    fn __getitem__<'py>(
+        slf: &Bound<'py, Self>,
+        key: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (py, this) = (slf.py(), slf.get());
+        let offset = this.offset(py, key)?;
+        let read = |k: usize| {
+            let at = offset + k * this.ty.bytes() as usize;
+            this.buffer
+                .read_scalar(this.ty, at)
+                .map_err(error::memory)
+                .and_then(|v| to_python(py, v))
+        };
+        if this.element == TensorShape::Scalar {
+            return read(0);
+        }
+        let data = (0..this.n_components())
+            .map(read)
+            .collect::<PyResult<Vec<_>>>()?;
+        make_element(
+            py,
+            PyList::new(py, data)?,
+            this.element,
+            Some((slf.as_any(), key)),
+        )
+    }
+
+    fn __setitem__(
+        &self,
+        py: Python<'_>,
+        key: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        self.expect_writeable()?;
+        let offset = self.offset(py, key)?;
+        if self.element == TensorShape::Scalar {
+            let value = to_element(value, self.ty)?;
+            return self
+                .buffer
+                .write_scalar(offset, value)
+                .map_err(error::memory);
+        }
+        let values = components(value, self.element)?
+            .map_err(|wrong| PyValueError::new_err(format!("an element {wrong}")))?;
+        // All are looked at before any is written.
+        let values = values
+            .iter()
+            .map(|value| to_element(value, self.ty))
+            .collect::<PyResult<Vec<_>>>()?;
+        for (k, value) in values.into_iter().enumerate() {
+            let at = offset + k * self.ty.bytes() as usize;
+            self.buffer.write_scalar(at, value).map_err(error::memory)?;
+        }
+        Ok(())
+    }
+
+    /// Sets every element; one number for each component.
+    fn _fill(&self, values: Vec<Bound<'_, PyAny>>) -> PyResult<()> {
+        self.expect_writeable()?;
+        let item = self.ty.bytes() as usize;
+        let pattern = Buffer::zeroed(item * values.len()).map_err(error::memory)?;
+        for (k, value) in values.iter().enumerate() {
+            let write = pattern.write_scalar(k * item, to_scalar(value, self.ty)?);
+            write.map_err(error::memory)?;
+        }
+        let mut bytes = vec![0; pattern.len()];
+        pattern.read(0, &mut bytes).map_err(error::memory)?;
+        let n = self.shape.iter().product();
+        repeat((&self.buffer, 0), &bytes, n).map_err(error::memory)
+    }
+
+    fn _set_component(
+        &self,
+        py: Python<'_>,
+        key: &Bound<'_, PyAny>,
+        at: usize,
+        value: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        self.expect_writeable()?;
+        let offset = self.offset(py, key)? + at * self.ty.bytes() as usize;
+        self.buffer
+            .write_scalar(offset, to_element(value, self.ty)?)
+            .map_err(error::memory)
+    }
+}

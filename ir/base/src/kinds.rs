@@ -1,0 +1,53 @@
+//! Enumerations with names, and those that the compiler and the runtime share.
+
+use serde::{Deserialize, Serialize};
+
+/// An enumeration whose variants have names in IR text.
+#[macro_export]
+macro_rules! kinds {
+    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $text:literal,)* }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum $name { $($(#[$doc])* $variant,)* }
+
+        impl $name {
+            /// Every variant.
+            pub const ALL: &'static [$name] = &[$($name::$variant,)*];
+
+            /// The name in IR text.
+            pub fn name(self) -> &'static str {
+                match self { $($name::$variant => $text,)* }
+            }
+
+            /// The variant with a name.
+            pub fn from_name(name: &str) -> Option<Self> {
+                match name { $($text => Some($name::$variant),)* _ => None }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.name())
+            }
+        }
+    };
+}
+
+kinds! {
+    /// What a failed assertion stands for.
+    #[derive(Serialize, Deserialize)]
+    AssertKind {
+        /// The user's `assert`.
+        Assertion = "assertion",
+        /// An index outside its extent.
+        Bounds = "bounds",
+        /// Integer division or modulo by zero.
+        DivisionByZero = "division_by_zero",
+        /// A negative exponent of an integer power.
+        NegativePower = "negative_power",
+        /// No memory for a cell.
+        Memory = "memory",
+        /// Functions that call themselves have gone deeper than the stack holds.
+        Recursion = "recursion",
+    }
+}
