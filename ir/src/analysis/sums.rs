@@ -1,0 +1,230 @@
+//! What the iterations of a task only gather in, by sums or another operation whose order does not matter.
+//!
+//! ```text
+//! each (v0: i32) {
+//!     v1: i32 = load (child S1, ..)
+//!     atomic_add (child S3, ..), 1          ; S3 is only added to, one sum in each iteration
+//!     v2 = atomic_add (child S4, ..), v1    ; not S4, if v2 is used
+//! }
+//! ```
+//! A thread may gather what it adds in memory of its own, to be added later: nobody can tell. The same is true of the
+//! least, the greatest, and operations on bits. "Sum" stands for all of them here.
+
+use aerogel_base::ScalarType;
+use aerogel_base::hash::{LookupMap, LookupSet};
+use aerogel_snode::NodeKind;
+
+use super::access::{Change, Class, change, classes, touched};
+use super::cost;
+use crate::{AtomicOp, Env, Function, Inst, NodeOp, NodeRef, Op, Region, Value, walk};
+
+/// What the iterations of a task only add to.
+#[derive(Debug, Default, PartialEq)]
+pub struct Sums {
+    /// Places in dense nodes, in the order in which the program names them; a difference counts as a sum.
+    pub places: Vec<(NodeRef, AtomicOp)>,
+    /// How many instructions of an iteration add to them, roughly.
+    pub per_iteration: f32,
+}
+
+/// What the iterations of a task at stage Lowered only add to.
+pub fn sums(func: &Function, env: &Env, task: Inst) -> Sums {
+    let Op::Task { bounds, body, .. } = func[task] else {
+        return Sums::default();
+    };
+    let mut insts = func.regions[body].insts.iter();
+    let each = insts.find_map(|&inst| match func[inst] {
+        Op::Each { body } => Some(body),
+        _ => None,
+    });
+    let Some(each) = each else {
+        return Sums::default();
+    };
+    let Some(found) = places_of_sums(func, env, [bounds, body], each) else {
+        return Sums::default();
+    };
+    let is_sum = |place: &Value| {
+        let node = place_of(func, *place);
+        found.iter().any(|&(of, _)| Some(of) == node)
+    };
+    let per_iteration = cost::expected(func, each, &|op| match op {
+        Op::Atomic { place, .. } if is_sum(place) => 1.0,
+        Op::AtomicAdds { places, .. } if is_sum(&places[0]) => 1.0,
+        _ => 0.0,
+    });
+    Sums {
+        places: found,
+        per_iteration,
+    }
+}
+
+/// The places that are added to in `each`, and touched in no other way in `regions`, and how; none if that is unknown.
+fn places_of_sums(
+    func: &Function,
+    env: &Env,
+    regions: [Region; 2],
+    each: Region,
+) -> Option<Vec<(NodeRef, AtomicOp)>> {
+    let uses = func.use_counts();
+    let mut inside: LookupSet<Inst> = LookupSet::default();
+    walk(func, each, &mut |_, inst| {
+        inside.insert(inst);
+    });
+    let mut found = Vec::new();
+    // The one operation by which a place is changed; none if it is touched in another way.
+    let mut ways: LookupMap<NodeRef, Option<AtomicOp>> = LookupMap::default();
+    let mut is_known = true;
+    for region in regions {
+        walk(func, region, &mut |func, inst| {
+            is_known &= !matches!(change(&func[inst]), Change::Anything);
+            let unused = func.insts[inst].results.iter().all(|&r| uses[r] == 0);
+            let sum = sum(&func[inst]).filter(|_| unused && inside.contains(&inst));
+            for &place in touched(&func[inst]) {
+                if matches!(func.def_op(place), Some(Op::PlaceAt { .. })) {
+                    is_known = false;
+                    continue;
+                }
+                for class in classes(func, env, place) {
+                    let Class::Place(node) = class else { continue };
+                    let sum = sum.filter(|_| place_of(func, place) == Some(node));
+                    match ways.get(&node) {
+                        Some(way) if *way == sum => {}
+                        Some(_) => {
+                            ways.insert(node, None);
+                        }
+                        None => {
+                            ways.insert(node, sum.filter(|_| may_sum(env, node)));
+                            found.push(node);
+                        }
+                    }
+                }
+            }
+        });
+    }
+    let sums = found.into_iter();
+    let sums = sums.filter_map(|node| Some((node, (*ways.get(&node)?)?)));
+    is_known.then(|| sums.collect())
+}
+
+/// How an instruction adds, if its result is not used.
+fn sum(op: &Op) -> Option<AtomicOp> {
+    match op {
+        Op::Atomic { op, .. } => match op {
+            AtomicOp::Add | AtomicOp::Sub => Some(AtomicOp::Add),
+            AtomicOp::Min | AtomicOp::Max => Some(*op),
+            AtomicOp::And | AtomicOp::Or | AtomicOp::Xor => Some(*op),
+            AtomicOp::Mul | AtomicOp::Exchange => None,
+        },
+        Op::AtomicAdds { .. } => Some(AtomicOp::Add),
+        _ => None,
+    }
+}
+
+/// The place of a tree that a storage is.
+pub fn place_of(func: &Function, place: Value) -> Option<NodeRef> {
+    match func.def_op(place) {
+        Some(&Op::Node(NodeOp::Child { node, .. })) => Some(node),
+        _ => None,
+    }
+}
+
+/// Whether sums of a place may wait: numbers that are always there and add up in their own type.
+fn may_sum(env: &Env, node: NodeRef) -> bool {
+    let tree = &env.trees[node.tree];
+    let NodeKind::Place(ty) = tree[node.node].kind else {
+        return false;
+    };
+    !tree.is_below_sparse(node.node) && !matches!(ty, ScalarType::U1 | ScalarType::F16)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parse_module;
+
+    /// What the task whose iterations run `body` adds to: place `S2` (i32), `S3` (f32), `S4` (f32), `S6` below a
+    /// bitmasked node; `p2` and so on are their storages of an iteration.
+    fn found(body: &str) -> (String, f32) {
+        let text = format!(
+            "tree0 {{
+                dense i:4096 {{ place a: i32, place b: f32, place c: f32 }}
+                bitmasked i:4096 {{ place d: f32 }}
+            }}
+            kernel @k() {{
+                task range {{ lo: i32 = const 0  hi: i32 = const 99  yield [lo, hi] }} {{
+                    each (i: i32) {{
+                        r: cell<tree0.S0> = root tree0
+                        dense: container<tree0.S1> = child tree0.S1, r
+                        n: i64 = cast i
+                        cell: cell<tree0.S1> = lookup tree0.S1, dense, n
+                        p2: ref<i32> = child tree0.S2, cell
+                        p3: ref<f32> = child tree0.S3, cell
+                        p4: ref<f32> = child tree0.S4, cell
+                        masked: container<tree0.S5> = child tree0.S5, r
+                        maybe: cell<tree0.S5> = lookup tree0.S5, masked, n
+                        p6: ref<f32> = child tree0.S6, maybe
+                        one: i32 = const 1
+                        x: f32 = const 2.0
+                        {body}
+                        yield []
+                    }}
+                    yield []
+                }}
+                yield []
+            }}"
+        );
+        let module = parse_module(&text).unwrap_or_else(|e| panic!("{e}"));
+        let kernel = module.kernel().unwrap();
+        let task = kernel.regions[kernel.body].insts[0];
+        let sums = sums(kernel, &module.env, task);
+        let places = sums.places.iter();
+        let places = places.map(|(node, op)| format!("{} {op}", node.node));
+        (places.collect::<Vec<_>>().join(", "), sums.per_iteration)
+    }
+
+    #[test]
+    fn places_that_are_only_added_to() {
+        let all =
+            "o: i32 = atomic_add p2, one  s: f32 = atomic_sub p3, x  t: f32 = atomic_add p3, x";
+        let all = found(all);
+        assert_eq!(all, ("S2 atomic_add, S3 atomic_add".to_owned(), 3.0));
+        let merged = found("atomic_adds [p3, p4], [x, x]");
+        assert_eq!(merged, ("S3 atomic_add, S4 atomic_add".to_owned(), 1.0));
+        let least = found("o: f32 = atomic_min p3, x  m: f32 = atomic_max p4, x");
+        assert_eq!(least.0, "S3 atomic_min, S4 atomic_max");
+    }
+
+    #[test]
+    fn sums_in_loops_and_branches() {
+        let nested = "
+            lo: i32 = const 0  hi: i32 = const 10
+            for lo, hi, one, [] (j: i32) {
+                c: u1 = lt j, i
+                if c {
+                    o: f32 = atomic_add p3, x
+                    yield []
+                } {
+                    yield []
+                }
+                yield []
+            }";
+        assert_eq!(found(nested), ("S3 atomic_add".to_owned(), 10.0));
+    }
+
+    #[test]
+    fn places_that_are_touched_otherwise() {
+        for body in [
+            "o: f32 = atomic_add p3, x  y: f32 = load p3",
+            "store p3, x  o: f32 = atomic_add p3, x",
+            "o: f32 = atomic_add p3, x  y: f32 = atomic_min p3, x",
+            "o: f32 = atomic_add p3, x  store p4, o",
+            "o: f32 = atomic_mul p3, x",
+            "o: f32 = atomic_exchange p3, x",
+            "o: f32 = atomic_add p6, x",
+        ] {
+            assert_eq!(found(body), (String::new(), 0.0), "{body}");
+        }
+        let other = "o: f32 = atomic_add p3, x  y: f32 = load p4  u: f32 = atomic_add p4, y";
+        assert_eq!(found(other), ("S3 atomic_add".to_owned(), 1.0));
+    }
+}
