@@ -21,6 +21,7 @@ use crate::builder::{Builder, Val, basic};
 use crate::control::Loop;
 use crate::math::{Arith, FAST};
 use crate::sites::Sites;
+use crate::sums::Images;
 use crate::target::Target;
 use crate::task::TaskState;
 use crate::{device_code, types};
@@ -50,6 +51,8 @@ pub(crate) struct ModuleCx<'a, 'ctx> {
     pub(crate) rolled: Vec<MetadataValue<'ctx>>,
     /// How many iterations are run at once where they diverge; nothing for one.
     pub(crate) lanes: Option<u32>,
+    /// What each task adds to.
+    pub(crate) images: &'a [Images],
 }
 
 /// How a function is left.
@@ -96,6 +99,7 @@ enum Invariant {
     Root(TreeId),
     Range(TreeId, u64),
     Slot(usize, Option<ScalarType>),
+    Image(usize),
 }
 
 impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
@@ -225,6 +229,14 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
         self.invariant(Invariant::Range(tree, at), |s| {
             let offset = s.load_invariant(basic(s.b.i64_type()), root, at);
             s.b.offset(root, offset)
+        })
+    }
+
+    /// How far a thread's own copy of an image lies from it.
+    pub(crate) fn image_distance(&mut self, image: usize) -> Val<'ctx> {
+        let apart = self.context_field(offset::APART);
+        self.invariant(Invariant::Image(image), |s| {
+            s.load_invariant(basic(s.b.i64_type()), apart, image as u64 * 8)
         })
     }
 

@@ -19,6 +19,7 @@ pub mod optimize;
 mod power;
 mod random;
 mod sites;
+mod sums;
 pub mod target;
 mod task;
 mod types;

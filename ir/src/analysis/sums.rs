@@ -29,9 +29,18 @@ pub struct Sums {
 
 /// What the iterations of a task at stage Lowered only add to.
 pub fn sums(func: &Function, env: &Env, task: Inst) -> Sums {
-    let Op::Task { bounds, body, .. } = func[task] else {
+    let Op::Task {
+        attrs,
+        bounds,
+        body,
+        ..
+    } = func[task]
+    else {
         return Sums::default();
     };
+    if attrs.serial {
+        return Sums::default();
+    }
     let mut insts = func.regions[body].insts.iter();
     let each = insts.find_map(|&inst| match func[inst] {
         Op::Each { body } => Some(body),

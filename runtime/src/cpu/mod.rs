@@ -6,6 +6,7 @@ pub mod memory;
 mod plan;
 pub mod pool;
 mod split;
+mod sums;
 
 pub use device::{CpuDevice, LoadedObject, ObjectLoader};
 pub use pool::Pool;
