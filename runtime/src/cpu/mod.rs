@@ -1,5 +1,6 @@
 //! The host as a device.
 
+mod course;
 mod device;
 mod growing;
 pub mod memory;

@@ -1,24 +1,23 @@
 //! Running a kernel's tasks on the pool.
 //!
-//! A plan is made once per kernel; a launch packs pointers and calls functions. How a task is
-//! divided follows from the time of one iteration: the code generator's estimate at first, then
-//! what the last launch took.
+//! A plan is made once per kernel; a launch packs pointers and calls functions.
 #![expect(unsafe_code, reason = "calls generated code")]
 
 use std::panic::resume_unwind;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
 
+use super::course::{Course, Functions, Own, Times};
 use super::device::LoadedObject;
 use super::growing::{release, reserve};
-use super::split::{Extents, Split, WORTH_MEASURING};
-use super::sums::{Copies, IN_PLACE, Spare};
+use super::split::{Extents, WORTH_MEASURING};
+use super::sums::{IN_PLACE, Spare};
 use super::{Pool, STACK};
 use crate::abi::{BoundsFn, ErrorRecord, HostCalls, LaunchContext, TaskFn};
 use crate::buffer::Buffer;
-use crate::code::{ArgSlot, Bounds, KernelCode, Site, SiteKind, SumsCode};
+use crate::code::{ArgSlot, Bounds, KernelCode, Site, SiteKind};
 use crate::device::LoadError;
 use crate::interrupt;
 use crate::launch::{KernelFailure, Launch, PrintSink};
@@ -46,64 +45,17 @@ pub(crate) struct LaunchPlan {
 type Trace<'a> = Option<(&'a TaskTrace, usize)>;
 
 /// What the tasks of a launch run with.
-struct Means<'a> {
-    pool: &'a Pool,
-    spare: &'a Spare,
-    roots: &'a [&'a TreeMemory],
+pub(super) struct Means<'a> {
+    pub(super) pool: &'a Pool,
+    pub(super) spare: &'a Spare,
+    pub(super) roots: &'a [&'a TreeMemory],
     ctx: SharedContext,
     errors: &'a ErrorRecord,
 }
 
-/// The function of a task that a launch runs, and how.
-struct Course<'a> {
-    run: TaskFn,
-    times: &'a Times,
-    parts: Split,
-    copies: Option<Copies<'a>>,
-}
-
 struct PlannedTask {
-    run: TaskFn,
     space: Space,
-    times: Times,
-    step: i64,
-    max_threads: usize,
-    own: Option<Own>,
-}
-
-/// A task's other function, which adds to memory of the thread's own.
-struct Own {
-    run: TaskFn,
-    times: Times,
-    sums: SumsCode,
-}
-
-/// How long an iteration takes.
-struct Times {
-    /// Nanoseconds, an `f32`'s bits.
-    cost: AtomicU32,
-    /// The compiler's estimate of it.
-    estimate: f32,
-}
-
-impl Times {
-    fn new(estimate: f32) -> Self {
-        Self {
-            cost: AtomicU32::new(estimate.to_bits()),
-            estimate,
-        }
-    }
-
-    fn cost(&self) -> f32 {
-        f32::from_bits(self.cost.load(Ordering::Relaxed))
-    }
-
-    /// Notes what was measured. A launch on a busy machine may take long for no reason of its own,
-    /// so only half of a change is believed.
-    fn note(&self, measured: f32) {
-        let cost = (self.cost() + measured) * 0.5;
-        self.cost.store(cost.to_bits(), Ordering::Relaxed);
-    }
+    functions: Functions,
 }
 
 enum Space {
@@ -168,15 +120,15 @@ impl LaunchPlan {
                     })
                 }
             };
-            tasks.push(PlannedTask {
+            let functions = Functions {
                 // SAFETY: the code generator gives functions of this name this type.
                 run: unsafe { std::mem::transmute::<usize, TaskFn>(run) },
-                space,
                 times: Times::new(task.cost),
                 step: task.step,
                 max_threads: task.max_threads.unwrap_or(usize::MAX),
                 own,
-            });
+            };
+            tasks.push(PlannedTask { space, functions });
         }
         Ok(Self {
             tasks,
@@ -332,7 +284,7 @@ impl PlannedTask {
     fn launch(&self, means: &Means<'_>, trace: Trace<'_>) {
         let ctx = &means.ctx;
         let extents = match self.space {
-            Space::Serial => return call(self.run, &ctx.0, [0, 1], trace),
+            Space::Serial => return call(self.functions.run, &ctx.0, [0, 1], trace),
             Space::Constant(extents) => extents,
             Space::Computed { bounds, n_axes } => {
                 let mut out = [0_i64; 32];
@@ -345,7 +297,7 @@ impl PlannedTask {
         if extents.total == 0 || means.errors.state.load(Ordering::Relaxed) != 0 {
             return;
         }
-        let course = self.course(means, extents);
+        let course = self.functions.course(means, extents);
         let Course {
             run, times, parts, ..
         } = course;
@@ -370,42 +322,6 @@ impl PlannedTask {
         times.note(spent / extents.total as f32);
         if let Some(copies) = course.copies {
             copies.add(means.pool);
-        }
-    }
-
-    fn course<'a>(&'a self, means: &'a Means<'_>, extents: Extents) -> Course<'a> {
-        let n_threads = means.pool.n_threads().min(self.max_threads);
-        let split = |times: &Times, n_threads| {
-            let (cost, estimate) = (times.cost(), times.estimate);
-            Split::new(extents, self.step, cost, estimate, n_threads)
-        };
-        let shared = split(&self.times, n_threads);
-        if let Some(Own { run, times, sums }) = &self.own {
-            let most = sums.most_threads(extents.total).min(n_threads);
-            let worth = sums.always || most == n_threads;
-            let mut parts = if worth { split(times, most) } else { shared };
-            let mut copies = None;
-            if worth && parts.n_threads > 1 {
-                copies = sums.copies(means.spare, means.roots, parts.n_threads);
-                if sums.always && copies.is_none() {
-                    parts = split(times, 1);
-                }
-            }
-            // Alone, a thread adds to the places themselves.
-            if parts.n_threads == 1 || copies.is_some() {
-                return Course {
-                    run: *run,
-                    times,
-                    parts,
-                    copies,
-                };
-            }
-        }
-        Course {
-            run: self.run,
-            times: &self.times,
-            parts: shared,
-            copies: None,
         }
     }
 }
