@@ -389,28 +389,27 @@ impl Buffer {
         sum: impl Fn(T, T) -> T,
     ) -> Result<(), MemoryError> {
         let size = size_of::<T>();
-        let aligned = |place: *mut u8| assert!(place.cast::<T>().is_aligned(), "not aligned");
         let (to, from) = (self.place(offset, n * size)?, copy.place(from, n * size)?);
-        [to, from].into_iter().for_each(aligned);
         let (to, from) = (to.cast::<T>(), from.cast::<T>());
         // Looked at before any of them is added: often there are none.
         const BLOCK: usize = 256;
         for first in (0..n).step_by(BLOCK) {
             let block = first..n.min(first + BLOCK);
-            // SAFETY: in range and aligned, as is what follows.
-            let is_zero = |k: usize| unsafe { from.add(k).read() } == T::default();
+            // SAFETY: in range, as is what follows.
+            let is_zero = |k: usize| unsafe { from.add(k).read_unaligned() } == T::default();
             if block.clone().fold(true, |all, k| all & is_zero(k)) {
                 continue;
             }
             for k in block {
                 let is_zero = is_zero(k);
                 // SAFETY: see above.
-                let (old, other) = unsafe { (to.add(k).read(), from.add(k).read()) };
+                let (old, other) =
+                    unsafe { (to.add(k).read_unaligned(), from.add(k).read_unaligned()) };
                 let new = if is_zero { old } else { sum(old, other) };
                 // SAFETY: see above.
-                unsafe { to.add(k).write(new) };
+                unsafe { to.add(k).write_unaligned(new) };
                 // SAFETY: see above.
-                unsafe { from.add(k).write(T::default()) };
+                unsafe { from.add(k).write_unaligned(T::default()) };
             }
         }
         Ok(())

@@ -21,8 +21,8 @@ pub struct KernelCode {
     pub n_results: usize,
     /// The size of each SNode tree of the module, in bytes.
     pub root_bytes: Vec<usize>,
-    /// Of which of them it changes places atomically.
-    pub atomics: Vec<bool>,
+    /// What it changes atomically.
+    pub atomics: Atomics,
     /// Messages that generated code refers to by index.
     pub sites: Vec<Site>,
 }
@@ -34,6 +34,15 @@ impl KernelCode {
             .iter()
             .any(|site| site.kind == SiteKind::Recursion)
     }
+}
+
+/// What a kernel changes atomically.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Atomics {
+    /// Of which trees it does so with places.
+    pub trees: Vec<bool>,
+    /// Whether it does so with elements of arrays.
+    pub arrays: bool,
 }
 
 /// What an argument slot holds.
@@ -88,36 +97,59 @@ const COST_FAR: f32 = 0.3;
 const NEAR: u64 = 8 << 20;
 
 impl SumsCode {
-    /// The bytes of a thread's copies.
-    pub fn bytes(&self) -> u64 {
-        self.images.iter().map(|image| image.bytes).sum()
-    }
-
     /// How much less time an iteration takes than one whose sums are atomic.
     pub fn gain(&self) -> f32 {
         self.per_iteration * GAIN
     }
 
-    /// For how many threads so many iterations are worth copies. Decision 0024 has the numbers.
-    pub fn threads_that_pay(&self, n_iterations: i64) -> usize {
-        let bytes = self.bytes();
+    /// For how many threads so many iterations are worth copies of so many bytes. Decision 0024 has the numbers.
+    pub fn threads_that_pay(&self, n_iterations: i64, bytes: u64) -> usize {
         let cost = if bytes <= NEAR { COST } else { COST_FAR };
         let copies = n_iterations as f32 * self.gain() / (bytes as f32 * cost);
         1_usize.saturating_add(copies as usize)
     }
 }
 
-/// Bytes of a tree in which numbers lie that a task adds to.
+/// Bytes in which numbers lie that a task adds to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Image {
-    /// The number of the tree among `LaunchContext::roots`.
-    pub tree: usize,
-    /// The first byte.
-    pub offset: u64,
-    /// How many there are.
+    /// Where they are.
+    pub memory: ImageMemory,
+    /// How many there are; of an array, in one element.
     pub bytes: u64,
-    /// The numbers. What lies between them is none of the task's sums.
+    /// The numbers; of an array, in one element. What lies between them is none of the task's sums.
     pub runs: Vec<Run>,
+}
+
+/// Where an image lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ImageMemory {
+    /// In a tree.
+    Tree {
+        /// Its number among `LaunchContext::roots`.
+        number: usize,
+        /// The image's first byte.
+        offset: u64,
+    },
+    /// It is an array.
+    Array {
+        /// Its number among the arrays.
+        number: usize,
+        /// The slot of its first extent.
+        slot: usize,
+        /// How many extents it has.
+        ndim: usize,
+    },
+}
+
+impl Image {
+    /// How many elements the array has that it is; 1 if it is none.
+    pub fn elements(&self, slots: &[u64]) -> u64 {
+        match self.memory {
+            ImageMemory::Tree { .. } => 1,
+            ImageMemory::Array { slot, ndim, .. } => slots[slot..slot + ndim].iter().product(),
+        }
+    }
 }
 
 /// An operation whose order does not matter. A number in a copy is stored as the exclusive or with what changes

@@ -142,6 +142,37 @@ def test_layouts(threads, keys):
     np.testing.assert_array_equal(shifted.to_numpy().ravel(), -times)
 
 
+def test_arrays(threads, keys):
+    """NumPy's, which lie where they like, those of the package, vectors, and one array under two names."""
+
+    @ti.kernel
+    def scatter(h: ti.types.ndarray(ti.i32, 1), v: ti.types.ndarray(ti.math.vec3, 2), k: ti.types.ndarray(ti.i32, 1)):
+        for i in k:
+            h[k[i]] += 1
+            v[k[i] // 200, k[i] % 200] += ti.Vector([1.0, 2.0, 4.0])
+
+    @ti.kernel
+    def both(a: ti.types.ndarray(ti.i32, 1), b: ti.types.ndarray(ti.i32, 1), k: ti.types.ndarray(ti.i32, 1)):
+        for i in k:
+            a[k[i]] += 1
+            b[k[i]] += 2
+
+    times = np.bincount(keys, minlength=BINS)
+    h, v = np.zeros(BINS, np.int32), ti.ndarray(ti.math.vec3, (100, 200))
+    for n in (N, 100, N, 20_000):
+        h[:] = 7
+        v.fill(0)
+        scatter(h, v, keys[:n])
+        some = np.bincount(keys[:n], minlength=BINS)
+        np.testing.assert_array_equal(h, 7 + some)
+        np.testing.assert_array_equal(v.to_numpy().reshape(-1, 3), some[:, None] * np.float32([1, 2, 4]))
+    apart, h[:] = np.zeros(BINS, np.int32), 0
+    both(h, apart, keys)
+    np.testing.assert_array_equal([h, apart], [times, 2 * times])
+    both(h, h, keys)
+    np.testing.assert_array_equal(h, 4 * times)
+
+
 def test_a_field_that_is_read_is_shared(threads, keys):
     k = field_of(keys)
     h, seen = ti.field(ti.i32, BINS), ti.field(ti.i32, N)

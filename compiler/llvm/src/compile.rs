@@ -8,9 +8,9 @@ use std::thread;
 
 use aerogel_base::ScalarType;
 use aerogel_base::hash::LookupMap;
-use aerogel_ir::analysis::sums::place_of;
+use aerogel_ir::analysis::access::{Class, classes};
 use aerogel_ir::{Function, Inst, Module, Op, ParamType, walk};
-use aerogel_runtime::{ArgSlot, KernelCode, TaskCode};
+use aerogel_runtime::{ArgSlot, Atomics, KernelCode, TaskCode};
 use inkwell::context::Context;
 use inkwell::memory_buffer::MemoryBuffer;
 use inkwell::module::Module as LlvmModule;
@@ -277,20 +277,28 @@ fn written_arrays(kernel: &Function) -> Vec<bool> {
         .collect()
 }
 
-/// Which trees have places that the module changes atomically.
-fn atomics(module: &Module) -> Vec<bool> {
-    let mut found = vec![false; module.env.trees.values().count()];
+/// What the module changes atomically.
+fn atomics(module: &Module) -> Atomics {
+    let mut found = Atomics {
+        trees: vec![false; module.env.trees.values().count()],
+        arrays: false,
+    };
     for func in module.funcs.values() {
-        let ops = func.insts.values().map(|inst| &inst.op);
-        let places = ops.flat_map(|op| match op {
-            Op::Atomic { place, .. } | Op::Cas { place, .. } | Op::Update { place, .. } => {
-                std::slice::from_ref(place)
+        for inst in func.insts.values() {
+            let places = match &inst.op {
+                Op::Atomic { place, .. } | Op::Cas { place, .. } | Op::Update { place, .. } => {
+                    std::slice::from_ref(place)
+                }
+                Op::AtomicAdds { places, .. } => places,
+                _ => continue,
+            };
+            for class in classes(func, &module.env, places[0]) {
+                match class {
+                    Class::Place(node) => found.trees[node.tree.as_u32() as usize] = true,
+                    Class::Array(_) | Class::Arrays => found.arrays = true,
+                    Class::Local(_) | Class::Temp(_) => {}
+                }
             }
-            Op::AtomicAdds { places, .. } => &places[..],
-            _ => &[],
-        });
-        for node in places.filter_map(|&place| place_of(func, place)) {
-            found[node.tree.as_u32() as usize] = true;
         }
     }
     found

@@ -9,7 +9,7 @@ use aerogel_base::ScalarType;
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::LookupMap;
 use aerogel_ir::analysis::Ranges;
-use aerogel_ir::{Arg, FuncId, Function, Inst, Module, ParamType, TreeId, Value};
+use aerogel_ir::{Arg, Env, FuncId, Function, Inst, Module, ParamType, TreeId, Value};
 use aerogel_runtime::abi::offset;
 use inkwell::basic_block::BasicBlock;
 use inkwell::context::Context;
@@ -277,14 +277,7 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
 
     /// The first slot of an argument.
     pub(crate) fn first_slot(&self, arg: Arg) -> usize {
-        let before = &self.func.params[..arg.as_u32() as usize];
-        before
-            .iter()
-            .map(|param| match param.ty {
-                ParamType::Value(ty) => self.module.env.scalars(ty).len(),
-                ParamType::Array { ndim, .. } => 1 + ndim as usize,
-            })
-            .sum()
+        first_slot(&self.module.env, self.func, arg)
     }
 
     pub(crate) fn array_address(&mut self, array: Arg) -> Val<'ctx> {
@@ -297,4 +290,16 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
         let slot = self.first_slot(array) + 1 + axis as usize;
         self.slot(slot, Some(ScalarType::I64))
     }
+}
+
+/// The first slot of an argument of a kernel.
+pub(crate) fn first_slot(env: &Env, kernel: &Function, arg: Arg) -> usize {
+    let before = &kernel.params[..arg.as_u32() as usize];
+    before
+        .iter()
+        .map(|param| match param.ty {
+            ParamType::Value(ty) => env.scalars(ty).len(),
+            ParamType::Array { ndim, .. } => 1 + ndim as usize,
+        })
+        .sum()
 }

@@ -9,14 +9,15 @@
 
 use aerogel_base::Scalar;
 use aerogel_base::hash::LookupMap;
-use aerogel_ir::analysis::sums::{place_of, sums};
-use aerogel_ir::{AtomicOp, Env, Function, Inst, Module, NodeRef, Value};
+use aerogel_ir::analysis::access::Class;
+use aerogel_ir::analysis::sums::{class_of, sums};
+use aerogel_ir::{Arg, AtomicOp, Env, Function, Inst, Module, NodeRef, ParamType, Value};
 use aerogel_runtime::abi::MAX_IMAGES;
-use aerogel_runtime::{Image, Run, Sum, SumsCode};
+use aerogel_runtime::{Image, ImageMemory, Run, Sum, SumsCode};
 use aerogel_snode::{NodeKind, Tree};
 
 use crate::builder::{Opcode, Val, undef, zero};
-use crate::context::FuncCx;
+use crate::context::{FuncCx, first_slot};
 use crate::task::constant_bounds;
 use crate::types::{bits, scalar};
 
@@ -38,44 +39,70 @@ const MANY_THREADS: usize = 64;
 #[derive(Default)]
 pub(crate) struct Images {
     code: SumsCode,
-    /// The number of the image that a place lies in.
-    of: LookupMap<NodeRef, usize>,
+    /// The number of the image that a class of memory lies in.
+    of: LookupMap<Class, usize>,
 }
 
 impl Images {
     /// What a task adds to; nothing if it needs no second function.
     pub(crate) fn of(module: &Module, kernel: &Function, task: Inst) -> Self {
         let found = sums(kernel, &module.env, task);
-        let mut made = Self::around(&module.env, &found.places);
+        let mut made = Self::default();
+        made.code.per_iteration = found.per_iteration;
+        made.in_trees(&module.env, &found.classes);
+        for (class, op) in found.classes {
+            if let Class::Array(array) = class {
+                made.of.insert(class, made.code.images.len());
+                made.code.images.push(whole(module, kernel, array, op));
+            }
+        }
         if made.is_empty() || made.code.images.len() > MAX_IMAGES {
             return Self::default();
         }
-        made.code.per_iteration = found.per_iteration;
-        let n_iterations = constant_bounds(kernel, task).map(|bounds| {
-            let extents = bounds.iter().map(|[lo, hi]| hi.saturating_sub(*lo).max(0));
-            extents.fold(1, i64::saturating_mul)
-        });
-        let threads = n_iterations.map_or(1, |n| made.code.threads_that_pay(n));
-        made.code.always = threads >= MANY_THREADS;
+        made.code.always = made.always_pays(kernel, task);
         made
     }
 
-    fn around(env: &Env, places: &[(NodeRef, AtomicOp)]) -> Self {
-        let mut runs: Vec<(NodeRef, Run)> = places
-            .iter()
-            .map(|&(place, op)| (place, run(&env.trees[place.tree], place, op)))
-            .collect();
+    fn always_pays(&self, kernel: &Function, task: Inst) -> bool {
+        let images = self.code.images.iter();
+        let bytes = images.map(|image| match image.memory {
+            ImageMemory::Tree { .. } => Some(image.bytes),
+            ImageMemory::Array { .. } => None,
+        });
+        let bytes: Option<u64> = bytes.sum();
+        bytes
+            .zip(constant_bounds(kernel, task))
+            .is_some_and(|(bytes, bounds)| {
+                let extents = bounds.iter().map(|[lo, hi]| hi.saturating_sub(*lo).max(0));
+                let n_iterations = extents.fold(1, i64::saturating_mul);
+                self.code.threads_that_pay(n_iterations, bytes) >= MANY_THREADS
+            })
+    }
+
+    /// Adds the images of places in trees.
+    fn in_trees(&mut self, env: &Env, classes: &[(Class, AtomicOp)]) {
+        let made = self;
+        let places = classes.iter().filter_map(|&(class, op)| match class {
+            Class::Place(place) => Some((place, run(&env.trees[place.tree], place, op))),
+            _ => None,
+        });
+        let mut runs: Vec<(NodeRef, Run)> = places.collect();
         runs.sort_by_key(|(place, run)| (place.tree.as_u32(), run.offset));
-        let mut made = Self::default();
         for (place, mut run) in runs {
             let tree = place.tree.as_u32() as usize;
-            let open = made.code.images.last_mut().filter(|image| {
-                // Places of one cell, and those that lie one behind the other.
-                image.tree == tree && run.offset <= image.offset + image.bytes
+            let last = made.code.images.last_mut();
+            // Places of one cell, and those that lie one behind the other.
+            let open = last.and_then(|image| match image.memory {
+                ImageMemory::Tree { number, offset }
+                    if number == tree && run.offset <= offset + image.bytes =>
+                {
+                    Some((image, offset))
+                }
+                _ => None,
             });
             match open {
-                Some(image) => {
-                    run.offset -= image.offset;
+                Some((image, offset)) => {
+                    run.offset -= offset;
                     image.bytes = image.bytes.max(run.end());
                     image.runs.push(run);
                 }
@@ -84,19 +111,21 @@ impl Images {
                     let offset = run.offset / CACHE_LINE * CACHE_LINE;
                     run.offset -= offset;
                     made.code.images.push(Image {
-                        tree,
-                        offset,
+                        memory: ImageMemory::Tree {
+                            number: tree,
+                            offset,
+                        },
                         bytes: run.end(),
                         runs: vec![run],
                     });
                 }
             }
-            made.of.insert(place, made.code.images.len() - 1);
+            made.of
+                .insert(Class::Place(place), made.code.images.len() - 1);
         }
         for image in &mut made.code.images {
             image.runs = joined(std::mem::take(&mut image.runs));
         }
-        made
     }
 
     /// What the launcher is told, if there is anything.
@@ -121,13 +150,34 @@ impl Images {
     }
 }
 
-/// Where the elements of a place lie in a tree.
-fn run(tree: &Tree, place: NodeRef, op: AtomicOp) -> Run {
-    let NodeKind::Place(ty) = tree[place.node].kind else {
-        unreachable!("sums are of places")
+/// An array as an image.
+fn whole(module: &Module, kernel: &Function, array: Arg, op: AtomicOp) -> Image {
+    let number = array.as_u32() as usize;
+    let ParamType::Array { elem, ndim, .. } = kernel.params[number].ty else {
+        unreachable!("{array} is an array")
     };
-    let chain = tree.chain(place.node).into_iter().map(|node| &tree[node]);
-    let sum = match op {
+    let before = kernel.params[..number].iter();
+    let arrays = before.filter(|param| matches!(param.ty, ParamType::Array { .. }));
+    let run = Run {
+        ty: elem.elem().expect("arrays hold numbers"),
+        sum: sum(op),
+        offset: 0,
+        numbers: u64::from(elem.n_elems()),
+        loops: Vec::new(),
+    };
+    Image {
+        memory: ImageMemory::Array {
+            number: arrays.count(),
+            slot: first_slot(&module.env, kernel, array) + 1,
+            ndim: ndim as usize,
+        },
+        bytes: run.row_bytes(),
+        runs: vec![run],
+    }
+}
+
+fn sum(op: AtomicOp) -> Sum {
+    match op {
         AtomicOp::Add | AtomicOp::Sub => Sum::Add,
         AtomicOp::Min => Sum::Min,
         AtomicOp::Max => Sum::Max,
@@ -135,10 +185,18 @@ fn run(tree: &Tree, place: NodeRef, op: AtomicOp) -> Run {
         AtomicOp::Or => Sum::Or,
         AtomicOp::Xor => Sum::Xor,
         AtomicOp::Mul | AtomicOp::Exchange => unreachable!("`{op}` is no sum"),
+    }
+}
+
+/// Where the elements of a place lie in a tree.
+fn run(tree: &Tree, place: NodeRef, op: AtomicOp) -> Run {
+    let NodeKind::Place(ty) = tree[place.node].kind else {
+        unreachable!("sums are of places")
     };
+    let chain = tree.chain(place.node).into_iter().map(|node| &tree[node]);
     let mut run = Run {
         ty,
-        sum,
+        sum: sum(op),
         offset: 0,
         numbers: 1,
         loops: Vec::new(),
@@ -173,14 +231,14 @@ fn joined(runs: Vec<Run>) -> Vec<Run> {
 impl<'ctx> FuncCx<'_, '_, 'ctx> {
     /// Adds to a thread's own storages, which lie side by side, where this function adds to such; whether it does.
     pub(crate) fn own_sums(&mut self, op: AtomicOp, places: &[Value], values: &[Value]) -> bool {
-        let Some(node) = place_of(self.func, places[0]) else {
+        let Some(class) = class_of(self.func, &self.module.env, places[0]) else {
             return false;
         };
         let task = self
             .task
             .as_ref()
             .filter(|task| task.version == Version::Own);
-        let image = task.and_then(|task| self.cx.images[task.number].of.get(&node));
+        let image = task.and_then(|task| self.cx.images[task.number].of.get(&class));
         let Some(&image) = image else { return false };
         let apart = self.image_distance(image);
         let place = self.b.elsewhere(self.value(places[0]), apart);

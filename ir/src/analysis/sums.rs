@@ -14,15 +14,16 @@ use aerogel_base::ScalarType;
 use aerogel_base::hash::{LookupMap, LookupSet};
 use aerogel_snode::NodeKind;
 
-use super::access::{Change, Class, change, classes, touched};
+use super::access::{Change, Class, change, classes, is_apart, touched};
 use super::cost;
-use crate::{AtomicOp, Env, Function, Inst, NodeOp, NodeRef, Op, Region, Value, walk};
+use crate::{AtomicOp, Env, Function, Inst, NodeOp, NodeRef, Op, Region, Type, Value, walk};
 
 /// What the iterations of a task only add to.
 #[derive(Debug, Default, PartialEq)]
 pub struct Sums {
-    /// Places in dense nodes, in the order in which the program names them; a difference counts as a sum.
-    pub places: Vec<(NodeRef, AtomicOp)>,
+    /// Places in dense nodes, and arrays that share no memory with others, in the order in which the program names
+    /// them; a difference counts as a sum.
+    pub classes: Vec<(Class, AtomicOp)>,
     /// How many instructions of an iteration add to them, roughly.
     pub per_iteration: f32,
 }
@@ -49,12 +50,12 @@ pub fn sums(func: &Function, env: &Env, task: Inst) -> Sums {
     let Some(each) = each else {
         return Sums::default();
     };
-    let Some(found) = places_of_sums(func, env, [bounds, body], each) else {
+    let Some(found) = classes_of_sums(func, env, [bounds, body], each) else {
         return Sums::default();
     };
     let is_sum = |place: &Value| {
-        let node = place_of(func, *place);
-        found.iter().any(|&(of, _)| Some(of) == node)
+        let class = class_of(func, env, *place);
+        found.iter().any(|&(of, _)| Some(of) == class)
     };
     let per_iteration = cost::expected(func, each, &|op| match op {
         Op::Atomic { place, .. } if is_sum(place) => 1.0,
@@ -62,26 +63,26 @@ pub fn sums(func: &Function, env: &Env, task: Inst) -> Sums {
         _ => 0.0,
     });
     Sums {
-        places: found,
+        classes: found,
         per_iteration,
     }
 }
 
-/// The places that are added to in `each`, and touched in no other way in `regions`, and how; none if that is unknown.
-fn places_of_sums(
+/// What is added to in `each`, and touched in no other way in `regions`, and how; none if that is unknown.
+fn classes_of_sums(
     func: &Function,
     env: &Env,
     regions: [Region; 2],
     each: Region,
-) -> Option<Vec<(NodeRef, AtomicOp)>> {
+) -> Option<Vec<(Class, AtomicOp)>> {
     let uses = func.use_counts();
     let mut inside: LookupSet<Inst> = LookupSet::default();
     walk(func, each, &mut |_, inst| {
         inside.insert(inst);
     });
     let mut found = Vec::new();
-    // The one operation by which a place is changed; none if it is touched in another way.
-    let mut ways: LookupMap<NodeRef, Option<AtomicOp>> = LookupMap::default();
+    // The one operation by which a class is changed; none if it is touched in another way.
+    let mut ways: LookupMap<Class, Option<AtomicOp>> = LookupMap::default();
     let mut is_known = true;
     for region in regions {
         walk(func, region, &mut |func, inst| {
@@ -94,16 +95,15 @@ fn places_of_sums(
                     continue;
                 }
                 for class in classes(func, env, place) {
-                    let Class::Place(node) = class else { continue };
-                    let sum = sum.filter(|_| place_of(func, place) == Some(node));
-                    match ways.get(&node) {
+                    let sum = sum.filter(|_| class_of(func, env, place) == Some(class));
+                    match ways.get(&class) {
                         Some(way) if *way == sum => {}
                         Some(_) => {
-                            ways.insert(node, None);
+                            ways.insert(class, None);
                         }
                         None => {
-                            ways.insert(node, sum.filter(|_| may_sum(env, node)));
-                            found.push(node);
+                            ways.insert(class, sum.filter(|_| may_sum(func, env, place, class)));
+                            found.push(class);
                         }
                     }
                 }
@@ -111,7 +111,7 @@ fn places_of_sums(
         });
     }
     let sums = found.into_iter();
-    let sums = sums.filter_map(|node| Some((node, (*ways.get(&node)?)?)));
+    let sums = sums.filter_map(|class| Some((class, (*ways.get(&class)?)?)));
     is_known.then(|| sums.collect())
 }
 
@@ -129,21 +129,29 @@ fn sum(op: &Op) -> Option<AtomicOp> {
     }
 }
 
-/// The place of a tree that a storage is.
-pub fn place_of(func: &Function, place: Value) -> Option<NodeRef> {
-    match func.def_op(place) {
-        Some(&Op::Node(NodeOp::Child { node, .. })) => Some(node),
+/// The one place of a tree, or the one array, that a storage is of.
+pub fn class_of(func: &Function, env: &Env, place: Value) -> Option<Class> {
+    match func.def_op(place)? {
+        Op::Node(NodeOp::Child { node, .. }) => Some(Class::Place(*node)),
+        Op::ArrayAt { array, .. } if is_apart(func, env, *array) => Some(Class::Array(*array)),
+        Op::ElemRef { base, .. } => class_of(func, env, *base),
         _ => None,
     }
 }
 
-/// Whether sums of a place may wait: numbers that are always there and add up in their own type.
-fn may_sum(env: &Env, node: NodeRef) -> bool {
-    let tree = &env.trees[node.tree];
-    let NodeKind::Place(ty) = tree[node.node].kind else {
-        return false;
+/// Whether sums may wait: numbers that are always there and add up in their own type.
+fn may_sum(func: &Function, env: &Env, place: Value, class: Class) -> bool {
+    let elem = func.ty(place).pointee().and_then(Type::scalar);
+    let adds_up = elem.is_some_and(|ty| !matches!(ty, ScalarType::U1 | ScalarType::F16));
+    let is_there = match class {
+        Class::Place(NodeRef { tree, node }) => {
+            let tree = &env.trees[tree];
+            matches!(tree[node].kind, NodeKind::Place(_)) && !tree.is_below_sparse(node)
+        }
+        Class::Array(_) => true,
+        _ => false,
     };
-    !tree.is_below_sparse(node.node) && !matches!(ty, ScalarType::U1 | ScalarType::F16)
+    adds_up && is_there
 }
 
 #[cfg(test)]
@@ -152,14 +160,16 @@ mod tests {
     use crate::parse_module;
 
     /// What the task whose iterations run `body` adds to: place `S2` (i32), `S3` (f32), `S4` (f32), `S6` below a
-    /// bitmasked node; `p2` and so on are their storages of an iteration.
+    /// bitmasked node; `p2` and so on are their storages of an iteration,
+    /// `q0` and `q1` those of arrays, `whole` a vector of one.
     fn found(body: &str) -> (String, f32) {
         let text = format!(
-            "tree0 {{
+            "arrays_apart
+            tree0 {{
                 dense i:4096 {{ place a: i32, place b: f32, place c: f32 }}
                 bitmasked i:4096 {{ place d: f32 }}
             }}
-            kernel @k() {{
+            kernel @k(a: array<f32, 1>, b: array<f32, 1, read>, v: array<vec<3, i16>, 2>) {{
                 task range {{ lo: i32 = const 0  hi: i32 = const 99  yield [lo, hi] }} {{
                     each (i: i32) {{
                         r: cell<tree0.S0> = root tree0
@@ -172,6 +182,9 @@ mod tests {
                         masked: container<tree0.S5> = child tree0.S5, r
                         maybe: cell<tree0.S5> = lookup tree0.S5, masked, n
                         p6: ref<f32> = child tree0.S6, maybe
+                        q0: ref<f32> = array_at a0, [i]
+                        q1: ref<f32> = array_at a1, [i]
+                        whole: ref<vec<3, i16>> = array_at a2, [i, i]
                         one: i32 = const 1
                         x: f32 = const 2.0
                         {body}
@@ -186,9 +199,14 @@ mod tests {
         let kernel = module.kernel().unwrap();
         let task = kernel.regions[kernel.body].insts[0];
         let sums = sums(kernel, &module.env, task);
-        let places = sums.places.iter();
-        let places = places.map(|(node, op)| format!("{} {op}", node.node));
-        (places.collect::<Vec<_>>().join(", "), sums.per_iteration)
+        let name = |class| match class {
+            Class::Place(node) => node.node.to_string(),
+            Class::Array(array) => array.to_string(),
+            _ => unreachable!("others are not gathered in"),
+        };
+        let classes = sums.classes.iter();
+        let classes = classes.map(|&(class, op)| format!("{} {op}", name(class)));
+        (classes.collect::<Vec<_>>().join(", "), sums.per_iteration)
     }
 
     #[test]
@@ -218,6 +236,20 @@ mod tests {
                 yield []
             }";
         assert_eq!(found(nested), ("S3 atomic_add".to_owned(), 10.0));
+    }
+
+    #[test]
+    fn arrays() {
+        let vector = "
+            one16: i16 = cast one
+            q2: ref<i16> = elem_ref whole, [one]
+            y: f32 = load q1
+            o: f32 = atomic_add q0, y
+            z: i16 = atomic_add q2, one16";
+        let all = found(vector);
+        assert_eq!(all, ("a0 atomic_add, a2 atomic_add".to_owned(), 2.0));
+        let read = "o: f32 = atomic_add q0, x  y: f32 = load q0";
+        assert_eq!(found(read), (String::new(), 0.0));
     }
 
     #[test]

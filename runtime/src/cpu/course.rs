@@ -73,12 +73,13 @@ impl Functions {
         };
         let shared = split(&self.times, n_threads);
         if let Some(Own { run, times, sums }) = &self.own {
-            let most = sums.most_threads(extents.total).min(n_threads);
+            let most = sums.most_threads(extents.total, means.args.slots());
+            let most = most.min(n_threads);
             let worth = sums.always || most == n_threads;
             let mut parts = if worth { split(times, most) } else { shared };
             let mut copies = None;
             if worth && parts.n_threads > 1 {
-                copies = sums.copies(means.spare, means.roots, parts.n_threads);
+                copies = sums.copies(means.spare, means.roots, means.args, parts.n_threads);
                 if sums.always && copies.is_none() {
                     parts = split(times, 1);
                 }

@@ -17,10 +17,10 @@ use super::sums::{IN_PLACE, Spare};
 use super::{Pool, STACK};
 use crate::abi::{BoundsFn, ErrorRecord, HostCalls, LaunchContext, TaskFn};
 use crate::buffer::Buffer;
-use crate::code::{ArgSlot, Bounds, KernelCode, Site, SiteKind};
+use crate::code::{ArgSlot, Atomics, Bounds, KernelCode, Site, SiteKind};
 use crate::device::LoadError;
 use crate::interrupt;
-use crate::launch::{KernelFailure, Launch, PrintSink};
+use crate::launch::{Args, KernelFailure, Launch, PrintSink};
 use crate::trace::TaskTrace;
 use crate::tree::{TreeMemory, Turn};
 
@@ -31,7 +31,7 @@ pub(crate) struct LaunchPlan {
     apart: Vec<bool>,
     n_results: usize,
     root_bytes: Vec<usize>,
-    atomics: Vec<bool>,
+    atomics: Atomics,
     temp_bytes: usize,
     sites: Vec<Site>,
     /// Whether it needs more stack than a thread of the caller's may have.
@@ -49,6 +49,7 @@ pub(super) struct Means<'a> {
     pub(super) pool: &'a Pool,
     pub(super) spare: &'a Spare,
     pub(super) roots: &'a [&'a TreeMemory],
+    pub(super) args: &'a Args<'a>,
     ctx: SharedContext,
     errors: &'a ErrorRecord,
 }
@@ -215,6 +216,7 @@ impl LaunchPlan {
             pool,
             spare,
             roots: launch.roots,
+            args: launch.args,
             ctx,
             errors: &errors,
         };
@@ -422,7 +424,6 @@ mod tests {
 
     use super::*;
     use crate::code::{Part, TaskCode};
-    use crate::launch::Args;
 
     struct Functions;
 

@@ -4,6 +4,7 @@
 //! each image, zero at first; when the task is over the copies are added to the places and zeroed on the way, so that
 //! they are ready for the next task. Decision 0024 has the rule and its numbers.
 
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -13,7 +14,8 @@ use super::Pool;
 use super::memory::physical;
 use crate::abi::{LaunchContext, MAX_IMAGES};
 use crate::buffer::{Buffer, MemoryError};
-use crate::code::{Run, Sum, SumsCode};
+use crate::code::{Image, ImageMemory, Run, Sum, SumsCode};
+use crate::launch::Args;
 use crate::tree::TreeMemory;
 
 /// Copies take at most this part of the machine's memory.
@@ -56,32 +58,37 @@ impl Spare {
 
 impl SumsCode {
     /// For how many threads at most a launch makes copies: they pay, and are a small part of the machine's memory.
-    pub(super) fn most_threads(&self, n_iterations: i64) -> usize {
+    pub(super) fn most_threads(&self, n_iterations: i64, slots: &[u64]) -> usize {
         static MOST: OnceLock<u64> = OnceLock::new();
         let most = *MOST.get_or_init(|| physical().map_or(u64::MAX, |bytes| bytes / SHARE));
-        let copies = (most / self.bytes().max(1)) as usize;
-        self.threads_that_pay(n_iterations).min(1 + copies)
+        let images = self.images.iter();
+        let bytes = images.map(|image| image.bytes.saturating_mul(image.elements(slots)));
+        let bytes = bytes.fold(0, u64::saturating_add);
+        let copies = (most / bytes.max(1)) as usize;
+        let pay = self.threads_that_pay(n_iterations, bytes);
+        pay.min(copies.saturating_add(1))
     }
 
     /// Copies for threads after the first; none if there is no memory for them.
     pub(super) fn copies<'a>(
         &'a self,
         spare: &'a Spare,
-        roots: &'a [&'a TreeMemory],
+        roots: &[&'a TreeMemory],
+        args: &Args<'a>,
         n_threads: usize,
     ) -> Option<Copies<'a>> {
+        let images = self.images.iter();
         let mut copies = Copies {
-            sums: self,
             spare,
-            roots,
+            images: images.map(|i| Placed::new(i, roots, args)).collect(),
             buffers: Vec::new(),
             apart: vec![IN_PLACE; n_threads],
             used: (0..n_threads).map(|_| AtomicBool::new(false)).collect(),
         };
         for apart in &mut copies.apart[1..] {
-            for (apart, image) in apart.iter_mut().zip(&self.images) {
-                let copy = spare.take(image.bytes as usize).ok()?;
-                let place = roots[image.tree].address() as i64 + image.offset as i64;
+            for (apart, image) in apart.iter_mut().zip(&copies.images) {
+                let copy = spare.take(image.bytes).ok()?;
+                let place = image.memory.address() as i64 + image.offset as i64;
                 *apart = (copy.address() as i64).wrapping_sub(place);
                 copies.buffers.push(copy);
             }
@@ -90,11 +97,43 @@ impl SumsCode {
     }
 }
 
+/// An image of a launch.
+struct Placed<'a> {
+    memory: &'a Buffer,
+    offset: usize,
+    bytes: usize,
+    runs: Cow<'a, [Run]>,
+}
+
+impl<'a> Placed<'a> {
+    fn new(image: &'a Image, roots: &[&'a TreeMemory], args: &Args<'a>) -> Self {
+        let bytes = image.bytes as usize;
+        match image.memory {
+            ImageMemory::Tree { number, offset } => Self {
+                memory: roots[number].bytes(),
+                offset: offset as usize,
+                bytes,
+                runs: Cow::Borrowed(&image.runs),
+            },
+            ImageMemory::Array { number, .. } => {
+                let elements = image.elements(args.slots());
+                let mut runs = image.runs.clone();
+                runs.iter_mut().for_each(|run| run.numbers *= elements);
+                Self {
+                    memory: args.arrays()[number],
+                    offset: 0,
+                    bytes: bytes * elements as usize,
+                    runs: Cow::Owned(runs),
+                }
+            }
+        }
+    }
+}
+
 /// The copies that a task's threads add to.
 pub(super) struct Copies<'a> {
-    sums: &'a SumsCode,
     spare: &'a Spare,
-    roots: &'a [&'a TreeMemory],
+    images: Vec<Placed<'a>>,
     /// The copies of all images for each thread after the first.
     buffers: Vec<Buffer>,
     /// How far they lie from the images, for each thread.
@@ -114,23 +153,21 @@ impl Copies<'_> {
 
     /// Adds what was gathered to the places, and keeps the copies for other tasks.
     pub(super) fn add(self, pool: &Pool) {
-        let images = &self.sums.images;
         let used = self.used[1..].iter().map(|u| u.load(Ordering::Relaxed));
-        let copies = self.buffers.chunks_exact(images.len()).zip(used);
+        let copies = self.buffers.chunks_exact(self.images.len()).zip(used);
         let copies: Vec<&[Buffer]> = copies.filter(|c| c.1).map(|c| c.0).collect();
-        for (k, image) in images.iter().enumerate() {
+        for (k, image) in self.images.iter().enumerate() {
             let copies: Vec<&Buffer> = copies.iter().map(|of| &of[k]).collect();
-            let to = (self.roots[image.tree].bytes(), image.offset);
-            for run in &image.runs {
-                add_run(pool, run, to, &copies);
+            for run in image.runs.iter() {
+                add_run(pool, run, (image.memory, image.offset), &copies);
             }
         }
         self.spare.keep(self.buffers);
     }
 }
 
-/// Adds the numbers of a run in copies of an image to those of the image in a tree.
-fn add_run(pool: &Pool, run: &Run, (tree, image): (&Buffer, u64), copies: &[&Buffer]) {
+/// Adds the numbers of a run in copies of an image to those of the image.
+fn add_run(pool: &Pool, run: &Run, (memory, image): (&Buffer, usize), copies: &[&Buffer]) {
     if copies.is_empty() {
         return;
     }
@@ -144,9 +181,9 @@ fn add_run(pool: &Pool, run: &Run, (tree, image): (&Buffer, u64), copies: &[&Buf
             let n = (run.numbers - column).min(end - at);
             let offset = run.row(at / run.numbers) + column * u64::from(run.ty.bytes());
             for copy in copies {
-                let to = (tree, (image + offset) as usize);
+                let to = (memory, image + offset as usize);
                 let added = add_numbers((run.ty, run.sum), to, (copy, offset as usize), n as usize);
-                debug_assert_eq!(added, Ok(()), "images lie inside their trees");
+                debug_assert_eq!(added, Ok(()), "images lie in their memory");
             }
             at += n;
         }
@@ -156,7 +193,7 @@ fn add_run(pool: &Pool, run: &Run, (tree, image): (&Buffer, u64), copies: &[&Buf
 /// Adds `n` numbers that lie side by side.
 fn add_numbers(
     (ty, sum): (ScalarType, Sum),
-    (tree, offset): (&Buffer, usize),
+    (memory, offset): (&Buffer, usize),
     copy: (&Buffer, usize),
     n: usize,
 ) -> Result<(), MemoryError> {
@@ -165,19 +202,21 @@ fn add_numbers(
         ($word:ty, $ty:ty, $of:expr, $bits:expr, $add:expr, $lowest:expr, $highest:expr) => {{
             let both = |a: $word, b: $word, nothing: $ty| ($of(a), $of(b ^ $bits(nothing)));
             match sum {
-                Sum::Add => tree.gather(offset, copy, n, |a: $word, b| $bits($add($of(a), $of(b)))),
-                Sum::Min => tree.gather(offset, copy, n, |a: $word, b| {
+                Sum::Add => {
+                    memory.gather(offset, copy, n, |a: $word, b| $bits($add($of(a), $of(b))))
+                }
+                Sum::Min => memory.gather(offset, copy, n, |a: $word, b| {
                     let (a, b) = both(a, b, $highest);
                     $bits(if a < b { a } else { b })
                 }),
-                Sum::Max => tree.gather(offset, copy, n, |a: $word, b| {
+                Sum::Max => memory.gather(offset, copy, n, |a: $word, b| {
                     let (a, b) = both(a, b, $lowest);
                     $bits(if a > b { a } else { b })
                 }),
                 // All bits are what changes nothing.
-                Sum::And => tree.gather(offset, copy, n, |a: $word, b| a & !b),
-                Sum::Or => tree.gather(offset, copy, n, |a: $word, b| a | b),
-                Sum::Xor => tree.gather(offset, copy, n, |a: $word, b| a ^ b),
+                Sum::And => memory.gather(offset, copy, n, |a: $word, b| a & !b),
+                Sum::Or => memory.gather(offset, copy, n, |a: $word, b| a | b),
+                Sum::Xor => memory.gather(offset, copy, n, |a: $word, b| a ^ b),
             }
         }};
         ($word:ty, $ty:ty) => {
@@ -226,7 +265,6 @@ mod tests {
     use aerogel_snode::parse_nodes;
 
     use super::*;
-    use crate::code::Image;
 
     fn run(ty: ScalarType, sum: Sum, numbers: u64, loops: &[[u64; 2]]) -> Run {
         Run {
@@ -240,8 +278,10 @@ mod tests {
 
     fn sums(bytes: u64, runs: Vec<Run>) -> SumsCode {
         let image = Image {
-            tree: 0,
-            offset: 64,
+            memory: ImageMemory::Tree {
+                number: 0,
+                offset: 64,
+            },
             bytes,
             runs,
         };
@@ -257,13 +297,13 @@ mod tests {
     fn copies_are_added_and_zeroed() {
         let tree = "dense i:16 { place a: f32 } dense i:50000 { place b: f32, place c: i32 }";
         let memory = TreeMemory::new(Arc::new(parse_nodes(tree).unwrap()), 0).unwrap();
-        let roots = [&memory];
+        let (roots, args) = ([&memory], Args::new());
         // The `f32` of each cell, but not the `i32`.
         let run = run(ScalarType::F32, Sum::Add, 1, &[[8, 50_000]]);
         let (sums, spare) = (sums(400_000, vec![run]), Spare::default());
         let number = |k: usize| Scalar::f32(k as f32);
         for times in 1..3 {
-            let copies = sums.copies(&spare, &roots, 4).unwrap();
+            let copies = sums.copies(&spare, &roots, &args, 4).unwrap();
             let ctx = LaunchContext {
                 args: std::ptr::null(),
                 roots: std::ptr::null(),
@@ -343,7 +383,7 @@ mod tests {
 
     #[test]
     fn what_pays() {
-        let threads = |bytes, n| sums(bytes, Vec::new()).most_threads(n);
+        let threads = |bytes, n| sums(bytes, Vec::new()).most_threads(n, &[]);
         assert_eq!(threads(1 << 20, 3000), 1);
         assert_eq!(threads(1 << 20, 1 << 17), 34);
         // The caches hold no copy.

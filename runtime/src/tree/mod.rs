@@ -24,6 +24,7 @@ use aerogel_snode::{NodeId, Path, Tree, control};
 
 use self::ranges::{Arena, Ranges};
 use crate::buffer::{Buffer, MemoryError, injected_failure};
+use crate::code::Atomics;
 
 pub use self::component::Component;
 pub use self::exchange::{ActiveCells, Elements};
@@ -57,9 +58,12 @@ pub struct TreeMemory {
 /// The sole use of some trees, as a kernel needs it: it collects cells and makes lists.
 pub struct Turn<'a> {
     sparse: Vec<(&'a TreeMemory, RwLockWriteGuard<'a, ()>)>,
-    /// Trees without sparse nodes, of launches that add to their places.
+    /// What launches add to: trees without sparse nodes, and arrays.
     _summed: Vec<MutexGuard<'a, ()>>,
 }
+
+/// Held by launches that change elements of arrays atomically: two arrays may be one memory.
+static ARRAYS: Mutex<()> = Mutex::new(());
 
 impl<'a> Turn<'a> {
     /// Waits for other launches on the sparse ones among `trees`. Trees without sparse nodes take no
@@ -82,18 +86,20 @@ impl<'a> Turn<'a> {
         turn
     }
 
-    /// As `take`. Waits besides for other launches that change places atomically of those `trees` for which this
-    /// one does: the threads of a launch share out sums among themselves.
-    pub fn with_sums(trees: &[&'a TreeMemory], atomics: &[bool]) -> Self {
+    /// As `take`. Waits besides for other launches that change atomically what this one does: the threads of a launch
+    /// share out sums among themselves.
+    pub fn with_sums(trees: &[&'a TreeMemory], atomics: &Atomics) -> Self {
         let turn = Self::take(trees);
-        let changed = trees.iter().zip(atomics).filter(|&(_, &changed)| changed);
+        let changed = trees.iter().zip(&atomics.trees);
+        let changed = changed.filter(|&(tree, &changed)| changed && !tree.is_sparse());
         let mut summed: Vec<&'a TreeMemory> = changed.map(|(&tree, _)| tree).collect();
-        summed.retain(|tree| !tree.is_sparse());
         summed.sort_by_key(|tree| std::ptr::from_ref(*tree));
         summed.dedup_by_key(|tree| std::ptr::from_ref(*tree));
-        let lock = |tree: &'a TreeMemory| tree.sums.lock().unwrap_or_else(PoisonError::into_inner);
+        let locks = summed.into_iter().map(|tree| &tree.sums);
+        let locks = locks.chain(atomics.arrays.then_some(&ARRAYS));
+        let locked = locks.map(|lock| lock.lock().unwrap_or_else(PoisonError::into_inner));
         Self {
-            _summed: summed.into_iter().map(lock).collect(),
+            _summed: locked.collect(),
             ..turn
         }
     }

@@ -1,9 +1,9 @@
 //! Sums that threads gather in memory of their own.
 
-use aerogel_base::ScalarType;
+use aerogel_base::{Scalar, ScalarType};
 use aerogel_runtime::{Args, Buffer};
 
-use crate::Kernel;
+use crate::{Kernel, buffer_of, f32_at};
 
 /// A kernel that adds to cells of 5000 as its array says: `adds` change the storages `p2`, `p3`, `p4` and `p5`.
 fn scatter(adds: &str) -> String {
@@ -48,7 +48,7 @@ fn launch(k: &Kernel, n: usize) -> Vec<usize> {
         state = state.wrapping_mul(6_364_136_223_846_793_005) ^ (state >> 29);
         let cell = (state >> 33) % (CELLS - 1);
         times[cell] += 1;
-        let key = aerogel_base::Scalar::i32(cell as i32);
+        let key = Scalar::i32(cell as i32);
         keys.write_scalar(4 * i, key).unwrap();
     }
     let mut args = Args::new();
@@ -146,4 +146,57 @@ fn one_function_is_enough_where_copies_always_pay() {
     for (cell, &times) in times.iter().enumerate() {
         assert_eq!(number(&k, cell, ScalarType::I32, 0), times as f64);
     }
+}
+
+#[test]
+fn arrays_have_copies_too() {
+    let k = Kernel::new(
+        "arrays_apart
+        kernel @k(n: i64, h: array<vec<2, f32>, 2>, keys: array<i32, 1, read>) {
+            task range { lo: i32 = const 0  hi: i32 = array_shape a2, 0  yield [lo, hi] } {
+                each (i: i32) {
+                    key: ref<i32> = array_at a2, [i]
+                    at: i32 = load key
+                    width: i32 = array_shape a1, 1
+                    row: i32 = floordiv at, width
+                    column: i32 = mod at, width
+                    whole: ref<vec<2, f32>> = array_at a1, [row, column]
+                    zero: i32 = const 0
+                    one: i32 = const 1
+                    x: ref<f32> = elem_ref whole, [zero]
+                    y: ref<f32> = elem_ref whole, [one]
+                    half: f32 = const 0.5
+                    o: f32 = atomic_add x, half
+                    p: f32 = atomic_sub y, half
+                    yield []
+                }
+                yield []
+            }
+            yield []
+        }",
+    );
+    let (cells, n) = (60 * 50, 200_000);
+    let (sums, keys) = (
+        buffer_of(&vec![1.0; 2 * cells]),
+        Buffer::zeroed(4 * n).unwrap(),
+    );
+    let mut times = vec![0; cells];
+    for i in 0..n {
+        let cell = i * i % 7919 % cells;
+        times[cell] += 1;
+        keys.write_scalar(4 * i, Scalar::i32(cell as i32)).unwrap();
+    }
+    let mut args = Args::new();
+    args.scalar(0);
+    args.array(&sums, &[60, 50], 8).unwrap();
+    args.array(&keys, &[n], 4).unwrap();
+    for launch in 1..4 {
+        k.launch(&args).unwrap();
+        for (cell, &times) in times.iter().enumerate() {
+            let sum = 0.5 * (launch * times) as f32;
+            assert_eq!(f32_at(&sums, 2 * cell), 1.0 + sum);
+            assert_eq!(f32_at(&sums, 2 * cell + 1), 1.0 - sum);
+        }
+    }
+    assert!(k.compiled.code.tasks[0].sums.is_some());
 }
