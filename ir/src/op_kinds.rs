@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use aerogel_base::{ScalarType, kinds};
+use aerogel_base::{Scalar, ScalarType, kinds};
 use aerogel_snode::NodeId;
 
 use crate::types::TreeId;
@@ -227,6 +227,27 @@ impl AtomicOp {
             Self::Xor => BinaryOp::Xor,
             Self::Exchange => return None,
         })
+    }
+
+    /// The operand that changes nothing, if there is one.
+    pub fn identity(self, ty: ScalarType) -> Option<Scalar> {
+        let least = -(1 << (ty.bits() - 1));
+        let extreme = |lowest: bool| match (ty, lowest) {
+            _ if ty.is_float() && lowest => Scalar::float(ty, f64::NEG_INFINITY),
+            _ if ty.is_float() => Scalar::float(ty, f64::INFINITY),
+            _ if ty.is_signed() => Scalar::int(ty, if lowest { least } else { -1 - least }),
+            _ => Scalar::int(ty, if lowest { 0 } else { -1 }),
+        };
+        match self {
+            // -0.0 + x is x for every x.
+            Self::Add if ty.is_float() => Some(Scalar::float(ty, -0.0)),
+            Self::Add | Self::Or | Self::Xor => Some(Scalar::zero(ty)),
+            Self::Mul => Some(Scalar::one(ty)),
+            Self::Min => Some(extreme(false)),
+            Self::Max => Some(extreme(true)),
+            Self::And => Some(Scalar::int(ty, -1)),
+            Self::Sub | Self::Exchange => None,
+        }
     }
 }
 

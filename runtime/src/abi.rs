@@ -15,7 +15,11 @@ pub type BoundsFn = unsafe extern "C" fn(ctx: *const LaunchContext, out: *mut i6
 /// How many arguments an error record holds; generated code drops the rest.
 pub const MAX_ERROR_ARGS: usize = 8;
 
+/// How many images (`code::Image`) a task adds to at most.
+pub const MAX_IMAGES: usize = 16;
+
 /// Everything a task may reach.
+#[derive(Clone, Copy)]
 #[repr(C)]
 pub struct LaunchContext {
     /// One 8-byte slot per scalar component; an array takes its data pointer, then its shape.
@@ -34,6 +38,8 @@ pub struct LaunchContext {
     pub seed: u64,
     /// Not zero when the launch shall end early.
     pub stop: *const AtomicU32,
+    /// For each image of the task how many bytes from it the thread's own copy lies.
+    pub apart: *const i64,
 }
 
 /// The first failure of a launch. Generated code claims it by `state` 0 -> 1, fills it, and
@@ -105,6 +111,8 @@ pub mod offset {
     pub const SEED: u64 = 48;
     /// `LaunchContext::stop`
     pub const STOP: u64 = 56;
+    /// `LaunchContext::apart`
+    pub const APART: u64 = 64;
     /// `ErrorRecord::state`
     pub const ERROR_STATE: u64 = 0;
     /// `ErrorRecord::site`
@@ -133,7 +141,7 @@ mod tests {
 
     #[test]
     fn sizes_and_offsets() {
-        assert_eq!(size_of::<LaunchContext>(), 64);
+        assert_eq!(size_of::<LaunchContext>(), 72);
         assert_eq!(size_of::<ErrorRecord>(), 80);
         assert_eq!(size_of::<HostCalls>(), 40);
         let expected = [
@@ -145,6 +153,7 @@ mod tests {
             (offset_of!(LaunchContext, host), offset::HOST),
             (offset_of!(LaunchContext, seed), offset::SEED),
             (offset_of!(LaunchContext, stop), offset::STOP),
+            (offset_of!(LaunchContext, apart), offset::APART),
             (offset_of!(ErrorRecord, state), offset::ERROR_STATE),
             (offset_of!(ErrorRecord, site), offset::ERROR_SITE),
             (offset_of!(ErrorRecord, n_args), offset::ERROR_N_ARGS),

@@ -379,6 +379,42 @@ impl Buffer {
         Ok(())
     }
 
+    /// Makes each of `n` words from `offset` on what `sum` makes of it and of one of `copy`, from `from` on; those are
+    /// zero afterwards. What is zero there changes nothing. `T` is an unsigned integer.
+    pub(crate) fn gather<T: Copy + Default + PartialEq>(
+        &self,
+        offset: usize,
+        (copy, from): (&Buffer, usize),
+        n: usize,
+        sum: impl Fn(T, T) -> T,
+    ) -> Result<(), MemoryError> {
+        let size = size_of::<T>();
+        let (to, from) = (self.place(offset, n * size)?, copy.place(from, n * size)?);
+        let (to, from) = (to.cast::<T>(), from.cast::<T>());
+        // Looked at before any of them is added: often there are none.
+        const BLOCK: usize = 256;
+        for first in (0..n).step_by(BLOCK) {
+            let block = first..n.min(first + BLOCK);
+            // SAFETY: in range, as is what follows.
+            let is_zero = |k: usize| unsafe { from.add(k).read_unaligned() } == T::default();
+            if block.clone().fold(true, |all, k| all & is_zero(k)) {
+                continue;
+            }
+            for k in block {
+                let is_zero = is_zero(k);
+                // SAFETY: see above.
+                let (old, other) =
+                    unsafe { (to.add(k).read_unaligned(), from.add(k).read_unaligned()) };
+                let new = if is_zero { old } else { sum(old, other) };
+                // SAFETY: see above.
+                unsafe { to.add(k).write_unaligned(new) };
+                // SAFETY: see above.
+                unsafe { from.add(k).write_unaligned(T::default()) };
+            }
+        }
+        Ok(())
+    }
+
     fn place(&self, offset: usize, bytes: usize) -> Result<*mut u8, MemoryError> {
         if offset.checked_add(bytes).is_none_or(|end| end > self.len) {
             return Err(MemoryError::OutOfRange {

@@ -21,6 +21,8 @@ pub struct KernelCode {
     pub n_results: usize,
     /// The size of each SNode tree of the module, in bytes.
     pub root_bytes: Vec<usize>,
+    /// What it changes atomically.
+    pub atomics: Atomics,
     /// Messages that generated code refers to by index.
     pub sites: Vec<Site>,
 }
@@ -32,6 +34,15 @@ impl KernelCode {
             .iter()
             .any(|site| site.kind == SiteKind::Check(AssertKind::Recursion))
     }
+}
+
+/// What a kernel changes atomically.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Atomics {
+    /// Of which trees it does so with places.
+    pub trees: Vec<bool>,
+    /// Whether it does so with elements of arrays.
+    pub arrays: bool,
 }
 
 /// What an argument slot holds.
@@ -59,6 +70,157 @@ pub struct TaskCode {
     pub cost: f32,
     /// At most this many threads, where the user says so.
     pub max_threads: Option<usize>,
+    /// Its other function, if it only adds to some places.
+    pub sums: Option<SumsCode>,
+}
+
+/// A function that does what a task's does, but adds to memory that is the thread's own.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SumsCode {
+    /// The name of the function.
+    pub symbol: String,
+    /// How often an iteration adds, roughly.
+    pub per_iteration: f32,
+    /// What it adds to, in the order of `LaunchContext::apart`.
+    pub images: Vec<Image>,
+    /// It is the task's only function, since copies always pay.
+    pub always: bool,
+}
+
+/// Nanoseconds that a sum takes less if it is not atomic.
+const GAIN: f32 = 4.0;
+/// Nanoseconds for adding a byte of a copy and zeroing it.
+const COST: f32 = 0.03;
+/// As `COST`, of copies that no cache holds.
+const COST_FAR: f32 = 0.3;
+/// The largest copies that caches hold.
+const NEAR: u64 = 8 << 20;
+
+impl SumsCode {
+    /// How much less time an iteration takes than one whose sums are atomic.
+    pub fn gain(&self) -> f32 {
+        self.per_iteration * GAIN
+    }
+
+    /// For how many threads so many iterations are worth copies of so many bytes. Decision 0024 has the numbers.
+    pub fn threads_that_pay(&self, n_iterations: i64, bytes: u64) -> usize {
+        let cost = if bytes <= NEAR { COST } else { COST_FAR };
+        let copies = n_iterations as f32 * self.gain() / (bytes as f32 * cost);
+        1_usize.saturating_add(copies as usize)
+    }
+}
+
+/// Bytes in which numbers lie that a task adds to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Image {
+    /// Where they are.
+    pub memory: ImageMemory,
+    /// How many there are; of an array, in one element.
+    pub bytes: u64,
+    /// The numbers; of an array, in one element. What lies between them is none of the task's sums.
+    pub runs: Vec<Run>,
+}
+
+/// Where an image lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ImageMemory {
+    /// In a tree.
+    Tree {
+        /// Its number among `LaunchContext::roots`.
+        number: usize,
+        /// The image's first byte.
+        offset: u64,
+    },
+    /// It is an array.
+    Array {
+        /// Its number among the arrays.
+        number: usize,
+        /// The slot of its first extent.
+        slot: usize,
+        /// How many extents it has.
+        ndim: usize,
+    },
+}
+
+impl Image {
+    /// How many elements the array has that it is; 1 if it is none.
+    pub fn elements(&self, slots: &[u64]) -> u64 {
+        match self.memory {
+            ImageMemory::Tree { .. } => 1,
+            ImageMemory::Array { slot, ndim, .. } => slots[slot..slot + ndim].iter().product(),
+        }
+    }
+}
+
+/// An operation whose order does not matter. A number in a copy is stored as the exclusive or with what changes
+/// nothing, so that zero stands for nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Sum {
+    /// The sum of both.
+    Add,
+    /// The smaller one.
+    Min,
+    /// The larger one.
+    Max,
+    /// The bits of both.
+    And,
+    /// The bits of either.
+    Or,
+    /// The bits of one.
+    Xor,
+}
+
+/// Numbers of one type in an image.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// Their type: an integer of at least a byte, `f32` or `f64`.
+    pub ty: ScalarType,
+    /// What makes one number of several.
+    pub sum: Sum,
+    /// The first byte in the image.
+    pub offset: u64,
+    /// So many lie side by side.
+    pub numbers: u64,
+    /// Such rows: bytes from one to the next and how many there are, the outermost loop first.
+    pub loops: Vec<[u64; 2]>,
+}
+
+impl Run {
+    /// The bytes of numbers that lie side by side.
+    pub fn row_bytes(&self) -> u64 {
+        self.numbers * u64::from(self.ty.bytes())
+    }
+
+    /// The byte behind the last number.
+    pub fn end(&self) -> u64 {
+        let last = self.loops.iter().map(|[step, n]| step * (n - 1));
+        self.offset + last.sum::<u64>() + self.row_bytes()
+    }
+
+    /// How many rows there are.
+    pub fn rows(&self) -> u64 {
+        self.loops.iter().map(|l| l[1]).product()
+    }
+
+    /// Where a row begins in the image.
+    pub fn row(&self, number: u64) -> u64 {
+        let (mut at, mut rest) = (self.offset, number);
+        for [step, n] in self.loops.iter().rev() {
+            at += rest % n * step;
+            rest /= n;
+        }
+        at
+    }
+
+    /// Makes rows as long as they are.
+    pub fn simplify(&mut self) {
+        while let Some(&[step, n]) = self.loops.last()
+            && step == self.row_bytes()
+        {
+            self.loops.pop();
+            self.numbers *= n;
+        }
+    }
 }
 
 /// The iteration space of a task.
@@ -173,6 +335,28 @@ impl Site {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rows_of_numbers() {
+        let run = |numbers, loops: &[[u64; 2]]| {
+            let mut run = Run {
+                ty: ScalarType::F32,
+                sum: Sum::Add,
+                offset: 8,
+                numbers,
+                loops: loops.to_vec(),
+            };
+            run.simplify();
+            run
+        };
+        // Blocks of vectors of three, one behind the other.
+        let whole = run(3, &[[768, 10], [12, 64]]);
+        assert_eq!((whole.numbers, whole.rows(), whole.end()), (1920, 1, 7688));
+        // Two numbers of each cell of 16 bytes.
+        let parts = run(2, &[[64, 5], [16, 4]]);
+        assert_eq!((parts.row_bytes(), parts.rows(), parts.end()), (8, 20, 320));
+        assert_eq!([0, 1, 5, 19].map(|k| parts.row(k)), [8, 24, 88, 312]);
+    }
 
     #[test]
     fn templates() {

@@ -16,7 +16,10 @@ pub mod trace;
 pub mod tree;
 
 pub use buffer::{Buffer, MemoryError};
-pub use code::{ArgSlot, Bounds, KernelCode, Part, Site, SiteKind, TaskCode};
+pub use code::{
+    ArgSlot, Atomics, Bounds, Image, ImageMemory, KernelCode, Part, Run, Site, SiteKind, Sum,
+    SumsCode, TaskCode,
+};
 pub use cpu::{LoadedObject, ObjectLoader};
 pub use device::{Device, LoadError, LoadedKernel};
 pub use launch::{Args, KernelFailure, Launch, PrintSink};

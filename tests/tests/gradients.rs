@@ -454,7 +454,7 @@ fn second_derivatives() {
         let mut gradient_at = |by: f64| {
             set(0, &|k| x(k) + if k < 4 { by * along(k) } else { 0.0 });
             set(1, &seed);
-            let outcome = inputs.launch(&gradient, &gradient_kernel, 1);
+            let outcome = inputs.launch_by(&gradient, 1, |launch| gradient_kernel.launch(launch));
             assert!(outcome.results.is_some());
             get(1)
         };
@@ -464,7 +464,7 @@ fn second_derivatives() {
         set(1, &seed);
         set(2, &|k| if k < 4 { along(k) } else { 0.0 });
         set(3, &|_| 0.0);
-        let outcome = inputs.launch(&second, &second_kernel, 1);
+        let outcome = inputs.launch_by(&second, 1, |launch| second_kernel.launch(launch));
         assert!(outcome.results.is_some());
         let product = get(3);
         for k in 0..4 {

@@ -316,6 +316,10 @@ impl<'a, 'ctx> Builder<'a, 'ctx> {
         self.op(Opcode::And, a, b)
     }
 
+    pub(crate) fn xor(&self, a: Val<'ctx>, b: Val<'ctx>) -> Val<'ctx> {
+        self.op(Opcode::Xor, a, b)
+    }
+
     pub(crate) fn or(&self, a: Val<'ctx>, b: Val<'ctx>) -> Val<'ctx> {
         self.op(Opcode::Or, a, b)
     }
@@ -458,6 +462,14 @@ impl<'a, 'ctx> Builder<'a, 'ctx> {
         // SAFETY: building an instruction touches no memory; that the address lies in the object
         // is what indices within bounds mean.
         ok(unsafe { self.builder.build_in_bounds_gep(ty, base, &[bytes], "") }).into()
+    }
+
+    /// The address `bytes` behind `base`, in another object.
+    pub(crate) fn elsewhere(&self, base: Val<'ctx>, bytes: Val<'ctx>) -> Val<'ctx> {
+        let (base, bytes) = (base.into_pointer_value(), bytes.into_int_value());
+        let ty = self.ctx.i8_type();
+        // SAFETY: building an instruction touches no memory; nothing is claimed of the address.
+        ok(unsafe { self.builder.build_gep(ty, base, &[bytes], "") }).into()
     }
 
     /// An atomic read-modify-write; the result is the old value. What is exchanged may be a lock, so

@@ -8,8 +8,9 @@ use std::thread;
 
 use aerogel_base::ScalarType;
 use aerogel_base::hash::LookupMap;
+use aerogel_ir::analysis::access::{Class, classes};
 use aerogel_ir::{Function, Inst, Module, Op, ParamType, walk};
-use aerogel_runtime::{ArgSlot, KernelCode, TaskCode};
+use aerogel_runtime::{ArgSlot, Atomics, KernelCode, TaskCode};
 use inkwell::context::Context;
 use inkwell::memory_buffer::MemoryBuffer;
 use inkwell::module::Module as LlvmModule;
@@ -17,7 +18,9 @@ use inkwell::module::Module as LlvmModule;
 use crate::context::ModuleCx;
 use crate::optimize::{self, OptLevel};
 use crate::sites::Sites;
+use crate::sums::Images;
 use crate::target::Target;
+use crate::task::{self, Part};
 
 /// A compiled kernel with its texts.
 #[derive(Clone, Debug, Default)]
@@ -41,9 +44,16 @@ const LARGE: usize = 300;
 pub fn compile(module: &Module, target: &Target, level: OptLevel, with_text: bool) -> Compiled {
     let kernel = module.kernel().expect("the module has a kernel");
     let sites = Sites::of(module);
-    let units = units(kernel);
+    let own_sums = level.0 > 0 && !target.grid;
+    let images: Vec<Images> = tasks(kernel)
+        .map(|task| match own_sums {
+            true => Images::of(module, kernel, task),
+            false => Images::default(),
+        })
+        .collect();
+    let units = units(kernel, &images);
     let made = in_parallel(&units, |unit| {
-        compile_unit(module, &sites, unit, target, level, with_text)
+        compile_unit(module, (&sites, &images), unit, target, level, with_text)
     });
     let mut objects = Vec::new();
     let mut tasks = Vec::new();
@@ -80,6 +90,7 @@ pub fn compile(module: &Module, target: &Target, level: OptLevel, with_text: boo
                 .values()
                 .map(|tree| tree.byte_size() as usize)
                 .collect(),
+            atomics: atomics(module),
             sites: sites.all,
         },
         llvm_ir,
@@ -87,26 +98,35 @@ pub fn compile(module: &Module, target: &Target, level: OptLevel, with_text: boo
     }
 }
 
-/// Neighbouring tasks that are compiled together, with their numbers.
-type Unit = Vec<(usize, Inst)>;
+/// Functions of neighbouring tasks that are compiled together.
+type Unit = Vec<Part>;
 
-fn units(kernel: &Function) -> Vec<Unit> {
+fn tasks(kernel: &Function) -> impl Iterator<Item = Inst> {
     let insts = kernel.regions[kernel.body].insts.iter().copied();
-    let tasks = insts.filter(|&inst| matches!(kernel[inst], Op::Task { .. }));
+    insts.filter(|&inst| matches!(kernel[inst], Op::Task { .. }))
+}
+
+fn units(kernel: &Function, images: &[Images]) -> Vec<Unit> {
     let mut units: Vec<Unit> = vec![Vec::new()];
     let mut last_size = 0;
-    for (number, task) in tasks.enumerate() {
+    for (number, task) in tasks(kernel).enumerate() {
         let mut size = 0;
         for region in kernel.owned(task) {
             walk(kernel, region, &mut |_, _| size += 1);
         }
-        if last_size > 0 && last_size + size > LARGE {
-            units.push(Vec::new());
-            last_size = 0;
+        for &version in images[number].versions() {
+            if last_size > 0 && last_size + size > LARGE {
+                units.push(Vec::new());
+                last_size = 0;
+            }
+            last_size += size;
+            let unit = units.last_mut().expect("there is one");
+            unit.push(Part {
+                number,
+                task,
+                version,
+            });
         }
-        last_size += size;
-        let unit = units.last_mut().expect("there is one");
-        unit.push((number, task));
     }
     units
 }
@@ -141,7 +161,7 @@ fn in_parallel<T: Sync, R: Send + Sync>(items: &[T], make: impl Fn(&T) -> R + Sy
 
 fn compile_unit(
     module: &Module,
-    sites: &Sites,
+    (sites, images): (&Sites, &[Images]),
     unit: &Unit,
     target: &Target,
     level: OptLevel,
@@ -149,7 +169,7 @@ fn compile_unit(
 ) -> (optimize::Code, Vec<TaskCode>) {
     let kernel = module.funcs.iter().find(|(_, func)| func.is_kernel);
     let (kernel, _) = kernel.expect("the caller has seen it");
-    let n_tasks = unit.last().map_or(0, |&(number, _)| number + 1);
+    let n_tasks = unit.last().map_or(0, |part| part.number + 1);
     let ctx = Context::create();
     let loops = module.funcs.values().flat_map(|func| func.insts.values());
     let n_loops = loops
@@ -160,7 +180,8 @@ fn compile_unit(
     } else {
         include_str!("halves.ll")
     };
-    let llvm = skeleton(&ctx, halves, n_tasks, n_loops);
+    // A loop stands in both functions of its task.
+    let llvm = skeleton(&ctx, halves, n_tasks, 2 * n_loops);
     let mut cx = ModuleCx {
         ctx: &ctx,
         llvm: &llvm,
@@ -174,9 +195,12 @@ fn compile_unit(
         loops: llvm.get_global_metadata("aerogel.loops"),
         rolled: llvm.get_global_metadata("aerogel.rolled"),
         lanes: (level.0 >= 2).then_some(target.lanes).flatten(),
+        images,
     };
-    let lower = |&(number, task): &(usize, Inst)| crate::task::lower(&mut cx, number, task);
-    let tasks = unit.iter().map(lower).collect();
+    let tasks = unit.iter();
+    let tasks = tasks
+        .filter_map(|&part| task::lower(&mut cx, part))
+        .collect();
     (optimize::compile(&llvm, target, level, with_text), tasks)
 }
 
@@ -240,6 +264,33 @@ fn arg_slots(module: &Module, kernel: &Function) -> Vec<ArgSlot> {
         }
     }
     slots
+}
+
+/// What the module changes atomically.
+fn atomics(module: &Module) -> Atomics {
+    let mut found = Atomics {
+        trees: vec![false; module.env.trees.values().count()],
+        arrays: false,
+    };
+    for func in module.funcs.values() {
+        for inst in func.insts.values() {
+            let places = match &inst.op {
+                Op::Atomic { place, .. } | Op::Cas { place, .. } | Op::Update { place, .. } => {
+                    std::slice::from_ref(place)
+                }
+                Op::AtomicAdds { places, .. } => places,
+                _ => continue,
+            };
+            for class in classes(func, &module.env, places[0]) {
+                match class {
+                    Class::Place(node) => found.trees[node.tree.as_u32() as usize] = true,
+                    Class::Array(_) | Class::Arrays => found.arrays = true,
+                    Class::Local(_) | Class::Temp(_) => {}
+                }
+            }
+        }
+    }
+    found
 }
 
 fn temp_bytes(module: &Module, kernel: &Function) -> usize {

@@ -9,7 +9,7 @@ use aerogel_base::ScalarType;
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::LookupMap;
 use aerogel_ir::analysis::Ranges;
-use aerogel_ir::{Arg, FuncId, Function, Inst, Module, ParamType, TreeId, Value};
+use aerogel_ir::{Arg, Env, FuncId, Function, Inst, Module, ParamType, TreeId, Value};
 use aerogel_runtime::abi::offset;
 use inkwell::basic_block::BasicBlock;
 use inkwell::context::Context;
@@ -21,6 +21,7 @@ use crate::builder::{Builder, Val, basic};
 use crate::control::Loop;
 use crate::math::{Arith, FAST};
 use crate::sites::Sites;
+use crate::sums::Images;
 use crate::target::Target;
 use crate::task::TaskState;
 use crate::{device_code, types};
@@ -50,6 +51,8 @@ pub(crate) struct ModuleCx<'a, 'ctx> {
     pub(crate) rolled: Vec<MetadataValue<'ctx>>,
     /// How many iterations are run at once where they diverge; nothing for one.
     pub(crate) lanes: Option<u32>,
+    /// What each task adds to.
+    pub(crate) images: &'a [Images],
 }
 
 /// How a function is left.
@@ -98,6 +101,7 @@ enum Invariant {
     Root(TreeId),
     Range(TreeId, u64),
     Slot(usize, Option<ScalarType>),
+    Image(usize),
 }
 
 impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
@@ -230,6 +234,14 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
         })
     }
 
+    /// How far a thread's own copy of an image lies from it.
+    pub(crate) fn image_distance(&mut self, image: usize) -> Val<'ctx> {
+        let apart = self.context_field(offset::APART);
+        self.invariant(Invariant::Image(image), |s| {
+            s.load_invariant(basic(s.b.i64_type()), apart, image as u64 * 8)
+        })
+    }
+
     /// The value of an argument slot: an address if `ty` is absent.
     pub(crate) fn slot(&mut self, slot: usize, ty: Option<ScalarType>) -> Val<'ctx> {
         let args = self.context_field(offset::ARGS);
@@ -267,14 +279,7 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
 
     /// The first slot of an argument.
     pub(crate) fn first_slot(&self, arg: Arg) -> usize {
-        let before = &self.func.params[..arg.as_u32() as usize];
-        before
-            .iter()
-            .map(|param| match param.ty {
-                ParamType::Value(ty) => self.module.env.scalars(ty).len(),
-                ParamType::Array { ndim, .. } => 1 + ndim as usize,
-            })
-            .sum()
+        first_slot(&self.module.env, self.func, arg)
     }
 
     pub(crate) fn array_address(&mut self, array: Arg) -> Val<'ctx> {
@@ -287,4 +292,16 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
         let slot = self.first_slot(array) + 1 + axis as usize;
         self.slot(slot, Some(ScalarType::I64))
     }
+}
+
+/// The first slot of an argument of a kernel.
+pub(crate) fn first_slot(env: &Env, kernel: &Function, arg: Arg) -> usize {
+    let before = &kernel.params[..arg.as_u32() as usize];
+    before
+        .iter()
+        .map(|param| match param.ty {
+            ParamType::Value(ty) => env.scalars(ty).len(),
+            ParamType::Array { ndim, .. } => 1 + ndim as usize,
+        })
+        .sum()
 }

@@ -20,6 +20,7 @@ pub mod optimize;
 mod power;
 mod random;
 mod sites;
+mod sums;
 pub mod target;
 mod task;
 mod types;

@@ -321,6 +321,10 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
 
     pub(crate) fn atomic(&mut self, op: AtomicOp, place: Value, value: Value) -> Val<'ctx> {
         let ty = self.pointee(place);
+        if self.own_sums(op, &[place], &[value]) {
+            // Nobody uses the old value; the result still needs one.
+            return undef(scalar(self.b.ctx, ty));
+        }
         let kind = self.place(place);
         let operand = self.value(value);
         if matches!(kind, Place::Local { .. }) || self.runs_alone() {
@@ -431,6 +435,9 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
     /// number begins at a multiple of its size, of an odd number one does so with the next.
     pub(crate) fn atomic_adds(&mut self, places: &[Value], values: &[Value]) {
         let ty = self.pointee(places[0]);
+        if self.own_sums(AtomicOp::Add, places, values) {
+            return;
+        }
         let bytes = places.len() as u64 * u64::from(ty.bytes());
         let widest = self.cx.target.widest_swap;
         let odd = places.len() % 2 == 1;

@@ -25,6 +25,7 @@ use crate::builder::{Builder, Opcode, Val, basic, incoming};
 use crate::context::{FuncCx, Leave, ModuleCx, Origin};
 use crate::control::Loop;
 use crate::lanes;
+use crate::sums::Version;
 
 /// What a task function knows of itself.
 pub(crate) struct TaskState<'ctx> {
@@ -43,10 +44,37 @@ pub(crate) struct TaskState<'ctx> {
     pub(crate) part: [Val<'ctx>; 2],
     /// What is known of where parts begin and end.
     pub(crate) ends: Ends,
+    /// What this function adds to.
+    pub(crate) version: Version,
 }
 
-/// Lowers one task.
-pub(crate) fn lower<'a, 'ctx>(cx: &mut ModuleCx<'a, 'ctx>, number: usize, task: Inst) -> TaskCode {
+/// A function of a task.
+#[derive(Clone, Copy)]
+pub(crate) struct Part {
+    /// The task's number.
+    pub(crate) number: usize,
+    pub(crate) task: Inst,
+    pub(crate) version: Version,
+}
+
+impl Part {
+    fn symbol(self, cx: &ModuleCx<'_, '_>) -> String {
+        let name = &cx.user.funcs[cx.kernel].name;
+        let version = match self.version {
+            Version::Shared => "",
+            Version::Own => "_own",
+        };
+        cx.target.symbol(name, &format!("{}{version}", self.number))
+    }
+}
+
+/// Lowers a function of a task; the first of them tells of the task.
+pub(crate) fn lower<'a, 'ctx>(cx: &mut ModuleCx<'a, 'ctx>, part: Part) -> Option<TaskCode> {
+    let Part {
+        number,
+        task,
+        version,
+    } = part;
     let (user, id) = (cx.user, cx.kernel);
     let kernel = &user.funcs[id];
     let Op::Task {
@@ -58,7 +86,7 @@ pub(crate) fn lower<'a, 'ctx>(cx: &mut ModuleCx<'a, 'ctx>, number: usize, task: 
     else {
         unreachable!("the caller picks tasks")
     };
-    let symbol = cx.target.symbol(&kernel.name, &number.to_string());
+    let symbol = part.symbol(cx);
     let serial = *kind == TaskKind::Serial || attrs.serial;
     let yielded = kernel.yielded(*bounds).unwrap_or_default();
     let llvm = declare(cx, &symbol, 2);
@@ -68,16 +96,12 @@ pub(crate) fn lower<'a, 'ctx>(cx: &mut ModuleCx<'a, 'ctx>, number: usize, task: 
     let random = draws(&f, *body);
     f.declare_buffers(*body);
     let params = llvm.get_params();
-    let part = [params[1], params[2]];
     if f.cx.target.grid && serial {
         f.first_thread_only();
     }
     let values = f.region(*bounds).expect("bounds yield");
     let extended = extend_all(&f, yielded, &values);
-    let constants: Option<Vec<i64>> = yielded
-        .iter()
-        .map(|&v| kernel.as_const(v).map(|c| c.as_i128() as i64))
-        .collect();
+    let constants = constant_bounds(kernel, task);
     let ends = match &constants {
         Some(constants) if !serial => Ends::new(kernel, *body, constants),
         _ => Ends::default(),
@@ -89,8 +113,9 @@ pub(crate) fn lower<'a, 'ctx>(cx: &mut ModuleCx<'a, 'ctx>, number: usize, task: 
         random,
         stream: stream(kernel, task),
         bounds: extended.chunks_exact(2).map(|b| [b[0], b[1]]).collect(),
-        part,
+        part: [params[1], params[2]],
         ends,
+        version,
     });
     if random {
         let ty = basic(f.b.i64_type());
@@ -106,26 +131,44 @@ pub(crate) fn lower<'a, 'ctx>(cx: &mut ModuleCx<'a, 'ctx>, number: usize, task: 
         f.leave_with(&[]);
     }
     f.finish();
+    let images = &cx.images[number];
+    if images.versions()[0] != version {
+        return None;
+    }
     let n_axes = yielded.len() / 2;
     let bounds = match constants {
         // A loop that runs in order is one call over the whole space, which the launcher makes of
         // a part that spans it: see `each`.
         _ if serial => Bounds::Serial,
-        Some(constants) => {
-            Bounds::Constant(constants.chunks_exact(2).map(|b| [b[0], b[1]]).collect())
-        }
+        Some(constants) => Bounds::Constant(constants),
         None => Bounds::Computed {
             symbol: lower_bounds(cx, kernel, number, *bounds),
             n_axes,
         },
     };
-    TaskCode {
+    let own = Part {
+        version: Version::Own,
+        ..part
+    };
+    Some(TaskCode {
         symbol,
         bounds,
         step: ends.step,
         cost: cost::region(kernel, *body),
         max_threads: attrs.max_threads.map(|n| n as usize),
-    }
+        sums: images.code(own.symbol(cx)),
+    })
+}
+
+/// `[lo, hi)` of each axis of a task, if they are constants.
+pub(crate) fn constant_bounds(kernel: &Function, task: Inst) -> Option<Vec<[i64; 2]>> {
+    let Op::Task { bounds, .. } = kernel[task] else {
+        return None;
+    };
+    let ends = kernel.yielded(bounds).unwrap_or_default().iter();
+    let ends = ends.map(|&v| Some(kernel.as_const(v)?.as_i128() as i64));
+    let ends: Option<Vec<i64>> = ends.collect();
+    Some(ends?.chunks_exact(2).map(|b| [b[0], b[1]]).collect())
 }
 
 /// What the parts of a task's index space are multiples of, where rows of straight code are: the lanes of some
@@ -154,8 +197,8 @@ impl Default for Ends {
 }
 
 impl Ends {
-    fn new(kernel: &Function, task: Region, bounds: &[i64]) -> Self {
-        let mut extents = bounds.chunks_exact(2).map(|b| (b[1] - b[0]).max(0) as u64);
+    fn new(kernel: &Function, task: Region, bounds: &[[i64; 2]]) -> Self {
+        let mut extents = bounds.iter().map(|[lo, hi]| (hi - lo).max(0) as u64);
         let total = extents.clone().fold(1, u64::saturating_mul);
         let insts = kernel.regions[task].insts.iter();
         let mut bodies = insts.filter_map(|&inst| match kernel[inst] {

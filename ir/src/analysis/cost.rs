@@ -8,28 +8,33 @@ const UNKNOWN_LENGTH: f32 = 16.0;
 
 /// Nanoseconds that a region takes, roughly: for the launcher's first division of the work.
 pub fn region(func: &Function, region: Region) -> f32 {
+    expected(func, region, &one)
+}
+
+/// What the instructions of a region weigh together, each as often as it runs, roughly.
+pub fn expected(func: &Function, region: Region, weight: &dyn Fn(&Op) -> f32) -> f32 {
     func.regions[region]
         .insts
         .iter()
-        .map(|&inst| op(func, &func[inst]))
+        .map(|&inst| with_owned(func, &func[inst], weight))
         .sum()
 }
 
-fn op(func: &Function, op: &Op) -> f32 {
-    match op {
-        Op::Each { body } | Op::Update { body, .. } => region(func, *body) + one(op),
+fn with_owned(func: &Function, op: &Op, weight: &dyn Fn(&Op) -> f32) -> f32 {
+    let inside = |region: Region| expected(func, region, weight);
+    let owned = match op {
+        Op::Each { body } | Op::Update { body, .. } => inside(*body),
         Op::If {
             then, otherwise, ..
-        } => one(op) + region(func, *then).max(region(func, *otherwise)),
+        } => inside(*then).max(inside(*otherwise)),
         Op::For { body, .. } => {
             let length = trips::length(func, op).map_or(UNKNOWN_LENGTH, |n| n as f32);
-            one(op) + length * region(func, *body)
+            length * inside(*body)
         }
-        Op::While { cond, body, .. } => {
-            UNKNOWN_LENGTH * (region(func, *cond) + region(func, *body))
-        }
-        _ => one(op),
-    }
+        Op::While { cond, body, .. } => UNKNOWN_LENGTH * (inside(*cond) + inside(*body)),
+        _ => 0.0,
+    };
+    weight(op) + owned
 }
 
 /// Nanoseconds of an instruction without the regions it owns.

@@ -6,6 +6,7 @@ pub mod affine;
 pub mod cost;
 mod float_bound;
 mod ranges;
+pub mod sums;
 pub mod trips;
 
 pub use float_bound::at_least;

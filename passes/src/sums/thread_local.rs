@@ -111,7 +111,7 @@ fn reduce(
                     unused
                         // Each sum is rounded there.
                         && !is_quantised(func, cx.env, place)
-                        && identity(op, func.elem(func.insts[inst].results[0])).is_some()
+                        && op.identity(func.elem(func.insts[inst].results[0])).is_some()
                         && is_fixed(func, &inside, place)
                 })
             }
@@ -251,46 +251,13 @@ fn runs_always(func: &Function, body: Region, insts: &[Inst]) -> bool {
         .any(|i| insts.contains(i))
 }
 
-/// The value that changes nothing.
-fn identity(op: AtomicOp, ty: ScalarType) -> Option<Scalar> {
-    let extreme = |lowest: bool| match ty {
-        _ if ty.is_float() => Scalar::float(
-            ty,
-            if lowest {
-                f64::NEG_INFINITY
-            } else {
-                f64::INFINITY
-            },
-        ),
-        _ if ty.is_signed() => Scalar::int(
-            ty,
-            if lowest {
-                -(1i128 << (ty.bits() - 1))
-            } else {
-                (1i128 << (ty.bits() - 1)) - 1
-            },
-        ),
-        _ => Scalar::int(ty, if lowest { 0 } else { -1 }),
-    };
-    match op {
-        // -0.0 + x is x for every x.
-        AtomicOp::Add if ty.is_float() => Some(Scalar::float(ty, -0.0)),
-        AtomicOp::Add | AtomicOp::Or | AtomicOp::Xor => Some(Scalar::zero(ty)),
-        AtomicOp::Mul => Some(Scalar::one(ty)),
-        AtomicOp::Min => Some(extreme(false)),
-        AtomicOp::Max => Some(extreme(true)),
-        AtomicOp::And => Some(Scalar::int(ty, -1)),
-        AtomicOp::Sub | AtomicOp::Exchange => None,
-    }
-}
-
 /// Makes an accumulator that holds the neutral number.
 fn begin(b: &mut Builder<'_>, target: &Target) -> Accumulator {
     let atomic = target.atomics[0];
     b.span = b.func.insts[atomic].span;
     let (op, elem) = (target.op.expect("kept"), elem(b.func, target));
     let place = b.local(elem.into());
-    let neutral = b.constant(identity(op, elem).expect("kept"));
+    let neutral = b.constant(op.identity(elem).expect("kept"));
     b.store(place, neutral);
     Accumulator { op, place }
 }
@@ -313,7 +280,7 @@ fn flush(b: &mut Builder<'_>, target: &Target, accumulator: Accumulator, is_ther
     if is_there && !number {
         write(b);
     } else {
-        let cond = differs(b, value, identity(op, elem).expect("kept"));
+        let cond = differs(b, value, op.identity(elem).expect("kept"));
         b.if_(cond, &[], write, |_| ());
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::Pool;
 use super::plan::LaunchPlan;
+use super::sums::Spare;
 use crate::code::{KernelCode, Site};
 use crate::device::{Device, LoadError, LoadedKernel};
 use crate::launch::{KernelFailure, Launch};
@@ -23,13 +24,18 @@ pub trait LoadedObject: Send + Sync {
 /// The processor this program runs on.
 pub struct CpuDevice {
     pool: Arc<Pool>,
+    spare: Arc<Spare>,
     loader: Box<dyn ObjectLoader>,
 }
 
 impl CpuDevice {
     /// A device whose kernels are linked by `loader` and run on `pool`.
     pub fn new(pool: Arc<Pool>, loader: Box<dyn ObjectLoader>) -> Self {
-        Self { pool, loader }
+        Self {
+            pool,
+            spare: Arc::default(),
+            loader,
+        }
     }
 }
 
@@ -39,6 +45,7 @@ impl Device for CpuDevice {
         Ok(Box::new(CpuKernel {
             plan: LaunchPlan::new(code, object)?,
             pool: self.pool.clone(),
+            spare: self.spare.clone(),
         }))
     }
 }
@@ -46,11 +53,12 @@ impl Device for CpuDevice {
 struct CpuKernel {
     plan: LaunchPlan,
     pool: Arc<Pool>,
+    spare: Arc<Spare>,
 }
 
 impl LoadedKernel for CpuKernel {
     fn launch(&self, launch: Launch<'_>) -> Result<(), KernelFailure> {
-        self.plan.launch(&self.pool, launch)
+        self.plan.launch(&self.pool, &self.spare, launch)
     }
 
     fn sites(&self) -> &[Site] {

@@ -1,11 +1,13 @@
 //! The host as a device.
 
+mod course;
 mod device;
 mod growing;
 pub mod memory;
 mod plan;
 pub mod pool;
 mod split;
+mod sums;
 
 pub use device::{CpuDevice, LoadedObject, ObjectLoader};
 pub use pool::Pool;

@@ -1,26 +1,26 @@
 //! Running a kernel's tasks on the pool.
 //!
-//! A plan is made once per kernel; a launch packs pointers and calls functions. How a task is
-//! divided follows from the time of one iteration: the code generator's estimate at first, then
-//! what the last launch took.
+//! A plan is made once per kernel; a launch packs pointers and calls functions.
 #![expect(unsafe_code, reason = "calls generated code")]
 
 use std::panic::resume_unwind;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
 
+use super::course::{Course, Functions, Own, Times};
 use super::device::LoadedObject;
 use super::growing::{release, reserve};
-use super::split::{Extents, Split, WORTH_MEASURING};
+use super::split::{Extents, WORTH_MEASURING};
+use super::sums::{IN_PLACE, Spare};
 use super::{Pool, STACK};
 use crate::abi::{BoundsFn, ErrorRecord, HostCalls, LaunchContext, TaskFn};
 use crate::buffer::Buffer;
-use crate::code::{ArgSlot, Bounds, KernelCode, Site, SiteKind};
+use crate::code::{ArgSlot, Atomics, Bounds, KernelCode, Site, SiteKind};
 use crate::device::LoadError;
 use crate::interrupt;
-use crate::launch::{KernelFailure, Launch, PrintSink};
+use crate::launch::{Args, KernelFailure, Launch, PrintSink};
 use crate::trace::TaskTrace;
 use crate::tree::{TreeMemory, Turn};
 
@@ -31,6 +31,7 @@ pub(crate) struct LaunchPlan {
     apart: Vec<bool>,
     n_results: usize,
     root_bytes: Vec<usize>,
+    atomics: Atomics,
     temp_bytes: usize,
     sites: Vec<Site>,
     /// Whether it needs more stack than a thread of the caller's may have.
@@ -43,15 +44,19 @@ pub(crate) struct LaunchPlan {
 /// Where to note what ran, and as which task.
 type Trace<'a> = Option<(&'a TaskTrace, usize)>;
 
+/// What the tasks of a launch run with.
+pub(super) struct Means<'a> {
+    pub(super) pool: &'a Pool,
+    pub(super) spare: &'a Spare,
+    pub(super) roots: &'a [&'a TreeMemory],
+    pub(super) args: &'a Args<'a>,
+    ctx: SharedContext,
+    errors: &'a ErrorRecord,
+}
+
 struct PlannedTask {
-    run: TaskFn,
     space: Space,
-    /// Nanoseconds per iteration, an `f32`'s bits.
-    cost: AtomicU32,
-    /// The compiler's estimate of it.
-    estimate: f32,
-    step: i64,
-    max_threads: usize,
+    functions: Functions,
 }
 
 enum Space {
@@ -104,15 +109,27 @@ impl LaunchPlan {
                     }
                 }
             };
-            tasks.push(PlannedTask {
+            let own = match &task.sums {
+                None => None,
+                Some(code) => {
+                    let run = address(&code.symbol)?;
+                    Some(Own {
+                        // SAFETY: the code generator gives functions of this name this type.
+                        run: unsafe { std::mem::transmute::<usize, TaskFn>(run) },
+                        times: Times::new((task.cost - code.gain()).max(0.1)),
+                        sums: code.clone(),
+                    })
+                }
+            };
+            let functions = Functions {
                 // SAFETY: the code generator gives functions of this name this type.
                 run: unsafe { std::mem::transmute::<usize, TaskFn>(run) },
-                space,
-                cost: AtomicU32::new(task.cost.to_bits()),
-                estimate: task.cost,
+                times: Times::new(task.cost),
                 step: task.step,
                 max_threads: task.max_threads.unwrap_or(usize::MAX),
-            });
+                own,
+            };
+            tasks.push(PlannedTask { space, functions });
         }
         Ok(Self {
             tasks,
@@ -120,6 +137,7 @@ impl LaunchPlan {
             apart: code.apart.clone(),
             n_results: code.n_results,
             root_bytes: code.root_bytes.clone(),
+            atomics: code.atomics.clone(),
             temp_bytes: code.temp_bytes,
             sites: code.sites.clone(),
             is_recursive: code.is_recursive(),
@@ -134,20 +152,25 @@ impl LaunchPlan {
     }
 
     /// Runs the tasks in order and waits for each.
-    pub(crate) fn launch(&self, pool: &Pool, launch: Launch<'_>) -> Result<(), KernelFailure> {
+    pub(crate) fn launch(
+        &self,
+        pool: &Pool,
+        spare: &Spare,
+        launch: Launch<'_>,
+    ) -> Result<(), KernelFailure> {
         if !self.is_recursive {
-            return self.run(pool, launch);
+            return self.run(pool, spare, launch);
         }
         thread::scope(|scope| {
             let thread = thread::Builder::new().stack_size(STACK);
-            match thread.spawn_scoped(scope, || self.run(pool, launch)) {
+            match thread.spawn_scoped(scope, || self.run(pool, spare, launch)) {
                 Ok(running) => running.join().unwrap_or_else(|panic| resume_unwind(panic)),
                 Err(_) => Err(KernelFailure::Mismatch("no thread for its functions")),
             }
         })
     }
 
-    fn run(&self, pool: &Pool, launch: Launch<'_>) -> Result<(), KernelFailure> {
+    fn run(&self, pool: &Pool, spare: &Spare, launch: Launch<'_>) -> Result<(), KernelFailure> {
         self.check(&launch)?;
         let mut root_space = [std::ptr::null_mut(); 8];
         let root_vec: Vec<*mut u8>;
@@ -187,11 +210,20 @@ impl LaunchPlan {
             host: std::ptr::from_ref(&host).cast(),
             seed: launch.seed,
             stop: &interrupt::STOP,
+            apart: IN_PLACE.as_ptr(),
         });
-        let turn = Turn::take(launch.roots);
+        let means = Means {
+            pool,
+            spare,
+            roots: launch.roots,
+            args: launch.args,
+            ctx,
+            errors: &errors,
+        };
+        let turn = Turn::with_sums(launch.roots, &self.atomics);
         let _active = interrupt::Active::begin();
         for (k, task) in self.tasks.iter().enumerate() {
-            task.launch(pool, &ctx, &errors, launch.trace.map(|trace| (trace, k)));
+            task.launch(&means, launch.trace.map(|trace| (trace, k)));
             interrupt::task_ended();
             if errors.state.load(Ordering::Acquire) != 0 || interrupt::requested() {
                 break;
@@ -251,9 +283,10 @@ impl LaunchPlan {
 }
 
 impl PlannedTask {
-    fn launch(&self, pool: &Pool, ctx: &SharedContext, errors: &ErrorRecord, trace: Trace<'_>) {
+    fn launch(&self, means: &Means<'_>, trace: Trace<'_>) {
+        let ctx = &means.ctx;
         let extents = match self.space {
-            Space::Serial => return self.call(ctx, 0, 1, trace),
+            Space::Serial => return call(self.functions.run, &ctx.0, [0, 1], trace),
             Space::Constant(extents) => extents,
             Space::Computed { bounds, n_axes } => {
                 let mut out = [0_i64; 32];
@@ -263,44 +296,46 @@ impl PlannedTask {
                 Extents::new(out.chunks_exact(2).take(n_axes).map(|b| [b[0], b[1]]))
             }
         };
-        if extents.total == 0 || errors.state.load(Ordering::Relaxed) != 0 {
+        if extents.total == 0 || means.errors.state.load(Ordering::Relaxed) != 0 {
             return;
         }
-        let cost = f32::from_bits(self.cost.load(Ordering::Relaxed));
-        let split = Split::new(
-            extents,
-            self.step,
-            cost,
-            self.estimate,
-            pool.n_threads().min(self.max_threads),
-        );
-        if split.n_threads == 1 && (extents.total as f32) * cost < WORTH_MEASURING {
-            return self.call(ctx, 0, extents.total, trace);
+        let course = self.functions.course(means, extents);
+        let Course {
+            run, times, parts, ..
+        } = course;
+        if parts.n_threads == 1 && (extents.total as f32) * times.cost() < WORTH_MEASURING {
+            return call(run, &ctx.0, [0, extents.total], trace);
         }
-        let begin = Instant::now();
-        pool.run(split.n_chunks, split.n_threads, &|chunk| {
-            if errors.state.load(Ordering::Relaxed) == 0 && !interrupt::requested() {
-                let lo = chunk as i64 * split.chunk;
-                let hi = extents.total.min(lo.saturating_add(split.chunk));
-                self.call(ctx, lo, hi, trace);
+        let work = |chunk: usize, worker| {
+            if means.errors.state.load(Ordering::Relaxed) == 0 && !interrupt::requested() {
+                let lo = chunk as i64 * parts.chunk;
+                let part = [lo, extents.total.min(lo.saturating_add(parts.chunk))];
+                match &course.copies {
+                    Some(copies) => call(run, &copies.context(&ctx.0, worker), part, trace),
+                    None => call(run, &ctx.0, part, trace),
+                }
             }
-        });
-        let spent = begin.elapsed().as_nanos() as f32 * split.n_threads as f32;
-        let measured = spent / extents.total as f32;
-        // A launch on a busy machine may take long for no reason of its own, so only half of a
-        // change is believed.
-        self.cost
-            .store(((cost + measured) * 0.5).to_bits(), Ordering::Relaxed);
-    }
-
-    fn call(&self, ctx: &SharedContext, lo: i64, hi: i64, trace: Trace<'_>) {
-        let begin = trace.map(|_| Instant::now());
-        // SAFETY: the code generator made the function for this context; `check` compared the
-        // context's parts with what the generated code expects.
-        unsafe { (self.run)(&ctx.0, lo, hi) };
-        if let (Some((trace, task)), Some(begin)) = (trace, begin) {
-            trace.ran(task, begin);
+        };
+        let begin = Instant::now();
+        means
+            .pool
+            .run_numbered(parts.n_chunks, parts.n_threads, &work);
+        let spent = begin.elapsed().as_nanos() as f32 * parts.n_threads as f32;
+        times.note(spent / extents.total as f32);
+        if let Some(copies) = course.copies {
+            copies.add(means.pool);
         }
+    }
+}
+
+/// Runs a part of a task.
+fn call(run: TaskFn, ctx: &LaunchContext, [lo, hi]: [i64; 2], trace: Trace<'_>) {
+    let begin = trace.map(|_| Instant::now());
+    // SAFETY: the code generator made the function for this context; `check` compared the
+    // context's parts with what the generated code expects.
+    unsafe { run(ctx, lo, hi) };
+    if let (Some((trace, task)), Some(begin)) = (trace, begin) {
+        trace.ran(task, begin);
     }
 }
 
@@ -389,7 +424,6 @@ mod tests {
 
     use super::*;
     use crate::code::{Part, TaskCode};
-    use crate::launch::Args;
 
     struct Functions;
 
@@ -475,6 +509,7 @@ mod tests {
         let pool = Pool::new(3);
         plan.launch(
             &pool,
+            &Spare::default(),
             Launch {
                 args,
                 roots: &[],
@@ -494,6 +529,7 @@ mod tests {
             cost: 10.0,
             step: 1,
             max_threads: None,
+            sums: None,
         }
     }
 

@@ -65,7 +65,7 @@ struct Job {
 unsafe impl Send for Job {}
 
 struct Work<'a> {
-    body: &'a (dyn Fn(usize) + Sync),
+    body: &'a (dyn Fn(usize, usize) + Sync),
     next: AtomicUsize,
     n_chunks: usize,
     /// Workers that may still join, so that a job for few threads wakes but does not occupy more.
@@ -74,13 +74,14 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    fn run(&self) {
+    /// Works on chunks as the worker of a number.
+    fn run(&self, worker: usize) {
         loop {
             let chunk = self.next.fetch_add(1, Ordering::Relaxed);
             if chunk >= self.n_chunks {
                 return;
             }
-            (self.body)(chunk);
+            (self.body)(chunk, worker);
         }
     }
 }
@@ -108,6 +109,17 @@ impl Pool {
     /// Calls `body` once for each chunk of `0..n_chunks`, on up to `n_threads` threads, and returns
     /// when all calls have. Chunks start in order. A panic in `body` comes back to the caller.
     pub fn run(&self, n_chunks: usize, n_threads: usize, body: &(dyn Fn(usize) + Sync)) {
+        self.run_numbered(n_chunks, n_threads, &|chunk, _| body(chunk));
+    }
+
+    /// As `run`. Besides the chunk `body` is told a number less than `n_threads`, which no other thread is
+    /// told; the caller's is 0.
+    pub fn run_numbered(
+        &self,
+        n_chunks: usize,
+        n_threads: usize,
+        body: &(dyn Fn(usize, usize) + Sync),
+    ) {
         let n_threads = n_threads.min(self.n_threads).min(n_chunks);
         let work = Work {
             body,
@@ -117,15 +129,15 @@ impl Pool {
             panicked: AtomicBool::new(false),
         };
         let team = if n_threads > 1 { self.team() } else { None };
-        let Some(team) = team else { return work.run() };
+        let Some(team) = team else { return work.run(0) };
         let _turn = match team.turn.try_lock() {
             Ok(turn) => turn,
             Err(TryLockError::Poisoned(turn)) => turn.into_inner(),
-            Err(TryLockError::WouldBlock) => return work.run(),
+            Err(TryLockError::WouldBlock) => return work.run(0),
         };
         {
             let _close = team.shared.open(&work);
-            work.run();
+            work.run(0);
         }
         if work.panicked.load(Ordering::Relaxed) {
             panic!("a chunk of a parallel job panicked on another thread");
@@ -245,7 +257,9 @@ impl Shared {
             let place = work
                 .places
                 .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
-            if place.is_ok() && catch_unwind(AssertUnwindSafe(|| work.run())).is_err() {
+            // As many places as are left, the last worker being number 1.
+            let run = |place| catch_unwind(AssertUnwindSafe(|| work.run(place)));
+            if place.is_ok_and(|place| run(place).is_err()) {
                 work.next.store(work.n_chunks, Ordering::Relaxed);
                 work.panicked.store(true, Ordering::Relaxed);
             }
@@ -335,6 +349,20 @@ mod tests {
                 });
                 assert!(counts.iter().all(|c| c.load(Ordering::Relaxed) == 1));
             }
+        }
+    }
+
+    #[test]
+    fn threads_have_numbers_of_their_own() {
+        let pool = Pool::new(4);
+        for _ in 0..100 {
+            let threads: Vec<_> = (0..3).map(|_| Mutex::new(None)).collect();
+            pool.run_numbered(64, 3, &|_, worker| {
+                let me = thread::current().id();
+                assert_eq!(*threads[worker].lock().unwrap().get_or_insert(me), me);
+            });
+            let me = Some(thread::current().id());
+            assert!(threads[1..].iter().all(|t| *t.lock().unwrap() != me));
         }
     }
 

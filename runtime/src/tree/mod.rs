@@ -24,6 +24,7 @@ use aerogel_snode::{NodeId, Path, Tree, control};
 
 use self::ranges::{Arena, Ranges};
 use crate::buffer::{Buffer, MemoryError, injected_failure};
+use crate::code::Atomics;
 
 pub use self::component::Component;
 pub use self::exchange::{ActiveCells, Elements};
@@ -47,13 +48,22 @@ pub struct TreeMemory {
     paths: Vec<Path>,
     /// Held to write by launches on a sparse tree, and to read by single accesses from outside.
     turn: RwLock<()>,
+    /// Held by launches that change places of a tree without sparse nodes atomically.
+    sums: Mutex<()>,
     /// Elements that were taken when there was no memory for them: control block and number.
     abandoned: Mutex<Vec<(u32, u32)>>,
     unsettled: AtomicBool,
 }
 
 /// The sole use of some trees, as a kernel needs it: it collects cells and makes lists.
-pub struct Turn<'a>(Vec<(&'a TreeMemory, RwLockWriteGuard<'a, ()>)>);
+pub struct Turn<'a> {
+    sparse: Vec<(&'a TreeMemory, RwLockWriteGuard<'a, ()>)>,
+    /// What launches add to: trees without sparse nodes, and arrays.
+    _summed: Vec<MutexGuard<'a, ()>>,
+}
+
+/// Held by launches that change elements of arrays atomically: two arrays may be one memory.
+static ARRAYS: Mutex<()> = Mutex::new(());
 
 impl<'a> Turn<'a> {
     /// Waits for other launches on the sparse ones among `trees`. Trees without sparse nodes take no
@@ -64,8 +74,11 @@ impl<'a> Turn<'a> {
         // The same order everywhere, so that no two launches wait for each other.
         sparse.sort_by_key(|tree| std::ptr::from_ref(*tree));
         sparse.dedup_by_key(|tree| std::ptr::from_ref(*tree));
-        let turn = Self(sparse.into_iter().map(|t| (t, t.alone())).collect());
-        for (tree, _) in &turn.0 {
+        let turn = Self {
+            sparse: sparse.into_iter().map(|t| (t, t.alone())).collect(),
+            _summed: Vec::new(),
+        };
+        for (tree, _) in &turn.sparse {
             if tree.unsettled.load(Ordering::Relaxed) {
                 tree.settle();
             }
@@ -73,9 +86,27 @@ impl<'a> Turn<'a> {
         turn
     }
 
+    /// As `take`. Waits besides for other launches that change atomically what this one does: the threads of a launch
+    /// share out sums among themselves.
+    pub fn with_sums(trees: &[&'a TreeMemory], atomics: &Atomics) -> Self {
+        let turn = Self::take(trees);
+        let changed = trees.iter().zip(&atomics.trees);
+        let changed = changed.filter(|&(tree, &changed)| changed && !tree.is_sparse());
+        let mut summed: Vec<&'a TreeMemory> = changed.map(|(&tree, _)| tree).collect();
+        summed.sort_by_key(|tree| std::ptr::from_ref(*tree));
+        summed.dedup_by_key(|tree| std::ptr::from_ref(*tree));
+        let locks = summed.into_iter().map(|tree| &tree.sums);
+        let locks = locks.chain(atomics.arrays.then_some(&ARRAYS));
+        let locked = locks.map(|lock| lock.lock().unwrap_or_else(PoisonError::into_inner));
+        Self {
+            _summed: locked.collect(),
+            ..turn
+        }
+    }
+
     /// Brings the trees in order after a launch that ended early.
     pub fn settle(&self) {
-        self.0.iter().for_each(|(tree, _)| tree.settle());
+        self.sparse.iter().for_each(|(tree, _)| tree.settle());
     }
 }
 
@@ -104,6 +135,7 @@ impl TreeMemory {
             arenas,
             paths,
             turn: RwLock::new(()),
+            sums: Mutex::new(()),
             abandoned: Mutex::new(Vec::new()),
             unsettled: AtomicBool::new(false),
         };

@@ -4,6 +4,7 @@ mod control;
 mod memory;
 mod rows;
 mod scalars;
+mod sums;
 mod tasks;
 
 use aerogel_base::{Scalar, ScalarType};
