@@ -451,7 +451,7 @@ fn second_derivatives() {
         let along = |k: usize| [0.7, -0.2, 0.5, 1.1][k % 4];
         // Places come in their order: four of x, four of n, then s. The seed of the loss is 1.
         let seed = |k: usize| f64::from(u8::from(k == 8));
-        let mut gradient_at = |by: f64| {
+        let gradient_at = |by: f64| {
             set(0, &|k| x(k) + if k < 4 { by * along(k) } else { 0.0 });
             set(1, &seed);
             let outcome = inputs.launch_by(&gradient, 1, |launch| gradient_kernel.launch(launch));
