@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use aerogel_base::render::Sources;
 use aerogel_base::{Diagnostic, SpanTable};
 use aerogel_interp::InterpKernel;
-use aerogel_ir::{Derivative, Module, Stage, print_module, verify, verify_calls};
+use aerogel_ir::{Module, Stage, print_module, verify, verify_calls};
 use aerogel_llvm::{Jit, OptLevel, Target};
-use aerogel_passes::autodiff::{DerivativeError, Differentiated, differentiate};
+use aerogel_passes::autodiff::{DerivativeError, Differentiated, Wanted, differentiate};
 use aerogel_passes::{BrokenPass, Options};
 use aerogel_runtime::KernelCode;
 use aerogel_runtime::code::Site;
@@ -274,11 +274,11 @@ impl Compiler {
     pub fn differentiate(
         &self,
         module: Module,
-        kind: Derivative,
+        wanted: impl Into<Wanted>,
     ) -> Result<Result<Differentiated, Box<Diagnostic>>, CompileError> {
-        let options = self.backend.options;
+        let (options, wanted) = (self.backend.options, wanted.into());
         let (outcome, _) = apart(module, move |module| {
-            match differentiate(module.clone(), kind, options) {
+            match differentiate(module.clone(), wanted, options) {
                 Ok(done) => Ok(Ok(done)),
                 Err(DerivativeError::Mistake(mistake)) => Ok(Err(mistake)),
                 Err(DerivativeError::Broken(broken)) => Err(broken.into()),

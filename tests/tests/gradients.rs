@@ -284,6 +284,28 @@ fn reductions() {
 }
 
 #[test]
+fn products() {
+    check_modes(
+        &over_all(
+            "v3: f64 = load v1
+            v4: f64 = const 2.5
+            v5: f64 = add v3, v4
+            v6: i32 = const 2
+            v7: i32 = mod v0, v6
+            v8: ref<f64> = field_at @y, [v7]
+            v20: u1 = lt v0, vc5
+            if v20 {
+                v9: f64 = atomic_mul v8, v5
+                yield []
+            } {
+                yield []
+            }",
+        ),
+        false,
+    );
+}
+
+#[test]
 fn gathers_and_extrema() {
     check_modes(
         &over_all(
@@ -476,5 +498,79 @@ fn second_derivatives() {
             );
             assert!(difference.abs() > 1e-3);
         }
+    }
+}
+
+/// A kernel without fields: the gradient of what it returns by what it is given.
+#[test]
+fn arguments_and_results() {
+    use aerogel_compiler::{Args, Compiler, Launch};
+    use aerogel_ir::Derivative;
+    use aerogel_passes::autodiff::Wanted;
+
+    let text = "kernel @k(x: f64, n: i32, y: f64) -> f64, f64 {
+        v0: f64 = arg a0
+        v1: i32 = arg a1
+        v2: f64 = arg a2
+        v3: i32 = const 0
+        v4: i32 = const 1
+        v5: ref<f64> = local
+        parallel [v3], [v1] (v6: i32) {
+            v7: f64 = cast v6
+            v8: f64 = mul v7, v0
+            v9: f64 = sin v8
+            v10: f64 = atomic_add v5, v9
+            yield []
+        }
+        v11: f64 = load v5
+        v12: f64 = mul v11, v2
+        return [v12, v11]
+    }";
+    let module = aerogel_ir::parse_module(text).unwrap_or_else(|e| panic!("{e}"));
+    let value = |x: f64, n: i32, y: f64| {
+        let sum: f64 = (0..n).map(|k| (f64::from(k) * x).sin()).sum();
+        (sum * y, sum)
+    };
+    for arch in [Arch::Interp, Arch::Cpu] {
+        let compiler = Compiler::new(Config {
+            arch,
+            ..Config::default()
+        });
+        let wanted = Wanted {
+            kind: Derivative::Grad,
+            ends: true,
+        };
+        let done = compiler.differentiate(module.clone(), wanted);
+        let done = done.unwrap_or_else(|e| panic!("{e}"));
+        let gradient = done.unwrap_or_else(|e| panic!("{}", e.message)).module;
+        let kernel = compiler.compile(gradient).unwrap_or_else(|e| panic!("{e}"));
+        let (x, n, y, seeds) = (0.7_f64, 9_i32, 1.3_f64, [0.5_f64, -2.0]);
+        let mut args = Args::new();
+        args.scalar(x.to_bits());
+        args.scalar(n as u64);
+        args.scalar(y.to_bits());
+        seeds.iter().for_each(|seed| args.scalar(seed.to_bits()));
+        let mut results = [0; 2];
+        let sink = std::sync::Mutex::new(String::new());
+        let launched = kernel.launch(Launch {
+            args: &args,
+            roots: &[],
+            results: &mut results,
+            sink: &sink,
+            seed: 0,
+            most_reserved: u64::MAX,
+            trace: None,
+        });
+        assert!(launched.is_ok());
+        let loss = |x: f64, y: f64| {
+            let (a, b) = value(x, n, y);
+            seeds[0] * a + seeds[1] * b
+        };
+        let h = 1e-6;
+        let by_x = (loss(x + h, y) - loss(x - h, y)) / (2.0 * h);
+        let by_y = (loss(x, y + h) - loss(x, y - h)) / (2.0 * h);
+        let [dx, dy] = results.map(f64::from_bits);
+        assert!((dx - by_x).abs() < 1e-6, "{arch:?}: {dx} is not {by_x}");
+        assert!((dy - by_y).abs() < 1e-6, "{arch:?}: {dy} is not {by_y}");
     }
 }

@@ -57,15 +57,18 @@ pub(crate) fn is_float(func: &Function, value: Value) -> bool {
 /// What is known of each value and local.
 pub(crate) struct Activity {
     kind: Derivative,
+    ends: bool,
     varied: SecondaryMap<Value, bool>,
     useful: SecondaryMap<Value, bool>,
     changed: bool,
 }
 
 impl Activity {
-    pub(crate) fn new(func: &Function, env: &Env, kind: Derivative) -> Self {
+    /// Arguments and results count if `ends` says so, memory always.
+    pub(crate) fn new(func: &Function, env: &Env, kind: Derivative, ends: bool) -> Self {
         let mut all = Self {
             kind,
+            ends,
             varied: SecondaryMap::new(),
             useful: SecondaryMap::new(),
             changed: true,
@@ -115,6 +118,11 @@ impl Activity {
         for &inst in &func.regions[region].insts {
             let results = &func.insts[inst].results;
             match &func[inst] {
+                Op::Arg { .. } => {
+                    for &result in results {
+                        self.vary(func, result, self.ends);
+                    }
+                }
                 Op::Load { place } => {
                     let varied = match memory_of(func, env, self.kind, *place) {
                         Memory::Local(local) | Memory::Buffer(local) => self.varied[local],
@@ -188,6 +196,11 @@ impl Activity {
     fn backwards(&mut self, func: &Function, env: &Env, inst: Inst) {
         let results = &func.insts[inst].results;
         match &func[inst] {
+            Op::Return { values } => {
+                for &value in values {
+                    self.use_(value, self.ends);
+                }
+            }
             Op::Load { place } => {
                 if let Memory::Local(local) | Memory::Buffer(local) =
                     memory_of(func, env, self.kind, *place)

@@ -84,6 +84,7 @@ impl Cx<'_> {
         let results = &self.func.insts[inst].results;
         match &self.func[inst] {
             Op::Load { .. } => self.activity.is_active(results[0]),
+            Op::Arg { .. } => results.iter().any(|&r| self.activity.is_active(r)),
             // What is overwritten no longer matters, whatever it is overwritten with.
             Op::Store { place, .. } => self.has_adjoint(*place),
             Op::Atomic { place, value, .. } => {
@@ -204,6 +205,14 @@ impl Demand {
                 if matches!(op, Min | Max | Mul) {
                     self.need(cx, *value, region, here);
                     self.need(cx, *place, region, here);
+                }
+                if *op == Mul {
+                    // A second loop scales the adjoints, when all have seen them.
+                    self.need(cx, *value, region, Copies::RERUN);
+                    self.need_indices(cx, *place, region, Copies::RERUN);
+                    for around in cx.nesting.between(region, func.body) {
+                        self.need_rerun(around, Copies::RERUN);
+                    }
                 }
             }
             Op::If { cond, .. } => self.need(cx, *cond, region, here),

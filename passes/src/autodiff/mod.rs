@@ -46,6 +46,22 @@ impl From<BrokenPass> for DerivativeError {
     }
 }
 
+/// What is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted {
+    /// Adjoints, or tangents.
+    pub kind: Derivative,
+    /// Of the adjoints, those of arguments as well, which the derivative returns, float by float, and those of results,
+    /// which it takes as further arguments, number by number.
+    pub ends: bool,
+}
+
+impl From<Derivative> for Wanted {
+    fn from(kind: Derivative) -> Self {
+        Self { kind, ends: false }
+    }
+}
+
 /// A kernel's derivative.
 #[derive(Clone, Debug)]
 pub struct Differentiated {
@@ -70,15 +86,16 @@ pub(crate) use self::prepare::find as find_pass;
 /// If the kernel does what has no derivative, or what cannot be computed backwards.
 pub fn differentiate(
     mut module: Module,
-    kind: Derivative,
+    wanted: impl Into<Wanted>,
     options: Options,
 ) -> Result<Differentiated, DerivativeError> {
     prepare::run(&mut module, options)?;
     let kernel = module.funcs.iter().find(|(_, f)| f.is_kernel);
     let id = kernel.expect("a module has a kernel").0;
     let primal = module.funcs[id].clone();
-    let (derivative, reads) = match kind {
-        Derivative::Grad => reverse(&primal, &module)?,
+    let wanted = wanted.into();
+    let (derivative, reads) = match wanted.kind {
+        Derivative::Grad => reverse(&primal, &module, wanted.ends)?,
         Derivative::Dual => (forward(&primal, &module)?, Reads::default()),
     };
     module.funcs[id] = derivative;
@@ -92,10 +109,14 @@ pub fn differentiate(
 }
 
 /// The kernel that computes the adjoints of what `func` reads.
-fn reverse(func: &Function, module: &Module) -> Result<(Function, Reads), DerivativeError> {
+fn reverse(
+    func: &Function,
+    module: &Module,
+    ends: bool,
+) -> Result<(Function, Reads), DerivativeError> {
     let env = &module.env;
     let nesting = Nesting::new(func);
-    let activity = Activity::new(func, env, Derivative::Grad);
+    let activity = Activity::new(func, env, Derivative::Grad, ends);
     let cx = Cx {
         kind: Derivative::Grad,
         func,
@@ -117,7 +138,7 @@ fn reverse(func: &Function, module: &Module) -> Result<(Function, Reads), Deriva
     }
     let mut target = Function::new(format!("{}_grad", func.name), true);
     target.params.clone_from(&func.params);
-    match reverse::write(cx, &demand, &mut target) {
+    match reverse::write(cx, &demand, &mut target, ends) {
         Some(mistake) => Err(DerivativeError::Mistake(mistake)),
         None => Ok((target, reads)),
     }
@@ -126,7 +147,7 @@ fn reverse(func: &Function, module: &Module) -> Result<(Function, Reads), Deriva
 /// The kernel with the tangents of what it does.
 fn forward(func: &Function, module: &Module) -> Result<Function, DerivativeError> {
     let env = &module.env;
-    let activity = Activity::new(func, env, Derivative::Dual);
+    let activity = Activity::new(func, env, Derivative::Dual, false);
     let nesting = Nesting::new(func);
     let cx = Cx {
         kind: Derivative::Dual,

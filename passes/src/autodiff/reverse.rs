@@ -16,8 +16,8 @@ use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::LookupMap;
 use aerogel_base::{Diagnostic, ErrorKind, Scalar, ScalarType};
 use aerogel_ir::{
-    AtomicOp, BinaryOp, Builder, CellOp, CompareOp, FieldId, Function, Inst, Op, Region, Type,
-    UnaryOp, Value,
+    Arg, AssertKind, AtomicOp, BinaryOp, Builder, CellOp, CompareOp, FieldId, Function, Inst, Op,
+    ParamData, ParamType, Region, Type, UnaryOp, Value, walk,
 };
 
 use super::activity::{Memory, is_scalar_op};
@@ -55,11 +55,21 @@ pub(super) struct Reverse<'a, 't> {
     pub(super) held: LookupMap<Inst, Vec<(Value, Value)>>,
     /// How many parallel loops are around what is written.
     parallel: u32,
+    /// Whether what is written is the loop that scales adjoints by the factors of products.
+    pub(super) scales: bool,
+    /// Where the adjoints of arguments are added up, by argument and component.
+    arguments: Vec<(Arg, Vec<Option<Value>>)>,
     pub(super) mistake: Option<Box<Diagnostic>>,
 }
 
-/// Writes the backward pass of `cx.func` into `target`.
-pub(super) fn write(cx: Cx<'_>, demand: &Demand, target: &mut Function) -> Option<Box<Diagnostic>> {
+/// Writes the backward pass of `cx.func` into `target`, if `ends` is set from the adjoints of results, which are further
+/// arguments, and to those of arguments, which are the results.
+pub(super) fn write(
+    cx: Cx<'_>,
+    demand: &Demand,
+    target: &mut Function,
+    ends: bool,
+) -> Option<Box<Diagnostic>> {
     let crosses = crossing(&cx);
     let body = target.body;
     let mut pass = Reverse {
@@ -73,10 +83,19 @@ pub(super) fn write(cx: Cx<'_>, demand: &Demand, target: &mut Function) -> Optio
         saved: LookupMap::default(),
         held: LookupMap::default(),
         parallel: 0,
+        scales: false,
+        arguments: Vec::new(),
         mistake: None,
     };
-    pass.reversed(pass.cx.func.body, &[]);
-    pass.b.effect(Op::Return { values: Vec::new() });
+    let mut given = Vec::new();
+    if ends {
+        pass.declare_arguments();
+        given = pass.seeds();
+    }
+    pass.reversed(pass.cx.func.body, &given);
+    let values = pass.adjoints_of_arguments();
+    pass.b.func.results = values.iter().map(|&v| pass.b.func.ty(v)).collect();
+    pass.b.effect(Op::Return { values });
     pass.mistake
 }
 
@@ -92,6 +111,48 @@ fn crossing(cx: &Cx<'_>) -> SecondaryMap<Value, bool> {
 }
 
 impl Reverse<'_, '_> {
+    fn declare_arguments(&mut self) {
+        for (k, param) in self.cx.func.params.iter().enumerate() {
+            let ParamType::Value(ty) = param.ty else {
+                continue;
+            };
+            let scalars = self.cx.env.scalars(ty);
+            let places = scalars.into_iter().map(|ty| {
+                let place = || self.b.local(Type::Scalar(ty));
+                ty.is_float().then(place)
+            });
+            let places = places.collect();
+            self.arguments.push((Arg::from_u32(k as u32), places));
+        }
+    }
+
+    /// The adjoints of what the kernel returns: an argument each.
+    fn seeds(&mut self) -> Vec<(Value, Value)> {
+        let func = self.cx.func;
+        let Op::Return { values } = &func[func.terminator(func.body)] else {
+            return Vec::new();
+        };
+        let mut given = Vec::new();
+        for (k, &value) in values.iter().enumerate() {
+            let ty = func.ty(value);
+            let arg = Arg::from_u32(self.b.func.params.len() as u32);
+            self.b.func.params.push(ParamData {
+                name: format!("seed{k}"),
+                ty: ParamType::Value(ty),
+                of: None,
+            });
+            let seed = self.b.value(Op::Arg { arg }, ty);
+            given.push((value, seed));
+        }
+        given
+    }
+
+    fn adjoints_of_arguments(&mut self) -> Vec<Value> {
+        let all = std::mem::take(&mut self.arguments);
+        let places = all.into_iter().flat_map(|(_, places)| places).flatten();
+        places.map(|place| self.b.load(place)).collect()
+    }
+
     /// Writes into a region of its own.
     pub(super) fn inside(
         &mut self,
@@ -218,6 +279,7 @@ impl Reverse<'_, '_> {
                     self.add_to_adjoint(place, d);
                 }
             }
+            Op::Arg { arg } => self.argument(arg, &results),
             Op::Store { place, value } => self.overwritten(place, value),
             Op::Atomic { op, place, value } => self.changed(inst, op, place, value),
             Op::If {
@@ -230,6 +292,17 @@ impl Reverse<'_, '_> {
             Op::Parallel { .. } | Op::ParallelCells { .. } => self.in_parallel(inst),
             op if is_scalar_op(self.cx.func, &op, &results) => self.scalar(inst, &op, results[0]),
             op => unreachable!("{op:?} has no adjoints"),
+        }
+    }
+
+    fn argument(&mut self, arg: Arg, results: &[Value]) {
+        let mut all = self.arguments.iter();
+        let found = all.find(|(other, _)| *other == arg);
+        let places = found.map(|(_, places)| places.clone()).unwrap_or_default();
+        for (&result, place) in results.iter().zip(places) {
+            if let (Some(place), Some(d)) = (place, self.adjoint(result)) {
+                self.add_to_local(place, d, 0);
+            }
         }
     }
 
@@ -435,11 +508,59 @@ impl Reverse<'_, '_> {
                 let d = self.b.load(taken);
                 self.contribute(value, d);
             }
+            AtomicOp::Mul if self.parallel > 0 && !matches!(memory, Memory::Local(_)) => {
+                self.factor(place, memory, value);
+            }
             AtomicOp::Mul | AtomicOp::And | AtomicOp::Or | AtomicOp::Xor | AtomicOp::Exchange => {
                 let message = format!("`{}` of a shared number has no gradient", op.name());
                 self.fail(inst, "E0601", message, "write to an element of its own in each iteration, or give the kernel's gradient by hand: `ti.ad.grad_for`");
             }
         }
+    }
+
+    /// A factor of a product that all iterations make: its adjoint is that of the product times all other factors.
+    fn factor(&mut self, place: Value, memory: Memory, value: Value) {
+        let ty = self.cx.func.ty(value);
+        let (mine, there) = (self.now(value), self.now(place));
+        let taken = self.b.local(ty);
+        self.where_active(place, memory, |pass| {
+            let at = pass.adjoint_place(place);
+            let d = pass.b.load(at);
+            pass.b.store(taken, d);
+        });
+        let d = self.b.load(taken);
+        let zero = self.zero(ty);
+        let divides = self.b.compare(CompareOp::Ne, mine, zero);
+        let idle = self.b.compare(CompareOp::Eq, d, zero);
+        let cond = self.b.binary(BinaryOp::Or, divides, idle);
+        self.b.effect(Op::Assert {
+            cond,
+            kind: AssertKind::Assertion,
+            template: "the gradient of a product that several iterations make is not known where a factor is zero"
+                .to_owned(),
+            args: Vec::new(),
+        });
+        let product = self.b.load(there);
+        let others = self.b.binary(BinaryOp::Div, product, mine);
+        let scaled = self.b.binary(BinaryOp::Mul, d, others);
+        let scaled = self.b.select(idle, zero, scaled);
+        self.contribute(value, scaled);
+    }
+
+    /// What was in a product before has the adjoint times all factors.
+    pub(super) fn scale(&mut self, place: Value, value: Value) {
+        let memory = self.cx.memory(place);
+        self.where_active(place, memory, |pass| {
+            let at = pass.adjoint_place(place);
+            let value = pass.now(value);
+            let ty = pass.b.func.ty(value);
+            let op = Op::Atomic {
+                op: AtomicOp::Mul,
+                place: at,
+                value,
+            };
+            pass.b.value(op, ty);
+        });
     }
 
     fn branch(&mut self, inst: Inst, cond: Value, then: Region, otherwise: Region) {
@@ -477,8 +598,43 @@ impl Reverse<'_, '_> {
             pass.reversed(body, &[]);
         });
         self.parallel -= 1;
-        let op = self.parallel_over(op, reversed);
-        self.b.effect(op);
+        let reversed = self.parallel_over(op.clone(), reversed);
+        self.b.effect(reversed);
+        if self.multiplies(body) {
+            let scaling = self.inside(&types, |pass, counters| {
+                pass.set(&params, counters);
+                pass.scales = true;
+                pass.forwards(body, false);
+                pass.scales = false;
+            });
+            let scaling = self.parallel_over(op, scaling);
+            self.b.effect(scaling);
+        }
+    }
+
+    /// Whether a region multiplies something that has adjoints.
+    fn multiplies(&self, region: Region) -> bool {
+        let mut found = false;
+        walk(self.cx.func, region, &mut |func, inst| {
+            found |= self.is_factor(&func[inst]).is_some();
+        });
+        found
+    }
+
+    /// The place and the factor of a product with an adjoint.
+    pub(super) fn is_factor(&self, op: &Op) -> Option<(Value, Value)> {
+        match *op {
+            Op::Atomic {
+                op: AtomicOp::Mul,
+                place,
+                value,
+            } if self.cx.has_adjoint(place)
+                && !matches!(self.cx.memory(place), Memory::Local(_)) =>
+            {
+                Some((place, value))
+            }
+            _ => None,
+        }
     }
 
     /// The same parallel loop with another body.

@@ -64,7 +64,12 @@ impl Reverse<'_, '_> {
                     self.beside[local] = Some(self.b.value(Op::Local {}, ty));
                 }
             }
-            Op::Store { place, .. } | Op::Atomic { place, .. } => {
+            op @ (Op::Store { place, .. } | Op::Atomic { place, .. }) => {
+                if self.scales
+                    && let Some((place, value)) = self.is_factor(&op)
+                {
+                    self.scale(place, value);
+                }
                 if let Memory::Local(local) = self.cx.memory(place)
                     && self.demand.needs_contents(local)
                 {

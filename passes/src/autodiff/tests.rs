@@ -539,8 +539,8 @@ fn what_has_no_gradient() {
         "v1: ref<f64> = field_at @x, [v0]
         v2: f64 = load v1
         v3: ref<f64> = field_at @y, [vlo]
-        v4: f64 = atomic_mul v3, v2"
-    ), @"E0601: `atomic_mul` of a shared number has no gradient");
+        v4: f64 = atomic_exchange v3, v2"
+    ), @"E0601: `atomic_exchange` of a shared number has no gradient");
     ::insta::assert_snapshot!(refused(
         "v1: ref<f64> = field_at @x, [v0]
         v2: f64 = load v1
