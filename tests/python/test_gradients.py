@@ -51,6 +51,15 @@ def test_kernels_see_gradients(arch):
     assert x.grad.to_numpy().tolist() == [5] * 4
 
 
+def test_lazy_gradients_are_for_all_floats(arch):
+    x, v, k = ti.field(ti.f32), ti.Vector.field(2, ti.f64), ti.field(ti.i32)
+    ti.root.dense(ti.i, 4).place(x, v, k)
+    assert x.grad is None
+    ti.root.lazy_grad()
+    assert x.grad.shape == v.grad.shape == (4,) and v.grad.n == 2
+    assert k.grad is None and x.grad.grad is None
+
+
 def test_lazy_gradients_lie_beside_their_fields(arch):
     x = ti.field(ti.f32, needs_grad=True)
     y = ti.Vector.field(2, ti.f32, needs_grad=True, needs_dual=True)

@@ -43,10 +43,8 @@ class _Gradient:
         if field is None:
             return None
         stored = field.__dict__.get(self._name)
-        if stored is None and field._may_have_gradient():
-            name = f"{field._name}.{self._name}" if field._name else ""
-            stored = field.__dict__[self._name] = field._make_alike(name)
-            stored._is_gradient = True
+        if stored is None and not field._is_placed() and field._may_have_gradient():
+            stored = field._add_gradient(self._name)
             stored._set_remedy(f"make the field with {self._keyword}=True, or place its .{self._name} too")
         return stored
 
@@ -76,7 +74,14 @@ class NumericField(Field, _native.NativeField):
 
     def _may_have_gradient(self) -> bool:
         is_float = not isinstance(self.dtype, QuantType) and self.dtype.is_float
-        return is_float and not self._is_gradient and not self._is_placed()
+        return is_float and not self._is_gradient
+
+    def _add_gradient(self, kind: str) -> Any:
+        """Makes the field of its ``grad`` or ``dual``, which is placed nowhere yet."""
+        out = self._make_alike(f"{self._name}.{kind}" if self._name else "")
+        self.__dict__[kind] = out
+        out._is_gradient = True
+        return out
 
     def _make_alike(self, name: str) -> Any:
         """A field of the same type, which is not placed."""

@@ -353,11 +353,11 @@ class SNode:
         return list(self._children)
 
     def lazy_grad(self) -> None:
-        """Places the gradients of all fields below that need one, each beside its field."""
+        """Places gradients of all fields of floats below that have none, each beside its field."""
         self._place_gradients("grad")
 
     def lazy_dual(self) -> None:
-        """Places the tangents of all fields below that need one, each beside its field."""
+        """Places tangents of all fields of floats below that have none, each beside its field."""
         self._place_gradients("dual")
 
     def _place_gradients(self, kind: str) -> None:
@@ -365,6 +365,8 @@ class SNode:
             child._place_gradients(kind)
         for field in [reference() for reference in self._fields]:
             gradient = None if field is None else getattr(field, kind)
+            if field is not None and gradient is None and field._may_have_gradient():
+                gradient = field._add_gradient(kind)
             if gradient is not None and not gradient._is_placed():
                 self.place(gradient, offset=self._offsets_of.get(field))
 
