@@ -76,6 +76,27 @@ def bloom(light: np.ndarray) -> np.ndarray:
     return glow
 
 
+def curve(losses: list[float], width: int, height: int) -> np.ndarray:
+    """The picture of a falling loss: iterations to the right, the logarithm of the loss upwards."""
+    values = np.log(np.maximum(losses, 1e-30))
+    low, high = values.min(), max(values.max(), values.min() + 1e-6)
+    x = np.linspace(0, len(values) - 1, 2 * width)
+    y = np.interp(x, np.arange(len(values)), (values - low) / (high - low)) * 1.6 * height + 0.2 * height
+    rows = np.arange(2 * height) + 0.5
+    line = np.clip(2.5 - np.abs(rows - y[:, None]) / np.sqrt(1 + np.gradient(y)[:, None] ** 2), 0, 1)
+    below = (rows < y[:, None]) * 0.25
+    paper, ink = np.array([0.98, 0.97, 0.94]), np.array([0.75, 0.22, 0.17])
+    shade = np.maximum(line, below)[..., None]
+    return halve(paper * (1 - shade) + ink * shade)
+
+
+def slope_error(loss_of: Callable[[np.ndarray], float], at: np.ndarray, gradient: np.ndarray, step: float) -> float:
+    """How far a gradient is from what the loss does along it: the relative error of a central difference."""
+    direction = gradient / np.linalg.norm(gradient)
+    difference = (loss_of(at + step * direction) - loss_of(at - step * direction)) / (2 * step)
+    return abs(difference / np.linalg.norm(gradient) - 1)
+
+
 def rotation(axis: int, angle: float) -> np.ndarray:
     """Turns by an angle about an axis, counter-clockwise for who looks against it."""
     matrix, j, k = np.eye(3), (axis + 1) % 3, (axis + 2) % 3

@@ -13,7 +13,7 @@
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::LookupMap;
 use aerogel_ir::analysis::access::{Change, Class, calls, change, classes, defined_in};
-use aerogel_ir::analysis::affine::before_widening;
+use aerogel_ir::analysis::affine::{before_widening, counted_from_narrow};
 use aerogel_ir::{Function, Op, Region, Rewrite, Value, rewrite, walk};
 
 use crate::PassCx;
@@ -98,8 +98,8 @@ fn shared_in(
     let mut inside = SecondaryMap::new();
     defined_in(func, body, &mut inside);
     let counters = &func.regions[body].params;
-    // The one way in which each class of memory is named to be written; none if there are several.
-    let mut written: LookupMap<Class, Option<Naming<'_>>> = LookupMap::default();
+    // The ways in which each class of memory is named to be written.
+    let mut written: LookupMap<Class, Vec<Naming<'_>>> = LookupMap::default();
     let mut atomics = Vec::new();
     let calls = calls(func, body);
     walk(func, body, &mut |func, inst| {
@@ -112,10 +112,11 @@ fn shared_in(
         for &place in places {
             if let Some(naming) = Naming::of(func, cx, place) {
                 for class in classes(func, cx.env, base_of(func, place).0) {
-                    let same = written
-                        .get(&class)
-                        .is_none_or(|w| w.as_ref() == Some(&naming));
-                    written.insert(class, same.then(|| naming.clone()));
+                    match written.get_mut(&class) {
+                        Some(namings) if namings.contains(&naming) => {}
+                        Some(namings) => namings.push(naming.clone()),
+                        None => drop(written.insert(class, vec![naming.clone()])),
+                    }
                 }
             }
         }
@@ -126,8 +127,10 @@ fn shared_in(
             Some(naming) => {
                 let unique = counters.iter().all(|c| naming.indices.contains(c));
                 let alone = |class: &Class| {
+                    let mut others = written.get(class).into_iter().flatten();
                     // Arrays may be the same array under two names.
-                    *class != Class::Arrays && matches!(written.get(class), Some(Some(_)))
+                    *class != Class::Arrays
+                        && others.all(|w| *w == naming || w.is_apart(&naming, func, &inside))
                 };
                 calls || !unique || !classes(func, cx.env, base).iter().all(alone)
             }
@@ -157,6 +160,21 @@ impl<'a> Naming<'a> {
             offset,
         })
     }
+
+    /// Whether no element has both namings, in whatever iterations: along an axis they count differently from what
+    /// is the same for all.
+    fn is_apart(&self, other: &Self, func: &Function, inside: &SecondaryMap<Value, bool>) -> bool {
+        self.offset == other.offset
+            && self.indices.iter().zip(&other.indices).any(|(&a, &b)| {
+                let ((a, x), (b, y)) = (counted_from_narrow(func, a), counted_from_narrow(func, b));
+                match (func.as_const(a), func.as_const(b)) {
+                    (Some(a), Some(b)) => {
+                        a.as_i128() + i128::from(x) != b.as_i128() + i128::from(y)
+                    }
+                    _ => a == b && x != y && !inside[a],
+                }
+            })
+    }
 }
 
 #[cfg(test)]
@@ -184,6 +202,49 @@ mod tests {
                     v3: f32 = load v2
                     v4: f32 = add v3, v0
                     store v2, v4
+                    yield []
+                }
+                yield []
+            }
+            ");
+    }
+
+    #[test]
+    fn steps_of_one_field_are_apart() {
+        check_pass!("demote_atomics", "tree0 { dense i:4 j:4 { place x: f32 } }
+            field @x: f32 = tree0 [S2]
+            kernel @k(t: i32) {
+                v0: f32 = const 1.0
+                v1: i32 = const 0
+                v2: i32 = const 3
+                v3: i32 = arg a0
+                v4: i32 = const 1
+                v5: i32 = sub v3, v4
+                parallel [v1], [v2] (v6: i32) {
+                    v7: ref<f32> = field_at @x, [v5, v6]
+                    v8: f32 = atomic_add v7, v0
+                    v9: i32 = add v6, v4
+                    v10: ref<f32> = field_at @x, [v3, v9]
+                    v11: f32 = atomic_add v10, v0
+                    yield []
+                }
+                yield []
+            }", @"
+            kernel @k(t: i32) {
+                v0: f32 = const 1.0
+                v1: i32 = const 0
+                v2: i32 = const 3
+                v3: i32 = arg a0
+                v4: i32 = const 1
+                v5: i32 = sub v3, v4
+                parallel [v1], [v2] (v6: i32) {
+                    v7: ref<f32> = field_at @x, [v5, v6]
+                    v8: f32 = load v7
+                    v9: f32 = add v8, v0
+                    store v7, v9
+                    v10: i32 = add v6, v4
+                    v11: ref<f32> = field_at @x, [v3, v10]
+                    v12: f32 = atomic_add v11, v0
                     yield []
                 }
                 yield []
