@@ -55,6 +55,8 @@ struct Writer {
     /// Whether a loop is around that may be left, and how deep loops are.
     in_loop: usize,
     budget: usize,
+    /// Whether the parallel loop leaves out the first and the last element.
+    has_rim: bool,
 }
 
 /// A module whose kernel has a gradient, always the same for the same seed.
@@ -82,6 +84,7 @@ pub fn text(seed: u64) -> String {
         own: "y",
         in_loop: 0,
         budget: 0,
+        has_rim: false,
     };
     w.head();
     w.kernel();
@@ -197,8 +200,10 @@ impl Writer {
         self.scalars.clear();
         self.arrays.clear();
         let floats = self.floats.len();
-        let lo = self.def("i32", "const 0");
-        let hi = self.def("i32", &format!("const {N}"));
+        self.has_rim = self.rng.one_in(2);
+        let rim = usize::from(self.has_rim);
+        let lo = self.def("i32", &format!("const {rim}"));
+        let hi = self.def("i32", &format!("const {}", N - rim));
         let i = self.name();
         self.line(&format!("parallel [{lo}], [{hi}] ({i}: i32) {{"));
         self.ints.push(i.clone());
@@ -206,6 +211,9 @@ impl Writer {
         self.written = vec![field];
         self.own = if self.rng.one_in(2) { field } else { "" };
         self.budget = 6 + self.rng.below(14);
+        if self.has_rim {
+            self.stencil();
+        }
         self.statements();
         // Something is always left behind.
         self.write();
@@ -256,6 +264,7 @@ impl Writer {
     fn statement(&mut self) {
         match self.rng.below(18) {
             0..=3 => self.compute(),
+            4 if self.rng.one_in(2) => self.stencil(),
             4 => self.gather(),
             5 => {
                 let place = self.def("ref<f64>", "local");
@@ -294,6 +303,22 @@ impl Writer {
             let five = self.def("i32", "const 5");
             let k = self.def("i32", &format!("mod {k}, {five}"));
             self.ints.push(k);
+        }
+    }
+
+    /// Neighbours at constant distances, where the loop leaves room for them.
+    fn stencil(&mut self) {
+        let Some(i) = self.counter.clone().filter(|_| self.has_rim) else {
+            return self.gather();
+        };
+        let field = *self.rng.pick(&self.read.clone());
+        for _ in 0..2 {
+            let by = *self.rng.pick(&["-1", "0", "1"]);
+            let by = self.def("i32", &format!("const {by}"));
+            let at = self.def("i32", &format!("add {i}, {by}"));
+            let place = self.def("ref<f64>", &format!("field_at @{field}, [{at}]"));
+            let v = self.def("f64", &format!("load {place}"));
+            self.floats.push(v);
         }
     }
 

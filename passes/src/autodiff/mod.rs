@@ -9,6 +9,7 @@ mod demand;
 mod draws;
 mod exits;
 mod forward;
+mod gather;
 mod nesting;
 mod overwritten;
 mod prepare;

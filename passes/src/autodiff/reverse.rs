@@ -22,6 +22,7 @@ use aerogel_ir::{
 
 use super::activity::{Memory, is_scalar_op};
 use super::demand::{Cx, Demand};
+use super::gather::Group;
 use super::rules::{Partial, Values, apply, partial};
 use super::saved::Saved;
 
@@ -54,9 +55,14 @@ pub(super) struct Reverse<'a, 't> {
     /// What locals held before a loop or branch.
     pub(super) held: LookupMap<Inst, Vec<(Value, Value)>>,
     /// How many parallel loops are around what is written.
-    parallel: u32,
+    pub(super) parallel: u32,
     /// Whether what is written is the loop that scales adjoints by the factors of products.
     pub(super) scales: bool,
+    /// Loads whose adjoints are gathered, by another loop.
+    gathered: Vec<Group>,
+    /// While an iteration is reversed only for the adjoints of some loads: these, and where to add them. Nothing
+    /// else is changed then.
+    pub(super) fetching: Option<Vec<(Inst, Value)>>,
     /// Where the adjoints of arguments are added up, by argument and component.
     arguments: Vec<(Arg, Vec<Option<Value>>)>,
     pub(super) mistake: Option<Box<Diagnostic>>,
@@ -84,6 +90,8 @@ pub(super) fn write(
         held: LookupMap::default(),
         parallel: 0,
         scales: false,
+        gathered: Vec::new(),
+        fetching: None,
         arguments: Vec::new(),
         mistake: None,
     };
@@ -187,7 +195,7 @@ impl Reverse<'_, '_> {
     }
 
     /// Reverses a region whose parameters are at hand, given the adjoints of some values.
-    fn reversed(&mut self, region: Region, given: &[(Value, Value)]) {
+    pub(super) fn reversed(&mut self, region: Region, given: &[(Value, Value)]) {
         self.open(region);
         self.forwards(region, true);
         for &(value, d) in given {
@@ -230,8 +238,10 @@ impl Reverse<'_, '_> {
                 self.adjoints[value] = Adjoint::Sum(sum);
             }
             Adjoint::Local(place) => {
-                let home = self.cx.nesting.region_of(value);
-                self.add_to_local(place, d, self.cx.nesting.parallel(home));
+                let home = self.cx.nesting.parallel(self.cx.nesting.region_of(value));
+                if self.fetching.is_none() || home == self.parallel {
+                    self.add_to_local(place, d, home);
+                }
             }
         }
     }
@@ -247,7 +257,7 @@ impl Reverse<'_, '_> {
         }
     }
 
-    fn atomic_add(&mut self, place: Value, d: Value) {
+    pub(super) fn atomic_add(&mut self, place: Value, d: Value) {
         let ty = self.b.func.ty(d);
         let op = Op::Atomic {
             op: AtomicOp::Add,
@@ -276,7 +286,7 @@ impl Reverse<'_, '_> {
         match self.cx.func[inst].clone() {
             Op::Load { place } => {
                 if let Some(d) = self.adjoint(results[0]) {
-                    self.add_to_adjoint(place, d);
+                    self.read(inst, place, d);
                 }
             }
             Op::Arg { arg } => self.argument(arg, &results),
@@ -368,13 +378,34 @@ impl Reverse<'_, '_> {
         }
     }
 
+    /// What was read has an adjoint.
+    fn read(&mut self, inst: Inst, place: Value, d: Value) {
+        if matches!(self.cx.memory(place), Memory::Local(_)) {
+            return self.add_to_adjoint(place, d);
+        }
+        match &self.fetching {
+            Some(wanted) => {
+                let mut wanted = wanted.iter();
+                if let Some(&(_, sum)) = wanted.find(|(load, _)| *load == inst) {
+                    let so_far = self.b.load(sum);
+                    let sum_now = self.b.binary(BinaryOp::Add, so_far, d);
+                    self.b.store(sum, sum_now);
+                }
+            }
+            None if self.gathered.iter().any(|group| group.holds(inst)) => {}
+            None => self.add_to_adjoint(place, d),
+        }
+    }
+
     /// Adds to the adjoint of what a place holds.
     fn add_to_adjoint(&mut self, place: Value, d: Value) {
         match self.cx.memory(place) {
             Memory::Local(local) => {
-                let home = self.cx.nesting.region_of(local);
-                let at = self.adjoint_place(place);
-                self.add_to_local(at, d, self.cx.nesting.parallel(home));
+                let home = self.cx.nesting.parallel(self.cx.nesting.region_of(local));
+                if self.fetching.is_none() || home == self.parallel {
+                    let at = self.adjoint_place(place);
+                    self.add_to_local(at, d, home);
+                }
             }
             memory => self.where_active(place, memory, |pass| {
                 let at = pass.adjoint_place(place);
@@ -452,8 +483,10 @@ impl Reverse<'_, '_> {
                 let d = pass.b.load(at);
                 pass.b.store(taken, d);
             }
-            let zero = pass.zero(ty);
-            pass.b.store(at, zero);
+            if pass.fetching.is_none() || matches!(memory, Memory::Local(_)) {
+                let zero = pass.zero(ty);
+                pass.b.store(at, zero);
+            }
         });
         if let Some(taken) = taken {
             let d = self.b.load(taken);
@@ -590,6 +623,11 @@ impl Reverse<'_, '_> {
         let body = self.cx.func.owned(inst)[0];
         let params = self.cx.func.regions[body].params.clone();
         let types: Vec<Type> = params.iter().map(|&p| self.cx.func.ty(p)).collect();
+        let groups = self.gathers(inst);
+        for group in &groups {
+            self.gather(inst, group);
+        }
+        self.gathered = groups;
         self.parallel += 1;
         let reversed = self.inside(&types, |pass, counters| {
             for (&param, &counter) in params.iter().zip(counters) {
@@ -598,6 +636,7 @@ impl Reverse<'_, '_> {
             pass.reversed(body, &[]);
         });
         self.parallel -= 1;
+        self.gathered.clear();
         let reversed = self.parallel_over(op.clone(), reversed);
         self.b.effect(reversed);
         if self.multiplies(body) {
