@@ -110,3 +110,19 @@ def test_an_object_of_constants_is_pythons(arch):
         return c.n
 
     assert run() == 4 and made == [4]
+
+
+def test_objects_that_only_python_can_make_are_chosen_while_compiling(arch):
+    class Table:
+        def __init__(self, n):
+            self.n = len(str(n).split("0"))
+
+    @ti.kernel
+    def run(first: ti.template()) -> ti.i32:
+        if ti.static(first):
+            t = Table(1000)
+        else:
+            t = Table(10)
+        return t.n
+
+    assert run(True) == 4 and run(False) == 2

@@ -95,11 +95,6 @@ pub(crate) enum Packed {
 }
 
 impl NativeKernel {
-    pub(crate) fn signature(&self) -> String {
-        let names: Vec<&str> = self.params.iter().map(|p| p.name.as_str()).collect();
-        format!("{}({})", self.name, names.join(", "))
-    }
-
     /// The arguments by position.
     pub(crate) fn bind<'py>(
         &self,

@@ -181,6 +181,12 @@ impl NativeKernel {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// As it is called.
+    pub(crate) fn signature(&self) -> String {
+        let names: Vec<&str> = self.params.iter().map(|p| p.name.as_str()).collect();
+        format!("{}({})", self.name, names.join(", "))
+    }
+
     /// The Python function under the decorator.
     pub(crate) fn function<'py>(&self, py: Python<'py>) -> &Bound<'py, PyAny> {
         self.function.bind(py)

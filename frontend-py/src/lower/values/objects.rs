@@ -65,10 +65,13 @@ impl<'a> Lower<'a, '_> {
             return Ok(None);
         };
         let outer = std::mem::replace(&mut self.range, value.range);
-        let args = self.evaluated(&Val::Known(callee), args, keywords)?;
-        let object = self.make_object(&class, args)?;
+        // What only Python can make stays an object of Python's.
+        let made = self.silently(|lower| {
+            let args = lower.evaluated(&Val::Known(callee), args, keywords)?;
+            lower.make_object(&class, args)
+        });
         self.range = outer;
-        Ok(Some(object))
+        Ok(made)
     }
 
     /// An object with the members that `__init__`, or the fields of a dataclass, give it.
