@@ -89,6 +89,9 @@ class NativeKernel:
         seed: int | None = None,
         is_restored: bool = False,
     ) -> Any: ...
+    def _pull_back(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any] | None, seeds: list[float], seed: int | None = None
+    ) -> list[list[float] | None]: ...
 
 class NativeSnapshot:
     @property

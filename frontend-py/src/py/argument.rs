@@ -45,6 +45,8 @@ pub(crate) enum KeyPart {
     },
     /// What is computed instead of the kernel's own work.
     Derivative(Derivative),
+    /// That this is so for arguments and results as well.
+    Ends,
     /// By identity; the instance holds a reference.
     Object(usize),
 }

@@ -8,8 +8,8 @@ use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use aerogel_base::Scalar;
 use aerogel_base::hash::LookupMap;
+use aerogel_base::{Scalar, ScalarType};
 use aerogel_compiler::caught;
 use aerogel_ir::Derivative;
 use aerogel_runtime::{TaskTrace, TreeMemory, launch};
@@ -149,6 +149,21 @@ impl NativeKernel {
         self.call(py, args, kwargs, mode)
     }
 
+    /// The gradient of what the kernel returns, each number times its seed, by the floats among its arguments: a list
+    /// for each parameter that has any. Gradients of fields and arrays grow as by a tape.
+    #[pyo3(signature = (args, kwargs, seeds, seed = None))]
+    fn _pull_back(
+        &self,
+        py: Python<'_>,
+        args: &Bound<'_, PyTuple>,
+        kwargs: Option<&Bound<'_, PyDict>>,
+        seeds: Vec<f64>,
+        seed: Option<u64>,
+    ) -> PyResult<Vec<Option<Vec<f64>>>> {
+        caught(|| self.pull_back(py, args, kwargs, &seeds, seed))
+            .unwrap_or_else(|panic| Err(prepare::broken(py, &self.name, panic)))
+    }
+
     /// What the compiler made: the instance for these arguments, or the latest one.
     fn _inspect<'py>(
         &self,
@@ -264,7 +279,73 @@ impl NativeKernel {
         if !mode.is_restored {
             instance.expect_nothing_overwritten(py)?;
         }
-        self.launch(py, &settings, &instance, &packed, mode)
+        let types = self.results.as_deref().unwrap_or(&[]);
+        let mut results = vec![0u64; types.iter().map(|t| t.n_components()).sum()];
+        self.launch(py, &settings, &instance, &packed, mode, (&[], &mut results))?;
+        self.returned(py, &settings, types, &results)
+    }
+
+    fn pull_back(
+        &self,
+        py: Python<'_>,
+        args: &Bound<'_, PyTuple>,
+        kwargs: Option<&Bound<'_, PyDict>>,
+        seeds: &[f64],
+        seed: Option<u64>,
+    ) -> PyResult<Vec<Option<Vec<f64>>>> {
+        let settings = program::settings(py)?;
+        program::materialize(py)?;
+        let types = self.results.as_deref().unwrap_or(&[]);
+        let types: Vec<ScalarType> = types.iter().flat_map(|t| t.scalars(&settings)).collect();
+        if types.len() != seeds.len() {
+            let (n, name) = (types.len(), &self.name);
+            let what = format!("kernel `{name}` returns {n} numbers and needs as many seeds");
+            return Err(PyValueError::new_err(what));
+        }
+        let slot = |(&ty, &seed): (&ScalarType, &f64)| match ty.is_float() {
+            true => Scalar::float(ty, seed).slot(),
+            false => 0,
+        };
+        let extra: Vec<u64> = types.iter().zip(seeds).map(slot).collect();
+        let values = self.bind(py, args, kwargs)?;
+        let (packed, mut key) = self.pack(py, &settings, &values, Some(Derivative::Grad))?;
+        key.push(KeyPart::Ends);
+        let instance = self.instance(py, &settings, key, &values)?;
+        instance.expect_nothing_overwritten(py)?;
+        let floats: Vec<Vec<ScalarType>> = self
+            .params
+            .iter()
+            .map(|param| {
+                let mut all = param.kind.scalars(&settings);
+                all.retain(|ty| ty.is_float());
+                all
+            })
+            .collect();
+        let mut results = vec![0u64; floats.iter().map(Vec::len).sum()];
+        let mode = Mode {
+            derivative: Some(Derivative::Grad),
+            seed,
+            is_restored: false,
+        };
+        self.launch(
+            py,
+            &settings,
+            &instance,
+            &packed,
+            mode,
+            (&extra, &mut results),
+        )?;
+        let mut results = results.into_iter();
+        let number = |ty: ScalarType, slot| Scalar::from_slot(ty, slot).as_f64();
+        let of_param = |types: Vec<ScalarType>| {
+            let numbers: Vec<f64> = types
+                .into_iter()
+                .zip(results.by_ref())
+                .map(|(ty, slot)| number(ty, slot))
+                .collect();
+            (!numbers.is_empty()).then_some(numbers)
+        };
+        Ok(floats.into_iter().map(of_param).collect())
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
@@ -348,14 +429,16 @@ impl NativeKernel {
         }
     }
 
-    fn launch<'py>(
+    /// Launches an instance; `extra` are the slots of arguments behind all others.
+    fn launch(
         &self,
-        py: Python<'py>,
+        py: Python<'_>,
         settings: &Settings,
         instance: &Instance,
         packed: &[Packed],
         mode: Mode,
-    ) -> PyResult<Bound<'py, PyAny>> {
+        (extra, results): (&[u64], &mut [u64]),
+    ) -> PyResult<()> {
         let mut args = launch::Args::new();
         let mut n_arrays = 0;
         let mut copied_back = Vec::new();
@@ -418,8 +501,7 @@ impl NativeKernel {
             .map(|tree| tree.memory(py))
             .collect::<PyResult<Vec<Arc<TreeMemory>>>>()?;
         let roots: Vec<&TreeMemory> = memories.iter().map(|m| &**m).collect();
-        let types = self.results.as_deref().unwrap_or(&[]);
-        let mut results = vec![0u64; types.iter().map(|t| t.n_components()).sum()];
+        extra.iter().for_each(|&slot| args.scalar(slot));
         let sink = Mutex::new(String::new());
         let seed = mode.seed.unwrap_or_else(|| program::launch_seed(settings));
         let begin = profile::begin();
@@ -428,7 +510,7 @@ impl NativeKernel {
             instance.launch(launch::Launch {
                 args: &args,
                 roots: &roots,
-                results: &mut results,
+                results,
                 sink: &sink,
                 seed,
                 most_reserved: settings.ad_memory,
@@ -450,8 +532,7 @@ impl NativeKernel {
         }
         outcome
             .map_err(|panic| instance.broken(py, panic, &self.name))?
-            .map_err(|failure| instance.failure(py, failure, &self.name))?;
-        self.returned(py, settings, types, &results)
+            .map_err(|failure| instance.failure(py, failure, &self.name))
     }
 
     /// That no array shares memory with one that the kernel writes to: its derivative takes them to be apart.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use aerogel_base::Diagnostic;
-use aerogel_compiler::{CompileError, CompiledKernel, Compiler, Differentiated, caught};
+use aerogel_compiler::{CompileError, CompiledKernel, Compiler, Differentiated, Wanted, caught};
 use aerogel_ir::{Derivative, Function, Module, Type};
 use aerogel_runtime::{KernelFailure, TreeMemory, interrupt, launch};
 use pyo3::prelude::*;
@@ -292,7 +292,9 @@ pub(crate) fn compile(
     py.check_signals()?;
     let (module, of_start) = match derivative {
         Some(kind) => {
-            let done = differentiated(py, &kernel.name, &compiler, module, kind)?;
+            let ends = key.contains(&KeyPart::Ends);
+            let wanted = Wanted { kind, ends };
+            let done = differentiated(py, &kernel.name, &compiler, module, wanted)?;
             summary = Summary::of_gradient(&done);
             let mistake = done.of_start.map(|it| it.mistake(&done.module.env));
             (done.module, mistake)
@@ -338,14 +340,14 @@ fn differentiated(
     kernel: &str,
     compiler: &Compiler,
     mut module: Module,
-    kind: Derivative,
+    wanted: Wanted,
 ) -> PyResult<Differentiated> {
     // Every launch checks it.
     module.env.arrays_apart = true;
     // What a mistake is shown with.
     let (spans, sources) = (module.env.spans.clone(), module.env.sources.clone());
     let done = py
-        .detach(|| compiler.differentiate(module, kind))
+        .detach(|| compiler.differentiate(module, wanted))
         .map_err(|e| not_compiled(py, kernel, e))?;
     match done {
         Ok(done) => Ok(done),

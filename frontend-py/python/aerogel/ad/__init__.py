@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from aerogel.ad import _ad as _ad
+from aerogel.ad._arguments import value_and_grad
 from aerogel.ad._check import check_grad
 from aerogel.ad._checkpoint import checkpoint
 from aerogel.ad._custom import grad_for, grad_replaced, no_grad
@@ -26,5 +27,6 @@ __all__ = [
     "jvp",
     "no_grad",
     "torch_function",
+    "value_and_grad",
     "vjp",
 ]
