@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use aerogel_base::{ErrorKind, ScalarType, SourceFile};
+use aerogel_ir::Derivative;
 use aerogel_snode::{NodeId, Tree};
 
 use crate::ast::{BinaryOp, CompareOp, UnaryOp};
@@ -365,6 +366,8 @@ pub struct ArrayRef {
     pub elem: ScalarType,
     pub shape: TensorShape,
     pub ndim: u32,
+    /// Whether there is an array of its derivatives.
+    pub derivative: bool,
 }
 
 /// What is needed to lower a function.
@@ -468,6 +471,14 @@ pub trait Host {
     fn function(&mut self, value: &Known) -> Option<Rc<FuncRef>>;
     /// What an object calls when it is called, if that is not its own code.
     fn callable(&mut self, _value: &Known) -> HostResult<Option<Callable>> {
+        Ok(None)
+    }
+    /// The field of a field's derivatives, if it has one.
+    fn derivative(
+        &mut self,
+        _field: &FieldRef,
+        _kind: Derivative,
+    ) -> HostResult<Option<Rc<FieldRef>>> {
         Ok(None)
     }
     /// The `ti.ndarray` that a value is.

@@ -136,7 +136,7 @@ const TABLE: &[(&str, Rule)] = &[
     ("mesh_patch_idx", special(Special::MeshPatch)),
     ("Struct",     special(Special::Struct)),
     // Hints that change no result.
-    ("stop_grad",    Same),
+    ("stop_grad",    special(Special::StopGradient)),
     ("no_activate",  Same),
     ("block_local",  Same),
     ("cache_read_only", Same),

@@ -116,17 +116,6 @@ def test_integers_have_none(arch):
         ti.ndarray(ti.i32, 3, needs_grad=True)
 
 
-def test_what_computes_gradients_says_that_it_is_not_there(arch):
-    @ti.kernel
-    def k():
-        pass
-
-    for use in (lambda: k.grad(), lambda: ti.ad.Tape(None)):
-        with pytest.raises(NotImplementedError, match="gradients are not supported yet"):
-            use()
-    assert not hasattr(k, "grad")
-
-
 def test_arrays_with_gradients(arch):
     x = ti.ndarray(ti.f32, (2, 3), needs_grad=True)
     v = ti.Vector.ndarray(3, ti.f32, 4, needs_grad=True)

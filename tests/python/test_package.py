@@ -146,11 +146,6 @@ def test_what_is_not_there_says_so_in_kernels(cpu):
             pass
 
 
-def test_gradients_by_a_tape_are_not_there_yet(cpu):
-    with pytest.raises(NotImplementedError, match="not supported yet"):
-        ti.ad.Tape(None)
-
-
 def test_profiler(capsys):
     ti.init(arch=ti.cpu, kernel_profiler=True, log_level="error")
 

@@ -67,7 +67,7 @@ class Extension(enum.Enum):
 
 
 extension = Extension
-_ABSENT = {Extension.adstack, Extension.bls, Extension.extfunc}
+_ABSENT = {Extension.bls, Extension.extfunc}
 
 
 def is_extension_supported(arch: Arch, ext: Extension) -> bool:
@@ -96,6 +96,7 @@ _USED: dict[str, Any] = {
     "print_full_traceback": False,
     "log_level": None,
     "verbose": True,
+    "ad_memory": None,
     "offline_cache": True,
     "offline_cache_file_path": "",
     "offline_cache_cleaning_policy": "lru",
@@ -200,6 +201,8 @@ def _setting(key: str, given: dict[str, Any]) -> Any:
         return default
     if key == "log_level" and text.lower() not in _log._LEVELS:
         raise ValueError(f"{key} from the environment is one of {', '.join(_log._LEVELS)}, not {text!r}")
+    if key == "ad_memory":
+        return n_bytes(text, key)
     if key == "check_out_of_bound" or isinstance(default, bool):
         if text.lower() in ("0", "false", "1", "true"):
             return text.lower() in ("1", "true")
@@ -216,6 +219,8 @@ def _setting(key: str, given: dict[str, Any]) -> Any:
 def _typed(key: str, value: Any) -> Any:
     """A value that a call gives for a keyword, if it is of the kind that this takes."""
     default = _USED[key]
+    if key == "ad_memory":
+        return None if value is None else n_bytes(value, key)
     if isinstance(default, bool):
         # Anything else has a truth value, but that of "false" is not the one meant.
         kind, fits = "True or False", not isinstance(value, str)
@@ -230,6 +235,38 @@ def _typed(key: str, value: Any) -> Any:
     if not fits:
         raise TypeError(f"{key} is {kind}, not {value!r}")
     return value
+
+
+_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
+
+
+def n_bytes(given: Any, what: str) -> int:
+    """A number of bytes, given as a number or as text such as ``"2GB"``.
+
+    >>> n_bytes("1.5 KiB", "ad_memory")
+    1536
+    """
+    if isinstance(given, str):
+        found = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([A-Za-z]*)\s*", given)
+        if found is not None and found[2].upper() in _UNITS:
+            return int(float(found[1]) * _UNITS[found[2].upper()])
+        raise ValueError(f'{what} is a number of bytes, or text such as "2GB" or "500 MiB", not {given!r}')
+    if isinstance(given, bool) or not isinstance(given, (int, float)) and not hasattr(given, "__index__"):
+        raise TypeError(f'{what} is a number of bytes, or text such as "2GB", not {given!r}')
+    if not 0 <= given < 2**63:
+        raise ValueError(f"{what} is a number of bytes, at least 0, not {given!r}")
+    return int(given)
+
+
+def ad_memory() -> int:
+    """The most bytes that gradients take for what is kept until they are computed."""
+    given = current["ad_memory"]
+    if given is not None:
+        return given
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    except (AttributeError, OSError, ValueError):
+        return 2**62
 
 
 def _default_type(key: str, given: Any, standard: str, kind: str) -> Any:
@@ -305,8 +342,9 @@ def init(
             or ``TI_<NAME>``; ``arch`` is taken from there even if it is given. ``cpu`` (which processors kernels are
             compiled for: ``"native"``, the one at hand, or ``"x86-64-v2"``, ``"x86-64-v3"`` or ``"x86-64-v4"``),
             ``debug`` (check indices, assertions and integer arithmetic), ``fast_math``, ``random_seed``,
-            ``cpu_max_num_threads``,
-            ``print_ir``, ``log_level``, ``verbose``, ``offline_cache`` (keep compiled kernels on disk for the
+            ``cpu_max_num_threads``, ``ad_memory`` (the most that gradients keep until they are computed: bytes, or text
+            such as ``"2GB"``; half of the machine's memory if it is not given), ``print_ir``, ``log_level``,
+            ``verbose``, ``offline_cache`` (keep compiled kernels on disk for the
             next process) with ``offline_cache_file_path``, ``offline_cache_cleaning_policy`` (``never``,
             ``version``, ``lru`` or ``fifo``), ``offline_cache_max_size_of_files`` in bytes and
             ``offline_cache_cleaning_factor``, and all other keywords of Taichi.
@@ -368,6 +406,7 @@ def _apply() -> None:
         short_circuit=bool(current["short_circuit_operators"]),
         profile=bool(current["kernel_profiler"]),
         cache=_cache(current),
+        ad_memory=ad_memory(),
     )
 
 

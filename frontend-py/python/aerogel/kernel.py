@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from aerogel import _native
 from aerogel._dtypes import DataType, dtype_of
-from aerogel.errors import AerogelMissingNameError, AerogelSyntaxError
+from aerogel.errors import AerogelSyntaxError
 from aerogel.types import AnyMatrixType, ArgPackType, MatrixType, NdarrayType, RefType, StructType
 
 if TYPE_CHECKING:
@@ -61,16 +61,13 @@ class Kernel(_native.NativeKernel, Generic[P, R]):
         return f"<ti.kernel {self.__wrapped__.__qualname__}>"
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        if instance is None:
-            return self
-        import types
-
-        return types.MethodType(self, instance)
+        return self if instance is None else BoundKernel(self, instance)
 
     @property
-    def grad(self) -> Any:
-        """The kernel that computes gradients, which are not supported yet."""
-        raise AerogelMissingNameError("gradients are not supported yet")
+    def grad(self) -> KernelGradient:
+        """The kernel that computes gradients: it takes the same arguments, and adds to the gradients of what this one
+        reads, from those of what it writes."""
+        return KernelGradient(self)
 
     def inspect(self, *args: Any, **kwargs: Any) -> Inspection:
         """What the compiler made of this kernel.
@@ -83,6 +80,49 @@ class Kernel(_native.NativeKernel, Generic[P, R]):
             ``"asm"`` and ``"times"`` (seconds by step). Printed, it is all of them in order.
         """
         return Inspection(self._inspect(args, kwargs))
+
+
+class BoundKernel:
+    """A kernel that is a method, of one object."""
+
+    __slots__ = ("__func__", "__self__")
+
+    def __init__(self, kernel: Kernel[Any, Any], instance: Any) -> None:
+        self.__func__ = kernel
+        self.__self__ = instance
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.__func__(self.__self__, *args, **kwargs)
+
+    @property
+    def grad(self) -> KernelGradient:
+        """The kernel that computes gradients; see :attr:`Kernel.grad`."""
+        return KernelGradient(self.__func__, self.__self__)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__func__, name)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, BoundKernel) and (self.__func__, self.__self__) == (other.__func__, other.__self__)
+
+    def __hash__(self) -> int:
+        return hash((id(self.__func__), id(self.__self__)))
+
+    def __repr__(self) -> str:
+        return f"<bound {self.__func__!r} of {self.__self__!r}>"
+
+
+class KernelGradient:
+    """What ``kernel.grad`` is: ``kernel.grad(*args)`` computes gradients by what ``kernel(*args)`` did."""
+
+    def __init__(self, kernel: Kernel[Any, Any], *bound: Any) -> None:
+        self._kernel, self._bound = kernel, bound
+
+    def __call__(self, *args: Any, **kwargs: Any) -> None:
+        self._kernel._launch((*self._bound, *args), kwargs, "grad")
+
+    def __repr__(self) -> str:
+        return f"<gradient of {self._kernel!r}>"
 
 
 def _annotations(fn: Callable[..., Any]) -> dict[str, Any]:

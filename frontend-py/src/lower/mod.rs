@@ -5,6 +5,7 @@
 
 mod calls;
 mod core;
+mod derivatives;
 mod loops;
 mod values;
 
@@ -14,8 +15,8 @@ use std::rc::Rc;
 use aerogel_base::hash::LookupMap;
 use aerogel_base::{Diagnostic, Diagnostics, ErrorKind, ScalarType, SourceId, Span, SpanData};
 use aerogel_ir::{
-    Arg, Builder, FieldData, FieldId, Function, LoopAttrs, Module, Op, ParamData, ParamType,
-    Region, TreeId, Type, Value,
+    Arg, Builder, Derivative, FieldData, FieldId, Function, LoopAttrs, Module, Op, ParamData,
+    ParamType, Region, TreeId, Type, Value,
 };
 use aerogel_snode::NodeId;
 use bumpalo::Bump;
@@ -48,6 +49,8 @@ pub enum ParamBinding {
         ndim: u32,
         /// Whether an index outside means the element at the edge.
         clamp: bool,
+        /// Whether an array of its derivatives comes behind all arguments.
+        derivative: bool,
     },
     /// Arguments that travel together.
     Pack(Vec<(String, ParamBinding)>, Vec<Rc<FuncRef>>),
@@ -85,6 +88,8 @@ pub struct FrontendConfig {
     /// Whether `assert` is compiled.
     pub debug: bool,
     pub fast_math: bool,
+    /// What is to be made of the module: fields and arrays then bring along those of their derivatives.
+    pub derivative: Option<Derivative>,
 }
 
 impl Default for FrontendConfig {
@@ -95,6 +100,7 @@ impl Default for FrontendConfig {
             short_circuit: true,
             debug: false,
             fast_math: true,
+            derivative: None,
         }
     }
 }
@@ -255,6 +261,10 @@ pub(crate) struct Lower<'a, 'h> {
     parsed: LookupMap<Handle, Rc<Parsed<'a>>>,
     /// The arrays of Python's that have become parameters.
     captured: Vec<(Handle, Arg)>,
+    /// The arrays whose derivatives are parameters too.
+    differentiated: Vec<Arg>,
+    /// The fields at which derivatives stop.
+    stopped: Vec<FieldId>,
     /// The objects whose `__init__` is being lowered, with the depth of control at which that began.
     making: Vec<(Rc<[Val]>, usize)>,
     /// The storage of what the real function being lowered takes by reference.
@@ -285,6 +295,8 @@ impl<'a, 'h> Lower<'a, 'h> {
             control: Vec::new(),
             range: TextRange::default(),
             captured: Vec::new(),
+            differentiated: Vec::new(),
+            stopped: Vec::new(),
             making: Vec::new(),
             references: Vec::new(),
             reals: Reals::default(),
@@ -323,6 +335,7 @@ impl<'a, 'h> Lower<'a, 'h> {
         self.finish_function(&def, &flow)?;
         self.frames.pop();
         self.finish_reals();
+        self.append_derivatives();
         Ok(())
     }
 
@@ -356,10 +369,18 @@ impl<'a, 'h> Lower<'a, 'h> {
         let ty = match binding {
             ParamBinding::Struct(_) | ParamBinding::Pack(..) => unreachable!("taken apart above"),
             ParamBinding::Template(known) => return Val::Known(known.clone()),
-            ParamBinding::Array { elem, ndim, clamp } => {
+            ParamBinding::Array {
+                elem,
+                ndim,
+                clamp,
+                derivative,
+            } => {
                 let (elem, ndim) = (*elem, *ndim);
                 if *clamp {
                     self.clamped.push(arg);
+                }
+                if *derivative {
+                    self.differentiated.push(arg);
                 }
                 param(ParamType::Array {
                     elem,
@@ -546,6 +567,7 @@ impl<'a, 'h> Lower<'a, 'h> {
             dual: None,
         });
         self.fields.insert(key, id);
+        self.link_derivative(field, id)?;
         Ok(id)
     }
 

@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use aerogel_base::{Scalar, ScalarType};
+use aerogel_ir::Derivative;
 use aerogel_runtime::Buffer;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
+use super::array_argument::Wanted;
 use super::buffer;
 use super::error;
 use super::field::NativeField;
 use super::kernel::NativeKernel;
-use super::ndarray::NativeNdarray;
 use super::numpy_arrays::ForeignArray;
 use super::numpy_copies::Copied;
 use super::program::Settings;
@@ -39,12 +40,26 @@ pub(crate) enum KeyPart {
         elem: ScalarType,
         ndim: usize,
         element: TensorShape,
+        /// Whether there is an array of its derivatives.
+        derivative: bool,
     },
+    /// What is computed instead of the kernel's own work.
+    Derivative(Derivative),
+    /// That this is so for arguments and results as well.
+    Ends,
     /// By identity; the instance holds a reference.
     Object(usize),
 }
 
 impl KeyPart {
+    /// Which derivative the instance is, if it is one.
+    pub(crate) fn derivative(&self) -> Option<Derivative> {
+        match self {
+            Self::Derivative(kind) => Some(*kind),
+            _ => None,
+        }
+    }
+
     /// Whether the key names an object by identity.
     pub(crate) fn names(&self, object: &Bound<'_, PyAny>) -> bool {
         match self {
@@ -66,6 +81,14 @@ impl ArrayArg {
         match self {
             Self::Foreign(array) => array.buffer(),
             Self::Own(buffer) => Ok(buffer),
+        }
+    }
+
+    /// The same array, held once more.
+    pub(crate) fn held(&self, py: Python<'_>) -> Self {
+        match self {
+            Self::Foreign(array) => Self::Foreign(array.held(py)),
+            Self::Own(buffer) => Self::Own(buffer.clone()),
         }
     }
 
@@ -91,7 +114,19 @@ pub(crate) enum Packed {
         writeable: bool,
         /// The user's array, if its elements lie in another way and `array` is a copy of it.
         copied: Option<Box<Copied>>,
+        /// The array of its derivatives, if that is passed too.
+        derivative: Option<Box<Packed>>,
     },
+}
+
+impl Packed {
+    /// The array of an array's derivatives.
+    pub(crate) fn derivative(&self) -> Option<&Packed> {
+        match self {
+            Self::Slots(_) => None,
+            Self::Array { derivative, .. } => derivative.as_deref(),
+        }
+    }
 }
 
 impl NativeKernel {
@@ -153,24 +188,31 @@ impl NativeKernel {
         py: Python<'_>,
         settings: &Settings,
         values: &[Bound<'_, PyAny>],
+        derivative: Option<Derivative>,
     ) -> PyResult<(Vec<Packed>, Vec<KeyPart>)> {
         let mut packed = Vec::with_capacity(values.len());
         let mut key = Vec::new();
+        let by = By {
+            settings,
+            derivative,
+        };
         for (at, (param, value)) in self.params.iter().zip(values).enumerate() {
-            self.pack_one(py, settings, (at, param), value, &mut packed, &mut key)?;
+            self.pack_one(py, by, (at, param), value, &mut packed, &mut key)?;
         }
+        key.extend(derivative.map(KeyPart::Derivative));
         Ok((packed, key))
     }
 
     fn pack_one(
         &self,
         py: Python<'_>,
-        settings: &Settings,
+        by: By<'_>,
         (at, param): (usize, &Param),
         value: &Bound<'_, PyAny>,
         packed: &mut Vec<Packed>,
         key: &mut Vec<KeyPart>,
     ) -> PyResult<()> {
+        let settings = by.settings;
         match &param.kind {
             ParamKind::Value(ty) => {
                 let mut slots = Vec::new();
@@ -199,7 +241,10 @@ impl NativeKernel {
                 if *needs_grad == Some(true) {
                     self.check_grad(&param.name, value)?;
                 }
-                let (array, part) = self.array(py, &param.name, value, wanted)?;
+                let (mut array, mut part) = self.array(py, &param.name, value, wanted)?;
+                if let Some(kind) = by.derivative.filter(|_| *needs_grad != Some(false)) {
+                    self.add_derivative(py, value, kind, &mut array, &mut part)?;
+                }
                 key.push(part);
                 packed.push(array);
             }
@@ -223,7 +268,7 @@ impl NativeKernel {
                         );
                         return Err(error::exception(py, "AerogelRuntimeTypeError", what));
                     };
-                    self.pack_one(py, settings, (at, member), &found, packed, key)?;
+                    self.pack_one(py, by, (at, member), &found, packed, key)?;
                 }
             }
         }
@@ -415,216 +460,19 @@ impl NativeKernel {
         })
     }
 
-    fn invalid(&self, name: &str, what: String) -> PyErr {
+    pub(crate) fn invalid(&self, name: &str, what: String) -> PyErr {
         PyValueError::new_err(format!(
             "invalid value for argument `{name}` of kernel `{}`: {what}",
             self.name
         ))
     }
-
-    /// The exception for an array of a type that kernels do not have.
-    fn no_such_dtype(&self, name: &str, array: &Bound<'_, PyAny>) -> PyErr {
-        let dtype = array.getattr("dtype");
-        let shown = dtype.as_ref().ok().and_then(|dtype| dtype.str().ok());
-        let shown = shown.map_or_else(|| "?".to_owned(), |text| text.to_string());
-        let members = dtype
-            .and_then(|dtype| dtype.getattr("names"))
-            .and_then(|names| names.extract::<Vec<String>>());
-        let remedy = match members.as_deref() {
-            Ok([first, ..]) => format!("; pass its members, such as array['{first}']"),
-            _ => String::new(),
-        };
-        PyTypeError::new_err(format!(
-            "the array for argument `{name}` of kernel `{}` has the dtype {shown}, which kernels do not have{remedy}",
-            self.name
-        ))
-    }
-
-    fn check_grad(&self, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        let of_own = value.cast::<NativeNdarray>().is_ok();
-        if of_own && value.getattr("grad")?.is_none() {
-            let what =
-                "an array with a gradient is required; make it with needs_grad=True".to_owned();
-            return Err(self.invalid(name, what));
-        }
-        Ok(())
-    }
-
-    /// An array that is no argument, as it is passed.
-    pub(crate) fn captured(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Packed> {
-        let anything = Wanted {
-            elem: None,
-            ndim: None,
-            element: None,
-            element_dim: None,
-        };
-        let (packed, _) = self.array(py, "ndarray", value, anything)?;
-        Ok(packed)
-    }
-
-    fn array(
-        &self,
-        py: Python<'_>,
-        name: &str,
-        value: &Bound<'_, PyAny>,
-        wanted: Wanted<'_>,
-    ) -> PyResult<(Packed, KeyPart)> {
-        let Wanted {
-            elem,
-            ndim,
-            element,
-            element_dim,
-        } = wanted;
-        let invalid = |what: String| self.invalid(name, what);
-        let mut copied = None;
-        let (array, ty, whole, own_element, mut writeable) = if let Ok(own) =
-            value.cast::<NativeNdarray>()
-        {
-            let own = own.get();
-            (
-                ArrayArg::Own(own.buffer.clone()),
-                own.ty,
-                own.shape.clone(),
-                Some(own.element.extents()),
-                own.writeable,
-            )
-        } else {
-            let mut value = as_numpy(value)?;
-            if let Ok(array) = ForeignArray::new(&value)
-                && !array.plain
-                && array.ty.is_some()
-            {
-                let (copy, original) = Copied::new(py, array)?;
-                copied = Some(Box::new(original));
-                value = copy;
-            }
-            let value = &value;
-            let array = ForeignArray::new(value).map_err(|_| {
-                let provided = value.get_type().name().map_or_else(|_| "?".into(), |n| n.to_string());
-                let remedy = match value.hasattr("_aerogel_field") {
-                    Ok(true) => "; annotate the parameter `ti.template()` to pass a field",
-                    _ => "",
-                };
-                error::exception(
-                    py,
-                    "AerogelRuntimeTypeError",
-                    format!(
-                        "argument `{name}` of kernel `{}` takes a NumPy array or a ti.ndarray, not a {provided}{remedy}",
-                        self.name
-                    ),
-                )
-            })?;
-            let ty = array.ty.ok_or_else(|| self.no_such_dtype(name, value))?;
-            let (shape, writeable) = (array.shape.clone(), array.writeable);
-            (ArrayArg::Foreign(array), ty, shape, None, writeable)
-        };
-        if let Some(wanted) = elem.filter(|&e| e != ty) {
-            let what = format!(
-                "an array of {wanted} is required, this one has {ty}: pass `{name}.astype(\"{}\")`, or annotate the parameter \
-                 `ti.types.ndarray(dtype=ti.{ty})`",
-                numpy_name(wanted)
-            );
-            // As Taichi has it: one error for the arrays of others, another for its own.
-            return Err(match array {
-                ArrayArg::Foreign(_) => invalid(what),
-                ArrayArg::Own(..) => PyTypeError::new_err(format!(
-                    "invalid value for argument `{name}` of kernel `{}`: {what}",
-                    self.name
-                )),
-            });
-        }
-        // A NumPy array's last axes are those of an element, where the annotation says that elements have any.
-        let (shape, element) = match own_element {
-            Some(own) => {
-                if let Some(element) = element.filter(|&e| e != own) {
-                    return Err(invalid(format!(
-                        "elements of shape {element:?} are required, these have {own:?}"
-                    )));
-                }
-                if let Some(axes) = element_dim.filter(|&axes| axes != own.len()) {
-                    return Err(invalid(format!(
-                        "elements with {axes} axes are required, these have {}",
-                        own.len()
-                    )));
-                }
-                (whole, own)
-            }
-            None => {
-                let n_axes = element.map_or(element_dim.unwrap_or(0), <[usize]>::len);
-                let (outer, inner) = whole.split_at(whole.len().saturating_sub(n_axes));
-                if inner.len() != n_axes || element.is_some_and(|wanted| wanted != inner) {
-                    let what = match element {
-                        Some(wanted) => {
-                            format!("the last axes must be those of an element, {wanted:?}")
-                        }
-                        None => format!("the last {n_axes} axes must be those of an element"),
-                    };
-                    return Err(invalid(format!("{what}; the shape is {whole:?}")));
-                }
-                (outer.to_vec(), inner.to_vec())
-            }
-        };
-        if ndim.is_some_and(|n| n != shape.len()) {
-            return Err(invalid(format!(
-                "{} axes are required, the array has {}",
-                ndim.unwrap_or(0),
-                shape.len()
-            )));
-        }
-        if let Some(extent) = shape.iter().find(|&&n| i32::try_from(n).is_err()) {
-            return Err(invalid(format!(
-                "an axis has {extent} elements, more than an `i32` counts; give the array more axes"
-            )));
-        }
-        if let Some(copied) = &copied {
-            writeable = copied.writeable();
-        }
-        let element = TensorShape::from_extents(&element)
-            .ok_or_else(|| invalid("an element has two axes at most".into()))?;
-        let part = KeyPart::Array {
-            elem: ty,
-            ndim: shape.len(),
-            element,
-        };
-        let cell_bytes = ty.bytes() as usize * element.len() as usize;
-        let packed = Packed::Array {
-            name: name.to_owned(),
-            array,
-            shape,
-            cell_bytes,
-            writeable,
-            copied,
-        };
-        Ok((packed, part))
-    }
 }
 
-/// What an annotation asks of an array.
-struct Wanted<'a> {
-    elem: Option<ScalarType>,
-    ndim: Option<usize>,
-    element: Option<&'a [usize]>,
-    element_dim: Option<usize>,
-}
-
-/// A PyTorch tensor on the CPU, or an array of another package that speaks DLPack, as a NumPy array over the
-/// same memory; anything else as it is.
-fn as_numpy<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    let py = value.py();
-    if value.hasattr(pyo3::intern!(py, "__array_struct__"))? {
-        return Ok(value.clone());
-    }
-    if value.hasattr(pyo3::intern!(py, "detach"))? {
-        return value.call_method0("detach")?.call_method0("numpy");
-    }
-    // What a field gives by DLPack is a copy.
-    if value.hasattr(pyo3::intern!(py, "_aerogel_field"))? {
-        return Ok(value.clone());
-    }
-    if value.hasattr(pyo3::intern!(py, "__dlpack__"))? {
-        return py.import("numpy")?.call_method1("from_dlpack", (value,));
-    }
-    Ok(value.clone())
+/// What arguments are packed by.
+#[derive(Clone, Copy)]
+struct By<'a> {
+    settings: &'a Settings,
+    derivative: Option<Derivative>,
 }
 
 /// How deep the lists of a template argument are nested at most, and how many items there are in all.
@@ -681,15 +529,4 @@ fn template_key(
         return Ok(parts.map(KeyPart::Tuple));
     }
     Ok(Some(KeyPart::Object(value.as_ptr() as usize)))
-}
-
-/// What NumPy calls a scalar type.
-fn numpy_name(ty: ScalarType) -> String {
-    let kind = match ty {
-        ScalarType::U1 => return "bool".to_owned(),
-        ty if ty.is_float() => "float",
-        ty if ty.is_signed() => "int",
-        _ => "uint",
-    };
-    format!("{kind}{}", ty.bits())
 }

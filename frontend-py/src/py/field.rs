@@ -13,7 +13,7 @@ use super::buffer::{self, Dim};
 use super::numpy_arrays::ForeignArray;
 use super::placement::Placement;
 use super::snode::NativeSNode;
-use super::{error, program};
+use super::{error, program, recorder};
 use crate::host::TensorShape;
 
 /// What a copy between a field and an array does with inactive elements.
@@ -86,6 +86,11 @@ impl NativeField {
 
     pub(crate) fn put(&self, placement: Placement) {
         let _ = self.placement.set(placement);
+    }
+
+    /// Whether the field has been given to a node.
+    pub(crate) fn is_placed(&self) -> bool {
+        self.claimed.get().is_some()
     }
 
     /// Where the field lies; an error if it is nowhere.
@@ -257,7 +262,7 @@ impl NativeField {
     }
 
     fn _is_placed(&self) -> bool {
-        self.claimed.get().is_some()
+        self.is_placed()
     }
 
     /// Whether its layout is there: not destroyed, and of the program since the last reset.
@@ -322,30 +327,33 @@ impl NativeField {
     }
 
     fn __setitem__(
-        &self,
-        py: Python<'_>,
+        slf: &Bound<'_, Self>,
         key: &Bound<'_, PyAny>,
         value: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        let (placement, memory) = self.memory(py)?;
-        let index = placement.index(py, || self.label(), key)?;
+        let (py, this) = (slf.py(), slf.get());
+        let (placement, memory) = this.memory(py)?;
+        let index = placement.index(py, || this.label(), key)?;
         let write = |component, value: Scalar| {
             let at = placement.obtain(py, &memory, component, &index)?;
             memory
                 .set_component_at(placement.places[component], at, &index, value)
                 .map_err(error::memory)
         };
-        if self.shape == TensorShape::Scalar {
-            return write(0, buffer::to_element(value, self.ty)?);
+        if this.shape == TensorShape::Scalar {
+            let value = buffer::to_element(value, this.ty)?;
+            recorder::before_write(slf, Some(key), None)?;
+            return write(0, value);
         }
-        let values = buffer::components(value, self.shape)?.map_err(|wrong| {
-            PyValueError::new_err(format!("an element of {} {wrong}", self.label()))
+        let values = buffer::components(value, this.shape)?.map_err(|wrong| {
+            PyValueError::new_err(format!("an element of {} {wrong}", this.label()))
         })?;
         // All are looked at before any is written.
         let values = values
             .iter()
-            .map(|value| buffer::to_element(value, self.ty))
+            .map(|value| buffer::to_element(value, this.ty))
             .collect::<PyResult<Vec<_>>>()?;
+        recorder::before_write(slf, Some(key), None)?;
         for (component, value) in values.into_iter().enumerate() {
             write(component, value)?;
         }
@@ -353,18 +361,19 @@ impl NativeField {
     }
 
     fn _set_component(
-        &self,
-        py: Python<'_>,
+        slf: &Bound<'_, Self>,
         key: &Bound<'_, PyAny>,
         at: usize,
         value: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        let (placement, memory) = self.memory(py)?;
-        let index = placement.index(py, || self.label(), key)?;
-        if at >= self.n_components() {
+        let (py, this) = (slf.py(), slf.get());
+        let (placement, memory) = this.memory(py)?;
+        let index = placement.index(py, || this.label(), key)?;
+        if at >= this.n_components() {
             return Err(PyValueError::new_err("there is no such component"));
         }
-        let value = buffer::to_element(value, self.ty)?;
+        let value = buffer::to_element(value, this.ty)?;
+        recorder::before_write(slf, Some(key), Some(at))?;
         let place = placement.places[at];
         let at = placement.obtain(py, &memory, at, &index)?;
         memory
@@ -383,22 +392,23 @@ impl NativeField {
 
     /// Makes the elements at some indices active and writes to them.
     fn _set_cells(
-        &self,
-        py: Python<'_>,
+        slf: &Bound<'_, Self>,
         coordinates: &Bound<'_, PyAny>,
         values: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        let (placement, memory) = self.memory(py)?;
+        let (py, this) = (slf.py(), slf.get());
+        let (placement, memory) = this.memory(py)?;
         let coordinates = ForeignArray::new(coordinates)?;
         let values = ForeignArray::new(values)?;
-        if values.ty != Some(self.ty) {
+        if values.ty != Some(this.ty) {
             return Err(PyTypeError::new_err(format!(
                 "the array's type is not {}",
-                self.ty
+                this.ty
             )));
         }
-        let item = self.ty.bytes() as usize;
-        placement.set_cells(py, &memory, || self.label(), &coordinates, &values, item)
+        recorder::before_write(slf, None, None)?;
+        let item = this.ty.bytes() as usize;
+        placement.set_cells(py, &memory, || this.label(), &coordinates, &values, item)
     }
 
     /// Writes all elements to an array; zeros where one is inactive.
@@ -407,30 +417,34 @@ impl NativeField {
     }
 
     /// Sets all active elements from an array.
-    fn _copy_from(&self, py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.transfer(py, array, Transfer::ToActive)
+    fn _copy_from(slf: &Bound<'_, Self>, array: &Bound<'_, PyAny>) -> PyResult<()> {
+        recorder::before_write(slf, None, None)?;
+        slf.get().transfer(slf.py(), array, Transfer::ToActive)
     }
 
     /// Sets all elements from an array, and makes all active.
-    fn _assign(&self, py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.transfer(py, array, Transfer::ToAll)
+    fn _assign(slf: &Bound<'_, Self>, array: &Bound<'_, PyAny>) -> PyResult<()> {
+        recorder::before_write(slf, None, None)?;
+        slf.get().transfer(slf.py(), array, Transfer::ToAll)
     }
 
     /// Sets every active element; one number for each component.
-    fn _fill(&self, py: Python<'_>, values: Vec<Bound<'_, PyAny>>) -> PyResult<()> {
-        let (placement, memory) = self.memory(py)?;
-        let item = self.ty.bytes() as usize;
+    fn _fill(slf: &Bound<'_, Self>, values: Vec<Bound<'_, PyAny>>) -> PyResult<()> {
+        let (py, this) = (slf.py(), slf.get());
+        let (placement, memory) = this.memory(py)?;
+        let item = this.ty.bytes() as usize;
         let pattern = Buffer::zeroed(item * values.len()).map_err(error::memory)?;
         for (k, value) in values.iter().enumerate() {
             pattern
-                .write_scalar(k * item, buffer::to_scalar(value, self.ty)?)
+                .write_scalar(k * item, buffer::to_scalar(value, this.ty)?)
                 .map_err(error::memory)?;
         }
         let mut bytes = vec![0; pattern.len()];
         pattern.read(0, &mut bytes).map_err(error::memory)?;
+        recorder::before_write(slf, None, None)?;
         py.detach(|| {
             if placement.one_by_one() {
-                return placement.fill_active(&memory, &bytes, self.ty);
+                return placement.fill_active(&memory, &bytes, this.ty);
             }
             for (first, count, spacing) in placement.runs() {
                 let mut dims: Vec<Dim> = placement

@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use aerogel_base::ErrorKind;
 use aerogel_base::hash::LookupMap;
+use aerogel_base::{ErrorKind, ScalarType};
+use aerogel_ir::Derivative;
 use aerogel_snode::Tree;
 use pyo3::exceptions::{
     PyAssertionError, PyAttributeError, PyException, PyIndexError, PyNameError, PyRuntimeError,
@@ -21,6 +22,7 @@ use pyo3::types::{
 };
 
 use super::error;
+use super::field::NativeField;
 use super::lists::Lists;
 use super::ndarray::NativeNdarray;
 use super::operator::{binary_name, unary_name};
@@ -52,6 +54,8 @@ pub(crate) struct PyHost<'py> {
     pub(super) nesting: usize,
     pub(super) seen: usize,
     watched: Vec<Watched>,
+    /// What is to be made of the module that is being lowered.
+    derivative: Option<Derivative>,
 }
 
 /// A global name that stood for a function, where that can be defined anew: it is in no file.
@@ -100,7 +104,7 @@ enum Size {
 }
 
 impl<'py> PyHost<'py> {
-    pub(crate) fn new(py: Python<'py>) -> PyResult<Self> {
+    pub(crate) fn new(py: Python<'py>, derivative: Option<Derivative>) -> PyResult<Self> {
         let module = PyModule::import(py, "builtins")?;
         let mut builtins = BTreeMap::new();
         for &name in crate::intrinsics::PYTHON {
@@ -123,6 +127,7 @@ impl<'py> PyHost<'py> {
             nesting: 0,
             seen: 0,
             watched: Vec::new(),
+            derivative,
         })
     }
 
@@ -145,6 +150,37 @@ impl<'py> PyHost<'py> {
     /// The exception that ends everything, if there was one.
     pub(crate) fn take_raised(&mut self) -> Option<PyErr> {
         self.raised.take()
+    }
+
+    /// The field of a field's derivatives, if it has one that is placed.
+    fn derivative_field(
+        &mut self,
+        field: &FieldRef,
+        kind: Derivative,
+    ) -> PyResult<Option<Rc<FieldRef>>> {
+        let object = self.object(field.handle);
+        let Some(other) = object.getattr_opt(kind.name())?.filter(|o| !o.is_none()) else {
+            return Ok(None);
+        };
+        let is_placed = |native: &Bound<'_, NativeField>| native.get().is_placed();
+        if !other.cast::<NativeField>().is_ok_and(is_placed) {
+            return Ok(None);
+        }
+        match self.known(&other)? {
+            Known::Field(found) if found.elem == field.elem && found.shape == field.shape => {
+                Ok(Some(found))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Whether an array has another for its derivatives.
+    fn has_derivative(&self, array: &Bound<'py, PyAny>, ty: ScalarType) -> bool {
+        let Some(kind) = self.derivative.filter(|_| ty.is_float()) else {
+            return false;
+        };
+        let found = array.getattr_opt(kind.name());
+        matches!(found, Ok(Some(other)) if !other.is_none())
     }
 
     pub(crate) fn python(&self) -> Python<'py> {
@@ -564,7 +600,17 @@ impl Host for PyHost<'_> {
             elem: array.ty,
             shape: array.element,
             ndim: array.shape.len() as u32,
+            derivative: self.has_derivative(&object, array.ty),
         })
+    }
+
+    fn derivative(
+        &mut self,
+        field: &FieldRef,
+        kind: Derivative,
+    ) -> HostResult<Option<Rc<FieldRef>>> {
+        let found = self.derivative_field(field, kind);
+        found.map_err(|error| self.error(&error))
     }
 
     fn class(&mut self, value: &Known) -> HostResult<Option<ClassRef>> {

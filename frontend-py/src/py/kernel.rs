@@ -4,12 +4,14 @@
 //! key that templates and array types make, and call it without the GIL.
 
 use std::cell::Cell;
+use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use aerogel_base::Scalar;
 use aerogel_base::hash::LookupMap;
+use aerogel_base::{Scalar, ScalarType};
 use aerogel_compiler::caught;
+use aerogel_ir::Derivative;
 use aerogel_runtime::{TaskTrace, TreeMemory, launch};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -20,7 +22,7 @@ use super::prepare::{self, Instance};
 use super::profile;
 use super::program::{self, Settings};
 use super::signature::{Param, ValueSpec};
-use super::{buffer, error, numpy_copies};
+use super::{buffer, error, numpy_arrays, numpy_copies, recorder};
 use crate::host::TensorShape;
 
 #[derive(Default)]
@@ -114,12 +116,51 @@ impl NativeKernel {
 
     #[pyo3(signature = (*args, **kwargs))]
     fn __call__<'py>(
+        slf: &Bound<'py, Self>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (py, this) = (slf.py(), slf.get());
+        if let Some(recorder) = recorder::current(py) {
+            let result = recorder.call_method1(py, "launch", (slf, args, kwargs))?;
+            return Ok(result.into_bound(py));
+        }
+        this.call(py, args, kwargs, Mode::default())
+    }
+
+    /// The call itself, whether somebody records calls or not: of the kernel or of its derivative, which draws the
+    /// random numbers of the launch with the same seed. A gradient may read what the kernel overwrites, if memory is as it
+    /// was before that.
+    #[pyo3(signature = (args, kwargs, derivative = None, seed = None, is_restored = false))]
+    fn _launch<'py>(
         &self,
         py: Python<'py>,
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
+        derivative: Option<&str>,
+        seed: Option<u64>,
+        is_restored: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
-        caught(|| self.call(py, args, kwargs))
+        let mode = Mode {
+            derivative: derivative_named(derivative)?,
+            seed,
+            is_restored,
+        };
+        self.call(py, args, kwargs, mode)
+    }
+
+    /// The gradient of what the kernel returns, each number times its seed, by the floats among its arguments: a list
+    /// for each parameter that has any. Gradients of fields and arrays grow as by a tape.
+    #[pyo3(signature = (args, kwargs, seeds, seed = None))]
+    fn _pull_back(
+        &self,
+        py: Python<'_>,
+        args: &Bound<'_, PyTuple>,
+        kwargs: Option<&Bound<'_, PyDict>>,
+        seeds: Vec<f64>,
+        seed: Option<u64>,
+    ) -> PyResult<Vec<Option<Vec<f64>>>> {
+        caught(|| self.pull_back(py, args, kwargs, &seeds, seed))
             .unwrap_or_else(|panic| Err(prepare::broken(py, &self.name, panic)))
     }
 
@@ -150,12 +191,33 @@ impl NativeKernel {
                         format!("kernel `{}` is not compiled yet: {remedy}", self.name),
                     )
                 })?;
-                let (_, key) = self.pack(py, &settings, &values)?;
+                let (_, key) = self.pack(py, &settings, &values, None)?;
                 self.instance(py, &settings, key, &values)?
             }
         };
         prepare::inspect(py, &self.name, &instance)
     }
+}
+
+/// Which of a kernel's launches one is.
+#[derive(Clone, Copy, Default)]
+struct Mode {
+    derivative: Option<Derivative>,
+    /// Of the random numbers; a new one if there is none.
+    seed: Option<u64>,
+    /// Whether memory is as it was before the kernel itself ran.
+    is_restored: bool,
+}
+
+fn derivative_named(name: Option<&str>) -> PyResult<Option<Derivative>> {
+    let Some(name) = name else {
+        return Ok(None);
+    };
+    let mut kinds = Derivative::ALL.iter().copied();
+    let found = kinds.find(|kind| kind.name() == name);
+    found
+        .map(Some)
+        .ok_or_else(|| PyValueError::new_err(format!("there is no derivative {name:?}")))
 }
 
 impl NativeKernel {
@@ -164,17 +226,126 @@ impl NativeKernel {
         py: Python<'py>,
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
+        mode: Mode,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        caught(|| self.call_caught(py, args, kwargs, mode))
+            .unwrap_or_else(|panic| Err(prepare::broken(py, &self.name, panic)))
+    }
+
+    /// The instance for some arguments, and how they are passed.
+    pub(crate) fn prepared(
+        &self,
+        py: Python<'_>,
+        args: &Bound<'_, PyTuple>,
+        kwargs: Option<&Bound<'_, PyDict>>,
+        derivative: Option<Derivative>,
+    ) -> PyResult<(Arc<Instance>, Vec<Packed>)> {
+        let settings = program::settings(py)?;
+        program::materialize(py)?;
+        let values = self.bind(py, args, kwargs)?;
+        let (packed, key) = self.pack(py, &settings, &values, derivative)?;
+        let instance = self.instance(py, &settings, key, &values)?;
+        Ok((instance, packed))
+    }
+
+    /// The arrays that an instance takes besides the arguments.
+    pub(crate) fn captured_arrays(
+        &self,
+        py: Python<'_>,
+        instance: &Instance,
+    ) -> PyResult<Vec<Packed>> {
+        let arrays = instance.captured.iter();
+        arrays
+            .map(|array| self.captured(py, array.bind(py), instance.derivative))
+            .collect()
+    }
+
+    fn call_caught<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+        mode: Mode,
     ) -> PyResult<Bound<'py, PyAny>> {
         let settings = program::settings(py)?;
         program::materialize(py)?;
         let given = self.bind(py, args, kwargs).and_then(|values| {
-            let (packed, key) = self.pack(py, &settings, &values)?;
+            let (packed, key) = self.pack(py, &settings, &values, mode.derivative)?;
             Ok((values, packed, key))
         });
         let (values, packed, key) =
             given.map_err(|e| error::noted(e, self.function(py), &self.signature()))?;
         let instance = self.instance(py, &settings, key, &values)?;
-        self.launch(py, &settings, &instance, &packed)
+        if !mode.is_restored {
+            instance.expect_nothing_overwritten(py)?;
+        }
+        let types = self.results.as_deref().unwrap_or(&[]);
+        let mut results = vec![0u64; types.iter().map(|t| t.n_components()).sum()];
+        self.launch(py, &settings, &instance, &packed, mode, (&[], &mut results))?;
+        self.returned(py, &settings, types, &results)
+    }
+
+    fn pull_back(
+        &self,
+        py: Python<'_>,
+        args: &Bound<'_, PyTuple>,
+        kwargs: Option<&Bound<'_, PyDict>>,
+        seeds: &[f64],
+        seed: Option<u64>,
+    ) -> PyResult<Vec<Option<Vec<f64>>>> {
+        let settings = program::settings(py)?;
+        program::materialize(py)?;
+        let types = self.results.as_deref().unwrap_or(&[]);
+        let types: Vec<ScalarType> = types.iter().flat_map(|t| t.scalars(&settings)).collect();
+        if types.len() != seeds.len() {
+            let (n, name) = (types.len(), &self.name);
+            let what = format!("kernel `{name}` returns {n} numbers and needs as many seeds");
+            return Err(PyValueError::new_err(what));
+        }
+        let slot = |(&ty, &seed): (&ScalarType, &f64)| match ty.is_float() {
+            true => Scalar::float(ty, seed).slot(),
+            false => 0,
+        };
+        let extra: Vec<u64> = types.iter().zip(seeds).map(slot).collect();
+        let values = self.bind(py, args, kwargs)?;
+        let (packed, mut key) = self.pack(py, &settings, &values, Some(Derivative::Grad))?;
+        key.push(KeyPart::Ends);
+        let instance = self.instance(py, &settings, key, &values)?;
+        instance.expect_nothing_overwritten(py)?;
+        let floats: Vec<Vec<ScalarType>> = self
+            .params
+            .iter()
+            .map(|param| {
+                let mut all = param.kind.scalars(&settings);
+                all.retain(|ty| ty.is_float());
+                all
+            })
+            .collect();
+        let mut results = vec![0u64; floats.iter().map(Vec::len).sum()];
+        let mode = Mode {
+            derivative: Some(Derivative::Grad),
+            seed,
+            is_restored: false,
+        };
+        self.launch(
+            py,
+            &settings,
+            &instance,
+            &packed,
+            mode,
+            (&extra, &mut results),
+        )?;
+        let mut results = results.into_iter();
+        let number = |ty: ScalarType, slot| Scalar::from_slot(ty, slot).as_f64();
+        let of_param = |types: Vec<ScalarType>| {
+            let numbers: Vec<f64> = types
+                .into_iter()
+                .zip(results.by_ref())
+                .map(|(ty, slot)| number(ty, slot))
+                .collect();
+            (!numbers.is_empty()).then_some(numbers)
+        };
+        Ok(floats.into_iter().map(of_param).collect())
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
@@ -246,7 +417,9 @@ impl NativeKernel {
                 keep
             });
             state.instances.insert(key.clone(), instance.clone());
-            state.last = Some(instance.clone());
+            if instance.derivative.is_none() {
+                state.last = Some(instance.clone());
+            }
         }
         drop(state);
         drop(compiling);
@@ -262,13 +435,16 @@ impl NativeKernel {
         }
     }
 
-    fn launch<'py>(
+    /// Launches an instance; `extra` are the slots of arguments behind all others.
+    fn launch(
         &self,
-        py: Python<'py>,
+        py: Python<'_>,
         settings: &Settings,
         instance: &Instance,
         packed: &[Packed],
-    ) -> PyResult<Bound<'py, PyAny>> {
+        mode: Mode,
+        (extra, results): (&[u64], &mut [u64]),
+    ) -> PyResult<()> {
         let mut args = launch::Args::new();
         let mut n_arrays = 0;
         let mut copied_back = Vec::new();
@@ -280,12 +456,14 @@ impl NativeKernel {
                 self.name
             ))
         })?;
-        let mut captured = Vec::new();
-        for array in &instance.captured {
-            captured.push(self.captured(py, array.bind(py))?);
+        let captured = self.captured_arrays(py, instance)?;
+        if mode.derivative.is_some() {
+            self.expect_apart(py, instance, packed.iter().chain(&captured))?;
         }
         let mut arrays = Vec::new();
-        for packed in packed.iter().chain(&captured) {
+        let own = || packed.iter().chain(&captured);
+        // The arrays of derivatives come behind all others, in the order of those they belong to.
+        for packed in own().chain(own().filter_map(Packed::derivative)) {
             match packed {
                 Packed::Slots(slots) => slots.iter().for_each(|&slot| args.scalar(slot)),
                 Packed::Array {
@@ -295,6 +473,7 @@ impl NativeKernel {
                     cell_bytes,
                     writeable,
                     copied,
+                    derivative: _,
                 } => {
                     let written = is_written(n_arrays);
                     if !writeable && written {
@@ -328,20 +507,19 @@ impl NativeKernel {
             .map(|tree| tree.memory(py))
             .collect::<PyResult<Vec<Arc<TreeMemory>>>>()?;
         let roots: Vec<&TreeMemory> = memories.iter().map(|m| &**m).collect();
-        let types = self.results.as_deref().unwrap_or(&[]);
-        let mut results = vec![0u64; types.iter().map(|t| t.n_components()).sum()];
+        extra.iter().for_each(|&slot| args.scalar(slot));
         let sink = Mutex::new(String::new());
-        let seed = program::launch_seed(settings);
+        let seed = mode.seed.unwrap_or_else(|| program::launch_seed(settings));
         let begin = profile::begin();
         let trace = begin.map(|_| TaskTrace::default());
         let outcome = py.detach(|| {
             instance.launch(launch::Launch {
                 args: &args,
                 roots: &roots,
-                results: &mut results,
+                results,
                 sink: &sink,
                 seed,
-                most_reserved: u64::MAX,
+                most_reserved: settings.ad_memory,
                 trace: trace.as_ref(),
             })
         });
@@ -360,8 +538,37 @@ impl NativeKernel {
         }
         outcome
             .map_err(|panic| instance.broken(py, panic, &self.name))?
-            .map_err(|failure| instance.failure(py, failure, &self.name))?;
-        self.returned(py, settings, types, &results)
+            .map_err(|failure| instance.failure(py, failure, &self.name))
+    }
+
+    /// That no array shares memory with one that the kernel writes to: its derivative takes them to be apart.
+    fn expect_apart<'p>(
+        &self,
+        py: Python<'_>,
+        instance: &Instance,
+        packed: impl Iterator<Item = &'p Packed>,
+    ) -> PyResult<()> {
+        let mut seen: Vec<(&str, Range<usize>, bool)> = Vec::new();
+        for packed in packed {
+            let Packed::Array { name, array, .. } = packed else {
+                continue;
+            };
+            let range = numpy_arrays::addresses(array.buffer()?);
+            let written = instance.primal_writes.get(seen.len()) != Some(&false);
+            let shares = |(_, other, also): &&(&str, Range<usize>, bool)| {
+                (written || *also) && range.start.max(other.start) < range.end.min(other.end)
+            };
+            if let Some((other, ..)) = seen.iter().find(shares) {
+                let what = format!(
+                    "the arrays for arguments `{other}` and `{name}` of kernel `{}` share memory, and the kernel writes to \
+                     one: its derivative needs arrays that are apart",
+                    self.name
+                );
+                return Err(error::runtime(py, what));
+            }
+            seen.push((name, range, written));
+        }
+        Ok(())
     }
 
     fn returned<'py>(

@@ -1,6 +1,7 @@
 //! The `_native` module: everything that touches the Python runtime.
 
 mod argument;
+mod array_argument;
 mod buffer;
 mod error;
 mod field;
@@ -21,7 +22,10 @@ mod placement;
 mod prepare;
 mod profile;
 mod program;
+mod recorder;
+mod recording;
 mod signature;
+mod snapshot;
 mod snode;
 mod structs;
 
@@ -78,6 +82,11 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<snode::NativeTree>()?;
     m.add_class::<ndarray::NativeNdarray>()?;
     m.add_class::<kernel::NativeKernel>()?;
+    m.add_class::<recording::NativeRecording>()?;
+    m.add_class::<recording::NativeSteps>()?;
+    m.add_class::<recording::NativeWhole>()?;
+    m.add_function(wrap_pyfunction!(recording::keep, m)?)?;
+    m.add_class::<snapshot::NativeSnapshot>()?;
     m.add_class::<gui::Canvas>()?;
     m.add_class::<linalg::NativeSparseMatrix>()?;
     m.add_class::<linalg::NativeSparseSolver>()?;
@@ -97,6 +106,10 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(profile::clear_profile, m)?)?;
     m.add_function(wrap_pyfunction!(profile::clear_profile_steps, m)?)?;
     m.add_function(wrap_pyfunction!(program::machine, m)?)?;
+    m.add_function(wrap_pyfunction!(program::next_seed, m)?)?;
+    m.add_function(wrap_pyfunction!(recorder::set_recorder, m)?)?;
+    m.add_function(wrap_pyfunction!(recorder::recorder, m)?)?;
+    m.add_function(wrap_pyfunction!(recorder::before_write_of_all, m)?)?;
     m.add_function(wrap_pyfunction!(live_bytes, m)?)?;
     m.add_function(wrap_pyfunction!(fail_allocation, m)?)?;
     m.add_function(wrap_pyfunction!(encode_png, m)?)?;

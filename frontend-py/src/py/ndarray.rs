@@ -11,8 +11,8 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 use super::buffer::{
     components, make_element, parse_index, repeat, to_element, to_python, to_scalar,
 };
-use super::error;
 use super::numpy_arrays::ForeignArray;
+use super::{error, recorder};
 use crate::host::TensorShape;
 
 /// What `ti.ndarray` makes: a dense array of scalars, vectors or matrices.
@@ -184,60 +184,66 @@ impl NativeNdarray {
     }
 
     fn __setitem__(
-        &self,
-        py: Python<'_>,
+        slf: &Bound<'_, Self>,
         key: &Bound<'_, PyAny>,
         value: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        self.expect_writeable()?;
-        let offset = self.offset(py, key)?;
-        if self.element == TensorShape::Scalar {
-            let value = to_element(value, self.ty)?;
-            return self
+        let this = slf.get();
+        this.expect_writeable()?;
+        let offset = this.offset(slf.py(), key)?;
+        if this.element == TensorShape::Scalar {
+            let value = to_element(value, this.ty)?;
+            recorder::before_write(slf, Some(key), None)?;
+            return this
                 .buffer
                 .write_scalar(offset, value)
                 .map_err(error::memory);
         }
-        let values = components(value, self.element)?
+        let values = components(value, this.element)?
             .map_err(|wrong| PyValueError::new_err(format!("an element {wrong}")))?;
         // All are looked at before any is written.
         let values = values
             .iter()
-            .map(|value| to_element(value, self.ty))
+            .map(|value| to_element(value, this.ty))
             .collect::<PyResult<Vec<_>>>()?;
+        recorder::before_write(slf, Some(key), None)?;
         for (k, value) in values.into_iter().enumerate() {
-            let at = offset + k * self.ty.bytes() as usize;
-            self.buffer.write_scalar(at, value).map_err(error::memory)?;
+            let at = offset + k * this.ty.bytes() as usize;
+            this.buffer.write_scalar(at, value).map_err(error::memory)?;
         }
         Ok(())
     }
 
     /// Sets every element; one number for each component.
-    fn _fill(&self, values: Vec<Bound<'_, PyAny>>) -> PyResult<()> {
-        self.expect_writeable()?;
-        let item = self.ty.bytes() as usize;
+    fn _fill(slf: &Bound<'_, Self>, values: Vec<Bound<'_, PyAny>>) -> PyResult<()> {
+        let this = slf.get();
+        this.expect_writeable()?;
+        let item = this.ty.bytes() as usize;
         let pattern = Buffer::zeroed(item * values.len()).map_err(error::memory)?;
         for (k, value) in values.iter().enumerate() {
-            let write = pattern.write_scalar(k * item, to_scalar(value, self.ty)?);
+            let write = pattern.write_scalar(k * item, to_scalar(value, this.ty)?);
             write.map_err(error::memory)?;
         }
         let mut bytes = vec![0; pattern.len()];
         pattern.read(0, &mut bytes).map_err(error::memory)?;
-        let n = self.shape.iter().product();
-        repeat((&self.buffer, 0), &bytes, n).map_err(error::memory)
+        recorder::before_write(slf, None, None)?;
+        let n = this.shape.iter().product();
+        repeat((&this.buffer, 0), &bytes, n).map_err(error::memory)
     }
 
     fn _set_component(
-        &self,
-        py: Python<'_>,
+        slf: &Bound<'_, Self>,
         key: &Bound<'_, PyAny>,
         at: usize,
         value: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        self.expect_writeable()?;
-        let offset = self.offset(py, key)? + at * self.ty.bytes() as usize;
-        self.buffer
-            .write_scalar(offset, to_element(value, self.ty)?)
+        let this = slf.get();
+        this.expect_writeable()?;
+        let offset = this.offset(slf.py(), key)? + at * this.ty.bytes() as usize;
+        let value = to_element(value, this.ty)?;
+        recorder::before_write(slf, Some(key), Some(at))?;
+        this.buffer
+            .write_scalar(offset, value)
             .map_err(error::memory)
     }
 }

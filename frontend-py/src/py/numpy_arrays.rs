@@ -92,6 +92,20 @@ impl ForeignArray {
         })
     }
 
+    /// The same array, held once more.
+    pub(crate) fn held(&self, py: Python<'_>) -> Self {
+        let start = NonNull::new(self.buffer.address()).unwrap_or(NonNull::dangling());
+        // SAFETY: the memory is that of `owner`, which this one holds too.
+        let buffer = unsafe { Buffer::borrowed(start, self.buffer.len()) };
+        Self {
+            shape: self.shape.clone(),
+            strides: self.strides.clone(),
+            buffer,
+            owner: self.owner.clone_ref(py),
+            ..*self
+        }
+    }
+
     /// The array itself.
     pub(crate) fn object(&self) -> &Py<PyAny> {
         &self.owner

@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyByteArray;
 
 use super::numpy_arrays::ForeignArray;
+use super::snapshot::Piece;
 use super::snode::TreeStore;
 use super::{buffer, error, program};
 
@@ -421,6 +422,38 @@ impl Placement {
             .iter()
             .map(|d| (d.extent as usize, d.stride, row_major[d.index] * d.divisor))
             .collect()
+    }
+
+    /// Where the elements of a box lie, and perhaps some around it that share blocks with them; not of fields whose
+    /// elements are copied one by one.
+    pub(crate) fn pieces(&self, ranges: &[(u64, u64)], item: usize) -> Vec<Piece> {
+        let digits = &self.digits[0];
+        // The first digit of an axis says which of the largest blocks along it an index is in.
+        let is_first = |at: usize| {
+            let mut others = digits.iter().enumerate();
+            let outer = |(k, d): (usize, &Digit)| {
+                let of_axis = k != at && d.index == digits[at].index;
+                of_axis && (d.divisor, at) > (digits[at].divisor, k)
+            };
+            !others.any(outer)
+        };
+        let mut skipped = 0;
+        let mut dims = Vec::new();
+        for (k, digit) in digits.iter().enumerate() {
+            let (lo, hi) = match ranges.get(digit.index).filter(|_| is_first(k)) {
+                Some(&(lo, hi)) => (lo / digit.divisor, hi.div_ceil(digit.divisor)),
+                None => (0, digit.extent),
+            };
+            skipped += lo * digit.stride;
+            dims.push(((hi - lo) as usize, digit.stride as usize));
+        }
+        let piece = |(first, count, spacing): (usize, usize, u64)| {
+            let mut dims = dims.clone();
+            dims.push((count, if count == 1 { item } else { spacing as usize }));
+            let base = (self.bases[first] + skipped) as usize;
+            Piece { base, dims }
+        };
+        self.runs().into_iter().map(piece).collect()
     }
 
     /// The distance between components, if it is always the same.

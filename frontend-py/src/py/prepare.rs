@@ -5,8 +5,9 @@ use std::rc::Rc;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
-use aerogel_compiler::{CompileError, CompiledKernel, Compiler, caught};
-use aerogel_ir::{Function, Type};
+use aerogel_base::Diagnostic;
+use aerogel_compiler::{CompileError, CompiledKernel, Compiler, Differentiated, Wanted, caught};
+use aerogel_ir::{Derivative, Function, Module, Type};
 use aerogel_runtime::{KernelFailure, TreeMemory, interrupt, launch};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
@@ -19,6 +20,7 @@ use super::host::{PyHost, Watched};
 use super::kernel::NativeKernel;
 use super::profile;
 use super::program::{self, Settings};
+use super::recording::Summary;
 use super::signature::{Param, ParamKind, StructSpec, ValueSpec};
 use super::snode::{self, TreeStore};
 use crate::host::{Known, StructType};
@@ -31,6 +33,14 @@ pub(crate) enum TreeRef {
 }
 
 impl TreeRef {
+    /// The tree, if it is still there.
+    pub(crate) fn store(&self) -> Option<Arc<TreeStore>> {
+        match self {
+            Self::Strong(store) => Some(store.clone()),
+            Self::Weak(store) => store.upgrade(),
+        }
+    }
+
     /// The tree's memory.
     pub(crate) fn memory(&self, py: Python<'_>) -> PyResult<Arc<TreeMemory>> {
         match self {
@@ -46,10 +56,18 @@ impl TreeRef {
 /// A compiled kernel.
 pub(crate) struct Instance {
     pub(crate) trees: Vec<TreeRef>,
+    /// Which derivative of the kernel it computes, if any.
+    pub(crate) derivative: Option<Derivative>,
+    /// Why memory must be as it was before the kernel itself ran, if it must.
+    of_start: Option<Diagnostic>,
+    /// What it accesses.
+    pub(crate) summary: Summary,
     /// The arrays that the kernel takes besides its arguments.
     pub(crate) captured: Vec<Py<PyAny>>,
     /// Whether the kernel writes to each of its array arguments.
     pub(crate) writes: Vec<bool>,
+    /// Whether the kernel of which this is perhaps a derivative does.
+    pub(crate) primal_writes: Vec<bool>,
     guards: Vec<Guard>,
     compiler: Arc<Compiler>,
     compiled: CompiledKernel,
@@ -78,6 +96,20 @@ impl Instance {
             TreeRef::Weak(store) => store.strong_count() > 0,
         };
         self.guards.iter().all(alive) && self.trees.iter().all(kept)
+    }
+
+    /// That memory need not be put back first, for those who cannot.
+    pub(crate) fn expect_nothing_overwritten(&self, py: Python<'_>) -> PyResult<()> {
+        let Some(mistake) = &self.of_start else {
+            return Ok(());
+        };
+        let (spans, sources) = (self.compiled.spans(), self.compiled.sources());
+        Err(error::raise(
+            py,
+            std::slice::from_ref(mistake),
+            spans,
+            sources,
+        ))
     }
 
     /// Runs it; the error is what a panic said, which is a bug of ours.
@@ -167,6 +199,7 @@ fn binding<'py>(
                 elem,
                 ndim,
                 element,
+                derivative,
             }) = key.next()
             else {
                 unreachable!("the key says what each array is")
@@ -175,6 +208,7 @@ fn binding<'py>(
                 elem: tensor_type(*element, *elem),
                 ndim: *ndim as u32,
                 clamp: *clamp,
+                derivative: *derivative,
             }
         }
         ParamKind::Pack(members, methods) => {
@@ -202,7 +236,8 @@ pub(crate) fn compile(
 ) -> PyResult<Instance> {
     let begin = Instant::now();
     let mut guards = guards(py, key, values)?;
-    let mut host = PyHost::new(py)?;
+    let derivative = key.iter().find_map(KeyPart::derivative);
+    let mut host = PyHost::new(py, derivative)?;
     let source = host.func_source(kernel.function(py))?;
     let params = bindings(kernel, settings, key, values, &mut host)?;
     let result = match &kernel.results {
@@ -225,17 +260,15 @@ pub(crate) fn compile(
         short_circuit: settings.short_circuit,
         debug: settings.debug,
         fast_math: settings.fast_math,
+        derivative,
     };
     let lowered = lower_kernel(&source, &params, result.as_ref(), &mut host, &config);
     if let Some(raised) = host.take_raised() {
         return Err(raised);
     }
     let lowered = lowered.map_err(|e| error::raise(py, &e.diagnostics, &e.spans, &e.sources))?;
-    let log = py.import("aerogel._log")?;
-    let path: PathBuf = log.getattr("__file__")?.extract()?;
-    let library = path.parent().expect("a module lies in its package");
-    for warning in lowered.render_warnings(library) {
-        log.call_method1("warn", (format!("warning: {warning}"),))?;
+    if derivative.is_none() {
+        warn(py, &lowered)?;
     }
     let Lowered {
         module,
@@ -250,14 +283,25 @@ pub(crate) fn compile(
         .iter()
         .map(|tree| tree_ref(py, tree.0, arguments.contains(&tree.0)))
         .collect::<PyResult<Vec<_>>>()?;
-    let writes = module
-        .kernel()
-        .map_or_else(Vec::new, Function::written_arrays);
+    let mut summary = Summary::new(&module);
+    let primal_writes = written_arrays(&module);
     let compiler = program::compiler(py, settings)?;
     let frontend = begin.elapsed();
     // A signal that comes from here on is heard by the compiler, one that came before by Python.
     let _active = interrupt::Active::begin();
     py.check_signals()?;
+    let (module, of_start) = match derivative {
+        Some(kind) => {
+            let ends = key.contains(&KeyPart::Ends);
+            let wanted = Wanted { kind, ends };
+            let done = differentiated(py, &kernel.name, &compiler, module, wanted)?;
+            summary = Summary::of_gradient(&done);
+            let mistake = done.of_start.map(|it| it.mistake(&done.module.env));
+            (done.module, mistake)
+        }
+        None => (module, None),
+    };
+    let writes = written_arrays(&module);
     let compiled = py
         .detach(|| compiler.compile(module))
         .map_err(|e| not_compiled(py, &kernel.name, e))?;
@@ -267,12 +311,54 @@ pub(crate) fn compile(
     guards.extend(host.watched().map(Guard::Name));
     Ok(Instance {
         trees,
+        derivative,
+        of_start,
+        summary,
         captured,
         writes,
+        primal_writes,
         guards,
         compiler,
         compiled,
     })
+}
+
+/// Says what is probably not meant.
+fn warn(py: Python<'_>, lowered: &Lowered) -> PyResult<()> {
+    let log = py.import("aerogel._log")?;
+    let path: PathBuf = log.getattr("__file__")?.extract()?;
+    let library = path.parent().expect("a module lies in its package");
+    for warning in lowered.render_warnings(library) {
+        log.call_method1("warn", (format!("warning: {warning}"),))?;
+    }
+    Ok(())
+}
+
+/// The module that computes derivatives of what this one does.
+fn differentiated(
+    py: Python<'_>,
+    kernel: &str,
+    compiler: &Compiler,
+    mut module: Module,
+    wanted: Wanted,
+) -> PyResult<Differentiated> {
+    // Every launch checks it.
+    module.env.arrays_apart = true;
+    // What a mistake is shown with.
+    let (spans, sources) = (module.env.spans.clone(), module.env.sources.clone());
+    let done = py
+        .detach(|| compiler.differentiate(module, wanted))
+        .map_err(|e| not_compiled(py, kernel, e))?;
+    match done {
+        Ok(done) => Ok(done),
+        Err(mistake) => Err(error::raise(py, &[*mistake], &spans, &sources)),
+    }
+}
+
+/// Whether the module's kernel writes to each of its array arguments.
+fn written_arrays(module: &Module) -> Vec<bool> {
+    let kernel = module.kernel();
+    kernel.map_or_else(Vec::new, Function::written_arrays)
 }
 
 fn return_type<'py>(

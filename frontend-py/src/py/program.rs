@@ -29,6 +29,8 @@ pub(crate) struct Settings {
     pub(crate) default_ip: ScalarType,
     pub(crate) short_circuit: bool,
     pub(crate) random_seed: u64,
+    /// The most bytes that a launch takes for what it computes backwards.
+    pub(crate) ad_memory: u64,
 }
 
 static COMPILER: Mutex<Option<Arc<Compiler>>> = Mutex::new(None);
@@ -116,6 +118,12 @@ pub(crate) fn launch_seed(settings: &Settings) -> u64 {
         .wrapping_add(launch.wrapping_mul(0xbf58_476d_1ce4_e5b9))
 }
 
+/// The seed of a launch to come, for those who launch it more than once.
+#[pyfunction]
+pub(crate) fn next_seed(py: Python<'_>) -> PyResult<u64> {
+    Ok(launch_seed(&settings(py)?))
+}
+
 /// Lays out the trees that Python has described and not yet finished.
 pub(crate) fn materialize(py: Python<'_>) -> PyResult<()> {
     if PENDING.load(Ordering::Acquire)
@@ -155,7 +163,7 @@ fn arch_named(name: &str) -> PyResult<Arch> {
 
 #[pyfunction]
 #[pyo3(signature = (*, arch, cpu, debug, fast_math, check_bounds, opt_level, max_threads, random_seed, print_ir,
-    thread_local, default_fp, default_ip, short_circuit, profile, cache))]
+    thread_local, default_fp, default_ip, short_circuit, profile, cache, ad_memory))]
 #[expect(
     clippy::too_many_arguments,
     reason = "keywords of one call from Python"
@@ -176,6 +184,7 @@ pub(crate) fn init(
     short_circuit: bool,
     profile: bool,
     cache: Option<CacheArgs>,
+    ad_memory: u64,
 ) -> PyResult<()> {
     let cache = cache.map(cache_settings).transpose()?;
     let cpu = cpu_named(cpu)?;
@@ -195,6 +204,7 @@ pub(crate) fn init(
         default_ip: scalar_type(default_ip)?,
         short_circuit,
         random_seed: random_seed as u64,
+        ad_memory,
     });
     LAUNCHES.store(0, Ordering::Relaxed);
     profile::enable(profile);

@@ -101,6 +101,17 @@ pub(crate) enum ValueSpec {
 }
 
 impl ValueSpec {
+    /// The types of its numbers.
+    pub(crate) fn scalars(&self, settings: &Settings) -> Vec<ScalarType> {
+        match self {
+            Self::Tensor(ty) => vec![ty.elem.resolve(settings); ty.n_components()],
+            Self::Struct(spec) => {
+                let members = spec.members.iter();
+                members.flat_map(|(_, m)| m.scalars(settings)).collect()
+            }
+        }
+    }
+
     /// Reads what `ValueType::read` reads, or a `ti.types.struct`.
     pub(crate) fn read(value: &Bound<'_, PyAny>) -> PyResult<Self> {
         if !value.hasattr("_aerogel_struct_type")? {
@@ -141,6 +152,20 @@ pub(crate) enum ParamKind {
     },
     /// Arguments that travel together, and functions that take them as `self`.
     Pack(Vec<Param>, Vec<(String, Arc<Py<PyAny>>)>),
+}
+
+impl ParamKind {
+    /// The types of the numbers that are passed by value.
+    pub(crate) fn scalars(&self, settings: &Settings) -> Vec<ScalarType> {
+        match self {
+            Self::Value(spec) => spec.scalars(settings),
+            Self::Pack(members, _) => {
+                let members = members.iter();
+                members.flat_map(|m| m.kind.scalars(settings)).collect()
+            }
+            Self::Template | Self::Receiver | Self::Array { .. } => Vec::new(),
+        }
+    }
 }
 
 #[derive(Clone, Debug)]

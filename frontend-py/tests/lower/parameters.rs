@@ -10,6 +10,7 @@ use crate::{host, lower_with};
 fn arrays_are_read_only_until_written() {
     let array = ParamBinding::Array {
         clamp: false,
+        derivative: false,
         elem: Type::F32,
         ndim: 1,
     };

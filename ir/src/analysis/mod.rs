@@ -3,6 +3,7 @@
 
 pub mod access;
 pub mod affine;
+pub mod boxes;
 pub mod cost;
 mod float_bound;
 mod ranges;

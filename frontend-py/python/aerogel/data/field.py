@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import math
@@ -220,7 +221,10 @@ class NumericField(Field, _native.NativeField):
         import numpy as np
 
         array = other.to_numpy().astype(numpy_dtype(self.dtype), copy=False)
-        self._assign(np.ascontiguousarray(array).reshape(self._array_shape()))
+        array = np.ascontiguousarray(array).reshape(self._array_shape())
+        recorder = _native.recorder()
+        with contextlib.nullcontext() if recorder is None else recorder.copying(other):
+            self._assign(array)
 
     def __str__(self) -> str:
         if not self._is_placed():
@@ -292,6 +296,10 @@ class MatrixField(NumericField):
             return out
         self._share_component(at, out)
         out._parent_node = self._parent_node
+        for kind in ("grad", "dual"):
+            gradient = getattr(self, kind)
+            if gradient is not None and gradient._is_placed():
+                out.__dict__[kind] = gradient.get_scalar_field(at)
         return out
 
     def to_numpy(self, keep_dims: bool = False, dtype: Any = None) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any, overload
 
 from aerogel import _native
@@ -60,7 +61,9 @@ class Ndarray(_native.NativeNdarray):
         view = self._view()
         if not alike(arr.shape, view.shape):
             raise ValueError(f"Mismatch shape: {view.shape} expected, but {arr.shape} provided")
-        view[...] = converted(arr, self.dtype).reshape(view.shape)
+        arr = converted(arr, self.dtype).reshape(view.shape)
+        _native.before_write(self)
+        view[...] = arr
 
     def fill(self, val: Any) -> None:
         """Sets every element."""
@@ -71,7 +74,9 @@ class Ndarray(_native.NativeNdarray):
         """Sets all elements from another array of the same shape."""
         if not isinstance(other, Ndarray):
             raise TypeError(f"copy_from takes a ti.ndarray, not {type(other).__name__}; from_numpy takes others")
-        self.from_numpy(other._view())
+        recorder = _native.recorder()
+        with contextlib.nullcontext() if recorder is None else recorder.copying(other):
+            self.from_numpy(other._view())
 
     def to_torch(self) -> Any:
         """The elements as a new PyTorch tensor."""

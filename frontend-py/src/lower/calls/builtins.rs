@@ -66,6 +66,7 @@ pub(crate) enum Special {
     RandomNormal,
     Node(NodeFunction),
     RescaleIndex,
+    StopGradient,
 }
 
 /// How many arguments a builtin takes at most, and by which names; nothing if it looks at them itself.
@@ -91,6 +92,7 @@ fn accepted(rule: Rule) -> Option<(usize, &'static [&'static str])> {
             | Special::Filled(_)
             | Special::Prefetch
             | Special::Grouped
+            | Special::StopGradient
             | Special::Frexp => (1, &["x"]),
             Special::Atan2 => (2, &["y", "x"]),
             Special::Operator(_) | Special::BitShr => (2, &["a", "b"]),
@@ -477,6 +479,7 @@ impl Lower<'_, '_> {
             Special::MeshPatch => self.mesh_patch(),
             Special::Node(function) => self.node_function(name, function, args),
             Special::RescaleIndex => self.rescale_index(name, args),
+            Special::StopGradient => self.stop_grad(args),
             Special::Print => {
                 unreachable!("a call of `print` does not evaluate its arguments first")
             }

@@ -45,6 +45,9 @@ impl<'a> Lower<'a, '_> {
             of: None,
         });
         self.captured.push((handle, arg));
+        if array.derivative {
+            self.differentiated.push(arg);
+        }
         Ok(Val::Array(arg))
     }
 

@@ -298,12 +298,9 @@ impl Lower<'_, '_> {
     pub(crate) fn load(&mut self, val: &Val) -> Res<Value> {
         match val {
             Val::Value(value) => Ok(*value),
-            Val::Place(Place::Ref { place, .. }) => Ok(self.builder().load(*place)),
+            Val::Place(Place::Ref { place, .. }) => Ok(self.load_place(*place)),
             Val::Place(Place::Elements { refs, ty, .. }) => {
-                let elems = refs
-                    .iter()
-                    .map(|&place| self.builder().load(place))
-                    .collect();
+                let elems = refs.iter().map(|&place| self.load_place(place)).collect();
                 Ok(self.value(Op::TensorMake { elems }, *ty))
             }
             Val::Known(_) | Val::Seq(..) => {

@@ -1,0 +1,32 @@
+"""``ti.ad``: gradients of what kernels compute, backwards (:class:`Tape`) and forwards (:class:`FwdMode`)."""
+
+from __future__ import annotations
+
+from aerogel.ad import _ad as _ad
+from aerogel.ad._arguments import value_and_grad
+from aerogel.ad._check import check_grad
+from aerogel.ad._checkpoint import checkpoint
+from aerogel.ad._custom import grad_for, grad_replaced, no_grad
+from aerogel.ad._forward import FwdMode
+from aerogel.ad._gradients import SNodeGradType, clear_all_gradients
+from aerogel.ad._jax import jax_function
+from aerogel.ad._products import jvp, vjp
+from aerogel.ad._tape import Tape
+from aerogel.ad._torch import torch_function
+
+__all__ = [
+    "FwdMode",
+    "SNodeGradType",
+    "Tape",
+    "check_grad",
+    "checkpoint",
+    "clear_all_gradients",
+    "grad_for",
+    "grad_replaced",
+    "jax_function",
+    "jvp",
+    "no_grad",
+    "torch_function",
+    "value_and_grad",
+    "vjp",
+]

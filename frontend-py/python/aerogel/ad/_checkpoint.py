@@ -1,0 +1,307 @@
+"""``ti.ad.checkpoint``: many steps on a tape, of which few states are kept and the others computed again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from aerogel import _native
+from aerogel.ad import _recorder
+from aerogel.ad._entries import Entry
+from aerogel.ad._record import Record
+from aerogel.ad._schedule import first_leg, first_states
+from aerogel.errors import AerogelMemoryError, AerogelRuntimeError
+
+
+def checkpoint(
+    step: Callable[[int], Any],
+    steps: int | None = None,
+    memory: int | str | None = None,
+    *,
+    snapshots: int | None = None,
+    until: Callable[[int], Any] | None = None,
+    state: Any = None,
+) -> Checkpointed | None:
+    """Calls ``step(0)``, ``step(1)``, ... under a tape that keeps the state of few steps and computes others again.
+
+    The state is what the steps both write and read. With ``s`` states kept, of ``n`` steps each is run again
+    ``(r n - C(s + r, r - 1)) / n`` times, where ``r`` is the least number with ``C(s + r, s) >= n``: 3.4 times for
+    10,000 steps and 30 states.
+
+    Args:
+        step: Launches kernels; takes the number of the step.
+        steps: How many steps.
+        memory: The most that states take, bytes or text such as ``"2GB"``; what ``ti.init(ad_memory=...)`` says if it
+            is not given.
+        snapshots: The most states.
+        until: Instead of ``steps``: called with the number of steps done, whether they were enough. It is asked
+            after each step, and at least one is done.
+        state: The fields and arrays that a step needs from the one before, where that is less than it writes and reads.
+
+    Returns:
+        What is on the tape: its ``n_steps``, ``n_states`` and ``n_advanced``, the steps that were run without being
+        recorded. Nothing outside of a tape, where the steps are run and nothing else.
+
+    Raises:
+        AerogelRuntimeError: The steps are not given, or by two of ``steps`` and ``until``, or memory does not hold one
+            state.
+
+    >>> with ti.ad.Tape(loss):  # doctest: +SKIP
+    ...     ti.ad.checkpoint(substep, steps=10_000, memory="2GB")
+    ...     compute_loss()
+    """
+    if (steps is None) == (until is None):
+        raise AerogelRuntimeError(
+            "ti.ad.checkpoint takes the number of `steps`, or `until`, which says when it is enough"
+        )
+    if steps is not None and (isinstance(steps, bool) or not hasattr(steps, "__index__") or steps < 0):
+        raise AerogelRuntimeError(f"the number of steps is at least 0, not {steps!r}")
+    if snapshots is not None and snapshots < 1:
+        raise AerogelRuntimeError(f"at least one state is kept, not {snapshots}")
+    record = _recorder.current()
+    if not isinstance(record, Record) or record.constant or record.replaced_within:
+        _run_all(step, steps, until)
+        return None
+    from aerogel._config import ad_memory, n_bytes
+
+    most = ad_memory() if memory is None else n_bytes(memory, "memory")
+    if steps == 0:
+        return None
+    entry = Checkpointed(step, record, state, most, snapshots)
+    entry.run(steps, until)
+    record.add(entry)
+    return entry
+
+
+def _run_all(step: Callable[[int], Any], steps: int | None, until: Callable[[int], Any] | None) -> None:
+    at = 0
+    while at < steps if steps is not None else True:
+        step(at)
+        at += 1
+        if until is not None and until(at):
+            return
+
+
+class _Advance(_recorder.Recorder):
+    """Steps that are run without being recorded; for the first time, or again with the same random numbers."""
+
+    called = "a checkpointed sequence of steps"
+
+    def __init__(self, owner: Checkpointed, seeds: list[int], is_first: bool) -> None:
+        self._owner, self._seeds, self._is_first = owner, seeds, is_first
+        self._n_launches = 0
+
+    def launch(self, kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
+        """Launches a kernel."""
+        with _recorder.unrecorded():
+            if self._is_first:
+                self._owner.before_first(kernel, args, kwargs)
+                self._seeds.append(self._owner.first_seed())
+            seed = _drawn(self._seeds, self._n_launches)
+            self._n_launches += 1
+            return kernel._launch(args, kwargs, None, seed)
+
+    def write(self, target: Any, key: Any, component: int | None = None) -> None:
+        """Keeps what earlier gradients need of what Python overwrites."""
+        if self._is_first:
+            with _recorder.unrecorded():
+                self._owner.before_first_write(target)
+
+
+class _Step(Record):
+    """A step that is recorded, with the random numbers of its first run."""
+
+    def __init__(self, seeds: list[int]) -> None:
+        super().__init__()
+        self._seeds = seeds
+        self._n_launches = 0
+
+    def seed(self) -> int:
+        """The seed of the next launch."""
+        drawn = _drawn(self._seeds, self._n_launches)
+        self._n_launches += 1
+        return drawn
+
+
+def _drawn(seeds: list[int], at: int) -> int:
+    if at >= len(seeds):
+        raise AerogelRuntimeError("a checkpointed step launches more kernels when it is run again than the first time")
+    return seeds[at]
+
+
+class _State:
+    """What a step begins with."""
+
+    def __init__(self, at: int, kept: dict[int, Any]) -> None:
+        self.at, self.kept = at, kept
+
+    def restore(self) -> None:
+        for snapshot in self.kept.values():
+            snapshot.restore()
+
+
+class Checkpointed(Entry):
+    """Steps of which some states are kept.
+
+    What can be kept is numbered: whole fields and arrays in the order in which steps write them for the first time,
+    and below zero those that the user names or Python writes to.
+    """
+
+    def __init__(
+        self, step: Callable[[int], Any], record: Record, state: Any, most_bytes: int, most_states: int | None
+    ) -> None:
+        self.n_steps = 0
+        self.n_states = 0
+        self.n_advanced = 0
+        self.kept = []
+        self._step, self._record_around = step, record
+        self._most_bytes, self._most_states = most_bytes, most_states
+        self._given = None if state is None else list(state) if isinstance(state, (list, tuple)) else [state]
+        self._steps = _native.NativeSteps()
+        self._whole: list[Any] = []
+        self._python_writes: dict[int, Any] = {}
+        # What all that is written held before the first step. The state after that is less.
+        self._states = [_State(0, {})]
+        self._in_state: list[int] = []
+        self._seeds: list[list[int]] = []
+        self._final: list[Any] = []
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory it takes."""
+        return sum({id(kept): kept.nbytes for state in self._states for kept in state.kept.values()}.values())
+
+    def run(self, steps: int | None, until: Callable[[int], Any] | None) -> None:
+        """Runs all steps for the first time."""
+        wanted: list[int] | None = None
+        spacing = 1
+        while steps is None or self.n_steps < steps:
+            at = self.n_steps
+            if at == 1 and steps is not None:
+                wanted = first_states(steps, self._room())
+            if at > 0 and wanted is None and at % spacing == 0 and len(self._states) >= self._room():
+                # As many are kept as fit: from here on half as often.
+                spacing *= 2
+                self._states = [state for state in self._states if state.at % spacing == 0]
+            if at > 0 and (at in wanted if wanted is not None else at % spacing == 0):
+                self._states.append(self._state_now(at))
+            self._seeds.append([])
+            self._advance(at, is_first=True)
+            self.n_steps += 1
+            if until is not None and until(self.n_steps):
+                break
+        self.n_states = len(self._states)
+        self._record_around.recording.add_steps(self._steps)
+
+    def _room(self) -> int:
+        """How many states may be kept."""
+        each = self._bytes_of_state()
+        if each > self._most_bytes:
+            raise AerogelMemoryError(
+                f"one state of the checkpointed steps takes {each} bytes, more than the {self._most_bytes} that are "
+                "allowed: give more `memory`, or name the `state` if the steps need less"
+            )
+        n = self._most_bytes // each if each else self.n_steps + 1
+        return max(1, min(n, self._most_states or n))
+
+    def _bytes_of_state(self) -> int:
+        if self._given is not None:
+            with _recorder.unrecorded():
+                return sum(_native.keep(target).nbytes for target in self._given)
+        first = self._states[0].kept
+        return sum(first[number].nbytes for number in [*self._in_state, *self._python_numbers()])
+
+    def _python_numbers(self) -> range:
+        return range(-1, -1 - len(self._python_writes), -1)
+
+    def _advance(self, at: int, is_first: bool = False) -> None:
+        outer = _native.set_recorder(_Advance(self, self._seeds[at], is_first))
+        try:
+            self._step(at)
+        finally:
+            _native.set_recorder(outer)
+        self.n_advanced += 1
+
+    def first_seed(self) -> int:
+        """The seed of a launch of the first run."""
+        return self._record_around.seed()
+
+    def before_first(self, kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> None:
+        """Notes a launch of the first run, and what is overwritten for the first time."""
+        first_written, first_read = self._steps.note(kernel, args, kwargs)
+        self._whole, self._in_state = self._steps.written()
+        for number in first_written:
+            self._keep_in_all(number, self._whole[number].keep())
+        if self._given is None and any(number not in state.kept for state in self._states for number in first_read):
+            raise AerogelRuntimeError(
+                "a checkpointed step reads what only earlier steps have written: name the `state` of the steps"
+            )
+
+    def before_first_write(self, target: Any) -> None:
+        """The same for a write of Python's."""
+        if id(target) not in self._python_writes:
+            self._python_writes[id(target)] = target
+            self._keep_in_all(-len(self._python_writes), _native.keep(target))
+
+    def _keep_in_all(self, number: int, kept: Any) -> None:
+        """Adds to all states what no step so far has changed."""
+        for state in self._states if self._given is None else self._states[:1]:
+            state.kept[number] = kept
+
+    def _state_now(self, at: int) -> _State:
+        with _recorder.unrecorded():
+            if self._given is not None:
+                return _State(at, {number: _native.keep(target) for number, target in enumerate(self._given)})
+            kept = {number: self._whole[number].keep() for number in self._in_state}
+            kept.update(zip(self._python_numbers(), map(_native.keep, self._python_writes.values())))
+            return _State(at, kept)
+
+    def back(self) -> None:
+        with _recorder.unrecorded():
+            self._final = [whole.keep() for whole in self._whole]
+            self._final += [_native.keep(target) for target in self._python_writes.values()]
+            room = self._room() if self.n_steps > 1 else 1
+            end = self.n_steps
+            for k in reversed(range(len(self._states))):
+                state = self._states[k]
+                state.restore()
+                self._reverse(state, end, max(1, room - k))
+                end = state.at
+            self._states[0].restore()
+
+    def _reverse(self, state: _State, end: int, room: int) -> None:
+        """Goes back from step ``end`` to a state, which memory holds, with so many states kept at a time."""
+        begin = state.at
+        while end - begin > 1:
+            leg = first_leg(end - begin, room)
+            if leg >= end - begin:
+                # There is this state alone: each step is reached from it.
+                for at in range(begin, end - 1):
+                    self._advance(at)
+                end -= 1
+                self._gradient_of(end)
+            else:
+                for at in range(begin, begin + leg):
+                    self._advance(at)
+                self._reverse(self._state_now(begin + leg), end, room - 1)
+                end = begin + leg
+            state.restore()
+        self._gradient_of(begin)
+
+    def _gradient_of(self, at: int) -> None:
+        """Records a step and computes its gradients."""
+        record = _Step(self._seeds[at])
+        outer = _native.set_recorder(record)
+        try:
+            self._step(at)
+        finally:
+            _native.set_recorder(outer)
+        record.entries.back()
+
+    def forth(self) -> None:
+        for snapshot in self._final:
+            snapshot.restore()
+        self._final = []
+
+
+__all__ = ["Checkpointed", "checkpoint"]

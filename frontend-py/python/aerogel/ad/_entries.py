@@ -1,0 +1,184 @@
+"""What is on a tape, in the order in which it happened.
+
+What an entry overwrote of what others need is kept as snapshots. The way back exchanges these with what is there, so
+that each gradient sees the memory of its own launch; the way forward afterwards exchanges them once more, in the
+opposite order, and leaves every number as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from aerogel.ad import _recorder
+from aerogel.ad._gradients import clear, is_tensor, is_there
+from aerogel.errors import AerogelRuntimeError
+
+
+class Entry:
+    """One thing that happened; ``kept`` is what it overwrote, as far as needed: snapshots of the time before."""
+
+    __slots__ = ()
+
+    kept: list[Any]
+
+    def run_again(self) -> None:
+        """Does the same once more."""
+
+    def back(self) -> None:
+        """Computes gradients at its beginning from those at its end, and puts back what it overwrote."""
+        raise NotImplementedError
+
+    def forth(self) -> None:
+        """Puts what it wrote in place again."""
+        for snapshot in reversed(self.kept):
+            snapshot.forth()
+
+    def put_back(self) -> None:
+        """Puts back what it overwrote."""
+        for snapshot in self.kept:
+            snapshot.back()
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory it takes."""
+        return sum(snapshot.nbytes for snapshot in self.kept)
+
+
+class Launch(Entry):
+    """A kernel that was launched."""
+
+    __slots__ = ("args", "has_gradient", "kept", "kernel", "kwargs", "n_own", "seed", "versions")
+
+    def __init__(
+        self,
+        kernel: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any] | None,
+        seed: int,
+        kept: list[tuple[Any, bool]],
+        has_gradient: bool,
+    ) -> None:
+        self.kernel, self.args, self.kwargs, self.seed = kernel, args, kwargs, seed
+        self.has_gradient = has_gradient
+        if kept:
+            # What the kernel itself needs is put back before its gradient is computed, other things after that.
+            kept.sort(key=_is_others)
+            self.n_own = sum(own for _, own in kept)
+            self.kept = [snapshot for snapshot, _ in kept]
+        else:
+            self.kept, self.n_own = _NOTHING, 0
+        self.versions = [(arg, arg._version) for arg in self.objects() if is_tensor(arg)]
+
+    def objects(self) -> list[Any]:
+        """The arguments that are no numbers."""
+        given = self.args if self.kwargs is None else (*self.args, *self.kwargs.values())
+        return [arg for arg in given if type(arg) not in _NUMBERS]
+
+    def run_again(self) -> None:
+        self.kernel._launch(self.args, self.kwargs, None, self.seed)
+
+    def back(self) -> None:
+        if self.versions:
+            self._expect_unchanged()
+        for snapshot in self.kept[: self.n_own]:
+            snapshot.back()
+        if self.has_gradient:
+            self.kernel._launch(self.args, self.kwargs, "grad", self.seed, True)
+        for snapshot in self.kept[self.n_own :]:
+            snapshot.back()
+
+    def _expect_unchanged(self) -> None:
+        for tensor, version in self.versions:
+            if self.has_gradient and tensor._version != version:
+                raise AerogelRuntimeError(
+                    f"a tensor that kernel `{self.kernel.__name__}` was launched with has been changed since, in a way "
+                    "that cannot be undone: change a copy of it"
+                )
+
+
+_NUMBERS = frozenset((int, float, bool))
+_NOTHING: list[Any] = []
+
+
+def _is_others(kept: tuple[Any, bool]) -> bool:
+    return not kept[1]
+
+
+class Write(Entry):
+    """A write from Python: what is overwritten has no further influence."""
+
+    __slots__ = ("_written", "component", "kept", "key", "source", "target")
+
+    def __init__(self, target: Any, where: tuple[Any, int | None], kept: list[Any], source: Any = None) -> None:
+        self.target, self.kept, self.source = target, kept, source
+        self.key, self.component = where
+        self._written: Any = None
+
+    def keep_written(self) -> None:
+        """Keeps what has been written, so that it can be written again."""
+        if self._written is None:
+            self._written = self.target[self.key] if self.key is not None else self.target.to_numpy()
+
+    def run_again(self) -> None:
+        if self.source is not None:
+            self.target.copy_from(self.source)
+        elif self.key is not None:
+            self.target[self.key] = self._written
+        else:
+            self.target.from_numpy(self._written)
+
+    def back(self) -> None:
+        gradient = getattr(self.target, "grad", None)
+        if gradient is not None and is_there(gradient):
+            self._pass_on(gradient)
+            clear(gradient, self.key, self.component)
+        self.put_back()
+
+    def _pass_on(self, gradient: Any) -> None:
+        """A copy gives its gradient to what it is a copy of."""
+        to = getattr(self.source, "grad", None)
+        if to is not None and is_there(to):
+            to.from_numpy(to.to_numpy() + gradient.to_numpy())
+
+
+class Replaced(Entry):
+    """A function whose gradient another one computes."""
+
+    __slots__ = ("args", "gradient", "kept", "kwargs")
+
+    def __init__(self, gradient: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.gradient, self.args, self.kwargs = gradient, args, kwargs
+        self.kept = []
+
+    def back(self) -> None:
+        self.gradient(*self.args, **self.kwargs)
+
+
+class Entries:
+    """A list of entries that can be gone back and forth."""
+
+    def __init__(self) -> None:
+        self.all: list[Entry] = []
+        self.nbytes = 0
+
+    def back_and_forth(self) -> None:
+        """Computes all gradients, from the last entry to the first; afterwards all else is as it was.
+
+        What fails ends it, with all fields but the gradients as they were.
+        """
+        try:
+            self.back()
+        finally:
+            with _recorder.unrecorded():
+                for entry in self.all:
+                    entry.forth()
+
+    def back(self) -> None:
+        """Computes all gradients, from the last entry to the first, and leaves memory as it was before the first."""
+        with _recorder.unrecorded():
+            for entry in reversed(self.all):
+                entry.back()
+
+
+__all__ = ["Entries", "Entry", "Launch", "Replaced", "Write"]

@@ -1,0 +1,115 @@
+"""Launches and writes, noted so that one can go back."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+from aerogel import _native
+from aerogel._config import ad_memory
+from aerogel.ad import _recorder
+from aerogel.ad._entries import Entries, Entry, Launch, Replaced, Write
+from aerogel.data.field import NumericField
+from aerogel.errors import AerogelMemoryError, AerogelRuntimeError
+
+
+class Record(_recorder.Recorder):
+    """What a tape is beside its loss."""
+
+    def __init__(self, validation: bool = False, keeps_written: bool = False) -> None:
+        self.validation = validation
+        # Whether what Python writes is kept too, so that all can be done again.
+        self.keeps_written = keeps_written
+        self.clear()
+
+    def clear(self) -> None:
+        """Forgets all."""
+        self.entries = Entries()
+        self.recording = _native.NativeRecording()
+        self._sums: dict[int, tuple[Any, int]] = {}
+        self._most_bytes = ad_memory()
+
+    def seed(self) -> int:
+        """The seed of the next launch."""
+        return _native.next_seed()
+
+    def launch(self, kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
+        """Launches a kernel and keeps what it takes to go back."""
+        # This is what a tape costs: hence no context manager.
+        set_recorder = _native.set_recorder
+        set_recorder(None)
+        try:
+            if self.keeps_written:
+                self.finish()
+            drawn = self.seed()
+            counts_as = "constant" if self.constant else "function" if self.replaced_within else "gradient"
+            kept = self.recording.before_launch(kernel, args, kwargs, counts_as)
+            result = kernel._launch(args, kwargs, None, drawn)
+            entry = Launch(kernel, args, kwargs, drawn, kept, counts_as == "gradient")
+            if self.validation:
+                self._note_arrays(kernel, args, kwargs)
+            self.entries.all.append(entry)
+            if kept:
+                self._count(entry)
+            return result
+        finally:
+            set_recorder(self)
+
+    def write(self, target: Any, key: Any, component: int | None = None) -> None:
+        """Keeps what Python is about to overwrite."""
+        with _recorder.unrecorded():
+            kept = self.recording.before_write(target, key)
+            source = None if self.constant or self.replaced_within else self.source
+            self.add(Write(target, (key, component), kept, source))
+
+    def insert(self, function: Any, args: tuple[Any, ...] = ()) -> None:
+        """Adds a call of something that has a ``grad``, which is called on the way back."""
+        self.replaced(function.grad, args, {})
+
+    def replaced(self, gradient: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Adds a function whose gradient another one computes."""
+        self.add(Replaced(gradient, args, kwargs))
+
+    def add(self, entry: Entry) -> None:
+        """Adds what has happened, or is about to."""
+        self.finish()
+        self.entries.all.append(entry)
+        self._count(entry)
+
+    def _count(self, entry: Entry) -> None:
+        self.entries.nbytes += entry.nbytes
+        if self.entries.nbytes > self._most_bytes:
+            raise AerogelMemoryError(
+                f"the tape would take more than {self._most_bytes} bytes for what is overwritten and needed for "
+                "gradients: ti.init(ad_memory=...) allows more, ti.ad.checkpoint keeps less"
+            )
+
+    def finish(self) -> None:
+        """Keeps what the last write of Python's has written."""
+        last = self.entries.all[-1] if self.entries.all else None
+        if self.keeps_written and isinstance(last, Write):
+            last.keep_written()
+
+    def _note_arrays(self, kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> None:
+        for arg in [*args, *(kwargs or {}).values()]:
+            if hasattr(arg, "__array_interface__") and not isinstance(arg, NumericField):
+                self._sums[id(arg)] = (arg, _checksum(arg))
+
+    def expect_same_arrays(self) -> None:
+        """That NumPy arrays hold what the last launch left in them, as far as that is looked at."""
+        for array, checksum in self._sums.values():
+            if _checksum(array) != checksum:
+                raise AerogelRuntimeError(
+                    "an array that kernels of the tape were launched with has been changed outside of kernels: change "
+                    "a copy of it"
+                )
+
+
+def _checksum(array: Any) -> int:
+    import numpy as np
+
+    return zlib.adler32(np.ascontiguousarray(np.asarray(array)).view(np.uint8).reshape(-1).data)
+
+
+__all__ = ["Record"]

@@ -1,0 +1,77 @@
+"""Who is told of launches and writes, in place of a program that just makes them; see ``recorder.rs``."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from aerogel import _native
+from aerogel.errors import AerogelRuntimeError
+
+
+class Recorder:
+    """What a tape and forward mode have in common."""
+
+    #: How a message calls it.
+    called = "a recorder"
+    #: In how many functions that count as constant the program is, and in how many whose gradient is given.
+    constant = 0
+    replaced_within = 0
+    #: What is being copied.
+    source: Any = None
+
+    def launch(self, kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
+        """Takes the place of ``kernel(*args, **kwargs)``."""
+        raise NotImplementedError
+
+    def write(self, target: Any, key: Any, component: int | None = None) -> None:
+        """Is told that Python is about to write to a field or an array: to all of it if there is no key, else to an
+        element, or to a component of one."""
+
+    @contextlib.contextmanager
+    def copying(self, source: Any) -> Iterator[None]:
+        """What is written inside is a copy of another field or array."""
+        self.source = source
+        try:
+            yield
+        finally:
+            self.source = None
+
+
+def current() -> Any:
+    """The recorder of this thread, if there is one."""
+    return _native.recorder()
+
+
+def begin(recorder: Recorder) -> None:
+    """Makes a recorder that of this thread.
+
+    Raises:
+        AerogelRuntimeError: There is one already.
+    """
+    other = _native.set_recorder(recorder)
+    if other is not None:
+        _native.set_recorder(other)
+        raise AerogelRuntimeError(
+            f"{recorder.called} cannot begin inside of {other.called}: end that first, or put what both are about "
+            "into one"
+        )
+
+
+def end() -> None:
+    """Lets launches be nothing but launches again."""
+    _native.set_recorder(None)
+
+
+@contextlib.contextmanager
+def unrecorded() -> Iterator[None]:
+    """Launches and writes inside are not recorded."""
+    recorder = _native.set_recorder(None)
+    try:
+        yield
+    finally:
+        _native.set_recorder(recorder)
+
+
+__all__ = ["Recorder", "begin", "current", "end", "unrecorded"]

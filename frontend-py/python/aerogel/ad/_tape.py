@@ -1,0 +1,204 @@
+"""``ti.ad.Tape``: gradients of what a program does inside of a ``with``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from aerogel import _native
+from aerogel.ad import _recorder
+from aerogel.ad._entries import Launch
+from aerogel.ad._gradients import (
+    clear_all_gradients,
+    expect_differentiable,
+    gradient_of,
+    gradients,
+    is_tensor,
+    name_of,
+    numbers_of,
+    seed,
+    set_numbers,
+    shape_of,
+)
+from aerogel.ad._record import Record
+from aerogel.data.field import NumericField
+from aerogel.data.ndarray import Ndarray
+from aerogel.errors import AerogelRuntimeError, AerogelRuntimeTypeError
+
+
+class Tape(Record):
+    """Records kernels, and computes the gradient of the loss by all that they read when it ends.
+
+    What later kernels, or Python, overwrite of what earlier gradients need is kept and put back meanwhile; afterwards
+    every field holds what it held before.
+
+    Args:
+        loss: A field of floats without axes, or an array or tensor of one number; its gradient becomes 1. With a
+            ``seed``, a field or array of any shape, or a list of several.
+        clear_gradients: Whether the gradients of all fields are set to zero first. Gradients of arrays always grow.
+        validation: Whether NumPy arrays are looked at for changes that happened outside of kernels.
+        grad_check: Fields whose gradients are compared with differences afterwards; ``True`` for all that have one.
+        seed: What the gradient of the loss is set to: numbers of its shape, one for each loss of a list.
+
+    Raises:
+        AerogelRuntimeError: The loss is not such a field, there is another tape around, or a gradient needs what has
+            been changed in a way that cannot be undone.
+
+    >>> import aerogel as ti
+    >>> ti.init(arch=ti.cpu, log_level="error")
+    >>> x, loss = (ti.field(float, shape=(), needs_grad=True) for _ in range(2))
+    >>> @ti.kernel
+    ... def square():
+    ...     loss[None] += x[None] ** 2
+    >>> x[None] = 3
+    >>> with ti.ad.Tape(loss):
+    ...     square()
+    >>> x.grad[None]
+    6.0
+    """
+
+    called = "a tape"
+
+    def __init__(
+        self,
+        loss: Any = None,
+        clear_gradients: bool = True,
+        validation: bool = False,
+        grad_check: Any = None,
+        *,
+        seed: Any = None,
+    ) -> None:
+        super().__init__(validation)
+        several = isinstance(loss, (list, tuple))
+        self.losses: list[Any] = list(loss) if several else [loss]
+        self.seeds: list[Any] = list(seed) if several and seed is not None else [seed] * len(self.losses)
+        self.clear_gradients = clear_gradients
+        self.grad_check = grad_check
+        self._is_done = False
+
+    def __enter__(self) -> Tape:
+        _native.check_initialized()
+        _expect_losses(self.losses, self.seeds)
+        for loss, given in zip(self.losses, self.seeds):
+            seed(loss, "grad", given, "the loss of a tape")
+        self._checked = _fields_to_check(self.grad_check)
+        self.keeps_written = bool(self._checked)
+        _recorder.begin(self)
+        try:
+            with _recorder.unrecorded():
+                self._at_start = [(field, field.to_numpy()) for field in self._checked and _all_with_numbers()]
+                if self.clear_gradients:
+                    clear_all_gradients()
+                for loss in self.losses:
+                    _zero(loss)
+        except BaseException:
+            _recorder.end()
+            raise
+        self.clear()
+        self._is_done = False
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        _recorder.end()
+        if kind is not None:
+            self.clear()
+            return
+        self.finish()
+        self.grad()
+
+    def grad(self) -> None:
+        """Computes the gradients; what ends the ``with`` calls it."""
+        if self._is_done:
+            raise AerogelRuntimeError("the gradients of a tape are computed once: record another one")
+        if _recorder.current() is self:
+            _recorder.end()
+        self.expect_same_arrays()
+        self._is_done = True
+        with _recorder.unrecorded():
+            before = self._gradients_before()
+            try:
+                for loss, given in zip(self.losses, self.seeds):
+                    set_numbers(gradient_of(loss), seed(loss, "grad", given, "the loss of a tape"))
+                self.entries.back_and_forth()
+            except BaseException:
+                for gradient, numbers in before:
+                    if numbers is None:
+                        gradient.fill(0)
+                    else:
+                        set_numbers(gradient, numbers)
+                raise
+            if self._checked:
+                self._compare()
+
+    def _gradients_before(self) -> list[tuple[Any, Any]]:
+        """All gradients, with what they hold if that is not zero."""
+        fields = gradients()
+        arrays: dict[int, Any] = {}
+        for entry in self.entries.all:
+            if isinstance(entry, Launch):
+                for arg in entry.objects():
+                    gradient = getattr(arg, "grad", None)
+                    if gradient is not None and (isinstance(arg, Ndarray) or is_tensor(arg)):
+                        arrays[id(gradient)] = gradient
+        held = [(gradient, numbers_of(gradient)) for gradient in arrays.values()]
+        if self.clear_gradients:
+            return [*((field, None) for field in fields), *held]
+        return [*((field, field.to_numpy()) for field in fields), *held]
+
+    def _compare(self) -> None:
+        from aerogel.ad._check import compare_on_tape
+
+        compare_on_tape(self, self._checked, self._at_start)
+
+
+def _expect_losses(losses: Sequence[Any], seeds: Sequence[Any]) -> None:
+    if not losses:
+        raise AerogelRuntimeError("a tape needs a loss: a field of floats without axes")
+    if len(losses) != len(seeds):
+        raise AerogelRuntimeError(f"{len(losses)} losses need as many seeds, got {len(seeds)}")
+    for loss, given in zip(losses, seeds):
+        if not (isinstance(loss, (NumericField, Ndarray)) or is_tensor(loss)):
+            what = "nothing" if loss is None else type(loss).__name__
+            raise AerogelRuntimeTypeError(
+                f"the loss of a tape is a field of floats without axes, or an array of one number, not {what}"
+            )
+        shape = shape_of(loss)
+        if given is None and isinstance(loss, NumericField) and shape != ():
+            raise AerogelRuntimeError(
+                f"the loss of a tape must be a 0-D field, i.e. a scalar; {name_of(loss)} has shape {shape}: add up "
+                "what is meant, or give a `seed` of that shape"
+            )
+        if given is None and any(n != 1 for n in shape):
+            raise AerogelRuntimeError(
+                f"the loss of a tape must be an array with only one element, this one has shape {shape}: add up what "
+                "is meant, or give a `seed` of that shape"
+            )
+        expect_differentiable(loss, "grad", "the loss of a tape")
+
+
+def _zero(loss: Any) -> None:
+    if is_tensor(loss):
+        loss.detach().zero_()
+    else:
+        loss.fill(0)
+
+
+def _fields_to_check(given: Any) -> list[Any]:
+    if given is None or given is False:
+        return []
+    if given is True:
+        return [field for field in _all_with_numbers() if field.grad is not None and field.grad._is_placed()]
+    fields = list(given) if isinstance(given, (list, tuple)) else [given]
+    for field in fields:
+        expect_differentiable(field, "grad", "a field of grad_check")
+    return fields
+
+
+def _all_with_numbers() -> list[Any]:
+    from aerogel.ad._gradients import all_fields
+
+    held = {id(gradient) for gradient in [*gradients(), *gradients("dual")]}
+    return [field for field in all_fields() if id(field) not in held]
+
+
+__all__ = ["Tape"]

@@ -1,0 +1,110 @@
+//! What a module that is to be differentiated has besides: where derivatives are kept, and where they stop.
+
+use aerogel_ir::{FieldId, Op, ParamData, ParamType, Value};
+
+use crate::host::{FieldRef, Known};
+use crate::lower::calls::Args;
+use crate::lower::{Lower, Res, Val};
+
+impl Lower<'_, '_> {
+    /// Brings the field of a field's derivatives into the module, if there is one.
+    pub(super) fn link_derivative(&mut self, field: &FieldRef, id: FieldId) -> Res<()> {
+        let Some(kind) = self.config.derivative.filter(|_| field.elem.is_float()) else {
+            return Ok(());
+        };
+        let found = self.host.derivative(field, kind);
+        if let Some(other) = self.hosted(found)? {
+            let other = self.field(&other)?;
+            *self.module.env.fields[id].derivative_mut(kind) = Some(other);
+        }
+        Ok(())
+    }
+
+    /// Makes parameters for the derivatives of arrays, behind all others.
+    pub(super) fn append_derivatives(&mut self) {
+        let Some(kind) = self.config.derivative else {
+            return;
+        };
+        for arg in std::mem::take(&mut self.differentiated) {
+            let of = &self.func.params[arg.as_u32() as usize];
+            let ParamType::Array { elem, ndim, .. } = of.ty else {
+                unreachable!("an array is an array")
+            };
+            let name = format!("{}_{}", of.name, kind.name());
+            self.func.params.push(ParamData {
+                name,
+                ty: ParamType::Array {
+                    elem,
+                    ndim,
+                    read_only: false,
+                },
+                of: Some((kind, arg)),
+            });
+        }
+    }
+
+    /// What a storage holds; a constant to derivatives, if they stop at its field.
+    pub(crate) fn load_place(&mut self, place: Value) -> Value {
+        let value = self.builder().load(place);
+        if self.stopped.is_empty() || !self.is_stopped(place) {
+            return value;
+        }
+        self.stop_gradient(value)
+    }
+
+    fn is_stopped(&self, place: Value) -> bool {
+        match self.func.def_op(place) {
+            Some(Op::FieldAt { field, .. }) => self.stopped.contains(field),
+            Some(&Op::ElemRef { base, .. } | &Op::MemberRef { base, .. }) => self.is_stopped(base),
+            _ => false,
+        }
+    }
+
+    /// The value, as a constant to derivatives.
+    fn stop_gradient(&mut self, x: Value) -> Value {
+        let ty = self.ty(x);
+        match ty.elem() {
+            Some(elem) if elem.is_float() && self.config.derivative.is_some() => {
+                self.value(Op::StopGradient { x }, ty)
+            }
+            _ => x,
+        }
+    }
+
+    /// `ti.stop_grad(x)`: of a field, whatever is read from it later in the kernel; of a value, the value itself.
+    pub(crate) fn stop_grad(&mut self, args: &Args) -> Res<Val> {
+        let val = self.arg("stop_grad", args, 0, "x")?.clone();
+        match &val {
+            Val::Known(Known::Field(field)) => {
+                if self.config.derivative.is_some() {
+                    let id = self.field(field)?;
+                    self.stopped.push(id);
+                }
+                Ok(val)
+            }
+            Val::Known(Known::StructField(fields)) => {
+                if self.config.derivative.is_some() {
+                    for field in fields.leaves() {
+                        let id = self.field(&field)?;
+                        self.stopped.push(id);
+                    }
+                }
+                Ok(val)
+            }
+            Val::Known(_) => Ok(val),
+            Val::Struct(ty, members) => {
+                let mut stopped = Vec::new();
+                for member in members.iter() {
+                    let member = Args::positional(vec![member.clone()]);
+                    stopped.push(self.stop_grad(&member)?);
+                }
+                Ok(Val::Struct(ty.clone(), stopped.into()))
+            }
+            _ if self.config.derivative.is_some() => {
+                let value = self.load(&val)?;
+                Ok(Val::Value(self.stop_gradient(value)))
+            }
+            _ => Ok(val),
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Who is told of what a program does, in place of doing it: a tape of gradients, or forward mode.
+//!
+//! A recorder is an object of Python's, and belongs to a thread. Its `launch(kernel, args, kwargs)` is called in place
+//! of each kernel, and its `write(target, key, component)` before Python writes to a field or an array.
+
+use std::cell::{Cell, RefCell};
+
+use pyo3::PyTypeInfo;
+use pyo3::prelude::*;
+
+thread_local! {
+    /// Whether there is one: all that a call looks at while nothing is recorded.
+    static IS_SET: Cell<bool> = const { Cell::new(false) };
+    static RECORDER: RefCell<Option<Py<PyAny>>> = const { RefCell::new(None) };
+}
+
+/// Makes an object the recorder of this thread, or lets it have none; gives the one before.
+#[pyfunction]
+#[pyo3(signature = (recorder))]
+pub(crate) fn set_recorder(recorder: Option<Py<PyAny>>) -> Option<Py<PyAny>> {
+    IS_SET.set(recorder.is_some());
+    RECORDER.replace(recorder)
+}
+
+/// The recorder of this thread.
+pub(crate) fn current(py: Python<'_>) -> Option<Py<PyAny>> {
+    if !IS_SET.get() {
+        return None;
+    }
+    RECORDER.with_borrow(|recorder| recorder.as_ref().map(|recorder| recorder.clone_ref(py)))
+}
+
+/// The recorder of this thread, for Python.
+#[pyfunction]
+pub(crate) fn recorder(py: Python<'_>) -> Option<Py<PyAny>> {
+    current(py)
+}
+
+/// Tells the recorder, if there is one, that Python is about to write to a whole array.
+#[pyfunction(name = "before_write")]
+pub(crate) fn before_write_of_all(target: &Bound<'_, PyAny>) -> PyResult<()> {
+    before_write(target, None, None)
+}
+
+/// Tells the recorder, if there is one, that Python is about to write to a field or an array: to all of it, to an
+/// element, or to a component of one.
+pub(crate) fn before_write<T: PyTypeInfo>(
+    target: &Bound<'_, T>,
+    key: Option<&Bound<'_, PyAny>>,
+    component: Option<usize>,
+) -> PyResult<()> {
+    let py = target.py();
+    if let Some(recorder) = current(py) {
+        recorder.call_method1(py, "write", (target, key, component))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,591 @@
+//! What the launches on a tape have read, so that what later ones overwrite of it is kept.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use aerogel_base::{Scalar, ScalarType};
+use aerogel_compiler::{Differentiated, Moment};
+use aerogel_ir::Derivative;
+use aerogel_ir::analysis::boxes::{
+    Access, AccessKind, Interval, Launched, Storage, accesses, boxes_of, written,
+};
+use aerogel_ir::{Arg, Module, ParamType, Type};
+use aerogel_snode::NodeId;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use super::argument::{ArrayArg, Packed};
+use super::field::NativeField;
+use super::kernel::NativeKernel;
+use super::ndarray::NativeNdarray;
+use super::prepare::{Instance, TreeRef};
+use super::snapshot::{Boxed, IndexBox, NativeSnapshot};
+use super::snode::TreeStore;
+
+/// What a kernel accesses, and what is needed to say where that lies.
+pub(crate) struct Summary {
+    accesses: Vec<Access>,
+    fields: Vec<FieldSummary>,
+    params: Vec<ParamType>,
+}
+
+struct FieldSummary {
+    tree: usize,
+    places: Vec<NodeId>,
+    offset: Vec<i32>,
+    ty: Option<ScalarType>,
+}
+
+impl Summary {
+    /// What the kernel of a module writes, and what its gradient reads: early, if it must find that as it was before.
+    pub(crate) fn of_gradient(done: &Differentiated) -> Self {
+        let env = &done.module.env;
+        let mut accesses = written(env, &done.primal);
+        let places = done.needed.iter().map(|needed| needed.place);
+        let boxes = boxes_of(env, &done.primal, places);
+        for (access, needed) in boxes.into_iter().zip(&done.needed) {
+            accesses.extend(access.map(|access| Access {
+                is_early: needed.at == Moment::Start,
+                ..access
+            }));
+        }
+        Self {
+            accesses,
+            ..Self::new(&done.module)
+        }
+    }
+
+    /// What the kernel of a module accesses.
+    pub(crate) fn new(module: &Module) -> Self {
+        let fields = module.env.fields.values().map(|field| FieldSummary {
+            tree: field.tree.as_u32() as usize,
+            places: field.places.clone(),
+            offset: field.offset.clone(),
+            ty: field.elem.elem(),
+        });
+        let params = module.kernel().map_or(&[][..], |kernel| &kernel.params);
+        Self {
+            accesses: accesses(module),
+            fields: fields.collect(),
+            params: params.iter().map(|param| param.ty).collect(),
+        }
+    }
+}
+
+/// The arguments of a launch, by the numbers of the parameters.
+struct Given<'p> {
+    params: Vec<Param<'p>>,
+}
+
+enum Param<'p> {
+    Number(Option<i64>),
+    Array(&'p ArrayArg, &'p [usize], usize, Option<ScalarType>),
+}
+
+impl<'p> Given<'p> {
+    fn new(types: &[ParamType], packed: impl Iterator<Item = &'p Packed>) -> Self {
+        let mut slots = Vec::new();
+        let mut arrays = Vec::new();
+        for packed in packed {
+            match packed {
+                Packed::Slots(own) => slots.extend_from_slice(own),
+                Packed::Array {
+                    array,
+                    shape,
+                    cell_bytes,
+                    ..
+                } => arrays.push((array, shape, *cell_bytes)),
+            }
+        }
+        let (mut slots, mut arrays) = (slots.into_iter(), arrays.into_iter());
+        let mut params = Vec::new();
+        for ty in types {
+            match ty {
+                ParamType::Value(Type::Scalar(ty)) => {
+                    let slot = slots.next().filter(|_| ty.is_int());
+                    let number = slot.map(|slot| Scalar::from_slot(*ty, slot).as_i128());
+                    params.push(Param::Number(number.and_then(|n| i64::try_from(n).ok())));
+                }
+                ParamType::Value(ty) => {
+                    for _ in 0..ty.n_elems() {
+                        slots.next();
+                    }
+                    params.push(Param::Number(None));
+                }
+                ParamType::Array { elem, .. } => {
+                    if let Some((array, shape, cell)) = arrays.next() {
+                        params.push(Param::Array(array, shape, cell, elem.elem()));
+                    }
+                }
+            }
+        }
+        Self { params }
+    }
+
+    fn param(&self, arg: Arg) -> Option<&Param<'p>> {
+        self.params.get(arg.as_u32() as usize)
+    }
+}
+
+impl Launched for Given<'_> {
+    fn arg(&self, arg: Arg) -> Option<i64> {
+        match self.param(arg)? {
+            Param::Number(number) => *number,
+            Param::Array(..) => None,
+        }
+    }
+
+    fn extent(&self, array: Arg, axis: u32) -> Option<i64> {
+        match self.param(array)? {
+            Param::Array(_, shape, ..) => shape.get(axis as usize).map(|&n| n as i64),
+            Param::Number(_) => None,
+        }
+    }
+}
+
+/// Memory whose elements are told apart by their indices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Memory {
+    /// One component of a field: the tree and the place in it.
+    Place(u64, NodeId),
+    /// An array, by its address.
+    Array(usize),
+}
+
+/// What of a memory has been read, as boxes.
+#[derive(Clone, Default)]
+struct Read {
+    boxes: Vec<IndexBox>,
+}
+
+impl Read {
+    /// Adds a box, which joins another one if both together are a box.
+    fn add(&mut self, new: &[(u64, u64)]) {
+        for old in &mut self.boxes {
+            let mut differ = old.iter_mut().zip(new).filter(|(old, new)| *old != *new);
+            match (differ.next(), differ.next()) {
+                (None, _) => return,
+                (Some((old, new)), None) if new.0 <= old.1 && old.0 <= new.1 => {
+                    *old = (old.0.min(new.0), old.1.max(new.1));
+                    return;
+                }
+                _ => {}
+            }
+            let holds = |(old, new): (&(u64, u64), &(u64, u64))| old.0 <= new.0 && new.1 <= old.1;
+            if old.iter().zip(new).all(holds) {
+                return;
+            }
+        }
+        self.boxes.push(new.to_vec());
+    }
+
+    /// The boxes that lie in what has been read and in another box.
+    fn common(&self, with: &[(u64, u64)]) -> Vec<IndexBox> {
+        let boxes = self.boxes.iter();
+        boxes.filter_map(|old| intersection(old, with)).collect()
+    }
+}
+
+fn intersection(a: &[(u64, u64)], b: &[(u64, u64)]) -> Option<IndexBox> {
+    let axes = a.iter().zip(b).map(|(a, b)| (a.0.max(b.0), a.1.min(b.1)));
+    let common: IndexBox = axes.collect();
+    common.iter().all(|(lo, hi)| lo < hi).then_some(common)
+}
+
+/// A box of a launch, where it lies.
+struct Placed {
+    memories: Vec<Memory>,
+    ranges: IndexBox,
+    /// All indices of the field or array.
+    whole: IndexBox,
+    is_early: bool,
+    at: At,
+}
+
+#[derive(Clone, Copy)]
+enum At {
+    Field(usize),
+    Array(Arg),
+}
+
+/// What the launches on one tape have read so far.
+#[pyclass(module = "aerogel._native", frozen)]
+pub(crate) struct NativeRecording {
+    read: Mutex<BTreeMap<Memory, Read>>,
+}
+
+#[pymethods]
+impl NativeRecording {
+    #[new]
+    fn new() -> Self {
+        Self {
+            read: Mutex::default(),
+        }
+    }
+
+    /// Counts all that the launches of some steps have read, and not written, as read.
+    fn add_steps(&self, steps: &Bound<'_, NativeSteps>) {
+        let steps = steps.get().0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut read = self.read();
+        for (memory, ranges) in &steps.read {
+            if !steps.written.contains_key(memory) {
+                read.entry(*memory).or_default().add(ranges);
+            }
+        }
+    }
+
+    /// What a launch overwrites of what has been read, by launches before it or by itself, as it is before; each with
+    /// whether the launch itself, or its gradient, needs that. Its reads count from then on: those of its gradient if it
+    /// is `"gradient"`, all if it is `"function"`, none if it is `"constant"`.
+    fn before_launch(
+        &self,
+        py: Python<'_>,
+        kernel: &Bound<'_, NativeKernel>,
+        args: &Bound<'_, PyTuple>,
+        kwargs: Option<&Bound<'_, PyDict>>,
+        counts_as: &str,
+    ) -> PyResult<Vec<(NativeSnapshot, bool)>> {
+        let reads = counts_as != "constant";
+        let derivative = (counts_as == "gradient").then_some(Derivative::Grad);
+        let launch = Prepared::new(py, kernel.get(), args, kwargs, derivative)?;
+        let mut own: BTreeMap<Memory, Read> = BTreeMap::new();
+        let mut early: BTreeMap<Memory, Read> = BTreeMap::new();
+        for placed in launch.placed(AccessKind::Read)? {
+            for &memory in &placed.memories {
+                own.entry(memory).or_default().add(&placed.ranges);
+                if placed.is_early {
+                    early.entry(memory).or_default().add(&placed.ranges);
+                }
+            }
+        }
+        let mut kept = Vec::new();
+        let mut read = self.read();
+        for placed in launch.placed(AccessKind::Write)? {
+            let mut needed: Vec<(IndexBox, bool)> = Vec::new();
+            for memory in &placed.memories {
+                let before = read
+                    .get(memory)
+                    .map_or(Vec::new(), |r| r.common(&placed.ranges));
+                let mine = early.get(memory).filter(|_| reads);
+                let mine = mine.map_or(Vec::new(), |r| r.common(&placed.ranges));
+                let all = mine.into_iter().map(|b| (b, true));
+                for one in all.chain(before.into_iter().map(|b| (b, false))) {
+                    if !needed.iter().any(|(other, _)| *other == one.0) {
+                        needed.push(one);
+                    }
+                }
+            }
+            for (ranges, is_own) in needed {
+                if let Some(boxed) = launch.boxed(py, placed.at, ranges) {
+                    kept.push((NativeSnapshot::new(py, boxed)?, is_own));
+                }
+            }
+        }
+        if reads {
+            for (memory, boxes) in own {
+                let all = read.entry(memory).or_default();
+                boxes.boxes.iter().for_each(|ranges| all.add(ranges));
+            }
+        }
+        Ok(kept)
+    }
+
+    /// What Python is about to overwrite of what has been read: the element at `key`, or all.
+    fn before_write(
+        &self,
+        py: Python<'_>,
+        object: &Bound<'_, PyAny>,
+        key: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Vec<NativeSnapshot>> {
+        let read = self.read();
+        let mut kept = Vec::new();
+        let common = |memories: &[Memory], ranges: &[(u64, u64)]| {
+            let mut all: Vec<IndexBox> = Vec::new();
+            for memory in memories {
+                let found = read.get(memory).map_or(Vec::new(), |r| r.common(ranges));
+                for ranges in found {
+                    if !all.contains(&ranges) {
+                        all.push(ranges);
+                    }
+                }
+            }
+            all
+        };
+        if let Ok(field) = object.cast::<NativeField>() {
+            let field = field.get();
+            let placement = field.placement(py)?;
+            let mut ranges: IndexBox = placement.shape.iter().map(|&n| (0, n)).collect();
+            if let Some(key) = key {
+                let index = placement.index(py, || field.name().to_owned(), key)?;
+                for (range, at) in ranges.iter_mut().zip(index) {
+                    *range = (at as u64, at as u64 + 1);
+                }
+            }
+            let store = &placement.store;
+            let places = placement.places.iter();
+            let memories: Vec<Memory> = places.map(|&p| Memory::Place(store.key, p)).collect();
+            for ranges in common(&memories, &ranges) {
+                let places = placement.places.clone();
+                let boxed = Boxed::Field(store.clone(), places, field.elem(), ranges);
+                kept.push(NativeSnapshot::new(py, boxed)?);
+            }
+        } else if let Ok(array) = object.cast::<NativeNdarray>() {
+            // All of it, whatever the key: arrays that Python writes to element by element are small.
+            let array = array.get();
+            let ranges: IndexBox = array.shape.iter().map(|&n| (0, n as u64)).collect();
+            let memory = Memory::Array(array.buffer.address() as usize);
+            for ranges in common(&[memory], &ranges) {
+                let item = array.ty.bytes() as usize;
+                let cell = item * array.n_components();
+                let own = ArrayArg::Own(array.buffer.clone());
+                let boxed = Boxed::Array(own, array.shape.clone(), cell, item, ranges);
+                kept.push(NativeSnapshot::new(py, boxed)?);
+            }
+        }
+        Ok(kept)
+    }
+}
+
+impl NativeRecording {
+    fn read(&self) -> MutexGuard<'_, BTreeMap<Memory, Read>> {
+        self.read.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What the launches of a step, or several, have read and written.
+#[pyclass(module = "aerogel._native", frozen)]
+pub(crate) struct NativeSteps(Mutex<Steps>);
+
+#[derive(Default)]
+struct Steps {
+    read: BTreeMap<Memory, IndexBox>,
+    /// Each with the number of what can be kept of it.
+    written: BTreeMap<Memory, usize>,
+    /// Whole fields and arrays that are written.
+    whole: Vec<NativeWhole>,
+}
+
+/// A whole field or array.
+#[pyclass(module = "aerogel._native", frozen)]
+#[derive(Clone)]
+pub(crate) struct NativeWhole(Arc<Boxed>);
+
+#[pymethods]
+impl NativeWhole {
+    /// What it holds now.
+    fn keep(&self, py: Python<'_>) -> PyResult<NativeSnapshot> {
+        NativeSnapshot::new(py, self.0.held(py))
+    }
+}
+
+#[pymethods]
+impl NativeSteps {
+    #[new]
+    fn new() -> Self {
+        Self(Mutex::default())
+    }
+
+    /// Adds a launch to come. The results are the numbers of what it is the first to write, and of what was only
+    /// written so far and is read.
+    fn note(
+        &self,
+        py: Python<'_>,
+        kernel: &Bound<'_, NativeKernel>,
+        args: &Bound<'_, PyTuple>,
+        kwargs: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<(Vec<usize>, Vec<usize>)> {
+        let launch = Prepared::new(py, kernel.get(), args, kwargs, None)?;
+        let mut steps = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut first_written, mut first_read) = (Vec::new(), Vec::new());
+        for placed in launch.placed(AccessKind::Read)? {
+            for &memory in &placed.memories {
+                if steps.read.insert(memory, placed.whole.clone()).is_none() {
+                    first_read.extend(steps.written.get(&memory).copied());
+                }
+            }
+        }
+        for placed in launch.placed(AccessKind::Write)? {
+            if placed
+                .memories
+                .iter()
+                .all(|m| steps.written.contains_key(m))
+            {
+                continue;
+            }
+            let Some(boxed) = launch.boxed(py, placed.at, placed.whole.clone()) else {
+                continue;
+            };
+            let number = steps.whole.len();
+            steps.whole.push(NativeWhole(Arc::new(boxed)));
+            first_written.push(number);
+            for memory in placed.memories {
+                steps.written.insert(memory, number);
+            }
+        }
+        Ok((first_written, first_read))
+    }
+
+    /// All that is written; and the numbers of what is read as well.
+    fn written(&self) -> (Vec<NativeWhole>, Vec<usize>) {
+        let steps = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let both = steps
+            .written
+            .iter()
+            .filter(|(m, _)| steps.read.contains_key(m));
+        let mut numbers: Vec<usize> = both.map(|(_, &number)| number).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        (steps.whole.clone(), numbers)
+    }
+}
+
+/// What a whole field or array holds.
+#[pyfunction]
+pub(crate) fn keep(py: Python<'_>, target: &Bound<'_, PyAny>) -> PyResult<NativeSnapshot> {
+    let boxed = if let Ok(field) = target.cast::<NativeField>() {
+        let field = field.get();
+        let placement = field.placement(py)?;
+        let ranges = placement.shape.iter().map(|&n| (0, n)).collect();
+        let places = placement.places.clone();
+        Boxed::Field(placement.store.clone(), places, field.elem(), ranges)
+    } else {
+        let array = target.cast::<NativeNdarray>()?.get();
+        let item = array.ty.bytes() as usize;
+        let ranges = array.shape.iter().map(|&n| (0, n as u64)).collect();
+        let own = ArrayArg::Own(array.buffer.clone());
+        let cell = item * array.n_components();
+        Boxed::Array(own, array.shape.clone(), cell, item, ranges)
+    };
+    NativeSnapshot::new(py, boxed)
+}
+
+/// A launch to come: its instance and its arguments.
+struct Prepared {
+    instance: Arc<Instance>,
+    packed: Vec<Packed>,
+    stores: Vec<Option<Arc<TreeStore>>>,
+}
+
+impl Prepared {
+    fn new(
+        py: Python<'_>,
+        kernel: &NativeKernel,
+        args: &Bound<'_, PyTuple>,
+        kwargs: Option<&Bound<'_, PyDict>>,
+        derivative: Option<Derivative>,
+    ) -> PyResult<Self> {
+        let (instance, mut packed) = kernel.prepared(py, args, kwargs, derivative)?;
+        packed.extend(kernel.captured_arrays(py, &instance)?);
+        let stores = instance.trees.iter().map(TreeRef::store).collect();
+        Ok(Self {
+            instance,
+            packed,
+            stores,
+        })
+    }
+
+    fn given(&self) -> Given<'_> {
+        Given::new(&self.instance.summary.params, self.packed.iter())
+    }
+
+    /// The boxes that it reads, or those that it writes.
+    fn placed(&self, kind: AccessKind) -> PyResult<Vec<Placed>> {
+        let (summary, given) = (&self.instance.summary, self.given());
+        let accesses = summary.accesses.iter().filter(|access| access.kind == kind);
+        let placed = accesses.map(|access| summary.place(access, &given, &self.stores));
+        placed.filter_map(Result::transpose).collect()
+    }
+
+    fn boxed(&self, py: Python<'_>, at: At, ranges: IndexBox) -> Option<Boxed> {
+        let given = self.given();
+        self.instance
+            .summary
+            .boxed(at, &given, &self.stores, ranges, py)
+    }
+}
+
+impl Summary {
+    /// Where the box of an access lies in a launch; nowhere if it is empty.
+    fn place(
+        &self,
+        access: &Access,
+        given: &Given<'_>,
+        stores: &[Option<Arc<TreeStore>>],
+    ) -> PyResult<Option<Placed>> {
+        let (memories, shape, offset, at) = match access.storage {
+            Storage::Field(id) => {
+                let at = id.as_u32() as usize;
+                let field = &self.fields[at];
+                let Some(store) = &stores[field.tree] else {
+                    return Ok(None);
+                };
+                let places = field.places.iter();
+                let memories = places.map(|&p| Memory::Place(store.key, p)).collect();
+                let shape = store.tree.shape(field.places[0]);
+                (memories, shape, &field.offset[..], At::Field(at))
+            }
+            Storage::Array(arg) => {
+                let Some(Param::Array(array, shape, ..)) = given.param(arg) else {
+                    return Ok(None);
+                };
+                let memory = Memory::Array(array.buffer()?.address() as usize);
+                let shape = shape.iter().map(|&n| n as u64).collect();
+                (vec![memory], shape, &[][..], At::Array(arg))
+            }
+        };
+        let mut ranges = IndexBox::new();
+        for (axis, &extent) in shape.iter().enumerate() {
+            let interval = access.indices.get(axis).and_then(Option::as_ref);
+            let first = offset.get(axis).copied().map_or(0, i64::from);
+            let (lo, hi) = clipped(interval, given, first, extent);
+            if lo >= hi {
+                return Ok(None);
+            }
+            ranges.push((lo, hi));
+        }
+        Ok(Some(Placed {
+            memories,
+            ranges,
+            whole: shape.iter().map(|&n| (0, n)).collect(),
+            is_early: access.is_early,
+            at,
+        }))
+    }
+
+    /// A box of a launch, to be kept.
+    fn boxed(
+        &self,
+        at: At,
+        given: &Given<'_>,
+        stores: &[Option<Arc<TreeStore>>],
+        ranges: IndexBox,
+        py: Python<'_>,
+    ) -> Option<Boxed> {
+        match at {
+            At::Field(at) => {
+                let field = &self.fields[at];
+                let store = stores[field.tree].clone();
+                store
+                    .zip(field.ty)
+                    .map(|(store, ty)| Boxed::Field(store, field.places.clone(), ty, ranges))
+            }
+            At::Array(arg) => match given.param(arg) {
+                Some(&Param::Array(array, shape, cell, Some(ty))) => {
+                    let item = ty.bytes() as usize;
+                    let array = array.held(py);
+                    Some(Boxed::Array(array, shape.to_vec(), cell, item, ranges))
+                }
+                _ => None,
+            },
+        }
+    }
+}
+
+/// The indices along an axis, counted from zero, inside its extent.
+fn clipped(interval: Option<&Interval>, given: &Given<'_>, first: i64, extent: u64) -> (u64, u64) {
+    let Some((lo, hi)) = interval.and_then(|interval| interval.evaluate(given)) else {
+        return (0, extent);
+    };
+    let inside = |at: i64| (at - first).clamp(0, extent as i64) as u64;
+    (inside(lo), inside(hi))
+}

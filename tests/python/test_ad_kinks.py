@@ -1,0 +1,52 @@
+"""The table of kinks in `docs/gradients.md`: each row is a kernel."""
+
+import importlib.util
+import math
+import re
+from pathlib import Path
+
+import pytest
+
+import aerogel as ti
+
+PAGE = Path(__file__).parents[2] / "docs" / "gradients.md"
+ROW = re.compile(r"\| `(?P<expression>.+)` \| (?P<at>\S+) \| (?P<derivative>[^:|]+?)(?:: .*)? \|")
+ROWS = (
+    [match.group("expression", "at", "derivative") for match in ROW.finditer(PAGE.read_text())] if PAGE.exists() else []
+)
+
+pytestmark = pytest.mark.skipif(not ROWS, reason="the documents are not here")
+
+PROGRAM = """
+import aerogel as ti
+
+def kernel_of(x_of, result):
+    @ti.kernel
+    def kernel():
+        x = x_of[None]
+        result[None] = {expression}
+    return kernel
+"""
+
+
+def kernel_of(expression, folder, fields):
+    path = folder / "kink.py"
+    path.write_text(PROGRAM.format(expression=expression))
+    spec = importlib.util.spec_from_file_location("kink", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.kernel_of(*fields)
+
+
+@pytest.mark.parametrize("expression, at, derivative", ROWS)
+def test_a_row(arch, tmp_path, expression, at, derivative):
+    x, y = (ti.field(ti.f64, shape=(), needs_grad=True, needs_dual=True) for _ in range(2))
+    kernel = kernel_of(expression, tmp_path, (x, y))
+    x[None] = float(at)
+    with ti.ad.Tape(y):
+        kernel()
+    with ti.ad.FwdMode(loss=y, param=x):
+        kernel()
+    want = float(derivative)
+    for found in (x.grad[None], y.dual[None]):
+        assert found == want or math.isclose(found, want, rel_tol=1e-12)
