@@ -32,10 +32,19 @@ const LONGEST: u32 = 40;
 pub(super) struct Group {
     /// A place of it, without a component.
     base: Value,
-    /// Which counter each axis counts from; none for what is the same in all iterations.
-    axes: Vec<Option<usize>>,
+    /// What each axis counts from.
+    axes: Vec<Axis>,
     /// Which loads read at each distance.
     distances: Vec<Distance>,
+}
+
+/// What an index counts from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Axis {
+    /// A counter of the loop.
+    Counter(usize),
+    /// What is the same in all iterations, and how far from there.
+    Fixed(Value, i64),
 }
 
 struct Distance {
@@ -127,12 +136,15 @@ impl Reverse<'_, '_> {
         let mut by = vec![None; counters.len()];
         for &index in indices(func, base) {
             let (from, distance) = counted_from_narrow(func, index);
+            if func.ty(index) != func.ty(from) {
+                return;
+            }
             match counters.iter().position(|&c| c == from) {
-                Some(k) if by[k].is_none() && func.ty(index) == func.ty(from) => {
+                Some(k) if by[k].is_none() => {
                     by[k] = Some(distance);
-                    axes.push(Some(k));
+                    axes.push(Axis::Counter(k));
                 }
-                None if self.is_outside(index, body) => axes.push(None),
+                None if self.is_outside(from, body) => axes.push(Axis::Fixed(from, distance)),
                 _ => return,
             }
         }
@@ -145,13 +157,7 @@ impl Reverse<'_, '_> {
                 Some(&Op::ArrayAt { array, .. }) => Some((None, Some(array))),
                 _ => None,
             };
-            let fixed = |v: Value| -> Vec<Value> {
-                let all = indices(func, v).iter().zip(&axes);
-                all.filter(|(_, axis)| axis.is_none())
-                    .map(|(&i, _)| i)
-                    .collect()
-            };
-            of(group.base) == of(base) && group.axes == axes && fixed(group.base) == fixed(base)
+            of(group.base) == of(base) && group.axes == axes
         };
         let group = match groups.iter_mut().find(same) {
             Some(group) => group,
@@ -322,10 +328,13 @@ impl Reverse<'_, '_> {
     fn element(&mut self, group: &Group, place: Value, at: &[Value]) -> Value {
         let func = self.cx.func;
         let mut index = Vec::new();
-        for (&old, axis) in indices(func, group.base).iter().zip(&group.axes) {
+        for &axis in &group.axes {
             index.push(match axis {
-                Some(k) => at[*k],
-                None => self.now(old),
+                Axis::Counter(k) => at[k],
+                Axis::Fixed(from, by) => {
+                    let from = self.now(from);
+                    self.moved(from, by)
+                }
             });
         }
         let ty = func.ty(group.base);

@@ -752,7 +752,7 @@ impl Reverse<'_, '_> {
             self.b.cast(v, Type::I64)
         });
         let counter_ty = self.cx.func.ty(params[0]);
-        self.from_last(turns, |pass, k| {
+        self.backwards_through(turns, |pass, k| {
             let distance = pass.b.binary(BinaryOp::Mul, k, by);
             let at = pass.b.binary(BinaryOp::Add, first, distance);
             pass.now[params[0]] = Some(pass.b.cast(at, counter_ty));
@@ -775,7 +775,7 @@ impl Reverse<'_, '_> {
             .remove(&inst)
             .expect("the rerun counted the turns");
         let turns = saved.turns.expect("the rerun counted the turns");
-        self.from_last(turns, |pass, k| {
+        self.backwards_through(turns, |pass, k| {
             pass.take_saved(&saved, k);
             pass.turn(body, &params, &carried);
         });
@@ -793,7 +793,7 @@ impl Reverse<'_, '_> {
     }
 
     /// A loop from the last turn to the first.
-    fn from_last(&mut self, turns: Value, write: impl FnOnce(&mut Self, Value)) {
+    fn backwards_through(&mut self, turns: Value, write: impl FnOnce(&mut Self, Value)) {
         let minus_one = self.b.constant(Scalar::int(ScalarType::I64, -1));
         let last = self.b.binary(BinaryOp::Add, turns, minus_one);
         let body = self.inside(&[Type::I64], |pass, params| write(pass, params[0]));
