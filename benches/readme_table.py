@@ -64,6 +64,7 @@ NAMES = {
     ("b17_histogram", "64"): "histogram of 64 bins",
     ("b17_histogram", "64k"): "histogram of 64 thousand bins",
     ("b17_histogram", "16M"): "histogram of 16 million bins",
+    ("b17_histogram", "1k keys"): "histogram of a thousand keys",
     ("b18_svd3", "*"): "SVD of 3 × 3 matrices",
     ("b19_math", "*"): "exp, sin, sqrt",
     ("b20_sparse_mpm", "p2g"): "sparse material point method: scatter",

@@ -74,16 +74,19 @@ fn for_seeds(seeds: Range<u64>, check: impl Fn(u64) + Sync) {
 #[test]
 fn interpreter_and_llvm_agree() {
     let targets = [
-        ("the interpreter of lowered IR", Arch::Interp, 0),
-        ("LLVM -O0", Arch::Cpu, 0),
-        ("LLVM -O3", Arch::Cpu, 3),
+        ("the interpreter of lowered IR", Arch::Interp, 0, true),
+        ("LLVM -O0", Arch::Cpu, 0, true),
+        ("LLVM -O3", Arch::Cpu, 3, true),
+        // Sums stay scattered, so that tasks have functions that gather them.
+        ("LLVM -O1 without thread-local sums", Arch::Cpu, 1, false),
     ];
     let compilers = [Thresholds::default(), SMALL].map(|thresholds| {
-        targets.map(|(name, arch, opt_level)| {
+        targets.map(|(name, arch, opt_level, thread_local)| {
             let config = Config {
                 arch,
                 opt_level,
                 max_threads: Some(2),
+                thread_local,
                 thresholds,
                 ..Config::default()
             };

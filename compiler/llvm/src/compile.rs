@@ -8,8 +8,7 @@ use std::thread;
 
 use aerogel_base::ScalarType;
 use aerogel_base::hash::LookupMap;
-use aerogel_ir::analysis::access::{Class, classes};
-use aerogel_ir::{Function, Inst, Module, Op, ParamType, walk};
+use aerogel_ir::{Function, Inst, Module, NodeOp, Op, ParamType, Value, walk};
 use aerogel_runtime::{ArgSlot, Atomics, KernelCode, TaskCode};
 use inkwell::context::Context;
 use inkwell::memory_buffer::MemoryBuffer;
@@ -281,16 +280,24 @@ fn atomics(module: &Module) -> Atomics {
                 Op::AtomicAdds { places, .. } => places,
                 _ => continue,
             };
-            for class in classes(func, &module.env, places[0]) {
-                match class {
-                    Class::Place(node) => found.trees[node.tree.as_u32() as usize] = true,
-                    Class::Array(_) | Class::Arrays => found.arrays = true,
-                    Class::Local(_) | Class::Temp(_) => {}
+            match func.def_op(base_of(func, places[0])) {
+                Some(Op::Node(NodeOp::Child { node, .. })) => {
+                    found.trees[node.tree.as_u32() as usize] = true;
                 }
+                Some(Op::ArrayAt { .. }) => found.arrays = true,
+                _ => {}
             }
         }
     }
     found
+}
+
+/// The storage that an element belongs to.
+fn base_of(func: &Function, place: Value) -> Value {
+    match func.def_op(place) {
+        Some(&Op::ElemRef { base, .. }) => base_of(func, base),
+        _ => place,
+    }
 }
 
 fn temp_bytes(module: &Module, kernel: &Function) -> usize {

@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 
 use aerogel_base::ScalarType;
 
@@ -20,8 +20,9 @@ use crate::tree::TreeMemory;
 
 /// Copies take at most this part of the machine's memory.
 const SHARE: u64 = 8;
-/// Bytes of copies that are kept for other tasks at most.
-const MOST_KEPT: usize = 256 << 20;
+/// Copies that are kept for other tasks take at most this part of it, but may take `LEAST_KEPT` bytes.
+const SHARE_KEPT: u64 = 32;
+const LEAST_KEPT: u64 = 256 << 20;
 /// Around a copy as many bytes as it has, but no more than this, take what an index outside adds.
 const MARGIN: usize = 64 << 20;
 /// Numbers that are added at once.
@@ -30,28 +31,41 @@ const PIECE: u64 = 16 << 10;
 /// `LaunchContext::apart` of a thread that adds to the places themselves.
 pub(super) static IN_PLACE: [i64; MAX_IMAGES] = [0; MAX_IMAGES];
 
-/// Copies that no task uses, all zero.
-#[derive(Default)]
-pub(crate) struct Spare(Mutex<Vec<Buffer>>);
+/// Copies that no task uses, all zero. The lock is never waited for: a child process may inherit it locked.
+pub(crate) struct Spare {
+    kept: Mutex<Vec<Buffer>>,
+    most: u64,
+}
+
+impl Default for Spare {
+    fn default() -> Self {
+        Self {
+            kept: Mutex::default(),
+            most: LEAST_KEPT.max(physical().unwrap_or(0) / SHARE_KEPT),
+        }
+    }
+}
 
 impl Spare {
     fn take(&self, bytes: usize) -> Result<Buffer, MemoryError> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(k) = kept.iter().position(|copy| copy.len() == bytes) {
+        if let Ok(mut kept) = self.kept.try_lock()
+            && let Some(k) = kept.iter().position(|copy| copy.len() == bytes)
+        {
             return Ok(kept.remove(k));
         }
-        drop(kept);
         Buffer::with_margin(bytes, bytes.min(MARGIN))
     }
 
     /// Keeps copies; those that have not been used for longest go.
     fn keep(&self, copies: Vec<Buffer>) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Ok(mut kept) = self.kept.try_lock() else {
+            return;
+        };
         kept.splice(0..0, copies);
         let mut bytes = 0;
         kept.retain(|copy| {
-            bytes += copy.len();
-            bytes <= MOST_KEPT
+            bytes += copy.len() as u64;
+            bytes <= self.most
         });
     }
 }
@@ -333,7 +347,7 @@ mod tests {
                 let other = memory.bytes().read_scalar(ScalarType::I32, at + 4);
                 assert_eq!(other.unwrap(), Scalar::i32(0));
             }
-            let kept = spare.0.lock().unwrap();
+            let kept = spare.kept.lock().unwrap();
             assert_eq!(kept.len(), 3);
             for copy in kept.iter() {
                 for k in 0..50_000 {
@@ -393,18 +407,16 @@ mod tests {
 
     #[test]
     fn some_copies_are_kept() {
-        let spare = Spare::default();
-        for bytes in [
-            MOST_KEPT / 2,
-            MOST_KEPT / 4,
-            MOST_KEPT / 2 + 64,
-            MOST_KEPT / 2,
-        ] {
+        let spare = Spare {
+            most: 1000,
+            ..Spare::default()
+        };
+        for bytes in [500, 250, 501, 500] {
             let copy = spare.take(bytes).unwrap();
             spare.keep(vec![copy]);
         }
-        let kept = spare.0.lock().unwrap();
+        let kept = spare.kept.lock().unwrap();
         let kept: Vec<usize> = kept.iter().map(Buffer::len).collect();
-        assert_eq!(kept, [MOST_KEPT / 2]);
+        assert_eq!(kept, [500]);
     }
 }
