@@ -143,6 +143,25 @@ def test_mistakes(arch):
     alone()
 
 
+def test_a_gradient_that_ends(arch, capfd):
+    ti.init(arch=arch, log_level="warn")
+    x, y, loss = fields()
+    between = ti.field(ti.f64, shape=3)
+
+    @ti.kernel
+    def run():
+        for i in x:
+            between[i] = x[i] ** 2
+        for i in x:
+            loss[None] += between[i]
+
+    with ti.ad.Tape(loss):
+        run()
+    said = capfd.readouterr().err
+    assert "depends on something that has a gradient, but is kept where there is none" in said
+    assert "loss[None] += between[i]" in said and "ti.stop_grad(x[i])" in said
+
+
 def test_stop_grad(arch):
     x, y, loss = fields()
 

@@ -51,6 +51,16 @@ pub(crate) fn raise(
     exception(py, class, text)
 }
 
+/// What is said of something that is probably not meant.
+pub(crate) fn warning(what: &Diagnostic, spans: &SpanTable, sources: &Sources) -> String {
+    let mut text = format!("warning: {}", what.message);
+    render_place(&mut text, what.span, None, spans, sources);
+    for note in &what.notes {
+        let _ = write!(text, "\n   = note: {note}");
+    }
+    text
+}
+
 /// Ctrl-C.
 pub(crate) fn interrupted(py: Python<'_>, kernel: &str) -> PyErr {
     // The signal's own handler raises; where it does not (another thread, a handler of the user's that returns), the

@@ -295,6 +295,10 @@ pub(crate) fn compile(
             let ends = key.contains(&KeyPart::Ends);
             let wanted = Wanted { kind, ends };
             let done = differentiated(py, &kernel.name, &compiler, module, wanted)?;
+            if let Some(ends) = &done.ends {
+                let text = error::warning(ends, &done.module.env.spans, &done.module.env.sources);
+                py.import("aerogel._log")?.call_method1("warn", (text,))?;
+            }
             summary = Summary::of_gradient(&done);
             let mistake = done.of_start.map(|it| it.mistake(&done.module.env));
             (done.module, mistake)
