@@ -2,20 +2,39 @@
 
 use aerogel_base::entity::PrimaryMap;
 use aerogel_base::{Diagnostic, ErrorKind};
-use aerogel_ir::{Derivative, Effect, FuncId, Function, Inst, Op, Value, walk};
+use aerogel_ir::{Derivative, Effect, FuncId, Function, Inst, Op, Region, Value, walk};
 
-use super::activity::is_float;
+use super::activity::{Memory, is_float};
 use super::demand::Cx;
 
 /// The first thing in a kernel whose derivative would be wrong.
 pub(super) fn find(cx: &Cx<'_>, funcs: &PrimaryMap<FuncId, Function>) -> Option<Box<Diagnostic>> {
     let mut found = None;
-    walk(cx.func, cx.func.body, &mut |func, inst| {
-        if found.is_none() {
-            found = of_inst(cx, funcs, func, inst);
+    for &region in &cx.nesting.regions {
+        for &inst in &cx.func.regions[region].insts {
+            if found.is_none() {
+                found = of_inst(cx, funcs, cx.func, inst).or_else(|| raced(cx, region, inst));
+            }
         }
-    });
+    }
     found
+}
+
+/// A variable that all iterations of a parallel loop write, each in its own time.
+fn raced(cx: &Cx<'_>, region: Region, inst: Inst) -> Option<Box<Diagnostic>> {
+    let Op::Store { place, .. } = cx.func[inst] else {
+        return None;
+    };
+    let Memory::Local(local) = cx.memory(place) else {
+        return None;
+    };
+    let home = cx.nesting.region_of(local);
+    let is_shared = cx.nesting.parallel(home) < cx.nesting.parallel(region);
+    (is_shared && cx.activity.is_active(local)).then_some(())?;
+    let message = "all iterations of a parallel loop write this variable, and which is last is not known: it has no \
+                   gradient";
+    let note = "let the loop run in order, `ti.loop_config(serialize=True)`, or use `+=`, ti.atomic_max and the like";
+    mistake(cx, inst, "E0601", message, note)
 }
 
 fn of_inst(

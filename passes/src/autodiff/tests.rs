@@ -624,6 +624,28 @@ fn what_has_no_gradient() {
 }
 
 #[test]
+fn what_iterations_race_for_has_no_gradient() {
+    ::insta::assert_snapshot!(whole(
+        Derivative::Grad,
+        "v0: i32 = const 0
+        v1: i32 = const 8
+        v2: ref<f64> = local
+        parallel [v0], [v1] (v3: i32) {
+            v4: ref<f64> = field_at @x, [v3]
+            v5: f64 = load v4
+            v6: f64 = load v2
+            v7: f64 = mul v6, v5
+            store v2, v7
+            yield []
+        }
+        v8: f64 = load v2
+        v9: ref<f64> = field_at @y, [v0]
+        store v9, v8
+        return []"
+    ), @"E0601: all iterations of a parallel loop write this variable, and which is last is not known: it has no gradient");
+}
+
+#[test]
 fn what_ends_in_memory_without_gradients() {
     let text = format!(
         "{HEAD} kernel @k() {{
