@@ -26,8 +26,9 @@ class Pond:
     @ti.func
     def curvature(self, t, i, j):
         """The sum over four neighbours, less four times the height: the Laplacian."""
-        around = self.height[t, i - 1, j] + self.height[t, i + 1, j] + self.height[t, i, j - 1] + self.height[t, i, j + 1]
-        return around - 4 * self.height[t, i, j]
+        across = self.height[t, i - 1, j] + self.height[t, i + 1, j]
+        along = self.height[t, i, j - 1] + self.height[t, i, j + 1]
+        return across + along - 4 * self.height[t, i, j]
 
     @ti.kernel
     def begin(self):
