@@ -94,7 +94,7 @@ def slope_error(loss_of: Callable[[np.ndarray], float], at: np.ndarray, gradient
     """How far a gradient is from what the loss does along it: the relative error of a central difference."""
     direction = gradient / np.linalg.norm(gradient)
     difference = (loss_of(at + step * direction) - loss_of(at - step * direction)) / (2 * step)
-    return abs(difference / np.linalg.norm(gradient) - 1)
+    return float(abs(difference / np.linalg.norm(gradient) - 1))
 
 
 def rotation(axis: int, angle: float) -> np.ndarray:
