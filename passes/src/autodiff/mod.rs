@@ -135,7 +135,9 @@ fn reverse(
     let mut reads = overwritten::reads(&cx, &demand);
     reads.ends = overwritten::leak(&cx).map(|leak| Box::new(leak.untracked(env)));
     if let Some(lost) = reads.lost {
-        return Err(DerivativeError::Mistake(Box::new(lost.mistake(env))));
+        return Err(DerivativeError::Mistake(Box::new(
+            lost.mistake_of_steps(env),
+        )));
     }
     let mut target = Function::new(format!("{}_grad", func.name), true);
     target.params.clone_from(&func.params);
@@ -172,15 +174,24 @@ fn forward(func: &Function, module: &Module) -> Result<Function, DerivativeError
 impl Overwritten {
     /// What to say where the value that was read cannot be put back.
     pub fn mistake(&self, env: &Env) -> Diagnostic {
+        self.gone(env)
+            .note("write to another field, or run the kernel under ti.ad.Tape(), which saves it")
+    }
+
+    /// What to say where it is at no moment in memory.
+    fn mistake_of_steps(&self, env: &Env) -> Diagnostic {
+        self.gone(env).note(
+            "it is written both before and after it is read: make each step a kernel of its own, under ti.ad.Tape(), or \
+             write it to elements of its own, y[t + 1, i] from y[t, i]",
+        )
+    }
+
+    fn gone(&self, env: &Env) -> Diagnostic {
         let message =
             "the gradient needs the value that is read here, and the kernel overwrites it";
         let written = place(env, self.written);
         Diagnostic::new(ErrorKind::Compilation, "E0603", self.read, message)
             .note(format!("it is overwritten {written}"))
-            .note(
-                "write to another field, or run the kernel under ti.ad.Tape(), which saves what is overwritten \
-                 where it can",
-            )
     }
 
     /// What to say of a value that has a derivative and goes through memory that has none.
