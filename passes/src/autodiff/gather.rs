@@ -53,6 +53,14 @@ struct Distance {
     loads: Vec<Inst>,
 }
 
+/// Something that an iteration does with memory.
+struct Touch {
+    inst: Inst,
+    place: Value,
+    /// The branches it stands in, outermost first.
+    path: Vec<(Inst, Region)>,
+}
+
 impl Group {
     /// Whether an instruction is one of its loads.
     pub(super) fn holds(&self, inst: Inst) -> bool {
@@ -67,7 +75,11 @@ impl Reverse<'_, '_> {
         let Op::Parallel { body, attrs, .. } = &func[inst] else {
             return Vec::new();
         };
-        if attrs.serial || self.length(*body) > LONGEST || self.has_winners(*body) {
+        if attrs.serial
+            || self.length(*body) > LONGEST
+            || self.has_winners(*body)
+            || self.passes_on(*body)
+        {
             return Vec::new();
         }
         let mut groups: Vec<Group> = Vec::new();
@@ -94,6 +106,75 @@ impl Reverse<'_, '_> {
             }
         });
         found
+    }
+
+    /// Whether an iteration writes an element and then overwrites or reads it: what it wrote first has another adjoint
+    /// than the element when the loop's reversal begins.
+    fn passes_on(&self, body: Region) -> bool {
+        let mut touches = Vec::new();
+        self.touches(body, &mut Vec::new(), &mut touches);
+        touches.iter().enumerate().any(|(k, later)| {
+            let replaces = !matches!(self.cx.func[later.inst], Op::Atomic { .. });
+            replaces
+                && touches[..k]
+                    .iter()
+                    .any(|first| self.is_write(first.inst) && self.may_meet(first, later))
+        })
+    }
+
+    fn is_write(&self, inst: Inst) -> bool {
+        !matches!(self.cx.func[inst], Op::Load { .. })
+    }
+
+    /// What an iteration does with memory that has adjoints, in order.
+    fn touches(&self, region: Region, path: &mut Vec<(Inst, Region)>, found: &mut Vec<Touch>) {
+        let func = self.cx.func;
+        for &inst in &func.regions[region].insts {
+            if let Op::Load { place } | Op::Store { place, .. } | Op::Atomic { place, .. } =
+                func[inst]
+                && self.cx.memory(place).has_derivatives()
+                && self.demand.works(inst)
+            {
+                found.push(Touch {
+                    inst,
+                    place,
+                    path: path.clone(),
+                });
+            }
+            for owned in func.owned(inst) {
+                path.push((inst, owned));
+                self.touches(owned, path, found);
+                path.pop();
+            }
+        }
+    }
+
+    /// Whether two touches of one iteration may be of the same element.
+    fn may_meet(&self, a: &Touch, b: &Touch) -> bool {
+        let (func, env) = (self.cx.func, self.cx.env);
+        let is_either_or = a
+            .path
+            .iter()
+            .zip(&b.path)
+            .any(|((owner, branch), (other, sibling))| owner == other && branch != sibling);
+        let own = classes(func, env, a.place);
+        let is_shared = classes(func, env, b.place).iter().any(|c| own.contains(c));
+        let pairs = indices(func, whole(func, a.place))
+            .iter()
+            .zip(indices(func, whole(func, b.place)))
+            .chain(
+                component(func, a.place)
+                    .iter()
+                    .zip(component(func, b.place)),
+            );
+        let is_apart = pairs.into_iter().any(|(&a, &b)| {
+            let ((a, x), (b, y)) = (counted_from_narrow(func, a), counted_from_narrow(func, b));
+            match (func.as_const(a), func.as_const(b)) {
+                (Some(a), Some(b)) => a.as_i128() + i128::from(x) != b.as_i128() + i128::from(y),
+                _ => a == b && x != y,
+            }
+        });
+        is_shared && !is_either_or && !is_apart
     }
 
     /// What the reversal of an iteration costs, in additions.
@@ -394,6 +475,13 @@ fn whole(func: &Function, place: Value) -> Value {
 fn indices(func: &Function, place: Value) -> &[Value] {
     match func.def_op(place) {
         Some(Op::FieldAt { indices, .. } | Op::ArrayAt { indices, .. }) => indices,
+        _ => &[],
+    }
+}
+
+fn component(func: &Function, place: Value) -> &[Value] {
+    match func.def_op(place) {
+        Some(Op::ElemRef { index, .. }) => index,
         _ => &[],
     }
 }

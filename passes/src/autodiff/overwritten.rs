@@ -133,6 +133,10 @@ pub(super) fn reads(cx: &Cx<'_>, demand: &Demand) -> Reads {
         Change::Below(_) => true,
     });
     let mut reads = Reads::default();
+    // What may have been written before it is read, and so is not there when the kernel begins.
+    let mut is_made = Vec::new();
+    // The classes that are needed as they were then, and why.
+    let mut starts = Vec::new();
     for r in &read {
         let mut hits = NEVER;
         let mut by = None;
@@ -158,28 +162,35 @@ pub(super) fn reads(cx: &Cx<'_>, demand: &Demand) -> Reads {
             Moment::End
         };
         reads.needed.push(Needed { place, at });
+        is_made.push(hits.before);
         if hits.after {
             reads.of_start = reads.of_start.or(overwritten);
-        }
-        if hits.after && hits.before {
-            reads.lost = reads.lost.or(overwritten);
+            starts.push((classes(cx.func, cx.env, place), overwritten));
         }
     }
-    if reads.lost.is_none() {
-        reads.settle(cx);
-    }
+    reads.settle(cx, &is_made, &starts);
     reads
 }
 
 impl Reads {
-    /// Memory can be as it was at one moment only: what is read at the start of a class makes all of it be read then.
-    fn settle(&mut self, cx: &Cx<'_>) {
-        let of = |needed: &Needed| classes(cx.func, cx.env, needed.place);
-        let at_start = self.needed.iter().filter(|n| n.at == Moment::Start);
-        let at_start: Vec<Class> = at_start.flat_map(of).collect();
-        for needed in &mut self.needed {
-            if of(needed).iter().any(|class| at_start.contains(class)) {
+    /// Memory can be as it was at one moment only: what is read at the start of a class makes all of it be read then. What
+    /// the kernel makes itself is not there yet, so it is lost.
+    fn settle(
+        &mut self,
+        cx: &Cx<'_>,
+        is_made: &[bool],
+        starts: &[(Vec<Class>, Option<Overwritten>)],
+    ) {
+        for (needed, &is_made) in self.needed.iter_mut().zip(is_made) {
+            let own = classes(cx.func, cx.env, needed.place);
+            let mut by = starts
+                .iter()
+                .filter(|(of, _)| of.iter().any(|class| own.contains(class)));
+            if let Some((_, overwritten)) = by.next() {
                 needed.at = Moment::Start;
+                if is_made {
+                    self.lost = self.lost.or(*overwritten);
+                }
             }
         }
     }
