@@ -34,6 +34,8 @@ EXAMPLES: dict[str, list[str]] = {
     "fit": [],
     "marching_squares": [],
     "poisson": [],
+    "diff_wave": [],
+    "diff_mass_spring": [],
 }
 NEEDS = {"levelset": ["trimesh", "pymeshfix"]}
 WIDTH, COLORS = 640, 256
