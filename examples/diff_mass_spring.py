@@ -131,8 +131,8 @@ def main(small=False, iterations=0):
     walker = Walker(200 if small else 682)
     walker.simulate()
     before = walker.picture(480, 240)
-    losses = learn(walker.simulate, walker.loss, walker.weights, iterations or (20 if small else 150), 0.004)
     error = slope_error_of(walker.simulate, walker.loss, walker.weights, 1e-5)
+    losses = learn(walker.simulate, walker.loss, walker.weights, iterations or (20 if small else 150), 0.004)
     numbers = {"loss at first": losses[0], "loss at last": losses[-1], "error of the slope": error}
     both = np.concatenate([walker.picture(480, 240), before], axis=1)
     return np.concatenate([both[::2, ::2], curve(losses, 240, 480)]), numbers
