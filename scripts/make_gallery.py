@@ -36,6 +36,7 @@ EXAMPLES: dict[str, list[str]] = {
     "poisson": [],
     "diff_wave": [],
     "diff_mass_spring": [],
+    "diff_mpm": [],
     "diff_smoke": [],
 }
 NEEDS = {"levelset": ["trimesh", "pymeshfix"]}
