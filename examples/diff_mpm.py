@@ -1,8 +1,7 @@
 """A soft animal learns to walk: gradient descent through the material point method finds how its muscles should pull.
 
 The two-dimensional elastic robot of Hu et al., DiffTaichi, ICLR 2020, with its settings: legs of two muscles each,
-which periodic signals contract. Memory holds few of the states; the others are computed again for the gradient. From
-top to bottom the animal at the start, at two times between, and at the end; and the loss.
+which periodic signals contract. From top to bottom the animal at four times; and the loss.
 """
 
 import numpy as np
@@ -38,13 +37,10 @@ class Animal:
         self.start, self.muscle = ti.Vector.field(2, ti.f64, particles), ti.field(ti.i32, particles)
         self.start.from_numpy(x + [0.1, GROUND / n])
         self.muscle.from_numpy(muscle)
-        self.x = ti.Vector.field(2, ti.f64, particles, needs_grad=True)
-        self.v = ti.Vector.field(2, ti.f64, particles, needs_grad=True)
-        self.C = ti.Matrix.field(2, 2, ti.f64, particles, needs_grad=True)
-        self.F = ti.Matrix.field(2, 2, ti.f64, particles, needs_grad=True)
+        self.x, self.v = (ti.Vector.field(2, ti.f64, particles, needs_grad=True) for _ in range(2))
+        self.C, self.F = (ti.Matrix.field(2, 2, ti.f64, particles, needs_grad=True) for _ in range(2))
         self.mass = ti.field(ti.f64, (n, n), needs_grad=True)
-        self.momentum = ti.Vector.field(2, ti.f64, (n, n), needs_grad=True)
-        self.velocity = ti.Vector.field(2, ti.f64, (n, n), needs_grad=True)
+        self.momentum, self.velocity = (ti.Vector.field(2, ti.f64, (n, n), needs_grad=True) for _ in range(2))
         self.weights = ti.field(ti.f64, (MUSCLES, WAVES + 1), needs_grad=True)
         self.loss = ti.field(ti.f64, (), needs_grad=True)
         self.weights.from_numpy(np.random.default_rng(2).normal(0, 0.01, (MUSCLES, WAVES + 1)))
@@ -67,10 +63,11 @@ class Animal:
         """Mass and momentum, and what stress adds to it, to the nodes around each particle."""
         for p in self.x:
             F = self.F[p]
-            J = F.determinant()
             turn = ti.Vector([F[0, 0] + F[1, 1], F[1, 0] - F[0, 1]]).normalized()
             R = ti.Matrix([[turn.x, -turn.y], [turn.y, turn.x]])
-            stress = 2 * STIFFNESS * (F - R) @ F.transpose() + IDENTITY * STIFFNESS * (J - 1) * J
+            stress = (
+                2 * STIFFNESS * (F - R) @ F.transpose() + IDENTITY * STIFFNESS * (F.determinant() - 1) * F.determinant()
+            )
             if self.muscle[p] >= 0:
                 stress += F @ ti.Matrix([[0, 0], [0, self.pull(self.muscle[p], t)]]) @ F.transpose()
             affine = self.C[p] - DT * 4 * self.n**2 * stress
