@@ -97,6 +97,40 @@ def slope_error(loss_of: Callable[[np.ndarray], float], at: np.ndarray, gradient
     return float(abs(difference / np.linalg.norm(gradient) - 1))
 
 
+def learn(simulate: Callable[[], None], loss, parameters, iterations: int, rate: float) -> list[float]:
+    """Changes the values of a field such that the loss of a simulation falls, by the method Adam; the losses.
+
+    Kingma and Ba, Adam: a method for stochastic optimization, ICLR 2015.
+    """
+    losses, values, mean, square = [], parameters.to_numpy(), 0, 0
+    for k in range(1, iterations + 1):
+        with ti.ad.Tape(loss):
+            simulate()
+        losses.append(loss[None])
+        gradient = parameters.grad.to_numpy()
+        mean, square = 0.9 * mean + 0.1 * gradient, 0.99 * square + 0.01 * gradient**2
+        values -= rate * mean / (1 - 0.9**k) / (np.sqrt(square / (1 - 0.99**k)) + 1e-12)
+        parameters.from_numpy(values)
+    return losses
+
+
+def slope_error_of(simulate: Callable[[], None], loss, parameters, step: float) -> float:
+    """The error of the slope of a simulation's loss by a field, at the values that the field has, and keeps."""
+
+    def loss_of(values):
+        parameters.from_numpy(values.astype(here.dtype))
+        loss[None] = 0
+        simulate()
+        return loss[None]
+
+    here = parameters.to_numpy()
+    with ti.ad.Tape(loss):
+        simulate()
+    error = slope_error(loss_of, here, parameters.grad.to_numpy(), step)
+    loss_of(here)
+    return error
+
+
 def rotation(axis: int, angle: float) -> np.ndarray:
     """Turns by an angle about an axis, counter-clockwise for who looks against it."""
     matrix, j, k = np.eye(3), (axis + 1) % 3, (axis + 2) % 3

@@ -34,6 +34,10 @@ EXAMPLES: dict[str, list[str]] = {
     "fit": [],
     "marching_squares": [],
     "poisson": [],
+    "diff_wave": [],
+    "diff_mass_spring": [],
+    "diff_mpm": [],
+    "diff_smoke": [],
 }
 NEEDS = {"levelset": ["trimesh", "pymeshfix"]}
 WIDTH, COLORS = 640, 256
