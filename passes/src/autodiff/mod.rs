@@ -12,6 +12,7 @@ mod forward;
 mod gather;
 mod nesting;
 mod overwritten;
+mod places;
 mod prepare;
 mod refused;
 mod reverse;
@@ -20,6 +21,7 @@ mod saved;
 mod serial;
 #[cfg(test)]
 mod tests;
+mod turns;
 
 use aerogel_base::{Diagnostic, ErrorKind, Span};
 use aerogel_ir::{Derivative, Env, Function, Inst, Module, Op};
