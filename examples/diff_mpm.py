@@ -10,9 +10,8 @@ from common import curve, halve, learn, nearby, run, slope_error_of
 import aerogel as ti
 
 GROUND, DT, GRAVITY, STIFFNESS, STRENGTH, FRICTION = 3, 1e-3, 3.8, 10.0, 4.0, 0.5
-MUSCLES, WAVES, OMEGA = 4, 4, 40.0
 COLORS = np.array([0xC0392B, 0x2E86C1, 0xE59866, 0x7FB3D5, 0xB8AE9C])  # Of the muscles, and of what is none.
-IDENTITY = ti.Matrix([[1.0, 0.0], [0.0, 1.0]])
+MUSCLES, WAVES, OMEGA, IDENTITY = 4, 4, 40.0, ti.Matrix([[1.0, 0.0], [0.0, 1.0]])
 
 
 def animal(particles):
@@ -104,12 +103,11 @@ class Animal:
 
     @ti.kernel
     def compare(self):
-        """The square of how far the middle is from the goal, as a part of how far it was."""
         for _ in range(1):
             way = 0.0
             for p in range(self.particles):
                 way += (self.x[p].x - self.start[p].x) / self.particles
-            self.loss[None] += (way / self.goal - 1) ** 2
+            self.loss[None] += (way / self.goal - 1) ** 2  # The part of the way that is left, squared.
 
     def step(self, t):
         self.mass.fill(0)
