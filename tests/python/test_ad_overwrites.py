@@ -123,3 +123,44 @@ def test_an_element_written_more_than_once(arch, program):
                 at[k][i] += by
                 moved.append(of(*at))
             assert grad[i] == pytest.approx((moved[0] - moved[1]) / 2e-6, rel=1e-6, abs=1e-7)
+
+
+@ti.kernel
+def product_then_sum(x: ti.template(), y: ti.template(), loss: ti.template()):
+    for i in x:
+        ti.atomic_mul(y[i], x[i])
+        ti.atomic_add(y[i], x[i])
+
+
+@ti.kernel
+def product_of_what_is_stored(x: ti.template(), y: ti.template(), loss: ti.template()):
+    for i in x:
+        y[i] = x[i]
+        ti.atomic_mul(y[i], x[i])
+
+
+@ti.kernel
+def extremum_then_sum(x: ti.template(), y: ti.template(), loss: ti.template()):
+    for i in x:
+        ti.atomic_max(y[i], x[i])
+        y[i] += x[i]
+
+
+@ti.kernel
+def extrema_of_both_kinds(x: ti.template(), y: ti.template(), loss: ti.template()):
+    for i in x:
+        ti.atomic_max(y[i], x[i])
+    for i in x:
+        ti.atomic_min(y[i], 1.0)
+
+
+MIXED = [product_then_sum, product_of_what_is_stored, extremum_then_sum, extrema_of_both_kinds]
+
+
+@pytest.mark.parametrize("program", MIXED)
+def test_atomics_that_are_not_alone(arch, program):
+    """Who won, and what the other factors are, is seen of what all of them leave."""
+    x, y, loss = fields()
+    with pytest.raises(ti.AerogelCompilationError, match="overwrites it"), ti.ad.Tape(loss):
+        program(x, y, loss)
+    assert not x.grad.to_numpy().any()

@@ -7,7 +7,7 @@
 use aerogel_base::{Diagnostic, Span};
 use aerogel_ir::analysis::access::{Change, Class, below, change, classes, touched};
 use aerogel_ir::analysis::affine::counted_from_narrow;
-use aerogel_ir::{Function, Inst, Op, Region, Value};
+use aerogel_ir::{AtomicOp, Function, Inst, Op, Region, Value};
 
 use super::activity::Memory;
 use super::demand::{Cx, Demand};
@@ -140,16 +140,25 @@ pub(super) fn reads(cx: &Cx<'_>, demand: &Demand) -> Reads {
     for r in &read {
         let mut hits = NEVER;
         let mut by = None;
+        let op = &cx.func[r.inst];
+        let is_product = matches!(
+            op,
+            Op::Atomic {
+                op: AtomicOp::Mul,
+                ..
+            }
+        );
         for w in written
             .iter()
             .filter(|w| w.classes.iter().any(|c| r.classes.contains(c)))
         {
             let hit = hits_of(cx, r, w);
-            if hit.after && !hits.after {
-                by = Some(w);
-            }
             hits.before |= hit.before;
-            hits.after |= hit.after;
+            // A product's adjoints are scaled behind the whole loop, so nothing else in it may write there.
+            hits.after |= hit.after || is_product && hit.before && w.path[0] == r.path[0];
+            if hits.after {
+                by = by.or(Some(w));
+            }
         }
         let overwritten = by.map(|w| Overwritten {
             read: cx.func.insts[r.inst].span,
@@ -162,7 +171,8 @@ pub(super) fn reads(cx: &Cx<'_>, demand: &Demand) -> Reads {
             Moment::End
         };
         reads.needed.push(Needed { place, at });
-        is_made.push(hits.before);
+        // Atomic ones need what all of them leave.
+        is_made.push(hits.before || matches!(op, Op::Atomic { .. }));
         if hits.after {
             reads.of_start = reads.of_start.or(overwritten);
             starts.push((classes(cx.func, cx.env, place), overwritten));
@@ -248,7 +258,13 @@ fn hits_of(cx: &Cx<'_>, read: &Access, write: &Access) -> Hits {
         // An extremum reads what all of them leave.
         return NEVER;
     }
-    let is_extremum = matches!(func[read.inst], Op::Atomic { .. });
+    let is_extremum = matches!(
+        func[read.inst],
+        Op::Atomic {
+            op: AtomicOp::Min | AtomicOp::Max,
+            ..
+        }
+    );
     let (Some(r), Some(w)) = (read.place, write.place) else {
         return order(cx, read, write, is_extremum);
     };
