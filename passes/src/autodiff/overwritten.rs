@@ -124,7 +124,11 @@ pub(super) fn reads(cx: &Cx<'_>, demand: &Demand) -> Reads {
             shared(place) && demand.value(value).any()
         }
         // Which number won is seen of what is there when all are through.
-        Op::Atomic { place, .. } => shared(place) && demand.value(place).any(),
+        Op::Atomic {
+            op: AtomicOp::Min | AtomicOp::Max | AtomicOp::Mul,
+            place,
+            ..
+        } => shared(place) && demand.works(inst),
         _ => false,
     });
     let written = accesses(cx, &|inst| match change(&cx.func[inst]) {

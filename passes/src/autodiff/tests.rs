@@ -688,3 +688,30 @@ fn what_is_read_at_the_start() {
     assert!(done.of_start.is_some());
     assert!(done.needed.iter().all(|n| n.at == super::Moment::Start));
 }
+
+/// Only what products and extrema add up to is read: sums into an element that was read do not ask for it.
+#[test]
+fn sums_into_what_was_read_ask_for_its_start() {
+    let text = format!(
+        "{HEAD} kernel @k() {{
+        v1: i32 = const 0
+        v2: i32 = const 8
+        parallel [v1], [v2] (v0: i32) {{
+            v3: ref<f64> = field_at @x, [v0]
+            v4: f64 = load v3
+            v5: f64 = sin v4
+            v6: ref<f64> = field_at @y, [v0]
+            v7: f64 = atomic_sub v6, v5
+            v8: f64 = load v6
+            v9: f64 = atomic_add v3, v8
+            yield []
+        }}
+        return []
+    }}"
+    );
+    let module = parse_module(&text).unwrap_or_else(|e| panic!("{e}"));
+    let done = differentiate(module, Derivative::Grad, Options::default());
+    let done = done.unwrap_or_else(|e| panic!("{e:?}"));
+    assert_eq!(done.needed.len(), 1);
+    assert_eq!(done.needed[0].at, super::Moment::Start);
+}
