@@ -9,7 +9,7 @@ mod dump;
 mod worker;
 
 pub use aerogel_llvm::target::{Cpu, Level, runnable};
-pub use aerogel_passes::autodiff::{Differentiated, Moment, Wanted};
+pub use aerogel_passes::autodiff::{Differentiated, Moment, Untracked, Wanted};
 pub use aerogel_runtime::launch::{Args, KernelFailure, Launch};
 pub use cache::{CacheSettings, Cleaning};
 pub use caught::caught;

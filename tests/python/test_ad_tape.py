@@ -597,3 +597,36 @@ def test_old_names(arch):
     assert Tape is ti.ad._ad.Tape is ti.ad.Tape
     clear_all_gradients(ti.ad._ad.SNodeGradType.ADJOINT)
     assert x.grad[0] == 0
+
+
+def test_gradients_that_end_between_kernels_are_told_of(capfd):
+    ti.init(arch=ti.cpu, default_fp=ti.f64, log_level="warn")
+    x, loss = ti.field(float, 4, needs_grad=True), ti.field(float, (), needs_grad=True)
+    between = ti.field(float, 4, name="between")
+
+    @ti.kernel
+    def first():
+        for i in x:
+            between[i] = x[i] ** 2
+
+    @ti.kernel
+    def second():
+        for i in between:
+            loss[None] += between[i]
+
+    @ti.kernel
+    def meant():
+        for i in between:
+            loss[None] += ti.stop_grad(between[i])
+
+    with ti.ad.Tape(loss):
+        first()
+        meant()
+    assert "between" not in capfd.readouterr().err
+    for _ in range(2):
+        with ti.ad.Tape(loss):
+            first()
+            second()
+    told = capfd.readouterr().err
+    assert told.count("kernel `second` reads `between`, which kernel `first` has written") == 1
+    assert x.grad.to_numpy().tolist() == [0, 0, 0, 0]

@@ -1,15 +1,15 @@
 //! What the launches on a tape have read, so that what later ones overwrite of it is kept.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aerogel_base::{Scalar, ScalarType};
-use aerogel_compiler::{Differentiated, Moment};
+use aerogel_compiler::{Differentiated, Moment, Untracked};
 use aerogel_ir::Derivative;
 use aerogel_ir::analysis::boxes::{
     Access, AccessKind, Interval, Launched, Storage, accesses, boxes_of, written,
 };
-use aerogel_ir::{Arg, Module, ParamType, Type};
+use aerogel_ir::{Arg, FieldId, Module, ParamType, Type};
 use aerogel_snode::NodeId;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -25,11 +25,13 @@ use super::snode::TreeStore;
 /// What a kernel accesses, and what is needed to say where that lies.
 pub(crate) struct Summary {
     accesses: Vec<Access>,
+    untracked: Untracked,
     fields: Vec<FieldSummary>,
     params: Vec<ParamType>,
 }
 
 struct FieldSummary {
+    name: String,
     tree: usize,
     places: Vec<NodeId>,
     offset: Vec<i32>,
@@ -51,6 +53,7 @@ impl Summary {
         }
         Self {
             accesses,
+            untracked: done.untracked.clone(),
             ..Self::new(&done.module)
         }
     }
@@ -58,6 +61,7 @@ impl Summary {
     /// What the kernel of a module accesses.
     pub(crate) fn new(module: &Module) -> Self {
         let fields = module.env.fields.values().map(|field| FieldSummary {
+            name: field.name.clone(),
             tree: field.tree.as_u32() as usize,
             places: field.places.clone(),
             offset: field.offset.clone(),
@@ -66,6 +70,7 @@ impl Summary {
         let params = module.kernel().map_or(&[][..], |kernel| &kernel.params);
         Self {
             accesses: accesses(module),
+            untracked: Untracked::default(),
             fields: fields.collect(),
             params: params.iter().map(|param| param.ty).collect(),
         }
@@ -212,7 +217,12 @@ enum At {
 #[pyclass(module = "aerogel._native", frozen)]
 pub(crate) struct NativeRecording {
     read: Mutex<BTreeMap<Memory, Read>>,
+    /// Memory without gradients that was written from what has some, and by which kernel.
+    ended: Mutex<BTreeMap<Memory, String>>,
 }
+
+/// The memory of which users have heard that gradients end there.
+static TOLD: Mutex<BTreeSet<Memory>> = Mutex::new(BTreeSet::new());
 
 #[pymethods]
 impl NativeRecording {
@@ -220,6 +230,7 @@ impl NativeRecording {
     fn new() -> Self {
         Self {
             read: Mutex::default(),
+            ended: Mutex::default(),
         }
     }
 
@@ -248,6 +259,7 @@ impl NativeRecording {
         let reads = counts_as != "constant";
         let derivative = (counts_as == "gradient").then_some(Derivative::Grad);
         let launch = Prepared::new(py, kernel.get(), args, kwargs, derivative)?;
+        self.note_ends(py, &kernel.get().name, &launch)?;
         let mut own: BTreeMap<Memory, Read> = BTreeMap::new();
         let mut early: BTreeMap<Memory, Read> = BTreeMap::new();
         for placed in launch.placed(AccessKind::Read)? {
@@ -347,6 +359,35 @@ impl NativeRecording {
 }
 
 impl NativeRecording {
+    /// Says where gradients end between kernels: in a field without one, which another kernel has written from what
+    /// has one.
+    fn note_ends(&self, py: Python<'_>, kernel: &str, launch: &Prepared) -> PyResult<()> {
+        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        let untracked = &launch.instance.summary.untracked;
+        for &field in &untracked.read {
+            let (name, memories) = launch.memories_of(field);
+            let found = memories.iter().find_map(|m| Some((*m, ended.get(m)?)));
+            let Some((memory, writer)) = found.filter(|(_, writer)| *writer != kernel) else {
+                continue;
+            };
+            let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
+            if told.insert(memory) {
+                let text = format!(
+                    "warning: kernel `{kernel}` reads `{name}`, which kernel `{writer}` has written from what has a \
+                     gradient; `{name}` has none, so it counts as a constant: make it with needs_grad=True, or read it \
+                     as ti.stop_grad({name}[i]) if no gradient is meant to pass"
+                );
+                py.import("aerogel._log")?.call_method1("warn", (text,))?;
+            }
+        }
+        for &field in &untracked.written {
+            for memory in launch.memories_of(field).1 {
+                ended.entry(memory).or_insert_with(|| kernel.to_owned());
+            }
+        }
+        Ok(())
+    }
+
     fn read(&self) -> MutexGuard<'_, BTreeMap<Memory, Read>> {
         self.read.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -482,6 +523,17 @@ impl Prepared {
             packed,
             stores,
         })
+    }
+
+    /// A field's name, and where its numbers lie.
+    fn memories_of(&self, field: FieldId) -> (&str, Vec<Memory>) {
+        let field = &self.instance.summary.fields[field.as_u32() as usize];
+        let store = self.stores[field.tree].as_ref();
+        let places = field.places.iter();
+        let memories = store.map_or(Vec::new(), |store| {
+            places.map(|&p| Memory::Place(store.key, p)).collect()
+        });
+        (&field.name, memories)
     }
 
     fn given(&self) -> Given<'_> {

@@ -30,7 +30,7 @@ use self::activity::Activity;
 use self::demand::{Cx, Demand};
 use self::nesting::Nesting;
 use self::overwritten::Reads;
-pub use self::overwritten::{Moment, Needed, Overwritten};
+pub use self::overwritten::{Moment, Needed, Overwritten, Untracked};
 
 use crate::{BrokenPass, Options};
 
@@ -79,6 +79,8 @@ pub struct Differentiated {
     /// Where a value that has a derivative goes through memory that has none, so that the derivative ends there: the
     /// user must hear of it.
     pub ends: Option<Box<Diagnostic>>,
+    /// Fields in which derivatives end between this kernel and others.
+    pub untracked: Untracked,
 }
 
 pub(crate) use self::prepare::find as find_pass;
@@ -108,6 +110,7 @@ pub fn differentiate(
         needed: reads.needed,
         of_start: reads.of_start,
         ends: reads.ends,
+        untracked: reads.untracked,
     })
 }
 
@@ -135,6 +138,7 @@ fn reverse(
         return Err(lost_value(func, lost));
     }
     let mut reads = overwritten::reads(&cx, &demand);
+    reads.untracked = overwritten::untracked(&cx);
     reads.ends = overwritten::leak(&cx).map(|leak| Box::new(leak.untracked(env)));
     if let Some(lost) = reads.lost {
         return Err(DerivativeError::Mistake(Box::new(

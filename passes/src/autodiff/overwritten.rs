@@ -7,7 +7,7 @@
 use aerogel_base::{Diagnostic, Span};
 use aerogel_ir::analysis::access::{Change, Class, below, change, classes, touched};
 use aerogel_ir::analysis::affine::counted_from_narrow;
-use aerogel_ir::{AtomicOp, Function, Inst, Op, Region, Value};
+use aerogel_ir::{AtomicOp, FieldId, Function, Inst, Op, Region, Value, walk};
 
 use super::activity::Memory;
 use super::demand::{Cx, Demand};
@@ -47,8 +47,43 @@ pub(super) struct Reads {
     pub(super) of_start: Option<Overwritten>,
     /// The first that is at no moment in memory.
     pub(super) lost: Option<Overwritten>,
+    /// Through which fields derivatives end between kernels.
+    pub(super) untracked: Untracked,
     /// What to say of the first value whose derivative ends in memory that has none.
     pub(super) ends: Option<Box<Diagnostic>>,
+}
+
+/// Fields without derivatives that a kernel writes from what has some, and those that it reads for what has some.
+#[derive(Clone, Debug, Default)]
+pub struct Untracked {
+    /// Those that it writes.
+    pub written: Vec<FieldId>,
+    /// Those that it reads.
+    pub read: Vec<FieldId>,
+}
+
+pub(super) fn untracked(cx: &Cx<'_>) -> Untracked {
+    let field = |place: Value| {
+        let elem = cx.func.ty(place).pointee().and_then(|ty| ty.elem());
+        match cx.memory(place) {
+            Memory::Field(field, None) if elem.is_some_and(|e| e.is_float()) => Some(field),
+            _ => None,
+        }
+    };
+    let mut all = Untracked::default();
+    walk(cx.func, cx.func.body, &mut |func, inst| match func[inst] {
+        Op::Load { place } => {
+            let value = func.insts[inst].results[0];
+            let wanted = field(place).filter(|_| cx.activity.is_useful(value));
+            all.read.extend(wanted);
+        }
+        Op::Store { place, value } | Op::Atomic { place, value, .. } => {
+            let given = field(place).filter(|_| cx.activity.is_varied(value));
+            all.written.extend(given);
+        }
+        _ => {}
+    });
+    all
 }
 
 /// Where a value that has a derivative goes through memory that has none.
