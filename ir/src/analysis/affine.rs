@@ -37,6 +37,16 @@ pub fn distance(func: &Function, from: Value, to: Value) -> Option<i64> {
     (a == b).then_some(y - x)
 }
 
+/// Whether two indices differ, in whatever iterations they are computed: they are different constants, or are at
+/// different distances from a value that `is_fixed` says is the same in all.
+pub fn differ(func: &Function, a: Value, b: Value, is_fixed: impl Fn(Value) -> bool) -> bool {
+    let ((a, x), (b, y)) = (counted_from_narrow(func, a), counted_from_narrow(func, b));
+    match (func.as_const(a), func.as_const(b)) {
+        (Some(a), Some(b)) => a.as_i128() + i128::from(x) != b.as_i128() + i128::from(y),
+        _ => a == b && x != y && is_fixed(a),
+    }
+}
+
 /// What was made wider; other values themselves.
 pub fn before_widening(func: &Function, value: Value) -> Value {
     match func.def_op(value) {

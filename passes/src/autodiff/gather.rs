@@ -16,7 +16,7 @@
 
 use aerogel_base::Scalar;
 use aerogel_ir::analysis::access::classes;
-use aerogel_ir::analysis::affine::counted_from_narrow;
+use aerogel_ir::analysis::affine::{counted_from_narrow, differ};
 use aerogel_ir::{
     AtomicOp, BinaryOp, CompareOp, Function, Inst, LoopAttrs, Op, Region, Type, UnaryOp, Value,
     walk,
@@ -167,13 +167,9 @@ impl Reverse<'_, '_> {
                     .iter()
                     .zip(component(func, b.place)),
             );
-        let is_apart = pairs.into_iter().any(|(&a, &b)| {
-            let ((a, x), (b, y)) = (counted_from_narrow(func, a), counted_from_narrow(func, b));
-            match (func.as_const(a), func.as_const(b)) {
-                (Some(a), Some(b)) => a.as_i128() + i128::from(x) != b.as_i128() + i128::from(y),
-                _ => a == b && x != y,
-            }
-        });
+        let is_apart = pairs
+            .into_iter()
+            .any(|(&a, &b)| differ(func, a, b, |_| true));
         is_shared && !is_either_or && !is_apart
     }
 
@@ -287,15 +283,9 @@ impl Reverse<'_, '_> {
                 return;
             }
             let pairs = indices(func, base).iter().zip(indices(func, group.base));
-            free &= pairs.into_iter().any(|(&a, &b)| {
-                let ((a, x), (b, y)) = (counted_from_narrow(func, a), counted_from_narrow(func, b));
-                match (func.as_const(a), func.as_const(b)) {
-                    (Some(a), Some(b)) => {
-                        a.as_i128() + i128::from(x) != b.as_i128() + i128::from(y)
-                    }
-                    _ => a == b && x != y && self.is_outside(a, body),
-                }
-            });
+            free &= pairs
+                .into_iter()
+                .any(|(&a, &b)| differ(func, a, b, |v| self.is_outside(v, body)));
         });
         free
     }

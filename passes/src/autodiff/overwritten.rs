@@ -6,7 +6,7 @@
 
 use aerogel_base::{Diagnostic, Span};
 use aerogel_ir::analysis::access::{Change, Class, below, change, classes, touched};
-use aerogel_ir::analysis::affine::counted_from_narrow;
+use aerogel_ir::analysis::affine::{counted_from_narrow, differ};
 use aerogel_ir::{AtomicOp, FieldId, Function, Inst, Op, Region, Value, walk};
 
 use super::activity::Memory;
@@ -321,15 +321,9 @@ fn hits_of(cx: &Cx<'_>, read: &Access, write: &Access) -> Hits {
                 .between(cx.nesting.region_of(base), func.body)
                 .contains(first_common)
     };
-    for &((r, a), (w, b)) in &pairs {
-        let (r_const, w_const) = (func.as_const(r), func.as_const(w));
-        if let (Some(x), Some(y)) = (r_const, w_const) {
-            if x.as_i128() + i128::from(a) != y.as_i128() + i128::from(b) {
-                return NEVER;
-            }
-        } else if r == w && a != b && !varies(r) {
-            return NEVER;
-        }
+    let mut axes = indices(func, r).iter().zip(indices(func, w));
+    if axes.any(|(&r, &w)| differ(func, r, w, |v| !varies(v))) {
+        return NEVER;
     }
     // Loops around both, from the outermost: which turns hit the same element?
     let common = read

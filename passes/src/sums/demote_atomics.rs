@@ -13,7 +13,7 @@
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::LookupMap;
 use aerogel_ir::analysis::access::{Change, Class, calls, change, classes, defined_in};
-use aerogel_ir::analysis::affine::{before_widening, counted_from_narrow};
+use aerogel_ir::analysis::affine::{before_widening, differ};
 use aerogel_ir::{Function, Op, Region, Rewrite, Value, rewrite, walk};
 
 use crate::PassCx;
@@ -165,15 +165,11 @@ impl<'a> Naming<'a> {
     /// is the same for all.
     fn is_apart(&self, other: &Self, func: &Function, inside: &SecondaryMap<Value, bool>) -> bool {
         self.offset == other.offset
-            && self.indices.iter().zip(&other.indices).any(|(&a, &b)| {
-                let ((a, x), (b, y)) = (counted_from_narrow(func, a), counted_from_narrow(func, b));
-                match (func.as_const(a), func.as_const(b)) {
-                    (Some(a), Some(b)) => {
-                        a.as_i128() + i128::from(x) != b.as_i128() + i128::from(y)
-                    }
-                    _ => a == b && x != y && !inside[a],
-                }
-            })
+            && self
+                .indices
+                .iter()
+                .zip(&other.indices)
+                .any(|(&a, &b)| differ(func, a, b, |v| !inside[v]))
     }
 }
 
