@@ -36,6 +36,8 @@ NAMES = {
     ("b08_levelset", "*"): "sparse level set, Laplacian",
     ("b09_cg", "1024"): "conjugate gradients on 1024², an iteration",
     ("b09_cg", "128"): "conjugate gradients on 128², an iteration",
+    ("b10_autodiff", "fwd"): "masses and springs, a call",
+    ("b10_autodiff", "grad"): "masses and springs with gradients, a call",
     ("b11_life", "dense"): "game of life",
     ("b11_life", "bitmasked"): "game of life, bitmasked",
     ("b12_matmul", "1024"): "naive matrix product, 1024²",
@@ -81,11 +83,19 @@ NAMES = {
     ("b22_algorithms", "scan_f32"): "`PrefixSumExecutor`, 16 million f32",
     ("b22_algorithms", "scan_f64"): "`PrefixSumExecutor`, 16 million f64",
     ("b23_sparse_solve", "*"): "sparse Cholesky, 97 thousand unknowns",
+    ("b24_gradients", "smooth.fwd"): "sin, exp, sqrt of a million numbers",
+    ("b24_gradients", "smooth.back"): "sin, exp, sqrt of a million numbers: the gradient",
+    ("b24_gradients", "stencil.fwd"): "five points of 1024²",
+    ("b24_gradients", "stencil.back"): "five points of 1024²: the gradient",
+    ("b24_gradients", "row.fwd"): "a product with a row, 1024²",
+    ("b24_gradients", "row.back"): "a product with a row, 1024²: the gradient",
+    ("b24_gradients", "march.fwd"): "a `while` of 25 turns",
+    ("b24_gradients", "march.back"): "a `while` of 25 turns: the gradient",
 }
 SHOWN = """b01_stream/64M b02_stencil/3d b03_reduce/sum_f32 b04_nbody/* b05_julia/* b06_mpm/3d b07_sparse/sum_blob
 b07_sparse/activate_random b09_cg/128 b12_matmul/1024 b13_launch/empty b14_pyaccess/get b14_pyaccess/to_numpy b15_compile/hello
 b15_compile/p2g3d b17_histogram/64 b17_histogram/64k b18_svd3/* b20_sparse_mpm/substep b21_quant/particles
-b22_algorithms/sort_i32 b23_sparse_solve/*""".split()
+b22_algorithms/sort_i32 b10_autodiff/grad b24_gradients/smooth.back b23_sparse_solve/*""".split()
 UNITS = [("s", 1000.0), ("ms", 1.0), ("µs", 1e-3), ("ns", 1e-6)]
 OTHERS = {"gcc": "C++ (gcc)", "clang": "C++ (clang)", "numpy": "NumPy", "warp": "Warp", "jax": "JAX"}
 
