@@ -21,6 +21,7 @@ use crate::cache::{Cache, Key};
 use crate::caught::caught;
 use crate::config::{Arch, Config};
 use crate::dump::{Request, Watcher};
+use crate::room::Room;
 use crate::worker::{given_up, interruptible};
 
 /// Why there is no kernel. None of these is the user's mistake in the kernel: those are found
@@ -33,6 +34,8 @@ pub enum CompileError {
     Stopped(String, String),
     /// A bug of the compiler: what happened, and the text that repeats it.
     Internal(String),
+    /// There are no addresses left to compile in.
+    NoRoom,
     /// Ctrl-C came first.
     Interrupted,
     /// The code cannot be loaded.
@@ -48,6 +51,9 @@ impl fmt::Display for CompileError {
             }
             Self::Internal(what) => {
                 write!(f, "a bug in the compiler, not in your program:\n{what}")
+            }
+            Self::NoRoom => {
+                f.write_str("no memory to compile in: the limit on addresses is reached")
             }
             Self::Interrupted => f.write_str("interrupted"),
             Self::Load(e) => e.fmt(f),
@@ -324,11 +330,15 @@ fn apart<T: Send + 'static>(
     module: Module,
     work: impl FnOnce(&Module) -> Result<T, CompileError> + Send + 'static,
 ) -> Result<(T, Module), CompileError> {
-    let work = move || match caught(|| work(&module)) {
-        Ok(done) => done.map(|done| (done, module)),
-        Err(panic) => {
-            let text = caught(|| print_module(&module)).unwrap_or_default();
-            Err(CompileError::Internal(format!("{panic}\n\n{text}")))
+    let room = Room::make().ok_or(CompileError::NoRoom)?;
+    let work = move || {
+        let _room = room;
+        match caught(|| work(&module)) {
+            Ok(done) => done.map(|done| (done, module)),
+            Err(panic) => {
+                let text = caught(|| print_module(&module)).unwrap_or_default();
+                Err(CompileError::Internal(format!("{panic}\n\n{text}")))
+            }
         }
     };
     interruptible(work).unwrap_or(Err(CompileError::Interrupted))

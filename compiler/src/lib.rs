@@ -6,6 +6,7 @@ mod caught;
 mod config;
 mod driver;
 mod dump;
+mod room;
 mod worker;
 
 pub use aerogel_llvm::target::{Cpu, Level, runnable};
@@ -15,4 +16,5 @@ pub use cache::{CacheSettings, Cleaning};
 pub use caught::caught;
 pub use config::{Arch, Config};
 pub use driver::{CompileError, CompiledKernel, Compiler, Inspection};
+pub use room::prepare as set_room_aside;
 pub use worker::finish;

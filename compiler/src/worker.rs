@@ -16,7 +16,7 @@ use aerogel_runtime::interrupt;
 /// How often whoever waits looks whether it was interrupted.
 const INTERVAL: Duration = Duration::from_millis(20);
 /// Only what is used of it is memory.
-const STACK: usize = 256 << 20;
+pub(crate) const STACK: usize = 256 << 20;
 
 thread_local! {
     /// Of the work on this thread: whether nobody waits for it any more.

@@ -47,3 +47,33 @@ def test_memory_error(left, what, tmp_path):
     assert done.returncode == 0, done.stderr[-500:]
     # What the C library keeps for later may do.
     assert done.stdout in ("MemoryError 2000.0\n", "done 2000.0\n")
+
+
+COMPILING = """
+import resource, sys
+import aerogel as ti
+ti.init(log_level="error", offline_cache=False)
+x = ti.field(ti.f32, 100)
+
+@ti.kernel
+def long():
+    for i in x:
+        for k in ti.static(range(200)):
+            x[i] = ti.sin(x[i] * k) + 1
+
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+limit = used + (int(sys.argv[1]) << 20)
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+long()
+print(x[1] > 0)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits the address space by /proc and setrlimit")
+@pytest.mark.parametrize("left", [1, 2, 8])
+def test_compiling_has_room_of_its_own(left, tmp_path):
+    (tmp_path / "p.py").write_text(COMPILING)
+    command = [sys.executable, "p.py", str(left)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr[-500:]
+    assert done.stdout == "True\n"

@@ -207,5 +207,6 @@ def test_shapes_and_transposes_were_methods(cpu, capfd):
         return x.shape()[1] + 10 * a.T()[0, 1] + 100 * own.shape()
 
     assert k() == 5 + 30 + 700
+    assert ti.Matrix([[1, 2], [3, 4]]).T() == ti.Matrix([[1, 3], [2, 4]])
     shown = capfd.readouterr().err
     assert "write `x.shape`" in shown and "write `A.transpose()`" in shown and shown.count("write `") == 2

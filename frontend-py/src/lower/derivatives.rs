@@ -26,12 +26,12 @@ impl Lower<'_, '_> {
             return;
         };
         for arg in std::mem::take(&mut self.differentiated) {
-            let of = &self.func.params[arg.as_u32() as usize];
+            let of = &self.state.func.params[arg.as_u32() as usize];
             let ParamType::Array { elem, ndim, .. } = of.ty else {
                 unreachable!("an array is an array")
             };
             let name = format!("{}_{}", of.name, kind.name());
-            self.func.params.push(ParamData {
+            self.state.func.params.push(ParamData {
                 name,
                 ty: ParamType::Array {
                     elem,
@@ -53,7 +53,7 @@ impl Lower<'_, '_> {
     }
 
     fn is_stopped(&self, place: Value) -> bool {
-        match self.func.def_op(place) {
+        match self.state.func.def_op(place) {
             Some(Op::FieldAt { field, .. }) => self.stopped.contains(field),
             Some(&Op::ElemRef { base, .. } | &Op::MemberRef { base, .. }) => self.is_stopped(base),
             _ => false,

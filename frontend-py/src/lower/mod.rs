@@ -15,13 +15,13 @@ use std::rc::Rc;
 use aerogel_base::hash::LookupMap;
 use aerogel_base::{Diagnostic, Diagnostics, ErrorKind, ScalarType, SourceId, Span, SpanData};
 use aerogel_ir::{
-    Arg, Builder, Derivative, FieldData, FieldId, Function, LoopAttrs, Module, Op, ParamData,
-    ParamType, Region, TreeId, Type, Value,
+    Arg, Builder, Derivative, FieldId, Function, LoopAttrs, Module, Op, ParamData, ParamType,
+    Region, Type, Value,
 };
-use aerogel_snode::NodeId;
 use bumpalo::Bump;
 
 use self::core::limits::Spent;
+use self::core::naming::Naming;
 use self::core::reports::{Reported, Reports, Res};
 use self::core::returns::Exit;
 use aerogel_compiler::caught;
@@ -166,18 +166,18 @@ pub fn lower_kernel(
     }
     let Lower {
         mut module,
-        func,
-        trees,
+        state,
+        naming,
         captured,
         reports,
         ..
     } = lower;
     match reports.finish() {
         Ok(warnings) => {
-            module.funcs.push(func);
+            module.funcs.push(state.func);
             Ok(Lowered {
                 module,
-                trees,
+                trees: naming.trees,
                 captured: captured.into_iter().map(|(handle, _)| handle).collect(),
                 warnings,
             })
@@ -231,45 +231,69 @@ pub(crate) struct Parsed<'a> {
     id: SourceId,
 }
 
-pub(crate) struct Lower<'a, 'h> {
-    arena: &'a Bump,
-    host: &'h mut dyn Host,
-    config: &'h FrontendConfig,
-    result: Option<ReturnType>,
-    module: Module,
+/// The function being lowered, and what its text has come to.
+pub(crate) struct FunctionState<'a> {
     func: Function,
+    /// Where the next instruction goes.
     region: Region,
+    result: Option<ReturnType>,
+    /// The function, and the `ti.func`s inside each other that are inlined here.
     frames: Vec<Frame<'a>>,
     control: Vec<Control>,
-    /// The text being lowered.
-    range: TextRange,
     /// Whether what is lowered stands under `ti.static`.
     in_static: bool,
-    spent: Spent,
-    /// The arrays outside of which there is the element at the edge.
-    clamped: Vec<Arg>,
     /// For the next loop, from `ti.loop_config`.
     loop_attrs: LoopAttrs,
     /// The element that the loop around this place, over elements of a mesh, has come to.
     mesh_loop: Option<(Rc<ElementsRef>, Value)>,
+    /// The objects whose `__init__` is being lowered, with the depth of control at which that began.
+    making: Vec<(Rc<[Val]>, usize)>,
+    /// The storage of what a real function takes by reference.
+    references: Vec<Value>,
+    /// How many bytes of stack a real function leaves; nothing for the kernel.
+    room: Option<Value>,
+}
+
+impl FunctionState<'_> {
+    fn new(func: Function, result: Option<ReturnType>) -> Self {
+        Self {
+            region: func.body,
+            func,
+            result,
+            frames: Vec::new(),
+            control: Vec::new(),
+            in_static: false,
+            loop_attrs: LoopAttrs::default(),
+            mesh_loop: None,
+            making: Vec::new(),
+            references: Vec::new(),
+            room: None,
+        }
+    }
+}
+
+/// A kernel being lowered: what it knows of Python, the module, and the function it is at.
+pub(crate) struct Lower<'a, 'h> {
+    arena: &'a Bump,
+    host: &'h mut dyn Host,
+    config: &'h FrontendConfig,
+    module: Module,
+    naming: Naming,
+    state: FunctionState<'a>,
+    reals: Reals,
+    /// The text being lowered.
+    range: TextRange,
     reports: Reports,
-    trees: Vec<TreeKey>,
-    /// Fields by their places: a component's field begins with the place of a whole one.
-    fields: LookupMap<(TreeKey, Vec<NodeId>), FieldId>,
-    /// The names of fields, each with the last number that was put behind it.
-    field_names: LookupMap<String, u32>,
+    spent: Spent,
     parsed: LookupMap<Handle, Rc<Parsed<'a>>>,
+    /// The arrays outside of which there is the element at the edge.
+    clamped: Vec<Arg>,
     /// The arrays of Python's that have become parameters.
     captured: Vec<(Handle, Arg)>,
     /// The arrays whose derivatives are parameters too.
     differentiated: Vec<Arg>,
     /// The fields at which derivatives stop.
     stopped: Vec<FieldId>,
-    /// The objects whose `__init__` is being lowered, with the depth of control at which that began.
-    making: Vec<(Rc<[Val]>, usize)>,
-    /// The storage of what the real function being lowered takes by reference.
-    references: Vec<Value>,
-    reals: Reals,
 }
 
 impl<'a, 'h> Lower<'a, 'h> {
@@ -279,45 +303,33 @@ impl<'a, 'h> Lower<'a, 'h> {
         config: &'h FrontendConfig,
         result: Option<ReturnType>,
     ) -> Self {
-        let func = Function::new("", true);
-        let region = func.body;
         let mut module = Module::default();
         module.env.fast_math = config.fast_math;
         Self {
             arena,
             host,
             config,
-            result,
             module,
-            func,
-            region,
-            frames: Vec::new(),
-            control: Vec::new(),
+            naming: Naming::default(),
+            state: FunctionState::new(Function::new("", true), result),
+            reals: Reals::default(),
             range: TextRange::default(),
+            reports: Reports::default(),
+            spent: Spent::default(),
+            parsed: LookupMap::default(),
+            clamped: Vec::new(),
             captured: Vec::new(),
             differentiated: Vec::new(),
             stopped: Vec::new(),
-            making: Vec::new(),
-            references: Vec::new(),
-            reals: Reals::default(),
-            in_static: false,
-            spent: Spent::default(),
-            clamped: Vec::new(),
-            loop_attrs: LoopAttrs::default(),
-            mesh_loop: None,
-            reports: Reports::default(),
-            trees: Vec::new(),
-            fields: LookupMap::default(),
-            field_names: LookupMap::default(),
-            parsed: LookupMap::default(),
         }
     }
 
     fn kernel(&mut self, source: &FuncSource, params: &[(String, ParamBinding)]) -> Res<()> {
         let parsed = self.parse(source)?;
         let def = parsed.def;
-        self.func.name = def.name.to_string();
-        self.func.results = self
+        self.state.func.name = def.name.to_string();
+        self.state.func.results = self
+            .state
             .result
             .as_ref()
             .map_or_else(Vec::new, ReturnType::types);
@@ -333,7 +345,7 @@ impl<'a, 'h> Lower<'a, 'h> {
         let flow = self.block(def.body);
         self.range = def.range;
         self.finish_function(&def, &flow)?;
-        self.frames.pop();
+        self.state.frames.pop();
         self.finish_reals();
         self.append_derivatives();
         Ok(())
@@ -358,9 +370,9 @@ impl<'a, 'h> Lower<'a, 'h> {
                 .collect();
             return values::structs::from_leaves(ty, &mut values.into_iter());
         }
-        let arg = Arg::from_u32(self.func.params.len() as u32);
+        let arg = Arg::from_u32(self.state.func.params.len() as u32);
         let mut param = |ty| {
-            self.func.params.push(ParamData {
+            self.state.func.params.push(ParamData {
                 name: name.to_string(),
                 ty,
                 of: None,
@@ -441,21 +453,27 @@ impl<'a, 'h> Lower<'a, 'h> {
         self.expect_end(parsed.def.name, |frame| frame.scope == scope)?;
         let mut scopes = Scopes::default();
         scopes.enter();
-        let entry = (self.region, self.func.regions[self.region].insts.len());
-        self.frames.push(Frame {
+        let entry = (
+            self.state.region,
+            self.state.func.regions[self.state.region].insts.len(),
+        );
+        self.state.frames.push(Frame {
             scope: parsed.source.scope,
             body: parsed.def.body,
             source: parsed.id,
             call,
             scopes,
-            control_base: self.control.len(),
+            control_base: self.state.control.len(),
             exit: Exit::new(entry, &parsed.def),
         });
         Ok(())
     }
 
     fn frame(&mut self) -> &mut Frame<'a> {
-        self.frames.last_mut().expect("a function is being lowered")
+        self.state
+            .frames
+            .last_mut()
+            .expect("a function is being lowered")
     }
 
     fn scopes(&mut self) -> &mut Scopes {
@@ -464,8 +482,9 @@ impl<'a, 'h> Lower<'a, 'h> {
 
     /// Whether a loop here is at the kernel's outermost scope.
     fn at_top_level(&self) -> bool {
-        self.func.is_kernel
+        self.state.func.is_kernel
             && self
+                .state
                 .control
                 .iter()
                 .all(|control| *control == Control::Static)
@@ -473,7 +492,8 @@ impl<'a, 'h> Lower<'a, 'h> {
 
     /// Whether this is inside a loop whose iterations run in parallel.
     fn in_parallel(&self) -> bool {
-        self.control
+        self.state
+            .control
             .iter()
             .any(|control| matches!(control, Control::Parallel { .. }))
     }
@@ -487,7 +507,7 @@ impl<'a, 'h> Lower<'a, 'h> {
 
     /// The span of the text being lowered.
     fn span(&mut self) -> Span {
-        let Some(frame) = self.frames.last() else {
+        let Some(frame) = self.state.frames.last() else {
             return Span::NONE;
         };
         self.module.env.spans.intern(SpanData {
@@ -500,7 +520,7 @@ impl<'a, 'h> Lower<'a, 'h> {
 
     fn builder(&mut self) -> Builder<'_> {
         let span = self.span();
-        let mut builder = Builder::new(&mut self.func, self.region);
+        let mut builder = Builder::new(&mut self.state.func, self.state.region);
         builder.span = span;
         builder
     }
@@ -514,70 +534,14 @@ impl<'a, 'h> Lower<'a, 'h> {
     }
 
     fn ty(&self, value: Value) -> Type {
-        self.func.ty(value)
+        self.state.func.ty(value)
     }
 
     /// Lowers into `region` what `body` says.
     fn within<T>(&mut self, region: Region, body: impl FnOnce(&mut Self) -> T) -> T {
-        let outer = std::mem::replace(&mut self.region, region);
+        let outer = std::mem::replace(&mut self.state.region, region);
         let result = body(self);
-        self.region = outer;
+        self.state.region = outer;
         result
-    }
-
-    /// The module's name for a field.
-    fn field(&mut self, field: &Rc<FieldRef>) -> Res<FieldId> {
-        let key = (field.tree, field.places.clone());
-        if let Some(&id) = self.fields.get(&key) {
-            return Ok(id);
-        }
-        let tree = self.tree(field.tree)?;
-        let plain: String = field
-            .name
-            .chars()
-            .map(|c| {
-                if c.is_ascii_alphanumeric() || c == '_' {
-                    c
-                } else {
-                    '_'
-                }
-            })
-            .collect();
-        let plain = if plain.starts_with(|c: char| c.is_ascii_alphabetic()) {
-            plain
-        } else {
-            format!("f{plain}")
-        };
-        let mut name = plain.clone();
-        // Where many fields have one name, the search goes on where it ended.
-        let mut n = self.field_names.get(&plain).copied().unwrap_or(1);
-        while self.field_names.get(&name).is_some() {
-            n += 1;
-            name = format!("{plain}_{n}");
-        }
-        self.field_names.insert(name.clone(), 1);
-        self.field_names.insert(plain, n);
-        let id = self.module.env.fields.push(FieldData {
-            name,
-            elem: values::tensor_type(field.shape, field.elem),
-            tree,
-            places: field.places.clone(),
-            offset: field.offset.clone(),
-            grad: None,
-            dual: None,
-        });
-        self.fields.insert(key, id);
-        self.link_derivative(field, id)?;
-        Ok(id)
-    }
-
-    fn tree(&mut self, key: TreeKey) -> Res<TreeId> {
-        if let Some(at) = self.trees.iter().position(|&other| other == key) {
-            return Ok(TreeId::from_u32(at as u32));
-        }
-        let tree = self.host.tree(key);
-        let tree = self.hosted(tree)?;
-        self.trees.push(key);
-        Ok(self.module.env.trees.push(tree))
     }
 }

@@ -188,6 +188,7 @@ pub(crate) fn init(
 ) -> PyResult<()> {
     let cache = cache.map(cache_settings).transpose()?;
     let cpu = cpu_named(cpu)?;
+    aerogel_compiler::set_room_aside();
     aerogel_runtime::interrupt::watch();
     *lock(&CACHE) = cache;
     *lock(&SETTINGS) = Some(Settings {

@@ -193,6 +193,11 @@ class Matrix:
             picked = _swizzle(name, self.n)
             if picked is not None:
                 return self._data[picked[0]] if len(picked) == 1 else Vector([self._data[k] for k in picked])
+        if name == "T":
+            from aerogel._taichi import older
+
+            older.warn("A.T()", "A.transpose()")
+            return self.transpose
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -75,10 +75,10 @@ impl<'a> Lower<'a, '_> {
             return self.print(args, keywords);
         }
         let is_static = matches!(&callee, Val::Known(Known::Builtin(name)) if &**name == "static");
-        let outer = self.in_static;
-        self.in_static |= is_static;
+        let outer = self.state.in_static;
+        self.state.in_static |= is_static;
         let evaluated = self.evaluated(&callee, args, keywords);
-        self.in_static = outer;
+        self.state.in_static = outer;
         self.call_value(&callee, evaluated?)
     }
 
@@ -289,7 +289,7 @@ impl<'a> Lower<'a, '_> {
             return self.fail_noted(ErrorKind::Type, "E0221", message, note);
         };
         // Within `ti.static` it is said that this is known while compiling.
-        if let (false, Some(name)) = (self.in_static, self.host.unsteady(callee)) {
+        if let (false, Some(name)) = (self.state.in_static, self.host.unsteady(callee)) {
             self.warn(format!(
                 "`{name}` is a Python function: it is called once, while the kernel is compiled, and its result is a \
                  constant here"
@@ -312,12 +312,12 @@ impl<'a> Lower<'a, '_> {
         let is_method = receiver.is_some();
         let given = self.given(&parsed, &source, receiver, args)?;
         // The `ti.static` around a call is not around the body.
-        let outer = std::mem::replace(&mut self.in_static, false);
+        let outer = std::mem::replace(&mut self.state.in_static, false);
         let result = match source.signature.clone() {
             Some(signature) => self.call_real(&parsed, &signature, is_method, given),
             None => self.inline(&parsed, &source, is_method, given),
         };
-        self.in_static = outer;
+        self.state.in_static = outer;
         result
     }
 
@@ -443,7 +443,7 @@ impl<'a> Lower<'a, '_> {
         });
         let first = def.params.first().and_then(|p| self.scopes().get(p.name));
         let first = first.map_or(Val::none(), |binding| binding.val.clone());
-        self.frames.pop();
+        self.state.frames.pop();
         self.range = range;
         self.reports.since(before)?;
         let returned = match annotated("return") {

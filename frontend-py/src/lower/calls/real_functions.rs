@@ -24,7 +24,7 @@ use crate::lower::core::returns::{STACK, frame_bytes, set_constant};
 use crate::lower::values::number::elem;
 use crate::lower::values::structs::from_leaves;
 use crate::lower::values::{Origin, Place, SeqKind, Val, tensor_type};
-use crate::lower::{Lower, Parsed, Res, ReturnType};
+use crate::lower::{FunctionState, Lower, Parsed, Res, ReturnType};
 use crate::scope::BindingKind;
 
 /// More functions inside each other than anybody writes: templates that never end.
@@ -37,8 +37,6 @@ pub(crate) struct Reals {
     made: LookupMap<(Handle, String), Rc<Real>>,
     /// What is decided when all are there.
     limits: Vec<Limit>,
-    /// How many bytes of stack the function being lowered leaves; nothing for the kernel.
-    room: Option<Value>,
     nesting: usize,
 }
 
@@ -129,7 +127,7 @@ impl<'a> Lower<'a, '_> {
             Some(real) => real.clone(),
             None => self.make_real(parsed, signature, key, passed, &types)?,
         };
-        let room = match self.reals.room {
+        let room = match self.state.room {
             Some(room) => room,
             None => self.builder().i32(STACK),
         };
@@ -144,7 +142,7 @@ impl<'a> Lower<'a, '_> {
         }
         let func = real.id;
         let inst = self.builder().inst(Op::Call { func, args }, &types);
-        let results = self.func.insts[inst].results.clone();
+        let results = self.state.func.insts[inst].results.clone();
         let mut results = results.into_iter().map(Val::Value);
         let returned = match &real.result {
             Some(ty) => from_results(ty, &mut results),
@@ -210,11 +208,11 @@ impl<'a> Lower<'a, '_> {
             variables.push(Place::Ref { place, origin });
             return Ok(Passed::Variable(wanted));
         }
-        let (base, component) = match self.func.def_op(place) {
+        let (base, component) = match self.state.func.def_op(place) {
             Some(Op::ElemRef { base, index }) => (*base, index.clone()),
             _ => (place, Vec::new()),
         };
-        let at = self.func.def_op(base).cloned();
+        let at = self.state.func.def_op(base).cloned();
         let at = at.expect("an element of a field or an array is found by an instruction");
         at.operands(|v| values.push(v));
         values.extend(&component);
@@ -231,7 +229,7 @@ impl<'a> Lower<'a, '_> {
 
     /// The storage that an element or a member is part of.
     fn base_of(&self, place: Value) -> Value {
-        match self.func.def_op(place) {
+        match self.state.func.def_op(place) {
             Some(&Op::ElemRef { base, .. } | &Op::MemberRef { base, .. }) => self.base_of(base),
             _ => place,
         }
@@ -265,34 +263,18 @@ impl<'a> Lower<'a, '_> {
         self.reals.made.insert(key, real.clone());
 
         let mut func = Function::new(&name, false);
-        func.params.clone_from(&self.func.params);
+        func.params.clone_from(&self.state.func.params);
         func.results = result.as_ref().map_or_else(Vec::new, ReturnType::types);
-        let body = func.body;
-        let outer_func = std::mem::replace(&mut self.func, func);
-        let outer_region = std::mem::replace(&mut self.region, body);
-        let outer_frames = std::mem::take(&mut self.frames);
-        let outer_control = std::mem::take(&mut self.control);
-        let outer_result = std::mem::replace(&mut self.result, result);
-        let outer_references = std::mem::take(&mut self.references);
-        let outer_attrs = std::mem::take(&mut self.loop_attrs);
-        let outer_element = self.mesh_loop.take();
-        let (outer_room, outer_range) = (self.reals.room, self.range);
+        let outer = std::mem::replace(&mut self.state, FunctionState::new(func, result));
+        let outer_range = self.range;
         self.reals.nesting += 1;
 
         let done = self.within_function(|lower| lower.real_body(parsed, id, passed, types));
 
         self.reals.nesting -= 1;
-        self.reals.room = outer_room;
         self.range = outer_range;
-        self.mesh_loop = outer_element;
-        self.loop_attrs = outer_attrs;
-        self.references = outer_references;
-        self.result = outer_result;
-        self.control = outer_control;
-        self.frames = outer_frames;
-        self.region = outer_region;
-        let func = std::mem::replace(&mut self.func, outer_func);
-        unite_writes(&mut self.func.params, &func.params);
+        let func = std::mem::replace(&mut self.state, outer).func;
+        unite_writes(&mut self.state.func.params, &func.params);
         self.module.funcs[id] = func;
         done.map(|()| real)
     }
@@ -305,17 +287,17 @@ impl<'a> Lower<'a, '_> {
         types: &[Type],
     ) -> Res<()> {
         let def = parsed.def;
-        let body = self.func.body;
-        let room = self.func.add_param(body, Type::I32);
+        let body = self.state.func.body;
+        let room = self.state.func.add_param(body, Type::I32);
         let params: Vec<Value> = types
             .iter()
-            .map(|&ty| self.func.add_param(body, ty))
+            .map(|&ty| self.state.func.add_param(body, ty))
             .collect();
         let references = passed.iter().filter_map(|p| match p {
             Passed::Variable(ty) => Some(Type::Scalar(*ty)),
             _ => None,
         });
-        self.func.results.extend(references);
+        self.state.func.results.extend(references);
         self.enter_frame(parsed, aerogel_base::Span::NONE)?;
         self.range = def.range;
         self.limit(id, def.name, room);
@@ -340,7 +322,7 @@ impl<'a> Lower<'a, '_> {
                     let Val::Place(Place::Ref { place, .. }) = val else {
                         unreachable!("a variable for a scalar is one place")
                     };
-                    self.references.push(place);
+                    self.state.references.push(place);
                     (BindingKind::Variable, val)
                 }
                 Passed::Element(element) => {
@@ -380,7 +362,7 @@ impl<'a> Lower<'a, '_> {
             template: format!("`{name}` calls itself too deeply: the stack is full"),
             args: Vec::new(),
         });
-        self.reals.room = Some(left);
+        self.state.room = Some(left);
         self.reals.limits.push(Limit { func, frame, check });
     }
 
@@ -402,7 +384,7 @@ impl<'a> Lower<'a, '_> {
             let with_arrays =
                 reached(&self.module, func).any(|func| uses_arrays(&self.module.funcs[func]));
             self.module.funcs[func].params = if with_arrays {
-                self.func.params.clone()
+                self.state.func.params.clone()
             } else {
                 Vec::new()
             };

@@ -394,7 +394,7 @@ impl<'a> Lower<'a, '_> {
     pub(crate) fn note_write(&mut self, place: &Place) {
         if let Origin::Array(arg) = place.origin()
             && let ParamType::Array { read_only, .. } =
-                &mut self.func.params[arg.as_u32() as usize].ty
+                &mut self.state.func.params[arg.as_u32() as usize].ty
         {
             *read_only = false;
         }
@@ -412,7 +412,7 @@ impl<'a> Lower<'a, '_> {
         };
         let name = match target.kind {
             ExprKind::Name(name) => name,
-            ExprKind::Attribute { attr, .. } if !self.making.is_empty() => attr,
+            ExprKind::Attribute { attr, .. } if !self.state.making.is_empty() => attr,
             _ => {
                 return self.fail(
                     ErrorKind::Syntax,

@@ -257,7 +257,7 @@ impl<'a> Lower<'a, '_> {
             // Something that is made when the kernel runs is never `None`: who asks under `ti.static` gets that
             // answer, who asks elsewhere expects one from the running kernel.
             (_, Val::Known(Known::None)) | (Val::Known(Known::None), _)
-                if self.in_static
+                if self.state.in_static
                     && matches!(
                         op,
                         CompareOp::Is | CompareOp::IsNot | CompareOp::Eq | CompareOp::Ne
@@ -341,12 +341,12 @@ impl<'a> Lower<'a, '_> {
         &mut self,
         body: impl FnOnce(&mut Self) -> Res<T>,
     ) -> Res<(aerogel_ir::Region, T)> {
-        let region = self.func.new_region(&[]);
-        self.control.push(Control::If);
+        let region = self.state.func.new_region(&[]);
+        self.state.control.push(Control::If);
         self.scopes().enter();
         let result = self.within(region, body);
         self.scopes().leave();
-        self.control.pop();
+        self.state.control.pop();
         Ok((region, result?))
     }
 
@@ -369,7 +369,7 @@ impl<'a> Lower<'a, '_> {
             },
             &types,
         );
-        self.func.insts[inst]
+        self.state.func.insts[inst]
             .results
             .iter()
             .map(|&value| Val::Value(value))

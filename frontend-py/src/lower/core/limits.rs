@@ -72,7 +72,7 @@ impl Lower<'_, '_> {
             return self.fail(ErrorKind::Runtime, "E0120", "interrupted");
         }
         self.reports.fewer_than(MAX_MISTAKES)?;
-        let n = self.func.insts.len();
+        let n = self.state.func.insts.len();
         if n > MAX_INSTRUCTIONS || self.spent.steps > MAX_STEPS {
             let message =
                 "the kernel becomes too large by its inlined functions and unrolled loops";
@@ -127,7 +127,7 @@ impl Lower<'_, '_> {
         if stacker::remaining_stack().is_none_or(|left| left > STACK) {
             return Ok(());
         }
-        let n = self.frames.len();
+        let n = self.state.frames.len();
         let (message, note) = (
             format!(
                 "{n} functions are called inside each other, and expressions in them: the stack is full"
@@ -140,7 +140,7 @@ impl Lower<'_, '_> {
 
     /// That a function which is to be inlined does not call itself for ever.
     pub(crate) fn expect_end(&mut self, name: &str, of: impl Fn(&Frame) -> bool) -> Res<()> {
-        let n = self.frames.iter().filter(|frame| of(frame)).count();
+        let n = self.state.frames.iter().filter(|frame| of(frame)).count();
         if n < MAX_RECURSION {
             return Ok(());
         }

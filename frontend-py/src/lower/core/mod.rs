@@ -4,6 +4,7 @@ pub(crate) mod assign;
 pub(crate) mod augmented;
 pub(crate) mod expr;
 pub(crate) mod limits;
+pub(crate) mod naming;
 pub(crate) mod reports;
 pub(crate) mod returns;
 pub(crate) mod stmt;

@@ -141,7 +141,8 @@ impl Lower<'_, '_> {
         let message = format!("a bug in the compiler, not in your program: {panic}");
         let mistake = self.mistake(ErrorKind::Runtime, "E0120", message);
         // What is there of the kernel may be half an instruction.
-        let text = caught(|| print_function(&self.func, &self.module.env)).unwrap_or_default();
+        let text =
+            caught(|| print_function(&self.state.func, &self.module.env)).unwrap_or_default();
         self.report(mistake.note(format!("so far the kernel is\n{text}")));
     }
 

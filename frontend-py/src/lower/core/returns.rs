@@ -52,7 +52,7 @@ impl Exit {
 impl<'a> Lower<'a, '_> {
     /// Whether the function being lowered is the kernel, or a real function, itself.
     pub(crate) fn is_outermost(&self) -> bool {
-        self.frames.len() == 1
+        self.state.frames.len() == 1
     }
 
     /// Whether an `if` that returns is lowered by `returning_if`.
@@ -62,7 +62,7 @@ impl<'a> Lower<'a, '_> {
 
     pub(crate) fn return_stmt(&mut self, value: Option<&Expr<'a>>) -> Res<Flow> {
         let base = self.frame().control_base;
-        let inner: Vec<Control> = self.control[base..].to_vec();
+        let inner: Vec<Control> = self.state.control[base..].to_vec();
         if inner.contains(&Control::Parallel { breakable: false }) {
             return self.fail_noted(
                 ErrorKind::Syntax,
@@ -102,7 +102,7 @@ impl<'a> Lower<'a, '_> {
 
     /// Leaves the kernel or the real function with its result.
     fn leave_function(&mut self, val: Option<Val>) -> Res<()> {
-        let mut values = match (self.result.clone(), val) {
+        let mut values = match (self.state.result.clone(), val) {
             (None, None) => Vec::new(),
             (None, Some(_)) => {
                 let what = self.what_it_is();
@@ -127,11 +127,11 @@ impl<'a> Lower<'a, '_> {
                 values
             }
         };
-        for place in self.references.clone() {
+        for place in self.state.references.clone() {
             values.push(self.builder().load(place));
         }
         // A function whose last act this is can be inlined.
-        let is_last = self.region == self.func.body && !self.func.is_kernel;
+        let is_last = self.state.region == self.state.func.body && !self.state.func.is_kernel;
         self.effect(match is_last {
             true => Op::Yield { values },
             false => Op::Return { values },
@@ -140,7 +140,7 @@ impl<'a> Lower<'a, '_> {
     }
 
     fn what_it_is(&self) -> &'static str {
-        if self.func.is_kernel {
+        if self.state.func.is_kernel {
             "kernel"
         } else {
             "function"
@@ -152,7 +152,7 @@ impl<'a> Lower<'a, '_> {
         if matches!(flow, Flow::Left) {
             return Ok(());
         }
-        if self.result.is_none() {
+        if self.state.result.is_none() {
             return self.leave_function(None);
         }
         self.reports.any()?;
@@ -171,7 +171,7 @@ impl<'a> Lower<'a, '_> {
 
     /// Ends a region whose end is not reached.
     pub(crate) fn unreachable(&mut self) {
-        let values = self.func.results.clone();
+        let values = self.state.func.results.clone();
         let values = values
             .into_iter()
             .map(|ty| self.value(Op::Undef {}, ty))
@@ -225,7 +225,10 @@ impl<'a> Lower<'a, '_> {
     /// How many loops of the function that is being inlined are around.
     fn n_loops(&mut self) -> usize {
         let base = self.frame().control_base;
-        self.control[base..].iter().filter(|c| c.is_loop()).count()
+        self.state.control[base..]
+            .iter()
+            .filter(|c| c.is_loop())
+            .count()
     }
 
     /// Zeroed storage that is made where the function that is being inlined begins.
@@ -233,9 +236,9 @@ impl<'a> Lower<'a, '_> {
         let (region, at) = self.frame().exit.entry;
         let span = self.span();
         let ty = ty.to_ref().expect("a value's type");
-        let inst = self.func.new_inst(Op::Local {}, &[ty], span);
-        self.func.regions[region].insts.insert(at, inst);
-        self.func.insts[inst].results[0]
+        let inst = self.state.func.new_inst(Op::Local {}, &[ty], span);
+        self.state.func.regions[region].insts.insert(at, inst);
+        self.state.func.insts[inst].results[0]
     }
 
     /// Storage for values like this one.
@@ -304,8 +307,8 @@ impl<'a> Lower<'a, '_> {
             return rest(self);
         };
         let cond = self.builder().load(flag);
-        let then = self.func.new_region(&[]);
-        let otherwise = self.func.new_region(&[]);
+        let then = self.state.func.new_region(&[]);
+        let otherwise = self.state.func.new_region(&[]);
         let flow = if in_loop {
             self.within(then, |lower| {
                 lower.effect(Op::Break { values: Vec::new() });
@@ -313,11 +316,11 @@ impl<'a> Lower<'a, '_> {
             Flow::Next
         } else {
             self.within(then, |lower| lower.builder().yields(Vec::new()));
-            self.control.push(Control::Guard);
+            self.state.control.push(Control::Guard);
             self.scopes().enter();
             let flow = self.within(otherwise, rest_of(rest));
             self.scopes().leave();
-            self.control.pop();
+            self.state.control.pop();
             self.end_if(cond, then, otherwise);
             return flow;
         };

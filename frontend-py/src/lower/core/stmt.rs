@@ -153,7 +153,7 @@ impl<'a> Lower<'a, '_> {
         let word = if is_break { "break" } else { "continue" };
         let base = self.frame().control_base;
         let mut under_if = false;
-        for control in self.control[base..]
+        for control in self.state.control[base..]
             .iter()
             .rev()
             .copied()
@@ -238,12 +238,12 @@ impl<'a> Lower<'a, '_> {
         }
         self.range = test.range;
         let cond = cond.and_then(|cond| self.condition(&cond));
-        let then = self.func.new_region(&[]);
-        let otherwise = self.func.new_region(&[]);
-        self.control.push(Control::If);
+        let then = self.state.func.new_region(&[]);
+        let otherwise = self.state.func.new_region(&[]);
+        self.state.control.push(Control::If);
         let one = self.within(then, |lower| lower.body(body));
         let other = self.within(otherwise, |lower| lower.body(orelse));
-        self.control.pop();
+        self.state.control.pop();
         self.range = test.range;
         let cond = cond?;
         self.effect(Op::If {
@@ -262,9 +262,9 @@ impl<'a> Lower<'a, '_> {
     }
 
     fn while_stmt(&mut self, test: &Expr<'a>, body: &[Stmt<'a>]) -> Res<Flow> {
-        let cond = self.func.new_region(&[]);
-        let region = self.func.new_region(&[]);
-        self.control.push(Control::Loop);
+        let cond = self.state.func.new_region(&[]);
+        let region = self.state.func.new_region(&[]);
+        self.state.control.push(Control::Loop);
         let tested = self.within(cond, |lower| {
             let val = lower.expr(test)?;
             lower.range = test.range;
@@ -273,7 +273,7 @@ impl<'a> Lower<'a, '_> {
             Ok(())
         });
         self.within(region, |lower| lower.body(body));
-        self.control.pop();
+        self.state.control.pop();
         tested?;
         self.effect(Op::While {
             init: Vec::new(),

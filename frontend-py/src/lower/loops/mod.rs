@@ -47,7 +47,7 @@ impl<'a> Lower<'a, '_> {
         iter: &Expr<'a>,
         body: &[Stmt<'a>],
     ) -> Res<Flow> {
-        let attrs = std::mem::take(&mut self.loop_attrs);
+        let attrs = std::mem::take(&mut self.state.loop_attrs);
         let is_static = self.is_static_call(iter);
         let over = self.expr(iter);
         self.range = iter.range;
@@ -66,13 +66,13 @@ impl<'a> Lower<'a, '_> {
         };
         // A loop that a function returns from runs in order.
         let in_order = !self.is_outermost() && returns(body);
-        let outer = self.mesh_loop.clone();
+        let outer = self.state.mesh_loop.clone();
         let flow = if self.at_top_level() && !in_order {
             self.parallel(target, iter, body, space, &bind, attrs)
         } else {
             self.serial(target, iter, body, space, &bind)
         };
-        self.mesh_loop = outer;
+        self.state.mesh_loop = outer;
         flow
     }
 
@@ -91,11 +91,11 @@ impl<'a> Lower<'a, '_> {
             match (name.as_str(), known) {
                 ("serialize", known) => {
                     let truth = fold::truth(self.host, &known);
-                    self.loop_attrs.serial = self.hosted(truth)?;
+                    self.state.loop_attrs.serial = self.hosted(truth)?;
                 }
                 ("parallelize" | "block_dim", Known::None) => {}
                 ("parallelize", Known::Int(n @ 0..)) => {
-                    self.loop_attrs.max_threads = u32::try_from(n).ok().filter(|&n| n > 0);
+                    self.state.loop_attrs.max_threads = u32::try_from(n).ok().filter(|&n| n > 0);
                 }
                 // How the threads of a processor share a loop follows from its cost.
                 ("block_dim", Known::Int(n)) if n > 0 && n & (n - 1) == 0 => {}
@@ -118,13 +118,13 @@ impl<'a> Lower<'a, '_> {
     }
 
     fn skipped(&mut self, target: &Expr<'a>, body: &[Stmt<'a>], reported: Reported) {
-        let region = self.func.new_region(&[]);
-        self.control.push(Control::Loop);
+        let region = self.state.func.new_region(&[]);
+        self.state.control.push(Control::Loop);
         self.scopes().enter();
         self.poison(target, reported);
         self.within(region, |lower| lower.body(body));
         self.scopes().leave();
-        self.control.pop();
+        self.state.control.pop();
     }
 
     /// The elements of a field.
@@ -268,10 +268,10 @@ impl<'a> Lower<'a, '_> {
     }
 
     fn unrolled(&mut self, target: &Expr<'a>, items: &[Val], body: &[Stmt<'a>]) -> Res<Flow> {
-        self.control.push(Control::Static);
+        self.state.control.push(Control::Static);
         let before = self.reports.mark();
         let flow = self.iterations(target, items, body);
-        self.control.pop();
+        self.state.control.pop();
         self.reports.since(before)?;
         Ok(match flow {
             Flow::StaticBreak => Flow::Next,
@@ -316,7 +316,7 @@ impl<'a> Lower<'a, '_> {
         };
         match space {
             Space::Range(lo, hi, None) => {
-                let region = self.func.new_region(&[self.ty(lo)]);
+                let region = self.state.func.new_region(&[self.ty(lo)]);
                 self.loop_body(region, control, target, bind, body, |_, indices| indices)?;
                 self.range = iter.range;
                 self.effect(Op::Parallel {
@@ -330,7 +330,7 @@ impl<'a> Lower<'a, '_> {
                 let n = self.trip_count(lo, hi, step);
                 let (index, ty) = (self.ty(lo), self.ty(n));
                 let zero = self.builder().constant(Scalar::zero(elem(ty)));
-                let region = self.func.new_region(&[ty]);
+                let region = self.state.func.new_region(&[ty]);
                 self.loop_body(region, control, target, bind, body, |lower, indices| {
                     let mut b = lower.builder();
                     let turn = b.cast(indices[0], index);
@@ -348,7 +348,7 @@ impl<'a> Lower<'a, '_> {
             Space::Box(bounds) if bounds.is_empty() => return self.once(target, body),
             Space::Box(bounds) => {
                 let types: Vec<Type> = bounds.iter().map(|(lo, _)| self.ty(*lo)).collect();
-                let region = self.func.new_region(&types);
+                let region = self.state.func.new_region(&types);
                 self.loop_body(region, control, target, bind, body, |_, indices| indices)?;
                 self.range = iter.range;
                 let (lo, hi) = bounds.into_iter().unzip();
@@ -363,7 +363,10 @@ impl<'a> Lower<'a, '_> {
                 return self.once(target, body);
             }
             Space::Cells { node, offset } => {
-                let region = self.func.new_region(&vec![Type::I32; self.n_axes(node)]);
+                let region = self
+                    .state
+                    .func
+                    .new_region(&vec![Type::I32; self.n_axes(node)]);
                 self.loop_body(region, control, target, bind, body, |lower, indices| {
                     let shifted = indices.into_iter().enumerate();
                     shifted
@@ -436,7 +439,7 @@ impl<'a> Lower<'a, '_> {
     /// No range with these bounds, as far as they are known, has more turns.
     fn most_turns(&self, lo: Value, hi: Value, step: Value) -> i128 {
         let range = int_range(elem(self.ty(lo)));
-        let known = |value| self.func.as_const(value).map(Scalar::as_i128);
+        let known = |value| self.state.func.as_const(value).map(Scalar::as_i128);
         let ends = |value| known(value).map_or(range, |x| (x, x));
         let ((lo_least, lo_most), (hi_least, hi_most)) = (ends(lo), ends(hi));
         let (span, size) = match known(step) {
@@ -462,7 +465,7 @@ impl<'a> Lower<'a, '_> {
                     Some(step) => step,
                     None => self.builder().constant(Scalar::one(elem(ty))),
                 };
-                let region = self.func.new_region(&[ty]);
+                let region = self.state.func.new_region(&[ty]);
                 self.loop_body(region, Control::Loop, target, bind, body, |_, indices| {
                     indices
                 })?;
@@ -541,7 +544,7 @@ impl<'a> Lower<'a, '_> {
                 total = b.binary(ir::BinaryOp::Mul, total, extent);
                 extents.push(extent);
             }
-            let region = self.func.new_region(&[ty]);
+            let region = self.state.func.new_region(&[ty]);
             let los: Vec<Value> = bounds.iter().map(|(lo, _)| *lo).collect();
             self.loop_body(
                 region,
@@ -576,8 +579,8 @@ impl<'a> Lower<'a, '_> {
         let mut regions = Vec::new();
         let mut indices = Vec::new();
         for &(lo, _) in bounds {
-            let region = self.func.new_region(&[self.ty(lo)]);
-            indices.push(self.func.regions[region].params[0]);
+            let region = self.state.func.new_region(&[self.ty(lo)]);
+            indices.push(self.state.func.regions[region].params[0]);
             regions.push(region);
         }
         let innermost = regions[regions.len() - 1];
@@ -590,7 +593,7 @@ impl<'a> Lower<'a, '_> {
             let (lo, hi) = bounds[axis];
             let region = regions[axis];
             let around = if axis == 0 {
-                self.region
+                self.state.region
             } else {
                 regions[axis - 1]
             };
@@ -624,8 +627,8 @@ impl<'a> Lower<'a, '_> {
         body: &[Stmt<'a>],
         indices: impl FnOnce(&mut Self, Vec<Value>) -> Vec<Value>,
     ) -> Res<()> {
-        let params = self.func.regions[region].params.clone();
-        self.control.push(control);
+        let params = self.state.func.regions[region].params.clone();
+        self.state.control.push(control);
         self.scopes().enter();
         let result = self.within(region, |lower| {
             lower.range = target.range;
@@ -638,7 +641,7 @@ impl<'a> Lower<'a, '_> {
             bound
         });
         self.scopes().leave();
-        self.control.pop();
+        self.state.control.pop();
         result
     }
 

@@ -22,7 +22,7 @@ impl<'a> Lower<'a, '_> {
         let Some(array) = self.host.array(known) else {
             return Ok(val);
         };
-        if !self.func.is_kernel {
+        if !self.state.func.is_kernel {
             return self.fail_noted(
                 ErrorKind::Type,
                 "E0212",
@@ -34,8 +34,8 @@ impl<'a> Lower<'a, '_> {
         if let Some((_, arg)) = self.captured.iter().find(|(of, _)| *of == handle) {
             return Ok(Val::Array(*arg));
         }
-        let arg = Arg::from_u32(self.func.params.len() as u32);
-        self.func.params.push(ParamData {
+        let arg = Arg::from_u32(self.state.func.params.len() as u32);
+        self.state.func.params.push(ParamData {
             name: "ndarray".to_owned(),
             ty: ParamType::Array {
                 elem: tensor_type(array.shape, array.elem),
@@ -132,7 +132,7 @@ impl<'a> Lower<'a, '_> {
             Val::Array(array) => {
                 let array = *array;
                 let (elem, ndim) = self.array_type(array);
-                let name = self.func.params[array.as_u32() as usize].name.clone();
+                let name = self.state.func.params[array.as_u32() as usize].name.clone();
                 let indices = self.cell_indices(&indices, ndim, &format!("the array `{name}`"))?;
                 let indices = self.clamped_indices(array, indices);
                 let ty = elem.to_ref().expect("a number or tensor can be stored");
@@ -273,7 +273,8 @@ impl<'a> Lower<'a, '_> {
             listed(known.iter().map(i128::to_string).collect()),
             listed(shape.iter().map(u64::to_string).collect()),
         );
-        if self.control.contains(&Control::If) || self.control.contains(&Control::Guard) {
+        if self.state.control.contains(&Control::If) || self.state.control.contains(&Control::Guard)
+        {
             self.warn(message);
             return Ok(());
         }

@@ -64,7 +64,7 @@ impl Lower<'_, '_> {
             None => self.load(at)?,
         };
         if targets.is_none() {
-            self.mesh_loop = Some((of.clone(), number));
+            self.state.mesh_loop = Some((of.clone(), number));
         }
         Ok(Val::Element(of.clone(), Val::Value(number).into()))
     }
@@ -146,7 +146,7 @@ impl Lower<'_, '_> {
 
     /// `ti.mesh_patch_idx()`: which part of the mesh the loop has come to.
     pub(crate) fn mesh_patch(&mut self) -> Res<Val> {
-        let Some((of, at)) = self.mesh_loop.clone() else {
+        let Some((of, at)) = self.state.mesh_loop.clone() else {
             let message = "`ti.mesh_patch_idx()` stands outside a loop over elements of a mesh";
             return self.fail(ErrorKind::Compilation, "E0222", message);
         };

@@ -446,7 +446,7 @@ impl Lower<'_, '_> {
     /// The scalars of a value, row by row.
     pub(crate) fn split(&mut self, value: Value) -> Vec<Value> {
         let ty = self.ty(value);
-        if let Some(Op::TensorMake { elems }) = self.func.def_op(value) {
+        if let Some(Op::TensorMake { elems }) = self.state.func.def_op(value) {
             return elems.clone();
         }
         let Some(elem) = ty.elem().filter(|_| ty.is_tensor()) else {
@@ -530,7 +530,7 @@ impl Lower<'_, '_> {
 
     /// The element type and number of dimensions of an array parameter.
     pub(crate) fn array_type(&self, arg: Arg) -> (Type, u32) {
-        match self.func.params[arg.as_u32() as usize].ty {
+        match self.state.func.params[arg.as_u32() as usize].ty {
             ParamType::Array { elem, ndim, .. } => (elem, ndim),
             ParamType::Value(ty) => (ty, 0),
         }

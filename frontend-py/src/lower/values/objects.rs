@@ -99,12 +99,12 @@ impl<'a> Lower<'a, '_> {
         let parsed = self.parse(&source)?;
         let members: Rc<[Val]> = Rc::from([]);
         let depth = self.depth_of_control();
-        self.making.push((members.clone(), depth));
+        self.state.making.push((members.clone(), depth));
         let object = Val::Struct(ty(Vec::new()), members);
         let made = self
             .given(&parsed, &source, Some(object), args)
             .and_then(|given| self.inlined(&parsed, &source, true, given));
-        self.making.pop();
+        self.state.making.pop();
         Ok(made?.1)
     }
 
@@ -147,7 +147,7 @@ impl<'a> Lower<'a, '_> {
     /// How many branches and loops lie around this place, but for those that are unrolled.
     fn depth_of_control(&self) -> usize {
         let is_real = |control: &&Control| **control != Control::Static;
-        self.control.iter().filter(is_real).count()
+        self.state.control.iter().filter(is_real).count()
     }
 
     /// `self.name = val` in `__init__`, where the object has no such member; whether this is one.
@@ -155,7 +155,8 @@ impl<'a> Lower<'a, '_> {
         let ExprKind::Attribute { value, attr } = target.kind else {
             return Ok(false);
         };
-        let (ExprKind::Name(name), Some((made, depth))) = (value.kind, self.making.last().cloned())
+        let (ExprKind::Name(name), Some((made, depth))) =
+            (value.kind, self.state.making.last().cloned())
         else {
             return Ok(false);
         };
@@ -183,13 +184,13 @@ impl<'a> Lower<'a, '_> {
         ty.members.push(untyped(attr));
         let object = Val::Struct(Rc::new(ty), grown.clone());
         // All functions that have the object at hand see its new member.
-        for frame in &mut self.frames {
+        for frame in &mut self.state.frames {
             frame.scopes.replace(|val| match val {
                 Val::Struct(_, members) if Rc::ptr_eq(members, &made) => Some(object.clone()),
                 _ => None,
             });
         }
-        if let Some(making) = self.making.last_mut() {
+        if let Some(making) = self.state.making.last_mut() {
             making.0 = grown;
         }
         Ok(true)
@@ -272,7 +273,7 @@ impl<'a> Lower<'a, '_> {
 
     /// Whether a value is the object whose `__init__` is being lowered.
     pub(crate) fn is_being_made(&self, val: &Val) -> bool {
-        match (val, self.making.last()) {
+        match (val, self.state.making.last()) {
             (Val::Struct(_, members), Some((made, _))) => Rc::ptr_eq(members, made),
             _ => false,
         }

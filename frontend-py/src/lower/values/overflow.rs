@@ -144,7 +144,7 @@ impl Lower<'_, '_> {
         render_place(&mut place, span, None, &env.spans, &env.sources);
         let place = place.replace('{', "{{").replace('}', "}}");
         let template = format!("{message}{place}\n");
-        let [then, otherwise] = [(); 2].map(|()| self.func.new_region(&[]));
+        let [then, otherwise] = [(); 2].map(|()| self.state.func.new_region(&[]));
         self.within(then, |lower| {
             lower.effect(Op::Warn { template, args });
             lower.builder().yields(vec![]);

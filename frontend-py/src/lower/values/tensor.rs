@@ -414,10 +414,10 @@ impl Lower<'_, '_> {
         } else {
             Control::Loop
         };
-        self.control.push(control);
+        self.state.control.push(control);
         let result = if parallel {
-            let region = self.func.new_region(&vec![Type::I32; ndim as usize]);
-            let params = self.func.regions[region].params.clone();
+            let region = self.state.func.new_region(&vec![Type::I32; ndim as usize]);
+            let params = self.state.func.regions[region].params.clone();
             let done = self.within(region, |lower| {
                 let done = at_cell(lower, params);
                 lower.builder().yields(Vec::new());
@@ -434,7 +434,7 @@ impl Lower<'_, '_> {
         } else {
             self.nest(&bounds, Vec::new(), at_cell)
         };
-        self.control.pop();
+        self.state.control.pop();
         result
     }
 
@@ -447,8 +447,8 @@ impl Lower<'_, '_> {
         let Some((&(lo, hi), rest)) = bounds.split_first() else {
             return body(self, indices);
         };
-        let region = self.func.new_region(&[Type::I32]);
-        indices.push(self.func.regions[region].params[0]);
+        let region = self.state.func.new_region(&[Type::I32]);
+        indices.push(self.state.func.regions[region].params[0]);
         let done = self.within(region, |lower| {
             let done = lower.nest(rest, indices, body);
             lower.builder().yields(Vec::new());
