@@ -38,6 +38,9 @@ EXAMPLES: dict[str, list[str]] = {
     "diff_mass_spring": [],
     "diff_mpm": [],
     "diff_smoke": [],
+    "diff_electric": [],
+    "diff_billiards": [],
+    "diff_rigid": [],
 }
 NEEDS = {"levelset": ["trimesh", "pymeshfix"]}
 WIDTH, COLORS = 640, 256

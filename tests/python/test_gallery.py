@@ -175,7 +175,15 @@ def test_the_film_over_a_square(example):
 
 
 # By what factor the loss falls at least.
-LEARNT = {"diff_wave": 0.2, "diff_mass_spring": 0.9, "diff_mpm": 0.5, "diff_smoke": 0.6}
+LEARNT = {
+    "diff_wave": 0.2,
+    "diff_mass_spring": 0.9,
+    "diff_mpm": 0.5,
+    "diff_smoke": 0.6,
+    "diff_electric": 0.3,
+    "diff_billiards": 0.2,
+    "diff_rigid": 0.8,
+}
 
 
 @pytest.mark.parametrize("name", LEARNT)
