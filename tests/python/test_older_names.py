@@ -210,3 +210,30 @@ def test_shapes_and_transposes_were_methods(cpu, capfd):
     assert ti.Matrix([[1, 2], [3, 4]]).T() == ti.Matrix([[1, 3], [2, 4]])
     shown = capfd.readouterr().err
     assert "write `x.shape`" in shown and "write `A.transpose()`" in shown and shown.count("write `") == 2
+
+
+def test_elements_were_called(cpu, capfd):
+    ti.set_logging_level("warn")
+
+    @ti.kernel
+    def k(i: int) -> ti.f32:
+        v, a = ti.Vector([1.0, 2.0]), ti.Matrix([[1.0, 2.0], [3.0, 4.0]])
+        return v(i) + 10 * a(1, 0) + 100 * (v + v)(0)
+
+    assert k(1) == 2 + 30 + 200
+    assert "write `v[i]`" in capfd.readouterr().err
+
+
+def test_what_is_no_vector_is_not_called(cpu):
+    @ti.kernel
+    def number(x: ti.f32) -> ti.f32:
+        return x(0)
+
+    @ti.kernel
+    def nothing() -> ti.f32:
+        v = ti.Vector([1.0, 2.0])
+        return v()
+
+    for kernel, args in ((number, (1.0,)), (nothing, ())):
+        with pytest.raises(ti.TaichiTypeError, match="cannot be called"):
+            kernel(*args)

@@ -191,6 +191,9 @@ impl<'a> Lower<'a, '_> {
                 if let Some((func, receiver)) = self.operator_of(callee, "__call__")? {
                     return self.invoke(&func, receiver, args);
                 }
+                if let Some(element) = self.older_element(callee, &args)? {
+                    return Ok(element);
+                }
                 let what = self.describe(callee);
                 self.fail(ErrorKind::Type, "E0220", format!("{what} cannot be called"))
             }

@@ -1,4 +1,4 @@
-//! Methods that Taichi no longer has: they mean what they meant, with a warning that says the new name.
+//! Calls that Taichi no longer has: they mean what they meant, with a warning that says the new name.
 
 use crate::ast::{Expr, ExprKind};
 use crate::lower::calls::Args;
@@ -28,5 +28,17 @@ impl<'a> Lower<'a, '_> {
             return Ok(Some(found));
         }
         self.call_value(&found, Args::default()).map(Some)
+    }
+
+    /// `v(i)` and `A(i, j)`: elements; nothing if `callee` is no vector or matrix.
+    pub(crate) fn older_element(&mut self, callee: &Val, args: &Args) -> Res<Option<Val>> {
+        let is_tensor = self.numeric_type(callee).is_some_and(|ty| ty.is_tensor());
+        if !is_tensor || args.positional.is_empty() || !args.keywords.is_empty() {
+            return Ok(None);
+        }
+        self.warn("`v(i)` is an older form: write `v[i]`".to_owned());
+        let indices = args.positional.clone();
+        let is_tuple = indices.len() > 1;
+        self.index(callee.clone(), indices, is_tuple).map(Some)
     }
 }
