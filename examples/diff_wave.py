@@ -16,12 +16,12 @@ SPEED2 = 1 / 3  # The square of the cells that a wave passes in a step.
 class Pond:
     """Heights at all times, on a square whose rim is still."""
 
-    def __init__(self, n, steps):
+    def __init__(self, n, steps, real=ti.f32):
         self.n, self.steps = n, steps
-        self.height = ti.field(ti.f32, (steps, n, n), needs_grad=True)
-        self.start = ti.field(ti.f32, (n, n), needs_grad=True)
-        self.target = ti.field(ti.f32, (n, n))
-        self.loss = ti.field(ti.f32, (), needs_grad=True)
+        self.height = ti.field(real, (steps, n, n), needs_grad=True)
+        self.start = ti.field(real, (n, n), needs_grad=True)
+        self.target = ti.field(real, (n, n))
+        self.loss = ti.field(real, (), needs_grad=True)
 
     @ti.func
     def curvature(self, t, i, j):

@@ -41,6 +41,9 @@ EXAMPLES: dict[str, list[str]] = {
     "diff_electric": [],
     "diff_billiards": [],
     "diff_rigid": [],
+    "diff_water": [],
+    "diff_mpm3d": [],
+    "diff_liquid": [],
 }
 NEEDS = {"levelset": ["trimesh", "pymeshfix"]}
 WIDTH, COLORS = 640, 256

@@ -183,6 +183,9 @@ LEARNT = {
     "diff_electric": 0.3,
     "diff_billiards": 0.2,
     "diff_rigid": 0.8,
+    "diff_water": 0.5,
+    "diff_mpm3d": 0.7,
+    "diff_liquid": 0.8,
 }
 
 
