@@ -54,7 +54,6 @@ def test_kernels_see_gradients(arch):
 def test_lazy_gradients_are_for_all_floats(arch):
     x, v, k = ti.field(ti.f32), ti.Vector.field(2, ti.f64), ti.field(ti.i32)
     ti.root.dense(ti.i, 4).place(x, v, k)
-    assert x.grad is None
     ti.root.lazy_grad()
     assert x.grad.shape == v.grad.shape == (4,) and v.grad.n == 2
     assert k.grad is None and x.grad.grad is None
@@ -130,3 +129,20 @@ def test_arrays_with_gradients(arch):
     take(x)
     with pytest.raises(ValueError, match="an array with a gradient is required"):
         take(ti.ndarray(ti.f32, (2, 3)))
+
+
+def test_a_gradient_is_placed_after_its_field(arch):
+    x, loss = ti.field(ti.f32, name="x"), ti.field(ti.f32, (), needs_grad=True)
+    ti.root.dense(ti.i, 4).place(x)
+    ti.root.dense(ti.i, 4).place(x.grad)
+
+    @ti.kernel
+    def total():
+        for i in x:
+            loss[None] += x[i] ** 2
+
+    x.fill(3)
+    with ti.ad.Tape(loss):
+        total()
+    assert (x.grad.to_numpy() == 6).all()
+    assert x.dual is None

@@ -30,7 +30,7 @@ _LARGEST_SHOWN = 1 << 28
 class _Gradient:
     """``x.grad`` and ``x.dual``: what was made for a field, or may be placed beside it.
 
-    A field of floats that is not placed yet has both, so that a layout can give them a place; one that nobody
+    A field of floats whose layout is not finished has both, so that it can give them a place; one that nobody
     asked for and that stays without a place is no mistake.
     """
 
@@ -44,7 +44,7 @@ class _Gradient:
         if field is None:
             return None
         stored = field.__dict__.get(self._name)
-        if stored is None and not field._is_placed() and field._may_have_gradient():
+        if stored is None and field._is_layout_open() and field._may_have_gradient():
             stored = field._add_gradient(self._name)
             stored._set_remedy(f"make the field with {self._keyword}=True, or place its .{self._name} too")
         return stored
@@ -72,6 +72,10 @@ class NumericField(Field, _native.NativeField):
     def _needed(self) -> list[Any]:
         """The gradients that were asked for."""
         return []
+
+    def _is_layout_open(self) -> bool:
+        """Whether what belongs to the field may still be placed beside it."""
+        return not self._is_placed() or (self._parent_node is not None and not self._parent_node._tree.finalized)
 
     def _may_have_gradient(self) -> bool:
         is_float = not isinstance(self.dtype, QuantType) and self.dtype.is_float
