@@ -17,7 +17,7 @@ TANK, FISH = ([0.1, 0, 0.38], [0.7, 0.2, 0.62]), ([0.2, 0.06, 0.46], [0.44, 0.14
 
 def tank(particles):
     """The positions of particles in a tank, and what they belong to: water, or muscles on either side of the fish."""
-    x = points(particles, *TANK)
+    x = points(particles, *TANK) + np.random.default_rng(4).uniform(-0.004, 0.004, (particles, 3))
     inside = ((x > FISH[0]) & (x < FISH[1])).all(1)
     x = np.concatenate([x[inside], x[~inside]])
     part = ((x[:, 0] - FISH[0][0]) / (FISH[1][0] - FISH[0][0]) * MUSCLES / 2).astype(int)
@@ -43,7 +43,7 @@ class Swimmer(SoftPoints):
 def main(small=False, iterations=0):
     ti.init(arch=ti.cpu, default_fp=ti.f64)
     fish = Swimmer(*tank(2000), 32, 100, 0.01, TANK) if small else Swimmer(*tank(30000), 64, 512, 0.03, TANK)
-    return fish.learnt(iterations or (4 if small else 6), 0.3)
+    return fish.learnt(iterations or (4 if small else 8), 0.3)
 
 
 if __name__ == "__main__":
