@@ -57,11 +57,17 @@ pub struct Wanted {
     /// Of the adjoints, those of arguments as well, which the derivative returns, float by float, and those of results,
     /// which it takes as further arguments, number by number.
     pub ends: bool,
+    /// Whether the derivative will itself be differentiated: what is constant for this one is for the next.
+    pub again: bool,
 }
 
 impl From<Derivative> for Wanted {
     fn from(kind: Derivative) -> Self {
-        Self { kind, ends: false }
+        Self {
+            kind,
+            ends: false,
+            again: false,
+        }
     }
 }
 
@@ -100,7 +106,7 @@ pub fn differentiate(
     let primal = module.funcs[id].clone();
     let wanted = wanted.into();
     let (derivative, reads) = match wanted.kind {
-        Derivative::Grad => reverse(&primal, &module, wanted.ends)?,
+        Derivative::Grad => reverse(&primal, &module, wanted)?,
         Derivative::Dual => (forward(&primal, &module)?, Reads::default()),
     };
     module.funcs[id] = derivative;
@@ -118,13 +124,14 @@ pub fn differentiate(
 fn reverse(
     func: &Function,
     module: &Module,
-    ends: bool,
+    wanted: Wanted,
 ) -> Result<(Function, Reads), DerivativeError> {
-    let env = &module.env;
+    let (env, ends) = (&module.env, wanted.ends);
     let nesting = Nesting::new(func);
     let activity = Activity::new(func, env, Derivative::Grad, ends);
     let cx = Cx {
         kind: Derivative::Grad,
+        again: wanted.again,
         func,
         env,
         nesting: &nesting,
@@ -160,6 +167,7 @@ fn forward(func: &Function, module: &Module) -> Result<Function, DerivativeError
     let nesting = Nesting::new(func);
     let cx = Cx {
         kind: Derivative::Dual,
+        again: false,
         func,
         env,
         nesting: &nesting,

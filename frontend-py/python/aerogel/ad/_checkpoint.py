@@ -9,6 +9,7 @@ from aerogel import _native
 from aerogel.ad import _recorder
 from aerogel.ad._entries import Entry
 from aerogel.ad._record import Record
+from aerogel.ad._retained import Retained
 from aerogel.ad._schedule import first_leg, first_states
 from aerogel.errors import AerogelMemoryError, AerogelRuntimeError
 
@@ -111,8 +112,9 @@ class _Advance(_recorder.Recorder):
 class _Step(Record):
     """A step that is recorded, with the random numbers of its first run."""
 
-    def __init__(self, seeds: list[int]) -> None:
+    def __init__(self, seeds: list[int], retained: Retained) -> None:
         super().__init__()
+        self.retained = retained
         self._seeds = seeds
         self._n_launches = 0
 
@@ -290,13 +292,13 @@ class Checkpointed(Entry):
 
     def _gradient_of(self, at: int) -> None:
         """Records a step and computes its gradients."""
-        record = _Step(self._seeds[at])
+        record = _Step(self._seeds[at], self._record_around.retained)
         outer = _native.set_recorder(record)
         try:
             self._step(at)
         finally:
             _native.set_recorder(outer)
-        record.entries.back()
+        record.entries.back(self._record_around.retained)
 
     def forth(self) -> None:
         for snapshot in self._final:
