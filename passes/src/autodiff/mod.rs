@@ -14,6 +14,7 @@ mod nesting;
 mod overwritten;
 mod places;
 mod prepare;
+mod races;
 mod refused;
 mod reverse;
 mod rules;
@@ -110,6 +111,7 @@ pub fn differentiate(
         Derivative::Dual => (forward(&primal, &module)?, Reads::default()),
     };
     module.funcs[id] = derivative;
+    module.env.exact_decisions = true;
     Ok(Differentiated {
         module,
         primal,
@@ -139,6 +141,11 @@ fn reverse(
     };
     if let Some(mistake) = refused::find(&cx, &module.funcs) {
         return Err(DerivativeError::Mistake(mistake));
+    }
+    if let Some(race) = races::find(&cx) {
+        return Err(DerivativeError::Mistake(Box::new(
+            race.mistake_of_race(env),
+        )));
     }
     let demand = Demand::new(&cx);
     if let Some(lost) = demand.lost {
@@ -198,6 +205,16 @@ impl Overwritten {
             "it is written both before and after it is read: make each step a kernel of its own, under ti.ad.Tape(), or \
              write it to elements of its own, y[t + 1, i] from y[t, i]",
         )
+    }
+
+    /// What to say of a value that another iteration of a parallel loop writes.
+    fn mistake_of_race(&self, env: &Env) -> Diagnostic {
+        let message = "what is read here other iterations of the same parallel loop write: which is first is not known, so \
+                       there is no gradient";
+        let written = place(env, self.written);
+        Diagnostic::new(ErrorKind::Compilation, "E0605", self.read, message)
+            .note(format!("it is written {written}"))
+            .note("write to another field, or let the loop run in order: `ti.loop_config(serialize=True)`")
     }
 
     fn gone(&self, env: &Env) -> Diagnostic {

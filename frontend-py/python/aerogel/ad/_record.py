@@ -33,6 +33,8 @@ class Record(_recorder.Recorder):
         """Forgets all."""
         self.entries = Entries()
         self.recording = _native.NativeRecording()
+        #: The first kernel that failed, halfway.
+        self.failed = ""
         self._sums: dict[int, tuple[Any, int]] = {}
         self._most_bytes = ad_memory()
 
@@ -52,7 +54,11 @@ class Record(_recorder.Recorder):
             counts_as = "constant" if self.constant else "function" if self.replaced_within else self.derivative
             kept = self.recording.before_launch(kernel, args, kwargs, counts_as)
             is_active = counts_as == self.derivative
-            result = kernel._launch(args, kwargs, self.primal if is_active else None, drawn)
+            try:
+                result = kernel._launch(args, kwargs, self.primal if is_active else None, drawn)
+            except BaseException:
+                self.failed = self.failed or kernel.__name__
+                raise
             entry = Launch(kernel, args, kwargs, drawn, kept, self.derivative if is_active else None)
             if self.retained.targets:
                 entry.written = self.recording.writes(kernel, args, kwargs, self.retained.targets)
@@ -106,6 +112,15 @@ class Record(_recorder.Recorder):
         for arg in [*args, *(kwargs or {}).values()]:
             if hasattr(arg, "__array_interface__") and not isinstance(arg, NumericField):
                 self._sums[id(arg)] = (arg, _checksum(arg))
+
+    def expect_whole(self) -> None:
+        """That all that has been recorded is known to the end."""
+        if self.failed:
+            raise AerogelRuntimeError(
+                f"kernel `{self.failed}` failed under the tape, and what it has written until then is not known: there are "
+                "no gradients"
+            )
+        self.expect_same_arrays()
 
     def expect_same_arrays(self) -> None:
         """That NumPy arrays hold what the last launch left in them, as far as that is looked at."""

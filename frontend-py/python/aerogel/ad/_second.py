@@ -101,6 +101,7 @@ def hvp(run: Callable[[], Any], loss: Any, inputs: Any, vectors: Any) -> Any:
                 set_numbers(param.dual, direction)
         run()
         record.finish()
+        record.expect_whole()
         with _recorder.unrecorded():
             set_numbers(gradient_of(loss), seed(loss, "grad", None, "the loss"))
             record.entries.back_and_forth()

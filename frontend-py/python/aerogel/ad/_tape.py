@@ -118,7 +118,7 @@ class Tape(Record):
             raise AerogelRuntimeError("the gradients of a tape are computed once: record another one")
         if _recorder.current() is self:
             _recorder.end()
-        self.expect_same_arrays()
+        self.expect_whole()
         self._is_done = True
         with _recorder.unrecorded():
             before = self._gradients_before()
@@ -141,7 +141,7 @@ class Tape(Record):
         """
         if not self._is_done:
             raise AerogelRuntimeError("a tape computes gradients again when it has computed them once")
-        self.expect_same_arrays()
+        self.expect_whole()
         self.seeds = self._for_each(given)
         with _recorder.unrecorded():
             clear_all_gradients()
