@@ -1,6 +1,7 @@
 //! Kernels written in Python: parsed and lowered to IR here, compiled below, called from Python.
 
 pub mod ast;
+pub mod derived;
 mod fold;
 pub mod host;
 mod infer;

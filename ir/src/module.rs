@@ -65,6 +65,8 @@ pub struct Env {
     /// Reassociation, contraction and approximate functions are allowed. Never that NaN or
     /// infinity do not occur.
     pub fast_math: bool,
+    /// What comparisons and conversions to integers depend on is computed as it is written, fast or not.
+    pub exact_decisions: bool,
     /// Array arguments that a kernel writes share no memory with any other; the launcher checks it.
     pub arrays_apart: bool,
 }

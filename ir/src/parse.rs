@@ -25,6 +25,8 @@ pub fn parse_module(text: &str) -> Result<Module, ParseError> {
     while !lexer.at_end() {
         if lexer.accept("fast_math") {
             module.env.fast_math = true;
+        } else if lexer.accept("exact_decisions") {
+            module.env.exact_decisions = true;
         } else if lexer.accept("arrays_apart") {
             module.env.arrays_apart = true;
         } else if lexer.peek_id("tree") {

@@ -16,6 +16,9 @@ pub fn print_module(module: &Module) -> String {
     if module.env.fast_math {
         out.push_str("fast_math\n");
     }
+    if module.env.exact_decisions {
+        out.push_str("exact_decisions\n");
+    }
     if module.env.arrays_apart {
         out.push_str("arrays_apart\n");
     }

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import aerogel as ti
-from aerogel.ad._schedule import first_leg, first_states, n_advances
+from aerogel.ad._schedule import dropped, first_leg, first_states, n_advances
 
 
 def model(n=16):
@@ -75,6 +75,46 @@ def test_the_schedule_is_the_best():
         assert n_advances(10_000, states) / 10_000 == pytest.approx(per_step, rel=0.02)
 
 
+def kept_online(n, s):
+    """Before which of ``n`` steps states are kept in the end, if nobody says how many there will be."""
+    kept = [0]
+    for at in range(1, n):
+        if len(kept) == s:
+            which = dropped(kept, at, s)
+            if which is None:
+                continue
+            del kept[which]
+        kept.append(at)
+    return kept
+
+
+def planned_online(n, s):
+    """How many steps are run without being recorded: all of them for the first time, and then segment by segment."""
+    kept = kept_online(n, s)
+    lengths = [end - begin for begin, end in zip(kept, [*kept[1:], n])]
+    return n + sum(planned(length, s - k) for k, length in enumerate(lengths))
+
+
+def fewest(n, s, known={}):
+    """The fewest of all choices of states, the first run not counted."""
+    if n == 0 or s == 1:
+        return planned(n, 1)
+    if (n, s) not in known:
+        known[n, s] = min(planned(m, s) + fewest(n - m, s - 1) for m in range(1, n + 1))
+    return known[n, s]
+
+
+def test_the_schedule_without_a_number_of_steps():
+    """Optimal for as many steps as Stumm and Walther's first algorithm is, and close to it for more."""
+    for s, most in ((2, 1.15), (3, 1.08), (5, 1.05), (10, 1.03)):
+        for n in range(1, 100):
+            found, best = planned_online(n, s), n + fewest(n, s)
+            if n < (s + 1) * (s + 2) // 2:
+                assert found == best, (n, s)
+            assert found <= most * best, (n, s)
+            assert len(kept_online(n, s)) == min(n, s)
+
+
 @pytest.mark.parametrize("n, snapshots", [(1, 1), (2, 1), (7, 1), (20, 3), (33, 5), (12, 40)])
 def test_the_same_gradients(cpu, n, snapshots):
     x, v, k, loss, step, begin, total = model()
@@ -129,6 +169,7 @@ def test_until(cpu):
             total()
         found = [f.to_numpy() for f in (x, x.grad, k.grad)]
         assert entry.n_steps == 37 and entry.n_states <= snapshots
+        assert entry.n_advanced == planned_online(37, snapshots)
         begin()
         with ti.ad.Tape(loss):
             for t in range(37):

@@ -50,3 +50,29 @@ def test_a_row(arch, tmp_path, expression, at, derivative):
     want = float(derivative)
     for found in (x.grad[None], y.dual[None]):
         assert found == want or math.isclose(found, want, rel_tol=1e-12)
+
+
+def test_decisions_are_made_by_arithmetic_as_it_is_written(arch):
+    """Where the kernel itself may contract a product and a sum, its gradient decides by what is written."""
+    x, b, c, y = (ti.field(ti.f64, shape=64, needs_grad=True, needs_dual=True) for _ in range(4))
+
+    @ti.kernel
+    def decide():
+        for i in x:
+            d = x[i] * b[i] - c[i]
+            n = ti.cast(d * 1e30, ti.i32)
+            r = x[i]
+            if d == 0.0:
+                r = 2 * x[i]
+            y[i] = r + (x[i] * 3 if n == 0 else 0.0)
+
+    for i in range(64):
+        x[i], b[i] = 1.1 + i / 7, 1.3 + i / 11
+        c[i] = x[i] * b[i]
+    for i in range(64):
+        y.grad[i] = 1
+    decide.grad()
+    assert x.grad.to_numpy().tolist() == [5] * 64
+    with ti.ad.FwdMode(loss=y, param=x, seed=[1] * 64):
+        decide()
+    assert y.dual.to_numpy().tolist() == [5] * 64

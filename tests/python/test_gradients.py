@@ -54,6 +54,8 @@ def test_kernels_see_gradients(arch):
 def test_lazy_gradients_are_for_all_floats(arch):
     x, v, k = ti.field(ti.f32), ti.Vector.field(2, ti.f64), ti.field(ti.i32)
     ti.root.dense(ti.i, 4).place(x, v, k)
+    # A field without a place of its own, as yet.
+    assert not x.grad._is_placed() and k.grad is None
     ti.root.lazy_grad()
     assert x.grad.shape == v.grad.shape == (4,) and v.grad.n == 2
     assert k.grad is None and x.grad.grad is None

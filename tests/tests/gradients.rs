@@ -539,6 +539,7 @@ fn arguments_and_results() {
         let wanted = Wanted {
             kind: Derivative::Grad,
             ends: true,
+            again: false,
         };
         let done = compiler.differentiate(module.clone(), wanted);
         let done = done.unwrap_or_else(|e| panic!("{e}"));

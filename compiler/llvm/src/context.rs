@@ -8,7 +8,7 @@
 use aerogel_base::ScalarType;
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::LookupMap;
-use aerogel_ir::analysis::Ranges;
+use aerogel_ir::analysis::{Ranges, decisive};
 use aerogel_ir::{Arg, Env, FuncId, Function, Inst, Module, ParamType, TreeId, Value};
 use aerogel_runtime::abi::offset;
 use inkwell::basic_block::BasicBlock;
@@ -75,6 +75,8 @@ pub(crate) struct FuncCx<'c, 'a, 'ctx> {
     pub(crate) llvm: FunctionValue<'ctx>,
     pub(crate) leave: Leave,
     pub(crate) flags: FastMathFlags,
+    /// What is computed as it is written, fast or not.
+    pub(crate) exact: SecondaryMap<Inst, bool>,
     pub(crate) entry: BasicBlock<'ctx>,
     pub(crate) values: SecondaryMap<Value, Option<Val<'ctx>>>,
     pub(crate) loops: Vec<Loop<'ctx>>,
@@ -143,6 +145,11 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
                 FAST
             } else {
                 FastMathFlags::empty()
+            },
+            exact: if module.env.fast_math && module.env.exact_decisions {
+                decisive(func)
+            } else {
+                SecondaryMap::new()
             },
             entry,
             values: SecondaryMap::new(),

@@ -4,7 +4,7 @@ use aerogel_base::ScalarType;
 use aerogel_ir::{BinaryOp, Function, Inst, Op, Value};
 use aerogel_runtime::abi::offset;
 use inkwell::types::BasicTypeEnum;
-use inkwell::values::FunctionValue;
+use inkwell::values::{FastMathFlags, FunctionValue};
 
 use crate::builder::{Builder, Opcode, Val, basic, undef};
 use crate::context::{FuncCx, ModuleCx};
@@ -42,7 +42,13 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
             | Op::Select { .. }
             | Op::Fma { .. }
             | Op::Cast { .. }
-            | Op::Bitcast { .. } => Some(self.elementwise(inst)),
+            | Op::Bitcast { .. } => {
+                let flags = self.flags_of(inst, self.flags);
+                let fast = std::mem::replace(&mut self.flags, flags);
+                let made = self.elementwise(inst);
+                self.flags = fast;
+                Some(made)
+            }
             Op::Local {} => Some(self.local(result.expect("a local has a result"))),
             Op::Buffer {} => Some(self.buffer(inst)),
             Op::Reserve { buffer, count } => {
@@ -150,6 +156,14 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
     pub(crate) fn define(&mut self, results: &[Value], values: &[Val<'ctx>]) {
         for (&result, &value) in results.iter().zip(values) {
             self.values[result] = Some(value);
+        }
+    }
+
+    /// What an instruction may do of what is allowed.
+    pub(crate) fn flags_of(&self, inst: Inst, allowed: FastMathFlags) -> FastMathFlags {
+        match self.exact[inst] {
+            true => FastMathFlags::empty(),
+            false => allowed,
         }
     }
 

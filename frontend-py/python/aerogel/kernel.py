@@ -119,7 +119,12 @@ class KernelGradient:
         self._kernel, self._bound = kernel, bound
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
-        self._kernel._launch((*self._bound, *args), kwargs, "grad")
+        given = (*self._bound, *args)
+        forward = getattr(_native.recorder(), "gradient", None)
+        if forward is not None:
+            forward(self._kernel, given, kwargs)
+        else:
+            self._kernel._launch(given, kwargs, "grad")
 
     def __repr__(self) -> str:
         return f"<gradient of {self._kernel!r}>"

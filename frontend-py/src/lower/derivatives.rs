@@ -1,6 +1,6 @@
 //! What a module that is to be differentiated has besides: where derivatives are kept, and where they stop.
 
-use aerogel_ir::{FieldId, Op, ParamData, ParamType, Value};
+use aerogel_ir::{Arg, Derivative, FieldId, Op, ParamData, ParamType, Value};
 
 use crate::host::{FieldRef, Known};
 use crate::lower::calls::Args;
@@ -9,38 +9,51 @@ use crate::lower::{Lower, Res, Val};
 impl Lower<'_, '_> {
     /// Brings the field of a field's derivatives into the module, if there is one.
     pub(super) fn link_derivative(&mut self, field: &FieldRef, id: FieldId) -> Res<()> {
-        let Some(kind) = self.config.derivative.filter(|_| field.elem.is_float()) else {
+        let Some(derived) = self.config.derivative.filter(|_| field.elem.is_float()) else {
             return Ok(());
         };
-        let found = self.host.derivative(field, kind);
-        if let Some(other) = self.hosted(found)? {
-            let other = self.field(&other)?;
-            *self.module.env.fields[id].derivative_mut(kind) = Some(other);
+        for &kind in derived.steps() {
+            let found = self.host.derivative(field, kind);
+            if let Some(other) = self.hosted(found)? {
+                let other = self.field(&other)?;
+                *self.module.env.fields[id].derivative_mut(kind) = Some(other);
+            }
         }
         Ok(())
     }
 
     /// Makes parameters for the derivatives of arrays, behind all others.
     pub(super) fn append_derivatives(&mut self) {
-        let Some(kind) = self.config.derivative else {
+        let Some(derived) = self.config.derivative else {
             return;
         };
-        for arg in std::mem::take(&mut self.differentiated) {
-            let of = &self.state.func.params[arg.as_u32() as usize];
-            let ParamType::Array { elem, ndim, .. } = of.ty else {
-                unreachable!("an array is an array")
-            };
-            let name = format!("{}_{}", of.name, kind.name());
-            self.state.func.params.push(ParamData {
-                name,
-                ty: ParamType::Array {
-                    elem,
-                    ndim,
-                    read_only: false,
-                },
-                of: Some((kind, arg)),
-            });
+        for array in std::mem::take(&mut self.differentiated) {
+            let mut all = vec![array];
+            for &kind in derived.steps() {
+                for k in 0..all.len() {
+                    all.push(self.append_derivative(all[k], kind));
+                }
+            }
         }
+    }
+
+    fn append_derivative(&mut self, array: Arg, kind: Derivative) -> Arg {
+        let of = &self.state.func.params[array.as_u32() as usize];
+        let ParamType::Array { elem, ndim, .. } = of.ty else {
+            unreachable!("an array is an array")
+        };
+        let name = format!("{}_{}", of.name, kind.name());
+        let arg = Arg::from_u32(self.state.func.params.len() as u32);
+        self.state.func.params.push(ParamData {
+            name,
+            ty: ParamType::Array {
+                elem,
+                ndim,
+                read_only: false,
+            },
+            of: Some((kind, array)),
+        });
+        arg
     }
 
     /// What a storage holds; a constant to derivatives, if they stop at its field.

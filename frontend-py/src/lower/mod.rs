@@ -15,8 +15,8 @@ use std::rc::Rc;
 use aerogel_base::hash::LookupMap;
 use aerogel_base::{Diagnostic, Diagnostics, ErrorKind, ScalarType, SourceId, Span, SpanData};
 use aerogel_ir::{
-    Arg, Builder, Derivative, FieldId, Function, LoopAttrs, Module, Op, ParamData, ParamType,
-    Region, Type, Value,
+    Arg, Builder, FieldId, Function, LoopAttrs, Module, Op, ParamData, ParamType, Region, Type,
+    Value,
 };
 use bumpalo::Bump;
 
@@ -27,6 +27,7 @@ use self::core::returns::Exit;
 use aerogel_compiler::caught;
 
 use crate::ast::{FuncDef, Stmt, TextRange};
+use crate::derived::Derived;
 use crate::host::*;
 use crate::infer::Defaults;
 use crate::parse;
@@ -89,7 +90,7 @@ pub struct FrontendConfig {
     pub debug: bool,
     pub fast_math: bool,
     /// What is to be made of the module: fields and arrays then bring along those of their derivatives.
-    pub derivative: Option<Derivative>,
+    pub derivative: Option<Derived>,
 }
 
 impl Default for FrontendConfig {

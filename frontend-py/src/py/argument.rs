@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use aerogel_base::{Scalar, ScalarType};
-use aerogel_ir::Derivative;
 use aerogel_runtime::Buffer;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -18,6 +17,7 @@ use super::numpy_arrays::ForeignArray;
 use super::numpy_copies::Copied;
 use super::program::Settings;
 use super::signature::{Param, ParamKind, ValueSpec, ValueType};
+use crate::derived::Derived;
 use crate::host::TensorShape;
 
 /// What an instance is specialised for, besides the kernel itself.
@@ -44,7 +44,7 @@ pub(crate) enum KeyPart {
         derivative: bool,
     },
     /// What is computed instead of the kernel's own work.
-    Derivative(Derivative),
+    Derivative(Derived),
     /// That this is so for arguments and results as well.
     Ends,
     /// By identity; the instance holds a reference.
@@ -53,7 +53,7 @@ pub(crate) enum KeyPart {
 
 impl KeyPart {
     /// Which derivative the instance is, if it is one.
-    pub(crate) fn derivative(&self) -> Option<Derivative> {
+    pub(crate) fn derivative(&self) -> Option<Derived> {
         match self {
             Self::Derivative(kind) => Some(*kind),
             _ => None,
@@ -114,17 +114,17 @@ pub(crate) enum Packed {
         writeable: bool,
         /// The user's array, if its elements lie in another way and `array` is a copy of it.
         copied: Option<Box<Copied>>,
-        /// The array of its derivatives, if that is passed too.
-        derivative: Option<Box<Packed>>,
+        /// The arrays of its derivatives, if those are passed too.
+        derivatives: Vec<Packed>,
     },
 }
 
 impl Packed {
-    /// The array of an array's derivatives.
-    pub(crate) fn derivative(&self) -> Option<&Packed> {
+    /// The arrays of an array's derivatives.
+    pub(crate) fn derivatives(&self) -> &[Packed] {
         match self {
-            Self::Slots(_) => None,
-            Self::Array { derivative, .. } => derivative.as_deref(),
+            Self::Slots(_) => &[],
+            Self::Array { derivatives, .. } => derivatives,
         }
     }
 }
@@ -188,7 +188,7 @@ impl NativeKernel {
         py: Python<'_>,
         settings: &Settings,
         values: &[Bound<'_, PyAny>],
-        derivative: Option<Derivative>,
+        derivative: Option<Derived>,
     ) -> PyResult<(Vec<Packed>, Vec<KeyPart>)> {
         let mut packed = Vec::with_capacity(values.len());
         let mut key = Vec::new();
@@ -242,8 +242,8 @@ impl NativeKernel {
                     self.check_grad(&param.name, value)?;
                 }
                 let (mut array, mut part) = self.array(py, &param.name, value, wanted)?;
-                if let Some(kind) = by.derivative.filter(|_| *needs_grad != Some(false)) {
-                    self.add_derivative(py, value, kind, &mut array, &mut part)?;
+                if let Some(derived) = by.derivative.filter(|_| *needs_grad != Some(false)) {
+                    self.add_derivatives(py, value, derived, &mut array, &mut part)?;
                 }
                 key.push(part);
                 packed.push(array);
@@ -472,7 +472,7 @@ impl NativeKernel {
 #[derive(Clone, Copy)]
 struct By<'a> {
     settings: &'a Settings,
-    derivative: Option<Derivative>,
+    derivative: Option<Derived>,
 }
 
 /// How deep the lists of a template argument are nested at most, and how many items there are in all.

@@ -11,6 +11,7 @@ use super::kernel::NativeKernel;
 use super::ndarray::NativeNdarray;
 use super::numpy_arrays::ForeignArray;
 use super::numpy_copies::Copied;
+use crate::derived::Derived;
 use crate::host::TensorShape;
 
 impl NativeKernel {
@@ -47,7 +48,7 @@ impl NativeKernel {
         &self,
         py: Python<'_>,
         value: &Bound<'_, PyAny>,
-        derivative: Option<Derivative>,
+        derivative: Option<Derived>,
     ) -> PyResult<Packed> {
         let anything = Wanted {
             elem: None,
@@ -56,18 +57,18 @@ impl NativeKernel {
             element_dim: None,
         };
         let (mut packed, mut part) = self.array(py, "ndarray", value, anything)?;
-        if let Some(kind) = derivative {
-            self.add_derivative(py, value, kind, &mut packed, &mut part)?;
+        if let Some(derived) = derivative {
+            self.add_derivatives(py, value, derived, &mut packed, &mut part)?;
         }
         Ok(packed)
     }
 
-    /// Adds the array of an array's derivatives, if it has one.
-    pub(crate) fn add_derivative(
+    /// Adds the arrays of an array's derivatives, if it has them.
+    pub(crate) fn add_derivatives(
         &self,
         py: Python<'_>,
         value: &Bound<'_, PyAny>,
-        kind: Derivative,
+        derived: Derived,
         packed: &mut Packed,
         part: &mut KeyPart,
     ) -> PyResult<()> {
@@ -75,7 +76,7 @@ impl NativeKernel {
             Packed::Array {
                 name,
                 shape,
-                derivative,
+                derivatives,
                 ..
             },
             KeyPart::Array {
@@ -88,29 +89,40 @@ impl NativeKernel {
         else {
             return Ok(());
         };
-        let found = match elem.is_float() {
-            true => derivative_of(value, kind)?,
-            false => None,
-        };
-        let Some(found) = found else {
+        if !elem.is_float() {
             return Ok(());
-        };
-        let extents = element.extents();
-        let wanted = Wanted {
-            elem: Some(*elem),
-            ndim: Some(shape.len()),
-            element: Some(&extents),
-            element_dim: None,
-        };
-        let name = format!("{name}.{}", kind.name());
-        let (other, _) = self.array(py, &name, &found, wanted)?;
-        if let Packed::Array { shape: other, .. } = &other
-            && other != shape
-        {
-            let what = format!("its shape is {other:?}, not that of the array, {shape:?}");
-            return Err(self.invalid(&name, what));
         }
-        *derivative = Some(Box::new(other));
+        let extents = element.extents();
+        let mut all = vec![(name.clone(), value.clone())];
+        for &kind in derived.steps() {
+            for k in 0..all.len() {
+                let (of, value) = &all[k];
+                let name = format!("{of}.{}", kind.name());
+                let Some(found) = derivative_of(value, kind)? else {
+                    if derivatives.is_empty() {
+                        return Ok(());
+                    }
+                    let what = "it has a gradient and no tangents: second derivatives need an array with needs_grad=True \
+                                and needs_dual=True";
+                    return Err(self.invalid(of, what.to_owned()));
+                };
+                let wanted = Wanted {
+                    elem: Some(*elem),
+                    ndim: Some(shape.len()),
+                    element: Some(&extents),
+                    element_dim: None,
+                };
+                let (other, _) = self.array(py, &name, &found, wanted)?;
+                if let Packed::Array { shape: other, .. } = &other
+                    && other != shape
+                {
+                    let what = format!("its shape is {other:?}, not that of the array, {shape:?}");
+                    return Err(self.invalid(&name, what));
+                }
+                derivatives.push(other);
+                all.push((name, found));
+            }
+        }
         *has_derivative = true;
         Ok(())
     }
@@ -248,7 +260,7 @@ impl NativeKernel {
             cell_bytes,
             writeable,
             copied,
-            derivative: None,
+            derivatives: Vec::new(),
         };
         Ok((packed, part))
     }

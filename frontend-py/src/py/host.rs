@@ -28,6 +28,7 @@ use super::ndarray::NativeNdarray;
 use super::operator::{binary_name, unary_name};
 use super::snode::tree_definition;
 use crate::ast::{BinaryOp, CompareOp, UnaryOp};
+use crate::derived::Derived;
 use crate::fold;
 use crate::host::*;
 
@@ -55,7 +56,7 @@ pub(crate) struct PyHost<'py> {
     pub(super) seen: usize,
     watched: Vec<Watched>,
     /// What is to be made of the module that is being lowered.
-    derivative: Option<Derivative>,
+    derivative: Option<Derived>,
 }
 
 /// A global name that stood for a function, where that can be defined anew: it is in no file.
@@ -104,7 +105,7 @@ enum Size {
 }
 
 impl<'py> PyHost<'py> {
-    pub(crate) fn new(py: Python<'py>, derivative: Option<Derivative>) -> PyResult<Self> {
+    pub(crate) fn new(py: Python<'py>, derivative: Option<Derived>) -> PyResult<Self> {
         let module = PyModule::import(py, "builtins")?;
         let mut builtins = BTreeMap::new();
         for &name in crate::intrinsics::PYTHON {
@@ -166,20 +167,33 @@ impl<'py> PyHost<'py> {
         if !other.cast::<NativeField>().is_ok_and(is_placed) {
             return Ok(None);
         }
-        match self.known(&other)? {
-            Known::Field(found) if found.elem == field.elem && found.shape == field.shape => {
-                Ok(Some(found))
+        let found = match self.known(&other)? {
+            Known::Field(found) if found.elem == field.elem && found.shape == field.shape => found,
+            _ => return Ok(None),
+        };
+        if self.derivative == Some(Derived::GradDual) && kind == Derivative::Grad {
+            let has_tangent = |object: &Bound<'py, PyAny>| -> PyResult<bool> {
+                let tangent = object.getattr_opt(Derivative::Dual.name())?;
+                Ok(tangent.is_some_and(|t| t.cast::<NativeField>().is_ok_and(is_placed)))
+            };
+            if !has_tangent(&object)? || !has_tangent(&other)? {
+                let name = object.cast::<NativeField>()?.get().name().to_owned();
+                let what = format!(
+                    "`{name}` has a gradient and no tangents: second derivatives need a field with needs_grad=True and \
+                     needs_dual=True"
+                );
+                return Err(error::runtime(self.py, what));
             }
-            _ => Ok(None),
         }
+        Ok(Some(found))
     }
 
     /// Whether an array has another for its derivatives.
     fn has_derivative(&self, array: &Bound<'py, PyAny>, ty: ScalarType) -> bool {
-        let Some(kind) = self.derivative.filter(|_| ty.is_float()) else {
+        let Some(derived) = self.derivative.filter(|_| ty.is_float()) else {
             return false;
         };
-        let found = array.getattr_opt(kind.name());
+        let found = array.getattr_opt(derived.steps()[0].name());
         matches!(found, Ok(Some(other)) if !other.is_none())
     }
 

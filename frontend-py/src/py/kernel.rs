@@ -11,7 +11,6 @@ use std::time::Duration;
 use aerogel_base::hash::LookupMap;
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_compiler::caught;
-use aerogel_ir::Derivative;
 use aerogel_runtime::{TaskTrace, TreeMemory, launch};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -23,6 +22,7 @@ use super::profile;
 use super::program::{self, Settings};
 use super::signature::{Param, ValueSpec};
 use super::{buffer, error, numpy_arrays, numpy_copies, recorder};
+use crate::derived::Derived;
 use crate::host::TensorShape;
 
 #[derive(Default)]
@@ -202,20 +202,18 @@ impl NativeKernel {
 /// Which of a kernel's launches one is.
 #[derive(Clone, Copy, Default)]
 struct Mode {
-    derivative: Option<Derivative>,
+    derivative: Option<Derived>,
     /// Of the random numbers; a new one if there is none.
     seed: Option<u64>,
     /// Whether memory is as it was before the kernel itself ran.
     is_restored: bool,
 }
 
-fn derivative_named(name: Option<&str>) -> PyResult<Option<Derivative>> {
+fn derivative_named(name: Option<&str>) -> PyResult<Option<Derived>> {
     let Some(name) = name else {
         return Ok(None);
     };
-    let mut kinds = Derivative::ALL.iter().copied();
-    let found = kinds.find(|kind| kind.name() == name);
-    found
+    Derived::from_name(name)
         .map(Some)
         .ok_or_else(|| PyValueError::new_err(format!("there is no derivative {name:?}")))
 }
@@ -238,7 +236,7 @@ impl NativeKernel {
         py: Python<'_>,
         args: &Bound<'_, PyTuple>,
         kwargs: Option<&Bound<'_, PyDict>>,
-        derivative: Option<Derivative>,
+        derivative: Option<Derived>,
     ) -> PyResult<(Arc<Instance>, Vec<Packed>)> {
         let settings = program::settings(py)?;
         program::materialize(py)?;
@@ -308,7 +306,7 @@ impl NativeKernel {
         };
         let extra: Vec<u64> = types.iter().zip(seeds).map(slot).collect();
         let values = self.bind(py, args, kwargs)?;
-        let (packed, mut key) = self.pack(py, &settings, &values, Some(Derivative::Grad))?;
+        let (packed, mut key) = self.pack(py, &settings, &values, Some(Derived::Grad))?;
         key.push(KeyPart::Ends);
         let instance = self.instance(py, &settings, key, &values)?;
         instance.expect_nothing_overwritten(py)?;
@@ -323,7 +321,7 @@ impl NativeKernel {
             .collect();
         let mut results = vec![0u64; floats.iter().map(Vec::len).sum()];
         let mode = Mode {
-            derivative: Some(Derivative::Grad),
+            derivative: Some(Derived::Grad),
             seed,
             is_restored: false,
         };
@@ -463,7 +461,7 @@ impl NativeKernel {
         let mut arrays = Vec::new();
         let own = || packed.iter().chain(&captured);
         // The arrays of derivatives come behind all others, in the order of those they belong to.
-        for packed in own().chain(own().filter_map(Packed::derivative)) {
+        for packed in own().chain(own().flat_map(Packed::derivatives)) {
             match packed {
                 Packed::Slots(slots) => slots.iter().for_each(|&slot| args.scalar(slot)),
                 Packed::Array {
@@ -473,7 +471,7 @@ impl NativeKernel {
                     cell_bytes,
                     writeable,
                     copied,
-                    derivative: _,
+                    derivatives: _,
                 } => {
                     let written = is_written(n_arrays);
                     if !writeable && written {

@@ -27,6 +27,7 @@ mod recording;
 mod signature;
 mod snapshot;
 mod snode;
+mod steps;
 mod structs;
 
 use pyo3::prelude::*;
@@ -83,9 +84,9 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<ndarray::NativeNdarray>()?;
     m.add_class::<kernel::NativeKernel>()?;
     m.add_class::<recording::NativeRecording>()?;
-    m.add_class::<recording::NativeSteps>()?;
-    m.add_class::<recording::NativeWhole>()?;
-    m.add_function(wrap_pyfunction!(recording::keep, m)?)?;
+    m.add_class::<steps::NativeSteps>()?;
+    m.add_class::<steps::NativeWhole>()?;
+    m.add_function(wrap_pyfunction!(steps::keep, m)?)?;
     m.add_class::<snapshot::NativeSnapshot>()?;
     m.add_class::<gui::Canvas>()?;
     m.add_class::<linalg::NativeSparseMatrix>()?;

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use aerogel_base::Diagnostic;
 use aerogel_compiler::{CompileError, CompiledKernel, Compiler, Differentiated, Wanted, caught};
-use aerogel_ir::{Derivative, Function, Module, Type};
+use aerogel_ir::{Function, Module, Type};
 use aerogel_runtime::{KernelFailure, TreeMemory, interrupt, launch};
 use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
@@ -24,6 +24,7 @@ use super::program::{self, Settings};
 use super::recording::Summary;
 use super::signature::{Param, ParamKind, StructSpec, ValueSpec};
 use super::snode::{self, TreeStore};
+use crate::derived::Derived;
 use crate::host::{Known, StructType};
 use crate::lower::{FrontendConfig, Lowered, ParamBinding, ReturnType, lower_kernel, tensor_type};
 
@@ -58,7 +59,7 @@ impl TreeRef {
 pub(crate) struct Instance {
     pub(crate) trees: Vec<TreeRef>,
     /// Which derivative of the kernel it computes, if any.
-    pub(crate) derivative: Option<Derivative>,
+    pub(crate) derivative: Option<Derived>,
     /// Why memory must be as it was before the kernel itself ran, if it must.
     of_start: Option<Diagnostic>,
     /// What it accesses.
@@ -292,16 +293,25 @@ pub(crate) fn compile(
     let _active = interrupt::Active::begin();
     py.check_signals()?;
     let (module, of_start) = match derivative {
-        Some(kind) => {
-            let ends = key.contains(&KeyPart::Ends);
-            let wanted = Wanted { kind, ends };
-            let done = differentiated(py, &kernel.name, &compiler, module, wanted)?;
+        Some(derived) => {
+            let (&kind, again) = derived.steps().split_first().expect("there is one");
+            let wanted = Wanted {
+                kind,
+                ends: key.contains(&KeyPart::Ends),
+                again: !again.is_empty(),
+            };
+            let mut done = differentiated(py, &kernel.name, &compiler, module, wanted)?;
             if let Some(ends) = &done.ends {
                 let text = error::warning(ends, &done.module.env.spans, &done.module.env.sources);
                 py.import("aerogel._log")?.call_method1("warn", (text,))?;
             }
             summary = Summary::of_gradient(&done);
             let mistake = done.of_start.map(|it| it.mistake(&done.module.env));
+            for &kind in again {
+                summary.add_derivatives(&done.module, kind);
+                let wanted = Wanted::from(kind);
+                done = differentiated(py, &kernel.name, &compiler, done.module, wanted)?;
+            }
             (done.module, mistake)
         }
         None => (module, None),

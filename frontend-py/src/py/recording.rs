@@ -5,11 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_compiler::{Differentiated, Moment, Untracked};
-use aerogel_ir::Derivative;
 use aerogel_ir::analysis::boxes::{
     Access, AccessKind, Interval, Launched, Storage, accesses, boxes_of, written,
 };
-use aerogel_ir::{Arg, FieldId, Module, ParamType, Type};
+use aerogel_ir::{Arg, Derivative, FieldId, Module, ParamType, Type};
 use aerogel_snode::NodeId;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -21,6 +20,8 @@ use super::ndarray::NativeNdarray;
 use super::prepare::{Instance, TreeRef};
 use super::snapshot::{Boxed, IndexBox, NativeSnapshot};
 use super::snode::TreeStore;
+use super::steps::NativeSteps;
+use crate::derived::Derived;
 
 /// What a kernel accesses, and what is needed to say where that lies.
 pub(crate) struct Summary {
@@ -56,6 +57,29 @@ impl Summary {
             untracked: done.untracked.clone(),
             ..Self::new(&done.module)
         }
+    }
+
+    /// Counts what holds derivatives of what is accessed as accessed as well.
+    pub(crate) fn add_derivatives(&mut self, module: &Module, kind: Derivative) {
+        let params = module.kernel().map_or(&[][..], |kernel| &kernel.params);
+        let beside = |storage| match storage {
+            Storage::Field(id) => module.env.fields[id].derivative(kind).map(Storage::Field),
+            Storage::Array(arg) => {
+                let at = params.iter().position(|p| p.of == Some((kind, arg)));
+                at.map(|k| Storage::Array(Arg::from_u32(k as u32)))
+            }
+        };
+        let own = self.accesses.iter();
+        let more: Vec<Access> = own
+            .filter_map(|access| {
+                let storage = beside(access.storage)?;
+                Some(Access {
+                    storage,
+                    ..access.clone()
+                })
+            })
+            .collect();
+        self.accesses.extend(more);
     }
 
     /// What the kernel of a module accesses.
@@ -150,7 +174,7 @@ impl Launched for Given<'_> {
 
 /// Memory whose elements are told apart by their indices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Memory {
+pub(super) enum Memory {
     /// One component of a field: the tree and the place in it.
     Place(u64, NodeId),
     /// An array, by its address.
@@ -198,17 +222,17 @@ fn intersection(a: &[(u64, u64)], b: &[(u64, u64)]) -> Option<IndexBox> {
 }
 
 /// A box of a launch, where it lies.
-struct Placed {
-    memories: Vec<Memory>,
+pub(super) struct Placed {
+    pub(super) memories: Vec<Memory>,
     ranges: IndexBox,
     /// All indices of the field or array.
-    whole: IndexBox,
+    pub(super) whole: IndexBox,
     is_early: bool,
-    at: At,
+    pub(super) at: At,
 }
 
 #[derive(Clone, Copy)]
-enum At {
+pub(super) enum At {
     Field(usize),
     Array(Arg),
 }
@@ -236,18 +260,15 @@ impl NativeRecording {
 
     /// Counts all that the launches of some steps have read, and not written, as read.
     fn add_steps(&self, steps: &Bound<'_, NativeSteps>) {
-        let steps = steps.get().0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut read = self.read();
-        for (memory, ranges) in &steps.read {
-            if !steps.written.contains_key(memory) {
-                read.entry(*memory).or_default().add(ranges);
-            }
+        for (memory, ranges) in steps.get().only_read() {
+            read.entry(memory).or_default().add(&ranges);
         }
     }
 
     /// What a launch overwrites of what has been read, by launches before it or by itself, as it is before; each with
-    /// whether the launch itself, or its gradient, needs that. Its reads count from then on: those of its gradient if it
-    /// is `"gradient"`, all if it is `"function"`, none if it is `"constant"`.
+    /// whether the launch itself, or its gradient, needs that. Its reads count from then on: those of its
+    /// derivative if that is what it counts as, all if it is `"function"`, none if it is `"constant"`.
     fn before_launch(
         &self,
         py: Python<'_>,
@@ -257,7 +278,7 @@ impl NativeRecording {
         counts_as: &str,
     ) -> PyResult<Vec<(NativeSnapshot, bool)>> {
         let reads = counts_as != "constant";
-        let derivative = (counts_as == "gradient").then_some(Derivative::Grad);
+        let derivative = Derived::from_name(counts_as);
         let launch = Prepared::new(py, kernel.get(), args, kwargs, derivative)?;
         self.note_ends(py, &kernel.get().name, &launch)?;
         let mut own: BTreeMap<Memory, Read> = BTreeMap::new();
@@ -300,6 +321,30 @@ impl NativeRecording {
             }
         }
         Ok(kept)
+    }
+
+    /// The boxes that a launch may write of some fields and arrays, each with the number of its field.
+    #[staticmethod]
+    fn writes(
+        py: Python<'_>,
+        kernel: &Bound<'_, NativeKernel>,
+        args: &Bound<'_, PyTuple>,
+        kwargs: Option<&Bound<'_, PyDict>>,
+        targets: Vec<Bound<'_, PyAny>>,
+    ) -> PyResult<Vec<(usize, IndexBox)>> {
+        let launch = Prepared::new(py, kernel.get(), args, kwargs, None)?;
+        let own: Vec<Vec<Memory>> = targets
+            .iter()
+            .map(|target| memories_of(py, target))
+            .collect::<PyResult<_>>()?;
+        let mut found = Vec::new();
+        for placed in launch.placed(AccessKind::Write)? {
+            let is_own =
+                |memories: &&Vec<Memory>| memories.iter().any(|m| placed.memories.contains(m));
+            let at = own.iter().enumerate().filter(|(_, m)| is_own(m));
+            found.extend(at.map(|(k, _)| (k, placed.ranges.clone())));
+        }
+        Ok(found)
     }
 
     /// What Python is about to overwrite of what has been read: the element at `key`, or all.
@@ -358,6 +403,19 @@ impl NativeRecording {
     }
 }
 
+/// Where a field or an array lies.
+fn memories_of(py: Python<'_>, target: &Bound<'_, PyAny>) -> PyResult<Vec<Memory>> {
+    if let Ok(field) = target.cast::<NativeField>() {
+        let placement = field.get().placement(py)?;
+        let places = placement.places.iter();
+        return Ok(places
+            .map(|&p| Memory::Place(placement.store.key, p))
+            .collect());
+    }
+    let array = target.cast::<NativeNdarray>()?.get();
+    Ok(vec![Memory::Array(array.buffer.address() as usize)])
+}
+
 impl NativeRecording {
     /// Says where gradients end between kernels: in a field without one, which another kernel has written from what
     /// has one.
@@ -393,127 +451,20 @@ impl NativeRecording {
     }
 }
 
-/// What the launches of a step, or several, have read and written.
-#[pyclass(module = "aerogel._native", frozen)]
-pub(crate) struct NativeSteps(Mutex<Steps>);
-
-#[derive(Default)]
-struct Steps {
-    read: BTreeMap<Memory, IndexBox>,
-    /// Each with the number of what can be kept of it.
-    written: BTreeMap<Memory, usize>,
-    /// Whole fields and arrays that are written.
-    whole: Vec<NativeWhole>,
-}
-
-/// A whole field or array.
-#[pyclass(module = "aerogel._native", frozen)]
-#[derive(Clone)]
-pub(crate) struct NativeWhole(Arc<Boxed>);
-
-#[pymethods]
-impl NativeWhole {
-    /// What it holds now.
-    fn keep(&self, py: Python<'_>) -> PyResult<NativeSnapshot> {
-        NativeSnapshot::new(py, self.0.held(py))
-    }
-}
-
-#[pymethods]
-impl NativeSteps {
-    #[new]
-    fn new() -> Self {
-        Self(Mutex::default())
-    }
-
-    /// Adds a launch to come. The results are the numbers of what it is the first to write, and of what was only
-    /// written so far and is read.
-    fn note(
-        &self,
-        py: Python<'_>,
-        kernel: &Bound<'_, NativeKernel>,
-        args: &Bound<'_, PyTuple>,
-        kwargs: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<(Vec<usize>, Vec<usize>)> {
-        let launch = Prepared::new(py, kernel.get(), args, kwargs, None)?;
-        let mut steps = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (mut first_written, mut first_read) = (Vec::new(), Vec::new());
-        for placed in launch.placed(AccessKind::Read)? {
-            for &memory in &placed.memories {
-                if steps.read.insert(memory, placed.whole.clone()).is_none() {
-                    first_read.extend(steps.written.get(&memory).copied());
-                }
-            }
-        }
-        for placed in launch.placed(AccessKind::Write)? {
-            if placed
-                .memories
-                .iter()
-                .all(|m| steps.written.contains_key(m))
-            {
-                continue;
-            }
-            let Some(boxed) = launch.boxed(py, placed.at, placed.whole.clone()) else {
-                continue;
-            };
-            let number = steps.whole.len();
-            steps.whole.push(NativeWhole(Arc::new(boxed)));
-            first_written.push(number);
-            for memory in placed.memories {
-                steps.written.insert(memory, number);
-            }
-        }
-        Ok((first_written, first_read))
-    }
-
-    /// All that is written; and the numbers of what is read as well.
-    fn written(&self) -> (Vec<NativeWhole>, Vec<usize>) {
-        let steps = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let both = steps
-            .written
-            .iter()
-            .filter(|(m, _)| steps.read.contains_key(m));
-        let mut numbers: Vec<usize> = both.map(|(_, &number)| number).collect();
-        numbers.sort_unstable();
-        numbers.dedup();
-        (steps.whole.clone(), numbers)
-    }
-}
-
-/// What a whole field or array holds.
-#[pyfunction]
-pub(crate) fn keep(py: Python<'_>, target: &Bound<'_, PyAny>) -> PyResult<NativeSnapshot> {
-    let boxed = if let Ok(field) = target.cast::<NativeField>() {
-        let field = field.get();
-        let placement = field.placement(py)?;
-        let ranges = placement.shape.iter().map(|&n| (0, n)).collect();
-        let places = placement.places.clone();
-        Boxed::Field(placement.store.clone(), places, field.elem(), ranges)
-    } else {
-        let array = target.cast::<NativeNdarray>()?.get();
-        let item = array.ty.bytes() as usize;
-        let ranges = array.shape.iter().map(|&n| (0, n as u64)).collect();
-        let own = ArrayArg::Own(array.buffer.clone());
-        let cell = item * array.n_components();
-        Boxed::Array(own, array.shape.clone(), cell, item, ranges)
-    };
-    NativeSnapshot::new(py, boxed)
-}
-
 /// A launch to come: its instance and its arguments.
-struct Prepared {
+pub(super) struct Prepared {
     instance: Arc<Instance>,
     packed: Vec<Packed>,
     stores: Vec<Option<Arc<TreeStore>>>,
 }
 
 impl Prepared {
-    fn new(
+    pub(super) fn new(
         py: Python<'_>,
         kernel: &NativeKernel,
         args: &Bound<'_, PyTuple>,
         kwargs: Option<&Bound<'_, PyDict>>,
-        derivative: Option<Derivative>,
+        derivative: Option<Derived>,
     ) -> PyResult<Self> {
         let (instance, mut packed) = kernel.prepared(py, args, kwargs, derivative)?;
         packed.extend(kernel.captured_arrays(py, &instance)?);
@@ -537,18 +488,22 @@ impl Prepared {
     }
 
     fn given(&self) -> Given<'_> {
-        Given::new(&self.instance.summary.params, self.packed.iter())
+        let derivatives = self.packed.iter().flat_map(Packed::derivatives);
+        Given::new(
+            &self.instance.summary.params,
+            self.packed.iter().chain(derivatives),
+        )
     }
 
     /// The boxes that it reads, or those that it writes.
-    fn placed(&self, kind: AccessKind) -> PyResult<Vec<Placed>> {
+    pub(super) fn placed(&self, kind: AccessKind) -> PyResult<Vec<Placed>> {
         let (summary, given) = (&self.instance.summary, self.given());
         let accesses = summary.accesses.iter().filter(|access| access.kind == kind);
         let placed = accesses.map(|access| summary.place(access, &given, &self.stores));
         placed.filter_map(Result::transpose).collect()
     }
 
-    fn boxed(&self, py: Python<'_>, at: At, ranges: IndexBox) -> Option<Boxed> {
+    pub(super) fn boxed(&self, py: Python<'_>, at: At, ranges: IndexBox) -> Option<Boxed> {
         let given = self.given();
         self.instance
             .summary

@@ -5,10 +5,12 @@ pub mod access;
 pub mod affine;
 pub mod boxes;
 pub mod cost;
+mod exact;
 mod float_bound;
 mod ranges;
 pub mod sums;
 pub mod trips;
 
+pub use exact::decisive;
 pub use float_bound::at_least;
 pub use ranges::Ranges;

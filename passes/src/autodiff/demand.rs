@@ -58,6 +58,8 @@ pub(crate) struct Demand {
 
 pub(crate) struct Cx<'a> {
     pub(crate) kind: Derivative,
+    /// Whether the derivative will itself be differentiated.
+    pub(crate) again: bool,
     pub(crate) func: &'a Function,
     pub(crate) env: &'a Env,
     pub(crate) nesting: &'a Nesting,

@@ -14,6 +14,7 @@ mod nesting;
 mod overwritten;
 mod places;
 mod prepare;
+mod races;
 mod refused;
 mod reverse;
 mod rules;
@@ -57,11 +58,17 @@ pub struct Wanted {
     /// Of the adjoints, those of arguments as well, which the derivative returns, float by float, and those of results,
     /// which it takes as further arguments, number by number.
     pub ends: bool,
+    /// Whether the derivative will itself be differentiated: what is constant for this one is for the next.
+    pub again: bool,
 }
 
 impl From<Derivative> for Wanted {
     fn from(kind: Derivative) -> Self {
-        Self { kind, ends: false }
+        Self {
+            kind,
+            ends: false,
+            again: false,
+        }
     }
 }
 
@@ -100,10 +107,11 @@ pub fn differentiate(
     let primal = module.funcs[id].clone();
     let wanted = wanted.into();
     let (derivative, reads) = match wanted.kind {
-        Derivative::Grad => reverse(&primal, &module, wanted.ends)?,
+        Derivative::Grad => reverse(&primal, &module, wanted)?,
         Derivative::Dual => (forward(&primal, &module)?, Reads::default()),
     };
     module.funcs[id] = derivative;
+    module.env.exact_decisions = true;
     Ok(Differentiated {
         module,
         primal,
@@ -118,13 +126,14 @@ pub fn differentiate(
 fn reverse(
     func: &Function,
     module: &Module,
-    ends: bool,
+    wanted: Wanted,
 ) -> Result<(Function, Reads), DerivativeError> {
-    let env = &module.env;
+    let (env, ends) = (&module.env, wanted.ends);
     let nesting = Nesting::new(func);
     let activity = Activity::new(func, env, Derivative::Grad, ends);
     let cx = Cx {
         kind: Derivative::Grad,
+        again: wanted.again,
         func,
         env,
         nesting: &nesting,
@@ -132,6 +141,11 @@ fn reverse(
     };
     if let Some(mistake) = refused::find(&cx, &module.funcs) {
         return Err(DerivativeError::Mistake(mistake));
+    }
+    if let Some(race) = races::find(&cx) {
+        return Err(DerivativeError::Mistake(Box::new(
+            race.mistake_of_race(env),
+        )));
     }
     let demand = Demand::new(&cx);
     if let Some(lost) = demand.lost {
@@ -160,6 +174,7 @@ fn forward(func: &Function, module: &Module) -> Result<Function, DerivativeError
     let nesting = Nesting::new(func);
     let cx = Cx {
         kind: Derivative::Dual,
+        again: false,
         func,
         env,
         nesting: &nesting,
@@ -190,6 +205,16 @@ impl Overwritten {
             "it is written both before and after it is read: make each step a kernel of its own, under ti.ad.Tape(), or \
              write it to elements of its own, y[t + 1, i] from y[t, i]",
         )
+    }
+
+    /// What to say of a value that another iteration of a parallel loop writes.
+    fn mistake_of_race(&self, env: &Env) -> Diagnostic {
+        let message = "what is read here other iterations of the same parallel loop write: which is first is not known, so \
+                       there is no gradient";
+        let written = place(env, self.written);
+        Diagnostic::new(ErrorKind::Compilation, "E0605", self.read, message)
+            .note(format!("it is written {written}"))
+            .note("write to another field, or let the loop run in order: `ti.loop_config(serialize=True)`")
     }
 
     fn gone(&self, env: &Env) -> Diagnostic {

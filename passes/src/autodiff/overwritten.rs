@@ -282,7 +282,7 @@ fn within(
 }
 
 /// The indices of an element.
-fn indices(func: &Function, place: Value) -> &[Value] {
+pub(super) fn indices(func: &Function, place: Value) -> &[Value] {
     match func.def_op(place) {
         Some(Op::ElemRef { base, .. }) => indices(func, *base),
         Some(&Op::MemberRef { base, .. }) => indices(func, base),

@@ -37,6 +37,23 @@ fn raced(cx: &Cx<'_>, region: Region, inst: Inst) -> Option<Box<Diagnostic>> {
     mistake(cx, inst, "E0601", message, note)
 }
 
+/// A float made of bits, where other floats become bits: what the one has of the other has no derivative.
+fn of_bits(cx: &Cx<'_>, inst: Inst, x: Value) -> Option<Box<Diagnostic>> {
+    let result = cx.func.insts[inst].results[0];
+    let is_made =
+        is_float(cx.func, result) && !is_float(cx.func, x) && cx.activity.is_useful(result);
+    is_made.then_some(())?;
+    let mut is_taken = false;
+    walk(cx.func, cx.func.body, &mut |func, inst| {
+        is_taken |= matches!(func[inst], Op::Bitcast { x } if is_float(func, x) && cx.activity.is_varied(x));
+    });
+    let message = "the bits of a float that has a derivative become a float again: what that depends on is not known";
+    let note = "say `ti.stop_grad(x)` of the float whose bits are taken if no derivative is meant";
+    is_taken
+        .then(|| mistake(cx, inst, "E0601", message, note))
+        .flatten()
+}
+
 fn of_inst(
     cx: &Cx<'_>,
     funcs: &PrimaryMap<FuncId, Function>,
@@ -60,6 +77,7 @@ fn of_inst(
                 "read the element before, in a loop of its own",
             )
         }
+        &Op::Bitcast { x } => of_bits(cx, inst, x),
         Op::Call { func: callee, args } => {
             let results = &func.insts[inst].results;
             let floats = args.iter().any(|&v| cx.activity.is_varied(v))

@@ -147,7 +147,9 @@ impl Reverse<'_, '_> {
         let data = &self.cx.func.insts[inst];
         let types: Vec<Type> = data.results.iter().map(|&r| self.cx.func.ty(r)).collect();
         let mut op = data.op.clone();
-        if let Op::StopGradient { x } = op {
+        if let Op::StopGradient { x } = op
+            && !self.cx.again
+        {
             self.now[data.results[0]] = self.now[x];
             return;
         }

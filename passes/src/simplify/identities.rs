@@ -34,7 +34,7 @@ pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
             op: UnaryOp::Not,
             x,
         } => same_twice(cursor, inst, x, UnaryOp::Not),
-        Op::Compare { op, lhs, rhs } if fast => {
+        Op::Compare { op, lhs, rhs } if fast && !cx.env.exact_decisions => {
             let found = without_root(cursor.func, op, lhs, rhs)
                 .or_else(|| without_root(cursor.func, op.swapped(), rhs, lhs));
             match found {

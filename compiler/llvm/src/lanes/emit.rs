@@ -214,7 +214,13 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
             | Op::Select { .. }
             | Op::Fma { .. }
             | Op::Cast { .. }
-            | Op::Bitcast { .. } => self.elementwise(inst),
+            | Op::Bitcast { .. } => {
+                let flags = self.f.flags_of(inst, self.flags);
+                let fast = std::mem::replace(&mut self.flags, flags);
+                let made = self.elementwise(inst);
+                self.flags = fast;
+                made
+            }
             Op::Random {} => self.draw(func.elem(result.expect("it is a value")), mask),
             Op::If {
                 cond,

@@ -11,6 +11,7 @@ from aerogel.ad._forward import FwdMode
 from aerogel.ad._gradients import SNodeGradType, clear_all_gradients
 from aerogel.ad._jax import jax_function
 from aerogel.ad._products import jvp, vjp
+from aerogel.ad._second import hvp
 from aerogel.ad._tape import Tape
 from aerogel.ad._torch import torch_function
 
@@ -23,6 +24,7 @@ __all__ = [
     "clear_all_gradients",
     "grad_for",
     "grad_replaced",
+    "hvp",
     "jax_function",
     "jvp",
     "no_grad",

@@ -9,7 +9,8 @@ from aerogel import _native
 from aerogel.ad import _recorder
 from aerogel.ad._entries import Entry
 from aerogel.ad._record import Record
-from aerogel.ad._schedule import first_leg, first_states
+from aerogel.ad._retained import Retained
+from aerogel.ad._schedule import dropped, first_leg, first_states
 from aerogel.errors import AerogelMemoryError, AerogelRuntimeError
 
 
@@ -35,7 +36,8 @@ def checkpoint(
             is not given.
         snapshots: The most states.
         until: Instead of ``steps``: called with the number of steps done, whether they were enough. It is asked
-            after each step, and at least one is done.
+            after each step, and at least one is done. As few steps are run again as if their number had been known if
+            there are less than ``(s + 1) (s + 2) / 2``, and few more otherwise.
         state: The fields and arrays that a step needs from the one before, where that is less than it writes and reads.
 
     Returns:
@@ -111,8 +113,9 @@ class _Advance(_recorder.Recorder):
 class _Step(Record):
     """A step that is recorded, with the random numbers of its first run."""
 
-    def __init__(self, seeds: list[int]) -> None:
+    def __init__(self, seeds: list[int], retained: Retained) -> None:
         super().__init__()
+        self.retained = retained
         self._seeds = seeds
         self._n_launches = 0
 
@@ -173,17 +176,12 @@ class Checkpointed(Entry):
 
     def run(self, steps: int | None, until: Callable[[int], Any] | None) -> None:
         """Runs all steps for the first time."""
-        wanted: list[int] | None = None
-        spacing = 1
+        wanted: list[int] = []
         while steps is None or self.n_steps < steps:
             at = self.n_steps
             if at == 1 and steps is not None:
                 wanted = first_states(steps, self._room())
-            if at > 0 and wanted is None and at % spacing == 0 and len(self._states) >= self._room():
-                # As many are kept as fit: from here on half as often.
-                spacing *= 2
-                self._states = [state for state in self._states if state.at % spacing == 0]
-            if at > 0 and (at in wanted if wanted is not None else at % spacing == 0):
+            if at > 0 and (at in wanted if steps is not None else self._makes_room(at)):
                 self._states.append(self._state_now(at))
             self._seeds.append([])
             self._advance(at, is_first=True)
@@ -192,6 +190,20 @@ class Checkpointed(Entry):
                 break
         self.n_states = len(self._states)
         self._record_around.recording.add_steps(self._steps)
+
+    def _makes_room(self, at: int) -> bool:
+        """Whether the state after so many steps is kept, though nobody knows how many there will be; another one goes for
+        it if there are as many as fit."""
+        room = self._room()
+        while len(self._states) >= room:
+            # A state has turned out to be larger than it was thought to be, if there are more than fit.
+            which = dropped([state.at for state in self._states], at, len(self._states))
+            if which is None and len(self._states) == room:
+                return False
+            if len(self._states) == 1:
+                return False
+            del self._states[which or -1]
+        return True
 
     def _room(self) -> int:
         """How many states may be kept."""
@@ -290,13 +302,13 @@ class Checkpointed(Entry):
 
     def _gradient_of(self, at: int) -> None:
         """Records a step and computes its gradients."""
-        record = _Step(self._seeds[at])
+        record = _Step(self._seeds[at], self._record_around.retained)
         outer = _native.set_recorder(record)
         try:
             self._step(at)
         finally:
             _native.set_recorder(outer)
-        record.entries.back()
+        record.entries.back(self._record_around.retained)
 
     def forth(self) -> None:
         for snapshot in self._final:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from aerogel.ad import _recorder
-from aerogel.ad._gradients import clear, is_tensor, is_there
+from aerogel.ad._gradients import clear, derivative_of, is_tensor
 from aerogel.errors import AerogelRuntimeError
 
 
@@ -21,6 +21,8 @@ class Entry:
     __slots__ = ()
 
     kept: list[Any]
+    #: What it writes of fields whose gradients are retained: which field, and the box of indices; all if there is none.
+    written: list[tuple[int, Any]]
 
     def run_again(self) -> None:
         """Does the same once more."""
@@ -48,7 +50,7 @@ class Entry:
 class Launch(Entry):
     """A kernel that was launched."""
 
-    __slots__ = ("args", "has_gradient", "kept", "kernel", "kwargs", "n_own", "seed", "versions")
+    __slots__ = ("args", "derivative", "kept", "kernel", "kwargs", "n_own", "seed", "versions", "written")
 
     def __init__(
         self,
@@ -57,10 +59,10 @@ class Launch(Entry):
         kwargs: dict[str, Any] | None,
         seed: int,
         kept: list[tuple[Any, bool]],
-        has_gradient: bool,
+        derivative: str | None,
     ) -> None:
         self.kernel, self.args, self.kwargs, self.seed = kernel, args, kwargs, seed
-        self.has_gradient = has_gradient
+        self.derivative = derivative
         if kept:
             # What the kernel itself needs is put back before its gradient is computed, other things after that.
             kept.sort(key=_is_others)
@@ -83,14 +85,14 @@ class Launch(Entry):
             self._expect_unchanged()
         for snapshot in self.kept[: self.n_own]:
             snapshot.back()
-        if self.has_gradient:
-            self.kernel._launch(self.args, self.kwargs, "grad", self.seed, True)
+        if self.derivative is not None:
+            self.kernel._launch(self.args, self.kwargs, self.derivative, self.seed, True)
         for snapshot in self.kept[self.n_own :]:
             snapshot.back()
 
     def _expect_unchanged(self) -> None:
         for tensor, version in self.versions:
-            if self.has_gradient and tensor._version != version:
+            if self.derivative is not None and tensor._version != version:
                 raise AerogelRuntimeError(
                     f"a tensor that kernel `{self.kernel.__name__}` was launched with has been changed since, in a way "
                     "that cannot be undone: change a copy of it"
@@ -108,7 +110,7 @@ def _is_others(kept: tuple[Any, bool]) -> bool:
 class Write(Entry):
     """A write from Python: what is overwritten has no further influence."""
 
-    __slots__ = ("_written", "component", "kept", "key", "source", "target")
+    __slots__ = ("_written", "component", "kept", "key", "source", "target", "written")
 
     def __init__(self, target: Any, where: tuple[Any, int | None], kept: list[Any], source: Any = None) -> None:
         self.target, self.kept, self.source = target, kept, source
@@ -129,17 +131,20 @@ class Write(Entry):
             self.target.from_numpy(self._written)
 
     def back(self) -> None:
-        gradient = getattr(self.target, "grad", None)
-        if gradient is not None and is_there(gradient):
-            self._pass_on(gradient)
-            clear(gradient, self.key, self.component)
+        gradient = derivative_of(self.target, "grad")
+        if gradient is not None:
+            self._back(gradient, derivative_of(self.source, "grad"))
+            # Of second derivatives; nobody looks at it otherwise.
+            tangent = derivative_of(gradient, "dual")
+            if tangent is not None:
+                self._back(tangent, derivative_of(derivative_of(self.source, "grad"), "dual"))
         self.put_back()
 
-    def _pass_on(self, gradient: Any) -> None:
-        """A copy gives its gradient to what it is a copy of."""
-        to = getattr(self.source, "grad", None)
-        if to is not None and is_there(to):
+    def _back(self, gradient: Any, to: Any) -> None:
+        """A copy gives its gradient to what it is a copy of; what is overwritten has none."""
+        if to is not None:
             to.from_numpy(to.to_numpy() + gradient.to_numpy())
+        clear(gradient, self.key, self.component)
 
 
 class Replaced(Entry):
@@ -162,22 +167,24 @@ class Entries:
         self.all: list[Entry] = []
         self.nbytes = 0
 
-    def back_and_forth(self) -> None:
+    def back_and_forth(self, retained: Any = None) -> None:
         """Computes all gradients, from the last entry to the first; afterwards all else is as it was.
 
         What fails ends it, with all fields but the gradients as they were.
         """
         try:
-            self.back()
+            self.back(retained)
         finally:
             with _recorder.unrecorded():
                 for entry in self.all:
                     entry.forth()
 
-    def back(self) -> None:
+    def back(self, retained: Any = None) -> None:
         """Computes all gradients, from the last entry to the first, and leaves memory as it was before the first."""
         with _recorder.unrecorded():
             for entry in reversed(self.all):
+                if retained is not None:
+                    retained.before(entry)
                 entry.back()
 
 

@@ -9,9 +9,9 @@ from aerogel.ad import _recorder
 from aerogel.ad._gradients import (
     clear,
     clear_all_gradients,
+    derivative_of,
     expect_differentiable,
     gradient_of,
-    is_there,
     seed,
     set_numbers,
 )
@@ -84,17 +84,28 @@ class FwdMode(_recorder.Recorder):
         with _recorder.unrecorded():
             return kernel._launch(args, kwargs, None if self.constant else "dual", None)
 
+    def gradient(self, kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Launches a kernel's gradient with its tangents."""
+        with _recorder.unrecorded():
+            return kernel._launch(args, kwargs, "grad" if self.constant else "grad_dual", None)
+
     def write(self, target: Any, key: Any, component: int | None = None) -> None:
         """What Python writes does not depend on the parameter, unless it is a copy of what does."""
-        tangent = getattr(target, "dual", None)
-        if tangent is None or not is_there(tangent) or any(tangent is param.dual for param in self.params):
-            return
-        with _recorder.unrecorded():
-            source = getattr(self.source, "dual", None)
-            if source is not None and is_there(source):
-                tangent.copy_from(source)
-            else:
-                clear(tangent, key, component)
+        if not any(derivative_of(target, "dual") is param.dual for param in self.params):
+            with _recorder.unrecorded():
+                write_tangent(target, key, component, self.source)
+
+
+def write_tangent(target: Any, key: Any, component: int | None, source: Any) -> None:
+    """What a write from Python makes of the tangent: that of the source of a copy, or zero."""
+    tangent = derivative_of(target, "dual")
+    if tangent is None:
+        return
+    copied = derivative_of(source, "dual")
+    if copied is not None:
+        tangent.copy_from(copied)
+    else:
+        clear(tangent, key, component)
 
 
 __all__ = ["FwdMode"]

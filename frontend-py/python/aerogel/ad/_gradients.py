@@ -63,9 +63,20 @@ def clear_all_gradients(gradient_type: SNodeGradType | str = SNodeGradType.ADJOI
             gradient.fill(0)
 
 
+def listed(given: Any) -> tuple[list[Any], bool]:
+    """One thing or several, as a list, and whether there were several."""
+    return (list(given), True) if isinstance(given, (list, tuple)) else ([given], False)
+
+
 def is_there(gradient: Any) -> bool:
     """Whether a gradient can be used: of a field, whether it is placed."""
     return not isinstance(gradient, NumericField) or gradient._is_placed()
+
+
+def derivative_of(target: Any, kind: str) -> Any:
+    """The gradient (``"grad"``) or tangent (``"dual"``) of something, if it has one that is placed."""
+    found = getattr(target, kind, None)
+    return found if found is not None and is_there(found) else None
 
 
 def clear(gradient: Any, key: Any, component: int | None) -> None:

@@ -10,6 +10,7 @@ from aerogel import _native
 from aerogel._config import ad_memory
 from aerogel.ad import _recorder
 from aerogel.ad._entries import Entries, Entry, Launch, Replaced, Write
+from aerogel.ad._retained import Retained
 from aerogel.data.field import NumericField
 from aerogel.errors import AerogelMemoryError, AerogelRuntimeError
 
@@ -17,16 +18,23 @@ from aerogel.errors import AerogelMemoryError, AerogelRuntimeError
 class Record(_recorder.Recorder):
     """What a tape is beside its loss."""
 
+    #: What is launched in place of a kernel, if not the kernel itself, and on the way back.
+    primal: str | None = None
+    derivative = "grad"
+
     def __init__(self, validation: bool = False, keeps_written: bool = False) -> None:
         self.validation = validation
         # Whether what Python writes is kept too, so that all can be done again.
         self.keeps_written = keeps_written
+        self.retained = Retained()
         self.clear()
 
     def clear(self) -> None:
         """Forgets all."""
         self.entries = Entries()
         self.recording = _native.NativeRecording()
+        #: The first kernel that failed, halfway.
+        self.failed = ""
         self._sums: dict[int, tuple[Any, int]] = {}
         self._most_bytes = ad_memory()
 
@@ -43,10 +51,17 @@ class Record(_recorder.Recorder):
             if self.keeps_written:
                 self.finish()
             drawn = self.seed()
-            counts_as = "constant" if self.constant else "function" if self.replaced_within else "gradient"
+            counts_as = "constant" if self.constant else "function" if self.replaced_within else self.derivative
             kept = self.recording.before_launch(kernel, args, kwargs, counts_as)
-            result = kernel._launch(args, kwargs, None, drawn)
-            entry = Launch(kernel, args, kwargs, drawn, kept, counts_as == "gradient")
+            is_active = counts_as == self.derivative
+            try:
+                result = kernel._launch(args, kwargs, self.primal if is_active else None, drawn)
+            except BaseException:
+                self.failed = self.failed or kernel.__name__
+                raise
+            entry = Launch(kernel, args, kwargs, drawn, kept, self.derivative if is_active else None)
+            if self.retained.targets:
+                entry.written = self.recording.writes(kernel, args, kwargs, self.retained.targets)
             if self.validation:
                 self._note_arrays(kernel, args, kwargs)
             self.entries.all.append(entry)
@@ -61,7 +76,9 @@ class Record(_recorder.Recorder):
         with _recorder.unrecorded():
             kept = self.recording.before_write(target, key)
             source = None if self.constant or self.replaced_within else self.source
-            self.add(Write(target, (key, component), kept, source))
+            entry = Write(target, (key, component), kept, source)
+            entry.written = self.retained.box_of(target, key)
+            self.add(entry)
 
     def insert(self, function: Any, args: tuple[Any, ...] = ()) -> None:
         """Adds a call of something that has a ``grad``, which is called on the way back."""
@@ -95,6 +112,15 @@ class Record(_recorder.Recorder):
         for arg in [*args, *(kwargs or {}).values()]:
             if hasattr(arg, "__array_interface__") and not isinstance(arg, NumericField):
                 self._sums[id(arg)] = (arg, _checksum(arg))
+
+    def expect_whole(self) -> None:
+        """That all that has been recorded is known to the end."""
+        if self.failed:
+            raise AerogelRuntimeError(
+                f"kernel `{self.failed}` failed under the tape, and what it has written until then is not known: there are "
+                "no gradients"
+            )
+        self.expect_same_arrays()
 
     def expect_same_arrays(self) -> None:
         """That NumPy arrays hold what the last launch left in them, as far as that is looked at."""

@@ -2,6 +2,9 @@
 
 Griewank and Walther, Algorithm 799: revolve (2000). With `s` states kept at a time, of which the first is that before
 the first step, and every step run at most `r` times besides, `C(s + r, s)` steps can be reversed.
+
+Where nobody knows how many steps there will be, states are chosen as these are made: Stumm and Walther, New algorithms for
+optimal online checkpointing (2010).
 """
 
 from __future__ import annotations
@@ -56,4 +59,37 @@ def first_states(n: int, s: int) -> list[int]:
     return states
 
 
-__all__ = ["first_leg", "first_states", "n_advances"]
+def dropped(kept: list[int], n: int, s: int) -> int | None:
+    """Which of ``s`` states goes so that the one after ``n`` steps can be kept; none if that one is not kept.
+
+    The fewest steps are run again if there are less than ``C(s + 2, 2)`` of them; if there are more, at each number of steps
+    the fewest for those states that are left.
+
+    Args:
+        kept: Before which steps states are kept, that before the first among them.
+        n: How many steps have been run.
+        s: How many states are kept.
+
+    >>> dropped([0, 1, 2], 3, 3), dropped([0, 4, 7], 8, 3)
+    (1, None)
+    """
+    ends = [*kept[1:], n]
+    lengths = [end - begin for begin, end in zip(kept, ends)]
+    if n + 1 < math.comb(s + 2, 2):
+        # A segment of so many steps is reversed with the states that are left while each is run once more.
+        joined = (j for j in range(1, s) if lengths[j - 1] + lengths[j] <= s - j + 2)
+        return next(joined, None)
+    # What the segments before and behind cost, those behind with one state more if one before them goes.
+    before, behind = [0], [0]
+    for k in range(s):
+        before.append(before[-1] + n_advances(lengths[k], s - k))
+        at = s - 1 - k
+        behind.append(behind[-1] + n_advances(lengths[at], s - at + 1))
+    choices: list[tuple[int, int]] = [(before[s - 1] + n_advances(lengths[-1] + 1, 1), 0)]
+    for j in range(1, s):
+        joined_cost = n_advances(lengths[j - 1] + lengths[j], s - j + 1)
+        choices.append((before[j - 1] + joined_cost + behind[s - 1 - j], -j))
+    return -min(choices)[1] or None
+
+
+__all__ = ["dropped", "first_leg", "first_states", "n_advances"]

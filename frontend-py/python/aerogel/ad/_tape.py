@@ -14,6 +14,7 @@ from aerogel.ad._gradients import (
     gradient_of,
     gradients,
     is_tensor,
+    listed,
     name_of,
     numbers_of,
     seed,
@@ -21,6 +22,7 @@ from aerogel.ad._gradients import (
     shape_of,
 )
 from aerogel.ad._record import Record
+from aerogel.ad._retained import Retained
 from aerogel.data.field import NumericField
 from aerogel.data.ndarray import Ndarray
 from aerogel.errors import AerogelRuntimeError, AerogelRuntimeTypeError
@@ -39,6 +41,8 @@ class Tape(Record):
         validation: Whether NumPy arrays are looked at for changes that happened outside of kernels.
         grad_check: Fields whose gradients are compared with differences afterwards; ``True`` for all that have one.
         seed: What the gradient of the loss is set to: numbers of its shape, one for each loss of a list.
+        retain_grad: Fields whose gradients stay although kernels overwrite what the fields held: for each element the
+            gradient by what it held at the end, or after it was written last; ``True`` for all that have one.
 
     Raises:
         AerogelRuntimeError: The loss is not such a field, there is another tape around, or a gradient needs what has
@@ -67,21 +71,23 @@ class Tape(Record):
         grad_check: Any = None,
         *,
         seed: Any = None,
+        retain_grad: Any = None,
     ) -> None:
         super().__init__(validation)
-        several = isinstance(loss, (list, tuple))
-        self.losses: list[Any] = list(loss) if several else [loss]
-        self.seeds: list[Any] = list(seed) if several and seed is not None else [seed] * len(self.losses)
+        self.losses, self._several = listed(loss)
+        self.seeds = self._for_each(seed)
+        self.retained = Retained(retain_grad)
         self.clear_gradients = clear_gradients
         self.grad_check = grad_check
         self._is_done = False
 
     def __enter__(self) -> Tape:
         _native.check_initialized()
-        _expect_losses(self.losses, self.seeds)
+        expect_losses(self.losses, self.seeds)
         for loss, given in zip(self.losses, self.seeds):
             seed(loss, "grad", given, "the loss of a tape")
         self._checked = _fields_to_check(self.grad_check)
+        self.retained.begin()
         self.keeps_written = bool(self._checked)
         _recorder.begin(self)
         try:
@@ -90,7 +96,7 @@ class Tape(Record):
                 if self.clear_gradients:
                     clear_all_gradients()
                 for loss in self.losses:
-                    _zero(loss)
+                    zero(loss)
         except BaseException:
             _recorder.end()
             raise
@@ -112,14 +118,12 @@ class Tape(Record):
             raise AerogelRuntimeError("the gradients of a tape are computed once: record another one")
         if _recorder.current() is self:
             _recorder.end()
-        self.expect_same_arrays()
+        self.expect_whole()
         self._is_done = True
         with _recorder.unrecorded():
             before = self._gradients_before()
             try:
-                for loss, given in zip(self.losses, self.seeds):
-                    set_numbers(gradient_of(loss), seed(loss, "grad", given, "the loss of a tape"))
-                self.entries.back_and_forth()
+                self._go_back()
             except BaseException:
                 for gradient, numbers in before:
                     if numbers is None:
@@ -129,6 +133,30 @@ class Tape(Record):
                 raise
             if self._checked:
                 self._compare()
+
+    def again(self, given: Any) -> None:
+        """Computes the gradients once more, from another seed; those of fields are cleared first.
+
+        The kernels are not launched again. What they read must still be there: nothing has been launched since.
+        """
+        if not self._is_done:
+            raise AerogelRuntimeError("a tape computes gradients again when it has computed them once")
+        self.expect_whole()
+        self.seeds = self._for_each(given)
+        with _recorder.unrecorded():
+            clear_all_gradients()
+            self.retained.begin()
+            self._go_back()
+
+    def _go_back(self) -> None:
+        for loss, given in zip(self.losses, self.seeds):
+            set_numbers(gradient_of(loss), seed(loss, "grad", given, "the loss of a tape"))
+        self.entries.back_and_forth(self.retained)
+        self.retained.end()
+
+    def _for_each(self, given: Any) -> list[Any]:
+        """The seed of each loss."""
+        return list(given) if self._several and given is not None else [given] * len(self.losses)
 
     def _gradients_before(self) -> list[tuple[Any, Any]]:
         """All gradients, with what they hold if that is not zero."""
@@ -151,7 +179,8 @@ class Tape(Record):
         compare_on_tape(self, self._checked, self._at_start)
 
 
-def _expect_losses(losses: Sequence[Any], seeds: Sequence[Any]) -> None:
+def expect_losses(losses: Sequence[Any], seeds: Sequence[Any]) -> None:
+    """That something is the loss of a tape, or several are, each with its seed."""
     if not losses:
         raise AerogelRuntimeError("a tape needs a loss: a field of floats without axes")
     if len(losses) != len(seeds):
@@ -176,7 +205,8 @@ def _expect_losses(losses: Sequence[Any], seeds: Sequence[Any]) -> None:
         expect_differentiable(loss, "grad", "the loss of a tape")
 
 
-def _zero(loss: Any) -> None:
+def zero(loss: Any) -> None:
+    """Lets a loss begin as zero."""
     if is_tensor(loss):
         loss.detach().zero_()
     else:

@@ -30,8 +30,9 @@ _LARGEST_SHOWN = 1 << 28
 class _Gradient:
     """``x.grad`` and ``x.dual``: what was made for a field, or may be placed beside it.
 
-    A field of floats whose layout is not finished has both, so that it can give them a place; one that nobody
-    asked for and that stays without a place is no mistake.
+    A field of floats whose layout is not finished yet has both, so that a layout can give them a place; one that nobody
+    asked for and that stays without a place is no mistake. Gradients have tangents, ``x.grad.dual``, for second
+    derivatives.
     """
 
     def __init__(self, keyword: str) -> None:
@@ -44,14 +45,14 @@ class _Gradient:
         if field is None:
             return None
         stored = field.__dict__.get(self._name)
-        if stored is None and field._is_layout_open() and field._may_have_gradient():
+        if stored is None and field._is_open() and field._may_have_gradient(self._name):
             stored = field._add_gradient(self._name)
             stored._set_remedy(f"make the field with {self._keyword}=True, or place its .{self._name} too")
         return stored
 
     def __set__(self, field: Any, value: Any) -> None:
         field.__dict__[self._name] = value
-        value._is_gradient = True
+        value._derivative_kind = self._name
         field._needed.append(value)
 
 
@@ -63,7 +64,8 @@ class NumericField(Field, _native.NativeField):
         def __iter__(self) -> Iterator[Any]: ...
 
     _parent_node: SNode | None = None
-    _is_gradient = False
+    #: What the field holds of another one: nothing, ``"grad"`` or ``"dual"``.
+    _derivative_kind = ""
     dtype: DataType | QuantType
     grad = _Gradient("needs_grad")
     dual = _Gradient("needs_dual")
@@ -73,19 +75,19 @@ class NumericField(Field, _native.NativeField):
         """The gradients that were asked for."""
         return []
 
-    def _is_layout_open(self) -> bool:
-        """Whether what belongs to the field may still be placed beside it."""
-        return not self._is_placed() or (self._parent_node is not None and not self._parent_node._tree.finalized)
-
-    def _may_have_gradient(self) -> bool:
+    def _may_have_gradient(self, kind: str) -> bool:
         is_float = not isinstance(self.dtype, QuantType) and self.dtype.is_float
-        return is_float and not self._is_gradient
+        return is_float and (not self._derivative_kind or (self._derivative_kind, kind) == ("grad", "dual"))
+
+    def _is_open(self) -> bool:
+        """Whether something can still be placed beside the field."""
+        return not self._is_placed() or (self._parent_node is not None and not self._parent_node._tree.finalized)
 
     def _add_gradient(self, kind: str) -> Any:
         """Makes the field of its ``grad`` or ``dual``, which is placed nowhere yet."""
         out = self._make_alike(f"{self._name}.{kind}" if self._name else "")
         self.__dict__[kind] = out
-        out._is_gradient = True
+        out._derivative_kind = kind
         return out
 
     def _make_alike(self, name: str) -> Any:
@@ -456,7 +458,9 @@ def _place(
 
     lay_out(fields)
     for kind in ("grad", "dual"):
-        lay_out([out.__dict__[kind] for out in fields if kind in out.__dict__])
+        own = [out.__dict__[kind] for out in fields if kind in out.__dict__]
+        lay_out(own)
+        lay_out([out.__dict__["dual"] for out in own if "dual" in out.__dict__])
     builder._lay_out()
 
 
@@ -513,7 +517,8 @@ def field(
         name: A name for messages.
         offset: What the first index of each axis is.
         needs_grad: Whether there is a field of the same type for the gradient, ``x.grad``.
-        needs_dual: Whether there is one for the tangent of forward mode, ``x.dual``.
+        needs_dual: Whether there is one for the tangent of forward mode, ``x.dual``; with ``needs_grad`` also one for
+            the tangent of the gradient, ``x.grad.dual``, which second derivatives need.
 
     >>> x = field(float, shape=(4, 8))  # doctest: +SKIP
     """
@@ -608,6 +613,8 @@ def _with_gradients(out: Any, needs_grad: bool, needs_dual: bool) -> Any:
     for kind, needed in (("grad", needs_grad), ("dual", needs_dual)):
         if needed:
             setattr(out, kind, out._make_alike(f"{out._name}.{kind}" if out._name else ""))
+    if needs_grad and needs_dual:
+        _with_gradients(out.grad, False, True)
     return out
 
 

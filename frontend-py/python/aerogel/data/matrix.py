@@ -569,11 +569,13 @@ class Matrix:
 
     @staticmethod
     @outside_kernels
-    def ndarray(n: int, m: int, dtype: Any, shape: Any, needs_grad: bool = False) -> MatrixNdarray:
+    def ndarray(
+        n: int, m: int, dtype: Any, shape: Any, needs_grad: bool = False, needs_dual: bool = False
+    ) -> MatrixNdarray:
         """An array of ``n`` by ``m`` matrices; see :func:`aerogel.ndarray`."""
         from aerogel.data.ndarray import matrix_ndarray
 
-        return matrix_ndarray(n, m, 2, dtype, shape, needs_grad)
+        return matrix_ndarray(n, m, 2, dtype, shape, needs_grad, needs_dual)
 
 
 class Vector(Matrix):
@@ -618,11 +620,13 @@ class Vector(Matrix):
 
     @staticmethod
     @outside_kernels
-    def ndarray(n: int, dtype: Any, shape: Any, needs_grad: bool = False) -> VectorNdarray:  # type: ignore[override]
+    def ndarray(  # type: ignore[override]
+        n: int, dtype: Any, shape: Any, needs_grad: bool = False, needs_dual: bool = False
+    ) -> VectorNdarray:
         """An array of vectors of ``n`` components; see :func:`aerogel.ndarray`."""
         from aerogel.data.ndarray import matrix_ndarray
 
-        return matrix_ndarray(n, 1, 1, dtype, shape, needs_grad)
+        return matrix_ndarray(n, 1, 1, dtype, shape, needs_grad, needs_dual)
 
 
 def _given(arr: Any, dt: Any = None, *, rows: Any = None, cols: Any = None) -> tuple[Any, Any]:

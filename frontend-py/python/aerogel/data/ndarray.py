@@ -29,6 +29,7 @@ class Ndarray(_native.NativeNdarray):
     dtype: DataType
     layout = Layout.AOS
     grad: Any = None
+    dual: Any = None
 
     @property
     def element_type(self) -> DataType:
@@ -99,8 +100,10 @@ class Ndarray(_native.NativeNdarray):
     def __deepcopy__(self, memo: Any = None) -> Any:
         out = _make(type(self), self.dtype, self.shape, self.element_shape)
         out.copy_from(self)
-        if self.grad is not None:
-            out.grad = self.grad.__deepcopy__(memo)
+        for kind in ("grad", "dual"):
+            derivative = getattr(self, kind)
+            if derivative is not None:
+                setattr(out, kind, derivative.__deepcopy__(memo))
         return out
 
     def __copy__(self) -> Any:
@@ -151,12 +154,23 @@ class VectorNdarray(Ndarray):
         return f"<{self.element_shape[0]} Layout.AOS ti.Vector.ndarray>"
 
 
-def _make(kind: Any, dtype: DataType, shape: Any, element: Any, needs_grad: bool = False, over: Any = None) -> Any:
+def _make(
+    kind: Any,
+    dtype: DataType,
+    shape: Any,
+    element: Any,
+    needs_grad: bool = False,
+    needs_dual: bool = False,
+    over: Any = None,
+) -> Any:
     out = kind(dtype._aerogel_dtype, list(shape), list(element), over)
     out.dtype = dtype
+    if needs_grad or needs_dual:
+        _check(dtype, True, "ndarray")
     if needs_grad:
-        _check(dtype, needs_grad, "ndarray")
-        out.grad = _make(kind, dtype, shape, element)
+        out.grad = _make(kind, dtype, shape, element, needs_dual=needs_dual)
+    if needs_dual:
+        out.dual = _make(kind, dtype, shape, element)
     return out
 
 
@@ -179,30 +193,36 @@ def _scalar(dtype: Any) -> DataType:
 if TYPE_CHECKING:
 
     @overload
-    def ndarray(dtype: MatrixType | type[Matrix], shape: Any, needs_grad: bool = False) -> MatrixNdarray: ...
+    def ndarray(
+        dtype: MatrixType | type[Matrix], shape: Any, needs_grad: bool = False, needs_dual: bool = False
+    ) -> MatrixNdarray: ...
     @overload
-    def ndarray(dtype: Any, shape: Any, needs_grad: bool = False) -> ScalarNdarray: ...
+    def ndarray(dtype: Any, shape: Any, needs_grad: bool = False, needs_dual: bool = False) -> ScalarNdarray: ...
 
 
 @outside_kernels
-def ndarray(dtype: Any, shape: Any, needs_grad: bool = False) -> Any:
+def ndarray(dtype: Any, shape: Any, needs_grad: bool = False, needs_dual: bool = False) -> Any:
     """Makes an array of zeros.
 
     Args:
         dtype: The type of an element: a scalar type, ``float``, ``int``, or a vector or matrix type.
         shape: The extent of each axis.
         needs_grad: Whether there is an array of the same type for the gradient, ``x.grad``.
+        needs_dual: Whether there is one for the tangent of forward mode, ``x.dual``; with ``needs_grad`` also one for
+            the tangent of the gradient, ``x.grad.dual``, which second derivatives need.
     """
     from aerogel.types import MatrixType
 
     if isinstance(dtype, MatrixType):
-        return matrix_ndarray(dtype.n, dtype.m, dtype.ndim, dtype.dtype, shape, needs_grad)
+        return matrix_ndarray(dtype.n, dtype.m, dtype.ndim, dtype.dtype, shape, needs_grad, needs_dual)
     _native.check_initialized()
-    return _make(ScalarNdarray, _scalar(dtype), _extents(shape), (), needs_grad)
+    return _make(ScalarNdarray, _scalar(dtype), _extents(shape), (), needs_grad, needs_dual)
 
 
 @outside_kernels
-def matrix_ndarray(n: int, m: int, ndim: int, dtype: Any, shape: Any, needs_grad: bool = False) -> Any:
+def matrix_ndarray(
+    n: int, m: int, ndim: int, dtype: Any, shape: Any, needs_grad: bool = False, needs_dual: bool = False
+) -> Any:
     """Makes an array of vectors (``ndim`` 1) or matrices."""
     _native.check_initialized()
     kind = VectorNdarray if ndim == 1 else MatrixNdarray
@@ -210,7 +230,7 @@ def matrix_ndarray(n: int, m: int, ndim: int, dtype: Any, shape: Any, needs_grad
     # As in Taichi, only arrays of vectors and matrices may be empty.
     given = tuple(shape) if hasattr(shape, "__iter__") else (shape,)
     extents = tuple(0 if s == 0 and not isinstance(s, float) else _extents(s)[0] for s in given)
-    return _make(kind, _scalar(dtype), extents, element, needs_grad)
+    return _make(kind, _scalar(dtype), extents, element, needs_grad, needs_dual)
 
 
 def from_dlpack(array: Any, element_dim: int = 0) -> Any:

@@ -365,7 +365,7 @@ class SNode:
             child._place_gradients(kind)
         for field in [reference() for reference in self._fields]:
             gradient = None if field is None else getattr(field, kind)
-            if field is not None and gradient is None and field._may_have_gradient():
+            if field is not None and gradient is None and field._may_have_gradient(kind):
                 gradient = field._add_gradient(kind)
             if gradient is not None and not gradient._is_placed():
                 self.place(gradient, offset=self._offsets_of.get(field))
@@ -425,6 +425,25 @@ class _PlaceNode:
     def parent(self, n: int = 1) -> Any:
         """The node ``n`` levels up."""
         return self._owner.parent(n - 1)
+
+    @property
+    def ptr(self) -> _PlaceNode:
+        """What Taichi's programs ask of a node's native side."""
+        return self
+
+    def get_snode_grad_type(self) -> Any:
+        """What the field holds: :class:`ti.ad.SNodeGradType`."""
+        from aerogel.ad import SNodeGradType
+
+        field = self._field()
+        kinds = {"grad": SNodeGradType.ADJOINT, "dual": SNodeGradType.DUAL}
+        return kinds.get(field._derivative_kind if field is not None else "", SNodeGradType.PRIMAL)
+
+    def has_dual(self) -> bool:
+        """Whether the field has tangents."""
+        from aerogel.ad._gradients import derivative_of
+
+        return derivative_of(self._field(), "dual") is not None
 
     def deactivate_all(self) -> None:
         """Does nothing: a place has no cells of its own."""

@@ -17,7 +17,31 @@ fn what_has_no_gradient() {
         v5: i32 = add v0, v4
         v6: ref<f64> = field_at @x, [v5]
         store v6, v3"
+    ), @"E0605: what is read here other iterations of the same parallel loop write: which is first is not known, so there is no gradient");
+    // In a branch it may be that no two iterations meet.
+    ::insta::assert_snapshot!(refused(
+        "v1: ref<f64> = field_at @x, [v0]
+        v2: f64 = load v1
+        v3: f64 = sin v2
+        v4: i32 = const 1
+        v5: i32 = add v0, v4
+        v6: ref<f64> = field_at @x, [v5]
+        v7: u1 = lt v0, v4
+        if v7 {
+            store v6, v3
+            yield []
+        } {
+            yield []
+        }"
     ), @"E0603: the gradient needs the value that is read here, and the kernel overwrites it");
+    ::insta::assert_snapshot!(refused(
+        "v1: ref<f64> = field_at @x, [v0]
+        v2: f64 = load v1
+        v3: u64 = bitcast v2
+        v4: f64 = bitcast v3
+        v6: ref<f64> = field_at @y, [v0]
+        store v6, v4"
+    ), @"E0601: the bits of a float that has a derivative become a float again: what that depends on is not known");
     ::insta::assert_snapshot!(refused(
         "v1: ref<f64> = field_at @x, [v0]
         v2: f64 = load v1

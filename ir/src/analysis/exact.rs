@@ -1,0 +1,156 @@
+//! What decisions depend on.
+//!
+//! ```text
+//! v1 = mul v0, v0      decisive
+//! v2 = add v1, v0      decisive
+//! v3 = lt v2, vc
+//! v4 = sin v0
+//! ```
+//! A gradient decides again what its kernel has decided, and where it runs a piece twice, twice: both must come out the
+//! same, so that the arithmetic before a comparison is done as it is written, whatever else is fast.
+
+use aerogel_base::entity::SecondaryMap;
+
+use crate::{Function, Inst, Op, Value, walk};
+
+/// The instructions whose results comparisons and conversions to integers depend on, through branches, loops and local
+/// storage. What is read from other memory depends on nothing.
+pub fn decisive(func: &Function) -> SecondaryMap<Inst, bool> {
+    let mut sources = Sources::default();
+    walk(func, func.body, &mut |func, inst| sources.note(func, inst));
+    let mut found = SecondaryMap::new();
+    let mut seen: SecondaryMap<Value, bool> = SecondaryMap::new();
+    let mut open = std::mem::take(&mut sources.roots);
+    while let Some(value) = open.pop() {
+        if std::mem::replace(&mut seen[value], true) {
+            continue;
+        }
+        if let Some(inst) = func.def(value) {
+            found[inst] = true;
+        }
+        open.extend_from_slice(&sources.of[value]);
+    }
+    found
+}
+
+#[derive(Default)]
+struct Sources {
+    /// Which values make up a value; of a local, what is stored there.
+    of: SecondaryMap<Value, Vec<Value>>,
+    roots: Vec<Value>,
+}
+
+impl Sources {
+    fn pass(&mut self, from: &[Value], to: &[Value]) {
+        for (&from, &to) in from.iter().zip(to) {
+            self.of[to].push(from);
+        }
+    }
+
+    fn note(&mut self, func: &Function, inst: Inst) {
+        let results = &func.insts[inst].results;
+        let is_float = |v: Value| func.ty(v).elem().is_some_and(|ty| ty.is_float());
+        match &func[inst] {
+            Op::Store { place, value } | Op::Atomic { place, value, .. } => {
+                if let Some(local) = local(func, *place) {
+                    self.of[local].push(*value);
+                }
+            }
+            Op::Load { place } => {
+                if let Some(local) = local(func, *place) {
+                    self.of[results[0]].push(local);
+                }
+            }
+            Op::If {
+                then, otherwise, ..
+            } => {
+                for branch in [*then, *otherwise] {
+                    self.pass(func.yielded(branch).unwrap_or_default(), results);
+                }
+            }
+            Op::For { init, body, .. } => {
+                let params = &func.regions[*body].params[1..];
+                self.pass(init, params);
+                self.pass(func.yielded(*body).unwrap_or_default(), params);
+                self.pass(params, results);
+            }
+            Op::While { init, cond, body } => {
+                let (params, tested) = (&func.regions[*body].params, &func.regions[*cond].params);
+                self.pass(init, params);
+                self.pass(func.yielded(*body).unwrap_or_default(), params);
+                self.pass(params, tested);
+                self.pass(params, results);
+            }
+            op if op.row().is_elementwise => {
+                let decides = match op {
+                    Op::Compare { .. } => true,
+                    Op::Cast { .. } => !is_float(results[0]),
+                    _ => false,
+                };
+                op.operands(|v| {
+                    self.of[results[0]].push(v);
+                    if decides && is_float(v) {
+                        self.roots.push(v);
+                    }
+                });
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The local that a place lies in.
+fn local(func: &Function, place: Value) -> Option<Value> {
+    match func.def_op(place) {
+        Some(Op::Local {}) => Some(place),
+        Some(&Op::ElemRef { base, .. } | &Op::MemberRef { base, .. }) => local(func, base),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::decisive;
+    use crate::{parse_module, walk};
+
+    #[test]
+    fn what_comes_before_comparisons() {
+        let text = "
+            kernel @k(x: f64) -> f64 {
+                v0: f64 = arg a0
+                v1: f64 = const 2.0
+                v2: f64 = mul v0, v0
+                v3: f64 = sin v0
+                v4: ref<f64> = local
+                v5: f64 = exp v2
+                store v4, v5
+                v6: f64 = load v4
+                v7: i32 = const 0
+                v8: i32 = const 4
+                v9: i32 = const 1
+                v10: f64 = for v7, v8, v9, [v1] (v11: i32, v12: f64) {
+                    v13: f64 = cos v12
+                    yield [v13]
+                }
+                v14: f64 = add v6, v10
+                v15: u1 = lt v14, v1
+                v16: f64 = if v15 {
+                    v17: f64 = tan v3
+                    yield [v17]
+                } {
+                    yield [v3]
+                }
+                return [v16]
+            }";
+        let module = parse_module(text).unwrap_or_else(|e| panic!("{e}"));
+        let func = module.kernel().expect("there is one");
+        let found = decisive(func);
+        let mut names = Vec::new();
+        walk(func, func.body, &mut |func, inst| {
+            if let crate::Op::Unary { op, .. } = func[inst] {
+                names.push(format!("{} {}", op.name(), found[inst]));
+            }
+        });
+        assert_eq!(names, ["sin false", "exp true", "cos true", "tan false"]);
+    }
+}
