@@ -29,6 +29,7 @@ mod snapshot;
 mod snode;
 mod steps;
 mod structs;
+mod undo;
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -86,6 +87,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<recording::NativeRecording>()?;
     m.add_class::<steps::NativeSteps>()?;
     m.add_class::<steps::NativeWhole>()?;
+    m.add_class::<undo::NativeUndo>()?;
     m.add_function(wrap_pyfunction!(steps::keep, m)?)?;
     m.add_class::<snapshot::NativeSnapshot>()?;
     m.add_class::<gui::Canvas>()?;

@@ -1,7 +1,8 @@
 //! Who is told of what a program does, in place of doing it: a tape of gradients, or forward mode.
 //!
 //! A recorder is an object of Python's, and belongs to a thread. Its `launch(kernel, args, kwargs)` is called in place
-//! of each kernel, and its `write(target, key, component)` before Python writes to a field or an array.
+//! of each kernel, and its `write(target, key, component)` before Python writes to a field or an array,
+//! `deactivate(node)` before it makes cells inactive.
 
 use std::cell::{Cell, RefCell};
 
@@ -40,6 +41,14 @@ pub(crate) fn recorder(py: Python<'_>) -> Option<Py<PyAny>> {
 #[pyfunction(name = "before_write")]
 pub(crate) fn before_write_of_all(target: &Bound<'_, PyAny>) -> PyResult<()> {
     before_write(target, None, None)
+}
+
+/// Tells the recorder, if there is one, that Python is about to make cells of a node inactive.
+pub(crate) fn before_deactivate<T: PyTypeInfo>(node: &Bound<'_, T>) -> PyResult<()> {
+    if let Some(recorder) = current(node.py()) {
+        recorder.call_method1(node.py(), "deactivate", (node,))?;
+    }
+    Ok(())
 }
 
 /// Tells the recorder, if there is one, that Python is about to write to a field or an array: to all of it, to an

@@ -8,18 +8,19 @@ use aerogel_compiler::{Differentiated, Moment, Untracked};
 use aerogel_ir::analysis::boxes::{
     Access, AccessKind, Interval, Launched, Storage, accesses, boxes_of, written,
 };
-use aerogel_ir::{Arg, Derivative, FieldId, Module, ParamType, Type};
+use aerogel_ir::{Arg, CellOp, Derivative, FieldId, Function, Module, Op, ParamType, Type, walk};
 use aerogel_snode::NodeId;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use super::argument::{ArrayArg, Packed};
+use super::error;
 use super::field::NativeField;
 use super::kernel::NativeKernel;
 use super::ndarray::NativeNdarray;
 use super::prepare::{Instance, TreeRef};
 use super::snapshot::{Boxed, IndexBox, NativeSnapshot};
-use super::snode::TreeStore;
+use super::snode::{NativeSNode, TreeStore};
 use super::steps::NativeSteps;
 use crate::derived::Derived;
 
@@ -27,12 +28,15 @@ use crate::derived::Derived;
 pub(crate) struct Summary {
     accesses: Vec<Access>,
     untracked: Untracked,
+    /// The nodes whose cells it makes inactive, each with the number of its tree.
+    deactivated: Vec<(usize, NodeId)>,
     fields: Vec<FieldSummary>,
     params: Vec<ParamType>,
 }
 
 struct FieldSummary {
     name: String,
+    has_gradient: bool,
     tree: usize,
     places: Vec<NodeId>,
     offset: Vec<i32>,
@@ -55,6 +59,7 @@ impl Summary {
         Self {
             accesses,
             untracked: done.untracked.clone(),
+            deactivated: deactivated_in(&done.primal),
             ..Self::new(&done.module)
         }
     }
@@ -86,6 +91,7 @@ impl Summary {
     pub(crate) fn new(module: &Module) -> Self {
         let fields = module.env.fields.values().map(|field| FieldSummary {
             name: field.name.clone(),
+            has_gradient: field.grad.is_some(),
             tree: field.tree.as_u32() as usize,
             places: field.places.clone(),
             offset: field.offset.clone(),
@@ -95,10 +101,26 @@ impl Summary {
         Self {
             accesses: accesses(module),
             untracked: Untracked::default(),
+            deactivated: deactivated(module),
             fields: fields.collect(),
             params: params.iter().map(|param| param.ty).collect(),
         }
     }
+}
+
+fn deactivated(module: &Module) -> Vec<(usize, NodeId)> {
+    let funcs = module.funcs.values();
+    funcs.flat_map(deactivated_in).collect()
+}
+
+fn deactivated_in(func: &Function) -> Vec<(usize, NodeId)> {
+    let mut found = Vec::new();
+    walk(func, func.body, &mut |func, inst| {
+        if let Op::Cell(CellOp::Deactivate { node, .. }) = &func[inst] {
+            found.push((node.tree.as_u32() as usize, node.node));
+        }
+    });
+    found
 }
 
 /// The arguments of a launch, by the numbers of the parameters.
@@ -243,6 +265,8 @@ pub(crate) struct NativeRecording {
     read: Mutex<BTreeMap<Memory, Read>>,
     /// Memory without gradients that was written from what has some, and by which kernel.
     ended: Mutex<BTreeMap<Memory, String>>,
+    /// Memory that launches have written, or whose numbers or gradients the way back reads; whether it does.
+    used: Mutex<BTreeMap<Memory, bool>>,
 }
 
 /// The memory of which users have heard that gradients end there.
@@ -255,6 +279,7 @@ impl NativeRecording {
         Self {
             read: Mutex::default(),
             ended: Mutex::default(),
+            used: Mutex::default(),
         }
     }
 
@@ -281,6 +306,7 @@ impl NativeRecording {
         let derivative = Derived::from_name(counts_as);
         let launch = Prepared::new(py, kernel.get(), args, kwargs, derivative)?;
         self.note_ends(py, &kernel.get().name, &launch)?;
+        self.expect_active(py, &kernel.get().name, &launch)?;
         let mut own: BTreeMap<Memory, Read> = BTreeMap::new();
         let mut early: BTreeMap<Memory, Read> = BTreeMap::new();
         for placed in launch.placed(AccessKind::Read)? {
@@ -293,7 +319,12 @@ impl NativeRecording {
         }
         let mut kept = Vec::new();
         let mut read = self.read();
+        let mut used = self.used();
+        own.keys().for_each(|&memory| _ = used.insert(memory, true));
         for placed in launch.placed(AccessKind::Write)? {
+            for &memory in &placed.memories {
+                *used.entry(memory).or_default() |= launch.has_gradient(placed.at);
+            }
             let mut needed: Vec<(IndexBox, bool)> = Vec::new();
             for memory in &placed.memories {
                 let before = read
@@ -321,6 +352,12 @@ impl NativeRecording {
             }
         }
         Ok(kept)
+    }
+
+    /// That no gradients need cells of a node, which are about to become inactive.
+    fn before_deactivate(&self, py: Python<'_>, node: &Bound<'_, NativeSNode>) -> PyResult<()> {
+        let (store, node) = node.get().in_store(py)?;
+        self.expect_unneeded(py, "Python", &store, node)
     }
 
     /// The boxes that a launch may write of some fields and arrays, each with the number of its field.
@@ -404,7 +441,7 @@ impl NativeRecording {
 }
 
 /// Where a field or an array lies.
-fn memories_of(py: Python<'_>, target: &Bound<'_, PyAny>) -> PyResult<Vec<Memory>> {
+pub(super) fn memories_of(py: Python<'_>, target: &Bound<'_, PyAny>) -> PyResult<Vec<Memory>> {
     if let Ok(field) = target.cast::<NativeField>() {
         let placement = field.get().placement(py)?;
         let places = placement.places.iter();
@@ -442,6 +479,47 @@ impl NativeRecording {
             for memory in launch.memories_of(field).1 {
                 ended.entry(memory).or_insert_with(|| kernel.to_owned());
             }
+        }
+        Ok(())
+    }
+
+    /// Whether launches of the tape have used some memory.
+    pub(super) fn has_used(&self, memory: Memory) -> bool {
+        self.used().contains_key(&memory)
+    }
+
+    fn used(&self) -> MutexGuard<'_, BTreeMap<Memory, bool>> {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// That a launch deactivates nothing that gradients of launches before it need.
+    fn expect_active(&self, py: Python<'_>, name: &str, launch: &Prepared) -> PyResult<()> {
+        for &(tree, node) in &launch.instance.summary.deactivated {
+            if let Some(store) = &launch.stores[tree] {
+                let who = format!("kernel `{name}`");
+                self.expect_unneeded(py, &who, store, node)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn expect_unneeded(
+        &self,
+        py: Python<'_>,
+        who: &str,
+        store: &TreeStore,
+        node: NodeId,
+    ) -> PyResult<()> {
+        let used = self.used();
+        let mut below = store.tree.subtree(node).into_iter();
+        let is_needed = |&id: &NodeId| used.get(&Memory::Place(store.key, id)) == Some(&true);
+        if below.any(|id| is_needed(&id)) {
+            let what = format!(
+                "{who} makes cells{} inactive that gradients of earlier kernels need: do that before the tape or after it, or \
+                 make what begins with it a step of ti.ad.checkpoint",
+                store.tree.of_fields(node)
+            );
+            return Err(error::runtime(py, what));
         }
         Ok(())
     }
@@ -501,6 +579,11 @@ impl Prepared {
         let accesses = summary.accesses.iter().filter(|access| access.kind == kind);
         let placed = accesses.map(|access| summary.place(access, &given, &self.stores));
         placed.filter_map(Result::transpose).collect()
+    }
+
+    fn has_gradient(&self, at: At) -> bool {
+        let fields = &self.instance.summary.fields;
+        matches!(at, At::Field(at) if fields[at].has_gradient)
     }
 
     pub(super) fn boxed(&self, py: Python<'_>, at: At, ranges: IndexBox) -> Option<Boxed> {

@@ -109,7 +109,7 @@ impl NativeSnapshot {
     }
 
     /// Writes to the elements what is kept, and keeps it.
-    fn restore(&self, py: Python<'_>) -> PyResult<()> {
+    pub(crate) fn restore(&self, py: Python<'_>) -> PyResult<()> {
         self.of.write(py, &self.kept().numbers)
     }
 }

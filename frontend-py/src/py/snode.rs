@@ -13,7 +13,7 @@ use pyo3::types::PyByteArray;
 use super::field::NativeField;
 use super::numpy_arrays::ForeignArray;
 use super::placement::{self, Placement};
-use super::{error, program};
+use super::{error, program, recorder};
 
 /// A tree that has been laid out, and its memory.
 pub(crate) struct TreeStore {
@@ -104,6 +104,8 @@ pub(crate) fn deactivate_all_snodes(py: Python<'_>) -> PyResult<()> {
     for store in all_trees() {
         // A tree that is gone has no cells.
         if let Ok(memory) = store.memory(py) {
+            let root = NativeSNode::of_store(py, store, Tree::ROOT)?;
+            recorder::before_deactivate(&Bound::new(py, root)?)?;
             deactivate_all(py, &memory, Tree::ROOT)?;
         }
     }
@@ -287,6 +289,11 @@ pub(crate) struct NativeSNode {
 }
 
 impl NativeSNode {
+    /// The layout that it is part of, and its number there.
+    pub(super) fn in_store(&self, py: Python<'_>) -> PyResult<(Arc<TreeStore>, NodeId)> {
+        Ok((self.store(py)?, self.node))
+    }
+
     /// A node of a tree that has been laid out.
     pub(crate) fn of_store(py: Python<'_>, store: Arc<TreeStore>, node: NodeId) -> PyResult<Self> {
         let tree = NativeTree {
@@ -403,8 +410,11 @@ impl NativeSNode {
     }
 
     /// Makes all cells inactive, of this node and of those below.
-    fn deactivate_all(&self, py: Python<'_>) -> PyResult<()> {
-        deactivate_all(py, &*self.memory(py)?, self.node)
+    fn deactivate_all(slf: &Bound<'_, Self>) -> PyResult<()> {
+        let (py, this) = (slf.py(), slf.get());
+        let memory = this.memory(py)?;
+        recorder::before_deactivate(slf)?;
+        deactivate_all(py, &memory, this.node)
     }
 
     /// What this node and those below hold, if they are sparse.

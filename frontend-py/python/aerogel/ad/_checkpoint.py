@@ -192,8 +192,10 @@ class Checkpointed(Entry):
         self._record_around.recording.add_steps(self._steps)
 
     def _makes_room(self, at: int) -> bool:
-        """Whether the state after so many steps is kept, though nobody knows how many there will be; another one goes for
-        it if there are as many as fit."""
+        """Whether the state after so many steps is kept, though nobody knows how many there will be.
+
+        Another one goes for it if there are as many as fit.
+        """
         room = self._room()
         while len(self._states) >= room:
             # A state has turned out to be larger than it was thought to be, if there are more than fit.
@@ -277,6 +279,8 @@ class Checkpointed(Entry):
             for k in reversed(range(len(self._states))):
                 state = self._states[k]
                 state.restore()
+                # What is behind has done its work, and makes room for what is kept on the way.
+                del self._states[k + 1 :]
                 self._reverse(state, end, max(1, room - k))
                 end = state.at
             self._states[0].restore()

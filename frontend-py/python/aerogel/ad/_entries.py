@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from aerogel import _native
 from aerogel.ad import _recorder
 from aerogel.ad._gradients import clear, derivative_of, is_tensor
 from aerogel.errors import AerogelRuntimeError
@@ -150,14 +151,23 @@ class Write(Entry):
 class Replaced(Entry):
     """A function whose gradient another one computes."""
 
-    __slots__ = ("args", "gradient", "kept", "kwargs")
+    __slots__ = ("args", "gradient", "kept", "kwargs", "undo")
 
-    def __init__(self, gradient: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def __init__(
+        self, gradient: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], undo: Callable[[], Any]
+    ) -> None:
         self.gradient, self.args, self.kwargs = gradient, args, kwargs
+        self.undo = undo
         self.kept = []
 
     def back(self) -> None:
-        self.gradient(*self.args, **self.kwargs)
+        undo = self.undo()
+        outer = _native.set_recorder(undo)
+        try:
+            self.gradient(*self.args, **self.kwargs)
+        finally:
+            _native.set_recorder(outer)
+            undo.undo()
 
 
 class Entries:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from aerogel import _native
@@ -11,7 +11,9 @@ from aerogel._config import ad_memory
 from aerogel.ad import _recorder
 from aerogel.ad._entries import Entries, Entry, Launch, Replaced, Write
 from aerogel.ad._retained import Retained
+from aerogel.ad._undo import Undo
 from aerogel.data.field import NumericField
+from aerogel.data.ndarray import Ndarray
 from aerogel.errors import AerogelMemoryError, AerogelRuntimeError
 
 
@@ -50,8 +52,12 @@ class Record(_recorder.Recorder):
         try:
             if self.keeps_written:
                 self.finish()
+            if self.validation:
+                self.expect_same_arrays()
             drawn = self.seed()
             counts_as = "constant" if self.constant else "function" if self.replaced_within else self.derivative
+            if self.around is not None:
+                self.around.before_launch(kernel, args, kwargs)
             kept = self.recording.before_launch(kernel, args, kwargs, counts_as)
             is_active = counts_as == self.derivative
             try:
@@ -74,11 +80,17 @@ class Record(_recorder.Recorder):
     def write(self, target: Any, key: Any, component: int | None = None) -> None:
         """Keeps what Python is about to overwrite."""
         with _recorder.unrecorded():
+            if self.around is not None:
+                self.around.write(target, key, component)
             kept = self.recording.before_write(target, key)
             source = None if self.constant or self.replaced_within else self.source
             entry = Write(target, (key, component), kept, source)
             entry.written = self.retained.box_of(target, key)
             self.add(entry)
+
+    def deactivate(self, node: Any) -> None:
+        """Refuses to let go of what gradients need."""
+        self.recording.before_deactivate(node)
 
     def insert(self, function: Any, args: tuple[Any, ...] = ()) -> None:
         """Adds a call of something that has a ``grad``, which is called on the way back."""
@@ -86,7 +98,15 @@ class Record(_recorder.Recorder):
 
     def replaced(self, gradient: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Adds a function whose gradient another one computes."""
-        self.add(Replaced(gradient, args, kwargs))
+        arrays = [array.grad for array in self._arrays() if isinstance(array, Ndarray)]
+        recording = self.recording
+        self.add(Replaced(gradient, args, kwargs, lambda: Undo(recording, arrays)))
+
+    def _arrays(self) -> Iterator[Any]:
+        """What has been passed to kernels and is no number."""
+        for entry in self.entries.all:
+            if isinstance(entry, Launch):
+                yield from entry.objects()
 
     def add(self, entry: Entry) -> None:
         """Adds what has happened, or is about to."""
@@ -117,8 +137,8 @@ class Record(_recorder.Recorder):
         """That all that has been recorded is known to the end."""
         if self.failed:
             raise AerogelRuntimeError(
-                f"kernel `{self.failed}` failed under the tape, and what it has written until then is not known: there are "
-                "no gradients"
+                f"kernel `{self.failed}` failed under the tape, and what it has written until then is not known: there "
+                "are no gradients"
             )
         self.expect_same_arrays()
 

@@ -20,6 +20,9 @@ class Recorder:
     replaced_within = 0
     #: What is being copied.
     source: Any = None
+    #: Whether a tape may begin inside, and for a tape what it has begun in.
+    may_hold_a_tape = False
+    around: Any = None
 
     def launch(self, kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
         """Takes the place of ``kernel(*args, **kwargs)``."""
@@ -28,6 +31,9 @@ class Recorder:
     def write(self, target: Any, key: Any, component: int | None = None) -> None:
         """Is told that Python is about to write to a field or an array: to all of it if there is no key, else to an
         element, or to a component of one."""
+
+    def deactivate(self, node: Any) -> None:
+        """Is told that Python is about to make the cells of a node inactive."""
 
     @contextlib.contextmanager
     def copying(self, source: Any) -> Iterator[None]:
@@ -51,7 +57,8 @@ def begin(recorder: Recorder) -> None:
         AerogelRuntimeError: There is one already.
     """
     other = _native.set_recorder(recorder)
-    if other is not None:
+    recorder.around = other if getattr(other, "may_hold_a_tape", False) else None
+    if other is not recorder.around:
         _native.set_recorder(other)
         raise AerogelRuntimeError(
             f"{recorder.called} cannot begin inside of {other.called}: end that first, or put what both are about "
@@ -60,8 +67,8 @@ def begin(recorder: Recorder) -> None:
 
 
 def end() -> None:
-    """Lets launches be nothing but launches again."""
-    _native.set_recorder(None)
+    """Lets launches be what they were before."""
+    _native.set_recorder(getattr(current(), "around", None))
 
 
 @contextlib.contextmanager

@@ -3,8 +3,8 @@
 Griewank and Walther, Algorithm 799: revolve (2000). With `s` states kept at a time, of which the first is that before
 the first step, and every step run at most `r` times besides, `C(s + r, s)` steps can be reversed.
 
-Where nobody knows how many steps there will be, states are chosen as these are made: Stumm and Walther, New algorithms for
-optimal online checkpointing (2010).
+Where nobody knows how many steps there will be, states are chosen as these are made: Stumm and Walther, New algorithms
+for optimal online checkpointing (2010).
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def first_states(n: int, s: int) -> list[int]:
 def dropped(kept: list[int], n: int, s: int) -> int | None:
     """Which of ``s`` states goes so that the one after ``n`` steps can be kept; none if that one is not kept.
 
-    The fewest steps are run again if there are less than ``C(s + 2, 2)`` of them; if there are more, at each number of steps
-    the fewest for those states that are left.
+    The fewest steps are run again if there are less than ``C(s + 2, 2)`` of them; if there are more, at each number of
+    steps the fewest for those states that are left.
 
     Args:
         kept: Before which steps states are kept, that before the first among them.

@@ -1,0 +1,46 @@
+"""Gradients that are written by hand may launch what they like: what that changes of a tape's memory is put back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aerogel import _native
+from aerogel.ad import _recorder
+from aerogel.ad._gradients import gradients
+
+
+class Undo(_recorder.Recorder):
+    """Launches and writes of a gradient that is written by hand.
+
+    What no kernel on the tape has used, and gradients, keep what is written.
+    """
+
+    called = "a gradient that is written by hand"
+    may_hold_a_tape = True
+
+    def __init__(self, recording: Any, arrays: list[Any]) -> None:
+        derivatives = [*gradients("grad"), *gradients("dual"), *(a for a in arrays if a is not None)]
+        self._native = _native.NativeUndo(recording, derivatives)
+
+    def launch(self, kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
+        """Launches a kernel."""
+        with _recorder.unrecorded():
+            self.before_launch(kernel, args, kwargs)
+            return kernel._launch(args, kwargs, None, None)
+
+    def before_launch(self, kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> None:
+        """Keeps what a launch is about to write."""
+        self._native.before_launch(kernel, args, kwargs)
+
+    def write(self, target: Any, key: Any, component: int | None = None) -> None:
+        """Keeps what Python is about to write."""
+        with _recorder.unrecorded():
+            self._native.before_write(target)
+
+    def undo(self) -> None:
+        """Puts back what has been written."""
+        with _recorder.unrecorded():
+            self._native.undo()
+
+
+__all__ = ["Undo"]

@@ -1,0 +1,269 @@
+"""What a tape notices: memory that goes away, hand-written gradients that change it, arrays that change by themselves."""
+
+import numpy as np
+import pytest
+from test_ad_tape import fields, squares
+
+import aerogel as ti
+
+
+def sparse():
+    x = ti.field(ti.f64, name="x")
+    loss = ti.field(ti.f64, shape=(), needs_grad=True)
+    block = ti.root.pointer(ti.i, 4)
+    block.dense(ti.i, 2).place(x, x.grad)
+
+    @ti.kernel
+    def energy():
+        for i in x:
+            loss[None] += x[i] ** 2
+
+    @ti.kernel
+    def drop():
+        for i in range(4):
+            ti.deactivate(block, [i])
+
+    @ti.kernel
+    def fill():
+        for i in range(2, 4):
+            x[i] = 3.0
+
+    return x, loss, block, energy, drop, fill
+
+
+def test_cells_that_gradients_need_stay(arch):
+    x, loss, block, energy, drop, fill = sparse()
+    fill()
+    with pytest.raises(
+        RuntimeError, match="kernel `drop` makes cells of .* inactive that gradients of earlier kernels need"
+    ):
+        with ti.ad.Tape(loss):
+            energy()
+            drop()
+    # It was refused before it happened.
+    assert x[2] == 3
+    for gone in (block.deactivate_all, ti.root.deactivate_all, ti.deactivate_all_snodes):
+        with pytest.raises(RuntimeError, match="makes cells"), ti.ad.Tape(loss):
+            energy()
+            gone()
+        assert x[2] == 3
+    # Before anything is needed, and afterwards, cells come and go.
+    with ti.ad.Tape(loss, retain_grad=[x]):
+        drop()
+        block.deactivate_all()
+        fill()
+        energy()
+    assert x.grad.to_numpy().tolist() == [0, 0, 6, 6, 0, 0, 0, 0]
+    block.deactivate_all()
+    assert x[2] == 0
+
+
+def test_cells_of_other_layouts_may_go(arch):
+    x, loss, block, energy, drop, fill = sparse()
+    seen = ti.field(ti.i32)
+    other = ti.root.pointer(ti.i, 4)
+    other.place(seen)
+
+    @ti.kernel
+    def mark():
+        for i in range(4):
+            seen[i] = i
+
+    @ti.kernel
+    def unmark():
+        for i in range(4):
+            ti.deactivate(other, [i])
+
+    fill()
+    with ti.ad.Tape(loss):
+        mark()
+        energy()
+        unmark()
+        other.deactivate_all()
+    assert x.grad[2] == 6
+
+
+def test_each_step_of_a_checkpoint_may_begin_with_empty_cells(arch):
+    """As the grid of a particle method; the state is named, since the grid is no part of it."""
+    v = ti.field(ti.f64, shape=4, needs_grad=True)
+    grid = ti.field(ti.f64, name="grid")
+    loss = ti.field(ti.f64, shape=(), needs_grad=True)
+    block = ti.root.pointer(ti.i, 4)
+    block.place(grid, grid.grad)
+
+    @ti.kernel
+    def scatter():
+        for i in v:
+            grid[i] = v[i] ** 2
+
+    @ti.kernel
+    def gather():
+        for i in v:
+            v[i] = ti.sin(grid[i]) + grid[i] * 0.5
+
+    @ti.kernel
+    def total():
+        for i in v:
+            loss[None] += v[i]
+
+    def step(t):
+        block.deactivate_all()
+        scatter()
+        gather()
+
+    start = np.array([0.9, 1.0, 0.8, 0.7])
+
+    def of(v0):
+        for _ in range(5):
+            v0 = np.sin(v0**2) + v0**2 * 0.5
+        return v0
+
+    v.from_numpy(start)
+    with ti.ad.Tape(loss):
+        ti.ad.checkpoint(step, steps=5, snapshots=2, state=[v])
+        total()
+    want = (of(start + 1e-6) - of(start - 1e-6)) / 2e-6
+    assert np.allclose(v.grad.to_numpy(), want, rtol=1e-6)
+
+
+def test_gradients_by_hand_that_run_steps_again(arch):
+    """As checkpointing by hand: the way back of a segment runs its steps once more, in the same fields."""
+    x, y, loss = fields()
+    n, length = 6, 2
+    start = ti.field(ti.f64, shape=(n // length, 3))
+
+    @ti.kernel
+    def step():
+        for i in x:
+            y[i] = x[i]
+            x[i] = y[i] * (1.6 - y[i])
+
+    @ti.kernel
+    def keep(k: ti.i32):
+        for i in x:
+            start[k, i] = x[i]
+
+    @ti.kernel
+    def load(k: ti.i32):
+        for i in x:
+            x[i] = start[k, i]
+
+    @ti.kernel
+    def total():
+        for i in x:
+            loss[None] += x[i] ** 2
+
+    count = []
+
+    @ti.ad.grad_replaced
+    def segment(k):
+        keep(k)
+        for _ in range(length):
+            step()
+
+    @ti.ad.grad_for(segment)
+    def segment_back(k):
+        load(k)
+        inside = x.to_numpy()
+        states = []
+        for _ in range(length):
+            states.append(x.to_numpy())
+            step()
+        for state in reversed(states):
+            x.from_numpy(state)
+            count.append(inside)
+            back(0)
+
+    @ti.kernel
+    def back_of_step():
+        for i in x:
+            x.grad[i] = x.grad[i] * (1.6 - 2 * x[i])
+
+    def back(_):
+        back_of_step()
+
+    x.from_numpy(np.array([0.3, 0.4, 0.5]))
+    with ti.ad.Tape(loss):
+        for k in range(n // length):
+            segment(k)
+        total()
+    found, after = x.grad.to_numpy(), x.to_numpy()
+
+    def of(a):
+        for _ in range(n):
+            a = a * (1.6 - a)
+        return a**2
+
+    a = np.array([0.3, 0.4, 0.5])
+    assert np.allclose(found, (of(a + 1e-6) - of(a - 1e-6)) / 2e-6, rtol=1e-6)
+    x.from_numpy(a)
+    for _ in range(n):
+        step()
+    assert (x.to_numpy() == after).all()
+    assert len(count) == n
+
+
+def test_gradients_by_hand_leave_the_memory_of_the_tape(arch):
+    x, y, loss = fields()
+    square, total = squares(x, y, loss)
+    own = ti.field(ti.f64, shape=3)
+    a = ti.ndarray(ti.f64, 3)
+
+    @ti.kernel
+    def spoil(a: ti.types.ndarray()):
+        for i in x:
+            x[i] = -5
+            y[i] = 7
+            own[i] += 1
+            a[i] = 8
+            x.grad[i] += 2 * y.grad[i]
+
+    @ti.ad.grad_replaced
+    def forward():
+        square()
+
+    @ti.ad.grad_for(forward)
+    def backward():
+        spoil(a)
+        x[1] = 99
+        y.fill(3)
+        with ti.ad.Tape(other_loss, clear_gradients=False):
+            of_x()
+
+    other_loss = ti.field(ti.f64, shape=(), needs_grad=True)
+
+    @ti.kernel
+    def of_x():
+        for i in x:
+            x[i] = 4
+            other_loss[None] += 0
+
+    @ti.kernel
+    def cube():
+        for i in x:
+            x[i] = x[i] ** 3
+
+    x.from_numpy(np.array([1.0, 2, 3]))
+    with ti.ad.Tape(loss):
+        cube()
+        forward()
+        total()
+    assert x.to_numpy().tolist() == [1, 8, 27]
+    assert y.to_numpy().tolist() == [1, 64, 729]
+    # What is no part of the tape is the function's own.
+    assert own.to_numpy().tolist() == [1, 1, 1] and a.to_numpy().tolist() == [8, 8, 8]
+
+
+def test_validation_sees_arrays_change_between_launches(arch):
+    x, _, loss = fields()
+
+    @ti.kernel
+    def total(a: ti.types.ndarray()):
+        for i in a:
+            loss[None] += a[i] * x[i]
+
+    a = np.ones(3)
+    with pytest.raises(RuntimeError, match="changed outside of kernels"), ti.ad.Tape(loss, validation=True):
+        total(a)
+        a[1] = 5
+        total(a)
