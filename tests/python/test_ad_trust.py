@@ -267,3 +267,44 @@ def test_validation_sees_arrays_change_between_launches(arch):
         total(a)
         a[1] = 5
         total(a)
+
+
+def test_validation_refuses_gradients_that_end(arch):
+    """What is a warning otherwise, since programs do so and mean it."""
+    x, y, loss = fields()
+    between = ti.field(ti.f64, shape=3, name="between")
+
+    @ti.kernel
+    def first():
+        for i in x:
+            between[i] = x[i] ** 2
+
+    @ti.kernel
+    def second():
+        for i in x:
+            loss[None] += between[i]
+
+    @ti.kernel
+    def both():
+        for i in x:
+            between[i] = x[i] ** 2
+        for i in x:
+            loss[None] += between[i]
+
+    @ti.kernel
+    def meant():
+        for i in x:
+            loss[None] += ti.stop_grad(between[i]) * x[i]
+
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="kernel `second` reads `between`"), ti.ad.Tape(loss, validation=True):
+            first()
+            second()
+        with pytest.raises(RuntimeError, match="kept where there is none"), ti.ad.Tape(loss, validation=True):
+            both()
+    with ti.ad.Tape(loss, validation=True):
+        first()
+        meant()
+    with ti.ad.Tape(loss):
+        first()
+        second()

@@ -62,6 +62,8 @@ pub(crate) struct Instance {
     pub(crate) derivative: Option<Derived>,
     /// Why memory must be as it was before the kernel itself ran, if it must.
     of_start: Option<Diagnostic>,
+    /// What to say of a value whose derivative ends inside of it, if there is one.
+    pub(crate) ends: Option<String>,
     /// What it accesses.
     pub(crate) summary: Summary,
     /// The arrays that the kernel takes besides its arguments.
@@ -292,6 +294,7 @@ pub(crate) fn compile(
     // A signal that comes from here on is heard by the compiler, one that came before by Python.
     let _active = interrupt::Active::begin();
     py.check_signals()?;
+    let mut ends = None;
     let (module, of_start) = match derivative {
         Some(derived) => {
             let (&kind, again) = derived.steps().split_first().expect("there is one");
@@ -301,9 +304,10 @@ pub(crate) fn compile(
                 again: !again.is_empty(),
             };
             let mut done = differentiated(py, &kernel.name, &compiler, module, wanted)?;
-            if let Some(ends) = &done.ends {
-                let text = error::warning(ends, &done.module.env.spans, &done.module.env.sources);
-                py.import("aerogel._log")?.call_method1("warn", (text,))?;
+            if let Some(found) = &done.ends {
+                let text = error::warning(found, &done.module.env.spans, &done.module.env.sources);
+                py.import("aerogel._log")?.call_method1("warn", (&text,))?;
+                ends = Some(text);
             }
             summary = Summary::of_gradient(&done);
             let mistake = done.of_start.map(|it| it.mistake(&done.module.env));
@@ -328,6 +332,7 @@ pub(crate) fn compile(
         trees,
         derivative,
         of_start,
+        ends,
         summary,
         captured,
         writes,

@@ -262,6 +262,7 @@ pub(super) enum At {
 /// What the launches on one tape have read so far.
 #[pyclass(module = "aerogel._native", frozen)]
 pub(crate) struct NativeRecording {
+    is_strict: bool,
     read: Mutex<BTreeMap<Memory, Read>>,
     /// Memory without gradients that was written from what has some, and by which kernel.
     ended: Mutex<BTreeMap<Memory, String>>,
@@ -274,9 +275,12 @@ static TOLD: Mutex<BTreeSet<Memory>> = Mutex::new(BTreeSet::new());
 
 #[pymethods]
 impl NativeRecording {
+    /// Where gradients end is said, or if the tape is strict an error.
     #[new]
-    fn new() -> Self {
+    #[pyo3(signature = (is_strict = false))]
+    fn new(is_strict: bool) -> Self {
         Self {
+            is_strict,
             read: Mutex::default(),
             ended: Mutex::default(),
             used: Mutex::default(),
@@ -458,6 +462,9 @@ impl NativeRecording {
     /// has one.
     fn note_ends(&self, py: Python<'_>, kernel: &str, launch: &Prepared) -> PyResult<()> {
         let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(text) = launch.instance.ends.as_ref().filter(|_| self.is_strict) {
+            return Err(error::runtime(py, text.trim_start_matches("warning: ")));
+        }
         let untracked = &launch.instance.summary.untracked;
         for &field in &untracked.read {
             let (name, memories) = launch.memories_of(field);
@@ -466,12 +473,16 @@ impl NativeRecording {
                 continue;
             };
             let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
-            if told.insert(memory) {
+            if told.insert(memory) || self.is_strict {
                 let text = format!(
-                    "warning: kernel `{kernel}` reads `{name}`, which kernel `{writer}` has written from what has a \
+                    "kernel `{kernel}` reads `{name}`, which kernel `{writer}` has written from what has a \
                      gradient; `{name}` has none, so it counts as a constant: make it with needs_grad=True, or read it \
                      as ti.stop_grad({name}[i]) if no gradient is meant to pass"
                 );
+                if self.is_strict {
+                    return Err(error::runtime(py, text));
+                }
+                let text = format!("warning: {text}");
                 py.import("aerogel._log")?.call_method1("warn", (text,))?;
             }
         }

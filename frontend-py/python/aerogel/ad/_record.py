@@ -34,7 +34,7 @@ class Record(_recorder.Recorder):
     def clear(self) -> None:
         """Forgets all."""
         self.entries = Entries()
-        self.recording = _native.NativeRecording()
+        self.recording = _native.NativeRecording(self.validation)
         #: The first kernel that failed, halfway.
         self.failed = ""
         self._sums: dict[int, tuple[Any, int]] = {}

@@ -38,7 +38,8 @@ class Tape(Record):
         loss: A field of floats without axes, or an array or tensor of one number; its gradient becomes 1. With a
             ``seed``, a field or array of any shape, or a list of several.
         clear_gradients: Whether the gradients of all fields are set to zero first. Gradients of arrays always grow.
-        validation: Whether NumPy arrays are looked at for changes that happened outside of kernels.
+        validation: Whether NumPy arrays are looked at for changes that happened outside of kernels, and values that go
+            through fields without gradient are errors, not warnings.
         grad_check: Fields whose gradients are compared with differences afterwards; ``True`` for all that have one.
         seed: What the gradient of the loss is set to: numbers of its shape, one for each loss of a list.
         retain_grad: Fields whose gradients stay although kernels overwrite what the fields held: for each element the
