@@ -6,10 +6,12 @@
 //! values that the turn needs.
 
 use aerogel_base::entity::SecondaryMap;
+use aerogel_ir::analysis::access::{self, Class};
 use aerogel_ir::{Derivative, Env, Function, Inst, Op, Region, Value, walk};
 
 use super::activity::{Activity, Memory, is_scalar_op, memory_of};
 use super::nesting::Nesting;
+use super::overwritten::Overwritten;
 use super::rules::{Partial, partial};
 
 /// In which copies of its region something is needed.
@@ -39,6 +41,11 @@ impl Copies {
     pub(crate) fn any(self) -> bool {
         self.reversed || self.rerun
     }
+
+    /// Whether it is needed in the one copy or the other.
+    pub(crate) fn is_in(self, reversed: bool) -> bool {
+        if reversed { self.reversed } else { self.rerun }
+    }
 }
 
 /// What is needed, and where.
@@ -51,8 +58,12 @@ pub(crate) struct Demand {
     contents: SecondaryMap<Value, bool>,
     /// Instructions that the backward pass does something about.
     work: SecondaryMap<Inst, bool>,
+    /// Writes of replayed memory that happen again.
+    executed: SecondaryMap<Inst, Copies>,
     /// What is needed and cannot be computed again, with the instruction that makes it.
     pub(crate) lost: Option<Inst>,
+    /// A parallel loop whose writes must happen again as a whole.
+    whole: Option<Inst>,
     changed: bool,
 }
 
@@ -62,11 +73,48 @@ pub(crate) struct Cx<'a> {
     pub(crate) env: &'a Env,
     pub(crate) nesting: &'a Nesting,
     pub(crate) activity: &'a Activity,
+    /// The memory whose writes happen again, so that it is what it was wherever the backward pass reads it.
+    pub(crate) replayed: &'a [Class],
 }
 
 impl Cx<'_> {
     pub(crate) fn memory(&self, place: Value) -> Memory {
         memory_of(self.func, self.env, self.kind, place)
+    }
+
+    /// Whether a place lies in memory that is replayed.
+    pub(crate) fn replays(&self, place: Value) -> bool {
+        !self.replayed.is_empty()
+            && matches!(self.memory(place), Memory::Field(..) | Memory::Array(..))
+            && self.is_in(place, self.replayed)
+    }
+
+    fn is_in(&self, place: Value, classes: &[Class]) -> bool {
+        let own = access::classes(self.func, self.env, place);
+        own.iter().any(|class| classes.contains(class))
+    }
+
+    /// The replayed memory that an instruction, or something inside it, writes.
+    fn rewrites(&self, inst: Inst) -> Vec<Class> {
+        let mut all = Vec::new();
+        if self.replayed.is_empty() {
+            return all;
+        }
+        self.each_within(inst, &mut |inst| {
+            if let Op::Store { place, .. } | Op::Atomic { place, .. } = self.func[inst]
+                && self.replays(place)
+            {
+                all.extend(access::classes(self.func, self.env, place));
+            }
+        });
+        all
+    }
+
+    fn each_within(&self, inst: Inst, f: &mut dyn FnMut(Inst)) {
+        f(inst);
+        for owned in self.func.owned(inst) {
+            walk(self.func, owned, &mut |_, inner| f(inner));
+        }
     }
 
     /// Whether a place has adjoints.
@@ -103,7 +151,9 @@ impl Demand {
             reruns: SecondaryMap::new(),
             contents: SecondaryMap::new(),
             work: SecondaryMap::new(),
+            executed: SecondaryMap::new(),
             lost: None,
+            whole: None,
             changed: true,
         };
         demand.find_work(cx, cx.func.body);
@@ -113,6 +163,7 @@ impl Demand {
                     demand.reversal(cx, region, inst);
                     demand.results(cx, region, inst);
                     demand.construct(cx, region, inst);
+                    demand.replay(cx, region, inst);
                 }
             }
         }
@@ -129,6 +180,20 @@ impl Demand {
 
     pub(crate) fn works(&self, inst: Inst) -> bool {
         self.work[inst]
+    }
+
+    /// A parallel loop whose writes must happen again as a whole.
+    pub(crate) fn whole(&self, func: &Function) -> Option<Overwritten> {
+        let span = func.insts[self.whole?].span;
+        Some(Overwritten {
+            read: span,
+            written: span,
+        })
+    }
+
+    /// In which copies a write of replayed memory happens again.
+    pub(crate) fn executed(&self, inst: Inst) -> Copies {
+        self.executed[inst]
     }
 
     pub(crate) fn needs_contents(&self, local: Value) -> bool {
@@ -396,6 +461,62 @@ impl Demand {
         }
     }
 
+    /// Writes of replayed memory: those of a rerun all happen again, since what is inside reads what they leave, and
+    /// those that are reversed where something behind them does.
+    fn replay(&mut self, cx: &Cx<'_>, region: Region, inst: Inst) {
+        let written = cx.rewrites(inst);
+        if written.is_empty() {
+            return;
+        }
+        let mut copies = Copies::default();
+        let all = &cx.func.regions[region].insts;
+        let later = all.iter().skip_while(|&&other| other != inst).skip(1);
+        let mut later = later.map(|&other| self.looks_at(cx, other, &written));
+        copies.reversed = later.any(|looks| looks);
+        let around = cx.nesting.owner(region);
+        copies.rerun = around.is_some_and(|(owner, _)| self.reruns[owner].any());
+        match &cx.func[inst] {
+            Op::Store { place, value } | Op::Atomic { place, value, .. } => {
+                let (place, value) = (*place, *value);
+                let all = self.executed[inst].or(copies);
+                if all != self.executed[inst] {
+                    self.executed[inst] = all;
+                    self.changed = true;
+                }
+                if all.any() {
+                    self.need(cx, place, region, all);
+                    self.need(cx, value, region, all);
+                }
+            }
+            Op::Parallel { .. } | Op::ParallelCells { .. } => {
+                if copies.any() || self.reruns[inst].any() {
+                    self.whole = self.whole.or(Some(inst));
+                }
+            }
+            op => {
+                let is_loop = !matches!(op, Op::If { .. });
+                copies.reversed |= is_loop && self.looks_at(cx, inst, &written);
+                self.need_rerun(inst, copies);
+            }
+        }
+    }
+
+    /// Whether the backward pass reads some memory in an instruction or inside it.
+    fn looks_at(&self, cx: &Cx<'_>, inst: Inst, classes: &[Class]) -> bool {
+        let mut found = false;
+        cx.each_within(inst, &mut |inst| {
+            found |= match cx.func[inst] {
+                Op::Load { place } => {
+                    self.values[cx.func.insts[inst].results[0]].any() && cx.is_in(place, classes)
+                }
+                // A change begins with what there was.
+                Op::Atomic { place, .. } => cx.is_in(place, classes),
+                _ => false,
+            };
+        });
+        found
+    }
+
     /// What carried values need: a rerun that makes them.
     fn carried(
         &mut self,
@@ -474,7 +595,7 @@ pub(crate) fn locals_touched(cx: &Cx<'_>, demand: &Demand, inst: Inst) -> (Vec<V
     let (mut written, mut read) = (Vec::new(), Vec::new());
     let mut inside = SecondaryMap::<Value, bool>::new();
     for owned in cx.func.owned(inst) {
-        aerogel_ir::analysis::access::defined_in(cx.func, owned, &mut inside);
+        access::defined_in(cx.func, owned, &mut inside);
     }
     let note = |list: &mut Vec<Value>, place: Value| {
         if let Memory::Local(local) = cx.memory(place)

@@ -25,6 +25,7 @@ use super::demand::{Cx, Demand};
 use super::gather::Group;
 use super::rules::{Partial, Values, apply, partial};
 use super::saved::Saved;
+use super::undo::Log;
 
 /// The adjoint of a value while its region is reversed.
 #[derive(Clone, Copy, Default)]
@@ -54,6 +55,12 @@ pub(super) struct Reverse<'a, 't> {
     pub(super) saved: LookupMap<Inst, Saved>,
     /// What locals held before a loop or branch.
     pub(super) held: LookupMap<Inst, Vec<(Value, Value)>>,
+    /// What a write of replayed memory has overwritten, where it is reversed.
+    pub(super) olds: LookupMap<Inst, Value>,
+    /// What loops and branches have overwritten of it.
+    pub(super) logs: LookupMap<Inst, Log>,
+    /// Where what is written now notes it.
+    pub(super) log: Option<Log>,
     /// How many parallel loops are around what is written.
     pub(super) parallel: u32,
     /// Whether what is written is the loop that scales adjoints by the factors of products.
@@ -88,6 +95,9 @@ pub(super) fn write(
         beside: SecondaryMap::new(),
         saved: LookupMap::default(),
         held: LookupMap::default(),
+        olds: LookupMap::default(),
+        logs: LookupMap::default(),
+        log: None,
         parallel: 0,
         scales: false,
         gathered: Vec::new(),
@@ -202,8 +212,9 @@ impl Reverse<'_, '_> {
             self.contribute(value, d);
         }
         for &inst in self.cx.func.regions[region].insts.iter().rev() {
+            self.b.span = self.cx.func.insts[inst].span;
+            self.undo(inst);
             if self.demand.works(inst) {
-                self.b.span = self.cx.func.insts[inst].span;
                 self.backwards(inst);
             }
         }
