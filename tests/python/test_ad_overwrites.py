@@ -149,6 +149,29 @@ def extrema_of_both_kinds(x: ti.template(), y: ti.template(), loss: ti.template(
         ti.atomic_min(y[i], 1.05)
 
 
+@ti.kernel
+def clamped(x: ti.template(), y: ti.template(), loss: ti.template()):
+    for i in x:
+        ti.atomic_max(y[i], 0.95)
+        loss[None] += x[i]
+
+
+@ti.kernel
+def products_with_zeros(x: ti.template(), y: ti.template(), loss: ti.template()):
+    loss[None] = 0.5
+    for i in x:
+        if i % 2 == 0:
+            ti.atomic_mul(loss[None], x[i])
+        ti.atomic_mul(y[i // 3], x[i] - x[4 * (i % 2)])
+
+
+@ti.kernel
+def shared_extrema(x: ti.template(), y: ti.template(), loss: ti.template()):
+    for i in x:
+        ti.atomic_max(loss[None], x[i] * x[5 - i])
+        ti.atomic_min(y[i // 2], x[i])
+
+
 PROGRAMS = [
     in_order,
     in_two_loops,
@@ -166,6 +189,9 @@ PROGRAMS = [
     product_of_what_is_stored,
     extremum_then_sum,
     extrema_of_both_kinds,
+    clamped,
+    products_with_zeros,
+    shared_extrema,
 ]
 
 
@@ -208,6 +234,60 @@ def test_an_element_written_more_than_once(arch, program):
                 at[k][i] += by
                 moved.append(of(*at))
             assert grad[i] == pytest.approx((moved[0] - moved[1]) / 2e-6, rel=1e-6, abs=1e-7)
+
+
+@pytest.mark.parametrize("value", [0.0, 2.0])
+def test_ties_of_extrema(arch, value):
+    """Of equal ones the last iteration has the gradient, whatever thread it is on; else what was there."""
+    n = 1000
+    x = ti.field(ti.f64, shape=n, needs_grad=True)
+    most = ti.field(ti.f64, shape=(), needs_grad=True)
+    each = ti.field(ti.f64, shape=4, needs_grad=True)
+    x.fill(1.0)
+    most[None] = value
+    each.fill(value)
+
+    @ti.kernel
+    def reduce():
+        for i in x:
+            ti.atomic_max(most[None], x[i])
+        for i in x:
+            ti.atomic_max(each[i % 4], x[i])
+
+    reduce()
+    most.grad[None] = 1.0
+    each.grad.fill(10.0)
+    reduce.grad()
+    expected = np.zeros(n)
+    if value < 1:
+        expected[-4:] = 10.0
+        expected[-1] += 1.0
+    np.testing.assert_array_equal(x.grad.to_numpy(), expected)
+    assert most.grad[None] == (0.0 if value < 1 else 1.0)
+
+
+@pytest.mark.parametrize("value", [1.0, 0.0])
+def test_tangents_of_shared_extrema(arch, value):
+    x = ti.field(ti.f64, shape=N, needs_dual=True)
+    y = ti.field(ti.f64, shape=(), needs_dual=True)
+    z = ti.field(ti.f64, shape=(), needs_dual=True)
+    x.from_numpy(np.array([0.1, 0.7, 0.3, 0.7, 0.2, value]))
+    y[None] = 0.0
+    z[None] = 2.0
+
+    @ti.kernel
+    def reduce():
+        for i in x:
+            ti.atomic_max(y[None], x[i])
+        for i in x:
+            ti.atomic_mul(z[None], x[i])
+
+    with ti.ad.FwdMode(loss=y, param=x, seed=[1, 2, 3, 4, 5, 6]):
+        reduce()
+    assert y.dual[None] == (6.0 if value else 4.0)
+    others = 2 * 0.1 * 0.7 * 0.3 * 0.7 * 0.2
+    rest = 0 if value == 0 else others * (1 / 0.1 + 2 / 0.7 + 3 / 0.3 + 4 / 0.7 + 5 / 0.2)
+    assert z.dual[None] == pytest.approx(6 * others + rest)
 
 
 def test_loops_that_draw_and_overwrite(arch):

@@ -35,6 +35,9 @@ const LAYOUTS: &[&str] = &[
     "dense i:2 { bitmasked i:3 { place x: f64, place y: f64, place z: f64, place k: i32 } } place s: f64, place p: f64",
 ];
 
+/// What gives the same in any order.
+const SUMS: &[&str] = &["add", "add", "sub"];
+
 struct Writer {
     rng: Rng,
     text: String,
@@ -53,6 +56,8 @@ struct Writer {
     /// How each written field is written in this loop: by its own element only, or by sums.
     own: &'static str,
     meets: Meets,
+    /// How iterations change elements that they share: by what gives the same in any order.
+    shared: &'static [&'static str],
     /// Whether a loop is around that may be left, and how deep loops are.
     in_loop: usize,
     budget: usize,
@@ -95,6 +100,7 @@ pub fn text(seed: u64) -> String {
         written: Vec::new(),
         own: "y",
         meets: Meets::Apart,
+        shared: SUMS,
         in_loop: 0,
         budget: 0,
         has_rim: false,
@@ -229,6 +235,8 @@ impl Writer {
         self.counter = Some(i);
         self.written = vec![field];
         self.own = if self.rng.one_in(2) { field } else { "" };
+        let shared: [&'static [&'static str]; 6] = [SUMS, SUMS, SUMS, &["mul"], &["min"], &["max"]];
+        self.shared = *self.rng.pick::<&'static [&'static str]>(&shared);
         self.budget = 6 + self.rng.below(14);
         if self.has_rim {
             self.stencil();
@@ -692,8 +700,8 @@ impl Writer {
             _ => {
                 let at = if is_own { i } else { self.index(N) };
                 let place = self.def("ref<f64>", &format!("field_at @{field}, [{at}]"));
-                let op = *self.rng.pick(&["atomic_add", "atomic_add", "atomic_sub"]);
-                self.def("f64", &format!("{op} {place}, {v}"));
+                let op = *self.rng.pick(if is_own { SUMS } else { self.shared });
+                self.def("f64", &format!("atomic_{op} {place}, {v}"));
             }
         }
     }

@@ -7,11 +7,11 @@
 
 use aerogel_base::entity::SecondaryMap;
 use aerogel_ir::analysis::access::{self, Class};
-use aerogel_ir::{Derivative, Env, Function, Inst, Op, Region, Value, walk};
+use aerogel_ir::{AtomicOp, Derivative, Env, Function, Inst, Op, Region, Value, walk};
 
 use super::activity::{Activity, Memory, is_scalar_op, memory_of};
 use super::nesting::Nesting;
-use super::overwritten::Overwritten;
+use super::overwritten::{Overwritten, element_of};
 use super::rules::{Partial, partial};
 
 /// In which copies of its region something is needed.
@@ -117,6 +117,20 @@ impl Cx<'_> {
         }
     }
 
+    /// Whether the iterations around a region share a place, and one of them alone has its adjoint.
+    pub(crate) fn is_won(&self, region: Region, place: Value) -> bool {
+        self.nesting.parallel(region) > 0
+            && element_of(self.func, place).is_some_and(|(whole, _)| {
+                let mut is_fixed = true;
+                if let Some(op) = self.func.def_op(whole) {
+                    op.operands(|v| {
+                        is_fixed &= self.nesting.parallel(self.nesting.region_of(v)) == 0;
+                    });
+                }
+                is_fixed
+            })
+    }
+
     /// Whether a place has adjoints.
     pub(crate) fn has_adjoint(&self, place: Value) -> bool {
         let is_float = self.func.ty(place).pointee().and_then(|ty| ty.elem());
@@ -135,8 +149,10 @@ impl Cx<'_> {
             Op::Arg { .. } => results.iter().any(|&r| self.activity.is_active(r)),
             // What is overwritten no longer matters, whatever it is overwritten with.
             Op::Store { place, .. } => self.has_adjoint(*place),
-            Op::Atomic { place, value, .. } => {
-                self.has_adjoint(*place) && self.activity.is_active(*value)
+            // What loses against a constant no longer matters either.
+            Op::Atomic { op, place, value } => {
+                let adds = matches!(op, AtomicOp::Add | AtomicOp::Sub);
+                self.has_adjoint(*place) && (!adds || self.activity.is_active(*value))
             }
             op if is_scalar_op(self.func, op, results) => self.activity.is_active(results[0]),
             _ => false,
@@ -266,17 +282,16 @@ impl Demand {
             Op::Store { place, .. } => self.need_indices(cx, *place, region, here),
             Op::Atomic { op, place, value } => {
                 self.need_indices(cx, *place, region, here);
-                use aerogel_ir::AtomicOp::{Max, Min, Mul};
-                if matches!(op, Min | Max | Mul) {
+                if matches!(op, AtomicOp::Min | AtomicOp::Max) {
                     self.need(cx, *value, region, here);
                     self.need(cx, *place, region, here);
-                }
-                if *op == Mul {
-                    // A second loop scales the adjoints, when all have seen them.
-                    self.need(cx, *value, region, Copies::RERUN);
-                    self.need_indices(cx, *place, region, Copies::RERUN);
-                    for around in cx.nesting.between(region, func.body) {
-                        self.need_rerun(around, Copies::RERUN);
+                    if cx.is_won(region, *place) {
+                        // A loop before finds the iteration.
+                        self.need(cx, *value, region, Copies::RERUN);
+                        self.need(cx, *place, region, Copies::RERUN);
+                        for around in cx.nesting.between(region, func.body) {
+                            self.need_rerun(around, Copies::RERUN);
+                        }
                     }
                 }
             }

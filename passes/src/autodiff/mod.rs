@@ -23,6 +23,7 @@ mod serial;
 mod tests;
 mod turns;
 mod undo;
+mod winners;
 
 use aerogel_base::{Diagnostic, ErrorKind, Span};
 use aerogel_ir::analysis::access::Class;

@@ -177,10 +177,16 @@ pub(super) fn reads(cx: &Cx<'_>, demand: &Demand) -> Reads {
         }
         // Which number won is seen of what is there when all are through.
         Op::Atomic {
-            op: AtomicOp::Min | AtomicOp::Max | AtomicOp::Mul,
+            op: AtomicOp::Min | AtomicOp::Max,
             place,
             ..
         } => shared(place) && (demand.works(inst) || demand.executed(inst).any()),
+        // The other factors are seen one after the other.
+        Op::Atomic {
+            op: AtomicOp::Mul,
+            place,
+            ..
+        } => shared(place) && cx.has_adjoint(place),
         Op::Atomic { place, .. } => shared(place) && demand.executed(inst).any(),
         _ => false,
     });
@@ -200,18 +206,22 @@ pub(super) fn reads(cx: &Cx<'_>, demand: &Demand) -> Reads {
             read: cx.func.insts[r.inst].span,
             written: cx.func.insts[w].span,
         });
+        let overwritten = overwritten.or_else(|| is_product(cx, r.inst));
         let place = r.place.expect("what is read is an element");
         let replayed = cx.replays(place);
-        let at = if found.after || replayed {
-            Moment::Start
-        } else {
-            Moment::End
-        };
+        let is_early = found.after || replayed || is_product(cx, r.inst).is_some();
+        let at = if is_early { Moment::Start } else { Moment::End };
         reads.needed.push(Needed { place, at });
         match found.races {
             Races::Yes => reads.lost = reads.lost.or(overwritten),
             Races::Perhaps if replayed => reads.in_order = reads.in_order.or(overwritten),
             _ => {}
+        }
+        if is_contested(cx, r.inst, place) {
+            reads.in_order = reads.in_order.or(Some(Overwritten {
+                read: cx.func.insts[r.inst].span,
+                written: cx.func.insts[r.inst].span,
+            }));
         }
         // Atomic ones need what all of them leave.
         let is_atomic = matches!(cx.func[r.inst], Op::Atomic { .. });
@@ -219,7 +229,7 @@ pub(super) fn reads(cx: &Cx<'_>, demand: &Demand) -> Reads {
             reads.in_order = reads.in_order.or(overwritten);
         }
         is_made.push(!replayed && (found.before || is_atomic));
-        if found.after || replayed {
+        if is_early {
             reads.of_start = reads.of_start.or(overwritten);
             starts.push((classes(cx.func, cx.env, place), overwritten));
         }
@@ -227,6 +237,51 @@ pub(super) fn reads(cx: &Cx<'_>, demand: &Demand) -> Reads {
     reads.settle(cx, &is_made, &starts);
     reads.in_order = reads.in_order.or(meeting(cx, demand, &written));
     reads
+}
+
+/// An extremum that iterations of a loop share at elements that only they name: which of equal ones is the last is seen
+/// if they run in order.
+fn is_contested(cx: &Cx<'_>, inst: Inst, place: Value) -> bool {
+    let Op::Atomic {
+        op: AtomicOp::Min | AtomicOp::Max,
+        ..
+    } = cx.func[inst]
+    else {
+        return false;
+    };
+    let Some((region, outermost)) = cx.nesting.around(cx.func, inst) else {
+        return false;
+    };
+    let counters = match &cx.func[outermost] {
+        Op::Parallel { body, .. } => &cx.func.regions[*body].params,
+        Op::ParallelCells { node, body, .. }
+            if !cx.env.trees[node.tree].is_below_sparse(node.node) =>
+        {
+            &cx.func.regions[*body].params
+        }
+        _ => return false,
+    };
+    let own = indices(cx.func, place);
+    let is_own = counters.iter().all(|counter| {
+        own.iter()
+            .any(|&index| counted_from_narrow(cx.func, index).0 == *counter)
+    });
+    !is_own && !cx.is_won(region, place)
+}
+
+/// A product that iterations make together.
+fn is_product(cx: &Cx<'_>, inst: Inst) -> Option<Overwritten> {
+    let Op::Atomic {
+        op: AtomicOp::Mul, ..
+    } = cx.func[inst]
+    else {
+        return None;
+    };
+    let span = cx.func.insts[inst].span;
+    Some(Overwritten {
+        read: span,
+        written: span,
+    })
 }
 
 /// What overwrites something that is read.
@@ -239,13 +294,6 @@ struct Overwriting {
 
 fn overwriting(cx: &Cx<'_>, r: &Access, written: &[Access]) -> Overwriting {
     let is_atomic = matches!(cx.func[r.inst], Op::Atomic { .. });
-    let is_product = matches!(
-        cx.func[r.inst],
-        Op::Atomic {
-            op: AtomicOp::Mul,
-            ..
-        }
-    );
     let mut found = Overwriting {
         before: false,
         after: false,
@@ -255,16 +303,14 @@ fn overwriting(cx: &Cx<'_>, r: &Access, written: &[Access]) -> Overwriting {
     for w in written.iter().filter(|w| w.shares_memory(r)) {
         let hit = hits_of(cx, r, w);
         found.before |= hit.before;
-        // A product's adjoints are scaled behind the whole loop, so nothing else in it may write there.
-        let after = hit.after || is_product && hit.before && w.path[0] == r.path[0];
-        found.after |= after;
+        found.after |= hit.after;
         // Atomic changes may come in any order.
         let both_atomic = is_atomic && matches!(cx.func[w.inst], Op::Atomic { .. });
         let races = match hit.races {
             Races::Yes if both_atomic => Races::Perhaps,
             races => races,
         };
-        if races == Races::Yes && found.races != Races::Yes || after && found.by.is_none() {
+        if races == Races::Yes && found.races != Races::Yes || hit.after && found.by.is_none() {
             found.by = Some(w.inst);
         }
         if found.races == Races::No || races == Races::Yes {

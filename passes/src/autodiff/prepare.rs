@@ -1,7 +1,7 @@
 //! What a kernel goes through before it is differentiated: one function, scalars in SSA, one way out of each region.
 
 use aerogel_ir::analysis::access::{Class, classes};
-use aerogel_ir::{FuncId, Function, Inst, Module, Stage};
+use aerogel_ir::{AtomicOp, FuncId, Function, Inst, Module, Op, Stage, Type, walk};
 
 use super::{draws, exits, serial};
 use crate::pipeline::{Pass, When};
@@ -79,13 +79,29 @@ pub(super) fn plainly(
     })
 }
 
-/// All of them, as forward mode wants them.
+/// All of them, as forward mode wants them: the loops run in order if other iterations make products or extrema too.
 pub(super) fn all_plainly(
     module: &mut Module,
     id: FuncId,
     options: Options,
 ) -> Result<(), BrokenPass> {
-    demoted(module, id, options, &|_, _, _| true)
+    demoted(module, id, options, &|_, _, _| true)?;
+    let func = &module.funcs[id];
+    let mut is_shared = false;
+    walk(func, func.body, &mut |func, inst| {
+        if let Op::Atomic { op, place, .. } = func[inst] {
+            let elem = func.ty(place).pointee().and_then(Type::elem);
+            let adds = matches!(op, AtomicOp::Add | AtomicOp::Sub | AtomicOp::Exchange);
+            is_shared |= !adds && elem.is_some_and(|elem| elem.is_float());
+        }
+    });
+    if is_shared {
+        with(module, id, options, |func, cx| {
+            serial::all(func, cx);
+        });
+        demoted(module, id, options, &|_, _, _| true)?;
+    }
+    Ok(())
 }
 
 /// Parallel loops become loops in order: whether there were any.

@@ -61,11 +61,9 @@ impl Reverse<'_, '_> {
                     self.beside[local] = Some(self.b.value(Op::Local {}, ty));
                 }
             }
-            op @ (Op::Store { place, .. } | Op::Atomic { place, .. }) => {
-                if self.scales
-                    && let Some((place, value)) = self.is_factor(&op)
-                {
-                    self.scale(place, value);
+            Op::Store { place, .. } | Op::Atomic { place, .. } => {
+                if self.finds {
+                    self.find(inst);
                 }
                 if self.demand.executed(inst).is_in(reversed) {
                     self.execute(inst, place, reversed);

@@ -270,3 +270,61 @@ fn what_iterations_race_for() {
         store v1, v8"
     ), @"E0603: the gradient needs the value that is read here, and the kernel overwrites it");
 }
+
+#[test]
+fn an_extremum_that_iterations_share() {
+    ::insta::assert_snapshot!(derivative(
+        Derivative::Grad,
+        "v1: ref<f64> = field_at @x, [v0]
+        v2: f64 = load v1
+        v3: ref<f64> = field_at @t, []
+        v4: ref<f64> = field_at @y, [vlo]
+        v5: f64 = atomic_max v4, v2"
+    ), @"
+        kernel @k_grad() {
+            v0: i32 = const 0
+            v1: i32 = const 8
+            v2: i64 = const -9223372036854775808
+            v3: ref<i64> = local
+            store v3, v2
+            parallel [v0], [v1] (v4: i32) {
+                v5: i64 = cast v4
+                v6: ref<f64> = field_at @x, [v4]
+                v7: f64 = load v6
+                v8: ref<f64> = field_at @y, [v0]
+                v9: f64 = load v8
+                v10: u1 = eq v7, v9
+                if v10 {
+                    v11: i64 = atomic_max v3, v5
+                    yield []
+                } {
+                    yield []
+                }
+                yield []
+            }
+            parallel [v0], [v1] (v12: i32) {
+                v13: i64 = cast v12
+                v14: ref<f64> = field_at @x, [v12]
+                v15: f64 = load v14
+                v16: ref<f64> = field_at @y, [v0]
+                v17: f64 = const 0.0
+                v18: f64 = load v16
+                v19: u1 = eq v15, v18
+                v20: i64 = load v3
+                v21: u1 = eq v20, v13
+                v22: u1 = and v19, v21
+                v23: f64 = if v22 {
+                    v24: ref<f64> = field_at @gy, [v0]
+                    v25: f64 = atomic_exchange v24, v17
+                    yield [v25]
+                } {
+                    yield [v17]
+                }
+                v26: ref<f64> = field_at @gx, [v12]
+                v27: f64 = atomic_add v26, v23
+                yield []
+            }
+            return []
+        }
+    ");
+}
