@@ -63,7 +63,7 @@ MUTANTS = [
     Mutant("a held local", "saved.rs", "self.transfer(local, copy, true);", ""),
     Mutant("an old value", "undo.rs", "let at = self.now(place);\n            self.b.store(at, old);", "let _ = old;"),
     Mutant("an entry of a log", "undo.rs", "pass.b.store(place, old);", "let _ = place;"),
-    Mutant("a mark", "undo.rs", "self.b.store(stream.count, first);", ""),
+    Mutant("a mark", "saved.rs", "self.b.store(place, mark);", "let _ = (place, mark);"),
     Mutant("a turn's undoing", "turns.rs", "pass.undo_turn(inst, &saved, k);\n            pass.take", "pass.take"),
     Mutant("what is behind", "demand.rs", "copies.reversed = later.any(|looks| looks);", "let _ = later.any(|l| l);"),
     Mutant("what turns read", "demand.rs", "copies.reversed |= is_loop && ", "let _ = is_loop && "),

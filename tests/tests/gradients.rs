@@ -1,5 +1,7 @@
 //! Gradients against finite differences, interpreted and compiled.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use aerogel_compiler::{Arch, Config};
 use aerogel_tests::gradients::Pair;
 
@@ -465,26 +467,41 @@ fn wrong(seed: u64, config: &Config) -> Option<String> {
 fn made_up_kernels() {
     let (first, n) = (
         number("AEROGEL_FIRST_SEED", 0),
-        number("AEROGEL_N_PROGRAMS", 60),
+        number("AEROGEL_N_PROGRAMS", 500),
     );
-    for seed in first..first + n {
-        let threads = [1, 2, 4][(seed % 3) as usize];
-        for (arch, opt_level) in [(Arch::Interp, 0), (Arch::Cpu, 3)] {
-            let config = Config {
-                arch,
-                opt_level,
-                max_threads: Some(threads),
-                ..Config::default()
-            };
-            let outcome = std::panic::catch_unwind(|| wrong(seed, &config));
-            match outcome {
-                Ok(None) => {}
-                Ok(Some(text)) => panic!("{text}"),
-                Err(_) => panic!(
-                    "seed {seed}, {arch:?}: a panic\n{}",
-                    aerogel_tests::differentiable::text(seed)
-                ),
-            }
+    let next = AtomicU64::new(first);
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, |n| n.get()) {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= first + n {
+                        return;
+                    }
+                    made_up_kernel(seed);
+                }
+            });
+        }
+    });
+}
+
+fn made_up_kernel(seed: u64) {
+    let threads = [1, 2, 4][(seed % 3) as usize];
+    for (arch, opt_level) in [(Arch::Interp, 0), (Arch::Cpu, 3)] {
+        let config = Config {
+            arch,
+            opt_level,
+            max_threads: Some(threads),
+            ..Config::default()
+        };
+        let outcome = std::panic::catch_unwind(|| wrong(seed, &config));
+        match outcome {
+            Ok(None) => {}
+            Ok(Some(text)) => panic!("{text}"),
+            Err(_) => panic!(
+                "seed {seed}, {arch:?}: a panic\n{}",
+                aerogel_tests::differentiable::text(seed)
+            ),
         }
     }
 }
