@@ -357,8 +357,9 @@ insts! {
         /// A random value: integers over the whole range, floats in [0, 1).
         Random ("random") {} = Writes;
         /// The state, a `u64`, with which an iteration of a loop begins that has a number among all that draw, twice that
-        /// of parallel loops before it, and one more for a parallel one. Only where derivatives are taken.
-        RandomState ("random_state") { stream: u32 } = Writes;
+        /// of parallel loops before it, and one more for a parallel one. The iteration is that of the parallel loop
+        /// around, unless its number is given. Only where derivatives are taken.
+        RandomState ("random_state") { stream: u32, iteration: Vec<Value> } = Writes;
         /// Calls a function of the module.
         Call ("call") { func: FuncId, args: Vec<Value> } = Writes;
     }

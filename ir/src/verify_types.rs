@@ -547,7 +547,13 @@ impl Check<'_> {
                 self.bool(*cond)?;
                 self.template(template, args)
             }
-            Op::RandomState { .. } => self.result(Type::Scalar(ScalarType::U64)),
+            Op::RandomState { iteration, .. } => {
+                ensure(iteration.len() <= 1, || {
+                    "an iteration has one number".into()
+                })?;
+                self.indices(iteration)?;
+                self.result(Type::Scalar(ScalarType::U64))
+            }
             Op::Random {} => ensure(
                 self.results.len() == 1 && self.results[0].scalar().is_some(),
                 || "the result is a scalar".into(),

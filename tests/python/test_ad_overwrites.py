@@ -1,4 +1,4 @@
-"""Kernels that write an element more than once, or read it before and after: a right gradient, or an error."""
+"""Kernels that write an element more than once, or read it before and after: a right gradient, or an error of a race."""
 
 import numpy as np
 import pytest
@@ -41,17 +41,43 @@ def in_one_iteration(x: ti.template(), y: ti.template(), loss: ti.template()):
         loss[None] += x[i] * y[i]
 
 
-@pytest.mark.parametrize("program", [in_order, in_two_loops, in_one_iteration])
-def test_needed_as_it_was_and_as_the_kernel_made_it(arch, program):
-    """Memory is put back as it was at one moment only."""
-    x, y, loss = fields()
-    with pytest.raises(ti.AerogelCompilationError, match="overwrites it"), ti.ad.Tape(loss):
-        program(x, y, loss)
-    assert not x.grad.to_numpy().any()
+@ti.kernel
+def in_time(x: ti.template(), y: ti.template(), loss: ti.template()):
+    ti.loop_config(serialize=True)
+    for _ in range(5):
+        for i in range(N):
+            y[i] += 0.1 * ti.sin(x[i]) * x[(i + 1) % N]
+        for i in range(N):
+            x[i] = x[i] + 0.1 * y[i] * x[i]
+        loss[None] += x[2] * y[3]
 
 
 @ti.kernel
-def backwards_in_order(x: ti.template(), y: ti.template()):
+def in_one_turn(x: ti.template(), y: ti.template(), loss: ti.template()):
+    for _ in range(1):
+        t = 0
+        while t < 20:
+            i = t % N
+            x[i] = ti.sin(x[i]) * y[(i + 2) % N]
+            if x[i] > 0.4:
+                y[i] *= x[i]
+            t += 1
+        loss[None] += x[1] * x[4]
+
+
+@ti.kernel
+def counted(x: ti.template(), y: ti.template(), loss: ti.template()):
+    ti.loop_config(serialize=True)
+    for i in range(N):
+        old = ti.atomic_add(y[(i * i) % N], x[i] * x[i])
+        last = ti.atomic_max(x[(i + 3) % N], old * x[i])
+        y[i] = y[i] * old + ti.cos(last)
+    for i in x:
+        loss[None] += x[i] * y[i]
+
+
+@ti.kernel
+def backwards_in_order(x: ti.template(), y: ti.template(), loss: ti.template()):
     ti.loop_config(serialize=True)
     for i in range(N - 1):
         x[i] = x[i] * x[i + 1]
@@ -60,28 +86,28 @@ def backwards_in_order(x: ti.template(), y: ti.template()):
 
 
 @ti.kernel
-def twice(x: ti.template(), y: ti.template()):
+def twice(x: ti.template(), y: ti.template(), loss: ti.template()):
     for i in range(1, N - 1):
         y[i] = ti.sin(x[i - 1])
         y[i] = x[i - 1] * x[i + 1]
 
 
 @ti.kernel
-def scaled(x: ti.template(), y: ti.template()):
+def scaled(x: ti.template(), y: ti.template(), loss: ti.template()):
     for i in range(1, N - 1):
         y[i] = x[i - 1] * x[i + 1]
         y[i] *= 2.0
 
 
 @ti.kernel
-def added(x: ti.template(), y: ti.template()):
+def added(x: ti.template(), y: ti.template(), loss: ti.template()):
     for i in range(1, N - 1):
         y[i] = x[i - 1] + x[i + 1] ** 2
         y[i] += x[i]
 
 
 @ti.kernel
-def in_a_branch(x: ti.template(), y: ti.template()):
+def in_a_branch(x: ti.template(), y: ti.template(), loss: ti.template()):
     for i in range(1, N - 1):
         y[i] = x[i - 1] * x[i + 1]
         if i % 2 == 0:
@@ -89,40 +115,9 @@ def in_a_branch(x: ti.template(), y: ti.template()):
 
 
 @ti.kernel
-def in_place(x: ti.template(), y: ti.template()):
+def in_place(x: ti.template(), y: ti.template(), loss: ti.template()):
     for i in range(1, N - 1):
         y[i] = y[i] * 0.5 + x[i - 1] * x[i + 1]
-
-
-@pytest.mark.parametrize("program", [backwards_in_order, twice, scaled, added, in_a_branch, in_place])
-def test_an_element_written_more_than_once(arch, program):
-    x, y, loss = fields()
-
-    @ti.kernel
-    def total():
-        for i in x:
-            loss[None] += x[i] * x[i] * y[i] + y[i] * y[i]
-
-    def of(x0, y0):
-        x.from_numpy(x0)
-        y.from_numpy(y0)
-        loss[None] = 0
-        program(x, y)
-        total()
-        return loss[None]
-
-    start = x.to_numpy(), y.to_numpy()
-    with ti.ad.Tape(loss):
-        program(x, y)
-        total()
-    for k, grad in enumerate((x.grad.to_numpy(), y.grad.to_numpy())):
-        for i in range(N):
-            moved = []
-            for by in (1e-6, -1e-6):
-                at = [a.copy() for a in start]
-                at[k][i] += by
-                moved.append(of(*at))
-            assert grad[i] == pytest.approx((moved[0] - moved[1]) / 2e-6, rel=1e-6, abs=1e-7)
 
 
 @ti.kernel
@@ -151,16 +146,216 @@ def extrema_of_both_kinds(x: ti.template(), y: ti.template(), loss: ti.template(
     for i in x:
         ti.atomic_max(y[i], x[i])
     for i in x:
-        ti.atomic_min(y[i], 1.0)
+        ti.atomic_min(y[i], 1.05)
 
 
-MIXED = [product_then_sum, product_of_what_is_stored, extremum_then_sum, extrema_of_both_kinds]
+@ti.kernel
+def clamped(x: ti.template(), y: ti.template(), loss: ti.template()):
+    for i in x:
+        ti.atomic_max(y[i], 0.95)
+        loss[None] += x[i]
 
 
-@pytest.mark.parametrize("program", MIXED)
-def test_atomics_that_are_not_alone(arch, program):
-    """Who won, and what the other factors are, is seen of what all of them leave."""
+@ti.kernel
+def products_with_zeros(x: ti.template(), y: ti.template(), loss: ti.template()):
+    loss[None] = 0.5
+    for i in x:
+        if i % 2 == 0:
+            ti.atomic_mul(loss[None], x[i])
+        ti.atomic_mul(y[i // 3], x[i] - x[4 * (i % 2)])
+
+
+@ti.kernel
+def shared_extrema(x: ti.template(), y: ti.template(), loss: ti.template()):
+    for i in x:
+        ti.atomic_max(loss[None], x[i] * x[5 - i])
+        ti.atomic_min(y[i // 2], x[i])
+
+
+PROGRAMS = [
+    in_order,
+    in_two_loops,
+    in_one_iteration,
+    in_time,
+    in_one_turn,
+    counted,
+    backwards_in_order,
+    twice,
+    scaled,
+    added,
+    in_a_branch,
+    in_place,
+    product_then_sum,
+    product_of_what_is_stored,
+    extremum_then_sum,
+    extrema_of_both_kinds,
+    clamped,
+    products_with_zeros,
+    shared_extrema,
+]
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_an_element_written_more_than_once(arch, program):
+    """The gradient is what differences say, and the backward pass leaves the fields as they were."""
     x, y, loss = fields()
-    with pytest.raises(ti.AerogelCompilationError, match="overwrites it"), ti.ad.Tape(loss):
+
+    @ti.kernel
+    def total():
+        for i in x:
+            loss[None] += x[i] * x[i] * y[i] + y[i] * y[i]
+
+    def run():
         program(x, y, loss)
+        total()
+
+    def of(x0, y0):
+        x.from_numpy(x0)
+        y.from_numpy(y0)
+        loss[None] = 0
+        run()
+        return loss[None]
+
+    start = x.to_numpy(), y.to_numpy()
+    of(*start)
+    end = x.to_numpy(), y.to_numpy()
+    x.from_numpy(start[0])
+    y.from_numpy(start[1])
+    loss[None] = 0
+    with ti.ad.Tape(loss):
+        run()
+    assert (x.to_numpy() == end[0]).all()
+    assert (y.to_numpy() == end[1]).all()
+    for k, grad in enumerate((x.grad.to_numpy(), y.grad.to_numpy())):
+        for i in range(N):
+            moved = []
+            for by in (1e-6, -1e-6):
+                at = [a.copy() for a in start]
+                at[k][i] += by
+                moved.append(of(*at))
+            assert grad[i] == pytest.approx((moved[0] - moved[1]) / 2e-6, rel=1e-6, abs=1e-7)
+
+
+@pytest.mark.parametrize("value", [0.0, 2.0])
+def test_ties_of_extrema(arch, value):
+    """Of equal ones the last iteration has the gradient, whatever thread it is on; else what was there."""
+    n = 1000
+    x = ti.field(ti.f64, shape=n, needs_grad=True)
+    most = ti.field(ti.f64, shape=(), needs_grad=True)
+    each = ti.field(ti.f64, shape=4, needs_grad=True)
+    x.fill(1.0)
+    most[None] = value
+    each.fill(value)
+
+    @ti.kernel
+    def reduce():
+        for i in x:
+            ti.atomic_max(most[None], x[i])
+        for i in x:
+            ti.atomic_max(each[i % 4], x[i])
+
+    reduce()
+    most.grad[None] = 1.0
+    each.grad.fill(10.0)
+    reduce.grad()
+    expected = np.zeros(n)
+    if value < 1:
+        expected[-4:] = 10.0
+        expected[-1] += 1.0
+    np.testing.assert_array_equal(x.grad.to_numpy(), expected)
+    assert most.grad[None] == (0.0 if value < 1 else 1.0)
+
+
+@pytest.mark.parametrize("value", [1.0, 0.0])
+def test_tangents_of_shared_extrema(arch, value):
+    x = ti.field(ti.f64, shape=N, needs_dual=True)
+    y = ti.field(ti.f64, shape=(), needs_dual=True)
+    z = ti.field(ti.f64, shape=(), needs_dual=True)
+    x.from_numpy(np.array([0.1, 0.7, 0.3, 0.7, 0.2, value]))
+    y[None] = 0.0
+    z[None] = 2.0
+
+    @ti.kernel
+    def reduce():
+        for i in x:
+            ti.atomic_max(y[None], x[i])
+        for i in x:
+            ti.atomic_mul(z[None], x[i])
+
+    with ti.ad.FwdMode(loss=y, param=x, seed=[1, 2, 3, 4, 5, 6]):
+        reduce()
+    assert y.dual[None] == (6.0 if value else 4.0)
+    others = 2 * 0.1 * 0.7 * 0.3 * 0.7 * 0.2
+    rest = 0 if value == 0 else others * (1 / 0.1 + 2 / 0.7 + 3 / 0.3 + 4 / 0.7 + 5 / 0.2)
+    assert z.dual[None] == pytest.approx(6 * others + rest)
+
+
+def test_loops_that_draw_and_overwrite(arch):
+    """Loops that must run in order backwards draw what they drew when they were parallel."""
+    x, y, loss = fields()
+    u, v = (ti.field(ti.f64, shape=N) for _ in range(2))
+
+    @ti.kernel
+    def drawn():
+        for i in range(N):
+            a = ti.random(ti.f64)
+            u[i] = a
+            y[i] = x[i] * x[i] * a
+        for i in range(1, N):
+            b = ti.random(ti.f64) + ti.random(ti.f64)
+            v[i] = b
+            x[i] = ti.sin(y[i]) * b
+        for i in range(N):
+            loss[None] += x[i] ** 2
+
+    at = x.to_numpy()
+    with ti.ad.Tape(loss):
+        drawn()
+    inner = at**2 * u.to_numpy()
+    expected = 2 * np.sin(inner) * np.cos(inner) * v.to_numpy() ** 2 * 2 * at * u.to_numpy()
+    expected[0] = 2 * at[0]
+    np.testing.assert_allclose(x.grad.to_numpy(), expected, rtol=1e-12)
+
+
+@ti.kernel
+def raced(x: ti.template()):
+    for i in range(1, N):
+        x[i] = ti.sin(x[i - 1])
+
+
+def test_what_iterations_race_for(arch):
+    """Which comes first is not known."""
+    x, _, loss = fields()
+    with pytest.raises(ti.AerogelCompilationError, match="overwrites it"), ti.ad.Tape(loss):
+        raced(x)
     assert not x.grad.to_numpy().any()
+
+
+def test_what_is_replayed_needs_a_tape(arch):
+    """Without one, the memory that the kernel found is gone."""
+    x, y, loss = fields()
+    in_time(x, y, loss)
+    with pytest.raises(ti.AerogelCompilationError, match=r"ti\.ad\.Tape"):
+        in_time.grad(x, y, loss)
+
+
+def test_what_is_replayed_takes_memory():
+    """A log of what is overwritten grows up to `ad_memory`."""
+    ti.init(arch=ti.cpu, ad_memory=1 << 16)
+    x = ti.field(ti.f64, shape=N, needs_grad=True)
+    loss = ti.field(ti.f64, shape=(), needs_grad=True)
+    x.fill(0.5)
+
+    @ti.kernel
+    def steps(n: ti.i32):
+        ti.loop_config(serialize=True)
+        for t in range(n):
+            x[t % N] = ti.sin(x[t % N]) + 0.5 * x[(t + 1) % N]
+        loss[None] += x[0]
+
+    with ti.ad.Tape(loss):
+        steps(100)
+    assert x.grad.to_numpy().any()
+    x.fill(0.5)
+    with pytest.raises(MemoryError), ti.ad.Tape(loss):
+        steps(100_000)

@@ -35,6 +35,9 @@ const LAYOUTS: &[&str] = &[
     "dense i:2 { bitmasked i:3 { place x: f64, place y: f64, place z: f64, place k: i32 } } place s: f64, place p: f64",
 ];
 
+/// What gives the same in any order.
+const SUMS: &[&str] = &["add", "add", "sub"];
+
 struct Writer {
     rng: Rng,
     text: String,
@@ -52,11 +55,25 @@ struct Writer {
     written: Vec<&'static str>,
     /// How each written field is written in this loop: by its own element only, or by sums.
     own: &'static str,
+    meets: Meets,
+    /// How iterations change elements that they share: by what gives the same in any order.
+    shared: &'static [&'static str],
     /// Whether a loop is around that may be left, and how deep loops are.
     in_loop: usize,
     budget: usize,
     /// Whether the parallel loop leaves out the first and the last element.
     has_rim: bool,
+}
+
+/// Which elements an iteration may touch.
+#[derive(Clone, Copy, PartialEq)]
+enum Meets {
+    /// It reads some fields and writes another.
+    Apart,
+    /// It reads and writes its own elements of the written fields, and reads any of others.
+    Own,
+    /// It is alone, and may do anything.
+    Alone,
 }
 
 /// A module whose kernel has a gradient, always the same for the same seed.
@@ -82,6 +99,8 @@ pub fn text(seed: u64) -> String {
         read: Vec::new(),
         written: Vec::new(),
         own: "y",
+        meets: Meets::Apart,
+        shared: SUMS,
         in_loop: 0,
         budget: 0,
         has_rim: false,
@@ -175,6 +194,12 @@ impl Writer {
         let p = self.def("ref<f64>", "field_at @p, []");
         let p = self.def("f64", &format!("load {p}"));
         self.floats.push(p);
+        if self.rng.one_in(2) {
+            for _ in 0..1 + self.rng.below(3) {
+                self.phase();
+            }
+            return;
+        }
         // From x to y, and then from x and y to z.
         self.read = vec!["x"];
         let total = self.rng.one_in(2).then(|| self.def("ref<f64>", "local"));
@@ -210,6 +235,8 @@ impl Writer {
         self.counter = Some(i);
         self.written = vec![field];
         self.own = if self.rng.one_in(2) { field } else { "" };
+        let shared: [&'static [&'static str]; 6] = [SUMS, SUMS, SUMS, &["mul"], &["min"], &["max"]];
+        self.shared = *self.rng.pick::<&'static [&'static str]>(&shared);
         self.budget = 6 + self.rng.below(14);
         if self.has_rim {
             self.stencil();
@@ -228,6 +255,81 @@ impl Writer {
         self.floats.truncate(floats);
         self.scalars.clear();
         self.arrays.clear();
+    }
+
+    /// A loop that overwrites what it or another one reads.
+    fn phase(&mut self) {
+        match self.rng.below(3) {
+            0 => {
+                let fields = ["x", "y", "z"];
+                let at = self.rng.below(3);
+                self.read = vec![fields[(at + 1) % 3], fields[(at + 2) % 3]];
+                self.over(fields[at], None);
+            }
+            1 => {
+                self.read = vec!["x", "y", "z"];
+                self.meets = Meets::Own;
+                self.over_own();
+                self.meets = Meets::Apart;
+            }
+            _ => {
+                self.read = vec!["x", "y", "z"];
+                self.meets = Meets::Alone;
+                self.steps();
+                self.meets = Meets::Apart;
+            }
+        }
+    }
+
+    /// A parallel loop whose iterations change elements of their own.
+    fn over_own(&mut self) {
+        let [lo, hi] = [0, N].map(|v| self.def("i32", &format!("const {v}")));
+        let i = self.name();
+        self.line(&format!("parallel [{lo}], [{hi}] ({i}: i32) {{"));
+        self.scoped(|w| {
+            w.ints.push(i.clone());
+            w.counter = Some(i);
+            w.written = vec!["x", "y"];
+            w.budget = 6 + w.rng.below(14);
+            w.write();
+            w.gather();
+            w.statements();
+            w.write();
+            w.counter = None;
+        });
+        self.line("yield []");
+        self.line("}");
+    }
+
+    /// A loop in order over steps, perhaps inside a parallel one of one turn.
+    fn steps(&mut self) {
+        let is_inside = self.rng.one_in(3);
+        if is_inside {
+            let [lo, hi] = [0, 1].map(|v| self.def("i32", &format!("const {v}")));
+            let name = self.name();
+            self.line(&format!("parallel [{lo}], [{hi}] ({name}: i32) {{"));
+        }
+        let n = 1 + self.rng.below(4);
+        let [lo, hi, step] = [0, n, 1].map(|v| self.def("i32", &format!("const {v}")));
+        let i = self.name();
+        self.line(&format!("for {lo}, {hi}, {step}, [] ({i}: i32) {{"));
+        self.in_loop += 1;
+        self.scoped(|w| {
+            w.ints.push(i);
+            w.written = vec!["x", "y", "z"];
+            w.budget = 6 + w.rng.below(10);
+            w.gather();
+            w.write();
+            w.statements();
+            w.write();
+            w.line("yield []");
+        });
+        self.in_loop -= 1;
+        self.line("}");
+        if is_inside {
+            self.line("yield []");
+            self.line("}");
+        }
     }
 
     /// A number between -1 and 1.
@@ -292,7 +394,11 @@ impl Writer {
 
     fn gather(&mut self) {
         let field = *self.rng.pick(&self.read.clone());
-        let at = self.index(N);
+        let is_own = self.meets == Meets::Own && self.written.contains(&field);
+        let at = match self.counter.clone().filter(|_| is_own) {
+            Some(i) => i,
+            None => self.index(N),
+        };
         let place = self.def("ref<f64>", &format!("field_at @{field}, [{at}]"));
         let v = self.def("f64", &format!("load {place}"));
         self.floats.push(v);
@@ -308,7 +414,8 @@ impl Writer {
 
     /// Neighbours at constant distances, where the loop leaves room for them.
     fn stencil(&mut self) {
-        let Some(i) = self.counter.clone().filter(|_| self.has_rim) else {
+        let is_apart = self.has_rim && self.meets == Meets::Apart;
+        let Some(i) = self.counter.clone().filter(|_| is_apart) else {
             return self.gather();
         };
         let field = *self.rng.pick(&self.read.clone());
@@ -534,7 +641,46 @@ impl Writer {
         self.line("}");
     }
 
+    /// Any change of an element that no other iteration touches.
+    fn change(&mut self) {
+        let field = *self.rng.pick(&self.written.clone());
+        let at = match self.counter.clone() {
+            Some(i) => i,
+            None => self.index(N),
+        };
+        if self.meets == Meets::Alone && self.rng.one_in(5) {
+            let place = self.def("ref<i32>", &format!("field_at @k, [{at}]"));
+            let k = self.def("i32", &format!("load {place}"));
+            let by = self.int();
+            let k = self.def("i32", &format!("add {k}, {by}"));
+            self.line(&format!("store {place}, {k}"));
+        }
+        let place = self.def("ref<f64>", &format!("field_at @{field}, [{at}]"));
+        let v = self.bounded();
+        match self.rng.below(8) {
+            0..=2 => self.line(&format!("store {place}, {v}")),
+            3 => {
+                let old = self.def("f64", &format!("load {place}"));
+                let product = self.def("f64", &format!("mul {old}, {v}"));
+                let new = self.def("f64", &format!("cos {product}"));
+                self.line(&format!("store {place}, {new}"));
+            }
+            _ => {
+                let op = *self
+                    .rng
+                    .pick(&["add", "sub", "mul", "min", "max", "exchange"]);
+                let old = self.def("f64", &format!("atomic_{op} {place}, {v}"));
+                if self.rng.one_in(3) {
+                    self.floats.push(old);
+                }
+            }
+        }
+    }
+
     fn write(&mut self) {
+        if self.meets != Meets::Apart {
+            return self.change();
+        }
         let Some(i) = self.counter.clone() else {
             return self.compute();
         };
@@ -554,8 +700,8 @@ impl Writer {
             _ => {
                 let at = if is_own { i } else { self.index(N) };
                 let place = self.def("ref<f64>", &format!("field_at @{field}, [{at}]"));
-                let op = *self.rng.pick(&["atomic_add", "atomic_add", "atomic_sub"]);
-                self.def("f64", &format!("{op} {place}, {v}"));
+                let op = *self.rng.pick(if is_own { SUMS } else { self.shared });
+                self.def("f64", &format!("atomic_{op} {place}, {v}"));
             }
         }
     }

@@ -91,7 +91,9 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
                 self.assert(inst, *cond, args);
                 None
             }
-            Op::RandomState { stream } => Some(self.random_state(*stream)),
+            Op::RandomState { stream, iteration } => {
+                Some(self.random_state(*stream, iteration.first().copied()))
+            }
             Op::Random {} => {
                 let result = result.expect("a random number is a result");
                 Some(self.draw(func.elem(result)))

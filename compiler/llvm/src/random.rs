@@ -1,6 +1,7 @@
 //! Random numbers: counter-based, so that they depend on the iteration and not on the thread.
 
 use aerogel_base::ScalarType;
+use aerogel_ir::Value;
 use aerogel_runtime::abi::offset;
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::FastMathFlags;
@@ -23,9 +24,14 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
     }
 
     /// The state with which this iteration begins in a loop with another number.
-    pub(crate) fn random_state(&mut self, stream: u32) -> Val<'ctx> {
-        let place: Val<'ctx> = self.linear.expect("the task keeps its index").into();
-        let (linear, _) = self.b.load(basic(self.b.i64_type()), place);
+    pub(crate) fn random_state(&mut self, stream: u32, iteration: Option<Value>) -> Val<'ctx> {
+        let linear = match iteration {
+            Some(iteration) => self.index(iteration),
+            None => {
+                let place: Val<'ctx> = self.linear.expect("the task keeps its index").into();
+                self.b.load(basic(self.b.i64_type()), place).0
+            }
+        };
         self.first_state(u64::from(stream), linear)
     }
 

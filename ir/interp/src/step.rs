@@ -488,10 +488,12 @@ impl<'a> Machine<'a> {
                 }
                 return Ok(Vec::new());
             }
-            Op::RandomState { stream } => Val::from(Scalar::from_slot(
-                ScalarType::U64,
-                eval::random_state(self.seed, *stream, self.linear),
-            )),
+            Op::RandomState { stream, iteration } => {
+                let given = self.ints(iteration).first().copied();
+                let linear = given.unwrap_or(self.linear);
+                let state = eval::random_state(self.seed, *stream, linear);
+                Val::from(Scalar::from_slot(ScalarType::U64, state))
+            }
             Op::Random {} => {
                 let (state, bits) = eval::random_step(self.random);
                 self.random = state;

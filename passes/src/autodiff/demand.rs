@@ -6,10 +6,12 @@
 //! values that the turn needs.
 
 use aerogel_base::entity::SecondaryMap;
-use aerogel_ir::{Derivative, Env, Function, Inst, Op, Region, Value, walk};
+use aerogel_ir::analysis::access::{self, Class};
+use aerogel_ir::{AtomicOp, Derivative, Env, Function, Inst, Op, Region, Value, walk};
 
 use super::activity::{Activity, Memory, is_scalar_op, memory_of};
 use super::nesting::Nesting;
+use super::overwritten::{Overwritten, element_of};
 use super::rules::{Partial, partial};
 
 /// In which copies of its region something is needed.
@@ -39,6 +41,11 @@ impl Copies {
     pub(crate) fn any(self) -> bool {
         self.reversed || self.rerun
     }
+
+    /// Whether it is needed in the one copy or the other.
+    pub(crate) fn is_in(self, reversed: bool) -> bool {
+        if reversed { self.reversed } else { self.rerun }
+    }
 }
 
 /// What is needed, and where.
@@ -51,8 +58,12 @@ pub(crate) struct Demand {
     contents: SecondaryMap<Value, bool>,
     /// Instructions that the backward pass does something about.
     work: SecondaryMap<Inst, bool>,
+    /// Writes of replayed memory that happen again.
+    executed: SecondaryMap<Inst, Copies>,
     /// What is needed and cannot be computed again, with the instruction that makes it.
     pub(crate) lost: Option<Inst>,
+    /// A parallel loop whose writes must happen again as a whole.
+    whole: Option<Inst>,
     changed: bool,
 }
 
@@ -64,11 +75,62 @@ pub(crate) struct Cx<'a> {
     pub(crate) env: &'a Env,
     pub(crate) nesting: &'a Nesting,
     pub(crate) activity: &'a Activity,
+    /// The memory whose writes happen again, so that it is what it was wherever the backward pass reads it.
+    pub(crate) replayed: &'a [Class],
 }
 
 impl Cx<'_> {
     pub(crate) fn memory(&self, place: Value) -> Memory {
         memory_of(self.func, self.env, self.kind, place)
+    }
+
+    /// Whether a place lies in memory that is replayed.
+    pub(crate) fn replays(&self, place: Value) -> bool {
+        !self.replayed.is_empty()
+            && matches!(self.memory(place), Memory::Field(..) | Memory::Array(..))
+            && self.is_in(place, self.replayed)
+    }
+
+    fn is_in(&self, place: Value, classes: &[Class]) -> bool {
+        let own = access::classes(self.func, self.env, place);
+        own.iter().any(|class| classes.contains(class))
+    }
+
+    /// The replayed memory that an instruction, or something inside it, writes.
+    fn rewrites(&self, inst: Inst) -> Vec<Class> {
+        let mut all = Vec::new();
+        if self.replayed.is_empty() {
+            return all;
+        }
+        self.each_within(inst, &mut |inst| {
+            if let Op::Store { place, .. } | Op::Atomic { place, .. } = self.func[inst]
+                && self.replays(place)
+            {
+                all.extend(access::classes(self.func, self.env, place));
+            }
+        });
+        all
+    }
+
+    fn each_within(&self, inst: Inst, f: &mut dyn FnMut(Inst)) {
+        f(inst);
+        for owned in self.func.owned(inst) {
+            walk(self.func, owned, &mut |_, inner| f(inner));
+        }
+    }
+
+    /// Whether the iterations around a region share a place, and one of them alone has its adjoint.
+    pub(crate) fn is_won(&self, region: Region, place: Value) -> bool {
+        self.nesting.parallel(region) > 0
+            && element_of(self.func, place).is_some_and(|(whole, _)| {
+                let mut is_fixed = true;
+                if let Some(op) = self.func.def_op(whole) {
+                    op.operands(|v| {
+                        is_fixed &= self.nesting.parallel(self.nesting.region_of(v)) == 0;
+                    });
+                }
+                is_fixed
+            })
     }
 
     /// Whether a place has adjoints.
@@ -89,8 +151,10 @@ impl Cx<'_> {
             Op::Arg { .. } => results.iter().any(|&r| self.activity.is_active(r)),
             // What is overwritten no longer matters, whatever it is overwritten with.
             Op::Store { place, .. } => self.has_adjoint(*place),
-            Op::Atomic { place, value, .. } => {
-                self.has_adjoint(*place) && self.activity.is_active(*value)
+            // What loses against a constant no longer matters either.
+            Op::Atomic { op, place, value } => {
+                let adds = matches!(op, AtomicOp::Add | AtomicOp::Sub);
+                self.has_adjoint(*place) && (!adds || self.activity.is_active(*value))
             }
             op if is_scalar_op(self.func, op, results) => self.activity.is_active(results[0]),
             _ => false,
@@ -105,7 +169,9 @@ impl Demand {
             reruns: SecondaryMap::new(),
             contents: SecondaryMap::new(),
             work: SecondaryMap::new(),
+            executed: SecondaryMap::new(),
             lost: None,
+            whole: None,
             changed: true,
         };
         demand.find_work(cx, cx.func.body);
@@ -115,6 +181,7 @@ impl Demand {
                     demand.reversal(cx, region, inst);
                     demand.results(cx, region, inst);
                     demand.construct(cx, region, inst);
+                    demand.replay(cx, region, inst);
                 }
             }
         }
@@ -131,6 +198,20 @@ impl Demand {
 
     pub(crate) fn works(&self, inst: Inst) -> bool {
         self.work[inst]
+    }
+
+    /// A parallel loop whose writes must happen again as a whole.
+    pub(crate) fn whole(&self, func: &Function) -> Option<Overwritten> {
+        let span = func.insts[self.whole?].span;
+        Some(Overwritten {
+            read: span,
+            written: span,
+        })
+    }
+
+    /// In which copies a write of replayed memory happens again.
+    pub(crate) fn executed(&self, inst: Inst) -> Copies {
+        self.executed[inst]
     }
 
     pub(crate) fn needs_contents(&self, local: Value) -> bool {
@@ -203,17 +284,16 @@ impl Demand {
             Op::Store { place, .. } => self.need_indices(cx, *place, region, here),
             Op::Atomic { op, place, value } => {
                 self.need_indices(cx, *place, region, here);
-                use aerogel_ir::AtomicOp::{Max, Min, Mul};
-                if matches!(op, Min | Max | Mul) {
+                if matches!(op, AtomicOp::Min | AtomicOp::Max) {
                     self.need(cx, *value, region, here);
                     self.need(cx, *place, region, here);
-                }
-                if *op == Mul {
-                    // A second loop scales the adjoints, when all have seen them.
-                    self.need(cx, *value, region, Copies::RERUN);
-                    self.need_indices(cx, *place, region, Copies::RERUN);
-                    for around in cx.nesting.between(region, func.body) {
-                        self.need_rerun(around, Copies::RERUN);
+                    if cx.is_won(region, *place) {
+                        // A loop before finds the iteration.
+                        self.need(cx, *value, region, Copies::RERUN);
+                        self.need(cx, *place, region, Copies::RERUN);
+                        for around in cx.nesting.between(region, func.body) {
+                            self.need_rerun(around, Copies::RERUN);
+                        }
                     }
                 }
             }
@@ -398,6 +478,62 @@ impl Demand {
         }
     }
 
+    /// Writes of replayed memory: those of a rerun all happen again, since what is inside reads what they leave, and
+    /// those that are reversed where something behind them does.
+    fn replay(&mut self, cx: &Cx<'_>, region: Region, inst: Inst) {
+        let written = cx.rewrites(inst);
+        if written.is_empty() {
+            return;
+        }
+        let mut copies = Copies::default();
+        let all = &cx.func.regions[region].insts;
+        let later = all.iter().skip_while(|&&other| other != inst).skip(1);
+        let mut later = later.map(|&other| self.looks_at(cx, other, &written));
+        copies.reversed = later.any(|looks| looks);
+        let around = cx.nesting.owner(region);
+        copies.rerun = around.is_some_and(|(owner, _)| self.reruns[owner].any());
+        match &cx.func[inst] {
+            Op::Store { place, value } | Op::Atomic { place, value, .. } => {
+                let (place, value) = (*place, *value);
+                let all = self.executed[inst].or(copies);
+                if all != self.executed[inst] {
+                    self.executed[inst] = all;
+                    self.changed = true;
+                }
+                if all.any() {
+                    self.need(cx, place, region, all);
+                    self.need(cx, value, region, all);
+                }
+            }
+            Op::Parallel { .. } | Op::ParallelCells { .. } => {
+                if copies.any() || self.reruns[inst].any() {
+                    self.whole = self.whole.or(Some(inst));
+                }
+            }
+            op => {
+                let is_loop = !matches!(op, Op::If { .. });
+                copies.reversed |= is_loop && self.looks_at(cx, inst, &written);
+                self.need_rerun(inst, copies);
+            }
+        }
+    }
+
+    /// Whether the backward pass reads some memory in an instruction or inside it.
+    fn looks_at(&self, cx: &Cx<'_>, inst: Inst, classes: &[Class]) -> bool {
+        let mut found = false;
+        cx.each_within(inst, &mut |inst| {
+            found |= match cx.func[inst] {
+                Op::Load { place } => {
+                    self.values[cx.func.insts[inst].results[0]].any() && cx.is_in(place, classes)
+                }
+                // A change begins with what there was.
+                Op::Atomic { place, .. } => cx.is_in(place, classes),
+                _ => false,
+            };
+        });
+        found
+    }
+
     /// What carried values need: a rerun that makes them.
     fn carried(
         &mut self,
@@ -476,7 +612,7 @@ pub(crate) fn locals_touched(cx: &Cx<'_>, demand: &Demand, inst: Inst) -> (Vec<V
     let (mut written, mut read) = (Vec::new(), Vec::new());
     let mut inside = SecondaryMap::<Value, bool>::new();
     for owned in cx.func.owned(inst) {
-        aerogel_ir::analysis::access::defined_in(cx.func, owned, &mut inside);
+        access::defined_in(cx.func, owned, &mut inside);
     }
     let note = |list: &mut Vec<Value>, place: Value| {
         if let Memory::Local(local) = cx.memory(place)

@@ -74,7 +74,11 @@ fn in_loop(func: &mut Function, body: Region, stream: u32) -> Value {
 }
 
 fn begin(b: &mut Builder<'_>, state: Value, stream: u32) {
-    let first = b.value(Op::RandomState { stream }, STATE);
+    let op = Op::RandomState {
+        stream,
+        iteration: Vec::new(),
+    };
+    let first = b.value(op, STATE);
     b.store(state, first);
 }
 

@@ -10,8 +10,7 @@
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::{Diagnostic, ErrorKind, Scalar};
 use aerogel_ir::{
-    AtomicOp, BinaryOp, Builder, CompareOp, Derivative, Env, Function, Inst, Op, Region, Type,
-    Value,
+    AtomicOp, BinaryOp, Builder, Derivative, Env, Function, Inst, Op, Region, Type, Value,
 };
 
 use super::activity::{Activity, Memory, is_scalar_op, memory_of};
@@ -27,7 +26,6 @@ struct Forward<'a, 't> {
     tangents: SecondaryMap<Value, Option<Value>>,
     /// The storage of tangents beside a local, a buffer or its room.
     beside: SecondaryMap<Value, Option<Value>>,
-    parallel: u32,
     mistake: Option<Box<Diagnostic>>,
 }
 
@@ -47,7 +45,6 @@ pub(super) fn write(
         now: SecondaryMap::new(),
         tangents: SecondaryMap::new(),
         beside: SecondaryMap::new(),
-        parallel: 0,
         mistake: None,
     };
     pass.line(func.body);
@@ -220,9 +217,7 @@ impl Forward<'_, '_> {
             op @ (Op::Parallel { .. } | Op::ParallelCells { .. }) => {
                 let body = func.owned(inst)[0];
                 let counters = func.regions[body].params.len();
-                self.parallel += 1;
                 let copy = self.region(body, counters, &[]);
-                self.parallel -= 1;
                 let mut op = op.clone();
                 op.map_operands(|v| self.now(v));
                 op.map_regions(|_| copy);
@@ -407,7 +402,6 @@ impl Forward<'_, '_> {
         let at = self.tangent_place(place);
         let tangent = self.tangent(value);
         let ty = self.func.ty(value);
-        let alone = self.parallel == 0 || matches!(self.memory(place), Memory::Local(_));
         match op {
             AtomicOp::Add | AtomicOp::Sub | AtomicOp::Exchange => {
                 let op = Op::Atomic {
@@ -416,27 +410,6 @@ impl Forward<'_, '_> {
                     value: tangent,
                 };
                 self.tangents[old] = Some(self.b.value(op, ty));
-            }
-            AtomicOp::Min | AtomicOp::Max if alone => {
-                let (mine, before) = (self.now(value), self.now(old));
-                let beyond = match op {
-                    AtomicOp::Max => CompareOp::Ge,
-                    _ => CompareOp::Le,
-                };
-                let won = self.b.compare(beyond, mine, before);
-                let so_far = self.b.load(at);
-                let next = self.b.select(won, tangent, so_far);
-                self.b.store(at, next);
-                self.tangents[old] = Some(so_far);
-            }
-            AtomicOp::Mul if alone => {
-                let (mine, before) = (self.now(value), self.now(old));
-                let so_far = self.b.load(at);
-                let one = self.b.binary(BinaryOp::Mul, so_far, mine);
-                let other = self.b.binary(BinaryOp::Mul, before, tangent);
-                let next = self.b.binary(BinaryOp::Add, one, other);
-                self.b.store(at, next);
-                self.tangents[old] = Some(so_far);
             }
             AtomicOp::Min
             | AtomicOp::Max

@@ -76,6 +76,7 @@ impl Reverse<'_, '_> {
             return Vec::new();
         };
         if attrs.serial
+            || !self.cx.replayed.is_empty()
             || self.length(*body) > LONGEST
             || self.has_winners(*body)
             || self.passes_on(*body)

@@ -23,9 +23,12 @@ mod serial;
 #[cfg(test)]
 mod tests;
 mod turns;
+mod undo;
+mod winners;
 
 use aerogel_base::{Diagnostic, ErrorKind, Span};
-use aerogel_ir::{Derivative, Env, Function, Inst, Module, Op};
+use aerogel_ir::analysis::access::Class;
+use aerogel_ir::{Derivative, Env, FuncId, Function, Inst, Module, Op, Value, walk};
 
 use self::activity::Activity;
 use self::demand::{Cx, Demand};
@@ -104,13 +107,15 @@ pub fn differentiate(
     prepare::run(&mut module, options)?;
     let kernel = module.funcs.iter().find(|(_, f)| f.is_kernel);
     let id = kernel.expect("a module has a kernel").0;
-    let primal = module.funcs[id].clone();
     let wanted = wanted.into();
     let (derivative, reads) = match wanted.kind {
-        Derivative::Grad => reverse(&primal, &module, wanted)?,
-        Derivative::Dual => (forward(&primal, &module)?, Reads::default()),
+        Derivative::Grad => in_reverse(&mut module, id, options, wanted)?,
+        Derivative::Dual => {
+            prepare::all_plainly(&mut module, id, options)?;
+            (forward(&module.funcs[id], &module)?, Reads::default())
+        }
     };
-    module.funcs[id] = derivative;
+    let primal = std::mem::replace(&mut module.funcs[id], derivative);
     module.env.exact_decisions = true;
     Ok(Differentiated {
         module,
@@ -122,12 +127,47 @@ pub fn differentiate(
     })
 }
 
+/// The kernel that computes the adjoints, and what it reads: tried with ever more memory replayed, until nothing that it
+/// needs is lost.
+fn in_reverse(
+    module: &mut Module,
+    id: FuncId,
+    options: Options,
+    wanted: Wanted,
+) -> Result<(Function, Reads), DerivativeError> {
+    let mut replayed = Vec::new();
+    loop {
+        match reverse(&module.funcs[id], module, wanted, &replayed)? {
+            Attempt::Done(derivative, reads) => return Ok((*derivative, *reads)),
+            Attempt::Replay(classes) => {
+                replayed.extend(classes);
+                prepare::plainly(module, id, options, &replayed)?;
+            }
+            Attempt::InOrder(lost) => {
+                if !prepare::in_order(module, id, options, &replayed)? {
+                    return Err(lost);
+                }
+            }
+        }
+    }
+}
+
+/// What came of an attempt.
+enum Attempt {
+    Done(Box<Function>, Box<Reads>),
+    /// More memory must be replayed.
+    Replay(Vec<Class>),
+    /// Its loops must run in order, or there is no gradient.
+    InOrder(DerivativeError),
+}
+
 /// The kernel that computes the adjoints of what `func` reads.
 fn reverse(
     func: &Function,
     module: &Module,
     wanted: Wanted,
-) -> Result<(Function, Reads), DerivativeError> {
+    replayed: &[Class],
+) -> Result<Attempt, DerivativeError> {
     let (env, ends) = (&module.env, wanted.ends);
     let nesting = Nesting::new(func);
     let activity = Activity::new(func, env, Derivative::Grad, ends);
@@ -138,6 +178,7 @@ fn reverse(
         env,
         nesting: &nesting,
         activity: &activity,
+        replayed,
     };
     if let Some(mistake) = refused::find(&cx, &module.funcs) {
         return Err(DerivativeError::Mistake(mistake));
@@ -152,19 +193,61 @@ fn reverse(
         return Err(lost_value(func, lost));
     }
     let mut reads = overwritten::reads(&cx, &demand);
+    if let Some(lost) = reads.lost {
+        return Err(lost.in_steps(env));
+    }
+    if !reads.replays.is_empty() {
+        return Ok(Attempt::Replay(reads.replays));
+    }
+    if let Some(lost) = reads.in_order.or_else(|| demand.whole(func)) {
+        return Ok(Attempt::InOrder(lost.in_steps(env)));
+    }
     reads.untracked = overwritten::untracked(&cx);
     reads.ends = overwritten::leak(&cx).map(|leak| Box::new(leak.untracked(env)));
-    if let Some(lost) = reads.lost {
-        return Err(DerivativeError::Mistake(Box::new(
-            lost.mistake_of_steps(env),
-        )));
-    }
     let mut target = Function::new(format!("{}_grad", func.name), true);
     target.params.clone_from(&func.params);
     match reverse::write(cx, &demand, &mut target, ends) {
         Some(mistake) => Err(DerivativeError::Mistake(mistake)),
-        None => Ok((target, reads)),
+        None => Ok(match travels(&target) {
+            Some(span) => Attempt::InOrder(kept_too_long(span)),
+            None => Attempt::Done(Box::new(target), Box::new(reads)),
+        }),
     }
+}
+
+/// Something saved in a buffer that a parallel loop stands between: buffers belong to one task.
+fn travels(func: &Function) -> Option<Span> {
+    let all = &func.regions[func.body].insts;
+    let is_parallel =
+        |inst: &Inst| matches!(func[*inst], Op::Parallel { .. } | Op::ParallelCells { .. });
+    for (k, &inst) in all.iter().enumerate() {
+        let Op::Buffer {} = func[inst] else { continue };
+        let buffer = func.insts[inst].results[0];
+        let Some(next) = all[k..].iter().position(is_parallel) else {
+            break;
+        };
+        let mut later = all[k + next..].iter();
+        if later.any(|&inst| uses_buffer(func, inst, buffer)) {
+            return Some(func.insts[inst].span);
+        }
+    }
+    None
+}
+
+/// Whether something makes room in a buffer, or names an element of its room.
+fn uses_buffer(func: &Function, inst: Inst, buffer: Value) -> bool {
+    let is_use = |func: &Function, inst: Inst| match func[inst] {
+        Op::Reserve { buffer: of, .. } => of == buffer,
+        Op::RoomAt { room, .. } => {
+            matches!(func.def_op(room), Some(&Op::Reserve { buffer: of, .. }) if of == buffer)
+        }
+        _ => false,
+    };
+    let mut found = is_use(func, inst);
+    for owned in func.owned(inst) {
+        walk(func, owned, &mut |func, inst| found |= is_use(func, inst));
+    }
+    found
 }
 
 /// The kernel with the tangents of what it does.
@@ -179,6 +262,7 @@ fn forward(func: &Function, module: &Module) -> Result<Function, DerivativeError
         env,
         nesting: &nesting,
         activity: &activity,
+        replayed: &[],
     };
     if let Some(mistake) = refused::find(&cx, &module.funcs) {
         return Err(DerivativeError::Mistake(mistake));
@@ -199,12 +283,13 @@ impl Overwritten {
             .note("write to another field, or run the kernel under ti.ad.Tape(), which saves it")
     }
 
-    /// What to say where it is at no moment in memory.
-    fn mistake_of_steps(&self, env: &Env) -> Diagnostic {
-        self.gone(env).note(
-            "it is written both before and after it is read: make each step a kernel of its own, under ti.ad.Tape(), or \
-             write it to elements of its own, y[t + 1, i] from y[t, i]",
-        )
+    /// What to say where nothing brings it back.
+    fn in_steps(&self, env: &Env) -> DerivativeError {
+        let mistake = self.gone(env).note(
+            "which of both comes first is not known: make each step a kernel of its own, under ti.ad.Tape(), or write it \
+             to elements of its own, y[t + 1, i] from y[t, i]",
+        );
+        DerivativeError::Mistake(Box::new(mistake))
     }
 
     /// What to say of a value that another iteration of a parallel loop writes.
@@ -247,6 +332,14 @@ fn place(env: &Env, span: Span) -> String {
     let file = &env.sources[range.source];
     let (line, text) = (file.position(range.start).0, file.line_at(range.start).0);
     format!("in line {line}: `{}`", text.trim())
+}
+
+/// The mistake of a kernel whose loops cannot run in order though one saves something for behind another.
+fn kept_too_long(span: Span) -> DerivativeError {
+    let message = "the gradient saves what is made here beyond a loop over the cells of a sparse field, which has storage of \
+                   its own";
+    let mistake = Diagnostic::new(ErrorKind::Compilation, "E0602", span, message);
+    DerivativeError::Mistake(Box::new(mistake.note("make each loop a kernel of its own")))
 }
 
 /// The mistake of a gradient that needs a value which cannot be made again.

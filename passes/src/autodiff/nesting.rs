@@ -54,6 +54,16 @@ impl Nesting {
         self.of_value[value].expect("the value is defined in the body")
     }
 
+    /// The region that an instruction stands in, if it is inside another one, and the outermost of those.
+    pub(crate) fn around(&self, func: &Function, inst: Inst) -> Option<(Region, Inst)> {
+        let all = self.regions.iter().copied();
+        let region = all
+            .into_iter()
+            .find(|&r| func.regions[r].insts.contains(&inst))?;
+        let outermost = *self.between(region, func.body).last()?;
+        Some((region, outermost))
+    }
+
     /// How many parallel loops are around.
     pub(crate) fn parallel(&self, region: Region) -> u32 {
         self.parallel[region]

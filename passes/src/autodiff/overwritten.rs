@@ -2,10 +2,11 @@
 //!
 //! The backward pass reads fields and arrays again, when the kernel is over. An element that the kernel writes after it
 //! has read it holds something else then. Where nothing is written *before* it is read, memory as it was when the kernel
-//! began will do: a tape puts that back. Otherwise there is no gradient.
+//! began will do: a tape puts that back. Where both happens, the backward pass begins with that memory too, and writes it
+//! again as the kernel did: it is *replayed* (`undo.rs`). Only what iterations race for has no gradient.
 
-use aerogel_base::{Diagnostic, Span};
-use aerogel_ir::analysis::access::{Change, Class, below, change, classes, touched};
+use aerogel_base::{Diagnostic, Scalar, Span};
+use aerogel_ir::analysis::access::{Change, Class, below, change, classes, is_quantised, touched};
 use aerogel_ir::analysis::affine::{counted_from_narrow, differ};
 use aerogel_ir::{AtomicOp, FieldId, Function, Inst, Op, Region, Value, walk};
 
@@ -45,8 +46,12 @@ pub(super) struct Reads {
     pub(super) needed: Vec<Needed>,
     /// The first that needs memory as it was when the kernel began.
     pub(super) of_start: Option<Overwritten>,
-    /// The first that is at no moment in memory.
+    /// The first that nothing can bring back.
     pub(super) lost: Option<Overwritten>,
+    /// What must be replayed, and is not yet.
+    pub(super) replays: Vec<Class>,
+    /// What can be replayed only if one iteration comes after the other.
+    pub(super) in_order: Option<Overwritten>,
     /// Through which fields derivatives end between kernels.
     pub(super) untracked: Untracked,
     /// What to say of the first value whose derivative ends in memory that has none.
@@ -130,19 +135,31 @@ struct Access {
 }
 
 /// Whether a write may hit what a read reads, before and after it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Hits {
     before: bool,
     after: bool,
+    races: Races,
+}
+
+/// Whether iterations of a parallel loop meet at an element, where which comes first is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Races {
+    No,
+    /// If they name the same element by something else than their counters.
+    Perhaps,
+    Yes,
 }
 
 const NEVER: Hits = Hits {
     before: false,
     after: false,
+    races: Races::No,
 };
 const ANY_TIME: Hits = Hits {
     before: true,
     after: true,
+    races: Races::No,
 };
 
 impl Access {
@@ -160,10 +177,17 @@ pub(super) fn reads(cx: &Cx<'_>, demand: &Demand) -> Reads {
         }
         // Which number won is seen of what is there when all are through.
         Op::Atomic {
-            op: AtomicOp::Min | AtomicOp::Max | AtomicOp::Mul,
+            op: AtomicOp::Min | AtomicOp::Max,
             place,
             ..
-        } => shared(place) && demand.works(inst),
+        } => shared(place) && (demand.works(inst) || demand.executed(inst).any()),
+        // The other factors are seen one after the other.
+        Op::Atomic {
+            op: AtomicOp::Mul,
+            place,
+            ..
+        } => shared(place) && cx.has_adjoint(place),
+        Op::Atomic { place, .. } => shared(place) && demand.executed(inst).any(),
         _ => false,
     });
     let written = accesses(cx, &|inst| match change(&cx.func[inst]) {
@@ -177,53 +201,149 @@ pub(super) fn reads(cx: &Cx<'_>, demand: &Demand) -> Reads {
     // The classes that are needed as they were then, and why.
     let mut starts = Vec::new();
     for r in &read {
-        let mut hits = NEVER;
-        let mut by = None;
-        let op = &cx.func[r.inst];
-        let is_product = matches!(
-            op,
-            Op::Atomic {
-                op: AtomicOp::Mul,
-                ..
-            }
-        );
-        for w in written
-            .iter()
-            .filter(|w| w.classes.iter().any(|c| r.classes.contains(c)))
-        {
-            let hit = hits_of(cx, r, w);
-            hits.before |= hit.before;
-            // A product's adjoints are scaled behind the whole loop, so nothing else in it may write there.
-            hits.after |= hit.after || is_product && hit.before && w.path[0] == r.path[0];
-            if hits.after {
-                by = by.or(Some(w));
-            }
-        }
-        let overwritten = by.map(|w| Overwritten {
+        let found = overwriting(cx, r, &written);
+        let overwritten = found.by.map(|w| Overwritten {
             read: cx.func.insts[r.inst].span,
-            written: cx.func.insts[w.inst].span,
+            written: cx.func.insts[w].span,
         });
+        let overwritten = overwritten.or_else(|| is_product(cx, r.inst));
         let place = r.place.expect("what is read is an element");
-        let at = if hits.after {
-            Moment::Start
-        } else {
-            Moment::End
-        };
+        let replayed = cx.replays(place);
+        let is_early = found.after || replayed || is_product(cx, r.inst).is_some();
+        let at = if is_early { Moment::Start } else { Moment::End };
         reads.needed.push(Needed { place, at });
+        match found.races {
+            Races::Yes => reads.lost = reads.lost.or(overwritten),
+            Races::Perhaps if replayed => reads.in_order = reads.in_order.or(overwritten),
+            _ => {}
+        }
+        if is_contested(cx, r.inst, place) {
+            reads.in_order = reads.in_order.or(Some(Overwritten {
+                read: cx.func.insts[r.inst].span,
+                written: cx.func.insts[r.inst].span,
+            }));
+        }
         // Atomic ones need what all of them leave.
-        is_made.push(hits.before || matches!(op, Op::Atomic { .. }));
-        if hits.after {
+        let is_atomic = matches!(cx.func[r.inst], Op::Atomic { .. });
+        if is_atomic && replayed {
+            reads.in_order = reads.in_order.or(overwritten);
+        }
+        is_made.push(!replayed && (found.before || is_atomic));
+        if is_early {
             reads.of_start = reads.of_start.or(overwritten);
             starts.push((classes(cx.func, cx.env, place), overwritten));
         }
     }
     reads.settle(cx, &is_made, &starts);
+    reads.in_order = reads.in_order.or(meeting(cx, demand, &written));
     reads
+}
+
+/// An extremum that iterations of a loop share at elements that only they name: which of equal ones is the last is seen
+/// if they run in order.
+fn is_contested(cx: &Cx<'_>, inst: Inst, place: Value) -> bool {
+    let Op::Atomic {
+        op: AtomicOp::Min | AtomicOp::Max,
+        ..
+    } = cx.func[inst]
+    else {
+        return false;
+    };
+    let Some((region, outermost)) = cx.nesting.around(cx.func, inst) else {
+        return false;
+    };
+    let counters = match &cx.func[outermost] {
+        Op::Parallel { body, .. } => &cx.func.regions[*body].params,
+        Op::ParallelCells { node, body, .. }
+            if !cx.env.trees[node.tree].is_below_sparse(node.node) =>
+        {
+            &cx.func.regions[*body].params
+        }
+        _ => return false,
+    };
+    let own = indices(cx.func, place);
+    let is_own = counters.iter().all(|counter| {
+        own.iter()
+            .any(|&index| counted_from_narrow(cx.func, index).0 == *counter)
+    });
+    !is_own && !cx.is_won(region, place)
+}
+
+/// A product that iterations make together.
+fn is_product(cx: &Cx<'_>, inst: Inst) -> Option<Overwritten> {
+    let Op::Atomic {
+        op: AtomicOp::Mul, ..
+    } = cx.func[inst]
+    else {
+        return None;
+    };
+    let span = cx.func.insts[inst].span;
+    Some(Overwritten {
+        read: span,
+        written: span,
+    })
+}
+
+/// What overwrites something that is read.
+struct Overwriting {
+    before: bool,
+    after: bool,
+    races: Races,
+    by: Option<Inst>,
+}
+
+fn overwriting(cx: &Cx<'_>, r: &Access, written: &[Access]) -> Overwriting {
+    let is_atomic = matches!(cx.func[r.inst], Op::Atomic { .. });
+    let mut found = Overwriting {
+        before: false,
+        after: false,
+        races: Races::No,
+        by: None,
+    };
+    for w in written.iter().filter(|w| w.shares_memory(r)) {
+        let hit = hits_of(cx, r, w);
+        found.before |= hit.before;
+        found.after |= hit.after;
+        // Atomic changes may come in any order.
+        let both_atomic = is_atomic && matches!(cx.func[w.inst], Op::Atomic { .. });
+        let races = match hit.races {
+            Races::Yes if both_atomic => Races::Perhaps,
+            races => races,
+        };
+        if races == Races::Yes && found.races != Races::Yes || hit.after && found.by.is_none() {
+            found.by = Some(w.inst);
+        }
+        if found.races == Races::No || races == Races::Yes {
+            found.races = races;
+        }
+    }
+    found
+}
+
+/// Writes of a parallel loop that its backward pass makes again and undoes, while another iteration may do the same.
+fn meeting(cx: &Cx<'_>, demand: &Demand, written: &[Access]) -> Option<Overwritten> {
+    for w in written.iter().filter(|w| demand.executed(w.inst).reversed) {
+        let region = w.path.last().expect("it stands in a region").0;
+        if cx.nesting.parallel(region) == 0 {
+            continue;
+        }
+        let mut others = written
+            .iter()
+            .filter(|other| other.path[0] == w.path[0] && other.shares_memory(w));
+        let met = others.find(|other| hits_in_loops(cx, w, other).races != Races::No);
+        if let Some(other) = met {
+            return Some(Overwritten {
+                read: cx.func.insts[w.inst].span,
+                written: cx.func.insts[other.inst].span,
+            });
+        }
+    }
+    None
 }
 
 impl Reads {
     /// Memory can be as it was at one moment only: what is read at the start of a class makes all of it be read then. What
-    /// the kernel makes itself is not there yet, so it is lost.
+    /// the kernel makes itself is not there yet, so the kernel's writes of it are replayed.
     fn settle(
         &mut self,
         cx: &Cx<'_>,
@@ -237,11 +357,56 @@ impl Reads {
                 .filter(|(of, _)| of.iter().any(|class| own.contains(class)));
             if let Some((_, overwritten)) = by.next() {
                 needed.at = Moment::Start;
-                if is_made {
+                if is_made && can_replay(cx, needed.place) {
+                    self.replays.extend(own);
+                } else if is_made {
                     self.lost = self.lost.or(*overwritten);
                 }
             }
         }
+    }
+}
+
+/// Whether all that writes the memory of a place can be done again and undone.
+pub(super) fn can_replay(cx: &Cx<'_>, place: Value) -> bool {
+    let own = classes(cx.func, cx.env, place);
+    let mut names = Vec::new();
+    let mut can = true;
+    walk(
+        cx.func,
+        cx.func.body,
+        &mut |func, inst| match change(&func[inst]) {
+            Change::Nothing => {}
+            Change::Anything => can = false,
+            Change::Below(node) => can &= !below(cx.env, node).any(|class| own.contains(&class)),
+            Change::Storages(places) => {
+                for &place in places {
+                    let is_own = classes(func, cx.env, place).iter().any(|c| own.contains(c));
+                    if is_own {
+                        let is_plain = matches!(func[inst], Op::Store { .. } | Op::Atomic { .. });
+                        can &= is_plain && !is_quantised(func, cx.env, place);
+                        can &= element_of(func, place).is_some();
+                        names.push(cx.memory(place));
+                    }
+                }
+            }
+        },
+    );
+    // Under two names an element's writes would not be undone in order.
+    can && names.windows(2).all(|pair| pair[0] == pair[1])
+}
+
+/// The place of a whole element of a field or array, and what names a component of it.
+pub(super) fn element_of(func: &Function, place: Value) -> Option<(Value, Vec<Scalar>)> {
+    match func.def_op(place) {
+        Some(Op::FieldAt { .. } | Op::ArrayAt { .. }) => Some((place, Vec::new())),
+        Some(Op::ElemRef { base, index }) => {
+            let (whole, outer) = element_of(func, *base).filter(|(_, outer)| outer.is_empty())?;
+            let component = index.iter().map(|&i| func.as_const(i));
+            let component = component.collect::<Option<Vec<Scalar>>>()?;
+            Some((whole, [outer, component].concat()))
+        }
+        _ => None,
     }
 }
 
@@ -292,11 +457,15 @@ pub(super) fn indices(func: &Function, place: Value) -> &[Value] {
 }
 
 fn hits_of(cx: &Cx<'_>, read: &Access, write: &Access) -> Hits {
-    let func = cx.func;
     if read.inst == write.inst {
         // An extremum reads what all of them leave.
         return NEVER;
     }
+    hits_in_loops(cx, read, write)
+}
+
+fn hits_in_loops(cx: &Cx<'_>, read: &Access, write: &Access) -> Hits {
+    let func = cx.func;
     let is_extremum = matches!(
         func[read.inst],
         Op::Atomic {
@@ -357,9 +526,22 @@ fn hits_of(cx: &Cx<'_>, read: &Access, write: &Access) -> Hits {
                     return Hits {
                         before: !later,
                         after: later,
+                        races: Races::No,
                     };
                 }
-                _ => return ANY_TIME,
+                (_, Op::For { .. }) => return ANY_TIME,
+                _ => {
+                    let varying = |(base, _): &(Value, i64)| varies(*base) && *base != counter;
+                    let by_itself = pairs.iter().any(|(r, w)| r == w && varying(r));
+                    return Hits {
+                        races: if by_itself {
+                            Races::Perhaps
+                        } else {
+                            Races::Yes
+                        },
+                        ..ANY_TIME
+                    };
+                }
             }
         }
     }
@@ -382,5 +564,6 @@ fn order(cx: &Cx<'_>, read: &Access, write: &Access, is_extremum: bool) -> Hits 
     Hits {
         before: !after && !is_extremum,
         after,
+        races: Races::No,
     }
 }

@@ -1,9 +1,7 @@
 //! Reverse mode in memory: what reads, stores and atomic changes of a place do to its adjoint.
 
 use aerogel_base::Scalar;
-use aerogel_ir::{
-    AssertKind, AtomicOp, BinaryOp, CellOp, CompareOp, FieldId, Inst, Op, Type, UnaryOp, Value,
-};
+use aerogel_ir::{AtomicOp, BinaryOp, CellOp, CompareOp, FieldId, Inst, Op, Type, UnaryOp, Value};
 
 use super::activity::Memory;
 use super::reverse::Reverse;
@@ -178,7 +176,12 @@ impl Reverse<'_, '_> {
                 // has it otherwise.
                 let (mine, there) = (self.now(value), self.now(place));
                 let there = self.b.load(there);
-                let won = self.b.compare(CompareOp::Eq, mine, there);
+                let mut won = self.b.compare(CompareOp::Eq, mine, there);
+                if let (Some(&winner), Some(number)) = (self.winners.get(&inst), self.number) {
+                    let winner = self.b.load(winner);
+                    let is_last = self.b.compare(CompareOp::Eq, winner, number);
+                    won = self.b.binary(BinaryOp::And, won, is_last);
+                }
                 let then = self.inside(&[], |pass, _| {
                     pass.where_active(place, memory, |pass| {
                         let at = pass.adjoint_place(place);
@@ -201,58 +204,10 @@ impl Reverse<'_, '_> {
                 let d = self.b.load(taken);
                 self.contribute(value, d);
             }
-            AtomicOp::Mul if self.parallel > 0 && !matches!(memory, Memory::Local(_)) => {
-                self.factor(place, memory, value);
-            }
             AtomicOp::Mul | AtomicOp::And | AtomicOp::Or | AtomicOp::Xor | AtomicOp::Exchange => {
                 let message = format!("`{}` of a shared number has no gradient", op.name());
                 self.fail(inst, "E0601", message, "write to an element of its own in each iteration, or give the kernel's gradient by hand: `ti.ad.grad_for`");
             }
         }
-    }
-
-    /// A factor of a product that all iterations make: its adjoint is that of the product times all other factors.
-    fn factor(&mut self, place: Value, memory: Memory, value: Value) {
-        let ty = self.cx.func.ty(value);
-        let (mine, there) = (self.now(value), self.now(place));
-        let taken = self.b.local(ty);
-        self.where_active(place, memory, |pass| {
-            let at = pass.adjoint_place(place);
-            let d = pass.b.load(at);
-            pass.b.store(taken, d);
-        });
-        let d = self.b.load(taken);
-        let zero = self.zero(ty);
-        let divides = self.b.compare(CompareOp::Ne, mine, zero);
-        let idle = self.b.compare(CompareOp::Eq, d, zero);
-        let cond = self.b.binary(BinaryOp::Or, divides, idle);
-        self.b.effect(Op::Assert {
-            cond,
-            kind: AssertKind::Assertion,
-            template: "the gradient of a product that several iterations make is not known where a factor is zero"
-                .to_owned(),
-            args: Vec::new(),
-        });
-        let product = self.b.load(there);
-        let others = self.b.binary(BinaryOp::Div, product, mine);
-        let scaled = self.b.binary(BinaryOp::Mul, d, others);
-        let scaled = self.b.select(idle, zero, scaled);
-        self.contribute(value, scaled);
-    }
-
-    /// What was in a product before has the adjoint times all factors.
-    pub(super) fn scale(&mut self, place: Value, value: Value) {
-        let memory = self.cx.memory(place);
-        self.where_active(place, memory, |pass| {
-            let at = pass.adjoint_place(place);
-            let value = pass.now(value);
-            let ty = pass.b.func.ty(value);
-            let op = Op::Atomic {
-                op: AtomicOp::Mul,
-                place: at,
-                value,
-            };
-            pass.b.value(op, ty);
-        });
     }
 }

@@ -1,13 +1,14 @@
 //! What a kernel goes through before it is differentiated: one function, scalars in SSA, one way out of each region.
 
-use aerogel_ir::{Function, Module, Stage};
+use aerogel_ir::analysis::access::{Class, classes};
+use aerogel_ir::{AtomicOp, FuncId, Function, Inst, Module, Op, Stage, Type, walk};
 
 use super::{draws, exits, serial};
 use crate::pipeline::{Pass, When};
 use crate::simplify::{cse, dce, fold, identities, licm, promote_locals};
 use crate::sums::demote_atomics;
 use crate::tensors::{loop_tensors, scalarize};
-use crate::{BrokenPass, Options, driver, inline};
+use crate::{BrokenPass, Options, PassCx, driver, inline};
 
 type Run = fn(&mut Function, &crate::PassCx<'_>) -> bool;
 
@@ -33,6 +34,7 @@ const KERNEL: &[Pass] = &[
     pass("loop_tensors", loop_tensors::run),
     pass("scalarize", scalarize::run),
     pass("demote_atomics", demote_atomics::locals),
+    pass("looking_back", demote_atomics::looking_back),
     pass("promote_locals", promote_locals::run),
     pass("fold", fold::run),
     pass("identities", identities::run),
@@ -61,4 +63,88 @@ pub(super) fn run(module: &mut Module, options: Options) -> Result<(), BrokenPas
     let kernel = module.funcs.iter().find(|(_, f)| f.is_kernel);
     let id = kernel.expect("a module has a kernel").0;
     driver::run_list(&KERNEL[1..], module, id, options)
+}
+
+/// Atomic changes of some memory become plain ones, where no other iteration makes them too.
+pub(super) fn plainly(
+    module: &mut Module,
+    id: FuncId,
+    options: Options,
+    wanted: &[Class],
+) -> Result<(), BrokenPass> {
+    demoted(module, id, options, &|cx, func, inst| {
+        let place = demote_atomics::place_of(func, inst);
+        let own = place.map_or(Vec::new(), |place| classes(func, cx.env, place));
+        own.iter().any(|class| wanted.contains(class))
+    })
+}
+
+/// All of them, as forward mode wants them: the loops run in order if other iterations make products or extrema too.
+pub(super) fn all_plainly(
+    module: &mut Module,
+    id: FuncId,
+    options: Options,
+) -> Result<(), BrokenPass> {
+    demoted(module, id, options, &|_, _, _| true)?;
+    let func = &module.funcs[id];
+    let mut is_shared = false;
+    walk(func, func.body, &mut |func, inst| {
+        if let Op::Atomic { op, place, .. } = func[inst] {
+            let elem = func.ty(place).pointee().and_then(Type::elem);
+            let adds = matches!(op, AtomicOp::Add | AtomicOp::Sub | AtomicOp::Exchange);
+            is_shared |= !adds && elem.is_some_and(|elem| elem.is_float());
+        }
+    });
+    if is_shared {
+        with(module, id, options, |func, cx| {
+            serial::all(func, cx);
+        });
+        demoted(module, id, options, &|_, _, _| true)?;
+    }
+    Ok(())
+}
+
+/// Parallel loops become loops in order: whether there were any.
+pub(super) fn in_order(
+    module: &mut Module,
+    id: FuncId,
+    options: Options,
+    classes: &[Class],
+) -> Result<bool, BrokenPass> {
+    let mut changed = false;
+    with(module, id, options, |func, cx| {
+        changed = serial::all(func, cx);
+    });
+    plainly(module, id, options, classes)?;
+    Ok(changed)
+}
+
+fn demoted(
+    module: &mut Module,
+    id: FuncId,
+    options: Options,
+    wanted: &dyn Fn(&PassCx<'_>, &Function, Inst) -> bool,
+) -> Result<(), BrokenPass> {
+    with(module, id, options, |func, cx| {
+        demote_atomics::demote(func, cx, &|func, inst| wanted(cx, func, inst));
+    });
+    let first = KERNEL.iter().position(|pass| pass.name == "demote_atomics");
+    driver::run_list(&KERNEL[first.unwrap_or(0)..], module, id, options)
+}
+
+/// Changes a function as a pass does.
+fn with(
+    module: &mut Module,
+    id: FuncId,
+    options: Options,
+    change: impl FnOnce(&mut Function, &PassCx<'_>),
+) {
+    let mut func = std::mem::replace(&mut module.funcs[id], Function::new("", false));
+    let cx = PassCx {
+        env: &module.env,
+        funcs: &module.funcs,
+        options,
+    };
+    change(&mut func, &cx);
+    module.funcs[id] = func;
 }

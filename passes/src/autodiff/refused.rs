@@ -99,10 +99,6 @@ fn of_inst(
             let message = "a loop over the cells of a field that runs in order has no gradient";
             mistake(cx, inst, "E0601", message, "loop over a range")
         }
-        Op::Parallel { attrs, .. } if attrs.serial && cx.kind == Derivative::Grad => {
-            let message = "a loop that runs in order and draws random numbers has no gradient";
-            mistake(cx, inst, "E0601", message, "draw them in a loop of its own")
-        }
         _ => None,
     }
 }

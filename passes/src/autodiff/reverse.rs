@@ -16,15 +16,15 @@ use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::LookupMap;
 use aerogel_base::{Diagnostic, ErrorKind, Scalar};
 use aerogel_ir::{
-    Arg, AtomicOp, BinaryOp, Builder, Function, Inst, Op, ParamData, ParamType, Region, Type,
-    Value, walk,
+    Arg, AtomicOp, BinaryOp, Builder, Function, Inst, Op, ParamData, ParamType, Region, Type, Value,
 };
 
-use super::activity::{Memory, is_scalar_op};
+use super::activity::is_scalar_op;
 use super::demand::{Cx, Demand};
 use super::gather::Group;
 use super::rules::{Partial, Values, apply, partial};
 use super::saved::Saved;
+use super::undo::Log;
 
 /// The adjoint of a value while its region is reversed.
 #[derive(Clone, Copy, Default)]
@@ -54,10 +54,20 @@ pub(super) struct Reverse<'a, 't> {
     pub(super) saved: LookupMap<Inst, Saved>,
     /// What locals held before a loop or branch.
     pub(super) held: LookupMap<Inst, Vec<(Value, Value)>>,
+    /// What a write of replayed memory has overwritten, where it is reversed.
+    pub(super) olds: LookupMap<Inst, Value>,
+    /// What loops and branches have overwritten of it.
+    pub(super) logs: LookupMap<Inst, Log>,
+    /// Where what is written now notes it.
+    pub(super) log: Option<Log>,
+    /// Extrema that a parallel loop shares: where the number of the last iteration that has what is there is kept.
+    pub(super) winners: LookupMap<Inst, Value>,
+    /// The number of the iteration that is written.
+    pub(super) number: Option<Value>,
+    /// Whether what is written is the loop that finds the winners.
+    pub(super) finds: bool,
     /// How many parallel loops are around what is written.
     pub(super) parallel: u32,
-    /// Whether what is written is the loop that scales adjoints by the factors of products.
-    pub(super) scales: bool,
     /// Loads whose adjoints are gathered, by another loop.
     pub(super) gathered: Vec<Group>,
     /// While an iteration is reversed only for the adjoints of some loads: these, and where to add them. Nothing
@@ -88,8 +98,13 @@ pub(super) fn write(
         beside: SecondaryMap::new(),
         saved: LookupMap::default(),
         held: LookupMap::default(),
+        olds: LookupMap::default(),
+        logs: LookupMap::default(),
+        log: None,
+        winners: LookupMap::default(),
+        number: None,
+        finds: false,
         parallel: 0,
-        scales: false,
         gathered: Vec::new(),
         fetching: None,
         arguments: Vec::new(),
@@ -202,8 +217,9 @@ impl Reverse<'_, '_> {
             self.contribute(value, d);
         }
         for &inst in self.cx.func.regions[region].insts.iter().rev() {
+            self.b.span = self.cx.func.insts[inst].span;
+            self.undo(inst);
             if self.demand.works(inst) {
-                self.b.span = self.cx.func.insts[inst].span;
                 self.backwards(inst);
             }
         }
@@ -381,52 +397,20 @@ impl Reverse<'_, '_> {
             self.gather(inst, group);
         }
         self.gathered = groups;
+        self.find_winners(&op, body, &types);
         self.parallel += 1;
         let reversed = self.inside(&types, |pass, counters| {
             for (&param, &counter) in params.iter().zip(counters) {
                 pass.now[param] = Some(counter);
             }
+            pass.number = (!pass.winners.is_empty()).then(|| pass.number_of(&op, counters));
             pass.reversed(body, &[]);
         });
         self.parallel -= 1;
         self.gathered.clear();
-        let reversed = self.parallel_over(op.clone(), reversed);
+        self.winners.clear();
+        let reversed = self.parallel_over(op, reversed);
         self.b.effect(reversed);
-        if self.multiplies(body) {
-            let scaling = self.inside(&types, |pass, counters| {
-                pass.set(&params, counters);
-                pass.scales = true;
-                pass.forwards(body, false);
-                pass.scales = false;
-            });
-            let scaling = self.parallel_over(op, scaling);
-            self.b.effect(scaling);
-        }
-    }
-
-    /// Whether a region multiplies something that has adjoints.
-    fn multiplies(&self, region: Region) -> bool {
-        let mut found = false;
-        walk(self.cx.func, region, &mut |func, inst| {
-            found |= self.is_factor(&func[inst]).is_some();
-        });
-        found
-    }
-
-    /// The place and the factor of a product with an adjoint.
-    pub(super) fn is_factor(&self, op: &Op) -> Option<(Value, Value)> {
-        match *op {
-            Op::Atomic {
-                op: AtomicOp::Mul,
-                place,
-                value,
-            } if self.cx.has_adjoint(place)
-                && !matches!(self.cx.memory(place), Memory::Local(_)) =>
-            {
-                Some((place, value))
-            }
-            _ => None,
-        }
     }
 
     /// The same parallel loop with another body.

@@ -22,11 +22,13 @@ pub(super) struct Saved {
     values: Vec<(Value, Store)>,
     /// A local, the copy it has now, and where its contents were saved.
     locals: Vec<(Value, Store)>,
+    /// How much the logs of replayed memory held.
+    pub(super) marks: Vec<Store>,
 }
 
 /// Where something is saved for each turn.
 #[derive(Clone, Copy)]
-enum Store {
+pub(super) enum Store {
     /// In a vector of the frame.
     Frame(Value),
     /// In a buffer; its room where that is known already.
@@ -43,12 +45,7 @@ impl Reverse<'_, '_> {
     }
 
     fn is_needed(&self, value: Value, reversed: bool) -> bool {
-        let copies = self.demand.value(value);
-        if reversed {
-            copies.reversed
-        } else {
-            copies.rerun
-        }
+        self.demand.value(value).is_in(reversed)
     }
 
     fn forward(&mut self, inst: Inst, reversed: bool) {
@@ -64,11 +61,12 @@ impl Reverse<'_, '_> {
                     self.beside[local] = Some(self.b.value(Op::Local {}, ty));
                 }
             }
-            op @ (Op::Store { place, .. } | Op::Atomic { place, .. }) => {
-                if self.scales
-                    && let Some((place, value)) = self.is_factor(&op)
-                {
-                    self.scale(place, value);
+            Op::Store { place, .. } | Op::Atomic { place, .. } => {
+                if self.finds {
+                    self.find(inst);
+                }
+                if self.demand.executed(inst).is_in(reversed) {
+                    self.execute(inst, place, reversed);
                 }
                 if let Memory::Local(local) = self.cx.memory(place)
                     && self.demand.needs_contents(local)
@@ -85,7 +83,9 @@ impl Reverse<'_, '_> {
                     self.hold(inst);
                 }
                 if self.reruns(inst, reversed) {
-                    self.rerun_branch(inst, cond, then, otherwise, reversed);
+                    self.logged(inst, reversed, |pass| {
+                        pass.rerun_branch(inst, cond, then, otherwise, reversed)
+                    });
                 }
             }
             Op::For { .. } => {
@@ -93,7 +93,7 @@ impl Reverse<'_, '_> {
                     self.hold(inst);
                 }
                 if self.reruns(inst, reversed) {
-                    self.rerun_counted(inst, reversed);
+                    self.logged(inst, reversed, |pass| pass.rerun_counted(inst, reversed));
                 }
             }
             Op::While { .. } => {
@@ -101,7 +101,7 @@ impl Reverse<'_, '_> {
                     self.hold(inst);
                 }
                 if self.reruns(inst, reversed) {
-                    self.rerun_repeated(inst, reversed);
+                    self.logged(inst, reversed, |pass| pass.rerun_repeated(inst, reversed));
                 }
             }
             op @ (Op::Parallel { .. } | Op::ParallelCells { .. }) => {
@@ -128,12 +128,7 @@ impl Reverse<'_, '_> {
     }
 
     fn reruns(&self, inst: Inst, reversed: bool) -> bool {
-        let copies = self.demand.rerun(inst);
-        if reversed {
-            copies.reversed
-        } else {
-            copies.rerun
-        }
+        self.demand.rerun(inst).is_in(reversed)
     }
 
     pub(super) fn set(&mut self, values: &[Value], to: &[Value]) {
@@ -143,7 +138,7 @@ impl Reverse<'_, '_> {
     }
 
     /// Writes an instruction without regions once more.
-    fn copy(&mut self, inst: Inst) {
+    pub(super) fn copy(&mut self, inst: Inst) {
         let data = &self.cx.func.insts[inst];
         let types: Vec<Type> = data.results.iter().map(|&r| self.cx.func.ty(r)).collect();
         let mut op = data.op.clone();
@@ -269,7 +264,7 @@ impl Reverse<'_, '_> {
         }
     }
 
-    fn following(&mut self, turn: Value) -> Value {
+    pub(super) fn following(&mut self, turn: Value) -> Value {
         let one = self.b.constant(Scalar::int(ScalarType::I64, 1));
         self.b.binary(BinaryOp::Add, turn, one)
     }
@@ -369,9 +364,14 @@ impl Reverse<'_, '_> {
             let store = self.store(elem, ty.n_elems(), turns, most);
             saved.locals.push((local, store));
         }
+        for _ in 0..self.n_streams() {
+            saved
+                .marks
+                .push(self.store(ScalarType::I64, 1, turns, most));
+        }
     }
 
-    fn store(
+    pub(super) fn store(
         &mut self,
         elem: ScalarType,
         n: u32,
@@ -399,7 +399,7 @@ impl Reverse<'_, '_> {
         self.b.binary(BinaryOp::Mul, turns, n)
     }
 
-    fn reserve(&mut self, buffer: Value, count: Value) -> Value {
+    pub(super) fn reserve(&mut self, buffer: Value, count: Value) -> Value {
         let Type::Buffer(elem) = self.b.func.ty(buffer) else {
             unreachable!("it was made as one")
         };
@@ -420,7 +420,7 @@ impl Reverse<'_, '_> {
     }
 
     /// The place of number `at` of what is saved.
-    fn slot(&mut self, store: Store, at: Value) -> Value {
+    pub(super) fn slot(&mut self, store: Store, at: Value) -> Value {
         match store {
             Store::Frame(base) => {
                 let elem = self.b.func.ty(base).pointee().and_then(Type::elem);
@@ -440,7 +440,7 @@ impl Reverse<'_, '_> {
     }
 
     /// Room for one more turn, where the number of turns is not known before.
-    fn grown(&mut self, store: Store, turn: Value, n: u32) -> Store {
+    pub(super) fn grown(&mut self, store: Store, turn: Value, n: u32) -> Store {
         match store {
             Store::Buffer(buffer, None) => {
                 let count = self.following(turn);
@@ -454,6 +454,12 @@ impl Reverse<'_, '_> {
 
     /// Saves what a turn starts with.
     fn save(&mut self, saved: &Saved, turn: Value) {
+        for (k, &store) in saved.marks.iter().enumerate() {
+            let store = self.grown(store, turn, 1);
+            let place = self.slot(store, turn);
+            let mark = self.mark(k);
+            self.b.store(place, mark);
+        }
         for &(param, store) in &saved.values {
             let store = self.grown(store, turn, 1);
             let place = self.slot(store, turn);
@@ -616,7 +622,7 @@ impl Reverse<'_, '_> {
 
 impl Saved {
     fn is_empty(&self) -> bool {
-        self.values.is_empty() && self.locals.is_empty()
+        self.values.is_empty() && self.locals.is_empty() && self.marks.is_empty()
     }
 
     /// The rooms of a loop whose turns were counted, behind it.
@@ -626,7 +632,8 @@ impl Saved {
             .iter_mut()
             .map(|(local, store)| (Some(*local), store));
         let values = self.values.iter_mut().map(|(_, store)| (None, store));
-        for (local, store) in values.chain(locals) {
+        let marks = self.marks.iter_mut().map(|store| (None, store));
+        for (local, store) in values.chain(locals).chain(marks) {
             if let Store::Buffer(buffer, None) = *store {
                 let n = local.map_or(1, |local| pass.n_elems(local));
                 let count = pass.times(turns, n);

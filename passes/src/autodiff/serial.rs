@@ -1,13 +1,25 @@
-//! Loops at the outermost scope that run in order become loops that say so: backwards, they run the other way round.
+//! Loops at the outermost scope that run in order, or once, become loops that say so: backwards, they run the other way
+//! round.
 //!
 //! `parallel serial [a], [b] (i: i32) { .. }` becomes `for a, b, 1, [] (i: i32) { .. }`, a nest of axes a nest of loops.
 
-use aerogel_base::Scalar;
-use aerogel_ir::{Builder, Function, Inst, Op, Region, Value, walk};
+use aerogel_base::{Scalar, ScalarType};
+use aerogel_ir::{BinaryOp, Builder, Function, Inst, Op, Region, Type, Value, walk};
 
 use crate::PassCx;
+use crate::cells::demote_struct_for;
 
-pub(crate) fn run(func: &mut Function, _: &PassCx<'_>) -> bool {
+pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
+    in_order(func, cx, false)
+}
+
+/// The same for parallel loops too.
+pub(super) fn all(func: &mut Function, cx: &PassCx<'_>) -> bool {
+    in_order(func, cx, true)
+}
+
+fn in_order(func: &mut Function, cx: &PassCx<'_>, all: bool) -> bool {
+    demote_struct_for::those(func, cx, &|attrs| all || attrs.serial);
     let body = func.body;
     let mut changed = false;
     let insts = std::mem::take(&mut func.regions[body].insts);
@@ -18,7 +30,7 @@ pub(crate) fn run(func: &mut Function, _: &PassCx<'_>) -> bool {
                 hi,
                 attrs,
                 body: inner,
-            } if attrs.serial && !keeps(func, inner) => {
+            } if (all || attrs.serial || is_one_turn(func, &lo, &hi)) => {
                 nest(func, body, inst, &lo, &hi, inner);
                 changed = true;
             }
@@ -28,13 +40,12 @@ pub(crate) fn run(func: &mut Function, _: &PassCx<'_>) -> bool {
     changed
 }
 
-/// Whether a body asks for the number of its iteration, which a nest of loops has not.
-fn keeps(func: &Function, body: Region) -> bool {
-    let mut found = false;
-    walk(func, body, &mut |func, inst| {
-        found |= matches!(func[inst], Op::RandomState { .. });
-    });
-    found
+/// Whether a loop is known to have no second iteration.
+fn is_one_turn(func: &Function, lo: &[Value], hi: &[Value]) -> bool {
+    lo.iter().zip(hi).all(|(&lo, &hi)| {
+        let bounds = [lo, hi].map(|v| func.as_const(v).map(|c| c.as_i128()));
+        matches!(bounds, [Some(lo), Some(hi)] if hi - lo <= 1)
+    })
 }
 
 /// Writes a nest of loops, the last axis innermost.
@@ -42,6 +53,7 @@ fn nest(func: &mut Function, at: Region, inst: Inst, lo: &[Value], hi: &[Value],
     let span = func.insts[inst].span;
     let counters = func.regions[inner].params.clone();
     let mut region = at;
+    let mut axes = Vec::new();
     for (k, &counter) in counters.iter().enumerate() {
         let ty = func.ty(counter);
         let last = k + 1 == counters.len();
@@ -61,10 +73,40 @@ fn nest(func: &mut Function, at: Region, inst: Inst, lo: &[Value], hi: &[Value],
         }
         let made = func.regions[body].params[0];
         replace(func, inner, counter, made);
+        axes.push((made, lo[k], hi[k]));
         if last {
-            func.regions[body].insts = std::mem::take(&mut func.regions[inner].insts);
+            number_draws(func, body, inner, &axes);
+            let insts = std::mem::take(&mut func.regions[inner].insts);
+            func.regions[body].insts.extend(insts);
         }
         region = body;
+    }
+}
+
+/// Says to what is drawn in a body which iteration it is, row by row, as a loop that is no parallel one has no number.
+fn number_draws(func: &mut Function, body: Region, inner: Region, axes: &[(Value, Value, Value)]) {
+    let mut draws = Vec::new();
+    walk(func, inner, &mut |func, inst| {
+        if let Op::RandomState { .. } = func[inst] {
+            draws.push(inst);
+        }
+    });
+    if draws.is_empty() {
+        return;
+    }
+    let mut b = Builder::new(func, body);
+    let mut number = b.constant(Scalar::zero(ScalarType::I64));
+    for &(counter, lo, hi) in axes {
+        let [counter, lo, hi] = [counter, lo, hi].map(|v| b.cast(v, Type::I64));
+        let extent = b.binary(BinaryOp::Sub, hi, lo);
+        let before = b.binary(BinaryOp::Mul, number, extent);
+        let along = b.binary(BinaryOp::Sub, counter, lo);
+        number = b.binary(BinaryOp::Add, before, along);
+    }
+    for inst in draws {
+        if let Op::RandomState { iteration, .. } = &mut func.insts[inst].op {
+            *iteration = vec![number];
+        }
     }
 }
 

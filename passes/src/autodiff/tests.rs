@@ -1,6 +1,7 @@
 //! Derivatives as text, behind the passes that tidy them up.
 
 mod refused;
+mod replayed;
 
 use aerogel_ir::{Derivative, parse_module, print_function, verify};
 

@@ -72,6 +72,7 @@ impl Reverse<'_, '_> {
             let distance = pass.b.binary(BinaryOp::Mul, k, by);
             let at = pass.b.binary(BinaryOp::Add, first, distance);
             pass.now[params[0]] = Some(pass.b.cast(at, counter_ty));
+            pass.undo_turn(inst, &saved, k);
             pass.take_saved(&saved, k);
             pass.turn(body, &params[1..], &carried);
         });
@@ -92,6 +93,7 @@ impl Reverse<'_, '_> {
             .expect("the rerun counted the turns");
         let turns = saved.turns.expect("the rerun counted the turns");
         self.backwards_through(turns, |pass, k| {
+            pass.undo_turn(inst, &saved, k);
             pass.take_saved(&saved, k);
             pass.turn(body, &params, &carried);
         });

@@ -9,16 +9,26 @@
 //! along `i`, `i = v0 * 4 + v1`.
 
 use aerogel_base::Scalar;
-use aerogel_ir::{BinaryOp, Function, Inst, Op, Type, Value};
+use aerogel_ir::{BinaryOp, Function, Inst, LoopAttrs, Op, Type, Value};
 
 use crate::PassCx;
 
 pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
+    those(func, cx, &|_| true)
+}
+
+/// The same for loops that are wanted.
+pub(crate) fn those(
+    func: &mut Function,
+    cx: &PassCx<'_>,
+    wanted: &dyn Fn(LoopAttrs) -> bool,
+) -> bool {
     let mut changed = false;
     let mut out = Vec::new();
     let body = func.body;
     for inst in std::mem::take(&mut func.regions[body].insts) {
-        if let Op::ParallelCells { node, .. } = func[inst]
+        if let Op::ParallelCells { node, attrs, .. } = func[inst]
+            && wanted(attrs)
             && !cx.env.trees[node.tree].is_below_sparse(node.node)
         {
             demote(func, cx, inst, &mut out);

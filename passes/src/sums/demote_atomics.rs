@@ -14,7 +14,7 @@ use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::LookupMap;
 use aerogel_ir::analysis::access::{Change, Class, calls, change, classes, defined_in};
 use aerogel_ir::analysis::affine::{before_widening, differ};
-use aerogel_ir::{Function, Op, Region, Rewrite, Value, rewrite, walk};
+use aerogel_ir::{AtomicOp, Function, Inst, Op, Region, Rewrite, Value, rewrite, walk};
 
 use crate::PassCx;
 
@@ -24,18 +24,47 @@ pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
 
 /// The same for locals only.
 pub(crate) fn locals(func: &mut Function, cx: &PassCx<'_>) -> bool {
-    demote(func, cx, &|func, place| {
-        matches!(base_of(func, place).1, Some(Op::Local {}))
+    demote(func, cx, &|func, inst| {
+        let base = place_of(func, inst).map(|place| base_of(func, place).1);
+        matches!(base, Some(Some(Op::Local {})))
     })
 }
 
-fn demote(func: &mut Function, cx: &PassCx<'_>, wanted: &dyn Fn(&Function, Value) -> bool) -> bool {
+/// The same for products, and for those whose old value is asked for.
+pub(crate) fn looking_back(func: &mut Function, cx: &PassCx<'_>) -> bool {
+    let mut used = SecondaryMap::<Value, bool>::new();
+    walk(func, func.body, &mut |func, inst| {
+        func[inst].operands(|v| used[v] = true);
+    });
+    demote(func, cx, &|func, inst| match func[inst] {
+        Op::Atomic {
+            op: AtomicOp::Mul | AtomicOp::Exchange,
+            ..
+        } => true,
+        _ => func.insts[inst].results.iter().any(|&old| used[old]),
+    })
+}
+
+/// The storage that an atomic operation changes.
+pub(crate) fn place_of(func: &Function, inst: Inst) -> Option<Value> {
+    match func[inst] {
+        Op::Atomic { place, .. } => Some(place),
+        _ => None,
+    }
+}
+
+/// The same for those that are wanted.
+pub(crate) fn demote(
+    func: &mut Function,
+    cx: &PassCx<'_>,
+    wanted: &dyn Fn(&Function, Inst) -> bool,
+) -> bool {
     let shared = shared_places(func, cx);
     rewrite(func, |cursor, inst| {
         let Op::Atomic { op, place, value } = cursor.func[inst] else {
             return Rewrite::Keep;
         };
-        if shared[place] || !wanted(cursor.func, place) {
+        if shared[place] || !wanted(cursor.func, inst) {
             return Rewrite::Keep;
         }
         let ty = cursor.func.ty(value);

@@ -50,42 +50,42 @@ fn what_has_no_gradient() {
         v6: ref<f64> = field_at @y, [v0]
         store v6, v4"
     ), @"
-    kernel @k_grad() {
-        v0: i32 = const 0
-        v1: i32 = const 8
-        parallel [v0], [v1] (v2: i32) {
-            v3: u64 = random_state 1
-            v4: u64 = const 11400714819323198485
-            v5: u64 = add v3, v4
-            v6: u64 = const 30
-            v7: u64 = ushr v5, v6
-            v8: u64 = xor v5, v7
-            v9: u64 = const 13787848793156543929
-            v10: u64 = mul v8, v9
-            v11: u64 = const 27
-            v12: u64 = ushr v10, v11
-            v13: u64 = xor v10, v12
-            v14: u64 = const 10723151780598845931
-            v15: u64 = mul v13, v14
-            v16: u64 = const 31
-            v17: u64 = ushr v15, v16
-            v18: u64 = xor v15, v17
-            v19: u64 = const 11
-            v20: u64 = ushr v18, v19
-            v21: f64 = cast v20
-            v22: f64 = const 1.1102230246251565e-16
-            v23: f64 = mul v21, v22
-            v24: f64 = const 0.0
-            v25: ref<f64> = field_at @gy, [v2]
-            v26: f64 = load v25
-            store v25, v24
-            v27: f64 = mul v23, v26
-            v28: ref<f64> = field_at @gx, [v2]
-            v29: f64 = atomic_add v28, v27
-            yield []
+        kernel @k_grad() {
+            v0: i32 = const 0
+            v1: i32 = const 8
+            parallel [v0], [v1] (v2: i32) {
+                v3: u64 = random_state 1, []
+                v4: u64 = const 11400714819323198485
+                v5: u64 = add v3, v4
+                v6: u64 = const 30
+                v7: u64 = ushr v5, v6
+                v8: u64 = xor v5, v7
+                v9: u64 = const 13787848793156543929
+                v10: u64 = mul v8, v9
+                v11: u64 = const 27
+                v12: u64 = ushr v10, v11
+                v13: u64 = xor v10, v12
+                v14: u64 = const 10723151780598845931
+                v15: u64 = mul v13, v14
+                v16: u64 = const 31
+                v17: u64 = ushr v15, v16
+                v18: u64 = xor v15, v17
+                v19: u64 = const 11
+                v20: u64 = ushr v18, v19
+                v21: f64 = cast v20
+                v22: f64 = const 1.1102230246251565e-16
+                v23: f64 = mul v21, v22
+                v24: f64 = const 0.0
+                v25: ref<f64> = field_at @gy, [v2]
+                v26: f64 = load v25
+                store v25, v24
+                v27: f64 = mul v23, v26
+                v28: ref<f64> = field_at @gx, [v2]
+                v29: f64 = atomic_add v28, v27
+                yield []
+            }
+            return []
         }
-        return []
-    }
     ");
     ::insta::assert_snapshot!(refused(
         "v1: ref<f64> = field_at @x, [v0]

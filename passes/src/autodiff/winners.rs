@@ -1,0 +1,110 @@
+//! Which iteration of a parallel loop has the adjoint of an extremum that all of them share: of those that have what is there
+//! in the end the last, as if they had run in order.
+//!
+//! ```text
+//!                                               parallel i { if x[i] == m { atomic_max winner, i } }
+//! parallel i { atomic_max m, x[i] }     ==>     parallel i {
+//!                                                   if x[i] == m and i == winner { atomic_add x.grad[i], m.grad .. }
+//!                                               }
+//! ```
+
+use aerogel_base::{Scalar, ScalarType};
+use aerogel_ir::{AtomicOp, BinaryOp, CompareOp, Inst, Op, Region, Type, Value, walk};
+
+use super::reverse::Reverse;
+
+impl Reverse<'_, '_> {
+    /// Writes the loop that finds the winners of a parallel loop's extrema.
+    pub(super) fn find_winners(&mut self, op: &Op, body: Region, types: &[Type]) {
+        let mut found = Vec::new();
+        for &region in &self.cx.nesting.regions {
+            for &inst in &self.cx.func.regions[region].insts {
+                if let Op::Atomic {
+                    op: AtomicOp::Min | AtomicOp::Max,
+                    place,
+                    ..
+                } = self.cx.func[inst]
+                    && self.demand.works(inst)
+                    && self.cx.is_won(region, place)
+                {
+                    found.push(inst);
+                }
+            }
+        }
+        let mut inside = Vec::new();
+        walk(self.cx.func, body, &mut |_, inst| {
+            if found.contains(&inst) {
+                inside.push(inst);
+            }
+        });
+        if inside.is_empty() {
+            return;
+        }
+        let nobody = Scalar::int(ScalarType::I64, i128::from(i64::MIN));
+        let nobody = self.b.constant(nobody);
+        for inst in inside {
+            let winner = self.b.local(Type::I64);
+            self.b.store(winner, nobody);
+            self.winners.insert(inst, winner);
+        }
+        let params = self.cx.func.regions[body].params.clone();
+        let finding = self.inside(types, |pass, counters| {
+            pass.set(&params, counters);
+            pass.number = Some(pass.number_of(op, counters));
+            pass.finds = true;
+            pass.forwards(body, false);
+            pass.finds = false;
+        });
+        let finding = self.parallel_over(op.clone(), finding);
+        self.b.effect(finding);
+    }
+
+    /// Notes the iteration, if what it offers is what is there in the end.
+    pub(super) fn find(&mut self, inst: Inst) {
+        let (Some(&winner), Some(number)) = (self.winners.get(&inst), self.number) else {
+            return;
+        };
+        let Op::Atomic { place, value, .. } = self.cx.func[inst] else {
+            unreachable!("winners are of extrema")
+        };
+        let (place, value) = (self.now(place), self.now(value));
+        let there = self.b.load(place);
+        let has_it = self.b.compare(CompareOp::Eq, value, there);
+        let then = self.inside(&[], |pass, _| {
+            let op = Op::Atomic {
+                op: AtomicOp::Max,
+                place: winner,
+                value: number,
+            };
+            pass.b.value(op, Type::I64);
+        });
+        let otherwise = self.b.region(&[], |_, _| ());
+        self.b.effect(Op::If {
+            cond: has_it,
+            then,
+            otherwise,
+        });
+    }
+
+    /// The number of an iteration, row by row; of a cell as if all were there.
+    pub(super) fn number_of(&mut self, op: &Op, counters: &[Value]) -> Value {
+        let mut number = self.b.constant(Scalar::zero(ScalarType::I64));
+        for (k, &counter) in counters.iter().enumerate() {
+            let counter = self.b.cast(counter, Type::I64);
+            let extent = match op {
+                Op::Parallel { lo, hi, .. } => {
+                    let [lo, hi] = [lo[k], hi[k]].map(|v| {
+                        let v = self.now(v);
+                        self.b.cast(v, Type::I64)
+                    });
+                    self.b.binary(BinaryOp::Sub, hi, lo)
+                }
+                // Indices of fields are below this.
+                _ => self.b.constant(Scalar::int(ScalarType::I64, 1 << 31)),
+            };
+            let before = self.b.binary(BinaryOp::Mul, number, extent);
+            number = self.b.binary(BinaryOp::Add, before, counter);
+        }
+        number
+    }
+}

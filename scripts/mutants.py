@@ -1,0 +1,118 @@
+"""Breaks the derivatives in one place after another, and expects a test to fail each time.
+
+Run as `python scripts/mutants.py [NAME...]` in a clean working tree; it takes some minutes. Each mutant is a text of a
+file in `passes/src/autodiff` and what stands in its place.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCES = ROOT / "passes" / "src" / "autodiff"
+KERNELS = ["-p", "aerogel-tests", "--test", "gradients"]
+TEXTS = ["-p", "aerogel-passes", "--lib", "autodiff"]
+
+
+class Mutant(NamedTuple):
+    """A text of a file, and what stands in its place."""
+
+    name: str
+    file: str
+    text: str
+    instead: str
+    # What must notice: kernels whose gradients are compared with differences, or the texts of derivatives.
+    tests: list[str] = KERNELS
+
+
+MUTANTS = [
+    Mutant(
+        "a sign",
+        "rules.rs",
+        "Partial::MinusOne => Some(b.unary(UnaryOp::Neg, d)),",
+        "Partial::MinusOne => Some(d),",
+    ),
+    Mutant(
+        "an operand",
+        "rules.rs",
+        "(BinaryOp::Mul, _) => b.binary(Mul, d, x()),",
+        "(BinaryOp::Mul, _) => b.binary(Mul, d, y()),",
+    ),
+    Mutant("a row", "rules.rs", "Sqrt => OF_R,", "Sqrt => Partial::Zero,"),
+    Mutant(
+        "what changed the other way",
+        "places.rs",
+        "AtomicOp::Sub => self.b.unary(UnaryOp::Neg, d),",
+        "AtomicOp::Sub => d,",
+    ),
+    Mutant("a zeroing", "places.rs", "pass.b.store(at, zero);", "let _ = zero;"),
+    Mutant(
+        "a loser's adjoint",
+        "demand.rs",
+        "(!adds || self.activity.is_active(*value))",
+        "self.activity.is_active(*value) && (adds || !adds)",
+    ),
+    Mutant(
+        "a save",
+        "saved.rs",
+        "let value = self.now(param);\n            self.b.store(place, value);",
+        "let _ = (place, param);",
+    ),
+    Mutant("a held local", "saved.rs", "self.transfer(local, copy, true);", ""),
+    Mutant("an old value", "undo.rs", "let at = self.now(place);\n            self.b.store(at, old);", "let _ = old;"),
+    Mutant("an entry of a log", "undo.rs", "pass.b.store(place, old);", "let _ = place;"),
+    Mutant("a mark", "saved.rs", "self.b.store(place, mark);", "let _ = (place, mark);"),
+    Mutant("a turn's undoing", "turns.rs", "pass.undo_turn(inst, &saved, k);\n            pass.take", "pass.take"),
+    Mutant("what is behind", "demand.rs", "copies.reversed = later.any(|looks| looks);", "let _ = later.any(|l| l);"),
+    Mutant("what turns read", "demand.rs", "copies.reversed |= is_loop && ", "let _ = is_loop && "),
+    Mutant(
+        "a race",
+        "overwritten.rs",
+        "Races::Yes => reads.lost = reads.lost.or(overwritten),",
+        "Races::Yes => {}",
+        TEXTS,
+    ),
+    Mutant(
+        "the last winner", "places.rs", "won = self.b.binary(BinaryOp::And, won, is_last);", "let _ = is_last;", TEXTS
+    ),
+    Mutant("an iteration's number", "serial.rs", "*iteration = vec![number];", "let _ = (iteration, number);"),
+]
+
+
+def fails(tests: list[str]) -> bool:
+    """Whether a test fails."""
+    environment = {"AEROGEL_N_PROGRAMS": "100", "INSTA_UPDATE": "no", **os.environ}
+    built = subprocess.run(["cargo", "test", "-q", *tests, "--no-run"], cwd=ROOT, check=False)
+    if built.returncode != 0:
+        sys.exit("the mutant does not compile")
+    command = ["cargo", "test", "-q", *tests]
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=False).returncode != 0
+
+
+def main(wanted: list[str]) -> int:
+    """Tries all mutants, or those that are wanted; the result is how many went unnoticed."""
+    if subprocess.run(["git", "diff", "--quiet", "--", str(SOURCES)], cwd=ROOT, check=False).returncode != 0:
+        sys.exit("the derivatives have changes that are not committed")
+    survivors = []
+    for mutant in MUTANTS:
+        if wanted and mutant.name not in wanted:
+            continue
+        path = SOURCES / mutant.file
+        source = path.read_text()
+        if mutant.text not in source:
+            sys.exit(f"{mutant.file} has no `{mutant.text}`")
+        try:
+            path.write_text(source.replace(mutant.text, mutant.instead, 1))
+            caught = fails(mutant.tests)
+        finally:
+            path.write_text(source)
+        print(f"{'caught' if caught else 'SURVIVED'}: {mutant.name} ({mutant.file})", flush=True)
+        if not caught:
+            survivors.append(mutant.name)
+    return len(survivors)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
