@@ -22,7 +22,7 @@ def tank(particles):
     x = np.concatenate([x[inside], x[~inside]])
     part = ((x[:, 0] - FISH[0][0]) / (FISH[1][0] - FISH[0][0]) * MUSCLES / 2).astype(int)
     muscle = np.where(np.arange(particles) < inside.sum(), 2 * part + (x[:, 2] > 0.5), LIQUID)
-    return x, muscle, np.subtract(*TANK[::-1]).prod() / particles
+    return x, muscle, np.subtract(TANK[1], TANK[0]).prod() / particles
 
 
 @ti.data_oriented

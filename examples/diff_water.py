@@ -27,7 +27,7 @@ def shape(kind, n, x, y, radius, angle):
 def examples(count):
     """Pictures of all shapes, in many places and sizes."""
     random, kinds = np.random.default_rng(5), np.arange(count) % CHANNELS[-1]
-    draw = [(*random.uniform(0.4, 0.6, 2), random.uniform(0.2, 0.35), random.uniform(0, np.pi)) for _ in kinds]
+    draw = random.uniform((0.4, 0.4, 0.2, 0), (0.6, 0.6, 0.35, np.pi), (count, 4))
     pictures = np.stack([shape(kind, SIDE, *where) for kind, where in zip(kinds, draw)])
     return pictures + random.normal(0, 0.03, pictures.shape), kinds.astype(np.int32)
 

@@ -15,6 +15,7 @@ import contextlib
 import ctypes
 import json
 import os
+import random
 import sys
 import tempfile
 import time
@@ -132,6 +133,19 @@ def digest(a):
     }
 
 
+class Plots(ModuleType):
+    """Matplotlib, which draws nothing."""
+
+    def __getattr__(self, name):
+        return Plots(name)
+
+    def __call__(self, *args, **kwargs):
+        return self
+
+    def __getitem__(self, key):
+        return self
+
+
 real_kernel = ti.kernel
 
 
@@ -172,6 +186,8 @@ if stem == "sdf_renderer":
     real_field, ti.Vector.field = ti.Vector.field, quarter
 ti.init, ti.GUI = init, GUI
 np.random.seed(0)
+random.seed(0)
+sys.modules["matplotlib"] = sys.modules["matplotlib.pyplot"] = Plots("matplotlib")
 main = ModuleType("__main__")
 main.__file__, main.__builtins__ = program, builtins
 sys.modules["__main__"] = main
@@ -201,6 +217,11 @@ def found(name, value, depth=0):
             yield from ((f"{name}.{m}", a) for m, a in sorted(members.items()))
         else:
             yield name, members
+            gradient = getattr(value, "grad", None) if isinstance(value, ti.Field) else None
+            if gradient is not None and getattr(gradient.snode, "ptr", gradient) is not None:
+                yield f"{name}.grad", gradient.to_numpy()
+    elif isinstance(value, np.ndarray) and name.startswith("jacobian"):
+        yield name, value
     elif isinstance(value, (list, tuple)) and depth < 2:
         for k, item in enumerate(value):
             yield from found(f"{name}[{k}]", item, depth + 1)
