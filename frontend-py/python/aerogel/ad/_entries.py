@@ -71,7 +71,11 @@ class Launch(Entry):
             self.kept = [snapshot for snapshot, _ in kept]
         else:
             self.kept, self.n_own = _NOTHING, 0
-        self.versions = [(arg, arg._version) for arg in self.objects() if is_tensor(arg)]
+        # Most launches have no arguments, or numbers; this is what a tape costs.
+        self.versions = _NOTHING
+        for arg in args if not kwargs else (*args, *kwargs.values()):
+            if type(arg) not in _NUMBERS and is_tensor(arg):
+                self.versions = [*self.versions, (arg, arg._version)]
 
     def objects(self) -> list[Any]:
         """The arguments that are no numbers."""

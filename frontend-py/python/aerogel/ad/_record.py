@@ -40,9 +40,8 @@ class Record(_recorder.Recorder):
         self._sums: dict[int, tuple[Any, int]] = {}
         self._most_bytes = ad_memory()
 
-    def seed(self) -> int:
-        """The seed of the next launch."""
-        return _native.next_seed()
+    #: Gives the seed of the next launch.
+    seed: Callable[[], int] = staticmethod(_native.next_seed)
 
     def launch(self, kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
         """Launches a kernel and keeps what it takes to go back."""
