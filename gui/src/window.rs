@@ -259,7 +259,8 @@ impl Window {
             is_shown: false,
             is_drawn: false,
             is_closed: false,
-            cursor: (0.0, 0.0),
+            // The lower left corner, until the mouse is seen.
+            cursor: (0.0, f64::from(size.1)),
         })
     }
 
@@ -506,10 +507,21 @@ impl Window {
     /// Ends the frame: draws it, and shows it on the desktop.
     fn show(&mut self) -> PyResult<()> {
         self.draw_frame()?;
-        if let Some(desk) = &mut self.desk {
-            desk.screen.show(self.gpu, &self.picture)?;
-        }
         self.is_shown = true;
+        let Some(desk) = &mut self.desk else {
+            return Ok(());
+        };
+        let Err(failure) = desk.screen.show(self.gpu, &self.picture) else {
+            return Ok(());
+        };
+        // The desktop may have taken the window away, which is no failure.
+        let is_gone = |event: &WindowEvent| {
+            matches!(event, WindowEvent::Destroyed | WindowEvent::CloseRequested)
+        };
+        if !screen::events(&desk.window)?.iter().any(is_gone) {
+            return Err(failure.into());
+        }
+        self.close();
         Ok(())
     }
 

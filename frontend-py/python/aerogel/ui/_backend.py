@@ -37,21 +37,29 @@ def _set_runtime_folder() -> None:
         pass  # The drivers complain, and draw.
 
 
+def _viz() -> tuple[Any, str]:
+    """The package that draws; None, and what to do about it, if it cannot."""
+    _set_runtime_folder()
+    try:
+        import aerogel_viz
+    except ImportError:
+        return None, "the package aerogel_viz is missing: pip install aerogel[viz]"
+    try:
+        aerogel_viz.adapter()
+    except RuntimeError as e:
+        return None, str(e)
+    return aerogel_viz, ""
+
+
 def open(title: str, size: tuple[int, int], visible: bool, vsync: bool, place: tuple[int, ...]) -> Any:  # noqa: A001
     """Opens a window; only a picture where there is no display.
 
     Raises:
         RuntimeError: It would be on the desktop, and this is not the main thread.
     """
-    _set_runtime_folder()
-    try:
-        import aerogel_viz
-    except ImportError:
-        return _software(size, "the package aerogel_viz is missing: pip install aerogel[viz]")
-    try:
-        aerogel_viz.adapter()
-    except RuntimeError as e:
-        return _software(size, str(e))
+    aerogel_viz, why = _viz()
+    if aerogel_viz is None:
+        return _software(size, why)
     if visible and not has_display():
         visible = False
         _tell("there is no display: windows draw into pictures (AEROGEL_GUI_OUT=last.png keeps the last)")
