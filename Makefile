@@ -8,13 +8,14 @@ TARGET  := $(or $(CARGO_TARGET_DIR),target)
 PY      := $(VENV)/bin/python
 OUTDIR  := $(TARGET)/$(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
 PACKAGE := frontend-py/python/aerogel
+VIZ     := gui/python/aerogel_viz
 
 # Tests of numbers: what may differ between processors shows here.
 NUMERICAL := $(addprefix tests/python/test_,arithmetic.py cpu.py answers.py linalg.py large_matrices.py matrix.py pages.py types.py)
 
 export PYO3_PYTHON := $(abspath $(PY))
 
-.PHONY: help setup build demo gallery docs test levels aarch64 differential bench lint examples wheel clean
+.PHONY: help setup build viz demo gallery docs test levels aarch64 differential bench lint examples wheel viz-wheel clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-13s %s\n", $$1, $$2 }'
@@ -26,6 +27,12 @@ build: setup ## The package for development, usable from .venv
 	@[ -d $(OUTDIR) ] || echo "building; the first time takes some minutes"
 	cargo build --quiet --profile $(PROFILE) -p aerogel-py --features extension-module
 	@cp $(OUTDIR)/lib_native.so $(PACKAGE)/_native.tmp && mv $(PACKAGE)/_native.tmp $(PACKAGE)/_native.abi3.so
+
+viz: build ## Windows and scenes for development, and what draws and shows them where there is no desktop
+	@scripts/setup_viz.sh
+	cargo build --quiet --release -p aerogel-viz --features extension-module
+	@cp $(TARGET)/release/lib_viz.so $(VIZ)/_viz.tmp && mv $(VIZ)/_viz.tmp $(VIZ)/_viz.abi3.so
+	@$(PY) -c 'import site; open(site.getsitepackages()[0] + "/aerogel-viz-dev.pth", "w").write("$(abspath gui/python)\n")'
 
 demo: build ## Run a simulation and write its picture
 	$(PY) examples/mpm.py --out out/mpm.png
@@ -41,8 +48,9 @@ $(DOCS)/bin/mkdocs: requirements-docs.txt
 	$(DOCS)/bin/pip install --quiet -r requirements-docs.txt
 	@touch $@
 
-test: build ## Every test, Rust and Python
-	cargo test --quiet --workspace
+# The crate of windows has no tests in Rust that need no device: Python's try all of it.
+test: build viz ## Every test, Rust and Python
+	cargo test --quiet --workspace --exclude aerogel-viz
 	@scripts/fetch_programs.sh $(PY)
 	$(PY) -m pytest -q --doctest-modules $(PACKAGE) tests/python
 
@@ -65,12 +73,15 @@ bench: build ## The benchmarks, against Taichi where it is installed
 lint: setup ## What CI checks besides the tests
 	cargo fmt --all --check
 	cargo clippy --quiet --workspace --all-targets -- -D warnings
-	$(VENV)/bin/ruff check --quiet frontend-py/python tests/python tests/oracle examples scripts
-	$(VENV)/bin/ruff format --quiet --check frontend-py/python tests/python tests/oracle examples scripts
+	$(VENV)/bin/ruff check --quiet frontend-py/python gui/python tests/python tests/oracle examples scripts
+	$(VENV)/bin/ruff format --quiet --check frontend-py/python gui/python tests/python tests/oracle examples scripts
 	$(VENV)/bin/pyright --pythonpath $(PY)
 
 examples: ## The examples as a part of the package, as a wheel has them
 	@mkdir -p $(PACKAGE)/examples && rm -f $(PACKAGE)/examples/*.py && cp examples/*.py $(PACKAGE)/examples
+
+viz-wheel: setup ## dist/aerogel_viz-*.whl: windows and scenes
+	$(VENV)/bin/maturin build --release --strip --out dist --manifest-path gui/Cargo.toml --features extension-module --compatibility linux --auditwheel skip
 
 wheel: setup examples ## dist/*.whl: abi3, LLVM inside; tried on every Python from 3.10 to 3.13 found
 	$(VENV)/bin/maturin build --release --strip --out dist --no-default-features --features static,extension-module --compatibility linux --auditwheel skip
@@ -78,4 +89,4 @@ wheel: setup examples ## dist/*.whl: abi3, LLVM inside; tried on every Python fr
 
 clean: ## Remove what was built
 	cargo clean
-	rm -rf $(VENV) dist out $(PACKAGE)/_native.abi3.so $(PACKAGE)/examples
+	rm -rf $(VENV) dist out $(PACKAGE)/_native.abi3.so $(VIZ)/_viz.abi3.so $(PACKAGE)/examples

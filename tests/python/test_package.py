@@ -105,7 +105,7 @@ def test_types_convert_like_kernels():
     assert ti.u8(300) == 44 and ti.i8(200) == -56 and ti.i32(2.9) == 2 and ti.f32(0.1) != 0.1 and ti.u1(3) is True
 
 
-ABSENT = """aot.Module aot.export ui.Window ui.Scene ui.make_camera ui.check_ggui_availability simt.block simt.warp
+ABSENT = """aot.Module aot.export simt.block simt.warp
 lang.simt.grid Texture Format DeviceCapability types.texture types.rw_texture types.texture_type.texture""".split()
 
 

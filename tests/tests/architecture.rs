@@ -7,6 +7,7 @@ use std::process::Command;
 const EDGES: &[(&str, &[&str])] = &[
     ("aerogel-base", &[]),
     ("aerogel-linalg", &[]),
+    ("aerogel-viz", &[]),
     ("aerogel-snode", &["aerogel-base"]),
     ("aerogel-ir", &["aerogel-base", "aerogel-snode"]),
     ("aerogel-runtime", &["aerogel-base", "aerogel-snode"]),
@@ -61,7 +62,18 @@ const EDGES: &[(&str, &[&str])] = &[
 const FENCES: &[(&str, &[&str])] = &[
     ("inkwell", &["compiler/llvm/"]),
     ("llvm_sys", &["compiler/llvm/src/"]),
-    ("pyo3", &["frontend-py/src/py/", "frontend-py/src/lib.rs"]),
+    (
+        "pyo3",
+        &[
+            "frontend-py/src/py/",
+            "frontend-py/src/lib.rs",
+            "gui/src/frame.rs",
+            "gui/src/lib.rs",
+            "gui/src/window.rs",
+        ],
+    ),
+    ("wgpu", &["gui/src/"]),
+    ("winit", &["gui/src/"]),
     ("ruff_python", &["frontend-py/src/parse.rs"]),
     ("hashbrown::", &["ir/base/src/hash.rs"]),
 ];
@@ -117,6 +129,7 @@ fn dependencies_point_one_way() {
             "aerogel-interp" => "ir/interp",
             "aerogel-llvm" => "compiler/llvm",
             "aerogel-py" => "frontend-py",
+            "aerogel-viz" => "gui",
             other => other.strip_prefix("aerogel-").expect("all crates are ours"),
         };
         let manifest =

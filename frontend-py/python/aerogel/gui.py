@@ -42,6 +42,44 @@ def hex_to_rgb(color: int) -> tuple[float, float, float]:
     return tuple(((color >> s) & 255) / 255 for s in (16, 8, 0))  # type: ignore[return-value]
 
 
+def _scalars(field: Any) -> np.ndarray:
+    a = _array(field).astype(np.float64)
+    if a.ndim != 2 or not a.size:
+        raise ValueError(f"contour draws fields with two axes; the shape is {a.shape}")
+    return a
+
+
+def contour_colors(scalars: Any, colors: str = "plasma", normalize: bool = False) -> np.ndarray:
+    """Colours for numbers from 0 to 1, or with ``normalize`` from the smallest to the largest: f32 of shape (n, m, 3).
+
+    Args:
+        scalars: Numbers of shape (n, m).
+        colors: The name of a map: "plasma", or one of matplotlib's where that is installed.
+        normalize: Whether the colours go from the smallest number to the largest.
+
+    Raises:
+        ValueError: There is no such map.
+    """
+    t = np.nan_to_num(_scalars(scalars))
+    if normalize:
+        extent = t.max() - t.min()
+        t = (t - t.min()) / (extent if extent > 0 else 1)
+    t = np.clip(t, 0, 1)
+    if colors == "plasma":
+        stops = np.array([hex_to_rgb(c) for c in _PLASMA])
+        at = np.linspace(0, 1, len(stops))
+        return np.stack([np.interp(t, at, stops[:, k]) for k in range(3)], -1).astype(np.float32)
+    try:
+        from matplotlib import colormaps
+
+        found = colormaps[colors]
+    except ImportError:
+        raise ValueError(f"the colours {colors!r} are matplotlib's, which is not installed; plasma is there") from None
+    except KeyError:
+        raise ValueError(f"matplotlib has no colours {colors!r}") from None
+    return found(t)[..., :3].astype(np.float32)
+
+
 class GUI:
     """An image to draw into, shown frame by frame.
 
@@ -313,17 +351,8 @@ class GUI:
             scalar_field: A field or array of shape (n, m), which is stretched over the whole picture.
             normalize: Whether the colours go from the smallest value to the largest instead.
         """
-        a = _array(scalar_field).astype(np.float64)
-        if a.ndim != 2 or not a.size:
-            raise ValueError(f"contour draws fields with two axes; the shape is {a.shape}")
-        t = _stretched(np.nan_to_num(a), *self.res)
-        if normalize:
-            extent = t.max() - t.min()
-            t = (t - t.min()) / (extent if extent > 0 else 1)
-        t = np.clip(t, 0, 1)
-        stops = np.array([hex_to_rgb(c) for c in _PLASMA])
-        at = np.linspace(0, 1, len(stops))
-        self.set_image(np.stack([np.interp(t, at, stops[:, k]) for k in range(3)], -1))
+        a = _stretched(np.nan_to_num(_scalars(scalar_field)), *self.res)
+        self.set_image(contour_colors(a, "plasma", normalize))
 
     def vector_field(self, vector_field: Any, arrow_spacing: int = 5, color: int = 0xFFFFFF) -> None:
         """Draws arrows on a grid; the longest vector becomes a tenth of the picture.

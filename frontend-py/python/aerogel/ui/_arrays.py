@@ -1,0 +1,97 @@
+"""Fields, arrays and lists as the bytes that windows draw."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def array(x: Any) -> np.ndarray:
+    """What something holds: a field, a ``ti.ndarray``, a tensor, a NumPy array or a list."""
+    if hasattr(x, "to_numpy"):
+        return x.to_numpy()
+    if hasattr(x, "detach"):
+        x = x.detach().cpu()
+    return np.asarray(x)
+
+
+def rows(x: Any, widths: tuple[int, ...], what: str) -> tuple[bytes, int]:
+    """Rows of so many numbers each as the bytes of f32, and how many numbers they have.
+
+    Args:
+        x: Vectors along any axes.
+        widths: How long the vectors may be. What they have beyond the shortest length is left out by the caller.
+        what: What it is, for errors.
+
+    Raises:
+        ValueError: It does not consist of such vectors.
+        TypeError: It does not consist of numbers.
+    """
+    values = array(x)
+    if values.dtype.kind not in "fiub":
+        raise TypeError(f"{what} must be numbers, not {values.dtype}")
+    if values.ndim < 1 or values.shape[-1] not in widths:
+        wanted = " or ".join(map(str, widths))
+        raise ValueError(f"{what} must be vectors of {wanted} numbers; the shape is {values.shape}")
+    return np.ascontiguousarray(values, np.float32).tobytes(), values.shape[-1]
+
+
+def points(x: Any, width: int, what: str) -> bytes:
+    """Positions of ``width`` numbers; vectors may be longer, and their first numbers count."""
+    values = array(x)
+    if values.ndim >= 1 and width < values.shape[-1] <= 4:
+        x = values[..., :width]
+    return rows(x, (width,), what)[0]
+
+
+def numbers(x: Any, what: str) -> bytes:
+    """Numbers one by one as the bytes of f32."""
+    values = array(x)
+    if values.dtype.kind not in "fiub":
+        raise TypeError(f"{what} must be numbers, not {values.dtype}")
+    return np.ascontiguousarray(values, np.float32).tobytes()
+
+
+def indices(x: Any) -> bytes:
+    """The numbers of vertices as the bytes of u32.
+
+    Raises:
+        TypeError: They are no integers.
+        IndexError: One is negative.
+    """
+    values = array(x).reshape(-1)
+    if values.dtype.kind not in "iu":
+        raise TypeError(f"indices must be integers, not {values.dtype}")
+    if values.dtype.kind == "i" and values.size and values.min() < 0:
+        at = int(values.argmin())
+        raise IndexError(f"indices[{at}] is {values[at]}")
+    return np.ascontiguousarray(values, np.uint32).tobytes()
+
+
+def color(c: Any, what: str = "color") -> tuple[float, float, float, float]:
+    """A colour of three or four numbers from 0 to 1."""
+    values = np.asarray(array(c), np.float64).reshape(-1)
+    if values.size not in (3, 4):
+        raise ValueError(f"{what} must be three numbers from 0 to 1, not {c!r}")
+    r, g, b, *a = values.tolist()
+    return r, g, b, a[0] if a else 1.0
+
+
+def vector(v: Any, what: str) -> tuple[float, float, float]:
+    """Three numbers."""
+    values = np.asarray(array(v), np.float64).reshape(-1)
+    if values.size != 3:
+        raise ValueError(f"{what} must be three numbers, not {v!r}")
+    x, y, z = values.tolist()
+    return x, y, z
+
+
+def appearance(color_: Any, per_vertex_color: Any, indices_: Any) -> dict[str, Any]:
+    """The arguments of ``draw`` that all kinds of things have."""
+    out: dict[str, Any] = {"color": color(color_)}
+    if per_vertex_color is not None:
+        out["colors"], out["n_color"] = rows(per_vertex_color, (3, 4), "per_vertex_color")
+    if indices_ is not None:
+        out["indices"] = indices(indices_)
+    return out

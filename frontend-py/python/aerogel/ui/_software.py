@@ -1,0 +1,206 @@
+"""What stands for `aerogel_viz.Window` where there is no Vulkan: an image that pictures, lines, triangles and balls are
+painted into. It has no panels, which then keep their values, and no meshes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from aerogel import _native
+
+_DTYPES = {0: np.float32, 1: np.uint8, 2: np.uint16, 3: np.uint32, 4: np.float16}
+
+
+class Picture:
+    """A picture with the calls of `aerogel_viz.Window`."""
+
+    visible = False
+    closed = False
+    cursor = (0.0, 0.0)
+
+    def __init__(self, width: int, height: int, why: str) -> None:
+        self.size, self._why = (width, height), why
+        self._canvas = _native.Canvas(width, height)
+        self._background, self._is_shown = 0, False
+        self._world: tuple[np.ndarray, np.ndarray, np.ndarray, list[Any]] | None = None
+        self._canvas.clear(0)
+
+    def close(self) -> None:
+        """Nothing happens."""
+
+    def show(self) -> None:
+        """Ends the frame."""
+        self._is_shown = True
+
+    def events(self) -> list[Any]:
+        """Nothing: nobody can do anything."""
+        return []
+
+    def _open(self) -> Any:
+        if self._is_shown:
+            self._is_shown, self._world = False, None
+            self._canvas.clear(self._background)
+        return self._canvas
+
+    def background(self, color: Any) -> None:
+        """Sets the colour behind everything, which what was drawn before in this frame vanishes behind."""
+        self._background = int(_hex(np.array([color]))[0])
+        self._open().clear(self._background)
+
+    def image(self, numbers: bytes, width: int, height: int, channels: int, kind: int) -> None:
+        """Draws an image over the whole picture."""
+        values = np.frombuffer(numbers, _DTYPES[kind]).reshape(width, height, channels)
+        if values.dtype.kind == "f":
+            values = np.clip(np.nan_to_num(values), 0, 1) * 255 + 0.5
+        elif values.dtype != np.uint8:
+            values = values >> (8 * values.dtype.itemsize - 8)
+        at = [((np.arange(to) + 0.5) * of / to).astype(int) for to, of in zip(self.size, (width, height))]
+        self._open().set_image(np.ascontiguousarray(values.astype(np.uint8)[np.ix_(*at)]))
+
+    def world(self, view: Any, projection: Any, eye: Any, ambient: Any, lights: list[Any]) -> None:
+        """Begins a scene."""
+        self._open()
+        self._world = (np.array(view), np.array(projection), np.array(ambient), lights)
+
+    def draw(self, kind: str, positions: bytes, **how: Any) -> None:
+        """Draws things of a kind.
+
+        Raises:
+            RuntimeError: A mesh.
+        """
+        if kind == "mesh":
+            raise RuntimeError(f"meshes need Vulkan, and {self._why}")
+        canvas = self._open()
+        points = np.frombuffer(positions, np.float32).reshape(-1, 3 if kind in ("particles", "space_lines") else 2)
+        chosen = _chosen(len(points), how)
+        colors, sizes = _colors(len(points), how)[chosen], _sizes(len(points), how)[chosen]
+        points = points[chosen].astype(np.float64)
+        if kind == "particles":
+            points, colors, sizes = self._balls(points, colors, sizes)
+        elif kind == "space_lines":
+            points, _ = self._seen(points)
+            sizes = sizes / self.size[1]
+        at = (points * self.size).astype(np.float32)
+        at[:, 1] = self.size[1] - at[:, 1]
+        radii = (sizes * self.size[1]).astype(np.float32)
+        color = _hex(colors)
+        if kind in ("circles", "particles"):
+            canvas.circles(at, radii, color)
+        elif kind == "triangles":
+            canvas.triangles(*_each(3, at), _each(3, color)[0])
+        else:
+            # Half the width to each side.
+            canvas.lines(*_each(2, at), _each(2, radii)[0] / 2, _each(2, color)[0])
+
+    def _seen(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Where points are in the picture, not a number behind the eye, and how far away."""
+        assert self._world is not None
+        view, projection = self._world[:2]
+        seen = np.c_[points, np.ones(len(points))] @ view.T
+        clip = seen @ projection.T
+        w = np.where(clip[:, 3:] > 0, clip[:, 3:], np.nan)
+        return (clip[:, :2] / w + 1) / 2, -seen[:, 2]
+
+    def _balls(
+        self, points: np.ndarray, colors: np.ndarray, sizes: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Discs from the farthest to the nearest, lit as the side of a ball that looks at the eye."""
+        assert self._world is not None
+        view, projection, ambient, lights = self._world
+        at, far = self._seen(points)
+        light = np.tile(ambient.astype(np.float64), (len(points), 1))
+        towards = view[2, :3]
+        for position, color in lights:
+            way = np.asarray(position) - points
+            facing = (way @ towards) / np.maximum(np.linalg.norm(way, axis=1), 1e-20)
+            light += np.clip(facing, 0, None)[:, None] * color
+        w = far if projection[3, 2] != 0 else np.ones_like(far)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            shown = sizes * projection[1, 1] / w / 2
+        order = np.argsort(-far)
+        order = order[np.isfinite(at[order]).all(1) & (shown[order] > 0)]
+        return at[order], (colors * light)[order], shown[order]
+
+    def panel(self, name: str, place: Any) -> None:
+        """Nothing is shown."""
+
+    def text(self, text: str, color: Any = None) -> None:
+        """Nothing is shown."""
+
+    def button(self, label: str) -> bool:
+        """Nobody presses it."""
+        return False
+
+    def checkbox(self, label: str, value: bool) -> bool:
+        """It stays as it is."""
+        return value
+
+    def slider_int(self, label: str, value: int, low: int, high: int) -> int:
+        """It stays where it is."""
+        return value
+
+    def slider_float(self, label: str, value: float, low: float, high: float) -> float:
+        """It stays where it is."""
+        return value
+
+    def color(self, label: str, value: Any) -> Any:
+        """It stays as it is."""
+        return value
+
+    def pixels(self) -> bytes:
+        """The frame: RGBA bytes, row by row from the top."""
+        return self._canvas.pixels()
+
+    def depths(self) -> bytes:
+        """Painting knows no depths.
+
+        Raises:
+            RuntimeError: Always.
+        """
+        raise RuntimeError(f"depths need Vulkan, and {self._why}")
+
+
+def _chosen(n: int, how: dict[str, Any]) -> np.ndarray:
+    """The numbers of the vertices that are drawn, in order."""
+    indices, first, number = how.get("indices"), how.get("first", 0), how.get("number")
+    of = len(indices) // 4 if indices is not None else n
+    if first < 0 or first + (number or 0) > of:
+        raise IndexError(f"{number} from number {first} on were asked for, but there are {of}")
+    part = slice(first, None if number is None else first + number)
+    if indices is None:
+        return np.arange(n)[part]
+    chosen = np.frombuffer(indices, np.uint32).astype(np.int64)[part] + how.get("base", 0)
+    wrong = np.flatnonzero((chosen < 0) | (chosen >= n))
+    if wrong.size:
+        raise IndexError(f"indices[{first + wrong[0]}] names vertex {chosen[wrong[0]]}, but there are {n}")
+    return chosen
+
+
+def _colors(n: int, how: dict[str, Any]) -> np.ndarray:
+    if how.get("colors") is None:
+        return np.tile(np.asarray(how["color"], np.float64)[:3], (n, 1))
+    given = np.frombuffer(how["colors"], np.float32).reshape(-1, how["n_color"])
+    if len(given) < n:
+        raise ValueError("there are fewer colours than vertices")
+    return given[:n, :3].astype(np.float64)
+
+
+def _sizes(n: int, how: dict[str, Any]) -> np.ndarray:
+    if how.get("extra") is None:
+        return np.full(n, how.get("size", 0.0))
+    given = np.frombuffer(how["extra"], np.float32)
+    if len(given) < n:
+        raise ValueError("there are fewer radii than vertices")
+    return given[:n].astype(np.float64)
+
+
+def _each(n: int, rows: np.ndarray) -> list[np.ndarray]:
+    """The first of each ``n`` rows, the second, and so on."""
+    whole = len(rows) - len(rows) % n
+    return [np.ascontiguousarray(rows[k:whole:n]) for k in range(n)]
+
+
+def _hex(colors: np.ndarray) -> np.ndarray:
+    r, g, b = (np.clip(np.nan_to_num(colors[:, k]) * 255 + 0.5, 0, 255).astype(np.uint32) for k in range(3))
+    return (r << 16) + (g << 8) + b

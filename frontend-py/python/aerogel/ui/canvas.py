@@ -1,0 +1,172 @@
+"""What lies in the plane of a window."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from aerogel.ui import _arrays
+
+if TYPE_CHECKING:
+    from aerogel.ui.scene import Scene
+    from aerogel.ui.window import Window
+
+#: How images tell their numbers: `image` of `aerogel_viz.Window`.
+_KINDS = {"float32": 0, "uint8": 1, "uint16": 2, "uint32": 3, "float16": 4}
+
+
+class Canvas:
+    """The plane of a window: (0, 0) is its lower left corner, (1, 1) its upper right one.
+
+    What is drawn later lies above. Radii and widths are parts of the window's height. Positions, colours and radii may be
+    fields, arrays, NumPy arrays or lists; colours go from 0 to 1, with an opacity as a fourth number where there is one.
+    """
+
+    def __init__(self, window: Window) -> None:
+        self._window = window
+
+    @property
+    def _view(self) -> Any:
+        return self._window._view
+
+    def set_background_color(self, color: Any) -> None:
+        """Sets the colour behind everything, in this frame and those that follow."""
+        self._view.background(_arrays.color(color)[:3])
+
+    def set_image(self, img: Any) -> None:
+        """Draws an image over the whole window, stretched to it.
+
+        Args:
+            img: A field or array of shape (width, height), (width, height, channels), or of vectors, the second axis
+                upwards: 1 channel is grey, 2 are red and green, 3 and 4 colours; opacity is not looked at. Floats go from
+                0 to 1, unsigned integers over all their range.
+
+        Raises:
+            TypeError: Signed integers, whose range is not an image's.
+            ValueError: The shape is not that of an image.
+        """
+        if hasattr(img, "_aerogel_texture"):
+            img = img._aerogel_texture()
+        values = _arrays.array(img)
+        if values.ndim not in (2, 3) or (values.ndim == 3 and not 1 <= values.shape[2] <= 4) or not values.size:
+            raise ValueError(f"an image has 2 axes, or 3 with 1 to 4 channels last; this shape is {values.shape}")
+        if values.dtype == np.float64:
+            values = values.astype(np.float32)
+        if values.dtype.name not in _KINDS:
+            raise TypeError(f"an image consists of floats or unsigned integers, not {values.dtype}")
+        width, height, *channels = values.shape
+        data = np.ascontiguousarray(values).tobytes()
+        self._view.image(data, width, height, channels[0] if channels else 1, _KINDS[values.dtype.name])
+
+    def contour(self, scalar_field: Any, cmap_name: str = "plasma", normalize: bool = False) -> None:
+        """Draws a scalar field in colours over the whole window.
+
+        Args:
+            scalar_field: A field or array of shape (n, m).
+            cmap_name: The colours: those of matplotlib where it is installed; "plasma" is always there.
+            normalize: Whether the colours go from the smallest value to the largest instead of from 0 to 1.
+        """
+        from aerogel.gui import contour_colors
+
+        self.set_image(contour_colors(_arrays.array(scalar_field), cmap_name, normalize))
+
+    def triangles(
+        self, vertices: Any, color: Any = (0.5, 0.5, 0.5), indices: Any = None, per_vertex_color: Any = None
+    ) -> None:
+        """Draws triangles.
+
+        Args:
+            vertices: Vectors of two numbers; each three make a triangle.
+            color: The colour of all.
+            indices: The numbers of vertices, each three of which make a triangle instead.
+            per_vertex_color: A colour for each vertex instead.
+
+        Raises:
+            IndexError: An index names no vertex.
+        """
+        how = _arrays.appearance(color, per_vertex_color, indices)
+        self._view.draw("triangles", _arrays.points(vertices, 2, "vertices"), **how)
+
+    def lines(
+        self,
+        vertices: Any,
+        width: float,
+        indices: Any = None,
+        color: Any = (0.5, 0.5, 0.5),
+        per_vertex_color: Any = None,
+    ) -> None:
+        """Draws lines.
+
+        Args:
+            vertices: Vectors of two numbers; each two make a line.
+            width: The width of all.
+            indices: The numbers of vertices, each two of which make a line instead.
+            color: The colour of all.
+            per_vertex_color: A colour for each vertex instead.
+
+        Raises:
+            IndexError: An index names no vertex.
+        """
+        how = _arrays.appearance(color, per_vertex_color, indices)
+        self._view.draw("lines", _arrays.points(vertices, 2, "vertices"), size=float(width), **how)
+
+    def circles(
+        self,
+        centers: Any,
+        radius: float,
+        color: Any = (0.5, 0.5, 0.5),
+        per_vertex_color: Any = None,
+        per_vertex_radius: Any = None,
+    ) -> None:
+        """Draws discs.
+
+        Args:
+            centers: Vectors of two numbers.
+            radius: The radius of all.
+            color: The colour of all.
+            per_vertex_color: A colour for each instead.
+            per_vertex_radius: A radius for each instead.
+        """
+        how = _arrays.appearance(color, per_vertex_color, None)
+        if per_vertex_radius is not None:
+            how["extra"] = _arrays.numbers(per_vertex_radius, "per_vertex_radius")
+        self._view.draw("circles", _arrays.points(centers, 2, "centers"), size=float(radius), **how)
+
+    def vector_field(
+        self,
+        vector_field: Any,
+        arrow_spacing: int = 5,
+        scale: float = 0.1,
+        width: float = 0.002,
+        color: Any = (0, 0, 0),
+    ) -> None:
+        """Draws arrows on a grid.
+
+        Args:
+            vector_field: A field of vectors of two numbers, or an array of shape (n, m, 2).
+            arrow_spacing: Elements from one arrow to the next.
+            scale: The length of the longest arrow.
+            width: The width of their lines.
+            color: Their colour.
+        """
+        v = _arrays.array(vector_field).astype(np.float64)
+        if v.ndim != 3 or v.shape[2] < 2:
+            raise ValueError(f"vector_field draws grids of vectors of two numbers; the shape is {v.shape}")
+        if arrow_spacing < 1:
+            raise ValueError(f"arrow_spacing must be 1 or more, not {arrow_spacing}")
+        n, m = v.shape[:2]
+        v = np.nan_to_num(v[::arrow_spacing, ::arrow_spacing, :2])
+        grid = np.meshgrid(np.arange(0, n, arrow_spacing), np.arange(0, m, arrow_spacing), indexing="ij")
+        start = (np.stack(grid, -1) + 0.5) / (n, m)
+        longest = float(np.sqrt((v**2).sum(-1)).max(initial=0))
+        way = v * (scale / longest if longest > 0 else 0)
+        side = np.stack([-way[..., 1], way[..., 0]], -1)
+        tip = start + way
+        # A line, and two for its head.
+        parts = [start, tip, tip, tip - 0.25 * way + 0.15 * side, tip, tip - 0.25 * way - 0.15 * side]
+        self.lines(np.stack(parts, -2).reshape(-1, 2), width, color=color)
+
+    def scene(self, scene: Scene) -> None:
+        """Draws a scene, with what stands in it since it was drawn last."""
+        scene._draw(self._window)

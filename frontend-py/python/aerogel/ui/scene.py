@@ -1,0 +1,228 @@
+"""What stands in space."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from aerogel.ui import _arrays
+from aerogel.ui.camera import Camera
+
+if TYPE_CHECKING:
+    from aerogel.ui.window import Window
+
+
+class Scene:
+    """Things in space, lights and a camera. In every frame they are named anew, in any order; `Canvas.scene` draws them.
+
+    Positions, colours, radii, normals and indices may be fields, arrays, NumPy arrays or lists. Light is what falls on a
+    thing from everywhere and, by Lambert's law, from each lamp.
+    """
+
+    def __init__(self) -> None:
+        self._camera = Camera()
+        self._clear()
+
+    def _clear(self) -> None:
+        self._things: list[tuple[str, bytes, dict[str, Any]]] = []
+        self._lights: list[tuple[tuple[float, float, float], tuple[float, float, float]]] = []
+        self._ambient = (0.0, 0.0, 0.0)
+
+    def set_camera(self, camera: Camera) -> None:
+        """Sets where the scene is looked at from."""
+        if not isinstance(camera, Camera):
+            raise TypeError(f"set_camera takes a ti.ui.Camera, not {type(camera).__name__}")
+        self._camera = camera
+
+    def ambient_light(self, color: Any) -> None:
+        """Sets the light from everywhere."""
+        self._ambient = _arrays.color(color)[:3]
+
+    def point_light(self, pos: Any, color: Any) -> None:
+        """Adds a lamp. There may be 16."""
+        self._lights.append((_arrays.vector(pos, "pos"), _arrays.color(color)[:3]))
+
+    def particles(
+        self,
+        centers: Any,
+        radius: float,
+        color: Any = (0.5, 0.5, 0.5),
+        per_vertex_color: Any = None,
+        per_vertex_radius: Any = None,
+        index_offset: int = 0,
+        index_count: int | None = None,
+    ) -> None:
+        """Adds balls.
+
+        Args:
+            centers: Vectors of three numbers.
+            radius: The radius of all.
+            color: The colour of all.
+            per_vertex_color: A colour for each instead.
+            per_vertex_radius: A radius for each instead.
+            index_offset: The first that is drawn.
+            index_count: How many are drawn; by default all that follow.
+        """
+        how = _arrays.appearance(color, per_vertex_color, None)
+        if per_vertex_radius is not None:
+            how["extra"] = _arrays.numbers(per_vertex_radius, "per_vertex_radius")
+        how.update(size=float(radius), first=index_offset, number=index_count)
+        self._things.append(("particles", _arrays.points(centers, 3, "centers"), how))
+
+    def lines(
+        self,
+        vertices: Any,
+        width: float,
+        indices: Any = None,
+        color: Any = (0.5, 0.5, 0.5),
+        per_vertex_color: Any = None,
+        vertex_offset: int = 0,
+        vertex_count: int | None = None,
+        index_offset: int = 0,
+        index_count: int | None = None,
+    ) -> None:
+        """Adds lines.
+
+        Args:
+            vertices: Vectors of three numbers; each two make a line.
+            width: The width of all in pixels.
+            indices: The numbers of vertices, each two of which make a line instead.
+            color: The colour of all.
+            per_vertex_color: A colour for each vertex instead.
+            vertex_offset: What is added to indices; without indices, the first vertex.
+            vertex_count: How many vertices are drawn, without indices.
+            index_offset: The first index.
+            index_count: How many indices there are.
+        """
+        how = _arrays.appearance(color, per_vertex_color, indices)
+        how.update(size=float(width), **_part(indices, vertex_offset, vertex_count, index_offset, index_count))
+        self._things.append(("space_lines", _arrays.points(vertices, 3, "vertices"), how))
+
+    def mesh(
+        self,
+        vertices: Any,
+        indices: Any = None,
+        normals: Any = None,
+        color: Any = (0.5, 0.5, 0.5),
+        per_vertex_color: Any = None,
+        two_sided: bool = False,
+        vertex_offset: int = 0,
+        vertex_count: int | None = None,
+        index_offset: int = 0,
+        index_count: int | None = None,
+        show_wireframe: bool = False,
+    ) -> None:
+        """Adds triangles.
+
+        Args:
+            vertices: Vectors of three numbers; each three make a triangle.
+            indices: The numbers of vertices, each three of which make a triangle instead.
+            normals: A normal for each vertex; by default the mean of those of its triangles.
+            color: The colour of all.
+            per_vertex_color: A colour for each vertex instead.
+            two_sided: Whether a side that looks away from its normal is lit as one that does not.
+            vertex_offset: What is added to indices; without indices, the first vertex.
+            vertex_count: How many vertices are drawn, without indices.
+            index_offset: The first index.
+            index_count: How many indices there are.
+            show_wireframe: Whether the edges are drawn instead of the insides.
+        """
+        self.mesh_instance(
+            vertices, indices, normals, color, per_vertex_color, two_sided, None, 0, None,
+            vertex_offset, vertex_count, index_offset, index_count, show_wireframe,
+        )  # fmt: skip
+
+    def mesh_instance(
+        self,
+        vertices: Any,
+        indices: Any = None,
+        normals: Any = None,
+        color: Any = (0.5, 0.5, 0.5),
+        per_vertex_color: Any = None,
+        two_sided: bool = False,
+        transforms: Any = None,
+        instance_offset: int = 0,
+        instance_count: int | None = None,
+        vertex_offset: int = 0,
+        vertex_count: int | None = None,
+        index_offset: int = 0,
+        index_count: int | None = None,
+        show_wireframe: bool = False,
+    ) -> None:
+        """Adds a mesh as often as there are matrices; the other arguments are those of :func:`mesh`.
+
+        Args:
+            transforms: Matrices of shape (4, 4) for column vectors, one for each copy.
+            instance_offset: The first matrix.
+            instance_count: How many matrices there are.
+        """
+        positions = _arrays.points(vertices, 3, "vertices")
+        how = _arrays.appearance(color, per_vertex_color, indices)
+        how.update(_part(indices, vertex_offset, vertex_count, index_offset, index_count))
+        if transforms is not None:
+            matrices = _arrays.array(transforms)
+            if matrices.ndim < 2 or matrices.shape[-2:] != (4, 4):
+                raise ValueError(f"transforms are matrices of shape (4, 4); the shape is {matrices.shape}")
+            how["transforms"] = _arrays.numbers(matrices, "transforms")
+            how.update(first_copy=instance_offset, n_copies=instance_count)
+        if show_wireframe:
+            self._wireframe(positions, how)
+            return
+        if normals is not None:
+            how["extra"] = _arrays.points(normals, 3, "normals")
+        elif indices is not None:
+            how["extra"] = _normals(positions, how["indices"], how["base"])
+        self._things.append(("mesh", positions, {**how, "two_sided": bool(two_sided)}))
+
+    def _wireframe(self, positions: bytes, how: dict[str, Any]) -> None:
+        corners = np.frombuffer(how.pop("indices"), np.uint32) if "indices" in how else None
+        if corners is None:
+            corners = np.arange(len(positions) // 12, dtype=np.uint32)
+        first, number = how.pop("first"), how.pop("number")
+        corners = corners[first:][:number]
+        corners = corners[: len(corners) - len(corners) % 3].reshape(-1, 3)
+        edges = np.sort(corners[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2), 1)
+        how["indices"] = np.unique(edges, axis=0).tobytes()
+        matrices = np.frombuffer(how.pop("transforms", b""), np.float32).reshape(-1, 4, 4)
+        at, copies = how.pop("first_copy", 0), how.pop("n_copies", None)
+        points = np.frombuffer(positions, np.float32).reshape(-1, 3)
+        moved = [points @ m[:3, :3].T + m[:3, 3] for m in matrices[at:][:copies]] or [points]
+        for p in moved:
+            self._things.append(("space_lines", np.ascontiguousarray(p, np.float32).tobytes(), {**how, "size": 1.0}))
+
+    def _draw(self, window: Window) -> None:
+        view = window._view
+        width, height = view.size
+        seen, shown = self._camera.get_view_matrix(), self._camera.get_projection_matrix(width / height)
+        eye = [float(x) for x in self._camera.curr_position]
+        view.world(seen.T.tolist(), shown.T.tolist(), eye, self._ambient, self._lights)
+        things = self._things
+        self._clear()
+        for kind, positions, how in things:
+            view.draw(kind, positions, **how)
+
+
+def _part(
+    indices: Any, vertex_offset: int, vertex_count: int | None, index_offset: int, index_count: int | None
+) -> dict[str, Any]:
+    """Which vertices, or which indices, are drawn."""
+    if indices is None:
+        return {"base": 0, "first": vertex_offset, "number": vertex_count}
+    return {"base": vertex_offset, "first": index_offset, "number": index_count}
+
+
+def _normals(positions: bytes, indices: bytes, base: int) -> bytes:
+    """For each vertex the mean of its triangles' normals, each as long as the triangle is large."""
+    points = np.frombuffer(positions, np.float32).reshape(-1, 3)
+    corners = np.frombuffer(indices, np.uint32).astype(np.int64) + base
+    corners = corners[: len(corners) - len(corners) % 3].reshape(-1, 3)
+    out = np.zeros_like(points)
+    # `draw` says which index is wrong.
+    if corners.size and 0 <= corners.min() and corners.max() < len(points):
+        a, b, c = (points[corners[:, k]] for k in range(3))
+        normals = np.cross(b - a, c - a)
+        for k in range(3):
+            for axis in range(3):
+                out[:, axis] += np.bincount(corners[:, k], normals[:, axis], len(points)).astype(np.float32)
+    return out.tobytes()

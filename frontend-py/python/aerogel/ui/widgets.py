@@ -1,0 +1,90 @@
+"""Panels of widgets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from aerogel.ui import _arrays
+
+if TYPE_CHECKING:
+    from aerogel.ui.window import Window
+
+
+class Gui:
+    """Widgets over a window's picture. They are named anew in every frame, each with the value it has.
+
+    A widget returns what the user made of it up to the last frame that was shown: its value is one frame late at
+    most, whatever the order of the calls. Widgets of a panel with one label are told apart by their order.
+    """
+
+    def __init__(self, window: Window) -> None:
+        self._window = window
+
+    @property
+    def _view(self) -> Any:
+        return self._window._view
+
+    @contextmanager
+    def sub_window(self, name: str, x: float, y: float, width: float, height: float) -> Iterator[Gui]:
+        """A panel, for ``with``: what is named inside stands in it.
+
+        Args:
+            name: Its title.
+            x: Its left edge, as a part of the window's width.
+            y: Its upper edge, from the top, as a part of the window's height.
+            width: Its width, as a part of the window's.
+            height: Its height, as a part of the window's.
+        """
+        self.begin(name, x, y, width, height)
+        try:
+            yield self
+        finally:
+            self.end()
+
+    def begin(self, name: str, x: float, y: float, width: float, height: float) -> None:
+        """Begins a panel: see :func:`sub_window`."""
+        self._view.panel(str(name), (float(x), float(y), float(width), float(height)))
+
+    def end(self) -> None:
+        """Ends a panel."""
+
+    def text(self, text: str, color: Any = None) -> None:
+        """Adds a line of text."""
+        self._view.text(str(text), None if color is None else _arrays.color(color)[:3])
+
+    def checkbox(self, text: str, old_value: bool) -> bool:
+        """Adds a box to tick; whether it is ticked."""
+        return self._view.checkbox(str(text), bool(old_value))
+
+    def slider_int(self, text: str, old_value: int, minimum: int, maximum: int) -> int:
+        """Adds a slider over integers; where it is.
+
+        Raises:
+            ValueError: ``minimum`` is greater than ``maximum``.
+        """
+        _check(text, minimum, maximum)
+        return self._view.slider_int(str(text), int(old_value), int(minimum), int(maximum))
+
+    def slider_float(self, text: str, old_value: float, minimum: float, maximum: float) -> float:
+        """Adds a slider over numbers; where it is.
+
+        Raises:
+            ValueError: ``minimum`` is greater than ``maximum``.
+        """
+        _check(text, minimum, maximum)
+        return self._view.slider_float(str(text), float(old_value), float(minimum), float(maximum))
+
+    def color_edit_3(self, text: str, old_value: Any) -> tuple[float, float, float]:
+        """Adds a chooser of a colour; the colour, three numbers from 0 to 1."""
+        return tuple(self._view.color(str(text), _arrays.color(old_value)[:3]))  # type: ignore[return-value]
+
+    def button(self, text: str) -> bool:
+        """Adds a button; whether it was pressed."""
+        return self._view.button(str(text))
+
+
+def _check(text: str, minimum: float, maximum: float) -> None:
+    if not minimum <= maximum:
+        raise ValueError(f"the slider {text!r} would go from {minimum} to {maximum}")

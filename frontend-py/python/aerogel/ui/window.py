@@ -1,0 +1,240 @@
+"""``ti.ui.Window``."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+import time
+from typing import Any
+
+import numpy as np
+
+from aerogel import _log, _notebook
+from aerogel.tools.image import imwrite
+from aerogel.ui import _backend
+from aerogel.ui._keys import PRESS, RELEASE
+from aerogel.ui.canvas import Canvas
+from aerogel.ui.scene import Scene
+from aerogel.ui.widgets import Gui
+
+
+class Event:
+    """A key or a button that went down or up: its name ``key``, ``type`` PRESS or RELEASE, and where the cursor was."""
+
+    def __init__(self, type: str, key: str, pos: tuple[float, float]) -> None:
+        self.type, self.key, self.pos = type, key, pos
+
+    def __repr__(self) -> str:
+        return f"<{self.type} {self.key!r} at {self.pos}>"
+
+
+class Window:
+    """A window that shows frames: what is drawn between two calls of :func:`show`.
+
+    Args:
+        name: The title.
+        res: Width and height in pixels, or one number for both. The user may change them.
+        vsync: Whether frames wait for the screen.
+        show_window: Whether it is on the desktop. Without, and where there is no display, it is a picture only.
+        fps_limit: The most frames a second.
+        pos: The place of its upper left corner on the desktop, in pixels.
+
+    Raises:
+        RuntimeError: It would be on the desktop, and this is not the main thread.
+        ValueError: It has no pixels, or too many.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        res: Any,
+        vsync: bool = False,
+        show_window: bool = True,
+        fps_limit: float = 1000,
+        pos: tuple[int, int] = (100, 100),
+    ) -> None:
+        size = (res, res) if np.ndim(res) == 0 else tuple(res)
+        if len(size) != 2 or any(not isinstance(n, (int, np.integer)) or n < 1 for n in size):
+            raise ValueError(f"res must be a number of pixels or two of them, not {res!r}")
+        if not fps_limit > 0:
+            raise ValueError(f"fps_limit must be positive, not {fps_limit!r}")
+        self.name, self.fps_limit = name, fps_limit
+        self.event: Event | None = None
+        self._thread = threading.get_ident()
+        self._backend = _backend.open(str(name), (int(size[0]), int(size[1])), show_window, vsync, tuple(pos))
+        self._events: list[Event] = []
+        self._pressed: set[str] = set()
+        self._is_running = True
+        self._due = 0.0
+        self._frames, self._shown = int(os.environ.get("AEROGEL_GUI_FRAMES", "0")), 0
+        self._handle: Any = None
+        out = os.environ.get("AEROGEL_GUI_OUT")
+        self._out = out
+        if out:
+            atexit.register(self._write_last)
+
+    @property
+    def _view(self) -> Any:
+        if self._backend is None:
+            raise RuntimeError(f"the window {self.name!r} is destroyed")
+        if threading.get_ident() != self._thread:
+            raise RuntimeError(f"the window {self.name!r} belongs to the thread that made it")
+        return self._backend
+
+    @property
+    def running(self) -> bool:
+        """Whether it is open; may be set."""
+        self._poll()
+        return self._is_running
+
+    @running.setter
+    def running(self, value: bool) -> None:
+        self._is_running = bool(value)
+
+    @property
+    def GUI(self) -> Gui:
+        """Its widgets."""
+        return Gui(self)
+
+    def get_gui(self) -> Gui:
+        """Its widgets."""
+        return Gui(self)
+
+    def get_canvas(self) -> Canvas:
+        """The plane of it."""
+        return Canvas(self)
+
+    def get_scene(self) -> Scene:
+        """An empty scene."""
+        return Scene()
+
+    def get_window_shape(self) -> tuple[int, int]:
+        """Width and height in pixels."""
+        return tuple(self._view.size)  # type: ignore[return-value]
+
+    def show(self) -> None:
+        """Ends the frame and shows it.
+
+        Raises:
+            RuntimeError: The display or the device is gone. Fields keep what they hold.
+            SystemExit: The frames of AEROGEL_GUI_FRAMES were all shown, and the program asks neither `running` nor for events.
+        """
+        if self._frames and self._shown >= self._frames:
+            raise SystemExit(0)
+        view = self._view
+        view.show()
+        self._shown += 1
+        if self._frames and self._shown >= self._frames:
+            self._is_running = False
+        if _notebook.is_running() and not view.visible:
+            self._handle = _notebook.show(self._rows()[..., :3], self._handle)
+        self._poll()
+        self._wait()
+
+    def _wait(self) -> None:
+        """Keeps to the limit of frames a second; without a desktop nobody looks, and nothing is held back."""
+        now = time.perf_counter()
+        if self._view.visible and now < self._due:
+            time.sleep(self._due - now)
+        self._due = max(now, self._due) + 1 / self.fps_limit
+
+    def _poll(self) -> None:
+        if self._backend is None:
+            return
+        for kind, key, x, y in self._view.events():
+            if kind in (PRESS, RELEASE):
+                self._events.append(Event(kind, key, (x, y)))
+                (self._pressed.add if kind == PRESS else self._pressed.discard)(key)
+            elif kind == "Blur":
+                self._pressed.clear()
+        if self._view.closed:
+            self._is_running = False
+        # A program that never asks has no use for old ones.
+        del self._events[:-1000]
+
+    def get_events(self, tag: str | None = None) -> list[Event]:
+        """What the user did since this was last asked.
+
+        Args:
+            tag: PRESS or RELEASE, to be told of nothing else; the others are told at the next time.
+        """
+        self._poll()
+        told = [e for e in self._events if tag in (None, e.type)]
+        self._events = [e for e in self._events if tag not in (None, e.type)]
+        return told
+
+    def get_event(self, tag: str | None = None) -> bool:
+        """Whether the user did something that was not told yet; it is then ``self.event``."""
+        self._poll()
+        for k, event in enumerate(self._events):
+            if tag in (None, event.type):
+                self.event = self._events.pop(k)
+                return True
+        return False
+
+    def is_pressed(self, *keys: str) -> bool:
+        """Whether one of the keys or buttons is down."""
+        self._poll()
+        return any(key in self._pressed for key in keys)
+
+    def get_cursor_pos(self) -> tuple[float, float]:
+        """Where the mouse is: (0, 0) is the lower left corner, (1, 1) the upper right one."""
+        self._poll()
+        return tuple(self._view.cursor)  # type: ignore[return-value]
+
+    def _rows(self) -> np.ndarray:
+        """The frame as bytes of shape (height, width, 4)."""
+        view = self._view
+        width, height = view.size
+        return np.frombuffer(view.pixels(), np.uint8).reshape(height, width, 4)
+
+    def save_image(self, filename: str) -> None:
+        """Writes the frame to a file; what is drawn so far, or what was shown last.
+
+        Raises:
+            OSError: The file cannot be written; then there is none.
+        """
+        imwrite(_columns(self._rows()[..., :3]), str(filename))
+
+    def get_image_buffer_as_numpy(self) -> np.ndarray:
+        """The frame as f32 of shape (width, height, 4), the second axis upwards."""
+        return _columns(self._rows()).astype(np.float32) / np.float32(255)
+
+    def get_depth_buffer_as_numpy(self) -> np.ndarray:
+        """How near what is seen is, f32 of shape (width, height): 1 at the camera's near plane, 0 where there is nothing."""
+        view = self._view
+        width, height = view.size
+        return np.ascontiguousarray(_columns(np.frombuffer(view.depths(), np.float32).reshape(height, width)))
+
+    def get_depth_buffer(self, depth: Any) -> None:
+        """Writes what :func:`get_depth_buffer_as_numpy` says into a field or array."""
+        depth.from_numpy(self.get_depth_buffer_as_numpy())
+
+    def destroy(self) -> None:
+        """Closes it for ever. Others stay."""
+        self._is_running = False
+        if self._backend is not None:
+            self._write_last()
+            self._view.close()
+            self._backend = None
+
+    def _repr_png_(self) -> bytes:
+        return _notebook.encoded(self._rows()[..., :3])
+
+    def _write_last(self) -> None:
+        out, self._out = self._out, None
+        if out and self._backend is not None and threading.get_ident() == self._thread:
+            try:
+                imwrite(_columns(self._rows()[..., :3]), out)
+            except Exception as e:  # noqa: BLE001  The program ends.
+                _log.warn(f"AEROGEL_GUI_OUT: {e}")
+
+
+def _columns(rows: np.ndarray) -> np.ndarray:
+    """A picture row by row from the top as one with the first axis to the right and the second upwards."""
+    return rows[::-1].swapaxes(0, 1)
+
+
+def check_ggui_availability() -> None:
+    """Nothing happens: without Vulkan, windows draw in software what they can."""

@@ -1,0 +1,8 @@
+"""Windows and scenes for Aerogel: pictures drawn by Vulkan, on the screen or off it.
+
+Programs use them as ``ti.ui`` and ``ti.GUI`` of the package ``aerogel``, which asks for this one.
+"""
+
+from aerogel_viz._viz import MAX_LIGHTS, Window, adapter
+
+__all__ = ["MAX_LIGHTS", "Window", "adapter"]

@@ -1,0 +1,262 @@
+//! A frame: a list of things to draw, and the device's copies of their arrays.
+//!
+//! The arrays of the k-th thing are kept where those of the last frame's k-th thing are: what has not changed is not copied
+//! again, and what has the same length needs no new memory.
+
+use std::sync::Arc;
+
+use bytemuck::{Pod, Zeroable};
+use pyo3::pybacked::PyBackedBytes;
+use wgpu::{
+    BindGroup, BindGroupDescriptor, BindGroupEntry, Buffer, BufferDescriptor, BufferUsages, Color,
+    CommandEncoder, LoadOp, Operations, RenderPassColorAttachment,
+    RenderPassDepthStencilAttachment, RenderPassDescriptor, StoreOp,
+};
+
+use crate::gpu::{Failure, Gpu};
+use crate::picture::Picture;
+use crate::pipelines::Kind;
+
+/// The most lights of a scene: `shaders/scene.wgsl`.
+pub(crate) const MAX_LIGHTS: usize = 16;
+
+/// `Params` of `shaders/common.wgsl`.
+#[repr(C)]
+#[derive(Clone, Copy, Default, Pod, Zeroable)]
+pub(crate) struct Params {
+    pub(crate) color: [f32; 4],
+    pub(crate) viewport: [f32; 2],
+    pub(crate) size: f32,
+    pub(crate) n_color: u32,
+    pub(crate) indexed: u32,
+    pub(crate) has_extra: u32,
+    pub(crate) two_sided: u32,
+    pub(crate) has_transforms: u32,
+    pub(crate) base: u32,
+    pub(crate) first: u32,
+    pub(crate) first_copy: u32,
+    pub(crate) n_copies: u32,
+    pub(crate) image: [u32; 4],
+}
+
+/// `World` of `shaders/scene.wgsl`.
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+pub(crate) struct World {
+    pub(crate) view: [[f32; 4]; 4],
+    pub(crate) projection: [[f32; 4]; 4],
+    pub(crate) eye: [f32; 4],
+    pub(crate) ambient: [f32; 4],
+    pub(crate) n_lights: [u32; 4],
+    pub(crate) lights: [[[f32; 4]; 2]; MAX_LIGHTS],
+}
+
+/// The arrays that a thing may have, in the order of the bindings.
+pub(crate) const N_ARRAYS: usize = 5;
+/// Positions or pixels, colours, indices, radii or normals, matrices.
+pub(crate) type Arrays = [Option<Arc<PyBackedBytes>>; N_ARRAYS];
+
+/// A thing to draw.
+pub(crate) struct Draw {
+    pub(crate) kind: Kind,
+    pub(crate) params: Params,
+    pub(crate) arrays: Arrays,
+    /// Vertices of each copy, and copies.
+    pub(crate) n_vertices: u32,
+    pub(crate) n_copies: u32,
+    /// Which of the frame's scenes it stands in.
+    pub(crate) world: usize,
+}
+
+/// What a frame consists of.
+#[derive(Default)]
+pub(crate) struct Frame {
+    pub(crate) background: [f32; 3],
+    pub(crate) draws: Vec<Draw>,
+    pub(crate) worlds: Vec<World>,
+}
+
+/// An array on the device, with what it holds.
+struct Held {
+    bytes: Arc<PyBackedBytes>,
+    buffer: Buffer,
+}
+
+#[derive(Default)]
+struct Slot {
+    params: Option<Buffer>,
+    arrays: [Option<Held>; N_ARRAYS],
+    group: Option<BindGroup>,
+}
+
+/// What the device keeps from frame to frame.
+pub(crate) struct Copies {
+    slots: Vec<Slot>,
+    worlds: Vec<(Buffer, BindGroup)>,
+    /// Stands for arrays that are not there.
+    nothing: Buffer,
+}
+
+fn buffer(gpu: &Gpu, size: u64, usage: BufferUsages) -> Buffer {
+    gpu.device.create_buffer(&BufferDescriptor {
+        label: None,
+        size,
+        usage: usage | BufferUsages::COPY_DST,
+        mapped_at_creation: false,
+    })
+}
+
+/// Writes bytes of any length: the device wants words.
+fn write(gpu: &Gpu, to: &Buffer, bytes: &[u8]) {
+    let whole = bytes.len() & !3;
+    gpu.queue.write_buffer(to, 0, &bytes[..whole]);
+    if whole < bytes.len() {
+        let mut last = [0; 4];
+        last[..bytes.len() - whole].copy_from_slice(&bytes[whole..]);
+        gpu.queue.write_buffer(to, whole as u64, &last);
+    }
+}
+
+impl Slot {
+    /// Brings the thing's arrays to the device.
+    fn fill(&mut self, gpu: &Gpu, nothing: &Buffer, draw: &Draw, viewport: [f32; 2]) {
+        let params = self.params.get_or_insert_with(|| {
+            let size = size_of::<Params>() as u64;
+            buffer(gpu, size, BufferUsages::UNIFORM)
+        });
+        let numbers = Params {
+            viewport,
+            ..draw.params
+        };
+        gpu.queue.write_buffer(params, 0, bytemuck::bytes_of(&numbers));
+        for (held, wanted) in self.arrays.iter_mut().zip(&draw.arrays) {
+            if update(gpu, held, wanted.as_ref()) {
+                self.group = None;
+            }
+        }
+        if self.group.is_some() {
+            return;
+        }
+        let mut entries = vec![BindGroupEntry {
+            binding: 0,
+            resource: params.as_entire_binding(),
+        }];
+        for (k, held) in self.arrays.iter().enumerate() {
+            let held = held.as_ref().map_or(nothing, |held| &held.buffer);
+            entries.push(BindGroupEntry {
+                binding: k as u32 + 1,
+                resource: held.as_entire_binding(),
+            });
+        }
+        self.group = Some(gpu.device.create_bind_group(&BindGroupDescriptor {
+            label: None,
+            layout: &gpu.pipelines.draw,
+            entries: &entries,
+        }));
+    }
+}
+
+/// Makes `held` hold what is wanted; whether it is another buffer afterwards.
+fn update(gpu: &Gpu, held: &mut Option<Held>, wanted: Option<&Arc<PyBackedBytes>>) -> bool {
+    let Some(wanted) = wanted.filter(|bytes| !bytes.is_empty()) else {
+        return held.take().is_some();
+    };
+    let size = (wanted.len() as u64).next_multiple_of(4);
+    match held {
+        Some(held) if held.buffer.size() == size => {
+            if **held.bytes != ***wanted {
+                write(gpu, &held.buffer, wanted);
+            }
+            held.bytes = wanted.clone();
+            false
+        }
+        _ => {
+            let buffer = buffer(gpu, size, BufferUsages::STORAGE);
+            write(gpu, &buffer, wanted);
+            let bytes = wanted.clone();
+            *held = Some(Held { bytes, buffer });
+            true
+        }
+    }
+}
+
+impl Copies {
+    pub(crate) fn new(gpu: &Gpu) -> Self {
+        Self {
+            slots: Vec::new(),
+            worlds: Vec::new(),
+            nothing: buffer(gpu, 16, BufferUsages::STORAGE),
+        }
+    }
+
+    fn fill_world(&mut self, gpu: &Gpu, k: usize, world: &World) {
+        if k == self.worlds.len() {
+            let size = size_of::<World>() as u64;
+            let buffer = buffer(gpu, size, BufferUsages::UNIFORM);
+            let group = gpu.device.create_bind_group(&BindGroupDescriptor {
+                label: None,
+                layout: &gpu.pipelines.world,
+                entries: &[BindGroupEntry {
+                    binding: 0,
+                    resource: buffer.as_entire_binding(),
+                }],
+            });
+            self.worlds.push((buffer, group));
+        }
+        let bytes = bytemuck::bytes_of(world);
+        gpu.queue.write_buffer(&self.worlds[k].0, 0, bytes);
+    }
+
+    /// Draws a frame.
+    ///
+    /// # Errors
+    /// The device has no memory for its arrays, or is gone.
+    pub(crate) fn draw(
+        &mut self,
+        gpu: &Gpu,
+        encoder: &mut CommandEncoder,
+        picture: &Picture,
+        frame: &Frame,
+    ) -> Result<(), Failure> {
+        let viewport = [picture.width as f32, picture.height as f32];
+        self.slots.resize_with(frame.draws.len(), Slot::default);
+        for (k, world) in frame.worlds.iter().enumerate() {
+            self.fill_world(gpu, k, world);
+        }
+        for (slot, draw) in self.slots.iter_mut().zip(&frame.draws) {
+            slot.fill(gpu, &self.nothing, draw, viewport);
+        }
+        gpu.check()?;
+        let [r, g, b] = frame.background.map(f64::from);
+        let mut pass = encoder.begin_render_pass(&RenderPassDescriptor {
+            label: None,
+            color_attachments: &[Some(RenderPassColorAttachment {
+                view: &picture.color_view,
+                depth_slice: None,
+                resolve_target: None,
+                ops: Operations {
+                    load: LoadOp::Clear(Color { r, g, b, a: 1.0 }),
+                    store: StoreOp::Store,
+                },
+            })],
+            depth_stencil_attachment: Some(RenderPassDepthStencilAttachment {
+                view: &picture.depth_view,
+                depth_ops: Some(Operations {
+                    load: LoadOp::Clear(0.0),
+                    store: StoreOp::Store,
+                }),
+                stencil_ops: None,
+            }),
+            ..Default::default()
+        });
+        for (slot, draw) in self.slots.iter().zip(&frame.draws) {
+            pass.set_pipeline(gpu.pipelines.of(draw.kind));
+            pass.set_bind_group(0, slot.group.as_ref(), &[]);
+            if draw.kind.is_spatial() {
+                pass.set_bind_group(1, &self.worlds[draw.world].1, &[]);
+            }
+            pass.draw(0..draw.n_vertices, 0..draw.n_copies);
+        }
+        Ok(())
+    }
+}

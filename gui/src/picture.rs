@@ -1,0 +1,130 @@
+//! What is drawn into: pixels and their depths, and how they come back.
+
+use wgpu::{
+    BufferDescriptor, BufferUsages, CommandEncoderDescriptor, Extent3d, MapMode, Origin3d,
+    PollType, TexelCopyBufferInfo, TexelCopyBufferLayout, TexelCopyTextureInfo, Texture,
+    TextureAspect, TextureDescriptor, TextureDimension, TextureFormat, TextureUsages, TextureView,
+};
+
+use crate::gpu::{Failure, Gpu};
+use crate::pipelines::{COLOR, DEPTH};
+
+/// Both formats have four bytes a pixel.
+const BYTES_PER_PIXEL: u32 = 4;
+/// Rows of a copy begin at multiples of it.
+const ROW_ALIGN: u32 = wgpu::COPY_BYTES_PER_ROW_ALIGNMENT;
+
+/// A picture that can be drawn into.
+pub(crate) struct Picture {
+    pub(crate) width: u32,
+    pub(crate) height: u32,
+    color: Texture,
+    depth: Texture,
+    pub(crate) color_view: TextureView,
+    pub(crate) depth_view: TextureView,
+}
+
+impl Picture {
+    /// # Errors
+    /// The size is none, or more than the device has.
+    pub(crate) fn new(gpu: &Gpu, width: u32, height: u32) -> Result<Self, Failure> {
+        let most = gpu.device.limits().max_texture_dimension_2d;
+        if width == 0 || height == 0 || width > most || height > most {
+            return Err(Failure(format!(
+                "a picture has 1 to {most} pixels along each axis, not {width} by {height}"
+            )));
+        }
+        let texture = |format: TextureFormat, more: TextureUsages| {
+            gpu.device.create_texture(&TextureDescriptor {
+                label: None,
+                size: Extent3d {
+                    width,
+                    height,
+                    depth_or_array_layers: 1,
+                },
+                mip_level_count: 1,
+                sample_count: 1,
+                dimension: TextureDimension::D2,
+                format,
+                usage: TextureUsages::RENDER_ATTACHMENT | TextureUsages::COPY_SRC | more,
+                view_formats: &[],
+            })
+        };
+        let color = texture(COLOR, TextureUsages::TEXTURE_BINDING);
+        let depth = texture(DEPTH, TextureUsages::empty());
+        gpu.check()?;
+        Ok(Self {
+            width,
+            height,
+            color_view: color.create_view(&Default::default()),
+            depth_view: depth.create_view(&Default::default()),
+            color,
+            depth,
+        })
+    }
+
+    /// RGBA bytes, row by row from the top.
+    pub(crate) fn pixels(&self, gpu: &Gpu) -> Result<Vec<u8>, Failure> {
+        self.read(gpu, &self.color, TextureAspect::All)
+    }
+
+    /// The depths as the bytes of `f32`, row by row from the top.
+    pub(crate) fn depths(&self, gpu: &Gpu) -> Result<Vec<u8>, Failure> {
+        self.read(gpu, &self.depth, TextureAspect::DepthOnly)
+    }
+
+    fn read(
+        &self,
+        gpu: &Gpu,
+        texture: &Texture,
+        aspect: TextureAspect,
+    ) -> Result<Vec<u8>, Failure> {
+        let row = self.width * BYTES_PER_PIXEL;
+        let padded = row.next_multiple_of(ROW_ALIGN);
+        let buffer = gpu.device.create_buffer(&BufferDescriptor {
+            label: None,
+            size: u64::from(padded) * u64::from(self.height),
+            usage: BufferUsages::COPY_DST | BufferUsages::MAP_READ,
+            mapped_at_creation: false,
+        });
+        let description = CommandEncoderDescriptor::default();
+        let mut encoder = gpu.device.create_command_encoder(&description);
+        let source = TexelCopyTextureInfo {
+            texture,
+            mip_level: 0,
+            origin: Origin3d::ZERO,
+            aspect,
+        };
+        let layout = TexelCopyBufferLayout {
+            offset: 0,
+            bytes_per_row: Some(padded),
+            rows_per_image: None,
+        };
+        let to = TexelCopyBufferInfo {
+            buffer: &buffer,
+            layout,
+        };
+        encoder.copy_texture_to_buffer(source, to, texture.size());
+        gpu.queue.submit([encoder.finish()]);
+        let (done, outcome) = std::sync::mpsc::sync_channel(1);
+        buffer.slice(..).map_async(MapMode::Read, move |result| {
+            // Nobody listens if polling failed.
+            let _ = done.send(result);
+        });
+        let failed = |what: &dyn std::fmt::Display| Failure(format!("reading the picture: {what}"));
+        gpu.device
+            .poll(PollType::wait_indefinitely())
+            .map_err(|e| failed(&e))?;
+        outcome
+            .recv()
+            .map_err(|e| failed(&e))?
+            .map_err(|e| failed(&e))?;
+        let mapped = buffer.slice(..).get_mapped_range().map_err(|e| failed(&e))?;
+        let rows = mapped.chunks_exact(padded as usize);
+        let pixels = rows.flat_map(|line| &line[..row as usize]).copied().collect();
+        drop(mapped);
+        buffer.unmap();
+        gpu.check()?;
+        Ok(pixels)
+    }
+}

@@ -1,0 +1,575 @@
+//! What Python sees: a window, which takes what to draw and tells what the user does.
+
+use std::sync::Arc;
+
+use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::PyBytes;
+use wgpu::CommandEncoderDescriptor;
+use winit::event::{ElementState, MouseScrollDelta, WindowEvent};
+
+use crate::frame::{Copies, Draw, Frame, MAX_LIGHTS, Params, World};
+use crate::gpu::{Failure, Gpu};
+use crate::keys;
+use crate::picture::Picture;
+use crate::pipelines::Kind;
+use crate::present::Screen;
+use crate::screen;
+use crate::widgets::{Change, Widget, Widgets};
+
+impl From<Failure> for PyErr {
+    fn from(failure: Failure) -> Self {
+        PyRuntimeError::new_err(failure.0)
+    }
+}
+
+/// A window of the desktop, with what belongs to it.
+struct Desk {
+    window: Arc<winit::window::Window>,
+    screen: Screen,
+    input: egui_winit::State,
+}
+
+/// The name of the device that draws.
+#[pyfunction]
+pub(crate) fn adapter() -> PyResult<String> {
+    Ok(Gpu::get()?.adapter.get_info().name)
+}
+
+/// A window, or with `visible=False` the same without a desktop.
+///
+/// What is drawn between two calls of `show` makes a frame. Positions in the plane go from (0, 0) at the lower left to
+/// (1, 1) at the upper right. Arrays are bytes: f32, indices u32.
+#[pyclass(unsendable, module = "aerogel_viz._viz")]
+pub(crate) struct Window {
+    gpu: &'static Gpu,
+    picture: Picture,
+    copies: Copies,
+    widgets: Widgets,
+    frame: Frame,
+    desk: Option<Desk>,
+    /// Whether the frame was shown, so that the next thing drawn begins another.
+    is_shown: bool,
+    /// Whether the picture shows the frame.
+    is_drawn: bool,
+    is_closed: bool,
+    cursor: (f64, f64),
+}
+
+type Event = (&'static str, String, f32, f32);
+
+fn kind_named(name: &str) -> PyResult<Kind> {
+    Ok(match name {
+        "image" => Kind::Image,
+        "triangles" => Kind::Triangles,
+        "lines" => Kind::Lines,
+        "circles" => Kind::Circles,
+        "particles" => Kind::Particles,
+        "space_lines" => Kind::SpaceLines,
+        "mesh" => Kind::Mesh,
+        _ => return Err(PyValueError::new_err(format!("there are no {name}"))),
+    })
+}
+
+fn count(what: &str, n: usize) -> PyResult<u32> {
+    u32::try_from(n).map_err(|_| PyValueError::new_err(format!("too many {what}: {n}")))
+}
+
+/// A range given by its first and its number, of `n` things.
+fn part(what: &str, first: usize, number: Option<usize>, n: usize) -> PyResult<u32> {
+    let number = number.unwrap_or_else(|| n.saturating_sub(first));
+    if first.checked_add(number).is_none_or(|end| end > n) {
+        return Err(PyIndexError::new_err(format!(
+            "{number} {what} from number {first} on were asked for, but there are {n}"
+        )));
+    }
+    count(what, number)
+}
+
+fn check_indices(
+    indices: &PyBackedBytes,
+    first: usize,
+    number: usize,
+    base: i64,
+    n: usize,
+) -> PyResult<()> {
+    let words = indices.chunks_exact(4).skip(first).take(number);
+    for (k, word) in words.enumerate() {
+        let index = i64::from(u32::from_le_bytes([word[0], word[1], word[2], word[3]]));
+        if !(0..n as i64).contains(&(index + base)) {
+            let at = first + k;
+            return Err(PyIndexError::new_err(format!(
+                "indices[{at}] names vertex {}, but there are {n}",
+                index + base
+            )));
+        }
+    }
+    Ok(())
+}
+
+impl Window {
+    /// The frame that is being made.
+    fn open_frame(&mut self) -> &mut Frame {
+        if self.is_shown {
+            self.frame = Frame {
+                background: self.frame.background,
+                ..Frame::default()
+            };
+            self.is_shown = false;
+        }
+        self.is_drawn = false;
+        &mut self.frame
+    }
+
+    fn draw_frame(&mut self) -> Result<(), Failure> {
+        if self.is_drawn {
+            return Ok(());
+        }
+        let gpu = self.gpu;
+        let mut encoder = gpu
+            .device
+            .create_command_encoder(&CommandEncoderDescriptor::default());
+        self.copies
+            .draw(gpu, &mut encoder, &self.picture, &self.frame)?;
+        let mut buffers = Vec::new();
+        if self.widgets.is_used() {
+            let (input, scale) = match &mut self.desk {
+                Some(desk) => {
+                    let input = desk.input.take_egui_input(&desk.window);
+                    let scale = egui_winit::pixels_per_point(desk.input.egui_ctx(), &desk.window);
+                    (input, scale)
+                }
+                None => (egui::RawInput::default(), 1.0),
+            };
+            let (more, output) =
+                self.widgets
+                    .draw(gpu, &mut encoder, &self.picture, input, scale);
+            buffers = more;
+            if let Some(desk) = &mut self.desk {
+                desk.input.handle_platform_output(&desk.window, output);
+            }
+        }
+        buffers.push(encoder.finish());
+        gpu.queue.submit(buffers);
+        gpu.check()?;
+        self.is_drawn = true;
+        Ok(())
+    }
+
+    fn take(&mut self, event: &WindowEvent, told: &mut Vec<Event>) -> Result<(), Failure> {
+        let (x, y) = self.cursor();
+        let mut tell = |kind: &'static str, key: String| told.push((kind, key, x, y));
+        match event {
+            WindowEvent::CloseRequested | WindowEvent::Destroyed => {
+                self.is_closed = true;
+                tell("Press", "WMClose".to_owned());
+            }
+            WindowEvent::Resized(size) if size.width > 0 && size.height > 0 => {
+                self.picture = Picture::new(self.gpu, size.width, size.height)?;
+                self.is_drawn = false;
+            }
+            WindowEvent::KeyboardInput { event, .. } if !event.repeat => {
+                if let Some(key) = keys::of_key(&event.logical_key) {
+                    tell(pressed(event.state), key);
+                }
+            }
+            WindowEvent::MouseInput { state, button, .. } => {
+                if let Some(key) = keys::of_button(*button) {
+                    tell(pressed(*state), key.to_owned());
+                }
+            }
+            WindowEvent::CursorMoved { position, .. } => {
+                self.cursor = (position.x, position.y);
+                let (x, y) = self.cursor();
+                told.push(("Motion", "Motion".to_owned(), x, y));
+            }
+            WindowEvent::MouseWheel { delta, .. } => {
+                let (dx, dy) = match *delta {
+                    MouseScrollDelta::LineDelta(dx, dy) => (dx, dy),
+                    MouseScrollDelta::PixelDelta(by) => (by.x as f32 / 120.0, by.y as f32 / 120.0),
+                };
+                told.push(("Wheel", "Wheel".to_owned(), dx, dy));
+            }
+            WindowEvent::Focused(false) => tell("Blur", String::new()),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn cursor(&self) -> (f32, f32) {
+        let (x, y) = self.cursor;
+        let (width, height) = (self.picture.width, self.picture.height);
+        (
+            (x / f64::from(width)) as f32,
+            (1.0 - y / f64::from(height)) as f32,
+        )
+    }
+}
+
+fn pressed(state: ElementState) -> &'static str {
+    match state {
+        ElementState::Pressed => "Press",
+        ElementState::Released => "Release",
+    }
+}
+
+#[pymethods]
+impl Window {
+    #[new]
+    #[pyo3(signature = (title, width, height, *, visible = true, vsync = false, place = None))]
+    fn new(
+        title: &str,
+        width: u32,
+        height: u32,
+        visible: bool,
+        vsync: bool,
+        place: Option<(i32, i32)>,
+    ) -> PyResult<Self> {
+        let gpu = Gpu::get()?;
+        let widgets = Widgets::new();
+        let mut size = (width, height);
+        let desk = if visible {
+            let window = screen::open(title, size, place)?;
+            let inner = window.inner_size();
+            size = (inner.width.max(1), inner.height.max(1));
+            let input = egui_winit::State::new(
+                widgets.context().clone(),
+                egui::ViewportId::ROOT,
+                &window,
+                None,
+                None,
+                Some(gpu.device.limits().max_texture_dimension_2d as usize),
+            );
+            Some(Desk {
+                screen: Screen::new(gpu, window.clone(), vsync)?,
+                window,
+                input,
+            })
+        } else {
+            None
+        };
+        Ok(Self {
+            gpu,
+            picture: Picture::new(gpu, size.0, size.1)?,
+            copies: Copies::new(gpu),
+            widgets,
+            frame: Frame::default(),
+            desk,
+            is_shown: false,
+            is_drawn: false,
+            is_closed: false,
+            // The lower left corner, until the mouse is seen.
+            cursor: (0.0, f64::from(size.1)),
+        })
+    }
+
+    /// Width and height in pixels.
+    #[getter]
+    fn size(&self) -> (u32, u32) {
+        (self.picture.width, self.picture.height)
+    }
+
+    /// Whether the user closed it.
+    #[getter]
+    fn closed(&self) -> bool {
+        self.is_closed
+    }
+
+    /// Whether it is on the desktop.
+    #[getter]
+    fn visible(&self) -> bool {
+        self.desk.is_some()
+    }
+
+    /// Closes it.
+    fn close(&mut self) {
+        self.is_closed = true;
+        if let Some(desk) = self.desk.take() {
+            screen::forget(&desk.window);
+        }
+    }
+
+    /// Sets the colour behind everything.
+    fn background(&mut self, color: [f32; 3]) {
+        self.open_frame().background = color;
+    }
+
+    /// Begins a scene: a camera (matrices row by row, for column vectors), the light from everywhere, and lights.
+    fn world(
+        &mut self,
+        view: [[f32; 4]; 4],
+        projection: [[f32; 4]; 4],
+        eye: [f32; 3],
+        ambient: [f32; 3],
+        lights: Vec<([f32; 3], [f32; 3])>,
+    ) -> PyResult<()> {
+        if lights.len() > MAX_LIGHTS {
+            let n = lights.len();
+            let message = format!("a scene has at most {MAX_LIGHTS} lights, not {n}");
+            return Err(PyValueError::new_err(message));
+        }
+        let transposed = |m: [[f32; 4]; 4]| [0, 1, 2, 3].map(|c| m.map(|row| row[c]));
+        let wide = |[x, y, z]: [f32; 3]| [x, y, z, 1.0];
+        let mut world = World {
+            view: transposed(view),
+            projection: transposed(projection),
+            eye: wide(eye),
+            ambient: wide(ambient),
+            n_lights: [lights.len() as u32, 0, 0, 0],
+            lights: [[[0.0; 4]; 2]; MAX_LIGHTS],
+        };
+        for (to, (position, color)) in world.lights.iter_mut().zip(lights) {
+            *to = [wide(position), wide(color)];
+        }
+        self.open_frame().worlds.push(world);
+        Ok(())
+    }
+
+    /// Draws an image over the whole picture, stretched to it: numbers of shape (width, height, channels), the second axis
+    /// upwards. `kind` is 0 for f32, 1 for u8, 2 for u16, 3 for u32, 4 for f16.
+    fn image(
+        &mut self,
+        numbers: PyBackedBytes,
+        width: u32,
+        height: u32,
+        channels: u32,
+        kind: u32,
+    ) -> PyResult<()> {
+        let size = *[4, 1, 2, 4, 2].get(kind as usize).ok_or_else(|| {
+            PyValueError::new_err(format!("there is no kind {kind} of numbers"))
+        })?;
+        let n = u64::from(width) * u64::from(height) * u64::from(channels) * size;
+        if n != numbers.len() as u64 || n == 0 || !(1..=4).contains(&channels) {
+            return Err(PyValueError::new_err("the image has another size"));
+        }
+        let params = Params {
+            image: [width, height, channels, kind],
+            ..Params::default()
+        };
+        self.open_frame().draws.push(Draw {
+            kind: Kind::Image,
+            params,
+            arrays: [Some(Arc::new(numbers)), None, None, None, None],
+            n_vertices: 3,
+            n_copies: 1,
+            world: 0,
+        });
+        Ok(())
+    }
+
+    /// Draws things of a kind: "triangles", "lines" or "circles" in the plane, "particles", "space_lines" or "mesh" in the
+    /// scene begun last.
+    ///
+    /// `color` is that of all, unless `colors` has `n_color` numbers for each vertex; `size` a radius or a width; `extra` has
+    /// each vertex's radius or normal; `transforms` a matrix for each copy of a mesh, row by row. With `indices`, `first`
+    /// and `number` count those, and `base` is added to them; without, they count vertices.
+    #[pyo3(signature = (kind, positions, *, color, colors = None, n_color = 0, size = 0.0, indices = None,
+        extra = None, transforms = None, two_sided = false, base = 0, first = 0, number = None,
+        first_copy = 0, n_copies = None))]
+    #[expect(clippy::too_many_arguments, reason = "keywords of one call from Python")]
+    fn draw(
+        &mut self,
+        kind: &str,
+        positions: PyBackedBytes,
+        color: [f32; 4],
+        colors: Option<PyBackedBytes>,
+        n_color: u32,
+        size: f32,
+        indices: Option<PyBackedBytes>,
+        extra: Option<PyBackedBytes>,
+        transforms: Option<PyBackedBytes>,
+        two_sided: bool,
+        base: i64,
+        first: usize,
+        number: Option<usize>,
+        first_copy: usize,
+        n_copies: Option<usize>,
+    ) -> PyResult<()> {
+        let kind = kind_named(kind)?;
+        let n = positions.len() / (4 * kind.dimensions());
+        let short = |what| PyValueError::new_err(format!("there are fewer {what} than vertices"));
+        if colors.as_ref().is_some_and(|c| c.len() < 4 * n * n_color as usize) {
+            return Err(short("colours"));
+        }
+        let per_vertex = if kind == Kind::Mesh { 12 } else { 4 };
+        if extra.as_ref().is_some_and(|e| e.len() < per_vertex * n) {
+            return Err(short(if kind == Kind::Mesh { "normals" } else { "radii" }));
+        }
+        let number = match &indices {
+            Some(indices) => {
+                let number = part("indices", first, number, indices.len() / 4)?;
+                check_indices(indices, first, number as usize, base, n)?;
+                number
+            }
+            None => part("vertices", first, number, n)?,
+        };
+        let copies = match (&transforms, kind) {
+            (Some(t), _) => part("instances", first_copy, n_copies, t.len() / 64)?,
+            (None, _) => 1,
+        };
+        let (n_vertices, n_copies) = match kind {
+            Kind::Triangles => (number - number % 3, 1),
+            Kind::Mesh => (number - number % 3, copies),
+            Kind::Lines | Kind::SpaceLines => (6, number / 2),
+            Kind::Circles | Kind::Particles => (6, number),
+            Kind::Image => return Err(PyValueError::new_err("images have a call of their own")),
+        };
+        if kind.is_spatial() && (self.is_shown || self.frame.worlds.is_empty()) {
+            return Err(PyValueError::new_err("no scene has begun"));
+        }
+        if n_vertices == 0 || n_copies == 0 {
+            return Ok(());
+        }
+        let params = Params {
+            color,
+            size,
+            n_color: if colors.is_some() { n_color } else { 0 },
+            indexed: indices.is_some().into(),
+            has_extra: extra.is_some().into(),
+            two_sided: two_sided.into(),
+            has_transforms: transforms.is_some().into(),
+            // Indices wrap: a negative base is one less than 2^32.
+            base: base as u32,
+            first: count("vertices", first)?,
+            first_copy: count("instances", first_copy)?,
+            n_copies,
+            ..Params::default()
+        };
+        let frame = self.open_frame();
+        let world = frame.worlds.len().saturating_sub(1);
+        frame.draws.push(Draw {
+            kind,
+            params,
+            arrays: [Some(positions), colors, indices, extra, transforms].map(|a| a.map(Arc::new)),
+            n_vertices,
+            n_copies,
+            world,
+        });
+        Ok(())
+    }
+
+    /// Begins a panel of widgets, at (left, top) with (width, height), all as parts of the window's.
+    fn panel(&mut self, name: &str, place: [f32; 4]) {
+        self.open_frame();
+        self.widgets.begin(name, place);
+    }
+
+    /// Adds a line of text.
+    #[pyo3(signature = (text, color = None))]
+    fn text(&mut self, text: String, color: Option<[f32; 3]>) {
+        self.open_frame();
+        self.widgets.add(Widget::Text(text, color));
+    }
+
+    /// Adds a button; whether it was pressed in the last frame.
+    fn button(&mut self, label: String) -> bool {
+        self.open_frame();
+        self.widgets.add(Widget::Button(label)).is_some()
+    }
+
+    /// Adds a box to tick; what it is since the last frame.
+    fn checkbox(&mut self, label: String, value: bool) -> bool {
+        self.open_frame();
+        match self.widgets.add(Widget::Checkbox(label, value)) {
+            Some(Change::Checked(now)) => now,
+            _ => value,
+        }
+    }
+
+    /// Adds a slider over integers; what it is since the last frame.
+    fn slider_int(&mut self, label: String, value: i64, low: i64, high: i64) -> i64 {
+        self.open_frame();
+        match self.widgets.add(Widget::Integer(label, value, low, high)) {
+            Some(Change::Integer(now)) => now,
+            _ => value,
+        }
+    }
+
+    /// Adds a slider over numbers; what it is since the last frame.
+    fn slider_float(&mut self, label: String, value: f64, low: f64, high: f64) -> f64 {
+        self.open_frame();
+        match self.widgets.add(Widget::Number(label, value, low, high)) {
+            Some(Change::Number(now)) => now,
+            _ => value,
+        }
+    }
+
+    /// Adds a chooser of a colour; what it is since the last frame.
+    fn color(&mut self, label: String, value: [f32; 3]) -> [f32; 3] {
+        self.open_frame();
+        match self.widgets.add(Widget::Color(label, value)) {
+            Some(Change::Color(now)) => now,
+            _ => value,
+        }
+    }
+
+    /// Ends the frame: draws it, and shows it on the desktop.
+    fn show(&mut self) -> PyResult<()> {
+        self.draw_frame()?;
+        self.is_shown = true;
+        let Some(desk) = &mut self.desk else {
+            return Ok(());
+        };
+        let Err(failure) = desk.screen.show(self.gpu, &self.picture) else {
+            return Ok(());
+        };
+        // The desktop may have taken the window away, which is no failure.
+        let is_gone = |event: &WindowEvent| {
+            matches!(event, WindowEvent::Destroyed | WindowEvent::CloseRequested)
+        };
+        if !screen::events(&desk.window)?.iter().any(is_gone) {
+            return Err(failure.into());
+        }
+        self.close();
+        Ok(())
+    }
+
+    /// What the user did since this was last asked: (what, key, x, y). "Press" and "Release" of a key or button at a place
+    /// of the cursor, "Motion" to a place, "Wheel" by (dx, dy), "Blur" when another window takes the keys.
+    fn events(&mut self) -> PyResult<Vec<Event>> {
+        let Some(desk) = &mut self.desk else {
+            return Ok(Vec::new());
+        };
+        let mut told = Vec::new();
+        for event in screen::events(&desk.window)? {
+            let Some(desk) = &mut self.desk else { break };
+            // What panels take is theirs, but for keys that go up: a program may have seen them go down.
+            let taken = desk.input.on_window_event(&desk.window, &event).consumed;
+            let is_shared = matches!(
+                event,
+                WindowEvent::CursorMoved { .. }
+                    | WindowEvent::Resized(_)
+                    | WindowEvent::CloseRequested
+                    | WindowEvent::Destroyed
+                    | WindowEvent::Focused(_)
+                    | WindowEvent::MouseInput {
+                        state: ElementState::Released,
+                        ..
+                    }
+            );
+            if !taken || is_shared {
+                self.take(&event, &mut told)?;
+            }
+        }
+        Ok(told)
+    }
+
+    /// Where the mouse is.
+    #[getter(cursor)]
+    fn cursor_now(&self) -> (f32, f32) {
+        self.cursor()
+    }
+
+    /// The frame's pixels: RGBA bytes, row by row from the top.
+    fn pixels<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        self.draw_frame()?;
+        Ok(PyBytes::new(py, &self.picture.pixels(self.gpu)?))
+    }
+
+    /// The frame's depths as bytes of f32, row by row from the top: 1 at the near plane, 0 far away.
+    fn depths<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        self.draw_frame()?;
+        Ok(PyBytes::new(py, &self.picture.depths(self.gpu)?))
+    }
+}

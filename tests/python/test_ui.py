@@ -1,0 +1,311 @@
+"""``ti.ui`` without a desktop: drawn by Vulkan where there is one, and in software."""
+
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+
+import numpy as np
+import pytest
+
+import aerogel as ti
+from aerogel.ui import _backend
+
+
+def vulkan():
+    try:
+        import aerogel_viz
+
+        aerogel_viz.adapter()
+    except (ImportError, RuntimeError):
+        return False
+    return True
+
+
+needs_vulkan = pytest.mark.skipif(not vulkan(), reason="there is no Vulkan, or no aerogel_viz")
+
+
+@pytest.fixture(params=["software", pytest.param("vulkan", marks=needs_vulkan)])
+def drawn_by(request, cpu, monkeypatch):
+    if request.param == "software":
+        monkeypatch.setattr(_backend, "_viz", lambda: (None, "this test is without"))
+    return request.param
+
+
+def window(width=64, height=48):
+    return ti.ui.Window("test", (width, height), show_window=False)
+
+
+def near(pixel, color, tolerance=0.01):
+    return np.abs(np.asarray(pixel[:3]) - color).max() <= tolerance
+
+
+def test_images_lie_as_arrays_do(drawn_by):
+    w = window(4, 3)
+    canvas = w.get_canvas()
+    rng = np.random.default_rng(1)
+    bytes_ = rng.integers(0, 256, (4, 3, 3), dtype=np.uint8)
+    expected = bytes_ / np.float32(255)
+    field = ti.Vector.field(3, ti.f32, (4, 3))
+    field.from_numpy(expected.astype(np.float32))
+    wide = bytes_.astype(np.uint16) * 257
+    for image in (bytes_, field, expected, wide, expected.astype(np.float16), np.dstack([bytes_, bytes_[..., :1]])):
+        canvas.set_image(image)
+        found = w.get_image_buffer_as_numpy()
+        assert found.shape == (4, 3, 4) and found.dtype == np.float32
+        assert np.abs(found[..., :3] - expected).max() < 0.003
+        w.show()
+    canvas.set_image(expected[..., 0])
+    assert np.abs(w.get_image_buffer_as_numpy()[..., :3] - expected[..., :1]).max() < 0.003
+
+
+@needs_vulkan
+def test_images_are_stretched_between_their_numbers(cpu):
+    w = window(200, 100)
+    image = np.zeros((2, 2, 3), np.float32)
+    image[0, 0], image[1, 0], image[0, 1], image[1, 1] = (1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 1)
+    w.get_canvas().set_image(image)
+    found = w.get_image_buffer_as_numpy()
+    # The numbers of Taichi 1.7.4.
+    expected = [[1, 0, 0], [1, 0, 0], [0.694, 0.306, 0], [0.298, 0.702, 0], [0, 1, 0]]
+    assert np.abs(found[::40, 10, :3] - expected).max() < 0.006
+
+
+def test_shapes_in_the_plane(drawn_by):
+    w = window(400, 300)
+    canvas = w.get_canvas()
+    canvas.set_background_color((0.2, 0.3, 0.4))
+    points = ti.Vector.field(2, ti.f32, 6)
+    points.from_numpy(np.array([[0.1, 0.1], [0.5, 0.5], [0.9, 0.1], [0.1, 0.9], [0.3, 0.5], [0.5, 0.9]], np.float32))
+    canvas.triangles(points, color=(1, 0.5, 0))
+    canvas.circles(points, radius=0.05, color=(1, 1, 1))
+    canvas.lines(points, width=0.02, color=(0, 0, 0))
+    picture = w.get_image_buffer_as_numpy()
+    assert near(picture[5, 5], (0.2, 0.3, 0.4)) and near(picture[200, 60], (1, 0.5, 0))
+    # A radius is a part of the height: 15 pixels.
+    assert near(picture[40, 30 - 13], (1, 1, 1)) and near(picture[40, 30 - 17], (0.2, 0.3, 0.4))
+    assert near(picture[120, 90], (0, 0, 0)) and near(picture[120, 98], (1, 0.5, 0), 1)
+    w.show()
+    # The background stays, and nothing else.
+    canvas.circles(np.array([[0.5, 0.5]]), radius=0.1, per_vertex_color=[[0, 1, 0]])
+    picture = w.get_image_buffer_as_numpy()
+    assert near(picture[200, 150], (0, 1, 0)) and near(picture[40, 30], (0.2, 0.3, 0.4))
+
+
+def test_vertices_are_named_by_indices(drawn_by):
+    w = window()
+    canvas = w.get_canvas()
+    corners = np.array([[0, 0], [1, 0], [1, 1], [0, 1], [0.5, np.nan]], np.float32)
+    canvas.triangles(corners, indices=[0, 1, 2, 0, 2, 3, 0, 1, 4], color=(1, 0, 0))
+    assert near(w.get_image_buffer_as_numpy().reshape(-1, 4).mean(0), (1, 0, 0))
+    for indices in ([0, 1, 5], [0, 1, -1], ti.ndarray(ti.i32, 3)):
+        if isinstance(indices, list):
+            with pytest.raises(IndexError, match=r"indices\[2\]"):
+                canvas.triangles(corners, indices=indices)
+        else:
+            canvas.triangles(corners, indices=indices)
+    with pytest.raises(TypeError, match="indices must be integers"):
+        canvas.triangles(corners, indices=[0.0, 1.0, 2.0])
+    assert near(w.get_image_buffer_as_numpy().reshape(-1, 4).mean(0), (1, 0, 0))
+
+
+def balls(w, light=True):
+    camera = ti.ui.make_camera()
+    camera.position(0, 0, 3)
+    camera.lookat(0, 0, 0)
+    scene = w.get_scene()
+    scene.set_camera(camera)
+    scene.ambient_light((0.2, 0.2, 0.2))
+    if light:
+        scene.point_light((0, 0, 5), (0.5, 0.5, 0.5))
+    return scene
+
+
+def test_balls_are_lit(drawn_by):
+    w = window(300, 300)
+    scene = balls(w)
+    # The nearer one hides the other, whichever is named first; one is nowhere.
+    centers = np.array([[0, 0, 0.5], [0, 0, 0], [1, 0, 0], [0, np.nan, 0]], np.float32)
+    scene.particles(centers, radius=0.2, per_vertex_color=[[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 1]])
+    w.get_canvas().scene(scene)
+    picture = w.get_image_buffer_as_numpy()
+    # Ambient light, and the lamp's straight from the front.
+    assert near(picture[150, 150], (0.7, 0, 0), 0.02)
+    at = 150 + int(150 * (1 / np.tan(np.pi / 8)) / 3)
+    assert near(picture[at, 150], (0, 0, 0.68), 0.04)
+    assert near(picture[10, 10], (0, 0, 0))
+    w.show()
+    # A scene is named anew in every frame.
+    w.get_canvas().scene(scene)
+    assert w.get_image_buffer_as_numpy()[..., :3].max() == 0
+
+
+@needs_vulkan
+def test_meshes_and_depths(cpu):
+    w = window(200, 200)
+    scene = balls(w)
+    square = np.array([[-1, -1, 0], [1, -1, 0], [1, 1, 0], [-1, 1, 0]], np.float32)
+    scene.mesh(square, indices=np.array([0, 1, 2, 0, 2, 3]), color=(1, 1, 1))
+    w.get_canvas().scene(scene)
+    assert near(w.get_image_buffer_as_numpy()[100, 100], (0.7, 0.7, 0.7), 0.02)
+    depth = w.get_depth_buffer_as_numpy()
+    # Near 0.1 and far 1000: at 3 before the eye.
+    assert depth.shape == (200, 200) and depth[0, 0] == 0
+    assert abs(depth[100, 100] - (0.1 * 1000 / 3 - 0.1) / 999.9) < 1e-5
+    kept = ti.field(ti.f32, (200, 200))
+    w.get_depth_buffer(kept)
+    assert kept[100, 100] == depth[100, 100]
+    w.show()
+    # From behind it is dark, unless both sides are lit.
+    for two_sided, expected in ((False, 0.2), (True, 0.7)):
+        scene.ambient_light((0.2, 0.2, 0.2))
+        scene.point_light((0, 0, 5), (0.5, 0.5, 0.5))
+        scene.mesh(square, indices=[0, 2, 1, 0, 3, 2], color=(1, 1, 1), two_sided=two_sided)
+        w.get_canvas().scene(scene)
+        assert near(w.get_image_buffer_as_numpy()[100, 100], [expected] * 3, 0.02)
+        w.show()
+
+
+@needs_vulkan
+def test_copies_of_meshes(cpu):
+    w = window(200, 200)
+    scene = balls(w, light=False)
+    small = np.array([[-0.1, -0.1, 0], [0.1, -0.1, 0], [0, 0.1, 0]], np.float32)
+    places = ti.Matrix.field(4, 4, ti.f32, 3)
+    for k in range(3):
+        places[k] = ti.Matrix([[1, 0, 0, k - 1], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]])
+    scene.mesh_instance(small, transforms=places, color=(1, 1, 1), instance_offset=1)
+    w.get_canvas().scene(scene)
+    picture = w.get_image_buffer_as_numpy()
+    right = 100 + int(100 / np.tan(np.pi / 8) / 3)
+    assert picture[100, 100, 0] > 0.1 and picture[right, 100, 0] > 0.1 and picture[200 - right, 100, 0] == 0
+    with pytest.raises(IndexError, match="instances"):
+        scene.mesh_instance(small, transforms=places, instance_offset=2, instance_count=2)
+        w.get_canvas().scene(scene)
+    w.show()
+    scene.ambient_light((1, 1, 1))
+    scene.mesh(small, color=(1, 1, 1), show_wireframe=True)
+    w.get_canvas().scene(scene)
+    picture = w.get_image_buffer_as_numpy()[..., 0]
+    assert 10 < (picture > 0.5).sum() < 100
+
+
+def test_meshes_need_vulkan(cpu, monkeypatch):
+    monkeypatch.setattr(_backend, "_viz", lambda: (None, "install a driver"))
+    w = window()
+    scene = balls(w)
+    scene.mesh(np.zeros((3, 3), np.float32))
+    with pytest.raises(RuntimeError, match="meshes need Vulkan, and install a driver"):
+        w.get_canvas().scene(scene)
+
+
+def test_the_camera_sees_as_taichis(cpu):
+    camera = ti.ui.Camera()
+    camera.position(0, 1, 3)
+    camera.lookat(0, 0, 0)
+    camera.up(0, 1, 0)
+    # The numbers of Taichi 1.7.4.
+    view = [[1, 0, 0, 0], [0, 0.94868326, 0.31622776, 0], [0, -0.31622776, 0.94868326, 0], [0, 0, -3.1622775, 1]]
+    assert np.abs(camera.get_view_matrix() - view).max() < 1e-6
+    shown = camera.get_projection_matrix(4 / 3)
+    assert np.abs(shown[[0, 1, 2, 2, 3], [0, 1, 2, 3, 2]] - [1.8106601, 2.4142134, 1e-4, -1, 0.10001]).max() < 1e-5
+    camera.projection_mode(ti.ui.ProjectionMode.Orthogonal)
+    camera.left(-2), camera.right(3), camera.bottom(-0.5), camera.top(1.5)
+    corner = np.array([3, 1.5, -0.1, 1]) @ camera.get_projection_matrix(1)
+    assert np.abs(corner - [1, 1, 1, 1]).max() < 1e-6
+    for wrong in (lambda: camera.fov(0), lambda: camera.projection_mode(3)):
+        with pytest.raises((ValueError, TypeError)):
+            wrong()
+
+
+def test_widgets_keep_their_values(drawn_by):
+    w = window(300, 200)
+    for _ in range(3):
+        with w.get_gui().sub_window("panel", 0.05, 0.05, 0.5, 0.5) as gui:
+            gui.text("words")
+            assert gui.slider_float("x", 0.5, 0, 1) == 0.5 and gui.slider_int("n", 3, 0, 10) == 3
+            assert gui.checkbox("on", True) is True and gui.button("go") is False
+            assert np.abs(np.subtract(gui.color_edit_3("c", (0.1, 0.2, 0.3)), (0.1, 0.2, 0.3))).max() < 1e-6
+            with pytest.raises(ValueError, match="the slider 'x' would go from 1 to 0"):
+                gui.slider_float("x", 0.5, 1, 0)
+        w.show()
+    if drawn_by == "vulkan":
+        assert len(np.unique(w.get_image_buffer_as_numpy()[..., :3])) > 5
+
+
+def test_wrong_arguments(drawn_by):
+    for res in (0, (3,), (3, -1), (2.5, 3), "ab"):
+        with pytest.raises(ValueError, match="res must be"):
+            ti.ui.Window("w", res, show_window=False)
+    w = window()
+    canvas, scene = w.get_canvas(), w.get_scene()
+    wrong = [
+        (lambda: canvas.set_image(np.zeros((3, 3), np.int32)), TypeError, "unsigned integers"),
+        (lambda: canvas.set_image(np.zeros((3, 3, 5), np.float32)), ValueError, "1 to 4 channels"),
+        (lambda: canvas.set_image(np.zeros((0, 3), np.float32)), ValueError, "1 to 4 channels"),
+        (lambda: canvas.circles(np.zeros((3, 1)), 0.1), ValueError, "vectors of 2 numbers"),
+        (lambda: canvas.circles(["a"], 0.1), TypeError, "must be numbers"),
+        (lambda: canvas.circles(np.zeros((3, 2)), 0.1, color=(1, 2)), ValueError, "three numbers"),
+        (lambda: canvas.circles(np.zeros((3, 2)), 0.1, per_vertex_color=np.zeros((2, 3))), ValueError, "fewer colours"),
+        (lambda: canvas.circles(np.zeros((3, 2)), 0.1, per_vertex_radius=[1, 2]), ValueError, "fewer radii"),
+        (lambda: scene.particles(np.zeros((3, 2)), 0.1), ValueError, "vectors of 3 numbers"),
+        (lambda: scene.set_camera(3), TypeError, "ti.ui.Camera"),
+        (lambda: canvas.contour(np.zeros((2, 2)), cmap_name="no colours"), ValueError, "no colours"),
+    ]
+    for call, kind, message in wrong:
+        with pytest.raises(kind, match=message):
+            call()
+    canvas.contour(np.linspace(0, 1, 12).reshape(4, 3))
+    canvas.vector_field(np.ones((8, 8, 2)), arrow_spacing=2)
+    w.show()
+    gone = ti.field(ti.f32, (4, 4))
+    ti.init(arch=ti.cpu, log_level="error")
+    with pytest.raises(RuntimeError):
+        canvas.set_image(gone)
+    w.destroy()
+    with pytest.raises(RuntimeError, match="is destroyed"):
+        canvas.circles(np.zeros((1, 2)), 0.1)
+    assert not w.running
+
+
+def test_a_window_stays_with_its_thread(drawn_by):
+    w, said = window(), []
+
+    def elsewhere():
+        try:
+            w.show()
+        except RuntimeError as e:
+            said.append(str(e))
+
+    thread = threading.Thread(target=elsewhere)
+    thread.start()
+    thread.join()
+    assert "belongs to the thread that made it" in said[0]
+    w.show()
+
+
+PROGRAM = """
+import aerogel as ti
+ti.init(log_level="error")
+x = ti.Vector.field(3, ti.f32, (32, 32))
+w = ti.ui.Window("w", 32)
+canvas, n = w.get_canvas(), 0
+while {condition}:
+    n += 1
+    x.fill(n / 10)
+    canvas.set_image(x)
+    w.show()
+print(n)
+"""
+
+
+@pytest.mark.parametrize("condition", ["w.running", "True"])
+def test_programs_end_and_keep_their_last_frame(condition, tmp_path):
+    (tmp_path / "p.py").write_text(textwrap.dedent(PROGRAM.format(condition=condition)))
+    env = {k: v for k, v in os.environ.items() if k not in ("DISPLAY", "WAYLAND_DISPLAY")}
+    env.update(AEROGEL_GUI_FRAMES="3", AEROGEL_GUI_OUT=str(tmp_path / "last.png"))
+    done = subprocess.run([sys.executable, "p.py"], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr[-800:]
+    picture = ti.tools.imread(str(tmp_path / "last.png"))
+    assert picture.shape == (32, 32, 3) and abs(int(picture[7, 7, 0]) - (77 if condition == "w.running" else 102)) <= 26

@@ -1,0 +1,203 @@
+"""``ti.ui`` on a desktop that nobody looks at: windows, keys, mouse."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+from test_ui import vulkan
+
+pytestmark = [
+    pytest.mark.skipif(not vulkan(), reason="there is no Vulkan, or no aerogel_viz"),
+    pytest.mark.skipif(not (shutil.which("Xvfb") and shutil.which("xdotool")), reason="Xvfb or xdotool is missing"),
+]
+
+
+@pytest.fixture
+def display():
+    r, w = os.pipe()
+    server = subprocess.Popen(
+        ["Xvfb", "-displayfd", str(w), "-screen", "0", "1024x768x24", "-nolisten", "tcp"],
+        pass_fds=[w],
+        stderr=subprocess.DEVNULL,
+    )
+    os.close(w)
+    with os.fdopen(r) as told:
+        number = told.readline().strip()
+    assert number, "Xvfb does not start"
+    server.name = f":{number}"
+    yield server
+    server.kill()
+    server.wait()
+
+
+class Program:
+    """A program with a window, which says what it sees line by line."""
+
+    def __init__(self, text, display, tmp_path):
+        head = 'import aerogel as ti\nti.init(log_level="error")\nimport sys, time\n'
+        (tmp_path / "p.py").write_text(head + textwrap.dedent(text))
+        env = {**os.environ, "DISPLAY": display.name, "PYTHONUNBUFFERED": "1"}
+        env.pop("WAYLAND_DISPLAY", None)
+        self.env = env
+        self.process = subprocess.Popen(
+            [sys.executable, "p.py"], cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+
+    def line(self):
+        return self.process.stdout.readline().strip()
+
+    def until(self, wanted):
+        """Reads on until a line is the wanted one."""
+        seen = []
+        while (line := self.line()) != wanted:
+            seen.append(line)
+            if not line and self.process.poll() is not None:
+                raise AssertionError(f"{seen} {self.process.stderr.read()[-800:]}")
+
+    def do(self, *words):
+        subprocess.run(["xdotool", *map(str, words)], env=self.env, check=True, timeout=20, capture_output=True)
+
+    def window(self):
+        """The number of its window, which then hears keys."""
+        found = ["xdotool", "search", "--sync", "--name", "seen"]
+        number = subprocess.run(found, env=self.env, capture_output=True, text=True, timeout=20).stdout.split()[0]
+        self.do("windowfocus", "--sync", number)
+        return number
+
+    def end(self):
+        out, err = self.process.communicate(timeout=30)
+        return self.process.returncode, out.strip(), err
+
+
+LOOP = """
+w = ti.ui.Window("seen", (400, 300), pos=(0, 0))
+canvas = w.get_canvas()
+print("open")
+until = time.time() + 30
+while w.running and time.time() < until:
+    canvas.set_background_color((0.5, 0.5, 0.5))
+    {body}
+    w.show()
+print("closed" if not w.running else "late")
+"""
+
+
+def test_keys_and_mouse(display, tmp_path):
+    body = """
+    for e in w.get_events():
+        print(e.type, e.key)
+    x, y = w.get_cursor_pos()
+    if w.is_pressed("a") and w.is_pressed(ti.ui.LMB):
+        print("both", round(x * 400), round(y * 300))
+    """
+    program = Program(LOOP.format(body=textwrap.dedent(body).strip().replace("\n", "\n    ")), display, tmp_path)
+    program.until("open")
+    program.window()
+    program.do("mousemove", 100, 100)
+    program.do("keydown", "a")
+    program.until("Press a")
+    program.do("mousedown", 1)
+    program.until("Press LMB")
+    program.until("both 100 200")
+    program.do("mouseup", 1, "keyup", "a", "key", "space", "key", "Escape")
+    program.until("Release LMB")
+    program.until("Press")
+    program.until("Press Escape")
+    program.process.kill()
+    program.end()
+
+
+def test_a_slider_is_dragged_and_a_button_pressed(display, tmp_path):
+    body = """
+    with w.get_gui().sub_window("p", 0.0, 0.0, 0.5, 0.5) as g:
+        x = g.slider_float("x", x, 0.0, 1.0)
+        if g.button("a button"):
+            print("pressed")
+    if x != last:
+        last = x
+        print("moved")
+    """
+    text = "x = last = 0.0\n" + LOOP.format(body=textwrap.dedent(body).strip().replace("\n", "\n    "))
+    program = Program(text, display, tmp_path)
+    program.until("open")
+    time.sleep(1)
+    program.do("mousemove", 20, 45, "mousedown", 1)
+    time.sleep(0.3)
+    program.do("mousemove", 60, 45)
+    time.sleep(0.3)
+    program.do("mousemove", 70, 45, "mouseup", 1)
+    program.until("moved")
+    program.do("mousemove", 40, 66)
+    time.sleep(0.3)
+    program.do("mousedown", 1)
+    time.sleep(0.3)
+    program.do("mouseup", 1)
+    program.until("pressed")
+    program.process.kill()
+    program.end()
+
+
+def test_resized_and_closed(display, tmp_path):
+    body = 'print("size", *w.get_window_shape())'
+    program = Program(LOOP.format(body=body), display, tmp_path)
+    program.until("size 400 300")
+    window = program.window()
+    program.do("windowsize", window, 320, 200)
+    program.until("size 320 200")
+    program.do("windowclose", window)
+    code, out, err = program.end()
+    assert code == 0 and out.endswith("closed"), err[-500:]
+
+
+def test_two_windows_and_one_after_a_reset(display, tmp_path):
+    text = """
+    a, b = ti.ui.Window("a", 100), ti.ui.Window("b", (120, 80))
+    for k in range(5):
+        for w, c in ((a, 1.0), (b, 0.5)):
+            w.get_canvas().set_background_color((c, 0, 0))
+            w.show()
+    print(a.get_image_buffer_as_numpy()[5, 5, 0] > 0.9, abs(b.get_image_buffer_as_numpy()[5, 5, 0] - 0.5) < 0.01)
+    a.destroy()
+    b.show()
+    ti.reset()
+    ti.init(log_level="error")
+    c = ti.ui.Window("c", 64)
+    x = ti.field(ti.f32, (64, 64))
+    x.fill(1)
+    c.get_canvas().set_image(x)
+    c.show()
+    print(c.get_image_buffer_as_numpy().min())
+    """
+    code, out, err = Program(text, display, tmp_path).end()
+    assert code == 0 and out.split() == ["True", "True", "1.0"], err[-800:]
+
+
+def test_windows_are_opened_on_the_main_thread(display, tmp_path):
+    text = """
+    import threading
+    def elsewhere():
+        try:
+            ti.ui.Window("w", 64)
+        except RuntimeError as e:
+            print(e)
+    t = threading.Thread(target=elsewhere)
+    t.start()
+    t.join()
+    ti.ui.Window("w", 64).show()
+    """
+    code, out, err = Program(text, display, tmp_path).end()
+    assert code == 0 and out.startswith("windows belong to the main thread"), err[-800:]
+
+
+def test_ctrl_c_ends_a_program_that_shows(display, tmp_path):
+    program = Program(LOOP.format(body="pass"), display, tmp_path)
+    program.until("open")
+    time.sleep(0.5)
+    program.process.send_signal(signal.SIGINT)
+    code, out, err = program.end()
+    assert code != 0 and "KeyboardInterrupt" in err
