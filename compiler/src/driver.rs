@@ -34,8 +34,6 @@ pub enum CompileError {
     Stopped(String, String),
     /// A bug of the compiler: what happened, and the text that repeats it.
     Internal(String),
-    /// There are no addresses left to compile in.
-    NoRoom,
     /// Ctrl-C came first.
     Interrupted,
     /// The code cannot be loaded.
@@ -51,9 +49,6 @@ impl fmt::Display for CompileError {
             }
             Self::Internal(what) => {
                 write!(f, "a bug in the compiler, not in your program:\n{what}")
-            }
-            Self::NoRoom => {
-                f.write_str("no memory to compile in: the limit on addresses is reached")
             }
             Self::Interrupted => f.write_str("interrupted"),
             Self::Load(e) => e.fmt(f),
@@ -330,7 +325,7 @@ fn apart<T: Send + 'static>(
     module: Module,
     work: impl FnOnce(&Module) -> Result<T, CompileError> + Send + 'static,
 ) -> Result<(T, Module), CompileError> {
-    let room = Room::make().ok_or(CompileError::NoRoom)?;
+    let room = Room::make();
     let work = move || {
         let _room = room;
         match caught(|| work(&module)) {

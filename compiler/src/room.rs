@@ -45,15 +45,13 @@ pub fn prepare() {
 pub(crate) struct Room(());
 
 impl Room {
-    /// Frees the addresses that were set aside; nothing if there are none.
-    pub(crate) fn make() -> Option<Self> {
+    /// Frees the addresses that were set aside. Where there were none to set aside, there may still be memory for LLVM in
+    /// what the process has.
+    pub(crate) fn make() -> Self {
         let mut reserve = reserve();
-        if reserve.compiling == 0 {
-            let held = reserve.held.take().or_else(set_aside);
-            drop(held?);
-        }
+        reserve.held = None;
         reserve.compiling += 1;
-        Some(Self(()))
+        Self(())
     }
 }
 

@@ -128,7 +128,8 @@ impl Slot {
             viewport,
             ..draw.params
         };
-        gpu.queue.write_buffer(params, 0, bytemuck::bytes_of(&numbers));
+        gpu.queue
+            .write_buffer(params, 0, bytemuck::bytes_of(&numbers));
         for (held, wanted) in self.arrays.iter_mut().zip(&draw.arrays) {
             if update(gpu, held, wanted.as_ref()) {
                 self.group = None;

@@ -119,9 +119,15 @@ impl Picture {
             .recv()
             .map_err(|e| failed(&e))?
             .map_err(|e| failed(&e))?;
-        let mapped = buffer.slice(..).get_mapped_range().map_err(|e| failed(&e))?;
+        let mapped = buffer
+            .slice(..)
+            .get_mapped_range()
+            .map_err(|e| failed(&e))?;
         let rows = mapped.chunks_exact(padded as usize);
-        let pixels = rows.flat_map(|line| &line[..row as usize]).copied().collect();
+        let pixels = rows
+            .flat_map(|line| &line[..row as usize])
+            .copied()
+            .collect();
         drop(mapped);
         buffer.unmap();
         gpu.check()?;

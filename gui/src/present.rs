@@ -57,7 +57,9 @@ impl Screen {
             self.surface.configure(&gpu.device, &self.config);
         }
         let shown = match self.surface.get_current_texture() {
-            CurrentSurfaceTexture::Success(shown) | CurrentSurfaceTexture::Suboptimal(shown) => shown,
+            CurrentSurfaceTexture::Success(shown) | CurrentSurfaceTexture::Suboptimal(shown) => {
+                shown
+            }
             CurrentSurfaceTexture::Timeout | CurrentSurfaceTexture::Occluded => return Ok(()),
             CurrentSurfaceTexture::Outdated => {
                 // The next frame finds it as it is then.
@@ -110,25 +112,26 @@ fn copy_pipeline(gpu: &Gpu, format: TextureFormat) -> RenderPipeline {
         label: None,
         source: ShaderSource::Wgsl(include_str!("shaders/copy.wgsl").into()),
     });
-    gpu.device.create_render_pipeline(&RenderPipelineDescriptor {
-        label: Some("copy"),
-        layout: None,
-        vertex: VertexState {
-            module: &module,
-            entry_point: Some("cover"),
-            compilation_options: Default::default(),
-            buffers: &[],
-        },
-        primitive: PrimitiveState::default(),
-        depth_stencil: None,
-        multisample: MultisampleState::default(),
-        fragment: Some(FragmentState {
-            module: &module,
-            entry_point: Some("copy"),
-            compilation_options: Default::default(),
-            targets: &[Some(format.into())],
-        }),
-        multiview_mask: None,
-        cache: None,
-    })
+    gpu.device
+        .create_render_pipeline(&RenderPipelineDescriptor {
+            label: Some("copy"),
+            layout: None,
+            vertex: VertexState {
+                module: &module,
+                entry_point: Some("cover"),
+                compilation_options: Default::default(),
+                buffers: &[],
+            },
+            primitive: PrimitiveState::default(),
+            depth_stencil: None,
+            multisample: MultisampleState::default(),
+            fragment: Some(FragmentState {
+                module: &module,
+                entry_point: Some("copy"),
+                compilation_options: Default::default(),
+                targets: &[Some(format.into())],
+            }),
+            multiview_mask: None,
+            cache: None,
+        })
 }

@@ -98,7 +98,9 @@ pub(crate) fn open(
 /// What came for a window since this was last asked.
 pub(crate) fn events(window: &Window) -> Result<Vec<WindowEvent>, Failure> {
     turn(&mut Turn::default())?;
-    Ok(INBOX.with_borrow_mut(|inbox| inbox.get_mut(&window.id()).map(std::mem::take)).unwrap_or_default())
+    Ok(INBOX
+        .with_borrow_mut(|inbox| inbox.get_mut(&window.id()).map(std::mem::take))
+        .unwrap_or_default())
 }
 
 /// Nothing more is kept for a window.

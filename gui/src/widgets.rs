@@ -145,10 +145,12 @@ impl Widgets {
                 show(ui.ctx(), panel, size, changes);
             }
         });
-        let jobs = self.context.tessellate(output.shapes, output.pixels_per_point);
-        let renderer = self.renderer.get_or_insert_with(|| {
-            Renderer::new(&gpu.device, COLOR, RendererOptions::PREDICTABLE)
-        });
+        let jobs = self
+            .context
+            .tessellate(output.shapes, output.pixels_per_point);
+        let renderer = self
+            .renderer
+            .get_or_insert_with(|| Renderer::new(&gpu.device, COLOR, RendererOptions::PREDICTABLE));
         for (id, deltas) in &output.textures_delta.set {
             for delta in deltas {
                 renderer.update_texture(&gpu.device, &gpu.queue, *id, delta);

@@ -142,9 +142,9 @@ impl Window {
                 }
                 None => (egui::RawInput::default(), 1.0),
             };
-            let (more, output) =
-                self.widgets
-                    .draw(gpu, &mut encoder, &self.picture, input, scale);
+            let (more, output) = self
+                .widgets
+                .draw(gpu, &mut encoder, &self.picture, input, scale);
             buffers = more;
             if let Some(desk) = &mut self.desk {
                 desk.input.handle_platform_output(&desk.window, output);
@@ -336,9 +336,9 @@ impl Window {
         channels: u32,
         kind: u32,
     ) -> PyResult<()> {
-        let size = *[4, 1, 2, 4, 2].get(kind as usize).ok_or_else(|| {
-            PyValueError::new_err(format!("there is no kind {kind} of numbers"))
-        })?;
+        let size = *[4, 1, 2, 4, 2]
+            .get(kind as usize)
+            .ok_or_else(|| PyValueError::new_err(format!("there is no kind {kind} of numbers")))?;
         let n = u64::from(width) * u64::from(height) * u64::from(channels) * size;
         if n != numbers.len() as u64 || n == 0 || !(1..=4).contains(&channels) {
             return Err(PyValueError::new_err("the image has another size"));
@@ -367,7 +367,10 @@ impl Window {
     #[pyo3(signature = (kind, positions, *, color, colors = None, n_color = 0, size = 0.0, indices = None,
         extra = None, transforms = None, two_sided = false, base = 0, first = 0, number = None,
         first_copy = 0, n_copies = None))]
-    #[expect(clippy::too_many_arguments, reason = "keywords of one call from Python")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "keywords of one call from Python"
+    )]
     fn draw(
         &mut self,
         kind: &str,
@@ -389,12 +392,19 @@ impl Window {
         let kind = kind_named(kind)?;
         let n = positions.len() / (4 * kind.dimensions());
         let short = |what| PyValueError::new_err(format!("there are fewer {what} than vertices"));
-        if colors.as_ref().is_some_and(|c| c.len() < 4 * n * n_color as usize) {
+        if colors
+            .as_ref()
+            .is_some_and(|c| c.len() < 4 * n * n_color as usize)
+        {
             return Err(short("colours"));
         }
         let per_vertex = if kind == Kind::Mesh { 12 } else { 4 };
         if extra.as_ref().is_some_and(|e| e.len() < per_vertex * n) {
-            return Err(short(if kind == Kind::Mesh { "normals" } else { "radii" }));
+            return Err(short(if kind == Kind::Mesh {
+                "normals"
+            } else {
+                "radii"
+            }));
         }
         let number = match &indices {
             Some(indices) => {

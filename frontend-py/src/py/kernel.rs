@@ -122,7 +122,8 @@ impl NativeKernel {
     ) -> PyResult<Bound<'py, PyAny>> {
         let (py, this) = (slf.py(), slf.get());
         if let Some(recorder) = recorder::current(py) {
-            let result = recorder.call_method1(py, pyo3::intern!(py, "launch"), (slf, args, kwargs))?;
+            let result =
+                recorder.call_method1(py, pyo3::intern!(py, "launch"), (slf, args, kwargs))?;
             return Ok(result.into_bound(py));
         }
         this.call(py, args, kwargs, Mode::default())

@@ -9,7 +9,6 @@ use aerogel_base::Diagnostic;
 use aerogel_compiler::{CompileError, CompiledKernel, Compiler, Differentiated, Wanted, caught};
 use aerogel_ir::{Function, Module, Type};
 use aerogel_runtime::{KernelFailure, TreeMemory, interrupt, launch};
-use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
@@ -409,7 +408,6 @@ pub(crate) fn broken(py: Python<'_>, kernel: &str, panic: String) -> PyErr {
 fn not_compiled(py: Python<'_>, kernel: &str, e: CompileError) -> PyErr {
     match e {
         CompileError::Interrupted => error::interrupted(py, kernel),
-        CompileError::NoRoom => PyMemoryError::new_err(format!("kernel `{kernel}`: {e}")),
         other => error::runtime(py, format!("kernel `{kernel}`: {other}")),
     }
 }

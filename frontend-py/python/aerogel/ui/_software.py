@@ -52,11 +52,11 @@ class Picture:
         """Draws an image over the whole picture."""
         values = np.frombuffer(numbers, _DTYPES[kind]).reshape(width, height, channels)
         if values.dtype.kind == "f":
-            values = np.clip(np.nan_to_num(values), 0, 1) * 255 + 0.5
-        elif values.dtype != np.uint8:
-            values = values >> (8 * values.dtype.itemsize - 8)
+            pixels = (np.clip(np.nan_to_num(values), 0, 1) * 255 + 0.5).astype(np.uint8)
+        else:
+            pixels = np.right_shift(values, 8 * values.dtype.itemsize - 8).astype(np.uint8)
         at = [((np.arange(to) + 0.5) * of / to).astype(int) for to, of in zip(self.size, (width, height))]
-        self._open().set_image(np.ascontiguousarray(values.astype(np.uint8)[np.ix_(*at)]))
+        self._open().set_image(np.ascontiguousarray(pixels[np.ix_(*at)]))
 
     def world(self, view: Any, projection: Any, eye: Any, ambient: Any, lights: list[Any]) -> None:
         """Begins a scene."""

@@ -118,7 +118,7 @@ class Window:
 
         Raises:
             RuntimeError: The display or the device is gone. Fields keep what they hold.
-            SystemExit: The frames of AEROGEL_GUI_FRAMES were all shown, and the program asks neither `running` nor for events.
+            SystemExit: The frames of AEROGEL_GUI_FRAMES were all shown, and the program does not ask whether it runs.
         """
         if self._frames and self._shown >= self._frames:
             raise SystemExit(0)
@@ -202,7 +202,7 @@ class Window:
         return _columns(self._rows()).astype(np.float32) / np.float32(255)
 
     def get_depth_buffer_as_numpy(self) -> np.ndarray:
-        """How near what is seen is, f32 of shape (width, height): 1 at the camera's near plane, 0 where there is nothing."""
+        """How near what is seen is, f32 of shape (width, height): 1 at the near plane, 0 where there is nothing."""
         view = self._view
         width, height = view.size
         return np.ascontiguousarray(_columns(np.frombuffer(view.depths(), np.float32).reshape(height, width)))
