@@ -74,9 +74,7 @@ MUTANTS = [
         "Races::Yes => {}",
         TEXTS,
     ),
-    Mutant(
-        "the last winner", "places.rs", "won = self.b.binary(BinaryOp::And, won, is_last);", "let _ = is_last;", TEXTS
-    ),
+    Mutant("the last winner", "winners.rs", "self.b.binary(BinaryOp::And, is_near, is_last)", "is_last", TEXTS),
     Mutant("an iteration's number", "serial.rs", "*iteration = vec![number];", "let _ = (iteration, number);"),
 ]
 

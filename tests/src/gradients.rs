@@ -71,7 +71,7 @@ fn numbers(inputs: &Inputs) -> (Vec<f64>, Vec<bool>) {
     let start = contents(inputs, 0);
     // Numbers of a size at which differences are exact enough.
     let number = |(k, &(v, is_float)): (usize, &(f64, bool))| match is_float {
-        true => 0.3137 + 0.1 * v + 0.013 * (k % 7) as f64,
+        true => 0.3137 + 0.1 * v + 0.0873 * (k as f64 * 0.618_034).fract(),
         false => v,
     };
     let values = start.iter().enumerate().map(number).collect();

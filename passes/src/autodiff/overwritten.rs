@@ -206,22 +206,17 @@ pub(super) fn reads(cx: &Cx<'_>, demand: &Demand) -> Reads {
             read: cx.func.insts[r.inst].span,
             written: cx.func.insts[w].span,
         });
-        let overwritten = overwritten.or_else(|| is_product(cx, r.inst));
+        let alone = one_by_one(cx, r.inst);
+        let overwritten = overwritten.or(alone);
         let place = r.place.expect("what is read is an element");
         let replayed = cx.replays(place);
-        let is_early = found.after || replayed || is_product(cx, r.inst).is_some();
+        let is_early = found.after || replayed || alone.is_some();
         let at = if is_early { Moment::Start } else { Moment::End };
         reads.needed.push(Needed { place, at });
         match found.races {
             Races::Yes => reads.lost = reads.lost.or(overwritten),
             Races::Perhaps if replayed => reads.in_order = reads.in_order.or(overwritten),
             _ => {}
-        }
-        if is_contested(cx, r.inst, place) {
-            reads.in_order = reads.in_order.or(Some(Overwritten {
-                read: cx.func.insts[r.inst].span,
-                written: cx.func.insts[r.inst].span,
-            }));
         }
         // Atomic ones need what all of them leave.
         let is_atomic = matches!(cx.func[r.inst], Op::Atomic { .. });
@@ -239,46 +234,25 @@ pub(super) fn reads(cx: &Cx<'_>, demand: &Demand) -> Reads {
     reads
 }
 
-/// An extremum that iterations of a loop share at elements that only they name: which of equal ones is the last is seen
-/// if they run in order.
-fn is_contested(cx: &Cx<'_>, inst: Inst, place: Value) -> bool {
-    let Op::Atomic {
-        op: AtomicOp::Min | AtomicOp::Max,
-        ..
-    } = cx.func[inst]
-    else {
-        return false;
-    };
-    let Some((region, outermost)) = cx.nesting.around(cx.func, inst) else {
-        return false;
-    };
-    let counters = match &cx.func[outermost] {
-        Op::Parallel { body, .. } => &cx.func.regions[*body].params,
-        Op::ParallelCells { node, body, .. }
-            if !cx.env.trees[node.tree].is_below_sparse(node.node) =>
-        {
-            &cx.func.regions[*body].params
+/// A product that iterations make together, or an extremum at elements that they name: what each of them changes is seen
+/// only if they are gone through one by one.
+fn one_by_one(cx: &Cx<'_>, inst: Inst) -> Option<Overwritten> {
+    let is_seen = match cx.func[inst] {
+        Op::Atomic {
+            op: AtomicOp::Mul, ..
+        } => false,
+        Op::Atomic {
+            op: AtomicOp::Min | AtomicOp::Max,
+            place,
+            ..
+        } => {
+            let around = cx.nesting.around(cx.func, inst);
+            around.is_some_and(|(region, _)| cx.is_won(region, place))
         }
-        _ => return false,
-    };
-    let own = indices(cx.func, place);
-    let is_own = counters.iter().all(|counter| {
-        own.iter()
-            .any(|&index| counted_from_narrow(cx.func, index).0 == *counter)
-    });
-    !is_own && !cx.is_won(region, place)
-}
-
-/// A product that iterations make together.
-fn is_product(cx: &Cx<'_>, inst: Inst) -> Option<Overwritten> {
-    let Op::Atomic {
-        op: AtomicOp::Mul, ..
-    } = cx.func[inst]
-    else {
-        return None;
+        _ => true,
     };
     let span = cx.func.insts[inst].span;
-    Some(Overwritten {
+    (!is_seen).then_some(Overwritten {
         read: span,
         written: span,
     })

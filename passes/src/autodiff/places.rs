@@ -1,7 +1,7 @@
 //! Reverse mode in memory: what reads, stores and atomic changes of a place do to its adjoint.
 
 use aerogel_base::Scalar;
-use aerogel_ir::{AtomicOp, BinaryOp, CellOp, CompareOp, FieldId, Inst, Op, Type, UnaryOp, Value};
+use aerogel_ir::{AtomicOp, BinaryOp, CellOp, FieldId, Inst, Op, Type, UnaryOp, Value};
 
 use super::activity::Memory;
 use super::reverse::Reverse;
@@ -176,12 +176,7 @@ impl Reverse<'_, '_> {
                 // has it otherwise.
                 let (mine, there) = (self.now(value), self.now(place));
                 let there = self.b.load(there);
-                let mut won = self.b.compare(CompareOp::Eq, mine, there);
-                if let (Some(&winner), Some(number)) = (self.winners.get(&inst), self.number) {
-                    let winner = self.b.load(winner);
-                    let is_last = self.b.compare(CompareOp::Eq, winner, number);
-                    won = self.b.binary(BinaryOp::And, won, is_last);
-                }
+                let won = self.has_won(inst, mine, there);
                 let then = self.inside(&[], |pass, _| {
                     pass.where_active(place, memory, |pass| {
                         let at = pass.adjoint_place(place);

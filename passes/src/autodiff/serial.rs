@@ -4,7 +4,9 @@
 //! `parallel serial [a], [b] (i: i32) { .. }` becomes `for a, b, 1, [] (i: i32) { .. }`, a nest of axes a nest of loops.
 
 use aerogel_base::{Scalar, ScalarType};
-use aerogel_ir::{BinaryOp, Builder, Function, Inst, Op, Region, Type, Value, walk};
+use aerogel_ir::{
+    BinaryOp, Builder, CellOp, Function, Inst, NodeRef, Op, Region, Type, Value, walk,
+};
 
 use crate::PassCx;
 use crate::cells::demote_struct_for;
@@ -19,6 +21,16 @@ pub(super) fn all(func: &mut Function, cx: &PassCx<'_>) -> bool {
 }
 
 fn in_order(func: &mut Function, cx: &PassCx<'_>, all: bool) -> bool {
+    for inst in func.regions[func.body].insts.clone() {
+        if let Op::ParallelCells { node, attrs, body } = func[inst]
+            && (all || attrs.serial)
+            && cx.env.trees[node.tree].is_below_sparse(node.node)
+            && n_cells(cx, node) <= MOST_ASKED
+        {
+            ask_each(func, body, node);
+            demote_struct_for::one(func, cx, inst);
+        }
+    }
     demote_struct_for::those(func, cx, &|attrs| all || attrs.serial);
     let body = func.body;
     let mut changed = false;
@@ -38,6 +50,31 @@ fn in_order(func: &mut Function, cx: &PassCx<'_>, all: bool) -> bool {
         }
     }
     changed
+}
+
+/// Of sparse fields with up to so many cells each is asked whether it is active.
+const MOST_ASKED: u64 = 1 << 24;
+
+fn n_cells(cx: &PassCx<'_>, node: NodeRef) -> u64 {
+    let levels = &cx.env.trees[node.tree].path(node.node).levels;
+    let axes = levels.iter().flat_map(|level| &level.axes);
+    axes.map(|axis| axis.extent).fold(1, u64::saturating_mul)
+}
+
+/// Puts the body of a loop over cells behind the question whether a cell is active.
+fn ask_each(func: &mut Function, body: Region, node: NodeRef) {
+    let then = func.new_region(&[]);
+    func.regions[then].insts = std::mem::take(&mut func.regions[body].insts);
+    let indices = func.regions[body].params.clone();
+    let mut b = Builder::new(func, body);
+    let cond = b.value(Op::Cell(CellOp::IsActive { node, indices }), Type::BOOL);
+    let otherwise = b.region(&[], |_, _| ());
+    b.effect(Op::If {
+        cond,
+        then,
+        otherwise,
+    });
+    b.terminate();
 }
 
 /// Whether a loop is known to have no second iteration.

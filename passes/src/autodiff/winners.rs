@@ -9,7 +9,7 @@
 //! ```
 
 use aerogel_base::{Scalar, ScalarType};
-use aerogel_ir::{AtomicOp, BinaryOp, CompareOp, Inst, Op, Region, Type, Value, walk};
+use aerogel_ir::{AtomicOp, BinaryOp, CompareOp, Inst, Op, Region, Type, UnaryOp, Value, walk};
 
 use super::reverse::Reverse;
 
@@ -69,21 +69,55 @@ impl Reverse<'_, '_> {
         };
         let (place, value) = (self.now(place), self.now(value));
         let there = self.b.load(place);
-        let has_it = self.b.compare(CompareOp::Eq, value, there);
+        let (is_near, rank) = self.rank(value, there, number);
         let then = self.inside(&[], |pass, _| {
             let op = Op::Atomic {
                 op: AtomicOp::Max,
                 place: winner,
-                value: number,
+                value: rank,
             };
             pass.b.value(op, Type::I64);
         });
         let otherwise = self.b.region(&[], |_, _| ());
         self.b.effect(Op::If {
-            cond: has_it,
+            cond: is_near,
             then,
             otherwise,
         });
+    }
+
+    /// Whether the iteration that is reversed has the adjoint of an extremum.
+    pub(super) fn has_won(&mut self, inst: Inst, mine: Value, there: Value) -> Value {
+        let winner = self.winners.get(&inst).copied();
+        let winner = winner.expect("extrema that are not won are replayed");
+        let number = self.number.expect("loops with winners have numbers");
+        let (is_near, rank) = self.rank(mine, there, number);
+        let winner = self.b.load(winner);
+        let is_last = self.b.compare(CompareOp::Eq, winner, rank);
+        self.b.binary(BinaryOp::And, is_near, is_last)
+    }
+
+    /// Whether what an iteration offers is what is there in the end, but for rounding, as it is computed once more; and its
+    /// rank among those of which that holds: the last, and those that are exactly equal before all others.
+    fn rank(&mut self, mine: Value, there: Value, number: Value) -> (Value, Value) {
+        let ty = self.b.func.elem(mine);
+        let ulps = match ty {
+            ScalarType::F64 => (-46_f64).exp2(),
+            ScalarType::F32 => (-20_f64).exp2(),
+            _ => (-9_f64).exp2(),
+        };
+        let b = &mut self.b;
+        let is_equal = b.compare(CompareOp::Eq, mine, there);
+        let distance = b.binary(BinaryOp::Sub, mine, there);
+        let distance = b.unary(UnaryOp::Abs, distance);
+        let size = b.unary(UnaryOp::Abs, there);
+        let ulps = b.constant(Scalar::float(ty, ulps));
+        let most = b.binary(BinaryOp::Mul, size, ulps);
+        let is_close = b.compare(CompareOp::Le, distance, most);
+        let is_near = b.binary(BinaryOp::Or, is_equal, is_close);
+        let first = b.constant(Scalar::int(ScalarType::I64, 1 << 62));
+        let before = b.binary(BinaryOp::Add, number, first);
+        (is_near, b.select(is_equal, before, number))
     }
 
     /// The number of an iteration, row by row; of a cell as if all were there.
@@ -99,8 +133,8 @@ impl Reverse<'_, '_> {
                     });
                     self.b.binary(BinaryOp::Sub, hi, lo)
                 }
-                // Indices of fields are below this.
-                _ => self.b.constant(Scalar::int(ScalarType::I64, 1 << 31)),
+                // Few fields have more cells along an axis.
+                _ => self.b.constant(Scalar::int(ScalarType::I64, 1 << 20)),
             };
             let before = self.b.binary(BinaryOp::Mul, number, extent);
             number = self.b.binary(BinaryOp::Add, before, counter);

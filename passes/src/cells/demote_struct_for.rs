@@ -40,6 +40,19 @@ pub(crate) fn those(
     changed
 }
 
+/// The same for one loop, of whatever field: over all cells that there may be.
+pub(crate) fn one(func: &mut Function, cx: &PassCx<'_>, inst: Inst) {
+    let mut out = Vec::new();
+    let body = func.body;
+    for other in std::mem::take(&mut func.regions[body].insts) {
+        if other == inst {
+            demote(func, cx, inst, &mut out);
+        }
+        out.push(other);
+    }
+    func.regions[body].insts = out;
+}
+
 /// Turns `inst` into a nest; its bounds go to `out`.
 fn demote(func: &mut Function, cx: &PassCx<'_>, inst: Inst, out: &mut Vec<Inst>) {
     let Op::ParallelCells { node, attrs, body } = func[inst] else {

@@ -30,7 +30,7 @@ pub(crate) fn locals(func: &mut Function, cx: &PassCx<'_>) -> bool {
     })
 }
 
-/// The same for products, and for those whose old value is asked for.
+/// The same for those of which the old value matters, or is asked for.
 pub(crate) fn looking_back(func: &mut Function, cx: &PassCx<'_>) -> bool {
     let mut used = SecondaryMap::<Value, bool>::new();
     walk(func, func.body, &mut |func, inst| {
@@ -38,7 +38,7 @@ pub(crate) fn looking_back(func: &mut Function, cx: &PassCx<'_>) -> bool {
     });
     demote(func, cx, &|func, inst| match func[inst] {
         Op::Atomic {
-            op: AtomicOp::Mul | AtomicOp::Exchange,
+            op: AtomicOp::Mul | AtomicOp::Exchange | AtomicOp::Min | AtomicOp::Max,
             ..
         } => true,
         _ => func.insts[inst].results.iter().any(|&old| used[old]),

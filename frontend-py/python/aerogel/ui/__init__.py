@@ -40,6 +40,6 @@ from aerogel.ui.window import Window, check_ggui_availability
 
 __all__ = [
     "ALT", "BACKSPACE", "CAPSLOCK", "CTRL", "DOWN", "ESCAPE", "LEFT", "LMB", "MMB", "PRESS", "RELEASE", "RETURN",
-    "RIGHT", "RMB", "SHIFT", "SPACE", "TAB", "UP", "Camera", "Canvas", "GUI", "Gui", "ProjectionMode", "Scene", "Window",
-    "check_ggui_availability", "hex_to_rgb", "make_camera", "rgb_to_hex",
+    "RIGHT", "RMB", "SHIFT", "SPACE", "TAB", "UP", "Camera", "Canvas", "GUI", "Gui", "ProjectionMode", "Scene",
+    "Window", "check_ggui_availability", "hex_to_rgb", "make_camera", "rgb_to_hex",
 ]  # fmt: skip

@@ -19,8 +19,9 @@ _KINDS = {"float32": 0, "uint8": 1, "uint16": 2, "uint32": 3, "float16": 4}
 class Canvas:
     """The plane of a window: (0, 0) is its lower left corner, (1, 1) its upper right one.
 
-    What is drawn later lies above. Radii and widths are parts of the window's height. Positions, colours and radii may be
-    fields, arrays, NumPy arrays or lists; colours go from 0 to 1, with an opacity as a fourth number where there is one.
+    What is drawn later lies above. Radii and widths are parts of the window's height. Positions, colours and radii may
+    be fields, arrays, NumPy arrays or lists; colours go from 0 to 1, with an opacity as a fourth number where there is
+    one.
     """
 
     def __init__(self, window: Window) -> None:
@@ -39,8 +40,8 @@ class Canvas:
 
         Args:
             img: A field or array of shape (width, height), (width, height, channels), or of vectors, the second axis
-                upwards: 1 channel is grey, 2 are red and green, 3 and 4 colours; opacity is not looked at. Floats go from
-                0 to 1, unsigned integers over all their range.
+                upwards: 1 channel is grey, 2 are red and green, 3 and 4 colours; opacity is not looked at. Floats go
+                from 0 to 1, unsigned integers over all their range.
 
         Raises:
             TypeError: Signed integers, whose range is not an image's.

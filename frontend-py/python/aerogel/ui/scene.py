@@ -14,10 +14,11 @@ if TYPE_CHECKING:
 
 
 class Scene:
-    """Things in space, lights and a camera. In every frame they are named anew, in any order; `Canvas.scene` draws them.
+    """Things in space, lights and a camera.
 
-    Positions, colours, radii, normals and indices may be fields, arrays, NumPy arrays or lists. Light is what falls on a
-    thing from everywhere and, by Lambert's law, from each lamp.
+    In every frame they are named anew, in any order; `Canvas.scene` draws them. Positions, colours, radii, normals and
+    indices may be fields, arrays, NumPy arrays or lists. Light is what falls on a thing from everywhere and, by
+    Lambert's law, from each lamp.
     """
 
     def __init__(self) -> None:

@@ -294,34 +294,54 @@ fn an_extremum_that_iterations_share() {
                 v8: ref<f64> = field_at @y, [v0]
                 v9: f64 = load v8
                 v10: u1 = eq v7, v9
-                if v10 {
-                    v11: i64 = atomic_max v3, v5
+                v11: f64 = sub v7, v9
+                v12: f64 = abs v11
+                v13: f64 = abs v9
+                v14: f64 = const 1.4210854715202004e-14
+                v15: f64 = mul v13, v14
+                v16: u1 = le v12, v15
+                v17: u1 = or v10, v16
+                v18: i64 = const 4611686018427387904
+                v19: i64 = add v5, v18
+                v20: i64 = select v10, v19, v5
+                if v17 {
+                    v21: i64 = atomic_max v3, v20
                     yield []
                 } {
                     yield []
                 }
                 yield []
             }
-            parallel [v0], [v1] (v12: i32) {
-                v13: i64 = cast v12
-                v14: ref<f64> = field_at @x, [v12]
-                v15: f64 = load v14
-                v16: ref<f64> = field_at @y, [v0]
-                v17: f64 = const 0.0
-                v18: f64 = load v16
-                v19: u1 = eq v15, v18
-                v20: i64 = load v3
-                v21: u1 = eq v20, v13
-                v22: u1 = and v19, v21
-                v23: f64 = if v22 {
-                    v24: ref<f64> = field_at @gy, [v0]
-                    v25: f64 = atomic_exchange v24, v17
-                    yield [v25]
+            parallel [v0], [v1] (v22: i32) {
+                v23: i64 = cast v22
+                v24: ref<f64> = field_at @x, [v22]
+                v25: f64 = load v24
+                v26: ref<f64> = field_at @y, [v0]
+                v27: f64 = const 0.0
+                v28: f64 = load v26
+                v29: u1 = eq v25, v28
+                v30: f64 = sub v25, v28
+                v31: f64 = abs v30
+                v32: f64 = abs v28
+                v33: f64 = const 1.4210854715202004e-14
+                v34: f64 = mul v32, v33
+                v35: u1 = le v31, v34
+                v36: u1 = or v29, v35
+                v37: i64 = const 4611686018427387904
+                v38: i64 = add v23, v37
+                v39: i64 = select v29, v38, v23
+                v40: i64 = load v3
+                v41: u1 = eq v40, v39
+                v42: u1 = and v36, v41
+                v43: f64 = if v42 {
+                    v44: ref<f64> = field_at @gy, [v0]
+                    v45: f64 = atomic_exchange v44, v27
+                    yield [v45]
                 } {
-                    yield [v17]
+                    yield [v27]
                 }
-                v26: ref<f64> = field_at @gx, [v12]
-                v27: f64 = atomic_add v26, v23
+                v46: ref<f64> = field_at @gx, [v22]
+                v47: f64 = atomic_add v46, v43
                 yield []
             }
             return []
