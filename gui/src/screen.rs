@@ -1,7 +1,7 @@
 //! Windows on the screen: one event loop for the process, turned by whoever asks for events.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ thread_local! {
     /// There may be one only, and never a second: it is kept for ever.
     static LOOP: RefCell<Option<EventLoop<()>>> = const { RefCell::new(None) };
     /// What came for each window and nobody has taken yet.
-    static INBOX: RefCell<HashMap<WindowId, Vec<WindowEvent>>> = RefCell::new(HashMap::new());
+    static INBOX: RefCell<BTreeMap<WindowId, Vec<WindowEvent>>> = const { RefCell::new(BTreeMap::new()) };
 }
 
 #[derive(Default)]

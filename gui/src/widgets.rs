@@ -4,7 +4,7 @@
 //! shown, egui draws them and answers input. What the user changed is told when the program names the widget the next
 //! time: a value is at most one frame late, whatever the order of the calls.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use egui::{Color32, Context, RawInput};
 use egui_wgpu::{Renderer, RendererOptions, ScreenDescriptor};
@@ -66,7 +66,7 @@ pub(crate) struct Widgets {
     context: Context,
     renderer: Option<Renderer>,
     panels: Vec<Panel>,
-    changes: HashMap<Key, Change>,
+    changes: BTreeMap<Key, Change>,
 }
 
 impl Widgets {
@@ -75,7 +75,7 @@ impl Widgets {
             context: Context::default(),
             renderer: None,
             panels: Vec::new(),
-            changes: HashMap::new(),
+            changes: BTreeMap::new(),
         }
     }
 
@@ -187,7 +187,7 @@ impl Widgets {
     }
 }
 
-fn show(context: &Context, panel: &Panel, size: egui::Vec2, changes: &mut HashMap<Key, Change>) {
+fn show(context: &Context, panel: &Panel, size: egui::Vec2, changes: &mut BTreeMap<Key, Change>) {
     let [left, top, width, height] = panel.place;
     egui::Window::new(&panel.name)
         .id(egui::Id::unique(("panel", &panel.name)))
