@@ -122,7 +122,7 @@ impl Slot {
     fn fill(&mut self, gpu: &Gpu, nothing: &Buffer, draw: &Draw, viewport: [f32; 2]) {
         let params = self.params.get_or_insert_with(|| {
             let size = size_of::<Params>() as u64;
-            buffer(gpu, size, BufferUsages::UNIFORM)
+            buffer(gpu, size, BufferUsages::STORAGE)
         });
         let numbers = Params {
             viewport,
@@ -193,7 +193,7 @@ impl Copies {
     fn fill_world(&mut self, gpu: &Gpu, k: usize, world: &World) {
         if k == self.worlds.len() {
             let size = size_of::<World>() as u64;
-            let buffer = buffer(gpu, size, BufferUsages::UNIFORM);
+            let buffer = buffer(gpu, size, BufferUsages::STORAGE);
             let group = gpu.device.create_bind_group(&BindGroupDescriptor {
                 label: None,
                 layout: &gpu.pipelines.world,

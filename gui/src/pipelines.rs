@@ -80,9 +80,9 @@ fn binding(number: u32, ty: BufferBindingType) -> BindGroupLayoutEntry {
 
 impl Pipelines {
     pub(crate) fn new(device: &Device) -> Self {
-        let mut entries = vec![binding(0, BufferBindingType::Uniform)];
+        // No uniforms: Mesa's software Vulkan compiles a shader anew for each value of one, and keeps them all.
         let storage = BufferBindingType::Storage { read_only: true };
-        entries.extend((1..=5).map(|number| binding(number, storage)));
+        let entries: Vec<_> = (0..=5).map(|number| binding(number, storage)).collect();
         let group = |entries: &[BindGroupLayoutEntry]| {
             device.create_bind_group_layout(&BindGroupLayoutDescriptor {
                 label: None,
@@ -90,7 +90,7 @@ impl Pipelines {
             })
         };
         let draw = group(&entries);
-        let world = group(&[binding(0, BufferBindingType::Uniform)]);
+        let world = group(&[binding(0, storage)]);
         let layout = |groups: &[Option<&BindGroupLayout>]| {
             device.create_pipeline_layout(&PipelineLayoutDescriptor {
                 label: None,

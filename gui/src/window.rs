@@ -31,6 +31,15 @@ struct Desk {
     input: egui_winit::State,
 }
 
+/// How far a frame has come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Made,
+    /// It was looked at: what is drawn next begins another, and it may still be shown.
+    Read,
+    Shown,
+}
+
 /// The name of the device that draws.
 #[pyfunction]
 pub(crate) fn adapter() -> PyResult<String> {
@@ -49,8 +58,7 @@ pub(crate) struct Window {
     widgets: Widgets,
     frame: Frame,
     desk: Option<Desk>,
-    /// Whether the frame was shown, so that the next thing drawn begins another.
-    is_shown: bool,
+    stage: Stage,
     /// Whether the picture shows the frame.
     is_drawn: bool,
     is_closed: bool,
@@ -111,12 +119,12 @@ fn check_indices(
 impl Window {
     /// The frame that is being made.
     fn open_frame(&mut self) -> &mut Frame {
-        if self.is_shown {
+        if self.stage != Stage::Made {
             self.frame = Frame {
                 background: self.frame.background,
                 ..Frame::default()
             };
-            self.is_shown = false;
+            self.stage = Stage::Made;
         }
         self.is_drawn = false;
         &mut self.frame
@@ -154,6 +162,15 @@ impl Window {
         gpu.queue.submit(buffers);
         gpu.check()?;
         self.is_drawn = true;
+        Ok(())
+    }
+
+    /// Draws the frame to be looked at, which ends it.
+    fn read(&mut self) -> Result<(), Failure> {
+        self.draw_frame()?;
+        if self.stage == Stage::Made {
+            self.stage = Stage::Read;
+        }
         Ok(())
     }
 
@@ -256,7 +273,7 @@ impl Window {
             widgets,
             frame: Frame::default(),
             desk,
-            is_shown: false,
+            stage: Stage::Made,
             is_drawn: false,
             is_closed: false,
             // The lower left corner, until the mouse is seen.
@@ -425,9 +442,10 @@ impl Window {
             Kind::Circles | Kind::Particles => (6, number),
             Kind::Image => return Err(PyValueError::new_err("images have a call of their own")),
         };
-        if kind.is_spatial() && (self.is_shown || self.frame.worlds.is_empty()) {
+        if kind.is_spatial() && (self.stage != Stage::Made || self.frame.worlds.is_empty()) {
             return Err(PyValueError::new_err("no scene has begun"));
         }
+        let frame = self.open_frame();
         if n_vertices == 0 || n_copies == 0 {
             return Ok(());
         }
@@ -446,7 +464,6 @@ impl Window {
             n_copies,
             ..Params::default()
         };
-        let frame = self.open_frame();
         let world = frame.worlds.len().saturating_sub(1);
         frame.draws.push(Draw {
             kind,
@@ -516,8 +533,11 @@ impl Window {
 
     /// Ends the frame: draws it, and shows it on the desktop.
     fn show(&mut self) -> PyResult<()> {
+        if self.stage == Stage::Shown {
+            self.open_frame();
+        }
         self.draw_frame()?;
-        self.is_shown = true;
+        self.stage = Stage::Shown;
         let Some(desk) = &mut self.desk else {
             return Ok(());
         };
@@ -573,13 +593,13 @@ impl Window {
 
     /// The frame's pixels: RGBA bytes, row by row from the top.
     fn pixels<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        self.draw_frame()?;
+        self.read()?;
         Ok(PyBytes::new(py, &self.picture.pixels(self.gpu)?))
     }
 
     /// The frame's depths as bytes of f32, row by row from the top: 1 at the near plane, 0 far away.
     fn depths<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        self.draw_frame()?;
+        self.read()?;
         Ok(PyBytes::new(py, &self.picture.depths(self.gpu)?))
     }
 }

@@ -107,7 +107,77 @@ def test_vertices_are_named_by_indices(drawn_by):
             canvas.triangles(corners, indices=indices)
     with pytest.raises(TypeError, match="indices must be integers"):
         canvas.triangles(corners, indices=[0.0, 1.0, 2.0])
+    canvas.triangles(corners, indices=[0, 1, 2, 0, 2, 3], color=(1, 0, 0))
     assert near(w.get_image_buffer_as_numpy().reshape(-1, 4).mean(0), (1, 0, 0))
+
+
+def test_frames_begin_empty(drawn_by):
+    w = window()
+    canvas = w.get_canvas()
+
+    def total():
+        return float(w.get_image_buffer_as_numpy()[..., :3].sum())
+
+    for nothing in ([], np.zeros((0, 2))):
+        canvas.circles([[0.5, 0.5]], radius=0.2, color=(1, 1, 1))
+        w.show()
+        assert total() > 100
+        canvas.circles(nothing, radius=0.2)
+        canvas.triangles([[0, 0], [1, 0], [1, 1]], indices=[])
+        w.show()
+        assert total() == 0
+    canvas.circles([[0.5, 0.5]], radius=0.2)
+    w.show()
+    w.show()
+    assert total() == 0
+    # Looking at a frame ends it, so that programs that never show one do not draw all that came before.
+    canvas.circles([[0.2, 0.5]], radius=0.1)
+    one = total()
+    canvas.circles([[0.8, 0.5]], radius=0.1)
+    assert abs(total() - one) < 0.05 * one
+    w.show()
+    assert abs(total() - one) < 0.05 * one
+
+
+def test_parts_lie_within_what_there_is(drawn_by):
+    w = window()
+    scene = w.get_scene()
+    points = np.random.default_rng(1).random((6, 3)).astype(np.float32)
+    matrices = np.eye(4, dtype=np.float32)[None].repeat(3, 0)
+    for part in ({"vertex_offset": -1}, {"vertex_offset": 7}, {"vertex_count": 7}, {"vertex_count": -1}):
+        for call in (
+            lambda: scene.lines(points, 1, **part),  # noqa: B023
+            lambda: scene.mesh(points, **part),  # noqa: B023
+            lambda: scene.mesh(points, show_wireframe=True, **part),  # noqa: B023
+        ):
+            with pytest.raises(IndexError, match="vertices from number"):
+                call()
+    with pytest.raises(IndexError, match="-1 particles from number 0"):
+        scene.particles(points, 0.1, index_count=-1)
+    for wireframe in (False, True):
+        with pytest.raises(IndexError, match="1 instances from number 3"):
+            scene.mesh_instance(
+                points, transforms=matrices, instance_offset=3, instance_count=1, show_wireframe=wireframe
+            )
+    scene.mesh_instance(points, transforms=matrices[:0], show_wireframe=True)
+    assert not scene._things
+    for index in (2**32 + 1, -1, 2**40):
+        with pytest.raises(IndexError, match=r"indices\[1\] is"):
+            w.get_canvas().lines(points, 0.1, indices=np.array([0, index], np.int64))
+
+
+def test_a_scene_that_fails_leaves_nothing_behind(drawn_by):
+    w = window()
+    scene = balls(w)
+    for _ in range(17):
+        scene.point_light((0, 0, 1), (1, 1, 1))
+    if drawn_by == "vulkan":
+        with pytest.raises(ValueError, match="at most 16 lights"):
+            w.get_canvas().scene(scene)
+        w.get_canvas().scene(scene)
+    camera = ti.ui.Camera()
+    camera.z_far(np.inf)
+    assert np.isfinite(camera.get_projection_matrix(1)).all()
 
 
 def balls(w, light=True):

@@ -23,7 +23,7 @@ struct Params {
     image: vec4u,
 }
 
-@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(0) var<storage, read> params: Params;
 // Positions, or an image's numbers, as they lie.
 @group(0) @binding(1) var<storage, read> words: array<u32>;
 @group(0) @binding(2) var<storage, read> colors: array<f32>;

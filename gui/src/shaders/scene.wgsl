@@ -14,7 +14,7 @@ struct World {
     lights: array<Light, 16>,
 }
 
-@group(1) @binding(0) var<uniform> world: World;
+@group(1) @binding(0) var<storage, read> world: World;
 
 struct Out {
     @builtin(position) position: vec4f,

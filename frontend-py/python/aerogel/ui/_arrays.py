@@ -31,10 +31,13 @@ def rows(x: Any, widths: tuple[int, ...], what: str) -> tuple[bytes, int]:
     values = array(x)
     if values.dtype.kind not in "fiub":
         raise TypeError(f"{what} must be numbers, not {values.dtype}")
+    if values.shape == (0,):
+        # An empty list.
+        return b"", widths[0]
     if values.ndim < 1 or values.shape[-1] not in widths:
         wanted = " or ".join(map(str, widths))
         raise ValueError(f"{what} must be vectors of {wanted} numbers; the shape is {values.shape}")
-    return np.ascontiguousarray(values, np.float32).tobytes(), values.shape[-1]
+    return _floats(values), values.shape[-1]
 
 
 def points(x: Any, width: int, what: str) -> bytes:
@@ -50,7 +53,13 @@ def numbers(x: Any, what: str) -> bytes:
     values = array(x)
     if values.dtype.kind not in "fiub":
         raise TypeError(f"{what} must be numbers, not {values.dtype}")
-    return np.ascontiguousarray(values, np.float32).tobytes()
+    return _floats(values)
+
+
+def _floats(values: np.ndarray) -> bytes:
+    # What is too large for f32 is nowhere, as infinity is.
+    with np.errstate(over="ignore"):
+        return np.ascontiguousarray(values, np.float32).tobytes()
 
 
 def indices(x: Any) -> bytes:
@@ -58,14 +67,16 @@ def indices(x: Any) -> bytes:
 
     Raises:
         TypeError: They are no integers.
-        IndexError: One is negative.
+        IndexError: One is negative, or too large for any vertex.
     """
     values = array(x).reshape(-1)
+    if not values.size:
+        return b""
     if values.dtype.kind not in "iu":
         raise TypeError(f"indices must be integers, not {values.dtype}")
-    if values.dtype.kind == "i" and values.size and values.min() < 0:
-        at = int(values.argmin())
-        raise IndexError(f"indices[{at}] is {values[at]}")
+    for at in (int(values.argmin()), int(values.argmax())):
+        if not 0 <= values[at] < 2**32:
+            raise IndexError(f"indices[{at}] is {values[at]}")
     return np.ascontiguousarray(values, np.uint32).tobytes()
 
 

@@ -22,7 +22,7 @@ class Picture:
     def __init__(self, width: int, height: int, why: str) -> None:
         self.size, self._why = (width, height), why
         self._canvas = _native.Canvas(width, height)
-        self._background, self._is_shown = 0, False
+        self._background, self._is_shown, self._is_read = 0, False, False
         self._world: tuple[np.ndarray, np.ndarray, np.ndarray, list[Any]] | None = None
         self._canvas.clear(0)
 
@@ -31,6 +31,8 @@ class Picture:
 
     def show(self) -> None:
         """Ends the frame."""
+        if self._is_shown:
+            self._open()
         self._is_shown = True
 
     def events(self) -> list[Any]:
@@ -38,8 +40,8 @@ class Picture:
         return []
 
     def _open(self) -> Any:
-        if self._is_shown:
-            self._is_shown, self._world = False, None
+        if self._is_shown or self._is_read:
+            self._is_shown, self._is_read, self._world = False, False, None
             self._canvas.clear(self._background)
         return self._canvas
 
@@ -149,7 +151,8 @@ class Picture:
         return value
 
     def pixels(self) -> bytes:
-        """The frame: RGBA bytes, row by row from the top."""
+        """The frame: RGBA bytes, row by row from the top. What is drawn next begins another."""
+        self._is_read = True
         return self._canvas.pixels()
 
     def depths(self) -> bytes:

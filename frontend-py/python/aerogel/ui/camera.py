@@ -106,7 +106,8 @@ class Camera:
             f = 1 / math.tan(math.radians(self._fov) / 2)
             out[0, 0], out[1, 1] = f / aspect, f
             out[2, 2], out[2, 3] = near / (far - near), -1
-            out[3, 2] = far * near / (far - near)
+            # The far plane may be at infinity.
+            out[3, 2] = near / (1 - near / far)
             return out.astype(np.float32)
         width, height = self._right - self._left, self._top - self._bottom
         if width == 0 or height == 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -68,8 +69,10 @@ class Scene:
         how = _arrays.appearance(color, per_vertex_color, None)
         if per_vertex_radius is not None:
             how["extra"] = _arrays.numbers(per_vertex_radius, "per_vertex_radius")
-        how.update(size=float(radius), first=index_offset, number=index_count)
-        self._things.append(("particles", _arrays.points(centers, 3, "centers"), how))
+        positions = _arrays.points(centers, 3, "centers")
+        first, number = _range("particles", index_offset, index_count, len(positions) // 12)
+        how.update(size=float(radius), first=first, number=number)
+        self._things.append(("particles", positions, how))
 
     def lines(
         self,
@@ -97,8 +100,9 @@ class Scene:
             index_count: How many indices there are.
         """
         how = _arrays.appearance(color, per_vertex_color, indices)
-        how.update(size=float(width), **_part(indices, vertex_offset, vertex_count, index_offset, index_count))
-        self._things.append(("space_lines", _arrays.points(vertices, 3, "vertices"), how))
+        positions = _arrays.points(vertices, 3, "vertices")
+        how.update(size=float(width), **_part(positions, how, vertex_offset, vertex_count, index_offset, index_count))
+        self._things.append(("space_lines", positions, how))
 
     def mesh(
         self,
@@ -160,13 +164,14 @@ class Scene:
         """
         positions = _arrays.points(vertices, 3, "vertices")
         how = _arrays.appearance(color, per_vertex_color, indices)
-        how.update(_part(indices, vertex_offset, vertex_count, index_offset, index_count))
+        how.update(_part(positions, how, vertex_offset, vertex_count, index_offset, index_count))
         if transforms is not None:
             matrices = _arrays.array(transforms)
             if matrices.ndim < 2 or matrices.shape[-2:] != (4, 4):
                 raise ValueError(f"transforms are matrices of shape (4, 4); the shape is {matrices.shape}")
             how["transforms"] = _arrays.numbers(matrices, "transforms")
-            how.update(first_copy=instance_offset, n_copies=instance_count)
+            first, number = _range("instances", instance_offset, instance_count, matrices.size // 16)
+            how.update(first_copy=first, n_copies=number)
         if show_wireframe:
             self._wireframe(positions, how)
             return
@@ -185,32 +190,54 @@ class Scene:
         corners = corners[: len(corners) - len(corners) % 3].reshape(-1, 3)
         edges = np.sort(corners[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2), 1)
         how["indices"] = np.unique(edges, axis=0).tobytes()
-        matrices = np.frombuffer(how.pop("transforms", b""), np.float32).reshape(-1, 4, 4)
-        at, copies = how.pop("first_copy", 0), how.pop("n_copies", None)
         points = np.frombuffer(positions, np.float32).reshape(-1, 3)
-        moved = [points @ m[:3, :3].T + m[:3, 3] for m in matrices[at:][:copies]] or [points]
+        moved = [points]
+        if "transforms" in how:
+            matrices = np.frombuffer(how.pop("transforms"), np.float32).reshape(-1, 4, 4)
+            at, copies = how.pop("first_copy"), how.pop("n_copies")
+            moved = [points @ m[:3, :3].T + m[:3, 3] for m in matrices[at:][:copies]]
         for p in moved:
             self._things.append(("space_lines", np.ascontiguousarray(p, np.float32).tobytes(), {**how, "size": 1.0}))
 
     def _draw(self, window: Window) -> None:
         view = window._view
         width, height = view.size
+        things, lights, ambient = self._things, self._lights, self._ambient
+        self._clear()
         seen, shown = self._camera.get_view_matrix(), self._camera.get_projection_matrix(width / height)
         eye = [float(x) for x in self._camera.curr_position]
-        view.world(seen.T.tolist(), shown.T.tolist(), eye, self._ambient, self._lights)
-        things = self._things
-        self._clear()
+        view.world(seen.T.tolist(), shown.T.tolist(), eye, ambient, lights)
         for kind, positions, how in things:
             view.draw(kind, positions, **how)
 
 
 def _part(
-    indices: Any, vertex_offset: int, vertex_count: int | None, index_offset: int, index_count: int | None
+    positions: bytes,
+    how: dict[str, Any],
+    vertex_offset: int,
+    vertex_count: int | None,
+    index_offset: int,
+    index_count: int | None,
 ) -> dict[str, Any]:
     """Which vertices, or which indices, are drawn."""
-    if indices is None:
-        return {"base": 0, "first": vertex_offset, "number": vertex_count}
-    return {"base": vertex_offset, "first": index_offset, "number": index_count}
+    if "indices" not in how:
+        first, number = _range("vertices", vertex_offset, vertex_count, len(positions) // 12)
+        return {"base": 0, "first": first, "number": number}
+    first, number = _range("indices", index_offset, index_count, len(how["indices"]) // 4)
+    return {"base": operator.index(vertex_offset), "first": first, "number": number}
+
+
+def _range(what: str, first: int, number: int | None, n: int) -> tuple[int, int]:
+    """A part of so many things.
+
+    Raises:
+        IndexError: It begins before the first, or ends behind the last.
+    """
+    first = operator.index(first)
+    number = max(n - first, 0) if number is None else operator.index(number)
+    if not (first >= 0 and 0 <= number <= n - first):
+        raise IndexError(f"{number} {what} from number {first} on were asked for, but there are {n}")
+    return first, number
 
 
 def _normals(positions: bytes, indices: bytes, base: int) -> bytes:

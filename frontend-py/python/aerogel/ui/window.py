@@ -190,7 +190,7 @@ class Window:
         return np.frombuffer(view.pixels(), np.uint8).reshape(height, width, 4)
 
     def save_image(self, filename: str) -> None:
-        """Writes the frame to a file; what is drawn so far, or what was shown last.
+        """Writes the frame to a file; what is drawn so far, or what was shown last. What is drawn next begins another.
 
         Raises:
             OSError: The file cannot be written; then there is none.
