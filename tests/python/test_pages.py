@@ -12,6 +12,7 @@ import re
 from pathlib import Path
 
 import pytest
+from test_ui import vulkan
 
 import aerogel as ti
 
@@ -19,6 +20,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = ["docs/index.md", "docs/first-steps.md", "docs/language.md", "docs/layouts.md", "docs/performance.md"]
 PAGES += ["docs/sparse.md", "docs/quantised.md", "docs/functions.md", "docs/algorithms.md", "docs/linalg.md"]
 PAGES += ["docs/gradients.md", "docs/meshes.md", "docs/graphs.md", "docs/pictures.md", "docs/profiling.md", "README.md"]
+PAGES += ["docs/windows.md"]
 PART = re.compile(r"```python\n(?P<shown>.*?)```\n(?:\n```text\n(?P<text>.*?)```\n)?", re.DOTALL)
 
 pytestmark = pytest.mark.skipif(not (ROOT / "docs").exists(), reason="the documents are not here")
@@ -50,6 +52,8 @@ def as_started():
 
 @pytest.mark.parametrize("page", PAGES)
 def test_the_programs(page, as_started, tmp_path, monkeypatch):
+    if page == "docs/windows.md" and not vulkan():
+        pytest.skip("there is no Vulkan, or no aerogel_viz")
     monkeypatch.chdir(tmp_path)
     text = (ROOT / page).read_text()
     path = Path(page).stem.replace("-", "_") + ".py"
