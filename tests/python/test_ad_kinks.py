@@ -76,3 +76,27 @@ def test_decisions_are_made_by_arithmetic_as_it_is_written(arch):
     with ti.ad.FwdMode(loss=y, param=x, seed=[1] * 64):
         decide()
     assert y.dual.to_numpy().tolist() == [5] * 64
+
+
+@pytest.mark.parametrize("shape", [(20, 1, 1, 1), (2, 1025)])
+def test_of_equal_cells_the_last_wins(arch, shape):
+    """Cells are told apart however many axes a field has, and however long they are."""
+    x = ti.field(ti.f64)
+    axes = ti.ij if len(shape) == 2 else ti.ijkl
+    inner = (1, 1024) if len(shape) == 2 else (2, 1, 1, 1)
+    ti.root.pointer(axes, shape).dense(axes, inner).place(x)
+    ti.root.lazy_grad()
+    most, loss = (ti.field(ti.f64, shape=(), needs_grad=True) for _ in range(2))
+
+    @ti.kernel
+    def largest():
+        for cell in ti.grouped(x):
+            ti.atomic_max(most[None], x[cell])
+        loss[None] += 3 * most[None]
+
+    cells = [(0, 1 << 20), (1, 0)] if len(shape) == 2 else [(i, 0, 0, 0) for i in range(40)]
+    for cell in cells:
+        x[cell] = 1.0
+    with ti.ad.Tape(loss):
+        largest()
+    assert [x.grad[cell] for cell in cells] == [0.0] * (len(cells) - 1) + [3.0]

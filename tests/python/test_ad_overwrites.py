@@ -476,3 +476,47 @@ def test_steps_of_sparse_fields(arch):
     for i in range(4, 8):
         moved = [of(start + by * (np.arange(16) == i)) for by in (1e-6, -1e-6)]
         assert x.grad[i] == pytest.approx((moved[0] - moved[1]) / 2e-6, rel=1e-6)
+
+
+def test_a_long_gradient(arch):
+    """What is written again in nested loops twice makes so many loops that only few passes run."""
+    x, _, loss = fields()
+
+    @ti.func
+    def change(i, by):
+        x[i] = x[i] * by
+        for t in range(4):
+            x[i] = ti.sin(x[i]) + 0.4
+            if x[i] > 1.1:
+                break
+            if t == 2:
+                continue
+            x[i] *= x[(i + 1) % N]
+        return x[i] * by
+
+    @ti.kernel
+    def change_all():
+        for _ in range(1):
+            a = ti.f64(1.0)
+            for i in range(N):
+                a = change(i, a)
+                if a < 0.1:
+                    a = change((i + 1) % N, a + 1.0)
+            loss[None] += a
+            for i in range(N):
+                loss[None] += x[i] * (i + 1)
+
+    start = x.to_numpy()
+
+    def of(values):
+        x.from_numpy(values)
+        loss[None] = 0
+        change_all()
+        return loss[None]
+
+    moved = [[of(start + by * (np.arange(N) == i)) for by in (1e-6, -1e-6)] for i in range(N)]
+    x.from_numpy(start)
+    loss[None] = 0
+    with ti.ad.Tape(loss):
+        change_all()
+    assert x.grad.to_numpy() == pytest.approx([(a - b) / 2e-6 for a, b in moved], rel=1e-6, abs=1e-6)

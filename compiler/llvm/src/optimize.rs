@@ -37,9 +37,12 @@ const LOOPS_UP_TO: usize = 128;
 /// nothing on processors that execute out of order.
 const CODEGEN: OptimizationLevel = OptimizationLevel::Default;
 
-/// Passes over straight code only.
-const STRAIGHT: &str = "function(sroa,early-cse<memssa>,instcombine,simplifycfg,\
-                        reassociate,early-cse,dse,adce)";
+/// Passes over straight code only. `instcombine` by itself would end the process where one round leaves something to
+/// combine.
+const STRAIGHT: &str = concat!(
+    "function(sroa,early-cse<memssa>,instcombine<max-iterations=1;no-verify-fixpoint>,simplifycfg,",
+    "reassociate,early-cse,dse,adce)",
+);
 
 /// What LLVM's `default<O3>` does up to its loop vectoriser, without what has nothing to do in a
 /// module of one task: passes over globals, other languages, profiles, and calls between functions.

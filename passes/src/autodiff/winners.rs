@@ -122,6 +122,10 @@ impl Reverse<'_, '_> {
 
     /// The number of an iteration, row by row; of a cell as if all were there.
     pub(super) fn number_of(&mut self, op: &Op, counters: &[Value]) -> Value {
+        let shape = match op {
+            Op::ParallelCells { node, .. } => self.cx.env.trees[node.tree].shape(node.node),
+            _ => Vec::new(),
+        };
         let mut number = self.b.constant(Scalar::zero(ScalarType::I64));
         for (k, &counter) in counters.iter().enumerate() {
             let counter = self.b.cast(counter, Type::I64);
@@ -133,8 +137,10 @@ impl Reverse<'_, '_> {
                     });
                     self.b.binary(BinaryOp::Sub, hi, lo)
                 }
-                // Few fields have more cells along an axis.
-                _ => self.b.constant(Scalar::int(ScalarType::I64, 1 << 20)),
+                _ => {
+                    let extent = Scalar::int(ScalarType::I64, i128::from(shape[k]));
+                    self.b.constant(extent)
+                }
             };
             let before = self.b.binary(BinaryOp::Mul, number, extent);
             number = self.b.binary(BinaryOp::Add, before, counter);
