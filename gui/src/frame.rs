@@ -227,7 +227,11 @@ impl Copies {
         for (slot, draw) in self.slots.iter_mut().zip(&frame.draws) {
             slot.fill(gpu, &self.nothing, draw, viewport);
         }
-        gpu.check()?;
+        if let Err(failure) = gpu.check() {
+            // Which of them hold what they should is not known.
+            self.slots.clear();
+            return Err(failure);
+        }
         let [r, g, b] = frame.background.map(f64::from);
         let mut pass = encoder.begin_render_pass(&RenderPassDescriptor {
             label: None,

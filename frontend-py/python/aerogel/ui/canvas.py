@@ -47,8 +47,6 @@ class Canvas:
             TypeError: Signed integers, whose range is not an image's.
             ValueError: The shape is not that of an image.
         """
-        if hasattr(img, "_aerogel_texture"):
-            img = img._aerogel_texture()
         values = _arrays.array(img)
         if values.ndim not in (2, 3) or (values.ndim == 3 and not 1 <= values.shape[2] <= 4) or not values.size:
             raise ValueError(f"an image has 2 axes, or 3 with 1 to 4 channels last; this shape is {values.shape}")
