@@ -2,7 +2,7 @@
 //! has the same shape.
 
 use aerogel_base::{Scalar, ScalarType};
-use aerogel_compiler::{Compiler, Config, Differentiated, Moment};
+use aerogel_compiler::{Arch, Compiler, Config, Differentiated, Moment};
 use aerogel_ir::analysis::access::{Class, classes};
 use aerogel_ir::{Derivative, Module};
 use aerogel_snode::NodeId;
@@ -17,6 +17,36 @@ pub struct Difference {
     pub reverse: f64,
     /// What differences say.
     pub difference: f64,
+}
+
+/// Compares the gradients of a module's kernel with differences and with forward mode, interpreted and compiled.
+///
+/// # Panics
+/// If they are not equal.
+pub fn check(text: &str) {
+    let module = aerogel_ir::parse_module(text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    for (arch, threads) in [(Arch::Interp, 1), (Arch::Cpu, 1), (Arch::Cpu, 4)] {
+        let config = Config {
+            arch,
+            max_threads: Some(threads),
+            ..Config::default()
+        };
+        let pair = Pair::new(&module, &config, true).unwrap_or_else(|e| panic!("{e}"));
+        for seed in 0..3 {
+            let differences = pair.compare(seed, 1e-7);
+            let modes = pair.compare_modes(seed, 1e-11);
+            for outcome in [differences, modes] {
+                let Err(d) = outcome else { continue };
+                panic!(
+                    "{arch:?}, element {}: {} is not {}\n{}",
+                    d.element,
+                    d.reverse,
+                    d.difference,
+                    pair.text()
+                );
+            }
+        }
+    }
 }
 
 /// The weights of a loss that is a sum of what the kernel leaves in memory.

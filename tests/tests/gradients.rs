@@ -19,29 +19,7 @@ const HEAD: &str = "
 
 fn check(kernel: &str) {
     let text = format!("{HEAD}kernel @k() {{\n{kernel}\n}}");
-    let module = aerogel_ir::parse_module(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
-    for (arch, threads) in [(Arch::Interp, 1), (Arch::Cpu, 1), (Arch::Cpu, 4)] {
-        let config = Config {
-            arch,
-            max_threads: Some(threads),
-            ..Config::default()
-        };
-        let pair = Pair::new(&module, &config, true).unwrap_or_else(|e| panic!("{e}"));
-        for seed in 0..3 {
-            let differences = pair.compare(seed, 1e-7);
-            let modes = pair.compare_modes(seed, 1e-11);
-            for outcome in [differences, modes] {
-                let Err(d) = outcome else { continue };
-                panic!(
-                    "{arch:?}, element {}: {} is not {}\n{}",
-                    d.element,
-                    d.reverse,
-                    d.difference,
-                    pair.text()
-                );
-            }
-        }
-    }
+    aerogel_tests::gradients::check(&text);
 }
 
 /// A loop over all elements, with `v0` the counter, `v1` the element of `x` and `v2` that of `y`.

@@ -347,8 +347,8 @@ impl<'a, 'h> Lower<'a, 'h> {
         self.range = def.range;
         self.finish_function(&def, &flow)?;
         self.state.frames.pop();
-        self.finish_reals();
         self.append_derivatives();
+        self.finish_reals();
         Ok(())
     }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_compiler::{Differentiated, Moment, Untracked};
 use aerogel_ir::analysis::boxes::{
-    Access, AccessKind, Interval, Launched, Storage, accesses, boxes_of, written,
+    Access, AccessKind, Interval, Launched, Storage, accessed_anywhere, accesses, boxes_of, written,
 };
 use aerogel_ir::{Arg, CellOp, Derivative, FieldId, Function, Module, Op, ParamType, Type, walk};
 use aerogel_snode::NodeId;
@@ -56,10 +56,19 @@ impl Summary {
                 ..access
             }));
         }
+        for func in &done.called {
+            accesses.extend(accessed_anywhere(env, func).map(|access| Access {
+                is_early: false,
+                ..access
+            }));
+        }
         Self {
             accesses,
             untracked: done.untracked.clone(),
-            deactivated: deactivated_in(&done.primal),
+            deactivated: std::iter::once(&done.primal)
+                .chain(&done.called)
+                .flat_map(deactivated_in)
+                .collect(),
             ..Self::new(&done.module)
         }
     }

@@ -224,7 +224,7 @@ pub fn accesses(module: &Module) -> Vec<Access> {
     all.append(&mut walker.found);
     if walker.calls {
         let functions = module.funcs.values().filter(|func| !func.is_kernel);
-        functions.for_each(|func| in_function(&module.env, func, &mut all));
+        functions.for_each(|func| all.extend(accessed_anywhere(&module.env, func)));
     }
     joined(all)
 }
@@ -245,7 +245,7 @@ pub fn boxes_of(
     named.collect()
 }
 
-/// The elements that a kernel writes, which calls no function.
+/// The elements that a kernel writes, not counting the functions that it calls.
 pub fn written(env: &Env, kernel: &Function) -> Vec<Access> {
     let mut walker = Walker::new(env, kernel);
     walker.region(kernel.body);
@@ -255,18 +255,15 @@ pub fn written(env: &Env, kernel: &Function) -> Vec<Access> {
     joined(walker.found)
 }
 
-/// What a function accesses: any elements, and whatever it reads, it may read first.
-fn in_function(env: &Env, func: &Function, all: &mut Vec<Access>) {
+/// What a function that a kernel calls accesses: any elements, and whatever it reads, it may read first.
+pub fn accessed_anywhere(env: &Env, func: &Function) -> impl Iterator<Item = Access> {
     let mut walker = Walker::new(env, func);
     walker.region(func.body);
-    for access in walker.found {
-        let indices = access.indices.iter().map(|_| None).collect();
-        all.push(Access {
-            indices,
-            is_early: true,
-            ..access
-        });
-    }
+    walker.found.into_iter().map(|access| Access {
+        indices: access.indices.iter().map(|_| None).collect(),
+        is_early: true,
+        ..access
+    })
 }
 
 /// The same boxes, each once, and not too many of one storage.

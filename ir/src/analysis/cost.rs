@@ -1,7 +1,7 @@
 //! A guess of how long instructions take.
 
 use super::trips;
-use crate::{BinaryOp, Function, NodeOp, Op, Region, UnaryOp};
+use crate::{BinaryOp, Env, Function, NodeOp, Op, Region, UnaryOp};
 
 /// How often a loop of unknown length is taken to run.
 const UNKNOWN_LENGTH: f32 = 16.0;
@@ -35,6 +35,13 @@ fn with_owned(func: &Function, op: &Op, weight: &dyn Fn(&Op) -> f32) -> f32 {
         _ => 0.0,
     };
     weight(op) + owned
+}
+
+/// More bytes than a call of a function takes of the stack, whatever the optimiser made of it.
+pub fn frame_bytes(func: &Function, env: &Env) -> i32 {
+    let values = func.values.values();
+    let scalars = values.map(|value| env.scalars(value.ty.pointee().unwrap_or(value.ty)).len());
+    i32::try_from(256 + 16 * scalars.sum::<usize>()).unwrap_or(i32::MAX)
 }
 
 /// Nanoseconds of an instruction without the regions it owns.

@@ -4,6 +4,7 @@
 use aerogel_base::entity::SecondaryMap;
 use aerogel_ir::{Arg, Derivative, Env, FieldId, Function, Inst, Op, Region, Value, walk};
 
+use super::calls::Calls;
 use super::rules::{Partial, partial};
 
 /// The memory that a place belongs to.
@@ -55,24 +56,40 @@ pub(crate) fn is_float(func: &Function, value: Value) -> bool {
 }
 
 /// What is known of each value and local.
-pub(crate) struct Activity {
+pub(crate) struct Activity<'a> {
     kind: Derivative,
     ends: bool,
+    calls: &'a Calls,
     varied: SecondaryMap<Value, bool>,
     useful: SecondaryMap<Value, bool>,
     changed: bool,
 }
 
-impl Activity {
-    /// Arguments and results count if `ends` says so, memory always.
-    pub(crate) fn new(func: &Function, env: &Env, kind: Derivative, ends: bool) -> Self {
+impl<'a> Activity<'a> {
+    /// Arguments and results of a kernel count if `ends` says so, those of a function that is called and memory always.
+    pub(crate) fn new(
+        func: &Function,
+        env: &Env,
+        kind: Derivative,
+        ends: bool,
+        calls: &'a Calls,
+    ) -> Self {
         let mut all = Self {
             kind,
             ends,
+            calls,
             varied: SecondaryMap::new(),
             useful: SecondaryMap::new(),
             changed: true,
         };
+        if !func.is_kernel {
+            for &param in &func.regions[func.body].params {
+                all.vary(func, param, true);
+            }
+            for &value in func.yielded(func.body).unwrap_or_default() {
+                all.use_(value, true);
+            }
+        }
         while std::mem::take(&mut all.changed) {
             all.forwards(func, env, func.body);
         }
@@ -166,6 +183,12 @@ impl Activity {
                 Op::Parallel { body, .. } | Op::ParallelCells { body, .. } => {
                     self.forwards(func, env, *body);
                 }
+                Op::Call { args, .. } => {
+                    let varied = self.calls.reads_active || args.iter().any(|&v| self.varied[v]);
+                    for &result in results {
+                        self.vary(func, result, varied);
+                    }
+                }
                 op if is_scalar_op(func, op, results) => {
                     let mut operands = Vec::new();
                     op.operands(|v| operands.push(v));
@@ -235,6 +258,12 @@ impl Activity {
                 let yielded = func.yielded(*body).unwrap_or_default();
                 self.ask(params, yielded);
                 self.ask(params, init);
+            }
+            Op::Call { args, .. } => {
+                let useful = self.calls.writes_active || results.iter().any(|&r| self.useful[r]);
+                for &v in args {
+                    self.use_(v, useful);
+                }
             }
             op if is_scalar_op(func, op, results) && self.useful[results[0]] => {
                 let mut operands = Vec::new();

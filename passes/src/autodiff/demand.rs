@@ -7,9 +7,10 @@
 
 use aerogel_base::entity::SecondaryMap;
 use aerogel_ir::analysis::access::{self, Class};
-use aerogel_ir::{AtomicOp, Derivative, Env, Function, Inst, Op, Region, Value, walk};
+use aerogel_ir::{AssertKind, AtomicOp, Derivative, Env, Function, Inst, Op, Region, Value, walk};
 
 use super::activity::{Activity, Memory, is_scalar_op, memory_of};
+use super::calls::Calls;
 use super::nesting::Nesting;
 use super::overwritten::{Overwritten, element_of};
 use super::rules::{Partial, partial};
@@ -74,7 +75,8 @@ pub(crate) struct Cx<'a> {
     pub(crate) func: &'a Function,
     pub(crate) env: &'a Env,
     pub(crate) nesting: &'a Nesting,
-    pub(crate) activity: &'a Activity,
+    pub(crate) activity: &'a Activity<'a>,
+    pub(crate) calls: &'a Calls,
     /// The memory whose writes happen again, so that it is what it was wherever the backward pass reads it.
     pub(crate) replayed: &'a [Class],
 }
@@ -122,14 +124,13 @@ impl Cx<'_> {
     /// Whether the iterations around a region share a place, and one of them alone has its adjoint.
     pub(crate) fn is_won(&self, region: Region, place: Value) -> bool {
         self.nesting.parallel(region) > 0
-            && element_of(self.func, place).is_some_and(|(whole, _)| {
-                let mut is_fixed = true;
+            && element_of(self.func, place).is_some_and(|(whole, component)| {
+                let mut named_by = component;
                 if let Some(op) = self.func.def_op(whole) {
-                    op.operands(|v| {
-                        is_fixed &= self.nesting.parallel(self.nesting.region_of(v)) == 0;
-                    });
+                    op.operands(|v| named_by.push(v));
                 }
-                is_fixed
+                let mut regions = named_by.iter().map(|&v| self.nesting.region_of(v));
+                regions.all(|region| self.nesting.parallel(region) == 0)
             })
     }
 
@@ -155,6 +156,9 @@ impl Cx<'_> {
             Op::Atomic { op, place, value } => {
                 let adds = matches!(op, AtomicOp::Add | AtomicOp::Sub);
                 self.has_adjoint(*place) && (!adds || self.activity.is_active(*value))
+            }
+            Op::Call { .. } => {
+                self.calls.writes_active || results.iter().any(|&r| self.activity.is_active(r))
             }
             op if is_scalar_op(self.func, op, results) => self.activity.is_active(results[0]),
             _ => false,
@@ -273,12 +277,17 @@ impl Demand {
 
     /// What going backwards over an instruction needs.
     fn reversal(&mut self, cx: &Cx<'_>, region: Region, inst: Inst) {
-        if !self.work[inst] {
-            return;
-        }
         let func = cx.func;
         let results = &func.insts[inst].results;
         let here = Copies::REVERSED;
+        if let Op::Assert { cond, kind, .. } = &func[inst]
+            && *kind == AssertKind::Recursion
+        {
+            self.need(cx, *cond, region, here);
+        }
+        if !self.work[inst] {
+            return;
+        }
         match &func[inst] {
             Op::Load { place } => self.need_indices(cx, *place, region, here),
             Op::Store { place, .. } => self.need_indices(cx, *place, region, here),
@@ -303,6 +312,7 @@ impl Demand {
                     self.need(cx, v, region, here);
                 }
             }
+            Op::Call { args, .. } => args.iter().for_each(|&v| self.need(cx, v, region, here)),
             // Only a rerun tells how many turns there are.
             Op::While { .. } => self.need_rerun(inst, here),
             Op::Parallel { lo, hi, .. } => {
@@ -396,7 +406,7 @@ impl Demand {
                         self.changed = true;
                     }
                 }
-                Op::Atomic { .. } | Op::Cas { .. } | Op::Call { .. } => {
+                Op::Atomic { .. } | Op::Cas { .. } => {
                     self.lost = self.lost.or(Some(inst));
                 }
                 Op::Cell(op) if op.effect() == aerogel_ir::Effect::Writes => {

@@ -10,16 +10,18 @@
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::{Diagnostic, ErrorKind, Scalar};
 use aerogel_ir::{
-    AtomicOp, BinaryOp, Builder, Derivative, Env, Function, Inst, Op, Region, Type, Value,
+    AtomicOp, BinaryOp, Builder, Derivative, Env, FuncId, Function, Inst, Op, Region, Type, Value,
 };
 
-use super::activity::{Activity, Memory, is_scalar_op, memory_of};
+use super::activity::{Activity, Memory, is_float, is_scalar_op, memory_of};
+use super::calls::Calls;
 use super::rules::{Partial, Values, apply, partial};
 
 struct Forward<'a, 't> {
     func: &'a Function,
     env: &'a Env,
-    activity: &'a Activity,
+    activity: &'a Activity<'a>,
+    calls: &'a Calls,
     b: Builder<'t>,
     now: SecondaryMap<Value, Option<Value>>,
     /// None for zero.
@@ -33,25 +35,95 @@ struct Forward<'a, 't> {
 pub(super) fn write(
     func: &Function,
     env: &Env,
-    activity: &Activity,
+    activity: &Activity<'_>,
+    calls: &Calls,
     target: &mut Function,
 ) -> Option<Box<Diagnostic>> {
-    let body = target.body;
-    let mut pass = Forward {
-        func,
-        env,
-        activity,
-        b: Builder::new(target, body),
-        now: SecondaryMap::new(),
-        tangents: SecondaryMap::new(),
-        beside: SecondaryMap::new(),
-        mistake: None,
-    };
-    pass.line(func.body);
+    let mut pass = Forward::new(func, env, activity, calls, target);
+    match func.is_kernel {
+        true => pass.line(func.body),
+        false => pass.called_body(),
+    }
     pass.mistake
 }
 
+impl<'a, 't> Forward<'a, 't> {
+    fn new(
+        func: &'a Function,
+        env: &'a Env,
+        activity: &'a Activity<'a>,
+        calls: &'a Calls,
+        target: &'t mut Function,
+    ) -> Self {
+        let body = target.body;
+        Self {
+            func,
+            env,
+            activity,
+            calls,
+            b: Builder::new(target, body),
+            now: SecondaryMap::new(),
+            tangents: SecondaryMap::new(),
+            beside: SecondaryMap::new(),
+            mistake: None,
+        }
+    }
+}
+
 impl Forward<'_, '_> {
+    /// The body of a function that is called: behind its parameters come the tangents of its floats, and behind what it
+    /// returns those of the floats there.
+    fn called_body(&mut self) {
+        let (func, body) = (self.func, self.b.region);
+        let params = &func.regions[func.body].params;
+        for &param in params {
+            self.now[param] = Some(self.b.func.add_param(body, func.ty(param)));
+        }
+        for &param in params.iter().filter(|&&v| is_float(func, v)) {
+            self.tangents[param] = Some(self.b.func.add_param(body, func.ty(param)));
+        }
+        let insts = &func.regions[func.body].insts;
+        for &inst in insts.iter().take(insts.len() - 1) {
+            self.b.span = func.insts[inst].span;
+            self.inst(inst);
+        }
+        let yielded = func.yielded(func.body).unwrap_or_default();
+        let values = self.followed_by_tangents(yielded);
+        self.b.func.results = values.iter().map(|&v| self.b.func.ty(v)).collect();
+        self.b.yields(values);
+    }
+
+    /// Values, and behind them the tangents of all floats among them.
+    fn followed_by_tangents(&mut self, values: &[Value]) -> Vec<Value> {
+        let mut all: Vec<Value> = values.iter().map(|&v| self.now(v)).collect();
+        for &value in values.iter().filter(|&&v| is_float(self.func, v)) {
+            all.push(self.tangent(value));
+        }
+        all
+    }
+
+    /// A call becomes one of the function with tangents.
+    fn called(&mut self, func: FuncId, args: &[Value], results: &[Value]) {
+        let floats = results.iter().filter(|&&v| is_float(self.func, v));
+        let floats: Vec<Value> = floats.copied().collect();
+        let all = results.iter().chain(&floats);
+        let types: Vec<Type> = all.map(|&v| self.func.ty(v)).collect();
+        let op = Op::Call {
+            func: self.calls.of(func).derivative,
+            args: self.followed_by_tangents(args),
+        };
+        let call = self.b.inst(op, &types);
+        let made = self.b.func.insts[call].results.clone();
+        let (values, tangents) = made.split_at(results.len());
+        for (&result, &value) in results.iter().zip(values) {
+            self.now[result] = Some(value);
+            self.tangents[result] = None;
+        }
+        for (&result, &tangent) in floats.iter().zip(tangents) {
+            self.tangents[result] = Some(tangent);
+        }
+    }
+
     fn line(&mut self, region: Region) {
         for inst in self.func.regions[region].insts.clone() {
             self.b.span = self.func.insts[inst].span;
@@ -172,6 +244,7 @@ impl Forward<'_, '_> {
                 }
             }
             Op::Atomic { op, place, value } => self.atomic(inst, *op, *place, *value),
+            Op::Call { func, args } => self.called(*func, args, results),
             Op::If {
                 cond,
                 then,

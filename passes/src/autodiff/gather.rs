@@ -102,6 +102,8 @@ impl Reverse<'_, '_> {
     fn has_winners(&self, body: Region) -> bool {
         let mut found = false;
         walk(self.cx.func, body, &mut |func, inst| {
+            // What is called may write, which must happen once.
+            found |= matches!(func[inst], Op::Call { .. });
             if let Op::Atomic { op, place, .. } = func[inst] {
                 found |= !matches!(op, AtomicOp::Add | AtomicOp::Sub) && self.cx.has_adjoint(place);
             }

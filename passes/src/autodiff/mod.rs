@@ -5,6 +5,7 @@
 //! those of what it reads. What comes out is ordinary IR at stage `Structured` and goes through every pass.
 
 mod activity;
+mod calls;
 mod demand;
 mod draws;
 mod exits;
@@ -31,9 +32,10 @@ use aerogel_ir::analysis::access::Class;
 use aerogel_ir::{Derivative, Env, FuncId, Function, Inst, Module, Op, Value, walk};
 
 use self::activity::Activity;
+use self::calls::Calls;
 use self::demand::{Cx, Demand};
 use self::nesting::Nesting;
-use self::overwritten::Reads;
+use self::overwritten::{Lost, Reads, Why};
 pub use self::overwritten::{Moment, Needed, Overwritten, Untracked};
 
 use crate::{BrokenPass, Options};
@@ -84,6 +86,9 @@ pub struct Differentiated {
     pub primal: Function,
     /// What the derivative reads of fields and arrays besides derivatives.
     pub needed: Vec<Needed>,
+    /// The functions that the kernel calls, as they were differentiated. All that they read the derivative may read, as the
+    /// kernel leaves it.
+    pub called: Vec<Function>,
     /// Why the derivative must find memory as it was when the kernel began, if it must.
     pub of_start: Option<Overwritten>,
     /// Where a value that has a derivative goes through memory that has none, so that the derivative ends there: the
@@ -108,23 +113,80 @@ pub fn differentiate(
     let kernel = module.funcs.iter().find(|(_, f)| f.is_kernel);
     let id = kernel.expect("a module has a kernel").0;
     let wanted = wanted.into();
+    let mut calls = Calls::declare(&mut module, id, wanted.kind);
+    called(&mut module, &mut calls, wanted)?;
     let (derivative, reads) = match wanted.kind {
-        Derivative::Grad => in_reverse(&mut module, id, options, wanted)?,
+        Derivative::Grad => in_reverse(&mut module, id, options, wanted, &calls)?,
         Derivative::Dual => {
             prepare::all_plainly(&mut module, id, options)?;
-            (forward(&module.funcs[id], &module)?, Reads::default())
+            (
+                forward(&module.funcs[id], &module, &calls)?,
+                Reads::default(),
+            )
         }
     };
+    let mut untracked = std::mem::take(&mut calls.untracked);
+    untracked.add(reads.untracked);
     let primal = std::mem::replace(&mut module.funcs[id], derivative);
     module.env.exact_decisions = true;
     Ok(Differentiated {
-        module,
         primal,
         needed: reads.needed,
+        called: calls
+            .iter()
+            .map(|callee| module.funcs[callee.primal].clone())
+            .collect(),
         of_start: reads.of_start,
         ends: reads.ends,
-        untracked: reads.untracked,
+        untracked,
+        module,
     })
+}
+
+/// Writes the derivatives of the functions that a kernel calls.
+fn called(module: &mut Module, calls: &mut Calls, wanted: Wanted) -> Result<(), DerivativeError> {
+    for callee in calls.iter().collect::<Vec<_>>() {
+        let (func, env) = (&module.funcs[callee.primal], &module.env);
+        let name = |id: FuncId| module.funcs[id].name.clone();
+        let mut target = Function::new(name(callee.derivative), false);
+        target.params.clone_from(&func.params);
+        let nesting = Nesting::new(func);
+        let activity = Activity::new(func, env, wanted.kind, true, calls);
+        let cx = Cx {
+            kind: wanted.kind,
+            again: wanted.again,
+            func,
+            env,
+            nesting: &nesting,
+            activity: &activity,
+            calls,
+            replayed: &[],
+        };
+        if let Some(mistake) = refused::find(&cx) {
+            return Err(DerivativeError::Mistake(mistake));
+        }
+        let ends = (overwritten::ends(&cx), overwritten::untracked(&cx));
+        let mistake = match wanted.kind {
+            Derivative::Grad => {
+                let demand = Demand::new(&cx);
+                if let Some(lost) = demand.lost {
+                    return Err(lost_value(func, lost));
+                }
+                reverse::write_called(cx, &demand, &mut target)
+            }
+            Derivative::Dual => forward::write(func, env, &activity, calls, &mut target),
+        };
+        if let Some(mistake) = mistake {
+            return Err(DerivativeError::Mistake(mistake));
+        }
+        let mut again = calls::again(func, calls, name(callee.again));
+        calls::limit(&mut target, env);
+        calls::limit(&mut again, env);
+        calls.add_ends(ends.0, ends.1);
+        module.funcs[callee.derivative] = target;
+        module.funcs[callee.again] = again;
+    }
+    Ok(())
 }
 
 /// The kernel that computes the adjoints, and what it reads: tried with ever more memory replayed, until nothing that it
@@ -134,10 +196,11 @@ fn in_reverse(
     id: FuncId,
     options: Options,
     wanted: Wanted,
+    calls: &Calls,
 ) -> Result<(Function, Reads), DerivativeError> {
     let mut replayed = Vec::new();
     loop {
-        match reverse(&module.funcs[id], module, wanted, &replayed)? {
+        match reverse(&module.funcs[id], module, wanted, &replayed, calls)? {
             Attempt::Done(derivative, reads) => return Ok((*derivative, *reads)),
             Attempt::Replay(classes) => {
                 replayed.extend(classes);
@@ -167,10 +230,11 @@ fn reverse(
     module: &Module,
     wanted: Wanted,
     replayed: &[Class],
+    calls: &Calls,
 ) -> Result<Attempt, DerivativeError> {
     let (env, ends) = (&module.env, wanted.ends);
     let nesting = Nesting::new(func);
-    let activity = Activity::new(func, env, Derivative::Grad, ends);
+    let activity = Activity::new(func, env, Derivative::Grad, ends, calls);
     let cx = Cx {
         kind: Derivative::Grad,
         again: wanted.again,
@@ -178,9 +242,10 @@ fn reverse(
         env,
         nesting: &nesting,
         activity: &activity,
+        calls,
         replayed,
     };
-    if let Some(mistake) = refused::find(&cx, &module.funcs) {
+    if let Some(mistake) = refused::find(&cx) {
         return Err(DerivativeError::Mistake(mistake));
     }
     if let Some(race) = races::find(&cx) {
@@ -194,7 +259,7 @@ fn reverse(
     }
     let mut reads = overwritten::reads(&cx, &demand);
     if let Some(lost) = reads.lost {
-        return Err(lost.in_steps(env));
+        return Err(DerivativeError::Mistake(Box::new(lost.mistake(env))));
     }
     if !reads.replays.is_empty() {
         return Ok(Attempt::Replay(reads.replays));
@@ -251,9 +316,9 @@ fn uses_buffer(func: &Function, inst: Inst, buffer: Value) -> bool {
 }
 
 /// The kernel with the tangents of what it does.
-fn forward(func: &Function, module: &Module) -> Result<Function, DerivativeError> {
+fn forward(func: &Function, module: &Module, calls: &Calls) -> Result<Function, DerivativeError> {
     let env = &module.env;
-    let activity = Activity::new(func, env, Derivative::Dual, false);
+    let activity = Activity::new(func, env, Derivative::Dual, false, calls);
     let nesting = Nesting::new(func);
     let cx = Cx {
         kind: Derivative::Dual,
@@ -262,17 +327,35 @@ fn forward(func: &Function, module: &Module) -> Result<Function, DerivativeError
         env,
         nesting: &nesting,
         activity: &activity,
+        calls,
         replayed: &[],
     };
-    if let Some(mistake) = refused::find(&cx, &module.funcs) {
+    if let Some(mistake) = refused::find(&cx) {
         return Err(DerivativeError::Mistake(mistake));
     }
     let mut target = Function::new(format!("{}_dual", func.name), true);
     target.params.clone_from(&func.params);
     target.results.clone_from(&func.results);
-    match forward::write(func, env, &activity, &mut target) {
+    match forward::write(func, env, &activity, calls, &mut target) {
         Some(mistake) => Err(DerivativeError::Mistake(mistake)),
         None => Ok(target),
+    }
+}
+
+impl Lost {
+    /// What to say where nothing brings it back.
+    fn mistake(&self, env: &Env) -> Diagnostic {
+        let why = match self.why {
+            Why::Order => "which of both comes first is not known",
+            Why::Undone => {
+                "it cannot be put back: it is rounded where it is kept, vanishes with its cell, or goes by two names"
+            }
+            Why::Called => "a function that calls itself runs again from what the kernel leaves",
+        };
+        self.what.gone(env).note(format!(
+            "{why}: make each step a kernel of its own, under ti.ad.Tape(), or write it to elements of its own, \
+             y[t + 1, i] from y[t, i]"
+        ))
     }
 }
 
@@ -283,13 +366,13 @@ impl Overwritten {
             .note("write to another field, or run the kernel under ti.ad.Tape(), which saves it")
     }
 
-    /// What to say where nothing brings it back.
-    fn in_steps(&self, env: &Env) -> DerivativeError {
-        let mistake = self.gone(env).note(
-            "which of both comes first is not known: make each step a kernel of its own, under ti.ad.Tape(), or write it \
-             to elements of its own, y[t + 1, i] from y[t, i]",
-        );
-        DerivativeError::Mistake(Box::new(mistake))
+    /// What to say where the loops cannot run in order.
+    fn in_steps(self, env: &Env) -> DerivativeError {
+        let lost = Lost {
+            what: self,
+            why: Why::Order,
+        };
+        DerivativeError::Mistake(Box::new(lost.mistake(env)))
     }
 
     /// What to say of a value that another iteration of a parallel loop writes.
@@ -345,7 +428,6 @@ fn kept_too_long(span: Span) -> DerivativeError {
 /// The mistake of a gradient that needs a value which cannot be made again.
 fn lost_value(func: &Function, inst: Inst) -> DerivativeError {
     let what = match &func[inst] {
-        Op::Call { .. } => "the result of a function that calls itself",
         Op::Cell(_) => "the index of an appended element",
         _ => "the old value of an atomic operation",
     };

@@ -5,12 +5,13 @@
 //! began will do: a tape puts that back. Where both happens, the backward pass begins with that memory too, and writes it
 //! again as the kernel did: it is *replayed* (`undo.rs`). Only what iterations race for has no gradient.
 
-use aerogel_base::{Diagnostic, Scalar, Span};
+use aerogel_base::{Diagnostic, Span};
 use aerogel_ir::analysis::access::{Change, Class, below, change, classes, is_quantised, touched};
 use aerogel_ir::analysis::affine::{counted_from_narrow, differ};
 use aerogel_ir::{AtomicOp, FieldId, Function, Inst, Op, Region, Value, walk};
 
 use super::activity::Memory;
+use super::calls::{Ends, Touch};
 use super::demand::{Cx, Demand};
 
 /// The memory as the backward pass must find it.
@@ -47,7 +48,7 @@ pub(super) struct Reads {
     /// The first that needs memory as it was when the kernel began.
     pub(super) of_start: Option<Overwritten>,
     /// The first that nothing can bring back.
-    pub(super) lost: Option<Overwritten>,
+    pub(super) lost: Option<Lost>,
     /// What must be replayed, and is not yet.
     pub(super) replays: Vec<Class>,
     /// What can be replayed only if one iteration comes after the other.
@@ -58,6 +59,30 @@ pub(super) struct Reads {
     pub(super) ends: Option<Box<Diagnostic>>,
 }
 
+/// A value that nothing can bring back.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lost {
+    pub(super) what: Overwritten,
+    pub(super) why: Why,
+}
+
+/// Why nothing can.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Why {
+    /// Iterations race for it.
+    Order,
+    /// It is rounded where it is kept, becomes zero with its cell, or goes by two names.
+    Undone,
+    /// A function that calls itself reads or writes it.
+    Called,
+}
+
+impl Lost {
+    fn of(what: Option<Overwritten>, why: Why) -> Option<Self> {
+        what.map(|what| Self { what, why })
+    }
+}
+
 /// Fields without derivatives that a kernel writes from what has some, and those that it reads for what has some.
 #[derive(Clone, Debug, Default)]
 pub struct Untracked {
@@ -65,6 +90,13 @@ pub struct Untracked {
     pub written: Vec<FieldId>,
     /// Those that it reads.
     pub read: Vec<FieldId>,
+}
+
+impl Untracked {
+    pub(super) fn add(&mut self, other: Self) {
+        self.written.extend(other.written);
+        self.read.extend(other.read);
+    }
 }
 
 pub(super) fn untracked(cx: &Cx<'_>) -> Untracked {
@@ -91,27 +123,46 @@ pub(super) fn untracked(cx: &Cx<'_>) -> Untracked {
     all
 }
 
-/// Where a value that has a derivative goes through memory that has none.
-pub(super) fn leak(cx: &Cx<'_>) -> Option<Overwritten> {
-    let untracked = |place: Value| {
-        let elem = cx.func.ty(place).pointee().and_then(|ty| ty.elem());
-        let memory = cx.memory(place);
-        elem.is_some_and(|e| e.is_float())
-            && matches!(memory, Memory::Field(_, None) | Memory::Array(_, None))
-    };
-    let read = accesses(cx, &|inst| match cx.func[inst] {
+/// The reads that something with a derivative depends on, of memory that has none.
+fn ended_reads(cx: &Cx<'_>) -> Vec<Access> {
+    accesses(cx, &|inst| match cx.func[inst] {
         Op::Load { place } => {
             let value = cx.func.insts[inst].results[0];
-            untracked(place) && cx.activity.is_useful(value)
+            is_untracked(cx, place) && cx.activity.is_useful(value)
         }
         _ => false,
-    });
-    let written = accesses(cx, &|inst| match cx.func[inst] {
+    })
+}
+
+/// The writes of what has a derivative to memory that has none.
+fn ended_writes(cx: &Cx<'_>) -> Vec<Access> {
+    accesses(cx, &|inst| match cx.func[inst] {
         Op::Store { place, value } | Op::Atomic { place, value, .. } => {
-            untracked(place) && cx.activity.is_varied(value)
+            is_untracked(cx, place) && cx.activity.is_varied(value)
         }
         _ => false,
-    });
+    })
+}
+
+fn is_untracked(cx: &Cx<'_>, place: Value) -> bool {
+    let elem = cx.func.ty(place).pointee().and_then(|ty| ty.elem());
+    let memory = cx.memory(place);
+    elem.is_some_and(|e| e.is_float())
+        && matches!(memory, Memory::Field(_, None) | Memory::Array(_, None))
+}
+
+/// The same reads and writes of a function that is called.
+pub(super) fn ends(cx: &Cx<'_>) -> Ends {
+    let touches = |all: Vec<Access>| all.iter().map(|access| access.touch(cx)).collect();
+    Ends {
+        read: touches(ended_reads(cx)),
+        written: touches(ended_writes(cx)),
+    }
+}
+
+/// Where a value that has a derivative goes through memory that has none.
+pub(super) fn leak(cx: &Cx<'_>) -> Option<Overwritten> {
+    let (read, written) = (ended_reads(cx), ended_writes(cx));
     for r in &read {
         let mut by = written.iter().filter(|w| w.shares_memory(r));
         if let Some(w) = by.find(|w| hits_of(cx, r, w).before) {
@@ -121,7 +172,7 @@ pub(super) fn leak(cx: &Cx<'_>) -> Option<Overwritten> {
             });
         }
     }
-    None
+    cx.calls.leak(&ends(cx))
 }
 
 /// An access to a place, and what is around it.
@@ -163,6 +214,13 @@ const ANY_TIME: Hits = Hits {
 };
 
 impl Access {
+    fn touch(&self, cx: &Cx<'_>) -> Touch {
+        Touch {
+            classes: self.classes.clone(),
+            span: cx.func.insts[self.inst].span,
+        }
+    }
+
     fn shares_memory(&self, other: &Self) -> bool {
         self.classes.iter().any(|c| other.classes.contains(c))
     }
@@ -214,7 +272,7 @@ pub(super) fn reads(cx: &Cx<'_>, demand: &Demand) -> Reads {
         let at = if is_early { Moment::Start } else { Moment::End };
         reads.needed.push(Needed { place, at });
         match found.races {
-            Races::Yes => reads.lost = reads.lost.or(overwritten),
+            Races::Yes => reads.lost = reads.lost.or(Lost::of(overwritten, Why::Order)),
             Races::Perhaps if replayed => reads.in_order = reads.in_order.or(overwritten),
             _ => {}
         }
@@ -230,6 +288,13 @@ pub(super) fn reads(cx: &Cx<'_>, demand: &Demand) -> Reads {
         }
     }
     reads.settle(cx, &is_made, &starts);
+    let touches = |all: &[Access]| {
+        all.iter()
+            .map(|access| access.touch(cx))
+            .collect::<Vec<_>>()
+    };
+    let by_calls = cx.calls.overwritten(&touches(&read), &touches(&written));
+    reads.lost = reads.lost.or(Lost::of(by_calls, Why::Called));
     reads.in_order = reads.in_order.or(meeting(cx, demand, &written));
     reads
 }
@@ -334,7 +399,7 @@ impl Reads {
                 if is_made && can_replay(cx, needed.place) {
                     self.replays.extend(own);
                 } else if is_made {
-                    self.lost = self.lost.or(*overwritten);
+                    self.lost = self.lost.or(Lost::of(*overwritten, Why::Undone));
                 }
             }
         }
@@ -351,7 +416,8 @@ pub(super) fn can_replay(cx: &Cx<'_>, place: Value) -> bool {
         cx.func.body,
         &mut |func, inst| match change(&func[inst]) {
             Change::Nothing => {}
-            Change::Anything => can = false,
+            // What functions write nobody reads.
+            Change::Anything => can &= matches!(func[inst], Op::Call { .. }),
             Change::Below(node) => can &= !below(cx.env, node).any(|class| own.contains(&class)),
             Change::Storages(places) => {
                 for &place in places {
@@ -371,14 +437,12 @@ pub(super) fn can_replay(cx: &Cx<'_>, place: Value) -> bool {
 }
 
 /// The place of a whole element of a field or array, and what names a component of it.
-pub(super) fn element_of(func: &Function, place: Value) -> Option<(Value, Vec<Scalar>)> {
+pub(super) fn element_of(func: &Function, place: Value) -> Option<(Value, Vec<Value>)> {
     match func.def_op(place) {
         Some(Op::FieldAt { .. } | Op::ArrayAt { .. }) => Some((place, Vec::new())),
         Some(Op::ElemRef { base, index }) => {
             let (whole, outer) = element_of(func, *base).filter(|(_, outer)| outer.is_empty())?;
-            let component = index.iter().map(|&i| func.as_const(i));
-            let component = component.collect::<Option<Vec<Scalar>>>()?;
-            Some((whole, [outer, component].concat()))
+            Some((whole, [&outer[..], index].concat()))
         }
         _ => None,
     }

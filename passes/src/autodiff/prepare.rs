@@ -60,9 +60,10 @@ pub(super) fn run(module: &mut Module, options: Options) -> Result<(), BrokenPas
             driver::run_list(&KERNEL[..1], module, id, options)?;
         }
     }
-    let kernel = module.funcs.iter().find(|(_, f)| f.is_kernel);
-    let id = kernel.expect("a module has a kernel").0;
-    driver::run_list(&KERNEL[1..], module, id, options)
+    for id in ids {
+        driver::run_list(&KERNEL[1..], module, id, options)?;
+    }
+    Ok(())
 }
 
 /// Atomic changes of some memory become plain ones, where no other iteration makes them too.

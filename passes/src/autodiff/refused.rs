@@ -1,19 +1,20 @@
 //! What has no derivative, or would have a wrong one, and so is a mistake.
 
-use aerogel_base::entity::PrimaryMap;
 use aerogel_base::{Diagnostic, ErrorKind};
-use aerogel_ir::{Derivative, Effect, FuncId, Function, Inst, Op, Region, Value, walk};
+use aerogel_ir::{AtomicOp, Derivative, Function, Inst, Op, Region, Value, walk};
 
 use super::activity::{Memory, is_float};
 use super::demand::Cx;
 
 /// The first thing in a kernel whose derivative would be wrong.
-pub(super) fn find(cx: &Cx<'_>, funcs: &PrimaryMap<FuncId, Function>) -> Option<Box<Diagnostic>> {
+pub(super) fn find(cx: &Cx<'_>) -> Option<Box<Diagnostic>> {
     let mut found = None;
     for &region in &cx.nesting.regions {
         for &inst in &cx.func.regions[region].insts {
             if found.is_none() {
-                found = of_inst(cx, funcs, cx.func, inst).or_else(|| raced(cx, region, inst));
+                found = of_inst(cx, cx.func, inst)
+                    .or_else(|| raced(cx, region, inst))
+                    .or_else(|| of_called(cx, inst));
             }
         }
     }
@@ -54,12 +55,26 @@ fn of_bits(cx: &Cx<'_>, inst: Inst, x: Value) -> Option<Box<Diagnostic>> {
         .flatten()
 }
 
-fn of_inst(
-    cx: &Cx<'_>,
-    funcs: &PrimaryMap<FuncId, Function>,
-    func: &Function,
-    inst: Inst,
-) -> Option<Box<Diagnostic>> {
+/// What a function that is called does, and whose order among all calls the backward pass would have to know.
+fn of_called(cx: &Cx<'_>, inst: Inst) -> Option<Box<Diagnostic>> {
+    if cx.func.is_kernel {
+        return None;
+    }
+    let what = match cx.func[inst] {
+        Op::Random {} => "random numbers are drawn",
+        Op::Atomic { op, place, .. }
+            if !matches!(op, AtomicOp::Add | AtomicOp::Sub) && cx.has_adjoint(place) =>
+        {
+            "products and extrema are shared"
+        }
+        _ => return None,
+    };
+    let message = format!("{what} in a function that calls itself, which has no derivative then");
+    let note = "hand them in as arguments, or write the function as a loop";
+    mistake(cx, inst, "E0601", &message, note)
+}
+
+fn of_inst(cx: &Cx<'_>, func: &Function, inst: Inst) -> Option<Box<Diagnostic>> {
     let result = func.insts[inst].results.first().copied();
     let wanted = |value: Value| is_float(func, value) && cx.activity.is_useful(value);
     match &func[inst] {
@@ -78,58 +93,11 @@ fn of_inst(
             )
         }
         &Op::Bitcast { x } => of_bits(cx, inst, x),
-        Op::Call { func: callee, args } => {
-            let results = &func.insts[inst].results;
-            let floats = args.iter().any(|&v| cx.activity.is_varied(v))
-                && results.iter().any(|&v| wanted(v));
-            (floats || writes(funcs, *callee)).then_some(())?;
-            let message = format!(
-                "`{}` calls itself, and such functions have no gradient",
-                funcs[*callee].name
-            );
-            mistake(
-                cx,
-                inst,
-                "E0601",
-                &message,
-                "write it as a loop, or give the kernel's gradient by hand: ti.ad.grad_for",
-            )
-        }
         Op::ParallelCells { attrs, .. } if attrs.serial && cx.kind == Derivative::Grad => {
             let message = "a loop over the cells of a field that runs in order has no gradient";
             mistake(cx, inst, "E0601", message, "loop over a range")
         }
         _ => None,
-    }
-}
-
-/// Whether a function, or one that it calls, changes memory.
-fn writes(funcs: &PrimaryMap<FuncId, Function>, id: FuncId) -> bool {
-    let mut seen = vec![id];
-    let mut at = 0;
-    let mut writes = false;
-    while let Some(&id) = seen.get(at) {
-        let func = &funcs[id];
-        walk(func, func.body, &mut |func, inst| match &func[inst] {
-            Op::Call { func: callee, .. } => {
-                if !seen.contains(callee) {
-                    seen.push(*callee);
-                }
-            }
-            Op::Store { place, .. } | Op::Atomic { place, .. } => {
-                writes |= !is_local(func, *place);
-            }
-            op => writes |= matches!(op, Op::Cell(op) if op.effect() == Effect::Writes),
-        });
-        at += 1;
-    }
-    writes
-}
-
-fn is_local(func: &Function, place: Value) -> bool {
-    match func.def_op(place) {
-        Some(&Op::ElemRef { base, .. } | &Op::MemberRef { base, .. }) => is_local(func, base),
-        op => matches!(op, Some(Op::Local {})),
     }
 }
 

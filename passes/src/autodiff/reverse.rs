@@ -16,15 +16,16 @@ use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::LookupMap;
 use aerogel_base::{Diagnostic, ErrorKind, Scalar};
 use aerogel_ir::{
-    Arg, AtomicOp, BinaryOp, Builder, Function, Inst, Op, ParamData, ParamType, Region, Type, Value,
+    Arg, AtomicOp, BinaryOp, Builder, FuncId, Function, Inst, Op, ParamData, ParamType, Region,
+    Type, Value,
 };
 
-use super::activity::is_scalar_op;
+use super::activity::{Memory, is_float, is_scalar_op};
 use super::demand::{Cx, Demand};
 use super::gather::Group;
 use super::rules::{Partial, Values, apply, partial};
 use super::saved::Saved;
-use super::undo::Log;
+use super::undo::{self, Log};
 
 /// The adjoint of a value while its region is reversed.
 #[derive(Clone, Copy, Default)]
@@ -58,6 +59,8 @@ pub(super) struct Reverse<'a, 't> {
     pub(super) olds: LookupMap<Inst, Value>,
     /// What loops and branches have overwritten of it.
     pub(super) logs: LookupMap<Inst, Log>,
+    /// The replayed memory whose components are named by something that is no constant.
+    pub(super) mixed: Vec<Memory>,
     /// Where what is written now notes it.
     pub(super) log: Option<Log>,
     /// Extrema that a parallel loop shares: where the number of the last iteration that has what is there is kept.
@@ -86,30 +89,7 @@ pub(super) fn write(
     target: &mut Function,
     ends: bool,
 ) -> Option<Box<Diagnostic>> {
-    let crosses = crossing(&cx);
-    let body = target.body;
-    let mut pass = Reverse {
-        cx,
-        demand,
-        b: Builder::new(target, body),
-        now: SecondaryMap::new(),
-        adjoints: SecondaryMap::new(),
-        crosses,
-        beside: SecondaryMap::new(),
-        saved: LookupMap::default(),
-        held: LookupMap::default(),
-        olds: LookupMap::default(),
-        logs: LookupMap::default(),
-        log: None,
-        winners: LookupMap::default(),
-        number: None,
-        finds: false,
-        parallel: 0,
-        gathered: Vec::new(),
-        fetching: None,
-        arguments: Vec::new(),
-        mistake: None,
-    };
+    let mut pass = Reverse::new(cx, demand, target);
     let mut given = Vec::new();
     if ends {
         pass.declare_arguments();
@@ -122,6 +102,34 @@ pub(super) fn write(
     pass.mistake
 }
 
+/// Writes the backward pass of a function that is called: its floats are followed by the adjoints of those that it
+/// returns, and it returns theirs.
+pub(super) fn write_called(
+    cx: Cx<'_>,
+    demand: &Demand,
+    target: &mut Function,
+) -> Option<Box<Diagnostic>> {
+    let func = cx.func;
+    let mut pass = Reverse::new(cx, demand, target);
+    let body = pass.b.region;
+    let params = &func.regions[func.body].params;
+    for &param in params {
+        pass.now[param] = Some(pass.b.func.add_param(body, func.ty(param)));
+    }
+    let yielded = func.yielded(func.body).unwrap_or_default();
+    let floats = yielded.iter().filter(|&&v| is_float(func, v));
+    let given: Vec<(Value, Value)> = floats
+        .map(|&v| (v, pass.b.func.add_param(body, func.ty(v))))
+        .collect();
+    pass.reversed(func.body, &given);
+    let floats = params.iter().filter(|&&v| is_float(func, v));
+    let values = floats.map(|&v| pass.adjoint(v).unwrap_or_else(|| pass.zero(func.ty(v))));
+    let values: Vec<Value> = values.collect();
+    pass.b.func.results = values.iter().map(|&v| pass.b.func.ty(v)).collect();
+    pass.b.yields(values);
+    pass.mistake
+}
+
 /// The values that are used in regions inside their own.
 fn crossing(cx: &Cx<'_>) -> SecondaryMap<Value, bool> {
     let mut crosses = SecondaryMap::new();
@@ -131,6 +139,36 @@ fn crossing(cx: &Cx<'_>) -> SecondaryMap<Value, bool> {
         }
     }
     crosses
+}
+
+impl<'a, 't> Reverse<'a, 't> {
+    fn new(cx: Cx<'a>, demand: &'a Demand, target: &'t mut Function) -> Self {
+        let (crosses, mixed) = (crossing(&cx), undo::mixed(&cx));
+        let body = target.body;
+        Self {
+            cx,
+            demand,
+            b: Builder::new(target, body),
+            now: SecondaryMap::new(),
+            adjoints: SecondaryMap::new(),
+            crosses,
+            beside: SecondaryMap::new(),
+            saved: LookupMap::default(),
+            held: LookupMap::default(),
+            olds: LookupMap::default(),
+            logs: LookupMap::default(),
+            mixed,
+            log: None,
+            winners: LookupMap::default(),
+            number: None,
+            finds: false,
+            parallel: 0,
+            gathered: Vec::new(),
+            fetching: None,
+            arguments: Vec::new(),
+            mistake: None,
+        }
+    }
 }
 
 impl Reverse<'_, '_> {
@@ -316,6 +354,7 @@ impl Reverse<'_, '_> {
             Op::For { .. } => self.counted(inst),
             Op::While { .. } => self.repeated(inst),
             Op::Parallel { .. } | Op::ParallelCells { .. } => self.in_parallel(inst),
+            Op::Call { func, args } => self.called(func, &args, &results),
             op if is_scalar_op(self.cx.func, &op, &results) => self.scalar(inst, &op, results[0]),
             op => unreachable!("{op:?} has no adjoints"),
         }
@@ -362,6 +401,28 @@ impl Reverse<'_, '_> {
             if let Some(d) = apply(&mut self.b, op, k, partial, values, d) {
                 self.contribute(operand, d);
             }
+        }
+    }
+
+    /// A call becomes one of the function's derivative.
+    fn called(&mut self, func: FuncId, args: &[Value], results: &[Value]) {
+        let mut given: Vec<Value> = args.iter().map(|&v| self.now(v)).collect();
+        for &result in results.iter().filter(|&&v| is_float(self.cx.func, v)) {
+            let ty = self.cx.func.ty(result);
+            let d = self.adjoint(result);
+            given.push(d.unwrap_or_else(|| self.zero(ty)));
+        }
+        let floats = args.iter().filter(|&&v| is_float(self.cx.func, v));
+        let floats: Vec<Value> = floats.copied().collect();
+        let types: Vec<Type> = floats.iter().map(|&v| self.cx.func.ty(v)).collect();
+        let op = Op::Call {
+            func: self.cx.calls.of(func).derivative,
+            args: given,
+        };
+        let call = self.b.inst(op, &types);
+        let made = self.b.func.insts[call].results.clone();
+        for (&value, d) in floats.iter().zip(made) {
+            self.contribute(value, d);
         }
     }
 

@@ -120,6 +120,11 @@ impl Reverse<'_, '_> {
                     self.b.effect(op);
                 }
             }
+            // Derivatives need more of the stack.
+            Op::Assert {
+                kind: AssertKind::Recursion,
+                ..
+            } => self.copy(inst),
             // What else has an effect has had it.
             _ if results.is_empty() => {}
             _ if results.iter().any(|&r| self.is_needed(r, reversed)) => self.copy(inst),
@@ -147,6 +152,9 @@ impl Reverse<'_, '_> {
         {
             self.now[data.results[0]] = self.now[x];
             return;
+        }
+        if let Op::Call { func, .. } = &mut op {
+            *func = self.cx.calls.of(*func).again;
         }
         op.map_operands(|v| self.now(v));
         let copy = self.b.inst(op, &types);

@@ -1,5 +1,6 @@
 //! Derivatives as text, behind the passes that tidy them up.
 
+mod called;
 mod refused;
 mod replayed;
 

@@ -14,8 +14,10 @@
 
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::analysis::trips;
-use aerogel_ir::{BinaryOp, Inst, Op, Region, Type, Value};
+use aerogel_ir::{BinaryOp, Inst, Op, Region, Type, Value, walk};
 
+use super::activity::Memory;
+use super::demand::Cx;
 use super::overwritten::element_of;
 use super::reverse::Reverse;
 use super::saved::{Saved, Store};
@@ -31,7 +33,7 @@ struct Stream {
     place: Value,
     /// A local: how many entries there are.
     count: Value,
-    /// What names the elements, axis by axis.
+    /// What names the elements, axis by axis, and their components if that is not known.
     indices: Vec<Store>,
     old: Store,
 }
@@ -73,7 +75,7 @@ impl Reverse<'_, '_> {
         }
         let mut streams = Vec::new();
         for (place, most) in found {
-            let n_axes = self.named(place).0.len();
+            let n_axes = self.named(place).len();
             let elem = func.ty(place).pointee().and_then(Type::elem);
             let elem = elem.expect("numbers are replayed");
             let count = self.b.local(Type::I64);
@@ -92,18 +94,35 @@ impl Reverse<'_, '_> {
         (!streams.is_empty()).then_some(Log { streams })
     }
 
-    /// What names an element, and then a component of it.
-    fn named(&self, place: Value) -> (&[Value], Vec<Scalar>) {
+    /// What names an element, and then a component of it if that is not known.
+    fn named(&self, place: Value) -> Vec<Value> {
         let func = self.cx.func;
         let (whole, component) = element_of(func, place).expect("it can be replayed");
-        match func.def_op(whole) {
-            Some(Op::FieldAt { indices, .. } | Op::ArrayAt { indices, .. }) => (indices, component),
+        let indices = match func.def_op(whole) {
+            Some(Op::FieldAt { indices, .. } | Op::ArrayAt { indices, .. }) => indices,
             op => unreachable!("{op:?} is no element"),
+        };
+        match self.is_mixed(place) {
+            true => [&indices[..], &component].concat(),
+            false => indices.clone(),
         }
     }
 
+    /// Whether components of the memory of a place are named by something that is no constant.
+    fn is_mixed(&self, place: Value) -> bool {
+        self.mixed.contains(&self.cx.memory(place))
+    }
+
     fn is_of_stream(&self, place: Value, other: Value) -> bool {
-        self.cx.memory(place) == self.cx.memory(other) && self.named(place).1 == self.named(other).1
+        let fixed = |place: Value| {
+            let component = element_of(self.cx.func, place).map(|(_, component)| component);
+            let component = component.unwrap_or_default().into_iter();
+            component
+                .map(|v| self.cx.func.as_const(v))
+                .collect::<Vec<_>>()
+        };
+        self.cx.memory(place) == self.cx.memory(other)
+            && (self.is_mixed(place) || fixed(place) == fixed(other))
     }
 
     /// What a rerun of a region overwrites: a place of each memory, and how often at most.
@@ -139,7 +158,7 @@ impl Reverse<'_, '_> {
         let stream = streams.find(|stream| self.is_of_stream(stream.place, place));
         let stream = stream.expect("all that is overwritten has a stream");
         let at = self.b.load(stream.count);
-        let named = self.named(place).0.to_vec();
+        let named = self.named(place);
         for (&store, index) in stream.indices.iter().zip(named) {
             let index = self.now(index);
             let index = self.b.cast(index, Type::Scalar(ScalarType::I32));
@@ -236,11 +255,17 @@ impl Reverse<'_, '_> {
         }
     }
 
-    /// The place beside another one that these indices name.
-    fn element_at(&mut self, like: Value, indices: Vec<Value>) -> Value {
+    /// The place beside another one that these indices, and components if those are not known, name.
+    fn element_at(&mut self, like: Value, mut indices: Vec<Value>) -> Value {
         let func = self.cx.func;
-        let (whole, _) = element_of(func, like).expect("it can be replayed");
-        let component = self.named(like).1;
+        let (whole, component) = element_of(func, like).expect("it can be replayed");
+        let component = match self.is_mixed(like) {
+            true => indices.split_off(indices.len() - component.len()),
+            false => {
+                let fixed = component.iter().filter_map(|&v| func.as_const(v));
+                fixed.map(|c| self.b.constant(c)).collect()
+            }
+        };
         let op = match func.def_op(whole) {
             Some(&Op::FieldAt { field, .. }) => Op::FieldAt { field, indices },
             Some(&Op::ArrayAt { array, .. }) => Op::ArrayAt { array, indices },
@@ -250,10 +275,28 @@ impl Reverse<'_, '_> {
         if component.is_empty() {
             return base;
         }
-        let index = component.into_iter().map(|c| self.b.constant(c));
-        let index = index.collect();
-        self.b.value(Op::ElemRef { base, index }, func.ty(like))
+        let op = Op::ElemRef {
+            base,
+            index: component,
+        };
+        self.b.value(op, func.ty(like))
     }
+}
+
+/// The memory of which components that are not known are overwritten.
+pub(super) fn mixed(cx: &Cx<'_>) -> Vec<Memory> {
+    let mut found = Vec::new();
+    walk(cx.func, cx.func.body, &mut |func, inst| {
+        let (Op::Store { place, .. } | Op::Atomic { place, .. }) = func[inst] else {
+            return;
+        };
+        if let Some((_, component)) = element_of(func, place)
+            && component.iter().any(|&v| func.as_const(v).is_none())
+        {
+            found.push(cx.memory(place));
+        }
+    });
+    found
 }
 
 /// How often what an instruction owns runs at most.

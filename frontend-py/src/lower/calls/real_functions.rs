@@ -14,13 +14,14 @@ use std::rc::Rc;
 
 use aerogel_base::hash::LookupMap;
 use aerogel_base::{ErrorKind, ScalarType};
+use aerogel_ir::analysis::cost;
 use aerogel_ir::{
     AssertKind, BinaryOp, CompareOp, FuncId, Function, Inst, Module, Op, ParamData, ParamType,
     Type, Value, walk,
 };
 
 use crate::host::{Handle, Known, Passing, ResultType, Signature};
-use crate::lower::core::returns::{STACK, frame_bytes, set_constant};
+use crate::lower::core::returns::{STACK, set_constant};
 use crate::lower::values::number::elem;
 use crate::lower::values::structs::from_leaves;
 use crate::lower::values::{Origin, Place, SeqKind, Val, tensor_type};
@@ -369,7 +370,7 @@ impl<'a> Lower<'a, '_> {
     /// What is known only when all real functions are there: who calls itself, and which arrays are written.
     pub(crate) fn finish_reals(&mut self) {
         for Limit { func, frame, check } in std::mem::take(&mut self.reals.limits) {
-            let bytes = frame_bytes(&self.module.funcs[func], &self.module.env);
+            let bytes = cost::frame_bytes(&self.module.funcs[func], &self.module.env);
             let recursive = reaches(&self.module, func);
             let data = &mut self.module.funcs[func];
             set_constant(data, frame, bytes);

@@ -455,16 +455,6 @@ pub(crate) fn breaks(stmts: &[Stmt<'_>]) -> bool {
 /// How deep the calls of real functions may go: a bound on the bytes of stack, which all threads have.
 pub(crate) const STACK: i32 = 4 << 20;
 
-/// More than a call of a function takes of the stack, whatever the optimiser made of it.
-pub(crate) fn frame_bytes(func: &aerogel_ir::Function, env: &aerogel_ir::Env) -> i32 {
-    let scalars: usize = func
-        .values
-        .values()
-        .map(|value| env.scalars(value.ty.pointee().unwrap_or(value.ty)).len())
-        .sum();
-    i32::try_from(256 + 16 * scalars).unwrap_or(i32::MAX)
-}
-
 /// An `i32` constant that is decided later.
 pub(crate) fn set_constant(func: &mut aerogel_ir::Function, constant: Value, value: i32) {
     let inst = func

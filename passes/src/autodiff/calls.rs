@@ -1,0 +1,230 @@
+//! Functions that stay functions, because they call themselves or one that does: what they do, and their derivatives.
+//!
+//! ```text
+//! func @f(room: i32, x: f64) -> f64            func @f_grad(room: i32, x: f64, d: f64) -> f64     ; the adjoint of x
+//!     v1 = sin x                       ==>         v1 = sin x
+//!     v2 = call @f, [left, v1]                     v2 = call @f_again, [left, v1]
+//!     v3 = mul v1, v2                              ...
+//! ```
+//! `f_again` computes what `f` returns and writes nothing, since all of it is written already. So nothing of a call is
+//! saved: each level of a recursion runs what is below it once more, and memory stays that of the stack. What such a
+//! function reads nobody may overwrite in the same kernel.
+
+use aerogel_base::{Scalar, Span};
+use aerogel_ir::analysis::access::{Change, Class, below, change, classes, touched};
+use aerogel_ir::analysis::cost::frame_bytes;
+use aerogel_ir::{
+    AssertKind, BinaryOp, Builder, Derivative, Effect, Env, FuncId, Function, Inst, Module, Op,
+    Value, walk,
+};
+
+use super::activity::{Memory, memory_of};
+use super::overwritten::{Overwritten, Untracked};
+
+/// The functions that a kernel calls, and those that they call.
+#[derive(Default)]
+pub(super) struct Calls {
+    all: Vec<Callee>,
+    /// What they read of fields and arrays.
+    reads: Vec<Touch>,
+    /// What they write.
+    writes: Vec<Touch>,
+    /// Where derivatives end in them.
+    ends: Ends,
+    /// Through which fields they end there.
+    pub(super) untracked: Untracked,
+    /// Whether one of them reads memory that has derivatives.
+    pub(super) reads_active: bool,
+    /// Whether one of them writes such memory.
+    pub(super) writes_active: bool,
+}
+
+/// A function with its derivative.
+#[derive(Clone, Copy)]
+pub(super) struct Callee {
+    pub(super) primal: FuncId,
+    /// Adjoints of its floats from those of what it returns, or with tangents.
+    pub(super) derivative: FuncId,
+    /// What it returns, without what it writes.
+    pub(super) again: FuncId,
+}
+
+/// Accesses at which derivatives end, since the memory has none.
+#[derive(Default)]
+pub(super) struct Ends {
+    /// What something with a derivative depends on.
+    pub(super) read: Vec<Touch>,
+    /// What depends on something with a derivative.
+    pub(super) written: Vec<Touch>,
+}
+
+/// An access to memory that outlives the launch.
+pub(super) struct Touch {
+    pub(super) classes: Vec<Class>,
+    pub(super) span: Span,
+}
+
+impl Calls {
+    /// Those of a module's kernel; their derivatives are empty functions still.
+    pub(super) fn declare(module: &mut Module, kernel: FuncId, kind: Derivative) -> Self {
+        let mut calls = Self::default();
+        for primal in reached(module, kernel) {
+            calls.note(module, primal, kind);
+            let name = &module.funcs[primal].name;
+            let [derivative, again] = [kind.name(), "again"].map(|what| format!("{name}_{what}"));
+            calls.all.push(Callee {
+                primal,
+                derivative: module.funcs.push(Function::new(derivative, false)),
+                again: module.funcs.push(Function::new(again, false)),
+            });
+        }
+        calls
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = Callee> + '_ {
+        self.all.iter().copied()
+    }
+
+    /// What belongs to a function that is called.
+    pub(super) fn of(&self, func: FuncId) -> Callee {
+        let mut all = self.iter();
+        all.find(|callee| callee.primal == func)
+            .expect("all functions that are called were noted")
+    }
+
+    fn note(&mut self, module: &Module, id: FuncId, kind: Derivative) {
+        let (func, env) = (&module.funcs[id], &module.env);
+        walk(func, func.body, &mut |func, inst| {
+            let span = func.insts[inst].span;
+            let is_write = !matches!(func[inst], Op::Load { .. });
+            for &place in touched(&func[inst]) {
+                let memory = memory_of(func, env, kind, place);
+                if !matches!(memory, Memory::Field(..) | Memory::Array(..)) {
+                    continue;
+                }
+                let elem = func.ty(place).pointee().and_then(|ty| ty.elem());
+                let active = elem.is_some_and(|e| e.is_float()) && memory.has_derivatives();
+                let classes = classes(func, env, place);
+                match is_write {
+                    true => {
+                        self.writes.push(Touch { classes, span });
+                        self.writes_active |= active;
+                    }
+                    false => {
+                        self.reads.push(Touch { classes, span });
+                        self.reads_active |= active;
+                    }
+                }
+            }
+            if let Change::Below(node) = change(&func[inst]) {
+                let classes = below(env, node).collect();
+                self.writes.push(Touch { classes, span });
+            }
+        });
+    }
+
+    /// Notes where derivatives end in one of them.
+    pub(super) fn add_ends(&mut self, ends: Ends, untracked: Untracked) {
+        self.ends.read.extend(ends.read);
+        self.ends.written.extend(ends.written);
+        self.untracked.add(untracked);
+    }
+
+    /// Something that they read and that is written, by them or by the kernel that calls them, or that the kernel needs
+    /// and they write.
+    pub(super) fn overwritten(&self, needed: &[Touch], written: &[Touch]) -> Option<Overwritten> {
+        met(&self.reads, &self.writes)
+            .or_else(|| met(&self.reads, written))
+            .or_else(|| met(needed, &self.writes))
+    }
+
+    /// Where a derivative goes through memory that has none, from or to one of them.
+    pub(super) fn leak(&self, of_kernel: &Ends) -> Option<Overwritten> {
+        met(&self.ends.read, &self.ends.written)
+            .or_else(|| met(&self.ends.read, &of_kernel.written))
+            .or_else(|| met(&of_kernel.read, &self.ends.written))
+    }
+}
+
+/// The first read of memory that is written as well.
+fn met(reads: &[Touch], writes: &[Touch]) -> Option<Overwritten> {
+    reads.iter().find_map(|read| {
+        let hits = |write: &&Touch| write.classes.iter().any(|c| read.classes.contains(c));
+        let write = writes.iter().find(hits)?;
+        Some(Overwritten {
+            read: read.span,
+            written: write.span,
+        })
+    })
+}
+
+/// The functions that a function calls, and those that they call.
+fn reached(module: &Module, from: FuncId) -> Vec<FuncId> {
+    let (mut seen, mut open) = (Vec::new(), vec![from]);
+    while let Some(id) = open.pop() {
+        let func = &module.funcs[id];
+        walk(func, func.body, &mut |func, inst| {
+            if let Op::Call { func: callee, .. } = func[inst]
+                && !seen.contains(&callee)
+            {
+                seen.push(callee);
+                open.push(callee);
+            }
+        });
+    }
+    seen
+}
+
+/// The same function without what it leaves in memory, or prints.
+pub(super) fn again(func: &Function, calls: &Calls, name: String) -> Function {
+    let mut copy = func.clone();
+    copy.name = name;
+    for region in copy.regions.keys().collect::<Vec<_>>() {
+        let mut insts = std::mem::take(&mut copy.regions[region].insts);
+        insts.retain(|&inst| !leaves_something(&copy, inst));
+        for &inst in &insts {
+            if let Op::Call { func, .. } = &mut copy.insts[inst].op {
+                *func = calls.of(*func).again;
+            }
+        }
+        copy.regions[region].insts = insts;
+    }
+    copy
+}
+
+fn leaves_something(func: &Function, inst: Inst) -> bool {
+    match &func[inst] {
+        Op::Store { place, .. } | Op::Atomic { place, .. } => !is_local(func, *place),
+        Op::Assert { kind, .. } => *kind != AssertKind::Recursion,
+        Op::Print { .. } | Op::Warn { .. } => true,
+        // The result of others is refused where it is needed.
+        Op::Cell(op) => op.effect() == Effect::Writes && func.insts[inst].results.is_empty(),
+        _ => false,
+    }
+}
+
+pub(super) fn is_local(func: &Function, place: Value) -> bool {
+    match func.def_op(place) {
+        Some(&Op::ElemRef { base, .. } | &Op::MemberRef { base, .. }) => is_local(func, base),
+        op => matches!(op, Some(Op::Local {})),
+    }
+}
+
+/// Writes how much of the stack a call of a derivative takes where the function it was made of says how much that took.
+pub(super) fn limit(func: &mut Function, env: &Env) {
+    let bytes = frame_bytes(func, env);
+    let body = func.body;
+    let insts = func.regions[body].insts.clone();
+    let room = func.regions[body].params.first().copied();
+    let Some(at) = insts.iter().position(|&inst| {
+        matches!(func[inst], Op::Binary { op: BinaryOp::Sub, lhs, .. } if Some(lhs) == room)
+    }) else {
+        return;
+    };
+    func.regions[body].insts.truncate(at);
+    let frame = Builder::new(func, body).constant(Scalar::i32(bytes));
+    if let Op::Binary { rhs, .. } = &mut func.insts[insts[at]].op {
+        *rhs = frame;
+    }
+    func.regions[body].insts.extend(&insts[at..]);
+}
