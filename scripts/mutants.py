@@ -13,6 +13,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ROOT / "passes" / "src" / "autodiff"
 KERNELS = ["-p", "aerogel-tests", "--test", "gradients"]
+CALLED = ["-p", "aerogel-tests", "--test", "called_gradients"]
 TEXTS = ["-p", "aerogel-passes", "--lib", "autodiff"]
 
 
@@ -70,9 +71,25 @@ MUTANTS = [
     Mutant(
         "a race",
         "overwritten.rs",
-        "Races::Yes => reads.lost = reads.lost.or(overwritten),",
+        "Races::Yes => reads.lost = reads.lost.or(Lost::of(overwritten, Why::Order)),",
         "Races::Yes => {}",
         TEXTS,
+    ),
+    Mutant("what a call writes", "calls.rs", "!is_local(func, *place)", "is_local(func, *place) && false", CALLED),
+    Mutant(
+        "a call's adjoint",
+        "reverse.rs",
+        "self.contribute(value, d);\n        }\n    }\n\n    fn branch",
+        "let _ = (value, d);\n        }\n    }\n\n    fn branch",
+        CALLED,
+    ),
+    Mutant("what a function overwrites", "calls.rs", ".or_else(|| met(needed, &self.writes))", "", TEXTS),
+    Mutant(
+        "a component's name",
+        "undo.rs",
+        "true => [&indices[..], &component].concat(),",
+        "true => indices.clone(),",
+        CALLED,
     ),
     Mutant("the last winner", "winners.rs", "self.b.binary(BinaryOp::And, is_near, is_last)", "is_last", TEXTS),
     Mutant("an iteration's number", "serial.rs", "*iteration = vec![number];", "let _ = (iteration, number);"),

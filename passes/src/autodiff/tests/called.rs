@@ -8,12 +8,18 @@ use crate::{Options, driver, find};
 
 /// The derivatives of a kernel that calls `f`, and of what it calls.
 fn derivatives(kind: Derivative, function: &str) -> String {
+    derivatives_behind(kind, "", function)
+}
+
+/// The same with something before the call.
+fn derivatives_behind(kind: Derivative, before: &str, function: &str) -> String {
     let text = format!(
         "{HEAD} kernel @k() {{
             v0: i32 = const 3
             v1: i32 = const 4000000
             v2: ref<f64> = field_at @x, [v0]
             v3: f64 = load v2
+            {before}
             v4: f64 = call @f, [v1, v3, v0]
             v5: ref<f64> = field_at @y, [v0]
             store v5, v4
@@ -288,4 +294,21 @@ fn random_numbers_in_it() {
         yield [v12]",
     );
     insta::assert_snapshot!(derivatives(Derivative::Grad, &text), @"E0601: random numbers are drawn in a function that calls itself, which has no derivative then");
+}
+
+#[test]
+fn what_the_kernel_reads_it_does_not_overwrite() {
+    let text = function(
+        "v10: ref<f64> = field_at @h, []
+        store v10, v1
+        v13: f64 = call @f, [v4, v1, v8]
+        yield [v13]",
+    );
+    let before = "
+        v20: ref<f64> = field_at @h, []
+        v21: f64 = load v20
+        v22: f64 = mul v21, v3
+        v23: ref<f64> = field_at @y, [v0]
+        v24: f64 = atomic_add v23, v22";
+    insta::assert_snapshot!(derivatives_behind(Derivative::Grad, before, &text), @"E0603: the gradient needs the value that is read here, and the kernel overwrites it");
 }
