@@ -35,7 +35,7 @@ pub(crate) struct Params {
     pub(crate) base: u32,
     pub(crate) first: u32,
     pub(crate) first_copy: u32,
-    pub(crate) n_copies: u32,
+    pub(crate) by_rows: u32,
     pub(crate) image: [u32; 4],
 }
 

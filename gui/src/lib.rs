@@ -13,6 +13,7 @@ mod present;
 mod screen;
 mod widgets;
 mod window;
+mod x11;
 
 use pyo3::prelude::*;
 
@@ -22,5 +23,6 @@ fn _viz(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("MAX_LIGHTS", frame::MAX_LIGHTS)?;
     module.add_class::<window::Window>()?;
     module.add_function(wrap_pyfunction!(window::adapter, module)?)?;
+    module.add_function(wrap_pyfunction!(window::most_pixels, module)?)?;
     Ok(())
 }

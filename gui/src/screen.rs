@@ -1,7 +1,8 @@
 //! Windows on the screen: one event loop for the process, turned by whoever asks for events.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,15 +11,27 @@ use winit::dpi::{PhysicalPosition, PhysicalSize};
 use winit::event::WindowEvent;
 use winit::event_loop::{ActiveEventLoop, EventLoop};
 use winit::platform::pump_events::{EventLoopExtPumpEvents, PumpStatus};
-use winit::window::{Window, WindowAttributes, WindowId};
+use winit::window::{Fullscreen, Window, WindowAttributes, WindowId};
 
 use crate::gpu::Failure;
+use crate::x11;
 
 thread_local! {
     /// There may be one only, and never a second: it is kept for ever.
     static LOOP: RefCell<Option<EventLoop<()>>> = const { RefCell::new(None) };
     /// What came for each window and nobody has taken yet.
     static INBOX: RefCell<BTreeMap<WindowId, Vec<WindowEvent>>> = const { RefCell::new(BTreeMap::new()) };
+    /// Whether it failed, and will for ever.
+    static IS_BROKEN: Cell<bool> = const { Cell::new(false) };
+}
+
+/// What a window shall be.
+pub(crate) struct Wanted<'a> {
+    pub(crate) title: &'a str,
+    /// Of its inside, in pixels.
+    pub(crate) size: (u32, u32),
+    pub(crate) place: Option<(i32, i32)>,
+    pub(crate) is_fullscreen: bool,
 }
 
 #[derive(Default)]
@@ -53,40 +66,64 @@ impl ApplicationHandler for Turn {
     }
 }
 
+/// Whether the display went away, or the loop broke.
+pub(crate) fn is_gone() -> bool {
+    x11::is_gone() || IS_BROKEN.get()
+}
+
+/// Asks something of the display, which may go away meanwhile: a failure then, not a panic.
+pub(crate) fn ask<T>(what: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+    let gone = || Failure("the display is gone".to_owned());
+    if is_gone() {
+        return Err(gone());
+    }
+    let answer = panic::catch_unwind(AssertUnwindSafe(what)).unwrap_or_else(|_| {
+        IS_BROKEN.set(true);
+        Err(gone())
+    });
+    if is_gone() { Err(gone()) } else { answer }
+}
+
 fn turn(turn: &mut Turn) -> Result<(), Failure> {
     LOOP.with_borrow_mut(|kept| {
         if kept.is_none() {
-            let made = EventLoop::new();
+            x11::expect();
+            let made = panic::catch_unwind(EventLoop::new);
+            x11::keep(made.as_ref().ok().and_then(|made| made.as_ref().ok()));
+            let made = made.map_err(|_| Failure("the display does not answer".to_owned()))?;
             *kept = Some(made.map_err(|e| Failure(format!("there is no display: {e}")))?);
         }
         let events = kept.as_mut().expect("it is there now");
         match events.pump_app_events(Some(Duration::ZERO), turn) {
             PumpStatus::Continue => Ok(()),
-            PumpStatus::Exit(_) => Err(Failure("the display is gone".to_owned())),
+            PumpStatus::Exit(_) => {
+                IS_BROKEN.set(true);
+                Ok(())
+            }
         }
     })
 }
 
-/// Opens a window; its inside has the given size in pixels.
+/// Opens a window.
 ///
 /// # Errors
 /// There is no display, or it refuses.
-pub(crate) fn open(
-    title: &str,
-    (width, height): (u32, u32),
-    place: Option<(i32, i32)>,
-) -> Result<Arc<Window>, Failure> {
-    let mut wanted = Window::default_attributes()
-        .with_title(title)
+pub(crate) fn open(wanted: &Wanted<'_>) -> Result<Arc<Window>, Failure> {
+    let (width, height) = wanted.size;
+    let mut attributes = Window::default_attributes()
+        .with_title(wanted.title)
         .with_inner_size(PhysicalSize::new(width, height));
-    if let Some((x, y)) = place {
-        wanted = wanted.with_position(PhysicalPosition::new(x, y));
+    if let Some((x, y)) = wanted.place {
+        attributes = attributes.with_position(PhysicalPosition::new(x, y));
+    }
+    if wanted.is_fullscreen {
+        attributes = attributes.with_fullscreen(Some(Fullscreen::Borderless(None)));
     }
     let mut first = Turn {
-        wanted: Some(wanted),
+        wanted: Some(attributes),
         made: None,
     };
-    turn(&mut first)?;
+    ask(|| turn(&mut first))?;
     let made = first
         .made
         .unwrap_or_else(|| Err("the display does not answer".to_owned()));
@@ -97,7 +134,7 @@ pub(crate) fn open(
 
 /// What came for a window since this was last asked.
 pub(crate) fn events(window: &Window) -> Result<Vec<WindowEvent>, Failure> {
-    turn(&mut Turn::default())?;
+    ask(|| turn(&mut Turn::default()))?;
     Ok(INBOX
         .with_borrow_mut(|inbox| inbox.get_mut(&window.id()).map(std::mem::take))
         .unwrap_or_default())
@@ -105,5 +142,6 @@ pub(crate) fn events(window: &Window) -> Result<Vec<WindowEvent>, Failure> {
 
 /// Nothing more is kept for a window.
 pub(crate) fn forget(window: &Window) {
-    INBOX.with_borrow_mut(|inbox| inbox.remove(&window.id()));
+    // At the end of a thread there may be no inbox any more.
+    let _ = INBOX.try_with(|inbox| inbox.borrow_mut().remove(&window.id()));
 }

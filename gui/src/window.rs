@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
@@ -15,7 +15,7 @@ use crate::keys;
 use crate::picture::Picture;
 use crate::pipelines::Kind;
 use crate::present::Screen;
-use crate::screen;
+use crate::screen::{self, Wanted};
 use crate::widgets::{Change, Widget, Widgets};
 
 impl From<Failure> for PyErr {
@@ -31,6 +31,12 @@ struct Desk {
     input: egui_winit::State,
 }
 
+impl Drop for Desk {
+    fn drop(&mut self) {
+        screen::forget(&self.window);
+    }
+}
+
 /// How far a frame has come.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
@@ -44,6 +50,12 @@ enum Stage {
 #[pyfunction]
 pub(crate) fn adapter() -> PyResult<String> {
     Ok(Gpu::get()?.adapter.get_info().name)
+}
+
+/// The most pixels that a picture has along an axis.
+#[pyfunction]
+pub(crate) fn most_pixels() -> PyResult<u32> {
+    Ok(Gpu::get()?.device.limits().max_texture_dimension_2d)
 }
 
 /// A window, or with `visible=False` the same without a desktop.
@@ -84,36 +96,10 @@ fn count(what: &str, n: usize) -> PyResult<u32> {
     u32::try_from(n).map_err(|_| PyValueError::new_err(format!("too many {what}: {n}")))
 }
 
-/// A range given by its first and its number, of `n` things.
+/// How many things of `n` there are from number `first` on, at most `number`.
 fn part(what: &str, first: usize, number: Option<usize>, n: usize) -> PyResult<u32> {
-    let number = number.unwrap_or_else(|| n.saturating_sub(first));
-    if first.checked_add(number).is_none_or(|end| end > n) {
-        return Err(PyIndexError::new_err(format!(
-            "{number} {what} from number {first} on were asked for, but there are {n}"
-        )));
-    }
-    count(what, number)
-}
-
-fn check_indices(
-    indices: &PyBackedBytes,
-    first: usize,
-    number: usize,
-    base: i64,
-    n: usize,
-) -> PyResult<()> {
-    let words = indices.chunks_exact(4).skip(first).take(number);
-    for (k, word) in words.enumerate() {
-        let index = i64::from(u32::from_le_bytes([word[0], word[1], word[2], word[3]]));
-        if !(0..n as i64).contains(&(index + base)) {
-            let at = first + k;
-            return Err(PyIndexError::new_err(format!(
-                "indices[{at}] names vertex {}, but there are {n}",
-                index + base
-            )));
-        }
-    }
-    Ok(())
+    let rest = n.saturating_sub(first);
+    count(what, number.map_or(rest, |number| number.min(rest)))
 }
 
 impl Window {
@@ -130,7 +116,16 @@ impl Window {
         &mut self.frame
     }
 
+    /// Draws the frame, if it is not; a window whose display is gone is closed.
     fn draw_frame(&mut self) -> Result<(), Failure> {
+        let drawn = self.try_to_draw();
+        if drawn.is_err() && screen::is_gone() {
+            self.close();
+        }
+        drawn
+    }
+
+    fn try_to_draw(&mut self) -> Result<(), Failure> {
         if self.is_drawn {
             return Ok(());
         }
@@ -143,11 +138,11 @@ impl Window {
         let mut buffers = Vec::new();
         if self.widgets.is_used() {
             let (input, scale) = match &mut self.desk {
-                Some(desk) => {
+                Some(desk) => screen::ask(|| {
                     let input = desk.input.take_egui_input(&desk.window);
                     let scale = egui_winit::pixels_per_point(desk.input.egui_ctx(), &desk.window);
-                    (input, scale)
-                }
+                    Ok((input, scale))
+                })?,
                 None => (egui::RawInput::default(), 1.0),
             };
             let (more, output) = self
@@ -155,7 +150,10 @@ impl Window {
                 .draw(gpu, &mut encoder, &self.picture, input, scale);
             buffers = more;
             if let Some(desk) = &mut self.desk {
-                desk.input.handle_platform_output(&desk.window, output);
+                screen::ask(|| {
+                    desk.input.handle_platform_output(&desk.window, output);
+                    Ok(())
+                })?;
             }
         }
         buffers.push(encoder.finish());
@@ -163,6 +161,22 @@ impl Window {
         gpu.check()?;
         self.is_drawn = true;
         Ok(())
+    }
+
+    fn draw_image(&mut self, numbers: PyBackedBytes, image: [u32; 4], by_rows: bool) {
+        let params = Params {
+            by_rows: by_rows.into(),
+            image,
+            ..Params::default()
+        };
+        self.open_frame().draws.push(Draw {
+            kind: Kind::Image,
+            params,
+            arrays: [Some(Arc::new(numbers)), None, None, None, None],
+            n_vertices: 3,
+            n_copies: 1,
+            world: 0,
+        });
     }
 
     /// Draws the frame to be looked at, which ends it.
@@ -187,7 +201,7 @@ impl Window {
                 self.is_drawn = false;
             }
             WindowEvent::KeyboardInput { event, .. } if !event.repeat => {
-                if let Some(key) = keys::of_key(&event.logical_key) {
+                if let Some(key) = keys::of_key(event) {
                     tell(pressed(event.state), key);
                 }
             }
@@ -234,7 +248,7 @@ fn pressed(state: ElementState) -> &'static str {
 #[pymethods]
 impl Window {
     #[new]
-    #[pyo3(signature = (title, width, height, *, visible = true, vsync = false, place = None))]
+    #[pyo3(signature = (title, width, height, *, visible = true, vsync = false, place = None, fullscreen = false))]
     fn new(
         title: &str,
         width: u32,
@@ -242,13 +256,19 @@ impl Window {
         visible: bool,
         vsync: bool,
         place: Option<(i32, i32)>,
+        fullscreen: bool,
     ) -> PyResult<Self> {
         let gpu = Gpu::get()?;
         let widgets = Widgets::new();
         let mut size = (width, height);
         let desk = if visible {
-            let window = screen::open(title, size, place)?;
-            let inner = window.inner_size();
+            let window = screen::open(&Wanted {
+                title,
+                size,
+                place,
+                is_fullscreen: fullscreen,
+            })?;
+            let inner = screen::ask(|| Ok(window.inner_size()))?;
             size = (inner.width.max(1), inner.height.max(1));
             let input = egui_winit::State::new(
                 widgets.context().clone(),
@@ -259,7 +279,7 @@ impl Window {
                 Some(gpu.device.limits().max_texture_dimension_2d as usize),
             );
             Some(Desk {
-                screen: Screen::new(gpu, window.clone(), vsync)?,
+                screen: screen::ask(|| Screen::new(gpu, window.clone(), vsync))?,
                 window,
                 input,
             })
@@ -302,9 +322,7 @@ impl Window {
     /// Closes it.
     fn close(&mut self) {
         self.is_closed = true;
-        if let Some(desk) = self.desk.take() {
-            screen::forget(&desk.window);
-        }
+        self.desk = None;
     }
 
     /// Sets the colour behind everything.
@@ -360,18 +378,17 @@ impl Window {
         if n != numbers.len() as u64 || n == 0 || !(1..=4).contains(&channels) {
             return Err(PyValueError::new_err("the image has another size"));
         }
-        let params = Params {
-            image: [width, height, channels, kind],
-            ..Params::default()
-        };
-        self.open_frame().draws.push(Draw {
-            kind: Kind::Image,
-            params,
-            arrays: [Some(Arc::new(numbers)), None, None, None, None],
-            n_vertices: 3,
-            n_copies: 1,
-            world: 0,
-        });
+        self.draw_image(numbers, [width, height, channels, kind], false);
+        Ok(())
+    }
+
+    /// Draws a picture over the whole one, stretched to it: RGBA bytes, row by row from the top, as `pixels` gives them.
+    fn rows(&mut self, pixels: PyBackedBytes, width: u32, height: u32) -> PyResult<()> {
+        let n = u64::from(width) * u64::from(height) * 4;
+        if n != pixels.len() as u64 || n == 0 {
+            return Err(PyValueError::new_err("the picture has another size"));
+        }
+        self.draw_image(pixels, [width, height, 4, 1], true);
         Ok(())
     }
 
@@ -380,7 +397,8 @@ impl Window {
     ///
     /// `color` is that of all, unless `colors` has `n_color` numbers for each vertex; `size` a radius or a width; `extra` has
     /// each vertex's radius or normal; `transforms` a matrix for each copy of a mesh, row by row. With `indices`, `first`
-    /// and `number` count those, and `base` is added to them; without, they count vertices.
+    /// and `number` count those, and `base` is added to them; without, they count vertices. What names no vertex draws
+    /// nothing that is meant: whoever calls knows what there is, and says what is wrong.
     #[pyo3(signature = (kind, positions, *, color, colors = None, n_color = 0, size = 0.0, indices = None,
         extra = None, transforms = None, two_sided = false, base = 0, first = 0, number = None,
         first_copy = 0, n_copies = None))]
@@ -408,27 +426,8 @@ impl Window {
     ) -> PyResult<()> {
         let kind = kind_named(kind)?;
         let n = positions.len() / (4 * kind.dimensions());
-        let short = |what| PyValueError::new_err(format!("there are fewer {what} than vertices"));
-        if colors
-            .as_ref()
-            .is_some_and(|c| c.len() < 4 * n * n_color as usize)
-        {
-            return Err(short("colours"));
-        }
-        let per_vertex = if kind == Kind::Mesh { 12 } else { 4 };
-        if extra.as_ref().is_some_and(|e| e.len() < per_vertex * n) {
-            return Err(short(if kind == Kind::Mesh {
-                "normals"
-            } else {
-                "radii"
-            }));
-        }
         let number = match &indices {
-            Some(indices) => {
-                let number = part("indices", first, number, indices.len() / 4)?;
-                check_indices(indices, first, number as usize, base, n)?;
-                number
-            }
+            Some(indices) => part("indices", first, number, indices.len() / 4)?,
             None => part("vertices", first, number, n)?,
         };
         let copies = match (&transforms, kind) {
@@ -461,7 +460,6 @@ impl Window {
             base: base as u32,
             first: count("vertices", first)?,
             first_copy: count("instances", first_copy)?,
-            n_copies,
             ..Params::default()
         };
         let world = frame.worlds.len().saturating_sub(1);
@@ -541,18 +539,24 @@ impl Window {
         let Some(desk) = &mut self.desk else {
             return Ok(());
         };
-        let Err(failure) = desk.screen.show(self.gpu, &self.picture) else {
+        let shown = screen::ask(|| desk.screen.show(self.gpu, &self.picture));
+        let Err(failure) = shown else {
             return Ok(());
         };
         // The desktop may have taken the window away, which is no failure.
         let is_gone = |event: &WindowEvent| {
             matches!(event, WindowEvent::Destroyed | WindowEvent::CloseRequested)
         };
-        if !screen::events(&desk.window)?.iter().any(is_gone) {
-            return Err(failure.into());
+        let is_taken = screen::events(&desk.window).map(|events| events.iter().any(is_gone));
+        if !matches!(is_taken, Ok(false)) {
+            self.close();
         }
-        self.close();
-        Ok(())
+        // Whoever asked for the frame hears of a display that is gone.
+        match is_taken {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(failure.into()),
+            Err(gone) => Err(gone.into()),
+        }
     }
 
     /// What the user did since this was last asked: (what, key, x, y). "Press" and "Release" of a key or button at a place
@@ -562,10 +566,15 @@ impl Window {
             return Ok(Vec::new());
         };
         let mut told = Vec::new();
-        for event in screen::events(&desk.window)? {
+        let came = screen::events(&desk.window);
+        if came.is_err() {
+            self.close();
+        }
+        for event in came? {
             let Some(desk) = &mut self.desk else { break };
             // What panels take is theirs, but for keys that go up: a program may have seen them go down.
-            let taken = desk.input.on_window_event(&desk.window, &event).consumed;
+            let told_it = screen::ask(|| Ok(desk.input.on_window_event(&desk.window, &event)));
+            let taken = told_it.is_ok_and(|answer| answer.consumed) && self.widgets.is_used();
             let is_shared = matches!(
                 event,
                 WindowEvent::CursorMoved { .. }

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from desk import display  # noqa: F401  A fixture.
 
 import aerogel as ti
 

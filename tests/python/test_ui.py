@@ -8,19 +8,10 @@ import threading
 
 import numpy as np
 import pytest
+from desk import vulkan
 
 import aerogel as ti
 from aerogel.ui import _backend
-
-
-def vulkan():
-    try:
-        import aerogel_viz
-
-        aerogel_viz.adapter()
-    except (ImportError, RuntimeError):
-        return False
-    return True
 
 
 needs_vulkan = pytest.mark.skipif(not vulkan(), reason="there is no Vulkan, or no aerogel_viz")

@@ -1,77 +1,12 @@
 """``ti.ui`` on a desktop that nobody looks at: windows, keys, mouse."""
 
-import os
-import shutil
 import signal
-import subprocess
-import sys
 import textwrap
 import time
 
-import pytest
-from test_ui import vulkan
+from desk import Program, needs_desk
 
-pytestmark = [
-    pytest.mark.skipif(not vulkan(), reason="there is no Vulkan, or no aerogel_viz"),
-    pytest.mark.skipif(not (shutil.which("Xvfb") and shutil.which("xdotool")), reason="Xvfb or xdotool is missing"),
-]
-
-
-@pytest.fixture
-def display():
-    r, w = os.pipe()
-    server = subprocess.Popen(
-        ["Xvfb", "-displayfd", str(w), "-screen", "0", "1024x768x24", "-nolisten", "tcp"],
-        pass_fds=[w],
-        stderr=subprocess.DEVNULL,
-    )
-    os.close(w)
-    with os.fdopen(r) as told:
-        number = told.readline().strip()
-    assert number, "Xvfb does not start"
-    server.name = f":{number}"
-    yield server
-    server.kill()
-    server.wait()
-
-
-class Program:
-    """A program with a window, which says what it sees line by line."""
-
-    def __init__(self, text, display, tmp_path):
-        head = 'import aerogel as ti\nti.init(log_level="error")\nimport sys, time\n'
-        (tmp_path / "p.py").write_text(head + textwrap.dedent(text))
-        env = {**os.environ, "DISPLAY": display.name, "PYTHONUNBUFFERED": "1"}
-        env.pop("WAYLAND_DISPLAY", None)
-        self.env = env
-        self.process = subprocess.Popen(
-            [sys.executable, "p.py"], cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-
-    def line(self):
-        return self.process.stdout.readline().strip()
-
-    def until(self, wanted):
-        """Reads on until a line is the wanted one."""
-        seen = []
-        while (line := self.line()) != wanted:
-            seen.append(line)
-            if not line and self.process.poll() is not None:
-                raise AssertionError(f"{seen} {self.process.stderr.read()[-800:]}")
-
-    def do(self, *words):
-        subprocess.run(["xdotool", *map(str, words)], env=self.env, check=True, timeout=20, capture_output=True)
-
-    def window(self):
-        """The number of its window, which then hears keys."""
-        found = ["xdotool", "search", "--sync", "--name", "seen"]
-        number = subprocess.run(found, env=self.env, capture_output=True, text=True, timeout=20).stdout.split()[0]
-        self.do("windowfocus", "--sync", number)
-        return number
-
-    def end(self):
-        out, err = self.process.communicate(timeout=30)
-        return self.process.returncode, out.strip(), err
+pytestmark = needs_desk
 
 
 LOOP = """
@@ -106,7 +41,7 @@ def test_keys_and_mouse(display, tmp_path):
     program.until("both 100 200")
     program.do("mouseup", 1, "keyup", "a", "key", "space", "key", "Escape")
     program.until("Release LMB")
-    program.until("Press")
+    program.until("Press  ")
     program.until("Press Escape")
     program.process.kill()
     program.end()

@@ -186,7 +186,7 @@ current: dict[str, Any] = dict(
 _warned: set[str] = set()
 
 
-def _environment(key: str) -> str | None:
+def environment(key: str) -> str | None:
     """The text of ``AEROGEL_<KEY>`` or ``TI_<KEY>``, if one is set and not empty."""
     return os.environ.get("AEROGEL_" + key.upper()) or os.environ.get("TI_" + key.upper()) or None
 
@@ -196,7 +196,7 @@ def _setting(key: str, given: dict[str, Any]) -> Any:
     default = _USED[key]
     if key in given:
         return _typed(key, given[key])
-    text = _environment(key)
+    text = environment(key)
     if text is None:
         return default
     if key == "log_level" and text.lower() not in _log._LEVELS:
@@ -272,7 +272,7 @@ def ad_memory() -> int:
 def _default_type(key: str, given: Any, standard: str, kind: str) -> Any:
     """``default_fp`` or ``default_ip``; the environment has the number of bits."""
     if given is None:
-        text = _environment(key)
+        text = environment(key)
         if text not in (None, "32", "64"):
             raise ValueError(f"{key} from the environment is 32 or 64, not {text!r}")
         given = standard if text is None else kind + text
@@ -282,14 +282,14 @@ def _default_type(key: str, given: Any, standard: str, kind: str) -> Any:
 def _warn_of_unused(given: dict[str, Any]) -> None:
     """Says of settings that change nothing here that they do not, once for each."""
     for key in sorted({*_ACCEPTED, *_OLDER} - _warned):
-        if key in given or _environment(key) is not None:
+        if key in given or environment(key) is not None:
             _warned.add(key)
             _log.warn(f"ti.init: {key} has no effect here")
 
 
 def current_cache_folder() -> str:
     """The folder in which compiled kernels are kept, if ``ti.init`` names no other."""
-    named = _environment("offline_cache_file_path")
+    named = environment("offline_cache_file_path")
     if named:
         return os.path.abspath(named)
     home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
@@ -297,7 +297,7 @@ def current_cache_folder() -> str:
 
 
 def _choose(arch: Any, fallback: bool) -> Arch:
-    wanted = _environment("arch") or arch or "x64"
+    wanted = environment("arch") or arch or "x64"
     if isinstance(wanted, str):
         if wanted == "gpu":
             wanted = gpu

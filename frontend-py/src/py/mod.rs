@@ -5,7 +5,6 @@ mod array_argument;
 mod buffer;
 mod error;
 mod field;
-mod font;
 mod functions;
 mod gui;
 mod host;

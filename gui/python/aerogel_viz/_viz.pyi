@@ -3,6 +3,7 @@ from collections.abc import Sequence
 MAX_LIGHTS: int
 
 def adapter() -> str: ...
+def most_pixels() -> int: ...
 
 _Matrix = Sequence[Sequence[float]]
 _Three = Sequence[float]
@@ -17,6 +18,7 @@ class Window:
         visible: bool = True,
         vsync: bool = False,
         place: tuple[int, int] | None = None,
+        fullscreen: bool = False,
     ) -> Window: ...
     @property
     def size(self) -> tuple[int, int]: ...
@@ -37,6 +39,7 @@ class Window:
         lights: list[tuple[_Three, _Three]],
     ) -> None: ...
     def image(self, numbers: bytes, width: int, height: int, channels: int, kind: int) -> None: ...
+    def rows(self, pixels: bytes, width: int, height: int) -> None: ...
     def draw(
         self,
         kind: str,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -106,3 +107,55 @@ def appearance(color_: Any, per_vertex_color: Any, indices_: Any) -> dict[str, A
     if indices_ is not None:
         out["indices"] = indices(indices_)
     return out
+
+
+#: Things whose positions have three numbers.
+SPATIAL = ("particles", "space_lines", "mesh")
+
+
+def radii(x: Any, positions: bytes, width: int) -> bytes:
+    """A radius for each of the positions of so many numbers, as the bytes of f32."""
+    shape, n = np.shape(array(x)), len(positions) // (4 * width)
+    if len(shape) > 1 and int(np.prod(shape)) != n:
+        raise ValueError(f"per_vertex_radius must be one number for each of {n} centers; the shape is {shape}")
+    return numbers(x, "per_vertex_radius")
+
+
+def draw(view: Any, kind: str, positions: bytes, **how: Any) -> None:
+    """Draws things of a kind, if all that they name is there: what draws them does not ask.
+
+    Raises:
+        IndexError: An index names no vertex, or there are fewer vertices, indices or copies than shall be drawn.
+        ValueError: Something that each vertex has is missing for some.
+    """
+    n = len(positions) // (12 if kind in SPATIAL else 8)
+    for name, what, size in (
+        ("colors", "colours", 4 * how.get("n_color", 0)),
+        ("extra", "normals" if kind == "mesh" else "radii", 12 if kind == "mesh" else 4),
+    ):
+        if how.get(name) is not None and len(how[name]) < size * n:
+            raise ValueError(f"there are fewer {what} than vertices: {len(how[name]) // size} for {n}")
+    indices_ = how.get("indices")
+    what, there = ("vertices", n) if indices_ is None else ("indices", len(indices_) // 4)
+    first, number = part(what, how.get("first", 0), how.get("number"), there)
+    if indices_ is not None:
+        named = np.frombuffer(indices_, np.uint32)[first : first + number].astype(np.int64) + how.get("base", 0)
+        for k in (int(named.argmin()), int(named.argmax())) if named.size else ():
+            if not 0 <= named[k] < n:
+                raise IndexError(f"indices[{first + k}] names vertex {named[k]}, but there are {n}")
+    if how.get("transforms") is not None:
+        part("instances", how.get("first_copy", 0), how.get("n_copies"), len(how["transforms"]) // 64)
+    view.draw(kind, positions, **how)
+
+
+def part(what: str, first: int, number: int | None, n: int) -> tuple[int, int]:
+    """A part of so many things: the first, and how many there are; by default all that follow.
+
+    Raises:
+        IndexError: It begins before the first, or ends behind the last.
+    """
+    first = operator.index(first)
+    number = max(n - first, 0) if number is None else operator.index(number)
+    if not (first >= 0 and 0 <= number <= n - first):
+        raise IndexError(f"{number} {what} from number {first} on were asked for, but there are {n}")
+    return first, number

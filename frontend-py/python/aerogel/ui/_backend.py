@@ -8,7 +8,7 @@ import tempfile
 import threading
 from typing import Any
 
-from aerogel import _log
+from aerogel import _gui_arrays, _log
 
 _told: set[str] = set()
 
@@ -51,26 +51,56 @@ def _viz() -> tuple[Any, str]:
     return aerogel_viz, ""
 
 
-def open(title: str, size: tuple[int, int], visible: bool, vsync: bool, place: tuple[int, ...]) -> Any:  # noqa: A001
+def _check_thread() -> None:
+    if threading.current_thread() is not threading.main_thread():
+        raise RuntimeError("windows belong to the main thread: open them there, or with show_window=False")
+
+
+def _no_desk(why: str) -> None:
+    _tell(f"{why}: windows draw into pictures (AEROGEL_GUI_OUT=last.png keeps the last)")
+
+
+def open(title: str, res: Any, visible: bool, vsync: bool, place: tuple[int, ...]) -> Any:  # noqa: A001
     """Opens a window; only a picture where there is no display.
 
     Raises:
         RuntimeError: It would be on the desktop, and this is not the main thread.
+        ValueError: It has no pixels, or too many.
     """
     aerogel_viz, why = _viz()
     if aerogel_viz is None:
-        return _software(size, why)
+        return _software(_gui_arrays.size(res), why)
+    size = _gui_arrays.size(res, aerogel_viz.most_pixels())
     if visible and not has_display():
         visible = False
-        _tell("there is no display: windows draw into pictures (AEROGEL_GUI_OUT=last.png keeps the last)")
+        _no_desk("there is no display")
     if visible:
-        if threading.current_thread() is not threading.main_thread():
-            raise RuntimeError("windows belong to the main thread: open them there, or with show_window=False")
+        _check_thread()
         try:
             return aerogel_viz.Window(title, *size, visible=True, vsync=vsync, place=(int(place[0]), int(place[1])))
         except RuntimeError as e:
-            _tell(f"{e}: windows draw into pictures (AEROGEL_GUI_OUT=last.png keeps the last)")
+            _no_desk(str(e))
     return aerogel_viz.Window(title, *size, visible=False)
+
+
+def open_desk(title: str, size: tuple[int, int], fullscreen: bool) -> Any:
+    """Opens a window of the desktop for pictures that are painted elsewhere; None where there is none.
+
+    Raises:
+        RuntimeError: There is a desktop, and this is not the main thread.
+    """
+    if not has_display():
+        return None
+    aerogel_viz, why = _viz()
+    if aerogel_viz is None:
+        _no_desk(why)
+        return None
+    _check_thread()
+    try:
+        return aerogel_viz.Window(title, *size, visible=True, fullscreen=fullscreen)
+    except RuntimeError as e:
+        _no_desk(str(e))
+        return None
 
 
 def _software(size: tuple[int, int], why: str) -> Any:

@@ -19,3 +19,11 @@ RMB = "RMB"
 
 PRESS = "Press"
 RELEASE = "Release"
+
+#: What the window's names of keys are here, where a left key and a right one, or one of the number pad, are the same.
+_SAME = {f"{key}_{side}": key for key in (SHIFT, ALT, CTRL, "Super") for side in "LR"}
+
+
+def name_of(key: str) -> str:
+    """The name of a key that the window names."""
+    return _SAME.get(key, key.removeprefix("KP_"))

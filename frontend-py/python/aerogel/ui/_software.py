@@ -167,25 +167,16 @@ class Picture:
 def _chosen(n: int, how: dict[str, Any]) -> np.ndarray:
     """The numbers of the vertices that are drawn, in order."""
     indices, first, number = how.get("indices"), how.get("first", 0), how.get("number")
-    of = len(indices) // 4 if indices is not None else n
-    if first < 0 or first + (number or 0) > of:
-        raise IndexError(f"{number} from number {first} on were asked for, but there are {of}")
     part = slice(first, None if number is None else first + number)
     if indices is None:
         return np.arange(n)[part]
-    chosen = np.frombuffer(indices, np.uint32).astype(np.int64)[part] + how.get("base", 0)
-    wrong = np.flatnonzero((chosen < 0) | (chosen >= n))
-    if wrong.size:
-        raise IndexError(f"indices[{first + wrong[0]}] names vertex {chosen[wrong[0]]}, but there are {n}")
-    return chosen
+    return np.frombuffer(indices, np.uint32).astype(np.int64)[part] + how.get("base", 0)
 
 
 def _colors(n: int, how: dict[str, Any]) -> np.ndarray:
     if how.get("colors") is None:
         return np.tile(np.asarray(how["color"], np.float64)[:3], (n, 1))
     given = np.frombuffer(how["colors"], np.float32).reshape(-1, how["n_color"])
-    if len(given) < n:
-        raise ValueError("there are fewer colours than vertices")
     return given[:n, :3].astype(np.float64)
 
 
@@ -193,8 +184,6 @@ def _sizes(n: int, how: dict[str, Any]) -> np.ndarray:
     if how.get("extra") is None:
         return np.full(n, how.get("size", 0.0))
     given = np.frombuffer(how["extra"], np.float32)
-    if len(given) < n:
-        raise ValueError("there are fewer radii than vertices")
     return given[:n].astype(np.float64)
 
 

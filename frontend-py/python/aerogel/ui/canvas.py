@@ -85,7 +85,7 @@ class Canvas:
             IndexError: An index names no vertex.
         """
         how = _arrays.appearance(color, per_vertex_color, indices)
-        self._view.draw("triangles", _arrays.points(vertices, 2, "vertices"), **how)
+        _arrays.draw(self._view, "triangles", _arrays.points(vertices, 2, "vertices"), **how)
 
     def lines(
         self,
@@ -108,7 +108,7 @@ class Canvas:
             IndexError: An index names no vertex.
         """
         how = _arrays.appearance(color, per_vertex_color, indices)
-        self._view.draw("lines", _arrays.points(vertices, 2, "vertices"), size=float(width), **how)
+        _arrays.draw(self._view, "lines", _arrays.points(vertices, 2, "vertices"), size=float(width), **how)
 
     def circles(
         self,
@@ -128,9 +128,10 @@ class Canvas:
             per_vertex_radius: A radius for each instead.
         """
         how = _arrays.appearance(color, per_vertex_color, None)
+        positions = _arrays.points(centers, 2, "centers")
         if per_vertex_radius is not None:
-            how["extra"] = _arrays.numbers(per_vertex_radius, "per_vertex_radius")
-        self._view.draw("circles", _arrays.points(centers, 2, "centers"), size=float(radius), **how)
+            how["extra"] = _arrays.radii(per_vertex_radius, positions, 2)
+        _arrays.draw(self._view, "circles", positions, size=float(radius), **how)
 
     def vector_field(
         self,
@@ -167,5 +168,13 @@ class Canvas:
         self.lines(np.stack(parts, -2).reshape(-1, 2), width, color=color)
 
     def scene(self, scene: Scene) -> None:
-        """Draws a scene, with what stands in it since it was drawn last."""
+        """Draws a scene, with what stands in it since it was drawn last.
+
+        Raises:
+            TypeError: It is no scene.
+        """
+        from aerogel.ui.scene import Scene
+
+        if not isinstance(scene, Scene):
+            raise TypeError(f"scene takes a ti.ui.Scene, not {type(scene).__name__}")
         scene._draw(self._window)

@@ -67,10 +67,10 @@ class Scene:
             index_count: How many are drawn; by default all that follow.
         """
         how = _arrays.appearance(color, per_vertex_color, None)
-        if per_vertex_radius is not None:
-            how["extra"] = _arrays.numbers(per_vertex_radius, "per_vertex_radius")
         positions = _arrays.points(centers, 3, "centers")
-        first, number = _range("particles", index_offset, index_count, len(positions) // 12)
+        if per_vertex_radius is not None:
+            how["extra"] = _arrays.radii(per_vertex_radius, positions, 3)
+        first, number = _arrays.part("particles", index_offset, index_count, len(positions) // 12)
         how.update(size=float(radius), first=first, number=number)
         self._things.append(("particles", positions, how))
 
@@ -170,7 +170,7 @@ class Scene:
             if matrices.ndim < 2 or matrices.shape[-2:] != (4, 4):
                 raise ValueError(f"transforms are matrices of shape (4, 4); the shape is {matrices.shape}")
             how["transforms"] = _arrays.numbers(matrices, "transforms")
-            first, number = _range("instances", instance_offset, instance_count, matrices.size // 16)
+            first, number = _arrays.part("instances", instance_offset, instance_count, matrices.size // 16)
             how.update(first_copy=first, n_copies=number)
         if show_wireframe:
             self._wireframe(positions, how)
@@ -208,7 +208,7 @@ class Scene:
         eye = [float(x) for x in self._camera.curr_position]
         view.world(seen.T.tolist(), shown.T.tolist(), eye, ambient, lights)
         for kind, positions, how in things:
-            view.draw(kind, positions, **how)
+            _arrays.draw(view, kind, positions, **how)
 
 
 def _part(
@@ -221,23 +221,10 @@ def _part(
 ) -> dict[str, Any]:
     """Which vertices, or which indices, are drawn."""
     if "indices" not in how:
-        first, number = _range("vertices", vertex_offset, vertex_count, len(positions) // 12)
+        first, number = _arrays.part("vertices", vertex_offset, vertex_count, len(positions) // 12)
         return {"base": 0, "first": first, "number": number}
-    first, number = _range("indices", index_offset, index_count, len(how["indices"]) // 4)
+    first, number = _arrays.part("indices", index_offset, index_count, len(how["indices"]) // 4)
     return {"base": operator.index(vertex_offset), "first": first, "number": number}
-
-
-def _range(what: str, first: int, number: int | None, n: int) -> tuple[int, int]:
-    """A part of so many things.
-
-    Raises:
-        IndexError: It begins before the first, or ends behind the last.
-    """
-    first = operator.index(first)
-    number = max(n - first, 0) if number is None else operator.index(number)
-    if not (first >= 0 and 0 <= number <= n - first):
-        raise IndexError(f"{number} {what} from number {first} on were asked for, but there are {n}")
-    return first, number
 
 
 def _normals(positions: bytes, indices: bytes, base: int) -> bytes:

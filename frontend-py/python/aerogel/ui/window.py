@@ -13,10 +13,13 @@ import numpy as np
 from aerogel import _log, _notebook
 from aerogel.tools.image import imwrite
 from aerogel.ui import _backend
-from aerogel.ui._keys import PRESS, RELEASE
+from aerogel.ui._keys import PRESS, RELEASE, name_of
 from aerogel.ui.canvas import Canvas
 from aerogel.ui.scene import Scene
 from aerogel.ui.widgets import Gui
+
+#: What the user did so many seconds ago is the present: who asks for many keys does not make the system ask as often.
+_RECENT = 0.002
 
 
 class Event:
@@ -54,19 +57,16 @@ class Window:
         fps_limit: float = 1000,
         pos: tuple[int, int] = (100, 100),
     ) -> None:
-        size = (res, res) if np.ndim(res) == 0 else tuple(res)
-        if len(size) != 2 or any(not isinstance(n, (int, np.integer)) or n < 1 for n in size):
-            raise ValueError(f"res must be a number of pixels or two of them, not {res!r}")
         if not fps_limit > 0:
             raise ValueError(f"fps_limit must be positive, not {fps_limit!r}")
         self.name, self.fps_limit = name, fps_limit
         self.event: Event | None = None
         self._thread = threading.get_ident()
-        self._backend = _backend.open(str(name), (int(size[0]), int(size[1])), show_window, vsync, tuple(pos))
+        self._backend = _backend.open(str(name), res, show_window, vsync, tuple(pos))
         self._events: list[Event] = []
         self._pressed: set[str] = set()
         self._is_running = True
-        self._due = 0.0
+        self._due = self._polled = 0.0
         self._frames, self._shown = int(os.environ.get("AEROGEL_GUI_FRAMES", "0")), 0
         self._handle: Any = None
         out = os.environ.get("AEROGEL_GUI_OUT")
@@ -139,19 +139,24 @@ class Window:
             time.sleep(self._due - now)
         self._due = max(now, self._due) + 1 / self.fps_limit
 
-    def _poll(self) -> None:
-        if self._backend is None:
+    def _poll(self, age: float = 0.0) -> None:
+        """Hears what the user did, unless that was done ``age`` seconds ago or less."""
+        if self._backend is None or (age and time.perf_counter() - self._polled < age):
             return
-        for kind, key, x, y in self._view.events():
+        try:
+            told = self._view.events()
+        finally:
+            self._is_running = self._is_running and not self._view.closed
+        for kind, key, x, y in told:
             if kind in (PRESS, RELEASE):
+                key = name_of(key)
                 self._events.append(Event(kind, key, (x, y)))
                 (self._pressed.add if kind == PRESS else self._pressed.discard)(key)
             elif kind == "Blur":
                 self._pressed.clear()
-        if self._view.closed:
-            self._is_running = False
         # A program that never asks has no use for old ones.
         del self._events[:-1000]
+        self._polled = time.perf_counter()
 
     def get_events(self, tag: str | None = None) -> list[Event]:
         """What the user did since this was last asked.
@@ -175,12 +180,12 @@ class Window:
 
     def is_pressed(self, *keys: str) -> bool:
         """Whether one of the keys or buttons is down."""
-        self._poll()
+        self._poll(_RECENT)
         return any(key in self._pressed for key in keys)
 
     def get_cursor_pos(self) -> tuple[float, float]:
         """Where the mouse is: (0, 0) is the lower left corner, (1, 1) the upper right one."""
-        self._poll()
+        self._poll(_RECENT)
         return tuple(self._view.cursor)  # type: ignore[return-value]
 
     def _rows(self) -> np.ndarray:

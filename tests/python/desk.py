@@ -1,0 +1,82 @@
+"""A desktop that nobody looks at, for tests of windows: a display, and programs with a window on it."""
+
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+
+def vulkan():
+    try:
+        import aerogel_viz
+
+        aerogel_viz.adapter()
+    except (ImportError, RuntimeError):
+        return False
+    return True
+
+
+needs_desk = [
+    pytest.mark.skipif(not vulkan(), reason="there is no Vulkan, or no aerogel_viz"),
+    pytest.mark.skipif(not (shutil.which("Xvfb") and shutil.which("xdotool")), reason="Xvfb or xdotool is missing"),
+]
+
+
+@pytest.fixture
+def display():
+    r, w = os.pipe()
+    server = subprocess.Popen(
+        ["Xvfb", "-displayfd", str(w), "-screen", "0", "1024x768x24", "-nolisten", "tcp"],
+        pass_fds=[w],
+        stderr=subprocess.DEVNULL,
+    )
+    os.close(w)
+    with os.fdopen(r) as told:
+        number = told.readline().strip()
+    assert number, "Xvfb does not start"
+    server.name = f":{number}"
+    yield server
+    server.kill()
+    server.wait()
+
+
+class Program:
+    """A program with a window, which says what it sees line by line."""
+
+    def __init__(self, text, display, tmp_path, **environment):
+        head = 'import aerogel as ti\nti.init(log_level="error")\nimport sys, time\n'
+        (tmp_path / "p.py").write_text(head + textwrap.dedent(text))
+        env = {**os.environ, "DISPLAY": display.name, "PYTHONUNBUFFERED": "1", **environment}
+        env.pop("WAYLAND_DISPLAY", None)
+        self.env = env
+        self.process = subprocess.Popen(
+            [sys.executable, "p.py"], cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+
+    def line(self):
+        return self.process.stdout.readline().rstrip("\n")
+
+    def until(self, wanted):
+        """Reads on until a line is the wanted one."""
+        seen = []
+        while (line := self.line()) != wanted:
+            seen.append(line)
+            # Empty only at its end.
+            assert line, f"{wanted!r} is not in {seen[-40:]}: {self.process.stderr.read()[-800:]}"
+
+    def do(self, *words):
+        subprocess.run(["xdotool", *map(str, words)], env=self.env, check=True, timeout=20, capture_output=True)
+
+    def window(self):
+        """The number of its window, which then hears keys."""
+        found = ["xdotool", "search", "--sync", "--onlyvisible", "--name", "seen"]
+        number = subprocess.run(found, env=self.env, capture_output=True, text=True, timeout=20).stdout.split()[0]
+        self.do("windowfocus", "--sync", number)
+        return number
+
+    def end(self):
+        out, err = self.process.communicate(timeout=30)
+        return self.process.returncode, out.strip(), err

@@ -1,0 +1,88 @@
+"""The display ends while a program shows something: an exception, and the program goes on."""
+
+import textwrap
+import time
+
+import pytest
+from desk import Program, needs_desk
+
+pytestmark = needs_desk
+
+TEXT = """
+import numpy as np
+x = ti.field(ti.f32, (64, 64))
+@ti.kernel
+def step():
+    for i, j in x:
+        x[i, j] += 1
+{windows}
+print("open", flush=True)
+n = failed = 0
+until = time.time() + 30
+while time.time() < until and failed < len(windows):
+    step()
+    n += 1
+    for w in windows:
+        try:
+            if isinstance(w, ti.GUI):
+                w.set_image(x)
+            else:
+                w.get_canvas().set_image(x)
+                w.GUI.slider_float("speed", 0.5, 0, 1)
+            w.show()
+        except RuntimeError as e:
+            failed += 1
+            print(e, flush=True)
+step()
+# Fields are as they were, and everything else goes on.
+print(x.to_numpy().min() == x.to_numpy().max() == n + 1, *[w.running for w in windows])
+for w in windows:
+    w.show()
+w = ti.ui.Window("later", 64)
+w.get_canvas().set_image(np.ones((4, 4), np.float32))
+print(w.get_image_buffer_as_numpy()[..., :3].min(), ti.GUI("later").running, flush=True)
+"""
+
+WINDOWS = {
+    "a window": 'windows = [ti.ui.Window("seen", 200)]',
+    "a GUI": 'windows = [ti.GUI("seen", 64)]',
+    "two windows": 'windows = [ti.ui.Window("seen", 200), ti.ui.Window("other", (100, 80))]',
+    "a window and a GUI": 'windows = [ti.GUI("seen", 64), ti.ui.Window("other", 200)]',
+}
+
+
+@pytest.mark.parametrize("windows", WINDOWS)
+def test_the_display_ends_while_windows_are_shown(windows, display, tmp_path):
+    program = Program(TEXT.format(windows=WINDOWS[windows]), display, tmp_path)
+    program.until("open")
+    time.sleep(0.4)
+    display.kill()
+    n = WINDOWS[windows].count("seen") + WINDOWS[windows].count("other")
+    code, out, err = program.end()
+    assert code == 0, (out, err[-800:])
+    gone, state, later = out.splitlines()[:n], *out.splitlines()[n:]
+    assert all("the display is gone" in line for line in gone), out
+    assert state == " ".join(["True"] + ["False"] * n) and later == "1.0 True"
+
+
+OPENING = """
+print("ready", flush=True)
+for k in range(200):
+    try:
+        w = ti.ui.Window("seen", 64)
+        w.show()
+        w.destroy()
+    except RuntimeError as e:
+        assert "the display is gone" in str(e)
+print("done")
+"""
+
+
+@pytest.mark.parametrize("after", [0.0, 0.02, 0.05, 0.1, 0.2, 0.4])
+def test_the_display_ends_while_a_window_is_made(after, display, tmp_path):
+    program = Program(textwrap.dedent(OPENING), display, tmp_path)
+    program.until("ready")
+    time.sleep(after)
+    display.kill()
+    code, out, err = program.end()
+    assert code == 0 and out == "done", (out, err[-800:])
