@@ -1,0 +1,524 @@
+//! The memory of the card: allocations with gaps between them, and who has touched what.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
+
+use crate::error::FaultKind;
+
+/// What is wrong with an access, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Bad {
+    pub(crate) kind: FaultKind,
+    pub(crate) message: String,
+}
+
+impl Bad {
+    pub(crate) fn new(kind: FaultKind, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            message: message.into(),
+        }
+    }
+}
+
+/// Where allocations begin: nothing that a program computes by mistake comes here.
+const FIRST: u64 = 0x10_0000_0000;
+/// Addresses are multiples of it, and as much lies between two of them.
+const ALIGN: u64 = 512;
+
+/// A piece of memory; threads of a launch may all use it.
+pub(crate) struct Allocation {
+    address: u64,
+    bytes: u64,
+    words: Box<[AtomicU64]>,
+    /// For each word the bytes that hold something.
+    written: Box<[AtomicU8]>,
+    read_only: bool,
+    /// For each byte who wrote it last, and who read it.
+    touched: Box<[[AtomicU64; 2]]>,
+}
+
+impl Allocation {
+    fn new(address: u64, bytes: u64, track: bool) -> Option<Self> {
+        let n = usize::try_from(bytes.div_ceil(8)).ok()?;
+        let mut words = Vec::new();
+        words.try_reserve_exact(n).ok()?;
+        words.resize_with(n, || AtomicU64::new(0));
+        let mut written = Vec::new();
+        written.try_reserve_exact(n).ok()?;
+        written.resize_with(n, || AtomicU8::new(0));
+        let mut touched = Vec::new();
+        if track {
+            touched.try_reserve_exact(8 * n).ok()?;
+            touched.resize_with(8 * n, || [AtomicU64::new(0), AtomicU64::new(0)]);
+        }
+        Some(Self {
+            address,
+            bytes,
+            words: words.into(),
+            written: written.into(),
+            read_only: false,
+            touched: touched.into(),
+        })
+    }
+
+    /// The word of an access, and how far it is shifted in it. Accesses are aligned, so they lie in one word.
+    fn place(&self, address: u64) -> (usize, u32) {
+        let offset = address - self.address;
+        ((offset / 8) as usize, (offset % 8) as u32 * 8)
+    }
+
+    fn mask(bytes: u64) -> u64 {
+        u64::MAX >> (64 - 8 * bytes)
+    }
+
+    fn byte_mask(bytes: u64, shift: u32) -> u8 {
+        (((1_u16 << bytes) - 1) as u8) << (shift / 8)
+    }
+
+    fn load(&self, address: u64, bytes: u64) -> Result<u64, Bad> {
+        let (word, shift) = self.place(address);
+        let wanted = Self::byte_mask(bytes, shift);
+        if self.written[word].load(Relaxed) & wanted != wanted {
+            return Err(Bad::new(
+                FaultKind::NeverWritten,
+                format!("{bytes} bytes at {address:#x} are read, which nobody has written"),
+            ));
+        }
+        Ok(self.words[word].load(Relaxed) >> shift & Self::mask(bytes))
+    }
+
+    fn store(&self, address: u64, bytes: u64, value: u64) {
+        self.update(address, bytes, |_| Some(value));
+    }
+
+    /// Changes what is there in one step; what was there.
+    fn update(&self, address: u64, bytes: u64, change: impl Fn(u64) -> Option<u64>) -> u64 {
+        let (word, shift) = self.place(address);
+        let mask = Self::mask(bytes);
+        let changed = self.words[word].fetch_update(Relaxed, Relaxed, |old| {
+            let new = change(old >> shift & mask)?;
+            Some(old & !(mask << shift) | (new & mask) << shift)
+        });
+        self.written[word].fetch_or(Self::byte_mask(bytes, shift), Relaxed);
+        changed.unwrap_or_else(|old| old) >> shift & mask
+    }
+}
+
+/// All memory of a card.
+pub(crate) struct Memory {
+    allocations: BTreeMap<u64, Allocation>,
+    /// What has been given back: where it began and how long it was.
+    freed: BTreeMap<u64, u64>,
+    next: u64,
+    used: u64,
+    limit: u64,
+    track: bool,
+}
+
+impl Memory {
+    pub(crate) fn new(limit: u64, track: bool) -> Self {
+        Self {
+            allocations: BTreeMap::new(),
+            freed: BTreeMap::new(),
+            next: FIRST,
+            used: 0,
+            limit,
+            track,
+        }
+    }
+
+    pub(crate) fn used(&self) -> u64 {
+        self.used
+    }
+
+    /// An address of so many bytes that hold nothing; none if there is no memory.
+    pub(crate) fn allocate(&mut self, bytes: u64) -> Option<u64> {
+        let used = self.used.checked_add(bytes).filter(|&n| n <= self.limit)?;
+        let address = self.next;
+        let allocation = Allocation::new(address, bytes, self.track)?;
+        self.next += bytes.next_multiple_of(ALIGN) + ALIGN;
+        self.used = used;
+        self.allocations.insert(address, allocation);
+        Some(address)
+    }
+
+    pub(crate) fn free(&mut self, address: u64) -> Result<(), Bad> {
+        let Some(found) = self.allocations.remove(&address) else {
+            return Err(match self.freed.contains_key(&address) {
+                true => Bad::new(
+                    FaultKind::Freed,
+                    format!("{address:#x} was given back before"),
+                ),
+                false => nothing_at(address, 1),
+            });
+        };
+        self.used -= found.bytes;
+        self.freed.insert(address, found.bytes);
+        Ok(())
+    }
+
+    /// What is written from now on is only read.
+    pub(crate) fn seal(&mut self, address: u64) {
+        if let Some(found) = self.allocations.get_mut(&address) {
+            found.read_only = true;
+        }
+    }
+
+    pub(crate) fn find(&self, address: u64, bytes: u64) -> Result<&Allocation, Bad> {
+        let before = self.allocations.range(..=address).next_back();
+        let end = address.checked_add(bytes);
+        match before {
+            Some((_, found)) if end.is_some_and(|end| end <= found.address + found.bytes) => {
+                Ok(found)
+            }
+            Some((_, found)) if address < found.address + found.bytes.next_multiple_of(ALIGN) + ALIGN => {
+                Err(Bad::new(
+                    FaultKind::OutOfBounds,
+                    format!(
+                        "{bytes} bytes at {address:#x} are {} bytes behind the beginning of an allocation of {}",
+                        address - found.address,
+                        found.bytes
+                    ),
+                ))
+            }
+            _ => Err(self.missing(address, bytes)),
+        }
+    }
+
+    fn missing(&self, address: u64, bytes: u64) -> Bad {
+        match self.freed.range(..=address).next_back() {
+            Some((&at, &length)) if address < at + length => Bad::new(
+                FaultKind::Freed,
+                format!("{bytes} bytes at {address:#x} belong to memory that was given back"),
+            ),
+            _ => nothing_at(address, bytes),
+        }
+    }
+
+    /// Copies from the host.
+    pub(crate) fn write(&self, address: u64, from: &[u8]) -> Result<(), Bad> {
+        let found = self.find(address, from.len() as u64)?;
+        for (at, chunk) in chunks(address, from.len()) {
+            let mut value = [0; 8];
+            value[..chunk].copy_from_slice(&from[at..at + chunk]);
+            found.store(address + at as u64, chunk as u64, u64::from_le_bytes(value));
+        }
+        Ok(())
+    }
+
+    /// Copies to the host; bytes that nobody has written are zero.
+    pub(crate) fn read(&self, address: u64, to: &mut [u8]) -> Result<(), Bad> {
+        let found = self.find(address, to.len() as u64)?;
+        for (k, byte) in to.iter_mut().enumerate() {
+            let (word, shift) = found.place(address + k as u64);
+            *byte = (found.words[word].load(Relaxed) >> shift) as u8;
+        }
+        Ok(())
+    }
+
+    /// Whether somebody has written all of these bytes.
+    pub(crate) fn is_written(&self, address: u64, bytes: u64) -> bool {
+        let Ok(found) = self.find(address, bytes) else {
+            return false;
+        };
+        (0..bytes).all(|k| {
+            let (word, shift) = found.place(address + k);
+            found.written[word].load(Relaxed) >> (shift / 8) & 1 == 1
+        })
+    }
+
+    /// Sets bytes.
+    pub(crate) fn fill(&self, address: u64, bytes: u64, value: u8) -> Result<(), Bad> {
+        let found = self.find(address, bytes)?;
+        for k in 0..bytes {
+            found.store(address + k, 1, u64::from(value));
+        }
+        Ok(())
+    }
+}
+
+/// Pieces of up to eight bytes that lie in one word each.
+fn chunks(address: u64, length: usize) -> impl Iterator<Item = (usize, usize)> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let here = address + at as u64;
+        let room = (8 - here % 8) as usize;
+        let chunk = room.min(length - at);
+        (chunk > 0).then(|| {
+            at += chunk;
+            (at - chunk, chunk)
+        })
+    })
+}
+
+fn nothing_at(address: u64, bytes: u64) -> Bad {
+    Bad::new(
+        FaultKind::OutOfBounds,
+        format!("{bytes} bytes at {address:#x} belong to no allocation"),
+    )
+}
+
+/// Who accesses memory, and when: for races.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Visit {
+    /// The number of the thread in the launch.
+    pub(crate) thread: u64,
+    /// How many threads a block has.
+    pub(crate) block: u64,
+    /// How many barriers its block, and its warp, have passed.
+    pub(crate) phase: u64,
+    pub(crate) warp_phase: u64,
+    /// The launch.
+    pub(crate) epoch: u64,
+    /// Whether the access is atomic.
+    pub(crate) ordered: bool,
+}
+
+const THREAD_BITS: u32 = 28;
+const PHASE_BITS: u32 = 12;
+const WARP_BITS: u32 = 8;
+const EPOCH_BITS: u32 = 15;
+
+impl Visit {
+    fn pack(self) -> u64 {
+        let field = |value: u64, bits: u32| value & ((1 << bits) - 1);
+        let mut packed = field(self.thread, THREAD_BITS);
+        packed |= field(self.phase, PHASE_BITS) << THREAD_BITS;
+        packed |= field(self.warp_phase, WARP_BITS) << (THREAD_BITS + PHASE_BITS);
+        packed |= field(self.epoch, EPOCH_BITS) << (THREAD_BITS + PHASE_BITS + WARP_BITS);
+        packed | u64::from(self.ordered) << 63
+    }
+
+    /// Whether an earlier access came certainly before this one, or is no conflict.
+    fn is_behind(self, earlier: u64) -> bool {
+        let field = |shift: u32, bits: u32| earlier >> shift & ((1 << bits) - 1);
+        let epoch = field(THREAD_BITS + PHASE_BITS + WARP_BITS, EPOCH_BITS);
+        let thread = field(0, THREAD_BITS);
+        let same_epoch = epoch == self.epoch & ((1 << EPOCH_BITS) - 1);
+        if earlier == 0 || !same_epoch || thread == self.thread & ((1 << THREAD_BITS) - 1) {
+            return true;
+        }
+        if earlier >> 63 == 1 && self.ordered {
+            return true;
+        }
+        let block = self.block.max(1);
+        let same_block = thread / block == self.thread / block;
+        let before_barrier = field(THREAD_BITS, PHASE_BITS) != self.phase & ((1 << PHASE_BITS) - 1);
+        let warp = |t: u64| t % block / 32;
+        let same_warp = same_block && warp(thread) == warp(self.thread);
+        let before_sync =
+            field(THREAD_BITS + PHASE_BITS, WARP_BITS) != self.warp_phase & ((1 << WARP_BITS) - 1);
+        same_block && before_barrier || same_warp && before_sync
+    }
+}
+
+/// An access of a thread, checked in all ways.
+impl Memory {
+    pub(crate) fn thread_load(&self, address: u64, bytes: u64, visit: Visit) -> Result<u64, Bad> {
+        let found = self.checked(address, bytes)?;
+        let value = found.load(address, bytes)?;
+        self.note(found, address, bytes, visit, false)?;
+        Ok(value)
+    }
+
+    pub(crate) fn thread_store(
+        &self,
+        address: u64,
+        bytes: u64,
+        value: u64,
+        visit: Visit,
+    ) -> Result<(), Bad> {
+        let found = self.checked(address, bytes)?;
+        writable(found, address)?;
+        // The same number twice is no race that anybody could see.
+        let changes = found.load(address, bytes) != Ok(value);
+        found.store(address, bytes, value);
+        match changes {
+            true => self.note(found, address, bytes, visit, true),
+            false => Ok(()),
+        }
+    }
+
+    pub(crate) fn thread_update(
+        &self,
+        address: u64,
+        bytes: u64,
+        visit: Visit,
+        change: impl Fn(u64) -> Option<u64>,
+    ) -> Result<u64, Bad> {
+        let found = self.checked(address, bytes)?;
+        writable(found, address)?;
+        found.load(address, bytes)?;
+        let old = found.update(address, bytes, change);
+        self.note(found, address, bytes, visit, true)?;
+        Ok(old)
+    }
+
+    fn checked(&self, address: u64, bytes: u64) -> Result<&Allocation, Bad> {
+        aligned(address, bytes)?;
+        self.find(address, bytes)
+    }
+
+    /// Notes an access, and finds whether it races with one before.
+    fn note(
+        &self,
+        found: &Allocation,
+        address: u64,
+        bytes: u64,
+        visit: Visit,
+        writes: bool,
+    ) -> Result<(), Bad> {
+        if !self.track {
+            return Ok(());
+        }
+        let first = (address - found.address) as usize;
+        for [write, read] in &found.touched[first..first + bytes as usize] {
+            let (written, was_read) = (write.load(Relaxed), read.load(Relaxed));
+            let fine = visit.is_behind(written) && (!writes || visit.is_behind(was_read));
+            if !fine {
+                return Err(race(address, written, visit, writes));
+            }
+            match writes {
+                true => write.store(visit.pack(), Relaxed),
+                false => read.store(visit.pack(), Relaxed),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn race(address: u64, earlier: u64, visit: Visit, writes: bool) -> Bad {
+    let other = earlier & ((1 << THREAD_BITS) - 1);
+    let what = if writes { "written" } else { "read" };
+    let by = visit.thread;
+    Bad::new(
+        FaultKind::Race,
+        format!("{address:#x} is {what} by thread {by} of the launch, and nothing orders that and what thread {other} did"),
+    )
+}
+
+fn writable(found: &Allocation, address: u64) -> Result<(), Bad> {
+    match found.read_only {
+        true => Err(Bad::new(
+            FaultKind::ReadOnly,
+            format!("{address:#x} is written, which may only be read"),
+        )),
+        false => Ok(()),
+    }
+}
+
+/// An address is a multiple of what is accessed there.
+pub(crate) fn aligned(address: u64, bytes: u64) -> Result<(), Bad> {
+    match address.is_multiple_of(bytes) {
+        true => Ok(()),
+        false => Err(Bad::new(
+            FaultKind::Misaligned,
+            format!("{address:#x} is no multiple of {bytes}"),
+        )),
+    }
+}
+
+/// Memory that belongs to a block or a thread alone, so that one worker uses it.
+#[derive(Clone, Default)]
+pub(crate) struct Own {
+    bytes: Vec<u8>,
+    written: Vec<bool>,
+    /// For each byte who wrote it last, and who read it; empty if nobody asks.
+    touched: Vec<[u64; 2]>,
+}
+
+impl Own {
+    pub(crate) fn new(bytes: u64, track: bool) -> Self {
+        let n = bytes as usize;
+        Self {
+            bytes: vec![0; n],
+            written: vec![false; n],
+            touched: vec![[0; 2]; if track { n } else { 0 }],
+        }
+    }
+
+    pub(crate) fn resize(&mut self, bytes: u64) {
+        self.bytes.resize(bytes as usize, 0);
+        self.written.resize(bytes as usize, false);
+    }
+
+    /// What is behind an offset holds nothing any more.
+    pub(crate) fn forget(&mut self, from: u64) {
+        let from = (from as usize).min(self.written.len());
+        self.written[from..].fill(false);
+    }
+
+    fn range(&self, offset: u64, bytes: u64, what: &str) -> Result<std::ops::Range<usize>, Bad> {
+        aligned(offset, bytes)?;
+        let end = offset.checked_add(bytes);
+        match end.filter(|&end| end <= self.bytes.len() as u64) {
+            Some(end) => Ok(offset as usize..end as usize),
+            None => Err(Bad::new(
+                FaultKind::OutOfBounds,
+                format!(
+                    "{bytes} bytes at {offset:#x} of {what} memory, which has {}",
+                    self.bytes.len()
+                ),
+            )),
+        }
+    }
+
+    pub(crate) fn load(
+        &mut self,
+        offset: u64,
+        bytes: u64,
+        what: &str,
+        visit: Option<Visit>,
+    ) -> Result<u64, Bad> {
+        let range = self.range(offset, bytes, what)?;
+        if !self.written[range.clone()].iter().all(|&w| w) {
+            return Err(Bad::new(
+                FaultKind::NeverWritten,
+                format!(
+                    "{bytes} bytes at {offset:#x} of {what} memory are read, which nobody has written"
+                ),
+            ));
+        }
+        self.note(offset, bytes, visit, false)?;
+        let mut value = [0; 8];
+        value[..bytes as usize].copy_from_slice(&self.bytes[range]);
+        Ok(u64::from_le_bytes(value))
+    }
+
+    pub(crate) fn store(
+        &mut self,
+        offset: u64,
+        bytes: u64,
+        value: u64,
+        what: &str,
+        visit: Option<Visit>,
+    ) -> Result<(), Bad> {
+        let range = self.range(offset, bytes, what)?;
+        let value = &value.to_le_bytes()[..bytes as usize];
+        let same = &self.bytes[range.clone()] == value && self.written[range.start];
+        if !same {
+            self.note(offset, bytes, visit, true)?;
+        }
+        self.bytes[range.clone()].copy_from_slice(value);
+        self.written[range].fill(true);
+        Ok(())
+    }
+
+    fn note(&mut self, offset: u64, bytes: u64, visit: Option<Visit>, writes: bool) -> Result<(), Bad> {
+        let Some(visit) = visit.filter(|_| !self.touched.is_empty()) else {
+            return Ok(());
+        };
+        let first = offset as usize;
+        for [write, read] in &mut self.touched[first..first + bytes as usize] {
+            if !visit.is_behind(*write) || writes && !visit.is_behind(*read) {
+                return Err(race(offset, *write, visit, writes));
+            }
+            match writes {
+                true => *write = visit.pack(),
+                false => *read = visit.pack(),
+            }
+        }
+        Ok(())
+    }
+}

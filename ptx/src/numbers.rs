@@ -1,0 +1,695 @@
+//! Arithmetic on the bits of registers.
+//!
+//! Approximate instructions are computed exactly and rounded: a card may differ by the error that the PTX manual states.
+
+use half::{bf16, f16};
+
+use crate::code::{Binary, Compare, Kind, Mode, Ordered, Rounding, Ternary, Ty, Unary};
+
+/// An integer of some bits, with its sign if it has one.
+fn integer(ty: Ty, bits: u64) -> i128 {
+    let bits = bits & ty.mask();
+    match ty.is_signed() && bits >> (ty.bits - 1) & 1 == 1 {
+        true => i128::from(bits) - (1 << ty.bits),
+        false => i128::from(bits),
+    }
+}
+
+/// A float as a double; all of them are exact there.
+fn float(ty: Ty, bits: u64) -> f64 {
+    match (ty.kind, ty.bits) {
+        (Kind::BFloat, _) => bf16::from_bits(bits as u16).to_f64(),
+        (_, 16) => f16::from_bits(bits as u16).to_f64(),
+        (_, 32) => f64::from(f32::from_bits(bits as u32)),
+        _ => f64::from_bits(bits),
+    }
+}
+
+/// The bits of a double as a float of a type, rounded.
+fn float_bits(ty: Ty, value: f64, rounding: Rounding) -> u64 {
+    let nearest = nearest_bits(ty, value);
+    if rounding == Rounding::Nearest || value.is_nan() || ty.bits == 64 {
+        return nearest;
+    }
+    let back = float(ty, nearest);
+    let up = match rounding {
+        Rounding::Up => true,
+        Rounding::Down => false,
+        _ => value < 0.0,
+    };
+    match () {
+        () if back < value && up => next(ty, nearest, true),
+        () if back > value && !up => next(ty, nearest, false),
+        () => nearest,
+    }
+}
+
+fn nearest_bits(ty: Ty, value: f64) -> u64 {
+    match (ty.kind, ty.bits) {
+        (Kind::BFloat, _) => u64::from(bf16::from_f64(value).to_bits()),
+        (_, 16) => u64::from(f16::from_f64(value).to_bits()),
+        (_, 32) => u64::from((value as f32).to_bits()),
+        _ => value.to_bits(),
+    }
+}
+
+/// The float beside another one.
+fn next(ty: Ty, bits: u64, up: bool) -> u64 {
+    let sign = 1 << (ty.bits - 1);
+    let negative = bits & sign != 0;
+    match (bits & !sign, negative == up) {
+        (0, _) if up => 1,
+        (0, _) => sign | 1,
+        (_, true) => bits - 1,
+        (_, false) => bits + 1,
+    }
+}
+
+fn flushed(ty: Ty, bits: u64, mode: Mode) -> u64 {
+    if !mode.flush || ty.bits != 32 {
+        return bits;
+    }
+    match f32::from_bits(bits as u32).is_subnormal() {
+        true => bits & 0x8000_0000,
+        false => bits,
+    }
+}
+
+fn finished(ty: Ty, bits: u64, mode: Mode) -> u64 {
+    let bits = flushed(ty, bits, mode);
+    if !mode.saturate {
+        return bits;
+    }
+    let value = float(ty, bits);
+    match value {
+        v if v.is_nan() => 0,
+        v => nearest_bits(ty, v.clamp(0.0, 1.0) + 0.0),
+    }
+}
+
+/// Both halves of a pair.
+fn halves(ty: Ty) -> Option<Ty> {
+    let kind = match ty.kind {
+        Kind::FloatPair => Kind::Float,
+        Kind::BFloatPair => Kind::BFloat,
+        _ => return None,
+    };
+    Some(Ty { kind, bits: 16 })
+}
+
+fn in_halves(half: Ty, f: impl Fn(Ty, u32) -> u64) -> u64 {
+    f(half, 0) & 0xffff | (f(half, 16) & 0xffff) << 16
+}
+
+pub(crate) fn unary(op: Unary, ty: Ty, mode: Mode, x: u64) -> u64 {
+    if let Some(half) = halves(ty) {
+        return in_halves(half, |ty, at| unary(op, ty, mode, x >> at & 0xffff));
+    }
+    let sign = 1 << (ty.bits - 1);
+    match op {
+        Unary::Move => x & ty.mask(),
+        Unary::Not => !x & ty.mask(),
+        Unary::Negate if ty.is_float() => flushed(ty, x, mode) ^ sign,
+        Unary::Absolute if ty.is_float() => flushed(ty, x, mode) & !sign & ty.mask(),
+        Unary::Negate => x.wrapping_neg() & ty.mask(),
+        Unary::Absolute => integer(ty, x).unsigned_abs() as u64 & ty.mask(),
+        Unary::CountZeros => u64::from((x & ty.mask()).leading_zeros() - (64 - ty.bits)),
+        Unary::CountOnes => u64::from((x & ty.mask()).count_ones()),
+        Unary::FindHighest(shift) => highest(ty, x, shift),
+        Unary::Reverse => (x & ty.mask()).reverse_bits() >> (64 - ty.bits),
+        _ => function(op, ty, mode, flushed(ty, x, mode)),
+    }
+}
+
+fn highest(ty: Ty, x: u64, shift: bool) -> u64 {
+    let negative = ty.is_signed() && integer(ty, x) < 0;
+    let bits = if negative { !x } else { x } & ty.mask();
+    match bits.checked_ilog2() {
+        None => 0xffff_ffff,
+        Some(at) if shift => u64::from(ty.bits - 1 - at),
+        Some(at) => u64::from(at),
+    }
+}
+
+fn function(op: Unary, ty: Ty, mode: Mode, bits: u64) -> u64 {
+    let x = float(ty, bits);
+    let test = |yes: bool| u64::from(yes);
+    let subnormal = |bits: u64| match ty.bits {
+        32 => f32::from_bits(bits as u32).is_subnormal(),
+        64 => x.is_subnormal(),
+        _ => x != 0.0 && x.abs() < f64::from(f16::MIN_POSITIVE),
+    };
+    let value = match op {
+        Unary::Sqrt => return finished(ty, root(ty, x, mode), mode),
+        Unary::Reciprocal => return finished(ty, quotient(ty, 1.0, x, mode), mode),
+        Unary::ReciprocalSqrt => 1.0 / x.sqrt(),
+        Unary::Sin => x.sin(),
+        Unary::Cos => x.cos(),
+        Unary::Exp2 => x.exp2(),
+        Unary::Log2 => x.log2(),
+        Unary::Tanh => x.tanh(),
+        Unary::IsFinite => return test(x.is_finite()),
+        Unary::IsInfinite => return test(x.is_infinite()),
+        Unary::IsNumber => return test(!x.is_nan()),
+        Unary::IsNan => return test(x.is_nan()),
+        Unary::IsNormal => return test(x.is_finite() && x != 0.0 && !subnormal(bits)),
+        Unary::IsSubnormal => return test(subnormal(bits)),
+        _ => unreachable!("the caller did the others"),
+    };
+    finished(ty, float_bits(ty, value, mode.rounding), mode)
+}
+
+/// A double that was rounded to the nearest, rounded otherwise: `rest` has the sign of what was lost.
+fn directed(value: f64, rest: f64, rounding: Rounding) -> f64 {
+    let up = match rounding {
+        Rounding::Nearest => return value,
+        Rounding::Up => true,
+        Rounding::Down => false,
+        Rounding::Zero => value < 0.0,
+    };
+    match () {
+        () if rest > 0.0 && up => value.next_up(),
+        () if rest < 0.0 && !up => value.next_down(),
+        () => value,
+    }
+}
+
+fn root(ty: Ty, x: f64, mode: Mode) -> u64 {
+    let value = x.sqrt();
+    if ty.bits == 64 {
+        let rest = (-value).mul_add(value, x);
+        return directed(value, rest, mode.rounding).to_bits();
+    }
+    float_bits(ty, value, mode.rounding)
+}
+
+fn quotient(ty: Ty, x: f64, y: f64, mode: Mode) -> u64 {
+    let value = x / y;
+    if ty.bits == 64 {
+        let rest = (-value).mul_add(y, x) * y.signum();
+        return directed(value, rest, mode.rounding).to_bits();
+    }
+    float_bits(ty, value, mode.rounding)
+}
+
+pub(crate) fn binary(op: Binary, ty: Ty, mode: Mode, x: u64, y: u64) -> u64 {
+    if let Some(half) = halves(ty) {
+        return in_halves(half, |ty, at| {
+            binary(op, ty, mode, x >> at & 0xffff, y >> at & 0xffff)
+        });
+    }
+    match op {
+        Binary::And => x & y & ty.mask(),
+        Binary::Or => (x | y) & ty.mask(),
+        Binary::Xor => (x ^ y) & ty.mask(),
+        Binary::CopySign => {
+            let sign = 1 << (ty.bits - 1);
+            x & sign | y & !sign & ty.mask()
+        }
+        _ if ty.is_float() => of_floats(op, ty, mode, flushed(ty, x, mode), flushed(ty, y, mode)),
+        _ => of_integers(op, ty, mode, x, y),
+    }
+}
+
+fn of_integers(op: Binary, ty: Ty, mode: Mode, x: u64, y: u64) -> u64 {
+    let (a, b) = (integer(ty, x), integer(ty, y));
+    let value = match op {
+        Binary::Add => a + b,
+        Binary::Sub => a - b,
+        Binary::Mul => return x.wrapping_mul(y) & ty.mask(),
+        Binary::MulHigh if ty.is_signed() => (a * b) >> ty.bits,
+        // The product of two unsigned numbers of 64 bits needs all 128.
+        Binary::MulHigh => return ((a as u128 * b as u128) >> ty.bits) as u64,
+        Binary::MulWide => return (a * b) as u64 & (u64::MAX >> (64 - 2 * ty.bits.min(32))),
+        // What a card returns then nobody says; this is what cards do.
+        Binary::Div if b == 0 => -1,
+        Binary::Rem if b == 0 => a,
+        Binary::Div => a / b,
+        Binary::Rem => a % b,
+        Binary::Min | Binary::MinNan => a.min(b),
+        Binary::Max | Binary::MaxNan => a.max(b),
+        Binary::ShiftLeft | Binary::ShiftRight => return shifted(op, ty, x, y),
+        Binary::FieldMask => return field_mask(x, y),
+        Binary::And | Binary::Or | Binary::Xor | Binary::CopySign => {
+            unreachable!("the caller did these")
+        }
+    };
+    let value = match mode.saturate {
+        true => value.clamp(i128::from(i32::MIN), i128::from(i32::MAX)),
+        false => value,
+    };
+    value as u64 & ty.mask()
+}
+
+fn shifted(op: Binary, ty: Ty, x: u64, y: u64) -> u64 {
+    let (x, by) = (x & ty.mask(), (y & 0xffff_ffff).min(u64::from(ty.bits)));
+    match op {
+        Binary::ShiftLeft => x.checked_shl(by as u32).unwrap_or(0) & ty.mask(),
+        _ => (integer(ty, x) >> by) as u64 & ty.mask(),
+    }
+}
+
+fn field_mask(from: u64, length: u64) -> u64 {
+    let (from, length) = (from & 0xff, length & 0xff);
+    let bits = (0..32).filter(|k| *k >= from && *k < from + length);
+    bits.fold(0, |mask, k| mask | 1 << k)
+}
+
+fn of_floats(op: Binary, ty: Ty, mode: Mode, x: u64, y: u64) -> u64 {
+    let (a, b) = (float(ty, x), float(ty, y));
+    let bits = match op {
+        Binary::Add => sum(ty, a, b, mode.rounding),
+        Binary::Sub => sum(ty, a, -b, mode.rounding),
+        Binary::Mul => {
+            let value = a * b;
+            match ty.bits {
+                64 => directed(value, a.mul_add(b, -value), mode.rounding).to_bits(),
+                _ => float_bits(ty, value, mode.rounding),
+            }
+        }
+        Binary::Div => quotient(ty, a, b, mode),
+        Binary::Min | Binary::Max | Binary::MinNan | Binary::MaxNan => {
+            return finished(ty, extremum(op, ty, [x, y], [a, b]), mode);
+        }
+        _ => unreachable!("floats have no such operation"),
+    };
+    finished(ty, bits, mode)
+}
+
+fn sum(ty: Ty, a: f64, b: f64, rounding: Rounding) -> u64 {
+    let value = a + b;
+    // What rounding has lost (Knuth's two-sum).
+    let bb = value - a;
+    let rest = (a - (value - bb)) + (b - bb);
+    match ty.bits {
+        64 => directed(value, rest, rounding).to_bits(),
+        32 if rounding == Rounding::Nearest => u64::from((a as f32 + b as f32).to_bits()),
+        // The double nearest to the sum lies on the same side of all floats, but for what it lost.
+        _ => {
+            let value = match rounding {
+                Rounding::Nearest => value,
+                _ if rest > 0.0 => value.next_up(),
+                _ if rest < 0.0 => value.next_down(),
+                _ => value,
+            };
+            float_bits(ty, value, rounding)
+        }
+    }
+}
+
+fn extremum(op: Binary, ty: Ty, bits: [u64; 2], [a, b]: [f64; 2]) -> u64 {
+    let nan = match (ty.kind, ty.bits) {
+        (_, 32) => 0x7fff_ffff,
+        (_, 64) => f64::NAN.to_bits(),
+        _ => 0x7fff,
+    };
+    let smaller = matches!(op, Binary::Min | Binary::MinNan);
+    match (a.is_nan(), b.is_nan()) {
+        (true, true) => nan,
+        (true, _) | (_, true) if matches!(op, Binary::MinNan | Binary::MaxNan) => nan,
+        (true, false) => bits[1],
+        (false, true) => bits[0],
+        // Of zeros the negative one is smaller.
+        _ => {
+            let first = a < b || a == b && a.is_sign_negative();
+            bits[usize::from(first != smaller)]
+        }
+    }
+}
+
+pub(crate) fn ternary(op: Ternary, ty: Ty, mode: Mode, [x, y, z]: [u64; 3]) -> u64 {
+    if let Some(half) = halves(ty) {
+        let at = |v: u64, at: u32| v >> at & 0xffff;
+        return in_halves(half, |ty, k| ternary(op, ty, mode, [at(x, k), at(y, k), at(z, k)]));
+    }
+    match op {
+        Ternary::MulAdd => x.wrapping_mul(y).wrapping_add(z) & ty.mask(),
+        Ternary::MulHighAdd => {
+            of_integers(Binary::MulHigh, ty, mode, x, y).wrapping_add(z) & ty.mask()
+        }
+        Ternary::MulWideAdd => {
+            let wide = of_integers(Binary::MulWide, ty, mode, x, y).wrapping_add(z);
+            wide & (u64::MAX >> (64 - 2 * ty.bits.min(32)))
+        }
+        Ternary::Fused => fused(ty, mode, [x, y, z].map(|v| flushed(ty, v, mode))),
+        Ternary::FieldExtract => field(ty, x, y, z),
+        Ternary::Lookup(table) => (0..32).fold(0, |all, k| {
+            let bit = |v: u64| v >> k & 1;
+            let index = bit(x) << 2 | bit(y) << 1 | bit(z);
+            all | (u64::from(table) >> index & 1) << k
+        }),
+        Ternary::FunnelLeft(clamp) => {
+            let by = distance(z, clamp);
+            ((y & 0xffff_ffff) << 32 | x & 0xffff_ffff).checked_shl(by).unwrap_or(0) >> 32
+        }
+        Ternary::FunnelRight(clamp) => {
+            let by = distance(z, clamp);
+            ((y & 0xffff_ffff) << 32 | x & 0xffff_ffff) >> by & 0xffff_ffff
+        }
+        Ternary::Permute => (0..4).fold(0, |all, k| {
+            let select = z >> (4 * k) & 0xf;
+            let pair = y << 32 | x & 0xffff_ffff;
+            let byte = pair >> (8 * (select & 7)) & 0xff;
+            let byte = if select & 8 == 0 { byte } else { 0xff * (byte >> 7) };
+            all | byte << (8 * k)
+        }),
+        Ternary::AbsoluteDifference => {
+            let apart = (integer(ty, x) - integer(ty, y)).unsigned_abs();
+            (apart as u64).wrapping_add(z) & ty.mask()
+        }
+    }
+}
+
+fn distance(by: u64, clamp: bool) -> u32 {
+    let by = by & 0xffff_ffff;
+    (if clamp { by.min(32) } else { by & 31 }) as u32
+}
+
+fn fused(ty: Ty, mode: Mode, bits: [u64; 3]) -> u64 {
+    let bits = match (ty.kind, ty.bits) {
+        (Kind::Float, 32) => {
+            let [x, y, z] = bits.map(|v| f32::from_bits(v as u32));
+            u64::from(x.mul_add(y, z).to_bits())
+        }
+        (Kind::Float, 64) => {
+            let [x, y, z] = bits.map(f64::from_bits);
+            x.mul_add(y, z).to_bits()
+        }
+        // The product is exact in a double; the sum is rounded to odd, so that the second rounding is right.
+        _ => {
+            let [x, y, z] = bits.map(|v| float(ty, v));
+            let (product, value) = (x * y, x.mul_add(y, z));
+            let bb = value - product;
+            let rest = (product - (value - bb)) + (z - bb);
+            let odd = rest != 0.0 && value.to_bits() & 1 == 0;
+            let value = match (odd, rest > 0.0) {
+                (false, _) => value,
+                (true, true) => value.next_up(),
+                (true, false) => value.next_down(),
+            };
+            float_bits(ty, value, Rounding::Nearest)
+        }
+    };
+    finished(ty, bits, mode)
+}
+
+fn field(ty: Ty, x: u64, from: u64, length: u64) -> u64 {
+    let (from, length) = (from & 0xff, length & 0xff);
+    let bits = u64::from(ty.bits);
+    let sign_at = (from + length).saturating_sub(1).min(bits - 1);
+    let sign = ty.is_signed() && length > 0 && x >> sign_at & 1 == 1;
+    (0..bits).fold(0, |all, k| {
+        let inside = k < length && from + k < bits;
+        let bit = if inside { x >> (from + k) & 1 } else { u64::from(sign) };
+        all | bit << k
+    })
+}
+
+/// `bfi`
+pub(crate) fn insert(ty: Ty, x: u64, into: u64, at: u64, length: u64) -> u64 {
+    let (at, length) = (at & 0xff, length & 0xff);
+    (0..u64::from(ty.bits)).fold(0, |all, k| {
+        let bit = match k >= at && k < at + length {
+            true => x >> (k - at) & 1,
+            false => into >> k & 1,
+        };
+        all | bit << k
+    })
+}
+
+pub(crate) fn compare(op: Compare, ty: Ty, flush: bool, x: u64, y: u64) -> bool {
+    if !ty.is_float() {
+        let (a, b) = (integer(ty, x), integer(ty, y));
+        return match op {
+            Compare::Equal => a == b,
+            Compare::NotEqual => a != b,
+            Compare::Less => a < b,
+            Compare::LessEqual => a <= b,
+            Compare::Greater => a > b,
+            Compare::GreaterEqual => a >= b,
+            Compare::Unordered(_) | Compare::Number | Compare::Nan => {
+                unreachable!("integers are ordered")
+            }
+        };
+    }
+    let mode = Mode {
+        rounding: Rounding::Nearest,
+        to_integer: false,
+        flush,
+        saturate: false,
+    };
+    let (a, b) = (float(ty, flushed(ty, x, mode)), float(ty, flushed(ty, y, mode)));
+    let nan = a.is_nan() || b.is_nan();
+    match op {
+        Compare::Equal => a == b,
+        Compare::NotEqual => !nan && a != b,
+        Compare::Less => a < b,
+        Compare::LessEqual => a <= b,
+        Compare::Greater => a > b,
+        Compare::GreaterEqual => a >= b,
+        Compare::Number => !nan,
+        Compare::Nan => nan,
+        Compare::Unordered(op) => {
+            nan || match op {
+                Ordered::Equal => a == b,
+                Ordered::NotEqual => a != b,
+                Ordered::Less => a < b,
+                Ordered::LessEqual => a <= b,
+                Ordered::Greater => a > b,
+                Ordered::GreaterEqual => a >= b,
+            }
+        }
+    }
+}
+
+pub(crate) fn convert(to: Ty, from: Ty, mode: Mode, x: u64) -> u64 {
+    match (from.is_float(), to.is_float()) {
+        (false, false) => {
+            let value = integer(from, x);
+            let value = match mode.saturate {
+                true => clamped(to, value),
+                false => value,
+            };
+            value as u64 & to.mask()
+        }
+        (false, true) => from_integer(to, integer(from, x), mode.rounding),
+        (true, false) => to_integer(to, float(from, flushed(from, x, mode)), mode),
+        (true, true) => {
+            let x = flushed(from, x, mode);
+            let mut value = float(from, x);
+            if mode.to_integer {
+                value = whole(value, mode.rounding);
+            }
+            let bits = match to == from && !mode.to_integer {
+                true => x,
+                false => float_bits(to, value, mode.rounding),
+            };
+            finished(to, bits, mode)
+        }
+    }
+}
+
+/// Two numbers as a pair.
+pub(crate) fn convert_pair(to: Ty, mode: Mode, high: u64, low: u64) -> u64 {
+    let half = halves(to).expect("the parser took pairs only");
+    let from = Ty {
+        kind: Kind::Float,
+        bits: 32,
+    };
+    convert(half, from, mode, high) << 16 | convert(half, from, mode, low)
+}
+
+fn whole(value: f64, rounding: Rounding) -> f64 {
+    match rounding {
+        Rounding::Nearest => value.round_ties_even(),
+        Rounding::Zero => value.trunc(),
+        Rounding::Down => value.floor(),
+        Rounding::Up => value.ceil(),
+    }
+}
+
+fn bounds(ty: Ty) -> (i128, i128) {
+    match ty.is_signed() {
+        true => (-(1 << (ty.bits - 1)), (1 << (ty.bits - 1)) - 1),
+        false => (0, (1 << ty.bits) - 1),
+    }
+}
+
+fn clamped(ty: Ty, value: i128) -> i128 {
+    let (least, most) = bounds(ty);
+    value.clamp(least, most)
+}
+
+fn from_integer(to: Ty, value: i128, rounding: Rounding) -> u64 {
+    let nearest = match to.bits {
+        64 => (value as f64).to_bits(),
+        32 => u64::from((value as f32).to_bits()),
+        // Sixteen bits hold so little that a double in between changes nothing: it is odd or exact.
+        _ => float_bits(to, odd(value), Rounding::Nearest),
+    };
+    let back = float(to, nearest);
+    let (up, exact) = match rounding {
+        Rounding::Nearest => return nearest,
+        Rounding::Up => (true, back as i128),
+        Rounding::Down => (false, back as i128),
+        Rounding::Zero => (value < 0, back as i128),
+    };
+    match () {
+        () if exact < value && up => next(to, nearest, true),
+        () if exact > value && !up => next(to, nearest, false),
+        () => nearest,
+    }
+}
+
+/// The double beside an integer whose last bit says that something was lost.
+fn odd(value: i128) -> f64 {
+    let near = value as f64;
+    match near as i128 == value || near.to_bits() & 1 == 1 {
+        true => near,
+        false if near as i128 > value => near.next_down(),
+        false => near.next_up(),
+    }
+}
+
+fn to_integer(to: Ty, value: f64, mode: Mode) -> u64 {
+    // Numbers that do not fit are clamped; NaN is zero, and of 64 bits the highest bit alone.
+    if value.is_nan() {
+        return if to.bits == 64 { 1 << 63 } else { 0 };
+    }
+    let rounding = match mode.to_integer {
+        true => mode.rounding,
+        false => Rounding::Zero,
+    };
+    clamped(to, whole(value, rounding) as i128) as u64 & to.mask()
+}
+
+/// What an atomic operation leaves where `old` is.
+pub(crate) fn atomic(op: crate::code::Atomic, ty: Ty, old: u64, x: u64, y: u64) -> Option<u64> {
+    use crate::code::Atomic;
+    let mode = Mode {
+        rounding: Rounding::Nearest,
+        to_integer: false,
+        flush: false,
+        saturate: false,
+    };
+    Some(match op {
+        Atomic::Add => binary(Binary::Add, ty, mode, old, x),
+        Atomic::Min => binary(Binary::Min, ty, mode, old, x),
+        Atomic::Max => binary(Binary::Max, ty, mode, old, x),
+        Atomic::And => old & x,
+        Atomic::Or => old | x,
+        Atomic::Xor => old ^ x,
+        Atomic::Exchange => x,
+        Atomic::Swap => return (old == x).then_some(y),
+        Atomic::Increment => if old >= x { 0 } else { old + 1 },
+        Atomic::Decrement => if old == 0 || old > x { x } else { old - 1 },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn ty(kind: Kind, bits: u32) -> Ty {
+        Ty { kind, bits }
+    }
+
+    const MODE: Mode = Mode {
+        rounding: Rounding::Nearest,
+        to_integer: false,
+        flush: false,
+        saturate: false,
+    };
+
+    #[test]
+    fn integers_wrap_and_have_signs() {
+        let (s32, u32, s64) = (ty(Kind::Signed, 32), ty(Kind::Unsigned, 32), ty(Kind::Signed, 64));
+        let minus = |n: i64| n as u64 & 0xffff_ffff;
+        assert_eq!(binary(Binary::Add, s32, MODE, 0x7fff_ffff, 1), 0x8000_0000);
+        assert_eq!(binary(Binary::Div, s32, MODE, minus(-7), 2), minus(-3));
+        assert_eq!(binary(Binary::Rem, s32, MODE, minus(-7), 2), minus(-1));
+        assert_eq!(binary(Binary::MulHigh, u32, MODE, 0xffff_ffff, 0xffff_ffff), 0xffff_fffe);
+        assert_eq!(binary(Binary::MulWide, s32, MODE, minus(-1), 5), (-5_i64) as u64);
+        assert_eq!(
+            binary(Binary::MulHigh, ty(Kind::Unsigned, 64), MODE, u64::MAX, u64::MAX),
+            u64::MAX - 1
+        );
+        assert_eq!(binary(Binary::ShiftRight, s64, MODE, (-8_i64) as u64, 1), (-4_i64) as u64);
+        assert_eq!(binary(Binary::ShiftLeft, u32, MODE, 1, 40), 0);
+        assert_eq!(unary(Unary::CountZeros, u32, MODE, 1), 31);
+        assert_eq!(unary(Unary::FindHighest(false), s32, MODE, minus(-1)), 0xffff_ffff);
+        assert_eq!(field(s32, 0xf0, 4, 4), minus(-1));
+        assert_eq!(insert(u32, 0xf, 0, 8, 4), 0xf00);
+        assert_eq!(ternary(Ternary::Permute, u32, MODE, [0x4433_2211, 0x8877_6655, 0x0123]), 0x1122_3344);
+        assert_eq!(ternary(Ternary::Lookup(0x96), u32, MODE, [1, 3, 4]), 6);
+        assert_eq!(ternary(Ternary::FunnelLeft(false), u32, MODE, [0x8000_0000, 1, 1]), 3);
+    }
+
+    #[test]
+    fn directions_of_rounding() {
+        let f32 = ty(Kind::Float, 32);
+        let f64 = ty(Kind::Float, 64);
+        let with = |rounding| Mode { rounding, ..MODE };
+        let third = |rounding| {
+            let one = u64::from(1_f32.to_bits());
+            f32::from_bits(binary(Binary::Div, f32, with(rounding), one, u64::from(3_f32.to_bits())) as u32)
+        };
+        assert!(third(Rounding::Down) < third(Rounding::Up));
+        assert_eq!(third(Rounding::Down).next_up(), third(Rounding::Up));
+        let tiny = 1e-30_f64.to_bits();
+        let above = binary(Binary::Add, f64, with(Rounding::Up), 1_f64.to_bits(), tiny);
+        assert_eq!(f64::from_bits(above), 1_f64.next_up());
+        let single = binary(Binary::Add, f32, with(Rounding::Down), u64::from(1_f32.to_bits()), u64::from((-1e-30_f32).to_bits()));
+        assert_eq!(f32::from_bits(single as u32), 1_f32.next_down());
+        assert_eq!(convert(f32, ty(Kind::Signed, 32), with(Rounding::Zero), 16_777_217), u64::from(16_777_216_f32.to_bits()));
+        assert_eq!(convert(f32, ty(Kind::Signed, 32), with(Rounding::Up), 16_777_217), u64::from(16_777_218_f32.to_bits()));
+    }
+
+    #[test]
+    fn conversions_clamp() {
+        let (s8, u8, s32) = (ty(Kind::Signed, 8), ty(Kind::Unsigned, 8), ty(Kind::Signed, 32));
+        let f32 = ty(Kind::Float, 32);
+        let of = |v: f32| u64::from(v.to_bits());
+        let zero = Mode {
+            rounding: Rounding::Zero,
+            to_integer: true,
+            ..MODE
+        };
+        assert_eq!(convert(s32, f32, zero, of(1e20)), 0x7fff_ffff);
+        assert_eq!(convert(s32, f32, zero, of(f32::NAN)), 0);
+        assert_eq!(convert(u8, f32, zero, of(-1.5)), 0);
+        let saturated = Mode { saturate: true, ..MODE };
+        assert_eq!(convert(s8, s32, saturated, 300), 127);
+        assert_eq!(convert(s8, s32, MODE, 300), 44);
+        let nearest = Mode {
+            to_integer: true,
+            ..MODE
+        };
+        assert_eq!(convert(f32, f32, nearest, of(2.5)), of(2.0));
+        assert_eq!(convert(f32, f32, saturated, of(-3.0)), of(0.0));
+    }
+
+    #[test]
+    fn extrema_and_comparisons_of_nan() {
+        let f32 = ty(Kind::Float, 32);
+        let of = |v: f32| u64::from(v.to_bits());
+        assert_eq!(binary(Binary::Min, f32, MODE, of(f32::NAN), of(1.0)), of(1.0));
+        assert_eq!(binary(Binary::MinNan, f32, MODE, of(f32::NAN), of(1.0)), 0x7fff_ffff);
+        assert_eq!(binary(Binary::Min, f32, MODE, of(0.0), of(-0.0)), of(-0.0));
+        assert_eq!(binary(Binary::Max, f32, MODE, of(-0.0), of(0.0)), of(0.0));
+        assert!(!compare(Compare::NotEqual, f32, false, of(f32::NAN), of(1.0)));
+        assert!(compare(Compare::Unordered(Ordered::NotEqual), f32, false, of(f32::NAN), of(1.0)));
+    }
+
+    #[test]
+    fn halves_in_pairs() {
+        let pair = ty(Kind::FloatPair, 32);
+        let two = |a: f32, b: f32| {
+            u64::from(f16::from_f32(a).to_bits()) | u64::from(f16::from_f32(b).to_bits()) << 16
+        };
+        assert_eq!(binary(Binary::Mul, pair, MODE, two(1.5, -2.0), two(2.0, 4.0)), two(3.0, -8.0));
+        let fused = ternary(Ternary::Fused, pair, MODE, [two(1.5, 2.0), two(2.0, 3.0), two(0.25, 1.0)]);
+        assert_eq!(fused, two(3.25, 7.0));
+        assert_eq!(convert_pair(pair, MODE, u64::from(2_f32.to_bits()), u64::from(1_f32.to_bits())), two(1.0, 2.0));
+    }
+}
