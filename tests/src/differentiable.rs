@@ -1,6 +1,8 @@
 //! Made-up kernels that have gradients: loops with carried state and exits, branches, local arrays, gathers, scatters,
 //! reductions, over all layouts. They are written as text.
 
+mod loops;
+
 use std::fmt::Write;
 
 /// Random numbers.
@@ -382,6 +384,7 @@ impl Writer {
             9 | 10 => self.change_array(),
             11 | 12 => self.branch(),
             13 => self.counted(),
+            14 if self.rng.one_in(2) => self.march(),
             14 => self.repeated(),
             15 => self.write(),
             16 => {
@@ -592,53 +595,6 @@ impl Writer {
             });
             self.line(if branch == 0 { "} {" } else { "}" });
         }
-    }
-
-    fn counted(&mut self) {
-        if self.in_loop > 2 {
-            return self.compute();
-        }
-        let (lo, step) = match self.rng.below(4) {
-            0 => (self.def("i32", "const 4"), self.def("i32", "const -1")),
-            1 => (self.def("i32", "const 0"), self.def("i32", "const 2")),
-            _ => (self.def("i32", "const 0"), self.def("i32", "const 1")),
-        };
-        let hi = self.index(5);
-        let i = self.name();
-        self.line(&format!("for {lo}, {hi}, {step}, [] ({i}: i32) {{"));
-        self.in_loop += 1;
-        self.scoped(|w| {
-            w.ints.push(i);
-            w.statements();
-            w.line("yield []");
-        });
-        self.in_loop -= 1;
-        self.line("}");
-    }
-
-    fn repeated(&mut self) {
-        if self.in_loop > 2 {
-            return self.compute();
-        }
-        let counter = self.def("ref<i32>", "local");
-        let most = self.index(5);
-        self.line("while [] {");
-        let at = self.def("i32", &format!("load {counter}"));
-        let goes_on = self.def("u1", &format!("lt {at}, {most}"));
-        self.line(&format!("yield [{goes_on}]"));
-        self.line("} {");
-        self.in_loop += 1;
-        self.scoped(|w| {
-            let at = w.def("i32", &format!("load {counter}"));
-            let one = w.def("i32", "const 1");
-            let next = w.def("i32", &format!("add {at}, {one}"));
-            w.line(&format!("store {counter}, {next}"));
-            w.ints.push(at);
-            w.statements();
-            w.line("yield []");
-        });
-        self.in_loop -= 1;
-        self.line("}");
     }
 
     /// Any change of an element that no other iteration touches.

@@ -42,6 +42,11 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
 
     /// Where a buffer has room for `count` scalars, and whether there was memory for it.
     pub(crate) fn reserve(&mut self, buffer: Value, count: Value) -> [Val<'ctx>; 2] {
+        let count = self.index(count);
+        self.reserve_scalars(buffer, count)
+    }
+
+    pub(crate) fn reserve_scalars(&mut self, buffer: Value, count: Val<'ctx>) -> [Val<'ctx>; 2] {
         let Type::Buffer(elem) = self.func.ty(buffer) else {
             unreachable!("the verifier checked that it is a buffer")
         };
@@ -51,7 +56,6 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         }
         let ptr = basic(self.b.ptr_type());
         let size = self.b.i64(i64::from(elem.bytes()));
-        let count = self.index(count);
         let wanted = self.b.op(Opcode::Mul, count, size);
         let at_size = self.b.offset(handle, self.b.i64(SIZE));
         let (has, _) = self.b.load(basic(self.b.i64_type()), at_size);
@@ -82,10 +86,14 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
 
     /// The storage of a scalar of a room.
     pub(crate) fn room_at(&mut self, room: Value, index: Value) -> Val<'ctx> {
+        let index = self.index(index);
+        self.room_scalar(room, index)
+    }
+
+    pub(crate) fn room_scalar(&mut self, room: Value, index: Val<'ctx>) -> Val<'ctx> {
         let Type::Room(elem) = self.func.ty(room) else {
             unreachable!("the verifier checked that it is a room")
         };
-        let index = self.index(index);
         self.element(self.value(room), index, u64::from(elem.bytes()))
     }
 

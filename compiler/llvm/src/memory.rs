@@ -302,6 +302,16 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         self.b.of_stored(ty, value)
     }
 
+    pub(crate) fn store_lanes(&mut self, place: Value, values: Val<'ctx>) {
+        let kind = self.place(place);
+        let ty = self.pointee(place);
+        let values = self.b.to_stored(ty, values);
+        let inst = self.b.store(self.value(place), values);
+        inst.set_alignment(ty.bytes())
+            .expect("the alignment of a number is a power of two");
+        self.mark_access(inst, &kind);
+    }
+
     pub(crate) fn store(&mut self, place: Value, value: Value) {
         let kind = self.place(place);
         let value = self.value(value);

@@ -117,13 +117,23 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
 
     /// Records an instruction's message and leaves the task if `cond` does not hold.
     pub(crate) fn check(&mut self, inst: Inst, cond: Val<'ctx>, args: &[Value]) {
+        self.check_with(inst, cond, |s| s.slots(args));
+    }
+
+    /// Does so with what `slots` gives where it does not hold.
+    pub(crate) fn check_with(
+        &mut self,
+        inst: Inst,
+        cond: Val<'ctx>,
+        slots: impl FnOnce(&mut Self) -> Vec<Val<'ctx>>,
+    ) {
         let site = self.site(inst);
         let [failed, record, leave, fine] =
             ["failed", "record", "leave", "fine"].map(|name| self.b.block(self.llvm, name));
         self.b.likely_br(cond, fine, failed);
 
         self.b.at(failed);
-        let slots = self.slots(args);
+        let slots = slots(self);
         let errors = self.context_field(offset::ERRORS);
         let i32_ty = basic(self.b.ctx.i32_type());
         let field = |s: &Self, at: u64| s.b.offset(errors, s.b.i64(at as i64));

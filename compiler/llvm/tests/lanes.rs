@@ -350,3 +350,130 @@ fn loops_that_are_not_shared() {
         }
     }
 }
+
+/// The way back through Collatz's problem: what a loop saved, taken from the last turn to the first.
+fn there_and_back(between: &str) -> String {
+    format!(
+        "from: i32 = mul i, three
+        k: i32 = add from, j
+        n: i32 = add k, one
+        no: i64 = const 0
+        next: i64 = const 1
+        back: i64 = const -1
+        saved: buffer<i32> = buffer
+        x: i32, turns: i64 = while [n, no] (x: i32, c: i64) {{
+            more: u1 = ne x, one
+            yield [more]
+        }} (x: i32, c: i64) {{
+            d: i64 = add c, next
+            room: room<i32>, granted: u1 = reserve saved, d
+            assert granted, memory, \"no room for {{}}\", [d]
+            place: ref<i32> = room_at room, c
+            store place, x
+            odd: i32 = and x, one
+            is: u1 = ne odd, zero
+            y: i32 = if is {{
+                t: i32 = mul x, three
+                u: i32 = add t, one
+                yield [u]
+            }} {{
+                h: i32 = floordiv x, two
+                yield [h]
+            }}
+            yield [y, d]
+        }}
+        room: room<i32>, granted: u1 = reserve saved, turns
+        assert granted, memory, \"no room for {{}}\", [turns]
+        q: ref<i32> = array_at a1, [i, j]
+        {between}
+        last: i64 = add turns, back
+        r: i32 = for last, back, back, [old] (t: i64, s: i32) {{
+            place: ref<i32> = room_at room, t
+            x: i32 = load place
+            many: i32 = mul s, three
+            more: i32 = xor many, x
+            at: i32 = cast t
+            all: i32 = add more, at
+            yield [all]
+        }}"
+    )
+}
+
+#[test]
+fn what_loops_save_lies_side_by_side() {
+    agrees(&there_and_back("old: i32 = load q"));
+    let (_, llvm_ir) = run(&there_and_back("old: i32 = load q"), 3, [1, 1000]);
+    assert!(llvm_ir.contains("reduce.smax"), "{llvm_ir}");
+}
+
+/// What stands between may write, once for each iteration there is.
+#[test]
+fn writes_between_loops_that_save_come_once() {
+    agrees(&there_and_back(
+        "old: i32 = load q
+        store q, zero",
+    ));
+    let sums = "sum: ref<i32> = array_at a1, [zero, zero]
+        before: i32 = atomic_add sum, one
+        old: i32 = add zero, two";
+    let with_result = format!("{}\nboth: i32 = load sum", there_and_back(sums));
+    let counted = with_result.replace("r: i32 = for", "s: i32 = for") + "\nr: i32 = min both, five";
+    let counted = counted.replace("from: i32", "five: i32 = const 5\nfrom: i32");
+    let (found, llvm_ir) = run(&counted, 3, [1, 37]);
+    assert!(llvm_ir.contains("reduce.smax"), "{llvm_ir}");
+    assert_eq!(found[5..], [5; 32]);
+}
+
+/// Loops inside loops save and take for each turn of the outer one; in some turns nothing at all.
+#[test]
+fn loops_inside_loops_save() {
+    agrees(
+        "no: i64 = const 0
+        next: i64 = const 1
+        back: i64 = const -1
+        outer: buffer<i32> = buffer
+        many: i32 = and j, three
+        x: i32, turns: i64 = while [many, no] (x: i32, c: i64) {
+            more: u1 = gt x, zero
+            yield [more]
+        } (x: i32, c: i64) {
+            d: i64 = add c, next
+            room: room<i32>, granted: u1 = reserve outer, d
+            assert granted, memory, \"no room for {}\", [d]
+            place: ref<i32> = room_at room, c
+            store place, x
+            y: i32 = sub x, one
+            yield [y, d]
+        }
+        room: room<i32>, granted: u1 = reserve outer, turns
+        assert granted, memory, \"no room for {}\", [turns]
+        last: i64 = add turns, back
+        r: i32 = for last, back, back, [j] (t: i64, s: i32) {
+            place: ref<i32> = room_at room, t
+            x: i32 = load place
+            inner: buffer<i32> = buffer
+            odd: i32 = xor x, i
+            bound: i32 = and odd, three
+            c: i64 = for zero, bound, one, [no] (k: i32, c: i64) {
+                d: i64 = add c, next
+                room: room<i32>, granted: u1 = reserve inner, d
+                assert granted, memory, \"no room for {}\", [d]
+                place: ref<i32> = room_at room, c
+                w: i32 = mul k, x
+                store place, w
+                yield [d]
+            }
+            room: room<i32>, granted: u1 = reserve inner, c
+            assert granted, memory, \"no room for {}\", [c]
+            late: i64 = add c, back
+            u: i32 = for late, back, back, [s] (t: i64, s: i32) {
+                place: ref<i32> = room_at room, t
+                w: i32 = load place
+                v: i32 = mul s, three
+                z: i32 = add v, w
+                yield [z]
+            }
+            yield [u]
+        }",
+    );
+}

@@ -3,22 +3,32 @@
 use aerogel_base::ScalarType;
 use aerogel_ir::{BinaryOp, Function, Inst, Op, walk};
 
+use super::saves::{self, Alike};
+
 /// Whether an instruction, with all inside it, can be computed in lanes, and its vectors are worth
-/// it: divisions of integers by what is not constant are made one by one.
-pub(crate) fn can(func: &Function, inst: Inst) -> bool {
-    let mut can = can_alone(func, inst);
+/// it: divisions of integers by what is not constant are made one by one. It may save what `alike` is for.
+pub(crate) fn can(func: &Function, inst: Inst, alike: Option<&Alike>) -> bool {
+    let here = |inst: Inst| match alike {
+        Some(alike) if saves::can(func, inst, alike) => true,
+        Some(_) if saves::falls(func, inst) => {
+            numbers(func, inst) && saves::touches_safely(func, inst)
+        }
+        _ => can_alone(func, inst) && saves::touches_safely(func, inst),
+    };
+    let mut can = here(inst);
     for region in func.owned(inst) {
-        walk(func, region, &mut |func, inst| can &= can_alone(func, inst));
+        walk(func, region, &mut |_, inst| can &= here(inst));
     }
     can
 }
 
+fn numbers(func: &Function, inst: Inst) -> bool {
+    let mut results = func.insts[inst].results.iter();
+    results.all(|&v| func.ty(v).scalar().is_some_and(|ty| ty != ScalarType::F16))
+}
+
 fn can_alone(func: &Function, inst: Inst) -> bool {
-    let numbers = func.insts[inst]
-        .results
-        .iter()
-        .all(|&v| func.ty(v).scalar().is_some_and(|ty| ty != ScalarType::F16));
-    numbers
+    numbers(func, inst)
         && match &func[inst] {
             Op::Const { .. }
             | Op::Undef {}

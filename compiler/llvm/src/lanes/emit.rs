@@ -24,6 +24,8 @@ use inkwell::IntPredicate;
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::{FastMathFlags, PhiValue};
 
+use super::plan::Plan;
+use super::saves::{Alike, falls, touches};
 use super::strides::Shared;
 use crate::builder::{Builder, Opcode, Val, incoming, undef};
 use crate::context::FuncCx;
@@ -34,15 +36,16 @@ use crate::types::scalar;
 
 /// The lanes of one function's values.
 pub(crate) struct Lanes<'s, 'c, 'a, 'ctx> {
-    f: &'s mut FuncCx<'c, 'a, 'ctx>,
-    func: &'a Function,
+    pub(super) f: &'s mut FuncCx<'c, 'a, 'ctx>,
+    pub(super) func: &'a Function,
     flags: FastMathFlags,
-    width: u32,
+    pub(super) width: u32,
     values: SecondaryMap<Value, Option<Val<'ctx>>>,
     loops: Vec<Leaving<'ctx>>,
     /// Where the random states of all lanes are.
     random: Option<Val<'ctx>>,
     shared: Option<&'s Shared>,
+    pub(super) alike: Option<&'s Alike>,
 }
 
 /// Which lanes are there; nothing if all are.
@@ -63,7 +66,7 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
         f: &'s mut FuncCx<'c, 'a, 'ctx>,
         width: u32,
         random: Option<Val<'ctx>>,
-        shared: Option<&'s Shared>,
+        plan: &'s Plan,
     ) -> Self {
         Self {
             func: f.func,
@@ -73,11 +76,12 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
             values: SecondaryMap::new(),
             loops: Vec::new(),
             random,
-            shared,
+            shared: plan.shared.as_ref(),
+            alike: plan.alike.as_ref(),
         }
     }
 
-    fn b(&self) -> &Builder<'a, 'ctx> {
+    pub(super) fn b(&self) -> &Builder<'a, 'ctx> {
         &self.f.b
     }
 
@@ -86,7 +90,7 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
         self.values[value] = Some(lanes);
     }
 
-    fn define_all(&mut self, values: &[Value], lanes: &[Val<'ctx>]) {
+    pub(super) fn define_all(&mut self, values: &[Value], lanes: &[Val<'ctx>]) {
         for (&value, &lanes) in values.iter().zip(lanes) {
             self.define(value, lanes);
         }
@@ -111,7 +115,7 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
         }
     }
 
-    fn all(&self, values: &[Value]) -> Vec<Val<'ctx>> {
+    pub(super) fn all(&self, values: &[Value]) -> Vec<Val<'ctx>> {
         values.iter().map(|&v| self.value(v)).collect()
     }
 
@@ -133,7 +137,7 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
     }
 
     /// The lanes of a mask where `truth` holds.
-    fn narrow(&self, mask: Mask<'ctx>, truth: Val<'ctx>) -> Val<'ctx> {
+    pub(super) fn narrow(&self, mask: Mask<'ctx>, truth: Val<'ctx>) -> Val<'ctx> {
         let truth = self.mask_of(truth);
         mask.map_or(truth, |mask| self.b().and(mask, truth))
     }
@@ -143,7 +147,7 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
     }
 
     /// `value` in the lanes of a mask, `old` in the others.
-    fn merge(&self, mask: Mask<'ctx>, value: Val<'ctx>, old: Val<'ctx>) -> Val<'ctx> {
+    pub(super) fn merge(&self, mask: Mask<'ctx>, value: Val<'ctx>, old: Val<'ctx>) -> Val<'ctx> {
         mask.map_or(value, |mask| {
             self.b().select(self.truth_of(mask), value, old)
         })
@@ -151,7 +155,11 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
 
     /// Computes a region for the lanes of `mask`. Gives what it yields, and the lanes that get
     /// there; nothing if none does.
-    fn region(&mut self, region: Region, mask: Mask<'ctx>) -> Option<(Vec<Val<'ctx>>, Mask<'ctx>)> {
+    pub(super) fn region(
+        &mut self,
+        region: Region,
+        mask: Mask<'ctx>,
+    ) -> Option<(Vec<Val<'ctx>>, Mask<'ctx>)> {
         let func = self.func;
         let insts = &func.regions[region].insts;
         let (&last, rest) = insts.split_last().expect("a region ends in a terminator");
@@ -198,10 +206,17 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
             self.f.inst(inst);
             return mask;
         }
+        if self.alike.is_some_and(|alike| alike.once(func, inst)) {
+            self.f.inst(inst);
+            return mask;
+        }
         let result = data.results.first().copied();
         let made = match &data.op {
             Op::Const { value } => {
                 let value = self.b().constant(*value);
+                if self.alike.is_some() {
+                    self.f.values[data.results[0]] = Some(value);
+                }
                 self.b().splat(value, self.width)
             }
             Op::Undef {} => {
@@ -236,6 +251,12 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
             }
             Op::For {
                 lo, hi, init, body, ..
+            } if self.alike.is_some() && falls(func, inst) => {
+                self.falling_loop(inst, [*lo, *hi], init, *body, mask);
+                return mask;
+            }
+            Op::For {
+                lo, hi, init, body, ..
             } => {
                 self.counted_loop(inst, [*lo, *hi], init, *body, mask);
                 return mask;
@@ -244,10 +265,24 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
                 self.while_loop(inst, init, *cond, *body, mask);
                 return mask;
             }
+            Op::Reserve { buffer, .. } => {
+                self.reserve(inst, *buffer, mask);
+                return mask;
+            }
+            Op::RoomAt { room, index } => {
+                self.room_at(inst, *room, *index);
+                return mask;
+            }
+            Op::Store { place, value } => {
+                self.store(*place, *value, mask);
+                return mask;
+            }
+            Op::Assert { .. } => {
+                self.assert_room(inst, mask);
+                return mask;
+            }
             Op::Arg { .. }
             | Op::Buffer {}
-            | Op::Reserve { .. }
-            | Op::RoomAt { .. }
             | Op::RandomState { .. }
             | Op::StopGradient { .. }
             | Op::ArrayShape { .. }
@@ -266,7 +301,6 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
             | Op::TempAt { .. }
             | Op::PlaceAt { .. }
             | Op::Prefetch { .. }
-            | Op::Store { .. }
             | Op::Atomic { .. }
             | Op::AtomicAdds { .. }
             | Op::Cas { .. }
@@ -285,7 +319,6 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
             | Op::Clear { .. }
             | Op::Print { .. }
             | Op::Warn { .. }
-            | Op::Assert { .. }
             | Op::Call { .. } => unreachable!("`can` was asked"),
         };
         self.define(result.expect("arithmetic has a result"), made);
@@ -393,7 +426,7 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
             .chain(init)
             .map(|&v| self.value(v))
             .collect();
-        let results = self.looped(&init, body, mask, |lanes, carried| {
+        let results = self.looped(inst, &init, body, mask, |lanes, carried| {
             lanes.define_all(&func.regions[body].params, carried);
             let one = lanes.b().int(end.get_type(), 1);
             let counted = lanes.b().op(Opcode::Add, carried[0], one);
@@ -412,7 +445,7 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
     ) {
         let func = self.func;
         let init = self.all(init);
-        let results = self.looped(&init, body, mask, |lanes, carried| {
+        let results = self.looped(inst, &init, body, mask, |lanes, carried| {
             lanes.define_all(&func.regions[cond].params, carried);
             lanes.define_all(&func.regions[body].params, carried);
             let yielded = lanes.region(cond, mask);
@@ -425,6 +458,7 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
     /// and the counter's next value.
     fn looped(
         &mut self,
+        inst: Inst,
         init: &[Val<'ctx>],
         body: Region,
         mask: Mask<'ctx>,
@@ -444,7 +478,8 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
             })
             .collect();
         let carried: Vec<Val<'ctx>> = phis.iter().map(|phi| phi.as_basic_value()).collect();
-        let (mut breaks, mut loops) = (false, false);
+        let counts = self.begin_counts(inst, before);
+        let (mut breaks, mut loops) = (false, touches(func, body));
         walk(func, body, &mut |func, inst| {
             breaks |= matches!(func[inst], Op::Break { .. });
             loops |= matches!(func[inst], Op::For { .. } | Op::While { .. });
@@ -458,7 +493,7 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
         });
         let (more, counted) = more(self, &carried);
         let run = self.narrow(active.map(|phi| phi.as_basic_value()), more);
-        // A body without loops is computed once too often, so that the loop is one block.
+        // A body without loops that saves nothing is computed once too often, so that the loop is one block.
         let any = self.any(run);
         if loops {
             let inside = self.b().block(self.f.llvm, "body");
@@ -482,6 +517,7 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
         if let Some(active) = active {
             incoming(active, left.again, last);
         }
+        self.count_on(inst, &counts, last);
         if loops {
             self.b().br(head);
             self.b().at(exit);
@@ -499,7 +535,7 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
     }
 
     /// Whether any lane of a mask is there.
-    fn any(&self, mask: Val<'ctx>) -> Val<'ctx> {
+    pub(super) fn any(&self, mask: Val<'ctx>) -> Val<'ctx> {
         let none = FastMathFlags::empty();
         let truth = self.truth_of(mask);
         let ty = truth.get_type();
@@ -556,6 +592,7 @@ impl<'a, 'ctx> Elementwise<'a, 'ctx> for Lanes<'_, '_, 'a, 'ctx> {
             loops: Vec::new(),
             random: None,
             shared: None,
+            alike: None,
         };
         lanes.define_all(&func.regions[func.body].params, args);
         let (results, _) = lanes.region(func.body, None)?;

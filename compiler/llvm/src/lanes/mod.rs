@@ -1,12 +1,13 @@
 //! Several iterations at once, one in each lane of vectors.
 //!
 //! `analysis` says what can be computed so, `plan` where a body is cut, `rows` runs the pieces, `emit` makes their
-//! instructions, and `strides` knows what lanes read side by side.
+//! instructions, `saves` keeps what their turns save, and `strides` knows what lanes read side by side.
 
 mod analysis;
 mod emit;
 mod plan;
 mod rows;
+mod saves;
 mod strides;
 
 pub(crate) use plan::plan;

@@ -5,6 +5,7 @@ use aerogel_base::entity::SecondaryMap;
 use aerogel_ir::{Effect, Env, Function, Inst, Op, Region, Value, walk};
 
 use super::analysis;
+use super::saves::{self, Alike};
 use super::strides::{Search, Shared, Strides};
 
 /// How a body is cut.
@@ -16,20 +17,143 @@ pub(crate) struct Plan {
     pub(super) crossing: Vec<(usize, Value)>,
     /// What iterations share, if they run through loops together.
     pub(super) shared: Option<Shared>,
+    /// What lanes count in step, if loops save something for their turns.
+    pub(super) alike: Option<Alike>,
     /// How many vectors wide a batch is, of the width that the machine has.
     pub(super) n_vectors: u32,
 }
 
 /// How to cut the body of an `each`, if it pays.
 pub(crate) fn plan(func: &Function, env: &Env, body: Region) -> Option<Plan> {
+    plan_with_saves(func, body).or_else(|| plan_without(func, env, body))
+}
+
+/// How to cut a body with loops of which some save what others, on the way back, go through.
+fn plan_with_saves(func: &Function, body: Region) -> Option<Plan> {
     let insts = &func.regions[body].insts;
-    let (_, rest) = insts.split_last()?;
+    let own = own_locals(func, body);
+    let diverging: Vec<Inst> = insts
+        .iter()
+        .copied()
+        .filter(|&i| diverges(func, i))
+        .collect();
+    let alike = Alike::of(func, &diverging);
+    let used = used(func, body);
+    let begins = insts
+        .iter()
+        .take_while(|&&inst| may_come_before(func, inst, &own, &used));
+    let loops: Vec<usize> = (0..begins.count())
+        .filter(|&at| {
+            let inst = insts[at];
+            let is_loop = diverges(func, inst) && analysis::can(func, inst, Some(&alike));
+            is_loop || matches!(func[inst], Op::Reserve { .. }) || saves::is_of_room(func, inst)
+        })
+        .collect();
+    let saves = |&at: &usize| {
+        func.owned(insts[at])
+            .into_iter()
+            .any(|r| saves::is_in(func, r))
+    };
+    if !loops.iter().any(saves) {
+        return None;
+    }
+    let one_by_one = (0..insts.len()).filter(|at| !loops.contains(at));
+    let left = one_by_one.map(|at| insts[at]).any(|inst| {
+        let inside = func.owned(inst).into_iter().any(|r| saves::is_in(func, r));
+        inside || saves::is_of_buffer(func, inst) && !matches!(func[inst], Op::Buffer {})
+    });
+    if left || !sums_stay_together(func, insts, &loops, &own) {
+        return None;
+    }
+    let everywhere = |inst: Inst| matches!(func[inst], Op::Buffer {} | Op::Reserve { .. });
+    Some(Plan {
+        crossing: crossing(func, body, &loops, everywhere)?,
+        loops,
+        shared: None,
+        alike: Some(alike),
+        n_vectors: 1,
+    })
+}
+
+/// Whether what a task gathers in a local is read and written in one piece of the body, which goes on where that of the
+/// iteration before ended.
+fn sums_stay_together(
+    func: &Function,
+    insts: &[Inst],
+    loops: &[usize],
+    own: &SecondaryMap<Value, bool>,
+) -> bool {
+    let mut pieces: SecondaryMap<Value, Option<usize>> = SecondaryMap::new();
+    let mut together = true;
+    for (at, &inst) in insts.iter().enumerate() {
+        let piece = piece_of(loops, at);
+        let mut look = |func: &Function, inst: Inst| {
+            let (Op::Load { place } | Op::Store { place, .. } | Op::Atomic { place, .. }) =
+                func[inst]
+            else {
+                return;
+            };
+            if let Some(local) = local(func, place).filter(|&local| !own[local]) {
+                together &= *pieces[local].get_or_insert(piece) == piece;
+            }
+        };
+        look(func, inst);
+        for region in func.owned(inst) {
+            walk(func, region, &mut look);
+        }
+    }
+    together
+}
+
+/// Whether an instruction may run for all iterations before what stands behind it in the first: these know nothing of each
+/// other, but what is seen from outside stays in order.
+fn may_come_before(
+    func: &Function,
+    inst: Inst,
+    own: &SecondaryMap<Value, bool>,
+    used: &SecondaryMap<Value, bool>,
+) -> bool {
+    let alone = |inst: Inst| match func[inst] {
+        Op::Reserve { .. } | Op::Load { .. } | Op::Store { .. } | Op::AtomicAdds { .. } => true,
+        Op::If { .. } | Op::For { .. } | Op::While { .. } => true,
+        Op::Assert { .. } => saves::is_of_room(func, inst),
+        Op::Atomic { .. } => !used[func.insts[inst].results[0]],
+        _ => func.owned(inst).is_empty() && only_reads(func, inst, own, true),
+    };
+    let ends = matches!(
+        func[inst],
+        Op::Yield { .. } | Op::Break { .. } | Op::Continue { .. } | Op::Return { .. }
+    );
+    let mut may = alone(inst) && !ends;
+    for region in func.owned(inst) {
+        walk(func, region, &mut |_, inst| may &= alone(inst));
+    }
+    may
+}
+
+/// The values that something in a region uses.
+fn used(func: &Function, body: Region) -> SecondaryMap<Value, bool> {
+    let mut used = SecondaryMap::new();
+    walk(func, body, &mut |func, inst| {
+        func[inst].operands(|v| used[v] = true);
+    });
+    used
+}
+
+fn own_locals(func: &Function, body: Region) -> SecondaryMap<Value, bool> {
     let mut own: SecondaryMap<Value, bool> = SecondaryMap::new();
     walk(func, body, &mut |func, inst| {
         if matches!(func[inst], Op::Local {}) {
             own[func.insts[inst].results[0]] = true;
         }
     });
+    own
+}
+
+fn plan_without(func: &Function, env: &Env, body: Region) -> Option<Plan> {
+    let insts = &func.regions[body].insts;
+    let (_, rest) = insts.split_last()?;
+    let own = own_locals(func, body);
     let n_reading = rest
         .iter()
         .take_while(|&&inst| only_reads(func, inst, &own, false));
@@ -44,7 +168,7 @@ pub(crate) fn plan(func: &Function, env: &Env, body: Region) -> Option<Plan> {
                 together.push(inst);
                 return true;
             }
-            diverges(func, inst) && analysis::can(func, inst)
+            diverges(func, inst) && analysis::can(func, inst, None)
         })
         .collect();
     if loops.is_empty() {
@@ -59,11 +183,30 @@ pub(crate) fn plan(func: &Function, env: &Env, body: Region) -> Option<Plan> {
         }
         search.done()
     });
+    let everywhere = |inst: Inst| shared.as_ref().is_some_and(|shared| shared.once[inst]);
+    Some(Plan {
+        crossing: crossing(func, body, &loops, everywhere)?,
+        loops,
+        shared,
+        alike: None,
+        n_vectors: n_vectors.unwrap_or(1),
+    })
+}
+
+/// What is made in one piece and used in another, with the piece it is made in; nothing if that cannot wait in memory.
+/// What some instructions make is there for all pieces.
+fn crossing(
+    func: &Function,
+    body: Region,
+    loops: &[usize],
+    everywhere: impl Fn(Inst) -> bool,
+) -> Option<Vec<(usize, Value)>> {
+    let insts = &func.regions[body].insts;
     let mut made: SecondaryMap<Value, Option<usize>> = SecondaryMap::new();
     let mut crosses: SecondaryMap<Value, bool> = SecondaryMap::new();
     let mut crossing = Vec::new();
     for (at, &inst) in insts.iter().enumerate() {
-        let piece = piece_of(&loops, at);
+        let piece = piece_of(loops, at);
         let mut uses = |func: &Function, inst: Inst| {
             func[inst].operands(|v| {
                 if let Some(from) = made[v]
@@ -79,12 +222,12 @@ pub(crate) fn plan(func: &Function, env: &Env, body: Region) -> Option<Plan> {
         for region in func.owned(inst) {
             walk(func, region, &mut uses);
         }
-        // What stands in the entry block is there for all, and what is shared is made in each piece.
-        let everywhere = matches!(
+        // What stands in the entry block is there for all.
+        let is_constant = matches!(
             func[inst],
             Op::Const { .. } | Op::Arg { .. } | Op::ArrayShape { .. }
-        ) || shared.as_ref().is_some_and(|shared| shared.once[inst]);
-        if !everywhere {
+        );
+        if !is_constant && !everywhere(inst) {
             for &result in &func.insts[inst].results {
                 made[result] = Some(piece);
             }
@@ -96,12 +239,7 @@ pub(crate) fn plan(func: &Function, env: &Env, body: Region) -> Option<Plan> {
             Some(Op::Local {} | Op::ElemRef { .. } | Op::MemberRef { .. })
         )
     };
-    (!crossing.iter().any(|&(_, v)| own_storage(v))).then_some(Plan {
-        loops,
-        crossing,
-        shared,
-        n_vectors: n_vectors.unwrap_or(1),
-    })
+    (!crossing.iter().any(|&(_, v)| own_storage(v))).then_some(crossing)
 }
 
 /// Of how many vectors the lanes of a loop shall be, so that what a turn waits for in one is

@@ -18,7 +18,8 @@
 //! }
 //! ```
 //! Behind the end of a row, lanes do what the last one does, up to where there is something to write;
-//! but if loops read memory, the last iterations, too few for all lanes, run one after the other.
+//! but if loops read memory, the last iterations, too few for all lanes, run one after the other. If loops save something,
+//! and what comes between them may write, lanes behind the end are left out instead.
 //! The iterations of a parallel loop know nothing of each other, so they may be run like this;
 //! and up to the last of the loops they only read, so that what one thread does stays in order.
 
@@ -96,7 +97,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
     fn batches(&mut self, row: &Row<'ctx>, plan: &Plan, width: u32) -> BasicBlock<'ctx> {
         let waiting = plan.crossing.iter();
         let waiting = waiting
-            .map(|&(piece, value)| self.waiting(piece, value, width))
+            .map(|&(piece, value)| self.waiting(piece, value, width, plan.alike.is_some()))
             .collect();
         let one_state = self.random;
         let states = one_state.map(|_| {
@@ -142,7 +143,13 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         done
     }
 
-    fn waiting(&mut self, piece: usize, value: Value, width: u32) -> Waiting<'ctx> {
+    fn waiting(
+        &mut self,
+        piece: usize,
+        value: Value,
+        width: u32,
+        is_filled_partly: bool,
+    ) -> Waiting<'ctx> {
         let number = self.func.ty(value).scalar();
         let ty = match number {
             Some(ty) => self.b.vector_type(stored(self.b.ctx, ty), width),
@@ -152,12 +159,22 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
             value,
             piece,
             number,
-            place: self.in_entry(|s| s.b.alloca(ty)).into(),
+            // Lanes that are left out compute with zeros, or with what was there before.
+            place: self.in_entry(|s| {
+                let place = s.b.alloca(ty);
+                if is_filled_partly {
+                    s.b.store(place.into(), ty.const_zero());
+                }
+                place.into()
+            }),
         }
     }
 
     /// Lowers a piece of the body as a loop over the iterations of a batch.
     fn one_by_one(&mut self, batch: &Batch<'_, 'ctx>, plan: &Plan, piece: usize, insts: &[Inst]) {
+        if insts.is_empty() && piece > 0 {
+            return;
+        }
         let row = batch.row;
         let is_last = insts.last().is_some_and(|&i| self.func[i].is_terminator());
         let [again, next, done] = ["one", "next", "done"].map(|n| self.b.block(self.llvm, n));
@@ -168,9 +185,9 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         let counter = self.b.phi(ty);
         incoming(counter, self.b.int(ty, 0), before);
         let lane = counter.as_basic_value();
-        // Up to the last piece all lanes are filled.
+        // Up to the last piece all lanes are filled, unless it writes.
         let one = self.b.int(ty, 1);
-        let (n_lanes, distance) = if is_last {
+        let (n_lanes, distance) = if is_last || plan.alike.is_some() {
             (batch.len, lane)
         } else {
             let n_lanes = self.b.int(ty, i64::from(batch.width));
@@ -277,11 +294,19 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
             let (value, _) = self.b.load(stored, waiting.place);
             defined.push((waiting.value, self.b.of_stored(ty, value)));
         }
-        let mut lanes = Lanes::new(self, width, batch.states, plan.shared.as_ref());
+        let there = plan.alike.as_ref().map(|_| {
+            let bits = self.func.elem(counter).bits();
+            let numbers = self.b.lane_numbers(width);
+            let numbers = self.b.extend(ScalarType::U32, numbers, bits);
+            let len = self.b.splat(batch.len, width);
+            self.b.icmp(IntPredicate::ULT, numbers, len)
+        });
+        let mut lanes = Lanes::new(self, width, batch.states, plan);
         for (value, all) in defined {
             lanes.define(value, all);
         }
-        lanes.inst(inst, None);
+        let mask = there.map(|there| lanes.narrow(None, there));
+        lanes.inst(inst, mask);
         let made = batch.waiting.iter().filter(|w| w.piece == piece);
         let made: Vec<_> = made.map(|w| (w, lanes.value(w.value))).collect();
         for (waiting, value) in made {

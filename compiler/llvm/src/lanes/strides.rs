@@ -233,9 +233,9 @@ impl<'a> Search<'a> {
             .iter()
             .all(|&inst| match func[inst] {
                 Op::Load { place } => self.admit(inst) || self.side_by_side(place),
-                Op::For { .. } => self.admit_loop(inst) || analysis::can(func, inst),
+                Op::For { .. } => self.admit_loop(inst) || analysis::can(func, inst, None),
                 Op::Yield { .. } => true,
-                _ => self.admit(inst) || analysis::can(func, inst) && !leaves(func, inst),
+                _ => self.admit(inst) || analysis::can(func, inst, None) && !leaves(func, inst),
             })
     }
 

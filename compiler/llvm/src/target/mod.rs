@@ -65,6 +65,7 @@ const COMMON_INTRINSICS: &[&str] = &[
     "llvm.assume",
     "llvm.memset",
     "llvm.vector.reduce.or",
+    "llvm.vector.reduce.smax",
 ];
 
 impl Target {

@@ -1,0 +1,420 @@
+//! What loops in lanes save for each of their turns.
+//!
+//! ```text
+//! w, n = while [v, 0] (w, k) { .. } (w, k) {
+//!     next = add k, 1
+//!     room, granted = reserve buffer, next
+//!     store room_at(room, k), w
+//!     yield [.., next]
+//! }
+//! ```
+//! A buffer has room for all lanes, `[turn][lane]`. The lanes of a loop begin it together, so their numbers of
+//! turns so far are the same in all that are still there: what they save then lies side by side. The way back is a loop down
+//! to 0: it begins with the lane of most turns, and the others come in later.
+
+use aerogel_base::ScalarType;
+use aerogel_base::entity::SecondaryMap;
+use aerogel_ir::{BinaryOp, Function, Inst, Op, Region, Type, Value, walk};
+use inkwell::IntPredicate;
+use inkwell::basic_block::BasicBlock;
+use inkwell::values::{FastMathFlags, PhiValue};
+
+use super::emit::{Lanes, Mask};
+use crate::builder::{Opcode, Val, incoming};
+
+/// What is the same in all lanes that are there.
+#[derive(Default)]
+pub(crate) struct Alike {
+    values: SecondaryMap<Value, bool>,
+    counts: SecondaryMap<Inst, Vec<Count>>,
+}
+
+/// A value that loops carry, the same in all lanes that are still there.
+#[derive(Clone)]
+pub(crate) struct Count {
+    /// It as the parameter of the loop's regions.
+    pub(super) params: Vec<Value>,
+    /// What it is at first.
+    pub(super) first: Value,
+    /// What each turn adds.
+    pub(super) step: i64,
+}
+
+impl Alike {
+    /// What is alike in some loops.
+    pub(crate) fn of(func: &Function, loops: &[Inst]) -> Self {
+        let mut alike = Self::default();
+        for &inst in loops {
+            alike.look_at(func, inst);
+            for region in func.owned(inst) {
+                walk(func, region, &mut |func, inst| alike.look_at(func, inst));
+            }
+        }
+        alike
+    }
+
+    /// Whether a value is the same in all lanes that are there.
+    pub(super) fn has(&self, func: &Function, value: Value) -> bool {
+        self.values[value] || func.as_const(value).is_some()
+    }
+
+    /// Whether an instruction is done once for all lanes.
+    pub(super) fn once(&self, func: &Function, inst: Inst) -> bool {
+        match func[inst] {
+            Op::Binary { .. } | Op::Cast { .. } => self.values[func.insts[inst].results[0]],
+            Op::Buffer {} => true,
+            _ => false,
+        }
+    }
+
+    /// What a loop counts in step.
+    pub(super) fn counts(&self, inst: Inst) -> &[Count] {
+        &self.counts[inst]
+    }
+
+    fn look_at(&mut self, func: &Function, inst: Inst) {
+        let is_int = |v: Value| func.ty(v).scalar().is_some_and(|ty| ty.is_int());
+        match &func[inst] {
+            &Op::Binary {
+                op: BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul,
+                lhs,
+                rhs,
+            } => {
+                let result = func.insts[inst].results[0];
+                self.values[result] = is_int(result) && self.has(func, lhs) && self.has(func, rhs);
+            }
+            &Op::Cast { x, .. } => {
+                let result = func.insts[inst].results[0];
+                self.values[result] = is_int(x) && is_int(result) && self.has(func, x);
+            }
+            Op::While { init, cond, body } => {
+                let of =
+                    |k: usize| vec![func.regions[*cond].params[k], func.regions[*body].params[k]];
+                self.carried(func, inst, init, *body, 0, &of);
+            }
+            Op::For {
+                lo,
+                step,
+                init,
+                body,
+                ..
+            } => {
+                let params = &func.regions[*body].params;
+                if falls(func, inst) {
+                    self.values[params[0]] = true;
+                } else if func.as_const(*step).is_some_and(|step| step.is_one()) {
+                    if self.has(func, *lo) {
+                        self.count(inst, vec![params[0]], *lo, 1);
+                    }
+                    self.carried(func, inst, init, *body, 1, &|k| vec![params[k + 1]]);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Finds what a loop carries and each turn adds a constant to.
+    fn carried(
+        &mut self,
+        func: &Function,
+        inst: Inst,
+        init: &[Value],
+        body: Region,
+        before: usize,
+        params_of: &dyn Fn(usize) -> Vec<Value>,
+    ) {
+        let (Some(yielded), false) = (func.yielded(body), goes_on_early(func, body)) else {
+            return;
+        };
+        for (k, &first) in init.iter().enumerate() {
+            let param = func.regions[body].params[k + before];
+            let step = match func.def_op(yielded[k]) {
+                Some(&Op::Binary {
+                    op: BinaryOp::Add,
+                    lhs,
+                    rhs,
+                }) if lhs == param => func.as_const(rhs),
+                _ => None,
+            };
+            let step = step.filter(|_| func.ty(param) == Type::I64 && self.has(func, first));
+            if let Some(step) = step.and_then(|step| i64::try_from(step.as_i128()).ok()) {
+                self.count(inst, params_of(k), first, step);
+            }
+        }
+    }
+
+    fn count(&mut self, inst: Inst, params: Vec<Value>, first: Value, step: i64) {
+        for &param in &params {
+            self.values[param] = true;
+        }
+        self.counts[inst].push(Count {
+            params,
+            first,
+            step,
+        });
+    }
+}
+
+/// Whether a loop counts down by one to what is the same in all lanes, and no lane leaves it before.
+pub(super) fn falls(func: &Function, inst: Inst) -> bool {
+    let Op::For { hi, step, body, .. } = func[inst] else {
+        return false;
+    };
+    let mut leaves = false;
+    walk(func, body, &mut |func, inst| {
+        leaves |= matches!(func[inst], Op::Break { .. } | Op::Continue { .. });
+    });
+    let by_one = func.as_const(step).is_some_and(|step| step.as_i128() == -1);
+    by_one && !leaves && func.as_const(hi).is_some() && func.elem(hi).is_signed()
+}
+
+fn goes_on_early(func: &Function, body: Region) -> bool {
+    let mut found = false;
+    walk(func, body, &mut |func, inst| {
+        found |= matches!(func[inst], Op::Continue { .. });
+    });
+    found
+}
+
+/// Whether an instruction on a buffer can be done for all lanes at once.
+pub(super) fn can(func: &Function, inst: Inst, alike: &Alike) -> bool {
+    match func[inst] {
+        Op::Buffer {} => true,
+        Op::Reserve { count, .. } => func.ty(count) == Type::I64,
+        Op::RoomAt { room, index } => {
+            let is_half = func.ty(room) == Type::Room(ScalarType::F16);
+            reserved(func, room).is_some() && alike.has(func, index) && !is_half
+        }
+        Op::Load { place } | Op::Store { place, .. } => is_room(func, place),
+        Op::Assert { .. } => is_of_room(func, inst),
+        _ => false,
+    }
+}
+
+/// Whether a place is in a room of a buffer.
+pub(super) fn is_room(func: &Function, place: Value) -> bool {
+    matches!(func.def_op(place), Some(Op::RoomAt { .. }))
+}
+
+/// Whether an instruction makes a buffer, or room in one, or touches a room.
+pub(super) fn is_of_buffer(func: &Function, inst: Inst) -> bool {
+    match func[inst] {
+        Op::Buffer {} | Op::Reserve { .. } | Op::RoomAt { .. } => true,
+        Op::Load { place } | Op::Store { place, .. } => is_room(func, place),
+        _ => false,
+    }
+}
+
+/// Whether there is such an instruction in a region.
+pub(super) fn is_in(func: &Function, region: Region) -> bool {
+    let mut found = false;
+    walk(func, region, &mut |func, inst| {
+        found |= is_of_buffer(func, inst)
+    });
+    found
+}
+
+/// Whether an instruction says that there was memory for a room.
+pub(super) fn is_of_room(func: &Function, inst: Inst) -> bool {
+    let Op::Assert { cond, ref args, .. } = func[inst] else {
+        return false;
+    };
+    reserved(func, cond).is_some_and(|count| args.iter().all(|&arg| arg == count))
+}
+
+/// For how much there is room, of a result of the instruction that makes it.
+pub(super) fn reserved(func: &Function, result: Value) -> Option<Value> {
+    match func.def_op(result) {
+        Some(&Op::Reserve { count, .. }) => Some(count),
+        _ => None,
+    }
+}
+
+/// Whether a loop touches rooms only where a lane is there: in its body, outside of branches.
+pub(super) fn touches_safely(func: &Function, inst: Inst) -> bool {
+    match func[inst] {
+        Op::While { cond, body, .. } => !touches(func, cond) && !touches_in_branches(func, body),
+        Op::For { body, .. } => !touches_in_branches(func, body),
+        _ => true,
+    }
+}
+
+/// Whether a region touches rooms, outside of the loops inside it.
+pub(super) fn touches(func: &Function, region: Region) -> bool {
+    let touches = |&inst: &Inst| match func[inst] {
+        Op::Load { place } | Op::Store { place, .. } => is_room(func, place),
+        _ => false,
+    };
+    func.regions[region].insts.iter().any(touches) || touches_in_branches(func, region)
+}
+
+fn touches_in_branches(func: &Function, region: Region) -> bool {
+    let mut insts = func.regions[region].insts.iter();
+    insts.any(|&inst| match func[inst] {
+        Op::If {
+            then, otherwise, ..
+        } => touches(func, then) || touches(func, otherwise),
+        _ => false,
+    })
+}
+
+impl<'ctx> Lanes<'_, '_, '_, 'ctx> {
+    /// What a loop counts in step, as it is at the head of the loop: one number for all lanes.
+    pub(super) fn begin_counts(
+        &mut self,
+        inst: Inst,
+        before: BasicBlock<'ctx>,
+    ) -> Vec<PhiValue<'ctx>> {
+        let counts = self.alike.map_or(&[][..], |alike| alike.counts(inst));
+        let begun = counts.iter().map(|count| {
+            let first = self.f.value(count.first);
+            let phi = self.f.b.phi(first.get_type());
+            incoming(phi, first, before);
+            for &param in &count.params {
+                self.f.values[param] = Some(phi.as_basic_value());
+            }
+            phi
+        });
+        begun.collect()
+    }
+
+    /// Counts on at the end of a turn.
+    pub(super) fn count_on(
+        &mut self,
+        inst: Inst,
+        begun: &[PhiValue<'ctx>],
+        last: BasicBlock<'ctx>,
+    ) {
+        let counts = self.alike.map_or(&[][..], |alike| alike.counts(inst));
+        for (count, &phi) in counts.iter().zip(begun) {
+            let so_far = phi.as_basic_value();
+            let step = self.b().int(so_far.get_type(), count.step);
+            let next = self.b().op(Opcode::Add, so_far, step);
+            incoming(phi, next, last);
+        }
+    }
+
+    /// A loop down to the same end in all lanes, each of which comes in when the count is at its beginning.
+    pub(super) fn falling_loop(
+        &mut self,
+        inst: Inst,
+        [lo, hi]: [Value; 2],
+        init: &[Value],
+        body: Region,
+        mask: Mask<'ctx>,
+    ) {
+        let func = self.func;
+        let (begins, end) = (self.value(lo), self.f.value(hi));
+        let first = {
+            let none = self.b().splat(end, self.width);
+            self.most(begins, none, mask)
+        };
+        let init = self.all(init);
+        let before = self.b().current();
+        let [head, inside, exit] =
+            ["lanes", "body", "done"].map(|name| self.b().block(self.f.llvm, name));
+        self.b().br(head);
+        self.b().at(head);
+        let counter = self.b().phi(end.get_type());
+        incoming(counter, first, before);
+        let begin = |&value: &Val<'ctx>| {
+            let phi = self.b().phi(value.get_type());
+            incoming(phi, value, before);
+            phi
+        };
+        let phis: Vec<PhiValue<'ctx>> = init.iter().map(begin).collect();
+        let carried: Vec<Val<'ctx>> = phis.iter().map(|phi| phi.as_basic_value()).collect();
+        let count = counter.as_basic_value();
+        let more = self.b().less(true, end, count);
+        self.b().cond_br(more, inside, exit);
+
+        self.b().at(inside);
+        self.f.poll();
+        let (&param, params) = func.regions[body].params.split_first().expect("it counts");
+        self.f.values[param] = Some(count);
+        self.define_all(params, &carried);
+        let counts = self.b().splat(count, self.width);
+        let begun = self.b().icmp(IntPredicate::SGE, begins, counts);
+        let run = self.narrow(mask, begun);
+        let (values, _) = self.region(body, Some(run)).expect("no lane leaves it");
+        let next: Vec<Val<'ctx>> = values
+            .iter()
+            .zip(&carried)
+            .map(|(&value, &old)| self.merge(Some(run), value, old))
+            .collect();
+        let last = self.b().current();
+        let minus_one = self.b().int(end.get_type(), -1);
+        incoming(counter, self.b().op(Opcode::Add, count, minus_one), last);
+        for (&phi, &value) in phis.iter().zip(&next) {
+            incoming(phi, value, last);
+        }
+        self.b().br(head);
+        self.b().at(exit);
+        self.define_all(&func.insts[inst].results, &carried);
+    }
+
+    /// The greatest of the lanes of `mask`, at least `none`.
+    fn most(&self, values: Val<'ctx>, none: Val<'ctx>, mask: Mask<'ctx>) -> Val<'ctx> {
+        let values = self.merge(mask, values, none);
+        let ty = values.get_type();
+        let exact = FastMathFlags::empty();
+        self.b()
+            .intrinsic("llvm.vector.reduce.smax", &[ty], &[values], exact)
+    }
+
+    /// For how many numbers all lanes want room.
+    fn wanted(&self, count: Value, mask: Mask<'ctx>) -> Val<'ctx> {
+        let alike = self.alike.is_some_and(|alike| alike.has(self.func, count));
+        let turns = match (alike, mask) {
+            (true, None) => self.f.value(count),
+            (true, Some(mask)) => {
+                let any = self.any(mask);
+                self.b().select(any, self.f.value(count), self.b().i64(0))
+            }
+            (false, _) => {
+                let none = self.b().splat(self.b().i64(0), self.width);
+                self.most(self.value(count), none, mask)
+            }
+        };
+        let width = self.b().i64(i64::from(self.width));
+        self.b().op(Opcode::Mul, turns, width)
+    }
+
+    pub(super) fn reserve(&mut self, inst: Inst, buffer: Value, mask: Mask<'ctx>) {
+        let results = &self.func.insts[inst].results;
+        let count = reserved(self.func, results[0]).expect("it is what makes room");
+        let wanted = self.wanted(count, mask);
+        let made = self.f.reserve_scalars(buffer, wanted);
+        for (&result, made) in results.iter().zip(made) {
+            self.f.values[result] = Some(made);
+        }
+    }
+
+    pub(super) fn assert_room(&mut self, inst: Inst, mask: Mask<'ctx>) {
+        let Op::Assert { cond, ref args, .. } = self.func[inst] else {
+            unreachable!("the caller looked")
+        };
+        let granted = self.f.value(cond);
+        let slots = args.iter().map(|&count| self.wanted(count, mask)).collect();
+        self.f.check_with(inst, granted, |_| slots);
+    }
+
+    /// Where a turn's numbers of all lanes lie.
+    pub(super) fn room_at(&mut self, inst: Inst, room: Value, turn: Value) {
+        let turn = self.f.index(turn);
+        let width = self.b().i64(i64::from(self.width));
+        let first = self.b().op(Opcode::Mul, turn, width);
+        let place = self.f.room_scalar(room, first);
+        self.f.values[self.func.insts[inst].results[0]] = Some(place);
+    }
+
+    /// Stores the numbers of the lanes of `mask`; those of others stay.
+    pub(super) fn store(&mut self, place: Value, value: Value, mask: Mask<'ctx>) {
+        let mut values = self.value(value);
+        if mask.is_some() {
+            let old = self.f.load_lanes(place, self.width);
+            values = self.merge(mask, values, old);
+        }
+        self.f.store_lanes(place, values);
+    }
+}
