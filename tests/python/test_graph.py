@@ -53,7 +53,7 @@ def test_calls_come_in_order(arch):
 @pytest.mark.parametrize(
     "change, message",
     [
-        ({"s": None}, "Only python int, float, ti.Matrix and ti.Ndarray are supported"),
+        ({"s": None}, "Only python int, float, ti.Matrix, ti.Ndarray and ti.Texture are supported"),
         ({"a": np.zeros(4, np.float32)}, "but got <class 'numpy.ndarray'>"),
         ({"a": 3}, "`a` is a NDARRAY, not a int"),
         ({"a": ("f64", (4,))}, "ndarray of f32, not of f64"),
@@ -91,7 +91,6 @@ def test_descriptions_that_make_no_sense(cpu):
         (lambda: Arg(ArgKind.SCALAR, "a", ti.math.vec2), ti.TaichiRuntimeError, "must specify a scalar type"),
         (lambda: Arg(ArgKind.MATRIX, "a", ti.f32), ti.TaichiRuntimeError, "must specify matrix type"),
         (lambda: Arg("SCALAR", "a", ti.f32), TypeError, "ArgKind"),
-        (lambda: Arg(ArgKind.TEXTURE, "a"), NotImplementedError, "textures"),
         (lambda: builder.dispatch(add, a, s), IndexError, "takes 3 arguments, got 2"),
         (lambda: builder.dispatch(add, a, 1.0, v), TypeError, "not float"),
         (lambda: builder.dispatch(len, a), TypeError, "calls of kernels"),

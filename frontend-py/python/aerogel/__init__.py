@@ -41,7 +41,6 @@ from aerogel._log import CRITICAL, DEBUG, ERROR, INFO, TRACE, WARN, is_logging_e
 from aerogel._taichi import aot, experimental, lang, old_modules, simt, texture
 from aerogel._taichi import lib as _lib
 from aerogel._taichi.aot import DeviceCapability
-from aerogel._taichi.texture import Format, Texture
 from aerogel.data import snode
 from aerogel.data._field import Field
 from aerogel.data._quant import BitpackedFields
@@ -73,6 +72,7 @@ from aerogel.data.snode import (
     root,
 )
 from aerogel.data.structs import Struct, StructField, dataclass
+from aerogel.data.texture import Format, Texture
 from aerogel.errors import *  # noqa: F403
 from aerogel.kernel import Kernel, data_oriented, func, kernel, pyfunc, real_func
 from aerogel.ops import *  # noqa: F403

@@ -19,7 +19,8 @@ from typing import Any
 from aerogel._dtypes import DataType, dtype_of
 from aerogel.data.matrix import Matrix
 from aerogel.data.ndarray import Ndarray
-from aerogel.errors import AerogelCompilationError, AerogelNotSupportedError, AerogelRuntimeError
+from aerogel.data.texture import Format, RWTextureType, Texture, TextureType
+from aerogel.errors import AerogelCompilationError, AerogelRuntimeError
 from aerogel.kernel import Kernel, _annotations
 from aerogel.types import MatrixType, NdarrayType
 
@@ -41,24 +42,35 @@ class Arg:
         tag: What it is.
         name: The key under which :meth:`Graph.run` finds it.
         dtype: The type of a scalar, of a vector or matrix, or of an array's elements.
-        ndim: The number of an array's axes.
+        ndim: The number of an array's or a texture's axes.
+        fmt: The format of a texture that is written to.
 
     Raises:
-        KeyError: An array without ``ndim``, or nothing where a type is needed.
+        KeyError: An array or a texture without ``ndim``, or nothing where a type or format is needed.
         AerogelRuntimeError: The type does not go with the kind.
     """
 
-    __slots__ = ("dtype", "name", "ndim", "tag")
+    __slots__ = ("dtype", "fmt", "name", "ndim", "tag")
+
+    dtype: DataType | MatrixType | None
+    fmt: Format | None
 
     def __init__(self, tag: ArgKind, name: str, dtype: Any = None, ndim: int | None = None, **kwargs: Any) -> None:
         if not isinstance(tag, ArgKind):
             raise TypeError(f"the kind of an argument is a ti.graph.ArgKind, not {tag!r}")
-        if tag in (ArgKind.TEXTURE, ArgKind.RWTEXTURE):
-            raise AerogelNotSupportedError("textures are not supported: keep pixels in a ti.ndarray")
         if "element_shape" in kwargs:
             raise AerogelRuntimeError("element_shape is no more; give a vector or matrix type as dtype")
+        self.fmt = kwargs.pop("fmt", None) if tag is ArgKind.RWTEXTURE else None
         if kwargs:
             raise TypeError(f"unexpected argument {next(iter(kwargs))!r} of ti.graph.Arg")
+        self.tag, self.name, self.ndim = tag, str(name), ndim
+        if tag in (ArgKind.TEXTURE, ArgKind.RWTEXTURE):
+            if ndim is None:
+                raise KeyError("ndim")
+            if tag is ArgKind.RWTEXTURE and not isinstance(self.fmt, Format):
+                raise KeyError("fmt")
+            self.dtype = None
+            return
         if dtype is None:
             raise KeyError("dtype")
         is_matrix = isinstance(dtype, MatrixType)
@@ -68,26 +80,37 @@ class Arg:
             raise AerogelRuntimeError(f"Tag ArgKind.MATRIX must specify matrix type, but got {dtype}.")
         if tag is ArgKind.NDARRAY and ndim is None:
             raise KeyError("ndim")
-        self.tag, self.name, self.ndim = tag, str(name), ndim
-        self.dtype: DataType | MatrixType = dtype if is_matrix else dtype_of(dtype)
+        self.dtype = dtype if is_matrix else dtype_of(dtype)
+
+    @property
+    def _what(self) -> tuple[Any, ...]:
+        """What two arguments of one name have in common."""
+        return (self.tag, self.ndim, str(self.dtype), self.fmt)
 
     def __repr__(self) -> str:
+        if self.dtype is None:
+            return f"<ti.graph.Arg {self.name}: {self.tag.name} with {self.ndim} axes>"
         return f"<ti.graph.Arg {self.name}: {self.tag.name} of {self.dtype}>"
 
     def _check(self, value: Any) -> None:
         """Raises an error if a value cannot be this argument."""
-        if not isinstance(value, (int, float, Matrix, Ndarray)):
+        if not isinstance(value, (int, float, Matrix, Ndarray, Texture)):
             raise AerogelRuntimeError(
-                "Only python int, float, ti.Matrix and ti.Ndarray are supported as runtime arguments"
+                "Only python int, float, ti.Matrix, ti.Ndarray and ti.Texture are supported as runtime arguments"
                 f" but got {type(value)}"
             )
-        wanted = {ArgKind.SCALAR: (int, float), ArgKind.MATRIX: Matrix, ArgKind.NDARRAY: Ndarray}[self.tag]
+        wanted = _CLASSES[self.tag]
         if not isinstance(value, wanted):
             raise AerogelRuntimeError(f"argument `{self.name}` is a {self.tag.name}, not a {type(value).__name__}")
         if isinstance(value, Matrix) and isinstance(self.dtype, MatrixType):
             given = (value.n, value.m)
             if given != (self.dtype.n, self.dtype.m):
                 raise AerogelRuntimeError(f"argument `{self.name}` is a {self.dtype}, not one of shape {given}")
+        if isinstance(value, Texture):
+            if value.num_dims != self.ndim:
+                raise AerogelRuntimeError(f"argument `{self.name}` has {self.ndim} axes, the texture {value.num_dims}")
+            if self.fmt not in (None, value.fmt):
+                raise AerogelRuntimeError(f"argument `{self.name}` is a texture of {self.fmt}, not of {value.fmt}")
         if isinstance(value, Ndarray):
             if len(value.shape) != self.ndim:
                 raise AerogelRuntimeError(
@@ -100,6 +123,15 @@ class Arg:
                     f"argument `{self.name}` is an ndarray of {self.dtype}, not of {value.dtype}"
                     + (f" elements of shape {tuple(value.element_shape)}" if value.element_shape else "")
                 )
+
+
+_CLASSES: dict[ArgKind, Any] = {
+    ArgKind.SCALAR: (int, float),
+    ArgKind.MATRIX: Matrix,
+    ArgKind.NDARRAY: Ndarray,
+    ArgKind.TEXTURE: Texture,
+    ArgKind.RWTEXTURE: Texture,
+}
 
 
 class Sequential:
@@ -120,7 +152,7 @@ class Sequential:
         _check_call(kernel_fn, args)
         for arg in args:
             other = self._named.setdefault(arg.name, arg)
-            if (other.tag, other.ndim, str(other.dtype)) != (arg.tag, arg.ndim, str(arg.dtype)):
+            if other._what != arg._what:
                 raise AerogelRuntimeError(f"two arguments that differ have the name `{arg.name}`")
         self._calls.append((kernel_fn, args))
 
@@ -170,7 +202,8 @@ class Graph:
         """Makes all calls. Everything is checked before the first.
 
         Args:
-            args: A number, ``ti.Matrix`` or ``ti.ndarray`` for each argument, by name; others are ignored.
+            args: A number, ``ti.Matrix``, ``ti.ndarray`` or ``ti.Texture`` for each argument, by name; others are
+                ignored.
 
         Raises:
             AerogelRuntimeError: An argument is missing, or is not what its :class:`Arg` says.
@@ -202,6 +235,12 @@ def _check_fits(parameter: str, annotation: Any, arg: Arg) -> None:
     """Raises an error if an argument cannot be what a parameter is annotated with."""
     if isinstance(annotation, NdarrayType) or annotation is NdarrayType:
         wanted, dtype = ArgKind.NDARRAY, getattr(annotation, "dtype", None)
+    elif isinstance(annotation, RWTextureType):
+        wanted, dtype = ArgKind.RWTEXTURE, None
+        if arg.tag is wanted and arg.fmt is not annotation.fmt:
+            raise AerogelCompilationError(f"{parameter} is of {annotation.fmt}, argument `{arg.name}` of {arg.fmt}")
+    elif isinstance(annotation, TextureType):
+        wanted, dtype = ArgKind.TEXTURE, None
     elif isinstance(annotation, MatrixType):
         wanted, dtype = ArgKind.MATRIX, None
         given = arg.dtype.get_shape() if isinstance(arg.dtype, MatrixType) else ()
@@ -210,11 +249,13 @@ def _check_fits(parameter: str, annotation: Any, arg: Arg) -> None:
     elif annotation in (int, float, bool) or isinstance(annotation, DataType):
         wanted, dtype = ArgKind.SCALAR, annotation
     else:
-        raise ValueError(f"{parameter} is {annotation!r}: a graph has scalars, vectors, matrices and ndarrays")
+        raise ValueError(
+            f"{parameter} is {annotation!r}: a graph has scalars, vectors, matrices, ndarrays and textures"
+        )
     if arg.tag is not wanted:
         raise AerogelCompilationError(f"{parameter} is a {wanted.name}, argument `{arg.name}` a {arg.tag.name}")
-    ndim = getattr(annotation, "ndim", None)
-    if wanted is ArgKind.NDARRAY and ndim is not None and arg.ndim != ndim:
+    ndim = getattr(annotation, "num_dimensions", getattr(annotation, "ndim", None))
+    if wanted in (ArgKind.NDARRAY, ArgKind.TEXTURE, ArgKind.RWTEXTURE) and ndim is not None and arg.ndim != ndim:
         raise AerogelCompilationError(f"{parameter} has {ndim} axes, argument `{arg.name}` {arg.ndim}")
     dtype = dtype if dtype is None or isinstance(dtype, MatrixType) else dtype_of(dtype)
     if dtype is not None and str(dtype) != str(arg.dtype):

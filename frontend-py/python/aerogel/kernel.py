@@ -169,6 +169,8 @@ def _parameter(fn: Callable[..., Any], name: str, annotation: Any) -> tuple:
         annotation = NdarrayType()
     if isinstance(annotation, NdarrayType):
         return ("ndarray", annotation)
+    if kind == "texture":
+        return ("texture", annotation)
     if isinstance(annotation, MatrixType):
         return ("tensor", annotation)
     if isinstance(annotation, StructType):

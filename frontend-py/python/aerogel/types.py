@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from aerogel._dtypes import DataType, dtype_of
 from aerogel._taichi.old_modules import offer
-from aerogel._taichi.texture import rw_texture, texture
 from aerogel.data._field import outside_kernels
 from aerogel.data._quant import QuantType, quant
 from aerogel.data.argpack import ArgPackType, argpack
 from aerogel.data.matrix import Matrix, Vector, _plain
 from aerogel.data.structs import StructType, struct
+from aerogel.data.texture import rw_texture, texture
 
 if TYPE_CHECKING:
     from aerogel._annotations import (

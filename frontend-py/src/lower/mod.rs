@@ -35,6 +35,7 @@ use crate::scope::{BindingKind, Scopes};
 pub(crate) use calls::builtins::Special;
 pub(crate) use calls::nodes::NodeFunction;
 use calls::real_functions::Reals;
+pub use calls::textures::TextureAccess;
 pub(crate) use values::construct::Maker;
 pub(crate) use values::{SeqKind, Val, tensor_type};
 
@@ -52,6 +53,11 @@ pub enum ParamBinding {
         clamp: bool,
         /// Whether an array of its derivatives comes behind all arguments.
         derivative: bool,
+    },
+    /// A texture, whose texels are an array of vectors.
+    Texture {
+        texel: Type,
+        access: TextureAccess,
     },
     /// Arguments that travel together.
     Pack(Vec<(String, ParamBinding)>, Vec<Rc<FuncRef>>),
@@ -401,6 +407,18 @@ impl<'a, 'h> Lower<'a, 'h> {
                     read_only: true,
                 });
                 return Val::Array(arg);
+            }
+            ParamBinding::Texture { texel, access } => {
+                param(ParamType::Array {
+                    elem: *texel,
+                    ndim: access.ndim,
+                    read_only: true,
+                });
+                return Val::Texture(Rc::new(calls::textures::Texture {
+                    name: name.to_owned(),
+                    texels: arg,
+                    access: access.clone(),
+                }));
             }
             ParamBinding::Scalar(scalar) => Type::Scalar(*scalar),
             ParamBinding::Tensor(ty) => *ty,

@@ -248,6 +248,11 @@ impl NativeKernel {
                 key.push(part);
                 packed.push(array);
             }
+            ParamKind::Texture { ndim, format, .. } => {
+                let texels = self.texels(py, &param.name, value, *ndim, *format)?;
+                key.extend(texels.key);
+                packed.push(texels.packed);
+            }
             ParamKind::Pack(members, _) => {
                 let dict = value.cast::<PyDict>().ok();
                 if let Some(dict) = dict {

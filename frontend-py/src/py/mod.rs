@@ -28,6 +28,7 @@ mod snapshot;
 mod snode;
 mod steps;
 mod structs;
+mod texture_argument;
 mod undo;
 
 use pyo3::prelude::*;

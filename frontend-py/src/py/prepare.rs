@@ -25,7 +25,9 @@ use super::signature::{Param, ParamKind, StructSpec, ValueSpec};
 use super::snode::{self, TreeStore};
 use crate::derived::Derived;
 use crate::host::{Known, StructType};
-use crate::lower::{FrontendConfig, Lowered, ParamBinding, ReturnType, lower_kernel, tensor_type};
+use crate::lower::{
+    FrontendConfig, Lowered, ParamBinding, ReturnType, TextureAccess, lower_kernel, tensor_type,
+};
 
 /// A tree of an instance. One that came as an argument is not kept alive.
 pub(crate) enum TreeRef {
@@ -212,6 +214,31 @@ fn binding<'py>(
                 ndim: *ndim as u32,
                 clamp: *clamp,
                 derivative: *derivative,
+            }
+        }
+        ParamKind::Texture {
+            ndim,
+            format,
+            methods,
+        } => {
+            let (Some(KeyPart::Int(_)), Some(KeyPart::Array { elem, element, .. })) =
+                (key.next(), key.next())
+            else {
+                unreachable!("the key says what each texture is")
+            };
+            let value = value.expect("a texture is an argument by itself");
+            let methods = methods
+                .iter()
+                .map(|(name, function)| host.method(name, function))
+                .collect::<PyResult<_>>()?;
+            ParamBinding::Texture {
+                texel: tensor_type(*element, *elem),
+                access: TextureAccess {
+                    ndim: *ndim,
+                    writable: format.is_some(),
+                    format: host.known(&value.getattr("fmt")?)?,
+                    methods,
+                },
             }
         }
         ParamKind::Pack(members, methods) => {

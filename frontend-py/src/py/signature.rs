@@ -150,6 +150,13 @@ pub(crate) enum ParamKind {
         /// Whether an index outside means the element at the edge.
         clamp: bool,
     },
+    /// A texture, and the functions that are its methods.
+    Texture {
+        ndim: u32,
+        /// The number of the format that it must have, to be written to.
+        format: Option<i64>,
+        methods: Vec<(String, Arc<Py<PyAny>>)>,
+    },
     /// Arguments that travel together, and functions that take them as `self`.
     Pack(Vec<Param>, Vec<(String, Arc<Py<PyAny>>)>),
 }
@@ -163,7 +170,9 @@ impl ParamKind {
                 let members = members.iter();
                 members.flat_map(|m| m.kind.scalars(settings)).collect()
             }
-            Self::Template | Self::Receiver | Self::Array { .. } => Vec::new(),
+            Self::Template | Self::Receiver | Self::Array { .. } | Self::Texture { .. } => {
+                Vec::new()
+            }
         }
     }
 }
@@ -194,6 +203,23 @@ fn param_kind(spec: &Bound<'_, PyTuple>) -> PyResult<ParamKind> {
             let methods: Vec<(String, Py<PyAny>)> = spec.get_item(2)?.extract()?;
             let methods = methods.into_iter().map(|(name, f)| (name, Arc::new(f)));
             ParamKind::Pack(members.collect::<PyResult<_>>()?, methods.collect())
+        }
+        "texture" => {
+            let annotation = spec.get_item(1)?;
+            let format = annotation.getattr("fmt")?;
+            let methods = annotation.getattr("methods")?.cast_into::<PyDict>()?;
+            let methods = methods.iter().map(|(name, f)| {
+                let name: String = name.extract()?;
+                Ok((name, Arc::new(f.unbind())))
+            });
+            ParamKind::Texture {
+                ndim: annotation.getattr("num_dimensions")?.extract()?,
+                format: match format.is_none() {
+                    true => None,
+                    false => Some(format.getattr("value")?.extract()?),
+                },
+                methods: methods.collect::<PyResult<_>>()?,
+            }
         }
         "ndarray" => {
             let annotation = spec.get_item(1)?;

@@ -22,6 +22,12 @@ def fill(a: ti.types.ndarray(dtype=float, ndim=1), value: ti.f32):
         a[i] = value
 
 
+@ti.kernel
+def copy(source: ti.types.texture(2), target: ti.types.rw_texture(2, fmt=ti.Format.rgba8)):
+    for i, j in target:
+        target.store([i, j], source.fetch([i, j], 0))
+
+
 @ti.func
 def square(v: float) -> float:
     return v * v

@@ -1,14 +1,20 @@
-"""``ti.Texture`` and what belongs to it: in Taichi, images that a GPU filters. Aerogel has none."""
+"""``ti.lang._texture`` and ``ti.types.texture_type``: textures under the names of Taichi's modules."""
 
 from __future__ import annotations
 
-from aerogel._taichi.absent import Absent
+from aerogel.data.texture import Format, RWTextureType, Texture, TextureType, rw_texture, texture
 
-_INSTEAD = "keep pixels in a field, and interpolate between them"
+# What a parameter is inside a kernel is no object of Python's here.
+RWTextureAccessor = RWTextureType
+TextureSampler = TextureType
 
-Format = Absent("ti.Format", _INSTEAD)
-RWTextureAccessor = Absent("ti.lang._texture.RWTextureAccessor", _INSTEAD)
-Texture = Absent("ti.Texture", _INSTEAD)
-TextureSampler = Absent("ti.lang._texture.TextureSampler", _INSTEAD)
-texture = Absent("ti.types.texture", _INSTEAD)
-rw_texture = Absent("ti.types.rw_texture", _INSTEAD)
+__all__ = [
+    "Format",
+    "RWTextureAccessor",
+    "RWTextureType",
+    "Texture",
+    "TextureSampler",
+    "TextureType",
+    "rw_texture",
+    "texture",
+]

@@ -10,6 +10,8 @@ import numpy as np
 
 def array(x: Any) -> np.ndarray:
     """What something holds: a field, a ``ti.ndarray``, a tensor, a NumPy array or a list."""
+    if hasattr(x, "_aerogel_texture"):
+        return x._colors()
     if hasattr(x, "to_numpy"):
         return x.to_numpy()
     if hasattr(x, "detach"):

@@ -39,9 +39,9 @@ class Canvas:
         """Draws an image over the whole window, stretched to it.
 
         Args:
-            img: A field or array of shape (width, height), (width, height, channels), or of vectors, the second axis
-                upwards: 1 channel is grey, 2 are red and green, 3 and 4 colours; opacity is not looked at. Floats go
-                from 0 to 1, unsigned integers over all their range.
+            img: A texture, or a field or array of shape (width, height), (width, height, channels), or of vectors, the
+                second axis upwards: 1 channel is grey, 2 are red and green, 3 and 4 colours; opacity is not looked at.
+                Floats go from 0 to 1, unsigned integers over all their range.
 
         Raises:
             TypeError: Signed integers, whose range is not an image's.

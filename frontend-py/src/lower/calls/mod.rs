@@ -8,6 +8,7 @@ mod older;
 mod print;
 pub(crate) mod real_functions;
 mod sequences;
+pub(crate) mod textures;
 
 use std::rc::Rc;
 
@@ -483,6 +484,7 @@ impl<'a> Lower<'a, '_> {
         match object {
             Val::Known(Known::StructField(field)) => self.struct_field_method(field, name, args),
             Val::Known(Known::Field(_)) | Val::Array(_) => self.storage_method(object, name, args),
+            Val::Texture(texture) => self.texture_method(texture, name, args),
             Val::List(list) => self.list_method(&list.clone(), name, args),
             Val::Dict(entries) => self.dict_method(&entries.clone(), name, args),
             Val::Known(known @ Known::Str(_)) => {

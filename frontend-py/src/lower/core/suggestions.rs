@@ -6,6 +6,7 @@ use aerogel_ir::Type;
 use crate::ast::{Expr, ExprKind};
 use crate::host::Known;
 use crate::intrinsics;
+use crate::lower::calls::textures;
 use crate::lower::values::Val;
 use crate::lower::{Lower, Res};
 
@@ -127,6 +128,7 @@ impl<'a> Lower<'a, '_> {
             Val::Array(_) => ["shape", "dtype", "element_shape", "fill"]
                 .map(String::from)
                 .to_vec(),
+            Val::Texture(_) => textures::names(),
             _ => match self.numeric_type(of) {
                 Some(ty) => methods_of(ty).iter().map(|&n| n.into()).collect(),
                 None => Vec::new(),
@@ -135,6 +137,14 @@ impl<'a> Lower<'a, '_> {
         let message = format!("{what} has no attribute `{attr}`");
         if of.items().is_some() && GROWING.contains(&attr) {
             return self.fail_noted(ErrorKind::Compilation, "E0302", message, LISTS);
+        }
+        if let Val::Known(known @ Known::Object(_)) = of
+            && textures::is_method(attr)
+            && let Ok(Some(_)) = self.host.attr(known, "_aerogel_texture")
+        {
+            let note = "a kernel is given the textures that it uses: annotate a parameter \
+                `ti.types.texture(num_dimensions=2)`";
+            return self.fail_noted(ErrorKind::Compilation, "E0302", message, note);
         }
         let meant = closest(
             attr,

@@ -196,6 +196,7 @@ impl<'a> Lower<'a, '_> {
                 };
                 Ok((self.field_cells(&first)?, Bind::Indices))
             }
+            Val::Texture(texture) => self.space(&Val::Array(texture.texels)),
             Val::Array(array) => {
                 let array = *array;
                 let ndim = self.array_type(array).1;

@@ -58,6 +58,12 @@ impl<'a> Lower<'a, '_> {
                 }
                 _ => return self.no_attribute(&val, attr, Some(from)),
             },
+            Val::Texture(texture) => {
+                return match self.texture_attribute(texture, attr) {
+                    Some(found) => Ok(found),
+                    None => self.no_attribute(&val, attr, Some(from)),
+                };
+            }
             Val::List(_) | Val::Dict(_) => return Ok(Val::Method(val.clone().into(), attr.into())),
             Val::Known(Known::Field(_)) if matches!(attr, "fill" | "copy_from") => {
                 return Ok(Val::Method(val.clone().into(), attr.into()));

@@ -189,6 +189,7 @@ impl<'a> Lower<'a, '_> {
             Val::Struct(..)
             | Val::Cell(..)
             | Val::Element(..)
+            | Val::Texture(_)
             | Val::Iter(_)
             | Val::List(_)
             | Val::Method(..) => {

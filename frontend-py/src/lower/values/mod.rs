@@ -21,6 +21,7 @@ use aerogel_ir::{Arg, Op, ParamType, Type, Value};
 use crate::host::*;
 use crate::infer::int_range;
 use crate::lower::calls::nodes::List;
+use crate::lower::calls::textures::Texture;
 use crate::lower::core::limits::MAX_ITEMS;
 use crate::lower::values::number::elem;
 use crate::lower::{Lower, Reported, Res};
@@ -41,6 +42,8 @@ pub(crate) enum Val {
     Dict(Rc<[(Known, Val)]>),
     /// An array parameter.
     Array(Arg),
+    /// A texture parameter.
+    Texture(Rc<Texture>),
     /// An element of a mesh, by its number.
     Element(Rc<ElementsRef>, Rc<Val>),
     /// The elements of a mesh that lie at the one with a number.
@@ -192,6 +195,7 @@ impl Lower<'_, '_> {
             Val::Cell(field, _) => field.ty.describe(),
             Val::Dict(_) => "a dictionary".into(),
             Val::Array(_) => "an array".into(),
+            Val::Texture(_) => "a texture".into(),
             Val::Element(of, _) => format!("an element of the `{}` of a mesh", of.name),
             Val::Neighbours(relation, _) => Known::Relation(relation.clone()).describe(),
             Val::Iter(_) => "a range".into(),
@@ -215,6 +219,7 @@ impl Lower<'_, '_> {
             | Val::Cell(..)
             | Val::Dict(_)
             | Val::Array(_)
+            | Val::Texture(_)
             | Val::Element(..)
             | Val::Neighbours(..)
             | Val::Iter(_)
@@ -283,6 +288,7 @@ impl Lower<'_, '_> {
                 Some("index it: `x[i]`, or `x[None]` for a field without axes")
             }
             Val::Array(_) => Some("index it: `x[i]`"),
+            Val::Texture(_) => Some("ask for its texels: `fetch`, `sample_lod`, `load`"),
             Val::Method(..) | Val::Known(Known::Func(_) | Known::Builtin(_)) => {
                 Some("call it: add `()`")
             }
@@ -311,6 +317,7 @@ impl Lower<'_, '_> {
             | Val::Cell(..)
             | Val::Dict(_)
             | Val::Array(_)
+            | Val::Texture(_)
             | Val::Element(..)
             | Val::Neighbours(..)
             | Val::Iter(_)
@@ -347,6 +354,7 @@ impl Lower<'_, '_> {
             | Val::Value(_)
             | Val::Dict(_)
             | Val::Array(_)
+            | Val::Texture(_)
             | Val::Neighbours(..)
             | Val::Iter(_)
             | Val::List(_)
