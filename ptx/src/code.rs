@@ -535,8 +535,6 @@ pub(crate) struct Variable {
     pub(crate) bytes: Vec<u8>,
     /// How long it is; more than `bytes` where the rest is zero.
     pub(crate) length: u64,
-    /// Whether what is in it is said.
-    pub(crate) is_filled: bool,
     /// The offset in shared memory, or the address in memory, once it has one.
     pub(crate) at: u64,
 }

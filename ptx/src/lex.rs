@@ -79,15 +79,15 @@ impl<'s> Lexer<'s> {
             c if c.is_whitespace() => self.at += c.len_utf8(),
             '/' if rest.starts_with("//") => self.at += rest.find('\n').unwrap_or(rest.len()),
             '/' if rest.starts_with("/*") => {
-                let end = rest.find("*/").ok_or_else(|| self.fail("an open comment"))?;
+                let end = rest
+                    .find("*/")
+                    .ok_or_else(|| self.fail("an open comment"))?;
                 self.line += rest[..end].matches('\n').count() as u32;
                 self.at += end + 2;
             }
             '"' => {
                 let inside = &rest[1..];
-                let end = inside
-                    .find('"')
-                    .ok_or_else(|| self.fail("an open text"))?;
+                let end = inside.find('"').ok_or_else(|| self.fail("an open text"))?;
                 self.push(Token::Text(&inside[..end]), end + 2);
             }
             c if c.is_ascii_digit() => self.number(rest)?,

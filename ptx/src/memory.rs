@@ -172,7 +172,9 @@ impl Memory {
             Some((_, found)) if end.is_some_and(|end| end <= found.address + found.bytes) => {
                 Ok(found)
             }
-            Some((_, found)) if address < found.address + found.bytes.next_multiple_of(ALIGN) + ALIGN => {
+            Some((_, found))
+                if address < found.address + found.bytes.next_multiple_of(ALIGN) + ALIGN =>
+            {
                 Err(Bad::new(
                     FaultKind::OutOfBounds,
                     format!(
@@ -290,6 +292,16 @@ impl Visit {
         packed | u64::from(self.ordered) << 63
     }
 
+    /// Of the last write and the last read that which this access races with.
+    fn conflict(self, [written, read]: [u64; 2], access: Access) -> Option<u64> {
+        let earlier = match access {
+            Access::SameAgain => [0, 0],
+            Access::Read => [written, 0],
+            Access::Write => [written, read],
+        };
+        earlier.into_iter().find(|&e| !self.is_behind(e))
+    }
+
     /// Whether an earlier access came certainly before this one, or is no conflict.
     fn is_behind(self, earlier: u64) -> bool {
         let field = |shift: u32, bits: u32| earlier >> shift & ((1 << bits) - 1);
@@ -318,7 +330,7 @@ impl Memory {
     pub(crate) fn thread_load(&self, address: u64, bytes: u64, visit: Visit) -> Result<u64, Bad> {
         let found = self.checked(address, bytes)?;
         let value = found.load(address, bytes)?;
-        self.note(found, address, bytes, visit, false)?;
+        self.note(found, address, bytes, visit, Access::Read)?;
         Ok(value)
     }
 
@@ -332,12 +344,12 @@ impl Memory {
         let found = self.checked(address, bytes)?;
         writable(found, address)?;
         // The same number twice is no race that anybody could see.
-        let changes = found.load(address, bytes) != Ok(value);
+        let access = match found.load(address, bytes) == Ok(value) {
+            true => Access::SameAgain,
+            false => Access::Write,
+        };
         found.store(address, bytes, value);
-        match changes {
-            true => self.note(found, address, bytes, visit, true),
-            false => Ok(()),
-        }
+        self.note(found, address, bytes, visit, access)
     }
 
     pub(crate) fn thread_update(
@@ -351,7 +363,7 @@ impl Memory {
         writable(found, address)?;
         found.load(address, bytes)?;
         let old = found.update(address, bytes, change);
-        self.note(found, address, bytes, visit, true)?;
+        self.note(found, address, bytes, visit, Access::Write)?;
         Ok(old)
     }
 
@@ -367,34 +379,46 @@ impl Memory {
         address: u64,
         bytes: u64,
         visit: Visit,
-        writes: bool,
+        access: Access,
     ) -> Result<(), Bad> {
         if !self.track {
             return Ok(());
         }
         let first = (address - found.address) as usize;
         for [write, read] in &found.touched[first..first + bytes as usize] {
-            let (written, was_read) = (write.load(Relaxed), read.load(Relaxed));
-            let fine = visit.is_behind(written) && (!writes || visit.is_behind(was_read));
-            if !fine {
-                return Err(race(address, written, visit, writes));
+            let before = [write.load(Relaxed), read.load(Relaxed)];
+            if let Some(other) = visit.conflict(before, access) {
+                return Err(race(address, other, visit, access));
             }
-            match writes {
-                true => write.store(visit.pack(), Relaxed),
-                false => read.store(visit.pack(), Relaxed),
-            }
+            let slot = if access == Access::Read { read } else { write };
+            slot.store(visit.pack(), Relaxed);
         }
         Ok(())
     }
 }
 
-fn race(address: u64, earlier: u64, visit: Visit, writes: bool) -> Bad {
+/// What is done with memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Access {
+    Read,
+    Write,
+    /// What is written is there already.
+    SameAgain,
+}
+
+fn race(address: u64, earlier: u64, visit: Visit, access: Access) -> Bad {
     let other = earlier & ((1 << THREAD_BITS) - 1);
-    let what = if writes { "written" } else { "read" };
+    let what = if access == Access::Read {
+        "read"
+    } else {
+        "written"
+    };
     let by = visit.thread;
     Bad::new(
         FaultKind::Race,
-        format!("{address:#x} is {what} by thread {by} of the launch, and nothing orders that and what thread {other} did"),
+        format!(
+            "{address:#x} is {what} by thread {by} of the launch, and nothing orders that and what thread {other} did"
+        ),
     )
 }
 
@@ -480,7 +504,7 @@ impl Own {
                 ),
             ));
         }
-        self.note(offset, bytes, visit, false)?;
+        self.note(offset, bytes, visit, Access::Read)?;
         let mut value = [0; 8];
         value[..bytes as usize].copy_from_slice(&self.bytes[range]);
         Ok(u64::from_le_bytes(value))
@@ -497,27 +521,33 @@ impl Own {
         let range = self.range(offset, bytes, what)?;
         let value = &value.to_le_bytes()[..bytes as usize];
         let same = &self.bytes[range.clone()] == value && self.written[range.start];
-        if !same {
-            self.note(offset, bytes, visit, true)?;
-        }
+        let access = if same {
+            Access::SameAgain
+        } else {
+            Access::Write
+        };
+        self.note(offset, bytes, visit, access)?;
         self.bytes[range.clone()].copy_from_slice(value);
         self.written[range].fill(true);
         Ok(())
     }
 
-    fn note(&mut self, offset: u64, bytes: u64, visit: Option<Visit>, writes: bool) -> Result<(), Bad> {
+    fn note(
+        &mut self,
+        offset: u64,
+        bytes: u64,
+        visit: Option<Visit>,
+        access: Access,
+    ) -> Result<(), Bad> {
         let Some(visit) = visit.filter(|_| !self.touched.is_empty()) else {
             return Ok(());
         };
         let first = offset as usize;
-        for [write, read] in &mut self.touched[first..first + bytes as usize] {
-            if !visit.is_behind(*write) || writes && !visit.is_behind(*read) {
-                return Err(race(offset, *write, visit, writes));
+        for slots in &mut self.touched[first..first + bytes as usize] {
+            if let Some(other) = visit.conflict(*slots, access) {
+                return Err(race(offset, other, visit, access));
             }
-            match writes {
-                true => *write = visit.pack(),
-                false => *read = visit.pack(),
-            }
+            slots[usize::from(access == Access::Read)] = visit.pack();
         }
         Ok(())
     }

@@ -4,8 +4,7 @@ use super::names::Name;
 use super::words::{self, Parts};
 use super::{Parser, Pending, Res};
 use crate::code::{
-    Address, Binary, Compare, Join, Kind, Op, Operand, Reg, Shuffle, Slot, Ternary, Ty,
-    Unary, Vote,
+    Address, Binary, Compare, Join, Kind, Op, Operand, Reg, Shuffle, Slot, Ternary, Ty, Unary, Vote,
 };
 use crate::error::ParseError;
 use crate::lex::Token;
@@ -79,6 +78,21 @@ impl<'s> Parser<'s> {
                 self.branch(vec![label], line);
                 Ok(Op::Branch { to: 0 })
             }
+            "brx" => {
+                parts.drop_all(&["idx", "uni"]);
+                let index = self.operand_and(word32())?;
+                let name = self.word()?;
+                let mut tables = self.tables.iter();
+                let found = tables.find(|(table, _)| *table == name);
+                let Some(labels) = found.map(|(_, labels)| labels.clone()) else {
+                    return Err(self.fail(format!("there is no table `{name}`")));
+                };
+                self.branch(labels, line);
+                Ok(Op::BranchTo {
+                    index,
+                    table: Vec::new(),
+                })
+            }
             "call" => self.call(parts),
             "ret" => {
                 parts.take("uni");
@@ -88,7 +102,10 @@ impl<'s> Parser<'s> {
             "trap" | "brkpt" => Ok(Op::Trap),
             "bar" | "barrier" => self.barrier(parts),
             "membar" | "fence" => {
-                parts.drop_beginning(&["sc", "acq_rel", "acquire", "release", "cta", "gpu", "sys", "gl", "proxy", "alias", "cluster"]);
+                parts.drop_beginning(&[
+                    "sc", "acq_rel", "acquire", "release", "cta", "gpu", "sys", "gl", "proxy",
+                    "alias", "cluster",
+                ]);
                 Ok(Op::Fence)
             }
             "shfl" => self.shuffle(parts),
@@ -139,7 +156,11 @@ impl<'s> Parser<'s> {
         if let Simple::Two(op @ (Binary::Min | Binary::Max)) = &mut op
             && parts.take("NaN")
         {
-            *op = if *op == Binary::Min { Binary::MinNan } else { Binary::MaxNan };
+            *op = if *op == Binary::Min {
+                Binary::MinNan
+            } else {
+                Binary::MaxNan
+            };
         }
         if let Simple::One(Unary::FindHighest(shift)) = &mut op {
             *shift = parts.take("shiftamt");
@@ -161,7 +182,9 @@ impl<'s> Parser<'s> {
                 ("normal", Unary::IsNormal),
                 ("subnormal", Unary::IsSubnormal),
             ];
-            *test = parts.take_of(&all).ok_or_else(|| self.fail("what is tested?"))?;
+            *test = parts
+                .take_of(&all)
+                .ok_or_else(|| self.fail("what is tested?"))?;
         }
         if let Simple::Three(Ternary::MulAdd) = op
             && parts.has_float()
@@ -174,7 +197,13 @@ impl<'s> Parser<'s> {
         Ok(match op {
             Simple::One(op) => {
                 let x = self.operand(ty)?;
-                Op::Unary { op, ty, mode, to, x }
+                Op::Unary {
+                    op,
+                    ty,
+                    mode,
+                    to,
+                    x,
+                }
             }
             Simple::Two(op) => {
                 let x = self.operand_and(ty)?;
@@ -182,7 +211,14 @@ impl<'s> Parser<'s> {
                     Binary::ShiftLeft | Binary::ShiftRight => word32(),
                     _ => ty,
                 })?;
-                Op::Binary { op, ty, mode, to, x, y }
+                Op::Binary {
+                    op,
+                    ty,
+                    mode,
+                    to,
+                    x,
+                    y,
+                }
             }
             Simple::Three(op) => {
                 let (x, y) = (self.operand_and(ty)?, self.operand_and(ty)?);
@@ -253,7 +289,9 @@ impl<'s> Parser<'s> {
     }
 
     fn drop_hints(&mut self, parts: &mut Parts<'s>) {
-        parts.drop_all(&["nc", "v2", "v4", "v8", "ca", "cg", "cs", "lu", "cv", "wb", "wt"]);
+        parts.drop_all(&[
+            "nc", "v2", "v4", "v8", "ca", "cg", "cs", "lu", "cv", "wb", "wt",
+        ]);
         parts.drop_beginning(&["L1::", "L2::", "level::"]);
     }
 
@@ -470,7 +508,11 @@ impl<'s> Parser<'s> {
     }
 
     fn reducing_barrier(&mut self, parts: &mut Parts<'s>) -> Res<Op> {
-        let op = parts.take_of(&[("and", Some(Join::And)), ("or", Some(Join::Or)), ("popc", None)]);
+        let op = parts.take_of(&[
+            ("and", Some(Join::And)),
+            ("or", Some(Join::Or)),
+            ("popc", None),
+        ]);
         let op = op.ok_or_else(|| self.fail("what do the threads find out?"))?;
         self.ty_of(parts)?;
         let to = self.destination_and()?;

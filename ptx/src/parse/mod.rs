@@ -23,6 +23,7 @@ pub(crate) fn parse(text: &str) -> Res<Code> {
         names: Names::default(),
         func: Function::default(),
         branches: Vec::new(),
+        tables: Vec::new(),
     };
     parser.module()?;
     Ok(parser.code)
@@ -43,6 +44,8 @@ struct Parser<'s> {
     /// The function that is read.
     func: Function,
     branches: Vec<Pending<'s>>,
+    /// Where the branches of a table go.
+    tables: Vec<(&'s str, Vec<&'s str>)>,
 }
 
 /// How a variable or parameter is declared: its type, and how many.
@@ -89,7 +92,8 @@ impl<'s> Parser<'s> {
                 _ => match word.strip_prefix('.') {
                     Some(name) => {
                         let ty = words::ty(name);
-                        element = Some(ty.ok_or_else(|| self.fail(format!("`{word}` is no type")))?);
+                        element =
+                            Some(ty.ok_or_else(|| self.fail(format!("`{word}` is no type")))?);
                     }
                     None => {
                         let element = element.ok_or_else(|| self.fail("a type is missing"))?;
@@ -122,16 +126,15 @@ impl<'s> Parser<'s> {
         };
         let declared = self.declared()?;
         let mut bytes = Vec::new();
-        let is_filled = self.take('=');
-        if is_filled {
+        if self.take('=') {
             self.initial(declared.element, &mut bytes)?;
         }
         self.expect(';')?;
-        self.add_variable(space, &declared, bytes, is_filled);
+        self.add_variable(space, &declared, bytes);
         Ok(())
     }
 
-    fn add_variable(&mut self, space: Space, of: &Declared<'s>, bytes: Vec<u8>, is_filled: bool) {
+    fn add_variable(&mut self, space: Space, of: &Declared<'s>, bytes: Vec<u8>) {
         let mut at = 0;
         if space == Space::Shared {
             at = self.code.shared_bytes.next_multiple_of(of.align.max(1));
@@ -144,7 +147,6 @@ impl<'s> Parser<'s> {
             space,
             bytes,
             length: of.bytes,
-            is_filled,
             at,
         });
     }
@@ -272,10 +274,11 @@ impl<'s> Parser<'s> {
                 Token::Mark(';') => self.at += 1,
                 Token::Word(".loc" | ".file") => self.skip_line(),
                 Token::Word(word) if word.starts_with('.') => self.declaration(word)?,
-                Token::Word(word) if self.tokens.get(self.at + 1).map(|t| t.token) == Some(Token::Mark(':')) => {
+                Token::Word(word)
+                    if self.tokens.get(self.at + 1).map(|t| t.token) == Some(Token::Mark(':')) =>
+                {
                     self.at += 2;
-                    let here = self.func.code.len();
-                    self.names.add_label(word, here);
+                    self.label(word)?;
                 }
                 _ => self.instruction()?,
             }
@@ -284,6 +287,21 @@ impl<'s> Parser<'s> {
         let line = self.line();
         self.push(Op::Return, None, line);
         Ok(())
+    }
+
+    /// A label, or a table of labels.
+    fn label(&mut self, name: &'s str) -> Res<()> {
+        if self.peek() != Some(Token::Word(".branchtargets")) {
+            self.names.add_label(name, self.func.code.len());
+            return Ok(());
+        }
+        self.at += 1;
+        let mut targets = vec![self.word()?];
+        while self.take(',') {
+            targets.push(self.word()?);
+        }
+        self.tables.push((name, targets));
+        self.expect(';')
     }
 
     fn declaration(&mut self, word: &str) -> Res<()> {
@@ -306,14 +324,17 @@ impl<'s> Parser<'s> {
             }
             ".local" => {
                 let declared = self.declared()?;
-                let offset = self.func.local_bytes.next_multiple_of(declared.align.max(1));
+                let offset = self
+                    .func
+                    .local_bytes
+                    .next_multiple_of(declared.align.max(1));
                 self.func.local_bytes = offset + declared.bytes;
                 self.names.add(declared.name, Name::Local(offset));
             }
             ".shared" => {
                 self.at += 1;
                 let declared = self.declared()?;
-                self.add_variable(Space::Shared, &declared, Vec::new(), false);
+                self.add_variable(Space::Shared, &declared, Vec::new());
             }
             ".pragma" => self.at += 2,
             _ => return Err(self.fail(format!("`{word}` is not known"))),
@@ -362,6 +383,7 @@ impl<'s> Parser<'s> {
             }
         }
         self.names.forget_labels();
+        self.tables.clear();
         Ok(())
     }
 

@@ -1,8 +1,6 @@
 //! The parts of an instruction's name: `ld.relaxed.sys.global.v2.b32`.
 
-use crate::code::{
-    Atomic, Compare, Kind, Lanes, Mode, Ordered, Rounding, Space, Special, Ty,
-};
+use crate::code::{Atomic, Compare, Kind, Lanes, Mode, Ordered, Rounding, Space, Special, Ty};
 
 /// The type of a name without its point.
 pub(super) fn ty(name: &str) -> Option<Ty> {
@@ -144,7 +142,9 @@ impl<'s> Parts<'s> {
 
     /// Whether an access is atomic.
     pub(super) fn is_ordered(&mut self) -> bool {
-        let ordered = ["relaxed", "acquire", "release", "acq_rel", "volatile", "mmio", "sc"];
+        let ordered = [
+            "relaxed", "acquire", "release", "acq_rel", "volatile", "mmio", "sc",
+        ];
         let found = ordered.iter().any(|part| self.left.contains(part));
         self.drop_all(&ordered);
         self.drop_all(&["weak", "cta", "cluster", "gpu", "sys"]);

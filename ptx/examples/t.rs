@@ -1,1 +1,0 @@
-fn main() { for f in std::env::args().skip(1) { let t = std::fs::read_to_string(&f).unwrap(); match aerogel_ptx::try_parse(&t) { Ok(n) => println!("{f}: {n}"), Err(e) => println!("{f}: ERR {e}: {}", t.lines().nth(e.line as usize - 1).unwrap_or("")) } } }

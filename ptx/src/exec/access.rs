@@ -1,0 +1,226 @@
+//! Loads, stores and atomic operations.
+
+use super::block::Shared;
+use super::lanes::{Failed, space_of};
+use super::warp::{Warp, each};
+use crate::code::{Address, Op, Space};
+use crate::error::FaultKind;
+use crate::memory::{Bad, aligned};
+use crate::numbers;
+
+/// A sector of memory, in bytes, and how many banks shared memory has.
+const SECTOR: u64 = 32;
+const BANKS: u64 = 32;
+
+impl Warp<'_> {
+    pub(super) fn access(&mut self, own: &mut Shared, op: &Op, active: u32) -> Result<(), Failed> {
+        self.count(own, op, active);
+        for lane in each(active) {
+            let done = match op {
+                Op::Load {
+                    space,
+                    ordered,
+                    ty,
+                    to,
+                    at,
+                } => {
+                    let bytes = ty.bytes();
+                    let (space, first) = self.place(*space, *at, lane);
+                    aligned(first, bytes * to.len() as u64).and_then(|()| {
+                        for (k, to) in to.iter().enumerate() {
+                            let at = first + k as u64 * bytes;
+                            let value = self.load(own, space, at, bytes, lane, *ordered)?;
+                            let Some(to) = to else { continue };
+                            // Smaller numbers are extended to the register.
+                            let value = match ty.is_signed() && ty.bits < 64 {
+                                true => ((value << (64 - ty.bits)) as i64 >> (64 - ty.bits)) as u64,
+                                false => value,
+                            };
+                            self.set(*to, lane, value);
+                        }
+                        Ok(())
+                    })
+                }
+                Op::Store {
+                    space,
+                    ordered,
+                    ty,
+                    at,
+                    values,
+                } => {
+                    let bytes = ty.bytes();
+                    let (space, first) = self.place(*space, *at, lane);
+                    aligned(first, bytes * values.len() as u64).and_then(|()| {
+                        for (k, value) in values.iter().enumerate() {
+                            let value = self.value(*value, lane) & ty.mask();
+                            let at = first + k as u64 * bytes;
+                            self.store(own, space, (at, bytes), value, lane, *ordered)?;
+                        }
+                        Ok(())
+                    })
+                }
+                op => self.atomic(own, op, lane),
+            };
+            done.map_err(|bad| (bad, Some(lane as u32)))?;
+        }
+        Ok(())
+    }
+
+    /// The space of an address of a lane, and where it is there.
+    fn place(&self, space: Space, at: Address, lane: usize) -> (Space, u64) {
+        let address = self.value(at.base, lane).wrapping_add_signed(at.offset);
+        match space {
+            Space::Generic => space_of(address),
+            space => (space, address),
+        }
+    }
+
+    fn load(
+        &mut self,
+        own: &mut Shared,
+        space: Space,
+        at: u64,
+        bytes: u64,
+        lane: usize,
+        ordered: bool,
+    ) -> Result<u64, Bad> {
+        let visit = self.visit(own, lane, ordered);
+        match space {
+            Space::Param => {
+                let range = self.param_range(at, bytes, lane)?;
+                let mut value = [0; 8];
+                value[..bytes as usize].copy_from_slice(&self.top().params[range]);
+                Ok(u64::from_le_bytes(value))
+            }
+            Space::Shared => own.memory.load(at, bytes, "shared", Some(visit)),
+            Space::Local => self.local[lane].load(at, bytes, "local", None),
+            _ => self.grid.memory.thread_load(at, bytes, visit),
+        }
+    }
+
+    fn store(
+        &mut self,
+        own: &mut Shared,
+        space: Space,
+        (at, bytes): (u64, u64),
+        value: u64,
+        lane: usize,
+        ordered: bool,
+    ) -> Result<(), Bad> {
+        let visit = self.visit(own, lane, ordered);
+        match space {
+            Space::Param => {
+                let range = self.param_range(at, bytes, lane)?;
+                let value = &value.to_le_bytes()[..bytes as usize];
+                self.top().params[range].copy_from_slice(value);
+                Ok(())
+            }
+            Space::Shared => own.memory.store(at, bytes, value, "shared", Some(visit)),
+            Space::Local => self.local[lane].store(at, bytes, value, "local", None),
+            _ => self.grid.memory.thread_store(at, bytes, value, visit),
+        }
+    }
+
+    fn param_range(
+        &mut self,
+        at: u64,
+        bytes: u64,
+        lane: usize,
+    ) -> Result<std::ops::Range<usize>, Bad> {
+        let all = self.top().func.param_bytes;
+        match at.checked_add(bytes).filter(|&end| end <= all) {
+            Some(end) => {
+                let first = lane as u64 * all;
+                Ok((first + at) as usize..(first + end) as usize)
+            }
+            None => Err(Bad::new(
+                FaultKind::OutOfBounds,
+                format!("{bytes} bytes at {at:#x} of parameters, which have {all}"),
+            )),
+        }
+    }
+
+    fn atomic(&mut self, own: &mut Shared, op: &Op, lane: usize) -> Result<(), Bad> {
+        let Op::Atomic {
+            space,
+            op,
+            ty,
+            to,
+            at,
+            x,
+            y,
+        } = op
+        else {
+            unreachable!("the caller did the others")
+        };
+        let bytes = ty.bytes();
+        let (space, at) = self.place(*space, *at, lane);
+        let x = self.value(*x, lane) & ty.mask();
+        let y = y.map_or(0, |y| self.value(y, lane) & ty.mask());
+        let change = |old: u64| numbers::atomic(*op, *ty, old, x, y);
+        let visit = self.visit(own, lane, true);
+        let old = match space {
+            Space::Shared | Space::Local => {
+                let (memory, what, visit) = match space {
+                    Space::Shared => (&mut own.memory, "shared", Some(visit)),
+                    _ => (&mut self.local[lane], "local", None),
+                };
+                let old = memory.load(at, bytes, what, visit)?;
+                if let Some(new) = change(old) {
+                    memory.store(at, bytes, new, what, visit)?;
+                }
+                old
+            }
+            _ => self.grid.memory.thread_update(at, bytes, visit, change)?,
+        };
+        if let Some(to) = to {
+            self.set(*to, lane, old);
+        }
+        Ok(())
+    }
+
+    /// Counts what an access moves.
+    fn count(&mut self, own: &mut Shared, op: &Op, active: u32) {
+        let (space, at, bytes, writes) = match op {
+            Op::Load {
+                space, ty, to, at, ..
+            } => (*space, *at, ty.bytes() * to.len() as u64, false),
+            Op::Store {
+                space,
+                ty,
+                at,
+                values,
+                ..
+            } => (*space, *at, ty.bytes() * values.len() as u64, true),
+            Op::Atomic { space, ty, at, .. } => (*space, *at, ty.bytes(), true),
+            _ => return,
+        };
+        if matches!(space, Space::Param | Space::Local) {
+            return;
+        }
+        let places = each(active).map(|lane| self.place(space, at, lane));
+        let (mut sectors, mut words) = (Vec::new(), Vec::new());
+        for (space, at) in places {
+            match space {
+                Space::Shared => words.push(at / 4),
+                Space::Local => {}
+                _ => {
+                    own.counts.read += bytes * u64::from(!writes);
+                    own.counts.written += bytes * u64::from(writes);
+                    sectors.extend([at / SECTOR, (at + bytes - 1) / SECTOR]);
+                }
+            }
+        }
+        for all in [&mut sectors, &mut words] {
+            all.sort_unstable();
+            all.dedup();
+        }
+        own.counts.sectors += sectors.len() as u64;
+        let mut banks = [0_u64; BANKS as usize];
+        words
+            .iter()
+            .for_each(|word| banks[(word % BANKS) as usize] += 1);
+        let most = banks.iter().copied().max().unwrap_or(0);
+        own.counts.conflicts += most.saturating_sub(1);
+    }
+}
