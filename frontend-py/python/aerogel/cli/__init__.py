@@ -8,13 +8,21 @@ from __future__ import annotations
 import argparse
 import sys
 
+VIEW = """\
+Runs a program and shows its fields while it runs: two axes of numbers as an image, vectors as arrows, fields of points
+in the plane or in space, one axis as a curve, a number with its last values. NaN is magenta and infinity cyan; where
+one appears, the program stops, and it is said which launch of which kernel wrote it.
+
+Space pauses, n goes to the next launch, a click shows one field alone; points in space turn with the mouse. Without a
+display the last frame is written to view.png."""
+
 ENVIRONMENT = """\
 environment:
   AEROGEL_<NAME>     a setting of ti.init that the program does not give, such as AEROGEL_CPU_MAX_NUM_THREADS
   AEROGEL_ARCH       where kernels run, whatever the program says: cpu, or interp for the interpreter
   AEROGEL_DEBUG      1: check indices, integer division and assertions
-  AEROGEL_GUI_FRAMES the number of frames after which a GUI counts as closed (there are no windows yet)
-  AEROGEL_GUI_OUT    the picture of the last frame of a GUI, a PNG
+  AEROGEL_GUI_FRAMES the number of frames after which a window counts as closed
+  AEROGEL_GUI_OUT    the picture of a window's last frame, a PNG
   AEROGEL_LOG_LEVEL  debug, info, warn or error
   AEROGEL_OFFLINE_CACHE            0: keep no compiled kernels on disk
   AEROGEL_OFFLINE_CACHE_FILE_PATH  the folder for them
@@ -88,6 +96,13 @@ def _do_explain(args: argparse.Namespace) -> None:
         raise SystemExit(e.args[0]) from None
 
 
+def _do_view(args: argparse.Namespace) -> None:
+    from aerogel.cli._view import options_of
+    from aerogel.view import view
+
+    view(args.program, args.arguments, options_of(args))
+
+
 def _version() -> str:
     from aerogel import version
 
@@ -145,7 +160,27 @@ def _parser() -> argparse.ArgumentParser:
     inspect.add_argument("kernel", metavar="KERNEL", help="its name, or Class.name for a method")
     inspect.set_defaults(do=_do_inspect, misuse=inspect.error)
 
-    for command in (run, example, inspect):
+    look = commands.add_parser(
+        "view",
+        help="run a program and show its fields while it runs",
+        description=VIEW,
+        formatter_class=raw,
+        epilog=ENVIRONMENT,
+    )
+    look.add_argument("--only", metavar="NAMES", help="the fields to show, with commas between")
+    look.add_argument(
+        "--range", metavar="NAME=LOW:HIGH", action="append", default=[], help="a fixed range of a field's colours"
+    )
+    look.add_argument("--size", metavar="WxH", default="1080x680", help="the window's size in pixels (1080x680)")
+    look.add_argument("--every", metavar="N", type=int, default=0, help="a frame after every N launches, not by time")
+    look.add_argument("--frames", metavar="N", type=int, default=0, help="end the program after N frames")
+    look.add_argument("--out", metavar="FILE", default="", help="write the last frame, or all: frame-%%04d.png")
+    look.add_argument("--no-stop", action="store_true", help="go on where something becomes NaN or infinite")
+    look.add_argument("--paused", action="store_true", help="begin before the second launch, and wait")
+    look.add_argument("program", metavar="PROGRAM.py")
+    look.set_defaults(do=_do_view, misuse=look.error)
+
+    for command in (run, example, inspect, look):
         command.add_argument("arguments", metavar="ARGUMENTS", nargs=argparse.REMAINDER, help="for the program")
 
     diagnose = commands.add_parser("diagnose", help="say what a bug report needs, and try a kernel")

@@ -83,7 +83,9 @@ class Picture:
         elif kind == "space_lines":
             points, _ = self._seen(points)
             sizes = sizes / self.size[1]
-        at = (points * self.size).astype(np.float32)
+        # What is too far away to be said is nowhere.
+        with np.errstate(over="ignore"):
+            at = (points * self.size).astype(np.float32)
         at[:, 1] = self.size[1] - at[:, 1]
         radii = (sizes * self.size[1]).astype(np.float32)
         color = _hex(colors)
@@ -101,10 +103,11 @@ class Picture:
         """Where points are in the picture, not a number behind the eye, and how far away."""
         assert self._world is not None
         view, projection = self._world[:2]
-        seen = np.c_[points, np.ones(len(points))] @ view.T
-        clip = seen @ projection.T
-        w = np.where(clip[:, 3:] > 0, clip[:, 3:], np.nan)
-        return (clip[:, :2] / w + 1) / 2, -seen[:, 2]
+        with np.errstate(invalid="ignore", over="ignore"):
+            seen = np.c_[points, np.ones(len(points))] @ view.T
+            clip = seen @ projection.T
+            w = np.where(clip[:, 3:] > 0, clip[:, 3:], np.nan)
+            return (clip[:, :2] / w + 1) / 2, -seen[:, 2]
 
     def _balls(
         self, points: np.ndarray, colors: np.ndarray, sizes: np.ndarray
