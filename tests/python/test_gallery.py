@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from test_ui import needs_vulkan
+
 import aerogel as ti
 
 ROOT = Path(__file__).parents[2]
@@ -63,6 +65,47 @@ def test_cloth(example):
     assert 0 < numbers["mean strain"] < 0.03
     assert 0.9999 < numbers["nearest to the ball"] < 1.0001
     assert numbers["asymmetry"] < 0.02
+
+
+def test_voxels(example, monkeypatch):
+    """In a furnace without absorption, all light arrives. A picture that is dragged begins anew, seen from elsewhere."""
+    voxels = example("voxels")
+    assert 0.999 < small(voxels)["furnace"] <= 1.0001
+    ti.init(arch=ti.cpu, log_level="error")
+    seen, window = voxels.Voxels((8, 6)), ti.ui.Window("voxels", 64, show_window=False)
+    for k, at in enumerate([(0.5, 0.5), (0.5, 0.5), (0.6, 0.4), (0.6, 0.4)]):
+        monkeypatch.setattr(ti.ui.Window, "is_pressed", lambda self, *keys: ti.ui.LMB in keys)
+        monkeypatch.setattr(ti.ui.Window, "get_cursor_pos", lambda self, at=at: at)
+        seen.drag(window)
+        seen.step()
+        assert seen.frames == (1, 2, 1, 2)[k]
+    assert abs(seen.turn - 0.9) < 1e-6 and abs(seen.rise - 0.55) < 1e-6
+
+
+@needs_vulkan
+def test_drape(example):
+    numbers = small(example("drape"))
+    assert 0 < numbers["mean strain"] < 0.03
+    assert numbers["nearest to the ring"] > 1.05
+
+
+def test_playground(example):
+    numbers = small(example("playground"))
+    assert abs(numbers["mass"] - 0.75) < 1e-4
+    assert 0 < numbers["lowest"] and numbers["highest"] < 1 and numbers["fallen"] > 0
+
+
+def test_what_sliders_change(example):
+    """Without gravity nothing falls; what is pulled comes."""
+    playground = example("playground")
+    for gravity, strength, way in ((0.0, 0.0, 0), (20.0, 0.0, -1), (0.0, 60.0, 1)):
+        ti.init(arch=ti.cpu, log_level="error")
+        matter = playground.Matter(600)
+        before = matter.x.to_numpy()[:, 1].mean()
+        for _ in range(60):
+            matter.step(1000.0, 10.0, gravity, ti.Vector([0.5, 0.95]), strength)
+        moved = matter.x.to_numpy()[:, 1].mean() - before
+        assert abs(moved) < 2e-5 if way == 0 else moved * way > 1e-4, (gravity, strength, moved)
 
 
 def test_nbody(example):

@@ -90,9 +90,9 @@ class Picture:
         radii = (sizes * self.size[1]).astype(np.float32)
         color = _hex(colors)
         if kind in ("circles", "particles"):
-            # The painter covers a pixel by how far its lower left corner is inside; a window by how far its centre is, with
-            # half a pixel of soft edge.
-            canvas.circles(at + np.float32([-0.5, 0.5]), radii + np.float32(0.5), color)
+            # The painter covers a pixel by how far its lower left corner is inside; a window by how far its centre is,
+            # with half a pixel of soft edge.
+            canvas.circles(at + np.array([-0.5, 0.5], np.float32), radii + np.float32(0.5), color)
         elif kind == "triangles":
             canvas.triangles(*_each(3, at), _each(3, color)[0])
         else:
