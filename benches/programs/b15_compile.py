@@ -1,10 +1,12 @@
 """Compile time, each sample in a fresh process.  import / init; hello = whole process from python start to the first
 result; trivial, p2g3d (27 unrolled nodes), stmts500, svd3 = first call of that kernel in a process that already ran another one,
-cold (no offline cache); *_warm = the same with a filled offline cache.  Peers: compiling the equal C++ function (g++ -O3),
+cold (no offline cache); *_warm = the same with a filled offline cache; *_grad = first call of the gradient of that kernel, which
+has been called before (its ratio to the kernel's own first call is what a gradient costs to compile).  Peers: compiling the equal C++ function (g++ -O3),
 numba (p2g3d in C++: the whole substep of b06)."""
 import json, sys, tempfile, time
 from common import *
-CASES = {c: dict(tol=1) for c in ("import", "init", "hello", "trivial", "p2g3d", "stmts500", "svd3", "hello_warm", "trivial_warm", "p2g3d_warm", "stmts500_warm", "svd3_warm")}
+FIRST = ("trivial", "p2g3d", "stmts500", "svd3", "march", "trivial_grad", "p2g3d_grad", "march_grad")
+CASES = {c: dict(tol=1) for c in ("import", "init", "hello", *FIRST, "hello_warm", "trivial_warm", "p2g3d_warm", "stmts500_warm", "svd3_warm")}
 STM = "\n".join(f"        a{i % 16} = a{(i * 7 + 3) % 16} * {1 + i / 1000:.3f} + a{(i * 5 + 1) % 16} * b" for i in range(500))
 ARGS = ", ".join(f"a{i}" for i in range(16))
 TI = f'''
@@ -12,10 +14,11 @@ import time, sys, os, json; t0 = time.perf_counter()
 import importlib; ti = importlib.import_module(os.environ["TI_MODULE"]); t1 = time.perf_counter()
 ti.init(arch=ti.cpu, log_level=ti.ERROR, offline_cache=sys.argv[1] == "1", offline_cache_file_path=sys.argv[2], cpu_max_num_threads=2); t2 = time.perf_counter()
 n = 32; npart = 64
-x = ti.field(ti.f32, 1024)
-px, pv = ti.Vector.field(3, ti.f32, npart), ti.Vector.field(3, ti.f32, npart)
-C = ti.Matrix.field(3, 3, ti.f32, npart); J = ti.field(ti.f32, npart)
-gv, gm = ti.Vector.field(3, ti.f32, (n, n, n)), ti.field(ti.f32, (n, n, n))
+g = dict(needs_grad=any(f.endswith("_grad") for f in sys.argv[3:]))
+x, y = ti.field(ti.f32, 1024, **g), ti.field(ti.f32, 1024, **g)
+px, pv = ti.Vector.field(3, ti.f32, npart, **g), ti.Vector.field(3, ti.f32, npart, **g)
+C = ti.Matrix.field(3, 3, ti.f32, npart, **g); J = ti.field(ti.f32, npart, **g)
+gv, gm = ti.Vector.field(3, ti.f32, (n, n, n), **g), ti.field(ti.f32, (n, n, n), **g)
 @ti.kernel
 def warmup():
     for i in x: x[i] = i * 1.5
@@ -41,6 +44,14 @@ def stmts500():
         {"; ".join(f"a{i} = b + {i}.0" for i in range(16))}
 {STM}
         x[i] = {" + ".join(f"a{i}" for i in range(16))}
+@ti.kernel
+def march():
+    for i in x:
+        t, v = 0.0, x[i]
+        while t < 1.0:
+            t += 0.05 + 0.02 * ti.sin(v)
+            v = v * 0.98 + 0.01 * t
+        y[i] = v + t
 R = ti.Matrix.field(3, 3, ti.f32, npart)
 @ti.kernel
 def svd3():
@@ -50,7 +61,9 @@ def svd3():
 r = dict(IMPORT=t1 - t0, init=t2 - t1)
 t = time.perf_counter(); warmup(); ti.sync(); r["hello"] = 0
 for f in sys.argv[3:]:
-    t = time.perf_counter(); globals()[f](); ti.sync(); r[f] = time.perf_counter() - t
+    k = globals()[f.removesuffix("_grad")]
+    if f.endswith("_grad"): k(); ti.sync(); k = k.grad
+    t = time.perf_counter(); k(); ti.sync(); r[f] = time.perf_counter() - t
 r["import"] = r.pop("IMPORT"); print("RESULT" + json.dumps(r))
 '''
 NB = f'''
@@ -89,7 +102,7 @@ def script(name, text):
 
     def once(case, cache, d):
         k = case.replace("_warm", "")
-        todo = [k] if k in ("trivial", "p2g3d", "stmts500", "svd3") else []
+        todo = [k] if k in FIRST else []
         t = time.perf_counter()
         out = subprocess.run([sys.executable, path, str(int(cache)), d, *todo], capture_output=True, text=True, env=dict(os.environ, NUMBA_CACHE_DIR=d))
         wall = time.perf_counter() - t
@@ -107,6 +120,7 @@ def sampled(case, once):
 
 @impl("ti")
 def _(ti, case):
+    if case == "march_grad" and ti.__name__ == "taichi": raise Skip
     return sampled(case, script("ti", TI))
 
 
@@ -123,5 +137,5 @@ def _(case):
 
 @impl("numba")
 def _(case):
-    if "p2g3d" in case or "svd3" in case or case == "init": raise Skip
+    if any(k in case for k in ("p2g3d", "svd3", "march", "_grad")) or case == "init": raise Skip
     return sampled(case, script("nb", NB))

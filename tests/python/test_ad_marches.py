@@ -76,6 +76,51 @@ def test_loops_inside_and_one_after_the_other(arch, n):
 
 
 @pytest.mark.parametrize("n", SIZES)
+def test_turns_that_are_known_beforehand(arch, n):
+    """Few of them save in locals, many in buffers; with loops inside whose turns nobody knows."""
+    x, y = fields(n)
+
+    @ti.kernel
+    def march():
+        for i in x:
+            v = x[i]
+            for _ in range(20):
+                w, k = v, 0
+                while k < i % 3:
+                    w *= 0.5 + 0.01 * ti.sin(v)
+                    k += 1
+                v = v * 0.9 + 0.1 * ti.sin(w)
+            for j in range(70):
+                v = ti.sin(v * 1.1) + 0.001 * j
+            y[i] = v * v
+
+    compare(march, x, y, points(n))
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_rays_that_leave(arch, n):
+    """Steps along a ray up to a ball, with vectors and two ways out."""
+    x, y = fields(n)
+
+    @ti.kernel
+    def march():
+        for i in x:
+            at, to = (
+                ti.Vector([0.2 * x[i], 0.0, -1.5]),
+                ti.Vector([0.1 + i % 7 // 6, x[i] * 0.02 * (i % 9), 1.0]).normalized(),
+            )
+            t = ti.f64(0.0)
+            for _ in range(60):
+                s = (at + to * t).norm() - 0.5
+                if s < 1e-13 or t > 2.0:
+                    break
+                t += s * 0.8
+            y[i] = t
+
+    compare(march, x, y, points(n))
+
+
+@pytest.mark.parametrize("n", SIZES)
 def test_what_stands_between_loops_happens_once(arch, n):
     """What is read and zeroed, and sums over all iterations, before and between the loops on the way back."""
     x, y = fields(n)

@@ -477,3 +477,82 @@ fn loops_inside_loops_save() {
         }",
     );
 }
+
+/// Where few turns are known beforehand they save in locals.
+#[test]
+fn turns_save_in_locals() {
+    let body = "no: i64 = const 0
+        next: i64 = const 1
+        back: i64 = const -1
+        last: i64 = const 29
+        many: i32 = const 30
+        n: i32 = add j, i
+        second: i64 = const 2
+        saved: ref<vec<30, i32>> = local
+        x: i32, c: i64 = for zero, many, one, [n, no] (k: i32, x: i32, c: i64) {
+            place: ref<i32> = elem_ref saved, [c]
+            store place, x
+            y: i32 = while [x] (y: i32) {
+                more: u1 = gt y, k
+                yield [more]
+            } (y: i32) {
+                h: i32 = floordiv y, two
+                yield [h]
+            }
+            w: i32 = mul x, three
+            z: i32 = add w, y
+            d: i64 = add next, c
+            yield [z, d]
+        }
+        q: ref<i32> = array_at a1, [i, j]
+        old: i32 = load q
+        store q, zero
+        s: i32 = for last, back, back, [old] (t: i64, s: i32) {
+            place: ref<i32> = elem_ref saved, [t]
+            x: i32 = load place
+            inner: ref<vec<3, i32>> = local
+            odd: i32 = and x, one
+            for zero, odd, one, [] (k: i32) {
+                place: ref<i32> = elem_ref inner, [k]
+                store place, x
+                yield []
+            }
+            u: i32 = for second, back, back, [s] (k: i64, s: i32) {
+                place: ref<i32> = elem_ref inner, [k]
+                w: i32 = load place
+                m: i32 = mul s, three
+                z: i32 = xor m, w
+                yield [z]
+            }
+            v: i32 = xor u, x
+            yield [v]
+        }
+        both: ref<vec<2, i32>> = local
+        first: ref<i32> = elem_ref both, [zero]
+        store first, s
+        again: i32 = load first
+        r: i32 = add again, i";
+    agrees(body);
+    let straight = "no: i64 = const 0
+        next: i64 = const 1
+        back: i64 = const -1
+        last: i64 = const 63
+        many: i32 = const 64
+        saved: ref<vec<64, i32>> = local
+        x: i32, c: i64 = for zero, many, one, [j, no] (k: i32, x: i32, c: i64) {
+            place: ref<i32> = elem_ref saved, [c]
+            store place, x
+            w: i32 = mul x, three
+            z: i32 = xor w, k
+            d: i64 = add c, next
+            yield [z, d]
+        }
+        r: i32 = for last, back, back, [x] (t: i64, s: i32) {
+            place: ref<i32> = elem_ref saved, [t]
+            x: i32 = load place
+            m: i32 = mul s, three
+            z: i32 = xor m, x
+            yield [z]
+        }";
+    agrees(straight);
+}

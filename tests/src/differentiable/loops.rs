@@ -50,16 +50,42 @@ impl Writer {
         self.line("}");
     }
 
-    /// A loop of arithmetic alone, whose number of turns differs from iteration to iteration, so that many of them may run it at
-    /// once.
+    /// A loop of arithmetic alone, as many iterations may run it at once: of a number of turns that differs between them, or
+    /// that is known.
     pub(super) fn march(&mut self) {
         if self.in_loop > 2 {
             return self.compute();
         }
-        let most = self.index(5);
-        let [number, turns] = ["f64", "i32"].map(|ty| self.def(&format!("ref<{ty}>"), "local"));
+        let number = self.def("ref<f64>", "local");
         let first = self.bounded();
         self.line(&format!("store {number}, {first}"));
+        if self.in_loop == 0 && self.rng.one_in(2) {
+            self.march_for(&number);
+        } else {
+            self.march_while(&number);
+        }
+        let result = self.def("f64", &format!("load {number}"));
+        self.floats.push(result);
+    }
+
+    fn march_for(&mut self, number: &str) {
+        let [zero, one] = [0, 1].map(|n| self.def("i32", &format!("const {n}")));
+        let turns = *self.rng.pick(&[4, 20, 70]);
+        let turns = self.def("i32", &format!("const {turns}"));
+        let at = self.name();
+        self.line(&format!("for {zero}, {turns}, {one}, [] ({at}: i32) {{"));
+        self.in_loop += 1;
+        self.scoped(|w| {
+            w.ints.push(at);
+            w.turn(number);
+        });
+        self.in_loop -= 1;
+        self.line("}");
+    }
+
+    fn march_while(&mut self, number: &str) {
+        let most = self.index(5);
+        let turns = self.def("ref<i32>", "local");
         self.line("while [] {");
         let n = self.def("i32", &format!("load {turns}"));
         let goes_on = self.def("u1", &format!("lt {n}, {most}"));
@@ -67,28 +93,31 @@ impl Writer {
         self.line("} {");
         self.in_loop += 1;
         self.scoped(|w| {
-            let v = w.def("f64", &format!("load {number}"));
             let at = w.def("i32", &format!("load {turns}"));
-            w.floats.push(v);
-            w.ints.push(at.clone());
             let one = w.def("i32", "const 1");
             let next = w.def("i32", &format!("add {at}, {one}"));
             w.line(&format!("store {turns}, {next}"));
-            for _ in 0..1 + w.rng.below(4) {
-                w.arithmetic();
-            }
-            if w.rng.one_in(3) {
-                let (cond, exit) = (w.condition(), *w.rng.pick(&["break", "continue"]));
-                w.line(&format!("if {cond} {{ {exit} [] }} {{ yield [] }}"));
-            }
-            let v = w.bounded();
-            w.line(&format!("store {number}, {v}"));
-            w.line("yield []");
+            w.ints.push(at);
+            w.turn(number);
         });
         self.in_loop -= 1;
         self.line("}");
-        let result = self.def("f64", &format!("load {number}"));
-        self.floats.push(result);
+    }
+
+    /// What a turn of such a loop makes of its number.
+    fn turn(&mut self, number: &str) {
+        let v = self.def("f64", &format!("load {number}"));
+        self.floats.push(v);
+        for _ in 0..1 + self.rng.below(4) {
+            self.arithmetic();
+        }
+        if self.rng.one_in(3) {
+            let (cond, exit) = (self.condition(), *self.rng.pick(&["break", "continue"]));
+            self.line(&format!("if {cond} {{ {exit} [] }} {{ yield [] }}"));
+        }
+        let v = self.bounded();
+        self.line(&format!("store {number}, {v}"));
+        self.line("yield []");
     }
 
     fn arithmetic(&mut self) {

@@ -273,6 +273,14 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
                 self.room_at(inst, *room, *index);
                 return mask;
             }
+            Op::Local {} => {
+                self.local(inst);
+                return mask;
+            }
+            Op::ElemRef { base, index } => {
+                self.elem_ref(inst, *base, index[0]);
+                return mask;
+            }
             Op::Store { place, value } => {
                 self.store(*place, *value, mask);
                 return mask;
@@ -293,8 +301,6 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
             | Op::StructMake { .. }
             | Op::StructGet { .. }
             | Op::StructSet { .. }
-            | Op::Local {}
-            | Op::ElemRef { .. }
             | Op::MemberRef { .. }
             | Op::FieldAt { .. }
             | Op::ArrayAt { .. }

@@ -6,7 +6,7 @@ use aerogel_ir::{Effect, Env, Function, Inst, Op, Region, Value, walk};
 
 use super::analysis;
 use super::saves::{self, Alike};
-use super::strides::{Search, Shared, Strides};
+use super::strides::{Search, Shared, Strides, is_written_out};
 
 /// How a body is cut.
 pub(crate) struct Plan {
@@ -32,47 +32,76 @@ pub(crate) fn plan(func: &Function, env: &Env, body: Region) -> Option<Plan> {
 fn plan_with_saves(func: &Function, body: Region) -> Option<Plan> {
     let insts = &func.regions[body].insts;
     let own = own_locals(func, body);
-    let diverging: Vec<Inst> = insts
+    let all: Vec<Inst> = insts
         .iter()
         .copied()
-        .filter(|&i| diverges(func, i))
+        .filter(|&i| is_loop(func, i))
         .collect();
-    let alike = Alike::of(func, &diverging);
+    let alike = Alike::of(func, &all);
     let used = used(func, body);
     let begins = insts
         .iter()
         .take_while(|&&inst| may_come_before(func, inst, &own, &used));
-    let loops: Vec<usize> = (0..begins.count())
+    let mut loops: Vec<usize> = (0..begins.count())
         .filter(|&at| {
             let inst = insts[at];
-            let is_loop = diverges(func, inst) && analysis::can(func, inst, Some(&alike));
-            is_loop || matches!(func[inst], Op::Reserve { .. }) || saves::is_of_room(func, inst)
+            let pays = is_loop(func, inst) && (diverges(func, inst) || saves_much(func, inst));
+            pays && analysis::can(func, inst, Some(&alike))
+                || matches!(func[inst], Op::Reserve { .. })
+                || saves::is_of_room(func, inst)
         })
         .collect();
-    let saves = |&at: &usize| {
-        func.owned(insts[at])
-            .into_iter()
-            .any(|r| saves::is_in(func, r))
-    };
-    if !loops.iter().any(saves) {
+    // Where turns save lies otherwise than for one iteration alone.
+    let in_frame = saves::in_frame(func, loops.iter().map(|&at| insts[at]));
+    loops.extend((0..insts.len()).filter(|&at| in_frame.contains(&insts[at])));
+    loops.sort_unstable();
+    if in_frame.is_empty() && !loops.iter().any(|&at| saves::has_rooms(func, insts[at])) {
         return None;
     }
     let one_by_one = (0..insts.len()).filter(|at| !loops.contains(at));
     let left = one_by_one.map(|at| insts[at]).any(|inst| {
-        let inside = func.owned(inst).into_iter().any(|r| saves::is_in(func, r));
-        inside || saves::is_of_buffer(func, inst) && !matches!(func[inst], Op::Buffer {})
+        let touches = |op: &Op| {
+            let mut touches = false;
+            op.operands(|v| touches |= func.def(v).is_some_and(|of| in_frame.contains(&of)));
+            touches
+        };
+        saves::has_rooms(func, inst) || saves::is_inside(func, inst, touches)
     });
     if left || !sums_stay_together(func, insts, &loops, &own) {
         return None;
     }
-    let everywhere = |inst: Inst| matches!(func[inst], Op::Buffer {} | Op::Reserve { .. });
+    // Lanes that wait for the longest would be more.
+    let in_lanes = loops.iter().map(|&at| insts[at]);
+    let mut of_loops = in_lanes
+        .filter(|&i| is_loop(func, i))
+        .map(|i| match diverges(func, i) {
+            true => 1,
+            false => n_vectors(func, i),
+        });
+    let n_vectors = of_loops.by_ref().min().unwrap_or(1);
+    let everywhere = |inst: Inst| {
+        matches!(func[inst], Op::Buffer {} | Op::Reserve { .. }) || in_frame.contains(&inst)
+    };
     Some(Plan {
         crossing: crossing(func, body, &loops, everywhere)?,
         loops,
         shared: None,
         alike: Some(alike),
-        n_vectors: 1,
+        n_vectors,
     })
+}
+
+fn is_loop(func: &Function, inst: Inst) -> bool {
+    matches!(func[inst], Op::For { .. } | Op::While { .. })
+}
+
+/// Whether a loop has turns that save, too many for LLVM to write them out.
+fn saves_much(func: &Function, inst: Inst) -> bool {
+    let saves = |op: &Op| matches!(op, Op::RoomAt { .. } | Op::ElemRef { .. });
+    let Op::For { body, .. } = func[inst] else {
+        return true;
+    };
+    saves::is_inside(func, inst, saves) && !is_written_out(func, inst, body)
 }
 
 /// Whether what a task gathers in a local is read and written in one piece of the body, which goes on where that of the

@@ -10,17 +10,20 @@
 //! ```
 //! A buffer has room for all lanes, `[turn][lane]`. The lanes of a loop begin it together, so their numbers of
 //! turns so far are the same in all that are still there: what they save then lies side by side. The way back is a loop down
-//! to 0: it begins with the lane of most turns, and the others come in later.
+//! to 0: it begins with the lane of most turns, and the others come in later. Where few turns are known beforehand they save in
+//! a local, which lies there in the same way.
 
 use aerogel_base::ScalarType;
 use aerogel_base::entity::SecondaryMap;
 use aerogel_ir::{BinaryOp, Function, Inst, Op, Region, Type, Value, walk};
 use inkwell::IntPredicate;
 use inkwell::basic_block::BasicBlock;
+use inkwell::types::BasicType;
 use inkwell::values::{FastMathFlags, PhiValue};
 
 use super::emit::{Lanes, Mask};
-use crate::builder::{Opcode, Val, incoming};
+use crate::builder::{Opcode, Val, basic, incoming};
+use crate::types::stored;
 
 /// What is the same in all lanes that are there.
 #[derive(Default)]
@@ -133,7 +136,9 @@ impl Alike {
                     op: BinaryOp::Add,
                     lhs,
                     rhs,
-                }) if lhs == param => func.as_const(rhs),
+                }) if lhs == param || rhs == param => {
+                    func.as_const(if lhs == param { rhs } else { lhs })
+                }
                 _ => None,
             };
             let step = step.filter(|_| func.ty(param) == Type::I64 && self.has(func, first));
@@ -185,32 +190,69 @@ pub(super) fn can(func: &Function, inst: Inst, alike: &Alike) -> bool {
             let is_half = func.ty(room) == Type::Room(ScalarType::F16);
             reserved(func, room).is_some() && alike.has(func, index) && !is_half
         }
+        Op::Local {} => is_row(func.ty(func.insts[inst].results[0])),
+        Op::ElemRef { base, ref index } => {
+            is_in_frame(func, base) && index.iter().all(|&index| alike.has(func, index))
+        }
         Op::Load { place } | Op::Store { place, .. } => is_room(func, place),
         Op::Assert { .. } => is_of_room(func, inst),
         _ => false,
     }
 }
 
-/// Whether a place is in a room of a buffer.
-pub(super) fn is_room(func: &Function, place: Value) -> bool {
-    matches!(func.def_op(place), Some(Op::RoomAt { .. }))
+/// More numbers in a local would be too many, times the lanes, for the stack.
+const MOST_IN_FRAME: u32 = 64;
+
+/// Whether a type is that of a local of some numbers in a row.
+fn is_row(ty: Type) -> bool {
+    matches!(ty.pointee(), Some(Type::Vec(n, elem)) if n <= MOST_IN_FRAME && elem != ScalarType::F16)
 }
 
-/// Whether an instruction makes a buffer, or room in one, or touches a room.
-pub(super) fn is_of_buffer(func: &Function, inst: Inst) -> bool {
-    match func[inst] {
-        Op::Buffer {} | Op::Reserve { .. } | Op::RoomAt { .. } => true,
-        Op::Load { place } | Op::Store { place, .. } => is_room(func, place),
+/// Whether storage is a local in which turns can save: a buffer of known size.
+fn is_in_frame(func: &Function, base: Value) -> bool {
+    matches!(func.def_op(base), Some(Op::Local {})) && is_row(func.ty(base))
+}
+
+/// The locals in which instructions, or what is inside them, save.
+pub(super) fn in_frame(func: &Function, insts: impl Iterator<Item = Inst>) -> Vec<Inst> {
+    let mut found = Vec::new();
+    for inst in insts {
+        for region in func.owned(inst) {
+            walk(func, region, &mut |func, inst| {
+                if let Op::ElemRef { base, .. } = func[inst]
+                    && let Some(local) = func.def(base)
+                    && !found.contains(&local)
+                {
+                    found.push(local);
+                }
+            });
+        }
+    }
+    found
+}
+
+/// Whether a place is one of those in which turns save.
+fn is_room(func: &Function, place: Value) -> bool {
+    match func.def_op(place) {
+        Some(Op::RoomAt { .. }) => true,
+        Some(&Op::ElemRef { base, .. }) => is_in_frame(func, base),
         _ => false,
     }
 }
 
-/// Whether there is such an instruction in a region.
-pub(super) fn is_in(func: &Function, region: Region) -> bool {
-    let mut found = false;
-    walk(func, region, &mut |func, inst| {
-        found |= is_of_buffer(func, inst)
-    });
+/// Whether an instruction, or one inside it, makes room in a buffer or names a place in it.
+pub(super) fn has_rooms(func: &Function, inst: Inst) -> bool {
+    is_inside(func, inst, |op| {
+        matches!(op, Op::Reserve { .. } | Op::RoomAt { .. })
+    })
+}
+
+/// Whether some instruction inside another, or that itself, is of a kind.
+pub(super) fn is_inside(func: &Function, inst: Inst, is: impl Fn(&Op) -> bool) -> bool {
+    let mut found = is(&func[inst]);
+    for region in func.owned(inst) {
+        walk(func, region, &mut |func, inst| found |= is(&func[inst]));
+    }
     found
 }
 
@@ -401,11 +443,43 @@ impl<'ctx> Lanes<'_, '_, '_, 'ctx> {
 
     /// Where a turn's numbers of all lanes lie.
     pub(super) fn room_at(&mut self, inst: Inst, room: Value, turn: Value) {
-        let turn = self.f.index(turn);
-        let width = self.b().i64(i64::from(self.width));
-        let first = self.b().op(Opcode::Mul, turn, width);
+        let first = self.first_of(turn);
         let place = self.f.room_scalar(room, first);
         self.f.values[self.func.insts[inst].results[0]] = Some(place);
+    }
+
+    fn first_of(&mut self, turn: Value) -> Val<'ctx> {
+        let turn = self.f.index(turn);
+        let width = self.b().i64(i64::from(self.width));
+        self.b().op(Opcode::Mul, turn, width)
+    }
+
+    /// A local of as many numbers for each lane.
+    pub(super) fn local(&mut self, inst: Inst) {
+        let result = self.func.insts[inst].results[0];
+        let ty = self
+            .func
+            .ty(result)
+            .pointee()
+            .expect("a local is a storage");
+        let elem = ty.elem().expect("locals hold numbers");
+        let n = ty.n_elems() * self.width;
+        let place: Val<'ctx> = self
+            .f
+            .in_entry(|s| s.b.alloca(basic(stored(s.b.ctx, elem).array_type(n))))
+            .into();
+        let bytes = self.b().i64(i64::from(n) * i64::from(elem.bytes()));
+        self.b().memset_zero(place, bytes, elem.bytes());
+        self.f.values[result] = Some(place);
+    }
+
+    pub(super) fn elem_ref(&mut self, inst: Inst, base: Value, turn: Value) {
+        let first = self.first_of(turn);
+        let result = self.func.insts[inst].results[0];
+        let elem = self.func.ty(result).pointee().and_then(Type::elem);
+        let bytes = elem.expect("it names a number").bytes();
+        let place = self.f.element(self.f.value(base), first, u64::from(bytes));
+        self.f.values[result] = Some(place);
     }
 
     /// Stores the numbers of the lanes of `mask`; those of others stay.

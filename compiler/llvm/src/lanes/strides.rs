@@ -10,7 +10,8 @@ use aerogel_base::entity::SecondaryMap;
 use aerogel_ir::analysis::affine::scaled;
 use aerogel_ir::analysis::trips;
 use aerogel_ir::{
-    BinaryOp, Effect, Env, Function, Inst, NodeOp, Op, ParamType, Region, Type, Value, walk,
+    BinaryOp, Effect, Env, Function, Inst, NodeOp, Op, ParamType, Region, Type, UnaryOp, Value,
+    walk,
 };
 
 /// The distances of the values inside a region from those of the iteration before.
@@ -256,12 +257,7 @@ impl<'a> Search<'a> {
         let Op::For { body, .. } = func[inst] else {
             return false;
         };
-        let turns = trips::length(func, &func[inst])
-            .zip(trips::iterations_within(func, body))
-            .map(|(n, inner)| n.saturating_mul(inner.max(1)));
-        let mut n_insts = 0;
-        walk(func, body, &mut |_, _| n_insts += 1);
-        if turns.is_some_and(|turns| turns.saturating_mul(n_insts) <= WRITTEN_OUT) {
+        if is_written_out(func, inst, body) {
             return false;
         }
         let mut reads = false;
@@ -323,3 +319,20 @@ fn leaves(func: &Function, inst: Inst) -> bool {
 
 /// A loop with no more instructions than this in all its turns is written out by LLVM.
 const WRITTEN_OUT: u64 = 256;
+
+/// Whether LLVM writes out the turns of a counted loop.
+pub(super) fn is_written_out(func: &Function, inst: Inst, body: Region) -> bool {
+    let turns = trips::length(func, &func[inst])
+        .zip(trips::iterations_within(func, body))
+        .map(|(n, inner)| n.saturating_mul(inner.max(1)));
+    let mut n_insts = 0;
+    walk(func, body, &mut |func, inst| {
+        n_insts += match func[inst] {
+            // About as long as their series.
+            Op::Unary { op, .. } if !op.is_exact() && op != UnaryOp::Rsqrt => 24,
+            Op::Binary { op, lhs, .. } if !op.is_exact(func.elem(lhs)) => 48,
+            _ => 1,
+        };
+    });
+    turns.is_some_and(|turns| turns.saturating_mul(n_insts) <= WRITTEN_OUT)
+}
