@@ -35,7 +35,8 @@ pub(crate) struct Params {
     pub(crate) base: u32,
     pub(crate) first: u32,
     pub(crate) first_copy: u32,
-    pub(crate) by_rows: u32,
+    /// So that the next begins at a multiple of 16.
+    pub(crate) padding: u32,
     pub(crate) image: [u32; 4],
 }
 
@@ -72,6 +73,8 @@ pub(crate) struct Draw {
 #[derive(Default)]
 pub(crate) struct Frame {
     pub(crate) background: [f32; 3],
+    /// A picture behind all, instead of the background: RGBA bytes, row by row from the top, width and height.
+    pub(crate) cover: Option<(PyBackedBytes, u32, u32)>,
     pub(crate) draws: Vec<Draw>,
     pub(crate) worlds: Vec<World>,
 }
@@ -233,6 +236,13 @@ impl Copies {
             return Err(failure);
         }
         let [r, g, b] = frame.background.map(f64::from);
+        let load = match &frame.cover {
+            Some((rows, width, height)) => {
+                picture.cover(gpu, rows, *width, *height);
+                LoadOp::Load
+            }
+            None => LoadOp::Clear(Color { r, g, b, a: 1.0 }),
+        };
         let mut pass = encoder.begin_render_pass(&RenderPassDescriptor {
             label: None,
             color_attachments: &[Some(RenderPassColorAttachment {
@@ -240,7 +250,7 @@ impl Copies {
                 depth_slice: None,
                 resolve_target: None,
                 ops: Operations {
-                    load: LoadOp::Clear(Color { r, g, b, a: 1.0 }),
+                    load,
                     store: StoreOp::Store,
                 },
             })],

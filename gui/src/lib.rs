@@ -21,6 +21,7 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _viz(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("MAX_LIGHTS", frame::MAX_LIGHTS)?;
+    module.add("VERSION", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<window::Window>()?;
     module.add_function(wrap_pyfunction!(window::adapter, module)?)?;
     module.add_function(wrap_pyfunction!(window::most_pixels, module)?)?;

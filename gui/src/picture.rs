@@ -50,7 +50,10 @@ impl Picture {
                 view_formats: &[],
             })
         };
-        let color = texture(COLOR, TextureUsages::TEXTURE_BINDING);
+        let color = texture(
+            COLOR,
+            TextureUsages::TEXTURE_BINDING | TextureUsages::COPY_DST,
+        );
         let depth = texture(DEPTH, TextureUsages::empty());
         gpu.check()?;
         Ok(Self {
@@ -61,6 +64,43 @@ impl Picture {
             color,
             depth,
         })
+    }
+
+    /// Covers everything by another picture, stretched to this one: RGBA bytes, row by row from the top.
+    pub(crate) fn cover(&self, gpu: &Gpu, rows: &[u8], width: u32, height: u32) {
+        let stretched;
+        let rows = if (width, height) == (self.width, self.height) {
+            rows
+        } else {
+            stretched = self.stretched(rows, width as usize, height as usize);
+            &stretched
+        };
+        let to = TexelCopyTextureInfo {
+            texture: &self.color,
+            mip_level: 0,
+            origin: Origin3d::ZERO,
+            aspect: TextureAspect::All,
+        };
+        let layout = TexelCopyBufferLayout {
+            offset: 0,
+            bytes_per_row: Some(self.width * BYTES_PER_PIXEL),
+            rows_per_image: None,
+        };
+        gpu.queue.write_texture(to, rows, layout, self.color.size());
+    }
+
+    /// Each pixel as the one that lies there in a picture of another size.
+    fn stretched(&self, rows: &[u8], width: usize, height: usize) -> Vec<u8> {
+        let pixel = BYTES_PER_PIXEL as usize;
+        let (wide, high) = (self.width as usize, self.height as usize);
+        let mut out = Vec::with_capacity(wide * high * pixel);
+        for y in 0..high {
+            let row = &rows[y * height / high * width * pixel..][..width * pixel];
+            for x in 0..wide {
+                out.extend_from_slice(&row[x * width / wide * pixel..][..pixel]);
+            }
+        }
+        out
     }
 
     /// RGBA bytes, row by row from the top.

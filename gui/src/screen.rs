@@ -98,6 +98,8 @@ fn turn(turn: &mut Turn) -> Result<(), Failure> {
             PumpStatus::Continue => Ok(()),
             PumpStatus::Exit(_) => {
                 IS_BROKEN.set(true);
+                // A thread of it listens to the display, and would never stop asking one that is gone.
+                *kept = None;
                 Ok(())
             }
         }

@@ -163,22 +163,6 @@ impl Window {
         Ok(())
     }
 
-    fn draw_image(&mut self, numbers: PyBackedBytes, image: [u32; 4], by_rows: bool) {
-        let params = Params {
-            by_rows: by_rows.into(),
-            image,
-            ..Params::default()
-        };
-        self.open_frame().draws.push(Draw {
-            kind: Kind::Image,
-            params,
-            arrays: [Some(Arc::new(numbers)), None, None, None, None],
-            n_vertices: 3,
-            n_copies: 1,
-            world: 0,
-        });
-    }
-
     /// Draws the frame to be looked at, which ends it.
     fn read(&mut self) -> Result<(), Failure> {
         self.draw_frame()?;
@@ -378,17 +362,31 @@ impl Window {
         if n != numbers.len() as u64 || n == 0 || !(1..=4).contains(&channels) {
             return Err(PyValueError::new_err("the image has another size"));
         }
-        self.draw_image(numbers, [width, height, channels, kind], false);
+        let params = Params {
+            image: [width, height, channels, kind],
+            ..Params::default()
+        };
+        self.open_frame().draws.push(Draw {
+            kind: Kind::Image,
+            params,
+            arrays: [Some(Arc::new(numbers)), None, None, None, None],
+            n_vertices: 3,
+            n_copies: 1,
+            world: 0,
+        });
         Ok(())
     }
 
-    /// Draws a picture over the whole one, stretched to it: RGBA bytes, row by row from the top, as `pixels` gives them.
+    /// Covers everything drawn before in this frame by a picture, stretched to the window's: RGBA bytes, row by row from the
+    /// top, as `pixels` gives them.
     fn rows(&mut self, pixels: PyBackedBytes, width: u32, height: u32) -> PyResult<()> {
         let n = u64::from(width) * u64::from(height) * 4;
         if n != pixels.len() as u64 || n == 0 {
             return Err(PyValueError::new_err("the picture has another size"));
         }
-        self.draw_image(pixels, [width, height, 4, 1], true);
+        let frame = self.open_frame();
+        frame.draws.clear();
+        frame.cover = Some((pixels, width, height));
         Ok(())
     }
 

@@ -49,8 +49,10 @@ class Program:
     def __init__(self, text, display, tmp_path, **environment):
         head = 'import aerogel as ti\nti.init(log_level="error")\nimport sys, time\n'
         (tmp_path / "p.py").write_text(head + textwrap.dedent(text))
-        env = {**os.environ, "DISPLAY": display.name, "PYTHONUNBUFFERED": "1", **environment}
-        env.pop("WAYLAND_DISPLAY", None)
+        env = {k: v for k, v in os.environ.items() if k not in ("DISPLAY", "WAYLAND_DISPLAY")}
+        env.update(PYTHONUNBUFFERED="1", **environment)
+        if display.name:
+            env["DISPLAY"] = display.name
         self.env = env
         self.process = subprocess.Popen(
             [sys.executable, "p.py"], cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

@@ -135,6 +135,17 @@ def test_no_display_and_no_vulkan(environment, said, tmp_path):
     assert said in done.stdout + done.stderr and done.stdout.splitlines()[-1] == "1.0"
 
 
+@needs_vulkan
+def test_a_package_of_another_version_draws_nothing(cpu, monkeypatch):
+    import aerogel_viz
+
+    from aerogel.ui import _backend
+
+    monkeypatch.setattr(aerogel_viz, "VERSION", "0.0.1")
+    package, why = _backend._viz()
+    assert package is None and "aerogel_viz is 0.0.1, and aerogel " in why and "pip install -U" in why
+
+
 MEMORY = """
 def used():
     return int(open("/proc/self/statm").read().split()[1]) * 4096

@@ -113,3 +113,58 @@ fn blend(data: &mut [u8], at: usize, color: [u8; 3], coverage: f32) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The sum of the red parts of all pixels, as so many whole ones.
+    fn covered(paint: impl FnOnce(&mut Picture)) -> f32 {
+        let mut picture = Picture::new(64, 48).unwrap();
+        picture.clear(0);
+        paint(&mut picture);
+        let reds = picture.rows().chunks(4).map(|p| f32::from(p[0]));
+        reds.sum::<f32>() / 255.0
+    }
+
+    #[test]
+    fn shapes_cover_what_they_should() {
+        let red = 0x00ff_0000;
+        let disc = covered(|p| p.disc(30.0, 20.0, 10.0, red));
+        // The edge is soft towards the inside: half a pixel of radius less.
+        assert!(
+            (disc - 9.5 * 9.5 * std::f32::consts::PI).abs() < 4.0,
+            "{disc}"
+        );
+        let triangle = covered(|p| p.triangle([[2.0, 2.0], [42.0, 2.0], [2.0, 32.0]], red));
+        assert!((triangle - 600.0).abs() < 25.0, "{triangle}");
+        let line = covered(|p| p.line([10.0, 24.0], [50.0, 24.0], 2.5, red));
+        assert!((line - 40.0 * 4.0).abs() < 40.0, "{line}");
+    }
+
+    #[test]
+    fn what_is_outside_or_no_number_covers_nothing() {
+        let red = 0x00ff_0000;
+        let nothing = covered(|p| {
+            p.disc(f32::NAN, 3.0, 5.0, red);
+            p.disc(500.0, 500.0, 5.0, red);
+            p.disc(10.0, 10.0, -1.0, red);
+            p.line([f32::INFINITY, 0.0], [3.0, 3.0], 1.0, red);
+            p.triangle([[f32::NAN, 0.0], [9.0, 0.0], [0.0, 9.0]], red);
+            p.triangle([[1.0, 1.0], [5.0, 5.0], [9.0, 9.0]], red);
+        });
+        assert!(nothing.abs() < f32::EPSILON);
+        let all = covered(|p| p.disc(10.0, 10.0, 1e9, red));
+        assert!((all - 64.0 * 48.0).abs() < 0.5);
+    }
+
+    #[test]
+    fn letters_are_seven_dots_high() {
+        let red = 0x00ff_0000;
+        let one = covered(|p| p.text("|", 4.0, 4.0, 11.0, red));
+        // Dots between pixels cover a little less.
+        assert!((one - 7.0).abs() < 1.5, "{one}");
+        let two = covered(|p| p.text("|\n|", 4.0, 4.0, 11.0, red));
+        assert!((two - 2.0 * one).abs() < 0.5, "{two}");
+    }
+}

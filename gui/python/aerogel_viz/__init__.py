@@ -3,6 +3,6 @@
 Programs use them as ``ti.ui`` and ``ti.GUI`` of the package ``aerogel``, which asks for this one.
 """
 
-from aerogel_viz._viz import MAX_LIGHTS, Window, adapter, most_pixels
+from aerogel_viz._viz import MAX_LIGHTS, VERSION, Window, adapter, most_pixels
 
-__all__ = ["MAX_LIGHTS", "Window", "adapter", "most_pixels"]
+__all__ = ["MAX_LIGHTS", "VERSION", "Window", "adapter", "most_pixels"]

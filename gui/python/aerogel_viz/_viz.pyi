@@ -1,6 +1,7 @@
 from collections.abc import Sequence
 
 MAX_LIGHTS: int
+VERSION: str
 
 def adapter() -> str: ...
 def most_pixels() -> int: ...

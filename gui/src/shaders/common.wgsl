@@ -18,8 +18,8 @@ struct Params {
     base: u32,
     first: u32,
     first_copy: u32,
-    // Of an image: whether it lies row by row from the top; width, height, channels, kind of number.
-    by_rows: u32,
+    padding: u32,
+    // Of an image: width, height, channels, kind of number.
     image: vec4u,
 }
 

@@ -28,11 +28,7 @@ fn texel(x: i32, y: i32) -> vec4f {
     let size = vec2i(params.image.xy);
     let at = clamp(vec2i(x, y), vec2i(0), size - 1);
     let n = params.image.z;
-    var pixel = u32(at.x) * params.image.y + u32(at.y);
-    if params.by_rows != 0u {
-        pixel = (params.image.y - 1u - u32(at.y)) * params.image.x + u32(at.x);
-    }
-    let k = pixel * n;
+    let k = (u32(at.x) * params.image.y + u32(at.y)) * n;
     if n == 1u {
         let v = number(k);
         return vec4f(v, v, v, 1.0);

@@ -40,10 +40,15 @@ def _set_runtime_folder() -> None:
 def _viz() -> tuple[Any, str]:
     """The package that draws; None, and what to do about it, if it cannot."""
     _set_runtime_folder()
+    import aerogel
+
     try:
         import aerogel_viz
     except ImportError:
         return None, "the package aerogel_viz is missing: pip install aerogel[viz]"
+    have = getattr(aerogel_viz, "VERSION", "an older one")
+    if have != aerogel.version:
+        return None, f"the package aerogel_viz is {have}, and aerogel {aerogel.version}: pip install -U aerogel[viz]"
     try:
         aerogel_viz.adapter()
     except RuntimeError as e:
