@@ -406,3 +406,28 @@ def test_matrices_of_one_column_are_as_vectors_in_arrays(arch):
     with pytest.raises(ValueError, match="does not match"):
         x.from_numpy(np.zeros((2, 3), np.float32))
     assert ti.Matrix.field(1, 2, ti.f32, shape=3).to_numpy().shape == (3, 1, 2)
+
+
+LAYOUTS = {
+    "dense": lambda: [ti.root.dense(ti.i, 3).dense(ti.i, 4), ti.root.dense(ti.i, 12), ti.root.dense(ti.i, 2).dense(ti.i, 6)],
+    "sparse": lambda: [ti.root.pointer(ti.i, 3).dense(ti.i, 4), ti.root.pointer(ti.i, 12), ti.root.dense(ti.i, 12)],
+    "mixed": lambda: [ti.root.dense(ti.i, 12), ti.root.bitmasked(ti.i, 4).dense(ti.i, 3), ti.root.dense(ti.i, 12)],
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_components_in_nodes_of_different_shapes(arch, layout):
+    v = ti.Vector.field(3, ti.i64)
+    for k, node in enumerate(LAYOUTS[layout]()):
+        node.place(v.get_scalar_field(k))
+
+    @ti.kernel
+    def add():
+        for i in range(12):
+            v[i] += ti.Vector([i, 10 * i, 100 * i])
+            v[i][i % 3] += 1
+
+    add()
+    want = np.arange(12)[:, None] * [1, 10, 100]
+    want[np.arange(12), np.arange(12) % 3] += 1
+    assert (v.to_numpy() == want).all()

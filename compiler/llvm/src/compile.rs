@@ -8,7 +8,7 @@ use std::thread;
 
 use aerogel_base::ScalarType;
 use aerogel_base::hash::LookupMap;
-use aerogel_ir::{Function, Inst, Module, NodeOp, Op, ParamType, Value, walk};
+use aerogel_ir::{BinaryOp, Function, Inst, Module, NodeOp, Op, ParamType, Value, walk};
 use aerogel_runtime::{ArgSlot, Atomics, KernelCode, TaskCode};
 use inkwell::context::Context;
 use inkwell::memory_buffer::MemoryBuffer;
@@ -174,13 +174,15 @@ fn compile_unit(
     let n_loops = loops
         .filter(|inst| matches!(inst.op, Op::For { .. }))
         .count();
-    let halves = if target.halves || !uses_halves(module) {
-        ""
-    } else {
-        include_str!("halves.ll")
-    };
+    let mut functions = String::new();
+    if !target.halves && uses_halves(module) {
+        functions += include_str!("halves.ll");
+    }
+    if target.grid && uses_remainders(module) {
+        functions += include_str!("remainders.ll");
+    }
     // A loop stands in both functions of its task.
-    let llvm = skeleton(&ctx, halves, n_tasks, 2 * n_loops);
+    let llvm = skeleton(&ctx, &functions, n_tasks, 2 * n_loops);
     let mut cx = ModuleCx {
         ctx: &ctx,
         llvm: &llvm,
@@ -206,6 +208,13 @@ fn compile_unit(
 fn uses_halves(module: &Module) -> bool {
     let mut values = module.funcs.values().flat_map(|func| func.values.values());
     values.any(|value| module.env.scalars(value.ty).contains(&ScalarType::F16))
+}
+
+/// Whether a remainder of floats is taken.
+fn uses_remainders(module: &Module) -> bool {
+    let is_one = |func: &Function, op: &Op| matches!(op, Op::Binary { op: BinaryOp::Rem, lhs, .. } if func.elem(*lhs).is_float());
+    let mut funcs = module.funcs.values();
+    funcs.any(|func| func.insts.values().any(|inst| is_one(func, &inst.op)))
 }
 
 /// A module of the given functions, with an access group and a loop mark for each task, and a mark for each `for`.

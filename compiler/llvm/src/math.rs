@@ -235,6 +235,20 @@ impl<'ctx> Arith<'_, '_, 'ctx> {
         (value.is_power_of_two() && !top).then(|| value.trailing_zeros())
     }
 
+    /// An exact remainder on a GPU, for which LLVM has none: that of halves is one of wider floats.
+    fn remainder(&self, x: Val<'ctx>, y: Val<'ctx>) -> Val<'ctx> {
+        let (name, wide) = match self.ty {
+            ScalarType::F64 => ("aerogel_fmod_f64", ScalarType::F64),
+            _ => ("aerogel_fmod_f32", ScalarType::F32),
+        };
+        let func = self.b.module.get_function(name);
+        let func = func.expect("modules for GPUs have it");
+        let args = [x, y].map(|v| self.cast(v, wide));
+        let rest = self.b.call(func, &args).expect("it has a result");
+        let back = Arith { ty: wide, ..*self };
+        back.cast(rest, self.ty)
+    }
+
     fn binary_float(&self, op: BinaryOp, x: Val<'ctx>, y: Val<'ctx>) -> Val<'ctx> {
         use BinaryOp::*;
         let (b, flags) = (self.b, self.flags);
@@ -243,6 +257,7 @@ impl<'ctx> Arith<'_, '_, 'ctx> {
             Sub => b.fop(Opcode::FSub, x, y, flags),
             Mul => b.fop(Opcode::FMul, x, y, flags),
             Div => b.fop(Opcode::FDiv, x, y, flags),
+            Rem if b.target.grid => self.remainder(x, y),
             Rem => b.fop(Opcode::FRem, x, y, flags),
             FloorDiv => {
                 let quotient = b.fop(Opcode::FDiv, x, y, flags);

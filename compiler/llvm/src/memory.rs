@@ -49,8 +49,9 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
             let n = ty.n_elems();
             let array = basic(inkwell::types::BasicType::array_type(&elem, n));
             let place: Val<'ctx> = self.in_entry(|s| s.b.alloca(array)).into();
-            let bytes = u64::from(n) * u64::from(ty.elem().expect("checked above").bytes());
-            self.b.memset_zero(place, self.b.i64(bytes as i64), 8);
+            let size = ty.elem().expect("checked above").bytes();
+            let bytes = self.b.i64(i64::from(n) * i64::from(size));
+            self.b.memset_zero(place, bytes, size);
             return place;
         }
         let place: Val<'ctx> = self.in_entry(|s| s.b.alloca(elem)).into();

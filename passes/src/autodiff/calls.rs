@@ -3,20 +3,17 @@
 //! ```text
 //! func @f(room: i32, x: f64) -> f64            func @f_grad(room: i32, x: f64, d: f64) -> f64     ; the adjoint of x
 //!     v1 = sin x                       ==>         v1 = sin x
-//!     v2 = call @f, [left, v1]                     v2 = call @f_again, [left, v1]
+//!     v2 = call @f, [left, v1]                     v2 = call @f_rerun, [left, v1]
 //!     v3 = mul v1, v2                              ...
 //! ```
-//! `f_again` computes what `f` returns and writes nothing, since all of it is written already. So nothing of a call is
+//! `f_rerun` computes what `f` returns and writes nothing, since all of it is written already. So nothing of a call is
 //! saved: each level of a recursion runs what is below it once more, and memory stays that of the stack. What such a
 //! function reads nobody may overwrite in the same kernel.
 
 use aerogel_base::{Scalar, Span};
 use aerogel_ir::analysis::access::{Change, Class, below, change, classes, touched};
 use aerogel_ir::analysis::cost::frame_bytes;
-use aerogel_ir::{
-    AssertKind, BinaryOp, Builder, Derivative, Effect, Env, FuncId, Function, Inst, Module, Op,
-    Value, walk,
-};
+use aerogel_ir::{BinaryOp, Builder, Derivative, Env, FuncId, Function, Module, Op, walk};
 
 use super::activity::{Memory, memory_of};
 use super::overwritten::{Overwritten, Untracked};
@@ -45,8 +42,8 @@ pub(super) struct Callee {
     pub(super) primal: FuncId,
     /// Adjoints of its floats from those of what it returns, or with tangents.
     pub(super) derivative: FuncId,
-    /// What it returns, without what it writes.
-    pub(super) again: FuncId,
+    /// In reverse mode: what it returns, without what it writes.
+    pub(super) rerun: FuncId,
 }
 
 /// Accesses at which derivatives end, since the memory has none.
@@ -71,11 +68,16 @@ impl Calls {
         for primal in reached(module, kernel) {
             calls.note(module, primal, kind);
             let name = &module.funcs[primal].name;
-            let [derivative, again] = [kind.name(), "again"].map(|what| format!("{name}_{what}"));
+            let [derivative, rerun] = [kind.name(), "rerun"].map(|what| format!("{name}_{what}"));
+            let derivative = module.funcs.push(Function::new(derivative, false));
+            let rerun = match kind {
+                Derivative::Grad => module.funcs.push(Function::new(rerun, false)),
+                Derivative::Dual => derivative,
+            };
             calls.all.push(Callee {
                 primal,
-                derivative: module.funcs.push(Function::new(derivative, false)),
-                again: module.funcs.push(Function::new(again, false)),
+                derivative,
+                rerun,
             });
         }
         calls
@@ -175,41 +177,6 @@ fn reached(module: &Module, from: FuncId) -> Vec<FuncId> {
     seen
 }
 
-/// The same function without what it leaves in memory, or prints.
-pub(super) fn again(func: &Function, calls: &Calls, name: String) -> Function {
-    let mut copy = func.clone();
-    copy.name = name;
-    for region in copy.regions.keys().collect::<Vec<_>>() {
-        let mut insts = std::mem::take(&mut copy.regions[region].insts);
-        insts.retain(|&inst| !leaves_something(&copy, inst));
-        for &inst in &insts {
-            if let Op::Call { func, .. } = &mut copy.insts[inst].op {
-                *func = calls.of(*func).again;
-            }
-        }
-        copy.regions[region].insts = insts;
-    }
-    copy
-}
-
-fn leaves_something(func: &Function, inst: Inst) -> bool {
-    match &func[inst] {
-        Op::Store { place, .. } | Op::Atomic { place, .. } => !is_local(func, *place),
-        Op::Assert { kind, .. } => *kind != AssertKind::Recursion,
-        Op::Print { .. } | Op::Warn { .. } => true,
-        // The result of others is refused where it is needed.
-        Op::Cell(op) => op.effect() == Effect::Writes && func.insts[inst].results.is_empty(),
-        _ => false,
-    }
-}
-
-pub(super) fn is_local(func: &Function, place: Value) -> bool {
-    match func.def_op(place) {
-        Some(&Op::ElemRef { base, .. } | &Op::MemberRef { base, .. }) => is_local(func, base),
-        op => matches!(op, Some(Op::Local {})),
-    }
-}
-
 /// Writes how much of the stack a call of a derivative takes where the function it was made of says how much that took.
 pub(super) fn limit(func: &mut Function, env: &Env) {
     let bytes = frame_bytes(func, env);
@@ -227,4 +194,12 @@ pub(super) fn limit(func: &mut Function, env: &Env) {
         *rhs = frame;
     }
     func.regions[body].insts.extend(&insts[at..]);
+}
+
+/// A function in the place of one that nobody calls any more.
+pub(super) fn empty(name: &str) -> Function {
+    let mut func = Function::new(name, false);
+    let body = func.body;
+    Builder::new(&mut func, body).yields(Vec::new());
+    func
 }

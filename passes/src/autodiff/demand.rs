@@ -168,7 +168,24 @@ impl Cx<'_> {
 
 impl Demand {
     pub(crate) fn new(cx: &Cx<'_>) -> Self {
-        let mut demand = Self {
+        let mut demand = Self::nothing();
+        demand.find_work(cx, cx.func.body);
+        demand.settle(cx);
+        demand
+    }
+
+    /// What it takes to compute what a function returns.
+    pub(crate) fn of_results(cx: &Cx<'_>) -> Self {
+        let mut demand = Self::nothing();
+        for &value in cx.func.yielded(cx.func.body).unwrap_or_default() {
+            demand.need(cx, value, cx.func.body, Copies::RERUN);
+        }
+        demand.settle(cx);
+        demand
+    }
+
+    fn nothing() -> Self {
+        Self {
             values: SecondaryMap::new(),
             reruns: SecondaryMap::new(),
             contents: SecondaryMap::new(),
@@ -177,19 +194,22 @@ impl Demand {
             lost: None,
             whole: None,
             changed: true,
-        };
-        demand.find_work(cx, cx.func.body);
-        while std::mem::take(&mut demand.changed) {
+        }
+    }
+
+    /// What is needed needs something else, until nothing is missing.
+    fn settle(&mut self, cx: &Cx<'_>) {
+        self.changed = true;
+        while std::mem::take(&mut self.changed) {
             for &region in cx.nesting.regions.iter().rev() {
                 for &inst in cx.func.regions[region].insts.iter().rev() {
-                    demand.reversal(cx, region, inst);
-                    demand.results(cx, region, inst);
-                    demand.construct(cx, region, inst);
-                    demand.replay(cx, region, inst);
+                    self.reversal(cx, region, inst);
+                    self.results(cx, region, inst);
+                    self.construct(cx, region, inst);
+                    self.replay(cx, region, inst);
                 }
             }
         }
-        demand
     }
 
     pub(crate) fn value(&self, value: Value) -> Copies {
@@ -283,7 +303,7 @@ impl Demand {
         if let Op::Assert { cond, kind, .. } = &func[inst]
             && *kind == AssertKind::Recursion
         {
-            self.need(cx, *cond, region, here);
+            self.need(cx, *cond, region, here.or(Copies::RERUN));
         }
         if !self.work[inst] {
             return;

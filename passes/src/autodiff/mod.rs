@@ -128,14 +128,17 @@ pub fn differentiate(
     let mut untracked = std::mem::take(&mut calls.untracked);
     untracked.add(reads.untracked);
     let primal = std::mem::replace(&mut module.funcs[id], derivative);
+    let called = calls.iter().map(|callee| {
+        let func = &mut module.funcs[callee.primal];
+        let stub = calls::empty(&func.name);
+        std::mem::replace(func, stub)
+    });
+    let called = called.collect();
     module.env.exact_decisions = true;
     Ok(Differentiated {
         primal,
         needed: reads.needed,
-        called: calls
-            .iter()
-            .map(|callee| module.funcs[callee.primal].clone())
-            .collect(),
+        called,
         of_start: reads.of_start,
         ends: reads.ends,
         untracked,
@@ -166,12 +169,15 @@ fn called(module: &mut Module, calls: &mut Calls, wanted: Wanted) -> Result<(), 
             return Err(DerivativeError::Mistake(mistake));
         }
         let ends = (overwritten::ends(&cx), overwritten::untracked(&cx));
+        let mut rerun = Function::new(name(callee.rerun), false);
+        rerun.params.clone_from(&func.params);
         let mistake = match wanted.kind {
             Derivative::Grad => {
-                let demand = Demand::new(&cx);
-                if let Some(lost) = demand.lost {
+                let [demand, of_results] = [Demand::new(&cx), Demand::of_results(&cx)];
+                if let Some(lost) = demand.lost.or(of_results.lost) {
                     return Err(lost_value(func, lost));
                 }
+                reverse::write_rerun(Cx { ..cx }, &of_results, &mut rerun);
                 reverse::write_called(cx, &demand, &mut target)
             }
             Derivative::Dual => forward::write(func, env, &activity, calls, &mut target),
@@ -179,12 +185,13 @@ fn called(module: &mut Module, calls: &mut Calls, wanted: Wanted) -> Result<(), 
         if let Some(mistake) = mistake {
             return Err(DerivativeError::Mistake(mistake));
         }
-        let mut again = calls::again(func, calls, name(callee.again));
         calls::limit(&mut target, env);
-        calls::limit(&mut again, env);
+        calls::limit(&mut rerun, env);
         calls.add_ends(ends.0, ends.1);
+        if wanted.kind == Derivative::Grad {
+            module.funcs[callee.rerun] = rerun;
+        }
         module.funcs[callee.derivative] = target;
-        module.funcs[callee.again] = again;
     }
     Ok(())
 }
@@ -350,7 +357,9 @@ impl Lost {
             Why::Undone => {
                 "it cannot be put back: it is rounded where it is kept, vanishes with its cell, or goes by two names"
             }
-            Why::Called => "a function that calls itself runs again from what the kernel leaves",
+            Why::Called => {
+                "a function that calls itself reads or writes it, and when, beside the rest of the kernel, is not known"
+            }
         };
         self.what.gone(env).note(format!(
             "{why}: make each step a kernel of its own, under ti.ad.Tape(), or write it to elements of its own, \

@@ -57,20 +57,20 @@ fn of_bits(cx: &Cx<'_>, inst: Inst, x: Value) -> Option<Box<Diagnostic>> {
 
 /// What a function that is called does, and whose order among all calls the backward pass would have to know.
 fn of_called(cx: &Cx<'_>, inst: Inst) -> Option<Box<Diagnostic>> {
-    if cx.func.is_kernel {
+    if cx.func.is_kernel || cx.kind == Derivative::Dual {
         return None;
     }
     let what = match cx.func[inst] {
-        Op::Random {} => "random numbers are drawn",
+        Op::Random {} => "`random`".to_owned(),
         Op::Atomic { op, place, .. }
             if !matches!(op, AtomicOp::Add | AtomicOp::Sub) && cx.has_adjoint(place) =>
         {
-            "products and extrema are shared"
+            format!("`atomic_{}`", op.name())
         }
         _ => return None,
     };
-    let message = format!("{what} in a function that calls itself, which has no derivative then");
-    let note = "hand them in as arguments, or write the function as a loop";
+    let message = format!("{what} in a function that calls itself has no gradient");
+    let note = "hand the number in as an argument, or write the function as a loop";
     mistake(cx, inst, "E0601", &message, note)
 }
 

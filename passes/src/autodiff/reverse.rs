@@ -130,6 +130,21 @@ pub(super) fn write_called(
     pass.mistake
 }
 
+/// Writes a function that computes what one that is called returns, and does nothing else.
+pub(super) fn write_rerun(cx: Cx<'_>, demand: &Demand, target: &mut Function) {
+    let func = cx.func;
+    let mut pass = Reverse::new(cx, demand, target);
+    let body = pass.b.region;
+    for &param in &func.regions[func.body].params {
+        pass.now[param] = Some(pass.b.func.add_param(body, func.ty(param)));
+    }
+    pass.forwards(func.body, false);
+    let yielded = func.yielded(func.body).unwrap_or_default();
+    let values = yielded.iter().map(|&v| pass.now(v)).collect();
+    pass.b.func.results.clone_from(&func.results);
+    pass.b.yields(values);
+}
+
 /// The values that are used in regions inside their own.
 fn crossing(cx: &Cx<'_>) -> SecondaryMap<Value, bool> {
     let mut crosses = SecondaryMap::new();

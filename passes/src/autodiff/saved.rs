@@ -154,7 +154,7 @@ impl Reverse<'_, '_> {
             return;
         }
         if let Op::Call { func, .. } = &mut op {
-            *func = self.cx.calls.of(*func).again;
+            *func = self.cx.calls.of(*func).rerun;
         }
         op.map_operands(|v| self.now(v));
         let copy = self.b.inst(op, &types);

@@ -17,7 +17,7 @@ use aerogel_ir::{
     BinaryOp, Builder, CompareOp, FieldId, Function, Inst, NodeOp, NodeRef, Op, Rewrite, Rewriter,
     TaskKind, Type, Value, rewrite_with,
 };
-use aerogel_snode::{LevelAxis, NodeKind, Tree};
+use aerogel_snode::{Level, LevelAxis, NodeKind, Tree};
 
 use self::bits::Bits;
 use self::sparse::shared::Boxes;
@@ -43,13 +43,21 @@ pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
 struct Lower<'a> {
     cx: &'a PassCx<'a>,
     /// The cell of a tensor element of a dense field: components are found when they are asked for.
-    dense: SecondaryMap<Value, Option<(FieldId, Value)>>,
+    dense: SecondaryMap<Value, Option<(FieldId, Cell)>>,
     /// The elements of sparse and quantised fields that references name.
     named: SecondaryMap<Value, Option<Element>>,
     cells: Cells,
     boxes: Boxes,
     /// Whether no other thread touches the words that the task changes.
     alone: bool,
+}
+
+/// The cell of a tensor element's first component.
+#[derive(Clone)]
+struct Cell {
+    cell: Value,
+    /// Those of the layout, without the field's offset.
+    indices: Vec<Value>,
 }
 
 /// An element of a sparse or quantised field, or a component of one.
@@ -100,12 +108,13 @@ impl Rewriter for Lower<'_> {
                     return Rewrite::Replace(vec![result]);
                 }
                 let cell = cell_of(cursor, cx, data.tree, data.places[0], &indices);
+                let cell = Cell { cell, indices };
                 if data.elem.is_tensor() {
                     self.dense[result] = Some((field, cell));
                     // Nothing but components of it is used from here on.
                     return Rewrite::Replace(vec![result]);
                 }
-                Rewrite::Replace(vec![component(cursor, cx, field, cell, 0)])
+                Rewrite::Replace(vec![component(cursor, cx, field, &cell, 0)])
             }
             Op::ElemRef { base, index } => {
                 let known = constant_element(cursor.func, base, &index);
@@ -122,16 +131,16 @@ impl Rewriter for Lower<'_> {
                     });
                     return Rewrite::Replace(vec![result]);
                 }
-                let Some((field, cell)) = self.dense[base] else {
+                let Some((field, cell)) = self.dense[base].clone() else {
                     return Rewrite::Keep;
                 };
                 if let Some(k) = known {
-                    return Rewrite::Replace(vec![component(cursor, cx, field, cell, k)]);
+                    return Rewrite::Replace(vec![component(cursor, cx, field, &cell, k)]);
                 }
                 let data = &cx.env.fields[field];
                 let number = linear_index(cursor, data.elem, &index);
                 let place = chosen(cursor, number, data.places.len(), &mut |cursor, k| {
-                    component(cursor, cx, field, cell, k)
+                    component(cursor, cx, field, &cell, k)
                 });
                 Rewrite::Replace(vec![place])
             }
@@ -569,7 +578,7 @@ fn component(
     cursor: &mut Builder<'_>,
     cx: &PassCx<'_>,
     field: FieldId,
-    first: Value,
+    first: &Cell,
     k: usize,
 ) -> Value {
     let data = &cx.env.fields[field];
@@ -579,10 +588,16 @@ fn component(
         unreachable!("a field's places are places")
     };
     let ty = Type::Scalar(ty).to_ref().expect("a scalar has a storage");
+    let levels = |place| layout.path(place).levels;
+    let alike = |(a, b): (&Level, &Level)| a.axes == b.axes;
     let cell = if layout[place].parent == layout[data.places[0]].parent {
-        first
+        first.cell
+    } else if levels(place).len() == levels(data.places[0]).len()
+        && levels(place).iter().zip(&levels(data.places[0])).all(alike)
+    {
+        sibling_cell(cursor, cx, data.tree, first.cell, place)
     } else {
-        sibling_cell(cursor, cx, data.tree, first, place)
+        cell_of(cursor, cx, data.tree, place, &first.indices)
     };
     cursor.value(
         NodeOp::Child {

@@ -49,7 +49,7 @@ fn derivatives_behind(kind: Derivative, before: &str, function: &str) -> String 
     let mut text = String::new();
     for id in ids {
         let name = &module.funcs[id].name;
-        if !name.contains('_') || name.ends_with("_again") && kind == Derivative::Dual {
+        if !name.contains('_') || name.ends_with("_rerun") && kind == Derivative::Dual {
             continue;
         }
         for _ in 0..2 {
@@ -133,7 +133,7 @@ fn in_reverse() {
             }
             yield [v12]
         }
-        func @f_again(v0: i32, v1: f64, v2: i32) -> f64 {
+        func @f_rerun(v0: i32, v1: f64, v2: i32) -> f64 {
             v3: i32 = const 464
             v4: i32 = sub v0, v3
             v5: i32 = const 0
@@ -251,22 +251,12 @@ fn what_it_writes_is_not_written_again() {
             }
             yield [v13]
         }
-        func @f_again(v0: i32, v1: f64, v2: i32) -> f64 {
-            v3: i32 = const 464
+        func @f_rerun(v0: i32, v1: f64, v2: i32) -> f64 {
+            v3: i32 = const 368
             v4: i32 = sub v0, v3
             v5: i32 = const 0
             v6: u1 = ge v4, v5
             assert v6, recursion, "too deep", []
-            v7: i32 = const 1
-            v8: i32 = sub v2, v7
-            v9: u1 = gt v2, v5
-            if v9 {
-                v10: f64 = mul v1, v1
-                v11: f64 = call @fn3, [v4, v10, v8]
-                yield []
-            } {
-                yield []
-            }
             yield [v1]
         }
     "#);
@@ -293,7 +283,7 @@ fn random_numbers_in_it() {
         v12: f64 = call @f, [v4, v11, v8]
         yield [v12]",
     );
-    insta::assert_snapshot!(derivatives(Derivative::Grad, &text), @"E0601: random numbers are drawn in a function that calls itself, which has no derivative then");
+    insta::assert_snapshot!(derivatives(Derivative::Grad, &text), @"E0601: `random` in a function that calls itself has no gradient");
 }
 
 #[test]
@@ -311,4 +301,68 @@ fn what_the_kernel_reads_it_does_not_overwrite() {
         v23: ref<f64> = field_at @y, [v0]
         v24: f64 = atomic_add v23, v22";
     insta::assert_snapshot!(derivatives_behind(Derivative::Grad, before, &text), @"E0603: the gradient needs the value that is read here, and the kernel overwrites it");
+}
+
+#[test]
+fn what_it_appends_is_lost() {
+    let text = function(
+        "v10: ref<i32> = field_at @n, []
+        v11: i32 = const 1
+        v12: i32 = atomic_add v10, v11
+        v13: f64 = cast v12
+        v14: f64 = mul v13, v1
+        v15: f64 = call @f, [v4, v14, v8]
+        yield [v15]",
+    );
+    insta::assert_snapshot!(derivatives(Derivative::Grad, &text), @"E0602: the gradient needs the old value of an atomic operation, which it cannot compute again");
+}
+
+#[test]
+fn constants_in_it() {
+    let text = function(
+        "v10: f64 = stop_gradient v1
+        v11: f64 = call @f, [v4, v10, v8]
+        v12: f64 = mul v11, v1
+        yield [v12]",
+    );
+    insta::assert_snapshot!(derivatives(Derivative::Grad, &text), @r#"
+        kernel @k_grad() {
+            v0: i32 = const 3
+            v1: i32 = const 4000000
+            v2: ref<f64> = field_at @x, [v0]
+            v3: f64 = load v2
+            v4: f64 = const 0.0
+            v5: ref<f64> = field_at @gy, [v0]
+            v6: f64 = load v5
+            store v5, v4
+            v7: f64 = call @fn2, [v1, v3, v0, v6]
+            v8: ref<f64> = field_at @gx, [v0]
+            v9: f64 = atomic_add v8, v7
+            return []
+        }
+        func @f_grad(v0: i32, v1: f64, v2: i32, v3: f64) -> f64 {
+            v4: i32 = const 448
+            v5: i32 = sub v0, v4
+            v6: i32 = const 0
+            v7: u1 = ge v5, v6
+            assert v7, recursion, "too deep", []
+            v8: i32 = const 1
+            v9: i32 = sub v2, v8
+            v10: f64 = call @fn3, [v5, v1, v9]
+            v11: f64 = mul v3, v10
+            yield [v11]
+        }
+        func @f_rerun(v0: i32, v1: f64, v2: i32) -> f64 {
+            v3: i32 = const 432
+            v4: i32 = sub v0, v3
+            v5: i32 = const 0
+            v6: u1 = ge v4, v5
+            assert v6, recursion, "too deep", []
+            v7: i32 = const 1
+            v8: i32 = sub v2, v7
+            v9: f64 = call @fn3, [v4, v1, v8]
+            v10: f64 = mul v1, v9
+            yield [v10]
+        }
+    "#);
 }
