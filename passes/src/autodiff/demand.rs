@@ -402,8 +402,13 @@ impl Demand {
                     self.need_rerun(inst, copies);
                     self.need(cx, *cond, region, copies);
                     for branch in [*then, *otherwise] {
-                        if let Some(&value) = func.yielded(branch).and_then(|v| v.get(k)) {
-                            self.need(cx, value, branch, Copies::RERUN);
+                        let Some(&value) = func.yielded(branch).and_then(|v| v.get(k)) else {
+                            continue;
+                        };
+                        // What comes from outside is only wanted where the result is.
+                        match cx.nesting.region_of(value) == branch {
+                            true => self.need(cx, value, branch, Copies::RERUN),
+                            false => self.need(cx, value, region, copies),
                         }
                     }
                 }

@@ -476,6 +476,111 @@ fn exits() {
         ");
 }
 
+/// What turns save are the numbers alone: whether one has left is decided again.
+#[test]
+fn a_loop_that_is_left() {
+    check_reverse!(
+        "v1: i32 = const 0
+        v2: i32 = const 9
+        v13: i32 = const 1
+        v3: ref<f64> = field_at @x, [v0]
+        v4: f64 = load v3
+        v5: ref<f64> = local
+        store v5, v4
+        v6: f64 = const 3.0
+        for v1, v2, v13, [] (v7: i32) {
+            v8: f64 = load v5
+            v9: u1 = gt v8, v6
+            if v9 {
+                break []
+            } {
+                yield []
+            }
+            v10: f64 = mul v8, v8
+            store v5, v10
+            yield []
+        }
+        v11: f64 = load v5
+        v12: ref<f64> = field_at @y, [v0]
+        store v12, v11",
+        @r#"
+        kernel @k_grad() {
+            v0: i32 = const 0
+            v1: i32 = const 8
+            parallel [v0], [v1] (v2: i32) {
+                v3: ref<f64> = field_at @x, [v2]
+                v4: f64 = load v3
+                v5: f64 = const 3.0
+                v6: u1 = const 0
+                v7: i64 = const 0
+                v8: i64 = const 9
+                v9: i64 = const 1
+                v10: u1 = const 1
+                v11: buffer<f64> = buffer
+                v12: f64, v13: u1, v14: i64, v15: i64 = while [v4, v6, v7, v7] (v16: f64, v17: u1, v18: i64, v19: i64) {
+                    v20: u1 = lt v18, v8
+                    v21: u1 = not v17
+                    v22: u1 = and v20, v21
+                    yield [v22]
+                } (v23: f64, v24: u1, v25: i64, v26: i64) {
+                    v27: i64 = add v9, v26
+                    v28: room<f64>, v29: u1 = reserve v11, v27
+                    assert v29, memory, "no memory for what the gradient saves of a loop: {} numbers in one thread (ti.init(ad_memory=...) says how much there may be)", [v27]
+                    v30: ref<f64> = room_at v28, v26
+                    store v30, v23
+                    v31: i64 = add v9, v25
+                    v32: u1 = gt v23, v5
+                    v33: u1, v34: u1 = if v32 {
+                        yield [v10, v10]
+                    } {
+                        yield [v24, v6]
+                    }
+                    v35: f64 = if v34 {
+                        yield [v23]
+                    } {
+                        v36: f64 = mul v23, v23
+                        yield [v36]
+                    }
+                    yield [v35, v33, v31, v27]
+                }
+                v37: room<f64>, v38: u1 = reserve v11, v15
+                assert v38, memory, "no memory for what the gradient saves of a loop: {} numbers in one thread (ti.init(ad_memory=...) says how much there may be)", [v15]
+                v39: f64 = const 0.0
+                v40: ref<f64> = field_at @gy, [v2]
+                v41: f64 = load v40
+                store v40, v39
+                v42: i64 = const -1
+                v43: i64 = add v15, v42
+                v44: f64 = for v43, v42, v42, [v41] (v45: i64, v46: f64) {
+                    v47: ref<f64> = room_at v37, v45
+                    v48: f64 = load v47
+                    v49: u1 = gt v48, v5
+                    v50: u1 = if v49 {
+                        yield [v10]
+                    } {
+                        yield [v6]
+                    }
+                    v51: f64 = if v50 {
+                        v52: f64 = add v39, v46
+                        yield [v52]
+                    } {
+                        v53: f64 = mul v48, v46
+                        v54: f64 = add v53, v39
+                        v55: f64 = add v53, v54
+                        yield [v55]
+                    }
+                    yield [v51]
+                }
+                v56: ref<f64> = field_at @gx, [v2]
+                v57: f64 = atomic_add v56, v44
+                yield []
+            }
+            return []
+        }
+    "#
+    );
+}
+
 #[test]
 fn branches() {
     check_reverse!(

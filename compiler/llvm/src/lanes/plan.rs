@@ -23,6 +23,11 @@ pub(crate) struct Plan {
     pub(super) n_vectors: u32,
 }
 
+/// No vector has more lanes.
+const MOST_LANES: u32 = 16;
+/// Bytes of the frame that locals may take for all lanes.
+const MOST_IN_FRAME: u32 = 256 << 10;
+
 /// How to cut the body of an `each`, if it pays.
 pub(crate) fn plan(func: &Function, env: &Env, body: Region) -> Option<Plan> {
     plan_with_saves(func, body).or_else(|| plan_without(func, env, body))
@@ -72,13 +77,20 @@ fn plan_with_saves(func: &Function, body: Region) -> Option<Plan> {
     }
     // Lanes that wait for the longest would be more.
     let in_lanes = loops.iter().map(|&at| insts[at]);
-    let mut of_loops = in_lanes
+    let of_loops = in_lanes
         .filter(|&i| is_loop(func, i))
         .map(|i| match diverges(func, i) {
             true => 1,
             false => n_vectors(func, i),
         });
-    let n_vectors = of_loops.by_ref().min().unwrap_or(1);
+    let n_vectors = of_loops.min().unwrap_or(1);
+    let frame: u32 = in_frame
+        .iter()
+        .map(|&local| saves::bytes(func, local))
+        .sum();
+    if frame.saturating_mul(MOST_LANES * n_vectors) > MOST_IN_FRAME {
+        return None;
+    }
     let everywhere = |inst: Inst| {
         matches!(func[inst], Op::Buffer {} | Op::Reserve { .. }) || in_frame.contains(&inst)
     };

@@ -208,6 +208,13 @@ fn is_row(ty: Type) -> bool {
     matches!(ty.pointee(), Some(Type::Vec(n, elem)) if n <= MOST_IN_FRAME && elem != ScalarType::F16)
 }
 
+/// How many bytes a local takes for one lane.
+pub(super) fn bytes(func: &Function, local: Inst) -> u32 {
+    let ty = func.ty(func.insts[local].results[0]).pointee();
+    let elem = ty.and_then(Type::elem).map_or(0, |elem| elem.bytes());
+    ty.map_or(0, Type::n_elems).saturating_mul(elem)
+}
+
 /// Whether storage is a local in which turns can save: a buffer of known size.
 fn is_in_frame(func: &Function, base: Value) -> bool {
     matches!(func.def_op(base), Some(Op::Local {})) && is_row(func.ty(base))
