@@ -70,15 +70,15 @@ class Program:
             assert line, f"{wanted!r} is not in {seen[-40:]}: {self.process.stderr.read()[-800:]}"
 
     def do(self, *words):
-        subprocess.run(["xdotool", *map(str, words)], env=self.env, check=True, timeout=20, capture_output=True)
+        subprocess.run(["xdotool", *map(str, words)], env=self.env, check=True, timeout=60, capture_output=True)
 
     def window(self):
         """The number of its window, which then hears keys."""
         found = ["xdotool", "search", "--sync", "--onlyvisible", "--name", "seen"]
-        number = subprocess.run(found, env=self.env, capture_output=True, text=True, timeout=20).stdout.split()[0]
+        number = subprocess.run(found, env=self.env, capture_output=True, text=True, timeout=60).stdout.split()[0]
         self.do("windowfocus", "--sync", number)
         return number
 
     def end(self):
-        out, err = self.process.communicate(timeout=30)
+        out, err = self.process.communicate(timeout=90)
         return self.process.returncode, out.strip(), err

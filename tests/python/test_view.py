@@ -315,6 +315,49 @@ def test_health_looks_at_what_is_written(cpu):
     assert [(name, str(wrong)) for name, wrong in health.before()] == [("y", "1 NaN, first [2]")]
 
 
+def test_tiles_are_dragged_and_clicked(cpu, monkeypatch, tmp_path):
+    from aerogel.view._viewer import Ended, Options, Viewer
+
+    monkeypatch.delenv("DISPLAY", raising=False)
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    points, cube = ti.Vector.field(3, ti.f32, 30), ti.field(ti.f32, (4, 4, 4))
+    points.from_numpy(np.random.default_rng(1).random((30, 3), np.float32))
+    viewer = Viewer(Options(), str(tmp_path))
+    monkeypatch.setattr(viewer, "_look", lambda: viewer._fields.update(points=points, cube=cube))
+    viewer._show()
+    gui, tile = viewer._gui, viewer._tiles["points"]
+    other = viewer._tiles["cube"].place
+
+    def do(*events):
+        for kind, key, x, y in events:
+            gui._hear(kind, key, x / 1080, 1 - y / 680)
+        # What was heard at the end of a frame is seen in the next.
+        viewer._show()
+        viewer._show()
+
+    do(("Press", "LMB", 100, 200), ("Motion", "Motion", 160, 190), ("Release", "LMB", 160, 190))
+    assert abs(tile.turn - 1.2) < 1e-6 and abs(tile.tilt - 0.3) < 1e-6 and not viewer._focus
+    # The wheel turns over what the mouse is over.
+    gui._cursor = (100 / 1080, 0.5)
+    gui._hear("Wheel", "Wheel", 0.0, 2.0)
+    viewer._show()
+    assert abs(tile.zoom - 1.15**2) < 1e-6
+    middle = (other[0] + other[2] / 2, other[1] + other[3] / 2)
+    do(("Press", "LMB", *middle), ("Release", "LMB", *middle))
+    assert viewer._focus == "cube" and viewer._tiles["cube"].place[2] > 800 and not viewer._placed().get("points")
+    do(("Press", "LMB", 300, 300), ("Release", "LMB", 300, 300))
+    assert not viewer._focus and set(viewer._placed()) == {"points", "cube"}
+    do(("Press", " ", 0, 0))
+    assert viewer._is_paused
+    do(("Press", "n", 0, 0))
+    assert viewer._is_paused and viewer._steps == 1
+    do(("Press", " ", 0, 0))
+    assert not viewer._is_paused
+    gui.close()
+    with pytest.raises(Ended):
+        viewer._show()
+
+
 class TestOnADesk:
     pytestmark = needs_desk
 
@@ -347,7 +390,7 @@ class TestOnADesk:
         self.lines = []
         threading.Thread(target=lambda: self.lines.extend(out.process.stdout), daemon=True).start()
         found = ["xdotool", "search", "--sync", "--onlyvisible", "--name", "aerogel view"]
-        number = subprocess.run(found, env=out.env, capture_output=True, text=True, timeout=20).stdout.split()[0]
+        number = subprocess.run(found, env=out.env, capture_output=True, text=True, timeout=60).stdout.split()[0]
         out.do("windowfocus", "--sync", number)
         assert self.goes_on(3), out.process.stderr.read()
         return out, number
@@ -368,7 +411,7 @@ class TestOnADesk:
 
     def end(self, program, number):
         program.do("windowclose", number)
-        code = program.process.wait(timeout=20)
+        code = program.process.wait(timeout=60)
         return code, program.process.stderr.read()
 
     def test_pause_step_and_close(self, display, tmp_path):

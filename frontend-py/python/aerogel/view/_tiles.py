@@ -115,7 +115,7 @@ def _scale(page: Page, place: tuple[int, int, int, int], low: float, high: float
 
 def _short(value: float, extent: float) -> str:
     """A number in six letters or so; what is little beside the range of all is zero."""
-    if abs(value) < 1e-3 * extent:
+    if abs(value) <= 1e-3 * extent:
         return "0"
     text = f"{value:.3g}"
     return text if len(text) <= 7 else f"{value:.1e}"
