@@ -106,6 +106,16 @@ fn turn(turn: &mut Turn) -> Result<(), Failure> {
     })
 }
 
+/// Tells the display what was asked for: windows that are closed vanish then.
+pub(crate) fn settle() {
+    let mut nothing = Turn {
+        wanted: None,
+        made: None,
+    };
+    // A display that is gone shows none of them.
+    let _ = ask(|| turn(&mut nothing));
+}
+
 /// Opens a window.
 ///
 /// # Errors
@@ -113,7 +123,8 @@ fn turn(turn: &mut Turn) -> Result<(), Failure> {
 pub(crate) fn open(wanted: &Wanted<'_>) -> Result<Arc<Window>, Failure> {
     let (width, height) = wanted.size;
     let mut attributes = Window::default_attributes()
-        .with_title(wanted.title)
+        // The desktop takes names as C does, which end there.
+        .with_title(wanted.title.replace('\0', " "))
         .with_inner_size(PhysicalSize::new(width, height));
     if let Some((x, y)) = wanted.place {
         attributes = attributes.with_position(PhysicalPosition::new(x, y));

@@ -306,7 +306,9 @@ impl Window {
     /// Closes it.
     fn close(&mut self) {
         self.is_closed = true;
-        self.desk = None;
+        if self.desk.take().is_some() {
+            screen::settle();
+        }
     }
 
     /// Sets the colour behind everything.

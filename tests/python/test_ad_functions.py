@@ -280,3 +280,70 @@ def test_components_named_at_run_time(arch):
         run()
 
     check(whole, x, loss, rtol=1e-6)
+
+
+def test_functions_that_collect(arch):
+    x, loss = make(needs_grad=True)
+    found = ti.field(ti.i32)
+    ti.root.dynamic(ti.i, 1024, chunk_size=8).place(found)
+
+    @ti.real_func
+    def collect(n: ti.i32, a: ti.f64) -> ti.f64:
+        r = ti.stop_grad(a) * a
+        found.append(n)
+        if n > 0:
+            r = ti.sin(a) * collect(n - 1, a)
+        return r
+
+    @ti.kernel
+    def run():
+        for i in x:
+            loss[None] += collect(2, x[i])
+
+    @ti.kernel
+    def length() -> ti.i32:
+        return found.length()
+
+    with ti.ad.Tape(loss):
+        run()
+    assert length() == 3 * N
+    at = x.to_numpy()
+    # The first factor of `a * a` is a constant.
+    assert np.allclose(x.grad.to_numpy(), 2 * np.sin(at) * np.cos(at) * at**2 + np.sin(at) ** 2 * at)
+
+
+def test_functions_that_need_what_they_counted(arch):
+    x, loss = make(needs_grad=True)
+    count = ti.field(ti.i32, shape=())
+    order = ti.field(ti.i32, shape=64)
+
+    @ti.real_func
+    def visit(n: ti.i32, a: ti.f64) -> ti.f64:
+        at = ti.atomic_add(count[None], 1)
+        order[at] = n
+        r = a
+        if n > 0:
+            r = ti.sin(a) * visit(n - 1, a * 1.1)
+        return r
+
+    @ti.kernel
+    def listed():
+        for i in x:
+            loss[None] += visit(3, x[i])
+
+    check(lambda: (count.fill(0), listed()), x, loss)
+
+    @ti.real_func
+    def weigh(n: ti.i32, a: ti.f64) -> ti.f64:
+        r = a * ti.atomic_add(count[None], 1)
+        if n > 0:
+            r = ti.sin(a) * weigh(n - 1, a)
+        return r
+
+    @ti.kernel
+    def weighed():
+        for i in x:
+            loss[None] += weigh(3, x[i])
+
+    with pytest.raises(ti.AerogelCompilationError, match="E0602"), ti.ad.Tape(loss):
+        weighed()

@@ -228,16 +228,38 @@ def test_windows_are_opened_on_the_main_thread(display, tmp_path):
         except RuntimeError as e:
             print(e)
     gui = ti.GUI("here", 64)
-    for call in (lambda: ti.GUI("w", 64), gui.show, lambda: ti.GUI("w", 64, show_gui=False).show()):
+    for call in (lambda: ti.GUI("w", 64), gui.show, lambda: ti.GUI("w", 64, show_gui=False).show(), gui.close):
         t = threading.Thread(target=elsewhere, args=(call,))
         t.start()
         t.join()
     gui.show()
+    print(gui.running)
     """
     code, out, err = Program(text, display, tmp_path).end()
     lines = out.splitlines()
-    assert code == 0 and len(lines) == 2, err[-500:]
-    assert lines[0].startswith("windows belong to the main thread") and "thread that made it" in lines[1]
+    assert code == 0 and len(lines) == 4, err[-500:]
+    assert lines[0].startswith("windows belong to the main thread") and lines[3] == "True"
+    assert all("thread that made it" in line for line in lines[1:3])
+
+
+def test_windows_that_are_closed_vanish(display, tmp_path):
+    text = """
+    import subprocess
+    def n_visible():
+        seen = ["xdotool", "search", "--onlyvisible", "--name", "seen"]
+        return len(subprocess.run(seen, capture_output=True, text=True).stdout.split())
+    gui, window = ti.GUI("seen\\0here", 64), ti.ui.Window("seen", 64)
+    gui.show()
+    window.show()
+    time.sleep(0.3)
+    print(n_visible())
+    gui.close()
+    window.destroy()
+    time.sleep(0.3)
+    print(n_visible())
+    """
+    code, out, err = Program(text, display, tmp_path).end()
+    assert code == 0 and out.split() == ["2", "0"], (out, err[-500:])
 
 
 def test_without_a_display_frames_are_pictures(tmp_path):

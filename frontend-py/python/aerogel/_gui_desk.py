@@ -54,7 +54,13 @@ class Desk:
             self._view = _backend.open_desk(self.name, self.res, is_full)
 
     def close(self) -> None:
-        """Closes the window."""
+        """Closes the window.
+
+        Raises:
+            RuntimeError: It is on the desktop, and another thread made it.
+        """
+        if self._view is not None:
+            self._check_thread()
         self._running = False
         view, self._view = self._view, None
         if view is not None:

@@ -217,7 +217,13 @@ class Window:
         depth.from_numpy(self.get_depth_buffer_as_numpy())
 
     def destroy(self) -> None:
-        """Closes it for ever. Others stay."""
+        """Closes it for ever. Others stay.
+
+        Raises:
+            RuntimeError: Another thread made it.
+        """
+        if self._backend is not None and threading.get_ident() != self._thread:
+            raise RuntimeError(f"the window {self.name!r} belongs to the thread that made it")
         self._is_running = False
         if self._backend is not None:
             self._write_last()
