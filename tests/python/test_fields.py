@@ -409,7 +409,11 @@ def test_matrices_of_one_column_are_as_vectors_in_arrays(arch):
 
 
 LAYOUTS = {
-    "dense": lambda: [ti.root.dense(ti.i, 3).dense(ti.i, 4), ti.root.dense(ti.i, 12), ti.root.dense(ti.i, 2).dense(ti.i, 6)],
+    "dense": lambda: [
+        ti.root.dense(ti.i, 3).dense(ti.i, 4),
+        ti.root.dense(ti.i, 12),
+        ti.root.dense(ti.i, 2).dense(ti.i, 6),
+    ],
     "sparse": lambda: [ti.root.pointer(ti.i, 3).dense(ti.i, 4), ti.root.pointer(ti.i, 12), ti.root.dense(ti.i, 12)],
     "mixed": lambda: [ti.root.dense(ti.i, 12), ti.root.bitmasked(ti.i, 4).dense(ti.i, 3), ti.root.dense(ti.i, 12)],
 }

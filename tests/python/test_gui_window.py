@@ -168,6 +168,26 @@ def test_closing_is_an_event(display, tmp_path):
     assert code == 0 and out == "told Press WMClose\nFalse", err[-500:]
 
 
+def test_a_window_that_vanishes_is_closed_once(display, tmp_path):
+    text = """
+    class Vanishing:
+        closed = False
+        def __init__(self, view):
+            self._view = view
+        def show(self):
+            self.closed = True
+        def __getattr__(self, name):
+            return getattr(self._view, name)
+    gui = ti.GUI("seen", 64)
+    gui._view = Vanishing(gui._view)
+    gui.show()
+    gui.show()
+    print([e.key for e in gui.get_events()], gui.running)
+    """
+    code, out, err = Program(text, display, tmp_path).end()
+    assert code == 0 and out == "['WMClose'] False", (out, err[-500:])
+
+
 def test_a_gui_beside_a_window_and_one_after_a_reset(display, tmp_path):
     text = """
     gui, w = ti.GUI("a", 100), ti.ui.Window("b", (120, 80))

@@ -150,6 +150,8 @@ class Desk:
         if self._view is not None and self._view.closed:
             self._deaf_frames = 1
             self.close()
+            # Here and not where events are heard: a window may be gone before it has told of it.
+            self._tell_event(self.PRESS, self.EXIT, self._cursor)
 
     def _hear(self, kind: str, key: str, x: float, y: float) -> None:
         if kind == "Blur":
@@ -159,8 +161,10 @@ class Desk:
         if kind == self.WHEEL:
             self._tell_event(self.MOTION, self.WHEEL, self._cursor, (round(x * STEP), round(y * STEP)))
             return
+        if key == self.EXIT:
+            return
         self._tell_event(kind, key, (x, y))
-        if kind == self.PRESS and key != self.EXIT:
+        if kind == self.PRESS:
             self.key_pressed.add(key)
         self.key_pressed.difference_update([key] if kind == self.RELEASE else [])
         across, down = x * self.res[0], (1 - y) * self.res[1]
