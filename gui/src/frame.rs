@@ -3,6 +3,7 @@
 //! The arrays of the k-th thing are kept where those of the last frame's k-th thing are: what has not changed is not copied
 //! again, and what has the same length needs no new memory.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use bytemuck::{Pod, Zeroable};
@@ -37,6 +38,7 @@ pub(crate) struct Params {
     pub(crate) first_copy: u32,
     /// So that the next begins at a multiple of 16.
     pub(crate) padding: u32,
+    /// Width and height of an image.
     pub(crate) image: [u32; 4],
 }
 
@@ -55,7 +57,24 @@ pub(crate) struct World {
 /// The arrays that a thing may have, in the order of the bindings.
 pub(crate) const N_ARRAYS: usize = 5;
 /// Positions or pixels, colours, indices, radii or normals, matrices.
-pub(crate) type Arrays = [Option<Arc<PyBackedBytes>>; N_ARRAYS];
+pub(crate) type Arrays = [Option<Arc<Bytes>>; N_ARRAYS];
+
+/// What an array holds: as it came from Python, or made of that.
+pub(crate) enum Bytes {
+    Given(PyBackedBytes),
+    Made(Vec<u8>),
+}
+
+impl Deref for Bytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Given(bytes) => bytes,
+            Self::Made(bytes) => bytes,
+        }
+    }
+}
 
 /// A thing to draw.
 pub(crate) struct Draw {
@@ -81,7 +100,7 @@ pub(crate) struct Frame {
 
 /// An array on the device, with what it holds.
 struct Held {
-    bytes: Arc<PyBackedBytes>,
+    bytes: Arc<Bytes>,
     buffer: Buffer,
 }
 
@@ -161,7 +180,7 @@ impl Slot {
 }
 
 /// Makes `held` hold what is wanted; whether it is another buffer afterwards.
-fn update(gpu: &Gpu, held: &mut Option<Held>, wanted: Option<&Arc<PyBackedBytes>>) -> bool {
+fn update(gpu: &Gpu, held: &mut Option<Held>, wanted: Option<&Arc<Bytes>>) -> bool {
     let Some(wanted) = wanted.filter(|bytes| !bytes.is_empty()) else {
         return held.take().is_some();
     };

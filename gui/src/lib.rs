@@ -7,6 +7,7 @@
 mod frame;
 mod gpu;
 mod keys;
+mod packed;
 mod picture;
 mod pipelines;
 mod present;

@@ -9,9 +9,10 @@ use pyo3::types::PyBytes;
 use wgpu::CommandEncoderDescriptor;
 use winit::event::{ElementState, MouseScrollDelta, WindowEvent};
 
-use crate::frame::{Copies, Draw, Frame, MAX_LIGHTS, Params, World};
+use crate::frame::{Bytes, Copies, Draw, Frame, MAX_LIGHTS, Params, World};
 use crate::gpu::{Failure, Gpu};
 use crate::keys;
+use crate::packed::{SIZES, packed};
 use crate::picture::Picture;
 use crate::pipelines::Kind;
 use crate::present::Screen;
@@ -348,7 +349,7 @@ impl Window {
     }
 
     /// Draws an image over the whole picture, stretched to it: numbers of shape (width, height, channels), the second axis
-    /// upwards. `kind` is 0 for f32, 1 for u8, 2 for u16, 3 for u32, 4 for f16.
+    /// upwards. `kind` is 0 for f32, 1 for u8, 2 for u16, 3 for u32.
     fn image(
         &mut self,
         numbers: PyBackedBytes,
@@ -357,21 +358,25 @@ impl Window {
         channels: u32,
         kind: u32,
     ) -> PyResult<()> {
-        let size = *[4, 1, 2, 4, 2]
+        let size = *SIZES
             .get(kind as usize)
             .ok_or_else(|| PyValueError::new_err(format!("there is no kind {kind} of numbers")))?;
-        let n = u64::from(width) * u64::from(height) * u64::from(channels) * size;
+        let n = u64::from(width) * u64::from(height) * u64::from(channels) * size as u64;
         if n != numbers.len() as u64 || n == 0 || !(1..=4).contains(&channels) {
             return Err(PyValueError::new_err("the image has another size"));
         }
+        let pixels = match (channels, kind) {
+            (4, 1) => Bytes::Given(numbers),
+            _ => Bytes::Made(packed(&numbers, channels as usize, kind as usize)),
+        };
         let params = Params {
-            image: [width, height, channels, kind],
+            image: [width, height, 0, 0],
             ..Params::default()
         };
         self.open_frame().draws.push(Draw {
             kind: Kind::Image,
             params,
-            arrays: [Some(Arc::new(numbers)), None, None, None, None],
+            arrays: [Some(Arc::new(pixels)), None, None, None, None],
             n_vertices: 3,
             n_copies: 1,
             world: 0,
@@ -466,7 +471,8 @@ impl Window {
         frame.draws.push(Draw {
             kind,
             params,
-            arrays: [Some(positions), colors, indices, extra, transforms].map(|a| a.map(Arc::new)),
+            arrays: [Some(positions), colors, indices, extra, transforms]
+                .map(|array| array.map(|bytes| Arc::new(Bytes::Given(bytes)))),
             n_vertices,
             n_copies,
             world,

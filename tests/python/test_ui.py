@@ -51,6 +51,39 @@ def test_images_lie_as_arrays_do(drawn_by):
     assert np.abs(w.get_image_buffer_as_numpy()[..., :3] - expected[..., :1]).max() < 0.003
 
 
+def test_large_images_of_fields(drawn_by):
+    """They go through a kernel, which nobody notices: not those who draw random numbers, nor those who count launches."""
+    shape = (320, 200)
+    rng = np.random.default_rng(3)
+    w = window(*shape)
+
+    @ti.kernel
+    def draw() -> ti.f32:
+        return ti.random()
+
+    def drawn(image):
+        ti.init(arch=ti.cpu, log_level="error", random_seed=5)
+        shown = image()
+        w.get_canvas().set_image(shown)
+        return w.get_image_buffer_as_numpy()[..., :3], draw()
+
+    for channels in (None, 1, 2, 3, 4):
+        values = rng.uniform(-0.2, 1.2, (*shape, *([] if channels is None else [channels]))).astype(np.float32)
+        values.reshape(-1)[:3] = np.nan, np.inf, -np.inf
+
+        def field(values=values, channels=channels):
+            made = ti.field(ti.f32, shape) if channels is None else ti.Vector.field(channels, ti.f32, shape)
+            made.from_numpy(values)
+            return made
+
+        (one, number), (other, same) = drawn(field), drawn(lambda values=values: values)
+        assert np.abs(one - other).max() < 0.005 and number == same
+    shifted = ti.field(ti.f32, shape, offset=(-10, 5))
+    shifted.fill(0.5)
+    w.get_canvas().set_image(shifted)
+    assert abs(float(w.get_image_buffer_as_numpy()[..., 0].mean()) - 0.5) < 0.01
+
+
 @needs_vulkan
 def test_images_are_stretched_between_their_numbers(cpu):
     w = window(200, 100)

@@ -9,7 +9,7 @@ import numpy as np
 
 from aerogel import _native
 
-_DTYPES = {0: np.float32, 1: np.uint8, 2: np.uint16, 3: np.uint32, 4: np.float16}
+_DTYPES = {0: np.float32, 1: np.uint8, 2: np.uint16, 3: np.uint32}
 
 
 class Picture:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from aerogel.ui.window import Window
 
 #: How images tell their numbers: `image` of `aerogel_viz.Window`.
-_KINDS = {"float32": 0, "uint8": 1, "uint16": 2, "uint32": 3, "float16": 4}
+_KINDS = {"float32": 0, "uint8": 1, "uint16": 2, "uint32": 3}
 
 
 class Canvas:
@@ -47,16 +47,25 @@ class Canvas:
             TypeError: Signed integers, whose range is not an image's.
             ValueError: The shape is not that of an image.
         """
+        if hasattr(img, "_aerogel_field"):
+            # Large ones by a kernel, which not every program with a window needs.
+            from aerogel.ui._pixels import packed
+
+            words = packed(img)
+            if words is not None:
+                self._view.image(words.tobytes(), *words.shape, 4, 1)
+                return
         values = _arrays.array(img)
         if values.ndim not in (2, 3) or (values.ndim == 3 and not 1 <= values.shape[2] <= 4) or not values.size:
             raise ValueError(f"an image has 2 axes, or 3 with 1 to 4 channels last; this shape is {values.shape}")
-        if values.dtype == np.float64:
-            values = values.astype(np.float32)
+        if values.dtype.kind == "f":
+            values = values.astype(np.float32, copy=False)
         if values.dtype.name not in _KINDS:
             raise TypeError(f"an image consists of floats or unsigned integers, not {values.dtype}")
-        width, height, *channels = values.shape
-        data = np.ascontiguousarray(values).tobytes()
-        self._view.image(data, width, height, channels[0] if channels else 1, _KINDS[values.dtype.name])
+        width, height, *rest = values.shape
+        values = np.ascontiguousarray(values).reshape(width, height, *(rest or [1]))
+        channels, kind = values.shape[2], _KINDS[values.dtype.name]
+        self._view.image(values.tobytes(), width, height, channels, kind)
 
     def contour(self, scalar_field: Any, cmap_name: str = "plasma", normalize: bool = False) -> None:
         """Draws a scalar field in colours over the whole window.
