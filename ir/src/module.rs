@@ -82,6 +82,13 @@ impl Env {
         &self.structs[id.as_u32() as usize]
     }
 
+    /// Whether cells of a field, or of one of its components, may be inactive.
+    pub fn is_sparse(&self, field: FieldId) -> bool {
+        let data = &self.fields[field];
+        let mut places = data.places.iter();
+        places.any(|&place| self.trees[data.tree].is_below_sparse(place))
+    }
+
     /// The extents of a field's index space, without its offset.
     pub fn shape(&self, field: FieldId) -> Vec<u64> {
         let f = &self.fields[field];

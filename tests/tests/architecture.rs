@@ -8,6 +8,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("aerogel-base", &[]),
     ("aerogel-draw", &[]),
     ("aerogel-linalg", &[]),
+    ("aerogel-ptx", &[]),
     ("aerogel-viz", &[]),
     ("aerogel-snode", &["aerogel-base"]),
     ("aerogel-ir", &["aerogel-base", "aerogel-snode"]),

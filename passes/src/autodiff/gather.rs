@@ -260,8 +260,7 @@ impl Reverse<'_, '_> {
     }
 
     fn is_sparse(&self, field: aerogel_ir::FieldId) -> bool {
-        let data = &self.cx.env.fields[field];
-        self.cx.env.trees[data.tree].is_below_sparse(data.places[0])
+        self.cx.env.is_sparse(field)
     }
 
     fn is_outside(&self, value: Value, body: Region) -> bool {

@@ -17,7 +17,7 @@ use aerogel_ir::{
     BinaryOp, Builder, CompareOp, FieldId, Function, Inst, NodeOp, NodeRef, Op, Rewrite, Rewriter,
     TaskKind, Type, Value, rewrite_with,
 };
-use aerogel_snode::{Level, LevelAxis, NodeId, NodeKind, Tree};
+use aerogel_snode::{Level, LevelAxis, NodeKind, Tree};
 
 use self::bits::Bits;
 use self::sparse::shared::Boxes;
@@ -97,9 +97,7 @@ impl Rewriter for Lower<'_> {
                 let indices = without_offset(cursor, cx, field, &indices);
                 let data = &cx.env.fields[field];
                 let result = result.expect("one result");
-                let layout = &cx.env.trees[data.tree];
-                let is_sparse = |&place: &NodeId| layout.is_below_sparse(place);
-                if data.places.iter().any(is_sparse) || cx.env.quant(field).is_some() {
+                if cx.env.is_sparse(field) || cx.env.quant(field).is_some() {
                     self.named[result] = Some(Element {
                         field,
                         indices,

@@ -157,8 +157,7 @@ fn target(func: &Function, cx: &PassCx<'_>, place: Value) -> Option<Target> {
         .iter()
         .try_fold(1, |n: u64, &extent| n.checked_mul(extent))?;
     // Adding a copy of all cells would activate those of a sparse node.
-    let sparse = cx.env.trees[data.tree].is_below_sparse(data.places[0]);
-    if sparse || shape.is_empty() || cells > MAX_CELLS {
+    if cx.env.is_sparse(field) || shape.is_empty() || cells > MAX_CELLS {
         return None;
     }
     let first = |axis: usize| data.offset.get(axis).copied().unwrap_or(0);
