@@ -403,3 +403,56 @@ def test_programs_end_and_keep_their_last_frame(condition, tmp_path):
     assert done.returncode == 0, done.stderr[-800:]
     picture = ti.tools.imread(str(tmp_path / "last.png"))
     assert picture.shape == (32, 32, 3) and abs(int(picture[7, 7, 0]) - (77 if condition == "w.running" else 102)) <= 26
+
+
+TWO = """
+import sys
+import aerogel as ti
+ti.init(log_level="warn")
+make = {"gui": lambda n: ti.GUI("g", n), "ui": lambda n: ti.ui.Window("w", n, show_window=False)}
+kinds = sys.argv[1].split(",")
+windows = [make[kind](16 * (k + 1)) for k, kind in enumerate(kinds)]
+for w in windows:
+    w.show()
+if "close" in sys.argv:
+    windows[-1].close() if kinds[-1] == "gui" else windows[-1].destroy()
+"""
+
+
+def two(kinds, tmp_path, *arguments, **environment):
+    env = {k: v for k, v in os.environ.items() if k not in ("DISPLAY", "WAYLAND_DISPLAY")} | environment
+    command = [sys.executable, "-c", TWO, kinds, *arguments]
+    return subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.parametrize("kinds", ["gui,ui", "ui,gui", "gui,gui"])
+@pytest.mark.parametrize("how", ["", "close"])
+def test_of_two_windows_the_last_is_kept(kinds, how, tmp_path):
+    done = two(kinds, tmp_path, how, AEROGEL_GUI_OUT="last.png")
+    assert done.returncode == 0, done.stderr
+    assert ti.tools.imread(str(tmp_path / "last.png")).shape[:2] == (32, 32)
+
+
+def test_a_picture_that_cannot_be_written_is_one_message(tmp_path):
+    done = two("gui,gui,ui,gui", tmp_path, AEROGEL_GUI_OUT="none/last.png")
+    assert done.returncode == 0 and "Traceback" not in done.stderr
+    assert (done.stdout + done.stderr).count("AEROGEL_GUI_OUT: ") == 1
+
+
+@pytest.mark.parametrize("kind", ["gui", "ui"])
+def test_frames_are_a_number(kind, tmp_path):
+    done = two(kind, tmp_path, AEROGEL_GUI_FRAMES="abc")
+    assert "ValueError: AEROGEL_GUI_FRAMES is a number of frames, not 'abc'" in done.stderr
+
+
+def test_closed_guis_are_let_go(cpu, tmp_path, monkeypatch):
+    import gc
+    import weakref
+
+    monkeypatch.setenv("AEROGEL_GUI_OUT", str(tmp_path / "last.png"))
+    with ti.GUI("g", 16, show_gui=False) as gui:
+        gui.show()
+    kept = weakref.ref(gui)
+    del gui
+    gc.collect()
+    assert kept() is None and (tmp_path / "last.png").exists()
