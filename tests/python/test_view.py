@@ -145,6 +145,64 @@ def test_what_a_kernel_makes_of_an_array_is_its_work(tmp_path):
     assert done.returncode == 1 and "a: 1 NaN, first [1], written by `blow`, its launch 2" in done.stderr
 
 
+FUNCTION = """
+@ti.data_oriented
+class S:
+    def __init__(self):
+        self.x = ti.field(ti.f32, (16, 16))
+
+    @ti.kernel
+    def step(self):
+        for i, j in self.x:
+            self.x[i, j] = i
+
+def main():
+    s = S()
+    s.step()
+
+main()
+"""
+
+
+def test_fields_of_functions_stay_after_the_end(tmp_path):
+    done = look(FUNCTION, tmp_path, "--size", "640x400")
+    assert done.returncode == 0, done.stderr
+    picture = ti.tools.imread(str(tmp_path / "view.png"))
+    assert (np.abs(picture.astype(int) - (240, 249, 33)).max(-1) < 12).sum() > 100
+    # The state of the program, above the list of kernels: not as in the frame after the launch.
+    first = look(FUNCTION, tmp_path, "--size", "640x400", "--every", "1", "--out", "f-%d.png")
+    assert first.returncode == 0
+    words = [ti.tools.imread(str(tmp_path / f"f-{k}.png"))[448:520, 290:310] for k in (1, 2)]
+    assert (words[0] != words[1]).any()
+
+
+def test_paused_without_a_window_goes_on(tmp_path):
+    done = look(PROGRAM, tmp_path, "--paused")
+    assert done.returncode == 0 and done.stdout == "end\n"
+    assert done.stderr.count("--paused does nothing") == 1
+
+
+def test_a_display_that_does_not_answer_gives_a_picture(tmp_path):
+    done = look(PROGRAM, tmp_path, DISPLAY=":987")
+    assert done.returncode == 0 and done.stdout == "end\n", done.stderr
+    assert (tmp_path / "view.png").exists()
+
+
+def test_names_that_no_field_has(tmp_path):
+    done = look(PROGRAM, tmp_path, "--only", "x,y", "--range", "z=0:1")
+    assert done.returncode == 0
+    assert "no field has the name of --only y, --range z; there are x, n" in done.stderr
+
+
+def test_what_the_environment_says_is_looked_at_first(tmp_path):
+    done = look("print(1)", tmp_path, AEROGEL_GUI_FRAMES="abc")
+    assert done.returncode == 1 and not done.stdout
+    assert done.stderr == "python -m aerogel view: AEROGEL_GUI_FRAMES is a number of frames, not 'abc'\n"
+    pytest.importorskip("PIL")
+    done = look("print(1)", tmp_path, "--out", "a.picture")
+    assert done.returncode == 1 and not done.stdout and "a.picture has the suffix '.picture'" in done.stderr
+
+
 def test_a_program_that_fails_fails(tmp_path):
     done = look(PROGRAM + "\nraise KeyError('mine')\n", tmp_path)
     assert done.returncode == 1 and "KeyError: 'mine'" in done.stderr and (tmp_path / "view.png").exists()
