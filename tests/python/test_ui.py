@@ -84,8 +84,7 @@ def test_large_images_of_fields(drawn_by):
     assert abs(float(w.get_image_buffer_as_numpy()[..., 0].mean()) - 0.5) < 0.01
 
 
-@needs_vulkan
-def test_images_are_stretched_between_their_numbers(cpu):
+def test_images_are_stretched_between_their_numbers(drawn_by):
     w = window(200, 100)
     image = np.zeros((2, 2, 3), np.float32)
     image[0, 0], image[1, 0], image[0, 1], image[1, 1] = (1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 1)
@@ -94,6 +93,52 @@ def test_images_are_stretched_between_their_numbers(cpu):
     # The numbers of Taichi 1.7.4.
     expected = [[1, 0, 0], [1, 0, 0], [0.694, 0.306, 0], [0.298, 0.702, 0], [0, 1, 0]]
     assert np.abs(found[::40, 10, :3] - expected).max() < 0.006
+
+
+def test_colours_are_blended_and_change_over_triangles(drawn_by):
+    w = window(60, 60)
+    canvas = w.get_canvas()
+    canvas.set_background_color((0, 0, 1))
+    # Two triangles: no pixel of their common edge is drawn twice.
+    square = np.array([[0, 0], [1, 0], [1, 1], [0, 0], [1, 1], [0, 1]], np.float32)
+    canvas.triangles(square, color=(1, 0, 0, 0.25))
+    picture = w.get_image_buffer_as_numpy()
+    assert np.abs(picture[..., :3] - (0.25, 0, 0.75)).max() < 0.01
+    w.show()
+    canvas.set_background_color((0, 0, 0))
+    # Of one call, what is later lies above what is earlier.
+    canvas.circles(np.array([[0.5, 0.5], [0.5, 0.5]], np.float32), 0.3, per_vertex_color=[[1, 0, 0, 1], [0, 1, 0, 0.5]])
+    canvas.lines(np.array([[0, 0.1], [1, 0.1]], np.float32), 0.1, per_vertex_color=[[0, 0, 0], [1, 1, 1]])
+    picture = w.get_image_buffer_as_numpy()
+    assert near(picture[30, 30], (0.5, 0.5, 0)) and near(picture[30, 50], (0, 0, 0))
+    assert near(picture[30, 6], 30.5 / 60) and near(picture[6, 6], 6.5 / 60) and near(picture[6, 11], 0)
+    w.show()
+    corners = np.array([[0, 0], [1, 0], [0, 1]], np.float32)
+    canvas.triangles(corners, per_vertex_color=np.eye(3, dtype=np.float32))
+    picture = w.get_image_buffer_as_numpy()
+    for x, y in ((1, 1), (40, 5), (10, 30)):
+        u, v = (x + 0.5) / 60, (y + 0.5) / 60
+        assert near(picture[x, y], (1 - u - v, u, v), 0.02)
+    w.show()
+
+
+@needs_vulkan
+def test_translucent_shapes_are_those_of_vulkan(cpu, monkeypatch):
+    rng = np.random.default_rng(5)
+    points, colors = rng.random((90, 2), np.float32), rng.random((90, 4), np.float32)
+    image = rng.random((7, 5, 3), np.float32)
+    pictures = []
+    for viz in (_backend._viz, lambda: (None, "this test is without")):
+        monkeypatch.setattr(_backend, "_viz", viz)
+        w = window(200, 150)
+        canvas = w.get_canvas()
+        canvas.set_image(image)
+        canvas.triangles(points, per_vertex_color=colors)
+        canvas.lines(points, 0.02, per_vertex_color=colors)
+        canvas.circles(points, 0.03, color=(1, 1, 1, 0.4))
+        pictures.append(w.get_image_buffer_as_numpy()[..., :3])
+    apart = np.abs(pictures[0] - pictures[1]).max(-1)
+    assert (apart > 12 / 255).mean() < 0.005
 
 
 def test_shapes_in_the_plane(drawn_by):
@@ -403,3 +448,56 @@ def test_programs_end_and_keep_their_last_frame(condition, tmp_path):
     assert done.returncode == 0, done.stderr[-800:]
     picture = ti.tools.imread(str(tmp_path / "last.png"))
     assert picture.shape == (32, 32, 3) and abs(int(picture[7, 7, 0]) - (77 if condition == "w.running" else 102)) <= 26
+
+
+TWO = """
+import sys
+import aerogel as ti
+ti.init(log_level="warn")
+make = {"gui": lambda n: ti.GUI("g", n), "ui": lambda n: ti.ui.Window("w", n, show_window=False)}
+kinds = sys.argv[1].split(",")
+windows = [make[kind](16 * (k + 1)) for k, kind in enumerate(kinds)]
+for w in windows:
+    w.show()
+if "close" in sys.argv:
+    windows[-1].close() if kinds[-1] == "gui" else windows[-1].destroy()
+"""
+
+
+def two(kinds, tmp_path, *arguments, **environment):
+    env = {k: v for k, v in os.environ.items() if k not in ("DISPLAY", "WAYLAND_DISPLAY")} | environment
+    command = [sys.executable, "-c", TWO, kinds, *arguments]
+    return subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.parametrize("kinds", ["gui,ui", "ui,gui", "gui,gui"])
+@pytest.mark.parametrize("how", ["", "close"])
+def test_of_two_windows_the_last_is_kept(kinds, how, tmp_path):
+    done = two(kinds, tmp_path, how, AEROGEL_GUI_OUT="last.png")
+    assert done.returncode == 0, done.stderr
+    assert ti.tools.imread(str(tmp_path / "last.png")).shape[:2] == (32, 32)
+
+
+def test_a_picture_that_cannot_be_written_is_one_message(tmp_path):
+    done = two("gui,gui,ui,gui", tmp_path, AEROGEL_GUI_OUT="none/last.png")
+    assert done.returncode == 0 and "Traceback" not in done.stderr
+    assert (done.stdout + done.stderr).count("AEROGEL_GUI_OUT: ") == 1
+
+
+@pytest.mark.parametrize("kind", ["gui", "ui"])
+def test_frames_are_a_number(kind, tmp_path):
+    done = two(kind, tmp_path, AEROGEL_GUI_FRAMES="abc")
+    assert "ValueError: AEROGEL_GUI_FRAMES is a number of frames, not 'abc'" in done.stderr
+
+
+def test_closed_guis_are_let_go(cpu, tmp_path, monkeypatch):
+    import gc
+    import weakref
+
+    monkeypatch.setenv("AEROGEL_GUI_OUT", str(tmp_path / "last.png"))
+    with ti.GUI("g", 16, show_gui=False) as gui:
+        gui.show()
+    kept = weakref.ref(gui)
+    del gui
+    gc.collect()
+    assert kept() is None and (tmp_path / "last.png").exists()

@@ -97,6 +97,112 @@ def test_what_python_wrote_is_not_said_of_a_kernel(tmp_path):
     assert "x: 1 infinite, first [7, 2], written by Python before `step`" in done.stderr
 
 
+@pytest.mark.parametrize(
+    "write,said",
+    [
+        ("x.fill(float('nan'))", "x: 4 NaN, first [0]"),
+        ("x[3][1] = float('nan')", "x: 1 NaN, first [3]"),
+        ("x[3].y = float('inf')", "x: 1 infinite, first [3]"),
+        ("a.fill(float('nan'))", "a: 4 NaN, first [0]"),
+        ("a[2] = float('nan')", "a: 1 NaN, first [2]"),
+        ("a.from_numpy(np.float32([0, 1, np.nan, 3]))", "a: 1 NaN, first [2]"),
+        ("b[1].x = float('inf')", "b: 1 infinite, first [1]"),
+    ],
+)
+def test_python_writes_in_many_ways(write, said, tmp_path):
+    text = f"""
+    import numpy as np
+    x = ti.Vector.field(2, ti.f32, 4)
+    a, b = ti.ndarray(ti.f32, 4), ti.ndarray(ti.math.vec2, 4)
+
+    @ti.kernel
+    def step(a: ti.types.ndarray(dtype=ti.f32, ndim=1), b: ti.types.ndarray(dtype=ti.math.vec2, ndim=1)):
+        for i in x:
+            x[i] += b[i]
+            a[i] += x[i].y
+            b[i] += a[i]
+
+    step(a, b)
+    {write}
+    step(a, b)
+    """
+    done = look(text, tmp_path)
+    assert done.returncode == 1 and f"{said}, written by Python before `step`" in done.stderr, done.stderr
+
+
+def test_what_a_kernel_makes_of_an_array_is_its_work(tmp_path):
+    text = """
+    a = ti.ndarray(ti.f32, 4)
+
+    @ti.kernel
+    def blow(a: ti.types.ndarray(dtype=ti.f32, ndim=1), t: ti.f32):
+        a[1] = ti.sqrt(t)
+
+    blow(a, 1.0)
+    blow(a, -1.0)
+    """
+    done = look(text, tmp_path)
+    assert done.returncode == 1 and "a: 1 NaN, first [1], written by `blow`, its launch 2" in done.stderr
+
+
+FUNCTION = """
+@ti.data_oriented
+class S:
+    def __init__(self):
+        self.x = ti.field(ti.f32, (16, 16))
+
+    @ti.kernel
+    def step(self):
+        for i, j in self.x:
+            self.x[i, j] = i
+
+def main():
+    s = S()
+    s.step()
+
+main()
+"""
+
+
+def test_fields_of_functions_stay_after_the_end(tmp_path):
+    done = look(FUNCTION, tmp_path, "--size", "640x400")
+    assert done.returncode == 0, done.stderr
+    picture = ti.tools.imread(str(tmp_path / "view.png"))
+    assert (np.abs(picture.astype(int) - (240, 249, 33)).max(-1) < 12).sum() > 100
+    # The state of the program, above the list of kernels: not as in the frame after the launch.
+    first = look(FUNCTION, tmp_path, "--size", "640x400", "--every", "1", "--out", "f-%d.png")
+    assert first.returncode == 0
+    words = [ti.tools.imread(str(tmp_path / f"f-{k}.png"))[448:520, 290:310] for k in (1, 2)]
+    assert (words[0] != words[1]).any()
+
+
+def test_paused_without_a_window_goes_on(tmp_path):
+    done = look(PROGRAM, tmp_path, "--paused")
+    assert done.returncode == 0 and done.stdout == "end\n"
+    assert done.stderr.count("--paused does nothing") == 1
+
+
+def test_a_display_that_does_not_answer_gives_a_picture(tmp_path):
+    done = look(PROGRAM, tmp_path, DISPLAY=":987")
+    assert done.returncode == 0 and done.stdout == "end\n", done.stderr
+    assert (tmp_path / "view.png").exists()
+
+
+def test_names_that_no_field_has(tmp_path):
+    done = look(PROGRAM, tmp_path, "--only", "x,y", "--range", "z=0:1")
+    assert done.returncode == 0
+    assert "no field has the name of --only y, --range z; there are x, n" in done.stderr
+
+
+def test_what_the_environment_says_is_looked_at_first(tmp_path):
+    done = look("print(1)", tmp_path, AEROGEL_GUI_FRAMES="abc")
+    assert done.returncode == 1 and not done.stdout
+    assert done.stderr == "python -m aerogel view: AEROGEL_GUI_FRAMES is a number of frames, not 'abc'\n"
+    pytest.importorskip("PIL")
+    done = look("print(1)", tmp_path, "--out", "a.picture")
+    assert done.returncode == 1 and not done.stdout and "a.picture has the suffix '.picture'" in done.stderr
+
+
 def test_a_program_that_fails_fails(tmp_path):
     done = look(PROGRAM + "\nraise KeyError('mine')\n", tmp_path)
     assert done.returncode == 1 and "KeyError: 'mine'" in done.stderr and (tmp_path / "view.png").exists()
@@ -194,7 +300,7 @@ def test_fields_have_the_names_of_the_program(tmp_path):
             q[i] = 1
 
     def main():
-        solver, inner = Solver(), ti.field(ti.f32, 5)
+        solver, inner, array = Solver(), ti.field(ti.f32, 5), ti.ndarray(ti.f32, 6)
         solver.step()
         fill(inner)
         from aerogel.view._names import Names
@@ -206,7 +312,7 @@ def test_fields_have_the_names_of_the_program(tmp_path):
     (tmp_path / "beside.py").write_text("import taichi as ti\nother = ti.field(ti.f32, (2, 2))\n")
     done = look(text, tmp_path)
     assert done.returncode == 0, done.stderr
-    expected = "ps.pos ps.mass levels[0] levels[1] by_name['a'] beside.other solver.u inner"
+    expected = "ps.pos ps.mass levels[0] levels[1] by_name['a'] beside.other solver.u inner array"
     assert sorted(done.stdout.split()) == sorted(expected.split())
 
 
@@ -284,6 +390,24 @@ def test_sparse_fields_show_their_blocks(cpu):
     ti.root.pointer(ti.ijk, (4, 4, 4)).dense(ti.ijk, (4, 4, 4)).place(space)
     space[3, 3, 3] = 1
     assert drawn(space)[0].kind == "points"
+
+
+def test_sparse_points_along_one_axis_are_where_their_numbers_say(cpu):
+    x = ti.Vector.field(2, ti.f32)
+    ti.root.dynamic(ti.i, 64).place(x)
+    for k in range(40):
+        x[k] = (k % 8, k // 8)
+    values, picture = drawn(x)
+    assert values.kind == "points" and values.cells is not None
+    # Eight beside each other, five above each other; not a diagonal.
+    blue = (picture[8:-8, 24:-28] == (0x57, 0xB8, 0xFF)).all(-1)
+    assert _runs(blue.any(1)) == 8 and _runs(blue.any(0)) == 5
+    empty, _ = drawn(ti.Vector.ndarray(2, ti.f32, 0))
+    assert empty.kind == "text"
+
+
+def _runs(line):
+    return int((np.diff(np.r_[0, line.astype(int)]) == 1).sum())
 
 
 def test_points_in_space_turn(cpu):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Iterator
 from typing import Any
 
 from aerogel import _gui_arrays as _arrays
-from aerogel import _log
+from aerogel import _gui_last, _log
 from aerogel._config import environment
 from aerogel._gui_events import KEYS, STEP, Event, EventFilter, is_down, modifiers
 from aerogel._gui_widgets import Button, Slider, Widgets, WidgetValue
@@ -43,7 +42,7 @@ class Desk:
         self._cursor = (0.0, 0.0)
         self._queue: list[Event] = []
         self._widgets = Widgets(self.res)
-        self._frames = int(os.environ.get("AEROGEL_GUI_FRAMES", "0"))
+        self._frames = _gui_last.frames()
         self._is_wanted = bool(show_gui) and environment("gui_show") != "0"
         self._thread = threading.get_ident()
         self._view: Any = None

@@ -15,14 +15,12 @@ Environment:
 
 from __future__ import annotations
 
-import atexit
-import os
 from typing import Any
 
 import numpy as np
 
 from aerogel import _gui_arrays as _arrays
-from aerogel import _native, _notebook
+from aerogel import _gui_last, _native, _notebook
 from aerogel._gui_arrays import contour_colors, hex_to_rgb, rgb_to_hex
 from aerogel._gui_desk import Desk
 from aerogel.tools.image import imwrite, to_pixels
@@ -65,15 +63,18 @@ class GUI(Desk):
         self._img: np.ndarray | None = None
         self._drawn: Any = None
         self.clear()
-        out = os.environ.get("AEROGEL_GUI_OUT")
-        if out:
-            atexit.register(self._write_last, out)
+        _gui_last.keep(self, self._write_last)
 
     def __enter__(self) -> GUI:
         return self
 
     def __exit__(self, *exc: Any) -> None:
         self.close()
+
+    def close(self) -> None:
+        """Closes the window."""
+        _gui_last.let_go(self)
+        super().close()
 
     def show(self, file: str | None = None) -> None:
         """Ends the frame; writes it to ``file`` if one is named, and starts the next with the background colour.

@@ -60,6 +60,17 @@ def _format(path: str) -> str:
     return known[suffix]
 
 
+def check_path(path: str) -> None:
+    """Whether `imwrite` could write a file of this name.
+
+    Raises:
+        ImportError: It needs Pillow.
+        ValueError: The suffix is of no format that is known.
+    """
+    if not path.lower().endswith(".png"):
+        _format(path)
+
+
 def _read_by_pillow(path: str) -> np.ndarray:
     """The bytes of any file that Pillow reads, of shape (height, width, channels)."""
     with _pillow("reading", path).open(path) as image:

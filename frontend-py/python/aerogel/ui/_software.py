@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from aerogel import _native
+from aerogel.ui import _blend
 
 _DTYPES = {0: np.float32, 1: np.uint8, 2: np.uint16, 3: np.uint32}
 
@@ -53,12 +54,12 @@ class Picture:
     def image(self, numbers: bytes, width: int, height: int, channels: int, kind: int) -> None:
         """Draws an image over the whole picture."""
         values = np.frombuffer(numbers, _DTYPES[kind]).reshape(width, height, channels)
-        if values.dtype.kind == "f":
-            pixels = (np.clip(np.nan_to_num(values), 0, 1) * 255 + 0.5).astype(np.uint8)
-        else:
-            pixels = np.right_shift(values, 8 * values.dtype.itemsize - 8).astype(np.uint8)
-        at = [((np.arange(to) + 0.5) * of / to).astype(int) for to, of in zip(self.size, (width, height))]
-        self._open().set_image(np.ascontiguousarray(pixels[np.ix_(*at)]))
+        if values.dtype.kind != "f":
+            values = values / np.float32(np.iinfo(values.dtype).max)
+        # Infinity is white also between numbers.
+        values = np.clip(np.nan_to_num(values.astype(np.float32)), -1e9, 1e9)
+        pixels = (np.clip(_blend.stretched(values, self.size), 0, 1) * 255 + 0.5).astype(np.uint8)
+        self._open().set_image(np.ascontiguousarray(pixels))
 
     def world(self, view: Any, projection: Any, eye: Any, ambient: Any, lights: list[Any]) -> None:
         """Begins a scene."""
@@ -79,7 +80,7 @@ class Picture:
         colors, sizes = _colors(len(points), how)[chosen], _sizes(len(points), how)[chosen]
         points = points[chosen].astype(np.float64)
         if kind == "particles":
-            points, colors, sizes = self._balls(points, colors, sizes)
+            points, colors, sizes = self._balls(points, colors[:, :3], sizes)
         elif kind == "space_lines":
             points, _ = self._seen(points)
             sizes = sizes / self.size[1]
@@ -88,6 +89,9 @@ class Picture:
             at = (points * self.size).astype(np.float32)
         at[:, 1] = self.size[1] - at[:, 1]
         radii = (sizes * self.size[1]).astype(np.float32)
+        if kind != "particles" and _is_mixed(kind, colors):
+            self._blend(kind, at, radii, colors)
+            return
         color = _hex(colors)
         if kind in ("circles", "particles"):
             # The painter covers a pixel by how far its lower left corner is inside; a window by how far its centre is,
@@ -98,6 +102,19 @@ class Picture:
         else:
             # Half the width to each side.
             canvas.lines(*_each(2, at), _each(2, radii)[0] / 2, _each(2, color)[0])
+
+    def _blend(self, kind: str, at: np.ndarray, radii: np.ndarray, colors: np.ndarray) -> None:
+        """Draws what is not of one opaque colour."""
+        width, height = self.size
+        rows = np.frombuffer(self._canvas.pixels(), np.uint8).reshape(height, width, 4)[..., :3].astype(np.float32)
+        if kind == "circles":
+            _blend.discs(rows, at, radii, colors)
+        elif kind == "triangles":
+            _blend.triangles(rows, _grouped(3, at), _grouped(3, colors))
+        else:
+            _blend.lines(rows, _grouped(2, at), _grouped(2, radii)[:, 0], _grouped(2, colors))
+        pixels = (rows + 0.5).astype(np.uint8)
+        self._canvas.set_image(np.ascontiguousarray(pixels[::-1].swapaxes(0, 1)))
 
     def _seen(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Where points are in the picture, not a number behind the eye, and how far away."""
@@ -180,9 +197,21 @@ def _chosen(n: int, how: dict[str, Any]) -> np.ndarray:
 
 def _colors(n: int, how: dict[str, Any]) -> np.ndarray:
     if how.get("colors") is None:
-        return np.tile(np.asarray(how["color"], np.float64)[:3], (n, 1))
-    given = np.frombuffer(how["colors"], np.float32).reshape(-1, how["n_color"])
-    return given[:n, :3].astype(np.float64)
+        color = np.asarray(how["color"], np.float64)
+        return np.tile(color if len(color) == 4 else np.r_[color, 1.0], (n, 1))
+    given = np.frombuffer(how["colors"], np.float32).reshape(-1, how["n_color"])[:n]
+    out = np.ones((n, 4))
+    out[:, : given.shape[1]] = given
+    return out
+
+
+def _is_mixed(kind: str, colors: np.ndarray) -> bool:
+    """Whether something is not opaque, or has corners of several colours."""
+    if (colors[:, 3] < 1).any():
+        return True
+    n = {"triangles": 3, "circles": 1}.get(kind, 2)
+    corners = _grouped(n, colors)
+    return bool((corners != corners[:, :1]).any())
 
 
 def _sizes(n: int, how: dict[str, Any]) -> np.ndarray:
@@ -196,6 +225,11 @@ def _each(n: int, rows: np.ndarray) -> list[np.ndarray]:
     """The first of each ``n`` rows, the second, and so on."""
     whole = len(rows) - len(rows) % n
     return [np.ascontiguousarray(rows[k:whole:n]) for k in range(n)]
+
+
+def _grouped(n: int, rows: np.ndarray) -> np.ndarray:
+    """Each ``n`` rows together."""
+    return rows[: len(rows) - len(rows) % n].reshape(-1, n, *rows.shape[1:])
 
 
 def _hex(colors: np.ndarray) -> np.ndarray:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import atexit
-import os
 import threading
 import time
 from typing import Any
 
 import numpy as np
 
-from aerogel import _log, _notebook
+from aerogel import _gui_last, _notebook
 from aerogel.tools.image import imwrite
 from aerogel.ui import _backend
 from aerogel.ui._keys import PRESS, RELEASE, name_of
@@ -61,18 +59,15 @@ class Window:
             raise ValueError(f"fps_limit must be positive, not {fps_limit!r}")
         self.name, self.fps_limit = name, fps_limit
         self.event: Event | None = None
+        self._frames, self._shown = _gui_last.frames(), 0
         self._thread = threading.get_ident()
         self._backend = _backend.open(str(name), res, show_window, vsync, tuple(pos))
         self._events: list[Event] = []
         self._pressed: set[str] = set()
         self._is_running = True
         self._due = self._polled = 0.0
-        self._frames, self._shown = int(os.environ.get("AEROGEL_GUI_FRAMES", "0")), 0
         self._handle: Any = None
-        out = os.environ.get("AEROGEL_GUI_OUT")
-        self._out = out
-        if out:
-            atexit.register(self._write_last)
+        _gui_last.keep(self, self._write_last)
 
     @property
     def _view(self) -> Any:
@@ -226,20 +221,17 @@ class Window:
             raise RuntimeError(f"the window {self.name!r} belongs to the thread that made it")
         self._is_running = False
         if self._backend is not None:
-            self._write_last()
-            self._view.close()
+            view = self._view
+            _gui_last.let_go(self)
+            view.close()
             self._backend = None
 
     def _repr_png_(self) -> bytes:
         return _notebook.encoded(self._rows()[..., :3])
 
-    def _write_last(self) -> None:
-        out, self._out = self._out, None
-        if out and self._backend is not None and threading.get_ident() == self._thread:
-            try:
-                imwrite(_columns(self._rows()[..., :3]), out)
-            except Exception as e:  # noqa: BLE001  The program ends.
-                _log.warn(f"AEROGEL_GUI_OUT: {e}")
+    def _write_last(self, path: str) -> None:
+        if self._backend is not None and threading.get_ident() == self._thread:
+            imwrite(_columns(self._rows()[..., :3]), path)
 
 
 def _columns(rows: np.ndarray) -> np.ndarray:

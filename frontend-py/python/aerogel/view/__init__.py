@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
+from aerogel import _gui_last
+from aerogel.tools.image import check_path
 from aerogel.view._viewer import Options
 
 __all__ = ["Options", "view"]
@@ -25,7 +26,10 @@ def view(program: str, arguments: list[str], options: Options) -> None:
     from aerogel.view._hooks import Hooks
     from aerogel.view._viewer import Ended, Viewer
 
-    _take_environment(options)
+    try:
+        _take_environment(options)
+    except (ValueError, ImportError) as e:
+        raise SystemExit(f"python -m aerogel view: {e}") from None
     viewer = Viewer(options, os.path.dirname(os.path.abspath(program)))
     is_over = False
     try:
@@ -41,12 +45,10 @@ def view(program: str, arguments: list[str], options: Options) -> None:
 
 def _take_environment(options: Options) -> None:
     """What is said there about windows is said to the viewer, not to those of the program; and launches are timed."""
-    frames: Any = os.environ.pop("AEROGEL_GUI_FRAMES", "")
-    options.frames = options.frames or int(frames or 0)
+    options.frames = options.frames or _gui_last.frames()
+    os.environ.pop("AEROGEL_GUI_FRAMES", None)
     out = os.environ.pop("AEROGEL_GUI_OUT", "")
     options.out = options.out or out
+    if options.out:
+        check_path(options.out)
     os.environ.setdefault("AEROGEL_KERNEL_PROFILER", "1")
-    from aerogel.ui import _backend
-
-    if not options.out and not _backend.has_display():
-        options.out = "view.png"

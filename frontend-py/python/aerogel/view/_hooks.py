@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from aerogel.data.field import NumericField
+from aerogel.data.ndarray import Ndarray
 from aerogel.kernel import Kernel
 
 
@@ -25,8 +26,8 @@ class Watcher(Protocol):
         """Python writes into a field."""
 
 
-#: What Python writes fields by.
-_WRITES = ("fill", "__setitem__", "_copy_from", "copy_from", "set_cells")
+#: What Python writes fields and arrays by: all, an element, a component of one (`x[3].y = 1`), or from elsewhere.
+_WRITES = ("_fill", "__setitem__", "_set_component", "_copy_from", "copy_from", "from_numpy", "set_cells")
 
 
 class Hooks:
@@ -54,9 +55,10 @@ class Hooks:
 
         self._set(Kernel, "__call__", called)
         self._set(Kernel, "_launch", launched)
-        for name in _WRITES:
-            if hasattr(NumericField, name):
-                self._set(NumericField, name, self._writing(getattr(NumericField, name)))
+        for cls in (NumericField, Ndarray):
+            for name in _WRITES:
+                if hasattr(cls, name):
+                    self._set(cls, name, self._writing(getattr(cls, name)))
         return self
 
     def __exit__(self, *exc: Any) -> None:

@@ -63,7 +63,9 @@ class Names:
 
 
 def _is_field(value: Any) -> bool:
-    return hasattr(type(value), "to_numpy") and hasattr(type(value), "_array_shape")
+    from aerogel.data.ndarray import Ndarray
+
+    return isinstance(value, Ndarray) or (hasattr(type(value), "to_numpy") and hasattr(type(value), "_array_shape"))
 
 
 def _fields(value: Any, name: str, own: set[str], depth: int = 0) -> Iterator[tuple[str, Any]]:

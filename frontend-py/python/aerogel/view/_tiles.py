@@ -213,7 +213,9 @@ def _arrows(page: Page, tile: Tile, v: Values, place: tuple[int, int, int, int])
 
 
 def _points(page: Page, tile: Tile, v: Values, place: tuple[int, int, int, int]) -> None:
-    points = (v.numbers if v.cells is None else v.cells).astype(np.float64)
+    # Where cells lie along one axis, the points are what they hold.
+    in_cells = v.cells is not None and len(v.shape) > 1
+    points = (v.cells if in_cells and v.cells is not None else v.numbers).astype(np.float64)
     points = points[:: max(len(points) // _MOST_POINTS, 1)]
     points = points[np.isfinite(points).all(1)]
     if not len(points):

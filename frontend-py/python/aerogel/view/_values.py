@@ -91,6 +91,8 @@ def read(x: Any) -> Values:
 
 def _kind(v: Values) -> str:
     axes = len(v.shape)
+    if 0 in v.shape:
+        return "text"
     inner = v.numbers.shape[(1 if v.cells is not None else axes) :]
     if axes == 0:
         return "number" if not inner else "text"

@@ -68,6 +68,9 @@ class Viewer:
         self._gui: GUI | None = None
         self._tiles: dict[str, Tile] = {}
         self._fields: dict[str, Any] = {}
+        # The names of all fields that there were, asked for or not.
+        self._known: dict[str, None] = {}
+        self._had_window = self._is_over = False
         self._launches: dict[str, int] = {}
         self._n_launches = self._n_frames = 0
         self._is_paused, self._steps = options.is_paused, 0
@@ -102,6 +105,9 @@ class Viewer:
                 self._stop(f"{what}: {wrong}, written by `{name}`, its launch {self._launches[name]}")
         if self._is_paused or self._is_due():
             self._show()
+        if self._is_paused and not self._had_window:
+            sys.stderr.write("[view] there is no window, in which somebody could go on: --paused does nothing\n")
+            self._is_paused = False
         while self._is_paused and not self._steps:
             self._show()
             time.sleep(0.01)
@@ -136,9 +142,16 @@ class Viewer:
     def _look(self) -> None:
         """Finds the fields that there are now."""
         found = self._names.find(sys._getframe(1))
+        self._known.update(dict.fromkeys(found))
         if self._options.only:
             found = {name: x for name, x in found.items() if name in self._options.only}
-        self._fields = {name: x for name, x in found.items() if _values.is_there(x)}
+        fields = {name: x for name, x in found.items() if _values.is_there(x)}
+        if self._is_over:
+            # The functions that had them have returned.
+            ids = {id(x) for x in fields.values()}
+            was = {name: x for name, x in self._fields.items() if id(x) not in ids and _is_alive(x)}
+            fields = {**was, **fields}
+        self._fields = fields
         self._health.know(self._fields)
 
     # Frames.
@@ -146,9 +159,7 @@ class Viewer:
     def _show(self) -> None:
         begin = time.perf_counter()
         if self._gui is None:
-            self._gui = GUI("aerogel view", self._options.size, show_gui=_backend.has_display())
-            self._gui.fps_limit = None
-            self._keys = {self._gui.button("Pause"): "space", self._gui.button("Step"): "n"}
+            self._gui = self._open()
         self._look()
         page = Page(*self._options.size)
         self._lay_out()
@@ -164,6 +175,15 @@ class Viewer:
         self._due = now + max(1 / _FPS - (now - begin), (now - begin) * (1 / _SHARE - 1), 0)
         if self._options.frames and self._n_frames >= self._options.frames:
             raise Ended(0)
+
+    def _open(self) -> GUI:
+        gui = GUI("aerogel view", self._options.size, show_gui=_backend.has_display())
+        gui.fps_limit = None
+        self._keys = {gui.button("Pause"): "space", gui.button("Step"): "n"}
+        self._had_window = gui._is_wanted = gui._view is not None
+        if not self._had_window:
+            self._options.out = self._options.out or "view.png"
+        return gui
 
     def _read(self, name: str, tile: Tile) -> Any:
         try:
@@ -202,7 +222,7 @@ class Viewer:
         """What ran, and how long it took."""
         left, top = page.size[0] - _COLUMN + 8, 92
         is_stopped = self._said_in == WARNING and bool(self._said)
-        state = "stopped" if is_stopped else "paused" if self._is_paused else "running"
+        state = "stopped" if is_stopped else "ended" if self._is_over else "paused" if self._is_paused else "running"
         page.text(left, top, f"{state}, {self._n_launches} launches")
         top += 26
         page.text(left, top, "ms each   times  kernel", DIM, 12)
@@ -212,7 +232,7 @@ class Viewer:
         hidden = len(self._fields) - len(self._placed())
         if hidden:
             page.text(left, top + 24, f"{hidden} more fields", DIM, 12)
-        words = self._said or "space pause  n step  click: one field"
+        words = self._said or (self._missing() if not self._fields else "space pause  n step  click: one field")
         color = self._said_in if self._said else DIM
         for k in range(0, min(len(words), 28 * 7), 28):
             page.text(left, page.size[1] - 112 + k // 28 * 15, words[k : k + 28], color, 12)
@@ -274,13 +294,23 @@ class Viewer:
             is_over: Whether it came to its own end.
         """
         if is_over:
-            self._options.frames = 0
+            self._options.frames, self._is_over = 0, True
             self._look_after_the_end()
+        if missing := self._missing():
+            sys.stderr.write(f"[view] {missing}\n")
         if self._gui is not None and self._options.out and "%" not in self._options.out:
             try:
                 imwrite(self._last_picture(), self._options.out)
             except OSError as e:
                 warn(f"{self._options.out}: {e}")
+
+    def _missing(self) -> str:
+        """What is said of names on the command line that no field has."""
+        asked = {"--only": self._options.only, "--range": list(self._options.ranges)}
+        wrong = [f"{option} {name}" for option, names in asked.items() for name in names if name not in self._known]
+        if not wrong:
+            return ""
+        return f"no field has the name of {', '.join(wrong)}; there are {', '.join(self._known) or 'none'}"
 
     def _last_picture(self) -> Any:
         from aerogel import _gui_arrays
@@ -298,3 +328,12 @@ class Viewer:
                 time.sleep(0.03)
         except Ended:
             pass
+
+
+def _is_alive(x: Any) -> bool:
+    """Whether a field can still be read."""
+    try:
+        _values.read(x)
+    except (RuntimeError, MemoryError, ValueError):
+        return False
+    return True
