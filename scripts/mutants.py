@@ -75,7 +75,7 @@ MUTANTS = [
         "Races::Yes => {}",
         TEXTS,
     ),
-    Mutant("what a call writes", "calls.rs", "!is_local(func, *place)", "is_local(func, *place) && false", CALLED),
+    Mutant("a call that runs again", "saved.rs", "*func = self.cx.calls.of(*func).rerun;", "let _ = func;", CALLED),
     Mutant(
         "a call's adjoint",
         "reverse.rs",

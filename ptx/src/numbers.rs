@@ -505,6 +505,11 @@ pub(crate) fn convert(to: Ty, from: Ty, mode: Mode, x: u64) -> u64 {
     }
 }
 
+/// A number in a register that is wider: with its sign, if it has one.
+pub(crate) fn extended(ty: Ty, bits: u64) -> u64 {
+    integer(ty, bits) as u64
+}
+
 /// Two numbers as a pair.
 pub(crate) fn convert_pair(to: Ty, mode: Mode, high: u64, low: u64) -> u64 {
     let half = halves(to).expect("the parser took pairs only");

@@ -181,6 +181,26 @@ fn warps_reduce_by_shuffles() {
 }
 
 #[test]
+fn small_numbers_keep_their_sign_in_wider_registers() {
+    // `n / -4` of a byte, as LLVM writes it: the sign lies above the byte.
+    let body = "
+        add.s32 %r10, %r1, -4;
+        cvt.s8.s32 %h1, %r10;
+        shr.u16 %h2, %h1, 13;
+        and.b16 %h3, %h2, 3;
+        cvt.u16.u32 %h4, %r10;
+        add.s16 %h5, %h4, %h3;
+        cvt.s16.s8 %h6, %h5;
+        shr.s16 %h7, %h6, 2;
+        neg.s16 %h8, %h7;
+        cvt.s32.s16 %r11, %h8;
+        st.global.b32 [%rd2], %r11;";
+    let found = run("", body, 1, 12, &[0; 12]);
+    let want: Vec<u32> = (-4..8).map(|n: i32| (n / -4) as u32).collect();
+    assert_eq!(found, want);
+}
+
+#[test]
 fn atomic_operations() {
     let body = "
         atom.add.u32 %r10, [%rd1], 1;

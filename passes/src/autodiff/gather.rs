@@ -78,7 +78,7 @@ impl Reverse<'_, '_> {
         if attrs.serial
             || !self.cx.replayed.is_empty()
             || self.length(*body) > LONGEST
-            || self.has_winners(*body)
+            || self.must_run_once(*body)
             || self.passes_on(*body)
         {
             return Vec::new();
@@ -98,11 +98,11 @@ impl Reverse<'_, '_> {
         groups
     }
 
-    /// Whether the adjoints of some values depend on what other iterations have.
-    fn has_winners(&self, body: Region) -> bool {
+    /// Whether an iteration must be reversed once and no more: adjoints depend on what other iterations have, or what is
+    /// called writes.
+    fn must_run_once(&self, body: Region) -> bool {
         let mut found = false;
         walk(self.cx.func, body, &mut |func, inst| {
-            // What is called may write, which must happen once.
             found |= matches!(func[inst], Op::Call { .. });
             if let Op::Atomic { op, place, .. } = func[inst] {
                 found |= !matches!(op, AtomicOp::Add | AtomicOp::Sub) && self.cx.has_adjoint(place);

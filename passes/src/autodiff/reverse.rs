@@ -60,7 +60,7 @@ pub(super) struct Reverse<'a, 't> {
     /// What loops and branches have overwritten of it.
     pub(super) logs: LookupMap<Inst, Log>,
     /// The replayed memory whose components are named by something that is no constant.
-    pub(super) mixed: Vec<Memory>,
+    pub(super) named_at_run_time: Vec<Memory>,
     /// Where what is written now notes it.
     pub(super) log: Option<Log>,
     /// Extrema that a parallel loop shares: where the number of the last iteration that has what is there is kept.
@@ -158,7 +158,7 @@ fn crossing(cx: &Cx<'_>) -> SecondaryMap<Value, bool> {
 
 impl<'a, 't> Reverse<'a, 't> {
     fn new(cx: Cx<'a>, demand: &'a Demand, target: &'t mut Function) -> Self {
-        let (crosses, mixed) = (crossing(&cx), undo::mixed(&cx));
+        let (crosses, named_at_run_time) = (crossing(&cx), undo::named_at_run_time(&cx));
         let body = target.body;
         Self {
             cx,
@@ -172,7 +172,7 @@ impl<'a, 't> Reverse<'a, 't> {
             held: LookupMap::default(),
             olds: LookupMap::default(),
             logs: LookupMap::default(),
-            mixed,
+            named_at_run_time,
             log: None,
             winners: LookupMap::default(),
             number: None,

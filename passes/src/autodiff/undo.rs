@@ -102,15 +102,15 @@ impl Reverse<'_, '_> {
             Some(Op::FieldAt { indices, .. } | Op::ArrayAt { indices, .. }) => indices,
             op => unreachable!("{op:?} is no element"),
         };
-        match self.is_mixed(place) {
+        match self.is_named_at_run_time(place) {
             true => [&indices[..], &component].concat(),
             false => indices.clone(),
         }
     }
 
     /// Whether components of the memory of a place are named by something that is no constant.
-    fn is_mixed(&self, place: Value) -> bool {
-        self.mixed.contains(&self.cx.memory(place))
+    fn is_named_at_run_time(&self, place: Value) -> bool {
+        self.named_at_run_time.contains(&self.cx.memory(place))
     }
 
     fn is_of_stream(&self, place: Value, other: Value) -> bool {
@@ -122,7 +122,7 @@ impl Reverse<'_, '_> {
                 .collect::<Vec<_>>()
         };
         self.cx.memory(place) == self.cx.memory(other)
-            && (self.is_mixed(place) || fixed(place) == fixed(other))
+            && (self.is_named_at_run_time(place) || fixed(place) == fixed(other))
     }
 
     /// What a rerun of a region overwrites: a place of each memory, and how often at most.
@@ -259,7 +259,7 @@ impl Reverse<'_, '_> {
     fn element_at(&mut self, like: Value, mut indices: Vec<Value>) -> Value {
         let func = self.cx.func;
         let (whole, component) = element_of(func, like).expect("it can be replayed");
-        let component = match self.is_mixed(like) {
+        let component = match self.is_named_at_run_time(like) {
             true => indices.split_off(indices.len() - component.len()),
             false => {
                 let fixed = component.iter().filter_map(|&v| func.as_const(v));
@@ -284,7 +284,7 @@ impl Reverse<'_, '_> {
 }
 
 /// The memory of which components that are not known are overwritten.
-pub(super) fn mixed(cx: &Cx<'_>) -> Vec<Memory> {
+pub(super) fn named_at_run_time(cx: &Cx<'_>) -> Vec<Memory> {
     let mut found = Vec::new();
     walk(cx.func, cx.func.body, &mut |func, inst| {
         let (Op::Store { place, .. } | Op::Atomic { place, .. }) = func[inst] else {

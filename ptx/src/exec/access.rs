@@ -31,11 +31,7 @@ impl Warp<'_> {
                             let at = first + k as u64 * bytes;
                             let value = self.load(own, space, at, bytes, lane, *ordered)?;
                             let Some(to) = to else { continue };
-                            // Smaller numbers are extended to the register.
-                            let value = match ty.is_signed() && ty.bits < 64 {
-                                true => ((value << (64 - ty.bits)) as i64 >> (64 - ty.bits)) as u64,
-                                false => value,
-                            };
+                            let value = numbers::extended(*ty, value);
                             self.set(*to, lane, value);
                         }
                         Ok(())

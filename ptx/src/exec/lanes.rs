@@ -63,7 +63,8 @@ impl Warp<'_> {
                 to,
                 x,
             } => self.each(*to, active, |warp, lane| {
-                numbers::convert(*to_ty, *from, *mode, warp.value(*x, lane))
+                let value = numbers::convert(*to_ty, *from, *mode, warp.value(*x, lane));
+                numbers::extended(*to_ty, value)
             }),
             Op::ConvertPair {
                 to_ty,
