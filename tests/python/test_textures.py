@@ -317,7 +317,7 @@ def test_graphs_take_textures(cpu):
         with pytest.raises(ti.TaichiCompilationError, match="is of Format.r32f|is a RWTEXTURE"):
             builder.dispatch(fill, arg)
     for kind, given, missing in ((Kind.RWTEXTURE, {"ndim": 2}, "fmt"), (Kind.TEXTURE, {}, "ndim")):
-        with pytest.raises(KeyError, match=missing):
+        with pytest.raises(TypeError, match=f"needs {missing}"):
             Arg(kind, "t", **given)
 
 
@@ -444,3 +444,41 @@ def test_taichis_names():
     from aerogel.types.texture_type import rw_texture, texture
 
     assert ti.types.texture is texture and ti.types.rw_texture is rw_texture
+
+
+@pytest.mark.parametrize("fmt", [F.r8i, F.r8u, F.r16i, F.r32i, F.r32u])
+def test_nan_is_stored_as_the_smallest_integer(arch, fmt):
+    tex = ti.Texture(fmt, (1,))
+
+    @ti.kernel
+    def store(t: ti.types.rw_texture(num_dimensions=1, fmt=fmt), v: ti.f32):
+        t.store(ti.Vector([0]), ti.Vector([v, v, v, v]))
+
+    store(tex, 3.0)
+    assert tex.to_numpy() == 3
+    store(tex, float("nan"))
+    assert tex.to_numpy() == np.iinfo(tex.to_numpy().dtype).min
+
+
+def test_what_a_texture_lacks_is_said(cpu):
+    with pytest.raises(TypeError, match=r"`t` of kernel `sampled` \(.*test_textures.py:\d+\).*ti.types.texture\(2\)"):
+
+        @ti.kernel
+        def sampled(t: ti.types.texture):
+            pass
+
+    with pytest.raises(TypeError, match=r"`t` of kernel `written` .*ti.types.rw_texture\(num_dimensions=2, fmt="):
+
+        @ti.kernel
+        def written(t: ti.types.rw_texture):
+            pass
+
+    with pytest.raises(TypeError, match="'t' is a TEXTURE, which needs ndim"):
+        ti.graph.Arg(ti.graph.ArgKind.TEXTURE, "t")
+    with pytest.raises(TypeError, match="'t' is a RWTEXTURE, which needs fmt"):
+        ti.graph.Arg(ti.graph.ArgKind.RWTEXTURE, "t", ndim=2)
+    tex = ti.Texture(ti.Format.rgba8, (2, 2))
+    with pytest.raises(TypeError, match="rgba8 consists of u8; this array has float64"):
+        tex.from_numpy(np.full((2, 2, 4), 0.5))
+    tex.from_numpy(np.full((2, 2, 4), 7))
+    assert (tex.to_numpy() == 7).all()

@@ -46,7 +46,8 @@ class Arg:
         fmt: The format of a texture that is written to.
 
     Raises:
-        KeyError: An array or a texture without ``ndim``, or nothing where a type or format is needed.
+        KeyError: An array without ``ndim``, or nothing where a type is needed.
+        TypeError: A texture without ``ndim`` or, if it is written to, ``fmt``.
         AerogelRuntimeError: The type does not go with the kind.
     """
 
@@ -66,9 +67,14 @@ class Arg:
         self.tag, self.name, self.ndim = tag, str(name), ndim
         if tag in (ArgKind.TEXTURE, ArgKind.RWTEXTURE):
             if ndim is None:
-                raise KeyError("ndim")
+                raise TypeError(
+                    f"the argument {str(name)!r} is a {tag.name}, which needs ndim, its number of axes: ndim=2"
+                )
             if tag is ArgKind.RWTEXTURE and not isinstance(self.fmt, Format):
-                raise KeyError("fmt")
+                raise TypeError(
+                    f"the argument {str(name)!r} is a RWTEXTURE, which needs fmt, the format that it is written in: "
+                    "fmt=ti.Format.rgba8"
+                )
             self.dtype = None
             return
         if dtype is None:

@@ -170,6 +170,12 @@ def _parameter(fn: Callable[..., Any], name: str, annotation: Any) -> tuple:
     if isinstance(annotation, NdarrayType):
         return ("ndarray", annotation)
     if kind == "texture":
+        if isinstance(annotation, type):
+            call = "rw_texture(num_dimensions=2, fmt=ti.Format.rgba8)" if "RW" in annotation.__name__ else "texture(2)"
+            raise TypeError(
+                f"the parameter `{name}` of kernel `{fn.__name__}` ({_where(fn)}) is a texture with how many axes? "
+                f"`{name}: ti.types.{call}`"
+            )
         return ("texture", annotation)
     if isinstance(annotation, MatrixType):
         return ("tensor", annotation)

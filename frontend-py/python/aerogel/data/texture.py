@@ -203,8 +203,14 @@ class Texture:
 
         Raises:
             ValueError: The shape is another.
+            TypeError: Floats for a format of integers: 0.5 is none of them.
         """
-        self._texels.from_numpy(arr)
+        import numpy as np
+
+        given = np.asarray(arr)
+        if self.fmt._kind != "float" and given.dtype.kind not in "iub":
+            raise TypeError(f"{self.fmt} consists of {self.fmt._dtype}; this array has {given.dtype}")
+        self._texels.from_numpy(given)
 
     def from_ndarray(self, ndarray: Any) -> None:
         """Sets the texels from an array, whose elements are taken in the order of memory as rows of x, as Taichi does.
