@@ -501,3 +501,64 @@ def test_closed_guis_are_let_go(cpu, tmp_path, monkeypatch):
     del gui
     gc.collect()
     assert kept() is None and (tmp_path / "last.png").exists()
+
+
+def test_what_cannot_be_drawn_is_said(drawn_by):
+    w = window()
+    canvas, scene, gui = w.get_canvas(), w.get_scene(), w.get_gui()
+    structs = ti.types.struct(pos=ti.math.vec2, mass=ti.f32).field(shape=3)
+    with pytest.raises(TypeError, match=r"one of its members, as in x.pos: pos, mass"):
+        canvas.circles(structs, 0.1)
+    flat, space = np.zeros((4, 2), np.float32), np.zeros((4, 3), np.float32)
+    for draw in (
+        lambda: canvas.lines(flat[:3], 0.1),
+        lambda: canvas.triangles(flat),
+        lambda: scene.lines(space, 1, indices=[0, 1, 2]),
+        lambda: scene.mesh(space),
+        lambda: scene.mesh(space, indices=[0, 1, 2, 3]),
+    ):
+        with pytest.raises(ValueError, match="make a (line|triangle): [34] are no multiple of [23]"):
+            draw()
+    with pytest.raises(IndexError, match=r"indices\[5\] names vertex 9"):
+        scene.mesh(space, indices=[0, 1, 2, 1, 2, 9], show_wireframe=True)
+    with pytest.raises(ValueError, match="maximum of the slider 's'"):
+        gui.slider_int("s", 1, 0, 2**70)
+    for name, values in (("fps_limit", (None, 0, "5")), ("pos", ((1,), 5, (2**40, 0), (0.5, 1)))):
+        for value in values:
+            with pytest.raises(ValueError, match=f"{name} must be"):
+                ti.ui.Window("w", 16, show_window=False, **{name: value})
+
+
+def test_images_of_one_bit(drawn_by):
+    w = window(4, 4)
+    x = ti.field(ti.u1, (4, 4))
+    x[1, 2] = 1
+    w.get_canvas().set_image(x)
+    picture = w.get_image_buffer_as_numpy()[..., 0]
+    assert picture[1, 2] == 1 and picture.sum() == 1
+
+
+def test_positions_that_are_no_numbers_are_nowhere(drawn_by):
+    w = window()
+    canvas = w.get_canvas()
+    nan = np.full((6, 2), np.nan, np.float32)
+    canvas.circles(nan, 0.3, color=(1, 1, 1))
+    canvas.circles([[0.5, 0.5]], 0.3, color=(1, 1, 1), per_vertex_radius=[np.nan])
+    for opacity in (1, 0.5):
+        canvas.lines(nan, 0.3, color=(1, 1, 1, opacity))
+        canvas.triangles(nan, color=(1, 1, 1, opacity))
+    assert w.get_image_buffer_as_numpy()[..., :3].sum() == 0
+
+
+def test_after_a_panel_inside_another_its_widgets_go_on(cpu, monkeypatch):
+    monkeypatch.setattr(_backend, "_viz", lambda: (None, "this test is without"))
+    w, told = window(), []
+    monkeypatch.setattr(w._backend, "panel", lambda name, place: told.append(name))
+    monkeypatch.setattr(w._backend, "text", lambda text, color: told.append(text))
+    with w.get_gui().sub_window("outer", 0, 0, 0.5, 0.5) as gui:
+        with gui.sub_window("inner", 0.5, 0, 0.5, 0.5) as other:
+            other.text("a")
+        gui.text("b")
+    w.show()
+    w.get_gui().end()
+    assert told == ["outer", "inner", "a", "outer", "b"]

@@ -13,7 +13,13 @@ def array(x: Any) -> np.ndarray:
     if hasattr(x, "_aerogel_texture"):
         return x._colors()
     if hasattr(x, "to_numpy"):
-        return x.to_numpy()
+        values = x.to_numpy()
+        if isinstance(values, dict):
+            members = ", ".join(values)
+            raise TypeError(
+                f"a field of structs is drawn by one of its members, as in x.{next(iter(values))}: {members}"
+            )
+        return values
     if hasattr(x, "detach"):
         x = x.detach().cpu()
     return np.asarray(x)
@@ -128,7 +134,7 @@ def draw(view: Any, kind: str, positions: bytes, **how: Any) -> None:
 
     Raises:
         IndexError: An index names no vertex, or there are fewer vertices, indices or copies than shall be drawn.
-        ValueError: Something that each vertex has is missing for some.
+        ValueError: Something that each vertex has is missing for some, or the last line or triangle is not whole.
     """
     n = len(positions) // (12 if kind in SPATIAL else 8)
     for name, what, size in (
@@ -140,14 +146,40 @@ def draw(view: Any, kind: str, positions: bytes, **how: Any) -> None:
     indices_ = how.get("indices")
     what, there = ("vertices", n) if indices_ is None else ("indices", len(indices_) // 4)
     first, number = part(what, how.get("first", 0), how.get("number"), there)
+    check_whole(kind, what, number)
     if indices_ is not None:
-        named = np.frombuffer(indices_, np.uint32)[first : first + number].astype(np.int64) + how.get("base", 0)
-        for k in (int(named.argmin()), int(named.argmax())) if named.size else ():
-            if not 0 <= named[k] < n:
-                raise IndexError(f"indices[{first + k}] names vertex {named[k]}, but there are {n}")
+        check_indices(indices_, first, number, how.get("base", 0), n)
     if how.get("transforms") is not None:
         part("instances", how.get("first_copy", 0), how.get("n_copies"), len(how["transforms"]) // 64)
     view.draw(kind, positions, **how)
+
+
+def check_indices(indices_: bytes, first: int, number: int, base: int, n: int) -> None:
+    """Looks whether a part of the indices names vertices that there are.
+
+    Raises:
+        IndexError: One does not.
+    """
+    named = np.frombuffer(indices_, np.uint32)[first : first + number].astype(np.int64) + base
+    for k in (int(named.argmin()), int(named.argmax())) if named.size else ():
+        if not 0 <= named[k] < n:
+            raise IndexError(f"indices[{first + k}] names vertex {named[k]}, but there are {n}")
+
+
+#: How many vertices make one of a kind.
+_CORNERS = {"lines": 2, "space_lines": 2, "triangles": 3, "mesh": 3}
+
+
+def check_whole(kind: str, what: str, number: int) -> None:
+    """Looks whether vertices or indices make whole lines or triangles.
+
+    Raises:
+        ValueError: Some are left over.
+    """
+    corners = _CORNERS.get(kind, 1)
+    if number % corners:
+        made = "line" if corners == 2 else "triangle"
+        raise ValueError(f"each {corners} {what} make a {made}: {number} are no multiple of {corners}")
 
 
 def part(what: str, first: int, number: int | None, n: int) -> tuple[int, int]:

@@ -41,7 +41,7 @@ class Canvas:
         Args:
             img: A texture, or a field or array of shape (width, height), (width, height, channels), or of vectors, the
                 second axis upwards: 1 channel is grey, 2 are red and green, 3 and 4 colours; opacity is not looked at.
-                Floats go from 0 to 1, unsigned integers over all their range.
+                Floats go from 0 to 1, unsigned integers over all their range; of u1, 1 is white.
 
         Raises:
             TypeError: Signed integers, whose range is not an image's.
@@ -58,7 +58,9 @@ class Canvas:
         values = _arrays.array(img)
         if values.ndim not in (2, 3) or (values.ndim == 3 and not 1 <= values.shape[2] <= 4) or not values.size:
             raise ValueError(f"an image has 2 axes, or 3 with 1 to 4 channels last; this shape is {values.shape}")
-        if values.dtype.kind == "f":
+        if values.dtype.kind == "b":
+            values = values.astype(np.uint8) * np.uint8(255)
+        elif values.dtype.kind == "f":
             values = values.astype(np.float32, copy=False)
         if values.dtype.name not in _KINDS:
             raise TypeError(f"an image consists of floats or unsigned integers, not {values.dtype}")

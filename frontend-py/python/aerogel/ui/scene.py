@@ -101,7 +101,8 @@ class Scene:
         """
         how = _arrays.appearance(color, per_vertex_color, indices)
         positions = _arrays.points(vertices, 3, "vertices")
-        how.update(size=float(width), **_part(positions, how, vertex_offset, vertex_count, index_offset, index_count))
+        part = _part("space_lines", positions, how, vertex_offset, vertex_count, index_offset, index_count)
+        how.update(size=float(width), **part)
         self._things.append(("space_lines", positions, how))
 
     def mesh(
@@ -164,7 +165,7 @@ class Scene:
         """
         positions = _arrays.points(vertices, 3, "vertices")
         how = _arrays.appearance(color, per_vertex_color, indices)
-        how.update(_part(positions, how, vertex_offset, vertex_count, index_offset, index_count))
+        how.update(_part("mesh", positions, how, vertex_offset, vertex_count, index_offset, index_count))
         if transforms is not None:
             matrices = _arrays.array(transforms)
             if matrices.ndim < 2 or matrices.shape[-2:] != (4, 4):
@@ -182,12 +183,14 @@ class Scene:
         self._things.append(("mesh", positions, {**how, "two_sided": bool(two_sided)}))
 
     def _wireframe(self, positions: bytes, how: dict[str, Any]) -> None:
-        corners = np.frombuffer(how.pop("indices"), np.uint32) if "indices" in how else None
-        if corners is None:
-            corners = np.arange(len(positions) // 12, dtype=np.uint32)
         first, number = how.pop("first"), how.pop("number")
-        corners = corners[first:][:number]
-        corners = corners[: len(corners) - len(corners) % 3].reshape(-1, 3)
+        if "indices" in how:
+            # Afterwards they are those of the edges.
+            _arrays.check_indices(how["indices"], first, number, how["base"], len(positions) // 12)
+            corners = np.frombuffer(how.pop("indices"), np.uint32)
+        else:
+            corners = np.arange(len(positions) // 12, dtype=np.uint32)
+        corners = corners[first:][:number].reshape(-1, 3)
         edges = np.sort(corners[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2), 1)
         how["indices"] = np.unique(edges, axis=0).tobytes()
         points = np.frombuffer(positions, np.float32).reshape(-1, 3)
@@ -212,6 +215,7 @@ class Scene:
 
 
 def _part(
+    kind: str,
     positions: bytes,
     how: dict[str, Any],
     vertex_offset: int,
@@ -220,10 +224,13 @@ def _part(
     index_count: int | None,
 ) -> dict[str, Any]:
     """Which vertices, or which indices, are drawn."""
+    what = "indices" if "indices" in how else "vertices"
     if "indices" not in how:
-        first, number = _arrays.part("vertices", vertex_offset, vertex_count, len(positions) // 12)
+        first, number = _arrays.part(what, vertex_offset, vertex_count, len(positions) // 12)
+        _arrays.check_whole(kind, what, number)
         return {"base": 0, "first": first, "number": number}
-    first, number = _arrays.part("indices", index_offset, index_count, len(how["indices"]) // 4)
+    first, number = _arrays.part(what, index_offset, index_count, len(how["indices"]) // 4)
+    _arrays.check_whole(kind, what, number)
     return {"base": operator.index(vertex_offset), "first": first, "number": number}
 
 

@@ -45,10 +45,17 @@ class Gui:
 
     def begin(self, name: str, x: float, y: float, width: float, height: float) -> None:
         """Begins a panel: see :func:`sub_window`."""
-        self._view.panel(str(name), (float(x), float(y), float(width), float(height)))
+        panel = (str(name), (float(x), float(y), float(width), float(height)))
+        self._view.panel(*panel)
+        self._window._panels.append(panel)
 
     def end(self) -> None:
-        """Ends a panel."""
+        """Ends a panel: what follows stands in the one around it, if there is one."""
+        panels = self._window._panels
+        if panels:
+            panels.pop()
+        if panels:
+            self._view.panel(*panels[-1])
 
     def text(self, text: str, color: Any = None) -> None:
         """Adds a line of text."""
@@ -62,10 +69,14 @@ class Gui:
         """Adds a slider over integers; where it is.
 
         Raises:
-            ValueError: ``minimum`` is greater than ``maximum``.
+            ValueError: ``minimum`` is greater than ``maximum``, or a number has more than 64 bits.
         """
         _check(text, minimum, maximum)
-        return self._view.slider_int(str(text), int(old_value), int(minimum), int(maximum))
+        numbers = {"old_value": int(old_value), "minimum": int(minimum), "maximum": int(maximum)}
+        for name, n in numbers.items():
+            if not -(2**63) <= n < 2**63:
+                raise ValueError(f"{name} of the slider {text!r} must fit 64 bits, which {n} does not")
+        return self._view.slider_int(str(text), *numbers.values())
 
     def slider_float(self, text: str, old_value: float, minimum: float, maximum: float) -> float:
         """Adds a slider over numbers; where it is.

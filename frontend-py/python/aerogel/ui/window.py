@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import threading
 import time
 from typing import Any
@@ -43,7 +44,7 @@ class Window:
 
     Raises:
         RuntimeError: It would be on the desktop, and this is not the main thread.
-        ValueError: It has no pixels, or too many.
+        ValueError: It has no pixels, or too many; ``fps_limit`` or ``pos`` is none.
     """
 
     def __init__(
@@ -55,13 +56,15 @@ class Window:
         fps_limit: float = 1000,
         pos: tuple[int, int] = (100, 100),
     ) -> None:
-        if not fps_limit > 0:
-            raise ValueError(f"fps_limit must be positive, not {fps_limit!r}")
+        if not (isinstance(fps_limit, numbers.Real) and fps_limit > 0):
+            raise ValueError(f"fps_limit must be a positive number, not {fps_limit!r}")
         self.name, self.fps_limit = name, fps_limit
         self.event: Event | None = None
         self._frames, self._shown = _gui_last.frames(), 0
         self._thread = threading.get_ident()
-        self._backend = _backend.open(str(name), res, show_window, vsync, tuple(pos))
+        self._backend = _backend.open(str(name), res, show_window, vsync, _place(pos))
+        # The panels of widgets that were begun in this frame and not ended.
+        self._panels: list[tuple[str, tuple[float, float, float, float]]] = []
         self._events: list[Event] = []
         self._pressed: set[str] = set()
         self._is_running = True
@@ -119,6 +122,7 @@ class Window:
             raise SystemExit(0)
         view = self._view
         view.show()
+        self._panels.clear()
         self._shown += 1
         if self._frames and self._shown >= self._frames:
             self._is_running = False
@@ -232,6 +236,14 @@ class Window:
     def _write_last(self, path: str) -> None:
         if self._backend is not None and threading.get_ident() == self._thread:
             imwrite(_columns(self._rows()[..., :3]), path)
+
+
+def _place(pos: Any) -> tuple[int, int]:
+    """Where a window's corner shall be."""
+    place = tuple(pos) if np.ndim(pos) == 1 else ()
+    if len(place) != 2 or any(not isinstance(n, (int, np.integer)) or abs(int(n)) >= 2**31 for n in place):
+        raise ValueError(f"pos must be two numbers of pixels of 32 bits, not {pos!r}")
+    return int(place[0]), int(place[1])
 
 
 def _columns(rows: np.ndarray) -> np.ndarray:
