@@ -55,7 +55,7 @@ class Picture:
         """Draws an image over the whole picture."""
         values = np.frombuffer(numbers, _DTYPES[kind]).reshape(width, height, channels)
         if values.dtype.kind != "f":
-            values = values / np.float32(np.iinfo(values.dtype).max)
+            values = values / np.float32(256.0**values.dtype.itemsize - 1)
         # Infinity is white also between numbers.
         values = np.clip(np.nan_to_num(values.astype(np.float32)), -1e9, 1e9)
         pixels = (np.clip(_blend.stretched(values, self.size), 0, 1) * 255 + 0.5).astype(np.uint8)
