@@ -200,7 +200,7 @@ def test_what_the_environment_says_is_looked_at_first(tmp_path):
     assert done.stderr == "python -m aerogel view: AEROGEL_GUI_FRAMES is a number of frames, not 'abc'\n"
     pytest.importorskip("PIL")
     done = look("print(1)", tmp_path, "--out", "a.picture")
-    assert done.returncode == 1 and not done.stdout and "a.picture has the suffix '.picture'" in done.stderr
+    assert done.returncode == 2 and not done.stdout and "--out: a.picture has the suffix '.picture'" in done.stderr
 
 
 def test_a_program_that_fails_fails(tmp_path):

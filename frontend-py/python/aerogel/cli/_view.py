@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from aerogel.tools.image import check_path
 from aerogel.view import Options
 
 
@@ -20,6 +21,11 @@ def options_of(args: argparse.Namespace) -> Options:
             args.out % 1
         except (TypeError, ValueError):
             args.misuse(f"--out has one number, as in frame-%04d.png, not {args.out!r}")
+    if args.out:
+        try:
+            check_path(args.out)
+        except (ValueError, ImportError) as e:
+            args.misuse(f"--out: {e}")
     return Options(
         only=[name.strip() for name in args.only.split(",")] if args.only else [],
         ranges=dict(_range(args, text) for text in args.range),
