@@ -161,15 +161,28 @@ fn may_come_before(
         Op::Atomic { .. } => !used[func.insts[inst].results[0]],
         _ => func.owned(inst).is_empty() && only_reads(func, inst, own, true),
     };
-    let ends = matches!(
-        func[inst],
-        Op::Yield { .. } | Op::Break { .. } | Op::Continue { .. } | Op::Return { .. }
-    );
-    let mut may = alone(inst) && !ends;
+    let ends = matches!(func[inst], Op::Yield { .. });
+    let mut may = alone(inst) && !ends && !leaves(func, inst, false);
     for region in func.owned(inst) {
         walk(func, region, &mut |_, inst| may &= alone(inst));
     }
     may
+}
+
+/// Whether an instruction, or something inside it, leaves the iteration that it stands in.
+fn leaves(func: &Function, inst: Inst, in_loop: bool) -> bool {
+    match func[inst] {
+        Op::Break { .. } | Op::Continue { .. } => !in_loop,
+        Op::Return { .. } => true,
+        _ => {
+            let in_loop = in_loop || is_loop(func, inst);
+            let mut inside = func.owned(inst).into_iter();
+            inside.any(|region| {
+                let mut insts = func.regions[region].insts.iter();
+                insts.any(|&inst| leaves(func, inst, in_loop))
+            })
+        }
+    }
 }
 
 /// The values that something in a region uses.
