@@ -446,6 +446,8 @@ pub(crate) fn aligned(address: u64, bytes: u64) -> Result<(), Bad> {
 /// Memory that belongs to a block or a thread alone, so that one worker uses it.
 #[derive(Clone, Default)]
 pub(crate) struct Own {
+    /// Whether a word may be read of which something is written: LLVM changes a byte atomically in the word around it.
+    by_words: bool,
     bytes: Vec<u8>,
     written: Vec<bool>,
     /// For each byte who wrote it last, and who read it; empty if nobody asks.
@@ -456,15 +458,26 @@ impl Own {
     pub(crate) fn new(bytes: u64, track: bool) -> Self {
         let n = bytes as usize;
         Self {
+            by_words: false,
             bytes: vec![0; n],
             written: vec![false; n],
             touched: vec![[0; 2]; if track { n } else { 0 }],
         }
     }
 
+    /// The memory of a thread, which has none yet.
+    pub(crate) fn of_thread() -> Self {
+        Self {
+            by_words: true,
+            ..Self::default()
+        }
+    }
+
+    /// Makes it so long, up to whole words.
     pub(crate) fn resize(&mut self, bytes: u64) {
-        self.bytes.resize(bytes as usize, 0);
-        self.written.resize(bytes as usize, false);
+        let n = bytes.next_multiple_of(8) as usize;
+        self.bytes.resize(n, 0);
+        self.written.resize(n, false);
     }
 
     /// What is behind an offset holds nothing any more.
@@ -496,7 +509,12 @@ impl Own {
         visit: Option<Visit>,
     ) -> Result<u64, Bad> {
         let range = self.range(offset, bytes, what)?;
-        if !self.written[range.clone()].iter().all(|&w| w) {
+        let mut written = self.written[range.clone()].iter();
+        let is_written = match self.by_words {
+            true => written.any(|&w| w),
+            false => written.all(|&w| w),
+        };
+        if !is_written {
             return Err(Bad::new(
                 FaultKind::NeverWritten,
                 format!(

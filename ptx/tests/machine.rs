@@ -269,6 +269,26 @@ fn functions_with_local_memory_call_themselves() {
 }
 
 #[test]
+fn a_byte_of_local_memory_lies_in_a_word() {
+    let body = |first: &str| {
+        format!(
+            ".local .align 1 .b8 flag[1];
+            mov.b64 %rd4, flag;
+            mov.b32 %r10, 5;
+            {first}
+            atom.local.or.b32 %r11, [%rd4], 2;
+            ld.local.b8 %r12, [%rd4];
+            st.global.b32 [%rd2], %r12;"
+        )
+    };
+    assert_eq!(run("", &body("st.local.b8 [%rd4], %r10;"), 1, 1, &[0]), [7]);
+    assert_eq!(
+        fault("", &body(""), 1, 1, &[0]).kind,
+        FaultKind::NeverWritten
+    );
+}
+
+#[test]
 fn tables_of_branches_vectors_and_pairs() {
     let body = "
         rem.u32 %r10, %r1, 3;

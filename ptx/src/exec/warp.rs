@@ -96,7 +96,7 @@ impl<'m> Warp<'m> {
             number,
             frames: Vec::new(),
             alive,
-            local: vec![Own::default(); 32],
+            local: vec![Own::of_thread(); 32],
             phase: 0,
             steps: 0,
         };
