@@ -21,7 +21,7 @@ impl std::error::Error for ParseError {}
 
 /// Reads words, strings and punctuation; white space and comments from `;` to the end of a line
 /// separate them.
-pub(crate) struct Lexer<'t> {
+pub struct Lexer<'t> {
     text: &'t str,
     pos: usize,
 }
@@ -31,11 +31,13 @@ fn in_word(c: char) -> bool {
 }
 
 impl<'t> Lexer<'t> {
-    pub(crate) fn new(text: &'t str) -> Self {
+    /// Reads a text from its beginning.
+    pub fn new(text: &'t str) -> Self {
         Self { text, pos: 0 }
     }
 
-    pub(crate) fn error(&self, message: String) -> ParseError {
+    /// An error at the place that has been reached.
+    pub fn error(&self, message: String) -> ParseError {
         ParseError {
             line: self.text[..self.pos]
                 .bytes()
@@ -58,12 +60,13 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    pub(crate) fn at_end(&mut self) -> bool {
+    /// Whether nothing comes any more.
+    pub fn at_end(&mut self) -> bool {
         self.rest().is_empty()
     }
 
     /// Whether `text` comes next; a word must end there too.
-    pub(crate) fn peek(&mut self, text: &str) -> bool {
+    pub fn peek(&mut self, text: &str) -> bool {
         let Some(after) = self.rest().strip_prefix(text) else {
             return false;
         };
@@ -72,13 +75,14 @@ impl<'t> Lexer<'t> {
     }
 
     /// Whether an id such as `tree0` comes next.
-    pub(crate) fn peek_id(&mut self, prefix: &str) -> bool {
+    pub fn peek_id(&mut self, prefix: &str) -> bool {
         self.rest()
             .strip_prefix(prefix)
             .is_some_and(|r| r.starts_with(|c: char| c.is_ascii_digit()))
     }
 
-    pub(crate) fn accept(&mut self, text: &str) -> bool {
+    /// Reads `text`, if it comes next.
+    pub fn accept(&mut self, text: &str) -> bool {
         let found = self.peek(text);
         if found {
             self.pos += text.len();
@@ -86,7 +90,11 @@ impl<'t> Lexer<'t> {
         found
     }
 
-    pub(crate) fn expect(&mut self, text: &str) -> Result<(), ParseError> {
+    /// Reads `text`.
+    ///
+    /// # Errors
+    /// If something else comes next.
+    pub fn expect(&mut self, text: &str) -> Result<(), ParseError> {
         if self.accept(text) {
             return Ok(());
         }
@@ -98,7 +106,7 @@ impl<'t> Lexer<'t> {
     }
 
     /// A name, a number or a dotted path; a colon belongs to it unless it ends the word.
-    pub(crate) fn word(&mut self) -> Result<String, ParseError> {
+    pub fn word(&mut self) -> Result<String, ParseError> {
         let rest = self.rest();
         let end = rest.find(|c| !in_word(c)).unwrap_or(rest.len());
         let word = rest[..end].trim_end_matches(':');
@@ -110,14 +118,18 @@ impl<'t> Lexer<'t> {
         Ok(word.to_owned())
     }
 
-    pub(crate) fn number(&mut self) -> Result<u32, ParseError> {
+    /// A number.
+    ///
+    /// # Errors
+    /// If something else comes next.
+    pub fn number(&mut self) -> Result<u32, ParseError> {
         let word = self.word()?;
         word.parse()
             .map_err(|_| self.error(format!("expected a number, found `{word}`")))
     }
 
     /// A string in double quotes with Rust's escapes.
-    pub(crate) fn string(&mut self) -> Result<String, ParseError> {
+    pub fn string(&mut self) -> Result<String, ParseError> {
         self.expect("\"")?;
         let mut out = String::new();
         let mut chars = self.text[self.pos..].char_indices();
@@ -155,7 +167,7 @@ impl<'t> Lexer<'t> {
     }
 
     /// The text up to the brace that closes the one just read; the brace is read too.
-    pub(crate) fn until_closing_brace(&mut self) -> Result<&'t str, ParseError> {
+    pub fn until_closing_brace(&mut self) -> Result<&'t str, ParseError> {
         let start = self.pos;
         let mut depth = 1;
         for (at, c) in self.text[start..].char_indices() {

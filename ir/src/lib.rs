@@ -27,7 +27,7 @@ pub use aerogel_base::AssertKind;
 pub use analysis::at_least;
 pub use build::Builder;
 pub use func::{Function, InstData, ParamData, ParamType, RegionData, ValueData, ValueDef};
-pub use lex::ParseError;
+pub use lex::{Lexer, ParseError};
 pub use module::{Env, FieldData, Module};
 pub use op::{CellOp, NodeOp, Op};
 pub use op_kinds::{

@@ -48,6 +48,15 @@ const EDGES: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "aerogel-tensor",
+        &[
+            "aerogel-base",
+            "aerogel-compiler",
+            "aerogel-ir",
+            "aerogel-runtime",
+        ],
+    ),
+    (
         "aerogel-py",
         &[
             "aerogel-base",

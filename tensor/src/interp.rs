@@ -1,0 +1,376 @@
+//! What a program means, without attention to speed.
+//!
+//! Points of a `for` are visited row by row. Sums of floats are made in that order.
+
+use std::fmt;
+
+use aerogel_base::entity::SecondaryMap;
+use aerogel_base::{Scalar, ScalarType};
+use aerogel_ir::eval;
+
+use crate::expr::{Expr, ExprDef, Outside};
+use crate::program::{Buffer, Call, Dim, DimDef, For, Library, Program, Role, Stmt, Store, Var};
+
+/// An array, row by row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Array {
+    /// The type of the elements.
+    pub ty: ScalarType,
+    /// The extents.
+    pub shape: Vec<usize>,
+    /// The elements.
+    pub data: Vec<Scalar>,
+}
+
+impl Array {
+    /// An array of zeros.
+    pub fn zeros(ty: ScalarType, shape: &[usize]) -> Self {
+        Self {
+            ty,
+            shape: shape.to_vec(),
+            data: vec![Scalar::zero(ty); shape.iter().product()],
+        }
+    }
+}
+
+/// Why a program ended early.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// Extents do not agree: which agreement, and what they are.
+    Disagreement(usize, [u64; 2]),
+    /// An index outside its extent: of which buffer, along which axis, the index and the extent.
+    Index(Buffer, usize, i64, u64),
+    /// An input is not as the program says: its number, and what is wrong.
+    Input(usize, String),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Disagreement(_, [a, b]) => write!(f, "extents {a} and {b} have to be equal"),
+            Self::Index(_, axis, index, extent) => {
+                write!(f, "index {index} is outside 0..{extent} along axis {axis}")
+            }
+            Self::Input(number, what) => write!(f, "input {number}: {what}"),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// How a list of statements ended.
+#[derive(PartialEq)]
+enum Flow {
+    On,
+    Break,
+    Continue,
+}
+
+struct Interp<'p> {
+    program: &'p Program,
+    memory: SecondaryMap<Buffer, Option<Array>>,
+    vars: SecondaryMap<Var, Option<Scalar>>,
+    /// The point at which statements run.
+    point: Vec<i32>,
+}
+
+/// Runs a program: `inputs` in their order, changed by it; the result arrays.
+///
+/// # Errors
+/// Why it ended early; inputs are then as far as it got.
+pub fn run(program: &Program, inputs: &mut [Array]) -> Result<Vec<Array>, Failure> {
+    let mut memory: SecondaryMap<Buffer, Option<Array>> = SecondaryMap::new();
+    let given: Vec<Buffer> = program.inputs().collect();
+    if given.len() != inputs.len() {
+        let what = format!("{} are needed", given.len());
+        return Err(Failure::Input(inputs.len(), what));
+    }
+    for (number, (&buffer, array)) in given.iter().zip(inputs.iter_mut()).enumerate() {
+        let def = &program.buffers[buffer];
+        let fits = def.ty == array.ty && def.shape.len() == array.shape.len();
+        let extents = def.shape.iter().zip(&array.shape);
+        let agrees =
+            |(&dim, &n): (&Dim, &usize)| program.const_dim(dim).is_none_or(|d| d == n as u64);
+        if !fits || !extents.clone().all(agrees) {
+            return Err(Failure::Input(number, "another type or shape".to_owned()));
+        }
+        memory[buffer] = Some(std::mem::replace(array, Array::zeros(array.ty, &[0])));
+    }
+    let mut interp = Interp {
+        program,
+        memory,
+        vars: SecondaryMap::new(),
+        point: Vec::new(),
+    };
+    let outcome = interp
+        .agreements()
+        .and_then(|()| interp.block(&program.body));
+    let results = outcome.and_then(|_| {
+        let results = program.results.iter();
+        results
+            .map(|&b| interp.array(b).map(|a| a.clone()))
+            .collect()
+    });
+    for (&buffer, array) in given.iter().zip(inputs) {
+        *array = interp.memory[buffer].take().expect("inputs stay");
+    }
+    results
+}
+
+impl Interp<'_> {
+    fn agreements(&mut self) -> Result<(), Failure> {
+        for (number, agreement) in self.program.agreements.iter().enumerate() {
+            let both = [self.extent(agreement.left)?, self.extent(agreement.right)?];
+            if both[0] != both[1] {
+                return Err(Failure::Disagreement(number, both));
+            }
+        }
+        Ok(())
+    }
+
+    fn extent(&mut self, dim: Dim) -> Result<u64, Failure> {
+        Ok(match *self.program.dim_def(dim) {
+            DimDef::Const(n) => n,
+            DimDef::Input(buffer, axis) => self.array(buffer)?.shape[axis as usize] as u64,
+            DimDef::Value(e) => self.eval(e)?.as_i128().max(0) as u64,
+        })
+    }
+
+    /// A buffer's array, made if it is not there yet.
+    fn array(&mut self, buffer: Buffer) -> Result<&mut Array, Failure> {
+        if self.memory[buffer].is_none() {
+            let def = &self.program.buffers[buffer];
+            debug_assert_eq!(def.role, Role::Temporary);
+            let shape = def.shape.iter().map(|&d| self.extent(d));
+            let shape: Vec<usize> = shape
+                .map(|n| n.map(|n| n as usize))
+                .collect::<Result<_, _>>()?;
+            self.memory[buffer] = Some(Array::zeros(def.ty, &shape));
+        }
+        Ok(self.memory[buffer].as_mut().expect("made above"))
+    }
+
+    fn block(&mut self, body: &[Stmt]) -> Result<Flow, Failure> {
+        for stmt in body {
+            let flow = self.stmt(stmt)?;
+            if flow != Flow::On {
+                return Ok(flow);
+            }
+        }
+        Ok(Flow::On)
+    }
+
+    fn stmt(&mut self, stmt: &Stmt) -> Result<Flow, Failure> {
+        match stmt {
+            Stmt::For(all) => self.all(all)?,
+            Stmt::Store(store) => self.store(store)?,
+            Stmt::Set(var, e) => self.vars[*var] = Some(self.eval(*e)?),
+            Stmt::Loop {
+                var,
+                lo,
+                hi,
+                step,
+                body,
+            } => {
+                let [lo, hi] = [self.eval(*lo)?, self.eval(*hi)?].map(|e| e.as_i128());
+                let step = i128::from(*step);
+                let mut at = lo;
+                while if step > 0 { at < hi } else { at > hi } {
+                    self.vars[*var] = Some(Scalar::i32(at as i32));
+                    if self.block(body)? == Flow::Break {
+                        break;
+                    }
+                    at += step;
+                }
+            }
+            Stmt::If(cond, then, otherwise) => {
+                let taken = if self.eval(*cond)?.as_bool() {
+                    then
+                } else {
+                    otherwise
+                };
+                return self.block(taken);
+            }
+            Stmt::Break => return Ok(Flow::Break),
+            Stmt::Continue => return Ok(Flow::Continue),
+            Stmt::Call(call) => self.call(call)?,
+        }
+        Ok(Flow::On)
+    }
+
+    fn all(&mut self, all: &For) -> Result<(), Failure> {
+        for stmt in &all.body {
+            if let Stmt::Store(Store {
+                target,
+                init: true,
+                accum: Some(accum),
+                ..
+            }) = stmt
+            {
+                let array = self.array(*target)?;
+                array.data.fill(accum.neutral(array.ty));
+            }
+        }
+        let extents = all.domain.iter().map(|&d| self.extent(d));
+        let extents: Vec<u64> = extents.collect::<Result<_, _>>()?;
+        let n: u64 = extents.iter().product();
+        for linear in 0..n {
+            let mut rest = linear;
+            let mut point = vec![0; extents.len()];
+            for (at, &extent) in point.iter_mut().zip(&extents).rev() {
+                *at = (rest % extent) as i32;
+                rest /= extent;
+            }
+            self.point = point;
+            self.block(&all.body)?;
+        }
+        self.point.clear();
+        Ok(())
+    }
+
+    /// Where an element lies; nothing if it is left out.
+    fn place(
+        &mut self,
+        buffer: Buffer,
+        index: &[Expr],
+        outside: Outside,
+    ) -> Result<Option<usize>, Failure> {
+        let mut at = Vec::new();
+        for &e in index {
+            at.push(self.eval(e)?.as_i128() as i64);
+        }
+        let shape = self.array(buffer)?.shape.clone();
+        let mut linear = 0;
+        for (axis, (&i, &extent)) in at.iter().zip(&shape).enumerate() {
+            let inside = i >= 0 && i < extent as i64;
+            let i = match outside {
+                _ if inside => i,
+                Outside::Zero => return Ok(None),
+                Outside::Clamp if extent > 0 => i.clamp(0, extent as i64 - 1),
+                Outside::Wrap if extent > 0 => i.rem_euclid(extent as i64),
+                Outside::Clamp | Outside::Wrap => return Ok(None),
+                Outside::Never | Outside::Error => {
+                    return Err(Failure::Index(buffer, axis, i, extent as u64));
+                }
+            };
+            linear = linear * extent + i as usize;
+        }
+        Ok(Some(linear))
+    }
+
+    fn store(&mut self, store: &Store) -> Result<(), Failure> {
+        let value = self.eval(store.value)?;
+        if let Some(at) = self.place(store.target, &store.index, store.outside)? {
+            let array = self.array(store.target)?;
+            array.data[at] = match store.accum {
+                None => value,
+                Some(accum) => eval::binary(accum.binary(), array.data[at], value),
+            };
+        }
+        Ok(())
+    }
+
+    fn eval(&mut self, e: Expr) -> Result<Scalar, Failure> {
+        let program = self.program;
+        Ok(match &program.exprs[e] {
+            ExprDef::Const(value) => *value,
+            ExprDef::Axis(k) => Scalar::i32(self.point[*k as usize]),
+            ExprDef::Var(var, ty) => self.vars[*var].unwrap_or(Scalar::zero(*ty)),
+            ExprDef::Extent(dim) => Scalar::i32(self.extent(*dim)? as i32),
+            ExprDef::Load {
+                buffer,
+                ty,
+                index,
+                outside,
+            } => match self.place(*buffer, index, *outside)? {
+                Some(at) => self.array(*buffer)?.data[at],
+                None => Scalar::zero(*ty),
+            },
+            ExprDef::Unary(op, x) => eval::unary(*op, self.eval(*x)?),
+            ExprDef::Binary(op, a, b) => eval::binary(*op, self.eval(*a)?, self.eval(*b)?),
+            ExprDef::Compare(op, a, b) => {
+                Scalar::bool(eval::compare(*op, self.eval(*a)?, self.eval(*b)?))
+            }
+            ExprDef::Select(c, a, b) => {
+                let chosen = if self.eval(*c)?.as_bool() { a } else { b };
+                self.eval(*chosen)?
+            }
+            ExprDef::Cast(x, ty) => eval::cast(self.eval(*x)?, *ty),
+            ExprDef::Bitcast(x, ty) => eval::bitcast(self.eval(*x)?, *ty),
+        })
+    }
+
+    fn call(&mut self, call: &Call) -> Result<(), Failure> {
+        let inputs = call
+            .inputs
+            .iter()
+            .map(|&b| self.array(b).map(|a| a.clone()));
+        let inputs: Vec<Array> = inputs.collect::<Result<_, _>>()?;
+        for &output in &call.outputs {
+            self.array(output)?;
+        }
+        let mut outputs: Vec<Array> = Vec::new();
+        for &output in &call.outputs {
+            outputs.push(self.array(output)?.clone());
+        }
+        match call.library {
+            Library::MatMul => matmul(&inputs[0], &inputs[1], &mut outputs[0]),
+            Library::Sort { descending } => {
+                let [values, order] = &mut outputs[..] else {
+                    unreachable!("the verifier counts outputs");
+                };
+                sort(&inputs[0], descending, values, order);
+            }
+        }
+        for (&output, array) in call.outputs.iter().zip(outputs) {
+            self.memory[output] = Some(array);
+        }
+        Ok(())
+    }
+}
+
+fn matmul(a: &Array, b: &Array, out: &mut Array) {
+    let &[.., n, m] = &out.shape[..] else {
+        unreachable!("the verifier counts axes");
+    };
+    let inner = a.shape[a.shape.len() - 1];
+    let (add, mul) = (aerogel_ir::BinaryOp::Add, aerogel_ir::BinaryOp::Mul);
+    for (at, cell) in out.data.iter_mut().enumerate() {
+        let (batch, i, j) = (at / (n * m), at / m % n, at % m);
+        *cell = (0..inner).fold(Scalar::zero(out.ty), |sum, k| {
+            let left = a.data[(batch * n + i) * inner + k];
+            let right = b.data[(batch * inner + k) * m + j];
+            eval::binary(add, sum, eval::binary(mul, left, right))
+        });
+    }
+}
+
+/// The order of two numbers: NaN behind all.
+fn compare(a: Scalar, b: Scalar, descending: bool) -> std::cmp::Ordering {
+    if a.ty().is_float() {
+        let (a, b) = (a.as_f64(), b.as_f64());
+        let order = if descending {
+            b.partial_cmp(&a)
+        } else {
+            a.partial_cmp(&b)
+        };
+        order.unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
+    } else if descending {
+        b.as_i128().cmp(&a.as_i128())
+    } else {
+        a.as_i128().cmp(&b.as_i128())
+    }
+}
+
+fn sort(x: &Array, descending: bool, values: &mut Array, order: &mut Array) {
+    let n = x.shape.last().copied().unwrap_or(1);
+    for row in 0..x.data.len().checked_div(n).unwrap_or(0) {
+        let numbers = &x.data[row * n..(row + 1) * n];
+        let mut places: Vec<usize> = (0..n).collect();
+        places.sort_by(|&a, &b| compare(numbers[a], numbers[b], descending));
+        for (k, &place) in places.iter().enumerate() {
+            values.data[row * n + k] = numbers[place];
+            order.data[row * n + k] = Scalar::int(order.ty, place as i128);
+        }
+    }
+}

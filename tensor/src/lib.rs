@@ -1,0 +1,23 @@
+//! Tensor programs: statements over index spaces, from what a person wrote down to kernels.
+//!
+//! A [`Program`] is a list of statements, `for i < n, j < m: target[map] accum= value`, with loops and branches around and
+//! inside them. Recording writes one statement for each operation; passes inline and fuse them; lowering makes one kernel of
+//! each that is left. The interpreter says what any of these states means.
+#![warn(missing_docs)]
+
+mod expr;
+pub mod interp;
+mod parse;
+mod plan;
+mod print;
+mod program;
+mod verify;
+
+pub use aerogel_ir::ParseError;
+pub use expr::{Expr, ExprDef, Exprs, Outside};
+pub use parse::parse;
+pub use plan::{Operand, Plan, RunError};
+pub use program::{
+    Accum, Buffer, BufferDef, Call, Dim, DimDef, For, Library, Program, Role, Stmt, Store, Var,
+};
+pub use verify::verify;

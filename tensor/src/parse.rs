@@ -1,0 +1,380 @@
+//! Reading what `print` wrote.
+
+use aerogel_base::{Scalar, ScalarType, Span};
+use aerogel_ir::{BinaryOp, CompareOp, Lexer, UnaryOp};
+use indexmap::IndexMap;
+
+use aerogel_ir::ParseError;
+
+use crate::expr::{Expr, ExprDef, Outside};
+use crate::program::{
+    Accum, Agreement, Buffer, BufferDef, Call, Dim, DimDef, For, Library, Program, Role, Stmt,
+    Store, Var,
+};
+
+type Parsed<T> = Result<T, ParseError>;
+
+/// Reads a program.
+///
+/// # Errors
+/// The line at which the text is none, and why.
+pub fn parse(text: &str) -> Parsed<Program> {
+    let mut parser = Parser {
+        lexer: Lexer::new(text),
+        program: Program::default(),
+        named: IndexMap::new(),
+    };
+    parser.head()?;
+    while !parser.lexer.at_end() {
+        if parser.accept_word("result") {
+            let result = parser.buffer()?;
+            parser.program.results.push(result);
+        } else if let Some(stmt) = parser.stmt()? {
+            parser.program.body.push(stmt);
+        }
+    }
+    Ok(parser.program)
+}
+
+struct Parser<'t> {
+    lexer: Lexer<'t>,
+    program: Program,
+    named: IndexMap<String, Expr>,
+}
+
+impl Parser<'_> {
+    fn error<T>(&self, message: impl Into<String>) -> Parsed<T> {
+        Err(self.lexer.error(message.into()))
+    }
+
+    fn accept_word(&mut self, word: &str) -> bool {
+        self.lexer.peek(word) && self.lexer.accept(word)
+    }
+
+    /// Items between brackets, with commas between them.
+    fn list<T>(
+        &mut self,
+        open: &str,
+        close: &str,
+        item: impl Fn(&mut Self) -> Parsed<T>,
+    ) -> Parsed<Vec<T>> {
+        self.lexer.expect(open)?;
+        let mut items = Vec::new();
+        while !self.lexer.accept(close) {
+            if !items.is_empty() {
+                self.lexer.expect(",")?;
+            }
+            items.push(item(self)?);
+        }
+        Ok(items)
+    }
+
+    fn head(&mut self) -> Parsed<()> {
+        loop {
+            if self.accept_word("in") {
+                self.buffer_def(true)?;
+            } else if self.accept_word("tmp") {
+                self.buffer_def(false)?;
+            } else if self.accept_word("var") {
+                let name = self.lexer.word()?;
+                let (name, ty) = self.typed(&name)?;
+                let var = self.program.vars.push(ty);
+                if var.to_string() != name {
+                    return self.error(format!("variables are in order: `{var}` comes next"));
+                }
+            } else if self.accept_word("agree") {
+                let left = self.dim()?;
+                self.lexer.expect("=")?;
+                let right = self.dim()?;
+                let message = self.lexer.string()?;
+                self.program.agreements.push(Agreement {
+                    left,
+                    right,
+                    message,
+                    span: Span::NONE,
+                });
+            } else {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The type behind a colon, which may have been read with the name before it.
+    fn typed(&mut self, name: &str) -> Parsed<(String, ScalarType)> {
+        let (name, rest) = name.split_once(':').unwrap_or((name, ""));
+        let mut ty = rest.to_owned();
+        if ty.is_empty() {
+            self.lexer.accept(":");
+            ty = self.lexer.word()?;
+        }
+        let ty = ty.trim_start_matches(':');
+        match ScalarType::from_name(ty) {
+            Some(ty) => Ok((name.to_owned(), ty)),
+            None => self.error(format!("`{ty}` is no type")),
+        }
+    }
+
+    fn buffer_def(&mut self, is_input: bool) -> Parsed<()> {
+        let id = self.lexer.word()?;
+        let name = self.lexer.string()?;
+        let (_, ty) = self.typed("")?;
+        let role = match is_input {
+            true => Role::Input(self.program.inputs().count() as u32),
+            false => Role::Temporary,
+        };
+        let shape = Vec::new();
+        let def = BufferDef {
+            name,
+            ty,
+            shape,
+            role,
+        };
+        let buffer = self.program.buffers.push(def);
+        if buffer.to_string() != id {
+            return self.error(format!("buffers are in order: `{buffer}` comes next"));
+        }
+        self.lexer.expect("[")?;
+        let mut shape = Vec::new();
+        while !self.lexer.accept("]") {
+            if !shape.is_empty() {
+                self.lexer.expect(",")?;
+            }
+            let dim = match self.lexer.accept("?") {
+                true => self.program.dim(DimDef::Input(buffer, shape.len() as u32)),
+                false => self.dim()?,
+            };
+            shape.push(dim);
+        }
+        self.program.buffers[buffer].shape = shape;
+        Ok(())
+    }
+
+    fn number<T: std::str::FromStr>(&mut self, word: &str) -> Parsed<T> {
+        word.parse()
+            .or_else(|_| self.error(format!("`{word}` is no number")))
+    }
+
+    fn id(&mut self, word: &str, prefix: &str, n: usize) -> Parsed<u32> {
+        let number = word
+            .strip_prefix(prefix)
+            .and_then(|n| n.parse::<u32>().ok());
+        match number.filter(|&k| (k as usize) < n) {
+            Some(number) => Ok(number),
+            None => self.error(format!("`{word}` is not there")),
+        }
+    }
+
+    fn buffer_named(&mut self, word: &str) -> Parsed<Buffer> {
+        let n = self.program.buffers.len();
+        Ok(Buffer::from_u32(self.id(word, "b", n)?))
+    }
+
+    fn buffer(&mut self) -> Parsed<Buffer> {
+        let word = self.lexer.word()?;
+        self.buffer_named(&word)
+    }
+
+    fn var_named(&mut self, word: &str) -> Parsed<Var> {
+        let n = self.program.vars.len();
+        Ok(Var::from_u32(self.id(word, "x", n)?))
+    }
+
+    fn dim(&mut self) -> Parsed<Dim> {
+        if self.lexer.accept("(") {
+            let e = self.expr()?;
+            self.lexer.expect(")")?;
+            return Ok(self.program.dim(DimDef::Value(e)));
+        }
+        let word = self.lexer.word()?;
+        let def = match word.split_once(':') {
+            Some((buffer, axis)) => {
+                let buffer = self.buffer_named(buffer)?;
+                DimDef::Input(buffer, self.number(axis)?)
+            }
+            None => DimDef::Const(self.number(&word)?),
+        };
+        Ok(self.program.dim(def))
+    }
+
+    fn block(&mut self) -> Parsed<Vec<Stmt>> {
+        self.lexer.expect("{")?;
+        let mut body = Vec::new();
+        while !self.lexer.accept("}") {
+            body.extend(self.stmt()?);
+        }
+        Ok(body)
+    }
+
+    /// A statement; nothing for a name given to an expression.
+    fn stmt(&mut self) -> Parsed<Option<Stmt>> {
+        if self.lexer.accept("%") {
+            let name = self.lexer.word()?;
+            self.lexer.expect("=")?;
+            let e = self.expr()?;
+            self.named.insert(name, e);
+            return Ok(None);
+        }
+        let word = self.lexer.word()?;
+        Ok(Some(match word.as_str() {
+            "for" => {
+                let domain = self.list("[", "]", Self::dim)?;
+                let (body, span) = (self.block()?, Span::NONE);
+                Stmt::For(For { domain, body, span })
+            }
+            "loop" => {
+                let name = self.lexer.word()?;
+                let var = self.var_named(&name)?;
+                self.lexer.expect("in")?;
+                let lo = self.expr()?;
+                self.lexer.expect(",")?;
+                let hi = self.expr()?;
+                self.lexer.expect(",")?;
+                let step = self.lexer.word()?;
+                let (step, body) = (self.number(&step)?, self.block()?);
+                Stmt::Loop {
+                    var,
+                    lo,
+                    hi,
+                    step,
+                    body,
+                }
+            }
+            "if" => {
+                let cond = self.expr()?;
+                let then = self.block()?;
+                let otherwise = match self.accept_word("else") {
+                    true => self.block()?,
+                    false => Vec::new(),
+                };
+                Stmt::If(cond, then, otherwise)
+            }
+            "break" => Stmt::Break,
+            "continue" => Stmt::Continue,
+            "call" => {
+                let name = self.lexer.word()?;
+                let library = match name.as_str() {
+                    "matmul" => Library::MatMul,
+                    "sort" => Library::Sort { descending: false },
+                    "sort_down" => Library::Sort { descending: true },
+                    _ => return self.error(format!("no library has `{name}`")),
+                };
+                let outputs = self.list("(", ")", Self::buffer)?;
+                self.lexer.expect("=")?;
+                let inputs = self.list("(", ")", Self::buffer)?;
+                let span = Span::NONE;
+                Stmt::Call(Call {
+                    library,
+                    inputs,
+                    outputs,
+                    span,
+                })
+            }
+            _ if word.starts_with('x') => {
+                let var = self.var_named(&word)?;
+                self.lexer.expect("=")?;
+                Stmt::Set(var, self.expr()?)
+            }
+            _ => Stmt::Store(self.store(&word)?),
+        }))
+    }
+
+    fn store(&mut self, word: &str) -> Parsed<Store> {
+        let target = self.buffer_named(word)?;
+        let index = self.list("[", "]", Self::expr)?;
+        let outside = self.outside();
+        let accum = Accum::ALL
+            .iter()
+            .copied()
+            .find(|a| self.accept_word(a.name()));
+        let init = self.accept_word("init");
+        self.lexer.expect("=")?;
+        Ok(Store {
+            target,
+            index,
+            value: self.expr()?,
+            accum,
+            init,
+            outside,
+        })
+    }
+
+    fn outside(&mut self) -> Outside {
+        let named = Outside::ALL
+            .iter()
+            .copied()
+            .find(|o| self.accept_word(o.name()));
+        named.unwrap_or(Outside::Never)
+    }
+
+    fn expr(&mut self) -> Parsed<Expr> {
+        if self.lexer.accept("%") {
+            let name = self.lexer.word()?;
+            return match self.named.get(&name) {
+                Some(&e) => Ok(e),
+                None => self.error(format!("`%{name}` is not there")),
+            };
+        }
+        let word = self.lexer.word()?;
+        if self.lexer.peek("[") {
+            let buffer = self.buffer_named(&word)?;
+            let index = self.list("[", "]", Self::expr)?;
+            let outside = self.outside();
+            let ty = self.program.buffers[buffer].ty;
+            return Ok(self.program.exprs.add_as_is(ExprDef::Load {
+                buffer,
+                ty,
+                index,
+                outside,
+            }));
+        }
+        if !self.lexer.peek("(") {
+            let def = match word.strip_prefix('i').and_then(|k| k.parse().ok()) {
+                Some(axis) => ExprDef::Axis(axis),
+                None => {
+                    let var = self.var_named(&word)?;
+                    ExprDef::Var(var, self.program.vars[var])
+                }
+            };
+            return Ok(self.program.exprs.add_as_is(def));
+        }
+        let def = self.operation(&word)?;
+        Ok(self.program.exprs.add_as_is(def))
+    }
+
+    fn operation(&mut self, word: &str) -> Parsed<ExprDef> {
+        if word == "extent" {
+            self.lexer.expect("(")?;
+            let dim = self.dim()?;
+            self.lexer.expect(")")?;
+            return Ok(ExprDef::Extent(dim));
+        }
+        if let Some(ty) = ScalarType::from_name(word) {
+            self.lexer.expect("(")?;
+            let text = self.lexer.word()?;
+            self.lexer.expect(")")?;
+            return match Scalar::parse(ty, &text) {
+                Some(value) => Ok(ExprDef::Const(value)),
+                None => self.error(format!("`{text}` is no `{ty}`")),
+            };
+        }
+        let all = self.list("(", ")", Self::expr)?;
+        let def = match (word, &all[..]) {
+            ("select", &[c, a, b]) => Some(ExprDef::Select(c, a, b)),
+            (_, &[x]) => match word.split_once('.') {
+                Some(("cast", ty)) => ScalarType::from_name(ty).map(|ty| ExprDef::Cast(x, ty)),
+                Some(("bitcast", ty)) => {
+                    ScalarType::from_name(ty).map(|ty| ExprDef::Bitcast(x, ty))
+                }
+                _ => UnaryOp::from_name(word).map(|op| ExprDef::Unary(op, x)),
+            },
+            (_, &[a, b]) => BinaryOp::from_name(word)
+                .map(|op| ExprDef::Binary(op, a, b))
+                .or_else(|| CompareOp::from_name(word).map(|op| ExprDef::Compare(op, a, b))),
+            _ => None,
+        };
+        match def {
+            Some(def) => Ok(def),
+            None => self.error(format!("`{word}` with {} operands is not there", all.len())),
+        }
+    }
+}

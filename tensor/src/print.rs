@@ -1,0 +1,223 @@
+//! Programs as text, which parses to the same program.
+
+use std::fmt::{self, Write};
+
+use indexmap::IndexMap;
+
+use crate::expr::{Expr, ExprDef, Outside};
+use crate::program::{Buffer, Call, Dim, DimDef, Library, Program, Role, Stmt, Store};
+
+impl fmt::Display for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut printer = Printer {
+            program: self,
+            out: String::new(),
+            named: IndexMap::new(),
+            n_names: 0,
+            indent: 0,
+        };
+        printer.program();
+        f.write_str(&printer.out)
+    }
+}
+
+struct Printer<'p> {
+    program: &'p Program,
+    out: String,
+    /// What the statement at hand uses several times, by name.
+    named: IndexMap<Expr, usize>,
+    n_names: usize,
+    indent: usize,
+}
+
+impl Printer<'_> {
+    fn program(&mut self) {
+        for (buffer, def) in self.program.buffers.iter() {
+            let role = match def.role {
+                Role::Input(_) => "in",
+                Role::Temporary => "tmp",
+            };
+            let shape = def.shape.iter().enumerate().map(|(axis, &dim)| {
+                let own = *self.program.dim_def(dim) == DimDef::Input(buffer, axis as u32);
+                if own { "?".to_owned() } else { self.dim(dim) }
+            });
+            let shape = shape.collect::<Vec<_>>().join(", ");
+            let line = format!("{role} {buffer} {:?}: {}[{shape}]", def.name, def.ty);
+            self.line(&line);
+        }
+        for (var, ty) in self.program.vars.iter() {
+            self.line(&format!("var {var}: {ty}"));
+        }
+        for agreement in &self.program.agreements {
+            let [left, right] = [agreement.left, agreement.right].map(|d| self.dim(d));
+            self.line(&format!("agree {left} = {right} {:?}", agreement.message));
+        }
+        self.block(&self.program.body);
+        for &result in &self.program.results {
+            self.line(&format!("result {result}"));
+        }
+    }
+
+    fn line(&mut self, text: &str) {
+        let indent = 2 * self.indent;
+        let _ = writeln!(self.out, "{:indent$}{text}", "");
+    }
+
+    fn nested(&mut self, head: &str, body: &[Stmt]) {
+        self.line(&format!("{head} {{"));
+        self.indent += 1;
+        self.block(body);
+        self.indent -= 1;
+    }
+
+    fn block(&mut self, body: &[Stmt]) {
+        for stmt in body {
+            self.stmt(stmt);
+        }
+    }
+
+    /// Names what a statement uses several times.
+    fn name_shared(&mut self, stmt: &Stmt) {
+        self.named.clear();
+        let mut roots = Vec::new();
+        stmt.exprs(|e| roots.push(e));
+        let mut uses: IndexMap<Expr, usize> = IndexMap::new();
+        for &root in &roots {
+            *uses.entry(root).or_default() += 1;
+        }
+        let mut order = Vec::new();
+        let exprs = &self.program.exprs;
+        exprs.visit(roots, &mut |e| {
+            order.push(e);
+            exprs[e].operands(|x| *uses.entry(x).or_default() += 1);
+        });
+        for e in order {
+            let mut is_leaf = true;
+            exprs[e].operands(|_| is_leaf = false);
+            if uses[&e] > 1 && !is_leaf {
+                let text = self.def(e);
+                self.line(&format!("%{} = {text}", self.n_names));
+                self.named.insert(e, self.n_names);
+                self.n_names += 1;
+            }
+        }
+    }
+
+    fn stmt(&mut self, stmt: &Stmt) {
+        self.name_shared(stmt);
+        match stmt {
+            Stmt::For(all) => {
+                let domain = all.domain.iter().map(|&d| self.dim(d));
+                let head = format!("for [{}]", domain.collect::<Vec<_>>().join(", "));
+                self.nested(&head, &all.body);
+                self.line("}");
+            }
+            Stmt::Store(store) => {
+                let text = self.store(store);
+                self.line(&text);
+            }
+            Stmt::Set(var, e) => {
+                let text = format!("{var} = {}", self.expr(*e));
+                self.line(&text);
+            }
+            Stmt::Loop {
+                var,
+                lo,
+                hi,
+                step,
+                body,
+            } => {
+                let [lo, hi] = [self.expr(*lo), self.expr(*hi)];
+                self.nested(&format!("loop {var} in {lo}, {hi}, {step}"), body);
+                self.line("}");
+            }
+            Stmt::If(cond, then, otherwise) => {
+                let cond = self.expr(*cond);
+                self.nested(&format!("if {cond}"), then);
+                if !otherwise.is_empty() {
+                    self.nested("} else", otherwise);
+                }
+                self.line("}");
+            }
+            Stmt::Break => self.line("break"),
+            Stmt::Continue => self.line("continue"),
+            Stmt::Call(call) => {
+                let text = self.call(call);
+                self.line(&text);
+            }
+        }
+    }
+
+    fn store(&self, store: &Store) -> String {
+        let place = self.element(store.target, &store.index, store.outside);
+        let accum = store.accum.map_or(String::new(), |a| format!(" {a}"));
+        let init = if store.init { " init" } else { "" };
+        format!("{place}{accum}{init} = {}", self.expr(store.value))
+    }
+
+    fn call(&self, call: &Call) -> String {
+        let list = |buffers: &[Buffer]| {
+            let names = buffers.iter().map(Buffer::to_string);
+            names.collect::<Vec<_>>().join(", ")
+        };
+        let name = match call.library {
+            Library::MatMul => "matmul",
+            Library::Sort { descending: false } => "sort",
+            Library::Sort { descending: true } => "sort_down",
+        };
+        format!(
+            "call {name}({}) = ({})",
+            list(&call.outputs),
+            list(&call.inputs)
+        )
+    }
+
+    fn dim(&self, dim: Dim) -> String {
+        match self.program.dim_def(dim) {
+            DimDef::Const(n) => n.to_string(),
+            DimDef::Input(buffer, axis) => format!("{buffer}:{axis}"),
+            DimDef::Value(e) => format!("({})", self.def(*e)),
+        }
+    }
+
+    fn element(&self, buffer: Buffer, index: &[Expr], outside: Outside) -> String {
+        let index = index.iter().map(|&e| self.expr(e)).collect::<Vec<_>>();
+        let outside = match outside {
+            Outside::Never => String::new(),
+            other => format!(" {other}"),
+        };
+        format!("{buffer}[{}]{outside}", index.join(", "))
+    }
+
+    fn expr(&self, e: Expr) -> String {
+        match self.named.get(&e) {
+            Some(name) => format!("%{name}"),
+            None => self.def(e),
+        }
+    }
+
+    fn def(&self, e: Expr) -> String {
+        let list = |all: &[Expr]| {
+            let all = all.iter().map(|&x| self.expr(x));
+            all.collect::<Vec<_>>().join(", ")
+        };
+        match &self.program.exprs[e] {
+            ExprDef::Const(value) => format!("{}({value})", value.ty()),
+            ExprDef::Axis(k) => format!("i{k}"),
+            ExprDef::Var(var, _) => var.to_string(),
+            ExprDef::Extent(dim) => format!("extent({})", self.dim(*dim)),
+            ExprDef::Load {
+                buffer,
+                index,
+                outside,
+                ..
+            } => self.element(*buffer, index, *outside),
+            ExprDef::Unary(op, x) => format!("{op}({})", list(&[*x])),
+            ExprDef::Binary(op, a, b) => format!("{op}({})", list(&[*a, *b])),
+            ExprDef::Compare(op, a, b) => format!("{op}({})", list(&[*a, *b])),
+            ExprDef::Select(c, a, b) => format!("select({})", list(&[*c, *a, *b])),
+            ExprDef::Cast(x, ty) => format!("cast.{ty}({})", list(&[*x])),
+            ExprDef::Bitcast(x, ty) => format!("bitcast.{ty}({})", list(&[*x])),
+        }
+    }
+}

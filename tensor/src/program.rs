@@ -1,0 +1,411 @@
+//! A program: extents, buffers, variables and statements.
+
+use aerogel_base::entity::PrimaryMap;
+use aerogel_base::{Scalar, ScalarType, Span, entity};
+use aerogel_ir::{AtomicOp, BinaryOp};
+use indexmap::IndexSet;
+
+use crate::expr::{Expr, ExprDef, Exprs, Outside};
+
+entity! {
+    /// An extent.
+    pub struct Dim, "d"
+}
+entity! {
+    /// A buffer.
+    pub struct Buffer, "b"
+}
+entity! {
+    /// A variable: a scalar that statements set and read.
+    pub struct Var, "x"
+}
+
+/// What an extent is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum DimDef {
+    /// A number.
+    Const(u64),
+    /// The extent of an input along an axis, known when the program runs.
+    Input(Buffer, u32),
+    /// The value of an expression of constants, extents, variables and elements, when a buffer with it is made, or a
+    /// loop over it begins; nothing below zero.
+    Value(Expr),
+}
+
+/// What a buffer is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// It comes from outside, and its number there; statements may change it, which is seen outside.
+    Input(u32),
+    /// It is made here, its contents are undefined at first, and nobody outside sees it.
+    Temporary,
+}
+
+/// A row-major array.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BufferDef {
+    /// Its name in messages and in the text.
+    pub name: String,
+    /// The type of its elements.
+    pub ty: ScalarType,
+    /// Its extents.
+    pub shape: Vec<Dim>,
+    /// What it is for.
+    pub role: Role,
+}
+
+aerogel_base::kinds! {
+    /// How a value is put to what is there.
+    Accum {
+        /// The sum.
+        Add = "add",
+        /// The product.
+        Mul = "mul",
+        /// The smaller one; of a NaN and a number the number.
+        Min = "min",
+        /// The larger one; of a NaN and a number the number.
+        Max = "max",
+        /// The bits of both.
+        And = "and",
+        /// The bits of either.
+        Or = "or",
+        /// The bits of one.
+        Xor = "xor",
+    }
+}
+
+impl Accum {
+    /// The arithmetic.
+    pub fn binary(self) -> BinaryOp {
+        match self {
+            Self::Add => BinaryOp::Add,
+            Self::Mul => BinaryOp::Mul,
+            Self::Min => BinaryOp::Min,
+            Self::Max => BinaryOp::Max,
+            Self::And => BinaryOp::And,
+            Self::Or => BinaryOp::Or,
+            Self::Xor => BinaryOp::Xor,
+        }
+    }
+
+    /// The same in one step.
+    pub fn atomic(self) -> AtomicOp {
+        match self {
+            Self::Add => AtomicOp::Add,
+            Self::Mul => AtomicOp::Mul,
+            Self::Min => AtomicOp::Min,
+            Self::Max => AtomicOp::Max,
+            Self::And => AtomicOp::And,
+            Self::Or => AtomicOp::Or,
+            Self::Xor => AtomicOp::Xor,
+        }
+    }
+
+    /// What changes nothing.
+    pub fn neutral(self, ty: ScalarType) -> Scalar {
+        match self {
+            Self::Mul => Scalar::one(ty),
+            _ => self.atomic().identity(ty).unwrap_or(Scalar::zero(ty)),
+        }
+    }
+}
+
+/// `target[index] = value`, or `target[index] accum= value`, in one step.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Store {
+    /// The buffer.
+    pub target: Buffer,
+    /// One index (`i32`) for each of its axes.
+    pub index: Vec<Expr>,
+    /// What is stored, of the buffer's type.
+    pub value: Expr,
+    /// How, if not in place of what is there.
+    pub accum: Option<Accum>,
+    /// Before the `for` around begins, the whole target becomes what changes nothing. Only with `accum`, and only where the
+    /// `for` has nothing else.
+    pub init: bool,
+    /// What indices outside mean.
+    pub outside: Outside,
+}
+
+/// `for i0 < n, i1 < m: body`: all points of a space, in any order and at once.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct For {
+    /// The extent along each axis.
+    pub domain: Vec<Dim>,
+    /// What is done at each point: no `For` and no `Call`.
+    pub body: Vec<Stmt>,
+    /// Where it was written.
+    pub span: Span,
+}
+
+/// What a library does with whole buffers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Library {
+    /// `out[.., i, j] = sum over k of a[.., i, k] * b[.., k, j]`, floats; the leading axes of all three are the same.
+    MatMul,
+    /// The numbers along the last axis in order (`values, order = sort(x)`), equal ones in the order in which they come,
+    /// NaN behind all; downwards if `descending`.
+    Sort {
+        /// From the largest.
+        descending: bool,
+    },
+}
+
+/// A call of a library on the host.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Call {
+    /// What is called.
+    pub library: Library,
+    /// The buffers that it reads.
+    pub inputs: Vec<Buffer>,
+    /// The buffers that it writes as a whole.
+    pub outputs: Vec<Buffer>,
+    /// Where it was written.
+    pub span: Span,
+}
+
+/// A statement. At the outermost level it is the host's; inside a `For` it is done at each point.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Stmt {
+    /// All points of a space.
+    For(For),
+    /// A store, inside a `For`.
+    Store(Store),
+    /// Gives a variable a value. One that is first set inside a `For` is each point's own.
+    Set(Var, Expr),
+    /// Counts `var` from `lo` towards `hi` (exclusive) by `step` (not zero, a constant).
+    Loop {
+        /// The counter, `i32`.
+        var: Var,
+        /// Its first value.
+        lo: Expr,
+        /// Its end.
+        hi: Expr,
+        /// From one value to the next.
+        step: i32,
+        /// What is done.
+        body: Vec<Stmt>,
+    },
+    /// One branch or the other, by a `u1`.
+    If(Expr, Vec<Stmt>, Vec<Stmt>),
+    /// Leaves the innermost loop.
+    Break,
+    /// Goes on with the innermost loop's next value.
+    Continue,
+    /// A library's.
+    Call(Call),
+}
+
+/// Two extents that have to be equal, which is known when the program runs.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Agreement {
+    /// One extent.
+    pub left: Dim,
+    /// The other one.
+    pub right: Dim,
+    /// What to say if they differ; `{}` stands for the first and for the second.
+    pub message: String,
+    /// Where it was asked for.
+    pub span: Span,
+}
+
+/// Statements and what they name.
+#[derive(Clone, Debug, Default)]
+pub struct Program {
+    /// Extents; equal ones have equal ids.
+    pub dims: IndexSet<DimDef>,
+    /// Buffers.
+    pub buffers: PrimaryMap<Buffer, BufferDef>,
+    /// The types of variables.
+    pub vars: PrimaryMap<Var, ScalarType>,
+    /// Expressions.
+    pub exprs: Exprs,
+    /// Extents that have to be equal, looked at before anything runs.
+    pub agreements: Vec<Agreement>,
+    /// What is done.
+    pub body: Vec<Stmt>,
+    /// The buffers that are asked for, in their order. Statements that none of them depends on, and that change no input,
+    /// need not run.
+    pub results: Vec<Buffer>,
+}
+
+impl Program {
+    /// The extent that is this.
+    pub fn dim(&mut self, def: DimDef) -> Dim {
+        let def = match def {
+            DimDef::Value(e) => match (self.exprs.as_const(e), &self.exprs[e]) {
+                (Some(n), _) => DimDef::Const(n.as_i128().max(0) as u64),
+                (None, ExprDef::Extent(dim)) => return *dim,
+                _ => DimDef::Value(e),
+            },
+            other => other,
+        };
+        Dim::from_u32(self.dims.insert_full(def).0 as u32)
+    }
+
+    /// A constant extent.
+    pub fn size(&mut self, n: u64) -> Dim {
+        self.dim(DimDef::Const(n))
+    }
+
+    /// What an extent is.
+    pub fn dim_def(&self, dim: Dim) -> &DimDef {
+        &self.dims[dim.as_u32() as usize]
+    }
+
+    /// An extent's number, if it is one.
+    pub fn const_dim(&self, dim: Dim) -> Option<u64> {
+        match *self.dim_def(dim) {
+            DimDef::Const(n) => Some(n),
+            _ => None,
+        }
+    }
+
+    /// An extent as an expression.
+    pub fn extent(&mut self, dim: Dim) -> Expr {
+        match self.const_dim(dim).and_then(|n| i32::try_from(n).ok()) {
+            Some(n) => self.exprs.i32(n),
+            None => self.exprs.extent(dim),
+        }
+    }
+
+    /// A buffer that comes from outside; extents that are `None` are known when the program runs.
+    pub fn input(&mut self, name: &str, ty: ScalarType, shape: &[Option<u64>]) -> Buffer {
+        let number = self.inputs().count() as u32;
+        let buffer = self.buffers.push(BufferDef {
+            name: name.to_owned(),
+            ty,
+            shape: Vec::new(),
+            role: Role::Input(number),
+        });
+        let known = shape.iter().enumerate();
+        self.buffers[buffer].shape = known
+            .map(|(axis, n)| n.map_or(DimDef::Input(buffer, axis as u32), DimDef::Const))
+            .map(|def| Dim::from_u32(self.dims.insert_full(def).0 as u32))
+            .collect();
+        buffer
+    }
+
+    /// A buffer of the program's own.
+    pub fn temporary(&mut self, ty: ScalarType, shape: &[Dim]) -> Buffer {
+        let name = format!("t{}", self.buffers.len());
+        self.buffers.push(BufferDef {
+            name,
+            ty,
+            shape: shape.to_vec(),
+            role: Role::Temporary,
+        })
+    }
+
+    /// The buffers that come from outside, in their order.
+    pub fn inputs(&self) -> impl Iterator<Item = Buffer> {
+        let all = self.buffers.iter();
+        all.filter(|(_, def)| def.role != Role::Temporary)
+            .map(|(b, _)| b)
+    }
+
+    /// An element of a buffer.
+    pub fn load(&mut self, buffer: Buffer, index: Vec<Expr>, outside: Outside) -> Expr {
+        let ty = self.buffers[buffer].ty;
+        self.exprs.add(ExprDef::Load {
+            buffer,
+            ty,
+            index,
+            outside,
+        })
+    }
+
+    /// A variable.
+    pub fn var(&mut self, ty: ScalarType) -> Var {
+        self.vars.push(ty)
+    }
+
+    /// The value of a variable.
+    pub fn get(&mut self, var: Var) -> Expr {
+        let ty = self.vars[var];
+        self.exprs.add(ExprDef::Var(var, ty))
+    }
+
+    /// The indices of a domain with so many axes.
+    pub fn axes(&mut self, n: usize) -> Vec<Expr> {
+        (0..n as u32).map(|k| self.exprs.axis(k)).collect()
+    }
+
+    /// Appends `for domain: target[index] accum= value`, and `init` if it accumulates.
+    pub fn assign(&mut self, domain: &[Dim], store: Store, span: Span) {
+        self.body.push(Stmt::For(For {
+            domain: domain.to_vec(),
+            body: vec![Stmt::Store(store)],
+            span,
+        }));
+    }
+
+    /// A new temporary with an element for each point of `domain`, its value.
+    pub fn map(&mut self, domain: &[Dim], value: Expr, span: Span) -> Buffer {
+        let target = self.temporary(self.exprs.ty(value), domain);
+        let index = self.axes(domain.len());
+        let store = Store {
+            target,
+            index,
+            value,
+            accum: None,
+            init: false,
+            outside: Outside::Never,
+        };
+        self.assign(domain, store, span);
+        target
+    }
+
+    /// A new temporary with an element for each point of the first `n_kept` axes of `domain`: what `accum` makes of the
+    /// values along the others.
+    pub fn reduce(
+        &mut self,
+        domain: &[Dim],
+        n_kept: usize,
+        accum: Accum,
+        value: Expr,
+        span: Span,
+    ) -> Buffer {
+        let target = self.temporary(self.exprs.ty(value), &domain[..n_kept]);
+        let index = self.axes(n_kept);
+        let store = Store {
+            target,
+            index,
+            value,
+            accum: Some(accum),
+            init: true,
+            outside: Outside::Never,
+        };
+        self.assign(domain, store, span);
+        target
+    }
+}
+
+impl Stmt {
+    /// Calls `f` for every expression that the statement names itself: not for those in statements inside.
+    pub fn exprs(&self, mut f: impl FnMut(Expr)) {
+        match self {
+            Self::Store(store) => {
+                store.index.iter().for_each(|&e| f(e));
+                f(store.value);
+            }
+            Self::Set(_, e) => f(*e),
+            Self::Loop { lo, hi, .. } => [*lo, *hi].into_iter().for_each(f),
+            Self::If(cond, ..) => f(*cond),
+            Self::For(_) | Self::Break | Self::Continue | Self::Call(_) => {}
+        }
+    }
+
+    /// The statements inside.
+    pub fn inside(&self) -> [&[Stmt]; 2] {
+        match self {
+            Self::For(all) => [&all.body, &[]],
+            Self::Loop { body, .. } => [body, &[]],
+            Self::If(_, then, otherwise) => [then, otherwise],
+            Self::Store(_) | Self::Set(..) | Self::Break | Self::Continue | Self::Call(_) => {
+                [&[], &[]]
+            }
+        }
+    }
+}
