@@ -5,6 +5,7 @@
 use std::fmt;
 
 use aerogel_base::entity::SecondaryMap;
+use aerogel_base::hash::LookupMap;
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::eval;
 
@@ -58,6 +59,154 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
+/// What expressions name.
+pub(crate) trait Scope {
+    /// Why an expression has no value.
+    type Error: From<Failure>;
+
+    /// The index along an axis of the domain.
+    fn axis(&self, k: u32) -> Scalar;
+    /// A variable that has been set.
+    fn var(&self, var: Var) -> Option<Scalar>;
+    /// The extents of a buffer.
+    fn shape(&mut self, buffer: Buffer) -> Result<&[usize], Self::Error>;
+    /// An element of a buffer, which is there.
+    fn element(&mut self, buffer: Buffer, at: usize) -> Result<Scalar, Self::Error>;
+}
+
+/// The value of an expression.
+pub(crate) fn eval_in<S: Scope>(
+    program: &Program,
+    scope: &mut S,
+    e: Expr,
+) -> Result<Scalar, S::Error> {
+    Evaluation {
+        program,
+        scope,
+        done: LookupMap::default(),
+    }
+    .get(e)
+}
+
+/// What has been evaluated at a point: what is shared is evaluated once.
+struct Evaluation<'s, S> {
+    program: &'s Program,
+    scope: &'s mut S,
+    done: LookupMap<Expr, Scalar>,
+}
+
+impl<S: Scope> Evaluation<'_, S> {
+    fn get(&mut self, e: Expr) -> Result<Scalar, S::Error> {
+        if let Some(&done) = self.done.get(&e) {
+            return Ok(done);
+        }
+        let value = match &self.program.exprs[e] {
+            ExprDef::Const(value) => return Ok(*value),
+            ExprDef::Axis(k) => return Ok(self.scope.axis(*k)),
+            ExprDef::Var(var, ty) => self.scope.var(*var).unwrap_or(Scalar::zero(*ty)),
+            ExprDef::Extent(dim) => Scalar::i32(extent(self.program, self.scope, *dim)? as i32),
+            ExprDef::Load {
+                buffer,
+                ty,
+                index,
+                outside,
+            } => {
+                let index = index.iter().map(|&e| Ok(self.get(e)?.as_i128() as i64));
+                let index = index.collect::<Result<Vec<_>, S::Error>>()?;
+                match place(*buffer, &index, self.scope.shape(*buffer)?, *outside)? {
+                    Some(at) => self.scope.element(*buffer, at)?,
+                    None => Scalar::zero(*ty),
+                }
+            }
+            ExprDef::Unary(op, x) => eval::unary(*op, self.get(*x)?),
+            ExprDef::Binary(op, a, b) => eval::binary(*op, self.get(*a)?, self.get(*b)?),
+            ExprDef::Compare(op, a, b) => {
+                Scalar::bool(eval::compare(*op, self.get(*a)?, self.get(*b)?))
+            }
+            ExprDef::Select(c, a, b) => {
+                let chosen = if self.get(*c)?.as_bool() { a } else { b };
+                self.get(*chosen)?
+            }
+            ExprDef::Cast(x, ty) => eval::cast(self.get(*x)?, *ty),
+            ExprDef::Bitcast(x, ty) => eval::bitcast(self.get(*x)?, *ty),
+        };
+        self.done.insert(e, value);
+        Ok(value)
+    }
+}
+
+/// An extent's number.
+pub(crate) fn extent<S: Scope>(
+    program: &Program,
+    scope: &mut S,
+    dim: Dim,
+) -> Result<u64, S::Error> {
+    Ok(match *program.dim_def(dim) {
+        DimDef::Const(n) => n,
+        DimDef::Input(buffer, axis) => scope.shape(buffer)?[axis as usize] as u64,
+        DimDef::Value(e) => eval_in(program, scope, e)?.as_i128().max(0) as u64,
+    })
+}
+
+/// Looks whether all extents agree that have to.
+pub(crate) fn agreements<S: Scope>(program: &Program, scope: &mut S) -> Result<(), S::Error> {
+    for (number, agreement) in program.agreements.iter().enumerate() {
+        let left = extent(program, scope, agreement.left)?;
+        let right = extent(program, scope, agreement.right)?;
+        if left != right {
+            return Err(Failure::Disagreement(number, [left, right]).into());
+        }
+    }
+    Ok(())
+}
+
+/// Where an element lies, counted from the first; nothing if it is left out.
+pub(crate) fn place(
+    buffer: Buffer,
+    index: &[i64],
+    shape: &[usize],
+    outside: Outside,
+) -> Result<Option<usize>, Failure> {
+    let mut linear = 0;
+    for (axis, (&i, &extent)) in index.iter().zip(shape).enumerate() {
+        let inside = i >= 0 && i < extent as i64;
+        let i = match outside {
+            _ if inside => i,
+            Outside::Zero => return Ok(None),
+            Outside::Clamp if extent > 0 => i.clamp(0, extent as i64 - 1),
+            Outside::Wrap if extent > 0 => i.rem_euclid(extent as i64),
+            Outside::Clamp | Outside::Wrap => return Ok(None),
+            Outside::Never | Outside::Error => {
+                return Err(Failure::Index(buffer, axis, i, extent as u64));
+            }
+        };
+        linear = linear * extent + i as usize;
+    }
+    Ok(Some(linear))
+}
+
+/// Whether inputs are as a program says: types and shapes.
+pub(crate) fn check_inputs(
+    program: &Program,
+    given: &[(ScalarType, &[usize])],
+) -> Result<(), Failure> {
+    let n = program.inputs().count();
+    if n != given.len() {
+        return Err(Failure::Input(given.len(), format!("{n} are needed")));
+    }
+    for (number, (buffer, (ty, shape))) in program.inputs().zip(given).enumerate() {
+        let def = &program.buffers[buffer];
+        let fits = def.ty == *ty && def.shape.len() == shape.len();
+        let mut extents = def.shape.iter().zip(*shape);
+        let agrees =
+            |(&dim, &n): (&Dim, &usize)| program.const_dim(dim).is_none_or(|d| d == n as u64);
+        if !fits || !extents.all(agrees) {
+            return Err(Failure::Input(number, "another type or shape".to_owned()));
+        }
+    }
+    Ok(())
+}
+
 /// How a list of statements ended.
 #[derive(PartialEq)]
 enum Flow {
@@ -81,19 +230,9 @@ struct Interp<'p> {
 pub fn run(program: &Program, inputs: &mut [Array]) -> Result<Vec<Array>, Failure> {
     let mut memory: SecondaryMap<Buffer, Option<Array>> = SecondaryMap::new();
     let given: Vec<Buffer> = program.inputs().collect();
-    if given.len() != inputs.len() {
-        let what = format!("{} are needed", given.len());
-        return Err(Failure::Input(inputs.len(), what));
-    }
-    for (number, (&buffer, array)) in given.iter().zip(inputs.iter_mut()).enumerate() {
-        let def = &program.buffers[buffer];
-        let fits = def.ty == array.ty && def.shape.len() == array.shape.len();
-        let extents = def.shape.iter().zip(&array.shape);
-        let agrees =
-            |(&dim, &n): (&Dim, &usize)| program.const_dim(dim).is_none_or(|d| d == n as u64);
-        if !fits || !extents.clone().all(agrees) {
-            return Err(Failure::Input(number, "another type or shape".to_owned()));
-        }
+    let shapes: Vec<_> = inputs.iter().map(|a| (a.ty, &a.shape[..])).collect();
+    check_inputs(program, &shapes)?;
+    for (&buffer, array) in given.iter().zip(inputs.iter_mut()) {
         memory[buffer] = Some(std::mem::replace(array, Array::zeros(array.ty, &[0])));
     }
     let mut interp = Interp {
@@ -102,9 +241,7 @@ pub fn run(program: &Program, inputs: &mut [Array]) -> Result<Vec<Array>, Failur
         vars: SecondaryMap::new(),
         point: Vec::new(),
     };
-    let outcome = interp
-        .agreements()
-        .and_then(|()| interp.block(&program.body));
+    let outcome = agreements(program, &mut interp).and_then(|()| interp.block(&program.body));
     let results = outcome.and_then(|_| {
         let results = program.results.iter();
         results
@@ -117,31 +254,33 @@ pub fn run(program: &Program, inputs: &mut [Array]) -> Result<Vec<Array>, Failur
     results
 }
 
+impl Scope for Interp<'_> {
+    type Error = Failure;
+
+    fn axis(&self, k: u32) -> Scalar {
+        Scalar::i32(self.point[k as usize])
+    }
+
+    fn var(&self, var: Var) -> Option<Scalar> {
+        self.vars[var]
+    }
+
+    fn shape(&mut self, buffer: Buffer) -> Result<&[usize], Failure> {
+        Ok(&self.array(buffer)?.shape)
+    }
+
+    fn element(&mut self, buffer: Buffer, at: usize) -> Result<Scalar, Failure> {
+        Ok(self.array(buffer)?.data[at])
+    }
+}
+
 impl Interp<'_> {
-    fn agreements(&mut self) -> Result<(), Failure> {
-        for (number, agreement) in self.program.agreements.iter().enumerate() {
-            let both = [self.extent(agreement.left)?, self.extent(agreement.right)?];
-            if both[0] != both[1] {
-                return Err(Failure::Disagreement(number, both));
-            }
-        }
-        Ok(())
-    }
-
-    fn extent(&mut self, dim: Dim) -> Result<u64, Failure> {
-        Ok(match *self.program.dim_def(dim) {
-            DimDef::Const(n) => n,
-            DimDef::Input(buffer, axis) => self.array(buffer)?.shape[axis as usize] as u64,
-            DimDef::Value(e) => self.eval(e)?.as_i128().max(0) as u64,
-        })
-    }
-
     /// A buffer's array, made if it is not there yet.
     fn array(&mut self, buffer: Buffer) -> Result<&mut Array, Failure> {
         if self.memory[buffer].is_none() {
             let def = &self.program.buffers[buffer];
             debug_assert_eq!(def.role, Role::Temporary);
-            let shape = def.shape.iter().map(|&d| self.extent(d));
+            let shape = def.shape.iter().map(|&d| extent(self.program, self, d));
             let shape: Vec<usize> = shape
                 .map(|n| n.map(|n| n as usize))
                 .collect::<Result<_, _>>()?;
@@ -211,7 +350,7 @@ impl Interp<'_> {
                 array.data.fill(accum.neutral(array.ty));
             }
         }
-        let extents = all.domain.iter().map(|&d| self.extent(d));
+        let extents = all.domain.iter().map(|&d| extent(self.program, self, d));
         let extents: Vec<u64> = extents.collect::<Result<_, _>>()?;
         let n: u64 = extents.iter().product();
         for linear in 0..n {
@@ -228,7 +367,6 @@ impl Interp<'_> {
         Ok(())
     }
 
-    /// Where an element lies; nothing if it is left out.
     fn place(
         &mut self,
         buffer: Buffer,
@@ -239,23 +377,7 @@ impl Interp<'_> {
         for &e in index {
             at.push(self.eval(e)?.as_i128() as i64);
         }
-        let shape = self.array(buffer)?.shape.clone();
-        let mut linear = 0;
-        for (axis, (&i, &extent)) in at.iter().zip(&shape).enumerate() {
-            let inside = i >= 0 && i < extent as i64;
-            let i = match outside {
-                _ if inside => i,
-                Outside::Zero => return Ok(None),
-                Outside::Clamp if extent > 0 => i.clamp(0, extent as i64 - 1),
-                Outside::Wrap if extent > 0 => i.rem_euclid(extent as i64),
-                Outside::Clamp | Outside::Wrap => return Ok(None),
-                Outside::Never | Outside::Error => {
-                    return Err(Failure::Index(buffer, axis, i, extent as u64));
-                }
-            };
-            linear = linear * extent + i as usize;
-        }
-        Ok(Some(linear))
+        place(buffer, &at, &self.array(buffer)?.shape, outside)
     }
 
     fn store(&mut self, store: &Store) -> Result<(), Failure> {
@@ -271,33 +393,7 @@ impl Interp<'_> {
     }
 
     fn eval(&mut self, e: Expr) -> Result<Scalar, Failure> {
-        let program = self.program;
-        Ok(match &program.exprs[e] {
-            ExprDef::Const(value) => *value,
-            ExprDef::Axis(k) => Scalar::i32(self.point[*k as usize]),
-            ExprDef::Var(var, ty) => self.vars[*var].unwrap_or(Scalar::zero(*ty)),
-            ExprDef::Extent(dim) => Scalar::i32(self.extent(*dim)? as i32),
-            ExprDef::Load {
-                buffer,
-                ty,
-                index,
-                outside,
-            } => match self.place(*buffer, index, *outside)? {
-                Some(at) => self.array(*buffer)?.data[at],
-                None => Scalar::zero(*ty),
-            },
-            ExprDef::Unary(op, x) => eval::unary(*op, self.eval(*x)?),
-            ExprDef::Binary(op, a, b) => eval::binary(*op, self.eval(*a)?, self.eval(*b)?),
-            ExprDef::Compare(op, a, b) => {
-                Scalar::bool(eval::compare(*op, self.eval(*a)?, self.eval(*b)?))
-            }
-            ExprDef::Select(c, a, b) => {
-                let chosen = if self.eval(*c)?.as_bool() { a } else { b };
-                self.eval(*chosen)?
-            }
-            ExprDef::Cast(x, ty) => eval::cast(self.eval(*x)?, *ty),
-            ExprDef::Bitcast(x, ty) => eval::bitcast(self.eval(*x)?, *ty),
-        })
+        eval_in(self.program, self, e)
     }
 
     fn call(&mut self, call: &Call) -> Result<(), Failure> {
@@ -313,19 +409,20 @@ impl Interp<'_> {
         for &output in &call.outputs {
             outputs.push(self.array(output)?.clone());
         }
-        match call.library {
-            Library::MatMul => matmul(&inputs[0], &inputs[1], &mut outputs[0]),
-            Library::Sort { descending } => {
-                let [values, order] = &mut outputs[..] else {
-                    unreachable!("the verifier counts outputs");
-                };
-                sort(&inputs[0], descending, values, order);
-            }
-        }
+        library(call.library, &inputs, &mut outputs);
         for (&output, array) in call.outputs.iter().zip(outputs) {
             self.memory[output] = Some(array);
         }
         Ok(())
+    }
+}
+
+/// What a library does: `outputs` have their shapes.
+pub(crate) fn library(library: Library, inputs: &[Array], outputs: &mut [Array]) {
+    match (library, inputs, outputs) {
+        (Library::MatMul, [a, b], [out]) => matmul(a, b, out),
+        (Library::Sort { descending }, [x], [values, order]) => sort(x, descending, values, order),
+        _ => unreachable!("the verifier counts operands"),
     }
 }
 

@@ -7,7 +7,9 @@
 
 mod expr;
 pub mod interp;
+mod lower;
 mod parse;
+pub mod passes;
 mod plan;
 mod print;
 mod program;
@@ -15,8 +17,9 @@ mod verify;
 
 pub use aerogel_ir::ParseError;
 pub use expr::{Expr, ExprDef, Exprs, Outside};
+pub use lower::{Kernel, Parameter, lower};
 pub use parse::parse;
-pub use plan::{Operand, Plan, RunError};
+pub use plan::{Operand, Plan, RunError, Settings};
 pub use program::{
     Accum, Buffer, BufferDef, Call, Dim, DimDef, For, Library, Program, Role, Stmt, Store, Var,
 };

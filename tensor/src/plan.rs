@@ -1,21 +1,27 @@
 //! A program ready to run.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
+use aerogel_base::entity::SecondaryMap;
 use aerogel_base::{Scalar, ScalarType};
-use aerogel_compiler::{CompileError, Compiler};
-use aerogel_runtime::Buffer;
-use aerogel_runtime::buffer::MemoryError;
+use aerogel_compiler::{CompileError, CompiledKernel, Compiler};
+use aerogel_runtime::buffer::{Buffer as Bytes, MemoryError};
+use aerogel_runtime::launch::{Args, KernelFailure, Launch};
+use indexmap::IndexMap;
 
-use crate::interp;
-use crate::program::Program;
+use crate::expr::Expr;
+use crate::interp::{self, Scope, eval_in, extent};
+use crate::lower::{Parameter, lower};
+use crate::passes;
+use crate::program::{Buffer, Call, For, Program, Stmt, Var};
+use crate::verify::verify;
 
 /// A row-major array in memory.
 #[derive(Clone)]
 pub struct Operand {
     /// Its bytes.
-    pub buffer: Arc<Buffer>,
+    pub buffer: Arc<Bytes>,
     /// The type of its elements.
     pub ty: ScalarType,
     /// Its extents.
@@ -27,8 +33,12 @@ pub struct Operand {
 pub enum RunError {
     /// What the statements say.
     Failure(interp::Failure),
+    /// A check in a kernel, which says this.
+    Check(String),
     /// There is no memory.
     Memory(MemoryError),
+    /// Ctrl-C.
+    Interrupted,
 }
 
 impl From<interp::Failure> for RunError {
@@ -48,6 +58,8 @@ impl fmt::Display for RunError {
         match self {
             Self::Failure(e) => e.fmt(f),
             Self::Memory(e) => e.fmt(f),
+            Self::Check(what) => f.write_str(what),
+            Self::Interrupted => f.write_str("interrupted"),
         }
     }
 }
@@ -64,13 +76,27 @@ impl Operand {
         let n = shape.iter().try_fold(1_usize, |n, &e| n.checked_mul(e));
         let bytes = n.and_then(|n| n.checked_mul(ty.bytes() as usize));
         Ok(Self {
-            buffer: Arc::new(Buffer::zeroed(bytes.ok_or(failure)?)?),
+            buffer: Arc::new(Bytes::zeroed(bytes.ok_or(failure)?)?),
             ty,
             shape: shape.to_vec(),
         })
     }
 
-    fn to_array(&self) -> Result<interp::Array, MemoryError> {
+    /// What the interpreter takes for it.
+    ///
+    /// # Errors
+    /// If there is no memory for it.
+    pub fn of(array: &interp::Array) -> Result<Self, MemoryError> {
+        let operand = Self::zeros(array.ty, &array.shape)?;
+        operand.take(array)?;
+        Ok(operand)
+    }
+
+    /// The same for the interpreter.
+    ///
+    /// # Errors
+    /// If the bytes are not there.
+    pub fn to_array(&self) -> Result<interp::Array, MemoryError> {
         let size = self.ty.bytes() as usize;
         let n: usize = self.shape.iter().product();
         let elements = (0..n).map(|k| self.buffer.read_scalar(self.ty, k * size));
@@ -88,9 +114,103 @@ impl Operand {
     }
 }
 
-/// A program ready to run.
+/// A program ready to run: what the host does, with a kernel for each `for`.
 pub struct Plan {
     program: Program,
+    kernels: Vec<Compiled>,
+    steps: Vec<Step>,
+}
+
+/// A kernel, and what it takes.
+struct Compiled {
+    kernel: CompiledKernel,
+    buffers: Vec<Buffer>,
+    scalars: Vec<Parameter>,
+}
+
+/// What the host does.
+enum Step {
+    /// Launches a kernel.
+    Kernel(usize),
+    Set(Var, Expr),
+    Loop {
+        var: Var,
+        lo: Expr,
+        hi: Expr,
+        step: i32,
+        body: Vec<Step>,
+    },
+    If(Expr, Vec<Step>, Vec<Step>),
+    Break,
+    Continue,
+    Call(Call),
+}
+
+/// Makes the kernels of statements.
+struct Maker<'m> {
+    program: &'m Program,
+    settings: Settings<'m>,
+    kernels: Vec<Compiled>,
+    /// Equal statements have one kernel.
+    made: IndexMap<For, usize>,
+}
+
+/// What programs are made for.
+#[derive(Clone, Copy)]
+pub struct Settings<'c> {
+    /// Makes the kernels.
+    pub compiler: &'c Compiler,
+    /// Whether sums may be made in another order, and functions be approximate, as in kernels.
+    pub fast_math: bool,
+}
+
+impl Maker<'_> {
+    fn steps(&mut self, body: &[Stmt]) -> Result<Vec<Step>, CompileError> {
+        body.iter().map(|stmt| self.step(stmt)).collect()
+    }
+
+    fn step(&mut self, stmt: &Stmt) -> Result<Step, CompileError> {
+        Ok(match stmt {
+            Stmt::For(all) => Step::Kernel(self.kernel(all)?),
+            Stmt::Set(var, e) => Step::Set(*var, *e),
+            Stmt::Loop {
+                var,
+                lo,
+                hi,
+                step,
+                body,
+            } => Step::Loop {
+                var: *var,
+                lo: *lo,
+                hi: *hi,
+                step: *step,
+                body: self.steps(body)?,
+            },
+            Stmt::If(cond, then, otherwise) => {
+                Step::If(*cond, self.steps(then)?, self.steps(otherwise)?)
+            }
+            Stmt::Break => Step::Break,
+            Stmt::Continue => Step::Continue,
+            Stmt::Call(call) => Step::Call(call.clone()),
+            Stmt::Store(_) => unreachable!("the verifier wants a `for` around"),
+        })
+    }
+
+    fn kernel(&mut self, all: &For) -> Result<usize, CompileError> {
+        if let Some(&made) = self.made.get(all) {
+            return Ok(made);
+        }
+        let name = format!("tensors_{}", self.kernels.len());
+        let lowered = lower(self.program, all, &name, self.settings.fast_math);
+        let kernel = self.settings.compiler.compile(lowered.module)?;
+        self.made.insert(all.clone(), self.kernels.len());
+        self.kernels.push(Compiled {
+            kernel,
+            buffers: lowered.buffers,
+            scalars: lowered.scalars,
+        });
+        Ok(self.kernels.len() - 1)
+    }
 }
 
 impl Plan {
@@ -98,8 +218,27 @@ impl Plan {
     ///
     /// # Errors
     /// As `Compiler::compile`.
-    pub fn new(program: Program, _compiler: &Compiler) -> Result<Self, CompileError> {
-        Ok(Self { program })
+    pub fn new(mut program: Program, settings: Settings<'_>) -> Result<Self, CompileError> {
+        passes::run(&mut program, &mut |_, _| {});
+        verify(&program).map_err(CompileError::Internal)?;
+        let mut maker = Maker {
+            program: &program,
+            settings,
+            kernels: Vec::new(),
+            made: IndexMap::new(),
+        };
+        let steps = maker.steps(&program.body)?;
+        let kernels = maker.kernels;
+        Ok(Self {
+            program,
+            kernels,
+            steps,
+        })
+    }
+
+    /// The program as the passes left it.
+    pub fn program(&self) -> &Program {
+        &self.program
     }
 
     /// Runs the program: its results. `inputs` are in the program's order, and changed by what it stores to them.
@@ -107,17 +246,189 @@ impl Plan {
     /// # Errors
     /// Why it ended early.
     pub fn run(&self, inputs: &[Operand]) -> Result<Vec<Operand>, RunError> {
-        let arrays = inputs.iter().map(Operand::to_array);
-        let mut arrays = arrays.collect::<Result<Vec<_>, _>>()?;
-        let results = interp::run(&self.program, &mut arrays);
-        for (operand, array) in inputs.iter().zip(&arrays) {
-            operand.take(array)?;
-        }
-        let make = |array: interp::Array| {
-            let operand = Operand::zeros(array.ty, &array.shape)?;
-            operand.take(&array)?;
-            Ok(operand)
+        let shapes: Vec<_> = inputs.iter().map(|i| (i.ty, &i.shape[..])).collect();
+        interp::check_inputs(&self.program, &shapes)?;
+        let mut run = Run {
+            plan: self,
+            memory: SecondaryMap::new(),
+            vars: SecondaryMap::new(),
         };
-        results?.into_iter().map(make).collect()
+        for (buffer, input) in self.program.inputs().zip(inputs) {
+            run.memory[buffer] = Some(input.clone());
+        }
+        interp::agreements(&self.program, &mut run)?;
+        run.block(&self.steps)?;
+        let results = self.program.results.iter();
+        results.map(|&b| Ok(run.operand(b)?.clone())).collect()
+    }
+}
+
+/// How a list of steps ended.
+#[derive(PartialEq)]
+enum Flow {
+    On,
+    Break,
+    Continue,
+}
+
+/// A plan while it runs.
+struct Run<'p> {
+    plan: &'p Plan,
+    memory: SecondaryMap<Buffer, Option<Operand>>,
+    vars: SecondaryMap<Var, Option<Scalar>>,
+}
+
+impl Scope for Run<'_> {
+    type Error = RunError;
+
+    fn axis(&self, _: u32) -> Scalar {
+        unreachable!("the verifier wants a `for` around")
+    }
+
+    fn var(&self, var: Var) -> Option<Scalar> {
+        self.vars[var]
+    }
+
+    fn shape(&mut self, buffer: Buffer) -> Result<&[usize], RunError> {
+        Ok(&self.operand(buffer)?.shape)
+    }
+
+    fn element(&mut self, buffer: Buffer, at: usize) -> Result<Scalar, RunError> {
+        let operand = self.operand(buffer)?;
+        let offset = at * operand.ty.bytes() as usize;
+        Ok(operand.buffer.read_scalar(operand.ty, offset)?)
+    }
+}
+
+impl Run<'_> {
+    /// A buffer's memory, made if it is not there yet.
+    fn operand(&mut self, buffer: Buffer) -> Result<&Operand, RunError> {
+        if self.memory[buffer].is_none() {
+            let program = &self.plan.program;
+            let def = &program.buffers[buffer];
+            let shape = def
+                .shape
+                .iter()
+                .map(|&d| Ok(extent(program, self, d)? as usize));
+            let shape = shape.collect::<Result<Vec<_>, RunError>>()?;
+            self.memory[buffer] = Some(Operand::zeros(def.ty, &shape)?);
+        }
+        Ok(self.memory[buffer].as_ref().expect("made above"))
+    }
+
+    fn eval(&mut self, e: Expr) -> Result<Scalar, RunError> {
+        eval_in(&self.plan.program, self, e)
+    }
+
+    fn block(&mut self, steps: &[Step]) -> Result<Flow, RunError> {
+        for step in steps {
+            let flow = self.step(step)?;
+            if flow != Flow::On {
+                return Ok(flow);
+            }
+        }
+        Ok(Flow::On)
+    }
+
+    fn step(&mut self, step: &Step) -> Result<Flow, RunError> {
+        match step {
+            Step::Kernel(number) => self.launch(&self.plan.kernels[*number])?,
+            Step::Set(var, e) => self.vars[*var] = Some(self.eval(*e)?),
+            Step::Loop {
+                var,
+                lo,
+                hi,
+                step,
+                body,
+            } => {
+                let [lo, hi] = [self.eval(*lo)?, self.eval(*hi)?].map(Scalar::as_i128);
+                let step = i128::from(*step);
+                let mut at = lo;
+                while if step > 0 { at < hi } else { at > hi } {
+                    self.vars[*var] = Some(Scalar::i32(at as i32));
+                    if self.block(body)? == Flow::Break {
+                        break;
+                    }
+                    at += step;
+                }
+            }
+            Step::If(cond, then, otherwise) => {
+                let taken = if self.eval(*cond)?.as_bool() {
+                    then
+                } else {
+                    otherwise
+                };
+                return self.block(taken);
+            }
+            Step::Break => return Ok(Flow::Break),
+            Step::Continue => return Ok(Flow::Continue),
+            Step::Call(call) => self.call(call)?,
+        }
+        Ok(Flow::On)
+    }
+
+    fn launch(&mut self, compiled: &Compiled) -> Result<(), RunError> {
+        let mut operands = Vec::new();
+        for &buffer in &compiled.buffers {
+            operands.push(self.operand(buffer)?.clone());
+        }
+        let mut args = Args::new();
+        for operand in &operands {
+            let one = [1];
+            let shape: &[usize] = if operand.shape.is_empty() {
+                &one
+            } else {
+                &operand.shape
+            };
+            args.array(&operand.buffer, shape, operand.ty.bytes() as usize)?;
+        }
+        for &scalar in &compiled.scalars {
+            args.scalar(match scalar {
+                Parameter::Extent(dim) => {
+                    let n = extent(&self.plan.program, self, dim)?;
+                    Scalar::i32(i32::try_from(n).unwrap_or(i32::MAX)).slot()
+                }
+                Parameter::Var(var) => {
+                    let ty = self.plan.program.vars[var];
+                    self.vars[var].unwrap_or(Scalar::zero(ty)).slot()
+                }
+            });
+        }
+        let outcome = compiled.kernel.launch(Launch {
+            args: &args,
+            roots: &[],
+            results: &mut [],
+            sink: &Mutex::new(String::new()),
+            seed: 0,
+            most_reserved: 0,
+            trace: None,
+        });
+        outcome.map_err(|failure| match failure {
+            KernelFailure::Check { site, args } => {
+                let site = compiled.kernel.sites().get(site);
+                RunError::Check(site.map_or_else(String::new, |site| site.render(&args)))
+            }
+            KernelFailure::Memory(e) => RunError::Memory(e),
+            KernelFailure::Interrupted => RunError::Interrupted,
+            KernelFailure::Overlap => RunError::Check("arrays share memory".to_owned()),
+            KernelFailure::Mismatch(what) => RunError::Check(what.to_owned()),
+        })
+    }
+
+    /// What libraries do is done by the interpreter's code, on copies.
+    fn call(&mut self, call: &Call) -> Result<(), RunError> {
+        let mut inputs = Vec::new();
+        for &buffer in &call.inputs {
+            inputs.push(self.operand(buffer)?.to_array()?);
+        }
+        let mut outputs = Vec::new();
+        for &buffer in &call.outputs {
+            outputs.push(self.operand(buffer)?.to_array()?);
+        }
+        interp::library(call.library, &inputs, &mut outputs);
+        for (&buffer, array) in call.outputs.iter().zip(&outputs) {
+            self.operand(buffer)?.take(array)?;
+        }
+        Ok(())
     }
 }

@@ -1,0 +1,498 @@
+//! A `for` as a kernel.
+//!
+//! Axes become a parallel nest; buffers become array arguments, in the order in which they are met; variables that the host
+//! set and extents become scalar arguments. A buffer without axes is an array of one element.
+
+use aerogel_base::hash::LookupMap;
+use aerogel_base::{AssertKind, ScalarType};
+use aerogel_ir::{
+    Arg, BinaryOp, Builder, CompareOp, Function, LoopAttrs, Module, Op, ParamData, ParamType, Type,
+    Value,
+};
+use indexmap::{IndexMap, IndexSet};
+
+use crate::expr::{Expr, ExprDef, Outside};
+use crate::program::{Buffer, Dim, For, Program, Stmt, Store, Var};
+
+/// A kernel, and what to hand to it: first the buffers, then the scalars.
+#[derive(Clone, Debug)]
+pub struct Kernel {
+    /// The module, at stage `Structured`.
+    pub module: Module,
+    /// The buffers whose arrays it takes.
+    pub buffers: Vec<Buffer>,
+    /// The scalars that it takes.
+    pub scalars: Vec<Parameter>,
+}
+
+/// A scalar that a kernel takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Parameter {
+    /// An extent, as `i32`.
+    Extent(Dim),
+    /// What the host set a variable to.
+    Var(Var),
+}
+
+/// What a `for` names.
+#[derive(Default)]
+struct Names {
+    /// Its buffers, and whether they are written.
+    buffers: IndexMap<Buffer, bool>,
+    scalars: IndexSet<Parameter>,
+    /// The variables that are each point's own.
+    own: IndexSet<Var>,
+}
+
+impl Names {
+    fn block(&mut self, program: &Program, body: &[Stmt]) {
+        for stmt in body {
+            match stmt {
+                Stmt::Store(store) => {
+                    self.buffers.insert(store.target, true);
+                }
+                Stmt::Set(var, _) | Stmt::Loop { var, .. } => {
+                    self.own.insert(*var);
+                }
+                _ => {}
+            }
+            for inside in stmt.inside() {
+                self.block(program, inside);
+            }
+        }
+    }
+
+    fn exprs(&mut self, program: &Program, body: &[Stmt]) {
+        for stmt in body {
+            let mut roots = Vec::new();
+            stmt.exprs(|e| roots.push(e));
+            program
+                .exprs
+                .visit(roots, &mut |e| match &program.exprs[e] {
+                    ExprDef::Load { buffer, .. } => {
+                        self.buffers.entry(*buffer).or_insert(false);
+                    }
+                    ExprDef::Extent(dim) => {
+                        self.scalars.insert(Parameter::Extent(*dim));
+                    }
+                    ExprDef::Var(var, _) if !self.own.contains(var) => {
+                        self.scalars.insert(Parameter::Var(*var));
+                    }
+                    _ => {}
+                });
+            for inside in stmt.inside() {
+                self.exprs(program, inside);
+            }
+        }
+    }
+}
+
+/// The kernel that a `for` is. Stores with `init` are not for it: the passes have taken them apart.
+pub fn lower(program: &Program, all: &For, name: &str, fast_math: bool) -> Kernel {
+    let mut names = Names::default();
+    names.block(program, &all.body);
+    names.exprs(program, &all.body);
+    for &dim in &all.domain {
+        if program.const_dim(dim).is_none() {
+            names.scalars.insert(Parameter::Extent(dim));
+        }
+    }
+    let mut func = Function::new(name, true);
+    for (&buffer, &written) in &names.buffers {
+        let def = &program.buffers[buffer];
+        func.params.push(ParamData {
+            name: def.name.clone(),
+            ty: ParamType::Array {
+                elem: def.ty.into(),
+                ndim: def.shape.len().max(1) as u32,
+                read_only: !written,
+            },
+            of: None,
+        });
+    }
+    for &scalar in &names.scalars {
+        let ty = match scalar {
+            Parameter::Extent(_) => ScalarType::I32,
+            Parameter::Var(var) => program.vars[var],
+        };
+        func.params.push(ParamData {
+            name: format!("s{}", func.params.len()),
+            ty: ParamType::Value(ty.into()),
+            of: None,
+        });
+    }
+    let mut module = Module::default();
+    module.env.fast_math = fast_math;
+    let body = func.body;
+    let mut lower = Lower {
+        program,
+        names: &names,
+        b: Builder::new(&mut func, body),
+        scalars: LookupMap::default(),
+        vars: LookupMap::default(),
+        axes: Vec::new(),
+        scopes: vec![LookupMap::default()],
+    };
+    lower.all(all);
+    module.funcs.push(func);
+    Kernel {
+        module,
+        buffers: names.buffers.keys().copied().collect(),
+        scalars: names.scalars.iter().copied().collect(),
+    }
+}
+
+struct Lower<'p, 'f> {
+    program: &'p Program,
+    names: &'p Names,
+    b: Builder<'f>,
+    scalars: LookupMap<Parameter, Value>,
+    /// The storage of each variable that is the point's own.
+    vars: LookupMap<Var, Value>,
+    axes: Vec<Value>,
+    /// Expressions that have a value: of the statement at hand, and of the branches around.
+    scopes: Vec<LookupMap<Expr, Value>>,
+}
+
+impl Lower<'_, '_> {
+    fn all(&mut self, all: &For) {
+        let n_buffers = self.names.buffers.len();
+        for (k, &scalar) in self.names.scalars.iter().enumerate() {
+            let arg = Arg::from_u32((n_buffers + k) as u32);
+            let ty = match scalar {
+                Parameter::Extent(_) => ScalarType::I32,
+                Parameter::Var(var) => self.program.vars[var],
+            };
+            let value = self.b.value(Op::Arg { arg }, ty.into());
+            self.scalars.insert(scalar, value);
+        }
+        let hi: Vec<Value> = all.domain.iter().map(|&d| self.extent(d)).collect();
+        if hi.is_empty() {
+            self.point(&all.body);
+        } else {
+            let zero = self.b.i32(0);
+            let lo = vec![zero; hi.len()];
+            let region = self.b.func.new_region(&vec![Type::I32; hi.len()]);
+            self.axes = self.b.func.regions[region].params.clone();
+            let outer = std::mem::replace(&mut self.b.region, region);
+            self.point(&all.body);
+            self.b.terminate();
+            self.b.region = outer;
+            let attrs = LoopAttrs::default();
+            let body = region;
+            self.b.effect(Op::Parallel {
+                lo,
+                hi,
+                attrs,
+                body,
+            });
+        }
+        self.b.effect(Op::Return { values: Vec::new() });
+    }
+
+    fn point(&mut self, body: &[Stmt]) {
+        for &var in &self.names.own {
+            let place = self.b.local(self.program.vars[var].into());
+            self.vars.insert(var, place);
+        }
+        self.block(body);
+    }
+
+    fn extent(&mut self, dim: Dim) -> Value {
+        match self.program.const_dim(dim) {
+            Some(n) => self.b.i32(n as i32),
+            None => *self
+                .scalars
+                .get(&Parameter::Extent(dim))
+                .expect("it is named"),
+        }
+    }
+
+    /// Statements of one region. An expression's value holds for one statement: what it loads may change.
+    fn block(&mut self, body: &[Stmt]) {
+        for stmt in body {
+            self.scopes = vec![LookupMap::default()];
+            self.stmt(stmt);
+            if matches!(stmt, Stmt::Break | Stmt::Continue) {
+                return;
+            }
+        }
+    }
+
+    fn region(&mut self, params: &[Type], body: &[Stmt], var: Option<Var>) -> aerogel_ir::Region {
+        let region = self.b.func.new_region(params);
+        let outer = std::mem::replace(&mut self.b.region, region);
+        if let Some(var) = var {
+            let counter = self.b.func.regions[region].params[0];
+            let place = *self.vars.get(&var).expect("it is the point's own");
+            self.b.store(place, counter);
+        }
+        self.block(body);
+        self.b.terminate();
+        self.b.region = outer;
+        region
+    }
+
+    fn stmt(&mut self, stmt: &Stmt) {
+        match stmt {
+            Stmt::Store(store) => self.store(store),
+            Stmt::Set(var, e) => {
+                let value = self.expr(*e);
+                let place = *self.vars.get(var).expect("it is the point's own");
+                self.b.store(place, value);
+            }
+            Stmt::Loop {
+                var,
+                lo,
+                hi,
+                step,
+                body,
+            } => {
+                let [lo, hi] = [self.expr(*lo), self.expr(*hi)];
+                let step = self.b.i32(*step);
+                let body = self.region(&[Type::I32], body, Some(*var));
+                let init = Vec::new();
+                self.b.effect(Op::For {
+                    lo,
+                    hi,
+                    step,
+                    init,
+                    body,
+                });
+            }
+            Stmt::If(cond, then, otherwise) => {
+                let cond = self.expr(*cond);
+                let then = self.region(&[], then, None);
+                let otherwise = self.region(&[], otherwise, None);
+                self.b.effect(Op::If {
+                    cond,
+                    then,
+                    otherwise,
+                });
+            }
+            Stmt::Break => {
+                let values = Vec::new();
+                self.b.effect(Op::Break { values });
+            }
+            Stmt::Continue => {
+                let values = Vec::new();
+                self.b.effect(Op::Continue { values });
+            }
+            Stmt::For(_) | Stmt::Call(_) => unreachable!("the verifier keeps them out of a `for`"),
+        }
+    }
+
+    fn store(&mut self, store: &Store) {
+        let value = self.expr(store.value);
+        let (array, indices, inside) = self.indices(store.target, &store.index, store.outside);
+        let accum = store.accum;
+        let write = |b: &mut Builder<'_>| {
+            let ty = b.func.ty(value);
+            let place = b.value(
+                Op::ArrayAt { array, indices },
+                ty.to_ref().expect("a scalar"),
+            );
+            match accum {
+                None => b.store(place, value),
+                Some(accum) => {
+                    let op = accum.atomic();
+                    b.value(Op::Atomic { op, place, value }, ty);
+                }
+            }
+        };
+        match inside {
+            None => write(&mut self.b),
+            Some(inside) => {
+                self.b.if_(inside, &[], write, |_| {});
+            }
+        }
+    }
+
+    /// An element's indices, inside the extents, and whether it is meant at all.
+    fn indices(
+        &mut self,
+        buffer: Buffer,
+        index: &[Expr],
+        outside: Outside,
+    ) -> (Arg, Vec<Value>, Option<Value>) {
+        let number = self
+            .names
+            .buffers
+            .get_index_of(&buffer)
+            .expect("it is named");
+        let array = Arg::from_u32(number as u32);
+        if index.is_empty() {
+            let zero = self.b.i32(0);
+            return (array, vec![zero], None);
+        }
+        let mut inside: Option<Value> = None;
+        let mut indices = Vec::new();
+        for (axis, &e) in index.iter().enumerate() {
+            let i = self.expr(e);
+            if outside == Outside::Never || self.is_inside(buffer, axis, e) {
+                indices.push(i);
+                continue;
+            }
+            let shape = Op::ArrayShape {
+                array,
+                axis: axis as u32,
+            };
+            let extent = self.b.value(shape, Type::I32);
+            let (zero, one) = (self.b.i32(0), self.b.i32(1));
+            let last = self.b.binary(BinaryOp::Sub, extent, one);
+            let clamped = |b: &mut Builder<'_>| {
+                let low = b.binary(BinaryOp::Min, i, last);
+                b.binary(BinaryOp::Max, low, zero)
+            };
+            let index = match outside {
+                Outside::Never => i,
+                Outside::Clamp => clamped(&mut self.b),
+                Outside::Wrap => self.b.binary(BinaryOp::Mod, i, extent),
+                Outside::Zero | Outside::Error => {
+                    let low = self.b.compare(CompareOp::Ge, i, zero);
+                    let high = self.b.compare(CompareOp::Lt, i, extent);
+                    let both = self.b.binary(BinaryOp::And, low, high);
+                    if outside == Outside::Error {
+                        let name = self.program.buffers[buffer].name.replace(['{', '}'], "");
+                        self.b.effect(Op::Assert {
+                            cond: both,
+                            kind: AssertKind::Bounds,
+                            template: format!(
+                                "index {{}} is outside 0..{{}} along axis {axis} of `{name}`"
+                            ),
+                            args: vec![i, extent],
+                        });
+                        i
+                    } else {
+                        inside = Some(match inside {
+                            Some(before) => self.b.binary(BinaryOp::And, before, both),
+                            None => both,
+                        });
+                        clamped(&mut self.b)
+                    }
+                }
+            };
+            indices.push(index);
+        }
+        (array, indices, inside)
+    }
+
+    /// Whether an index is an axis of the domain as long as the buffer's, or a constant inside it.
+    fn is_inside(&self, buffer: Buffer, axis: usize, e: Expr) -> bool {
+        let dim = self.program.buffers[buffer].shape[axis];
+        match &self.program.exprs[e] {
+            ExprDef::Const(value) => self
+                .program
+                .const_dim(dim)
+                .is_some_and(|n| (0..i128::from(n)).contains(&value.as_i128())),
+            _ => false,
+        }
+    }
+
+    /// Values of branches are computed inside them: a scope that ends with the branch.
+    fn known(&self, e: Expr) -> Option<Value> {
+        self.scopes
+            .iter()
+            .rev()
+            .find_map(|scope| scope.get(&e).copied())
+    }
+
+    fn expr(&mut self, e: Expr) -> Value {
+        if let Some(known) = self.known(e) {
+            return known;
+        }
+        let ty: Type = self.program.exprs.ty(e).into();
+        let value = match self.program.exprs[e].clone() {
+            ExprDef::Const(value) => self.b.constant(value),
+            ExprDef::Axis(k) => self.axes[k as usize],
+            ExprDef::Var(var, _) => match self.vars.get(&var) {
+                Some(&place) => self.b.load(place),
+                None => *self.scalars.get(&Parameter::Var(var)).expect("it is named"),
+            },
+            ExprDef::Extent(dim) => self.extent(dim),
+            ExprDef::Load {
+                buffer,
+                index,
+                outside,
+                ..
+            } => {
+                let (array, indices, inside) = self.indices(buffer, &index, outside);
+                let at = Op::ArrayAt { array, indices };
+                let place = self.b.value(at, ty.to_ref().expect("a scalar"));
+                let value = self.b.load(place);
+                match inside {
+                    None => value,
+                    Some(inside) => {
+                        let zero = aerogel_base::Scalar::zero(self.program.exprs.ty(e));
+                        let zero = self.b.constant(zero);
+                        self.b.select(inside, value, zero)
+                    }
+                }
+            }
+            ExprDef::Unary(op, x) => {
+                let x = self.expr(x);
+                self.b.unary(op, x)
+            }
+            ExprDef::Binary(op, lhs, rhs) => {
+                let [lhs, rhs] = [self.expr(lhs), self.expr(rhs)];
+                self.b.binary(op, lhs, rhs)
+            }
+            ExprDef::Compare(op, lhs, rhs) => {
+                let [lhs, rhs] = [self.expr(lhs), self.expr(rhs)];
+                self.b.compare(op, lhs, rhs)
+            }
+            ExprDef::Select(cond, on_true, on_false) => self.choice(cond, on_true, on_false),
+            ExprDef::Cast(x, _) => {
+                let x = self.expr(x);
+                self.b.cast(x, ty)
+            }
+            ExprDef::Bitcast(x, _) => {
+                let x = self.expr(x);
+                self.b.value(Op::Bitcast { x }, ty)
+            }
+        };
+        self.scopes.last_mut().expect("a scope").insert(e, value);
+        value
+    }
+
+    /// One of two values. A branch that reads memory at indices that may be outside runs only where it is chosen.
+    fn choice(&mut self, cond: Expr, on_true: Expr, on_false: Expr) -> Value {
+        let cond = self.expr(cond);
+        if !self.is_guarded(on_true) && !self.is_guarded(on_false) {
+            let [on_true, on_false] = [self.expr(on_true), self.expr(on_false)];
+            return self.b.select(cond, on_true, on_false);
+        }
+        let ty: Type = self.program.exprs.ty(on_true).into();
+        let mut regions = [on_true, on_false].map(|e| {
+            let region = self.b.func.new_region(&[]);
+            let outer = std::mem::replace(&mut self.b.region, region);
+            self.scopes.push(LookupMap::default());
+            let value = self.expr(e);
+            self.scopes.pop();
+            self.b.yields(vec![value]);
+            self.b.region = outer;
+            region
+        });
+        let [then, otherwise] = regions.each_mut().map(|r| *r);
+        let op = Op::If {
+            cond,
+            then,
+            otherwise,
+        };
+        self.b.value(op, ty)
+    }
+
+    /// Whether an expression has loads that a choice protects: whose indices are said to be inside, or are checked.
+    fn is_guarded(&self, e: Expr) -> bool {
+        let mut found = false;
+        let exprs = &self.program.exprs;
+        exprs.visit([e], &mut |x| {
+            if let ExprDef::Load { index, outside, .. } = &exprs[x] {
+                let plain = |&i: &Expr| matches!(exprs[i], ExprDef::Axis(_) | ExprDef::Const(_));
+                found |=
+                    matches!(outside, Outside::Never | Outside::Error) && !index.iter().all(plain);
+            }
+        });
+        found
+    }
+}

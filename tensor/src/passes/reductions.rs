@@ -1,0 +1,408 @@
+//! What accumulates becomes loops at each point where no two points meet, and stores in one step elsewhere.
+//!
+//! ```text
+//! for [n, m] { s[i0] add init = v }      for [n] { x = 0; loop k in 0, m { x = add(x, v) }; s[i0] = x }
+//! for [n] { s[f(i0)] add init = v }      for [size] { s[i0] = 0 }; for [n] { s[f(i0)] add = v }
+//! ```
+//! Where few elements take many values, parts of an axis come first, `PARTS` for each element, whatever the machine:
+//! the order of a sum depends on extents alone.
+
+use aerogel_base::hash::LookupMap;
+use aerogel_ir::BinaryOp;
+
+use crate::expr::{Expr, ExprDef, Outside};
+use crate::program::{Dim, For, Program, Stmt, Store, Var};
+
+/// Into so many parts an axis is cut.
+const PARTS: u64 = 64;
+/// With at least so many elements, each is a point of its own, and there is enough to do at once.
+const ENOUGH: u64 = 64;
+/// With fewer values for each element, one loop is done sooner.
+const MANY: u64 = 4096;
+
+/// Takes apart all stores with `init`, and those that accumulate where no two points meet.
+pub(super) fn run(program: &mut Program) {
+    let body = std::mem::take(&mut program.body);
+    program.body = block(program, body);
+}
+
+fn block(program: &mut Program, body: Vec<Stmt>) -> Vec<Stmt> {
+    let mut out = Vec::new();
+    for stmt in body {
+        match stmt {
+            Stmt::For(all) => reduce(program, all, &mut out),
+            Stmt::Loop {
+                var,
+                lo,
+                hi,
+                step,
+                body,
+            } => out.push(Stmt::Loop {
+                var,
+                lo,
+                hi,
+                step,
+                body: block(program, body),
+            }),
+            Stmt::If(cond, then, otherwise) => {
+                let [then, otherwise] = [then, otherwise].map(|b| block(program, b));
+                out.push(Stmt::If(cond, then, otherwise));
+            }
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+/// The stores of a `for` that has nothing else, all accumulating to elements of which each is the points' with the same
+/// indices along `kept`.
+struct Sums {
+    domain: Vec<Dim>,
+    stores: Vec<Store>,
+    /// The axes that elements have.
+    kept: Vec<u32>,
+}
+
+fn reduce(program: &mut Program, all: For, out: &mut Vec<Stmt>) {
+    let span = all.span;
+    let Some(sums) = sums(program, &all) else {
+        let mut body = all.body;
+        for stmt in &mut body {
+            if let Stmt::Store(store) = stmt
+                && store.init
+            {
+                out.push(fill(program, store, span));
+                store.init = false;
+            }
+        }
+        out.push(Stmt::For(For { body, ..all }));
+        return;
+    };
+    let covers: Vec<bool> = sums
+        .stores
+        .iter()
+        .map(|s| covers(program, &sums.domain, s))
+        .collect();
+    for (store, covers) in sums.stores.iter().zip(&covers) {
+        if store.init && !covers {
+            out.push(fill(program, store, span));
+        }
+    }
+    match cut(program, &sums) {
+        Some(axis) => in_parts(program, &sums, &covers, axis, span, out),
+        None => {
+            let first = sums.stores.iter().zip(&covers);
+            let first: Vec<First> = first
+                .map(|(store, covers)| {
+                    if store.init && *covers {
+                        First::Neutral
+                    } else {
+                        First::Target
+                    }
+                })
+                .collect();
+            let targets: Vec<Store> = sums.stores.clone();
+            let all = loops(program, &sums, None, &first, &targets, span);
+            out.push(all);
+        }
+    }
+}
+
+/// The stores of a `for`, if no two points with different indices along some axes meet.
+fn sums(program: &Program, all: &For) -> Option<Sums> {
+    let mut stores = Vec::new();
+    for stmt in &all.body {
+        let Stmt::Store(store) = stmt else {
+            return None;
+        };
+        store.accum?;
+        stores.push(store.clone());
+    }
+    let kept = kept(program, stores.first()?)?;
+    let same = stores
+        .iter()
+        .all(|s| self::kept(program, s).as_ref() == Some(&kept));
+    let targets: indexmap::IndexSet<_> = stores.iter().map(|s| s.target).collect();
+    let reads = |e: Expr| {
+        let mut found = false;
+        program.exprs.visit([e], &mut |x| {
+            if let ExprDef::Load { buffer, .. } = &program.exprs[x] {
+                found |= targets.contains(buffer);
+            }
+        });
+        found
+    };
+    let apart = targets.len() == stores.len() && !stores.iter().any(|s| reads(s.value));
+    (same && apart).then(|| Sums {
+        domain: all.domain.clone(),
+        stores,
+        kept,
+    })
+}
+
+/// The axes that a store's indices are, in rising order: each index an axis (or some steps from it), or the same at all points.
+fn kept(program: &Program, store: &Store) -> Option<Vec<u32>> {
+    if !matches!(
+        store.outside,
+        Outside::Never | Outside::Error | Outside::Zero
+    ) {
+        return None;
+    }
+    let mut kept = Vec::new();
+    for &e in &store.index {
+        match &program.exprs[e] {
+            ExprDef::Axis(k) => kept.push(*k),
+            ExprDef::Binary(BinaryOp::Add, a, c)
+                if program.exprs.as_const(*c).is_some()
+                    && matches!(program.exprs[*a], ExprDef::Axis(_)) =>
+            {
+                if let ExprDef::Axis(k) = program.exprs[*a] {
+                    kept.push(k);
+                }
+            }
+            _ => {
+                let mut varies = false;
+                program.exprs.visit([e], &mut |x| {
+                    varies |= matches!(program.exprs[x], ExprDef::Axis(_) | ExprDef::Load { .. });
+                });
+                if varies {
+                    return None;
+                }
+            }
+        }
+    }
+    kept.sort_unstable();
+    let n = kept.len();
+    kept.dedup();
+    (kept.len() == n).then_some(kept)
+}
+
+/// Whether the points of a domain meet every element of the store's target.
+fn covers(program: &Program, domain: &[Dim], store: &Store) -> bool {
+    let shape = &program.buffers[store.target].shape;
+    let mut both = store.index.iter().zip(shape);
+    both.all(|(&e, &dim)| match program.exprs[e] {
+        ExprDef::Axis(k) => domain[k as usize] == dim,
+        _ => program.const_dim(dim) == Some(1),
+    })
+}
+
+/// All of a store's target becomes what changes nothing.
+fn fill(program: &mut Program, store: &Store, span: aerogel_base::Span) -> Stmt {
+    let def = &program.buffers[store.target];
+    let (ty, domain) = (def.ty, def.shape.clone());
+    let accum = store.accum.expect("the verifier wants it beside `init`");
+    let value = program.exprs.constant(accum.neutral(ty));
+    let index = program.axes(domain.len());
+    Stmt::For(For {
+        domain,
+        body: vec![Stmt::Store(Store {
+            target: store.target,
+            index,
+            value,
+            accum: None,
+            init: false,
+            outside: Outside::Never,
+        })],
+        span,
+    })
+}
+
+/// The axis to cut, if elements are few and values many: the longest, or the first whose extent is not known.
+fn cut(program: &Program, sums: &Sums) -> Option<u32> {
+    let extent = |k: u32| program.const_dim(sums.domain[k as usize]);
+    let product = |ks: &mut dyn Iterator<Item = u32>| {
+        ks.map(extent)
+            .try_fold(1_u64, |n, e| Some(n.saturating_mul(e?)))
+    };
+    let n_elements = product(&mut sums.kept.iter().copied())?;
+    let others = (0..sums.domain.len() as u32).filter(|k| !sums.kept.contains(k));
+    let n_values = product(&mut others.clone());
+    if n_elements >= ENOUGH || n_values.is_some_and(|n| n < MANY) {
+        return None;
+    }
+    let unknown = others.clone().find(|&k| extent(k).is_none());
+    unknown.or_else(|| others.max_by_key(|&k| (extent(k), std::cmp::Reverse(k))))
+}
+
+/// With what a sum begins.
+#[derive(Clone, Copy, PartialEq)]
+enum First {
+    Neutral,
+    Target,
+}
+
+/// A part of an axis: the axis, and the axis of the new domain that counts parts.
+struct Part {
+    axis: u32,
+    length: Expr,
+    number: Expr,
+}
+
+/// Loops over what is not kept, at each point of what is.
+fn loops(
+    program: &mut Program,
+    sums: &Sums,
+    part: Option<Part>,
+    first: &[First],
+    targets: &[Store],
+    span: aerogel_base::Span,
+) -> Stmt {
+    let mut domain: Vec<Dim> = sums.kept.iter().map(|&k| sums.domain[k as usize]).collect();
+    if part.is_some() {
+        let parts = program.size(PARTS);
+        domain.push(parts);
+    }
+    let mut axes: Vec<Option<Expr>> = vec![None; sums.domain.len()];
+    for (new, &k) in sums.kept.iter().enumerate() {
+        axes[k as usize] = Some(program.exprs.axis(new as u32));
+    }
+    let mut counters: Vec<(Var, u32)> = Vec::new();
+    for k in 0..sums.domain.len() as u32 {
+        if axes[k as usize].is_none() {
+            let var = program.var(aerogel_base::ScalarType::I32);
+            axes[k as usize] = Some(program.get(var));
+            counters.push((var, k));
+        }
+    }
+    let mut done = LookupMap::default();
+    let mut moved = |program: &mut Program, e: Expr| {
+        program
+            .exprs
+            .replace(e, &mut done, &mut |exprs, e| match exprs[e] {
+                ExprDef::Axis(k) => axes[k as usize],
+                _ => None,
+            })
+    };
+    let (mut body, mut turns, mut ends) = (Vec::new(), Vec::new(), Vec::new());
+    for ((store, first), target) in sums.stores.iter().zip(first).zip(targets) {
+        let accum = store.accum.expect("all accumulate");
+        let ty = program.buffers[store.target].ty;
+        let var = program.var(ty);
+        // A target of parts is indexed in the new domain already.
+        let index: Vec<Expr> = match part.is_some() {
+            true => target.index.clone(),
+            false => target.index.iter().map(|&e| moved(program, e)).collect(),
+        };
+        let before = match first {
+            First::Neutral => program.exprs.constant(accum.neutral(ty)),
+            First::Target => program.load(target.target, index.clone(), target.outside),
+        };
+        body.push(Stmt::Set(var, before));
+        let value = moved(program, store.value);
+        let sum = program.get(var);
+        let sum_and = program.exprs.binary(accum.binary(), sum, value);
+        turns.push(Stmt::Set(var, sum_and));
+        ends.push(Stmt::Store(Store {
+            target: target.target,
+            index,
+            value: sum,
+            accum: None,
+            init: false,
+            outside: target.outside,
+        }));
+    }
+    for &(var, k) in counters.iter().rev() {
+        let extent = program.extent(sums.domain[k as usize]);
+        let (lo, hi) = match &part {
+            Some(part) if part.axis == k => {
+                let exprs = &mut program.exprs;
+                let lo = exprs.binary(BinaryOp::Mul, part.number, part.length);
+                let end = exprs.binary(BinaryOp::Add, lo, part.length);
+                (lo, exprs.binary(BinaryOp::Min, end, extent))
+            }
+            _ => (program.exprs.i32(0), extent),
+        };
+        turns = vec![Stmt::Loop {
+            var,
+            lo,
+            hi,
+            step: 1,
+            body: turns,
+        }];
+    }
+    body.extend(turns);
+    body.extend(ends);
+    Stmt::For(For { domain, body, span })
+}
+
+/// Sums of parts of an axis first, then their sums.
+fn in_parts(
+    program: &mut Program,
+    sums: &Sums,
+    covers: &[bool],
+    axis: u32,
+    span: aerogel_base::Span,
+    out: &mut Vec<Stmt>,
+) {
+    let n = program.extent(sums.domain[axis as usize]);
+    let exprs = &mut program.exprs;
+    let [round_up, parts] = [PARTS as i32 - 1, PARTS as i32].map(|n| exprs.i32(n));
+    let padded = exprs.binary(BinaryOp::Add, n, round_up);
+    let length = exprs.binary(BinaryOp::Div, padded, parts);
+    let number = exprs.axis(sums.kept.len() as u32);
+    let mut shape: Vec<Dim> = sums.kept.iter().map(|&k| sums.domain[k as usize]).collect();
+    let n_kept = shape.len();
+    shape.push(program.size(PARTS));
+    let mut partial = Vec::new();
+    for store in &sums.stores {
+        let target = program.temporary(program.buffers[store.target].ty, &shape);
+        let index = program.axes(n_kept + 1);
+        partial.push(Store {
+            target,
+            index,
+            ..store.clone()
+        });
+    }
+    let part = Part {
+        axis,
+        length,
+        number,
+    };
+    let first = vec![First::Neutral; partial.len()];
+    out.push(loops(program, sums, Some(part), &first, &partial, span));
+    // The parts' sums, by one loop for each element.
+    let domain: Vec<Dim> = shape.clone();
+    let mut stores = Vec::new();
+    for (store, part) in sums.stores.iter().zip(&partial) {
+        let index = program.axes(n_kept + 1);
+        let value = program.load(part.target, index, Outside::Never);
+        let mut done = LookupMap::default();
+        let places = sums.kept.clone();
+        let index = store.index.iter().map(|&e| {
+            program
+                .exprs
+                .replace(e, &mut done, &mut |exprs, e| match exprs[e] {
+                    ExprDef::Axis(k) => {
+                        let new = places.iter().position(|&p| p == k).expect("it is kept");
+                        Some(exprs.axis(new as u32))
+                    }
+                    _ => None,
+                })
+        });
+        let index = index.collect();
+        stores.push(Store {
+            value,
+            index,
+            ..store.clone()
+        });
+    }
+    let second = Sums {
+        domain,
+        stores: stores.clone(),
+        kept: (0..n_kept as u32).collect(),
+    };
+    let first: Vec<First> = sums
+        .stores
+        .iter()
+        .zip(covers)
+        .map(|(store, covers)| {
+            if store.init && *covers {
+                First::Neutral
+            } else {
+                First::Target
+            }
+        })
+        .collect();
+    out.push(loops(program, &second, None, &first, &stores, span));
+}

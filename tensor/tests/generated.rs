@@ -1,0 +1,487 @@
+//! Made-up programs: what they mean, what they mean after each pass, and what their kernels do is the same.
+//!
+//! `AEROGEL_N_PROGRAMS` says how many, `AEROGEL_FIRST_SEED` which come first. Floats are whole numbers below 2^53, so that the
+//! order of sums does not show.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use aerogel_base::{Scalar, ScalarType, Span};
+use aerogel_compiler::{Compiler, Config};
+use aerogel_ir::{BinaryOp, CompareOp, UnaryOp, eval};
+use aerogel_tensor::interp::{Array, Failure, run};
+use aerogel_tensor::{
+    Accum, Buffer, Dim, DimDef, Expr, For, Operand, Outside, Plan, Program, Settings, Stmt, Store,
+    parse, passes, verify,
+};
+
+struct Maker {
+    state: u64,
+    program: Program,
+    /// What can be loaded.
+    readable: Vec<Buffer>,
+    /// What is changed more than once.
+    memory: Vec<Buffer>,
+    dims: Vec<Dim>,
+}
+
+/// So many values are added up in parts.
+const LONG: u64 = 5000;
+
+const TYPES: [ScalarType; 5] = [
+    ScalarType::I32,
+    ScalarType::F64,
+    ScalarType::I64,
+    ScalarType::U8,
+    ScalarType::U1,
+];
+
+impl Maker {
+    fn number(&mut self, n: usize) -> usize {
+        let (next, bits) = eval::random_step(self.state);
+        self.state = next;
+        (bits >> 8) as usize % n.max(1)
+    }
+
+    fn chance(&mut self, one_in: usize) -> bool {
+        self.number(one_in) == 0
+    }
+
+    fn one_of<T: Copy>(&mut self, all: &[T]) -> T {
+        all[self.number(all.len())]
+    }
+
+    fn dim(&mut self) -> Dim {
+        let dims = self.dims.clone();
+        self.one_of(&dims)
+    }
+
+    fn outside(&mut self) -> Outside {
+        self.one_of(&[Outside::Clamp, Outside::Wrap, Outside::Zero])
+    }
+
+    /// An index for an axis of a buffer, in a domain.
+    fn index(&mut self, domain: &[Dim], dim: Dim, depth: usize) -> (Expr, bool) {
+        let same: Vec<u32> = (0..domain.len() as u32)
+            .filter(|&k| domain[k as usize] == dim)
+            .collect();
+        if !same.is_empty() && !self.chance(3) {
+            let k = self.one_of(&same);
+            return (self.program.exprs.axis(k), true);
+        }
+        let i = match self.number(4) {
+            0 if depth > 0 => self.value(domain, ScalarType::I32, depth - 1),
+            1 | 2 if !domain.is_empty() => {
+                let k = self.number(domain.len()) as u32;
+                let axis = self.program.exprs.axis(k);
+                let by = self.number(5) as i32 - 2;
+                let by = self.program.exprs.i32(by);
+                let op = self.one_of(&[BinaryOp::Add, BinaryOp::Mul, BinaryOp::Sub]);
+                self.program.exprs.binary(op, axis, by)
+            }
+            _ => {
+                let at = self.number(6) as i32 - 1;
+                self.program.exprs.i32(at)
+            }
+        };
+        (i, false)
+    }
+
+    fn element(&mut self, domain: &[Dim], buffer: Buffer, depth: usize) -> (Vec<Expr>, Outside) {
+        let shape = self.program.buffers[buffer].shape.clone();
+        let all: Vec<(Expr, bool)> = shape
+            .iter()
+            .map(|&d| self.index(domain, d, depth))
+            .collect();
+        let outside = match all.iter().all(|(_, inside)| *inside) {
+            true => Outside::Never,
+            false => self.outside(),
+        };
+        (all.into_iter().map(|(e, _)| e).collect(), outside)
+    }
+
+    /// A value over a domain.
+    fn value(&mut self, domain: &[Dim], ty: ScalarType, depth: usize) -> Expr {
+        use BinaryOp::{Add, Max, Min, Mul, Rem, Sub};
+        let readable = self.readable.clone();
+        let choice = self.number(8);
+        if depth == 0 || choice < 2 {
+            if !readable.is_empty() && !self.chance(3) {
+                let buffer = self.one_of(&readable);
+                let (index, outside) = self.element(domain, buffer, depth.saturating_sub(1));
+                let loaded = self.program.load(buffer, index, outside);
+                return self.program.exprs.cast(loaded, ty);
+            }
+            if !domain.is_empty() && self.chance(2) {
+                let k = self.number(domain.len()) as u32;
+                let axis = self.program.exprs.axis(k);
+                return self.program.exprs.cast(axis, ty);
+            }
+            let n = self.number(9) as i128 - if ty.is_int() && !ty.is_signed() { 0 } else { 4 };
+            let constant = match ty.is_float() {
+                true => Scalar::float(ty, n as f64),
+                false => Scalar::int(ty, n),
+            };
+            return self.program.exprs.constant(constant);
+        }
+        match choice {
+            2 => {
+                let compared = self.one_of(&[ScalarType::I32, ScalarType::F64]);
+                let [a, b] = [0, 1].map(|_| self.value(domain, compared, depth - 1));
+                let op = self.one_of(CompareOp::ALL);
+                let cond = self.program.exprs.compare(op, a, b);
+                let [a, b] = [0, 1].map(|_| self.value(domain, ty, depth - 1));
+                self.program.exprs.select(cond, a, b)
+            }
+            3 => {
+                let from = self.one_of(&TYPES);
+                let x = self.value(domain, from, depth - 1);
+                let x = self.small(x);
+                self.program.exprs.cast(x, ty)
+            }
+            4 if ty != ScalarType::U1 => {
+                let x = self.value(domain, ty, depth - 1);
+                let op = self.one_of(&[UnaryOp::Neg, UnaryOp::Abs]);
+                self.program.exprs.unary(op, x)
+            }
+            _ => {
+                let [a, b] = [0, 1].map(|_| self.value(domain, ty, depth - 1));
+                let op = match ty {
+                    ScalarType::U1 => self.one_of(&[BinaryOp::And, BinaryOp::Or, BinaryOp::Xor]),
+                    _ => self.one_of(&[Add, Sub, Mul, Min, Max, Rem]),
+                };
+                let value = self.program.exprs.binary(op, a, b);
+                if op == Mul { self.small(value) } else { value }
+            }
+        }
+    }
+
+    /// Keeps numbers small, and floats whole.
+    fn small(&mut self, x: Expr) -> Expr {
+        let ty = self.program.exprs.ty(x);
+        let bound = match ty {
+            ScalarType::U1 => return x,
+            _ if ty.is_float() => Scalar::float(ty, 1009.0),
+            _ => Scalar::int(ty, 101),
+        };
+        let bound = self.program.exprs.constant(bound);
+        self.program.exprs.binary(BinaryOp::Rem, x, bound)
+    }
+
+    fn domain(&mut self) -> Vec<Dim> {
+        let n = self.number(4);
+        let mut domain: Vec<Dim> = (0..n).map(|_| self.dim()).collect();
+        // One long axis is enough for an interpreter.
+        if let Some(&long) = domain
+            .iter()
+            .find(|&&d| self.program.const_dim(d) == Some(LONG))
+        {
+            let few = self.program.size(2);
+            domain = if self.chance(2) {
+                vec![few, long]
+            } else {
+                vec![long]
+            };
+        }
+        domain
+    }
+
+    fn accum(&mut self, ty: ScalarType) -> Accum {
+        use Accum::{Add, And, Max, Min, Or, Xor};
+        match ty {
+            ScalarType::U1 => self.one_of(&[And, Or]),
+            ScalarType::F64 => self.one_of(&[Add, Min, Max]),
+            _ => self.one_of(&[Add, Min, Max, Xor, And, Or]),
+        }
+    }
+
+    fn assign(&mut self, at_host: &mut Vec<Stmt>) {
+        let domain = self.domain();
+        let ty = self.one_of(&TYPES);
+        let depth = 1 + self.number(3);
+        let value = self.value(&domain, ty, depth);
+        let value = self.small(value);
+        let before = self.program.body.len();
+        match self.number(4) {
+            0 | 1 => {
+                let t = self.program.map(&domain, value, Span::NONE);
+                self.readable.push(t);
+            }
+            2 => {
+                let n_kept = self.number(domain.len() + 1);
+                let accum = self.accum(ty);
+                let t = self
+                    .program
+                    .reduce(&domain, n_kept, accum, value, Span::NONE);
+                self.readable.push(t);
+            }
+            _ => self.scatter(&domain, ty, value),
+        }
+        at_host.extend(self.program.body.drain(before..));
+    }
+
+    fn scatter(&mut self, domain: &[Dim], ty: ScalarType, value: Expr) {
+        let old: Vec<Buffer> = self
+            .memory
+            .iter()
+            .copied()
+            .filter(|&b| self.program.buffers[b].ty == ty)
+            .collect();
+        let (target, init) = if old.is_empty() || self.chance(2) {
+            let mut shape = self.domain();
+            shape.truncate(2);
+            (self.program.temporary(ty, &shape), true)
+        } else {
+            (self.one_of(&old), self.chance(3))
+        };
+        // A scatter reads nothing that it writes.
+        let readable = self.readable.clone();
+        self.readable.retain(|&b| b != target);
+        let value = if readable.contains(&target) {
+            self.value(domain, ty, 1)
+        } else {
+            value
+        };
+        let value = self.small(value);
+        let (index, outside) = self.element(domain, target, 1);
+        // Atomic truth values are not for all targets; they are by way of loops only.
+        let accum = self.accum(ty);
+        self.readable = readable;
+        if ty == ScalarType::U1 || ty == ScalarType::U8 {
+            return;
+        }
+        let store = Store {
+            target,
+            index,
+            value,
+            accum: Some(accum),
+            init,
+            outside,
+        };
+        self.program.assign(domain, store, Span::NONE);
+        if init && !self.readable.contains(&target) {
+            self.readable.push(target);
+            self.memory.push(target);
+        }
+    }
+
+    /// A `for` with loops, branches and variables at each point.
+    fn points(&mut self, at_host: &mut Vec<Stmt>) {
+        let domain = self.domain();
+        let ty = self.one_of(&[ScalarType::I32, ScalarType::F64]);
+        let target = self.program.temporary(ty, &domain);
+        let [sum, count] = [ty, ScalarType::I32].map(|ty| self.program.var(ty));
+        let first = self.value(&domain, ty, 1);
+        let (lo, hi) = (
+            self.program.exprs.i32(0),
+            self.value(&domain, ScalarType::I32, 1),
+        );
+        let nine = self.program.exprs.i32(9);
+        let hi = self.program.exprs.binary(BinaryOp::Min, hi, nine);
+        let [old, k] = [sum, count].map(|v| self.program.get(v));
+        let term = self.value(&domain, ty, 2);
+        let term = self.small(term);
+        let new = self.program.exprs.binary(BinaryOp::Add, old, term);
+        let k_as = self.program.exprs.cast(k, ty);
+        let new = self.program.exprs.binary(BinaryOp::Sub, new, k_as);
+        let (limit, two) = (self.value(&domain, ty, 1), self.program.exprs.i32(2));
+        let far = self.program.exprs.compare(CompareOp::Gt, new, limit);
+        let odd = self.program.exprs.binary(BinaryOp::Rem, k, two);
+        let zero = self.program.exprs.i32(0);
+        let is_odd = self.program.exprs.compare(CompareOp::Ne, odd, zero);
+        let leave = self.one_of(&[true, false]);
+        let body = vec![
+            Stmt::If(is_odd, vec![Stmt::Continue], vec![]),
+            Stmt::Set(sum, new),
+            Stmt::If(
+                far,
+                vec![if leave { Stmt::Break } else { Stmt::Continue }],
+                vec![],
+            ),
+        ];
+        let axes = self.program.axes(domain.len());
+        let span = Span::NONE;
+        at_host.push(Stmt::For(For {
+            domain,
+            body: vec![
+                Stmt::Set(sum, first),
+                Stmt::Loop {
+                    var: count,
+                    lo,
+                    hi,
+                    step: 1,
+                    body,
+                },
+                Stmt::Store(Store {
+                    target,
+                    index: axes,
+                    value: old,
+                    accum: None,
+                    init: false,
+                    outside: Outside::Never,
+                }),
+            ],
+            span,
+        }));
+        self.readable.push(target);
+    }
+}
+
+fn program(seed: u64) -> Program {
+    let mut maker = Maker {
+        state: seed,
+        program: Program::default(),
+        readable: Vec::new(),
+        memory: Vec::new(),
+        dims: Vec::new(),
+    };
+    let p = &mut maker.program;
+    let a = p.input("a", ScalarType::I32, &[None, None]);
+    let b = p.input("b", ScalarType::F64, &[None, Some(3)]);
+    let c = p.input("c", ScalarType::U8, &[Some(5)]);
+    let dims = [
+        p.buffers[a].shape[0],
+        p.buffers[a].shape[1],
+        p.buffers[b].shape[0],
+    ];
+    maker.dims.extend(dims);
+    maker.dims.extend([3, 5, 2].map(|n| maker.program.size(n)));
+    if maker.chance(4) {
+        // Enough for a sum in parts.
+        let long = maker.program.size(LONG);
+        maker.dims.push(long);
+    }
+    maker.readable.extend([a, b, c]);
+    let half = maker.program.extent(dims[0]);
+    let two = maker.program.exprs.i32(2);
+    let half = maker.program.exprs.binary(BinaryOp::FloorDiv, half, two);
+    let half = maker.program.dim(DimDef::Value(half));
+    maker.dims.push(half);
+    let mut body = Vec::new();
+    for _ in 0..2 + maker.number(6) {
+        match maker.number(5) {
+            0 => maker.points(&mut body),
+            1 if maker.chance(2) => {
+                // The host goes round.
+                let var = maker.program.var(ScalarType::I32);
+                let mut inside = Vec::new();
+                let before = maker.readable.len();
+                maker.assign(&mut inside);
+                maker.assign(&mut inside);
+                maker.readable.truncate(before);
+                maker.memory.retain(|b| maker.readable.contains(b));
+                let [lo, hi] = [0, 2].map(|n| maker.program.exprs.i32(n));
+                body.push(Stmt::Loop {
+                    var,
+                    lo,
+                    hi,
+                    step: 1,
+                    body: inside,
+                });
+            }
+            _ => maker.assign(&mut body),
+        }
+    }
+    maker.program.body = body;
+    for &buffer in maker.readable.iter().skip(3).rev().take(3) {
+        maker.program.results.push(buffer);
+    }
+    maker.program
+}
+
+fn inputs(seed: u64) -> Vec<Array> {
+    let mut state = seed ^ 0x5eed;
+    let mut array = |ty: ScalarType, shape: &[usize]| Array {
+        ty,
+        shape: shape.to_vec(),
+        data: (0..shape.iter().product())
+            .map(|_| {
+                let (next, bits) = eval::random_step(state);
+                state = next;
+                let n = (bits >> 20) as i64 % 19;
+                if ty.is_float() {
+                    Scalar::float(ty, n as f64)
+                } else {
+                    Scalar::int(ty, n.into())
+                }
+            })
+            .collect(),
+    };
+    let [n, m, l] = [seed % 5, seed / 5 % 7, 1 + seed / 3 % 4].map(|n| n as usize);
+    vec![
+        array(ScalarType::I32, &[n, m]),
+        array(ScalarType::F64, &[l, 3]),
+        array(ScalarType::U8, &[5]),
+    ]
+}
+
+/// What a program gives, or where it ends.
+fn meaning(program: &Program, seed: u64) -> Result<Vec<Array>, Failure> {
+    run(program, &mut inputs(seed))
+}
+
+fn check(seed: u64, compiler: &Compiler) {
+    let program = program(seed);
+    let text = program.to_string();
+    verify(&program).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{text}"));
+    let again = parse(&text).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{text}"));
+    assert_eq!(again.to_string(), text, "seed {seed}");
+    let expected = meaning(&program, seed);
+    assert_eq!(
+        meaning(&again, seed),
+        expected,
+        "seed {seed}, read again\n{text}"
+    );
+    let mut passed = program.clone();
+    let mut before = text.clone();
+    passes::run(&mut passed, &mut |name, after| {
+        let text = after.to_string();
+        verify(after).unwrap_or_else(|e| panic!("seed {seed}, `{name}`: {e}\n{before}\n{text}"));
+        let found = meaning(after, seed);
+        assert_eq!(found, expected, "seed {seed}, `{name}`\n{before}\n{text}");
+        before = text;
+    });
+    let settings = Settings {
+        compiler,
+        fast_math: false,
+    };
+    let plan = Plan::new(program, settings).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{text}"));
+    let operands: Vec<Operand> = inputs(seed)
+        .iter()
+        .map(|a| Operand::of(a).unwrap())
+        .collect();
+    let found = plan
+        .run(&operands)
+        .unwrap_or_else(|e| panic!("seed {seed}: {e}\n{text}"));
+    let found: Vec<Array> = found.iter().map(|o| o.to_array().unwrap()).collect();
+    assert_eq!(
+        Ok(found),
+        expected,
+        "seed {seed}, compiled\n{text}\n{before}"
+    );
+}
+
+#[test]
+fn all_say_the_same() {
+    let number = |name: &str| std::env::var(name).ok()?.parse().ok();
+    let n: u64 = number("AEROGEL_N_PROGRAMS").unwrap_or(500);
+    let first: u64 = number("AEROGEL_FIRST_SEED").unwrap_or(0);
+    let next = AtomicU64::new(first);
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                let compiler = Compiler::new(Config {
+                    max_threads: Some(2),
+                    opt_level: 1,
+                    ..Config::default()
+                });
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= first + n {
+                        return;
+                    }
+                    check(seed, &compiler);
+                }
+            });
+        }
+    });
+}
