@@ -3,9 +3,10 @@
 use aerogel_base::entity::PrimaryMap;
 use aerogel_base::{Scalar, ScalarType, Span, entity};
 use aerogel_ir::{AtomicOp, BinaryOp};
-use indexmap::IndexSet;
+use indexmap::{IndexMap, IndexSet};
 
 use crate::expr::{Expr, ExprDef, Exprs, Outside};
+use crate::passes::Kept;
 
 entity! {
     /// An extent.
@@ -228,6 +229,8 @@ pub struct Program {
     /// The buffers that are asked for, in their order. Statements that none of them depends on, and that change no input,
     /// need not run.
     pub results: Vec<Buffer>,
+    /// Why temporaries are kept in memory, as far as the passes have decided it.
+    pub kept: IndexMap<Buffer, Kept>,
 }
 
 impl Program {

@@ -1,6 +1,11 @@
 //! What is done to a program before it becomes kernels: a file for each pass.
 
+mod dead;
+mod inline;
 mod reductions;
+mod uses;
+
+pub use inline::Kept;
 
 use crate::program::Program;
 
@@ -13,10 +18,25 @@ pub struct Pass {
 }
 
 /// All passes, in their order.
-pub const PASSES: &[Pass] = &[Pass {
-    name: "reductions",
-    run: reductions::run,
-}];
+pub const PASSES: &[Pass] = &[
+    Pass {
+        name: "inline",
+        run: inline::run,
+    },
+    Pass {
+        name: "dead",
+        run: dead::run,
+    },
+    Pass {
+        name: "reductions",
+        run: reductions::run,
+    },
+];
+
+/// How many temporaries a program keeps in memory.
+pub fn n_materialised(program: &Program) -> usize {
+    dead::n_materialised(program)
+}
 
 /// Runs all passes; `after` sees the program after each.
 pub fn run(program: &mut Program, after: &mut dyn FnMut(&'static str, &Program)) {

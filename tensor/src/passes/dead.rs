@@ -1,0 +1,51 @@
+//! Statements that nobody asks for.
+
+use indexmap::IndexSet;
+
+use super::uses::Touched;
+use crate::program::{Buffer, DimDef, Program, Role, Stmt};
+
+/// Leaves out what stores only to temporaries that nothing reads.
+pub(super) fn run(program: &mut Program) {
+    let mut wanted: IndexSet<Buffer> = program.results.iter().copied().collect();
+    wanted.extend(program.inputs());
+    let mut in_extents = Touched::default();
+    for def in &program.dims {
+        if let DimDef::Value(e) = def {
+            in_extents.exprs(&program.exprs, [*e]);
+        }
+    }
+    wanted.extend(in_extents.reads);
+    let mut body = std::mem::take(&mut program.body);
+    block(program, &mut body, &mut wanted);
+    program.body = body;
+}
+
+/// Goes backwards: what a statement that stays reads is wanted before it.
+fn block(program: &Program, body: &mut Vec<Stmt>, wanted: &mut IndexSet<Buffer>) {
+    for k in (0..body.len()).rev() {
+        let touched = Touched::by(program, &body[k..=k]);
+        let stores = matches!(body[k], Stmt::For(_) | Stmt::Call(_));
+        if stores && !touched.writes.iter().any(|b| wanted.contains(b)) {
+            body.remove(k);
+            continue;
+        }
+        wanted.extend(touched.reads.iter().copied());
+        match &mut body[k] {
+            // What a turn reads, the one before may have stored.
+            Stmt::Loop { body, .. } => block(program, body, wanted),
+            Stmt::If(_, then, otherwise) => {
+                block(program, then, wanted);
+                block(program, otherwise, wanted);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// How many temporaries are kept in memory.
+pub(super) fn n_materialised(program: &Program) -> usize {
+    let touched = Touched::by(program, &program.body);
+    let temporary = |b: &&Buffer| program.buffers[**b].role == Role::Temporary;
+    touched.writes.iter().filter(temporary).count()
+}

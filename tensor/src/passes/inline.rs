@@ -1,0 +1,468 @@
+//! Values that are computed again where they are read, in place of being kept in memory.
+//!
+//! ```text
+//! for [n] { t[i0] = mul(x[i0], x[i0]) }
+//! for [n] { y[i0] = add(t[i0], 1) }          for [n] { y[i0] = add(mul(x[i0], x[i0]), 1) }
+//! ```
+//! A temporary that one `for` stores as a whole, each element at the point with its indices, is a function of its
+//! indices. Reads of it become that function, where nothing that it reads has changed since, and where that costs no more:
+//! see `pays`. What is kept has a [`Kept`], which `explain` tells.
+
+use std::fmt;
+
+use aerogel_base::Scalar;
+use aerogel_base::hash::LookupMap;
+use aerogel_ir::{BinaryOp, CompareOp, UnaryOp};
+use indexmap::{IndexMap, IndexSet};
+
+use super::uses::{Touched, is_whole, map_exprs, only_store};
+use crate::expr::{Expr, ExprDef, Exprs, Outside};
+use crate::program::{Buffer, Dim, Program, Role, Stmt, Var};
+
+/// Why a temporary is kept in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// It is asked for.
+    Result,
+    /// Several statements store to it.
+    StoredAgain,
+    /// It accumulates: its elements are no function of their indices alone.
+    Accumulates,
+    /// Not every element is stored at the point with its indices.
+    OtherIndices,
+    /// It is stored by statements at points, beside others.
+    InKernel,
+    /// A library makes it or takes it.
+    Library,
+    /// Indices outside it are errors.
+    Checked,
+    /// What it is made of changes before it is read.
+    OperandsChange,
+    /// It is read by the host.
+    HostReads,
+    /// Computing it again costs more: what that costs, and how often it would be done.
+    Costly(u32, u32),
+}
+
+impl fmt::Display for Kept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Result => "it is asked for",
+            Self::StoredAgain => "several statements store to it",
+            Self::Accumulates => "it accumulates",
+            Self::OtherIndices => "elements are not stored at the points with their indices",
+            Self::InKernel => "it is stored in a kernel with other statements",
+            Self::Library => "a library makes it or takes it",
+            Self::Checked => "indices outside it are errors",
+            Self::OperandsChange => "what it is made of changes before it is read",
+            Self::HostReads => "the host reads it",
+            Self::Costly(cost, visits) => {
+                return write!(f, "computing it again costs more ({cost} operations, {visits} times)");
+            }
+        })
+    }
+}
+
+/// No expression becomes larger than this: LLVM's time grows faster than that of small ones.
+const MAX_COST: u32 = 300;
+/// What a store and its loads cost, in operations.
+const STORE: u32 = 4;
+const LOAD: u32 = 2;
+/// What is no dearer than reading it.
+const TRIVIAL: u32 = 3;
+/// As often as an index counts that not all axes of a domain are in.
+const AGAIN: u32 = 8;
+
+/// Inlines all that pays.
+pub(super) fn run(program: &mut Program) {
+    let mut inline = Inline::new(program);
+    let body = std::mem::take(&mut program.body);
+    let mut body = body;
+    inline.block(program, &mut body);
+    program.body = body;
+    program.kept = inline.kept;
+}
+
+/// A value as a function of its indices.
+struct Function {
+    value: Expr,
+    cost: u32,
+    /// When it was computed.
+    at: usize,
+    reads: Touched,
+}
+
+struct Inline {
+    /// What may be inlined, so far.
+    functions: IndexMap<Buffer, Function>,
+    kept: IndexMap<Buffer, Kept>,
+    /// How often each buffer is read, by different indices or with axes left over.
+    visits: IndexMap<Buffer, u32>,
+    /// When buffers and variables were changed last.
+    changed: IndexMap<Buffer, usize>,
+    set: IndexMap<Var, usize>,
+    now: usize,
+}
+
+impl Inline {
+    fn new(program: &Program) -> Self {
+        let mut inline = Self {
+            functions: IndexMap::new(),
+            kept: IndexMap::new(),
+            visits: IndexMap::new(),
+            changed: IndexMap::new(),
+            set: IndexMap::new(),
+            now: 0,
+        };
+        let mut stores = IndexMap::new();
+        inline.look(program, &program.body, &mut stores);
+        for (buffer, def) in program.buffers.iter() {
+            if def.role == Role::Temporary && stores.get(&buffer).is_some_and(|&n| n > 1) {
+                inline.kept.insert(buffer, Kept::StoredAgain);
+            }
+        }
+        for &result in &program.results {
+            inline.kept.insert(result, Kept::Result);
+        }
+        inline
+    }
+
+    /// Counts stores and reads.
+    fn look(&mut self, program: &Program, body: &[Stmt], stores: &mut IndexMap<Buffer, u32>) {
+        for stmt in body {
+            match stmt {
+                Stmt::For(all) => {
+                    let mut roots = Vec::new();
+                    collect(&all.body, &mut roots);
+                    self.count_visits(&program.exprs, roots, &all.domain);
+                    for target in Touched::by(program, &all.body).writes {
+                        *stores.entry(target).or_default() += 1;
+                    }
+                }
+                Stmt::Call(call) => {
+                    for &buffer in call.inputs.iter().chain(&call.outputs) {
+                        self.kept.insert(buffer, Kept::Library);
+                    }
+                }
+                host => {
+                    let mut read = Touched::default();
+                    let mut roots = Vec::new();
+                    host.exprs(|e| roots.push(e));
+                    read.exprs(&program.exprs, roots);
+                    for buffer in read.reads {
+                        self.kept.insert(buffer, Kept::HostReads);
+                    }
+                    for inside in host.inside() {
+                        self.look(program, inside, stores);
+                    }
+                }
+            }
+        }
+    }
+
+    fn count_visits(&mut self, exprs: &Exprs, roots: Vec<Expr>, domain: &[Dim]) {
+        let mut dims_read = IndexSet::new();
+        exprs.visit(roots, &mut |e| {
+            let ExprDef::Load {
+                buffer,
+                index,
+                outside,
+                ..
+            } = &exprs[e]
+            else {
+                return;
+            };
+            if *outside == Outside::Error {
+                self.kept.insert(*buffer, Kept::Checked);
+            }
+            let mut axes = IndexSet::new();
+            exprs.visit(index.iter().copied(), &mut |x| {
+                if let ExprDef::Axis(k) = exprs[x] {
+                    axes.insert(k);
+                }
+            });
+            let n = if axes.len() < domain.len() { AGAIN } else { 1 };
+            *self.visits.entry(*buffer).or_default() += n;
+            dims_read.insert(*buffer);
+        });
+    }
+
+    fn block(&mut self, program: &mut Program, body: &mut [Stmt]) {
+        for stmt in body {
+            self.now += 1;
+            match stmt {
+                Stmt::For(all) => {
+                    let writes = Touched::by(program, &all.body).writes;
+                    self.inline_into(program, &mut all.body, &writes);
+                    for &buffer in &writes {
+                        self.changed.insert(buffer, self.now);
+                    }
+                    match only_store(all) {
+                        Some(store) => {
+                            let store = store.clone();
+                            self.define(program, all, &store);
+                        }
+                        None => {
+                            for buffer in writes {
+                                self.keep(program, buffer, Kept::InKernel);
+                            }
+                        }
+                    }
+                }
+                Stmt::Loop { .. } | Stmt::If(..) => {
+                    let touched = Touched::by(program, std::slice::from_ref(stmt));
+                    // What a later turn changes, an earlier one has not seen.
+                    self.change(&touched);
+                    let entered = self.now;
+                    match stmt {
+                        Stmt::Loop { body, .. } => self.block(program, body),
+                        Stmt::If(_, then, otherwise) => {
+                            self.block(program, then);
+                            self.functions.retain(|_, f| f.at <= entered);
+                            self.block(program, otherwise);
+                        }
+                        _ => {}
+                    }
+                    // What a branch or a turn has made, it may not have made.
+                    self.functions.retain(|_, f| f.at <= entered);
+                    self.now += 1;
+                    self.change(&touched);
+                }
+                Stmt::Set(var, _) => {
+                    self.set.insert(*var, self.now);
+                }
+                Stmt::Call(call) => {
+                    for &buffer in &call.outputs {
+                        self.changed.insert(buffer, self.now);
+                    }
+                }
+                Stmt::Store(_) | Stmt::Break | Stmt::Continue => {}
+            }
+        }
+    }
+
+    fn change(&mut self, touched: &Touched) {
+        for &buffer in &touched.writes {
+            self.changed.insert(buffer, self.now);
+        }
+        for &var in &touched.sets {
+            self.set.insert(var, self.now);
+        }
+    }
+
+    fn keep(&mut self, program: &Program, buffer: Buffer, why: Kept) {
+        if program.buffers[buffer].role == Role::Temporary {
+            self.kept.entry(buffer).or_insert(why);
+        }
+    }
+
+    /// Takes a note of a value that may be inlined.
+    fn define(&mut self, program: &Program, all: &crate::program::For, store: &crate::program::Store) {
+        let target = store.target;
+        if program.buffers[target].role != Role::Temporary || self.kept.contains_key(&target) {
+            return;
+        }
+        if store.accum.is_some() {
+            return self.keep(program, target, Kept::Accumulates);
+        }
+        if !is_whole(program, all, store) {
+            return self.keep(program, target, Kept::OtherIndices);
+        }
+        let mut reads = Touched::default();
+        reads.exprs(&program.exprs, [store.value]);
+        let cost = cost(&program.exprs, store.value);
+        let visits = self.visits.get(&target).copied().unwrap_or(0);
+        if !pays(cost, visits) {
+            return self.keep(program, target, Kept::Costly(cost, visits));
+        }
+        let function = Function {
+            value: store.value,
+            cost,
+            at: self.now,
+            reads,
+        };
+        self.functions.insert(target, function);
+    }
+
+    /// Whether a function gives now what it gave when it was computed.
+    fn holds(&self, function: &Function, writes: &IndexSet<Buffer>) -> bool {
+        let since = |at: Option<&usize>| at.is_some_and(|&at| at > function.at);
+        let mut reads = function.reads.reads.iter();
+        let mut gets = function.reads.gets.iter();
+        !reads.any(|b| since(self.changed.get(b)) || writes.contains(b))
+            && !gets.any(|v| since(self.set.get(v)))
+    }
+
+    /// Replaces reads in the statements of a `for`.
+    fn inline_into(&mut self, program: &mut Program, body: &mut [Stmt], writes: &IndexSet<Buffer>) {
+        let mut roots = Vec::new();
+        collect(body, &mut roots);
+        let mut read = Touched::default();
+        read.exprs(&program.exprs, roots.iter().copied());
+        let mut size: u32 = roots.iter().map(|&e| cost(&program.exprs, e)).sum();
+        let mut usable = IndexSet::new();
+        for buffer in read.reads {
+            let Some(function) = self.functions.get(&buffer) else { continue };
+            if !self.holds(function, writes) {
+                self.functions.shift_remove(&buffer);
+                self.keep(program, buffer, Kept::OperandsChange);
+            } else if size + function.cost > MAX_COST && function.cost > TRIVIAL {
+                let why = Kept::Costly(function.cost, self.visits[&buffer]);
+                self.functions.shift_remove(&buffer);
+                self.keep(program, buffer, why);
+            } else {
+                size += function.cost;
+                usable.insert(buffer);
+            }
+        }
+        if usable.is_empty() {
+            return;
+        }
+        let mut done = LookupMap::default();
+        let functions = &self.functions;
+        let shapes: IndexMap<Buffer, Vec<Expr>> = usable
+            .iter()
+            .map(|&b| {
+                let shape = program.buffers[b].shape.clone();
+                (b, shape.into_iter().map(|d| program.extent(d)).collect())
+            })
+            .collect();
+        let mut known: IndexMap<Buffer, Vec<bool>> = IndexMap::new();
+        for &b in &usable {
+            let shape = program.buffers[b].shape.iter();
+            let is_some = shape.map(|&d| program.const_dim(d).is_some_and(|n| n > 0));
+            known.insert(b, is_some.collect());
+        }
+        map_exprs(body, &mut |e| {
+            program.exprs.replace(e, &mut done, &mut |exprs, e| {
+                let ExprDef::Load { buffer, .. } = &exprs[e] else { return None };
+                let function = functions.get(buffer).filter(|_| usable.contains(buffer))?;
+                Some(apply(exprs, e, function.value, &shapes[buffer], &known[buffer], &|b| {
+                    functions.get(&b).filter(|_| usable.contains(&b)).map(|f| {
+                        (f.value, shapes[&b].clone(), known[&b].clone())
+                    })
+                }))
+            })
+        });
+    }
+}
+
+type Known<'k> = &'k dyn Fn(Buffer) -> Option<(Expr, Vec<Expr>, Vec<bool>)>;
+
+/// The value of a function where `load` reads it.
+fn apply(
+    exprs: &mut Exprs,
+    load: Expr,
+    value: Expr,
+    extents: &[Expr],
+    not_empty: &[bool],
+    functions: Known<'_>,
+) -> Expr {
+    let ExprDef::Load {
+        index, outside, ty, ..
+    } = exprs[load].clone()
+    else {
+        unreachable!("only loads are replaced");
+    };
+    // Indices may read what is inlined, too.
+    let mut done = LookupMap::default();
+    let index: Vec<Expr> = index
+        .into_iter()
+        .map(|i| {
+            exprs.replace(i, &mut done, &mut |exprs, e| {
+                let ExprDef::Load { buffer, .. } = &exprs[e] else { return None };
+                let (value, extents, not_empty) = functions(*buffer)?;
+                Some(apply(exprs, e, value, &extents, &not_empty, functions))
+            })
+        })
+        .collect();
+    let mut inside: Option<Expr> = None;
+    let zero = exprs.i32(0);
+    let mut both = |exprs: &mut Exprs, cond: Expr| {
+        inside = Some(match inside {
+            Some(before) => exprs.binary(BinaryOp::And, before, cond),
+            None => cond,
+        });
+    };
+    let mut at = Vec::new();
+    for ((i, &extent), &not_empty) in index.into_iter().zip(extents).zip(not_empty) {
+        at.push(match outside {
+            Outside::Never | Outside::Error => i,
+            Outside::Wrap | Outside::Clamp => {
+                if !not_empty {
+                    let some = exprs.compare(CompareOp::Gt, extent, zero);
+                    both(exprs, some);
+                }
+                if outside == Outside::Wrap {
+                    exprs.binary(BinaryOp::Mod, i, extent)
+                } else {
+                    clamped(exprs, i, extent)
+                }
+            }
+            Outside::Zero => {
+                let low = exprs.compare(CompareOp::Ge, i, zero);
+                let high = exprs.compare(CompareOp::Lt, i, extent);
+                both(exprs, low);
+                both(exprs, high);
+                clamped(exprs, i, extent)
+            }
+        });
+    }
+    let mut done = LookupMap::default();
+    let value = exprs.replace(value, &mut done, &mut |exprs, e| match exprs[e] {
+        ExprDef::Axis(k) => Some(at[k as usize]),
+        _ => None,
+    });
+    match inside {
+        None => value,
+        Some(inside) => {
+            let zero = exprs.constant(Scalar::zero(ty));
+            exprs.select(inside, value, zero)
+        }
+    }
+}
+
+fn clamped(exprs: &mut Exprs, i: Expr, extent: Expr) -> Expr {
+    let [zero, one] = [0, 1].map(|n| exprs.i32(n));
+    let last = exprs.binary(BinaryOp::Sub, extent, one);
+    let low = exprs.binary(BinaryOp::Min, i, last);
+    exprs.binary(BinaryOp::Max, low, zero)
+}
+
+/// All expressions of statements.
+fn collect(body: &[Stmt], roots: &mut Vec<Expr>) {
+    for stmt in body {
+        stmt.exprs(|e| roots.push(e));
+        for inside in stmt.inside() {
+            collect(inside, roots);
+        }
+    }
+}
+
+/// Whether computing a value at each visit costs no more than storing it once and reading it.
+fn pays(cost: u32, visits: u32) -> bool {
+    cost <= TRIVIAL || visits <= 1 || cost * visits <= cost + STORE + visits * LOAD
+}
+
+/// Operations that a value takes, what is shared counted once.
+pub(super) fn cost(exprs: &Exprs, e: Expr) -> u32 {
+    let mut sum = 0;
+    exprs.visit([e], &mut |x| {
+        sum += match exprs[x] {
+            ExprDef::Const(_) | ExprDef::Axis(_) | ExprDef::Var(..) | ExprDef::Extent(_) => 0,
+            ExprDef::Load { .. } => LOAD,
+            ExprDef::Unary(op, _) => match op {
+                UnaryOp::Neg | UnaryOp::Not | UnaryOp::Abs | UnaryOp::Sign => 1,
+                _ if op.is_exact() => 4,
+                _ => 12,
+            },
+            ExprDef::Binary(op, ..) => match op {
+                BinaryOp::Div | BinaryOp::Rem | BinaryOp::FloorDiv | BinaryOp::Mod => 4,
+                BinaryOp::Pow | BinaryOp::Atan2 => 20,
+                _ => 1,
+            },
+            ExprDef::Compare(..) | ExprDef::Select(..) | ExprDef::Cast(..) | ExprDef::Bitcast(..) => 1,
+        };
+    });
+    sum
+}
