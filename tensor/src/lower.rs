@@ -346,8 +346,18 @@ impl Lower<'_, '_> {
             };
             let index = match outside {
                 Outside::Never => i,
-                Outside::Clamp => clamped(&mut self.b),
-                Outside::Wrap => self.b.binary(BinaryOp::Mod, i, extent),
+                Outside::Clamp | Outside::Wrap => {
+                    let dim = self.program.buffers[buffer].shape[axis];
+                    if self.program.const_dim(dim).is_none_or(|n| n == 0) {
+                        // Of nothing, no element is nearest.
+                        let some = self.b.compare(CompareOp::Gt, extent, zero);
+                        inside = Some(self.both(inside, some));
+                    }
+                    match outside {
+                        Outside::Clamp => clamped(&mut self.b),
+                        _ => self.b.binary(BinaryOp::Mod, i, extent),
+                    }
+                }
                 Outside::Zero | Outside::Error => {
                     let low = self.b.compare(CompareOp::Ge, i, zero);
                     let high = self.b.compare(CompareOp::Lt, i, extent);
@@ -364,10 +374,7 @@ impl Lower<'_, '_> {
                         });
                         i
                     } else {
-                        inside = Some(match inside {
-                            Some(before) => self.b.binary(BinaryOp::And, before, both),
-                            None => both,
-                        });
+                        inside = Some(self.both(inside, both));
                         clamped(&mut self.b)
                     }
                 }
@@ -375,6 +382,13 @@ impl Lower<'_, '_> {
             indices.push(index);
         }
         (array, indices, inside)
+    }
+
+    fn both(&mut self, before: Option<Value>, cond: Value) -> Value {
+        match before {
+            Some(before) => self.b.binary(BinaryOp::And, before, cond),
+            None => cond,
+        }
     }
 
     /// Whether an index is an axis of the domain as long as the buffer's, or a constant inside it.

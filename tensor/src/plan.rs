@@ -370,7 +370,20 @@ impl Run<'_> {
     fn launch(&mut self, compiled: &Compiled) -> Result<(), RunError> {
         let mut operands = Vec::new();
         for &buffer in &compiled.buffers {
-            operands.push(self.operand(buffer)?.clone());
+            let operand = self.operand(buffer)?;
+            operands.push(match operand.shape.contains(&0) {
+                // A kernel may look at the nearest element of none before it sees that there is none.
+                true => {
+                    let shape: Vec<usize> = operand.shape.iter().map(|&n| n.max(1)).collect();
+                    let shown = operand.shape.clone();
+                    let memory = Operand::zeros(operand.ty, &shape)?;
+                    Operand {
+                        shape: shown,
+                        ..memory
+                    }
+                }
+                false => operand.clone(),
+            });
         }
         let mut args = Args::new();
         for operand in &operands {

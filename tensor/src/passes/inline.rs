@@ -57,7 +57,10 @@ impl fmt::Display for Kept {
             Self::OperandsChange => "what it is made of changes before it is read",
             Self::HostReads => "the host reads it",
             Self::Costly(cost, visits) => {
-                return write!(f, "computing it again costs more ({cost} operations, {visits} times)");
+                return write!(
+                    f,
+                    "computing it again costs more ({cost} operations, {visits} times)"
+                );
             }
         })
     }
@@ -257,7 +260,12 @@ impl Inline {
     }
 
     /// Takes a note of a value that may be inlined.
-    fn define(&mut self, program: &Program, all: &crate::program::For, store: &crate::program::Store) {
+    fn define(
+        &mut self,
+        program: &Program,
+        all: &crate::program::For,
+        store: &crate::program::Store,
+    ) {
         let target = store.target;
         if program.buffers[target].role != Role::Temporary || self.kept.contains_key(&target) {
             return;
@@ -302,7 +310,9 @@ impl Inline {
         let mut size: u32 = roots.iter().map(|&e| cost(&program.exprs, e)).sum();
         let mut usable = IndexSet::new();
         for buffer in read.reads {
-            let Some(function) = self.functions.get(&buffer) else { continue };
+            let Some(function) = self.functions.get(&buffer) else {
+                continue;
+            };
             if !self.holds(function, writes) {
                 self.functions.shift_remove(&buffer);
                 self.keep(program, buffer, Kept::OperandsChange);
@@ -335,13 +345,23 @@ impl Inline {
         }
         map_exprs(body, &mut |e| {
             program.exprs.replace(e, &mut done, &mut |exprs, e| {
-                let ExprDef::Load { buffer, .. } = &exprs[e] else { return None };
+                let ExprDef::Load { buffer, .. } = &exprs[e] else {
+                    return None;
+                };
                 let function = functions.get(buffer).filter(|_| usable.contains(buffer))?;
-                Some(apply(exprs, e, function.value, &shapes[buffer], &known[buffer], &|b| {
-                    functions.get(&b).filter(|_| usable.contains(&b)).map(|f| {
-                        (f.value, shapes[&b].clone(), known[&b].clone())
-                    })
-                }))
+                Some(apply(
+                    exprs,
+                    e,
+                    function.value,
+                    &shapes[buffer],
+                    &known[buffer],
+                    &|b| {
+                        functions
+                            .get(&b)
+                            .filter(|_| usable.contains(&b))
+                            .map(|f| (f.value, shapes[&b].clone(), known[&b].clone()))
+                    },
+                ))
             })
         });
     }
@@ -370,7 +390,9 @@ fn apply(
         .into_iter()
         .map(|i| {
             exprs.replace(i, &mut done, &mut |exprs, e| {
-                let ExprDef::Load { buffer, .. } = &exprs[e] else { return None };
+                let ExprDef::Load { buffer, .. } = &exprs[e] else {
+                    return None;
+                };
                 let (value, extents, not_empty) = functions(*buffer)?;
                 Some(apply(exprs, e, value, &extents, &not_empty, functions))
             })
@@ -461,7 +483,10 @@ pub(super) fn cost(exprs: &Exprs, e: Expr) -> u32 {
                 BinaryOp::Pow | BinaryOp::Atan2 => 20,
                 _ => 1,
             },
-            ExprDef::Compare(..) | ExprDef::Select(..) | ExprDef::Cast(..) | ExprDef::Bitcast(..) => 1,
+            ExprDef::Compare(..)
+            | ExprDef::Select(..)
+            | ExprDef::Cast(..)
+            | ExprDef::Bitcast(..) => 1,
         };
     });
     sum
