@@ -122,8 +122,8 @@ pub struct Store {
     pub value: Expr,
     /// How, if not in place of what is there.
     pub accum: Option<Accum>,
-    /// Before the `for` around begins, the whole target becomes what changes nothing. Only with `accum`, and only where the
-    /// `for` has nothing else.
+    /// Before the `for` around begins, the whole target becomes what changes nothing. Only with `accum`; such a `for` has
+    /// stores alone, and nothing else in it touches the target.
     pub init: bool,
     /// What indices outside mean.
     pub outside: Outside,

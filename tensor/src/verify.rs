@@ -86,18 +86,40 @@ impl<'p> Check<'p> {
 
     fn all(&self, all: &'p For, at: At<'p>) -> Result<(), String> {
         ensure(at.domain.is_none(), || "a `for` inside a `for`".to_owned())?;
-        let inits = all
-            .body
-            .iter()
-            .any(|s| matches!(s, Stmt::Store(store) if store.init));
-        ensure(!inits || all.body.len() == 1, || {
-            "`init` beside other statements".to_owned()
-        })?;
+        let init = |s: &Stmt| matches!(s, Stmt::Store(store) if store.init);
+        if all.body.iter().any(init) {
+            self.inits(all)?;
+        }
         let inside = At {
             domain: Some(&all.domain),
             in_loop: false,
         };
         self.block(&all.body, inside)
+    }
+
+    /// A `for` with `init` has stores alone, and each target of one is its own.
+    fn inits(&self, all: &For) -> Result<(), String> {
+        for (k, stmt) in all.body.iter().enumerate() {
+            let Stmt::Store(store) = stmt else {
+                return Err("`init` beside what is no store".to_owned());
+            };
+            let mut others = all.body.iter().enumerate().filter(|(at, _)| *at != k);
+            let again =
+                others.any(|(_, s)| matches!(s, Stmt::Store(s) if s.target == store.target));
+            let mut reads = false;
+            for stmt in &all.body {
+                let mut roots = Vec::new();
+                stmt.exprs(|e| roots.push(e));
+                let exprs = &self.program.exprs;
+                exprs.visit(roots, &mut |e| {
+                    reads |= matches!(&exprs[e], ExprDef::Load { buffer, .. } if *buffer == store.target);
+                });
+            }
+            ensure(!store.init || !(again || reads), || {
+                format!("{} is touched beside its `init`", store.target)
+            })?;
+        }
+        Ok(())
     }
 
     fn store(&self, store: &Store, at: At<'_>) -> Result<(), String> {

@@ -31,12 +31,31 @@ fn block(program: &Program, body: &mut Vec<Stmt>, wanted: &mut IndexSet<Buffer>)
             continue;
         }
         wanted.extend(touched.reads.iter().copied());
+        if let Stmt::For(all) = &mut body[k] {
+            only_wanted(&mut all.body, wanted);
+        }
         match &mut body[k] {
             // What a turn reads, the one before may have stored.
             Stmt::Loop { body, .. } => block(program, body, wanted),
             Stmt::If(_, then, otherwise) => {
                 block(program, then, wanted);
                 block(program, otherwise, wanted);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Leaves out single stores: what their point reads of them, it reads from variables.
+fn only_wanted(body: &mut Vec<Stmt>, wanted: &IndexSet<Buffer>) {
+    let read = |store: &crate::program::Store| wanted.contains(&store.target);
+    body.retain(|stmt| !matches!(stmt, Stmt::Store(store) if !read(store)));
+    for stmt in body {
+        match stmt {
+            Stmt::Loop { body, .. } => only_wanted(body, wanted),
+            Stmt::If(_, then, otherwise) => {
+                only_wanted(then, wanted);
+                only_wanted(otherwise, wanted);
             }
             _ => {}
         }

@@ -1,6 +1,7 @@
 //! What is done to a program before it becomes kernels: a file for each pass.
 
 mod dead;
+mod fuse;
 mod inline;
 mod reductions;
 mod uses;
@@ -28,8 +29,20 @@ pub const PASSES: &[Pass] = &[
         run: dead::run,
     },
     Pass {
+        name: "fuse_sums",
+        run: fuse::run_on_sums,
+    },
+    Pass {
         name: "reductions",
         run: reductions::run,
+    },
+    Pass {
+        name: "fuse",
+        run: fuse::run_on_points,
+    },
+    Pass {
+        name: "dead_stores",
+        run: dead::run,
     },
 ];
 

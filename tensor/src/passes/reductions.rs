@@ -56,11 +56,11 @@ fn block(program: &mut Program, body: Vec<Stmt>) -> Vec<Stmt> {
 
 /// The stores of a `for` that has nothing else, all accumulating to elements of which each is the points' with the same
 /// indices along `kept`.
-struct Sums {
+pub(super) struct Sums {
     domain: Vec<Dim>,
     stores: Vec<Store>,
     /// The axes that elements have.
-    kept: Vec<u32>,
+    pub(super) kept: Vec<u32>,
 }
 
 fn reduce(program: &mut Program, all: For, out: &mut Vec<Stmt>) {
@@ -109,7 +109,7 @@ fn reduce(program: &mut Program, all: For, out: &mut Vec<Stmt>) {
 }
 
 /// The stores of a `for`, if no two points with different indices along some axes meet.
-fn sums(program: &Program, all: &For) -> Option<Sums> {
+pub(super) fn sums(program: &Program, all: &For) -> Option<Sums> {
     let mut stores = Vec::new();
     for stmt in &all.body {
         let Stmt::Store(store) = stmt else {

@@ -1,0 +1,300 @@
+//! Several `for` over the same space become one.
+//!
+//! A statement joins the latest `for` over its domain, if nothing between them, and no other point of that one, has to
+//! come before it: all that one of both stores and the other touches is touched at the same indices, which no two points
+//! share. What a point has stored it then reads from a variable.
+//!
+//! It runs twice: on sums, so that they share their loops, and on what `reductions` made of them.
+
+use aerogel_base::hash::LookupMap;
+use indexmap::{IndexMap, IndexSet};
+
+use super::reductions::sums;
+use super::uses::{Touched, map_exprs};
+use crate::expr::{Expr, ExprDef, Outside};
+use crate::program::{Buffer, Dim, For, Program, Stmt, Store};
+
+/// A kernel takes no more arrays than this: each takes a register for its address.
+const MAX_BUFFERS: usize = 24;
+/// No more statements than this stand at a point: LLVM's time grows faster than their number.
+const MAX_STATEMENTS: usize = 64;
+
+/// Fuses sums over the same axes of the same domain.
+pub(super) fn run_on_sums(program: &mut Program) {
+    run(program, true);
+}
+
+/// Fuses all that have one domain.
+pub(super) fn run_on_points(program: &mut Program) {
+    run(program, false);
+}
+
+fn run(program: &mut Program, on_sums: bool) {
+    let body = std::mem::take(&mut program.body);
+    program.body = block(program, body, on_sums);
+}
+
+/// When buffers and variables were touched last.
+#[derive(Default)]
+struct Last {
+    read: IndexMap<u64, usize>,
+    written: IndexMap<u64, usize>,
+}
+
+/// Buffers and variables in one numbering.
+fn keys(touched: &Touched) -> [Vec<u64>; 2] {
+    let buffer = |b: &Buffer| u64::from(b.as_u32()) << 1;
+    let reads = touched.reads.iter().map(buffer);
+    let writes = touched.writes.iter().map(buffer);
+    let var = |v: &crate::program::Var| u64::from(v.as_u32()) << 1 | 1;
+    [
+        reads.chain(touched.gets.iter().map(var)).collect(),
+        writes.chain(touched.sets.iter().map(var)).collect(),
+    ]
+}
+
+impl Last {
+    /// The last statement that has to come before one that touches these; none if any may.
+    fn before(&self, [reads, writes]: &[Vec<u64>; 2]) -> Option<usize> {
+        let written = reads
+            .iter()
+            .chain(writes)
+            .filter_map(|k| self.written.get(k));
+        let read = writes.iter().filter_map(|k| self.read.get(k));
+        written.chain(read).copied().max()
+    }
+
+    fn touch(&mut self, [reads, writes]: &[Vec<u64>; 2], at: usize) {
+        for (all, map) in [(reads, &mut self.read), (writes, &mut self.written)] {
+            for &key in all {
+                let last = map.entry(key).or_insert(at);
+                *last = at.max(*last);
+            }
+        }
+    }
+}
+
+fn block(program: &mut Program, body: Vec<Stmt>, on_sums: bool) -> Vec<Stmt> {
+    let mut out: Vec<Stmt> = Vec::new();
+    let mut last = Last::default();
+    let mut latest: IndexMap<Vec<Dim>, usize> = IndexMap::new();
+    for stmt in body {
+        let touched = keys(&Touched::by(program, std::slice::from_ref(&stmt)));
+        match stmt {
+            Stmt::For(all) => {
+                let target = latest.get(&all.domain).copied();
+                let joined = target.filter(|&at| {
+                    let Stmt::For(group) = &out[at] else {
+                        return false;
+                    };
+                    let before = last.before(&touched);
+                    let conflicts = before == Some(at);
+                    before.is_none_or(|b| b <= at)
+                        && joins(program, group, &all, conflicts, on_sums)
+                });
+                let at = joined.unwrap_or(out.len());
+                match joined {
+                    Some(at) => {
+                        let Stmt::For(group) = &mut out[at] else {
+                            continue;
+                        };
+                        group.body.extend(all.body);
+                    }
+                    None => {
+                        latest.insert(all.domain.clone(), at);
+                        out.push(Stmt::For(all));
+                    }
+                }
+                last.touch(&touched, at);
+            }
+            Stmt::Loop {
+                var,
+                lo,
+                hi,
+                step,
+                body,
+            } => {
+                last.touch(&touched, out.len());
+                let body = block(program, body, on_sums);
+                out.push(Stmt::Loop {
+                    var,
+                    lo,
+                    hi,
+                    step,
+                    body,
+                });
+            }
+            Stmt::If(cond, then, otherwise) => {
+                last.touch(&touched, out.len());
+                let [then, otherwise] = [then, otherwise].map(|b| block(program, b, on_sums));
+                out.push(Stmt::If(cond, then, otherwise));
+            }
+            Stmt::Break | Stmt::Continue => {
+                // Nothing crosses it.
+                latest.clear();
+                out.push(stmt);
+            }
+            other => {
+                last.touch(&touched, out.len());
+                out.push(other);
+            }
+        }
+    }
+    if !on_sums {
+        for stmt in &mut out {
+            if let Stmt::For(all) = stmt {
+                forward(program, all);
+            }
+        }
+    }
+    out
+}
+
+fn joins(program: &Program, group: &For, all: &For, conflicts: bool, on_sums: bool) -> bool {
+    if group.body.len() + all.body.len() > MAX_STATEMENTS {
+        return false;
+    }
+    let [a, b] = [group, all].map(|f| Touched::by(program, &f.body));
+    let buffers: IndexSet<Buffer> = [&a.reads, &a.writes, &b.reads, &b.writes]
+        .into_iter()
+        .flatten()
+        .copied()
+        .collect();
+    if buffers.len() > MAX_BUFFERS
+        || a.sets
+            .iter()
+            .any(|v| b.sets.contains(v) || b.gets.contains(v))
+    {
+        return false;
+    }
+    if on_sums {
+        let kept = |f: &For| sums(program, f).map(|s| s.kept);
+        let both = [kept(group), kept(all)];
+        return !conflicts && both[0].is_some() && both[0] == both[1];
+    }
+    let has_init = |f: &For| f.body.iter().any(|s| matches!(s, Stmt::Store(s) if s.init));
+    if has_init(group) || has_init(all) {
+        return false;
+    }
+    let shared = a
+        .writes
+        .iter()
+        .filter(|b_| b.reads.contains(*b_) || b.writes.contains(*b_));
+    let shared: Vec<Buffer> = shared
+        .chain(b.writes.iter().filter(|w| a.reads.contains(*w)))
+        .copied()
+        .collect();
+    shared.into_iter().all(|buffer| {
+        let mut places = IndexSet::new();
+        let mut plain = true;
+        for body in [&group.body, &all.body] {
+            touches(program, body, buffer, &mut places, &mut plain);
+        }
+        plain
+            && places.len() == 1
+            && places
+                .iter()
+                .all(|index| is_own(program, index, &all.domain))
+    })
+}
+
+/// Collects the indices at which statements touch a buffer; not `plain` if some may be changed by what is outside.
+fn touches(
+    program: &Program,
+    body: &[Stmt],
+    buffer: Buffer,
+    places: &mut IndexSet<Vec<Expr>>,
+    plain: &mut bool,
+) {
+    for stmt in body {
+        if let Stmt::Store(store) = stmt
+            && store.target == buffer
+        {
+            *plain &= store.outside == Outside::Never;
+            places.insert(store.index.clone());
+        }
+        let mut roots = Vec::new();
+        stmt.exprs(|e| roots.push(e));
+        program.exprs.visit(roots, &mut |e| {
+            if let ExprDef::Load {
+                buffer: read,
+                index,
+                outside,
+                ..
+            } = &program.exprs[e]
+                && *read == buffer
+            {
+                *plain &= *outside == Outside::Never;
+                places.insert(index.clone());
+            }
+        });
+        for inside in stmt.inside() {
+            touches(program, inside, buffer, places, plain);
+        }
+    }
+}
+
+/// Whether each point has indices of its own: all axes are among them.
+fn is_own(program: &Program, index: &[Expr], domain: &[Dim]) -> bool {
+    let axes: IndexSet<u32> = index
+        .iter()
+        .filter_map(|&e| match program.exprs[e] {
+            ExprDef::Axis(k) => Some(k),
+            _ => None,
+        })
+        .collect();
+    axes.len() == domain.len()
+}
+
+/// What a point has stored, and reads again at the same indices, it reads from a variable.
+fn forward(program: &mut Program, all: &mut For) {
+    let body = std::mem::take(&mut all.body);
+    let mut out: Vec<Stmt> = Vec::new();
+    // What each element that was stored holds.
+    let mut held: IndexMap<(Buffer, Vec<Expr>), Expr> = IndexMap::new();
+    let mut stmts = body.into_iter().peekable();
+    while let Some(mut stmt) = stmts.next() {
+        if !matches!(stmt, Stmt::Store(_)) {
+            // A loop may change what it reads.
+            let touched = Touched::by(program, std::slice::from_ref(&stmt));
+            held.retain(|(buffer, _), _| !touched.writes.contains(buffer));
+        }
+        if !held.is_empty() {
+            let mut done = LookupMap::default();
+            let exprs = &mut program.exprs;
+            map_exprs(std::slice::from_mut(&mut stmt), &mut |e| {
+                exprs.replace(e, &mut done, &mut |exprs, e| match &exprs[e] {
+                    ExprDef::Load { buffer, index, .. } => {
+                        held.get(&(*buffer, index.clone())).copied()
+                    }
+                    _ => None,
+                })
+            });
+        }
+        if let Stmt::Store(store) = &stmt
+            && store.accum.is_none()
+            && store.outside == Outside::Never
+            && stmts.peek().is_some()
+        {
+            let Store {
+                target,
+                index,
+                value,
+                ..
+            } = store.clone();
+            let var = program.var(program.exprs.ty(value));
+            let kept = program.get(var);
+            held.retain(|(buffer, _), _| *buffer != target);
+            held.insert((target, index), kept);
+            out.push(Stmt::Set(var, value));
+            if let Stmt::Store(store) = &mut stmt {
+                store.value = kept;
+            }
+        } else {
+            let touched = Touched::by(program, std::slice::from_ref(&stmt));
+            held.retain(|(buffer, _), _| !touched.writes.contains(buffer));
+        }
+        out.push(stmt);
+    }
+    all.body = out;
+}
