@@ -1,5 +1,6 @@
 //! What is done to a program before it becomes kernels: a file for each pass.
 
+mod components;
 mod dead;
 mod fuse;
 mod inline;
@@ -20,6 +21,10 @@ pub struct Pass {
 
 /// All passes, in their order.
 pub const PASSES: &[Pass] = &[
+    Pass {
+        name: "components",
+        run: components::run,
+    },
     Pass {
         name: "inline",
         run: inline::run,

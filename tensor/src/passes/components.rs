@@ -1,0 +1,429 @@
+//! Axes with few elements become components: one temporary for each, held in registers later.
+//!
+//! ```text
+//! for [n, m, 3] { d[i0, i1, i2] = sub(x[i1, i2], x[i0, i2]) }        for [n, m] { d0[i0, i1] = sub(x[i1, 0], x[i0, 0]) } ..
+//! for [n, m, 3] { r[i0, i1] add init = mul(d[..], d[..]) }           for [n, m] { r[i0, i1] = add(mul(d0[..], d0[..]), ..) }
+//! ```
+//! It is done for temporaries of which every access names the component: by a constant, or by an axis of the `for` around,
+//! which is then written out. So vectors and matrices of small size lie in planes, and what is computed for all components
+//! is shared among them.
+
+use aerogel_base::hash::LookupMap;
+use indexmap::{IndexMap, IndexSet};
+
+use super::uses::{is_whole, only_store};
+use crate::expr::{Expr, ExprDef, Outside};
+use crate::program::{Buffer, Dim, For, Program, Role, Stmt, Store};
+
+/// The longest axis that is written out.
+const LONGEST: u64 = 4;
+/// One statement becomes at most so many, or adds up so many values.
+const MOST_COPIES: u64 = 16;
+
+/// Takes components apart.
+pub(super) fn run(program: &mut Program) {
+    let split = splittable(program);
+    if split.is_empty() {
+        return;
+    }
+    let body = std::mem::take(&mut program.body);
+    let body = unroll_block(program, body, &split);
+    program.body = body;
+    separate(program, &split);
+    let mut body = std::mem::take(&mut program.body);
+    settle(program, &mut body);
+    program.body = body;
+}
+
+/// What accumulates one value for each element stores it.
+fn settle(program: &mut Program, body: &mut [Stmt]) {
+    for stmt in body {
+        match stmt {
+            Stmt::For(all) => {
+                let Some(store) = only_store(all).filter(|s| s.init && is_whole(program, all, s))
+                else {
+                    continue;
+                };
+                let mut store = store.clone();
+                if let Some(accum) = store.accum.take() {
+                    let neutral = accum.neutral(program.exprs.ty(store.value));
+                    let neutral = program.exprs.constant(neutral);
+                    store.value = program.exprs.binary(accum.binary(), neutral, store.value);
+                    store.init = false;
+                    all.body = vec![Stmt::Store(store)];
+                }
+            }
+            Stmt::Loop { body, .. } => settle(program, body),
+            Stmt::If(_, then, otherwise) => {
+                settle(program, then);
+                settle(program, otherwise);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The axes of temporaries that can be taken apart.
+type Split = IndexMap<Buffer, Vec<usize>>;
+
+fn is_short(program: &Program, dim: Dim) -> bool {
+    program
+        .const_dim(dim)
+        .is_some_and(|n| (1..=LONGEST).contains(&n))
+}
+
+/// All candidates, less those that some access speaks against, until none does.
+fn splittable(program: &Program) -> Split {
+    let mut split = Split::new();
+    for (buffer, def) in program.buffers.iter() {
+        let axes = (0..def.shape.len()).filter(|&k| is_short(program, def.shape[k]));
+        let axes: Vec<usize> = axes.collect();
+        let some_long = axes.len() < def.shape.len();
+        if def.role == Role::Temporary && !axes.is_empty() && some_long {
+            split.insert(buffer, axes);
+        }
+    }
+    for result in &program.results {
+        split.shift_remove(result);
+    }
+    loop {
+        let before = split.len();
+        refuse(program, &program.body, &mut split);
+        if split.len() == before {
+            return split;
+        }
+    }
+}
+
+fn refuse(program: &Program, body: &[Stmt], split: &mut Split) {
+    for stmt in body {
+        match stmt {
+            Stmt::For(all) => refuse_in(program, all, split),
+            Stmt::Call(call) => {
+                for buffer in call.inputs.iter().chain(&call.outputs) {
+                    split.shift_remove(buffer);
+                }
+            }
+            host => {
+                let mut roots = Vec::new();
+                host.exprs(|e| roots.push(e));
+                program.exprs.visit(roots, &mut |e| {
+                    if let ExprDef::Load { buffer, .. } = &program.exprs[e] {
+                        split.shift_remove(buffer);
+                    }
+                });
+                for inside in host.inside() {
+                    refuse(program, inside, split);
+                }
+            }
+        }
+    }
+}
+
+/// The accesses of statements: buffer, indices, and what indices outside mean.
+fn accesses(program: &Program, body: &[Stmt]) -> Vec<(Buffer, Vec<Expr>, Outside)> {
+    let mut all = Vec::new();
+    for stmt in body {
+        if let Stmt::Store(store) = stmt {
+            all.push((store.target, store.index.clone(), store.outside));
+        }
+        let mut roots = Vec::new();
+        stmt.exprs(|e| roots.push(e));
+        program.exprs.visit(roots, &mut |e| {
+            if let ExprDef::Load {
+                buffer,
+                index,
+                outside,
+                ..
+            } = &program.exprs[e]
+            {
+                all.push((*buffer, index.clone(), *outside));
+            }
+        });
+        for inside in stmt.inside() {
+            all.extend(accesses(program, inside));
+        }
+    }
+    all
+}
+
+fn refuse_in(program: &Program, all: &For, split: &mut Split) {
+    let accesses = accesses(program, &all.body);
+    let single = only_store(all).is_some();
+    for (buffer, index, outside) in &accesses {
+        let Some(axes) = split.get(buffer) else {
+            continue;
+        };
+        let named = axes.iter().all(|&k| {
+            let extent = program.buffers[*buffer].shape[k];
+            match program.exprs[index[k]] {
+                ExprDef::Const(c) => program
+                    .const_dim(extent)
+                    .is_some_and(|n| (0..i128::from(n)).contains(&c.as_i128())),
+                ExprDef::Axis(axis) => single && all.domain[axis as usize] == extent,
+                _ => false,
+            }
+        });
+        if !named || *outside == Outside::Error {
+            split.shift_remove(buffer);
+        }
+    }
+    let copies: u64 = written_out(program, all, split)
+        .iter()
+        .map(|&k| program.const_dim(all.domain[k as usize]).unwrap_or(1))
+        .product();
+    if copies > MOST_COPIES {
+        for (buffer, ..) in &accesses {
+            split.shift_remove(buffer);
+        }
+    }
+}
+
+/// The axes of a `for` that name components.
+fn written_out(program: &Program, all: &For, split: &Split) -> Vec<u32> {
+    let mut out = IndexSet::new();
+    for (buffer, index, _) in accesses(program, &all.body) {
+        for &k in split.get(&buffer).into_iter().flatten() {
+            if let ExprDef::Axis(axis) = program.exprs[index[k]] {
+                out.insert(axis);
+            }
+        }
+    }
+    let mut out: Vec<u32> = out.into_iter().collect();
+    out.sort_unstable();
+    out
+}
+
+fn unroll_block(program: &mut Program, body: Vec<Stmt>, split: &Split) -> Vec<Stmt> {
+    let mut out = Vec::new();
+    for stmt in body {
+        match stmt {
+            Stmt::For(all) => {
+                let axes = written_out(program, &all, split);
+                match only_store(&all).cloned() {
+                    Some(store) if !axes.is_empty() => {
+                        unroll(program, &all, &store, &axes, &mut out)
+                    }
+                    _ => out.push(Stmt::For(all)),
+                }
+            }
+            Stmt::Loop {
+                var,
+                lo,
+                hi,
+                step,
+                body,
+            } => out.push(Stmt::Loop {
+                var,
+                lo,
+                hi,
+                step,
+                body: unroll_block(program, body, split),
+            }),
+            Stmt::If(cond, then, otherwise) => {
+                let [then, otherwise] = [then, otherwise].map(|b| unroll_block(program, b, split));
+                out.push(Stmt::If(cond, then, otherwise));
+            }
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+/// One statement for each component that a store names, with the values along the other axes put together.
+fn unroll(program: &mut Program, all: &For, store: &Store, axes: &[u32], out: &mut Vec<Stmt>) {
+    let mut stored = IndexSet::new();
+    program.exprs.visit(store.index.iter().copied(), &mut |e| {
+        if let ExprDef::Axis(k) = program.exprs[e] {
+            stored.insert(k);
+        }
+    });
+    let extent = |program: &Program, k: u32| program.const_dim(all.domain[k as usize]).unwrap_or(1);
+    let (kept, summed): (Vec<u32>, Vec<u32>) = axes.iter().partition(|k| stored.contains(*k));
+    let points = |program: &Program, axes: &[u32]| {
+        let mut points: Vec<Vec<i32>> = vec![Vec::new()];
+        for &k in axes {
+            let n = extent(program, k) as i32;
+            let longer = |p: Vec<i32>| (0..n).map(move |c| [&p[..], &[c]].concat());
+            points = points.into_iter().flat_map(longer).collect();
+        }
+        points
+    };
+    let domain: Vec<Dim> = (0..all.domain.len() as u32)
+        .filter(|k| !axes.contains(k))
+        .map(|k| all.domain[k as usize])
+        .collect();
+    for point in points(program, &kept) {
+        let mut values = Vec::new();
+        let mut index = Vec::new();
+        for others in points(program, &summed) {
+            let at = |k: u32| {
+                let of = |axes: &[u32], point: &[i32]| {
+                    axes.iter().position(|&a| a == k).map(|p| point[p])
+                };
+                of(&kept, &point).or_else(|| of(&summed, &others))
+            };
+            let mut done = LookupMap::default();
+            let mut moved = |exprs: &mut crate::expr::Exprs, e: Expr| {
+                exprs.replace(e, &mut done, &mut |exprs, e| match exprs[e] {
+                    ExprDef::Axis(k) => Some(match at(k) {
+                        Some(c) => exprs.i32(c),
+                        None => {
+                            let before = axes.iter().filter(|&&a| a < k).count() as u32;
+                            exprs.axis(k - before)
+                        }
+                    }),
+                    _ => None,
+                })
+            };
+            index = store
+                .index
+                .iter()
+                .map(|&e| moved(&mut program.exprs, e))
+                .collect();
+            values.push(moved(&mut program.exprs, store.value));
+        }
+        let value = match store.accum {
+            None => values[values.len() - 1],
+            Some(accum) => {
+                let first = values[0];
+                let rest = values.into_iter().skip(1);
+                rest.fold(first, |sum, v| program.exprs.binary(accum.binary(), sum, v))
+            }
+        };
+        out.push(Stmt::For(For {
+            domain: domain.clone(),
+            body: vec![Stmt::Store(Store {
+                index,
+                value,
+                ..store.clone()
+            })],
+            span: all.span,
+        }));
+    }
+}
+
+/// Gives each component a temporary of its own.
+fn separate(program: &mut Program, split: &Split) {
+    let mut planes: IndexMap<(Buffer, Vec<i32>), Buffer> = IndexMap::new();
+    let mut body = std::mem::take(&mut program.body);
+    let mut wanted: IndexSet<(Buffer, Vec<i32>)> = IndexSet::new();
+    for stmt in all_fors(&body) {
+        for (buffer, index, _) in accesses(program, &stmt.body) {
+            if let Some(axes) = split.get(&buffer) {
+                wanted.insert((buffer, component(program, axes, &index)));
+            }
+        }
+    }
+    for (buffer, component) in wanted {
+        let axes = &split[&buffer];
+        let def = program.buffers[buffer].clone();
+        let shape: Vec<Dim> = rest(axes, &def.shape);
+        let plane = program.temporary(def.ty, &shape);
+        let places: Vec<String> = component.iter().map(i32::to_string).collect();
+        program.buffers[plane].name = format!("{}.{}", def.name, places.join("."));
+        planes.insert((buffer, component), plane);
+    }
+    move_stores(program, &mut body, split, &planes);
+    let mut done = LookupMap::default();
+    let buffers = program.buffers.clone();
+    super::uses::map_exprs(&mut body, &mut |e| {
+        program.exprs.replace(e, &mut done, &mut |exprs, e| {
+            to_plane(exprs, e, split, &planes, &buffers)
+        })
+    });
+    program.body = body;
+}
+
+type Planes = IndexMap<(Buffer, Vec<i32>), Buffer>;
+
+fn to_plane(
+    exprs: &mut crate::expr::Exprs,
+    e: Expr,
+    split: &Split,
+    planes: &Planes,
+    buffers: &aerogel_base::entity::PrimaryMap<Buffer, crate::program::BufferDef>,
+) -> Option<Expr> {
+    let ExprDef::Load {
+        buffer,
+        ty,
+        index,
+        outside,
+    } = exprs[e].clone()
+    else {
+        return None;
+    };
+    let axes = split.get(&buffer)?;
+    let component = axes
+        .iter()
+        .map(|&k| exprs.as_const(index[k]).map_or(0, |c| c.as_i128() as i32));
+    let plane = planes[&(buffer, component.collect::<Vec<_>>())];
+    debug_assert_eq!(buffers[plane].ty, ty);
+    let mut done = LookupMap::default();
+    let index = rest(axes, &index)
+        .into_iter()
+        .map(|i| {
+            exprs.replace(i, &mut done, &mut |exprs, e| {
+                to_plane(exprs, e, split, planes, buffers)
+            })
+        })
+        .collect();
+    Some(exprs.add(ExprDef::Load {
+        buffer: plane,
+        ty,
+        index,
+        outside,
+    }))
+}
+
+fn component(program: &Program, axes: &[usize], index: &[Expr]) -> Vec<i32> {
+    let number = |&k: &usize| {
+        program
+            .exprs
+            .as_const(index[k])
+            .map_or(0, |c| c.as_i128() as i32)
+    };
+    axes.iter().map(number).collect()
+}
+
+/// What is left without some axes.
+fn rest<T: Copy>(axes: &[usize], all: &[T]) -> Vec<T> {
+    let left = all.iter().enumerate().filter(|(k, _)| !axes.contains(k));
+    left.map(|(_, &x)| x).collect()
+}
+
+fn all_fors(body: &[Stmt]) -> Vec<&For> {
+    let mut all = Vec::new();
+    for stmt in body {
+        match stmt {
+            Stmt::For(f) => all.push(f),
+            other => other
+                .inside()
+                .into_iter()
+                .for_each(|b| all.extend(all_fors(b))),
+        }
+    }
+    all
+}
+
+fn move_stores(program: &Program, body: &mut [Stmt], split: &Split, planes: &Planes) {
+    for stmt in body {
+        match stmt {
+            Stmt::Store(store) => {
+                if let Some(axes) = split.get(&store.target) {
+                    let component = component(program, axes, &store.index);
+                    store.index = rest(axes, &store.index);
+                    store.target = planes[&(store.target, component)];
+                }
+            }
+            Stmt::For(For { body, .. }) | Stmt::Loop { body, .. } => {
+                move_stores(program, body, split, planes);
+            }
+            Stmt::If(_, then, otherwise) => {
+                move_stores(program, then, split, planes);
+                move_stores(program, otherwise, split, planes);
+            }
+            Stmt::Set(..) | Stmt::Break | Stmt::Continue | Stmt::Call(_) => {}
+        }
+    }
+}
