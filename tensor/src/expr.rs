@@ -179,6 +179,14 @@ impl Exprs {
         value.ty().is_int().then(|| value.as_i128())
     }
 
+    fn is_minus_zero(&self, e: Expr) -> bool {
+        let value = self
+            .as_const(e)
+            .filter(|v| v.ty().is_float())
+            .map(Scalar::as_f64);
+        value.is_some_and(|v| v == 0.0 && v.is_sign_negative())
+    }
+
     /// Constants folded, and what changes nothing left out. Sums of floats and -0 are left as they are.
     fn simplified(&mut self, def: &ExprDef) -> Option<Expr> {
         use BinaryOp::{Add, Div, FloorDiv, Mod, Mul, Sub};
@@ -194,6 +202,9 @@ impl Exprs {
                 } else {
                     let (x, y) = (self.as_int(a), self.as_int(b));
                     return match (op, x, y) {
+                        // The one number that changes no sum of floats.
+                        (Add, None, None) if self.is_minus_zero(a) => Some(b),
+                        (Add, None, None) if self.is_minus_zero(b) => Some(a),
                         (Add, Some(0), _) | (Mul, Some(1), _) => Some(b),
                         (Add | Sub, _, Some(0)) => Some(a),
                         (Mul | Div | FloorDiv, _, Some(1)) => Some(a),

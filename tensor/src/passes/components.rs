@@ -11,6 +11,7 @@
 use aerogel_base::hash::LookupMap;
 use indexmap::{IndexMap, IndexSet};
 
+use super::reductions::fill;
 use super::uses::{is_whole, only_store};
 use crate::expr::{Expr, ExprDef, Outside};
 use crate::program::{Buffer, Dim, For, Program, Role, Stmt, Store};
@@ -40,17 +41,20 @@ fn settle(program: &mut Program, body: &mut [Stmt]) {
     for stmt in body {
         match stmt {
             Stmt::For(all) => {
-                let Some(store) = only_store(all).filter(|s| s.init && is_whole(program, all, s))
-                else {
-                    continue;
-                };
-                let mut store = store.clone();
-                if let Some(accum) = store.accum.take() {
-                    let neutral = accum.neutral(program.exprs.ty(store.value));
-                    let neutral = program.exprs.constant(neutral);
-                    store.value = program.exprs.binary(accum.binary(), neutral, store.value);
-                    store.init = false;
-                    all.body = vec![Stmt::Store(store)];
+                for k in 0..all.body.len() {
+                    let Stmt::Store(mut store) = all.body[k].clone() else {
+                        continue;
+                    };
+                    if store.init && is_whole(program, all, &store) {
+                        let Some(accum) = store.accum.take() else {
+                            continue;
+                        };
+                        let neutral = accum.neutral(program.exprs.ty(store.value));
+                        let neutral = program.exprs.constant(neutral);
+                        store.value = program.exprs.binary(accum.binary(), neutral, store.value);
+                        store.init = false;
+                        all.body[k] = Stmt::Store(store);
+                    }
                 }
             }
             Stmt::Loop { body, .. } => settle(program, body),
@@ -202,7 +206,7 @@ fn unroll_block(program: &mut Program, body: Vec<Stmt>, split: &Split) -> Vec<St
                 let axes = written_out(program, &all, split);
                 match only_store(&all).cloned() {
                     Some(store) if !axes.is_empty() => {
-                        unroll(program, &all, &store, &axes, &mut out)
+                        unroll(program, &all, &store, &axes, split, &mut out)
                     }
                     _ => out.push(Stmt::For(all)),
                 }
@@ -230,8 +234,15 @@ fn unroll_block(program: &mut Program, body: Vec<Stmt>, split: &Split) -> Vec<St
     out
 }
 
-/// One statement for each component that a store names, with the values along the other axes put together.
-fn unroll(program: &mut Program, all: &For, store: &Store, axes: &[u32], out: &mut Vec<Stmt>) {
+/// One store for each component that a store names, with the values along the other axes put together.
+fn unroll(
+    program: &mut Program,
+    all: &For,
+    store: &Store,
+    axes: &[u32],
+    split: &Split,
+    out: &mut Vec<Stmt>,
+) {
     let mut stored = IndexSet::new();
     program.exprs.visit(store.index.iter().copied(), &mut |e| {
         if let ExprDef::Axis(k) = program.exprs[e] {
@@ -253,6 +264,12 @@ fn unroll(program: &mut Program, all: &For, store: &Store, axes: &[u32], out: &m
         .filter(|k| !axes.contains(k))
         .map(|k| all.domain[k as usize])
         .collect();
+    // A target that stays whole is filled once, not before each component.
+    let fills = store.init && !kept.is_empty() && !split.contains_key(&store.target);
+    if fills {
+        out.push(fill(program, store, all.span));
+    }
+    let mut body = Vec::new();
     for point in points(program, &kept) {
         let mut values = Vec::new();
         let mut index = Vec::new();
@@ -291,16 +308,15 @@ fn unroll(program: &mut Program, all: &For, store: &Store, axes: &[u32], out: &m
                 rest.fold(first, |sum, v| program.exprs.binary(accum.binary(), sum, v))
             }
         };
-        out.push(Stmt::For(For {
-            domain: domain.clone(),
-            body: vec![Stmt::Store(Store {
-                index,
-                value,
-                ..store.clone()
-            })],
-            span: all.span,
+        body.push(Stmt::Store(Store {
+            index,
+            value,
+            init: store.init && !fills,
+            ..store.clone()
         }));
     }
+    let span = all.span;
+    out.push(Stmt::For(For { domain, body, span }));
 }
 
 /// Gives each component a temporary of its own.

@@ -15,7 +15,7 @@ use aerogel_base::hash::LookupMap;
 use aerogel_ir::{BinaryOp, CompareOp, UnaryOp};
 use indexmap::{IndexMap, IndexSet};
 
-use super::uses::{Touched, is_whole, map_exprs, only_store};
+use super::uses::{Touched, is_whole, map_exprs};
 use crate::expr::{Expr, ExprDef, Exprs, Outside};
 use crate::program::{Buffer, Dim, Program, Role, Stmt, Var};
 
@@ -200,15 +200,16 @@ impl Inline {
                     for &buffer in &writes {
                         self.changed.insert(buffer, self.now);
                     }
-                    match only_store(all) {
-                        Some(store) => {
-                            let store = store.clone();
-                            self.define(program, all, &store);
+                    let plain = all.body.iter().all(|s| matches!(s, Stmt::Store(_)));
+                    for stmt in &all.body {
+                        match stmt {
+                            Stmt::Store(store) if plain => self.define(program, all, store),
+                            _ => {}
                         }
-                        None => {
-                            for buffer in writes {
-                                self.keep(program, buffer, Kept::InKernel);
-                            }
+                    }
+                    if !plain {
+                        for buffer in writes {
+                            self.keep(program, buffer, Kept::InKernel);
                         }
                     }
                 }
@@ -278,6 +279,10 @@ impl Inline {
         }
         let mut reads = Touched::default();
         reads.exprs(&program.exprs, [store.value]);
+        let stored = |s: &Stmt| matches!(s, Stmt::Store(s) if reads.reads.contains(&s.target));
+        if all.body.iter().any(stored) {
+            return self.keep(program, target, Kept::InKernel);
+        }
         let cost = cost(&program.exprs, store.value);
         let visits = self.visits.get(&target).copied().unwrap_or(0);
         if !pays(cost, visits) {

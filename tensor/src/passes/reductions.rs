@@ -10,6 +10,8 @@
 use aerogel_base::hash::LookupMap;
 use aerogel_ir::BinaryOp;
 
+use indexmap::IndexSet;
+
 use crate::expr::{Expr, ExprDef, Outside};
 use crate::program::{Dim, For, Program, Stmt, Store, Var};
 
@@ -122,7 +124,7 @@ pub(super) fn sums(program: &Program, all: &For) -> Option<Sums> {
     let same = stores
         .iter()
         .all(|s| self::kept(program, s).as_ref() == Some(&kept));
-    let targets: indexmap::IndexSet<_> = stores.iter().map(|s| s.target).collect();
+    let targets: IndexSet<_> = stores.iter().map(|s| s.target).collect();
     let reads = |e: Expr| {
         let mut found = false;
         program.exprs.visit([e], &mut |x| {
@@ -132,12 +134,27 @@ pub(super) fn sums(program: &Program, all: &For) -> Option<Sums> {
         });
         found
     };
-    let apart = targets.len() == stores.len() && !stores.iter().any(|s| reads(s.value));
+    let both = |a: &Store, b: &Store| a.target == b.target && !differ(program, a, b);
+    let mut pairs = (0..stores.len()).flat_map(|k| (0..k).map(move |j| (j, k)));
+    let apart =
+        !pairs.any(|(j, k)| both(&stores[j], &stores[k])) && !stores.iter().any(|s| reads(s.value));
     (same && apart).then(|| Sums {
         domain: all.domain.clone(),
         stores,
         kept,
     })
+}
+
+/// Whether two stores' indices have different constants somewhere: they never meet.
+fn differ(program: &Program, a: &Store, b: &Store) -> bool {
+    let mut both = a.index.iter().zip(&b.index);
+    both.any(
+        |(&a, &b)| match (program.exprs.as_const(a), program.exprs.as_const(b)) {
+            (Some(a), Some(b)) => a != b,
+            _ => false,
+        },
+    ) && a.outside == Outside::Never
+        && b.outside == Outside::Never
 }
 
 /// The axes that a store's indices are, in rising order: each index an axis (or some steps from it), or the same at all points.
@@ -188,7 +205,7 @@ fn covers(program: &Program, domain: &[Dim], store: &Store) -> bool {
 }
 
 /// All of a store's target becomes what changes nothing.
-fn fill(program: &mut Program, store: &Store, span: aerogel_base::Span) -> Stmt {
+pub(super) fn fill(program: &mut Program, store: &Store, span: aerogel_base::Span) -> Stmt {
     let def = &program.buffers[store.target];
     let (ty, domain) = (def.ty, def.shape.clone());
     let accum = store.accum.expect("the verifier wants it beside `init`");
