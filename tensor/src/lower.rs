@@ -45,7 +45,7 @@ struct Names {
 }
 
 impl Names {
-    fn block(&mut self, program: &Program, body: &[Stmt]) {
+    fn block(&mut self, body: &[Stmt]) {
         for stmt in body {
             match stmt {
                 Stmt::Store(store) => {
@@ -57,7 +57,7 @@ impl Names {
                 _ => {}
             }
             for inside in stmt.inside() {
-                self.block(program, inside);
+                self.block(inside);
             }
         }
     }
@@ -90,7 +90,7 @@ impl Names {
 /// The kernel that a `for` is. Stores with `init` are not for it: the passes have taken them apart.
 pub fn lower(program: &Program, all: &For, name: &str, fast_math: bool) -> Kernel {
     let mut names = Names::default();
-    names.block(program, &all.body);
+    names.block(&all.body);
     names.exprs(program, &all.body);
     for &dim in &all.domain {
         if program.const_dim(dim).is_none() {
@@ -131,6 +131,7 @@ pub fn lower(program: &Program, all: &For, name: &str, fast_math: bool) -> Kerne
         scalars: LookupMap::default(),
         vars: LookupMap::default(),
         axes: Vec::new(),
+        domain: &all.domain,
         scopes: vec![LookupMap::default()],
     };
     lower.all(all);
@@ -150,6 +151,7 @@ struct Lower<'p, 'f> {
     /// The storage of each variable that is the point's own.
     vars: LookupMap<Var, Value>,
     axes: Vec<Value>,
+    domain: &'p [Dim],
     /// Expressions that have a value: of the statement at hand, and of the branches around.
     scopes: Vec<LookupMap<Expr, Value>>,
 }
@@ -395,6 +397,7 @@ impl Lower<'_, '_> {
     fn is_inside(&self, buffer: Buffer, axis: usize, e: Expr) -> bool {
         let dim = self.program.buffers[buffer].shape[axis];
         match &self.program.exprs[e] {
+            ExprDef::Axis(k) => self.domain[*k as usize] == dim,
             ExprDef::Const(value) => self
                 .program
                 .const_dim(dim)

@@ -164,7 +164,6 @@ impl Inline {
     }
 
     fn count_visits(&mut self, exprs: &Exprs, roots: Vec<Expr>, domain: &[Dim]) {
-        let mut dims_read = IndexSet::new();
         exprs.visit(roots, &mut |e| {
             let ExprDef::Load {
                 buffer,
@@ -186,7 +185,6 @@ impl Inline {
             });
             let n = if axes.len() < domain.len() { AGAIN } else { 1 };
             *self.visits.entry(*buffer).or_default() += n;
-            dims_read.insert(*buffer);
         });
     }
 
@@ -196,7 +194,7 @@ impl Inline {
             match stmt {
                 Stmt::For(all) => {
                     let writes = Touched::by(program, &all.body).writes;
-                    self.inline_into(program, &mut all.body, &writes);
+                    self.inline_into(program, &all.domain, &mut all.body, &writes);
                     for &buffer in &writes {
                         self.changed.insert(buffer, self.now);
                     }
@@ -307,7 +305,13 @@ impl Inline {
     }
 
     /// Replaces reads in the statements of a `for`.
-    fn inline_into(&mut self, program: &mut Program, body: &mut [Stmt], writes: &IndexSet<Buffer>) {
+    fn inline_into(
+        &mut self,
+        program: &mut Program,
+        domain: &[Dim],
+        body: &mut [Stmt],
+        writes: &IndexSet<Buffer>,
+    ) {
         let mut roots = Vec::new();
         collect(body, &mut roots);
         let mut read = Touched::default();
@@ -333,119 +337,106 @@ impl Inline {
         if usable.is_empty() {
             return;
         }
-        let mut done = LookupMap::default();
-        let functions = &self.functions;
-        let shapes: IndexMap<Buffer, Vec<Expr>> = usable
-            .iter()
-            .map(|&b| {
-                let shape = program.buffers[b].shape.clone();
-                (b, shape.into_iter().map(|d| program.extent(d)).collect())
-            })
-            .collect();
-        let mut known: IndexMap<Buffer, Vec<bool>> = IndexMap::new();
-        for &b in &usable {
-            let shape = program.buffers[b].shape.iter();
-            let is_some = shape.map(|&d| program.const_dim(d).is_some_and(|n| n > 0));
-            known.insert(b, is_some.collect());
+        let mut functions = IndexMap::new();
+        for buffer in usable {
+            let mut axes = Vec::new();
+            for dim in program.buffers[buffer].shape.clone() {
+                axes.push(Extent {
+                    dim,
+                    number: program.extent(dim),
+                    not_empty: program.const_dim(dim).is_some_and(|n| n > 0),
+                });
+            }
+            functions.insert(buffer, (self.functions[&buffer].value, axes));
         }
+        let here = Here { functions, domain };
+        let mut done = LookupMap::default();
+        let exprs = &mut program.exprs;
         map_exprs(body, &mut |e| {
-            program.exprs.replace(e, &mut done, &mut |exprs, e| {
-                let ExprDef::Load { buffer, .. } = &exprs[e] else {
-                    return None;
-                };
-                let function = functions.get(buffer).filter(|_| usable.contains(buffer))?;
-                Some(apply(
-                    exprs,
-                    e,
-                    function.value,
-                    &shapes[buffer],
-                    &known[buffer],
-                    &|b| {
-                        functions
-                            .get(&b)
-                            .filter(|_| usable.contains(&b))
-                            .map(|f| (f.value, shapes[&b].clone(), known[&b].clone()))
-                    },
-                ))
-            })
+            exprs.replace(e, &mut done, &mut |exprs, e| here.applied(exprs, e))
         });
     }
 }
 
-type Known<'k> = &'k dyn Fn(Buffer) -> Option<(Expr, Vec<Expr>, Vec<bool>)>;
+/// An extent of what is inlined.
+struct Extent {
+    dim: Dim,
+    number: Expr,
+    not_empty: bool,
+}
 
-/// The value of a function where `load` reads it.
-fn apply(
-    exprs: &mut Exprs,
-    load: Expr,
-    value: Expr,
-    extents: &[Expr],
-    not_empty: &[bool],
-    functions: Known<'_>,
-) -> Expr {
-    let ExprDef::Load {
-        index, outside, ty, ..
-    } = exprs[load].clone()
-    else {
-        unreachable!("only loads are replaced");
-    };
-    // Indices may read what is inlined, too.
-    let mut done = LookupMap::default();
-    let index: Vec<Expr> = index
-        .into_iter()
-        .map(|i| {
-            exprs.replace(i, &mut done, &mut |exprs, e| {
-                let ExprDef::Load { buffer, .. } = &exprs[e] else {
-                    return None;
-                };
-                let (value, extents, not_empty) = functions(*buffer)?;
-                Some(apply(exprs, e, value, &extents, &not_empty, functions))
-            })
-        })
-        .collect();
-    let mut inside: Option<Expr> = None;
-    let zero = exprs.i32(0);
-    let mut both = |exprs: &mut Exprs, cond: Expr| {
-        inside = Some(match inside {
-            Some(before) => exprs.binary(BinaryOp::And, before, cond),
-            None => cond,
-        });
-    };
-    let mut at = Vec::new();
-    for ((i, &extent), &not_empty) in index.into_iter().zip(extents).zip(not_empty) {
-        at.push(match outside {
-            Outside::Never | Outside::Error => i,
-            Outside::Wrap | Outside::Clamp => {
-                if !not_empty {
-                    let some = exprs.compare(CompareOp::Gt, extent, zero);
-                    both(exprs, some);
+/// What may be inlined into a `for`.
+struct Here<'d> {
+    functions: IndexMap<Buffer, (Expr, Vec<Extent>)>,
+    domain: &'d [Dim],
+}
+
+impl Here<'_> {
+    /// The value of a function, if `e` reads one.
+    fn applied(&self, exprs: &mut Exprs, e: Expr) -> Option<Expr> {
+        let ExprDef::Load {
+            buffer,
+            index,
+            outside,
+            ty,
+        } = exprs[e].clone()
+        else {
+            return None;
+        };
+        let (value, extents) = self.functions.get(&buffer)?;
+        let mut inside: Option<Expr> = None;
+        let mut at = Vec::new();
+        for (i, extent) in index.into_iter().zip(extents) {
+            // Indices may read what is inlined, too.
+            let mut done = LookupMap::default();
+            let i = exprs.replace(i, &mut done, &mut |exprs, e| self.applied(exprs, e));
+            let is_inside = match exprs[i] {
+                ExprDef::Axis(k) => self.domain[k as usize] == extent.dim,
+                _ => false,
+            };
+            at.push(match outside {
+                Outside::Never | Outside::Error => i,
+                _ if is_inside => i,
+                other => {
+                    if let Some(cond) = is_meant(exprs, i, extent, other) {
+                        inside = Some(match inside {
+                            Some(before) => exprs.binary(BinaryOp::And, before, cond),
+                            None => cond,
+                        });
+                    }
+                    match other {
+                        Outside::Wrap => exprs.binary(BinaryOp::Mod, i, extent.number),
+                        _ => clamped(exprs, i, extent.number),
+                    }
                 }
-                if outside == Outside::Wrap {
-                    exprs.binary(BinaryOp::Mod, i, extent)
-                } else {
-                    clamped(exprs, i, extent)
-                }
-            }
-            Outside::Zero => {
-                let low = exprs.compare(CompareOp::Ge, i, zero);
-                let high = exprs.compare(CompareOp::Lt, i, extent);
-                both(exprs, low);
-                both(exprs, high);
-                clamped(exprs, i, extent)
-            }
-        });
-    }
-    let mut done = LookupMap::default();
-    let value = exprs.replace(value, &mut done, &mut |exprs, e| match exprs[e] {
-        ExprDef::Axis(k) => Some(at[k as usize]),
-        _ => None,
-    });
-    match inside {
-        None => value,
-        Some(inside) => {
-            let zero = exprs.constant(Scalar::zero(ty));
-            exprs.select(inside, value, zero)
+            });
         }
+        let mut done = LookupMap::default();
+        let value = exprs.replace(*value, &mut done, &mut |exprs, e| match exprs[e] {
+            ExprDef::Axis(k) => Some(at[k as usize]),
+            _ => None,
+        });
+        Some(match inside {
+            None => value,
+            Some(inside) => {
+                let zero = exprs.constant(Scalar::zero(ty));
+                exprs.select(inside, value, zero)
+            }
+        })
+    }
+}
+
+/// Whether there is an element that an index means, if that is not known.
+fn is_meant(exprs: &mut Exprs, i: Expr, extent: &Extent, outside: Outside) -> Option<Expr> {
+    let zero = exprs.i32(0);
+    if outside == Outside::Zero {
+        let low = exprs.compare(CompareOp::Ge, i, zero);
+        let high = exprs.compare(CompareOp::Lt, i, extent.number);
+        Some(exprs.binary(BinaryOp::And, low, high))
+    } else if extent.not_empty {
+        None
+    } else {
+        Some(exprs.compare(CompareOp::Gt, extent.number, zero))
     }
 }
 

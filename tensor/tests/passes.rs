@@ -1,0 +1,339 @@
+//! Each pass, before and after.
+
+use aerogel_tensor::passes::{self, PASSES, n_materialised};
+use aerogel_tensor::{Program, parse, verify};
+
+/// A program after one pass.
+fn after(pass: &str, text: &str) -> Program {
+    let mut program = parse(text).unwrap();
+    verify(&program).unwrap();
+    let pass = PASSES.iter().find(|p| p.name == pass).unwrap();
+    (pass.run)(&mut program);
+    verify(&program).unwrap();
+    program
+}
+
+/// The statements of a program.
+fn body(program: &Program) -> String {
+    let text = program.to_string();
+    let at = text.find("for ").unwrap();
+    text[at..].to_owned()
+}
+
+#[test]
+fn values_are_computed_where_they_are_read() {
+    let program = after(
+        "inline",
+        r#"
+        in b0 "x": f32[?, 4]
+        tmp b1 "square": f32[b0:0, 4]
+        tmp b2 "y": f32[4, b0:0]
+        for [b0:0, 4] { b1[i0, i1] = mul(b0[i0, i1], b0[i0, i1]) }
+        for [4, b0:0] { b2[i0, i1] = add(b1[i1, i0], b1[i1, add(i0, i32(1))] zero) }
+        result b2
+    "#,
+    );
+    insta::assert_snapshot!(body(&program), @r#"
+    for [b0:0, 4] {
+      %0 = b0[i0, i1]
+      b1[i0, i1] = mul(%0, %0)
+    }
+    for [4, b0:0] {
+      %1 = b0[i1, i0]
+      %2 = add(i0, i32(1))
+      %3 = b0[max(min(i1, add(extent(b0:0), i32(-1))), i32(0)), max(min(%2, i32(3)), i32(0))]
+      b2[i0, i1] = add(mul(%1, %1), select(and(and(and(ge(i1, i32(0)), lt(i1, extent(b0:0))), ge(%2, i32(0))), lt(%2, i32(4))), mul(%3, %3), f32(0.0)))
+    }
+    result b2
+    "#);
+}
+
+#[test]
+fn what_has_changed_is_not_computed_again() {
+    let program = after(
+        "inline",
+        r#"
+        in b0 "x": f32[?]
+        tmp b1 "old": f32[b0:0]
+        tmp b2 "y": f32[b0:0]
+        for [b0:0] { b1[i0] = neg(b0[i0]) }
+        for [b0:0] { b0[i0] = f32(0) }
+        for [b0:0] { b2[i0] = add(b1[i0], b0[i0]) }
+        result b2
+    "#,
+    );
+    insta::assert_snapshot!(body(&program), @r#"
+    for [b0:0] {
+      b1[i0] = neg(b0[i0])
+    }
+    for [b0:0] {
+      b0[i0] = f32(0.0)
+    }
+    for [b0:0] {
+      b2[i0] = add(b1[i0], b0[i0])
+    }
+    result b2
+    "#);
+    let why: Vec<String> = program
+        .kept
+        .iter()
+        .map(|(b, why)| format!("{b}: {why}"))
+        .collect();
+    assert_eq!(
+        why,
+        [
+            "b2: it is asked for",
+            "b1: what it is made of changes before it is read"
+        ]
+    );
+}
+
+#[test]
+fn dear_values_that_are_read_often_are_kept() {
+    let program = after(
+        "inline",
+        r#"
+        in b0 "x": f32[?]
+        tmp b1 "sine": f32[b0:0]
+        tmp b2 "twice": f32[b0:0]
+        tmp b3 "y": f32[b0:0]
+        for [b0:0] { b1[i0] = sin(b0[i0]) }
+        for [b0:0] { b2[i0] = add(b0[i0], b0[i0]) }
+        for [b0:0] { b3[i0] = add(add(b1[i0], b1[add(i0, i32(1))] clamp), add(b2[i0], b2[add(i0, i32(1))] wrap)) }
+        result b3
+    "#,
+    );
+    insta::assert_snapshot!(body(&program), @r#"
+    for [b0:0] {
+      b1[i0] = sin(b0[i0])
+    }
+    for [b0:0] {
+      %0 = b0[i0]
+      b2[i0] = add(%0, %0)
+    }
+    for [b0:0] {
+      %1 = add(i0, i32(1))
+      %2 = b0[i0]
+      %3 = b0[mod(%1, extent(b0:0))]
+      b3[i0] = add(add(b1[i0], b1[%1] clamp), add(add(%2, %2), select(gt(extent(b0:0), i32(0)), add(%3, %3), f32(0.0))))
+    }
+    result b3
+    "#);
+    let why: Vec<String> = program
+        .kept
+        .iter()
+        .map(|(b, why)| format!("{b}: {why}"))
+        .collect();
+    insta::assert_snapshot!(why.join("\n"), @r#"
+    b3: it is asked for
+    b1: computing it again costs more (14 operations, 2 times)
+    "#);
+}
+
+#[test]
+fn sums_become_loops() {
+    let program = after(
+        "reductions",
+        r#"
+        in b0 "x": f32[?, ?, ?]
+        in b1 "bins": i32[7]
+        tmp b2 "sums": f32[b0:0, b0:1]
+        tmp b3 "count": i32[7]
+        for [b0:0, b0:1, b0:2] { b2[i0, i1] add init = b0[i0, i1, i2] }
+        for [b0:0] { b3[rem(i0, i32(7))] max init = i0 }
+        for [7] { b1[i0] mul = b3[i0] }
+        result b2
+    "#,
+    );
+    insta::assert_snapshot!(body(&program), @r#"
+    for [b0:0, b0:1] {
+      x1 = f32(-0.0)
+      loop x0 in i32(0), extent(b0:2), 1 {
+        x1 = add(x1, b0[i0, i1, x0])
+      }
+      b2[i0, i1] = x1
+    }
+    for [7] {
+      b3[i0] = i32(-2147483648)
+    }
+    for [b0:0] {
+      b3[rem(i0, i32(7))] max = i0
+    }
+    for [7] {
+      x2 = b1[i0]
+      x2 = mul(x2, b3[i0])
+      b1[i0] = x2
+    }
+    result b2
+    "#);
+}
+
+#[test]
+fn few_elements_of_many_values_are_summed_in_parts() {
+    let program = after(
+        "reductions",
+        r#"
+        in b0 "x": f32[?, 3]
+        tmp b1 "sums": f32[3]
+        for [3, b0:0] { b1[i0] add init = b0[i1, i0] }
+        result b1
+    "#,
+    );
+    insta::assert_snapshot!(body(&program), @r#"
+    for [3, 64] {
+      x1 = f32(-0.0)
+      %0 = div(add(extent(b0:0), i32(63)), i32(64))
+      %1 = mul(i1, %0)
+      loop x0 in %1, min(add(%1, %0), extent(b0:0)), 1 {
+        x1 = add(x1, b0[x0, i0])
+      }
+      b2[i0, i1] = x1
+    }
+    for [3] {
+      x3 = f32(-0.0)
+      loop x2 in i32(0), i32(64), 1 {
+        x3 = add(x3, b2[i0, x2])
+      }
+      b1[i0] = x3
+    }
+    result b1
+    "#);
+}
+
+#[test]
+fn sums_over_one_space_share_their_loops() {
+    let text = r#"
+        in b0 "x": f32[?, ?]
+        tmp b1 "sum": f32[b0:0]
+        tmp b2 "squares": f32[b0:0]
+        for [b0:0, b0:1] { b1[i0] add init = b0[i0, i1] }
+        for [b0:0, b0:1] { b2[i0] add init = mul(b0[i0, i1], b0[i0, i1]) }
+        result b1
+        result b2
+    "#;
+    insta::assert_snapshot!(body(&after("fuse_sums", text)), @r#"
+    for [b0:0, b0:1] {
+      b1[i0] add init = b0[i0, i1]
+      %0 = b0[i0, i1]
+      b2[i0] add init = mul(%0, %0)
+    }
+    result b1
+    result b2
+    "#);
+}
+
+#[test]
+fn what_a_point_has_stored_it_reads_from_a_variable() {
+    let text = r#"
+        in b0 "x": f32[?]
+        in b1 "y": f32[?]
+        tmp b2 "t": f32[b0:0]
+        tmp b3 "u": f32[b0:0]
+        tmp b4 "v": f32[b0:0]
+        for [b0:0] { b2[i0] = sin(b0[i0]) }
+        for [b1:0] { b1[i0] = f32(1) }
+        for [b0:0] { b3[i0] = add(b2[i0], b2[i0]) }
+        for [b0:0] { b4[i0] = b2[add(i0, i32(1))] zero }
+        result b3
+        result b4
+    "#;
+    insta::assert_snapshot!(body(&after("fuse", text)), @r#"
+    for [b0:0] {
+      x0 = sin(b0[i0])
+      b2[i0] = x0
+      b3[i0] = add(x0, x0)
+    }
+    for [b1:0] {
+      b1[i0] = f32(1.0)
+    }
+    for [b0:0] {
+      b4[i0] = b2[add(i0, i32(1))] zero
+    }
+    result b3
+    result b4
+    "#);
+}
+
+#[test]
+fn what_nobody_asks_for_is_left_out() {
+    let text = r#"
+        in b0 "x": f32[4]
+        tmp b1 "t": f32[4]
+        tmp b2 "u": f32[4]
+        tmp b3 "v": f32[4]
+        for [4] { b1[i0] = b0[i0] }
+        for [4] { b2[i0] = b1[i0] b3[i0] = b0[i0] }
+        for [4] { b0[i0] = f32(0) }
+        result b3
+    "#;
+    insta::assert_snapshot!(body(&after("dead", text)), @r#"
+    for [4] {
+      b1[i0] = b0[i0]
+    }
+    for [4] {
+      b3[i0] = b0[i0]
+    }
+    for [4] {
+      b0[i0] = f32(0.0)
+    }
+    result b3
+    "#);
+}
+
+#[test]
+fn short_axes_become_components() {
+    let text = r#"
+        in b0 "x": f32[?, 2]
+        tmp b1 "d": f32[b0:0, b0:0, 2]
+        tmp b2 "r": f32[b0:0, b0:0]
+        tmp b3 "f": f32[b0:0, 2]
+        for [b0:0, b0:0, 2] { b1[i0, i1, i2] = sub(b0[i1, i2], b0[i0, i2]) }
+        for [b0:0, b0:0, 2] { b2[i0, i1] add init = mul(b1[i0, i1, i2], b1[i0, i1, i2]) }
+        for [b0:0, 2, b0:0] { b3[i0, i1] add init = mul(b1[i0, i2, i1], b2[i0, i2]) }
+        result b3
+    "#;
+    insta::assert_snapshot!(body(&after("components", text)), @r#"
+    for [b0:0, b0:0] {
+      b4[i0, i1] = sub(b0[i1, i32(0)], b0[i0, i32(0)])
+      b5[i0, i1] = sub(b0[i1, i32(1)], b0[i0, i32(1)])
+    }
+    for [b0:0, b0:0] {
+      %0 = b4[i0, i1]
+      %1 = b5[i0, i1]
+      b2[i0, i1] = add(mul(%0, %0), mul(%1, %1))
+    }
+    for [b0:0, 2] {
+      b3[i0, i1] = f32(-0.0)
+    }
+    for [b0:0, b0:0] {
+      b3[i0, i32(0)] add = mul(b4[i0, i1], b2[i0, i1])
+      b3[i0, i32(1)] add = mul(b5[i0, i1], b2[i0, i1])
+    }
+    result b3
+    "#);
+    // The whole of it is one loop over pairs, and nothing between is kept.
+    let mut program = parse(text).unwrap();
+    passes::run(&mut program, &mut |_, _| {});
+    assert_eq!(n_materialised(&program), 1, "{program}");
+    insta::assert_snapshot!(body(&program), @r#"
+    for [b0:0, 2] {
+      b3[i0, i1] = f32(-0.0)
+    }
+    for [b0:0] {
+      x1 = b3[i0, i32(0)]
+      x2 = b3[i0, i32(1)]
+      loop x0 in i32(0), extent(b0:0), 1 {
+        %0 = sub(b0[x0, i32(0)], b0[i0, i32(0)])
+        %1 = sub(b0[x0, i32(1)], b0[i0, i32(1)])
+        x1 = add(x1, mul(%0, add(mul(%0, %0), mul(%1, %1))))
+        %2 = sub(b0[x0, i32(1)], b0[i0, i32(1)])
+        %3 = sub(b0[x0, i32(0)], b0[i0, i32(0)])
+        x2 = add(x2, mul(%2, add(mul(%3, %3), mul(%2, %2))))
+      }
+      x3 = x1
+      b3[i0, i32(0)] = x3
+      b3[i0, i32(1)] = x2
+    }
+    result b3
+    "#);
+}
