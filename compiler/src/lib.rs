@@ -10,7 +10,7 @@ mod room;
 mod worker;
 
 pub use aerogel_llvm::target::{Cpu, Level, runnable};
-pub use aerogel_passes::autodiff::{Differentiated, Moment, Untracked, Wanted};
+pub use aerogel_passes::autodiff::{Asked, Differentiated, Moment, Untracked, Wanted, asked_by};
 pub use aerogel_runtime::launch::{Args, KernelFailure, Launch};
 pub use cache::{CacheSettings, Cleaning};
 pub use caught::caught;

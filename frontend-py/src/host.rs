@@ -481,6 +481,14 @@ pub trait Host {
     ) -> HostResult<Option<Rc<FieldRef>>> {
         Ok(None)
     }
+    /// The fields with derivatives that lie below a node.
+    fn differentiable_below(
+        &mut self,
+        _tree: TreeKey,
+        _node: NodeId,
+    ) -> HostResult<Vec<Rc<FieldRef>>> {
+        Ok(Vec::new())
+    }
     /// The `ti.ndarray` that a value is.
     fn array(&mut self, _value: &Known) -> Option<ArrayRef> {
         None

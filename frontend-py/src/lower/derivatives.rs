@@ -1,6 +1,6 @@
 //! What a module that is to be differentiated has besides: where derivatives are kept, and where they stop.
 
-use aerogel_ir::{Arg, Derivative, FieldId, Op, ParamData, ParamType, Value};
+use aerogel_ir::{Arg, Derivative, FieldId, NodeRef, Op, ParamData, ParamType, Value};
 
 use crate::host::{FieldRef, Known};
 use crate::lower::calls::Args;
@@ -18,6 +18,19 @@ impl Lower<'_, '_> {
                 let other = self.field(&other)?;
                 *self.module.env.fields[id].derivative_mut(kind) = Some(other);
             }
+        }
+        Ok(())
+    }
+
+    /// Brings the fields with derivatives into the module that become zero when a cell of a node becomes inactive.
+    pub(super) fn note_emptied(&mut self, node: NodeRef) -> Res<()> {
+        if self.config.derivative.is_none() {
+            return Ok(());
+        }
+        let key = self.naming.trees[node.tree.as_u32() as usize];
+        let found = self.host.differentiable_below(key, node.node);
+        for field in self.hosted(found)? {
+            self.field(&field)?;
         }
         Ok(())
     }

@@ -47,6 +47,8 @@ pub(crate) enum KeyPart {
     Derivative(Derived),
     /// That this is so for arguments and results as well.
     Ends,
+    /// That other trees say which cells were active.
+    Past,
     /// By identity; the instance holds a reference.
     Object(usize),
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use aerogel_base::hash::LookupMap;
 use aerogel_base::{ErrorKind, ScalarType};
 use aerogel_ir::Derivative;
-use aerogel_snode::Tree;
+use aerogel_snode::{NodeId, Tree};
 use pyo3::exceptions::{
     PyAssertionError, PyAttributeError, PyException, PyIndexError, PyNameError, PyRuntimeError,
     PySyntaxError, PyTypeError,
@@ -624,6 +624,15 @@ impl Host for PyHost<'_> {
         kind: Derivative,
     ) -> HostResult<Option<Rc<FieldRef>>> {
         let found = self.derivative_field(field, kind);
+        found.map_err(|error| self.error(&error))
+    }
+
+    fn differentiable_below(
+        &mut self,
+        tree: TreeKey,
+        node: NodeId,
+    ) -> HostResult<Vec<Rc<FieldRef>>> {
+        let found = self.fields_below(tree, node);
         found.map_err(|error| self.error(&error))
     }
 

@@ -16,6 +16,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
+use super::activity::NativePast;
 use super::argument::{KeyPart, Packed};
 use super::prepare::{self, Instance};
 use super::profile;
@@ -131,8 +132,9 @@ impl NativeKernel {
 
     /// The call itself, whether somebody records calls or not: of the kernel or of its derivative, which draws the
     /// random numbers of the launch with the same seed. A gradient may read what the kernel overwrites, if memory is as it
-    /// was before that.
-    #[pyo3(signature = (args, kwargs, derivative = None, seed = None, is_restored = false))]
+    /// was before that, and ask which cells were active then, if `past` says so.
+    #[pyo3(signature = (args, kwargs, derivative = None, seed = None, is_restored = false, past = None))]
+    #[expect(clippy::too_many_arguments, reason = "Python's signature")]
     fn _launch<'py>(
         &self,
         py: Python<'py>,
@@ -141,11 +143,13 @@ impl NativeKernel {
         derivative: Option<&str>,
         seed: Option<u64>,
         is_restored: bool,
+        past: Option<&Bound<'py, NativePast>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let mode = Mode {
             derivative: derivative_named(derivative)?,
             seed,
             is_restored,
+            past: past.map(Bound::get),
         };
         self.call(py, args, kwargs, mode)
     }
@@ -202,12 +206,14 @@ impl NativeKernel {
 
 /// Which of a kernel's launches one is.
 #[derive(Clone, Copy, Default)]
-struct Mode {
+struct Mode<'p> {
     derivative: Option<Derived>,
     /// Of the random numbers; a new one if there is none.
     seed: Option<u64>,
     /// Whether memory is as it was before the kernel itself ran.
     is_restored: bool,
+    /// Which cells were active, where that has changed.
+    past: Option<&'p NativePast>,
 }
 
 fn derivative_named(name: Option<&str>) -> PyResult<Option<Derived>> {
@@ -225,7 +231,7 @@ impl NativeKernel {
         py: Python<'py>,
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
-        mode: Mode,
+        mode: Mode<'_>,
     ) -> PyResult<Bound<'py, PyAny>> {
         caught(|| self.call_caught(py, args, kwargs, mode))
             .unwrap_or_else(|panic| Err(prepare::broken(py, &self.name, panic)))
@@ -264,12 +270,13 @@ impl NativeKernel {
         py: Python<'py>,
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
-        mode: Mode,
+        mode: Mode<'_>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let settings = program::settings(py)?;
         program::materialize(py)?;
         let given = self.bind(py, args, kwargs).and_then(|values| {
-            let (packed, key) = self.pack(py, &settings, &values, mode.derivative)?;
+            let (packed, mut key) = self.pack(py, &settings, &values, mode.derivative)?;
+            key.extend(mode.past.map(|_| KeyPart::Past));
             Ok((values, packed, key))
         });
         let (values, packed, key) =
@@ -324,7 +331,7 @@ impl NativeKernel {
         let mode = Mode {
             derivative: Some(Derived::Grad),
             seed,
-            is_restored: false,
+            ..Mode::default()
         };
         self.launch(
             py,
@@ -441,7 +448,7 @@ impl NativeKernel {
         settings: &Settings,
         instance: &Instance,
         packed: &[Packed],
-        mode: Mode,
+        mode: Mode<'_>,
         (extra, results): (&[u64], &mut [u64]),
     ) -> PyResult<()> {
         let mut args = launch::Args::new();
@@ -500,10 +507,16 @@ impl NativeKernel {
                 }
             }
         }
+        let past = instance.past.iter().map(|&tree| {
+            let store = instance.trees[tree].store();
+            let of = store.and_then(|store| mode.past?.memory(store.key));
+            Ok(of.expect("a tape has said which cells were active"))
+        });
         let memories = instance
             .trees
             .iter()
             .map(|tree| tree.memory(py))
+            .chain(past)
             .collect::<PyResult<Vec<Arc<TreeMemory>>>>()?;
         let roots: Vec<&TreeMemory> = memories.iter().map(|m| &**m).collect();
         extra.iter().for_each(|&slot| args.scalar(slot));

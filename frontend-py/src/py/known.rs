@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use aerogel_base::ScalarType;
+use aerogel_snode::NodeId;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyModule, PyString, PyTuple, PyType};
@@ -221,6 +222,33 @@ impl<'py> PyHost<'py> {
             elem,
             handle,
         })))
+    }
+
+    /// The fields with gradients that have a component below a node.
+    pub(super) fn fields_below(
+        &mut self,
+        tree: TreeKey,
+        node: NodeId,
+    ) -> PyResult<Vec<Rc<FieldRef>>> {
+        let gradients = self.py.import("aerogel.ad._gradients")?;
+        let mut found = Vec::new();
+        for object in gradients
+            .call_method0("fields_with_gradients")?
+            .try_iter()?
+        {
+            let object = object?;
+            let placement = object.cast::<NativeField>()?.get().placement(self.py)?;
+            if placement.store.key != tree.0 {
+                continue;
+            }
+            let below = placement.store.tree.subtree(node);
+            if placement.places.iter().any(|place| below.contains(place))
+                && let Known::Field(field) = self.known(&object)?
+            {
+                found.push(field);
+            }
+        }
+        Ok(found)
     }
 
     fn field(&mut self, object: &Bound<'py, PyAny>, native: &Bound<'py, PyAny>) -> PyResult<Known> {

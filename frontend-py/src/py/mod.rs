@@ -1,5 +1,6 @@
 //! The `_native` module: everything that touches the Python runtime.
 
+mod activity;
 mod argument;
 mod array_argument;
 mod buffer;
@@ -28,6 +29,7 @@ mod snapshot;
 mod snode;
 mod steps;
 mod structs;
+mod summary;
 mod texture_argument;
 mod undo;
 
@@ -85,10 +87,14 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<ndarray::NativeNdarray>()?;
     m.add_class::<kernel::NativeKernel>()?;
     m.add_class::<recording::NativeRecording>()?;
+    m.add_class::<activity::NativeAsked>()?;
+    m.add_class::<activity::NativePast>()?;
     m.add_class::<steps::NativeSteps>()?;
     m.add_class::<steps::NativeWhole>()?;
     m.add_class::<undo::NativeUndo>()?;
     m.add_function(wrap_pyfunction!(steps::keep, m)?)?;
+    m.add_function(wrap_pyfunction!(steps::keep_cells, m)?)?;
+    m.add_function(wrap_pyfunction!(steps::fields_in_cells, m)?)?;
     m.add_class::<snapshot::NativeSnapshot>()?;
     m.add_class::<gui::Canvas>()?;
     m.add_class::<linalg::NativeSparseMatrix>()?;

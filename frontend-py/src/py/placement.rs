@@ -342,6 +342,52 @@ impl Placement {
         Ok(())
     }
 
+    /// Whether all active elements of a sparse or quantised field are zero.
+    pub(crate) fn is_zero(&self, memory: &TreeMemory) -> Result<bool, MemoryError> {
+        let _share = memory.share();
+        let mut is_zero = true;
+        for (k, &place) in self.places.iter().enumerate().filter(|_| self.sparse) {
+            let component = memory.component(place);
+            self.visit(memory, k, &mut |cell, index| {
+                let value = component.read(cell, index)?;
+                is_zero &= value == Scalar::zero(value.ty());
+                Ok(())
+            })?;
+        }
+        Ok(is_zero)
+    }
+
+    /// Makes the elements active that are not zero in a row-major array, and writes them.
+    pub(crate) fn obtain_others(
+        &self,
+        memory: &TreeMemory,
+        array: &Buffer,
+        ty: ScalarType,
+    ) -> Result<(), MemoryError> {
+        if !self.sparse {
+            return Ok(());
+        }
+        let item = ty.bytes() as usize;
+        let _share = memory.share();
+        let per_element = self.places.len();
+        let mut index = vec![0; self.shape.len()];
+        for number in 0..array.len() / item {
+            let value = array.read_scalar(ty, number * item)?;
+            if value == Scalar::zero(ty) {
+                continue;
+            }
+            let mut rest = (number / per_element) as u64;
+            for (index, extent) in index.iter_mut().zip(&self.shape).rev() {
+                (*index, rest) = ((rest % extent) as i64, rest / extent);
+            }
+            let place = self.places[number % per_element];
+            if memory.element(place, &index).is_none() {
+                memory.write_component(place, &index, value)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Copies all elements of a row-major array to a sparse field, which becomes active as a whole.
     pub(crate) fn obtain_all(
         &self,

@@ -20,9 +20,9 @@ use super::host::{PyHost, Watched};
 use super::kernel::NativeKernel;
 use super::profile;
 use super::program::{self, Settings};
-use super::recording::Summary;
 use super::signature::{Param, ParamKind, StructSpec, ValueSpec};
 use super::snode::{self, TreeStore};
+use super::summary::Summary;
 use crate::derived::Derived;
 use crate::host::{Known, StructType};
 use crate::lower::{
@@ -59,6 +59,8 @@ impl TreeRef {
 /// A compiled kernel.
 pub(crate) struct Instance {
     pub(crate) trees: Vec<TreeRef>,
+    /// Those of them of which others, behind them, say which cells were active.
+    pub(crate) past: Vec<usize>,
     /// Which derivative of the kernel it computes, if any.
     pub(crate) derivative: Option<Derived>,
     /// Why memory must be as it was before the kernel itself ran, if it must.
@@ -320,7 +322,7 @@ pub(crate) fn compile(
     // A signal that comes from here on is heard by the compiler, one that came before by Python.
     let _active = interrupt::Active::begin();
     py.check_signals()?;
-    let mut ends = None;
+    let (mut ends, mut past) = (None, Vec::new());
     let (module, of_start) = match derivative {
         Some(derived) => {
             let (&kind, again) = derived.steps().split_first().expect("there is one");
@@ -328,6 +330,7 @@ pub(crate) fn compile(
                 kind,
                 ends: key.contains(&KeyPart::Ends),
                 again: !again.is_empty(),
+                past: key.contains(&KeyPart::Past),
             };
             let mut done = differentiated(py, &kernel.name, &compiler, module, wanted)?;
             if let Some(found) = &done.ends {
@@ -336,6 +339,11 @@ pub(crate) fn compile(
                 ends = Some(text);
             }
             summary = Summary::of_gradient(&done);
+            past = done
+                .past
+                .iter()
+                .map(|tree| tree.as_u32() as usize)
+                .collect();
             let mistake = done.of_start.map(|it| it.mistake(&done.module.env));
             for &kind in again {
                 summary.add_derivatives(&done.module, kind);
@@ -356,6 +364,7 @@ pub(crate) fn compile(
     guards.extend(host.watched().map(Guard::Name));
     Ok(Instance {
         trees,
+        past,
         derivative,
         of_start,
         ends,

@@ -3,16 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use aerogel_base::{Scalar, ScalarType};
-use aerogel_compiler::{Differentiated, Moment, Untracked};
-use aerogel_ir::analysis::boxes::{
-    Access, AccessKind, Interval, Launched, Storage, accessed_anywhere, accesses, boxes_of, written,
-};
-use aerogel_ir::{Arg, CellOp, Derivative, FieldId, Function, Module, Op, ParamType, Type, walk};
+use aerogel_ir::analysis::boxes::{AccessKind, Storage};
+use aerogel_ir::{Arg, FieldId};
 use aerogel_snode::NodeId;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
+use super::activity::{Activity, NativeAsked, NativePast};
 use super::argument::{ArrayArg, Packed};
 use super::error;
 use super::field::NativeField;
@@ -22,186 +19,11 @@ use super::prepare::{Instance, TreeRef};
 use super::snapshot::{Boxed, IndexBox, NativeSnapshot};
 use super::snode::{NativeSNode, TreeStore};
 use super::steps::NativeSteps;
+use super::summary::Given;
 use crate::derived::Derived;
 
-/// What a kernel accesses, and what is needed to say where that lies.
-pub(crate) struct Summary {
-    accesses: Vec<Access>,
-    untracked: Untracked,
-    /// The nodes whose cells it makes inactive, each with the number of its tree.
-    deactivated: Vec<(usize, NodeId)>,
-    fields: Vec<FieldSummary>,
-    params: Vec<ParamType>,
-}
-
-struct FieldSummary {
-    name: String,
-    has_gradient: bool,
-    tree: usize,
-    places: Vec<NodeId>,
-    offset: Vec<i32>,
-    ty: Option<ScalarType>,
-}
-
-impl Summary {
-    /// What the kernel of a module writes, and what its gradient reads: early, if it must find that as it was before.
-    pub(crate) fn of_gradient(done: &Differentiated) -> Self {
-        let env = &done.module.env;
-        let mut accesses = written(env, &done.primal);
-        let places = done.needed.iter().map(|needed| needed.place);
-        let boxes = boxes_of(env, &done.primal, places);
-        for (access, needed) in boxes.into_iter().zip(&done.needed) {
-            accesses.extend(access.map(|access| Access {
-                is_early: needed.at == Moment::Start,
-                ..access
-            }));
-        }
-        for func in &done.called {
-            accesses.extend(accessed_anywhere(env, func).map(|access| Access {
-                is_early: false,
-                ..access
-            }));
-        }
-        Self {
-            accesses,
-            untracked: done.untracked.clone(),
-            deactivated: std::iter::once(&done.primal)
-                .chain(&done.called)
-                .flat_map(deactivated_in)
-                .collect(),
-            ..Self::new(&done.module)
-        }
-    }
-
-    /// Counts what holds derivatives of what is accessed as accessed as well.
-    pub(crate) fn add_derivatives(&mut self, module: &Module, kind: Derivative) {
-        let params = module.kernel().map_or(&[][..], |kernel| &kernel.params);
-        let beside = |storage| match storage {
-            Storage::Field(id) => module.env.fields[id].derivative(kind).map(Storage::Field),
-            Storage::Array(arg) => {
-                let at = params.iter().position(|p| p.of == Some((kind, arg)));
-                at.map(|k| Storage::Array(Arg::from_u32(k as u32)))
-            }
-        };
-        let own = self.accesses.iter();
-        let more: Vec<Access> = own
-            .filter_map(|access| {
-                let storage = beside(access.storage)?;
-                Some(Access {
-                    storage,
-                    ..access.clone()
-                })
-            })
-            .collect();
-        self.accesses.extend(more);
-    }
-
-    /// What the kernel of a module accesses.
-    pub(crate) fn new(module: &Module) -> Self {
-        let fields = module.env.fields.values().map(|field| FieldSummary {
-            name: field.name.clone(),
-            has_gradient: field.grad.is_some(),
-            tree: field.tree.as_u32() as usize,
-            places: field.places.clone(),
-            offset: field.offset.clone(),
-            ty: field.elem.elem(),
-        });
-        let params = module.kernel().map_or(&[][..], |kernel| &kernel.params);
-        Self {
-            accesses: accesses(module),
-            untracked: Untracked::default(),
-            deactivated: deactivated(module),
-            fields: fields.collect(),
-            params: params.iter().map(|param| param.ty).collect(),
-        }
-    }
-}
-
-fn deactivated(module: &Module) -> Vec<(usize, NodeId)> {
-    let funcs = module.funcs.values();
-    funcs.flat_map(deactivated_in).collect()
-}
-
-fn deactivated_in(func: &Function) -> Vec<(usize, NodeId)> {
-    let mut found = Vec::new();
-    walk(func, func.body, &mut |func, inst| {
-        if let Op::Cell(CellOp::Deactivate { node, .. }) = &func[inst] {
-            found.push((node.tree.as_u32() as usize, node.node));
-        }
-    });
-    found
-}
-
-/// The arguments of a launch, by the numbers of the parameters.
-struct Given<'p> {
-    params: Vec<Param<'p>>,
-}
-
-enum Param<'p> {
-    Number(Option<i64>),
-    Array(&'p ArrayArg, &'p [usize], usize, Option<ScalarType>),
-}
-
-impl<'p> Given<'p> {
-    fn new(types: &[ParamType], packed: impl Iterator<Item = &'p Packed>) -> Self {
-        let mut slots = Vec::new();
-        let mut arrays = Vec::new();
-        for packed in packed {
-            match packed {
-                Packed::Slots(own) => slots.extend_from_slice(own),
-                Packed::Array {
-                    array,
-                    shape,
-                    cell_bytes,
-                    ..
-                } => arrays.push((array, shape, *cell_bytes)),
-            }
-        }
-        let (mut slots, mut arrays) = (slots.into_iter(), arrays.into_iter());
-        let mut params = Vec::new();
-        for ty in types {
-            match ty {
-                ParamType::Value(Type::Scalar(ty)) => {
-                    let slot = slots.next().filter(|_| ty.is_int());
-                    let number = slot.map(|slot| Scalar::from_slot(*ty, slot).as_i128());
-                    params.push(Param::Number(number.and_then(|n| i64::try_from(n).ok())));
-                }
-                ParamType::Value(ty) => {
-                    for _ in 0..ty.n_elems() {
-                        slots.next();
-                    }
-                    params.push(Param::Number(None));
-                }
-                ParamType::Array { elem, .. } => {
-                    if let Some((array, shape, cell)) = arrays.next() {
-                        params.push(Param::Array(array, shape, cell, elem.elem()));
-                    }
-                }
-            }
-        }
-        Self { params }
-    }
-
-    fn param(&self, arg: Arg) -> Option<&Param<'p>> {
-        self.params.get(arg.as_u32() as usize)
-    }
-}
-
-impl Launched for Given<'_> {
-    fn arg(&self, arg: Arg) -> Option<i64> {
-        match self.param(arg)? {
-            Param::Number(number) => *number,
-            Param::Array(..) => None,
-        }
-    }
-
-    fn extent(&self, array: Arg, axis: u32) -> Option<i64> {
-        match self.param(array)? {
-            Param::Array(_, shape, ..) => shape.get(axis as usize).map(|&n| n as i64),
-            Param::Number(_) => None,
-        }
-    }
-}
+/// What is overwritten, as it was before; each with whether the launch itself, or its gradient, needs that.
+type Kept = Vec<(NativeSnapshot, bool)>;
 
 /// Memory whose elements are told apart by their indices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -255,10 +77,10 @@ fn intersection(a: &[(u64, u64)], b: &[(u64, u64)]) -> Option<IndexBox> {
 /// A box of a launch, where it lies.
 pub(super) struct Placed {
     pub(super) memories: Vec<Memory>,
-    ranges: IndexBox,
+    pub(super) ranges: IndexBox,
     /// All indices of the field or array.
     pub(super) whole: IndexBox,
-    is_early: bool,
+    pub(super) is_early: bool,
     pub(super) at: At,
 }
 
@@ -277,6 +99,8 @@ pub(crate) struct NativeRecording {
     ended: Mutex<BTreeMap<Memory, String>>,
     /// Memory that launches have written, or whose numbers or gradients the way back reads; whether it does.
     used: Mutex<BTreeMap<Memory, bool>>,
+    /// Which cells are active, of the nodes that launches ask for.
+    activity: Activity,
 }
 
 /// The memory of which users have heard that gradients end there.
@@ -293,6 +117,7 @@ impl NativeRecording {
             read: Mutex::default(),
             ended: Mutex::default(),
             used: Mutex::default(),
+            activity: Activity::default(),
         }
     }
 
@@ -314,12 +139,16 @@ impl NativeRecording {
         args: &Bound<'_, PyTuple>,
         kwargs: Option<&Bound<'_, PyDict>>,
         counts_as: &str,
-    ) -> PyResult<Vec<(NativeSnapshot, bool)>> {
+    ) -> PyResult<(Kept, Option<NativeAsked>)> {
         let reads = counts_as != "constant";
         let derivative = Derived::from_name(counts_as);
         let launch = Prepared::new(py, kernel.get(), args, kwargs, derivative)?;
         self.note_ends(py, &kernel.get().name, &launch)?;
         self.expect_active(py, &kernel.get().name, &launch)?;
+        let asked = match reads {
+            true => self.activity.before_launch(py, kernel, &launch)?,
+            false => None,
+        };
         let mut own: BTreeMap<Memory, Read> = BTreeMap::new();
         let mut early: BTreeMap<Memory, Read> = BTreeMap::new();
         for placed in launch.placed(AccessKind::Read)? {
@@ -364,7 +193,22 @@ impl NativeRecording {
                 boxes.boxes.iter().for_each(|ranges| all.add(ranges));
             }
         }
-        Ok(kept)
+        Ok((kept, asked))
+    }
+
+    /// Adds which cells a launch asked for that is over.
+    fn after_launch(&self, py: Python<'_>, asked: &NativeAsked) -> PyResult<()> {
+        self.activity.after_launch(py, asked)
+    }
+
+    /// What tells the gradient of a launch which cells were active; nothing if they are the same now.
+    fn past(&self, py: Python<'_>, asked: &NativeAsked) -> PyResult<Option<NativePast>> {
+        self.activity.past(py, asked)
+    }
+
+    /// That which cells are active is what a launch has seen.
+    fn expect_same_cells(&self, py: Python<'_>, asked: &NativeAsked) -> PyResult<()> {
+        self.activity.expect_same(py, asked)
     }
 
     /// That no gradients need cells of a node, which are about to become inactive.
@@ -532,7 +376,10 @@ impl NativeRecording {
     ) -> PyResult<()> {
         let used = self.used();
         let mut below = store.tree.subtree(node).into_iter();
-        let is_needed = |&id: &NodeId| used.get(&Memory::Place(store.key, id)) == Some(&true);
+        let is_needed = |&id: &NodeId| {
+            let is_read = used.get(&Memory::Place(store.key, id)) == Some(&true);
+            is_read && store.tree.is_below_sparse(id) || self.activity.is_asked(store.key, id)
+        };
         if below.any(|id| is_needed(&id)) {
             let what = format!(
                 "{who} makes cells{} inactive that gradients of earlier kernels need: do that before the tape or after it, or \
@@ -551,9 +398,9 @@ impl NativeRecording {
 
 /// A launch to come: its instance and its arguments.
 pub(super) struct Prepared {
-    instance: Arc<Instance>,
+    pub(super) instance: Arc<Instance>,
     packed: Vec<Packed>,
-    stores: Vec<Option<Arc<TreeStore>>>,
+    pub(super) stores: Vec<Option<Arc<TreeStore>>>,
 }
 
 impl Prepared {
@@ -601,9 +448,33 @@ impl Prepared {
         placed.filter_map(Result::transpose).collect()
     }
 
+    /// The memory that it overwrites as a whole before it reads any of it.
+    pub(super) fn cleared(&self) -> PyResult<Vec<Memory>> {
+        let (summary, given) = (&self.instance.summary, self.given());
+        let of = |&storage: &Storage| {
+            let mut accesses = summary.accesses.iter();
+            accesses.find(|access| access.storage == storage)
+        };
+        let mut all = Vec::new();
+        for access in summary.cleared.iter().filter_map(of) {
+            let placed = summary.place(access, &given, &self.stores)?;
+            all.extend(placed.map_or(Vec::new(), |placed| placed.memories));
+        }
+        Ok(all)
+    }
+
+    /// Whether it may make cells inactive.
+    pub(super) fn deactivates(&self) -> bool {
+        !self.instance.summary.deactivated.is_empty()
+    }
+
+    /// Whether the gradient reads that of what is written.
     fn has_gradient(&self, at: At) -> bool {
-        let fields = &self.instance.summary.fields;
-        matches!(at, At::Field(at) if fields[at].has_gradient)
+        let At::Field(at) = at else {
+            return false;
+        };
+        let summary = &self.instance.summary;
+        summary.fields[at].has_gradient && summary.stored.contains(&FieldId::from_u32(at as u32))
     }
 
     pub(super) fn boxed(&self, py: Python<'_>, at: At, ranges: IndexBox) -> Option<Boxed> {
@@ -612,90 +483,4 @@ impl Prepared {
             .summary
             .boxed(at, &given, &self.stores, ranges, py)
     }
-}
-
-impl Summary {
-    /// Where the box of an access lies in a launch; nowhere if it is empty.
-    fn place(
-        &self,
-        access: &Access,
-        given: &Given<'_>,
-        stores: &[Option<Arc<TreeStore>>],
-    ) -> PyResult<Option<Placed>> {
-        let (memories, shape, offset, at) = match access.storage {
-            Storage::Field(id) => {
-                let at = id.as_u32() as usize;
-                let field = &self.fields[at];
-                let Some(store) = &stores[field.tree] else {
-                    return Ok(None);
-                };
-                let places = field.places.iter();
-                let memories = places.map(|&p| Memory::Place(store.key, p)).collect();
-                let shape = store.tree.shape(field.places[0]);
-                (memories, shape, &field.offset[..], At::Field(at))
-            }
-            Storage::Array(arg) => {
-                let Some(Param::Array(array, shape, ..)) = given.param(arg) else {
-                    return Ok(None);
-                };
-                let memory = Memory::Array(array.buffer()?.address() as usize);
-                let shape = shape.iter().map(|&n| n as u64).collect();
-                (vec![memory], shape, &[][..], At::Array(arg))
-            }
-        };
-        let mut ranges = IndexBox::new();
-        for (axis, &extent) in shape.iter().enumerate() {
-            let interval = access.indices.get(axis).and_then(Option::as_ref);
-            let first = offset.get(axis).copied().map_or(0, i64::from);
-            let (lo, hi) = clipped(interval, given, first, extent);
-            if lo >= hi {
-                return Ok(None);
-            }
-            ranges.push((lo, hi));
-        }
-        Ok(Some(Placed {
-            memories,
-            ranges,
-            whole: shape.iter().map(|&n| (0, n)).collect(),
-            is_early: access.is_early,
-            at,
-        }))
-    }
-
-    /// A box of a launch, to be kept.
-    fn boxed(
-        &self,
-        at: At,
-        given: &Given<'_>,
-        stores: &[Option<Arc<TreeStore>>],
-        ranges: IndexBox,
-        py: Python<'_>,
-    ) -> Option<Boxed> {
-        match at {
-            At::Field(at) => {
-                let field = &self.fields[at];
-                let store = stores[field.tree].clone();
-                store
-                    .zip(field.ty)
-                    .map(|(store, ty)| Boxed::Field(store, field.places.clone(), ty, ranges))
-            }
-            At::Array(arg) => match given.param(arg) {
-                Some(&Param::Array(array, shape, cell, Some(ty))) => {
-                    let item = ty.bytes() as usize;
-                    let array = array.held(py);
-                    Some(Boxed::Array(array, shape.to_vec(), cell, item, ranges))
-                }
-                _ => None,
-            },
-        }
-    }
-}
-
-/// The indices along an axis, counted from zero, inside its extent.
-fn clipped(interval: Option<&Interval>, given: &Given<'_>, first: i64, extent: u64) -> (u64, u64) {
-    let Some((lo, hi)) = interval.and_then(|interval| interval.evaluate(given)) else {
-        return (0, extent);
-    };
-    let inside = |at: i64| (at - first).clamp(0, extent as i64) as u64;
-    (inside(lo), inside(hi))
 }

@@ -25,6 +25,13 @@ pub(crate) enum Boxed {
 }
 
 impl Boxed {
+    /// The indices along each axis.
+    pub(crate) fn ranges(&self) -> IndexBox {
+        match self {
+            Self::Field(.., ranges) | Self::Array(.., ranges) => ranges.clone(),
+        }
+    }
+
     /// The same box once more.
     pub(crate) fn held(&self, py: Python<'_>) -> Self {
         match self {
@@ -108,9 +115,17 @@ impl NativeSnapshot {
         self.exchange(py, false)
     }
 
-    /// Writes to the elements what is kept, and keeps it.
+    /// Writes to the elements what is kept, and keeps it. Cells that have become inactive since become active if something
+    /// is to be written to them.
     pub(crate) fn restore(&self, py: Python<'_>) -> PyResult<()> {
-        self.of.write(py, &self.kept().numbers)
+        let kept = self.kept();
+        self.of.write(py, &kept.numbers)?;
+        let Where::Elements(placement, ty) = &self.of else {
+            return Ok(());
+        };
+        let memory = placement.store.memory(py)?;
+        py.detach(|| placement.obtain_others(&memory, &kept.numbers, *ty))
+            .map_err(error::memory)
     }
 }
 

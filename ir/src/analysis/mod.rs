@@ -4,6 +4,7 @@
 pub mod access;
 pub mod affine;
 pub mod boxes;
+pub mod cleared;
 pub mod cost;
 mod exact;
 mod float_bound;

@@ -16,7 +16,8 @@ use aerogel_ir::analysis::cost::frame_bytes;
 use aerogel_ir::{BinaryOp, Builder, Derivative, Env, FuncId, Function, Module, Op, walk};
 
 use super::activity::{Memory, memory_of};
-use super::overwritten::{Overwritten, Untracked};
+use super::asked::OfCalled;
+use super::overwritten::{Of, Overwritten, Untracked};
 
 /// The functions that a kernel calls, and those that they call.
 #[derive(Default)]
@@ -26,6 +27,8 @@ pub(super) struct Calls {
     reads: Vec<Touch>,
     /// What they write.
     writes: Vec<Touch>,
+    /// Which cells they ask for, make active or make inactive.
+    pub(super) asks: OfCalled,
     /// Where derivatives end in them.
     ends: Ends,
     /// Through which fields they end there.
@@ -96,6 +99,7 @@ impl Calls {
 
     fn note(&mut self, module: &Module, id: FuncId, kind: Derivative) {
         let (func, env) = (&module.funcs[id], &module.env);
+        self.asks.note(func, env);
         walk(func, func.body, &mut |func, inst| {
             let span = func.insts[inst].span;
             let is_write = !matches!(func[inst], Op::Load { .. });
@@ -156,6 +160,7 @@ fn met(reads: &[Touch], writes: &[Touch]) -> Option<Overwritten> {
         Some(Overwritten {
             read: read.span,
             written: write.span,
+            of: Of::Values,
         })
     })
 }

@@ -7,12 +7,15 @@
 
 use aerogel_base::entity::SecondaryMap;
 use aerogel_ir::analysis::access::{self, Class};
-use aerogel_ir::{AssertKind, AtomicOp, Derivative, Env, Function, Inst, Op, Region, Value, walk};
+use aerogel_ir::{
+    AssertKind, AtomicOp, CellOp, Derivative, Env, Function, Inst, Op, Region, Value, walk,
+};
 
 use super::activity::{Activity, Memory, is_scalar_op, memory_of};
 use super::calls::Calls;
+use super::emptied;
 use super::nesting::Nesting;
-use super::overwritten::{Overwritten, element_of};
+use super::overwritten::{Of, Overwritten, element_of};
 use super::rules::{Partial, partial};
 
 /// In which copies of its region something is needed.
@@ -157,6 +160,8 @@ impl Cx<'_> {
                 let adds = matches!(op, AtomicOp::Add | AtomicOp::Sub);
                 self.has_adjoint(*place) && (!adds || self.activity.is_active(*value))
             }
+            // Nor does what vanishes with its cell.
+            Op::Cell(CellOp::Deactivate { node, .. }) => !emptied::held(self.env, *node).is_empty(),
             Op::Call { .. } => {
                 self.calls.writes_active || results.iter().any(|&r| self.activity.is_active(r))
             }
@@ -230,6 +235,7 @@ impl Demand {
         Some(Overwritten {
             read: span,
             written: span,
+            of: Of::Values,
         })
     }
 
@@ -331,6 +337,9 @@ impl Demand {
                 for &v in [lo, hi, step] {
                     self.need(cx, v, region, here);
                 }
+            }
+            Op::Cell(CellOp::Deactivate { indices, .. }) => {
+                indices.iter().for_each(|&v| self.need(cx, v, region, here));
             }
             Op::Call { args, .. } => args.iter().for_each(|&v| self.need(cx, v, region, here)),
             // Only a rerun tells how many turns there are.

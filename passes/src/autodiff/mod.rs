@@ -5,14 +5,17 @@
 //! those of what it reads. What comes out is ordinary IR at stage `Structured` and goes through every pass.
 
 mod activity;
+mod asked;
 mod calls;
 mod demand;
 mod draws;
+mod emptied;
 mod exits;
 mod forward;
 mod gather;
 mod nesting;
 mod overwritten;
+mod past;
 mod places;
 mod prepare;
 mod races;
@@ -23,18 +26,21 @@ mod saved;
 mod serial;
 #[cfg(test)]
 mod tests;
+mod there;
 mod turns;
 mod undo;
 mod winners;
 
 use aerogel_base::{Diagnostic, ErrorKind, Span};
 use aerogel_ir::analysis::access::Class;
-use aerogel_ir::{Derivative, Env, FuncId, Function, Inst, Module, Op, Value, walk};
+use aerogel_ir::{Derivative, Env, FuncId, Function, Inst, Module, Op, TreeId, Value, walk};
 
 use self::activity::Activity;
+pub use self::asked::{Asked, asked_by};
 use self::calls::Calls;
 use self::demand::{Cx, Demand};
 use self::nesting::Nesting;
+use self::overwritten::Of;
 use self::overwritten::{Lost, Reads, Why};
 pub use self::overwritten::{Moment, Needed, Overwritten, Untracked};
 
@@ -65,6 +71,8 @@ pub struct Wanted {
     pub ends: bool,
     /// Whether the derivative will itself be differentiated: what is constant for this one is for the next.
     pub again: bool,
+    /// Whether other trees say which cells were active when the kernel asked.
+    pub past: bool,
 }
 
 impl From<Derivative> for Wanted {
@@ -73,6 +81,7 @@ impl From<Derivative> for Wanted {
             kind,
             ends: false,
             again: false,
+            past: false,
         }
     }
 }
@@ -89,6 +98,10 @@ pub struct Differentiated {
     /// The functions that the kernel calls, as they were differentiated. All that they read the derivative may read, as the
     /// kernel leaves it.
     pub called: Vec<Function>,
+    /// The nodes whose cells the derivative asks for.
+    pub asked: Vec<Asked>,
+    /// The trees of which others, behind all that there were, say which cells were active.
+    pub past: Vec<TreeId>,
     /// Why the derivative must find memory as it was when the kernel began, if it must.
     pub of_start: Option<Overwritten>,
     /// Where a value that has a derivative goes through memory that has none, so that the derivative ends there: the
@@ -113,6 +126,10 @@ pub fn differentiate(
     let kernel = module.funcs.iter().find(|(_, f)| f.is_kernel);
     let id = kernel.expect("a module has a kernel").0;
     let wanted = wanted.into();
+    let past = match wanted.past {
+        true => past::run(&mut module),
+        false => Vec::new(),
+    };
     let mut calls = Calls::declare(&mut module, id, wanted.kind);
     called(&mut module, &mut calls, wanted)?;
     let (derivative, reads) = match wanted.kind {
@@ -139,6 +156,8 @@ pub fn differentiate(
         primal,
         needed: reads.needed,
         called,
+        asked: reads.asked,
+        past,
         of_start: reads.of_start,
         ends: reads.ends,
         untracked,
@@ -360,19 +379,26 @@ impl Lost {
             Why::Called => {
                 "a function that calls itself reads or writes it, and when, beside the rest of the kernel, is not known"
             }
+            Why::Both => "what was there at first is needed, and what is there in the end",
         };
-        self.what.gone(env).note(format!(
-            "{why}: make each step a kernel of its own, under ti.ad.Tape(), or write it to elements of its own, \
-             y[t + 1, i] from y[t, i]"
-        ))
+        let remedy = match self.what.of {
+            Of::Values => ", or write it to elements of its own, y[t + 1, i] from y[t, i]",
+            Of::Cells => "",
+        };
+        let note = format!("{why}: make each step a kernel of its own, under ti.ad.Tape(){remedy}");
+        self.what.gone(env).note(note)
     }
 }
 
 impl Overwritten {
     /// What to say where the value that was read cannot be put back.
     pub fn mistake(&self, env: &Env) -> Diagnostic {
-        self.gone(env)
-            .note("write to another field, or run the kernel under ti.ad.Tape(), which saves it")
+        self.gone(env).note(match self.of {
+            Of::Values => {
+                "write to another field, or run the kernel under ti.ad.Tape(), which saves it"
+            }
+            Of::Cells => "run the kernel under ti.ad.Tape(), which remembers them",
+        })
     }
 
     /// What to say where the loops cannot run in order.
@@ -395,11 +421,19 @@ impl Overwritten {
     }
 
     fn gone(&self, env: &Env) -> Diagnostic {
-        let message =
-            "the gradient needs the value that is read here, and the kernel overwrites it";
+        let (message, what) = match self.of {
+            Of::Values => (
+                "the gradient needs the value that is read here, and the kernel overwrites it",
+                "it is overwritten",
+            ),
+            Of::Cells => (
+                "the gradient needs to know which cells are active here, and the kernel changes that",
+                "it may change",
+            ),
+        };
         let written = place(env, self.written);
         Diagnostic::new(ErrorKind::Compilation, "E0603", self.read, message)
-            .note(format!("it is overwritten {written}"))
+            .note(format!("{what} {written}"))
     }
 
     /// What to say of a value that has a derivative and goes through memory that has none.

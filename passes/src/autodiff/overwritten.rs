@@ -11,6 +11,7 @@ use aerogel_ir::analysis::affine::{counted_from_narrow, differ};
 use aerogel_ir::{AtomicOp, FieldId, Function, Inst, Op, Region, Value, walk};
 
 use super::activity::Memory;
+use super::asked::{self, Asked};
 use super::calls::{Ends, Touch};
 use super::demand::{Cx, Demand};
 
@@ -39,6 +40,17 @@ pub struct Overwritten {
     pub read: Span,
     /// Where it is written.
     pub written: Span,
+    /// What is.
+    pub of: Of,
+}
+
+/// What is read and overwritten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Of {
+    /// A value.
+    Values,
+    /// Which cells of a sparse field are active.
+    Cells,
 }
 
 /// What the backward pass reads of fields and arrays.
@@ -53,6 +65,8 @@ pub(super) struct Reads {
     pub(super) replays: Vec<Class>,
     /// What can be replayed only if one iteration comes after the other.
     pub(super) in_order: Option<Overwritten>,
+    /// Which cells are asked for.
+    pub(super) asked: Vec<Asked>,
     /// Through which fields derivatives end between kernels.
     pub(super) untracked: Untracked,
     /// What to say of the first value whose derivative ends in memory that has none.
@@ -75,6 +89,8 @@ pub(super) enum Why {
     Undone,
     /// A function that calls itself reads or writes it.
     Called,
+    /// It is needed as it was at the start, and as it is at the end.
+    Both,
 }
 
 impl Lost {
@@ -169,6 +185,7 @@ pub(super) fn leak(cx: &Cx<'_>) -> Option<Overwritten> {
             return Some(Overwritten {
                 read: cx.func.insts[r.inst].span,
                 written: cx.func.insts[w.inst].span,
+                of: Of::Values,
             });
         }
     }
@@ -263,6 +280,7 @@ pub(super) fn reads(cx: &Cx<'_>, demand: &Demand) -> Reads {
         let overwritten = found.by.map(|w| Overwritten {
             read: cx.func.insts[r.inst].span,
             written: cx.func.insts[w].span,
+            of: Of::Values,
         });
         let alone = one_by_one(cx, r.inst);
         let overwritten = overwritten.or(alone);
@@ -296,6 +314,10 @@ pub(super) fn reads(cx: &Cx<'_>, demand: &Demand) -> Reads {
     let by_calls = cx.calls.overwritten(&touches(&read), &touches(&written));
     reads.lost = reads.lost.or(Lost::of(by_calls, Why::Called));
     reads.in_order = reads.in_order.or(meeting(cx, demand, &written));
+    let asks = asked::find(cx, demand);
+    reads.lost = reads.lost.or(asks.lost);
+    reads.of_start = reads.of_start.or(asks.of_start);
+    reads.asked = asks.all;
     reads
 }
 
@@ -320,6 +342,7 @@ fn one_by_one(cx: &Cx<'_>, inst: Inst) -> Option<Overwritten> {
     (!is_seen).then_some(Overwritten {
         read: span,
         written: span,
+        of: Of::Values,
     })
 }
 
@@ -374,6 +397,7 @@ fn meeting(cx: &Cx<'_>, demand: &Demand, written: &[Access]) -> Option<Overwritt
             return Some(Overwritten {
                 read: cx.func.insts[w.inst].span,
                 written: cx.func.insts[other.inst].span,
+                of: Of::Values,
             });
         }
     }

@@ -1,7 +1,6 @@
 //! Reverse mode in memory: what reads, stores and atomic changes of a place do to its adjoint.
 
-use aerogel_base::Scalar;
-use aerogel_ir::{AtomicOp, BinaryOp, CellOp, FieldId, Inst, Op, Type, UnaryOp, Value};
+use aerogel_ir::{AtomicOp, BinaryOp, FieldId, Inst, Op, UnaryOp, Value};
 
 use super::activity::Memory;
 use super::reverse::Reverse;
@@ -65,6 +64,10 @@ impl Reverse<'_, '_> {
                     self.add_to_local(at, d, home);
                 }
             }
+            memory if self.is_apart(memory) => {
+                let at = self.adjoint_place(place);
+                self.atomic_add(at, d);
+            }
             memory => self.where_active(place, memory, |pass| {
                 let at = pass.adjoint_place(place);
                 pass.atomic_add(at, d);
@@ -72,61 +75,18 @@ impl Reverse<'_, '_> {
         }
     }
 
-    /// Does something with the adjoints of a place where there are any: going backwards makes no cell active.
-    fn where_active(&mut self, place: Value, memory: Memory, write: impl FnOnce(&mut Self)) {
-        let Memory::Field(_, Some(field)) = memory else {
-            return write(self);
+    /// Whether adjoints lie in cells of their own, which become active as others do.
+    fn is_apart(&self, memory: Memory) -> bool {
+        let Memory::Field(field, Some(adjoints)) = memory else {
+            return false;
         };
-        let Some((node, indices)) = self.sparse_cell(place, field) else {
-            return write(self);
+        let env = self.cx.env;
+        let lowest = |field: FieldId| {
+            let (node, _) = env.cells_of(field);
+            let chain = env.trees[node.tree].sparse_chain(node.node);
+            (node.tree, chain.last().copied())
         };
-        let indices = indices.into_iter().map(|v| self.now(v)).collect::<Vec<_>>();
-        let (_, offset) = self.cx.env.cells_of(field);
-        let mut shifted = Vec::new();
-        for (k, &index) in indices.iter().enumerate() {
-            let by = offset.get(k).copied().unwrap_or(0);
-            shifted.push(if by == 0 {
-                index
-            } else {
-                let ty = self.b.func.elem(index);
-                let by = self.b.constant(Scalar::int(ty, i128::from(by)));
-                self.b.binary(BinaryOp::Sub, index, by)
-            });
-        }
-        let op = Op::Cell(CellOp::IsActive {
-            node,
-            indices: shifted,
-        });
-        let cond = self.b.value(op, Type::BOOL);
-        let then = self.inside(&[], |pass, _| write(pass));
-        let otherwise = self.b.region(&[], |_, _| ());
-        self.b.effect(Op::If {
-            cond,
-            then,
-            otherwise,
-        });
-    }
-
-    /// The cell that must be active for a field of adjoints to have an element; none where all are.
-    fn sparse_cell(
-        &self,
-        place: Value,
-        field: FieldId,
-    ) -> Option<(aerogel_ir::NodeRef, Vec<Value>)> {
-        let data = &self.cx.env.fields[field];
-        if !self.cx.env.trees[data.tree].is_below_sparse(data.places[0]) {
-            return None;
-        }
-        let mut at = place;
-        loop {
-            match self.cx.func.def_op(at)? {
-                Op::ElemRef { base, .. } | Op::MemberRef { base, .. } => at = *base,
-                Op::FieldAt { indices, .. } => {
-                    return Some((self.cx.env.cells_of(field).0, indices.clone()));
-                }
-                _ => return None,
-            }
-        }
+        lowest(field) != lowest(adjoints)
     }
 
     /// A store: the adjoint of what is stored is that of the place, and what was there before no longer matters.

@@ -10,7 +10,7 @@ use aerogel_ir::analysis::affine::counted_from_narrow;
 use aerogel_ir::{Derivative, Inst, Op, Region, Value};
 
 use super::demand::Cx;
-use super::overwritten::{Overwritten, indices};
+use super::overwritten::{Of, Overwritten, indices};
 
 /// The first read of a value with a derivative that another iteration stores.
 pub(super) fn find(cx: &Cx<'_>) -> Option<Overwritten> {
@@ -59,6 +59,7 @@ fn of_loop(cx: &Cx<'_>, inst: Inst) -> Option<Overwritten> {
                 return Some(Overwritten {
                     read: cx.func.insts[load].span,
                     written: cx.func.insts[store].span,
+                    of: Of::Values,
                 });
             }
         }

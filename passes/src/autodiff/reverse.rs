@@ -16,8 +16,8 @@ use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::LookupMap;
 use aerogel_base::{Diagnostic, ErrorKind, Scalar};
 use aerogel_ir::{
-    Arg, AtomicOp, BinaryOp, Builder, FuncId, Function, Inst, Op, ParamData, ParamType, Region,
-    Type, Value,
+    Arg, AtomicOp, BinaryOp, Builder, CellOp, FuncId, Function, Inst, Op, ParamData, ParamType,
+    Region, Type, Value,
 };
 
 use super::activity::{Memory, is_float, is_scalar_op};
@@ -360,6 +360,7 @@ impl Reverse<'_, '_> {
             }
             Op::Arg { arg } => self.argument(arg, &results),
             Op::Store { place, value } => self.overwritten(place, value),
+            Op::Cell(CellOp::Deactivate { node, indices }) => self.emptied(node, &indices),
             Op::Atomic { op, place, value } => self.changed(inst, op, place, value),
             Op::If {
                 cond,

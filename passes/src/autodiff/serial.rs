@@ -62,7 +62,7 @@ fn n_cells(cx: &PassCx<'_>, node: NodeRef) -> u64 {
 }
 
 /// Puts the body of a loop over cells behind the question whether a cell is active.
-fn ask_each(func: &mut Function, body: Region, node: NodeRef) {
+pub(super) fn ask_each(func: &mut Function, body: Region, node: NodeRef) {
     let then = func.new_region(&[]);
     func.regions[then].insts = std::mem::take(&mut func.regions[body].insts);
     let indices = func.regions[body].params.clone();

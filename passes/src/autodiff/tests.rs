@@ -1,12 +1,13 @@
 //! Derivatives as text, behind the passes that tidy them up.
 
 mod called;
+mod cells;
 mod refused;
 mod replayed;
 
 use aerogel_ir::{Derivative, parse_module, print_function, verify};
 
-use super::{DerivativeError, differentiate};
+use super::{DerivativeError, Wanted, differentiate};
 use crate::{Options, driver, find};
 
 const HEAD: &str = "
@@ -34,17 +35,24 @@ fn derivative(kind: Derivative, body: &str) -> String {
 }
 
 fn whole(kind: Derivative, body: &str) -> String {
-    let text = format!("{HEAD} kernel @k() {{ {body} }}");
-    let module = parse_module(&text).unwrap_or_else(|e| panic!("{e}"));
+    printed(
+        kind.into(),
+        &format!("{HEAD} kernel @k() {{ {body} }}"),
+        &|name| name.starts_with('k'),
+    )
+}
+
+/// Functions of the derivative of a module, tidied up; or why there is none.
+fn printed(wanted: Wanted, text: &str, which: &dyn Fn(&str) -> bool) -> String {
+    let module = parse_module(text).unwrap_or_else(|e| panic!("{e}"));
     let options = Options::default();
-    let mut module = match differentiate(module, kind, options) {
+    let mut module = match differentiate(module, wanted, options) {
         Ok(done) => done.module,
         Err(DerivativeError::Mistake(mistake)) => {
             return format!("{}: {}", mistake.code, mistake.message);
         }
         Err(DerivativeError::Broken(broken)) => panic!("{broken}"),
     };
-    let id = module.funcs.keys().next().expect("a kernel");
     let names = [
         "promote_locals",
         "fold",
@@ -54,12 +62,19 @@ fn whole(kind: Derivative, body: &str) -> String {
         "dce",
     ];
     let passes: Vec<_> = names.iter().filter_map(|name| find(name)).collect();
-    for _ in 0..2 {
-        driver::run_list(&passes, &mut module, id, options).unwrap_or_else(|e| panic!("{e}"));
+    let mut text = String::new();
+    for id in module.funcs.keys().collect::<Vec<_>>() {
+        if !which(&module.funcs[id].name) {
+            continue;
+        }
+        for _ in 0..2 {
+            driver::run_list(&passes, &mut module, id, options).unwrap_or_else(|e| panic!("{e}"));
+        }
+        let func = &module.funcs[id];
+        verify(func, &module.env, aerogel_ir::Stage::Structured).unwrap_or_else(|e| panic!("{e}"));
+        text += &print_function(func, &module.env);
     }
-    let func = &module.funcs[id];
-    verify(func, &module.env, aerogel_ir::Stage::Structured).unwrap_or_else(|e| panic!("{e}"));
-    print_function(func, &module.env)
+    text
 }
 
 macro_rules! check_reverse {
@@ -620,38 +635,6 @@ fn branches() {
                 }
                 v15: ref<f64> = field_at @gx, [v2]
                 v16: f64 = atomic_add v15, v10
-                yield []
-            }
-            return []
-        }
-        "
-    );
-}
-
-#[test]
-fn sparse_fields_become_no_larger() {
-    check_reverse!(
-        "v1: ref<f64> = field_at @a, [v0]
-        v2: f64 = load v1
-        v10: ref<f64> = field_at @y, [v0]
-        store v10, v2",
-        @"
-        kernel @k_grad() {
-            v0: i32 = const 0
-            v1: i32 = const 8
-            parallel [v0], [v1] (v2: i32) {
-                v3: f64 = const 0.0
-                v4: ref<f64> = field_at @gy, [v2]
-                v5: f64 = load v4
-                store v4, v3
-                v6: u1 = is_active tree1.S1, [v2]
-                if v6 {
-                    v7: ref<f64> = field_at @ga, [v2]
-                    v8: f64 = atomic_add v7, v5
-                    yield []
-                } {
-                    yield []
-                }
                 yield []
             }
             return []

@@ -15,17 +15,7 @@ impl TreeMemory {
     /// Whether the list of a node's active cells is out of date; if so, the caller makes it anew.
     /// Runs alone.
     pub fn list_stale(&self, node: NodeId) -> bool {
-        let mut stamp = 1_u32;
-        for above in self.tree.sparse_chain(node) {
-            let control = self.first(above);
-            let mut epoch = self.get(control, control::EPOCH);
-            if self.get(control, control::CHANGED) != 0 {
-                self.set(control, control::CHANGED, 0);
-                epoch = epoch.wrapping_add(1);
-                self.set(control, control::EPOCH, epoch);
-            }
-            stamp = stamp.wrapping_add(epoch);
-        }
+        let stamp = self.count_changes(node);
         let listed = self
             .word(self.first(node), control::STAMP)
             .swap(stamp, Ordering::Relaxed);

@@ -3,6 +3,7 @@
 //! `snode/src/control.rs` has the format. Generated code follows it too, so everything here works
 //! while kernels and other threads make and find cells, but for what says that it runs alone.
 
+mod active;
 mod cells;
 mod collect;
 mod component;

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from aerogel import _native
 from aerogel.ad import _recorder
 from aerogel.ad._entries import Entry
+from aerogel.ad._gradients import gradients
 from aerogel.ad._record import Record
 from aerogel.ad._retained import Retained
 from aerogel.ad._schedule import dropped, first_leg, first_states
@@ -89,8 +91,8 @@ class _Advance(_recorder.Recorder):
 
     called = "a checkpointed sequence of steps"
 
-    def __init__(self, owner: Checkpointed, seeds: list[int], is_first: bool) -> None:
-        self._owner, self._seeds, self._is_first = owner, seeds, is_first
+    def __init__(self, owner: Checkpointed, run: _Run, is_first: bool) -> None:
+        self._owner, self._run, self._is_first = owner, run, is_first
         self._n_launches = 0
 
     def launch(self, kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
@@ -98,10 +100,18 @@ class _Advance(_recorder.Recorder):
         with _recorder.unrecorded():
             if self._is_first:
                 self._owner.before_first(kernel, args, kwargs)
-                self._seeds.append(self._owner.first_seed())
-            seed = _drawn(self._seeds, self._n_launches)
+                self._run.seeds.append(self._owner.first_seed())
+            at = self._n_launches
+            seed = self._run.seed(at)
             self._n_launches += 1
-            return kernel._launch(args, kwargs, None, seed)
+            with self._run.asking(at, kernel, args, kwargs):
+                return kernel._launch(args, kwargs, None, seed)
+
+    def deactivate(self, node: Any) -> None:
+        """Notes that cells go, and what they hold."""
+        if self._is_first:
+            with _recorder.unrecorded():
+                self._owner.before_first_deactivate(node)
 
     def write(self, target: Any, key: Any, component: int | None = None) -> None:
         """Keeps what earlier gradients need of what Python overwrites."""
@@ -113,23 +123,77 @@ class _Advance(_recorder.Recorder):
 class _Step(Record):
     """A step that is recorded, with the random numbers of its first run."""
 
-    def __init__(self, seeds: list[int], retained: Retained) -> None:
+    def __init__(self, run: _Run, retained: Retained) -> None:
         super().__init__()
         self.retained = retained
-        self._seeds = seeds
+        self._run = run
         self._n_launches = 0
 
     def seed(self) -> int:
         """The seed of the next launch."""
-        drawn = _drawn(self._seeds, self._n_launches)
+        drawn = self._run.seed(self._n_launches)
         self._n_launches += 1
         return drawn
 
+    def launch(self, kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
+        """Launches a kernel and keeps what it takes to go back."""
+        with self._run.asking(self._n_launches, kernel, args, kwargs):
+            return super().launch(kernel, args, kwargs)
 
-def _drawn(seeds: list[int], at: int) -> int:
-    if at >= len(seeds):
-        raise AerogelRuntimeError("a checkpointed step launches more kernels when it is run again than the first time")
-    return seeds[at]
+
+class _Run:
+    """What the first run of a step leaves for those that come after it."""
+
+    def __init__(self, steps: Any) -> None:
+        self.seeds: list[int] = []
+        self._steps = steps
+        # For each launch a number that depends on the cells that it has asked for.
+        self._asked: list[int | None] = []
+
+    def seed(self, at: int) -> int:
+        """The seed of a launch."""
+        if at >= len(self.seeds):
+            raise AerogelRuntimeError(
+                "a checkpointed step launches more kernels when it is run again than the first time"
+            )
+        return self.seeds[at]
+
+    @contextlib.contextmanager
+    def asking(self, at: int, kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Iterator[None]:
+        """Notes which cells a launch asks for, or compares them with those of the first run."""
+        is_first = at == len(self._asked)
+        asked = self._steps.asked(kernel, args, kwargs) if is_first or self._asked[at] is not None else None
+        yield
+        found = None if asked is None else self._steps.digest(asked)
+        if is_first:
+            self._asked.append(found)
+        elif found != self._asked[at]:
+            raise AerogelRuntimeError(
+                f"kernel `{kernel.__name__}` asks which cells are active, and that is something else when the "
+                "checkpointed step is run again: begin each step with `deactivate_all()`, or make all cells active "
+                "before the first"
+            )
+
+
+class _Held:
+    """Gradients in cells that steps make inactive when they are run again."""
+
+    def __init__(self) -> None:
+        self.is_needed = False
+        self._kept: list[Any] = []
+
+    def keep(self) -> None:
+        """Keeps what they hold."""
+        if self.is_needed:
+            found = [*gradients("grad"), *gradients("dual")]
+            cells = [_native.keep_cells(gradient) for gradient in found]
+            self._kept = [kept for kept in cells if kept is not None]
+
+    def put_back(self) -> None:
+        """Puts it back."""
+        for snapshot in self._kept:
+            snapshot.restore()
+        self._kept = []
 
 
 class _State:
@@ -146,8 +210,7 @@ class _State:
 class Checkpointed(Entry):
     """Steps of which some states are kept.
 
-    What can be kept is numbered: whole fields and arrays in the order in which steps write them for the first time,
-    and below zero those that the user names or Python writes to.
+    What can be kept is numbered: whole fields and arrays in the order in which steps write them for the first time.
     """
 
     def __init__(
@@ -162,12 +225,12 @@ class Checkpointed(Entry):
         self._given = None if state is None else list(state) if isinstance(state, (list, tuple)) else [state]
         self._steps = _native.NativeSteps()
         self._whole: list[Any] = []
-        self._python_writes: dict[int, Any] = {}
         # What all that is written held before the first step. The state after that is less.
         self._states = [_State(0, {})]
         self._in_state: list[int] = []
-        self._seeds: list[list[int]] = []
+        self._runs: list[_Run] = []
         self._final: list[Any] = []
+        self.held = _Held()
 
     @property
     def nbytes(self) -> int:
@@ -183,7 +246,8 @@ class Checkpointed(Entry):
                 wanted = first_states(steps, self._room())
             if at > 0 and (at in wanted if steps is not None else self._makes_room(at)):
                 self._states.append(self._state_now(at))
-            self._seeds.append([])
+            self._runs.append(_Run(self._steps))
+            self._steps.begin()
             self._advance(at, is_first=True)
             self.n_steps += 1
             if until is not None and until(self.n_steps):
@@ -223,13 +287,10 @@ class Checkpointed(Entry):
             with _recorder.unrecorded():
                 return sum(_native.keep(target).nbytes for target in self._given)
         first = self._states[0].kept
-        return sum(first[number].nbytes for number in [*self._in_state, *self._python_numbers()])
-
-    def _python_numbers(self) -> range:
-        return range(-1, -1 - len(self._python_writes), -1)
+        return sum(first[number].nbytes for number in self._in_state)
 
     def _advance(self, at: int, is_first: bool = False) -> None:
-        outer = _native.set_recorder(_Advance(self, self._seeds[at], is_first))
+        outer = _native.set_recorder(_Advance(self, self._runs[at], is_first))
         try:
             self._step(at)
         finally:
@@ -243,9 +304,7 @@ class Checkpointed(Entry):
     def before_first(self, kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> None:
         """Notes a launch of the first run, and what is overwritten for the first time."""
         first_written, first_read = self._steps.note(kernel, args, kwargs)
-        self._whole, self._in_state = self._steps.written()
-        for number in first_written:
-            self._keep_in_all(number, self._whole[number].keep())
+        self._keep_first(first_written)
         if self._given is None and any(number not in state.kept for state in self._states for number in first_read):
             raise AerogelRuntimeError(
                 "a checkpointed step reads what only earlier steps have written: name the `state` of the steps"
@@ -253,27 +312,33 @@ class Checkpointed(Entry):
 
     def before_first_write(self, target: Any) -> None:
         """The same for a write of Python's."""
-        if id(target) not in self._python_writes:
-            self._python_writes[id(target)] = target
-            self._keep_in_all(-len(self._python_writes), _native.keep(target))
+        number = self._steps.note_write(target)
+        self._keep_first([] if number is None else [number])
 
-    def _keep_in_all(self, number: int, kept: Any) -> None:
+    def before_first_deactivate(self, node: Any) -> None:
+        """The same for cells that become inactive."""
+        self._keep_first(self._steps.note_deactivated(node, [*gradients("grad"), *gradients("dual")]))
+
+    def _keep_first(self, numbers: list[int]) -> None:
         """Adds to all states what no step so far has changed."""
-        for state in self._states if self._given is None else self._states[:1]:
-            state.kept[number] = kept
+        self._whole, self._in_state = self._steps.written()
+        for number in numbers:
+            kept = self._whole[number].keep()
+            for state in self._states if self._given is None else self._states[:1]:
+                state.kept[number] = kept
 
     def _state_now(self, at: int) -> _State:
         with _recorder.unrecorded():
             if self._given is not None:
                 return _State(at, {number: _native.keep(target) for number, target in enumerate(self._given)})
             kept = {number: self._whole[number].keep() for number in self._in_state}
-            kept.update(zip(self._python_numbers(), map(_native.keep, self._python_writes.values())))
             return _State(at, kept)
 
     def back(self) -> None:
         with _recorder.unrecorded():
             self._final = [whole.keep() for whole in self._whole]
-            self._final += [_native.keep(target) for target in self._python_writes.values()]
+            self.held.is_needed |= self._steps.deactivates
+            self.held.keep()
             room = self._room() if self.n_steps > 1 else 1
             end = self.n_steps
             for k in reversed(range(len(self._states))):
@@ -284,6 +349,7 @@ class Checkpointed(Entry):
                 self._reverse(state, end, max(1, room - k))
                 end = state.at
             self._states[0].restore()
+            self.held.put_back()
 
     def _reverse(self, state: _State, end: int, room: int) -> None:
         """Goes back from step ``end`` to a state, which memory holds, with so many states kept at a time."""
@@ -306,13 +372,16 @@ class Checkpointed(Entry):
 
     def _gradient_of(self, at: int) -> None:
         """Records a step and computes its gradients."""
-        record = _Step(self._seeds[at], self._record_around.retained)
+        record = _Step(self._runs[at], self._record_around.retained)
         outer = _native.set_recorder(record)
         try:
             self._step(at)
         finally:
             _native.set_recorder(outer)
-        record.entries.back(self._record_around.retained)
+        with _recorder.unrecorded():
+            self.held.put_back()
+            record.entries.back(self._record_around.retained)
+            self.held.keep()
 
     def forth(self) -> None:
         for snapshot in self._final:

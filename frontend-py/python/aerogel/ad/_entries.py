@@ -51,7 +51,7 @@ class Entry:
 class Launch(Entry):
     """A kernel that was launched."""
 
-    __slots__ = ("args", "derivative", "kept", "kernel", "kwargs", "n_own", "seed", "versions", "written")
+    __slots__ = ("args", "asked", "derivative", "kept", "kernel", "kwargs", "n_own", "seed", "versions", "written")
 
     def __init__(
         self,
@@ -71,6 +71,8 @@ class Launch(Entry):
             self.kept = [snapshot for snapshot, _ in kept]
         else:
             self.kept, self.n_own = _NOTHING, 0
+        #: The tape's memory, and which cells the launch has asked it for.
+        self.asked: tuple[Any, Any] | None = None
         # Most launches have no arguments, or numbers; this is what a tape costs.
         self.versions = _NOTHING
         for arg in args if not kwargs else (*args, *kwargs.values()):
@@ -91,9 +93,14 @@ class Launch(Entry):
         for snapshot in self.kept[: self.n_own]:
             snapshot.back()
         if self.derivative is not None:
-            self.kernel._launch(self.args, self.kwargs, self.derivative, self.seed, True)
+            past = None if self.asked is None else self.asked[0].past(self.asked[1])
+            self.kernel._launch(self.args, self.kwargs, self.derivative, self.seed, True, past)
         for snapshot in self.kept[self.n_own :]:
             snapshot.back()
+
+    @property
+    def nbytes(self) -> int:
+        return super().nbytes + (0 if self.asked is None else self.asked[1].nbytes)
 
     def _expect_unchanged(self) -> None:
         for tensor, version in self.versions:
@@ -152,19 +159,46 @@ class Write(Entry):
         clear(gradient, self.key, self.component)
 
 
+class Emptied(Entry):
+    """Cells that Python makes inactive: what they held has no further influence."""
+
+    __slots__ = ("fields", "kept", "written")
+
+    def __init__(self, fields: list[Any]) -> None:
+        self.fields = fields
+        self.kept = []
+        self.written = []
+
+    def back(self) -> None:
+        for field in self.fields:
+            gradient = derivative_of(field, "grad")
+            for derivative in (gradient, derivative_of(gradient, "dual")):
+                if derivative is not None:
+                    derivative.fill(0)
+
+
 class Replaced(Entry):
     """A function whose gradient another one computes."""
 
-    __slots__ = ("args", "gradient", "kept", "kwargs", "undo")
+    __slots__ = ("args", "asked", "gradient", "kept", "kwargs", "undo")
 
     def __init__(
-        self, gradient: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], undo: Callable[[], Any]
+        self,
+        gradient: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        undo: Callable[[], Any],
+        asked: tuple[Any, list[Any]],
     ) -> None:
         self.gradient, self.args, self.kwargs = gradient, args, kwargs
+        self.asked = asked
         self.undo = undo
         self.kept = []
 
     def back(self) -> None:
+        recording, asked = self.asked
+        for each in asked:
+            recording.expect_same_cells(each)
         undo = self.undo()
         outer = _native.set_recorder(undo)
         try:
@@ -202,4 +236,4 @@ class Entries:
                 entry.back()
 
 
-__all__ = ["Entries", "Entry", "Launch", "Replaced", "Write"]
+__all__ = ["Emptied", "Entries", "Entry", "Launch", "Replaced", "Write"]

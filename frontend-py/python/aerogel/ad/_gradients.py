@@ -43,6 +43,11 @@ def all_fields() -> list[Any]:
     return list(found.values())
 
 
+def fields_with_gradients() -> list[Any]:
+    """The fields of all layouts that have gradients."""
+    return [field for field in all_fields() if derivative_of(field, "grad") is not None]
+
+
 def gradients(kind: str = "grad") -> list[Any]:
     """The fields that hold gradients (``"grad"``) or tangents (``"dual"``) and are placed."""
     found = [getattr(field, kind) for field in all_fields()]

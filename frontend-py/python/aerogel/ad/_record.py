@@ -9,7 +9,8 @@ from typing import Any
 from aerogel import _native
 from aerogel._config import ad_memory
 from aerogel.ad import _recorder
-from aerogel.ad._entries import Entries, Entry, Launch, Replaced, Write
+from aerogel.ad._entries import Emptied, Entries, Entry, Launch, Replaced, Write
+from aerogel.ad._gradients import fields_with_gradients
 from aerogel.ad._retained import Retained
 from aerogel.ad._undo import Undo
 from aerogel.data.field import NumericField
@@ -38,6 +39,8 @@ class Record(_recorder.Recorder):
         #: The first kernel that failed, halfway.
         self.failed = ""
         self._sums: dict[int, tuple[Any, int]] = {}
+        # What launches of functions have asked for whose gradient is given.
+        self._asked_within: list[Any] = []
         self._most_bytes = ad_memory()
 
     #: Gives the seed of the next launch.
@@ -57,7 +60,7 @@ class Record(_recorder.Recorder):
             counts_as = "constant" if self.constant else "function" if self.replaced_within else self.derivative
             if self.around is not None:
                 self.around.before_launch(kernel, args, kwargs)
-            kept = self.recording.before_launch(kernel, args, kwargs, counts_as)
+            kept, asked = self.recording.before_launch(kernel, args, kwargs, counts_as)
             is_active = counts_as == self.derivative
             try:
                 result = kernel._launch(args, kwargs, self.primal if is_active else None, drawn)
@@ -65,16 +68,26 @@ class Record(_recorder.Recorder):
                 self.failed = self.failed or kernel.__name__
                 raise
             entry = Launch(kernel, args, kwargs, drawn, kept, self.derivative if is_active else None)
+            if asked is not None:
+                self._note_asked(entry, asked)
             if self.retained.targets:
                 entry.written = self.recording.writes(kernel, args, kwargs, self.retained.targets)
             if self.validation:
                 self._note_arrays(kernel, args, kwargs)
             self.entries.all.append(entry)
-            if kept:
+            if kept or asked is not None:
                 self._count(entry)
             return result
         finally:
             set_recorder(self)
+
+    def _note_asked(self, entry: Launch, asked: Any) -> None:
+        """Keeps which cells a launch has asked for."""
+        self.recording.after_launch(asked)
+        if entry.derivative is None:
+            self._asked_within.append(asked)
+        else:
+            entry.asked = (self.recording, asked)
 
     def write(self, target: Any, key: Any, component: int | None = None) -> None:
         """Keeps what Python is about to overwrite."""
@@ -88,8 +101,12 @@ class Record(_recorder.Recorder):
             self.add(entry)
 
     def deactivate(self, node: Any) -> None:
-        """Refuses to let go of what gradients need."""
+        """Refuses to let go of what gradients need, and lets nothing depend on what the cells held."""
         self.recording.before_deactivate(node)
+        with _recorder.unrecorded():
+            if self.around is not None:
+                self.around.deactivate(node)
+            self.add(Emptied(_native.fields_in_cells(node, fields_with_gradients())))
 
     def insert(self, function: Any, args: tuple[Any, ...] = ()) -> None:
         """Adds a call of something that has a ``grad``, which is called on the way back."""
@@ -99,7 +116,8 @@ class Record(_recorder.Recorder):
         """Adds a function whose gradient another one computes."""
         arrays = [array.grad for array in self._arrays() if isinstance(array, Ndarray)]
         recording = self.recording
-        self.add(Replaced(gradient, args, kwargs, lambda: Undo(recording, arrays)))
+        asked, self._asked_within = self._asked_within, []
+        self.add(Replaced(gradient, args, kwargs, lambda: Undo(recording, arrays), (recording, asked)))
 
     def _arrays(self) -> Iterator[Any]:
         """What has been passed to kernels and is no number."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from aerogel import _native
 from aerogel.ad import _recorder
-from aerogel.ad._gradients import gradients
+from aerogel.ad._gradients import all_fields, gradients
 
 
 class Undo(_recorder.Recorder):
@@ -36,6 +36,12 @@ class Undo(_recorder.Recorder):
         """Keeps what Python is about to write."""
         with _recorder.unrecorded():
             self._native.before_write(target)
+
+    def deactivate(self, node: Any) -> None:
+        """Keeps what cells hold that Python is about to make inactive."""
+        with _recorder.unrecorded():
+            for field in _native.fields_in_cells(node, all_fields()):
+                self._native.before_write(field)
 
     def undo(self) -> None:
         """Puts back what has been written."""

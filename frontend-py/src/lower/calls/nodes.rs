@@ -127,6 +127,7 @@ impl Lower<'_, '_> {
                 Ok(Val::none())
             }
             NodeFunction::Deactivate => {
+                self.note_emptied(node)?;
                 self.effect(CellOp::Deactivate { node, indices });
                 Ok(Val::none())
             }
@@ -272,6 +273,7 @@ impl Lower<'_, '_> {
                 self.value(CellOp::Length { node, indices }, Type::I32),
             )),
             "deactivate" => {
+                self.note_emptied(node)?;
                 self.effect(CellOp::Deactivate { node, indices });
                 Ok(Val::none())
             }

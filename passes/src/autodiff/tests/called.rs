@@ -1,10 +1,8 @@
 //! Functions that call themselves.
 
-use aerogel_ir::{Derivative, parse_module, print_function, verify};
+use aerogel_ir::Derivative;
 
-use super::super::{DerivativeError, differentiate};
-use super::HEAD;
-use crate::{Options, driver, find};
+use super::{HEAD, printed};
 
 /// The derivatives of a kernel that calls `f`, and of what it calls.
 fn derivatives(kind: Derivative, function: &str) -> String {
@@ -27,39 +25,9 @@ fn derivatives_behind(kind: Derivative, before: &str, function: &str) -> String 
         }}
         {function}"
     );
-    let module = parse_module(&text).unwrap_or_else(|e| panic!("{e}"));
-    let options = Options::default();
-    let mut module = match differentiate(module, kind, options) {
-        Ok(done) => done.module,
-        Err(DerivativeError::Mistake(mistake)) => {
-            return format!("{}: {}", mistake.code, mistake.message);
-        }
-        Err(DerivativeError::Broken(broken)) => panic!("{broken}"),
-    };
-    let names = [
-        "promote_locals",
-        "fold",
-        "identities",
-        "cse",
-        "forward_loads",
-        "dce",
-    ];
-    let passes: Vec<_> = names.iter().filter_map(|name| find(name)).collect();
-    let ids: Vec<_> = module.funcs.keys().collect();
-    let mut text = String::new();
-    for id in ids {
-        let name = &module.funcs[id].name;
-        if !name.contains('_') || name.ends_with("_rerun") && kind == Derivative::Dual {
-            continue;
-        }
-        for _ in 0..2 {
-            driver::run_list(&passes, &mut module, id, options).unwrap_or_else(|e| panic!("{e}"));
-        }
-        let func = &module.funcs[id];
-        verify(func, &module.env, aerogel_ir::Stage::Structured).unwrap_or_else(|e| panic!("{e}"));
-        text += &print_function(func, &module.env);
-    }
-    text
+    let is_shown =
+        |name: &str| name.contains('_') && (kind == Derivative::Grad || !name.ends_with("_rerun"));
+    printed(kind.into(), &text, &is_shown)
 }
 
 /// A function that takes how much of the stack is left, and checks that it has enough.

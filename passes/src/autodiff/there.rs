@@ -1,0 +1,167 @@
+//! Where there are adjoints: going backwards makes no cell active, and so asks whether the one is that would hold them.
+
+use aerogel_base::Scalar;
+use aerogel_ir::analysis::access::constant_element;
+use aerogel_ir::{BinaryOp, CellOp, CompareOp, FieldId, NodeRef, Op, Type, Value};
+
+use super::activity::Memory;
+use super::overwritten::indices;
+use super::reverse::Reverse;
+
+/// Components of a field that are there if a cell of a node is; always if there is no node.
+type Group = (Option<NodeRef>, Vec<usize>);
+
+impl Reverse<'_, '_> {
+    /// Does something with the adjoints of a place where there are any.
+    pub(super) fn where_active(
+        &mut self,
+        place: Value,
+        memory: Memory,
+        write: impl FnOnce(&mut Self),
+    ) {
+        let Memory::Field(_, Some(field)) = memory else {
+            return write(self);
+        };
+        let groups = self.groups(field);
+        if groups.iter().all(|(node, _)| node.is_none()) {
+            return write(self);
+        }
+        let func = self.cx.func;
+        let named = indices(func, place).iter().map(|&v| self.now(v));
+        let named: Vec<Value> = named.collect();
+        let (base, component) = match func.def_op(place) {
+            Some(Op::ElemRef { base, index }) => (*base, &index[..]),
+            _ => (place, &[][..]),
+        };
+        let known = match component {
+            [] => None,
+            index => constant_element(func, base, index),
+        };
+        let cond = match (&groups[..], known) {
+            (&[(node, _)], _) => node.map(|node| self.is_there(field, node, &named)),
+            (all, Some(k)) => {
+                let own = all.iter().find(|(_, components)| components.contains(&k));
+                let node = own.and_then(|(node, _)| *node);
+                node.map(|node| self.is_there(field, node, &named))
+            }
+            (all, None) => {
+                let shape = func.ty(base).pointee().map_or_else(Vec::new, Type::shape);
+                let number = self.number(component, &shape);
+                Some(self.is_any_there(field, all, number, &named))
+            }
+        };
+        self.if_there(cond, write);
+    }
+
+    /// The same for a component of an element of a field.
+    pub(super) fn where_component_active(
+        &mut self,
+        field: FieldId,
+        named: &[Value],
+        component: usize,
+        write: impl FnOnce(&mut Self),
+    ) {
+        let groups = self.groups(field);
+        let mut all = groups.iter();
+        let own = all.find(|(_, components)| components.contains(&component));
+        let node = own.and_then(|(node, _)| *node);
+        let cond = node.map(|node| self.is_there(field, node, named));
+        self.if_there(cond, write);
+    }
+
+    fn if_there(&mut self, cond: Option<Value>, write: impl FnOnce(&mut Self)) {
+        let Some(cond) = cond else {
+            return write(self);
+        };
+        let then = self.inside(&[], |pass, _| write(pass));
+        let otherwise = self.b.region(&[], |_, _| ());
+        self.b.effect(Op::If {
+            cond,
+            then,
+            otherwise,
+        });
+    }
+
+    /// The components of a field by what must be active for them to be there.
+    fn groups(&self, field: FieldId) -> Vec<Group> {
+        let data = &self.cx.env.fields[field];
+        let tree = &self.cx.env.trees[data.tree];
+        let mut groups: Vec<Group> = Vec::new();
+        for (k, &place) in data.places.iter().enumerate() {
+            let node = NodeRef {
+                tree: data.tree,
+                node: tree.holder(place),
+            };
+            let node = tree.is_below_sparse(place).then_some(node);
+            match groups.iter_mut().find(|(other, _)| *other == node) {
+                Some((_, components)) => components.push(k),
+                None => groups.push((node, vec![k])),
+            }
+        }
+        groups
+    }
+
+    /// Whether the cell of a node is active in which an element of a field lies.
+    fn is_there(&mut self, field: FieldId, node: NodeRef, named: &[Value]) -> Value {
+        let offset = self.cx.env.fields[field].offset.clone();
+        let mut indices = Vec::new();
+        for (k, &index) in named.iter().enumerate() {
+            let by = offset.get(k).copied().unwrap_or(0);
+            indices.push(if by == 0 {
+                index
+            } else {
+                let ty = self.b.func.elem(index);
+                let by = self.b.constant(Scalar::int(ty, i128::from(by)));
+                self.b.binary(BinaryOp::Sub, index, by)
+            });
+        }
+        let op = Op::Cell(CellOp::IsActive { node, indices });
+        self.b.value(op, Type::BOOL)
+    }
+
+    /// The number of a component that indices name; none if they name all.
+    fn number(&mut self, index: &[Value], shape: &[u32]) -> Option<Value> {
+        let mut number = None;
+        for (&v, &extent) in index.iter().zip(shape) {
+            let v = self.now(v);
+            let v = self.b.cast(v, Type::I32);
+            number = Some(match number {
+                None => v,
+                Some(so_far) => {
+                    let extent = self.b.constant(Scalar::i32(extent as i32));
+                    let rows = self.b.binary(BinaryOp::Mul, so_far, extent);
+                    self.b.binary(BinaryOp::Add, rows, v)
+                }
+            });
+        }
+        number
+    }
+
+    /// Whether the component with a number is there; of a whole element, whether all are.
+    fn is_any_there(
+        &mut self,
+        field: FieldId,
+        groups: &[Group],
+        number: Option<Value>,
+        named: &[Value],
+    ) -> Value {
+        let mut all = self.b.constant(Scalar::bool(number.is_none()));
+        for (node, components) in groups {
+            let there = match *node {
+                Some(node) => self.is_there(field, node, named),
+                None => self.b.constant(Scalar::bool(true)),
+            };
+            let Some(number) = number else {
+                all = self.b.binary(BinaryOp::And, all, there);
+                continue;
+            };
+            for &k in components {
+                let k = self.b.constant(Scalar::i32(k as i32));
+                let is_it = self.b.compare(CompareOp::Eq, number, k);
+                let here = self.b.binary(BinaryOp::And, is_it, there);
+                all = self.b.binary(BinaryOp::Or, all, here);
+            }
+        }
+        all
+    }
+}
