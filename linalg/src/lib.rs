@@ -1,13 +1,15 @@
-//! Sparse matrices, their factorisations and an iterative solver: `faer`, behind the few
+//! Dense products, sparse matrices, their factorisations and an iterative solver: `faer`, behind the few
 //! operations that `ti.linalg` has.
 //!
 //! Matrices are compressed by columns. All functions take the number of threads they may use.
 
 mod cg;
+mod dense;
 mod matrix;
 mod solver;
 
 pub use cg::conjugate_gradient;
+pub use dense::multiply;
 pub use matrix::{Matrix, MatrixError, Number};
 pub use solver::{Method, SolveError, Solver};
 

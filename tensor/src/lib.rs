@@ -7,6 +7,7 @@
 
 mod expr;
 pub mod interp;
+mod library;
 mod lower;
 mod parse;
 pub mod passes;

@@ -1,7 +1,7 @@
 //! A program ready to run.
 
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::{Scalar, ScalarType};
@@ -12,9 +12,10 @@ use indexmap::IndexMap;
 
 use crate::expr::Expr;
 use crate::interp::{self, Scope, eval_in, extent};
+use crate::library;
 use crate::lower::{Parameter, lower};
 use crate::passes;
-use crate::program::{Buffer, Call, For, Program, Stmt, Var};
+use crate::program::{Buffer, Call, For, Program, Role, Stmt, Var};
 use crate::verify::verify;
 
 /// A row-major array in memory.
@@ -107,7 +108,7 @@ impl Operand {
         })
     }
 
-    fn take(&self, array: &interp::Array) -> Result<(), MemoryError> {
+    pub(crate) fn take(&self, array: &interp::Array) -> Result<(), MemoryError> {
         let size = self.ty.bytes() as usize;
         let mut all = array.data.iter().enumerate();
         all.try_for_each(|(k, &value)| self.buffer.write_scalar(k * size, value))
@@ -119,6 +120,12 @@ pub struct Plan {
     program: Program,
     kernels: Vec<Compiled>,
     steps: Vec<Step>,
+    /// The temporaries that each of the outermost steps is the last to use.
+    last: Vec<Vec<Buffer>>,
+    /// Memory of temporaries between uses.
+    free: Mutex<Vec<Arc<Bytes>>>,
+    /// How many threads libraries may use.
+    n_threads: usize,
 }
 
 /// A kernel, and what it takes.
@@ -229,10 +236,14 @@ impl Plan {
         };
         let steps = maker.steps(&program.body)?;
         let kernels = maker.kernels;
+        let last = passes::last_uses(&program);
         Ok(Self {
             program,
             kernels,
             steps,
+            last,
+            free: Mutex::new(Vec::new()),
+            n_threads: settings.compiler.pool().n_threads(),
         })
     }
 
@@ -257,7 +268,14 @@ impl Plan {
             run.memory[buffer] = Some(input.clone());
         }
         interp::agreements(&self.program, &mut run)?;
-        run.block(&self.steps)?;
+        for (step, last) in self.steps.iter().zip(&self.last) {
+            if run.step(step)? != Flow::On {
+                break;
+            }
+            let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+            let done = last.iter().filter_map(|&buffer| run.memory[buffer].take());
+            free.extend(done.map(|operand| operand.buffer));
+        }
         let results = self.program.results.iter();
         results.map(|&b| Ok(run.operand(b)?.clone())).collect()
     }
@@ -311,9 +329,26 @@ impl Run<'_> {
                 .iter()
                 .map(|&d| Ok(extent(program, self, d)? as usize));
             let shape = shape.collect::<Result<Vec<_>, RunError>>()?;
-            self.memory[buffer] = Some(Operand::zeros(def.ty, &shape)?);
+            let again = def.role == Role::Temporary && !program.results.contains(&buffer);
+            self.memory[buffer] = Some(match self.reused(def.ty, &shape).filter(|_| again) {
+                Some(operand) => operand,
+                None => Operand::zeros(def.ty, &shape)?,
+            });
         }
         Ok(self.memory[buffer].as_ref().expect("made above"))
+    }
+
+    /// Memory that a temporary has left, if there is some of this size.
+    fn reused(&self, ty: ScalarType, shape: &[usize]) -> Option<Operand> {
+        let bytes = shape.iter().product::<usize>() * ty.bytes() as usize;
+        let mut free = self
+            .plan
+            .free
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let at = free.iter().position(|b| b.len() == bytes)?;
+        let (buffer, shape) = (free.swap_remove(at), shape.to_vec());
+        Some(Operand { buffer, ty, shape })
     }
 
     fn eval(&mut self, e: Expr) -> Result<Scalar, RunError> {
@@ -428,20 +463,19 @@ impl Run<'_> {
         })
     }
 
-    /// What libraries do is done by the interpreter's code, on copies.
     fn call(&mut self, call: &Call) -> Result<(), RunError> {
-        let mut inputs = Vec::new();
-        for &buffer in &call.inputs {
-            inputs.push(self.operand(buffer)?.to_array()?);
+        let mut operands = [Vec::new(), Vec::new()];
+        for (buffers, operands) in [&call.inputs, &call.outputs].into_iter().zip(&mut operands) {
+            for &buffer in buffers {
+                operands.push(self.operand(buffer)?.clone());
+            }
         }
-        let mut outputs = Vec::new();
-        for &buffer in &call.outputs {
-            outputs.push(self.operand(buffer)?.to_array()?);
-        }
-        interp::library(call.library, &inputs, &mut outputs);
-        for (&buffer, array) in call.outputs.iter().zip(&outputs) {
-            self.operand(buffer)?.take(array)?;
-        }
-        Ok(())
+        let [inputs, outputs] = operands;
+        Ok(library::call(
+            call.library,
+            &inputs,
+            &outputs,
+            self.plan.n_threads,
+        )?)
     }
 }

@@ -516,7 +516,7 @@ fn check(seed: u64, compiler: &Compiler) {
 #[test]
 fn all_say_the_same() {
     let number = |name: &str| std::env::var(name).ok()?.parse().ok();
-    let n: u64 = number("AEROGEL_N_PROGRAMS").unwrap_or(500);
+    let n: u64 = number("AEROGEL_N_PROGRAMS").unwrap_or(150);
     let first: u64 = number("AEROGEL_FIRST_SEED").unwrap_or(0);
     let next = AtomicU64::new(first);
     std::thread::scope(|scope| {

@@ -53,6 +53,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "aerogel-base",
             "aerogel-compiler",
             "aerogel-ir",
+            "aerogel-linalg",
             "aerogel-runtime",
         ],
     ),

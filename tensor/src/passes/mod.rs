@@ -9,7 +9,9 @@ mod uses;
 
 pub use inline::Kept;
 
-use crate::program::Program;
+use indexmap::IndexSet;
+
+use crate::program::{Buffer, DimDef, Program};
 
 /// A pass.
 pub struct Pass {
@@ -50,6 +52,29 @@ pub const PASSES: &[Pass] = &[
         run: dead::run,
     },
 ];
+
+/// The temporaries that each of the outermost statements is the last to use. Results, and what extents are made of, stay.
+pub fn last_uses(program: &Program) -> Vec<Vec<Buffer>> {
+    let mut last: Vec<Vec<Buffer>> = vec![Vec::new(); program.body.len()];
+    let mut seen: IndexSet<Buffer> = program.results.iter().copied().collect();
+    seen.extend(program.inputs());
+    let mut of_extents = uses::Touched::default();
+    for def in &program.dims {
+        if let DimDef::Value(e) = def {
+            of_extents.exprs(&program.exprs, [*e]);
+        }
+    }
+    seen.extend(of_extents.reads);
+    for (k, stmt) in program.body.iter().enumerate().rev() {
+        let touched = uses::Touched::by(program, std::slice::from_ref(stmt));
+        for &buffer in touched.reads.iter().chain(&touched.writes) {
+            if seen.insert(buffer) {
+                last[k].push(buffer);
+            }
+        }
+    }
+    last
+}
 
 /// How many temporaries a program keeps in memory.
 pub fn n_materialised(program: &Program) -> usize {

@@ -1,0 +1,82 @@
+//! What libraries do for plans is what the interpreter does.
+
+use aerogel_base::{Scalar, ScalarType};
+use aerogel_compiler::{Compiler, Config};
+use aerogel_tensor::interp::{Array, run};
+use aerogel_tensor::{Operand, Plan, Settings, parse};
+
+fn array(ty: ScalarType, shape: &[usize], step: usize) -> Array {
+    let n = shape.iter().product();
+    let number = |k: usize| {
+        let n = (k * step % 17) as i32 - 8;
+        if ty.is_float() {
+            Scalar::float(ty, n.into())
+        } else {
+            Scalar::int(ty, n.into())
+        }
+    };
+    Array {
+        ty,
+        shape: shape.to_vec(),
+        data: (0..n).map(number).collect(),
+    }
+}
+
+/// Runs a program twice, since the second run takes memory that the first has left.
+fn check(text: &str, inputs: &[Array]) {
+    let program = parse(text).unwrap();
+    let expected = run(&program, &mut inputs.to_vec()).unwrap();
+    let compiler = Compiler::new(Config::default());
+    let settings = Settings {
+        compiler: &compiler,
+        fast_math: false,
+    };
+    let plan = Plan::new(program, settings).unwrap();
+    for _ in 0..2 {
+        let operands: Vec<Operand> = inputs.iter().map(|a| Operand::of(a).unwrap()).collect();
+        let found = plan.run(&operands).unwrap();
+        let found: Vec<Array> = found.iter().map(|o| o.to_array().unwrap()).collect();
+        assert_eq!(found, expected, "{text}");
+    }
+}
+
+#[test]
+fn products_of_matrices() {
+    for ty in ["f32", "f64", "f16", "i32"] {
+        let text = format!(
+            r#"
+            in b0 "a": {ty}[2, ?, 5]
+            in b1 "b": {ty}[2, 5, 7]
+            tmp b2 "product": {ty}[2, b0:1, 7]
+            tmp b3 "y": {ty}[2, b0:1, 7]
+            call matmul(b2) = (b0, b1)
+            for [2, b0:1, 7] {{ b3[i0, i1, i2] = add(b2[i0, i1, i2], {ty}(1)) }}
+            result b3
+        "#
+        );
+        let ty = ScalarType::from_name(ty).unwrap();
+        for n in [0, 1, 3] {
+            check(&text, &[array(ty, &[2, n, 5], 3), array(ty, &[2, 5, 7], 7)]);
+        }
+    }
+}
+
+#[test]
+fn numbers_in_order() {
+    for (name, ty) in [("sort", "f32"), ("sort_down", "u8")] {
+        let text = format!(
+            r#"
+            in b0 "x": {ty}[3, ?]
+            tmp b1 "values": {ty}[3, b0:1]
+            tmp b2 "order": i64[3, b0:1]
+            call {name}(b1, b2) = (b0)
+            result b1
+            result b2
+        "#
+        );
+        let ty = ScalarType::from_name(ty).unwrap();
+        for n in [0, 1, 12] {
+            check(&text, &[array(ty, &[3, n], 5)]);
+        }
+    }
+}
