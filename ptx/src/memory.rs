@@ -1,7 +1,9 @@
 //! The memory of the card: allocations with gaps between them, and who has touched what.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
+
+use std::sync::{OnceLock, PoisonError, RwLock};
 
 use crate::error::FaultKind;
 
@@ -26,46 +28,127 @@ const FIRST: u64 = 0x10_0000_0000;
 /// Addresses are multiples of it, and as much lies between two of them.
 const ALIGN: u64 = 512;
 
-/// A piece of memory; threads of a launch may all use it.
-pub(crate) struct Allocation {
-    address: u64,
-    bytes: u64,
+/// Bytes that get memory of the host's together, when one of them is written.
+const PAGE: u64 = 16 << 10;
+/// So many pages have a table.
+const TABLE: u64 = 4096;
+/// What is given to a range of addresses is a multiple of this.
+const GRAIN: u64 = 64 << 10;
+
+/// Bytes that somebody has written.
+struct Page {
     words: Box<[AtomicU64]>,
     /// For each word the bytes that hold something.
     written: Box<[AtomicU8]>,
-    read_only: bool,
     /// For each byte who wrote it last, and who read it.
     touched: Box<[[AtomicU64; 2]]>,
 }
 
+impl Page {
+    fn new(track: bool, is_written: bool) -> Box<Self> {
+        let n = (PAGE / 8) as usize;
+        let held = if is_written { u8::MAX } else { 0 };
+        let zeros = |n: usize| (0..n).map(|_| AtomicU64::new(0));
+        let touched = zeros(if track { 8 * n } else { 0 });
+        Box::new(Self {
+            words: zeros(n).collect(),
+            written: (0..n).map(|_| AtomicU8::new(held)).collect(),
+            touched: touched.map(|w| [w, AtomicU64::new(0)]).collect(),
+        })
+    }
+}
+
+type Table = Box<[OnceLock<Box<Page>>]>;
+
+/// A piece of memory; threads of a launch may all use it.
+pub(crate) struct Allocation {
+    address: u64,
+    bytes: u64,
+    /// Pages come when something is written there.
+    tables: Box<[OnceLock<Table>]>,
+    /// Of a range of addresses, which grains have memory.
+    given: Option<RwLock<BTreeSet<u64>>>,
+    /// Whether all of it was set to zero before anything was written.
+    zero: AtomicBool,
+    read_only: bool,
+    track: bool,
+}
+
+fn none_of<T>(n: u64) -> Option<Box<[OnceLock<T>]>> {
+    let n = usize::try_from(n).ok()?;
+    let mut all = Vec::new();
+    all.try_reserve_exact(n).ok()?;
+    all.resize_with(n, OnceLock::new);
+    Some(all.into())
+}
+
 impl Allocation {
     fn new(address: u64, bytes: u64, track: bool) -> Option<Self> {
-        let n = usize::try_from(bytes.div_ceil(8)).ok()?;
-        let mut words = Vec::new();
-        words.try_reserve_exact(n).ok()?;
-        words.resize_with(n, || AtomicU64::new(0));
-        let mut written = Vec::new();
-        written.try_reserve_exact(n).ok()?;
-        written.resize_with(n, || AtomicU8::new(0));
-        let mut touched = Vec::new();
-        if track {
-            touched.try_reserve_exact(8 * n).ok()?;
-            touched.resize_with(8 * n, || [AtomicU64::new(0), AtomicU64::new(0)]);
-        }
         Some(Self {
             address,
             bytes,
-            words: words.into(),
-            written: written.into(),
+            tables: none_of(bytes.div_ceil(PAGE * TABLE))?,
+            given: None,
+            zero: AtomicBool::new(false),
             read_only: false,
-            touched: touched.into(),
+            track,
         })
     }
 
-    /// The word of an access, and how far it is shifted in it. Accesses are aligned, so they lie in one word.
-    fn place(&self, address: u64) -> (usize, u32) {
+    /// The page of an address, if something was written there, the number of its word in it, and how far it is shifted in
+    /// that. Accesses are aligned, so they lie in one word.
+    fn place(&self, address: u64) -> (Option<&Page>, usize, u32) {
         let offset = address - self.address;
-        ((offset / 8) as usize, (offset % 8) as u32 * 8)
+        let number = offset / PAGE;
+        let table = self.tables[(number / TABLE) as usize].get();
+        let page = table.and_then(|table| table[(number % TABLE) as usize].get());
+        let word = (offset % PAGE / 8) as usize;
+        (page.map(|page| &**page), word, (offset % 8) as u32 * 8)
+    }
+
+    /// As `place`, where something is about to be written.
+    fn page(&self, address: u64) -> (&Page, usize, u32) {
+        let (found, word, shift) = self.place(address);
+        let page = found.unwrap_or_else(|| {
+            let number = (address - self.address) / PAGE;
+            let table = self.tables[(number / TABLE) as usize].get_or_init(|| {
+                let before = number / TABLE * TABLE;
+                let pages = TABLE.min(self.bytes.div_ceil(PAGE) - before);
+                none_of(pages).expect("a table is small")
+            });
+            let zero = self.is_zero();
+            table[(number % TABLE) as usize].get_or_init(|| Page::new(self.track, zero))
+        });
+        (page, word, shift)
+    }
+
+    /// Whether what has no page is zero: memory that is given to addresses is.
+    fn is_zero(&self) -> bool {
+        self.given.is_some() || self.zero.load(Relaxed)
+    }
+
+    /// Sets all to zero, if nothing was written yet; whether it was so.
+    fn begin_with_zeros(&self) -> bool {
+        let untouched = self.tables.iter().all(|table| table.get().is_none());
+        if untouched {
+            self.zero.store(true, Relaxed);
+        }
+        untouched
+    }
+
+    /// Whether bytes have memory: those of a range of addresses need not.
+    fn has_memory(&self, address: u64, bytes: u64) -> bool {
+        let Some(given) = &self.given else {
+            return true;
+        };
+        // What has a page has memory.
+        if bytes <= 8 && self.place(address).0.is_some() {
+            return true;
+        }
+        let first = (address - self.address) / GRAIN;
+        let last = (address - self.address + bytes.max(1) - 1) / GRAIN;
+        let given = given.read().unwrap_or_else(PoisonError::into_inner);
+        (first..=last).all(|grain| given.contains(&grain))
     }
 
     fn mask(bytes: u64) -> u64 {
@@ -77,15 +160,19 @@ impl Allocation {
     }
 
     fn load(&self, address: u64, bytes: u64) -> Result<u64, Bad> {
-        let (word, shift) = self.place(address);
+        let (page, word, shift) = self.place(address);
         let wanted = Self::byte_mask(bytes, shift);
-        if self.written[word].load(Relaxed) & wanted != wanted {
+        if page.is_none() && self.is_zero() {
+            return Ok(0);
+        }
+        let page = page.filter(|page| page.written[word].load(Relaxed) & wanted == wanted);
+        let Some(page) = page else {
             return Err(Bad::new(
                 FaultKind::NeverWritten,
                 format!("{bytes} bytes at {address:#x} are read, which nobody has written"),
             ));
-        }
-        Ok(self.words[word].load(Relaxed) >> shift & Self::mask(bytes))
+        };
+        Ok(page.words[word].load(Relaxed) >> shift & Self::mask(bytes))
     }
 
     fn store(&self, address: u64, bytes: u64, value: u64) {
@@ -94,13 +181,13 @@ impl Allocation {
 
     /// Changes what is there in one step; what was there.
     fn update(&self, address: u64, bytes: u64, change: impl Fn(u64) -> Option<u64>) -> u64 {
-        let (word, shift) = self.place(address);
+        let (page, word, shift) = self.page(address);
         let mask = Self::mask(bytes);
-        let changed = self.words[word].fetch_update(Relaxed, Relaxed, |old| {
+        let changed = page.words[word].fetch_update(Relaxed, Relaxed, |old| {
             let new = change(old >> shift & mask)?;
             Some(old & !(mask << shift) | (new & mask) << shift)
         });
-        self.written[word].fetch_or(Self::byte_mask(bytes, shift), Relaxed);
+        page.written[word].fetch_or(Self::byte_mask(bytes, shift), Relaxed);
         changed.unwrap_or_else(|old| old) >> shift & mask
     }
 }
@@ -153,9 +240,47 @@ impl Memory {
                 false => nothing_at(address, 1),
             });
         };
-        self.used -= found.bytes;
+        self.used -= match &found.given {
+            Some(given) => {
+                given
+                    .read()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .len() as u64
+                    * GRAIN
+            }
+            None => found.bytes,
+        };
         self.freed.insert(address, found.bytes);
         Ok(())
+    }
+
+    /// Addresses for so many bytes, which have no memory yet.
+    pub(crate) fn reserve(&mut self, bytes: u64) -> Option<u64> {
+        let address = self.next.next_multiple_of(GRAIN);
+        let mut allocation = Allocation::new(address, bytes, self.track)?;
+        allocation.given = Some(RwLock::default());
+        self.next = address + bytes.next_multiple_of(ALIGN) + ALIGN;
+        self.allocations.insert(address, allocation);
+        Some(address)
+    }
+
+    /// Gives bytes of a range of addresses memory; whether there is any.
+    pub(crate) fn commit(&mut self, address: u64, bytes: u64) -> Result<bool, Bad> {
+        let found = self.find(address, bytes)?;
+        let Some(given) = &found.given else {
+            return Err(nothing_at(address, bytes));
+        };
+        let (first, end) = (address - found.address, address - found.address + bytes);
+        let mut given = given.write().unwrap_or_else(PoisonError::into_inner);
+        let grains = first / GRAIN..end.div_ceil(GRAIN);
+        let new = grains.clone().filter(|grain| !given.contains(grain)).count() as u64 * GRAIN;
+        if self.used + new > self.limit {
+            return Ok(false);
+        }
+        given.extend(grains);
+        drop(given);
+        self.used += new;
+        Ok(true)
     }
 
     /// What is written from now on is only read.
@@ -200,7 +325,7 @@ impl Memory {
 
     /// Copies from the host.
     pub(crate) fn write(&self, address: u64, from: &[u8]) -> Result<(), Bad> {
-        let found = self.find(address, from.len() as u64)?;
+        let found = self.held(address, from.len() as u64)?;
         for (at, chunk) in chunks(address, from.len()) {
             let mut value = [0; 8];
             value[..chunk].copy_from_slice(&from[at..at + chunk]);
@@ -211,10 +336,10 @@ impl Memory {
 
     /// Copies to the host; bytes that nobody has written are zero.
     pub(crate) fn read(&self, address: u64, to: &mut [u8]) -> Result<(), Bad> {
-        let found = self.find(address, to.len() as u64)?;
+        let found = self.held(address, to.len() as u64)?;
         for (k, byte) in to.iter_mut().enumerate() {
-            let (word, shift) = found.place(address + k as u64);
-            *byte = (found.words[word].load(Relaxed) >> shift) as u8;
+            let (page, word, shift) = found.place(address + k as u64);
+            *byte = page.map_or(0, |page| (page.words[word].load(Relaxed) >> shift) as u8);
         }
         Ok(())
     }
@@ -225,16 +350,21 @@ impl Memory {
             return false;
         };
         (0..bytes).all(|k| {
-            let (word, shift) = found.place(address + k);
-            found.written[word].load(Relaxed) >> (shift / 8) & 1 == 1
+            let (page, word, shift) = found.place(address + k);
+            page.map_or(found.is_zero(), |page| page.written[word].load(Relaxed) >> (shift / 8) & 1 == 1)
         })
     }
 
     /// Sets bytes.
     pub(crate) fn fill(&self, address: u64, bytes: u64, value: u8) -> Result<(), Bad> {
-        let found = self.find(address, bytes)?;
-        for k in 0..bytes {
-            found.store(address + k, 1, u64::from(value));
+        let found = self.held(address, bytes)?;
+        let whole = (address, bytes) == (found.address, found.bytes);
+        if value == 0 && whole && found.begin_with_zeros() {
+            return Ok(());
+        }
+        for (at, chunk) in chunks(address, bytes as usize) {
+            let value = u64::from_le_bytes([value; 8]);
+            found.store(address + at as u64, chunk as u64, value);
         }
         Ok(())
     }
@@ -369,7 +499,19 @@ impl Memory {
 
     fn checked(&self, address: u64, bytes: u64) -> Result<&Allocation, Bad> {
         aligned(address, bytes)?;
-        self.find(address, bytes)
+        self.held(address, bytes)
+    }
+
+    /// The allocation of bytes that have memory.
+    fn held(&self, address: u64, bytes: u64) -> Result<&Allocation, Bad> {
+        let found = self.find(address, bytes)?;
+        match found.has_memory(address, bytes) {
+            true => Ok(found),
+            false => Err(Bad::new(
+                FaultKind::OutOfBounds,
+                format!("{bytes} bytes at {address:#x} are of a range of addresses, and have no memory"),
+            )),
+        }
     }
 
     /// Notes an access, and finds whether it races with one before.
@@ -384,8 +526,10 @@ impl Memory {
         if !self.track {
             return Ok(());
         }
-        let first = (address - found.address) as usize;
-        for [write, read] in &found.touched[first..first + bytes as usize] {
+        // What is only read has been written before, so it has a page.
+        let (page, word, shift) = found.page(address);
+        let first = 8 * word + shift as usize / 8;
+        for [write, read] in &page.touched[first..first + bytes as usize] {
             let before = [write.load(Relaxed), read.load(Relaxed)];
             if let Some(other) = visit.conflict(before, access) {
                 return Err(race(address, other, visit, access));

@@ -18,6 +18,7 @@ use aerogel_snode::{NodeId, control};
 use memmap2::{MmapOptions, MmapRaw};
 
 use crate::cpu::memory;
+use crate::residence::{Extents, Inner, Mirror, Newest, Residence};
 
 /// Alignment of every buffer: a cache line, and the widest vector.
 pub const ALIGNMENT: usize = 64;
@@ -35,6 +36,13 @@ pub enum MemoryError {
         /// The node.
         node: NodeId,
     },
+    /// A device has not so much memory.
+    DeviceFull {
+        /// The size that was asked for.
+        bytes: usize,
+    },
+    /// A device does not give back what was there.
+    DeviceLost,
     /// An access beyond the end.
     OutOfRange {
         /// First byte of the access.
@@ -53,6 +61,10 @@ impl fmt::Display for MemoryError {
                 write!(f, "out of memory: cannot allocate {bytes} bytes")
             }
             MemoryError::NoCell { node } => write!(f, "out of memory for the cells of node {node}"),
+            MemoryError::DeviceFull { bytes } => {
+                write!(f, "out of memory on the device: cannot allocate {bytes} bytes")
+            }
+            MemoryError::DeviceLost => f.write_str("the device is gone, and what was on it"),
             MemoryError::OutOfRange { offset, bytes, len } => write!(
                 f,
                 "access of {bytes} bytes at {offset} in a buffer of {len} bytes"
@@ -70,6 +82,9 @@ pub struct Buffer {
     memory: Memory,
     /// What the buffer adds to `live_bytes`.
     counted: AtomicUsize,
+    residence: Residence,
+    /// So many bytes before and after are nobody's.
+    margin: usize,
 }
 
 /// Where a buffer's bytes come from.
@@ -143,6 +158,8 @@ impl Buffer {
             len,
             memory: Memory::Heap(allocation, layout),
             counted: AtomicUsize::new(len),
+            residence: Residence::default(),
+            margin,
         })
     }
 
@@ -168,6 +185,8 @@ impl Buffer {
             len,
             memory: Memory::Reserved { _map: map },
             counted: AtomicUsize::new(0),
+            residence: Residence::default(),
+            margin,
         })
     }
 
@@ -206,6 +225,8 @@ impl Buffer {
             len,
             memory: Memory::Borrowed,
             counted: AtomicUsize::new(0),
+            residence: Residence::default(),
+            margin: 0,
         }
     }
 
@@ -219,14 +240,25 @@ impl Buffer {
         self.len == 0
     }
 
-    /// The address for generated code; valid as long as the buffer lives.
+    /// The address for code of the processor that may write there; valid as long as the buffer lives, and of use until a
+    /// device is given the bytes.
     pub fn address(&self) -> *mut u8 {
+        self.come_home(true);
+        self.start.as_ptr()
+    }
+
+    /// As `address`, for code that only reads.
+    pub fn address_to_read(&self) -> *const u8 {
+        self.come_home(false);
         self.start.as_ptr()
     }
 
     /// Copies bytes out.
     pub fn read(&self, offset: usize, out: &mut [u8]) -> Result<(), MemoryError> {
         let from = self.place(offset, out.len())?;
+        if self.residence.newest() == Newest::Device && self.read_there(offset, out)? {
+            return Ok(());
+        }
         // SAFETY: `place` checked the range, and `out` is no part of the buffer, since the buffer
         // lends out no references.
         unsafe { std::ptr::copy_nonoverlapping(from, out.as_mut_ptr(), out.len()) };
@@ -236,6 +268,9 @@ impl Buffer {
     /// Copies bytes in.
     pub fn write(&self, offset: usize, bytes: &[u8]) -> Result<(), MemoryError> {
         let to = self.place(offset, bytes.len())?;
+        if self.residence.newest() != Newest::Host && self.write_there(offset, bytes)? {
+            return Ok(());
+        }
         // SAFETY: as in `read`.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
         Ok(())
@@ -244,6 +279,18 @@ impl Buffer {
     /// Sets `bytes` bytes from `offset` to one value.
     pub fn fill(&self, offset: usize, bytes: usize, value: u8) -> Result<(), MemoryError> {
         let to = self.place(offset, bytes)?;
+        if self.residence.newest() != Newest::Host {
+            let inner = self.residence.lock();
+            if let (Some(mirror), false) = (&inner.mirror, self.is_sparse()) {
+                mirror.fill(offset, bytes, value)?;
+                if self.residence.newest() == Newest::Device {
+                    return Ok(());
+                }
+            } else {
+                drop(inner);
+                self.come_home(true);
+            }
+        }
         // SAFETY: `place` checked the range.
         unsafe { std::ptr::write_bytes(to, value, bytes) };
         Ok(())
@@ -253,7 +300,10 @@ impl Buffer {
     /// the system, and take memory when they are touched again.
     pub fn zero(&self, offset: usize, bytes: usize) -> Result<(), MemoryError> {
         let start = NonNull::new(self.place(offset, bytes)?);
-        let own = matches!(self.memory, Memory::Reserved { .. });
+        let own = self.is_sparse();
+        if own {
+            self.come_home(true);
+        }
         let gone = start
             .filter(|_| own && bytes as u64 >= control::LARGE_ELEMENT)
             .and_then(|start| give_back(start, bytes));
@@ -292,6 +342,7 @@ impl Buffer {
             .ok()
             .and_then(|offset| self.aligned_place(offset, 4).ok())
             .expect("a word of the format lies inside");
+        self.come_home(true);
         // SAFETY: in range and aligned, and the memory lives as long as the buffer. Others access
         // the word atomically too, or by copies, of which the module's text speaks.
         unsafe { AtomicU32::from_ptr(word.cast()) }
@@ -306,6 +357,7 @@ impl Buffer {
             .ok()
             .and_then(|offset| self.aligned_place(offset, 8).ok())
             .expect("a word of the format lies inside");
+        self.come_home(true);
         // SAFETY: as in `word`.
         unsafe { AtomicU64::from_ptr(word.cast()) }
     }
@@ -313,6 +365,12 @@ impl Buffer {
     /// Reads one scalar, which is aligned as its type asks.
     pub fn read_scalar(&self, ty: ScalarType, offset: usize) -> Result<Scalar, MemoryError> {
         let from = self.aligned_place(offset, ty.bytes() as usize)?;
+        if self.residence.newest() == Newest::Device {
+            let mut slot = [0; 8];
+            if self.read_there(offset, &mut slot[..ty.bytes() as usize])? {
+                return Ok(Scalar::from_slot(ty, u64::from_le_bytes(slot)));
+            }
+        }
         let slot = match ty.bytes() {
             // SAFETY: in range and aligned; the same holds for the other widths.
             1 => u64::from(unsafe { AtomicU8::from_ptr(from) }.load(Ordering::Relaxed)),
@@ -334,6 +392,7 @@ impl Buffer {
         change: &dyn Fn(u64) -> u64,
     ) -> Result<(), MemoryError> {
         let at = self.aligned_place(offset, ty.bytes() as usize)?;
+        self.come_home(true);
         let (set, get) = (Ordering::Relaxed, Ordering::Relaxed);
         // What is asked for is always stored, so no update fails.
         match ty.bytes() {
@@ -366,6 +425,11 @@ impl Buffer {
         let bytes = value.ty().bytes() as usize;
         let to = self.aligned_place(offset, bytes)?;
         let slot = value.slot();
+        if self.residence.newest() != Newest::Host
+            && self.write_there(offset, &slot.to_le_bytes()[..bytes])?
+        {
+            return Ok(());
+        }
         match bytes {
             // SAFETY: in range and aligned; the same holds for the other widths.
             1 => unsafe { AtomicU8::from_ptr(to) }.store(slot as u8, Ordering::Relaxed),
@@ -389,6 +453,8 @@ impl Buffer {
         sum: impl Fn(T, T) -> T,
     ) -> Result<(), MemoryError> {
         let size = size_of::<T>();
+        self.come_home(true);
+        copy.come_home(true);
         let (to, from) = (self.place(offset, n * size)?, copy.place(from, n * size)?);
         let (to, from) = (to.cast::<T>(), from.cast::<T>());
         // Looked at before any of them is added: often there are none.
@@ -415,6 +481,157 @@ impl Buffer {
         Ok(())
     }
 
+    /// Whether it is a range of addresses of which only parts are used.
+    pub(crate) fn is_sparse(&self) -> bool {
+        matches!(self.memory, Memory::Reserved { .. })
+    }
+
+    /// Whether the memory is somebody else's, who may access it without asking.
+    pub fn is_borrowed(&self) -> bool {
+        matches!(self.memory, Memory::Borrowed) || self.residence.lock().lent
+    }
+
+    /// Its addresses in the host's memory, to compare them: the newest bytes may be elsewhere.
+    pub fn addresses(&self) -> Range<usize> {
+        let start = self.start.as_ptr() as usize;
+        start..start + self.len
+    }
+
+    /// The address for somebody who accesses it whenever he likes.
+    pub fn lend(&self) -> *mut u8 {
+        self.residence.lock().lent = true;
+        self.address()
+    }
+
+    /// Bytes before and after that nobody should touch.
+    pub fn margin(&self) -> usize {
+        self.margin
+    }
+
+    /// Says which parts of a range of addresses are used.
+    pub(crate) fn set_extents(&self, extents: Extents) {
+        self.residence.lock().extents = Some(extents);
+    }
+
+    /// Copies bytes from the mirror; false if they are here now.
+    fn read_there(&self, offset: usize, out: &mut [u8]) -> Result<bool, MemoryError> {
+        let mut inner = self.residence.lock();
+        if self.residence.newest() != Newest::Device {
+            return Ok(false);
+        }
+        if let Some(mirror) = inner.through(out.len()) {
+            mirror.read(offset, out)?;
+            return Ok(true);
+        }
+        self.bring_home(&inner, false)?;
+        Ok(false)
+    }
+
+    /// Copies bytes to the mirror; false if they are to be written here too.
+    fn write_there(&self, offset: usize, bytes: &[u8]) -> Result<bool, MemoryError> {
+        let mut inner = self.residence.lock();
+        let newest = self.residence.newest();
+        if newest == Newest::Host {
+            return Ok(false);
+        }
+        if let Some(mirror) = inner.through(bytes.len()) {
+            mirror.write(offset, bytes)?;
+            return Ok(newest == Newest::Device);
+        }
+        self.bring_home(&inner, true)?;
+        Ok(false)
+    }
+
+    /// Sees to it that the newest bytes are in the host's memory; alone there, if they are about to be changed. What a
+    /// device does not give back any more is as it was.
+    fn come_home(&self, to_change: bool) {
+        let newest = self.residence.newest();
+        if newest == Newest::Host || newest == Newest::Both && !to_change {
+            return;
+        }
+        let inner = self.residence.lock();
+        if self.bring_home(&inner, to_change).is_err() {
+            self.residence.set(Newest::Host);
+        }
+    }
+
+    fn bring_home(&self, inner: &Inner, to_change: bool) -> Result<(), MemoryError> {
+        if let (Newest::Device, Some(mirror)) = (self.residence.newest(), &inner.mirror) {
+            let word = |offset: u64| {
+                let mut word = [0; 4];
+                mirror.read(offset as usize, &mut word)?;
+                Ok(u32::from_le_bytes(word))
+            };
+            let mut piece = vec![0; PIECE.min(self.len)];
+            for range in inner.used(self.len, &word)? {
+                for at in range.clone().step_by(PIECE) {
+                    let n = PIECE.min(range.end - at);
+                    mirror.read(at, &mut piece[..n])?;
+                    let to = self.place(at, n)?;
+                    // SAFETY: in range; the piece is no part of the buffer.
+                    unsafe { std::ptr::copy_nonoverlapping(piece.as_ptr(), to, n) };
+                }
+            }
+        }
+        let home = if to_change { Newest::Host } else { Newest::Both };
+        self.residence.set(home);
+        Ok(())
+    }
+
+    /// Sees to it that a device has the newest bytes: their address there. `make` makes a mirror, all of it zero.
+    pub fn on_device(
+        &self,
+        device: u64,
+        make: impl FnOnce() -> Result<Box<dyn Mirror>, MemoryError>,
+    ) -> Result<u64, MemoryError> {
+        let mut inner = self.residence.lock();
+        inner.launched();
+        if inner.mirror.as_ref().is_some_and(|m| m.device() != device) {
+            self.bring_home(&inner, true)?;
+            inner.mirror = None;
+        }
+        let mut is_new = false;
+        if inner.mirror.is_none() {
+            inner.mirror = Some(make()?);
+            is_new = true;
+        }
+        let mirror = inner.mirror.as_ref().expect("it was made if there was none");
+        if self.residence.newest() == Newest::Host || is_new {
+            let word = |offset: u64| {
+                let mut word = [0; 4];
+                self.copy_out(offset as usize, &mut word)?;
+                Ok(u32::from_le_bytes(word))
+            };
+            let mut piece = vec![0; PIECE.min(self.len)];
+            for range in inner.used(self.len, &word)? {
+                mirror.provide(range.clone())?;
+                for at in range.clone().step_by(PIECE) {
+                    let piece = &mut piece[..PIECE.min(range.end - at)];
+                    self.copy_out(at, piece)?;
+                    let is_zero = || piece.iter().fold(0, |any, byte| any | byte) == 0;
+                    if !(is_new && is_zero()) {
+                        mirror.write(at, piece)?;
+                    }
+                }
+            }
+            self.residence.set(Newest::Both);
+        }
+        Ok(mirror.address())
+    }
+
+    /// Says that code of the device has changed the bytes there.
+    pub fn changed_on_device(&self) {
+        self.residence.set(Newest::Device);
+    }
+
+    /// Copies bytes of the host's memory, whatever a device has.
+    fn copy_out(&self, offset: usize, out: &mut [u8]) -> Result<(), MemoryError> {
+        let from = self.place(offset, out.len())?;
+        // SAFETY: as in `read`.
+        unsafe { std::ptr::copy_nonoverlapping(from, out.as_mut_ptr(), out.len()) };
+        Ok(())
+    }
+
     fn place(&self, offset: usize, bytes: usize) -> Result<*mut u8, MemoryError> {
         if offset.checked_add(bytes).is_none_or(|end| end > self.len) {
             return Err(MemoryError::OutOfRange {
@@ -436,6 +653,9 @@ impl Buffer {
         Ok(place)
     }
 }
+
+/// So many bytes are copied from and to a device at once.
+const PIECE: usize = 1 << 20;
 
 /// From this size on a buffer is worth huge pages: touching it for the first time faults 512 times
 /// less, and strided access misses fewer translations.

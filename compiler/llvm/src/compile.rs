@@ -78,6 +78,12 @@ pub fn compile(module: &Module, target: &Target, level: OptLevel, with_text: boo
             } else {
                 Vec::new()
             },
+            written: kernel.written_arrays(),
+            grows: module
+                .funcs
+                .values()
+                .flat_map(|func| func.insts.values())
+                .any(|inst| matches!(inst.op, Op::Buffer {})),
             n_results: kernel
                 .results
                 .iter()
