@@ -50,7 +50,7 @@ pub(crate) fn memory_error(e: DriverError) -> MemoryError {
             bytes: usize::try_from(bytes).unwrap_or(usize::MAX),
         },
         other => {
-            tracing::debug!("{other}");
+            eprintln!("{other}");
             MemoryError::DeviceLost
         }
     }

@@ -30,6 +30,8 @@ use crate::printed::{self, LOG_BYTES};
 const THREADS: u32 = 128;
 /// A launch that needs growing storages may use this part of the card's memory for them.
 const HEAP_PART: u64 = 8;
+/// A tree in which a launch may make cells active gets room for this part of the card's memory more.
+const ROOM_PART: u64 = 16;
 
 const CONTEXT: u64 = size_of::<LaunchContext>() as u64;
 const SERVICES: u64 = size_of::<Services>() as u64;
@@ -42,6 +44,7 @@ pub(crate) struct GpuKernel {
     tasks: Vec<PlannedTask>,
     signature: Signature,
     args: Vec<ArgSlot>,
+    activates: Vec<bool>,
     written: Vec<bool>,
     sites: Vec<Site>,
     n_results: usize,
@@ -126,6 +129,7 @@ impl GpuKernel {
             tasks,
             signature: Signature::of(code),
             args: code.args.clone(),
+            activates: code.activates.clone(),
             written: code.written.clone(),
             sites: code.sites.clone(),
             n_results: code.n_results,
@@ -251,16 +255,21 @@ impl GpuKernel {
 
     /// The addresses of trees on the device.
     fn trees(&self, launch: &Launch<'_>) -> Result<Vec<u64>, Failure> {
-        let all = launch.roots.iter();
-        let addresses = all.map(|tree| {
+        let room = self.device.driver()?.card().memory / ROOM_PART;
+        let all = launch.roots.iter().enumerate();
+        let addresses = all.map(|(k, tree)| {
             let bytes = tree.bytes();
-            bytes.on_device(self.device.number(), || {
+            let address = bytes.on_device(self.device.number(), || {
                 let made = match tree.is_sparse() {
                     true => GpuMirror::reserved(&self.device, bytes.len(), bytes.margin()),
                     false => GpuMirror::zeroed(&self.device, bytes.len(), bytes.margin()),
                 };
                 Ok(Box::new(made.map_err(memory_error)?))
-            })
+            })?;
+            if self.activates.get(k) == Some(&true) {
+                bytes.make_room(room)?;
+            }
+            Ok(address)
         });
         addresses
             .collect::<Result<_, _>>()

@@ -18,7 +18,7 @@ use aerogel_snode::{NodeId, control};
 use memmap2::{MmapOptions, MmapRaw};
 
 use crate::cpu::memory;
-use crate::residence::{Extents, Inner, Mirror, Newest, Residence};
+use crate::residence::{Extents, Inner, Limit, Mirror, Newest, Residence};
 
 /// Alignment of every buffer: a cache line, and the widest vector.
 pub const ALIGNMENT: usize = 64;
@@ -509,7 +509,7 @@ impl Buffer {
     }
 
     /// Says which parts of a range of addresses are used.
-    pub(crate) fn set_extents(&self, extents: Extents) {
+    pub(crate) fn set_extents(&self, extents: Box<dyn Extents>) {
         self.residence.lock().extents = Some(extents);
     }
 
@@ -557,21 +557,17 @@ impl Buffer {
 
     fn bring_home(&self, inner: &Inner, to_change: bool) -> Result<(), MemoryError> {
         if let (Newest::Device, Some(mirror)) = (self.residence.newest(), &inner.mirror) {
-            let word = |offset: u64| {
-                let mut word = [0; 4];
-                mirror.read(offset as usize, &mut word)?;
-                Ok(u32::from_le_bytes(word))
-            };
+            let word = |offset| there(&**mirror, offset);
+            let before = self.limits(inner)?;
             let mut piece = vec![0; PIECE.min(self.len)];
             for range in inner.used(self.len, &word)? {
                 for at in range.clone().step_by(PIECE) {
                     let n = PIECE.min(range.end - at);
                     mirror.read(at, &mut piece[..n])?;
-                    let to = self.place(at, n)?;
-                    // SAFETY: in range; the piece is no part of the buffer.
-                    unsafe { std::ptr::copy_nonoverlapping(piece.as_ptr(), to, n) };
+                    self.copy_in(at, &piece[..n])?;
                 }
             }
+            self.restore(inner, &before)?;
         }
         let home = if to_change { Newest::Host } else { Newest::Both };
         self.residence.set(home);
@@ -597,14 +593,22 @@ impl Buffer {
         }
         let mirror = inner.mirror.as_ref().expect("it was made if there was none");
         if self.residence.newest() == Newest::Host || is_new {
-            let word = |offset: u64| {
-                let mut word = [0; 4];
-                self.copy_out(offset as usize, &mut word)?;
-                Ok(u32::from_le_bytes(word))
-            };
+            let word = |offset| self.own_word(offset);
+            let used = inner.used(self.len, &word)?;
+            if let (Some(extents), false) = (&inner.extents, is_new) {
+                // What was used there and is not any more is zero again.
+                for (old, new) in extents.used(&|at| there(&**mirror, at))?.iter().zip(&used) {
+                    let rest = old.end.saturating_sub(new.end);
+                    mirror.fill(old.end - rest, rest, 0)?;
+                }
+            }
+            if let Some(extents) = &inner.extents {
+                for range in extents.usable(&word)? {
+                    mirror.provide(range)?;
+                }
+            }
             let mut piece = vec![0; PIECE.min(self.len)];
-            for range in inner.used(self.len, &word)? {
-                mirror.provide(range.clone())?;
+            for range in used {
                 for at in range.clone().step_by(PIECE) {
                     let piece = &mut piece[..PIECE.min(range.end - at)];
                     self.copy_out(at, piece)?;
@@ -622,6 +626,76 @@ impl Buffer {
     /// Says that code of the device has changed the bytes there.
     pub fn changed_on_device(&self) {
         self.residence.set(Newest::Device);
+    }
+
+    /// How much may be written to here.
+    fn limits(&self, inner: &Inner) -> Result<Vec<Limit>, MemoryError> {
+        let extents = inner.extents.as_ref();
+        extents.map_or(Ok(Vec::new()), |extents| {
+            extents.limits(&|offset| self.own_word(offset))
+        })
+    }
+
+    /// Of what a device may write to, only what is used counts here.
+    fn restore(&self, inner: &Inner, before: &[Limit]) -> Result<(), MemoryError> {
+        for (before, now) in before.iter().zip(self.limits(inner)?) {
+            let limit = now.used.max(before.limit);
+            self.copy_in(now.offset as usize, &limit.to_le_bytes())?;
+            let more = u64::from(limit - before.limit) * now.held;
+            // What is there is there.
+            LIVE_BYTES.fetch_add(more as usize, Ordering::Relaxed);
+            self.counted.fetch_add(more as usize, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Lets code of the device, which has the newest bytes, use more elements: as many as fit into so many bytes
+    /// together, or as there is memory for.
+    pub fn make_room(&self, bytes: u64) -> Result<(), MemoryError> {
+        let inner = self.residence.lock();
+        let (Some(extents), Some(mirror)) = (&inner.extents, &inner.mirror) else {
+            return Ok(());
+        };
+        let word = |offset| there(&**mirror, offset);
+        let limits = extents.limits(&word)?;
+        let share = bytes / limits.len().max(1) as u64;
+        let more: Vec<(u64, u32)> = limits
+            .iter()
+            .filter_map(|limit| {
+                let share = (share / limit.held) as u32;
+                let wanted = limit.used.saturating_add(share).min(limit.most);
+                let is_short = limit.limit - limit.used < share / 2;
+                (is_short && wanted > limit.limit).then_some((limit.offset, wanted))
+            })
+            .collect();
+        if more.is_empty() {
+            return Ok(());
+        }
+        let raised = |offset| match more.iter().find(|(at, _)| *at == offset) {
+            Some(&(_, limit)) => Ok(limit),
+            None => word(offset),
+        };
+        for range in extents.usable(&raised)? {
+            mirror.provide(range)?;
+        }
+        for (offset, limit) in more {
+            mirror.write(offset as usize, &limit.to_le_bytes())?;
+        }
+        Ok(())
+    }
+
+    fn own_word(&self, offset: u64) -> Result<u32, MemoryError> {
+        let mut word = [0; 4];
+        self.copy_out(offset as usize, &mut word)?;
+        Ok(u32::from_le_bytes(word))
+    }
+
+    /// Copies bytes to the host's memory, whatever a device has.
+    fn copy_in(&self, offset: usize, bytes: &[u8]) -> Result<(), MemoryError> {
+        let to = self.place(offset, bytes.len())?;
+        // SAFETY: in range; the bytes are no part of the buffer.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
+        Ok(())
     }
 
     /// Copies bytes of the host's memory, whatever a device has.
@@ -652,6 +726,13 @@ impl Buffer {
         );
         Ok(place)
     }
+}
+
+/// A word of a mirror.
+fn there(mirror: &dyn Mirror, offset: u64) -> Result<u32, MemoryError> {
+    let mut word = [0; 4];
+    mirror.read(offset as usize, &mut word)?;
+    Ok(u32::from_le_bytes(word))
 }
 
 /// So many bytes are copied from and to a device at once.

@@ -51,9 +51,31 @@ pub(crate) struct Residence {
     inner: Mutex<Inner>,
 }
 
-/// Which parts of a range of addresses are used, told by words that lie there.
-pub(crate) type Extents =
-    Box<dyn Fn(Words<'_>) -> Result<Vec<Range<usize>>, MemoryError> + Send + Sync>;
+/// What is used of a range of addresses, told by words that lie there. The ranges come in the same order every time.
+pub(crate) trait Extents: Send + Sync {
+    /// What holds something.
+    fn used(&self, words: Words<'_>) -> Result<Vec<Range<usize>>, MemoryError>;
+
+    /// What may be written to.
+    fn usable(&self, words: Words<'_>) -> Result<Vec<Range<usize>>, MemoryError>;
+
+    /// The words that say how much may be written to.
+    fn limits(&self, words: Words<'_>) -> Result<Vec<Limit>, MemoryError>;
+}
+
+/// How many elements may be used of those that lie one behind the other.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limit {
+    /// Where the number is.
+    pub(crate) offset: u64,
+    pub(crate) limit: u32,
+    /// How many are used.
+    pub(crate) used: u32,
+    /// How many there may ever be.
+    pub(crate) most: u32,
+    /// Bytes that one takes.
+    pub(crate) held: u64,
+}
 
 /// Reads the word at an offset.
 pub(crate) type Words<'a> = &'a dyn Fn(u64) -> Result<u32, MemoryError>;
@@ -61,7 +83,7 @@ pub(crate) type Words<'a> = &'a dyn Fn(u64) -> Result<u32, MemoryError>;
 #[derive(Default)]
 pub(crate) struct Inner {
     pub(crate) mirror: Option<Box<dyn Mirror>>,
-    pub(crate) extents: Option<Extents>,
+    pub(crate) extents: Option<Box<dyn Extents>>,
     /// Whether somebody accesses the host's memory whenever he likes.
     pub(crate) lent: bool,
     /// Accesses of single numbers since the last launch.
@@ -114,7 +136,7 @@ impl Inner {
         words: Words<'_>,
     ) -> Result<Vec<Range<usize>>, MemoryError> {
         match &self.extents {
-            Some(extents) => extents(words),
+            Some(extents) => extents.used(words),
             None => Ok(vec![0..len]),
         }
     }

@@ -15,6 +15,13 @@ collect_ignore_glob = ["wrong/*", "typed/*"]
 # What is compiled in a test is compiled there.
 os.environ["AEROGEL_OFFLINE_CACHE"] = "0"
 
+# `AEROGEL_TEST_ARCH=cuda` runs all on a GPU, or with `AEROGEL_CUDA=machine` on the machine that is like one: what tests ask
+# for gives way to the environment.
+TEST_ARCH = os.environ.get("AEROGEL_TEST_ARCH", "")
+if TEST_ARCH:
+    os.environ["AEROGEL_ARCH"] = TEST_ARCH
+ARCHS = ["cpu"] if TEST_ARCH else ["interp", "cpu"]
+
 
 ROOT = Path(__file__).parents[2]
 
@@ -34,14 +41,14 @@ def the_repository_gains_no_files():
     assert not gained, f"tests wrote {sorted(gained)} into the repository"
 
 
-@pytest.fixture(params=["interp", "cpu"])
+@pytest.fixture(params=ARCHS)
 def arch(request):
     ti.init(arch=request.param, log_level="error")
     yield request.param
     ti.reset()
 
 
-@pytest.fixture(params=["interp", "cpu"])
+@pytest.fixture(params=ARCHS)
 def debug(request):
     ti.init(arch=request.param, debug=True, log_level="error")
     yield request.param

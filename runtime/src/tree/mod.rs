@@ -7,6 +7,7 @@ mod cells;
 mod collect;
 mod component;
 mod exchange;
+mod extents;
 mod hash;
 mod lists;
 mod ranges;
@@ -139,6 +140,10 @@ impl TreeMemory {
             abandoned: Mutex::new(Vec::new()),
             unsettled: AtomicBool::new(false),
         };
+        if memory.is_sparse() {
+            let extents = extents::TreeExtents::new(&memory.tree, &memory.arenas);
+            memory.bytes.set_extents(Box::new(extents));
+        }
         memory.expect_dense_parts();
         Ok(memory)
     }
@@ -225,7 +230,7 @@ impl TreeMemory {
     }
 
     fn get(&self, control: u32, field: u64) -> u32 {
-        self.word(control, field).load(Ordering::Relaxed)
+        self.load(self.tree.control_offset(u64::from(control)) + field)
     }
 
     fn set(&self, control: u32, field: u64, value: u32) {
