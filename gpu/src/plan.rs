@@ -26,6 +26,8 @@ use crate::driver::{DriverError, Grid};
 use crate::memory::{DeviceMemory, GpuMirror, memory_error};
 use crate::printed::{self, LOG_BYTES};
 
+/// Threads that run together.
+const WARP: u64 = 32;
 /// Threads of a block, where nobody says how many.
 const THREADS: u32 = 128;
 /// A launch that needs growing storages may use this part of the card's memory for them.
@@ -220,10 +222,14 @@ impl GpuKernel {
             if total == 0 {
                 continue;
             }
-            let wanted = (total as u64).div_ceil(u64::from(task.threads));
+            // Whole warps, and no more of them than have something to do.
+            let warps = (total as u64).div_ceil(WARP);
+            let most = warps.saturating_mul(WARP).min(task.threads.into());
+            let threads = if task.threads == 1 { 1 } else { most };
+            let wanted = (total as u64).div_ceil(threads);
             let grid = Grid {
-                blocks: wanted.min(u64::from(blocks)) as u32,
-                threads: task.threads,
+                blocks: wanted.min(blocks.into()) as u32,
+                threads: threads as u32,
                 shared: 0,
             };
             let begin = Instant::now();
@@ -236,6 +242,10 @@ impl GpuKernel {
                     shared: 0,
                 };
                 driver.launch(bounds, one, &params[..2])?;
+            }
+            if self.grows {
+                // What an earlier task has taken is free again.
+                driver.fill(context + CONTEXT + offset::HEAP_TAKEN, 8, 0)?;
             }
             driver.launch(task.function, grid, &params)?;
             if let Some(trace) = launch.trace {
@@ -293,7 +303,9 @@ impl GpuKernel {
         if self.grows {
             if shared.heap.is_none() {
                 let bytes = driver.card().memory / HEAP_PART;
-                shared.heap = Some((driver.allocate(bytes)?, bytes));
+                let address = driver.allocate(bytes)?;
+                shared.heap = Some((address, bytes));
+                driver.fill(address, bytes, 0)?;
             }
             let (address, bytes) = shared.heap.unwrap_or_default();
             words[offset::HEAP_BYTES as usize / 8] = bytes.min(most);

@@ -26,6 +26,10 @@ fn machine_wanted() -> Result<bool, DriverError> {
 /// The card of a number, opened now if it was not before.
 pub fn device(number: u32) -> Result<GpuDevice, DriverError> {
     let machine = machine_wanted()?;
+    let options = Options {
+        counts: false,
+        ..Options::default()
+    };
     let mut devices = DEVICES.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(found) = devices.get(&(machine, number)) {
         if found.is_usable() {
@@ -37,7 +41,7 @@ pub fn device(number: u32) -> Result<GpuDevice, DriverError> {
     }
     let opened = match machine {
         true if number > 0 => return Err(DriverError::NoCard(number, 1)),
-        true => GpuDevice::new(Box::new(MachineDriver::new(Options::default()))),
+        true => GpuDevice::new(Box::new(MachineDriver::new(options))),
         false => GpuDevice::new(Box::new(NvidiaDriver::open(number)?)),
     };
     devices.insert((machine, number), opened.clone());

@@ -136,6 +136,12 @@ impl Allocation {
         untouched
     }
 
+    /// Whether bytes lie in it and have memory.
+    fn holds(&self, address: u64, bytes: u64) -> bool {
+        let inside = address >= self.address && address + bytes <= self.address + self.bytes;
+        inside && self.has_memory(address, bytes)
+    }
+
     /// Whether bytes have memory: those of a range of addresses need not.
     fn has_memory(&self, address: u64, bytes: u64) -> bool {
         let Some(given) = &self.given else {
@@ -176,6 +182,12 @@ impl Allocation {
     }
 
     fn store(&self, address: u64, bytes: u64, value: u64) {
+        if bytes == 8 {
+            let (page, word, _) = self.page(address);
+            page.words[word].store(value, Relaxed);
+            page.written[word].store(u8::MAX, Relaxed);
+            return;
+        }
         self.update(address, bytes, |_| Some(value));
     }
 
@@ -187,7 +199,10 @@ impl Allocation {
             let new = change(old >> shift & mask)?;
             Some(old & !(mask << shift) | (new & mask) << shift)
         });
-        page.written[word].fetch_or(Self::byte_mask(bytes, shift), Relaxed);
+        let now = Self::byte_mask(bytes, shift);
+        if page.written[word].load(Relaxed) & now != now {
+            page.written[word].fetch_or(now, Relaxed);
+        }
         changed.unwrap_or_else(|old| old) >> shift & mask
     }
 }
@@ -455,25 +470,38 @@ impl Visit {
     }
 }
 
+/// The allocation that was accessed last: often it is accessed again.
+pub(crate) type Last<'l, 'm> = &'l mut Option<&'m Allocation>;
+
 /// An access of a thread, checked in all ways.
 impl Memory {
-    pub(crate) fn thread_load(&self, address: u64, bytes: u64, visit: Visit) -> Result<u64, Bad> {
-        let found = self.checked(address, bytes)?;
+    pub(crate) fn thread_load<'m>(
+        &'m self,
+        last: Last<'_, 'm>,
+        address: u64,
+        bytes: u64,
+        visit: Visit,
+    ) -> Result<u64, Bad> {
+        let found = self.checked(last, address, bytes)?;
         let value = found.load(address, bytes)?;
         self.note(found, address, bytes, visit, Access::Read)?;
         Ok(value)
     }
 
-    pub(crate) fn thread_store(
-        &self,
-        address: u64,
-        bytes: u64,
+    pub(crate) fn thread_store<'m>(
+        &'m self,
+        last: Last<'_, 'm>,
+        (address, bytes): (u64, u64),
         value: u64,
         visit: Visit,
     ) -> Result<(), Bad> {
-        let found = self.checked(address, bytes)?;
+        let found = self.checked(last, address, bytes)?;
         writable(found, address)?;
         // The same number twice is no race that anybody could see.
+        if !self.track {
+            found.store(address, bytes, value);
+            return Ok(());
+        }
         let access = match found.load(address, bytes) == Ok(value) {
             true => Access::SameAgain,
             false => Access::Write,
@@ -482,14 +510,14 @@ impl Memory {
         self.note(found, address, bytes, visit, access)
     }
 
-    pub(crate) fn thread_update(
-        &self,
-        address: u64,
-        bytes: u64,
+    pub(crate) fn thread_update<'m>(
+        &'m self,
+        last: Last<'_, 'm>,
+        (address, bytes): (u64, u64),
         visit: Visit,
         change: impl Fn(u64) -> Option<u64>,
     ) -> Result<u64, Bad> {
-        let found = self.checked(address, bytes)?;
+        let found = self.checked(last, address, bytes)?;
         writable(found, address)?;
         found.load(address, bytes)?;
         let old = found.update(address, bytes, change);
@@ -497,9 +525,19 @@ impl Memory {
         Ok(old)
     }
 
-    fn checked(&self, address: u64, bytes: u64) -> Result<&Allocation, Bad> {
+    fn checked<'m>(
+        &'m self,
+        last: Last<'_, 'm>,
+        address: u64,
+        bytes: u64,
+    ) -> Result<&'m Allocation, Bad> {
         aligned(address, bytes)?;
-        self.held(address, bytes)
+        if let Some(found) = last.filter(|found| found.holds(address, bytes)) {
+            return Ok(found);
+        }
+        let found = self.held(address, bytes)?;
+        *last = Some(found);
+        Ok(found)
     }
 
     /// The allocation of bytes that have memory.

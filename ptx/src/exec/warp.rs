@@ -8,7 +8,7 @@ use super::block::Shared;
 use super::{Grid, along};
 use crate::code::{Function, Join, Lanes, Operand, Reg, Slot, Special};
 use crate::error::{Fault, FaultKind};
-use crate::memory::{Bad, Own, Visit};
+use crate::memory::{Allocation, Bad, Own, Visit};
 
 /// Calls that are deeper are a fault.
 const MOST_FRAMES: usize = 512;
@@ -79,6 +79,8 @@ pub(super) struct Warp<'m> {
     /// How often lanes have waited for each other.
     pub(super) phase: u64,
     steps: u64,
+    /// The memory that was accessed last.
+    pub(super) last: Option<&'m Allocation>,
 }
 
 impl<'m> Warp<'m> {
@@ -99,6 +101,7 @@ impl<'m> Warp<'m> {
             local: vec![Own::of_thread(); 32],
             phase: 0,
             steps: 0,
+            last: None,
         };
         let mut frame = warp.frame(func, alive, 0);
         for params in frame.params.chunks_exact_mut(grid.params.len().max(1)) {
