@@ -118,7 +118,10 @@ impl fmt::Display for DriverError {
                 write!(f, "there is no device cuda:{number}: the driver sees none")
             }
             Self::NoCard(number, n) => {
-                write!(f, "there is no device cuda:{number}: the driver sees {n}, from cuda:0 on")
+                write!(
+                    f,
+                    "there is no device cuda:{number}: the driver sees {n}, from cuda:0 on"
+                )
             }
             Self::OldCard(name, sm) => write!(
                 f,
@@ -127,7 +130,10 @@ impl fmt::Display for DriverError {
                 sm % 10
             ),
             Self::OutOfMemory(bytes) => {
-                write!(f, "out of memory on the device: cannot allocate {bytes} bytes")
+                write!(
+                    f,
+                    "out of memory on the device: cannot allocate {bytes} bytes"
+                )
             }
             Self::NoFunction(name) => write!(f, "the code has no kernel `{name}`"),
             Self::BadCode(what) => write!(f, "the driver does not take the code: {what}"),

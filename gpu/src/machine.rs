@@ -71,7 +71,11 @@ impl MachineDriver {
     }
 
     /// Runs what waits, up to a fault.
-    fn drain(&self, state: &mut State, stop: &(dyn Fn() -> bool + Sync)) -> Result<(), DriverError> {
+    fn drain(
+        &self,
+        state: &mut State,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<(), DriverError> {
         if let Some(fault) = state.fault.take() {
             return Err(fault);
         }

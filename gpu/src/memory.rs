@@ -17,9 +17,14 @@ pub(crate) struct DeviceMemory {
     pub(crate) address: u64,
 }
 
+/// Whole words, since a number of less is changed atomically in the word around it.
+fn rounded(bytes: u64) -> u64 {
+    bytes.max(1).next_multiple_of(16)
+}
+
 impl DeviceMemory {
-    pub(crate) fn new(device: &Arc<Opened>, bytes: u64) -> Result<Self, DriverError> {
-        let address = device.driver()?.allocate(bytes.max(8))?;
+    fn new(device: &Arc<Opened>, bytes: u64) -> Result<Self, DriverError> {
+        let address = device.driver()?.allocate(rounded(bytes))?;
         Ok(Self {
             device: device.clone(),
             address,
@@ -29,7 +34,7 @@ impl DeviceMemory {
     /// Bytes that are zero.
     pub(crate) fn zeroed(device: &Arc<Opened>, bytes: u64) -> Result<Self, DriverError> {
         let memory = Self::new(device, bytes)?;
-        device.driver()?.fill(memory.address, bytes.max(8), 0)?;
+        device.driver()?.fill(memory.address, rounded(bytes), 0)?;
         Ok(memory)
     }
 }
@@ -50,7 +55,7 @@ pub(crate) fn memory_error(e: DriverError) -> MemoryError {
             bytes: usize::try_from(bytes).unwrap_or(usize::MAX),
         },
         other => {
-            eprintln!("{other}");
+            tracing::debug!("{other}");
             MemoryError::DeviceLost
         }
     }

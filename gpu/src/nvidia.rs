@@ -1,7 +1,7 @@
 //! NVIDIA's driver, loaded when it is first wanted.
 #![expect(unsafe_code, reason = "calls the driver, which is C")]
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -33,7 +33,7 @@ pub(crate) struct NvidiaDriver {
     stream: Stream,
     stop: StopWord,
     /// Pieces of memory behind reserved addresses: where they are, how long, and what the driver calls them.
-    reserved: Mutex<HashMap<u64, Reserved>>,
+    reserved: Mutex<BTreeMap<u64, Reserved>>,
 }
 
 #[derive(Clone, Copy)]
@@ -68,7 +68,8 @@ impl NvidiaDriver {
         // SAFETY: looks for a library and loads it; its initialisers are the driver's.
         if !unsafe { sys::is_culib_present() } {
             return Err(DriverError::Missing(
-                "libcuda.so.1 cannot be loaded; install NVIDIA's driver, or use arch=ti.cpu".to_owned(),
+                "libcuda.so.1 cannot be loaded; install NVIDIA's driver, or use arch=ti.cpu"
+                    .to_owned(),
             ));
         }
         expect_version()?;
@@ -87,8 +88,7 @@ impl NvidiaDriver {
         let context = unsafe { result::primary_ctx::retain(device) }.map_err(of)?;
         // SAFETY: the context was just made.
         unsafe { result::ctx::set_current(context) }.map_err(of)?;
-        let stream =
-            result::stream::create(result::stream::StreamKind::NonBlocking).map_err(of)?;
+        let stream = result::stream::create(result::stream::StreamKind::NonBlocking).map_err(of)?;
         Ok(Self {
             card,
             ordinal,
@@ -131,7 +131,9 @@ impl NvidiaDriver {
 fn expect_version() -> Result<(), DriverError> {
     let mut version = 0;
     // SAFETY: writes one number; it may be asked before anything else.
-    unsafe { sys::cuDriverGetVersion(&raw mut version) }.result().map_err(of)?;
+    unsafe { sys::cuDriverGetVersion(&raw mut version) }
+        .result()
+        .map_err(of)?;
     let found = [version as u32 / 1000, version as u32 % 1000 / 10];
     match found < OLDEST {
         true => Err(DriverError::TooOld(found, OLDEST)),
@@ -160,7 +162,10 @@ fn card(device: sys::CUdevice) -> Result<Card, DriverError> {
     Ok(Card {
         name,
         // Code for an older card runs on a newer one.
-        sm: [100, 90, 89, 86, 80, 75, 70].into_iter().find(|&sm| sm <= found.min(newest)).unwrap_or(oldest),
+        sm: [100, 90, 89, 86, 80, 75, 70]
+            .into_iter()
+            .find(|&sm| sm <= found.min(newest))
+            .unwrap_or(oldest),
         blocks: processors * (RESIDENT / USUAL) * WAVES,
         threads: attribute(A::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
         memory,
@@ -173,7 +178,9 @@ fn stop_word() -> Result<StopWord, DriverError> {
     let host = unsafe { result::malloc_host(8, sys::CU_MEMHOSTALLOC_DEVICEMAP) }.map_err(of)?;
     let mut device = 0;
     // SAFETY: the memory was allocated for it.
-    unsafe { sys::cuMemHostGetDevicePointer_v2(&raw mut device, host, 0) }.result().map_err(of)?;
+    unsafe { sys::cuMemHostGetDevicePointer_v2(&raw mut device, host, 0) }
+        .result()
+        .map_err(of)?;
     let host = host.cast::<u32>();
     // SAFETY: it has eight bytes.
     unsafe { host.write_volatile(0) };
@@ -183,7 +190,10 @@ fn stop_word() -> Result<StopWord, DriverError> {
 fn of(e: Failure) -> DriverError {
     use CUresult::*;
     let text = |found: Result<&CStr, Failure>| {
-        found.map_or_else(|_| String::new(), |text| text.to_string_lossy().into_owned())
+        found.map_or_else(
+            |_| String::new(),
+            |text| text.to_string_lossy().into_owned(),
+        )
     };
     let what = match text(e.error_string()) {
         empty if empty.is_empty() => format!("{:?}", e.0),
@@ -259,7 +269,9 @@ impl Driver for NvidiaDriver {
             .iter_mut()
             .find(|(first, range)| (**first..**first + range.bytes as u64).contains(&address));
         let Some((_, range)) = range else {
-            return Err(DriverError::Other("addresses that were not reserved".to_owned()));
+            return Err(DriverError::Other(
+                "addresses that were not reserved".to_owned(),
+            ));
         };
         let (property, size) = (self.property(), bytes as usize);
         let mut handle = 0;

@@ -181,14 +181,20 @@ impl GpuKernel {
             None => DeviceMemory::zeroed(&self.device, self.parts().temps + self.temp_bytes)?,
         };
         let services = self.services(&mut shared, launch.most_reserved)?;
-        driver.write(block.address, &self.block(launch, block.address, &arrays, &trees, services))?;
+        driver.write(
+            block.address,
+            &self.block(launch, block.address, &arrays, &trees, services),
+        )?;
         let active = interrupt::Active::begin();
         let ran = self.tasks(launch, block.address);
         drop(active);
         let back = ran.and_then(|()| self.fetch(block.address));
         let interrupted = interrupt::requested();
         // Also what a launch that failed has done is seen.
-        launch.roots.iter().for_each(|tree| tree.bytes().changed_on_device());
+        launch
+            .roots
+            .iter()
+            .for_each(|tree| tree.bytes().changed_on_device());
         let copied = arrays.take_back(&self.written);
         let back = match back {
             Ok(back) => back,
@@ -412,7 +418,8 @@ impl Back {
     /// What a check has recorded.
     fn failure(&self) -> Result<(), KernelFailure> {
         let record = CONTEXT + SERVICES;
-        let [state, n_args] = [offset::ERROR_STATE, offset::ERROR_N_ARGS].map(|at| self.word(record + at));
+        let [state, n_args] =
+            [offset::ERROR_STATE, offset::ERROR_N_ARGS].map(|at| self.word(record + at));
         if state as u32 == 0 {
             return Ok(());
         }
@@ -484,12 +491,14 @@ impl<'a> Arrays<'a> {
         for (range, members) in groups {
             // An element lies on the device at an address as round as here.
             let skip = (range.start % 256) as u64;
-            let memory = DeviceMemory::new(self.device, skip + range.len() as u64)?;
+            let memory = DeviceMemory::zeroed(self.device, skip + range.len() as u64)?;
             for k in members {
                 let own = self.buffers[k].addresses();
                 let address = memory.address + skip + (own.start - range.start) as u64;
                 let mut bytes = vec![0; own.len()];
-                self.buffers[k].read(0, &mut bytes).map_err(KernelFailure::Memory)?;
+                self.buffers[k]
+                    .read(0, &mut bytes)
+                    .map_err(KernelFailure::Memory)?;
                 driver.write(address, &bytes)?;
                 self.addresses[k] = address;
                 self.copies[k] = Some(address);

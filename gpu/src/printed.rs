@@ -6,8 +6,8 @@
 //! A thread takes as many words as it needs, one after the other; what does not fit is counted. Words that nobody has
 //! written are zero.
 
-use aerogel_runtime::code::{Site, SiteKind};
 use aerogel_runtime::PrintSink;
+use aerogel_runtime::code::{Site, SiteKind};
 
 /// Bytes that the records of a launch may take.
 pub(crate) const LOG_BYTES: u64 = 1 << 20;
@@ -65,6 +65,8 @@ mod tests {
         print(&[1, 2, 2, 1, 0, 1], 0, &sites, &sink);
         assert_eq!(*sink.lock().unwrap(), "a\ncareful\na\n");
         print(&[], 3, &sites, &sink);
-        assert!(sink.lock().unwrap().ends_with("[3 prints more are lost: a launch on the device keeps 1024 KiB of them]\n"));
+        assert!(sink.lock().unwrap().ends_with(
+            "[3 prints more are lost: a launch on the device keeps 1024 KiB of them]\n"
+        ));
     }
 }

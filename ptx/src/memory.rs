@@ -257,11 +257,7 @@ impl Memory {
         };
         self.used -= match &found.given {
             Some(given) => {
-                given
-                    .read()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .len() as u64
-                    * GRAIN
+                given.read().unwrap_or_else(PoisonError::into_inner).len() as u64 * GRAIN
             }
             None => found.bytes,
         };
@@ -288,7 +284,11 @@ impl Memory {
         let (first, end) = (address - found.address, address - found.address + bytes);
         let mut given = given.write().unwrap_or_else(PoisonError::into_inner);
         let grains = first / GRAIN..end.div_ceil(GRAIN);
-        let new = grains.clone().filter(|grain| !given.contains(grain)).count() as u64 * GRAIN;
+        let new = grains
+            .clone()
+            .filter(|grain| !given.contains(grain))
+            .count() as u64
+            * GRAIN;
         if self.used + new > self.limit {
             return Ok(false);
         }
@@ -366,7 +366,9 @@ impl Memory {
         };
         (0..bytes).all(|k| {
             let (page, word, shift) = found.place(address + k);
-            page.map_or(found.is_zero(), |page| page.written[word].load(Relaxed) >> (shift / 8) & 1 == 1)
+            page.map_or(found.is_zero(), |page| {
+                page.written[word].load(Relaxed) >> (shift / 8) & 1 == 1
+            })
         })
     }
 
@@ -547,7 +549,9 @@ impl Memory {
             true => Ok(found),
             false => Err(Bad::new(
                 FaultKind::OutOfBounds,
-                format!("{bytes} bytes at {address:#x} are of a range of addresses, and have no memory"),
+                format!(
+                    "{bytes} bytes at {address:#x} are of a range of addresses, and have no memory"
+                ),
             )),
         }
     }

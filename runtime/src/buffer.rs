@@ -62,7 +62,10 @@ impl fmt::Display for MemoryError {
             }
             MemoryError::NoCell { node } => write!(f, "out of memory for the cells of node {node}"),
             MemoryError::DeviceFull { bytes } => {
-                write!(f, "out of memory on the device: cannot allocate {bytes} bytes")
+                write!(
+                    f,
+                    "out of memory on the device: cannot allocate {bytes} bytes"
+                )
             }
             MemoryError::DeviceLost => f.write_str("the device is gone, and what was on it"),
             MemoryError::OutOfRange { offset, bytes, len } => write!(
@@ -569,7 +572,11 @@ impl Buffer {
             }
             self.restore(inner, &before)?;
         }
-        let home = if to_change { Newest::Host } else { Newest::Both };
+        let home = if to_change {
+            Newest::Host
+        } else {
+            Newest::Both
+        };
         self.residence.set(home);
         Ok(())
     }
@@ -591,7 +598,10 @@ impl Buffer {
             inner.mirror = Some(make()?);
             is_new = true;
         }
-        let mirror = inner.mirror.as_ref().expect("it was made if there was none");
+        let mirror = inner
+            .mirror
+            .as_ref()
+            .expect("it was made if there was none");
         if self.residence.newest() == Newest::Host || is_new {
             let word = |offset| self.own_word(offset);
             let used = inner.used(self.len, &word)?;

@@ -137,7 +137,7 @@ impl Inner {
     ) -> Result<Vec<Range<usize>>, MemoryError> {
         match &self.extents {
             Some(extents) => extents.used(words),
-            None => Ok(vec![0..len]),
+            None => Ok(std::iter::once(0..len).collect()),
         }
     }
 

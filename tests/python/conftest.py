@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from desk import display  # noqa: F401  A fixture.
+from not_on_gpus import NOT_ON_GPUS
 
 import aerogel as ti
 
@@ -24,6 +25,16 @@ ARCHS = ["cpu"] if TEST_ARCH else ["interp", "cpu"]
 
 
 ROOT = Path(__file__).parents[2]
+
+
+def pytest_collection_modifyitems(items):
+    if TEST_ARCH != "cuda":
+        return
+    for item in items:
+        name = f"{item.path.name}::{item.originalname or item.name}"
+        reason = NOT_ON_GPUS.get(name) or NOT_ON_GPUS.get(item.path.name)
+        if reason is not None:
+            item.add_marker(pytest.mark.skip(reason=reason))
 
 
 @pytest.fixture(autouse=True)

@@ -35,7 +35,9 @@ fn on_card(module: &Module, seed: u64, level: u8) -> Result<Outcome, String> {
         ..MachineOptions::default()
     };
     let device = GpuDevice::new(Box::new(MachineDriver::new(options)));
-    let kernel = device.load(&code(module, level)).map_err(|e| e.to_string())?;
+    let kernel = device
+        .load(&code(module, level))
+        .map_err(|e| e.to_string())?;
     let fault = Mutex::new(None);
     let outcome = Inputs::new(module, seed).launch_by(module, seed, |launch| {
         kernel.launch(launch).or_else(|failure| match failure {

@@ -507,11 +507,7 @@ impl<'a, 'ctx> Builder<'a, 'ctx> {
 
     /// Adds to a number that all threads change; the result is the old one.
     pub(crate) fn add_shared(&self, place: Val<'ctx>, value: Val<'ctx>) -> Val<'ctx> {
-        self.rmw(
-            LLVMAtomicRMWBinOp::LLVMAtomicRMWBinOpAdd,
-            place,
-            value,
-        )
+        self.rmw(LLVMAtomicRMWBinOp::LLVMAtomicRMWBinOpAdd, place, value)
     }
 
     /// Stores `new` if `place` holds `expected`, both integers; the result is the old value and

@@ -31,7 +31,9 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
     /// Ends threads of a task that comes after one which has failed, or that shall not begin.
     pub(crate) fn leave_if_failed(&mut self) {
         let errors = self.context_field(offset::ERRORS);
-        let state = self.b.offset(errors, self.b.i64(offset::ERROR_STATE as i64));
+        let state = self
+            .b
+            .offset(errors, self.b.i64(offset::ERROR_STATE as i64));
         let state = self.b.load_shared(basic(self.b.ctx.i32_type()), state);
         let fine = self.b.is_zero(state);
         self.leave_unless(fine);
@@ -40,7 +42,9 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
 
     /// The bounds of an index space that another kernel has found out; the number is the address where they are.
     pub(crate) fn bounds_at(&mut self, address: Val<'ctx>, n: usize) -> Vec<Val<'ctx>> {
-        let place = self.b.cast(Opcode::IntToPtr, address, basic(self.b.ptr_type()));
+        let place = self
+            .b
+            .cast(Opcode::IntToPtr, address, basic(self.b.ptr_type()));
         let ty = basic(self.b.i64_type());
         let all = (0..n as i64).map(|k| {
             let at = self.b.offset(place, self.b.i64(8 * k));

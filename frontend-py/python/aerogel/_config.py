@@ -352,8 +352,8 @@ def init(
     """Starts over with an empty program and the given settings.
 
     Args:
-        arch: ``ti.cpu``, ``ti.cuda`` (an NVIDIA GPU), ``ti.gpu`` (the same, or the CPU where there is none), ``"interp"``
-            for the reference interpreter.
+        arch: ``ti.cpu``, ``ti.cuda`` (an NVIDIA GPU), ``ti.gpu`` (the same, or the CPU where there is none),
+            ``"interp"`` for the reference interpreter.
         default_fp: What ``float`` means: ``ti.f32`` (the default) or ``ti.f64``.
         default_ip: What ``int`` means: ``ti.i32`` (the default) or ``ti.i64``.
         enable_fallback: Whether an arch that is missing is replaced by the CPU.

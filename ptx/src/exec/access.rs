@@ -92,7 +92,10 @@ impl Warp<'_> {
             }
             Space::Shared => own.memory.load(at, bytes, "shared", Some(visit)),
             Space::Local => self.local[lane].load(at, bytes, "local", None),
-            _ => self.grid.memory.thread_load(&mut self.last, at, bytes, visit),
+            _ => self
+                .grid
+                .memory
+                .thread_load(&mut self.last, at, bytes, visit),
         }
     }
 

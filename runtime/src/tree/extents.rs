@@ -8,6 +8,9 @@ use super::ranges::{Arena, OWNER};
 use crate::buffer::MemoryError;
 use crate::residence::{Extents, Limit, Words};
 
+/// The counts of a list's parts take no more memory than this: a list of more would take hours to make.
+const MOST_PARTS: u64 = 256 << 20;
+
 /// The arenas of a tree, and how large their lists are.
 pub(super) struct TreeExtents {
     fixed: usize,
@@ -90,7 +93,7 @@ impl Control {
 
 impl Extents for TreeExtents {
     fn used(&self, words: Words<'_>) -> Result<Vec<Range<usize>>, MemoryError> {
-        let mut all = vec![0..self.fixed];
+        let mut all = Vec::from([range(0, self.fixed as u64)]);
         for control in &self.controls {
             let arena = &control.arena;
             let high = control.high_water(words)?;
@@ -107,7 +110,7 @@ impl Extents for TreeExtents {
     }
 
     fn usable(&self, words: Words<'_>) -> Result<Vec<Range<usize>>, MemoryError> {
-        let mut all = vec![0..self.fixed];
+        let mut all = Vec::from([range(0, self.fixed as u64)]);
         for control in &self.controls {
             let arena = &control.arena;
             let limit = control.word(words, control::LIMIT)?;
@@ -123,7 +126,8 @@ impl Extents for TreeExtents {
             };
             if control.parts > 0 {
                 let parts = above.saturating_mul(control.parts) + 1;
-                let parts = parts.saturating_mul(WORD).min(arena.parts_bytes);
+                let bytes = parts.saturating_mul(WORD).min(MOST_PARTS);
+                let parts = bytes.min(arena.parts_bytes);
                 all.push(range(arena.parts_at(0), parts));
             }
         }
