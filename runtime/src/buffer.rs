@@ -18,7 +18,7 @@ use aerogel_snode::{NodeId, control};
 use memmap2::{MmapOptions, MmapRaw};
 
 use crate::cpu::memory;
-use crate::residence::{Extents, Inner, Limit, Mirror, Newest, Residence};
+use crate::residence::{Extents, Newest, Residence, is_zero};
 
 /// Alignment of every buffer: a cache line, and the widest vector.
 pub const ALIGNMENT: usize = 64;
@@ -85,7 +85,7 @@ pub struct Buffer {
     memory: Memory,
     /// What the buffer adds to `live_bytes`.
     counted: AtomicUsize,
-    residence: Residence,
+    pub(crate) residence: Residence,
     /// So many bytes before and after are nobody's.
     margin: usize,
 }
@@ -198,9 +198,14 @@ impl Buffer {
         if !memory::can_grow(bytes) {
             return Err(MemoryError::OutOfMemory { bytes });
         }
+        self.count(bytes);
+        Ok(())
+    }
+
+    /// Counts bytes that are used already.
+    pub(crate) fn count(&self, bytes: usize) {
         LIVE_BYTES.fetch_add(bytes, Ordering::Relaxed);
         self.counted.fetch_add(bytes, Ordering::Relaxed);
-        Ok(())
     }
 
     /// Bytes that the buffer adds to `live_bytes`.
@@ -320,6 +325,12 @@ impl Buffer {
     /// Sets `bytes` bytes from `offset` to zero, but leaves pages alone that are: one that was never
     /// touched takes no memory.
     pub(crate) fn clear(&self, offset: usize, bytes: usize) -> Result<(), MemoryError> {
+        self.come_home(true);
+        self.clear_here(offset, bytes)
+    }
+
+    /// As `clear`, of the host's memory.
+    pub(crate) fn clear_here(&self, offset: usize, bytes: usize) -> Result<(), MemoryError> {
         const PIECE: usize = 4096;
         let mut copy = [0; PIECE];
         let mut at = offset;
@@ -327,9 +338,9 @@ impl Buffer {
         self.place(offset, bytes)?;
         while at < end {
             let n = (PIECE - at % PIECE).min(end - at);
-            self.read(at, &mut copy[..n])?;
-            if copy[..n].iter().fold(0, |any, byte| any | byte) != 0 {
-                self.fill(at, n, 0)?;
+            self.copy_out(at, &mut copy[..n])?;
+            if !is_zero(&copy[..n]) {
+                self.copy_in(at, &[0; PIECE][..n])?;
             }
             at += n;
         }
@@ -491,7 +502,7 @@ impl Buffer {
 
     /// Whether the memory is somebody else's, who may access it without asking.
     pub fn is_borrowed(&self) -> bool {
-        matches!(self.memory, Memory::Borrowed) || self.residence.lock().lent
+        matches!(self.memory, Memory::Borrowed) || self.residence.is_lent()
     }
 
     /// Its addresses in the host's memory, to compare them: the newest bytes may be elsewhere.
@@ -516,192 +527,8 @@ impl Buffer {
         self.residence.lock().extents = Some(extents);
     }
 
-    /// Copies bytes from the mirror; false if they are here now.
-    fn read_there(&self, offset: usize, out: &mut [u8]) -> Result<bool, MemoryError> {
-        let mut inner = self.residence.lock();
-        if self.residence.newest() != Newest::Device {
-            return Ok(false);
-        }
-        if let Some(mirror) = inner.through(out.len()) {
-            mirror.read(offset, out)?;
-            return Ok(true);
-        }
-        self.bring_home(&inner, false)?;
-        Ok(false)
-    }
-
-    /// Copies bytes to the mirror; false if they are to be written here too.
-    fn write_there(&self, offset: usize, bytes: &[u8]) -> Result<bool, MemoryError> {
-        let mut inner = self.residence.lock();
-        let newest = self.residence.newest();
-        if newest == Newest::Host {
-            return Ok(false);
-        }
-        if let Some(mirror) = inner.through(bytes.len()) {
-            mirror.write(offset, bytes)?;
-            return Ok(newest == Newest::Device);
-        }
-        self.bring_home(&inner, true)?;
-        Ok(false)
-    }
-
-    /// Sees to it that the newest bytes are in the host's memory; alone there, if they are about to be changed. What a
-    /// device does not give back any more is as it was.
-    fn come_home(&self, to_change: bool) {
-        let newest = self.residence.newest();
-        if newest == Newest::Host || newest == Newest::Both && !to_change {
-            return;
-        }
-        let inner = self.residence.lock();
-        if self.bring_home(&inner, to_change).is_err() {
-            self.residence.set(Newest::Host);
-        }
-    }
-
-    fn bring_home(&self, inner: &Inner, to_change: bool) -> Result<(), MemoryError> {
-        if let (Newest::Device, Some(mirror)) = (self.residence.newest(), &inner.mirror) {
-            let word = |offset| there(&**mirror, offset);
-            let before = self.limits(inner)?;
-            let mut piece = vec![0; PIECE.min(self.len)];
-            for range in inner.used(self.len, &word)? {
-                for at in range.clone().step_by(PIECE) {
-                    let n = PIECE.min(range.end - at);
-                    mirror.read(at, &mut piece[..n])?;
-                    self.copy_in(at, &piece[..n])?;
-                }
-            }
-            self.restore(inner, &before)?;
-        }
-        let home = if to_change {
-            Newest::Host
-        } else {
-            Newest::Both
-        };
-        self.residence.set(home);
-        Ok(())
-    }
-
-    /// Sees to it that a device has the newest bytes: their address there. `make` makes a mirror, all of it zero.
-    pub fn on_device(
-        &self,
-        device: u64,
-        make: impl FnOnce() -> Result<Box<dyn Mirror>, MemoryError>,
-    ) -> Result<u64, MemoryError> {
-        let mut inner = self.residence.lock();
-        inner.launched();
-        if inner.mirror.as_ref().is_some_and(|m| m.device() != device) {
-            self.bring_home(&inner, true)?;
-            inner.mirror = None;
-        }
-        let mut is_new = false;
-        if inner.mirror.is_none() {
-            inner.mirror = Some(make()?);
-            is_new = true;
-        }
-        let mirror = inner
-            .mirror
-            .as_ref()
-            .expect("it was made if there was none");
-        if self.residence.newest() == Newest::Host || is_new {
-            let word = |offset| self.own_word(offset);
-            let used = inner.used(self.len, &word)?;
-            if let (Some(extents), false) = (&inner.extents, is_new) {
-                // What was used there and is not any more is zero again.
-                for (old, new) in extents.used(&|at| there(&**mirror, at))?.iter().zip(&used) {
-                    let rest = old.end.saturating_sub(new.end);
-                    mirror.fill(old.end - rest, rest, 0)?;
-                }
-            }
-            if let Some(extents) = &inner.extents {
-                for range in extents.usable(&word)? {
-                    mirror.provide(range)?;
-                }
-            }
-            let mut piece = vec![0; PIECE.min(self.len)];
-            for range in used {
-                for at in range.clone().step_by(PIECE) {
-                    let piece = &mut piece[..PIECE.min(range.end - at)];
-                    self.copy_out(at, piece)?;
-                    let is_zero = || piece.iter().fold(0, |any, byte| any | byte) == 0;
-                    if !(is_new && is_zero()) {
-                        mirror.write(at, piece)?;
-                    }
-                }
-            }
-            self.residence.set(Newest::Both);
-        }
-        Ok(mirror.address())
-    }
-
-    /// Says that code of the device has changed the bytes there.
-    pub fn changed_on_device(&self) {
-        self.residence.set(Newest::Device);
-    }
-
-    /// How much may be written to here.
-    fn limits(&self, inner: &Inner) -> Result<Vec<Limit>, MemoryError> {
-        let extents = inner.extents.as_ref();
-        extents.map_or(Ok(Vec::new()), |extents| {
-            extents.limits(&|offset| self.own_word(offset))
-        })
-    }
-
-    /// Of what a device may write to, only what is used counts here.
-    fn restore(&self, inner: &Inner, before: &[Limit]) -> Result<(), MemoryError> {
-        for (before, now) in before.iter().zip(self.limits(inner)?) {
-            let limit = now.used.max(before.limit);
-            self.copy_in(now.offset as usize, &limit.to_le_bytes())?;
-            let more = u64::from(limit - before.limit) * now.held;
-            // What is there is there.
-            LIVE_BYTES.fetch_add(more as usize, Ordering::Relaxed);
-            self.counted.fetch_add(more as usize, Ordering::Relaxed);
-        }
-        Ok(())
-    }
-
-    /// Lets code of the device, which has the newest bytes, use more elements: as many as fit into so many bytes
-    /// together, or as there is memory for.
-    pub fn make_room(&self, bytes: u64) -> Result<(), MemoryError> {
-        let inner = self.residence.lock();
-        let (Some(extents), Some(mirror)) = (&inner.extents, &inner.mirror) else {
-            return Ok(());
-        };
-        let word = |offset| there(&**mirror, offset);
-        let limits = extents.limits(&word)?;
-        let share = bytes / limits.len().max(1) as u64;
-        let more: Vec<(u64, u32)> = limits
-            .iter()
-            .filter_map(|limit| {
-                let share = (share / limit.held) as u32;
-                let wanted = limit.used.saturating_add(share).min(limit.most);
-                let is_short = limit.limit - limit.used < share / 2;
-                (is_short && wanted > limit.limit).then_some((limit.offset, wanted))
-            })
-            .collect();
-        if more.is_empty() {
-            return Ok(());
-        }
-        let raised = |offset| match more.iter().find(|(at, _)| *at == offset) {
-            Some(&(_, limit)) => Ok(limit),
-            None => word(offset),
-        };
-        for range in extents.usable(&raised)? {
-            mirror.provide(range)?;
-        }
-        for (offset, limit) in more {
-            mirror.write(offset as usize, &limit.to_le_bytes())?;
-        }
-        Ok(())
-    }
-
-    fn own_word(&self, offset: u64) -> Result<u32, MemoryError> {
-        let mut word = [0; 4];
-        self.copy_out(offset as usize, &mut word)?;
-        Ok(u32::from_le_bytes(word))
-    }
-
     /// Copies bytes to the host's memory, whatever a device has.
-    fn copy_in(&self, offset: usize, bytes: &[u8]) -> Result<(), MemoryError> {
+    pub(crate) fn copy_in(&self, offset: usize, bytes: &[u8]) -> Result<(), MemoryError> {
         let to = self.place(offset, bytes.len())?;
         // SAFETY: in range; the bytes are no part of the buffer.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
@@ -709,7 +536,7 @@ impl Buffer {
     }
 
     /// Copies bytes of the host's memory, whatever a device has.
-    fn copy_out(&self, offset: usize, out: &mut [u8]) -> Result<(), MemoryError> {
+    pub(crate) fn copy_out(&self, offset: usize, out: &mut [u8]) -> Result<(), MemoryError> {
         let from = self.place(offset, out.len())?;
         // SAFETY: as in `read`.
         unsafe { std::ptr::copy_nonoverlapping(from, out.as_mut_ptr(), out.len()) };
@@ -737,16 +564,6 @@ impl Buffer {
         Ok(place)
     }
 }
-
-/// A word of a mirror.
-fn there(mirror: &dyn Mirror, offset: u64) -> Result<u32, MemoryError> {
-    let mut word = [0; 4];
-    mirror.read(offset as usize, &mut word)?;
-    Ok(u32::from_le_bytes(word))
-}
-
-/// So many bytes are copied from and to a device at once.
-const PIECE: usize = 1 << 20;
 
 /// From this size on a buffer is worth huge pages: touching it for the first time faults 512 times
 /// less, and strided access misses fewer translations.

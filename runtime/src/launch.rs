@@ -186,3 +186,18 @@ fn are_apart(arrays: &[&Buffer], marked: &[bool]) -> bool {
             })
         })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrays_that_share_memory() {
+        let (a, b) = (Buffer::zeroed(8).unwrap(), Buffer::zeroed(8).unwrap());
+        assert!(are_apart(&[&a, &b], &[true, true]));
+        assert!(!are_apart(&[&a, &a], &[true, false]));
+        assert!(!are_apart(&[&a, &b, &a], &[false, false, true]));
+        assert!(are_apart(&[&a, &a], &[false, false]));
+        assert!(are_apart(&[&a, &a], &[]));
+    }
+}
