@@ -12,6 +12,8 @@ pub enum Arch {
     Cpu,
     /// The reference interpreter.
     Interp,
+    /// A GPU of NVIDIA's, by its number.
+    Cuda(u32),
 }
 
 /// Options that hold for all kernels of a program.
@@ -61,7 +63,8 @@ impl Config {
     pub(crate) fn pass_options(&self) -> Options {
         Options {
             debug: self.debug || self.check_bounds,
-            thread_local: self.thread_local,
+            // A GPU's threads have registers and no memory of their own.
+            thread_local: self.thread_local && !matches!(self.arch, Arch::Cuda(_)),
             optimize: self.opt_level > 0,
             thresholds: self.thresholds,
             ..Options::default()

@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 
 use aerogel_base::render::Sources;
 use aerogel_base::{Diagnostic, SpanTable};
+use aerogel_gpu::DriverError;
 use aerogel_interp::InterpKernel;
 use aerogel_ir::{Module, Stage, print_module, verify, verify_calls};
-use aerogel_llvm::{Jit, OptLevel, Target};
+use aerogel_llvm::{Jit, OptLevel, Target, target};
 use aerogel_passes::autodiff::{DerivativeError, Differentiated, Wanted, differentiate};
 use aerogel_passes::{BrokenPass, Options};
 use aerogel_runtime::KernelCode;
@@ -82,6 +83,24 @@ impl Backend {
             options: config.pass_options(),
         }
     }
+
+    /// A GPU of NVIDIA's.
+    fn cuda(config: &Config, number: u32) -> Result<Self, DriverError> {
+        let device = aerogel_gpu::device(number)?;
+        Ok(Self {
+            target: target::nvptx(device.card().sm),
+            device: Arc::new(device),
+            options: config.pass_options(),
+        })
+    }
+}
+
+/// Opens a GPU of NVIDIA's, if it is not open: its name.
+///
+/// # Errors
+/// Why it cannot be opened.
+pub fn open_cuda(number: u32) -> Result<String, DriverError> {
+    Ok(aerogel_gpu::device(number)?.card().name.clone())
 }
 
 /// Compiles kernels for one configuration.
@@ -96,11 +115,22 @@ pub struct Compiler {
 
 impl Compiler {
     /// A compiler with a thread pool of its own.
+    ///
+    /// # Panics
+    /// If the configuration wants a GPU that cannot be opened.
     pub fn new(config: Config) -> Self {
+        Self::open(config).unwrap_or_else(|e| panic!("{e}"))
+    }
+
+    /// As `new`.
+    ///
+    /// # Errors
+    /// Why the GPU that the configuration wants cannot be opened.
+    pub fn open(config: Config) -> Result<Self, DriverError> {
         let opened = config
             .cache
             .clone()
-            .filter(|_| config.arch == Arch::Cpu)
+            .filter(|_| config.arch != Arch::Interp)
             .map(Cache::open);
         let (cache, cache_refused) = match opened {
             Some(Ok(cache)) => (Some(Arc::new(cache)), None),
@@ -112,13 +142,17 @@ impl Compiler {
                 .max_threads
                 .map_or_else(Pool::with_all_cores, Pool::new),
         );
-        Self {
-            backend: Backend::cpu(&config, pool.clone()),
+        let backend = match config.arch {
+            Arch::Cpu | Arch::Interp => Backend::cpu(&config, pool.clone()),
+            Arch::Cuda(number) => Backend::cuda(&config, number)?,
+        };
+        Ok(Self {
+            backend,
             config,
             pool,
             cache,
             cache_refused,
-        }
+        })
     }
 
     /// Why compiled kernels are not kept on disk though the configuration asks for it.
@@ -151,7 +185,7 @@ impl Compiler {
         let request = Request::from_env().map_err(CompileError::BadRequest)?;
         let mut module = module;
         // The launcher checks it, and falls back on code that does without: see `Overlapping`.
-        module.env.arrays_apart = self.config.arch == Arch::Cpu;
+        module.env.arrays_apart = self.config.arch != Arch::Interp;
         let compiler = self.clone();
         let (kernel, source) = apart(module, move |module| {
             compiler.compile_checked(module, &request)
@@ -181,7 +215,7 @@ impl Compiler {
                 let lowered = self.run_passes(module, request, false)?.module;
                 Box::new(InterpKernel::new(lowered).ok_or_else(no_kernel)?)
             }
-            Arch::Cpu => {
+            Arch::Cpu | Arch::Cuda(_) => {
                 let code = self.code(module, request, &mut times)?;
                 if code.apart.len() > 1 && code.apart.contains(&true) {
                     overlapping = Some(Overlapping {

@@ -16,4 +16,4 @@ mod numbers;
 mod parse;
 
 pub use error::{Fault, FaultKind, ParseError};
-pub use machine::{Counts, Launched, Machine, Module, Options};
+pub use machine::{Counts, Launched, Machine, Module, Options, Stop};

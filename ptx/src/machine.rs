@@ -21,6 +21,8 @@ pub struct Options {
     pub instructions: u64,
     /// Whether accesses that nothing orders are faults. It takes sixteen bytes for each byte of memory.
     pub races: bool,
+    /// Whether bytes, sectors and conflicts are counted, which takes time.
+    pub counts: bool,
     /// How many blocks run at once.
     pub workers: usize,
 }
@@ -33,6 +35,7 @@ impl Default for Options {
             threads: 1024,
             instructions: 1 << 36,
             races: false,
+            counts: true,
             workers: std::thread::available_parallelism().map_or(1, usize::from),
         }
     }
@@ -64,6 +67,15 @@ pub struct Launched {
     pub printed: String,
     /// What it took.
     pub counts: Counts,
+}
+
+/// How the host ends a launch that is under way: when `asked` says so, the word at an address becomes 1.
+#[derive(Clone, Copy)]
+pub struct Stop<'a> {
+    /// The address of the word, of 32 bits.
+    pub word: u64,
+    /// Whether the launch shall end; asked again and again.
+    pub asked: &'a (dyn Fn() -> bool + Sync),
 }
 
 /// A machine that runs PTX.
@@ -167,9 +179,32 @@ impl Machine {
         })
     }
 
+    /// Gives back what a module's variables have.
+    pub fn unload(&mut self, module: &Module) {
+        for variable in &module.code.variables {
+            if variable.space != Space::Shared {
+                // A module that was unloaded before has nothing any more.
+                let _ = self.memory.free(variable.at);
+            }
+        }
+    }
+
     /// The address of so many bytes, which nobody has written; none if there is no memory for them.
     pub fn allocate(&mut self, bytes: u64) -> Option<u64> {
         self.memory.allocate(bytes)
+    }
+
+    /// Addresses for so many bytes, which have no memory before `commit` gives it to them.
+    pub fn reserve(&mut self, bytes: u64) -> Option<u64> {
+        self.memory.reserve(bytes)
+    }
+
+    /// Gives memory to bytes of reserved addresses; whether there is any.
+    ///
+    /// # Errors
+    /// If the bytes lie in no reserved range.
+    pub fn commit(&mut self, address: u64, bytes: u64) -> Result<bool, Fault> {
+        self.memory.commit(address, bytes).map_err(of_host)
     }
 
     /// Gives memory back.
@@ -228,6 +263,22 @@ impl Machine {
         shared: u64,
         params: &[Vec<u8>],
     ) -> Result<Launched, Fault> {
+        self.launch_until((module, kernel), blocks, threads, shared, params, None)
+    }
+
+    /// As `launch`, but the host may end it.
+    ///
+    /// # Errors
+    /// As `launch`.
+    pub fn launch_until(
+        &mut self,
+        (module, kernel): (&Module, &str),
+        blocks: [u32; 3],
+        threads: [u32; 3],
+        shared: u64,
+        params: &[Vec<u8>],
+        stop: Option<Stop<'_>>,
+    ) -> Result<Launched, Fault> {
         let code = &module.code;
         let refuse = |message: String| Fault {
             function: kernel.to_owned(),
@@ -283,6 +334,7 @@ impl Machine {
             dynamic_shared: shared,
             params: bytes,
             epoch: self.epoch,
+            stop,
         });
         ran.map_err(|fault| *fault)
     }

@@ -1,7 +1,13 @@
 //! The memory of the card: allocations with gaps between them, and who has touched what.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
+
+use std::sync::{OnceLock, PoisonError, RwLock};
+
+mod own;
+
+pub(crate) use own::Own;
 
 use crate::error::FaultKind;
 
@@ -26,46 +32,133 @@ const FIRST: u64 = 0x10_0000_0000;
 /// Addresses are multiples of it, and as much lies between two of them.
 const ALIGN: u64 = 512;
 
-/// A piece of memory; threads of a launch may all use it.
-pub(crate) struct Allocation {
-    address: u64,
-    bytes: u64,
+/// Bytes that get memory of the host's together, when one of them is written.
+const PAGE: u64 = 16 << 10;
+/// So many pages have a table.
+const TABLE: u64 = 4096;
+/// What is given to a range of addresses is a multiple of this.
+const GRAIN: u64 = 64 << 10;
+
+/// Bytes that somebody has written.
+struct Page {
     words: Box<[AtomicU64]>,
     /// For each word the bytes that hold something.
     written: Box<[AtomicU8]>,
-    read_only: bool,
     /// For each byte who wrote it last, and who read it.
     touched: Box<[[AtomicU64; 2]]>,
 }
 
+impl Page {
+    fn new(track: bool, is_written: bool) -> Box<Self> {
+        let n = (PAGE / 8) as usize;
+        let held = if is_written { u8::MAX } else { 0 };
+        let zeros = |n: usize| (0..n).map(|_| AtomicU64::new(0));
+        let touched = zeros(if track { 8 * n } else { 0 });
+        Box::new(Self {
+            words: zeros(n).collect(),
+            written: (0..n).map(|_| AtomicU8::new(held)).collect(),
+            touched: touched.map(|w| [w, AtomicU64::new(0)]).collect(),
+        })
+    }
+}
+
+type Table = Box<[OnceLock<Box<Page>>]>;
+
+/// A piece of memory; threads of a launch may all use it.
+pub(crate) struct Allocation {
+    address: u64,
+    bytes: u64,
+    /// Pages come when something is written there.
+    tables: Box<[OnceLock<Table>]>,
+    /// Of a range of addresses, which grains have memory.
+    given: Option<RwLock<BTreeSet<u64>>>,
+    /// Whether all of it was set to zero before anything was written.
+    zero: AtomicBool,
+    read_only: bool,
+    track: bool,
+}
+
+fn none_of<T>(n: u64) -> Option<Box<[OnceLock<T>]>> {
+    let n = usize::try_from(n).ok()?;
+    let mut all = Vec::new();
+    all.try_reserve_exact(n).ok()?;
+    all.resize_with(n, OnceLock::new);
+    Some(all.into())
+}
+
 impl Allocation {
     fn new(address: u64, bytes: u64, track: bool) -> Option<Self> {
-        let n = usize::try_from(bytes.div_ceil(8)).ok()?;
-        let mut words = Vec::new();
-        words.try_reserve_exact(n).ok()?;
-        words.resize_with(n, || AtomicU64::new(0));
-        let mut written = Vec::new();
-        written.try_reserve_exact(n).ok()?;
-        written.resize_with(n, || AtomicU8::new(0));
-        let mut touched = Vec::new();
-        if track {
-            touched.try_reserve_exact(8 * n).ok()?;
-            touched.resize_with(8 * n, || [AtomicU64::new(0), AtomicU64::new(0)]);
-        }
         Some(Self {
             address,
             bytes,
-            words: words.into(),
-            written: written.into(),
+            tables: none_of(bytes.div_ceil(PAGE * TABLE))?,
+            given: None,
+            zero: AtomicBool::new(false),
             read_only: false,
-            touched: touched.into(),
+            track,
         })
     }
 
-    /// The word of an access, and how far it is shifted in it. Accesses are aligned, so they lie in one word.
-    fn place(&self, address: u64) -> (usize, u32) {
+    /// The page of an address, if something was written there, the number of its word in it, and how far it is shifted in
+    /// that. Accesses are aligned, so they lie in one word.
+    fn place(&self, address: u64) -> (Option<&Page>, usize, u32) {
         let offset = address - self.address;
-        ((offset / 8) as usize, (offset % 8) as u32 * 8)
+        let number = offset / PAGE;
+        let table = self.tables[(number / TABLE) as usize].get();
+        let page = table.and_then(|table| table[(number % TABLE) as usize].get());
+        let word = (offset % PAGE / 8) as usize;
+        (page.map(|page| &**page), word, (offset % 8) as u32 * 8)
+    }
+
+    /// As `place`, where something is about to be written.
+    fn page(&self, address: u64) -> (&Page, usize, u32) {
+        let (found, word, shift) = self.place(address);
+        let page = found.unwrap_or_else(|| {
+            let number = (address - self.address) / PAGE;
+            let table = self.tables[(number / TABLE) as usize].get_or_init(|| {
+                let before = number / TABLE * TABLE;
+                let pages = TABLE.min(self.bytes.div_ceil(PAGE) - before);
+                none_of(pages).expect("a table is small")
+            });
+            let zero = self.is_zero();
+            table[(number % TABLE) as usize].get_or_init(|| Page::new(self.track, zero))
+        });
+        (page, word, shift)
+    }
+
+    /// Whether what has no page is zero: memory that is given to addresses is.
+    fn is_zero(&self) -> bool {
+        self.given.is_some() || self.zero.load(Relaxed)
+    }
+
+    /// Sets all to zero, if nothing was written yet; whether it was so.
+    fn begin_with_zeros(&self) -> bool {
+        let untouched = self.tables.iter().all(|table| table.get().is_none());
+        if untouched {
+            self.zero.store(true, Relaxed);
+        }
+        untouched
+    }
+
+    /// Whether bytes lie in it and have memory.
+    fn holds(&self, address: u64, bytes: u64) -> bool {
+        let inside = address >= self.address && address + bytes <= self.address + self.bytes;
+        inside && self.has_memory(address, bytes)
+    }
+
+    /// Whether bytes have memory: those of a range of addresses need not.
+    fn has_memory(&self, address: u64, bytes: u64) -> bool {
+        let Some(given) = &self.given else {
+            return true;
+        };
+        // What has a page has memory.
+        if bytes <= 8 && self.place(address).0.is_some() {
+            return true;
+        }
+        let first = (address - self.address) / GRAIN;
+        let last = (address - self.address + bytes.max(1) - 1) / GRAIN;
+        let given = given.read().unwrap_or_else(PoisonError::into_inner);
+        (first..=last).all(|grain| given.contains(&grain))
     }
 
     fn mask(bytes: u64) -> u64 {
@@ -77,30 +170,52 @@ impl Allocation {
     }
 
     fn load(&self, address: u64, bytes: u64) -> Result<u64, Bad> {
-        let (word, shift) = self.place(address);
+        let (page, word, shift) = self.place(address);
         let wanted = Self::byte_mask(bytes, shift);
-        if self.written[word].load(Relaxed) & wanted != wanted {
+        if page.is_none() && self.is_zero() {
+            return Ok(0);
+        }
+        let page = page.filter(|page| page.written[word].load(Relaxed) & wanted == wanted);
+        let Some(page) = page else {
             return Err(Bad::new(
                 FaultKind::NeverWritten,
                 format!("{bytes} bytes at {address:#x} are read, which nobody has written"),
             ));
+        };
+        Ok(page.words[word].load(Relaxed) >> shift & Self::mask(bytes))
+    }
+
+    /// Copies bytes of one page.
+    fn copy_out(&self, address: u64, to: &mut [u8]) {
+        for (at, chunk) in chunks(address, to.len()) {
+            let (page, word, shift) = self.place(address + at as u64);
+            let value = page.map_or(0, |page| page.words[word].load(Relaxed) >> shift);
+            to[at..at + chunk].copy_from_slice(&value.to_le_bytes()[..chunk]);
         }
-        Ok(self.words[word].load(Relaxed) >> shift & Self::mask(bytes))
     }
 
     fn store(&self, address: u64, bytes: u64, value: u64) {
+        if bytes == 8 {
+            let (page, word, _) = self.page(address);
+            page.words[word].store(value, Relaxed);
+            page.written[word].store(u8::MAX, Relaxed);
+            return;
+        }
         self.update(address, bytes, |_| Some(value));
     }
 
     /// Changes what is there in one step; what was there.
     fn update(&self, address: u64, bytes: u64, change: impl Fn(u64) -> Option<u64>) -> u64 {
-        let (word, shift) = self.place(address);
+        let (page, word, shift) = self.page(address);
         let mask = Self::mask(bytes);
-        let changed = self.words[word].fetch_update(Relaxed, Relaxed, |old| {
+        let changed = page.words[word].fetch_update(Relaxed, Relaxed, |old| {
             let new = change(old >> shift & mask)?;
             Some(old & !(mask << shift) | (new & mask) << shift)
         });
-        self.written[word].fetch_or(Self::byte_mask(bytes, shift), Relaxed);
+        let now = Self::byte_mask(bytes, shift);
+        if page.written[word].load(Relaxed) & now != now {
+            page.written[word].fetch_or(now, Relaxed);
+        }
         changed.unwrap_or_else(|old| old) >> shift & mask
     }
 }
@@ -153,9 +268,47 @@ impl Memory {
                 false => nothing_at(address, 1),
             });
         };
-        self.used -= found.bytes;
+        self.used -= match &found.given {
+            Some(given) => {
+                given.read().unwrap_or_else(PoisonError::into_inner).len() as u64 * GRAIN
+            }
+            None => found.bytes,
+        };
         self.freed.insert(address, found.bytes);
         Ok(())
+    }
+
+    /// Addresses for so many bytes, which have no memory yet.
+    pub(crate) fn reserve(&mut self, bytes: u64) -> Option<u64> {
+        let address = self.next.next_multiple_of(GRAIN);
+        let mut allocation = Allocation::new(address, bytes, self.track)?;
+        allocation.given = Some(RwLock::default());
+        self.next = address + bytes.next_multiple_of(ALIGN) + ALIGN;
+        self.allocations.insert(address, allocation);
+        Some(address)
+    }
+
+    /// Gives bytes of a range of addresses memory; whether there is any.
+    pub(crate) fn commit(&mut self, address: u64, bytes: u64) -> Result<bool, Bad> {
+        let found = self.find(address, bytes)?;
+        let Some(given) = &found.given else {
+            return Err(nothing_at(address, bytes));
+        };
+        let (first, end) = (address - found.address, address - found.address + bytes);
+        let mut given = given.write().unwrap_or_else(PoisonError::into_inner);
+        let grains = first / GRAIN..end.div_ceil(GRAIN);
+        let new = grains
+            .clone()
+            .filter(|grain| !given.contains(grain))
+            .count() as u64
+            * GRAIN;
+        if self.used + new > self.limit {
+            return Ok(false);
+        }
+        given.extend(grains);
+        drop(given);
+        self.used += new;
+        Ok(true)
     }
 
     /// What is written from now on is only read.
@@ -200,7 +353,7 @@ impl Memory {
 
     /// Copies from the host.
     pub(crate) fn write(&self, address: u64, from: &[u8]) -> Result<(), Bad> {
-        let found = self.find(address, from.len() as u64)?;
+        let found = self.held(address, from.len() as u64)?;
         for (at, chunk) in chunks(address, from.len()) {
             let mut value = [0; 8];
             value[..chunk].copy_from_slice(&from[at..at + chunk]);
@@ -211,10 +364,18 @@ impl Memory {
 
     /// Copies to the host; bytes that nobody has written are zero.
     pub(crate) fn read(&self, address: u64, to: &mut [u8]) -> Result<(), Bad> {
-        let found = self.find(address, to.len() as u64)?;
-        for (k, byte) in to.iter_mut().enumerate() {
-            let (word, shift) = found.place(address + k as u64);
-            *byte = (found.words[word].load(Relaxed) >> shift) as u8;
+        let found = self.held(address, to.len() as u64)?;
+        let mut at = 0;
+        while at < to.len() {
+            let here = address + at as u64;
+            let rest = (PAGE - (here - found.address) % PAGE) as usize;
+            let end = to.len().min(at + rest);
+            let part = &mut to[at..end];
+            match found.place(here).0 {
+                Some(_) => found.copy_out(here, part),
+                None => part.fill(0),
+            }
+            at = end;
         }
         Ok(())
     }
@@ -225,16 +386,23 @@ impl Memory {
             return false;
         };
         (0..bytes).all(|k| {
-            let (word, shift) = found.place(address + k);
-            found.written[word].load(Relaxed) >> (shift / 8) & 1 == 1
+            let (page, word, shift) = found.place(address + k);
+            page.map_or(found.is_zero(), |page| {
+                page.written[word].load(Relaxed) >> (shift / 8) & 1 == 1
+            })
         })
     }
 
     /// Sets bytes.
     pub(crate) fn fill(&self, address: u64, bytes: u64, value: u8) -> Result<(), Bad> {
-        let found = self.find(address, bytes)?;
-        for k in 0..bytes {
-            found.store(address + k, 1, u64::from(value));
+        let found = self.held(address, bytes)?;
+        let whole = (address, bytes) == (found.address, found.bytes);
+        if value == 0 && whole && found.begin_with_zeros() {
+            return Ok(());
+        }
+        for (at, chunk) in chunks(address, bytes as usize) {
+            let value = u64::from_le_bytes([value; 8]);
+            found.store(address + at as u64, chunk as u64, value);
         }
         Ok(())
     }
@@ -325,25 +493,38 @@ impl Visit {
     }
 }
 
+/// The allocation that was accessed last: often it is accessed again.
+pub(crate) type Last<'l, 'm> = &'l mut Option<&'m Allocation>;
+
 /// An access of a thread, checked in all ways.
 impl Memory {
-    pub(crate) fn thread_load(&self, address: u64, bytes: u64, visit: Visit) -> Result<u64, Bad> {
-        let found = self.checked(address, bytes)?;
+    pub(crate) fn thread_load<'m>(
+        &'m self,
+        last: Last<'_, 'm>,
+        address: u64,
+        bytes: u64,
+        visit: Visit,
+    ) -> Result<u64, Bad> {
+        let found = self.checked(last, address, bytes)?;
         let value = found.load(address, bytes)?;
         self.note(found, address, bytes, visit, Access::Read)?;
         Ok(value)
     }
 
-    pub(crate) fn thread_store(
-        &self,
-        address: u64,
-        bytes: u64,
+    pub(crate) fn thread_store<'m>(
+        &'m self,
+        last: Last<'_, 'm>,
+        (address, bytes): (u64, u64),
         value: u64,
         visit: Visit,
     ) -> Result<(), Bad> {
-        let found = self.checked(address, bytes)?;
+        let found = self.checked(last, address, bytes)?;
         writable(found, address)?;
         // The same number twice is no race that anybody could see.
+        if !self.track {
+            found.store(address, bytes, value);
+            return Ok(());
+        }
         let access = match found.load(address, bytes) == Ok(value) {
             true => Access::SameAgain,
             false => Access::Write,
@@ -352,14 +533,14 @@ impl Memory {
         self.note(found, address, bytes, visit, access)
     }
 
-    pub(crate) fn thread_update(
-        &self,
-        address: u64,
-        bytes: u64,
+    pub(crate) fn thread_update<'m>(
+        &'m self,
+        last: Last<'_, 'm>,
+        (address, bytes): (u64, u64),
         visit: Visit,
         change: impl Fn(u64) -> Option<u64>,
     ) -> Result<u64, Bad> {
-        let found = self.checked(address, bytes)?;
+        let found = self.checked(last, address, bytes)?;
         writable(found, address)?;
         found.load(address, bytes)?;
         let old = found.update(address, bytes, change);
@@ -367,9 +548,33 @@ impl Memory {
         Ok(old)
     }
 
-    fn checked(&self, address: u64, bytes: u64) -> Result<&Allocation, Bad> {
+    fn checked<'m>(
+        &'m self,
+        last: Last<'_, 'm>,
+        address: u64,
+        bytes: u64,
+    ) -> Result<&'m Allocation, Bad> {
         aligned(address, bytes)?;
-        self.find(address, bytes)
+        if let Some(found) = last.filter(|found| found.holds(address, bytes)) {
+            return Ok(found);
+        }
+        let found = self.held(address, bytes)?;
+        *last = Some(found);
+        Ok(found)
+    }
+
+    /// The allocation of bytes that have memory.
+    fn held(&self, address: u64, bytes: u64) -> Result<&Allocation, Bad> {
+        let found = self.find(address, bytes)?;
+        match found.has_memory(address, bytes) {
+            true => Ok(found),
+            false => Err(Bad::new(
+                FaultKind::OutOfBounds,
+                format!(
+                    "{bytes} bytes at {address:#x} are of a range of addresses, and have no memory"
+                ),
+            )),
+        }
     }
 
     /// Notes an access, and finds whether it races with one before.
@@ -384,8 +589,10 @@ impl Memory {
         if !self.track {
             return Ok(());
         }
-        let first = (address - found.address) as usize;
-        for [write, read] in &found.touched[first..first + bytes as usize] {
+        // What is only read has been written before, so it has a page.
+        let (page, word, shift) = found.page(address);
+        let first = 8 * word + shift as usize / 8;
+        for [write, read] in &page.touched[first..first + bytes as usize] {
             let before = [write.load(Relaxed), read.load(Relaxed)];
             if let Some(other) = visit.conflict(before, access) {
                 return Err(race(address, other, visit, access));
@@ -440,133 +647,5 @@ pub(crate) fn aligned(address: u64, bytes: u64) -> Result<(), Bad> {
             FaultKind::Misaligned,
             format!("{address:#x} is no multiple of {bytes}"),
         )),
-    }
-}
-
-/// Memory that belongs to a block or a thread alone, so that one worker uses it.
-#[derive(Clone, Default)]
-pub(crate) struct Own {
-    /// Whether a word may be read of which something is written: LLVM changes a byte atomically in the word around it.
-    by_words: bool,
-    bytes: Vec<u8>,
-    written: Vec<bool>,
-    /// For each byte who wrote it last, and who read it; empty if nobody asks.
-    touched: Vec<[u64; 2]>,
-}
-
-impl Own {
-    pub(crate) fn new(bytes: u64, track: bool) -> Self {
-        let n = bytes as usize;
-        Self {
-            by_words: false,
-            bytes: vec![0; n],
-            written: vec![false; n],
-            touched: vec![[0; 2]; if track { n } else { 0 }],
-        }
-    }
-
-    /// The memory of a thread, which has none yet.
-    pub(crate) fn of_thread() -> Self {
-        Self {
-            by_words: true,
-            ..Self::default()
-        }
-    }
-
-    /// Makes it so long, up to whole words.
-    pub(crate) fn resize(&mut self, bytes: u64) {
-        let n = bytes.next_multiple_of(8) as usize;
-        self.bytes.resize(n, 0);
-        self.written.resize(n, false);
-    }
-
-    /// What is behind an offset holds nothing any more.
-    pub(crate) fn forget(&mut self, from: u64) {
-        let from = (from as usize).min(self.written.len());
-        self.written[from..].fill(false);
-    }
-
-    fn range(&self, offset: u64, bytes: u64, what: &str) -> Result<std::ops::Range<usize>, Bad> {
-        aligned(offset, bytes)?;
-        let end = offset.checked_add(bytes);
-        match end.filter(|&end| end <= self.bytes.len() as u64) {
-            Some(end) => Ok(offset as usize..end as usize),
-            None => Err(Bad::new(
-                FaultKind::OutOfBounds,
-                format!(
-                    "{bytes} bytes at {offset:#x} of {what} memory, which has {}",
-                    self.bytes.len()
-                ),
-            )),
-        }
-    }
-
-    pub(crate) fn load(
-        &mut self,
-        offset: u64,
-        bytes: u64,
-        what: &str,
-        visit: Option<Visit>,
-    ) -> Result<u64, Bad> {
-        let range = self.range(offset, bytes, what)?;
-        let mut written = self.written[range.clone()].iter();
-        let is_written = match self.by_words {
-            true => written.any(|&w| w),
-            false => written.all(|&w| w),
-        };
-        if !is_written {
-            return Err(Bad::new(
-                FaultKind::NeverWritten,
-                format!(
-                    "{bytes} bytes at {offset:#x} of {what} memory are read, which nobody has written"
-                ),
-            ));
-        }
-        self.note(offset, bytes, visit, Access::Read)?;
-        let mut value = [0; 8];
-        value[..bytes as usize].copy_from_slice(&self.bytes[range]);
-        Ok(u64::from_le_bytes(value))
-    }
-
-    pub(crate) fn store(
-        &mut self,
-        offset: u64,
-        bytes: u64,
-        value: u64,
-        what: &str,
-        visit: Option<Visit>,
-    ) -> Result<(), Bad> {
-        let range = self.range(offset, bytes, what)?;
-        let value = &value.to_le_bytes()[..bytes as usize];
-        let same = &self.bytes[range.clone()] == value && self.written[range.start];
-        let access = if same {
-            Access::SameAgain
-        } else {
-            Access::Write
-        };
-        self.note(offset, bytes, visit, access)?;
-        self.bytes[range.clone()].copy_from_slice(value);
-        self.written[range].fill(true);
-        Ok(())
-    }
-
-    fn note(
-        &mut self,
-        offset: u64,
-        bytes: u64,
-        visit: Option<Visit>,
-        access: Access,
-    ) -> Result<(), Bad> {
-        let Some(visit) = visit.filter(|_| !self.touched.is_empty()) else {
-            return Ok(());
-        };
-        let first = offset as usize;
-        for slots in &mut self.touched[first..first + bytes as usize] {
-            if let Some(other) = visit.conflict(*slots, access) {
-                return Err(race(offset, other, visit, access));
-            }
-            slots[usize::from(access == Access::Read)] = visit.pack();
-        }
-        Ok(())
     }
 }

@@ -84,6 +84,26 @@ pub struct HostCalls {
     pub release: unsafe extern "C" fn(ctx: *const LaunchContext, handle: *mut BufferHandle),
 }
 
+/// What a task finds behind `LaunchContext::host` where the host cannot be called: memory for what it would ask for.
+#[repr(C)]
+#[derive(Debug, Default)]
+pub struct Services {
+    /// How many words of the log are taken, also beyond its end.
+    pub log_taken: AtomicU64,
+    /// How many words it has.
+    pub log_words: u64,
+    /// Where it begins. A record is the number of a site, plus one, and the values of its message.
+    pub log: u64,
+    /// How many records found no place in it.
+    pub log_lost: AtomicU64,
+    /// How many bytes of the heap for growing storages are taken, also beyond its end.
+    pub heap_taken: AtomicU64,
+    /// How many bytes it has.
+    pub heap_bytes: u64,
+    /// Where it begins.
+    pub heap: u64,
+}
+
 /// A growing storage of a task; all zero at first.
 #[repr(C)]
 pub struct BufferHandle {
@@ -131,6 +151,20 @@ pub mod offset {
     pub const HOST_RESERVE: u64 = 24;
     /// `HostCalls::release`
     pub const HOST_RELEASE: u64 = 32;
+    /// `Services::log_taken`
+    pub const LOG_TAKEN: u64 = 0;
+    /// `Services::log_words`
+    pub const LOG_WORDS: u64 = 8;
+    /// `Services::log`
+    pub const LOG: u64 = 16;
+    /// `Services::log_lost`
+    pub const LOG_LOST: u64 = 24;
+    /// `Services::heap_taken`
+    pub const HEAP_TAKEN: u64 = 32;
+    /// `Services::heap_bytes`
+    pub const HEAP_BYTES: u64 = 40;
+    /// `Services::heap`
+    pub const HEAP: u64 = 48;
 }
 
 #[cfg(test)]
@@ -163,6 +197,13 @@ mod tests {
             (offset_of!(HostCalls, clear), offset::HOST_CLEAR),
             (offset_of!(HostCalls, reserve), offset::HOST_RESERVE),
             (offset_of!(HostCalls, release), offset::HOST_RELEASE),
+            (offset_of!(Services, log_taken), offset::LOG_TAKEN),
+            (offset_of!(Services, log_words), offset::LOG_WORDS),
+            (offset_of!(Services, log), offset::LOG),
+            (offset_of!(Services, log_lost), offset::LOG_LOST),
+            (offset_of!(Services, heap_taken), offset::HEAP_TAKEN),
+            (offset_of!(Services, heap_bytes), offset::HEAP_BYTES),
+            (offset_of!(Services, heap), offset::HEAP),
         ];
         for (actual, stated) in expected {
             assert_eq!(actual as u64, stated);

@@ -18,6 +18,7 @@ use aerogel_snode::{NodeId, control};
 use memmap2::{MmapOptions, MmapRaw};
 
 use crate::cpu::memory;
+use crate::residence::{Extents, Newest, Residence, is_zero};
 
 /// Alignment of every buffer: a cache line, and the widest vector.
 pub const ALIGNMENT: usize = 64;
@@ -35,6 +36,13 @@ pub enum MemoryError {
         /// The node.
         node: NodeId,
     },
+    /// A device has not so much memory.
+    DeviceFull {
+        /// The size that was asked for.
+        bytes: usize,
+    },
+    /// A device does not give back what was there.
+    DeviceLost,
     /// An access beyond the end.
     OutOfRange {
         /// First byte of the access.
@@ -53,6 +61,13 @@ impl fmt::Display for MemoryError {
                 write!(f, "out of memory: cannot allocate {bytes} bytes")
             }
             MemoryError::NoCell { node } => write!(f, "out of memory for the cells of node {node}"),
+            MemoryError::DeviceFull { bytes } => {
+                write!(
+                    f,
+                    "out of memory on the device: cannot allocate {bytes} bytes"
+                )
+            }
+            MemoryError::DeviceLost => f.write_str("the device is gone, and what was on it"),
             MemoryError::OutOfRange { offset, bytes, len } => write!(
                 f,
                 "access of {bytes} bytes at {offset} in a buffer of {len} bytes"
@@ -70,6 +85,9 @@ pub struct Buffer {
     memory: Memory,
     /// What the buffer adds to `live_bytes`.
     counted: AtomicUsize,
+    pub(crate) residence: Residence,
+    /// So many bytes before and after are nobody's.
+    margin: usize,
 }
 
 /// Where a buffer's bytes come from.
@@ -143,6 +161,8 @@ impl Buffer {
             len,
             memory: Memory::Heap(allocation, layout),
             counted: AtomicUsize::new(len),
+            residence: Residence::default(),
+            margin,
         })
     }
 
@@ -168,6 +188,8 @@ impl Buffer {
             len,
             memory: Memory::Reserved { _map: map },
             counted: AtomicUsize::new(0),
+            residence: Residence::default(),
+            margin,
         })
     }
 
@@ -176,9 +198,14 @@ impl Buffer {
         if !memory::can_grow(bytes) {
             return Err(MemoryError::OutOfMemory { bytes });
         }
+        self.count(bytes);
+        Ok(())
+    }
+
+    /// Counts bytes that are used already.
+    pub(crate) fn count(&self, bytes: usize) {
         LIVE_BYTES.fetch_add(bytes, Ordering::Relaxed);
         self.counted.fetch_add(bytes, Ordering::Relaxed);
-        Ok(())
     }
 
     /// Bytes that the buffer adds to `live_bytes`.
@@ -206,6 +233,8 @@ impl Buffer {
             len,
             memory: Memory::Borrowed,
             counted: AtomicUsize::new(0),
+            residence: Residence::default(),
+            margin: 0,
         }
     }
 
@@ -219,14 +248,25 @@ impl Buffer {
         self.len == 0
     }
 
-    /// The address for generated code; valid as long as the buffer lives.
+    /// The address for code of the processor that may write there; valid as long as the buffer lives, and of use until a
+    /// device is given the bytes.
     pub fn address(&self) -> *mut u8 {
+        self.come_home(true);
+        self.start.as_ptr()
+    }
+
+    /// As `address`, for code that only reads.
+    pub fn address_to_read(&self) -> *const u8 {
+        self.come_home(false);
         self.start.as_ptr()
     }
 
     /// Copies bytes out.
     pub fn read(&self, offset: usize, out: &mut [u8]) -> Result<(), MemoryError> {
         let from = self.place(offset, out.len())?;
+        if self.residence.newest() == Newest::Device && self.read_there(offset, out)? {
+            return Ok(());
+        }
         // SAFETY: `place` checked the range, and `out` is no part of the buffer, since the buffer
         // lends out no references.
         unsafe { std::ptr::copy_nonoverlapping(from, out.as_mut_ptr(), out.len()) };
@@ -236,6 +276,9 @@ impl Buffer {
     /// Copies bytes in.
     pub fn write(&self, offset: usize, bytes: &[u8]) -> Result<(), MemoryError> {
         let to = self.place(offset, bytes.len())?;
+        if self.residence.newest() != Newest::Host && self.write_there(offset, bytes)? {
+            return Ok(());
+        }
         // SAFETY: as in `read`.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
         Ok(())
@@ -244,6 +287,18 @@ impl Buffer {
     /// Sets `bytes` bytes from `offset` to one value.
     pub fn fill(&self, offset: usize, bytes: usize, value: u8) -> Result<(), MemoryError> {
         let to = self.place(offset, bytes)?;
+        if self.residence.newest() != Newest::Host {
+            let inner = self.residence.lock();
+            if let (Some(mirror), false) = (&inner.mirror, self.is_sparse()) {
+                mirror.fill(offset, bytes, value)?;
+                if self.residence.newest() == Newest::Device {
+                    return Ok(());
+                }
+            } else {
+                drop(inner);
+                self.come_home(true);
+            }
+        }
         // SAFETY: `place` checked the range.
         unsafe { std::ptr::write_bytes(to, value, bytes) };
         Ok(())
@@ -253,7 +308,10 @@ impl Buffer {
     /// the system, and take memory when they are touched again.
     pub fn zero(&self, offset: usize, bytes: usize) -> Result<(), MemoryError> {
         let start = NonNull::new(self.place(offset, bytes)?);
-        let own = matches!(self.memory, Memory::Reserved { .. });
+        let own = self.is_sparse();
+        if own {
+            self.come_home(true);
+        }
         let gone = start
             .filter(|_| own && bytes as u64 >= control::LARGE_ELEMENT)
             .and_then(|start| give_back(start, bytes));
@@ -267,6 +325,12 @@ impl Buffer {
     /// Sets `bytes` bytes from `offset` to zero, but leaves pages alone that are: one that was never
     /// touched takes no memory.
     pub(crate) fn clear(&self, offset: usize, bytes: usize) -> Result<(), MemoryError> {
+        self.come_home(true);
+        self.clear_here(offset, bytes)
+    }
+
+    /// As `clear`, of the host's memory.
+    pub(crate) fn clear_here(&self, offset: usize, bytes: usize) -> Result<(), MemoryError> {
         const PIECE: usize = 4096;
         let mut copy = [0; PIECE];
         let mut at = offset;
@@ -274,9 +338,9 @@ impl Buffer {
         self.place(offset, bytes)?;
         while at < end {
             let n = (PIECE - at % PIECE).min(end - at);
-            self.read(at, &mut copy[..n])?;
-            if copy[..n].iter().fold(0, |any, byte| any | byte) != 0 {
-                self.fill(at, n, 0)?;
+            self.copy_out(at, &mut copy[..n])?;
+            if !is_zero(&copy[..n]) {
+                self.copy_in(at, &[0; PIECE][..n])?;
             }
             at += n;
         }
@@ -292,6 +356,7 @@ impl Buffer {
             .ok()
             .and_then(|offset| self.aligned_place(offset, 4).ok())
             .expect("a word of the format lies inside");
+        self.come_home(true);
         // SAFETY: in range and aligned, and the memory lives as long as the buffer. Others access
         // the word atomically too, or by copies, of which the module's text speaks.
         unsafe { AtomicU32::from_ptr(word.cast()) }
@@ -306,6 +371,7 @@ impl Buffer {
             .ok()
             .and_then(|offset| self.aligned_place(offset, 8).ok())
             .expect("a word of the format lies inside");
+        self.come_home(true);
         // SAFETY: as in `word`.
         unsafe { AtomicU64::from_ptr(word.cast()) }
     }
@@ -313,6 +379,12 @@ impl Buffer {
     /// Reads one scalar, which is aligned as its type asks.
     pub fn read_scalar(&self, ty: ScalarType, offset: usize) -> Result<Scalar, MemoryError> {
         let from = self.aligned_place(offset, ty.bytes() as usize)?;
+        if self.residence.newest() == Newest::Device {
+            let mut slot = [0; 8];
+            if self.read_there(offset, &mut slot[..ty.bytes() as usize])? {
+                return Ok(Scalar::from_slot(ty, u64::from_le_bytes(slot)));
+            }
+        }
         let slot = match ty.bytes() {
             // SAFETY: in range and aligned; the same holds for the other widths.
             1 => u64::from(unsafe { AtomicU8::from_ptr(from) }.load(Ordering::Relaxed)),
@@ -334,6 +406,7 @@ impl Buffer {
         change: &dyn Fn(u64) -> u64,
     ) -> Result<(), MemoryError> {
         let at = self.aligned_place(offset, ty.bytes() as usize)?;
+        self.come_home(true);
         let (set, get) = (Ordering::Relaxed, Ordering::Relaxed);
         // What is asked for is always stored, so no update fails.
         match ty.bytes() {
@@ -366,6 +439,11 @@ impl Buffer {
         let bytes = value.ty().bytes() as usize;
         let to = self.aligned_place(offset, bytes)?;
         let slot = value.slot();
+        if self.residence.newest() != Newest::Host
+            && self.write_there(offset, &slot.to_le_bytes()[..bytes])?
+        {
+            return Ok(());
+        }
         match bytes {
             // SAFETY: in range and aligned; the same holds for the other widths.
             1 => unsafe { AtomicU8::from_ptr(to) }.store(slot as u8, Ordering::Relaxed),
@@ -389,6 +467,8 @@ impl Buffer {
         sum: impl Fn(T, T) -> T,
     ) -> Result<(), MemoryError> {
         let size = size_of::<T>();
+        self.come_home(true);
+        copy.come_home(true);
         let (to, from) = (self.place(offset, n * size)?, copy.place(from, n * size)?);
         let (to, from) = (to.cast::<T>(), from.cast::<T>());
         // Looked at before any of them is added: often there are none.
@@ -412,6 +492,54 @@ impl Buffer {
                 unsafe { from.add(k).write_unaligned(T::default()) };
             }
         }
+        Ok(())
+    }
+
+    /// Whether it is a range of addresses of which only parts are used.
+    pub(crate) fn is_sparse(&self) -> bool {
+        matches!(self.memory, Memory::Reserved { .. })
+    }
+
+    /// Whether the memory is somebody else's, who may access it without asking.
+    pub fn is_borrowed(&self) -> bool {
+        matches!(self.memory, Memory::Borrowed) || self.residence.is_lent()
+    }
+
+    /// Its addresses in the host's memory, to compare them: the newest bytes may be elsewhere.
+    pub fn addresses(&self) -> Range<usize> {
+        let start = self.start.as_ptr() as usize;
+        start..start + self.len
+    }
+
+    /// The address for somebody who accesses it whenever he likes.
+    pub fn lend(&self) -> *mut u8 {
+        self.residence.lock().lent = true;
+        self.address()
+    }
+
+    /// Bytes before and after that nobody should touch.
+    pub fn margin(&self) -> usize {
+        self.margin
+    }
+
+    /// Says which parts of a range of addresses are used.
+    pub(crate) fn set_extents(&self, extents: Box<dyn Extents>) {
+        self.residence.lock().extents = Some(extents);
+    }
+
+    /// Copies bytes to the host's memory, whatever a device has.
+    pub(crate) fn copy_in(&self, offset: usize, bytes: &[u8]) -> Result<(), MemoryError> {
+        let to = self.place(offset, bytes.len())?;
+        // SAFETY: in range; the bytes are no part of the buffer.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
+        Ok(())
+    }
+
+    /// Copies bytes of the host's memory, whatever a device has.
+    pub(crate) fn copy_out(&self, offset: usize, out: &mut [u8]) -> Result<(), MemoryError> {
+        let from = self.place(offset, out.len())?;
+        // SAFETY: as in `read`.
+        unsafe { std::ptr::copy_nonoverlapping(from, out.as_mut_ptr(), out.len()) };
         Ok(())
     }
 

@@ -17,6 +17,12 @@ pub struct KernelCode {
     /// Which array arguments the code takes to share no memory with any other: those it writes,
     /// if it was compiled so; else empty.
     pub apart: Vec<bool>,
+    /// In which trees it may make cells active.
+    pub activates: Vec<bool>,
+    /// Which array arguments it writes to.
+    pub written: Vec<bool>,
+    /// Whether its tasks have growing storages.
+    pub grows: bool,
     /// How many result slots it writes.
     pub n_results: usize,
     /// The size of each SNode tree of the module, in bytes.

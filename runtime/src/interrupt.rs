@@ -68,8 +68,13 @@ pub fn stop_after(k: usize) {
     STOP_AFTER.store(k, Ordering::Relaxed);
 }
 
+/// Whether somebody counts tasks that end.
+pub fn counts_tasks() -> bool {
+    STOP_AFTER.load(Ordering::Relaxed) != 0
+}
+
 /// A task of a launch has ended.
-pub(crate) fn task_ended() {
+pub fn task_ended() {
     if STOP_AFTER.load(Ordering::Relaxed) != 0 && STOP_AFTER.fetch_sub(1, Ordering::Relaxed) == 1 {
         stop();
     }

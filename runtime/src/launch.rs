@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use crate::buffer::{Buffer, MemoryError};
-use crate::code::ArgSlot;
+use crate::code::{ArgSlot, KernelCode};
 use crate::trace::TaskTrace;
 use crate::tree::TreeMemory;
 
@@ -63,7 +63,7 @@ impl<'a> Args<'a> {
                 len: buffer.len(),
             });
         }
-        self.values.push(buffer.address() as u64);
+        self.values.push(buffer.addresses().start as u64);
         self.kinds.push(ArgSlot::Pointer);
         self.arrays.push(buffer);
         for &extent in shape {
@@ -125,4 +125,79 @@ pub enum KernelFailure {
     Overlap,
     /// The arguments are not the kernel's.
     Mismatch(&'static str),
+    /// What the kernel runs on cannot run it, or is gone.
+    Device(String),
+}
+
+/// What a kernel takes and gives.
+#[derive(Clone, Debug)]
+pub struct Signature {
+    args: Vec<ArgSlot>,
+    apart: Vec<bool>,
+    n_results: usize,
+    root_bytes: Vec<usize>,
+}
+
+impl Signature {
+    /// That of a kernel.
+    pub fn of(code: &KernelCode) -> Self {
+        Self {
+            args: code.args.clone(),
+            apart: code.apart.clone(),
+            n_results: code.n_results,
+            root_bytes: code.root_bytes.clone(),
+        }
+    }
+
+    /// That a launch gives what the kernel takes.
+    pub fn check(&self, launch: &Launch<'_>) -> Result<(), KernelFailure> {
+        if launch.args.kinds() != self.args {
+            return Err(KernelFailure::Mismatch("other arguments than the kernel's"));
+        }
+        if !are_apart(launch.args.arrays(), &self.apart) {
+            return Err(KernelFailure::Overlap);
+        }
+        if launch.results.len() < self.n_results {
+            return Err(KernelFailure::Mismatch("too few result slots"));
+        }
+        let fits = |(root, &bytes): (&&TreeMemory, &usize)| root.bytes().len() >= bytes;
+        if launch.roots.len() < self.root_bytes.len()
+            || !launch.roots.iter().zip(&self.root_bytes).all(fits)
+        {
+            return Err(KernelFailure::Mismatch("other trees than the kernel's"));
+        }
+        Ok(())
+    }
+}
+
+/// Whether the marked arrays share no memory with any other.
+fn are_apart(arrays: &[&Buffer], marked: &[bool]) -> bool {
+    let marks = arrays.iter().zip(marked).enumerate();
+    marks
+        .filter(|(_, (_, marked))| **marked)
+        .all(|(k, (one, _))| {
+            let one = one.addresses();
+            let others = arrays.iter().enumerate().filter(|&(other, _)| other != k);
+            others.map(|(_, other)| other.addresses()).all(|other| {
+                one.end <= other.start
+                    || other.end <= one.start
+                    || one.is_empty()
+                    || other.is_empty()
+            })
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrays_that_share_memory() {
+        let (a, b) = (Buffer::zeroed(8).unwrap(), Buffer::zeroed(8).unwrap());
+        assert!(are_apart(&[&a, &b], &[true, true]));
+        assert!(!are_apart(&[&a, &a], &[true, false]));
+        assert!(!are_apart(&[&a, &b, &a], &[false, false, true]));
+        assert!(are_apart(&[&a, &a], &[false, false]));
+        assert!(are_apart(&[&a, &a], &[]));
+    }
 }

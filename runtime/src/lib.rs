@@ -11,6 +11,7 @@ pub mod device;
 pub mod format;
 pub mod interrupt;
 pub mod launch;
+pub mod residence;
 pub mod stdout;
 pub mod trace;
 pub mod tree;
@@ -22,6 +23,7 @@ pub use code::{
 };
 pub use cpu::{LoadedObject, ObjectLoader};
 pub use device::{Device, LoadError, LoadedKernel};
-pub use launch::{Args, KernelFailure, Launch, PrintSink};
+pub use launch::{Args, KernelFailure, Launch, PrintSink, Signature};
+pub use residence::Mirror;
 pub use trace::{TaskRun, TaskTrace};
 pub use tree::TreeMemory;

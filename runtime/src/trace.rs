@@ -30,7 +30,7 @@ impl TaskTrace {
     }
 
     /// Notes that this thread ran a chunk of a task, until now.
-    pub(crate) fn ran(&self, task: usize, begin: Instant) {
+    pub fn ran(&self, task: usize, begin: Instant) {
         let (thread, end) = (thread::current().id(), Instant::now());
         let mut runs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // Tasks run one after the other: those of this one are the last.

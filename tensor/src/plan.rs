@@ -458,6 +458,7 @@ impl Run<'_> {
             }
             KernelFailure::Memory(e) => RunError::Memory(e),
             KernelFailure::Interrupted => RunError::Interrupted,
+            KernelFailure::Device(e) => RunError::Check(e),
             KernelFailure::Overlap => RunError::Check("arrays share memory".to_owned()),
             KernelFailure::Mismatch(what) => RunError::Check(what.to_owned()),
         })

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from desk import display  # noqa: F401  A fixture.
+from not_on_gpus import NOT_ON_GPUS
 
 import aerogel as ti
 
@@ -15,8 +16,25 @@ collect_ignore_glob = ["wrong/*", "typed/*"]
 # What is compiled in a test is compiled there.
 os.environ["AEROGEL_OFFLINE_CACHE"] = "0"
 
+# `AEROGEL_TEST_ARCH=cuda` runs all on a GPU, or with `AEROGEL_CUDA=machine` on the machine that is like one: what tests ask
+# for gives way to the environment.
+TEST_ARCH = os.environ.get("AEROGEL_TEST_ARCH", "")
+if TEST_ARCH:
+    os.environ["AEROGEL_ARCH"] = TEST_ARCH
+ARCHS = ["cpu"] if TEST_ARCH else ["interp", "cpu"]
+
 
 ROOT = Path(__file__).parents[2]
+
+
+def pytest_collection_modifyitems(items):
+    if TEST_ARCH != "cuda":
+        return
+    for item in items:
+        name = f"{item.path.name}::{item.originalname or item.name}"
+        reason = NOT_ON_GPUS.get(name) or NOT_ON_GPUS.get(item.path.name)
+        if reason is not None:
+            item.add_marker(pytest.mark.skip(reason=reason))
 
 
 @pytest.fixture(autouse=True)
@@ -34,14 +52,14 @@ def the_repository_gains_no_files():
     assert not gained, f"tests wrote {sorted(gained)} into the repository"
 
 
-@pytest.fixture(params=["interp", "cpu"])
+@pytest.fixture(params=ARCHS)
 def arch(request):
     ti.init(arch=request.param, log_level="error")
     yield request.param
     ti.reset()
 
 
-@pytest.fixture(params=["interp", "cpu"])
+@pytest.fixture(params=ARCHS)
 def debug(request):
     ti.init(arch=request.param, debug=True, log_level="error")
     yield request.param

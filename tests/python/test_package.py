@@ -413,4 +413,5 @@ def test_extensions_are_those_that_the_cpu_has():
     assert ti._lib.core.is_extension_supported(ti.cpu, ti.extension.quant)
     assert is_extension_supported(ti.cpu, ti.extension.sparse) and is_extension_supported(ti.cpu, ti.extension.data64)
     assert not is_extension_supported(ti.cpu, ti.extension.bls)
-    assert not is_extension_supported(ti.cuda, ti.extension.sparse)
+    assert is_extension_supported(ti.cuda, ti.extension.sparse)
+    assert not is_extension_supported(ti.metal, ti.extension.sparse)

@@ -13,6 +13,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("aerogel-snode", &["aerogel-base"]),
     ("aerogel-ir", &["aerogel-base", "aerogel-snode"]),
     ("aerogel-runtime", &["aerogel-base", "aerogel-snode"]),
+    ("aerogel-gpu", &["aerogel-ptx", "aerogel-runtime"]),
     (
         "aerogel-interp",
         &[
@@ -39,6 +40,7 @@ const EDGES: &[(&str, &[&str])] = &[
         "aerogel-compiler",
         &[
             "aerogel-base",
+            "aerogel-gpu",
             "aerogel-interp",
             "aerogel-ir",
             "aerogel-llvm",
@@ -85,6 +87,7 @@ const FENCES: &[(&str, &[&str])] = &[
             "gui/src/window.rs",
         ],
     ),
+    ("cudarc", &["gpu/src/nvidia.rs"]),
     ("wgpu", &["gui/src/"]),
     ("winit", &["gui/src/"]),
     ("tiny_skia", &["gui/draw/src/"]),
@@ -105,6 +108,7 @@ const UNSAFE: &[&str] = &[
     "compiler/llvm/src/builder.rs",
     "compiler/llvm/src/jit.rs",
     "frontend-py/src/py/buffer.rs",
+    "gpu/src/nvidia.rs",
     "gui/src/x11.rs",
     "tests/src/bin/elsewhere.rs",
     "frontend-py/src/py/numpy_arrays.rs",

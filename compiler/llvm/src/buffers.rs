@@ -7,11 +7,13 @@ use aerogel_ir::{Inst, Op, Region, Type, Value, walk};
 use aerogel_runtime::abi::offset;
 use inkwell::IntPredicate;
 
-use crate::builder::{Opcode, Val, basic, incoming};
+use crate::builder::{Opcode, Val, basic, incoming, zero};
 use crate::context::FuncCx;
 
 /// Where the handle holds its size, behind the address.
 const SIZE: i64 = 8;
+/// Memory of a launch's heap comes in multiples of so many bytes, a power of two.
+const LEAST: i64 = 256;
 
 impl<'ctx> FuncCx<'_, '_, 'ctx> {
     /// Makes the handles of all buffers of a region, before anything can leave the function.
@@ -51,9 +53,6 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
             unreachable!("the verifier checked that it is a buffer")
         };
         let handle = self.value(buffer);
-        if self.cx.target.grid {
-            return [handle, self.b.bool(false)];
-        }
         let ptr = basic(self.b.ptr_type());
         let size = self.b.i64(i64::from(elem.bytes()));
         let wanted = self.b.op(Opcode::Mul, count, size);
@@ -65,8 +64,12 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         let before = self.b.current();
         self.b.likely_br(enough, go_on, ask);
         self.b.at(ask);
-        let answer = self.call_host(offset::HOST_RESERVE, Some(ptr), &[handle, wanted]);
-        let answer = answer.expect("the function has a result");
+        let answer = if self.cx.target.grid {
+            self.take_of_heap(handle, [data, has], wanted)
+        } else {
+            let answer = self.call_host(offset::HOST_RESERVE, Some(ptr), &[handle, wanted]);
+            answer.expect("the function has a result")
+        };
         let asked = self.b.current();
         self.b.br(go_on);
         self.b.at(go_on);
@@ -82,6 +85,51 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         let given = self.b.not(self.b.is_zero(address));
         let fine = self.b.or(given, none);
         [room, fine]
+    }
+
+    /// Takes memory of the launch's heap for a buffer, twice as much as it has at least, and moves it there: its address, or
+    /// null if there is no more. What it had before is the heap's again when the task is over.
+    fn take_of_heap(
+        &mut self,
+        handle: Val<'ctx>,
+        [data, has]: [Val<'ctx>; 2],
+        wanted: Val<'ctx>,
+    ) -> Val<'ctx> {
+        let b = &self.b;
+        let double = b.op(Opcode::Mul, has, b.i64(2));
+        let mut size = b.op(Opcode::Add, wanted, b.i64(LEAST - 1));
+        for most in [double, b.i64(LEAST)] {
+            let less = b.icmp(IntPredicate::SLT, size, most);
+            size = b.select(less, most, size);
+        }
+        let size = b.and(size, b.i64(-LEAST));
+        let services = self.context_field(offset::HOST);
+        let at = |s: &Self, field: u64| s.b.offset(services, s.b.i64(field as i64));
+        let i64_ty = basic(self.b.i64_type());
+        let first = self.b.add_shared(at(self, offset::HEAP_TAKEN), size);
+        let end = self.b.op(Opcode::Add, first, size);
+        let (room, _) = self.b.load(i64_ty, at(self, offset::HEAP_BYTES));
+        let fits = self.b.icmp(IntPredicate::ULE, end, room);
+        let before = self.b.current();
+        let [take, taken] = ["take", "taken"].map(|name| self.b.block(self.llvm, name));
+        self.b.cond_br(fits, take, taken);
+
+        self.b.at(take);
+        let ptr = basic(self.b.ptr_type());
+        let (heap, _) = self.b.load(ptr, at(self, offset::HEAP));
+        let place = self.b.offset(heap, first);
+        self.b.memcpy(place, data, has, 8);
+        self.b.store(handle, place);
+        let at_size = self.b.offset(handle, self.b.i64(SIZE));
+        self.b.store(at_size, size);
+        let took = self.b.current();
+        self.b.br(taken);
+
+        self.b.at(taken);
+        let phi = self.b.phi(ptr);
+        incoming(phi, zero(ptr), before);
+        incoming(phi, place, took);
+        phi.as_basic_value()
     }
 
     /// The storage of a scalar of a room.

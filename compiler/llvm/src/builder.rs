@@ -455,6 +455,12 @@ impl<'a, 'ctx> Builder<'a, 'ctx> {
             .build_memset(place.into_pointer_value(), align, zero, bytes));
     }
 
+    pub(crate) fn memcpy(&self, to: Val<'ctx>, from: Val<'ctx>, bytes: Val<'ctx>, align: u32) {
+        let [to, from] = [to, from].map(|place| place.into_pointer_value());
+        let bytes = bytes.into_int_value();
+        ok(self.builder.build_memcpy(to, align, from, align, bytes));
+    }
+
     /// The address `bytes` behind `base`, in the same object.
     pub(crate) fn offset(&self, base: Val<'ctx>, bytes: Val<'ctx>) -> Val<'ctx> {
         let (base, bytes) = (base.into_pointer_value(), bytes.into_int_value());
@@ -497,6 +503,11 @@ impl<'a, 'ctx> Builder<'a, 'ctx> {
                 0,
             ))
         }
+    }
+
+    /// Adds to a number that all threads change; the result is the old one.
+    pub(crate) fn add_shared(&self, place: Val<'ctx>, value: Val<'ctx>) -> Val<'ctx> {
+        self.rmw(LLVMAtomicRMWBinOp::LLVMAtomicRMWBinOpAdd, place, value)
     }
 
     /// Stores `new` if `place` holds `expected`, both integers; the result is the old value and

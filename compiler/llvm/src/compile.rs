@@ -78,6 +78,13 @@ pub fn compile(module: &Module, target: &Target, level: OptLevel, with_text: boo
             } else {
                 Vec::new()
             },
+            activates: activates(module),
+            written: kernel.written_arrays(),
+            grows: module
+                .funcs
+                .values()
+                .flat_map(|func| func.insts.values())
+                .any(|inst| matches!(inst.op, Op::Buffer {})),
             n_results: kernel
                 .results
                 .iter()
@@ -296,6 +303,17 @@ fn atomics(module: &Module) -> Atomics {
                 Some(Op::ArrayAt { .. }) => found.arrays = true,
                 _ => {}
             }
+        }
+    }
+    found
+}
+
+/// In which trees cells may become active.
+fn activates(module: &Module) -> Vec<bool> {
+    let mut found = vec![false; module.env.trees.values().count()];
+    for inst in module.funcs.values().flat_map(|func| func.insts.values()) {
+        if let Op::Node(NodeOp::Obtain { node, .. } | NodeOp::Extend { node, .. }) = &inst.op {
+            found[node.tree.as_u32() as usize] = true;
         }
     }
     found

@@ -8,6 +8,7 @@
 //! that runs in order, is the first thread's.
 
 use aerogel_ir::Region;
+use aerogel_runtime::abi::offset;
 use inkwell::IntPredicate;
 use inkwell::values::FastMathFlags;
 
@@ -25,6 +26,44 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         self.b.at(gone);
         self.b.ret(None);
         self.b.at(on);
+    }
+
+    /// Ends threads of a task that comes after one which has failed, or that shall not begin.
+    pub(crate) fn leave_if_failed(&mut self) {
+        let errors = self.context_field(offset::ERRORS);
+        let state = self
+            .b
+            .offset(errors, self.b.i64(offset::ERROR_STATE as i64));
+        let state = self.b.load_shared(basic(self.b.ctx.i32_type()), state);
+        let fine = self.b.is_zero(state);
+        self.leave_unless(fine);
+        self.poll();
+    }
+
+    /// The bounds of an index space that another kernel has found out; the number is the address where they are.
+    pub(crate) fn bounds_at(&mut self, address: Val<'ctx>, n: usize) -> Vec<Val<'ctx>> {
+        let place = self
+            .b
+            .cast(Opcode::IntToPtr, address, basic(self.b.ptr_type()));
+        let ty = basic(self.b.i64_type());
+        let all = (0..n as i64).map(|k| {
+            let at = self.b.offset(place, self.b.i64(8 * k));
+            self.b.load(ty, at).0
+        });
+        all.collect()
+    }
+
+    /// All of an index space, whose bounds only the device knows.
+    pub(crate) fn whole_space(&mut self, bounds: &[Val<'ctx>]) -> [Val<'ctx>; 2] {
+        let none = self.b.i64(0);
+        let mut total = self.b.i64(1);
+        for axis in bounds.chunks_exact(2) {
+            let extent = self.b.op(Opcode::Sub, axis[1], axis[0]);
+            let some = self.b.icmp(IntPredicate::SGT, extent, none);
+            let extent = self.b.select(some, extent, none);
+            total = self.b.op(Opcode::Mul, total, extent);
+        }
+        [none, total]
     }
 
     /// The loop over the indices of one thread.

@@ -99,13 +99,24 @@ pub(crate) fn lower<'a, 'ctx>(cx: &mut ModuleCx<'a, 'ctx>, part: Part) -> Option
     if f.cx.target.grid && serial {
         f.first_thread_only();
     }
-    let values = f.region(*bounds).expect("bounds yield");
-    let extended = extend_all(&f, yielded, &values);
+    if f.cx.target.grid {
+        f.leave_if_failed();
+    }
     let constants = constant_bounds(kernel, task);
+    let extended = if f.cx.target.grid && !serial && constants.is_none() {
+        f.bounds_at(params[1], yielded.len())
+    } else {
+        let values = f.region(*bounds).expect("bounds yield");
+        extend_all(&f, yielded, &values)
+    };
     let ends = match &constants {
         Some(constants) if !serial => Ends::new(kernel, *body, constants),
         _ => Ends::default(),
     };
+    let mut part_of_space = [params[1], params[2]];
+    if f.cx.target.grid && !serial && constants.is_none() {
+        part_of_space = f.whole_space(&extended);
+    }
     f.task = Some(TaskState {
         number,
         body: *body,
@@ -113,7 +124,7 @@ pub(crate) fn lower<'a, 'ctx>(cx: &mut ModuleCx<'a, 'ctx>, part: Part) -> Option
         random,
         stream: stream(kernel, task),
         bounds: extended.chunks_exact(2).map(|b| [b[0], b[1]]).collect(),
-        part: [params[1], params[2]],
+        part: part_of_space,
         ends,
         version,
     });

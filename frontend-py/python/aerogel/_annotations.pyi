@@ -112,6 +112,7 @@ class Settings(TypedDict, total=False):
     ndarray_use_torch: Any
     num_compile_threads: int
     ad_memory: int | float | str | None
+    device: str
     offline_cache: bool
     offline_cache_cleaning_factor: float
     offline_cache_cleaning_policy: str

@@ -49,7 +49,7 @@ amdgpu = Arch("amdgpu")
 gpu = [cuda, metal, vulkan, opengl, dx11, dx12, gles, amdgpu]
 
 _ARCHS = {a.name: a for a in (x64, arm64, interp, *gpu)} | {"cpu": cpu, "x86_64": x64}
-_AVAILABLE = {"x64", "arm64", "interp"}
+_AVAILABLE = {"x64", "arm64", "interp", "cuda"}
 
 
 class Extension(enum.Enum):
@@ -83,6 +83,7 @@ def is_extension_supported(arch: Arch, ext: Extension) -> bool:
 # earlier versions), accepted with a warning so that programs run unchanged.
 _USED: dict[str, Any] = {
     "cpu": "native",
+    "device": "",
     "debug": False,
     "fast_math": True,
     "check_out_of_bound": None,
@@ -296,8 +297,23 @@ def current_cache_folder() -> str:
     return os.path.join(home, "aerogel")
 
 
-def _choose(arch: Any, fallback: bool) -> Arch:
-    wanted = environment("arch") or arch or "x64"
+def _device_number(device: str) -> int:
+    """Which GPU ``ti.init(device=...)`` names."""
+    found = re.fullmatch(r"cuda(?::(\d+))?", device)
+    if found is None:
+        raise ValueError(f'device is "cuda", or "cuda:1" for the second GPU, not {device!r}')
+    return int(found[1] or os.environ.get("TI_VISIBLE_DEVICE") or 0)
+
+
+def _missing(arch: Arch, device: str) -> str | None:
+    """Why kernels cannot run there."""
+    if arch != cuda:
+        return None if arch.name in _AVAILABLE else f"Aerogel makes no code for {arch.name}"
+    return _native.open_cuda(_device_number(device or "cuda"))[1]
+
+
+def _choose(arch: Any, fallback: bool, device: str) -> Arch:
+    wanted = environment("arch") or arch or ("cuda" if device else "x64")
     if isinstance(wanted, str):
         if wanted == "gpu":
             wanted = gpu
@@ -309,15 +325,18 @@ def _choose(arch: Any, fallback: bool) -> Arch:
     for a in choices:
         if not isinstance(a, Arch):
             raise ValueError(f"arch is ti.cpu, ti.gpu or another of the names {', '.join(_ARCHS)}, not {a!r}")
+    why = ""
     for a in choices:
-        if a.name in _AVAILABLE:
+        missing = _missing(a, device)
+        if missing is None:
             return a
+        why = why or missing
     names = ", ".join(a.name for a in choices)
-    if not fallback:
+    if not fallback or choices == [cuda]:
         from aerogel.errors import AerogelRuntimeError
 
-        raise AerogelRuntimeError(f"arch {names} is not available")
-    _log.warn(f"arch [{names}] is not available, falling back to the CPU")
+        raise AerogelRuntimeError(f"arch {names} is not available: {why}")
+    _log.warn(f"arch [{names}] is not available, falling back to the CPU: {why}")
     return cpu
 
 
@@ -333,7 +352,8 @@ def init(
     """Starts over with an empty program and the given settings.
 
     Args:
-        arch: ``ti.cpu``, ``ti.gpu`` (falls back to the CPU), ``"interp"`` for the reference interpreter.
+        arch: ``ti.cpu``, ``ti.cuda`` (an NVIDIA GPU), ``ti.gpu`` (the same, or the CPU where there is none),
+            ``"interp"`` for the reference interpreter.
         default_fp: What ``float`` means: ``ti.f32`` (the default) or ``ti.f64``.
         default_ip: What ``int`` means: ``ti.i32`` (the default) or ``ti.i64``.
         enable_fallback: Whether an arch that is missing is replaced by the CPU.
@@ -341,6 +361,7 @@ def init(
         kwargs: Settings by name. One that is not given is taken from the environment, from ``AEROGEL_<NAME>``
             or ``TI_<NAME>``; ``arch`` is taken from there even if it is given. ``cpu`` (which processors kernels are
             compiled for: ``"native"``, the one at hand, or ``"x86-64-v2"``, ``"x86-64-v3"`` or ``"x86-64-v4"``),
+            ``device`` (which GPU: ``"cuda:1"`` is the second),
             ``debug`` (check indices, assertions and integer arithmetic), ``fast_math``, ``random_seed``,
             ``cpu_max_num_threads``, ``ad_memory`` (the most that gradients keep until they are computed: bytes, or text
             such as ``"2GB"``; half of the machine's memory if it is not given), ``print_ir``, ``log_level``,
@@ -371,7 +392,7 @@ def init(
     if level is not None:
         _log.set_logging_level(level)
     _warn_of_unused(given)
-    chosen = _choose(arch, enable_fallback)
+    chosen = _choose(arch, enable_fallback, values["device"])
     fp = _default_of("default_fp", _default_type("default_fp", default_fp, "f32", "f"))
     ip = _default_of("default_ip", _default_type("default_ip", default_ip, "i32", "i"))
     reset()
@@ -384,6 +405,12 @@ def init(
         _log.info(f"Starting on arch={chosen.name}")
 
 
+def _native_arch() -> str:
+    if current["arch"] == cuda:
+        return f"cuda:{_device_number(current['device'] or 'cuda')}"
+    return "interp" if current["arch"] is interp else "cpu"
+
+
 def _apply() -> None:
     """Lets what is compiled from now on follow the settings."""
     fp, ip = current["default_fp"]._aerogel_dtype, current["default_ip"]._aerogel_dtype
@@ -391,7 +418,7 @@ def _apply() -> None:
     current["default_up"] = dtype_of("u" + ip[1:])
     bounds = current["check_out_of_bound"]
     _native.init(
-        arch="interp" if current["arch"] is interp else "cpu",
+        arch=_native_arch(),
         cpu=current["cpu"],
         debug=bool(current["debug"]),
         fast_math=bool(current["fast_math"]),

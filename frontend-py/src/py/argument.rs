@@ -109,7 +109,7 @@ pub(crate) enum Packed {
     Array {
         /// The user's name for it.
         name: String,
-        array: ArrayArg,
+        array: Box<ArrayArg>,
         /// Extents of the index space.
         shape: Vec<usize>,
         cell_bytes: usize,

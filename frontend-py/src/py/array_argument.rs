@@ -255,7 +255,7 @@ impl NativeKernel {
         let cell_bytes = ty.bytes() as usize * element.len() as usize;
         let packed = Packed::Array {
             name: name.to_owned(),
-            array,
+            array: Box::new(array),
             shape,
             cell_bytes,
             writeable,

@@ -368,10 +368,12 @@ pub(crate) fn copy(
                 len: buffer.len(),
             });
         }
-        Ok(buffer.address().wrapping_add(base))
+        Ok(())
     };
-    let to = check(dst, |d| d.dst)?;
-    let from = check(src, |d| d.src)?;
+    check(dst, |d| d.dst)?;
+    check(src, |d| d.src)?;
+    let to = dst.0.address().wrapping_add(dst.1);
+    let from = src.0.address_to_read().wrapping_add(src.1);
     let dims = collapse(dims);
     // SAFETY: `check` compared the last byte of either side with its buffer; distinct buffers do not overlap.
     unsafe { copy_dims(to, from, &dims, item) };

@@ -126,6 +126,7 @@ pub(crate) fn failure(
         KernelFailure::Mismatch(what) => {
             runtime(py, format!("kernel `{kernel}` cannot be launched: {what}"))
         }
+        KernelFailure::Device(what) => runtime(py, format!("kernel `{kernel}`: {what}")),
     }
 }
 
@@ -141,6 +142,9 @@ pub(crate) fn room(bytes: usize) -> PyResult<()> {
 pub(crate) fn memory(e: MemoryError) -> PyErr {
     if let MemoryError::NoCell { .. } = e {
         return Python::attach(|py| exception(py, "AerogelMemoryError", e.to_string()));
+    }
+    if e == MemoryError::DeviceLost {
+        return Python::attach(|py| runtime(py, e.to_string()));
     }
     PyMemoryError::new_err(e.to_string())
 }

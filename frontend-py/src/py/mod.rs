@@ -116,6 +116,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(profile::clear_profile_steps, m)?)?;
     m.add_function(wrap_pyfunction!(program::machine, m)?)?;
     m.add_function(wrap_pyfunction!(program::next_seed, m)?)?;
+    m.add_function(wrap_pyfunction!(program::open_cuda, m)?)?;
     m.add_function(wrap_pyfunction!(recorder::set_recorder, m)?)?;
     m.add_function(wrap_pyfunction!(recorder::recorder, m)?)?;
     m.add_function(wrap_pyfunction!(recorder::before_write_of_all, m)?)?;

@@ -148,7 +148,7 @@ impl NativeNdarray {
                 [self.shape.as_slice(), &self.element.extents()].concat(),
             )?,
         )?;
-        interface.set_item("data", (self.buffer.address() as usize, !self.writeable))?;
+        interface.set_item("data", (self.buffer.lend() as usize, !self.writeable))?;
         Ok(interface)
     }
 

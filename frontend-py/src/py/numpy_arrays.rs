@@ -118,7 +118,7 @@ impl ForeignArray {
 
     /// The addresses from the first of the elements' bytes to the last.
     pub(crate) fn addresses(&self) -> Range<usize> {
-        let start = self.buffer.address() as usize;
+        let start = self.buffer.addresses().start;
         if self.plain || self.shape.contains(&0) {
             return start..start + self.buffer.len();
         }
@@ -135,7 +135,7 @@ impl ForeignArray {
 
     /// Whether it is the same view of the same memory.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
-        let place = |array: &Self| (array.buffer.address(), array.ty);
+        let place = |array: &Self| (array.buffer.addresses(), array.ty);
         place(self) == place(other) && self.shape == other.shape && self.strides == other.strides
     }
 
@@ -172,8 +172,7 @@ impl ForeignArray {
 
 /// The addresses of a buffer's bytes.
 pub(crate) fn addresses(buffer: &Buffer) -> Range<usize> {
-    let start = buffer.address() as usize;
-    start..start + buffer.len()
+    buffer.addresses()
 }
 
 fn scalar_of(kind: u8, itemsize: usize) -> Option<ScalarType> {

@@ -77,7 +77,8 @@ pub(crate) fn compiler(py: Python<'_>, settings: &Settings) -> PyResult<Arc<Comp
         {
             return Ok(old.clone());
         }
-        compiler.insert(Arc::new(Compiler::new(config))).clone()
+        let opened = Compiler::open(config).map_err(|e| error::runtime(py, e.to_string()))?;
+        compiler.insert(Arc::new(opened)).clone()
     };
     if let Some(why) = made.cache_refused() {
         let message = format!("compiled kernels are not kept on disk: {why}");
@@ -155,9 +156,21 @@ fn arch_named(name: &str) -> PyResult<Arch> {
     match name {
         "cpu" => Ok(Arch::Cpu),
         "interp" => Ok(Arch::Interp),
-        _ => Err(PyValueError::new_err(format!(
-            "arch is cpu or interp, not {name:?}"
-        ))),
+        _ => {
+            let number = name.strip_prefix("cuda:").and_then(|n| n.parse().ok());
+            number.map(Arch::Cuda).ok_or_else(|| {
+                PyValueError::new_err(format!("arch is cpu, interp or cuda:0, not {name:?}"))
+            })
+        }
+    }
+}
+
+/// Opens a GPU, if it is not open: its name, or why there is none.
+#[pyfunction]
+pub(crate) fn open_cuda(py: Python<'_>, number: u32) -> (Option<String>, Option<String>) {
+    match py.detach(|| aerogel_compiler::open_cuda(number)) {
+        Ok(name) => (Some(name), None),
+        Err(e) => (None, Some(e.to_string())),
     }
 }
 

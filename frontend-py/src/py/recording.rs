@@ -284,7 +284,7 @@ impl NativeRecording {
             // All of it, whatever the key: arrays that Python writes to element by element are small.
             let array = array.get();
             let ranges: IndexBox = array.shape.iter().map(|&n| (0, n as u64)).collect();
-            let memory = Memory::Array(array.buffer.address() as usize);
+            let memory = Memory::Array(array.buffer.addresses().start);
             for ranges in common(&[memory], &ranges) {
                 let item = array.ty.bytes() as usize;
                 let cell = item * array.n_components();
@@ -307,7 +307,7 @@ pub(super) fn memories_of(py: Python<'_>, target: &Bound<'_, PyAny>) -> PyResult
             .collect());
     }
     let array = target.cast::<NativeNdarray>()?.get();
-    Ok(vec![Memory::Array(array.buffer.address() as usize)])
+    Ok(vec![Memory::Array(array.buffer.addresses().start)])
 }
 
 impl NativeRecording {

@@ -265,7 +265,7 @@ impl Summary {
                 let Some(Param::Array(array, shape, ..)) = given.param(arg) else {
                     return Ok(None);
                 };
-                let memory = Memory::Array(array.buffer()?.address() as usize);
+                let memory = Memory::Array(array.buffer()?.addresses().start);
                 let shape = shape.iter().map(|&n| n as u64).collect();
                 (vec![memory], shape, &[][..], At::Array(arg))
             }

@@ -14,7 +14,9 @@ const BANKS: u64 = 32;
 
 impl Warp<'_> {
     pub(super) fn access(&mut self, own: &mut Shared, op: &Op, active: u32) -> Result<(), Failed> {
-        self.count(own, op, active);
+        if self.grid.options.counts {
+            self.count(own, op, active);
+        }
         for lane in each(active) {
             let done = match op {
                 Op::Load {
@@ -90,7 +92,10 @@ impl Warp<'_> {
             }
             Space::Shared => own.memory.load(at, bytes, "shared", Some(visit)),
             Space::Local => self.local[lane].load(at, bytes, "local", None),
-            _ => self.grid.memory.thread_load(at, bytes, visit),
+            _ => self
+                .grid
+                .memory
+                .thread_load(&mut self.last, at, bytes, visit),
         }
     }
 
@@ -113,7 +118,10 @@ impl Warp<'_> {
             }
             Space::Shared => own.memory.store(at, bytes, value, "shared", Some(visit)),
             Space::Local => self.local[lane].store(at, bytes, value, "local", None),
-            _ => self.grid.memory.thread_store(at, bytes, value, visit),
+            _ => {
+                let memory = self.grid.memory;
+                memory.thread_store(&mut self.last, (at, bytes), value, visit)
+            }
         }
     }
 
@@ -167,7 +175,10 @@ impl Warp<'_> {
                 }
                 old
             }
-            _ => self.grid.memory.thread_update(at, bytes, visit, change)?,
+            _ => {
+                let memory = self.grid.memory;
+                memory.thread_update(&mut self.last, (at, bytes), visit, change)?
+            }
         };
         if let Some(to) = to {
             self.set(*to, lane, old);

@@ -55,6 +55,7 @@ impl<'m> Block<'m> {
                     }
                     let ran = warp.run(&mut self.own, TURN)?;
                     any |= ran > 0;
+                    self.grid.watch();
                     if !progress.take(ran.max(1)) {
                         let message =
                             "the launch has run as many instructions as it may, and has no end";

@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::code::Code;
 use crate::error::Fault;
-use crate::machine::{Counts, Launched, Options};
+use crate::machine::{Counts, Launched, Options, Stop};
 use crate::memory::Memory;
 use block::Block;
 
@@ -28,11 +28,20 @@ pub(crate) struct Grid<'m> {
     pub(crate) dynamic_shared: u64,
     pub(crate) params: Vec<u8>,
     pub(crate) epoch: u64,
+    pub(crate) stop: Option<Stop<'m>>,
 }
 
 impl Grid<'_> {
     fn n_threads(&self) -> u64 {
         self.threads.iter().map(|&n| u64::from(n)).product()
+    }
+
+    /// Lets threads see that the host wants the launch to end, if it does.
+    fn watch(&self) {
+        if let Some(stop) = self.stop.filter(|stop| (stop.asked)()) {
+            // A word that is not there stops nothing.
+            let _ = self.memory.write(stop.word, &1_u32.to_le_bytes());
+        }
     }
 
     fn n_blocks(&self) -> u64 {
@@ -131,7 +140,8 @@ fn work(grid: &Grid<'_>, progress: &Progress, found: &Mutex<Found>) {
 }
 
 impl Counts {
-    fn add(&mut self, other: &Self) {
+    /// Counts what another launch took too.
+    pub fn add(&mut self, other: &Self) {
         self.instructions += other.instructions;
         self.lanes += other.lanes;
         self.divergent += other.divergent;

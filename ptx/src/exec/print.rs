@@ -47,7 +47,7 @@ impl Warp<'_> {
         match space {
             Space::Shared => own.memory.load(at, n, "shared", Some(visit)),
             Space::Local => self.local[lane].load(at, n, "local", None),
-            _ => self.grid.memory.thread_load(at, n, visit),
+            _ => self.grid.memory.thread_load(&mut self.last, at, n, visit),
         }
     }
 

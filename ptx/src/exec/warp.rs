@@ -8,8 +8,10 @@ use super::block::Shared;
 use super::{Grid, along};
 use crate::code::{Function, Join, Lanes, Operand, Reg, Slot, Special};
 use crate::error::{Fault, FaultKind};
-use crate::memory::{Bad, Own, Visit};
+use crate::memory::{Allocation, Bad, Own, Visit};
 
+/// Every so often the group at the highest instruction goes first.
+const FAIR: u64 = 256;
 /// Calls that are deeper are a fault.
 const MOST_FRAMES: usize = 512;
 /// Bytes of local memory that a thread may have.
@@ -79,6 +81,9 @@ pub(super) struct Warp<'m> {
     /// How often lanes have waited for each other.
     pub(super) phase: u64,
     steps: u64,
+    picks: u64,
+    /// The memory that was accessed last.
+    pub(super) last: Option<&'m Allocation>,
 }
 
 impl<'m> Warp<'m> {
@@ -99,6 +104,8 @@ impl<'m> Warp<'m> {
             local: vec![Own::of_thread(); 32],
             phase: 0,
             steps: 0,
+            picks: 0,
+            last: None,
         };
         let mut frame = warp.frame(func, alive, 0);
         for params in frame.params.chunks_exact_mut(grid.params.len().max(1)) {
@@ -143,18 +150,21 @@ impl<'m> Warp<'m> {
     pub(super) fn run(&mut self, own: &mut Shared, most: u64) -> Result<u64, Box<Fault>> {
         let mut ran = 0;
         while ran < most && !self.is_done() {
-            let Some(at) = self.runnable() else { break };
+            self.picks += 1;
+            let last = self.picks.is_multiple_of(FAIR);
+            let Some(at) = self.runnable(last) else { break };
             ran += self.run_group(own, at, most - ran)?;
         }
         own.counts.instructions += ran;
         Ok(ran)
     }
 
-    /// The group that goes first.
-    fn runnable(&mut self) -> Option<usize> {
+    /// The group that goes first; or the last one, so that lanes which wait in a loop for others do not keep them from going on.
+    fn runnable(&mut self, last: bool) -> Option<usize> {
         let groups = &self.frames.last()?.groups;
         let ready = groups.iter().enumerate().filter(|(_, g)| g.wait.is_none());
-        ready.min_by_key(|(_, g)| g.pc).map(|(at, _)| at)
+        let first = |pc: usize| if last { usize::MAX - pc } else { pc };
+        ready.min_by_key(|(_, g)| first(g.pc)).map(|(at, _)| at)
     }
 
     /// Runs a group until another one goes first.

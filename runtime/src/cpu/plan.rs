@@ -17,20 +17,17 @@ use super::sums::{IN_PLACE, Spare};
 use super::{Pool, STACK};
 use crate::abi::{BoundsFn, ErrorRecord, HostCalls, LaunchContext, TaskFn};
 use crate::buffer::Buffer;
-use crate::code::{ArgSlot, Atomics, Bounds, KernelCode, Site, SiteKind};
+use crate::code::{Atomics, Bounds, KernelCode, Site, SiteKind};
 use crate::device::LoadError;
 use crate::interrupt;
-use crate::launch::{Args, KernelFailure, Launch, PrintSink};
+use crate::launch::{Args, KernelFailure, Launch, PrintSink, Signature};
 use crate::trace::TaskTrace;
 use crate::tree::{TreeMemory, Turn};
 
 /// A loaded kernel's tasks, ready to run.
 pub(crate) struct LaunchPlan {
     tasks: Vec<PlannedTask>,
-    args: Vec<ArgSlot>,
-    apart: Vec<bool>,
-    n_results: usize,
-    root_bytes: Vec<usize>,
+    signature: Signature,
     atomics: Atomics,
     temp_bytes: usize,
     sites: Vec<Site>,
@@ -133,10 +130,7 @@ impl LaunchPlan {
         }
         Ok(Self {
             tasks,
-            args: code.args.clone(),
-            apart: code.apart.clone(),
-            n_results: code.n_results,
-            root_bytes: code.root_bytes.clone(),
+            signature: Signature::of(code),
             atomics: code.atomics.clone(),
             temp_bytes: code.temp_bytes,
             sites: code.sites.clone(),
@@ -171,7 +165,11 @@ impl LaunchPlan {
     }
 
     fn run(&self, pool: &Pool, spare: &Spare, launch: Launch<'_>) -> Result<(), KernelFailure> {
-        self.check(&launch)?;
+        self.signature.check(&launch)?;
+        // Arrays that a device has changed come home.
+        launch.args.arrays().iter().for_each(|array| {
+            array.address();
+        });
         let mut root_space = [std::ptr::null_mut(); 8];
         let root_vec: Vec<*mut u8>;
         let roots = if launch.roots.len() <= root_space.len() {
@@ -247,25 +245,6 @@ impl LaunchPlan {
         outcome
     }
 
-    fn check(&self, launch: &Launch<'_>) -> Result<(), KernelFailure> {
-        if launch.args.kinds() != self.args {
-            return Err(KernelFailure::Mismatch("other arguments than the kernel's"));
-        }
-        if !are_apart(launch.args.arrays(), &self.apart) {
-            return Err(KernelFailure::Overlap);
-        }
-        if launch.results.len() < self.n_results {
-            return Err(KernelFailure::Mismatch("too few result slots"));
-        }
-        let fits = |(root, &bytes): (&&TreeMemory, &usize)| root.bytes().len() >= bytes;
-        if launch.roots.len() < self.root_bytes.len()
-            || !launch.roots.iter().zip(&self.root_bytes).all(fits)
-        {
-            return Err(KernelFailure::Mismatch("other trees than the kernel's"));
-        }
-        Ok(())
-    }
-
     fn take_temps(&self) -> Result<Option<Buffer>, KernelFailure> {
         if self.temp_bytes == 0 {
             return Ok(None);
@@ -339,27 +318,6 @@ fn call(run: TaskFn, ctx: &LaunchContext, [lo, hi]: [i64; 2], trace: Trace<'_>) 
     }
 }
 
-/// Whether the marked arrays share no memory with any other.
-fn are_apart(arrays: &[&Buffer], marked: &[bool]) -> bool {
-    let range = |buffer: &Buffer| {
-        let start = buffer.address() as usize;
-        start..start + buffer.len()
-    };
-    let marks = arrays.iter().zip(marked).enumerate();
-    marks
-        .filter(|(_, (_, marked))| **marked)
-        .all(|(k, (one, _))| {
-            let one = range(one);
-            let others = arrays.iter().enumerate().filter(|&(other, _)| other != k);
-            others.map(|(_, other)| range(other)).all(|other| {
-                one.end <= other.start
-                    || other.end <= one.start
-                    || one.is_empty()
-                    || other.is_empty()
-            })
-        })
-}
-
 fn decode(errors: &ErrorRecord) -> Result<(), KernelFailure> {
     if errors.state.load(Ordering::Acquire) == 0 {
         return Ok(());
@@ -423,7 +381,7 @@ mod tests {
     use aerogel_base::{ScalarType, Span};
 
     use super::*;
-    use crate::code::{Part, TaskCode};
+    use crate::code::{ArgSlot, Part, TaskCode};
 
     struct Functions;
 
@@ -566,16 +524,6 @@ mod tests {
         let code = code(vec![task("say", Bounds::Serial)], vec![]);
         launch(&code, &Args::new(), &sink).unwrap();
         assert_eq!(sink.into_inner().unwrap(), "value -3");
-    }
-
-    #[test]
-    fn arrays_that_share_memory() {
-        let (a, b) = (Buffer::zeroed(8).unwrap(), Buffer::zeroed(8).unwrap());
-        assert!(are_apart(&[&a, &b], &[true, true]));
-        assert!(!are_apart(&[&a, &a], &[true, false]));
-        assert!(!are_apart(&[&a, &b, &a], &[false, false, true]));
-        assert!(are_apart(&[&a, &a], &[false, false]));
-        assert!(are_apart(&[&a, &a], &[]));
     }
 
     #[test]

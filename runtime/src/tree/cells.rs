@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::sync::atomic::Ordering;
 
+use aerogel_base::ScalarType;
 use aerogel_snode::{MASK_BITS, NodeId, NodeKind, Tree, WORD, control};
 
 use super::TreeMemory;
@@ -43,7 +44,9 @@ impl TreeMemory {
     }
 
     pub(super) fn load(&self, word: u64) -> u32 {
-        self.bytes.word(word).load(Ordering::Relaxed)
+        let scalar = self.bytes.read_scalar(ScalarType::U32, word as usize);
+        // What a device has lost is nothing.
+        scalar.map_or(0, |scalar| scalar.slot() as u32)
     }
 
     fn element_at(&self, control: u32, element: u32) -> u64 {

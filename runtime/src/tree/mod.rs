@@ -8,6 +8,7 @@ mod cells;
 mod collect;
 mod component;
 mod exchange;
+mod extents;
 mod hash;
 mod lists;
 mod ranges;
@@ -140,6 +141,10 @@ impl TreeMemory {
             abandoned: Mutex::new(Vec::new()),
             unsettled: AtomicBool::new(false),
         };
+        if memory.is_sparse() {
+            let extents = extents::TreeExtents::new(&memory.tree, &memory.arenas);
+            memory.bytes.set_extents(Box::new(extents));
+        }
         memory.expect_dense_parts();
         Ok(memory)
     }
@@ -226,7 +231,7 @@ impl TreeMemory {
     }
 
     fn get(&self, control: u32, field: u64) -> u32 {
-        self.word(control, field).load(Ordering::Relaxed)
+        self.load(self.tree.control_offset(u64::from(control)) + field)
     }
 
     fn set(&self, control: u32, field: u64, value: u32) {

@@ -15,7 +15,7 @@ const LEAST: u64 = 64 << 20;
 const PAGE: u64 = 4096;
 const CACHE_LINE: u64 = 64;
 /// Bytes of an element's owner.
-const OWNER: u64 = 8;
+pub(super) const OWNER: u64 = 8;
 
 /// The arena of a control block.
 #[derive(Clone, Debug)]
@@ -33,6 +33,9 @@ pub(super) struct Arena {
     owners: Option<u64>,
     list: u64,
     parts: u64,
+    /// How many bytes there are for the list and the counts of its parts.
+    pub(super) list_bytes: u64,
+    pub(super) parts_bytes: u64,
 }
 
 impl Arena {
@@ -142,6 +145,8 @@ impl Ranges {
             owners,
             list: 0,
             parts: 0,
+            list_bytes: 0,
+            parts_bytes: 0,
         });
         Some(())
     }
@@ -159,7 +164,8 @@ impl Ranges {
     /// The node's list belongs to its first control block.
     fn add_lists(&mut self, tree: &Tree, node: NodeId, cells: &[u64], own: u64) -> Option<()> {
         let entry = control::entry_size(tree.shape_axes(node).len());
-        let list = self.take(own.checked_mul(entry)?)?;
+        let list_bytes = own.checked_mul(entry)?;
+        let list = self.take(list_bytes)?;
         // A list is made from that above: every container below an entry is counted in parts of its
         // own.
         let chain = tree.chain(node);
@@ -170,9 +176,11 @@ impl Ranges {
         let n_parts = entries
             .checked_mul(per_entry)?
             .checked_mul(tree.list_parts(node, control::LEAST_LIST_PART))?;
-        let parts = self.take(n_parts.checked_add(1)?.checked_mul(WORD)?)?;
-        let first = tree[node].first_control as usize;
-        (self.arenas[first].list, self.arenas[first].parts) = (list, parts);
+        let parts_bytes = n_parts.checked_add(1)?.checked_mul(WORD)?;
+        let parts = self.take(parts_bytes)?;
+        let arena = &mut self.arenas[tree[node].first_control as usize];
+        (arena.list, arena.list_bytes) = (list, list_bytes);
+        (arena.parts, arena.parts_bytes) = (parts, parts_bytes);
         Some(())
     }
 

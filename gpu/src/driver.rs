@@ -1,0 +1,152 @@
+//! What is asked of a driver.
+
+use std::fmt;
+
+/// What a card has, and can do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Card {
+    /// Its name.
+    pub name: String,
+    /// Its compute capability, times ten.
+    pub sm: u32,
+    /// How many blocks it runs at once where each has so many threads as is usual.
+    pub blocks: u32,
+    /// Threads that a block may have.
+    pub threads: u32,
+    /// Bytes of memory.
+    pub memory: u64,
+}
+
+/// What a driver does. Launches, fills and copies happen in the order in which they are asked for; a launch may have only
+/// begun when the call returns, a copy from the card is over.
+pub trait Driver: Send + Sync {
+    /// What card it is.
+    fn card(&self) -> &Card;
+
+    /// The address of so many bytes, of which nothing is known.
+    fn allocate(&self, bytes: u64) -> Result<u64, DriverError>;
+
+    /// Addresses for so many bytes, which have no memory yet.
+    fn reserve(&self, bytes: u64) -> Result<u64, DriverError>;
+
+    /// Gives memory to bytes of reserved addresses that have none; what they hold then is zero.
+    fn commit(&self, address: u64, bytes: u64) -> Result<(), DriverError>;
+
+    /// Gives back what was allocated or reserved.
+    fn free(&self, address: u64);
+
+    /// Copies to the card.
+    fn write(&self, to: u64, from: &[u8]) -> Result<(), DriverError>;
+
+    /// Copies from the card.
+    fn read(&self, from: u64, to: &mut [u8]) -> Result<(), DriverError>;
+
+    /// Sets bytes.
+    fn fill(&self, address: u64, bytes: u64, value: u8) -> Result<(), DriverError>;
+
+    /// Loads a module: its number.
+    fn load(&self, ptx: &str) -> Result<u64, DriverError>;
+
+    /// Gives a module back.
+    fn unload(&self, module: u64);
+
+    /// A kernel of a module: its number.
+    fn function(&self, module: u64, name: &str) -> Result<u64, DriverError>;
+
+    /// Launches a kernel.
+    fn launch(&self, function: u64, grid: Grid, params: &[u64]) -> Result<(), DriverError>;
+
+    /// The address of a word that is not zero while launches shall end.
+    fn stop_word(&self) -> u64;
+
+    /// Waits until all is done. When `stop` becomes true meanwhile, the word of `stop_word` is set until then.
+    fn wait(&self, stop: &(dyn Fn() -> bool + Sync)) -> Result<(), DriverError>;
+}
+
+/// How many threads run a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grid {
+    /// Blocks.
+    pub blocks: u32,
+    /// Threads of a block.
+    pub threads: u32,
+    /// Bytes of shared memory for a block, besides those that the code declares.
+    pub shared: u32,
+}
+
+/// Why a driver does not do what it is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DriverError {
+    /// There is no driver: where it was looked for.
+    Missing(String),
+    /// The driver is older than what is needed: its version, and the oldest that does.
+    TooOld([u32; 2], [u32; 2]),
+    /// There is no such card: the number, and how many there are.
+    NoCard(u32, u32),
+    /// The card is older than what is needed: its name, and its compute capability.
+    OldCard(String, u32),
+    /// There is not so much memory.
+    OutOfMemory(u64),
+    /// The module has no such kernel.
+    NoFunction(String),
+    /// The code cannot be loaded: what the driver says.
+    BadCode(String),
+    /// The card cannot run such a launch: what it asks for.
+    Refused(String),
+    /// A kernel did what it must not; what was on the card may be gone.
+    Fault(String),
+    /// The card does not answer any more.
+    Lost(String),
+    /// This process is the child of the one that opened the card.
+    Forked,
+    /// Anything else.
+    Other(String),
+}
+
+impl fmt::Display for DriverError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let version = |[major, minor]: &[u32; 2]| format!("{major}.{minor}");
+        match self {
+            Self::Missing(what) => write!(f, "there is no NVIDIA driver: {what}"),
+            Self::TooOld(found, needed) => write!(
+                f,
+                "the NVIDIA driver is for CUDA {}, and at least {} is needed: install a newer one",
+                version(found),
+                version(needed)
+            ),
+            Self::NoCard(number, 0) => {
+                write!(f, "there is no device cuda:{number}: the driver sees none")
+            }
+            Self::NoCard(number, n) => {
+                write!(
+                    f,
+                    "there is no device cuda:{number}: the driver sees {n}, from cuda:0 on"
+                )
+            }
+            Self::OldCard(name, sm) => write!(
+                f,
+                "{name} has compute capability {}.{}, and 7.0 is needed",
+                sm / 10,
+                sm % 10
+            ),
+            Self::OutOfMemory(bytes) => {
+                write!(
+                    f,
+                    "out of memory on the device: cannot allocate {bytes} bytes"
+                )
+            }
+            Self::NoFunction(name) => write!(f, "the code has no kernel `{name}`"),
+            Self::BadCode(what) => write!(f, "the driver does not take the code: {what}"),
+            Self::Refused(what) => write!(f, "the device cannot launch it: {what}"),
+            Self::Fault(what) => write!(f, "a fault on the device: {what}"),
+            Self::Lost(what) => write!(f, "the device is gone: {what}; ti.init starts over"),
+            Self::Forked => f.write_str(
+                "a CUDA device that was opened before a fork cannot be used in the child process: \
+                 call ti.init only there, or start processes by `spawn`",
+            ),
+            Self::Other(what) => f.write_str(what),
+        }
+    }
+}
+
+impl std::error::Error for DriverError {}

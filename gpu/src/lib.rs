@@ -1,0 +1,19 @@
+//! GPUs: memory and launches by a driver.
+//!
+//! [`Driver`] is all that is asked of one. NVIDIA's is loaded when it is first wanted, so nothing of CUDA is needed to
+//! build or to start; the machine that runs PTX (`aerogel-ptx`) is another, for tests. What stands above them,
+//! [`GpuDevice`], knows neither.
+
+mod device;
+mod driver;
+mod machine;
+mod memory;
+mod nvidia;
+mod plan;
+mod printed;
+mod registry;
+
+pub use device::GpuDevice;
+pub use driver::{Card, Driver, DriverError, Grid};
+pub use machine::MachineDriver;
+pub use registry::device;

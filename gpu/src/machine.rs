@@ -1,0 +1,232 @@
+//! The machine that runs PTX, as a driver: launches wait in a queue, as on a card, until somebody asks for what they did.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use aerogel_ptx::{Counts, Fault, FaultKind, Machine, Module, Options, Stop};
+
+use crate::driver::{Card, Driver, DriverError, Grid};
+
+/// A machine that behaves like a card.
+pub struct MachineDriver {
+    card: Card,
+    stop: u64,
+    state: Mutex<State>,
+}
+
+struct State {
+    machine: Machine,
+    modules: BTreeMap<u64, Module>,
+    functions: Vec<(u64, String)>,
+    next_module: u64,
+    queue: Vec<Asked>,
+    counts: Counts,
+    /// A fault that was found when nobody could be told.
+    fault: Option<DriverError>,
+}
+
+struct Asked {
+    function: u64,
+    grid: Grid,
+    params: Vec<Vec<u8>>,
+}
+
+impl MachineDriver {
+    /// A machine of its own.
+    ///
+    /// # Panics
+    /// If the machine has less than a few bytes of memory.
+    pub fn new(options: Options) -> Self {
+        let mut machine = Machine::new(options.clone());
+        let stop = machine.allocate(8).expect("a machine has memory");
+        machine.write(stop, &[0; 8]).expect("it was allocated");
+        Self {
+            card: Card {
+                name: "the PTX machine".to_owned(),
+                sm: 80,
+                blocks: 4,
+                threads: options.threads as u32,
+                memory: options.memory,
+            },
+            stop,
+            state: Mutex::new(State {
+                machine,
+                modules: BTreeMap::new(),
+                functions: Vec::new(),
+                next_module: 1,
+                queue: Vec::new(),
+                counts: Counts::default(),
+                fault: None,
+            }),
+        }
+    }
+
+    /// What all launches so far took.
+    pub fn counts(&self) -> Counts {
+        self.lock().counts
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs what waits, up to a fault.
+    fn drain(
+        &self,
+        state: &mut State,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<(), DriverError> {
+        if let Some(fault) = state.fault.take() {
+            return Err(fault);
+        }
+        for asked in std::mem::take(&mut state.queue) {
+            let (module, name) = &state.functions[asked.function as usize];
+            let module = &state.modules[module];
+            let Grid {
+                blocks,
+                threads,
+                shared,
+            } = asked.grid;
+            let stop = Stop {
+                word: self.stop,
+                asked: stop,
+            };
+            let ran = state.machine.launch_until(
+                (module, name),
+                [blocks, 1, 1],
+                [threads, 1, 1],
+                u64::from(shared),
+                &asked.params,
+                Some(stop),
+            );
+            match ran {
+                Ok(ran) => state.counts.add(&ran.counts),
+                Err(fault) => {
+                    state.machine.write(self.stop, &[0; 8]).map_err(of)?;
+                    return Err(of(fault));
+                }
+            }
+        }
+        state.machine.write(self.stop, &[0; 8]).map_err(of)
+    }
+
+    /// Does something with the machine when what was asked before is done.
+    fn after<T>(
+        &self,
+        work: impl FnOnce(&mut Machine) -> Result<T, DriverError>,
+    ) -> Result<T, DriverError> {
+        let mut state = self.lock();
+        self.drain(&mut state, &|| false)?;
+        work(&mut state.machine)
+    }
+}
+
+fn of(fault: Fault) -> DriverError {
+    match fault.kind {
+        FaultKind::Launch => DriverError::Refused(fault.message),
+        _ => DriverError::Fault(fault.to_string()),
+    }
+}
+
+impl Driver for MachineDriver {
+    fn card(&self) -> &Card {
+        &self.card
+    }
+
+    fn allocate(&self, bytes: u64) -> Result<u64, DriverError> {
+        let mut state = self.lock();
+        let address = state.machine.allocate(bytes);
+        address.ok_or(DriverError::OutOfMemory(bytes))
+    }
+
+    fn reserve(&self, bytes: u64) -> Result<u64, DriverError> {
+        let mut state = self.lock();
+        let address = state.machine.reserve(bytes);
+        address.ok_or(DriverError::OutOfMemory(bytes))
+    }
+
+    fn commit(&self, address: u64, bytes: u64) -> Result<(), DriverError> {
+        match self.lock().machine.commit(address, bytes).map_err(of)? {
+            true => Ok(()),
+            false => Err(DriverError::OutOfMemory(bytes)),
+        }
+    }
+
+    fn free(&self, address: u64) {
+        let mut state = self.lock();
+        // Launches that wait may still use it.
+        if let Err(fault) = self.drain(&mut state, &|| false) {
+            state.fault = Some(fault);
+        }
+        if let Err(fault) = state.machine.free(address) {
+            tracing::error!("memory of the PTX machine is given back twice: {fault}");
+        }
+    }
+
+    fn write(&self, to: u64, from: &[u8]) -> Result<(), DriverError> {
+        self.after(|machine| machine.write(to, from).map_err(of))
+    }
+
+    fn read(&self, from: u64, to: &mut [u8]) -> Result<(), DriverError> {
+        self.after(|machine| machine.read(from, to).map_err(of))
+    }
+
+    fn fill(&self, address: u64, bytes: u64, value: u8) -> Result<(), DriverError> {
+        self.after(|machine| machine.fill(address, bytes, value).map_err(of))
+    }
+
+    fn load(&self, ptx: &str) -> Result<u64, DriverError> {
+        let mut state = self.lock();
+        let module = state.machine.load(ptx);
+        let module = module.map_err(|e| DriverError::BadCode(e.to_string()))?;
+        let number = state.next_module;
+        state.next_module += 1;
+        state.modules.insert(number, module);
+        Ok(number)
+    }
+
+    fn unload(&self, module: u64) {
+        let mut state = self.lock();
+        if let Err(fault) = self.drain(&mut state, &|| false) {
+            state.fault = Some(fault);
+        }
+        if let Some(module) = state.modules.remove(&module) {
+            state.machine.unload(&module);
+        }
+    }
+
+    fn function(&self, module: u64, name: &str) -> Result<u64, DriverError> {
+        let mut state = self.lock();
+        let found = state.modules.get(&module);
+        if !found.is_some_and(|module| module.has_kernel(name)) {
+            return Err(DriverError::NoFunction(name.to_owned()));
+        }
+        state.functions.push((module, name.to_owned()));
+        Ok(state.functions.len() as u64 - 1)
+    }
+
+    fn launch(&self, function: u64, grid: Grid, params: &[u64]) -> Result<(), DriverError> {
+        if grid.threads == 0 || grid.threads > self.card.threads {
+            return Err(DriverError::Refused(format!(
+                "a block of {} threads, where 1 to {} are possible",
+                grid.threads, self.card.threads
+            )));
+        }
+        let params = params.iter().map(|p| p.to_le_bytes().to_vec()).collect();
+        self.lock().queue.push(Asked {
+            function,
+            grid,
+            params,
+        });
+        Ok(())
+    }
+
+    fn stop_word(&self) -> u64 {
+        self.stop
+    }
+
+    fn wait(&self, stop: &(dyn Fn() -> bool + Sync)) -> Result<(), DriverError> {
+        let mut state = self.lock();
+        self.drain(&mut state, stop)
+    }
+}

@@ -1,0 +1,177 @@
+//! Memory on a device, given back when it is dropped.
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use aerogel_runtime::{MemoryError, Mirror};
+
+use crate::device::Opened;
+use crate::driver::DriverError;
+
+/// What is committed of a range of addresses is a multiple of this.
+const GRAIN: usize = 2 << 20;
+
+/// Bytes on a device.
+pub(crate) struct DeviceMemory {
+    device: Arc<Opened>,
+    pub(crate) address: u64,
+}
+
+/// Whole words, since a number of less is changed atomically in the word around it.
+fn rounded(bytes: u64) -> u64 {
+    bytes.max(1).next_multiple_of(16)
+}
+
+impl DeviceMemory {
+    fn new(device: &Arc<Opened>, bytes: u64) -> Result<Self, DriverError> {
+        let address = device.driver()?.allocate(rounded(bytes))?;
+        Ok(Self {
+            device: device.clone(),
+            address,
+        })
+    }
+
+    /// Bytes that are zero.
+    pub(crate) fn zeroed(device: &Arc<Opened>, bytes: u64) -> Result<Self, DriverError> {
+        let memory = Self::new(device, bytes)?;
+        device.driver()?.fill(memory.address, rounded(bytes), 0)?;
+        Ok(memory)
+    }
+}
+
+impl Drop for DeviceMemory {
+    fn drop(&mut self) {
+        // In the child of a fork there is nothing to give back.
+        if let Ok(driver) = self.device.driver() {
+            driver.free(self.address);
+        }
+    }
+}
+
+/// What can be said of a failure where there is only memory.
+pub(crate) fn memory_error(e: DriverError) -> MemoryError {
+    match e {
+        DriverError::OutOfMemory(bytes) => MemoryError::DeviceFull {
+            bytes: usize::try_from(bytes).unwrap_or(usize::MAX),
+        },
+        other => {
+            tracing::debug!("{other}");
+            MemoryError::DeviceLost
+        }
+    }
+}
+
+/// The mirror of a buffer.
+pub(crate) struct GpuMirror {
+    memory: DeviceMemory,
+    /// Where the buffer's first byte is: before and behind it lie some that are nobody's.
+    first: u64,
+    len: usize,
+    /// Which grains of a range of addresses have memory; none if all of it has.
+    given: Option<Mutex<Vec<bool>>>,
+}
+
+impl GpuMirror {
+    /// Zeros, with as many before and after them.
+    pub(crate) fn zeroed(
+        device: &Arc<Opened>,
+        len: usize,
+        margin: usize,
+    ) -> Result<Self, DriverError> {
+        let margin = margin.next_multiple_of(256) as u64;
+        let memory = DeviceMemory::zeroed(device, len as u64 + 2 * margin)?;
+        Ok(Self {
+            first: memory.address + margin,
+            memory,
+            len,
+            given: None,
+        })
+    }
+
+    /// Addresses for so many bytes.
+    pub(crate) fn reserved(
+        device: &Arc<Opened>,
+        len: usize,
+        margin: usize,
+    ) -> Result<Self, DriverError> {
+        let margin = margin.next_multiple_of(GRAIN);
+        let whole = len.next_multiple_of(GRAIN) + 2 * margin;
+        let address = device.driver()?.reserve(whole as u64)?;
+        let memory = DeviceMemory {
+            device: device.clone(),
+            address,
+        };
+        let mirror = Self {
+            first: address + margin as u64,
+            memory,
+            len,
+            given: Some(Mutex::new(Vec::new())),
+        };
+        Ok(mirror)
+    }
+
+    fn at(&self, offset: usize, bytes: usize) -> Result<u64, MemoryError> {
+        match offset.checked_add(bytes) {
+            Some(end) if end <= self.len => Ok(self.first + offset as u64),
+            _ => Err(MemoryError::OutOfRange {
+                offset,
+                bytes,
+                len: self.len,
+            }),
+        }
+    }
+}
+
+impl Mirror for GpuMirror {
+    fn address(&self) -> u64 {
+        self.first
+    }
+
+    fn device(&self) -> u64 {
+        self.memory.device.number()
+    }
+
+    fn read(&self, offset: usize, to: &mut [u8]) -> Result<(), MemoryError> {
+        let at = self.at(offset, to.len())?;
+        let driver = self.memory.device.driver().map_err(memory_error)?;
+        driver.read(at, to).map_err(memory_error)
+    }
+
+    fn write(&self, offset: usize, from: &[u8]) -> Result<(), MemoryError> {
+        let at = self.at(offset, from.len())?;
+        let driver = self.memory.device.driver().map_err(memory_error)?;
+        driver.write(at, from).map_err(memory_error)
+    }
+
+    fn fill(&self, offset: usize, bytes: usize, value: u8) -> Result<(), MemoryError> {
+        let at = self.at(offset, bytes)?;
+        let driver = self.memory.device.driver().map_err(memory_error)?;
+        driver.fill(at, bytes as u64, value).map_err(memory_error)
+    }
+
+    fn provide(&self, bytes: Range<usize>) -> Result<(), MemoryError> {
+        let Some(given) = &self.given else {
+            return Ok(());
+        };
+        let driver = self.memory.device.driver().map_err(memory_error)?;
+        let mut given = given.lock().unwrap_or_else(PoisonError::into_inner);
+        let grains = bytes.start / GRAIN..bytes.end.div_ceil(GRAIN);
+        if given.len() < grains.end {
+            given.resize(grains.end, false);
+        }
+        let mut next = grains.start;
+        while next < grains.end {
+            if given[next] {
+                next += 1;
+                continue;
+            }
+            let end = (next..grains.end).find(|&k| given[k]).unwrap_or(grains.end);
+            let at = self.first + (next * GRAIN) as u64;
+            let bytes = ((end - next) * GRAIN) as u64;
+            driver.commit(at, bytes).map_err(memory_error)?;
+            given[next..end].fill(true);
+            next = end;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,413 @@
+//! NVIDIA's driver, loaded when it is first wanted.
+#![expect(unsafe_code, reason = "calls the driver, which is C")]
+
+use std::collections::BTreeMap;
+use std::ffi::{CStr, CString, c_int, c_void};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use cudarc::driver::result::{self, DriverError as Failure};
+use cudarc::driver::sys::{self, CUresult};
+
+use crate::driver::{Card, Driver, DriverError, Grid};
+
+/// The oldest driver that does all that is asked of it.
+const OLDEST: [u32; 2] = [12, 0];
+/// The oldest compute capability that code is made for, and the newest.
+const ARCHITECTURES: [u32; 2] = [70, 100];
+/// Threads that a multiprocessor runs at once, and the usual number of a block's.
+const RESIDENT: u32 = 2048;
+const USUAL: u32 = 128;
+/// So many blocks for each that can run at once, so that uneven ones even out.
+const WAVES: u32 = 2;
+/// What is committed of reserved addresses has pieces of this size.
+const GRAIN: usize = 2 << 20;
+/// How long is slept between two looks at a launch that takes its time.
+const LOOK: Duration = Duration::from_micros(50);
+
+/// A card of NVIDIA's.
+pub(crate) struct NvidiaDriver {
+    card: Card,
+    ordinal: c_int,
+    context: Context,
+    stream: Stream,
+    stop: StopWord,
+    /// Pieces of memory behind reserved addresses: where they are, how long, and what the driver calls them.
+    reserved: Mutex<BTreeMap<u64, Reserved>>,
+}
+
+#[derive(Clone, Copy)]
+struct Context(sys::CUcontext);
+#[derive(Clone, Copy)]
+struct Stream(sys::CUstream);
+struct StopWord {
+    host: *mut u32,
+    device: u64,
+}
+struct Reserved {
+    bytes: usize,
+    pieces: Vec<(u64, usize, sys::CUmemGenericAllocationHandle)>,
+}
+
+// SAFETY: handles of the driver's, which any thread may use.
+unsafe impl Send for Context {}
+// SAFETY: as above.
+unsafe impl Sync for Context {}
+// SAFETY: as above.
+unsafe impl Send for Stream {}
+// SAFETY: as above.
+unsafe impl Sync for Stream {}
+// SAFETY: the word is written by volatile stores alone, and lives as long as the process.
+unsafe impl Send for StopWord {}
+// SAFETY: as above.
+unsafe impl Sync for StopWord {}
+
+impl NvidiaDriver {
+    /// Opens a card by its number.
+    pub(crate) fn open(number: u32) -> Result<Self, DriverError> {
+        // SAFETY: looks for a library and loads it; its initialisers are the driver's.
+        if !unsafe { sys::is_culib_present() } {
+            return Err(DriverError::Missing(
+                "libcuda.so.1 cannot be loaded; install NVIDIA's driver, or use arch=ti.cpu"
+                    .to_owned(),
+            ));
+        }
+        expect_version()?;
+        result::init().map_err(|e| match e.0 {
+            CUresult::CUDA_ERROR_NO_DEVICE => DriverError::NoCard(number, 0),
+            _ => of(e),
+        })?;
+        let n = result::device::get_count().map_err(of)? as u32;
+        if number >= n {
+            return Err(DriverError::NoCard(number, n));
+        }
+        let ordinal = number as c_int;
+        let device = result::device::get(ordinal).map_err(of)?;
+        let card = card(device)?;
+        // SAFETY: the device is one; the context stays as long as the process.
+        let context = unsafe { result::primary_ctx::retain(device) }.map_err(of)?;
+        // SAFETY: the context was just made.
+        unsafe { result::ctx::set_current(context) }.map_err(of)?;
+        let stream = result::stream::create(result::stream::StreamKind::NonBlocking).map_err(of)?;
+        Ok(Self {
+            card,
+            ordinal,
+            context: Context(context),
+            stream: Stream(stream),
+            stop: stop_word()?,
+            reserved: Mutex::default(),
+        })
+    }
+
+    /// Makes this thread speak to the card.
+    fn enter(&self) -> Result<sys::CUstream, DriverError> {
+        // SAFETY: the context lives as long as the process.
+        unsafe { result::ctx::set_current(self.context.0) }.map_err(of)?;
+        Ok(self.stream.0)
+    }
+
+    fn property(&self) -> sys::CUmemAllocationProp {
+        // SAFETY: numbers and a null pointer, which stand for nothing in particular.
+        let mut property: sys::CUmemAllocationProp = unsafe { std::mem::zeroed() };
+        property.type_ = sys::CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED;
+        property.location.type_ = sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE;
+        property.location.id = self.ordinal;
+        property
+    }
+
+    fn release(&self, address: u64, reserved: &Reserved) {
+        for &(at, bytes, handle) in &reserved.pieces {
+            // SAFETY: it was mapped here, and nothing runs any more that uses it: `free` waited.
+            let _ = unsafe { sys::cuMemUnmap(at, bytes) };
+            // SAFETY: the handle is this piece's.
+            let _ = unsafe { sys::cuMemRelease(handle) };
+        }
+        // SAFETY: nothing is mapped there any more.
+        let _ = unsafe { sys::cuMemAddressFree(address, reserved.bytes) };
+    }
+}
+
+/// That the driver is new enough.
+fn expect_version() -> Result<(), DriverError> {
+    let mut version = 0;
+    // SAFETY: writes one number; it may be asked before anything else.
+    unsafe { sys::cuDriverGetVersion(&raw mut version) }
+        .result()
+        .map_err(of)?;
+    let found = [version as u32 / 1000, version as u32 % 1000 / 10];
+    match found < OLDEST {
+        true => Err(DriverError::TooOld(found, OLDEST)),
+        false => Ok(()),
+    }
+}
+
+fn card(device: sys::CUdevice) -> Result<Card, DriverError> {
+    use sys::CUdevice_attribute as A;
+    let attribute = |which| {
+        // SAFETY: the device is one.
+        let value = unsafe { result::device::get_attribute(device, which) };
+        value.map(|v| v as u32).map_err(of)
+    };
+    let name = result::device::get_name(device).map_err(of)?;
+    let major = attribute(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
+    let minor = attribute(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
+    let found = 10 * major + minor;
+    let [oldest, newest] = ARCHITECTURES;
+    if found < oldest {
+        return Err(DriverError::OldCard(name, found));
+    }
+    let processors = attribute(A::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
+    // SAFETY: the device is one.
+    let memory = unsafe { result::device::total_mem(device) }.map_err(of)? as u64;
+    Ok(Card {
+        name,
+        // Code for an older card runs on a newer one.
+        sm: [100, 90, 89, 86, 80, 75, 70]
+            .into_iter()
+            .find(|&sm| sm <= found.min(newest))
+            .unwrap_or(oldest),
+        blocks: processors * (RESIDENT / USUAL) * WAVES,
+        threads: attribute(A::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
+        memory,
+    })
+}
+
+/// A word of the host's memory that the card sees.
+fn stop_word() -> Result<StopWord, DriverError> {
+    // SAFETY: the context is current; the memory is never given back.
+    let host = unsafe { result::malloc_host(8, sys::CU_MEMHOSTALLOC_DEVICEMAP) }.map_err(of)?;
+    let mut device = 0;
+    // SAFETY: the memory was allocated for it.
+    unsafe { sys::cuMemHostGetDevicePointer_v2(&raw mut device, host, 0) }
+        .result()
+        .map_err(of)?;
+    let host = host.cast::<u32>();
+    // SAFETY: it has eight bytes.
+    unsafe { host.write_volatile(0) };
+    Ok(StopWord { host, device })
+}
+
+fn of(e: Failure) -> DriverError {
+    use CUresult::*;
+    let text = |found: Result<&CStr, Failure>| {
+        found.map_or_else(
+            |_| String::new(),
+            |text| text.to_string_lossy().into_owned(),
+        )
+    };
+    let what = match text(e.error_string()) {
+        empty if empty.is_empty() => format!("{:?}", e.0),
+        words => format!("{words} ({})", text(e.error_name())),
+    };
+    match e.0 {
+        CUDA_ERROR_OUT_OF_MEMORY => DriverError::OutOfMemory(0),
+        CUDA_ERROR_INVALID_PTX
+        | CUDA_ERROR_NO_BINARY_FOR_GPU
+        | CUDA_ERROR_UNSUPPORTED_PTX_VERSION
+        | CUDA_ERROR_INVALID_IMAGE => DriverError::BadCode(what),
+        CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES | CUDA_ERROR_INVALID_VALUE => DriverError::Refused(what),
+        // After these nothing works in the context any more.
+        CUDA_ERROR_ILLEGAL_ADDRESS
+        | CUDA_ERROR_ILLEGAL_INSTRUCTION
+        | CUDA_ERROR_MISALIGNED_ADDRESS
+        | CUDA_ERROR_INVALID_ADDRESS_SPACE
+        | CUDA_ERROR_INVALID_PC
+        | CUDA_ERROR_HARDWARE_STACK_ERROR
+        | CUDA_ERROR_LAUNCH_TIMEOUT
+        | CUDA_ERROR_LAUNCH_FAILED
+        | CUDA_ERROR_ASSERT
+        | CUDA_ERROR_ECC_UNCORRECTABLE
+        | CUDA_ERROR_DEVICE_UNAVAILABLE
+        | CUDA_ERROR_DEINITIALIZED
+        | CUDA_ERROR_CONTEXT_IS_DESTROYED => DriverError::Lost(what),
+        _ => DriverError::Other(format!("the NVIDIA driver says: {what}")),
+    }
+}
+
+/// An allocation that failed, with its size.
+fn sized(bytes: u64) -> impl Fn(Failure) -> DriverError {
+    move |e| match of(e) {
+        DriverError::OutOfMemory(_) => DriverError::OutOfMemory(bytes),
+        other => other,
+    }
+}
+
+impl Driver for NvidiaDriver {
+    fn card(&self) -> &Card {
+        &self.card
+    }
+
+    fn allocate(&self, bytes: u64) -> Result<u64, DriverError> {
+        let stream = self.enter()?;
+        // SAFETY: the stream is one; the pool is the device's own.
+        unsafe { result::malloc_async(stream, bytes as usize) }.map_err(sized(bytes))
+    }
+
+    fn reserve(&self, bytes: u64) -> Result<u64, DriverError> {
+        self.enter()?;
+        let bytes = (bytes as usize).next_multiple_of(GRAIN);
+        let mut address = 0;
+        // SAFETY: writes one address.
+        unsafe { sys::cuMemAddressReserve(&raw mut address, bytes, GRAIN, 0, 0) }
+            .result()
+            .map_err(sized(bytes as u64))?;
+        let mut all = self.reserved.lock().unwrap_or_else(PoisonError::into_inner);
+        all.insert(
+            address,
+            Reserved {
+                bytes,
+                pieces: Vec::new(),
+            },
+        );
+        Ok(address)
+    }
+
+    fn commit(&self, address: u64, bytes: u64) -> Result<(), DriverError> {
+        let stream = self.enter()?;
+        let mut all = self.reserved.lock().unwrap_or_else(PoisonError::into_inner);
+        let range = all
+            .iter_mut()
+            .find(|(first, range)| (**first..**first + range.bytes as u64).contains(&address));
+        let Some((_, range)) = range else {
+            return Err(DriverError::Other(
+                "addresses that were not reserved".to_owned(),
+            ));
+        };
+        let (property, size) = (self.property(), bytes as usize);
+        let mut handle = 0;
+        // SAFETY: makes memory, maps it into reserved addresses that have none, and lets the card use it.
+        unsafe {
+            sys::cuMemCreate(&raw mut handle, size, &raw const property, 0)
+                .result()
+                .map_err(sized(bytes))?;
+            if let Err(e) = sys::cuMemMap(address, size, 0, handle, 0).result() {
+                let _ = sys::cuMemRelease(handle);
+                return Err(of(e));
+            }
+            let access = sys::CUmemAccessDesc {
+                location: property.location,
+                flags: sys::CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+            };
+            range.pieces.push((address, size, handle));
+            sys::cuMemSetAccess(address, size, &raw const access, 1)
+                .result()
+                .map_err(of)?;
+            result::memset_d8_async(address, 0, size, stream).map_err(of)
+        }
+    }
+
+    fn free(&self, address: u64) {
+        let Ok(stream) = self.enter() else { return };
+        let mut all = self.reserved.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(range) = all.remove(&address) {
+            // SAFETY: the stream is one.
+            let _ = unsafe { result::stream::synchronize(stream) };
+            return self.release(address, &range);
+        }
+        // SAFETY: it was allocated on this stream.
+        if let Err(e) = unsafe { result::free_async(address, stream) } {
+            tracing::debug!("memory of the card is not given back: {}", of(e));
+        }
+    }
+
+    fn write(&self, to: u64, from: &[u8]) -> Result<(), DriverError> {
+        let stream = self.enter()?;
+        // SAFETY: whoever asks has allocated the bytes; what is copied is pageable, so it has been read when this returns.
+        unsafe { result::memcpy_htod_async(to, from, stream) }.map_err(of)
+    }
+
+    fn read(&self, from: u64, to: &mut [u8]) -> Result<(), DriverError> {
+        let stream = self.enter()?;
+        // SAFETY: whoever asks has allocated the bytes; the copy is over before the slice is given back.
+        unsafe { result::memcpy_dtoh_async(to, from, stream) }.map_err(of)?;
+        // SAFETY: the stream is one.
+        unsafe { result::stream::synchronize(stream) }.map_err(of)
+    }
+
+    fn fill(&self, address: u64, bytes: u64, value: u8) -> Result<(), DriverError> {
+        let stream = self.enter()?;
+        // SAFETY: whoever asks has allocated the bytes.
+        unsafe { result::memset_d8_async(address, value, bytes as usize, stream) }.map_err(of)
+    }
+
+    fn load(&self, ptx: &str) -> Result<u64, DriverError> {
+        self.enter()?;
+        let bad = |_| DriverError::BadCode("it has a zero in it".to_owned());
+        let text = CString::new(ptx).map_err(bad)?;
+        // SAFETY: the text ends with a zero.
+        let module = unsafe { result::module::load_data(text.as_ptr().cast()) };
+        Ok(module.map_err(of)? as u64)
+    }
+
+    fn unload(&self, module: u64) {
+        if let Ok(stream) = self.enter() {
+            // SAFETY: the stream is one.
+            let _ = unsafe { result::stream::synchronize(stream) };
+            // SAFETY: the number is what `load` gave, and nothing of it runs any more.
+            let _ = unsafe { result::module::unload(module as sys::CUmodule) };
+        }
+    }
+
+    fn function(&self, module: u64, name: &str) -> Result<u64, DriverError> {
+        self.enter()?;
+        let missing = || DriverError::NoFunction(name.to_owned());
+        let symbol = CString::new(name).map_err(|_| missing())?;
+        // SAFETY: the number is what `load` gave.
+        let function = unsafe { result::module::get_function(module as sys::CUmodule, symbol) };
+        match function {
+            Ok(function) => Ok(function as u64),
+            Err(e) if e.0 == CUresult::CUDA_ERROR_NOT_FOUND => Err(missing()),
+            Err(e) => Err(of(e)),
+        }
+    }
+
+    fn launch(&self, function: u64, grid: Grid, params: &[u64]) -> Result<(), DriverError> {
+        let stream = self.enter()?;
+        let mut params: Vec<*mut c_void> = params
+            .iter()
+            .map(|p| std::ptr::from_ref(p).cast_mut().cast())
+            .collect();
+        // SAFETY: the function takes as many parameters of eight bytes, which the driver copies before it returns.
+        unsafe {
+            result::launch_kernel(
+                function as sys::CUfunction,
+                (grid.blocks, 1, 1),
+                (grid.threads, 1, 1),
+                grid.shared,
+                stream,
+                &mut params,
+            )
+        }
+        .map_err(of)
+    }
+
+    fn stop_word(&self) -> u64 {
+        self.stop.device
+    }
+
+    fn wait(&self, stop: &(dyn Fn() -> bool + Sync)) -> Result<(), DriverError> {
+        let stream = self.enter()?;
+        let mut looks = 0_u32;
+        let outcome = loop {
+            // SAFETY: the stream is one.
+            match unsafe { sys::cuStreamQuery(stream) } {
+                CUresult::CUDA_SUCCESS => break Ok(()),
+                CUresult::CUDA_ERROR_NOT_READY => {}
+                other => break Err(of(Failure(other))),
+            }
+            if stop() {
+                // SAFETY: the word is the host's memory.
+                unsafe { self.stop.host.write_volatile(1) };
+            }
+            looks = looks.saturating_add(1);
+            // Short launches are looked at all the time.
+            match looks {
+                0..=2000 => std::hint::spin_loop(),
+                _ => std::thread::sleep(LOOK),
+            }
+        };
+        // SAFETY: as above.
+        unsafe { self.stop.host.write_volatile(0) };
+        outcome
+    }
+}

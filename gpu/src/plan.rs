@@ -1,0 +1,565 @@
+//! A kernel on a GPU: a plan that is made once, and launches of it.
+//!
+//! What a launch hands to its tasks lies in one block of the device's memory, that goes there and comes back in one copy
+//! each:
+//!
+//! ```text
+//! LaunchContext | Services | ErrorRecord | results | arguments | addresses of trees | bounds | temporaries
+//!                 comes back: ---------------------
+//! ```
+//! Tasks follow each other without the host: the bounds of one that only the device knows are found by a kernel before it,
+//! and a task does nothing if an earlier one has failed.
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use aerogel_runtime::abi::{ErrorRecord, LaunchContext, MAX_ERROR_ARGS, Services, offset};
+use aerogel_runtime::code::{ArgSlot, Bounds, Site, SiteKind};
+use aerogel_runtime::interrupt;
+use aerogel_runtime::launch::{KernelFailure, Launch, Signature};
+use aerogel_runtime::tree::Turn;
+use aerogel_runtime::{Buffer, KernelCode, LoadedKernel, MemoryError};
+
+use crate::device::{Opened, Shared};
+use crate::driver::{DriverError, Grid};
+use crate::memory::{DeviceMemory, GpuMirror, memory_error};
+use crate::printed::{self, LOG_BYTES};
+
+/// Threads that run together.
+const WARP: u64 = 32;
+/// Threads of a block, where nobody says how many.
+const THREADS: u32 = 128;
+/// A launch that needs growing storages may use this part of the card's memory for them.
+const HEAP_PART: u64 = 8;
+/// A tree in which a launch may make cells active gets room for this part of the card's memory more.
+const ROOM_PART: u64 = 16;
+
+const CONTEXT: u64 = size_of::<LaunchContext>() as u64;
+const SERVICES: u64 = size_of::<Services>() as u64;
+const ERRORS: u64 = size_of::<ErrorRecord>() as u64;
+
+/// A kernel that is ready to launch.
+pub(crate) struct GpuKernel {
+    device: Arc<Opened>,
+    modules: Modules,
+    tasks: Vec<PlannedTask>,
+    signature: Signature,
+    args: Vec<ArgSlot>,
+    activates: Vec<bool>,
+    written: Vec<bool>,
+    sites: Vec<Site>,
+    n_results: usize,
+    n_roots: usize,
+    /// The most axes of a task whose bounds are not known before.
+    n_axes: usize,
+    temp_bytes: u64,
+    prints: bool,
+    grows: bool,
+    /// Blocks of launches that are over.
+    idle: Mutex<Vec<DeviceMemory>>,
+}
+
+struct PlannedTask {
+    function: u64,
+    /// The kernel that finds the bounds of all axes, if they are not known before.
+    bounds: Option<u64>,
+    /// How many iterations there are, if that is known.
+    total: Option<i64>,
+    threads: u32,
+}
+
+/// Loaded modules, given back when they are dropped.
+struct Modules {
+    device: Arc<Opened>,
+    numbers: Vec<u64>,
+}
+
+impl Drop for Modules {
+    fn drop(&mut self) {
+        if let Ok(driver) = self.device.driver() {
+            self.numbers.iter().for_each(|&m| driver.unload(m));
+        }
+    }
+}
+
+impl GpuKernel {
+    pub(crate) fn new(device: &Arc<Opened>, code: &KernelCode) -> Result<Self, DriverError> {
+        let driver = device.driver()?;
+        let mut modules = Modules {
+            device: device.clone(),
+            numbers: Vec::new(),
+        };
+        for object in &code.objects {
+            let text = std::str::from_utf8(object)
+                .map_err(|_| DriverError::BadCode("it is no text".to_owned()))?;
+            modules.numbers.push(driver.load(text)?);
+        }
+        let function = |symbol: &str| {
+            let all = modules.numbers.iter();
+            let mut found = all.map(|&module| driver.function(module, symbol));
+            found
+                .find(|f| !matches!(f, Err(DriverError::NoFunction(_))))
+                .unwrap_or_else(|| Err(DriverError::NoFunction(symbol.to_owned())))
+        };
+        let (mut tasks, mut most_axes) = (Vec::new(), 0);
+        for task in &code.tasks {
+            let (mut bounds, mut n_axes) = (None, 0);
+            let (total, threads) = match &task.bounds {
+                Bounds::Serial => (Some(1), 1),
+                Bounds::Constant(axes) => {
+                    let extents = axes.iter().map(|[lo, hi]| hi.saturating_sub(*lo).max(0));
+                    (Some(extents.fold(1, i64::saturating_mul)), THREADS)
+                }
+                Bounds::Computed { symbol, n_axes: n } => {
+                    (bounds, n_axes) = (Some(function(symbol)?), *n);
+                    (None, THREADS)
+                }
+            };
+            most_axes = most_axes.max(n_axes);
+            tasks.push(PlannedTask {
+                function: function(&task.symbol)?,
+                bounds,
+                total,
+                threads,
+            });
+        }
+        let prints = |site: &Site| matches!(site.kind, SiteKind::Print | SiteKind::Warning);
+        Ok(Self {
+            device: device.clone(),
+            modules,
+            tasks,
+            signature: Signature::of(code),
+            args: code.args.clone(),
+            activates: code.activates.clone(),
+            written: code.written.clone(),
+            sites: code.sites.clone(),
+            n_results: code.n_results,
+            n_roots: code.root_bytes.len(),
+            n_axes: most_axes,
+            temp_bytes: code.temp_bytes as u64,
+            prints: code.sites.iter().any(prints),
+            grows: code.grows,
+            idle: Mutex::default(),
+        })
+    }
+
+    /// Where the parts of a block are.
+    fn parts(&self) -> Parts {
+        let mut next = CONTEXT + SERVICES + ERRORS;
+        let mut take = |words: usize| {
+            let first = next;
+            next += 8 * words as u64;
+            first
+        };
+        let results = take(self.n_results);
+        let args = take(self.args.len());
+        let roots = take(self.n_roots);
+        let bounds = take(2 * self.n_axes);
+        let temps = take(0).next_multiple_of(64);
+        Parts {
+            results,
+            args,
+            roots,
+            bounds,
+            temps,
+        }
+    }
+
+    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<DeviceMemory>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn run(&self, launch: &mut Launch<'_>) -> Result<(), Failure> {
+        let driver = self.device.driver()?;
+        let turn = Turn::take(launch.roots);
+        let mut shared = self.device.turn();
+        let arrays = Arrays::prepare(&self.device, launch.args.arrays())?;
+        let trees = self.trees(launch)?;
+        let block = match self.idle().pop() {
+            Some(block) => block,
+            None => DeviceMemory::zeroed(&self.device, self.parts().temps + self.temp_bytes)?,
+        };
+        let services = self.services(&mut shared, launch.most_reserved)?;
+        driver.write(
+            block.address,
+            &self.block(launch, block.address, &arrays, &trees, services),
+        )?;
+        let active = interrupt::Active::begin();
+        let ran = self.tasks(launch, block.address);
+        drop(active);
+        let back = ran.and_then(|()| self.fetch(block.address));
+        let interrupted = interrupt::requested();
+        // Also what a launch that failed has done is seen.
+        launch
+            .roots
+            .iter()
+            .for_each(|tree| tree.bytes().changed_on_device());
+        let copied = arrays.take_back(&self.written);
+        let back = match back {
+            Ok(back) => back,
+            Err(e) => {
+                self.device.note(&e);
+                return Err(e.into());
+            }
+        };
+        copied?;
+        self.print(&shared, &back, launch)?;
+        self.idle().push(block);
+        for (result, word) in launch.results.iter_mut().zip(back.words(self.results())) {
+            *result = word;
+        }
+        let outcome = match interrupted {
+            true => Err(KernelFailure::Interrupted),
+            false => back.failure(),
+        };
+        if outcome.is_err() {
+            turn.settle();
+        }
+        outcome.map_err(Failure::Kernel)
+    }
+
+    /// Queues all tasks, and waits for them.
+    fn tasks(&self, launch: &Launch<'_>, context: u64) -> Result<(), DriverError> {
+        let driver = self.device.driver()?;
+        let blocks = driver.card().blocks;
+        for (k, task) in self.tasks.iter().enumerate() {
+            let total = task.total.unwrap_or(i64::MAX);
+            if total == 0 {
+                continue;
+            }
+            // Whole warps, and no more of them than have something to do.
+            let warps = (total as u64).div_ceil(WARP);
+            let most = warps.saturating_mul(WARP).min(task.threads.into());
+            let threads = if task.threads == 1 { 1 } else { most };
+            let wanted = (total as u64).div_ceil(threads);
+            let grid = Grid {
+                blocks: wanted.min(blocks.into()) as u32,
+                threads: threads as u32,
+                shared: 0,
+            };
+            let begin = Instant::now();
+            let mut params = [context, 0, total as u64];
+            if let Some(bounds) = task.bounds {
+                params[1] = context + self.parts().bounds;
+                let one = Grid {
+                    blocks: 1,
+                    threads: 1,
+                    shared: 0,
+                };
+                driver.launch(bounds, one, &params[..2])?;
+            }
+            if self.grows {
+                // What an earlier task has taken is free again.
+                driver.fill(context + CONTEXT + offset::HEAP_TAKEN, 8, 0)?;
+            }
+            driver.launch(task.function, grid, &params)?;
+            if let Some(trace) = launch.trace {
+                driver.wait(&interrupt::requested)?;
+                trace.ran(k, begin);
+            }
+            if interrupt::counts_tasks() {
+                driver.wait(&interrupt::requested)?;
+                interrupt::task_ended();
+            }
+            if interrupt::requested() {
+                break;
+            }
+        }
+        driver.wait(&interrupt::requested)
+    }
+
+    /// The addresses of trees on the device.
+    fn trees(&self, launch: &Launch<'_>) -> Result<Vec<u64>, Failure> {
+        let room = self.device.driver()?.card().memory / ROOM_PART;
+        let all = launch.roots.iter().enumerate();
+        let addresses = all.map(|(k, tree)| {
+            let bytes = tree.bytes();
+            let address = bytes.on_device(self.device.number(), || {
+                let made = match tree.is_sparse() {
+                    true => GpuMirror::reserved(&self.device, bytes.len(), bytes.margin()),
+                    false => GpuMirror::zeroed(&self.device, bytes.len(), bytes.margin()),
+                };
+                Ok(Box::new(made.map_err(memory_error)?))
+            })?;
+            if self.activates.get(k) == Some(&true) {
+                bytes.make_room(room)?;
+            }
+            Ok(address)
+        });
+        addresses
+            .collect::<Result<_, _>>()
+            .map_err(|e| Failure::Kernel(KernelFailure::Memory(e)))
+    }
+
+    /// What threads find instead of a host.
+    fn services(&self, shared: &mut Shared, most: u64) -> Result<[u64; 7], DriverError> {
+        let driver = self.device.driver()?;
+        let mut words = [0; 7];
+        if self.prints {
+            if shared.log.is_none() {
+                let address = driver.allocate(LOG_BYTES)?;
+                shared.log = Some((address, LOG_BYTES));
+                driver.fill(address, LOG_BYTES, 0)?;
+            }
+            let (address, bytes) = shared.log.unwrap_or_default();
+            words[offset::LOG_WORDS as usize / 8] = bytes / 8;
+            words[offset::LOG as usize / 8] = address;
+        }
+        if self.grows {
+            if shared.heap.is_none() {
+                let bytes = driver.card().memory / HEAP_PART;
+                let address = driver.allocate(bytes)?;
+                shared.heap = Some((address, bytes));
+                driver.fill(address, bytes, 0)?;
+            }
+            let (address, bytes) = shared.heap.unwrap_or_default();
+            words[offset::HEAP_BYTES as usize / 8] = bytes.min(most);
+            words[offset::HEAP as usize / 8] = address;
+        }
+        Ok(words)
+    }
+
+    /// The bytes of a block, up to the temporaries.
+    fn block(
+        &self,
+        launch: &Launch<'_>,
+        at: u64,
+        arrays: &Arrays<'_>,
+        trees: &[u64],
+        services: [u64; 7],
+    ) -> Vec<u8> {
+        let parts = self.parts();
+        let stop = self.device.driver().map_or(0, |driver| driver.stop_word());
+        let mut words = vec![0_u64; (parts.temps / 8) as usize];
+        let mut set = |at: u64, value: u64| words[(at / 8) as usize] = value;
+        for (field, value) in [
+            (offset::ARGS, at + parts.args),
+            (offset::ROOTS, at + parts.roots),
+            (offset::TEMPS, at + parts.temps),
+            (offset::RESULTS, at + parts.results),
+            (offset::ERRORS, at + CONTEXT + SERVICES),
+            (offset::HOST, at + CONTEXT),
+            (offset::SEED, launch.seed),
+            (offset::STOP, stop),
+        ] {
+            set(field, value);
+        }
+        for (k, word) in services.into_iter().enumerate() {
+            set(CONTEXT + 8 * k as u64, word);
+        }
+        let mut arrays = arrays.addresses.iter();
+        let slots = launch.args.slots().iter().zip(&self.args);
+        for (k, (&slot, kind)) in slots.enumerate() {
+            let value = match kind {
+                ArgSlot::Pointer => arrays.next().copied().unwrap_or_default(),
+                ArgSlot::Value | ArgSlot::Extent => slot,
+            };
+            set(parts.args + 8 * k as u64, value);
+        }
+        for (k, &tree) in trees.iter().enumerate().take(self.n_roots) {
+            set(parts.roots + 8 * k as u64, tree);
+        }
+        words.iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+
+    /// What a launch has left in its block.
+    fn fetch(&self, block: u64) -> Result<Back, DriverError> {
+        let mut bytes = vec![0; (self.results().end - CONTEXT) as usize];
+        self.device.driver()?.read(block + CONTEXT, &mut bytes)?;
+        Ok(Back(bytes))
+    }
+
+    fn results(&self) -> Range<u64> {
+        let parts = self.parts();
+        parts.results..parts.args
+    }
+
+    /// Prints what threads have noted, and clears it.
+    fn print(&self, shared: &Shared, back: &Back, launch: &Launch<'_>) -> Result<(), DriverError> {
+        let (Some((log, bytes)), true) = (shared.log, self.prints) else {
+            return Ok(());
+        };
+        let taken = back.word(CONTEXT + offset::LOG_TAKEN).min(bytes / 8);
+        let mut records = vec![0; 8 * taken as usize];
+        if taken > 0 {
+            let driver = self.device.driver()?;
+            driver.read(log, &mut records)?;
+            driver.fill(log, 8 * taken, 0)?;
+        }
+        let records: Vec<u64> = words(&records).collect();
+        let lost = back.word(CONTEXT + offset::LOG_LOST);
+        printed::print(&records, lost, &self.sites, launch.sink);
+        Ok(())
+    }
+}
+
+struct Parts {
+    results: u64,
+    args: u64,
+    roots: u64,
+    bounds: u64,
+    temps: u64,
+}
+
+/// What comes back of a block.
+struct Back(Vec<u8>);
+
+impl Back {
+    /// The word at an offset of the block.
+    fn word(&self, at: u64) -> u64 {
+        self.words(at..at + 8).next().unwrap_or_default()
+    }
+
+    fn words(&self, range: Range<u64>) -> impl Iterator<Item = u64> {
+        words(&self.0[(range.start - CONTEXT) as usize..(range.end - CONTEXT) as usize])
+    }
+
+    /// What a check has recorded.
+    fn failure(&self) -> Result<(), KernelFailure> {
+        let record = CONTEXT + SERVICES;
+        let [state, n_args] =
+            [offset::ERROR_STATE, offset::ERROR_N_ARGS].map(|at| self.word(record + at));
+        if state as u32 == 0 {
+            return Ok(());
+        }
+        let first = record + offset::ERROR_ARGS;
+        let n_args = (n_args as u32 as usize).min(MAX_ERROR_ARGS);
+        Err(KernelFailure::Check {
+            site: (state >> 32) as usize,
+            args: self.words(first..first + 8 * n_args as u64).collect(),
+        })
+    }
+}
+
+fn words(bytes: &[u8]) -> impl Iterator<Item = u64> {
+    let words = bytes.chunks_exact(8);
+    words.map(|word| u64::from_le_bytes(word.try_into().expect("eight bytes")))
+}
+
+/// The arrays of a launch, on the device.
+struct Arrays<'a> {
+    buffers: &'a [&'a Buffer],
+    addresses: Vec<u64>,
+    /// Where arrays lie that somebody else accesses: they are copied for each launch.
+    copies: Vec<Option<u64>>,
+    device: &'a Arc<Opened>,
+    _held: Vec<DeviceMemory>,
+}
+
+impl<'a> Arrays<'a> {
+    fn prepare(device: &'a Arc<Opened>, buffers: &'a [&'a Buffer]) -> Result<Self, Failure> {
+        let mut all = Self {
+            buffers,
+            addresses: vec![0; buffers.len()],
+            copies: vec![None; buffers.len()],
+            device,
+            _held: Vec::new(),
+        };
+        for (k, buffer) in buffers.iter().enumerate() {
+            if buffer.is_borrowed() {
+                continue;
+            }
+            let address = buffer.on_device(device.number(), || {
+                let made = GpuMirror::zeroed(device, buffer.len(), 0);
+                Ok(Box::new(made.map_err(memory_error)?))
+            });
+            all.addresses[k] = address.map_err(KernelFailure::Memory)?;
+        }
+        all.copy_in()?;
+        Ok(all)
+    }
+
+    /// Copies what is borrowed; what overlaps there overlaps on the device.
+    fn copy_in(&mut self) -> Result<(), Failure> {
+        let driver = self.device.driver()?;
+        let mut borrowed: Vec<usize> = (0..self.buffers.len())
+            .filter(|&k| self.buffers[k].is_borrowed())
+            .collect();
+        borrowed.sort_by_key(|&k| self.buffers[k].addresses().start);
+        let mut groups: Vec<(Range<usize>, Vec<usize>)> = Vec::new();
+        for k in borrowed {
+            let range = self.buffers[k].addresses();
+            match groups.last_mut().filter(|(all, _)| range.start < all.end) {
+                Some((all, members)) => {
+                    all.end = all.end.max(range.end);
+                    members.push(k);
+                }
+                None => groups.push((range, vec![k])),
+            }
+        }
+        for (range, members) in groups {
+            // An element lies on the device at an address as round as here.
+            let skip = (range.start % 256) as u64;
+            let memory = DeviceMemory::zeroed(self.device, skip + range.len() as u64)?;
+            for k in members {
+                let own = self.buffers[k].addresses();
+                let address = memory.address + skip + (own.start - range.start) as u64;
+                let mut bytes = vec![0; own.len()];
+                self.buffers[k]
+                    .read(0, &mut bytes)
+                    .map_err(KernelFailure::Memory)?;
+                driver.write(address, &bytes)?;
+                self.addresses[k] = address;
+                self.copies[k] = Some(address);
+            }
+            self._held.push(memory);
+        }
+        Ok(())
+    }
+
+    /// Says what was changed, and copies back what is borrowed.
+    fn take_back(&self, written: &[bool]) -> Result<(), Failure> {
+        let driver = self.device.driver()?;
+        for (k, buffer) in self.buffers.iter().enumerate() {
+            if written.get(k) == Some(&false) {
+                continue;
+            }
+            let Some(copy) = self.copies[k] else {
+                buffer.changed_on_device();
+                continue;
+            };
+            let mut bytes = vec![0; buffer.len()];
+            driver.read(copy, &mut bytes)?;
+            buffer.write(0, &bytes).map_err(KernelFailure::Memory)?;
+        }
+        Ok(())
+    }
+}
+
+/// Why a launch did not succeed.
+enum Failure {
+    Kernel(KernelFailure),
+    Driver(DriverError),
+}
+
+impl From<DriverError> for Failure {
+    fn from(e: DriverError) -> Self {
+        Self::Driver(e)
+    }
+}
+
+impl From<KernelFailure> for Failure {
+    fn from(e: KernelFailure) -> Self {
+        Self::Kernel(e)
+    }
+}
+
+impl LoadedKernel for GpuKernel {
+    fn launch(&self, mut launch: Launch<'_>) -> Result<(), KernelFailure> {
+        self.signature.check(&launch)?;
+        debug_assert_eq!(self.modules.numbers.is_empty(), self.tasks.is_empty());
+        self.run(&mut launch).map_err(|failure| match failure {
+            Failure::Kernel(failure) => failure,
+            Failure::Driver(DriverError::OutOfMemory(bytes)) => {
+                let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+                KernelFailure::Memory(MemoryError::DeviceFull { bytes })
+            }
+            Failure::Driver(e) => KernelFailure::Device(e.to_string()),
+        })
+    }
+
+    fn sites(&self) -> &[Site] {
+        &self.sites
+    }
+}

@@ -1,0 +1,63 @@
+//! The devices of this process: each card is opened once.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use aerogel_ptx::Options;
+
+use crate::device::GpuDevice;
+use crate::driver::DriverError;
+use crate::machine::MachineDriver;
+use crate::nvidia::NvidiaDriver;
+
+static DEVICES: Mutex<BTreeMap<(Option<u64>, u32), GpuDevice>> = Mutex::new(BTreeMap::new());
+
+/// Mebibytes that the machine has, where nobody says how many. What nobody writes to takes none of the host's.
+const MACHINE: u64 = 64 << 10;
+
+/// The machine that runs PTX, if `AEROGEL_CUDA=machine` asks for it in place of cards: how many mebibytes of memory it has.
+fn machine_wanted() -> Result<Option<u64>, DriverError> {
+    let wanted = std::env::var("AEROGEL_CUDA").unwrap_or_default();
+    let bad = || {
+        DriverError::Other(format!(
+            "AEROGEL_CUDA is `driver`, `machine`, or `machine:64` for one of 64 MiB, not `{wanted}`"
+        ))
+    };
+    match wanted.split_once(':') {
+        None if wanted.is_empty() || wanted == "driver" => Ok(None),
+        None if wanted == "machine" => Ok(Some(MACHINE)),
+        Some(("machine", n)) => {
+            let n = n.parse().ok().filter(|n| (1..=1 << 20).contains(n));
+            n.map(Some).ok_or_else(bad)
+        }
+        _ => Err(bad()),
+    }
+}
+
+/// The card of a number, opened now if it was not before.
+pub fn device(number: u32) -> Result<GpuDevice, DriverError> {
+    let machine = machine_wanted()?;
+    let mut devices = DEVICES.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(found) = devices.get(&(machine, number)) {
+        if found.is_usable() {
+            return Ok(found.clone());
+        }
+        if found.is_forked() {
+            return Err(DriverError::Forked);
+        }
+    }
+    let opened = match machine {
+        Some(_) if number > 0 => return Err(DriverError::NoCard(number, 1)),
+        Some(mebibytes) => {
+            let options = Options {
+                memory: mebibytes << 20,
+                counts: false,
+                ..Options::default()
+            };
+            GpuDevice::new(Box::new(MachineDriver::new(options)))
+        }
+        None => GpuDevice::new(Box::new(NvidiaDriver::open(number)?)),
+    };
+    devices.insert((machine, number), opened.clone());
+    Ok(opened)
+}

@@ -1,0 +1,47 @@
+"""What cannot be tested on a GPU (``AEROGEL_TEST_ARCH=cuda``), and why: files, or functions in them."""
+
+_WINDOWS = "it is about windows and pictures, which the host draws"
+_PROCESSORS = "it is about processors"
+_CODE = "it reads the code that processors get"
+_ARCH = "it asks for an arch, which the environment decides here"
+_RACE = "a parallel loop changes a variable of the kernel: threads of a GPU run into each other"
+_HOST_MEMORY = "it takes memory away from the host, on which the launch does not depend, or the machine does"
+_FORK = "a device does not survive a fork, which test_gpu.py is about"
+_LONG = "it computes too much for a machine in software"
+_PROCESS = "it starts programs that choose their own arch"
+_STACK = "a GPU's threads have no stack for calls so deep"
+
+NOT_ON_GPUS = {
+    "test_gui.py": _WINDOWS,
+    "test_gui_window.py": _WINDOWS,
+    "test_ui.py": _WINDOWS,
+    "test_windows.py": _WINDOWS,
+    "test_window_uses.py": _WINDOWS,
+    "test_window_failures.py": _WINDOWS,
+    "test_wayland.py": _WINDOWS,
+    "test_display_gone.py": _WINDOWS,
+    "test_view.py": _WINDOWS,
+    "test_gallery.py": _WINDOWS,
+    "test_pictures.py": _WINDOWS,
+    "test_cpu.py": _PROCESSORS,
+    "test_little_memory.py": _HOST_MEMORY,
+    "test_odd_programs.py": _PROCESS,
+    "test_programs.py": _PROCESS,
+    "test_ad_functions.py::test_depth": _STACK,
+    "test_arrays.py::test_more_elements_than_32_bits_count": _LONG,
+    "test_errors.py::test_fork": _FORK,
+    "test_examples.py::test_a_photograph": _LONG,
+    "test_examples.py::test_levelset": _LONG,
+    "test_interrupted_compiling.py::test_while_it_is_compiled": _PROCESSORS,
+    "test_kernel_objects.py::test_an_object_of_constants_can_become_another": _RACE,
+    "test_user_programs.py::test_objects_are_assigned_and_chosen_as_structs_are": _RACE,
+    "test_language.py::test_a_sum_of_many_ones": _LONG,
+    "test_seed.py::test_a_sum_becomes_three_tasks": _CODE,
+    "test_textures.py::test_rows_of_texels_become_vectors": _CODE,
+    "test_package.py::test_environment": _ARCH,
+    "test_package.py::test_arch": _ARCH,
+    "test_package.py::test_logging": _ARCH,
+    "test_package.py::test_values_that_a_setting_cannot_have": _ARCH,
+    "test_package.py::test_the_runtime_that_programs_ask_for": _ARCH,
+    "test_package.py::test_init_refuses_what_it_cannot_mean": _ARCH,
+}

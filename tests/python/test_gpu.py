@@ -1,0 +1,242 @@
+"""GPUs: what is said where there is none, and the machine that stands for one."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import aerogel as ti
+
+
+def run(program, **environment):
+    env = {k: v for k, v in os.environ.items() if k not in ("AEROGEL_CUDA", "AEROGEL_ARCH", "AEROGEL_TEST_ARCH")}
+    env |= {"AEROGEL_OFFLINE_CACHE": "0"} | environment
+    Path("program.py").write_text(program)
+    done = subprocess.run([sys.executable, "program.py"], capture_output=True, text=True, env=env)
+    return done.returncode, done.stdout, done.stderr
+
+
+def on_machine(program, kind="machine"):
+    code, out, err = run(program, AEROGEL_CUDA=kind)
+    assert code == 0, err
+    return out
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    monkeypatch.setenv("AEROGEL_CUDA", "machine")
+    ti.init(arch=ti.cuda, log_level="error")
+    yield
+    ti.reset()
+
+
+HAS_DRIVER = os.path.exists("/proc/driver/nvidia/version")
+
+
+@pytest.mark.skipif(HAS_DRIVER, reason="there is a driver")
+def test_what_is_missing_is_said():
+    code, _, err = run("import aerogel as ti\nti.init(arch=ti.cuda)")
+    assert code != 0
+    assert "arch cuda is not available: there is no NVIDIA driver: libcuda.so.1 cannot be loaded" in err
+    code, out, err = run("import aerogel as ti\nti.init(arch=ti.gpu)\nprint(ti.cfg.arch)")
+    assert code == 0 and out.endswith("Arch.x64\n")
+    assert (out + err).count("falling back to the CPU: there is no NVIDIA driver") == 1
+
+
+def test_there_is_one_machine():
+    program = "import aerogel as ti\nti.init(arch=ti.cuda, device='cuda:1')"
+    code, _, err = run(program, AEROGEL_CUDA="machine")
+    assert code != 0 and "there is no device cuda:1: the driver sees 1, from cuda:0 on" in err
+    code, _, err = run("import aerogel as ti\nti.init(arch=ti.cuda)", AEROGEL_CUDA="card")
+    assert code != 0 and "AEROGEL_CUDA is `driver`, `machine`, or" in err
+    with pytest.raises(ValueError, match='device is "cuda", or "cuda:1"'):
+        ti.init(device="gpu7")
+
+
+def test_fields_and_arrays_stay_there_until_they_are_asked_for(machine):
+    x = ti.field(ti.f32, shape=(20, 30))
+    total = ti.field(ti.i32, shape=())
+    a = ti.ndarray(ti.i32, 100)
+
+    @ti.kernel
+    def fill(k: ti.i32) -> ti.i32:
+        for i, j in x:
+            x[i, j] += i * k + j
+            total[None] += 1
+        return total[None]
+
+    @ti.kernel
+    def count(a: ti.types.ndarray(), n: ti.i32):
+        for i in range(n):
+            a[i] += i
+
+    assert fill(2) == 600 == total[None]
+    total[None] = 5
+    x[3, 4] = 100
+    assert fill(0) == 605
+    expected = np.add.outer(2 * np.arange(20), 2 * np.arange(30))
+    expected[3, 4] = 104
+    assert (x.to_numpy() == expected).all()
+    x.fill(1)
+    fill(1)
+    assert x[19, 29] == 49
+    count(a, 100)
+    a[7] = -1
+    count(a, 50)
+    assert [a[k] for k in (1, 7, 49, 50)] == [2, 6, 98, 50]
+    # NumPy's view of the memory sees what kernels do, and they what it changes.
+    view = np.asarray(a)
+    count(a, 2)
+    assert view[1] == 3
+    view[0] = 9
+    count(a, 1)
+    assert view[0] == 9
+    mine = np.zeros(10, np.int32)
+    count(mine, 10)
+    assert (mine == np.arange(10)).all()
+
+
+def test_arrays_that_overlap_overlap_there(machine):
+    @ti.kernel
+    def shift(a: ti.types.ndarray(dtype=ti.i32, ndim=1), b: ti.types.ndarray(dtype=ti.i32, ndim=1)):
+        ti.loop_config(serialize=True)
+        for i in range(9):
+            a[i + 1] = b[i] + 1
+
+    whole = np.zeros(20, np.int32)
+    shift(whole[:10], whole[:10])
+    assert (whole[:10] == np.arange(10)).all()
+    shift(whole[5:15], whole[:10])
+    assert whole.tolist() == [0, 1, 2, 3, 4, 5, 1, 2, 3, 4, 5, 6, 2, 3, 4, 0, 0, 0, 0, 0]
+
+
+def test_prints_are_kept_and_those_that_are_lost_counted(machine, capfd):
+    @ti.kernel
+    def say(n: ti.i32):
+        for i in range(n):
+            print("number", i)
+
+    say(3)
+    assert sorted(capfd.readouterr().out.splitlines()) == ["number 0", "number 1", "number 2"]
+    say(100_000)
+    lines = capfd.readouterr().out.splitlines()
+    kept = len(lines) - 1
+    assert kept == (1 << 20) // 16
+    assert lines[-1] == f"[{100_000 - kept} prints more are lost: a launch on the device keeps 1024 KiB of them]"
+    say(1)
+    assert capfd.readouterr().out == "number 0\n"
+
+
+def test_random_numbers_are_those_of_the_cpu(machine):
+    def draw():
+        x = ti.field(ti.f64, 500)
+
+        @ti.kernel
+        def fill():
+            for i in x:
+                x[i] = ti.random(ti.f64) + ti.randn()
+
+        fill()
+        return x.to_numpy()
+
+    found = draw()
+    ti.init(arch=ti.cpu, log_level="error")
+    assert (found == draw()).all()
+
+
+def test_no_room_for_more_cells_names_the_node():
+    program = """
+import aerogel as ti
+ti.init(arch=ti.cuda, log_level="error")
+x = ti.field(ti.f32)
+ti.root.pointer(ti.i, 1 << 12).dense(ti.i, 1 << 16).place(x)
+
+@ti.kernel
+def touch(n: ti.i32):
+    for i in range(n):
+        x[i << 16] = i
+
+touch(10)
+try:
+    touch(1 << 12)
+except MemoryError as e:
+    print(str(e).splitlines()[0])
+print(x[9 << 16])
+touch(10)
+y = ti.ndarray(ti.f32, 1 << 26)
+
+@ti.kernel
+def fill(a: ti.types.ndarray()):
+    for i in range(8):
+        a[i] = 1
+
+try:
+    fill(y)
+except MemoryError as e:
+    print(e)
+print(x[9 << 16])
+"""
+    out = on_machine(program, "machine:64")
+    assert out.splitlines() == [
+        "out of memory for the pointer node S1",
+        "9.0",
+        f"out of memory on the device: cannot allocate {4 << 26} bytes",
+        "9.0",
+    ]
+
+
+def test_a_device_does_not_survive_a_fork():
+    program = """
+import os
+import aerogel as ti
+ti.init(arch=ti.cuda, log_level="error")
+
+@ti.kernel
+def k() -> ti.i32:
+    return 1
+
+print(k(), flush=True)
+if os.fork() == 0:
+    try:
+        k()
+    except RuntimeError as e:
+        print("before a fork cannot be used" in str(e), flush=True)
+    try:
+        ti.init(arch=ti.cuda)
+    except RuntimeError as e:
+        print("before a fork cannot be used" in str(e), flush=True)
+    os._exit(0)
+os.wait()
+print(k())
+"""
+    assert on_machine(program).splitlines() == ["1", "True", "True", "1"]
+
+
+def test_a_kernel_that_never_ends_can_be_interrupted():
+    program = """
+import os, signal, threading
+import aerogel as ti
+ti.init(arch=ti.cuda, log_level="error")
+x = ti.field(ti.i32, ())
+
+@ti.kernel
+def forever():
+    while x[None] == 0:
+        pass
+
+@ti.kernel
+def k() -> ti.i32:
+    return 7
+
+k()
+threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+try:
+    forever()
+except KeyboardInterrupt:
+    print("interrupted")
+print(k())
+"""
+    assert on_machine(program).splitlines() == ["interrupted", "7"]
