@@ -7,12 +7,15 @@
 
 mod expr;
 pub mod interp;
+pub mod lazy;
 mod lower;
 mod parse;
 pub mod passes;
 mod plan;
 mod print;
 mod program;
+pub mod record;
+mod slice;
 mod verify;
 
 pub use aerogel_ir::ParseError;

@@ -28,6 +28,7 @@ mod snapshot;
 mod snode;
 mod steps;
 mod structs;
+mod tensor;
 mod texture_argument;
 mod undo;
 
@@ -83,6 +84,11 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<snode::NativeSNode>()?;
     m.add_class::<snode::NativeTree>()?;
     m.add_class::<ndarray::NativeNdarray>()?;
+    m.add_class::<tensor::NativeTensor>()?;
+    m.add_class::<tensor::NativeTrace>()?;
+    m.add_class::<tensor::NativeDim>()?;
+    m.add_function(wrap_pyfunction!(tensor::realise_tensors, m)?)?;
+    m.add_function(wrap_pyfunction!(tensor::tensor_counts, m)?)?;
     m.add_class::<kernel::NativeKernel>()?;
     m.add_class::<recording::NativeRecording>()?;
     m.add_class::<steps::NativeSteps>()?;
