@@ -7,6 +7,7 @@
 
 mod expr;
 pub mod interp;
+pub mod lazy;
 mod library;
 mod lower;
 mod parse;
@@ -14,6 +15,8 @@ pub mod passes;
 mod plan;
 mod print;
 mod program;
+pub mod record;
+mod slice;
 mod verify;
 
 pub use aerogel_ir::ParseError;

@@ -261,6 +261,7 @@ __all__ = [
     "snode",
     "solve",
     "sparse",
+    "tensor",
     "svd",
     "sym_eig",
     "sync",
@@ -295,6 +296,7 @@ _MODULES = (
     "math",
     "profiler",
     "sparse",
+    "tensor",
     "tools",
     "ui",
 )

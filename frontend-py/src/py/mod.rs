@@ -30,6 +30,7 @@ mod snode;
 mod steps;
 mod structs;
 mod summary;
+mod tensor;
 mod texture_argument;
 mod undo;
 
@@ -85,6 +86,11 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<snode::NativeSNode>()?;
     m.add_class::<snode::NativeTree>()?;
     m.add_class::<ndarray::NativeNdarray>()?;
+    m.add_class::<tensor::NativeTensor>()?;
+    m.add_class::<tensor::NativeTrace>()?;
+    m.add_class::<tensor::NativeDim>()?;
+    m.add_function(wrap_pyfunction!(tensor::realise_tensors, m)?)?;
+    m.add_function(wrap_pyfunction!(tensor::tensor_counts, m)?)?;
     m.add_class::<kernel::NativeKernel>()?;
     m.add_class::<recording::NativeRecording>()?;
     m.add_class::<activity::NativeAsked>()?;

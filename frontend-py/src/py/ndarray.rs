@@ -12,6 +12,7 @@ use super::buffer::{
     components, make_element, parse_index, repeat, to_element, to_python, to_scalar,
 };
 use super::numpy_arrays::ForeignArray;
+use super::tensor::NativeTensor;
 use super::{error, recorder};
 use crate::host::TensorShape;
 
@@ -70,6 +71,30 @@ impl NativeNdarray {
     }
 }
 
+/// What NumPy is told of memory.
+pub(crate) fn interface<'py>(
+    py: Python<'py>,
+    ty: ScalarType,
+    shape: &[usize],
+    address: usize,
+    writeable: bool,
+) -> PyResult<Bound<'py, PyDict>> {
+    let kind = match ty {
+        ScalarType::U1 => 'b',
+        ty if ty.is_float() => 'f',
+        ty if ty.is_signed() => 'i',
+        _ => 'u',
+    };
+    let bytes = ty.bytes();
+    let order = if bytes == 1 { '|' } else { '<' };
+    let interface = PyDict::new(py);
+    interface.set_item("version", 3)?;
+    interface.set_item("typestr", format!("{order}{kind}{bytes}"))?;
+    interface.set_item("shape", PyTuple::new(py, shape)?)?;
+    interface.set_item("data", (address, !writeable))?;
+    Ok(interface)
+}
+
 #[pymethods]
 impl NativeNdarray {
     /// An array of zeros, or one over the memory of a NumPy array.
@@ -90,6 +115,22 @@ impl NativeNdarray {
             .ok_or_else(|| PyValueError::new_err("the array is too large"))?;
         let element = TensorShape::from_extents(&extents)
             .ok_or_else(|| PyValueError::new_err("an element has two axes at most"))?;
+        if let Some(Ok(tensor)) = over.map(|array| array.cast::<NativeTensor>()) {
+            let operand = tensor.get().operand(tensor.py())?;
+            if operand.ty != ty || operand.buffer.len() != bytes {
+                return Err(PyValueError::new_err(
+                    "the tensor is another than described",
+                ));
+            }
+            return Ok(Self {
+                buffer: operand.buffer,
+                ty,
+                shape,
+                element,
+                writeable: false,
+                _owner: None,
+            });
+        }
         let (buffer, owner, writeable) = match over {
             Some(array) => {
                 let foreign = ForeignArray::new(array)?;
@@ -130,26 +171,14 @@ impl NativeNdarray {
     /// NumPy's view of the memory.
     #[getter]
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let kind = match self.ty {
-            ScalarType::U1 => 'b',
-            ty if ty.is_float() => 'f',
-            ty if ty.is_signed() => 'i',
-            _ => 'u',
-        };
-        let bytes = self.ty.bytes();
-        let order = if bytes == 1 { '|' } else { '<' };
-        let interface = PyDict::new(py);
-        interface.set_item("version", 3)?;
-        interface.set_item("typestr", format!("{order}{kind}{bytes}"))?;
-        interface.set_item(
-            "shape",
-            PyTuple::new(
-                py,
-                [self.shape.as_slice(), &self.element.extents()].concat(),
-            )?,
-        )?;
-        interface.set_item("data", (self.buffer.lend() as usize, !self.writeable))?;
-        Ok(interface)
+        let shape = [self.shape.as_slice(), &self.element.extents()].concat();
+        interface(
+            py,
+            self.ty,
+            &shape,
+            self.buffer.lend() as usize,
+            self.writeable,
+        )
     }
 
     fn __len__(&self) -> usize {

@@ -1,0 +1,33 @@
+"""Tensors: what is written as in NumPy is compiled, a few kernels for all that is pending.
+
+>>> import aerogel as ti
+>>> ti.init(arch=ti.cpu, log_level="error")
+>>> x = ti.tensor.linspace(0, 1, 5)
+>>> (ti.tensor.sin(x) ** 2 + ti.tensor.cos(x) ** 2).sum().item()
+5.0
+
+Operations record statements; they run when numbers are asked for (``numpy``, ``item``, ``print``). The functions have the
+names of the Array API standard, whose own module is ``aerogel.xp``.
+"""
+
+from __future__ import annotations
+
+from aerogel.tensor import _tensor, random
+from aerogel.tensor._creation import *  # noqa: F403
+from aerogel.tensor._elementwise import *  # noqa: F403
+from aerogel.tensor._products import *  # noqa: F403
+from aerogel.tensor._reductions import *  # noqa: F403
+from aerogel.tensor._searching import *  # noqa: F403
+from aerogel.tensor._shapes import *  # noqa: F403
+from aerogel.tensor._tensor import Tensor, asarray
+
+_tensor._define()
+
+tensor = array = asarray
+
+
+def realize(*tensors: Tensor) -> None:
+    """Computes several tensors together, in one program."""
+    from aerogel import _native
+
+    _native.realise_tensors([t._native for t in tensors])

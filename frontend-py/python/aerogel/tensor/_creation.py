@@ -1,0 +1,173 @@
+"""Tensors of nothing: numbers that are the same everywhere, that count, or that are drawn."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from aerogel import _native
+from aerogel._dtypes import dtype_of
+from aerogel.tensor import _types
+from aerogel.tensor._tensor import Tensor, asarray, tracing
+
+
+def _shape(shape: Any) -> list[Any]:
+    if hasattr(shape, "__index__") or isinstance(shape, _native.NativeDim):
+        shape = (shape,)
+    out = []
+    for extent in shape:
+        if isinstance(extent, _native.NativeDim):
+            out.append(extent)
+            continue
+        n = extent.__index__()
+        if n < 0:
+            raise ValueError(f"an axis cannot have {n} elements; the shape is {tuple(shape)}")
+        out.append(n)
+    return out
+
+
+def _device(device: Any) -> None:
+    if device not in (None, "cpu"):
+        raise ValueError(f"there is no device {device!r}; tensors are on 'cpu'")
+
+
+def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """One number everywhere.
+
+    Args:
+        shape: The extent of each axis.
+        fill_value: The number.
+        dtype: Its type; without it that of ``fill_value``.
+        device: ``"cpu"``.
+    """
+    _device(device)
+    if isinstance(fill_value, Tensor):
+        out = fill_value if dtype is None else fill_value.astype(dtype)
+        return Tensor(out._native.broadcast_to(_shape(shape)))
+    kind = dtype_of(dtype) if dtype is not None else _types.of_number(fill_value, None)
+    value = _types.checked(fill_value, kind)
+    return Tensor(_native.NativeTensor.full(_shape(shape), kind._aerogel_dtype, value, tracing.trace))
+
+
+def zeros(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Zeros."""
+    return full(shape, 0, dtype=dtype or _types.default_float(), device=device)
+
+
+def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Ones."""
+    return full(shape, 1, dtype=dtype or _types.default_float(), device=device)
+
+
+empty = zeros
+
+
+def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """One number everywhere, in the shape and the type of another tensor."""
+    x = asarray(x)
+    return full(x.shape, fill_value, dtype=dtype or x.dtype, device=device)
+
+
+def zeros_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Zeros in the shape and the type of another tensor."""
+    return full_like(x, 0, dtype=dtype, device=device)
+
+
+def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Ones in the shape and the type of another tensor."""
+    return full_like(x, 1, dtype=dtype, device=device)
+
+
+empty_like = zeros_like
+
+
+def iota(shape: Any, axis: int = 0, *, dtype: Any = None) -> Tensor:
+    """The index along an axis, at every point of a shape."""
+    kind = dtype_of(dtype) if dtype is not None else _types.default_int()
+    return Tensor(_native.NativeTensor.iota(_shape(shape), axis, kind._aerogel_dtype, tracing.trace))
+
+
+def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Numbers from ``start`` (0 if only one is given) to before ``stop`` by ``step``."""
+    _device(device)
+    if stop is None:
+        start, stop = 0, start
+    if step == 0:
+        raise ValueError("`arange` by steps of 0 does not end")
+    is_whole = all(isinstance(v, int) for v in (start, stop, step))
+    kind = dtype_of(dtype) if dtype is not None else (_types.default_int() if is_whole else _types.default_float())
+    n = max(math.ceil((stop - start) / step), 0)
+    if kind.is_float:
+        # In double precision, so that no error grows along the way.
+        k = iota((n,), 0, dtype="f64" if not is_whole else kind)
+        return (k * float(step) + float(start)).astype(kind)
+    k = iota((n,), 0, dtype=kind if kind._aerogel_dtype not in ("u1",) else "i32")
+    return (k * step + start).astype(kind)
+
+
+def linspace(
+    start: float, stop: float, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: bool = True
+) -> Tensor:
+    """So many numbers equally far apart from ``start`` to ``stop``, with it if ``endpoint``."""
+    _device(device)
+    if num < 0:
+        raise ValueError(f"`linspace` of {num} numbers")
+    kind = dtype_of(dtype) if dtype is not None else _types.default_float()
+    n = num - 1 if endpoint else num
+    k = iota((num,), 0, dtype="f64")
+    out = k * ((stop - start) / n if n > 0 else 0.0) + float(start)
+    if endpoint and num > 1:
+        from aerogel.tensor._searching import where
+
+        out = where(k == num - 1, float(stop), out)
+    return out.astype(kind)
+
+
+def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None) -> Tensor:
+    """Ones on a diagonal, zeros elsewhere."""
+    _device(device)
+    shape = (n_rows, n_rows if n_cols is None else n_cols)
+    k = max(min(k, shape[1]), -shape[0])
+    return (iota(shape, 0) + k == iota(shape, 1)).astype(dtype or _types.default_float())
+
+
+identity = eye
+
+
+def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Tensor, ...]:
+    """Each tensor along an axis of its own, stretched along those of the others."""
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f"the indexing is 'xy' or 'ij', not {indexing!r}")
+    made = [asarray(a) for a in arrays]
+    order = list(range(len(made)))
+    if indexing == "xy" and len(made) > 1:
+        order[:2] = 1, 0
+    shape = [0] * len(made)
+    for a, at in zip(made, order):
+        shape[at] = a.size
+    out = []
+    for a, at in zip(made, order):
+        own = [1] * len(made)
+        own[at] = a.size
+        out.append(Tensor(a.reshape(own)._native.broadcast_to(shape)))
+    return tuple(out)
+
+
+def tril(x: Any, /, *, k: int = 0) -> Tensor:
+    """The elements on a diagonal of the last two axes and below it, zero above."""
+    return Tensor(asarray(x)._native.triangle(k, True))
+
+
+def triu(x: Any, /, *, k: int = 0) -> Tensor:
+    """The elements on a diagonal of the last two axes and above it, zero below."""
+    return Tensor(asarray(x)._native.triangle(k, False))
+
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
+    """The numbers of another package's array, copied."""
+    import numpy as np
+
+    _device(device)
+    if copy is False:
+        raise BufferError("a tensor has memory of its own; a ti.ndarray shares it")
+    return asarray(np.from_dlpack(x))

@@ -1,0 +1,149 @@
+"""Functions of each element; operands are stretched to one shape."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aerogel._dtypes import u1
+from aerogel.tensor._tensor import Tensor, asarray, binary, operands, unary
+
+
+def _documented(function: Any, name: str, text: str) -> Any:
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = text
+    return function
+
+
+def _unary(name: str, text: str, recorded: str | None = None, to_float: bool = True) -> Any:
+    return _documented(unary(recorded or name, to_float), name, text)
+
+
+def _binary(name: str, text: str, recorded: str | None = None, to_float: bool = False) -> Any:
+    return _documented(binary(recorded or name, to_float), name, text)
+
+
+sin = _unary("sin", "The sine of each element.")
+cos = _unary("cos", "The cosine of each element.")
+tan = _unary("tan", "The tangent of each element.")
+asin = _unary("asin", "The arc sine of each element.")
+acos = _unary("acos", "The arc cosine of each element.")
+atan = _unary("atan", "The arc tangent of each element.")
+sinh = _unary("sinh", "The hyperbolic sine of each element.")
+cosh = _unary("cosh", "The hyperbolic cosine of each element.")
+tanh = _unary("tanh", "The hyperbolic tangent of each element.")
+asinh = _unary("asinh", "The inverse of the hyperbolic sine of each element.")
+acosh = _unary("acosh", "The inverse of the hyperbolic cosine of each element.")
+atanh = _unary("atanh", "The inverse of the hyperbolic tangent of each element.")
+exp = _unary("exp", "e to the power of each element.")
+exp2 = _unary("exp2", "2 to the power of each element.")
+expm1 = _unary("expm1", "e to the power of each element, less 1, with all digits for small ones.")
+log = _unary("log", "The natural logarithm of each element.")
+log2 = _unary("log2", "The logarithm to base 2 of each element.")
+log10 = _unary("log10", "The logarithm to base 10 of each element.")
+log1p = _unary("log1p", "The logarithm of 1 and each element, with all digits for small ones.")
+sqrt = _unary("sqrt", "The square root of each element.")
+rsqrt = _unary("rsqrt", "1 by the square root of each element.")
+cbrt = _unary("cbrt", "The cube root of each element.")
+reciprocal = _unary("reciprocal", "1 by each element.")
+sigmoid = _unary("sigmoid", "1 / (1 + exp(-x)) of each element.")
+erf = _unary("erf", "The error function of each element.")
+fract = _unary("fract", "Each element less the whole number below it.")
+degrees = _unary("degrees", "Each angle in degrees.")
+radians = _unary("radians", "Each angle in degrees in radians.")
+negative = _unary("negative", "Each element with the other sign.", "neg", to_float=False)
+positive = _documented(lambda x, /: asarray(x), "positive", "Each element.")
+abs = _unary("abs", "The size of each element.", to_float=False)  # noqa: A001
+sign = _unary("sign", "-1, 0 or 1 by the sign of each element; NaN of NaN.", to_float=False)
+square = _unary("square", "Each element by itself.", to_float=False)
+floor = _unary("floor", "Each element rounded down.", to_float=False)
+ceil = _unary("ceil", "Each element rounded up.", to_float=False)
+trunc = _unary("trunc", "Each element rounded towards zero.", to_float=False)
+round = _unary("round", "Each element rounded to the nearest, halves to the even one.", "rint", to_float=False)  # noqa: A001
+relu = _unary("relu", "Each element, or 0 where it is less.", to_float=False)
+isnan = _unary("isnan", "Whether each element is NaN.", to_float=False)
+isinf = _unary("isinf", "Whether each element is infinite.", to_float=False)
+isfinite = _unary("isfinite", "Whether each element is a finite number.", to_float=False)
+signbit = _unary("signbit", "Whether each element's sign is minus, of zeros too.", to_float=False)
+logical_not = _unary("logical_not", "Whether each element is zero.", to_float=False)
+bitwise_invert = _unary("bitwise_invert", "The bits that are not set in each element.", "not", to_float=False)
+popcnt = _unary("popcnt", "How many bits are set in each element.", to_float=False)
+clz = _unary("clz", "How many bits above the highest one are not set in each element.", to_float=False)
+
+add = _binary("add", "The sum of elements.")
+subtract = _binary("subtract", "The difference of elements.", "sub")
+multiply = _binary("multiply", "The product of elements.", "mul")
+divide = _binary("divide", "The quotient of elements, a float.", "div", to_float=True)
+floor_divide = _binary("floor_divide", "The quotient of elements rounded down.")
+remainder = _binary("remainder", "The remainder of elements, with the divisor's sign.")
+fmod = _binary("fmod", "The remainder of elements, with the dividend's sign.", "rem")
+pow = _binary("pow", "Elements to the power of others.", "power")  # noqa: A001
+atan2 = _binary("atan2", "The angle of the points (x2, x1).", to_float=True)
+minimum = _binary("minimum", "The smaller of elements; NaN if either is.")
+maximum = _binary("maximum", "The larger of elements; NaN if either is.")
+hypot = _binary("hypot", "The length of the vectors (x1, x2).", to_float=True)
+logaddexp = _binary("logaddexp", "log(exp(x1) + exp(x2)), without overflow.", to_float=True)
+copysign = _binary("copysign", "The size of elements with the sign of others.", to_float=True)
+nextafter = _binary("nextafter", "The next number from elements towards others.", to_float=True)
+equal = _binary("equal", "Whether elements are equal.", "eq")
+not_equal = _binary("not_equal", "Whether elements differ.", "ne")
+less = _binary("less", "Whether elements are less than others.", "lt")
+less_equal = _binary("less_equal", "Whether elements are others at most.", "le")
+greater = _binary("greater", "Whether elements are more than others.", "gt")
+greater_equal = _binary("greater_equal", "Whether elements are others at least.", "ge")
+logical_and = _binary("logical_and", "Whether both are other than zero.")
+logical_or = _binary("logical_or", "Whether either is other than zero.")
+logical_xor = _binary("logical_xor", "Whether one of both is other than zero.")
+bitwise_and = _binary("bitwise_and", "The bits of both.", "and")
+bitwise_or = _binary("bitwise_or", "The bits of either.", "or")
+bitwise_xor = _binary("bitwise_xor", "The bits of one of both.", "xor")
+bitwise_left_shift = _binary("bitwise_left_shift", "Elements with their bits moved up.", "left_shift")
+bitwise_right_shift = _binary(
+    "bitwise_right_shift", "Elements with their bits moved down, by their sign.", "right_shift"
+)
+step = _binary("step", "0 where the second is less than the first, else 1.")
+
+
+def smoothstep(edge0: Any, edge1: Any, x: Any, /) -> Tensor:
+    """0 below the first edge, 1 above the second, and smooth between."""
+    edge0, edge1, x = operands(edge0, edge1, x, to_float=True)
+    t = maximum(minimum((x - edge0) / (edge1 - edge0), 1.0), 0.0)
+    return t * t * (3.0 - 2.0 * t)
+
+
+def mix(x: Any, y: Any, a: Any, /) -> Tensor:
+    """``x`` where ``a`` is 0, ``y`` where it is 1, and between."""
+    x, y, a = operands(x, y, a, to_float=True)
+    return x * (1.0 - a) + y * a
+
+
+def lerp(x: Any, y: Any, a: Any, /) -> Tensor:
+    """``mix`` by another name."""
+    return mix(x, y, a)
+
+
+def fma(x: Any, y: Any, z: Any, /) -> Tensor:
+    """``x * y + z``."""
+    return asarray(x) * y + z
+
+
+def isclose(x1: Any, x2: Any, /, *, rtol: float = 1e-5, atol: float = 1e-8) -> Tensor:
+    """Whether elements differ by no more than ``atol`` and the part ``rtol`` of the second."""
+    a, b = operands(x1, x2, to_float=True)
+    return (a == b) | (isfinite(b) & (abs(a - b) <= abs(b) * rtol + atol))
+
+
+def allclose(x1: Any, x2: Any, /, *, rtol: float = 1e-5, atol: float = 1e-8) -> bool:
+    """Whether all elements are close."""
+    return bool(isclose(x1, x2, rtol=rtol, atol=atol).all())
+
+
+def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Tensor:
+    """The elements converted: floats to integers towards zero, to ``u1`` by being other than zero."""
+    if device not in (None, "cpu"):
+        raise ValueError(f"there is no device {device!r}; tensors are on 'cpu'")
+    return asarray(x).astype(dtype)
+
+
+def truth(x: Any, /) -> Tensor:
+    """Whether each element is other than zero."""
+    return asarray(x).astype(u1)

@@ -1,0 +1,119 @@
+"""Products of matrices and vectors, and sums over shared axes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aerogel.tensor._tensor import Tensor, asarray, operands
+
+
+def matmul(x1: Any, x2: Any, /) -> Tensor:
+    """The product of matrices on the last two axes; an operand with one axis is a row or a column."""
+    a, b = operands(x1, x2)
+    return Tensor(a._native.matmul(b._native))
+
+
+def dot(x1: Any, x2: Any, /) -> Tensor:
+    """The sum of products along the last axis of both."""
+    return vecdot(x1, x2)
+
+
+def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
+    """The sum of products along an axis of both."""
+    a, b = operands(x1, x2)
+    if axis >= 0 or axis < -min(a.ndim, b.ndim):
+        raise IndexError(f"`vecdot` takes an axis from {-min(a.ndim, b.ndim)} to -1, not {axis}")
+    if a.shape[axis] != b.shape[axis]:
+        raise ValueError(
+            f"`vecdot`: axis {axis} has {a.shape[axis]} elements in the first, {b.shape[axis]} in the second operand; "
+            f"the shapes are {a.shape} and {b.shape}"
+        )
+    return Tensor((a * b)._native.reduce("sum", [axis], False))
+
+
+def outer(x1: Any, x2: Any, /) -> Tensor:
+    """The product of each element of one vector and each of another."""
+    a, b = operands(x1, x2)
+    if a.ndim != 1 or b.ndim != 1:
+        raise ValueError(f"`outer` takes two vectors, the shapes are {a.shape} and {b.shape}")
+    return a.unsqueeze(1) * b.unsqueeze(0)
+
+
+def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Tensor:
+    """The sum of products over pairs of axes: the last of one and the first of the other, or those that are named."""
+    a, b = operands(x1, x2)
+    if hasattr(axes, "__index__"):
+        if axes < 0 or axes > min(a.ndim, b.ndim):
+            raise ValueError(f"`tensordot` over {axes} axes of {a.ndim} and {b.ndim}")
+        left, right = list(range(a.ndim - axes, a.ndim)), list(range(axes))
+    else:
+        left, right = ([n % t.ndim for n in side] for side, t in zip(axes, (a, b)))
+    if len(left) != len(right):
+        raise ValueError(f"`tensordot`: {len(left)} axes for {len(right)}")
+    labels_a = list(range(a.ndim))
+    labels_b = list(range(a.ndim, a.ndim + b.ndim))
+    for i, j in zip(left, right):
+        if a.shape[i] != b.shape[j]:
+            raise ValueError(
+                f"`tensordot`: axis {i} of the first has {a.shape[i]} elements, axis {j} of the second {b.shape[j]}"
+            )
+        labels_b[j] = labels_a[i]
+    kept = [n for k, n in enumerate(labels_a) if k not in left] + [n for k, n in enumerate(labels_b) if k not in right]
+    return Tensor(a._native.einsum([b._native], [labels_a, labels_b], kept))
+
+
+def einsum(equation: str, /, *tensors: Any) -> Tensor:
+    """The sum of products over the letters that the result does not have.
+
+    >>> import aerogel as ti
+    >>> ti.init(arch=ti.cpu, log_level="error")
+    >>> a = ti.tensor.arange(4).reshape(2, 2)
+    >>> ti.tensor.einsum("ij,jk->ik", a, a).tolist()
+    [[2, 3], [6, 11]]
+    """
+    made = operands(*tensors)
+    text = equation.replace(" ", "")
+    inputs, arrow, result = text.partition("->")
+    terms = inputs.split(",")
+    if len(terms) != len(made):
+        raise ValueError(f"`einsum`: {len(terms)} operands are named, {len(made)} are given")
+    if not arrow:
+        letters = inputs.replace(",", "").replace("...", "")
+        result = ("..." if "..." in text else "") + "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
+    spare = [t.ndim - len(term.replace("...", "")) if "..." in term else 0 for t, term in zip(made, terms)]
+    if min(spare, default=0) < 0:
+        raise ValueError(f"`einsum`: {equation!r} names more axes than an operand has")
+    most = max(spare, default=0)
+    numbers = {c: most + n for n, c in enumerate(sorted(set(text) - set(",.->")))}
+
+    def labels(term: str, rows: int) -> list[int]:
+        before, dots, behind = term.partition("...")
+        row = list(range(most - rows, most)) if dots else []
+        return [numbers[c] for c in before] + row + [numbers[c] for c in behind]
+
+    named = [labels(term, n) for term, n in zip(terms, spare)]
+    out = labels(result, most)
+    if len(set(out)) != len(out):
+        raise ValueError(f"`einsum`: an axis of the result is named twice in {equation!r}")
+    first, *rest = made
+    return Tensor(first._native.einsum([t._native for t in rest], named, out))
+
+
+def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
+    """The sum on a diagonal of the last two axes."""
+    from aerogel.tensor._reductions import sum
+    from aerogel.tensor._shapes import diagonal
+
+    return sum(diagonal(asarray(x), offset=offset), axis=-1, dtype=dtype)
+
+
+def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
+    """The product of vectors of 3 that stands upright on both."""
+    from aerogel.tensor._shapes import broadcast_arrays, moveaxis, stack
+
+    a, b = broadcast_arrays(*operands(x1, x2))
+    if a.shape[axis] != 3:
+        raise ValueError(f"`cross` takes vectors of 3, the shapes are {asarray(x1).shape} and {asarray(x2).shape}")
+    a, b = (moveaxis(t, axis, 0) for t in (a, b))
+    parts = [a[(k + 1) % 3] * b[(k + 2) % 3] - a[(k + 2) % 3] * b[(k + 1) % 3] for k in range(3)]
+    return stack(parts, axis=axis)

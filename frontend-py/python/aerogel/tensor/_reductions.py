@@ -1,0 +1,163 @@
+"""One number of many: sums, extremes, means, and where they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aerogel._dtypes import ALL, dtype_of
+from aerogel.tensor import _types
+from aerogel.tensor._tensor import Tensor, asarray
+
+
+def _axes(axis: Any) -> list[int] | None:
+    if axis is None:
+        return None
+    return [axis] if hasattr(axis, "__index__") else list(axis)
+
+
+def _summed(dtype: Any, given: Any) -> Any:
+    """What a sum of integers is made in: no less than the default."""
+    if given is not None:
+        return dtype_of(given)
+    kind = _types.kind(dtype)
+    if kind == "f":
+        return dtype
+    default = _types.default_int()
+    if kind == "u":
+        default = ALL["u" + default._aerogel_dtype[1:]]
+    return default if kind == "b" or _types._width(dtype) < _types._width(default) else dtype
+
+
+def sum(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:  # noqa: A001
+    """The sum along some axes, or of all. Integers narrower than the default one are summed in it."""
+    x = asarray(x)
+    x = x.astype(_summed(x.dtype, dtype))
+    return Tensor(x._native.reduce("sum", _axes(axis), keepdims))
+
+
+def prod(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:
+    """The product along some axes, or of all, in the type that ``sum`` has."""
+    x = asarray(x)
+    x = x.astype(_summed(x.dtype, dtype))
+    return Tensor(x._native.reduce("prod", _axes(axis), keepdims))
+
+
+def _floats(x: Any) -> Tensor:
+    x = asarray(x)
+    return x if x.dtype.is_float else x.astype(_types.default_float())
+
+
+def min(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:  # noqa: A001
+    """The smallest number along some axes, or of all; NaN where there is one."""
+    return Tensor(asarray(x)._native.reduce("min", _axes(axis), keepdims))
+
+
+def max(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:  # noqa: A001
+    """The largest number along some axes, or of all; NaN where there is one."""
+    return Tensor(asarray(x)._native.reduce("max", _axes(axis), keepdims))
+
+
+def mean(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+    """The mean along some axes, or of all."""
+    return Tensor(_floats(x)._native.reduce("mean", _axes(axis), keepdims))
+
+
+def var(x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+    """The variance along some axes, or of all, divided by the count less ``correction``."""
+    return Tensor(_floats(x)._native.variance(_axes(axis), float(correction), False, keepdims))
+
+
+def std(x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+    """The root of the variance."""
+    return Tensor(_floats(x)._native.variance(_axes(axis), float(correction), True, keepdims))
+
+
+def norm(x: Any, /, axis: Any = None, *, ord: float = 2, keepdims: bool = False) -> Tensor:  # noqa: A002
+    """The ``ord``-norm of vectors along some axes, or of all numbers."""
+    return Tensor(_floats(x)._native.norm(float(ord), _axes(axis), keepdims))
+
+
+def any(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:  # noqa: A001
+    """Whether some number is other than zero along some axes, or at all."""
+    return Tensor(asarray(x)._native.reduce("any", _axes(axis), keepdims))
+
+
+def all(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:  # noqa: A001
+    """Whether every number is other than zero along some axes, or at all."""
+    return Tensor(asarray(x)._native.reduce("all", _axes(axis), keepdims))
+
+
+def argmin(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """Where the first of the smallest numbers is along an axis, or among all row by row."""
+    return Tensor(asarray(x)._native.arg_reduce("argmin", axis, keepdims))
+
+
+def argmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """Where the first of the largest numbers is along an axis, or among all row by row."""
+    return Tensor(asarray(x)._native.arg_reduce("argmax", axis, keepdims))
+
+
+def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """How many numbers are other than zero."""
+    return Tensor(asarray(x)._native.reduce("count_nonzero", _axes(axis), keepdims))
+
+
+def median(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
+    """The number in the middle of the sorted ones, or the mean of both."""
+    x = _floats(x)
+    rank = x.ndim
+    if axis is None:
+        x, axis = x.reshape(-1), 0
+    n = x.shape[axis]
+    if n == 0:
+        raise ValueError(f"`median` of no numbers: the shape is {x.shape}")
+    values = Tensor(x._native.sort(axis, False)[0])
+    pick = [slice(None)] * x.ndim
+    pick[axis] = slice((n - 1) // 2, n // 2 + 1)
+    out = mean(values[tuple(pick)], axis=axis, keepdims=keepdims)
+    # NaN is sorted behind all.
+    pick[axis] = slice(n - 1, n)
+    out = out + 0 * sum(values[tuple(pick)], axis=axis, keepdims=keepdims)
+    return out.reshape((1,) * rank) if keepdims and out.ndim != rank else out
+
+
+def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Tensor:
+    """The sum of the numbers up to each along an axis; ``include_initial`` puts a zero before all."""
+    return _cumulative("add", x, axis, dtype, include_initial, 0)
+
+
+def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Tensor:
+    """The product of the numbers up to each along an axis; ``include_initial`` puts a one before all."""
+    return _cumulative("mul", x, axis, dtype, include_initial, 1)
+
+
+def _cumulative(name: str, x: Any, axis: int | None, dtype: Any, include_initial: bool, initial: int) -> Tensor:
+    x = asarray(x)
+    if axis is None:
+        if x.ndim != 1:
+            raise ValueError(f"name an axis: the shape is {x.shape}")
+        axis = 0
+    x = x.astype(_summed(x.dtype, dtype))
+    out = Tensor(x._native.scan(name, axis, False))
+    if include_initial:
+        from aerogel.tensor import _shapes
+
+        widths = [(0, 0)] * x.ndim
+        widths[axis] = (1, 0)
+        out = _shapes.pad(out, widths, value=initial)
+    return out
+
+
+def cummax(x: Any, /, *, axis: int = 0) -> Tensor:
+    """The largest of the numbers up to each along an axis."""
+    return Tensor(asarray(x)._native.scan("max", axis, False))
+
+
+def cummin(x: Any, /, *, axis: int = 0) -> Tensor:
+    """The smallest of the numbers up to each along an axis."""
+    return Tensor(asarray(x)._native.scan("min", axis, False))
+
+
+def prefix_sum(x: Any, /, *, axis: int = -1) -> Tensor:
+    """The sum of the numbers up to each along an axis, in their own type."""
+    return Tensor(asarray(x)._native.scan("add", axis, False))

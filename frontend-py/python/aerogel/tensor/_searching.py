@@ -1,0 +1,219 @@
+"""Choosing, finding, sorting, and elements at computed indices."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from aerogel._dtypes import u1
+from aerogel.tensor import _types
+from aerogel.tensor._tensor import Tensor, asarray, constant, operands
+
+
+def where(condition: Any, x1: Any, x2: Any, /) -> Tensor:
+    """The elements of ``x1`` where ``condition`` is true, else those of ``x2``."""
+    condition = asarray(condition)
+    if condition.dtype is not u1:
+        condition = condition != 0
+    a, b = operands(x1, x2)
+    return Tensor(condition._native.select(a._native, b._native))
+
+
+def clip(x: Any, /, min: Any = None, max: Any = None) -> Tensor:  # noqa: A002
+    """The elements, but none below ``min`` or above ``max``; NaN stays."""
+    x = asarray(x)
+    for bound, name in ((min, "maximum"), (max, "minimum")):
+        if bound is None:
+            continue
+        if not isinstance(bound, Tensor) and isinstance(bound, (bool, int, float)):
+            bound = _bound(bound, x.dtype)
+        bound = asarray(bound).astype(x.dtype) if isinstance(bound, Tensor) else constant(bound, x.dtype)
+        x = Tensor(x._native.binary(name, bound._native))
+    return x
+
+
+def _bound(value: Any, dtype: Any) -> Any:
+    return value if dtype.is_float else int(value)
+
+
+def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+    """The numbers along an axis in order; NaN behind all."""
+    return Tensor(asarray(x)._native.sort(axis, descending)[0])
+
+
+def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+    """Where each of the numbers in order is; equal ones in the order in which they come."""
+    return Tensor(asarray(x)._native.sort(axis, descending)[1])
+
+
+class TopK(NamedTuple):
+    """The largest numbers, and where they are."""
+
+    values: Tensor
+    indices: Tensor
+
+
+def topk(x: Any, k: int, /, *, axis: int = -1, largest: bool = True) -> TopK:
+    """The ``k`` largest (or smallest) numbers along an axis in order, and where they are."""
+    x = asarray(x)
+    n = x.shape[axis]
+    if not 0 <= k <= n:
+        raise ValueError(f"`topk`: {k} of {n} elements along axis {axis}")
+    values, indices = x._native.sort(axis, largest)
+    key = [slice(None)] * x.ndim
+    key[axis] = slice(k)
+    return TopK(Tensor(values)[tuple(key)], Tensor(indices)[tuple(key)])
+
+
+def nonzero(x: Any, /) -> tuple[Tensor, ...]:
+    """The indices of the numbers other than zero, axis by axis. They are computed at once: their count is their shape."""
+    count, *indices = asarray(x)._native.nonzero()
+    n = int(count.item())
+    return tuple(Tensor(i.slice([(0, 1, n, False)])) for i in indices)
+
+
+def argwhere(x: Any, /) -> Tensor:
+    """The indices of the numbers other than zero, a row for each."""
+    from aerogel.tensor._shapes import stack
+
+    return stack(nonzero(x), axis=1)
+
+
+def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Tensor:
+    """The parts of a tensor that have these indices along an axis."""
+    x, indices = asarray(x), asarray(indices)
+    if axis is None:
+        if x.ndim != 1:
+            raise ValueError(f"`take`: name an axis: the shape is {x.shape}")
+        axis = 0
+    if not -x.ndim <= axis < x.ndim:
+        raise IndexError(f"`take`: there is no axis {axis}: the tensor has {x.ndim}")
+    return Tensor(x._native.gather(axis % x.ndim, [indices._native], x._outside, True), x._outside)
+
+
+def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Tensor:
+    """At each place the element whose index along an axis is given there."""
+    x, indices = asarray(x), asarray(indices)
+    return Tensor(x._native.take_along_axis(indices._native, axis, x._outside), x._outside)
+
+
+def gather(x: Any, /, *indices: Any) -> Tensor:
+    """The elements with these indices along the first axes; those outside as ``x.outside(...)`` says."""
+    x = asarray(x)
+    return Tensor(x._native.gather(0, [asarray(i)._native for i in indices], x._outside, False), x._outside)
+
+
+def scatter(x: Any, indices: Any, values: Any, /, *, how: str = "set") -> Tensor:
+    """A tensor with values at computed indices along its first axes.
+
+    Args:
+        x: The tensor.
+        indices: A tensor of integers for each axis, or one for the first.
+        values: What is stored, stretched to the shape of the indices and the other axes.
+        how: ``set``, ``add``, ``mul``, ``min``, ``max``, ``and``, ``or`` or ``xor``.
+    """
+    x = asarray(x)
+    if not isinstance(indices, tuple):
+        indices = (indices,)
+    (values,) = [asarray(values)] if not isinstance(values, (bool, int, float)) else [constant(values, x.dtype)]
+    index = [asarray(i)._native for i in indices]
+    return Tensor(x._native.scatter(index, values.astype(x.dtype)._native, how, x._outside), x._outside)
+
+
+def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Tensor:
+    """Where each number of ``x2`` belongs among the sorted numbers of ``x1``: before or (``right``) behind equal ones."""
+    if side not in ("left", "right"):
+        raise ValueError(f"the side is 'left' or 'right', not {side!r}")
+    a, v = operands(x1, x2)
+    if a.ndim != 1:
+        raise ValueError(f"`searchsorted` takes one axis of sorted numbers, the shape is {a.shape}")
+    if sorter is not None:
+        a = take(a, sorter)
+    n = a.shape[0]
+    from aerogel.tensor._creation import zeros
+
+    low, count = zeros(v.shape, dtype=_types.index_type()), n
+    # By halves: as many steps as the count has bits.
+    while count > 0 and n > 0:
+        half = (count + 1) // 2
+        at = low + half - 1
+        there = a.outside("clamp")
+        value = gather(there, at)
+        before = (value < v) if side == "left" else (value <= v)
+        if v.dtype.is_float:
+            before = before | ((v != v) & ((value == value) | (side == "right")))
+        inside = at < n
+        low = where(before & inside, low + half, low)
+        count = count - half
+    return low
+
+
+class UniqueAll(NamedTuple):
+    """Different numbers, where each first was, which one each number is, and how often it was."""
+
+    values: Tensor
+    indices: Tensor
+    inverse_indices: Tensor
+    counts: Tensor
+
+
+class UniqueCounts(NamedTuple):
+    """Different numbers, and how often each was."""
+
+    values: Tensor
+    counts: Tensor
+
+
+class UniqueInverse(NamedTuple):
+    """Different numbers, and which one each number is."""
+
+    values: Tensor
+    inverse_indices: Tensor
+
+
+def unique_all(x: Any, /) -> UniqueAll:
+    """The different numbers in order, with all that is known of them. They are computed at once."""
+    from aerogel.tensor._creation import zeros
+    from aerogel.tensor._reductions import prefix_sum
+    from aerogel.tensor._shapes import concat
+
+    x = asarray(x)
+    flat = x.reshape(-1)
+    n = flat.shape[0]
+    index = _types.index_type()
+    if n == 0:
+        none = zeros((0,), dtype=index)
+        return UniqueAll(flat, none, none.reshape(x.shape), none)
+    values, places = (Tensor(t) for t in flat._native.sort(0, False))
+    # NaN is another number than any, itself too.
+    new = concat([constant(True, u1).reshape(1), values[1:] != values[:-1]])
+    group = prefix_sum(new.astype(index)) - 1
+    (starts,) = nonzero(new)
+    ends = concat([starts[1:], constant(n, index).reshape(1)])
+    inverse = scatter(zeros((n,), dtype=index), places, group)
+    return UniqueAll(
+        take(values, starts), take(places, starts), inverse.reshape(x.shape), (ends - starts).astype(index)
+    )
+
+
+def unique_values(x: Any, /) -> Tensor:
+    """The different numbers in order."""
+    return unique_all(x).values
+
+
+def unique_counts(x: Any, /) -> UniqueCounts:
+    """The different numbers in order, and how often each was."""
+    out = unique_all(x)
+    return UniqueCounts(out.values, out.counts)
+
+
+def unique_inverse(x: Any, /) -> UniqueInverse:
+    """The different numbers in order, and which one each number is."""
+    out = unique_all(x)
+    return UniqueInverse(out.values, out.inverse_indices)
+
+
+def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Tensor:
+    """Whether each number of ``x1`` is among those of ``x2``."""
+    a, b = operands(x1, x2)
+    found = (a.unsqueeze(-1) == b.reshape(-1)).any(axis=-1)
+    return ~found if invert else found

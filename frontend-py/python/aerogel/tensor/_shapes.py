@@ -1,0 +1,231 @@
+"""The same elements in another shape or order, beside each other, or with a margin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aerogel import _native
+from aerogel.tensor import _types
+from aerogel.tensor._tensor import Tensor, asarray, operands
+
+
+def _list(axis: Any) -> list[int]:
+    return [axis] if hasattr(axis, "__index__") else list(axis)
+
+
+def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Tensor:
+    """The elements row by row in another shape; one extent may be -1."""
+    x = asarray(x)
+    shape = _list(shape) if not isinstance(shape, _native.NativeDim) else [shape]
+    if any(isinstance(n, int) and n < -1 for n in shape):
+        raise ValueError(f"`reshape`: {tuple(shape)} is not a shape")
+    if -1 in [n for n in shape if isinstance(n, int)]:
+        known = 1
+        for n in shape:
+            known *= n if n != -1 else 1
+        size = x.size
+        if shape.count(-1) > 1 or known == 0 or size % known:
+            raise ValueError(f"`reshape`: {x.shape} with {size} elements has no shape {tuple(shape)}")
+        shape = [size // known if n == -1 else n for n in shape]
+    return Tensor(x._native.reshape(list(shape)), x._outside)
+
+
+def permute_dims(x: Any, /, axes: Any) -> Tensor:
+    """The axes in another order: axis ``k`` of the result is axis ``axes[k]``."""
+    return asarray(x).permute(tuple(axes))
+
+
+def matrix_transpose(x: Any, /) -> Tensor:
+    """The last two axes exchanged."""
+    return asarray(x).mT
+
+
+def transpose(x: Any, /, axes: Any = None) -> Tensor:
+    """The axes in another order; without one in the opposite order."""
+    x = asarray(x)
+    return x.T if axes is None else x.permute(tuple(axes))
+
+
+def moveaxis(x: Any, source: Any, destination: Any, /) -> Tensor:
+    """Some axes in other places, the rest in their order."""
+    x = asarray(x)
+    rank = x.ndim
+    given, wanted = _list(source), _list(destination)
+    if len(given) != len(wanted):
+        raise ValueError(f"`moveaxis`: {len(given)} axes for {len(wanted)} places")
+    for axis in given + wanted:
+        if not -rank <= axis < rank:
+            raise IndexError(f"`moveaxis`: there is no axis {axis}: the tensor has {rank}")
+    places = {place % rank: axis % rank for axis, place in zip(given, wanted)}
+    rest = iter([axis for axis in range(rank) if axis not in places.values()])
+    return x.permute(tuple(places[place] if place in places else next(rest) for place in range(rank)))
+
+
+def expand_dims(x: Any, /, *, axis: Any = 0) -> Tensor:
+    """With axes of extent 1 more, at these places of the result."""
+    x = asarray(x)
+    return Tensor(x._native.unsqueeze(_list(axis)), x._outside)
+
+
+def unsqueeze(x: Any, /, axis: int = -1) -> Tensor:
+    """With an axis of extent 1 more."""
+    return asarray(x).unsqueeze(axis)
+
+
+def squeeze(x: Any, /, axis: Any = None) -> Tensor:
+    """Without these axes of extent 1; without an ``axis`` without all of them."""
+    x = asarray(x)
+    if axis is None:
+        axis = [k for k, n in enumerate(x.shape) if n == 1]
+    return x.squeeze(_list(axis))
+
+
+def flip(x: Any, /, *, axis: Any = None) -> Tensor:
+    """The elements in the opposite order along some axes, or all."""
+    x = asarray(x)
+    return Tensor(x._native.flip(list(range(x.ndim)) if axis is None else _list(axis)), x._outside)
+
+
+def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Tensor:
+    """The elements moved along some axes, those that leave at one end at the other; without an axis row by row."""
+    x = asarray(x)
+    if axis is None:
+        if x.size == 0:
+            return x
+        return Tensor(x.reshape(-1)._native.roll([int(shift)], [0])).reshape(x.shape)
+    axes, shifts = _list(axis), _list(shift)
+    if len(shifts) == 1:
+        shifts = shifts * len(axes)
+    if len(axes) == 1:
+        axes = axes * len(shifts)
+    if len(shifts) != len(axes):
+        raise ValueError(f"`roll`: {len(shifts)} shifts for {len(axes)} axes")
+    return Tensor(x._native.roll(shifts, axes), x._outside)
+
+
+def tile(x: Any, repetitions: Any, /) -> Tensor:
+    """The tensor so many times along each axis."""
+    return Tensor(asarray(x)._native.tile(_list(repetitions)))
+
+
+def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Tensor:
+    """Each element so many times in a row along an axis, or row by row; a number for each element may be given."""
+    x = asarray(x)
+    if axis is None:
+        x, axis = x.reshape(-1), 0
+    if hasattr(repeats, "__index__") and not isinstance(repeats, Tensor):
+        if repeats == 0:
+            shape = list(x.shape)
+            shape[axis] = 0
+            return x[tuple(slice(0) if k == axis % x.ndim else slice(None) for k in range(x.ndim))]
+        return Tensor(x._native.repeat(int(repeats), axis))
+    import numpy as np
+
+    counts = asarray(repeats).numpy()
+    n = x.shape[axis]
+    if counts.size == 1:
+        counts = np.full(n, int(counts.reshape(())))
+    if counts.shape != (n,):
+        raise ValueError(f"`repeat`: {counts.size} counts for {n} elements along axis {axis}")
+    from aerogel.tensor._searching import take
+
+    return take(x, asarray(np.repeat(np.arange(n, dtype=np.int32), counts)), axis=axis)
+
+
+def broadcast_to(x: Any, /, shape: Any) -> Tensor:
+    """The tensor stretched to a shape."""
+    return Tensor(asarray(x)._native.broadcast_to(_list(shape)))
+
+
+def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
+    """The shape that several shapes are stretched to."""
+    rank = max((len(s) for s in shapes), default=0)
+    out = [1] * rank
+    for shape in shapes:
+        for k, n in enumerate(reversed(shape)):
+            if n != 1:
+                if out[-1 - k] not in (1, n):
+                    raise ValueError(f"the shapes {', '.join(map(str, shapes))} do not agree in axis {-1 - k}")
+                out[-1 - k] = n
+    return tuple(out)
+
+
+def broadcast_arrays(*arrays: Any) -> list[Tensor]:
+    """Tensors stretched to one shape."""
+    made = [asarray(a) for a in arrays]
+    shape = broadcast_shapes(*(a.shape for a in made))
+    return [broadcast_to(a, shape) for a in made]
+
+
+def concat(arrays: Any, /, *, axis: int | None = 0) -> Tensor:
+    """Tensors one after the other along an axis; without one row by row."""
+    given = list(arrays)
+    if not given:
+        raise ValueError("`concat` takes at least one tensor")
+    made = operands(*given)
+    if axis is None:
+        made, axis = [m.reshape(-1) for m in made], 0
+    first, *rest = made
+    return Tensor(first._native.concat([r._native for r in rest], axis))
+
+
+concatenate = concat
+
+
+def stack(arrays: Any, /, *, axis: int = 0) -> Tensor:
+    """Tensors of one shape along an axis more."""
+    given = [asarray(a) for a in arrays]
+    if not given:
+        raise ValueError("`stack` takes at least one tensor")
+    for k, a in enumerate(given):
+        if a.shape != given[0].shape:
+            raise ValueError(f"`stack`: operand {k} has the shape {a.shape}, the first one {given[0].shape}")
+    return concat([a.unsqueeze(axis) for a in given], axis=axis)
+
+
+def unstack(x: Any, /, *, axis: int = 0) -> tuple[Tensor, ...]:
+    """The tensors along an axis."""
+    x = moveaxis(x, axis, 0)
+    return tuple(x[k] for k in range(x.shape[0]))
+
+
+def split(x: Any, sections: Any, /, *, axis: int = 0) -> list[Tensor]:
+    """The tensor in so many equal parts along an axis, or split before each of some indices."""
+    x = asarray(x)
+    n = x.shape[axis]
+    if hasattr(sections, "__index__"):
+        if sections <= 0 or n % sections:
+            raise ValueError(f"`split`: {n} elements along axis {axis} are not {sections} equal parts")
+        ends = [n // sections * k for k in range(sections + 1)]
+    else:
+        ends = [0, *sections, n]
+    out = []
+    for a, b in zip(ends, ends[1:]):
+        key: list[Any] = [slice(None)] * x.ndim
+        key[axis] = slice(a, b)
+        out.append(x[tuple(key)])
+    return out
+
+
+def pad(x: Any, widths: Any, /, mode: str = "constant", *, value: Any = 0) -> Tensor:
+    """The tensor with a margin.
+
+    Args:
+        x: The tensor.
+        widths: How many elements before and behind along each axis: pairs, one pair for all, or one number.
+        mode: ``constant``, ``edge`` (the nearest element), ``wrap`` (from the other end) or ``reflect``.
+        value: What stands in a constant margin.
+    """
+    x = asarray(x)
+    if hasattr(widths, "__index__"):
+        widths = [(widths, widths)] * x.ndim
+    pairs = [tuple(w) if not hasattr(w, "__index__") else w for w in widths]
+    if len(pairs) == 2 and all(hasattr(w, "__index__") for w in pairs):
+        pairs = [tuple(pairs)] * x.ndim
+    value = _types.checked(value, x.dtype)
+    return Tensor(x._native.pad([(int(a), int(b)) for a, b in pairs], mode, value), x._outside)
+
+
+def diagonal(x: Any, /, *, offset: int = 0, axis1: int = -2, axis2: int = -1) -> Tensor:
+    """The elements whose indices along two axes are equal, as the last axis."""
+    return Tensor(asarray(x)._native.diagonal(offset, (axis1, axis2)))

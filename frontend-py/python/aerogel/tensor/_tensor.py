@@ -1,0 +1,472 @@
+"""The class of tensors: what is recorded of each, and numbers where they are asked for."""
+
+from __future__ import annotations
+
+import builtins
+from typing import TYPE_CHECKING, Any
+
+from aerogel import _native
+from aerogel._dtypes import ALL, DataType, dtype_of, numpy_dtype, u1
+from aerogel.tensor import _types
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+#: Numbers that are part of a program; others come to it from outside, so that another number is not another program.
+_MOST_CONSTANT = 64
+
+
+class _Tracing:
+    """The program that is being traced, if one is."""
+
+    trace: Any = None
+
+
+tracing = _Tracing()
+
+
+class Tensor:
+    """Numbers of one type in rows, columns and more axes, computed when they are asked for.
+
+    Operators and functions record what is to be done; ``numpy``, ``item``, ``print`` and what takes numbers compile all
+    that is pending into a few kernels, and keep the result.
+
+    >>> import aerogel as ti
+    >>> ti.init(arch=ti.cpu, log_level="error")
+    >>> x = ti.tensor.arange(6).reshape(2, 3)
+    >>> (x * x).sum(axis=1)
+    tensor([ 5, 50], dtype=i32)
+    """
+
+    __slots__ = ("_native", "_outside", "__weakref__")
+    __array_priority__ = 1000
+
+    def __init__(self, native: Any, outside: str = "error") -> None:
+        self._native = native
+        self._outside = outside
+
+    # What it is.
+
+    @property
+    def dtype(self) -> DataType:
+        """The type of the elements."""
+        return ALL[self._native.dtype]
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """The extent of each axis."""
+        return self._native.shape
+
+    @property
+    def ndim(self) -> int:
+        """How many axes there are."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """How many elements there are."""
+        n = 1
+        for extent in self.shape:
+            n *= extent
+        return n
+
+    @property
+    def device(self) -> str:
+        """Where the numbers are."""
+        return "cpu"
+
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Tensor:
+        """The tensor on a device: there is ``"cpu"``."""
+        if device != "cpu":
+            raise ValueError(f"there is no device {device!r}; tensors are on 'cpu'")
+        return self
+
+    @property
+    def T(self) -> Tensor:
+        """With the axes in the opposite order."""
+        return self.permute(*builtins.range(self.ndim - 1, -1, -1))
+
+    @property
+    def mT(self) -> Tensor:
+        """With the last two axes exchanged."""
+        if self.ndim < 2:
+            raise ValueError(f"a transposed matrix has at least two axes, the shape is {self.shape}")
+        axes = list(builtins.range(self.ndim))
+        axes[-2:] = axes[-1], axes[-2]
+        return self.permute(*axes)
+
+    # Numbers.
+
+    def realize(self) -> Tensor:
+        """Computes the numbers, if that has not been done."""
+        self._native.realise()
+        return self
+
+    def numpy(self) -> Any:
+        """The numbers as a NumPy array of its own."""
+        import numpy as np
+
+        return np.array(self._native, copy=True)
+
+    def item(self) -> Any:
+        """The number of a tensor that has one."""
+        return self._native.item()
+
+    def tolist(self) -> Any:
+        """The numbers in lists."""
+        return self.numpy().tolist()
+
+    def to_ndarray(self) -> Any:
+        """The numbers as a ``ti.ndarray`` over the same memory, which kernels may read."""
+        from aerogel.data.ndarray import ScalarNdarray, _make
+
+        return _make(ScalarNdarray, self.dtype, self.shape, (), over=self._native)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        import numpy as np
+
+        out = np.asarray(self._native)
+        if dtype is not None and out.dtype != dtype:
+            return out.astype(dtype)
+        return out.copy() if copy else out
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        import numpy as np
+
+        # NumPy gives nothing away that may not be changed, unless the other side knows of that.
+        if kwargs.get("max_version") is None or kwargs.get("copy"):
+            kwargs.pop("copy", None)
+            return self.numpy().__dlpack__(**kwargs)
+        return np.asarray(self._native).__dlpack__(**kwargs)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+    def __array_namespace__(self, /, *, api_version: str | None = None) -> Any:
+        from aerogel import xp
+
+        if api_version not in (None, *xp.VERSIONS):
+            raise ValueError(f"there is no version {api_version!r} of the Array API here; use one of {xp.VERSIONS}")
+        return xp
+
+    def __repr__(self) -> str:
+        if not self.is_numbers:
+            return f"<tensor of shape {self.shape}, dtype={self.dtype}>"
+        import numpy as np
+
+        text = np.array2string(np.asarray(self._native), separator=", ", prefix="tensor(")
+        return f"tensor({text}, dtype={self.dtype})"
+
+    @property
+    def is_numbers(self) -> bool:
+        """Whether it has numbers: not while a program is traced."""
+        return tracing.trace is None
+
+    def __bool__(self) -> bool:
+        if self.is_numbers and self.size != 1:
+            raise ValueError(f"a tensor of shape {self.shape} is not true or false: use `any` or `all`")
+        return bool(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
+    def __index__(self) -> int:
+        if self.dtype is u1 or self.dtype.is_float:
+            raise TypeError(f"an index is an integer, not `{self.dtype}`")
+        return int(self.item())
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("a tensor without axes has no length")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return (self[k] for k in builtins.range(len(self)))
+
+    def __contains__(self, value: Any) -> bool:
+        return bool((self == value).any())
+
+    __hash__ = object.__hash__
+
+    # Other types.
+
+    def astype(self, dtype: Any, *, copy: bool = True) -> Tensor:
+        """The elements converted: floats to integers towards zero, to ``u1`` by being other than zero."""
+        return Tensor(self._native.cast(_types.name_of(dtype)), self._outside)
+
+    def bitcast(self, dtype: Any) -> Tensor:
+        """The elements' bits as another type of the same width."""
+        return Tensor(self._native.bitcast(_types.name_of(dtype)), self._outside)
+
+    def outside(self, mode: str) -> Tensor:
+        """The tensor with another meaning of computed indices outside: ``error``, ``clamp``, ``wrap`` or ``zero``."""
+        if mode not in ("error", "clamp", "wrap", "zero"):
+            raise ValueError(f"outside is error, clamp, wrap or zero, not {mode!r}")
+        return Tensor(self._native, mode)
+
+    # Shapes.
+
+    def reshape(self, *shape: Any) -> Tensor:
+        """The elements row by row in another shape; one extent may be -1."""
+        from aerogel.tensor import _shapes
+
+        return _shapes.reshape(self, shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape)
+
+    def permute(self, *axes: Any) -> Tensor:
+        """The axes in another order."""
+        order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
+        return Tensor(self._native.permute(list(order)), self._outside)
+
+    transpose = permute
+
+    def flatten(self) -> Tensor:
+        """The elements row by row along one axis."""
+        return self.reshape(-1)
+
+    def unsqueeze(self, axis: int = -1) -> Tensor:
+        """With an axis of extent 1 more."""
+        return Tensor(self._native.unsqueeze([axis]), self._outside)
+
+    def squeeze(self, axis: int | Sequence[int]) -> Tensor:
+        """Without axes of extent 1."""
+        return Tensor(self._native.squeeze([axis] if isinstance(axis, int) else list(axis)), self._outside)
+
+    # Items.
+
+    def __getitem__(self, key: Any) -> Tensor:
+        from aerogel.tensor import _items
+
+        return _items.get(self, key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        from aerogel.tensor import _items
+
+        _items.set_(self, key, value)
+
+    if TYPE_CHECKING:
+        # Written below, from tables.
+        def __neg__(self) -> Tensor: ...
+        def __pos__(self) -> Tensor: ...
+        def __abs__(self) -> Tensor: ...
+        def __invert__(self) -> Tensor: ...
+        def __add__(self, other: Any) -> Tensor: ...
+        def __radd__(self, other: Any) -> Tensor: ...
+        def __sub__(self, other: Any) -> Tensor: ...
+        def __rsub__(self, other: Any) -> Tensor: ...
+        def __mul__(self, other: Any) -> Tensor: ...
+        def __rmul__(self, other: Any) -> Tensor: ...
+        def __truediv__(self, other: Any) -> Tensor: ...
+        def __rtruediv__(self, other: Any) -> Tensor: ...
+        def __floordiv__(self, other: Any) -> Tensor: ...
+        def __mod__(self, other: Any) -> Tensor: ...
+        def __pow__(self, other: Any) -> Tensor: ...
+        def __rpow__(self, other: Any) -> Tensor: ...
+        def __matmul__(self, other: Any) -> Tensor: ...
+        def __and__(self, other: Any) -> Tensor: ...
+        def __or__(self, other: Any) -> Tensor: ...
+        def __xor__(self, other: Any) -> Tensor: ...
+        def __lshift__(self, other: Any) -> Tensor: ...
+        def __rshift__(self, other: Any) -> Tensor: ...
+        def __lt__(self, other: Any) -> Tensor: ...
+        def __le__(self, other: Any) -> Tensor: ...
+        def __gt__(self, other: Any) -> Tensor: ...
+        def __ge__(self, other: Any) -> Tensor: ...
+        def sum(self, axis: Any = None, **kwargs: Any) -> Tensor: ...
+        def prod(self, axis: Any = None, **kwargs: Any) -> Tensor: ...
+        def mean(self, axis: Any = None, **kwargs: Any) -> Tensor: ...
+        def min(self, axis: Any = None, **kwargs: Any) -> Tensor: ...
+        def max(self, axis: Any = None, **kwargs: Any) -> Tensor: ...
+        def var(self, axis: Any = None, **kwargs: Any) -> Tensor: ...
+        def std(self, axis: Any = None, **kwargs: Any) -> Tensor: ...
+        def norm(self, axis: Any = None, **kwargs: Any) -> Tensor: ...
+        def any(self, axis: Any = None, **kwargs: Any) -> Tensor: ...
+        def all(self, axis: Any = None, **kwargs: Any) -> Tensor: ...
+        def argmin(self, axis: Any = None, **kwargs: Any) -> Tensor: ...
+        def argmax(self, axis: Any = None, **kwargs: Any) -> Tensor: ...
+
+
+def constant(value: Any, dtype: DataType) -> Tensor:
+    """One number, as an operand."""
+    value = _types.checked(value, dtype)
+    name = dtype._aerogel_dtype
+    simple = (
+        tracing.trace is not None or value != value or (abs(value) <= _MOST_CONSTANT and value * 2 == int(value * 2))
+    )
+    if simple:
+        return Tensor(_native.NativeTensor.full([], name, value, tracing.trace))
+    return Tensor(_native.NativeTensor.of_number(name, value))
+
+
+def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Tensor:
+    """A tensor of numbers: of a list, a number, a NumPy array (copied), a ``ti.ndarray`` (where it lies), or what speaks
+    DLPack.
+
+    What a kernel writes to a ``ti.ndarray`` later is seen by what has not been computed by then.
+
+    Args:
+        obj: The numbers.
+        dtype: Their type; without it that of ``obj``, and for numbers of Python's what ``ti.init`` says.
+        device: ``"cpu"``.
+        copy: Whether the tensor has memory of its own; ``False`` raises where it must.
+    """
+    if device not in (None, "cpu"):
+        raise ValueError(f"there is no device {device!r}; tensors are on 'cpu'")
+    if isinstance(obj, Tensor):
+        return obj if dtype is None else obj.astype(dtype)
+    if isinstance(obj, (bool, int, float)):
+        return constant(obj, dtype_of(dtype) if dtype is not None else _types.of_number(obj, None))
+    if isinstance(obj, _native.NativeNdarray) and not copy:
+        out = Tensor(_native.NativeTensor.of_ndarray(obj))
+        return out if dtype is None else out.astype(dtype)
+    if copy is False:
+        raise ValueError("only a ti.ndarray becomes a tensor without being copied")
+    return _of_numpy(obj, dtype)
+
+
+def _of_numpy(obj: Any, dtype: Any) -> Tensor:
+    import numpy as np
+
+    if hasattr(obj, "__dlpack__") and not hasattr(obj, "__array_struct__") and not hasattr(obj, "__array__"):
+        obj = np.from_dlpack(obj)
+    is_list = isinstance(obj, (list, tuple))
+    if is_list:
+        obj = _without_tensors(obj)
+    array = np.asarray(obj)
+    if dtype is None and is_list:
+        dtype = _type_of_list(array)
+    if dtype is not None:
+        if array.dtype.kind == "O":
+            raise TypeError(f"a tensor has numbers, not {type(obj).__name__}")
+        array = array.astype(numpy_dtype(dtype_of(dtype)))
+    if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
+        raise TypeError(f"no tensor has elements of NumPy's type {array.dtype}")
+    # Where elements lie is looked up by rows; NumPy makes an array of one axis of a single number here.
+    shape = array.shape
+    return Tensor(_native.NativeTensor.of_numpy(np.ascontiguousarray(array).reshape(shape)))
+
+
+def _without_tensors(obj: Any) -> Any:
+    if isinstance(obj, (list, tuple)):
+        return [_without_tensors(x) for x in obj]
+    return obj.numpy() if isinstance(obj, Tensor) else obj
+
+
+def _type_of_list(array: Any) -> Any:
+    if array.dtype.kind == "f":
+        return _types.default_float()
+    if array.dtype.kind == "i" and array.size:
+        default = numpy_dtype(_types.default_int())
+        import numpy as np
+
+        info = np.iinfo(default)
+        return None if array.min() < info.min or array.max() > info.max else _types.default_int()
+    return _types.default_float() if array.size == 0 and array.dtype.kind == "f" else None
+
+
+def operands(*values: Any, to_float: bool = False) -> list[Tensor]:
+    """Operands of one type: numbers of Python's take the type of the tensors beside them."""
+    dtype: DataType | None = None
+    made: list[Any] = []
+    for value in values:
+        if isinstance(value, (Tensor, bool, int, float)):
+            made.append(value)
+        elif getattr(value, "ndim", None) == 0 and hasattr(value, "item") and not hasattr(value, "__dlpack__"):
+            made.append(value.item())
+        else:
+            made.append(asarray(value))
+        if isinstance(made[-1], Tensor):
+            dtype = made[-1].dtype if dtype is None else _types.promote(dtype, made[-1].dtype)
+    for value in made:
+        if not isinstance(value, Tensor):
+            kind = _types.of_number(value, dtype)
+            dtype = kind if dtype is None or dtype is not kind else dtype
+    assert dtype is not None
+    if to_float and not dtype.is_float:
+        dtype = _types.default_float()
+    return [x.astype(dtype) if isinstance(x, Tensor) else constant(x, dtype) for x in made]
+
+
+def unary(name: str, to_float: bool = False) -> Callable[[Any], Tensor]:
+    """The function of one operand that is recorded by a name."""
+
+    def function(x: Any, /) -> Tensor:
+        (x,) = operands(x, to_float=to_float)
+        return Tensor(x._native.unary(name), x._outside)
+
+    return function
+
+
+def binary(name: str, to_float: bool = False) -> Callable[[Any, Any], Tensor]:
+    """The function of two operands that is recorded by a name."""
+
+    def function(x1: Any, x2: Any, /) -> Tensor:
+        a, b = operands(x1, x2, to_float=to_float)
+        return Tensor(a._native.binary(name, b._native))
+
+    return function
+
+
+def _operator(name: str, to_float: bool = False) -> tuple[Any, Any]:
+    function = binary(name, to_float)
+
+    def is_operand(other: Any) -> bool:
+        return isinstance(other, (Tensor, bool, int, float)) or hasattr(other, "__array__")
+
+    def forward(self: Tensor, other: Any) -> Any:
+        return function(self, other) if is_operand(other) else NotImplemented
+
+    def backward(self: Tensor, other: Any) -> Any:
+        return function(other, self) if is_operand(other) else NotImplemented
+
+    return forward, backward
+
+
+_OPERATORS = {
+    "add": "add",
+    "sub": "sub",
+    "mul": "mul",
+    "floordiv": "floor_divide",
+    "mod": "remainder",
+    "pow": "power",
+    "and": "and",
+    "or": "or",
+    "xor": "xor",
+    "lshift": "left_shift",
+    "rshift": "right_shift",
+}
+
+
+def _define() -> None:
+    for name, recorded in _OPERATORS.items():
+        forward, backward = _operator(recorded)
+        setattr(Tensor, f"__{name}__", forward)
+        setattr(Tensor, f"__r{name}__", backward)
+        # An operator with assignment gives another tensor to the same name.
+        setattr(Tensor, f"__i{name}__", forward)
+    Tensor.__truediv__, Tensor.__rtruediv__ = _operator("div", to_float=True)
+    Tensor.__itruediv__ = Tensor.__truediv__
+    for name in ("eq", "ne", "lt", "le", "gt", "ge"):
+        setattr(Tensor, f"__{name}__", _operator(name)[0])
+    Tensor.__hash__ = object.__hash__
+    for name, recorded in {"neg": "neg", "abs": "abs", "invert": "not"}.items():
+        setattr(Tensor, f"__{name}__", unary(recorded))
+    Tensor.__pos__ = lambda self: self
+    from aerogel.tensor import _reductions
+
+    for name in ("sum", "prod", "mean", "min", "max", "var", "std", "norm", "any", "all", "argmin", "argmax"):
+        setattr(Tensor, name, getattr(_reductions, name))
+
+    def matmul(self: Tensor, other: Any) -> Any:
+        if not hasattr(other, "__array__") and not isinstance(other, Tensor):
+            return NotImplemented
+        a, b = operands(self, other)
+        return Tensor(a._native.matmul(b._native))
+
+    Tensor.__matmul__ = Tensor.__imatmul__ = matmul
+    Tensor.__rmatmul__ = lambda self, other: matmul(asarray(other), self)

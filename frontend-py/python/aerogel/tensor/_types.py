@@ -1,0 +1,90 @@
+"""Which type operands of different types meet at."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aerogel._dtypes import ALL, DataType, defaults, dtype_of, i32, i64, u1
+
+_BITS = {"i8": 8, "i16": 16, "i32": 32, "i64": 64, "u8": 8, "u16": 16, "u32": 32, "u64": 64}
+
+
+def name_of(dtype: Any) -> str:
+    """The short name of a scalar type, however it is given."""
+    return dtype_of(dtype)._aerogel_dtype
+
+
+def default_float() -> DataType:
+    """What a ``float`` of Python's becomes."""
+    return ALL[defaults["fp"]]
+
+
+def default_int() -> DataType:
+    """What an ``int`` of Python's becomes."""
+    return ALL[defaults["ip"]]
+
+
+def kind(dtype: DataType) -> str:
+    """``b``, ``i``, ``u`` or ``f``."""
+    name = dtype._aerogel_dtype
+    return "b" if name == "u1" else name[0]
+
+
+def promote(a: DataType, b: DataType) -> DataType:
+    """The type that two types meet at, without losing numbers of integers.
+
+    Integers of both signs meet at the signed type that holds both; ``u64`` and a signed type at none. A float and an
+    integer meet at the float.
+    """
+    if a is b:
+        return a
+    ka, kb = kind(a), kind(b)
+    if "b" in (ka, kb):
+        return b if ka == "b" else a
+    if "f" in (ka, kb):
+        if ka != kb:
+            return a if ka == "f" else b
+        return a if _width(a) >= _width(b) else b
+    if ka == kb:
+        return a if _width(a) >= _width(b) else b
+    signed, unsigned = (a, b) if ka == "i" else (b, a)
+    bits = max(_width(signed), 2 * _width(unsigned))
+    if bits > 64:
+        raise TypeError(
+            f"`{a}` and `{b}` have no type in common that holds all of both: convert one, as in `x.astype(ti.i64)`"
+        )
+    return ALL[f"i{bits}"]
+
+
+def _width(dtype: DataType) -> int:
+    return int(dtype._aerogel_dtype[1:])
+
+
+def of_number(value: Any, beside: DataType | None) -> DataType:
+    """The type of a Python number beside a tensor of a type: that type, if the number is of its kind or a lesser one."""
+    if isinstance(value, bool):
+        return u1 if beside is None else beside
+    if isinstance(value, int):
+        if beside is None or kind(beside) == "b":
+            limit = 1 << (_BITS[default_int()._aerogel_dtype] - 1)
+            return default_int() if -limit <= value < limit else i64
+        return beside
+    if beside is not None and kind(beside) == "f":
+        return beside
+    return default_float()
+
+
+def checked(value: Any, dtype: DataType) -> Any:
+    """A Python number that is one of a type."""
+    name = dtype._aerogel_dtype
+    if name in _BITS and isinstance(value, int) and not isinstance(value, bool):
+        lo = -(1 << (_BITS[name] - 1)) if name[0] == "i" else 0
+        hi = (1 << (_BITS[name] - (name[0] == "i"))) - 1
+        if not lo <= value <= hi:
+            raise OverflowError(f"{value} is not a number of type `{name}`: its values are {lo} to {hi}")
+    return value
+
+
+def index_type() -> DataType:
+    """The type of indices that operations give."""
+    return i32

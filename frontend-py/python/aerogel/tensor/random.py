@@ -1,0 +1,117 @@
+"""Random numbers by counting: each is a function of a key and its index, so that the same key gives the same numbers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from aerogel._dtypes import dtype_of
+from aerogel.tensor import _types
+from aerogel.tensor._creation import _shape
+from aerogel.tensor._tensor import Tensor, asarray
+
+
+class Generator:
+    """Draws numbers one tensor after the other, from a seed.
+
+    >>> import aerogel as ti
+    >>> ti.init(arch=ti.cpu, log_level="error")
+    >>> a, b = ti.tensor.random.Generator(7), ti.tensor.random.Generator(7)
+    >>> bool((a.rand(4) == b.rand(4)).all())
+    True
+    """
+
+    def __init__(self, seed: int = 0) -> None:
+        self._seed = int(seed)
+        self._drawn = 0
+
+    def key(self) -> Tensor:
+        """The next key: two words."""
+        import numpy as np
+
+        mixed = (self._seed * 0x9E3779B97F4A7C15 + self._drawn * 0xBF58476D1CE4E5B9) & (1 << 64) - 1
+        self._drawn += 1
+        return asarray(np.array([mixed & 0xFFFFFFFF, mixed >> 32], dtype=np.uint32))
+
+    def bits(self, shape: Any) -> Tensor:
+        """32 random bits for each element, as ``u32``."""
+        return bits(self.key(), shape)
+
+    def rand(self, *shape: Any, dtype: Any = None) -> Tensor:
+        """Numbers from 0 (inclusive) to 1 (exclusive)."""
+        return uniform(self.key(), _given(shape), dtype=dtype)
+
+    def randn(self, *shape: Any, dtype: Any = None) -> Tensor:
+        """Numbers of the normal distribution."""
+        return normal(self.key(), _given(shape), dtype=dtype)
+
+    def integers(self, low: int, high: int, shape: Any, *, dtype: Any = None) -> Tensor:
+        """Whole numbers from ``low`` (inclusive) to ``high`` (exclusive)."""
+        return integers(self.key(), low, high, shape, dtype=dtype)
+
+    def permutation(self, n: int) -> Tensor:
+        """The numbers below ``n`` in an order by chance."""
+        return permutation(self.key(), n)
+
+
+def _given(shape: tuple[Any, ...]) -> Any:
+    return shape[0] if len(shape) == 1 and hasattr(shape[0], "__len__") else shape
+
+
+def bits(key: Tensor, shape: Any) -> Tensor:
+    """32 random bits for each element, as ``u32``: Threefry of a key (two ``u32``) and the element's number."""
+    return Tensor(key._native.random_bits(_shape(shape)))
+
+
+def uniform(key: Tensor, shape: Any, *, dtype: Any = None) -> Tensor:
+    """Numbers from 0 (inclusive) to 1 (exclusive), equally far apart."""
+    kind = dtype_of(dtype) if dtype is not None else _types.default_float()
+    if not kind.is_float:
+        raise TypeError(f"numbers from 0 to 1 are floats, not `{kind}`")
+    return Tensor(bits(key, shape)._native.uniform(kind._aerogel_dtype))
+
+
+def normal(key: Tensor, shape: Any, *, dtype: Any = None) -> Tensor:
+    """Numbers of the normal distribution (Box and Muller)."""
+    from aerogel.tensor._elementwise import cos, log, sqrt
+
+    kind = dtype_of(dtype) if dtype is not None else _types.default_float()
+    extents = _shape(shape)
+    both = uniform(key, [2, *extents], dtype=kind if kind._aerogel_dtype != "f16" else "f32")
+    radius = sqrt(-2.0 * log(1.0 - both[0]))
+    return (radius * cos(2 * math.pi * both[1])).astype(kind)
+
+
+def integers(key: Tensor, low: int, high: int, shape: Any, *, dtype: Any = None) -> Tensor:
+    """Whole numbers from ``low`` (inclusive) to ``high`` (exclusive)."""
+    if high <= low or high - low > 1 << 32:
+        raise ValueError(f"there are no numbers from {low} to before {high} to draw of")
+    kind = dtype_of(dtype) if dtype is not None else _types.default_int()
+    # The upper half of a product of 32 bits each.
+    drawn = (bits(key, shape).astype("u64") * (high - low)) >> 32
+    return drawn.astype("i64").__add__(low).astype(kind)
+
+
+def permutation(key: Tensor, n: int) -> Tensor:
+    """The numbers below ``n`` in an order by chance."""
+    from aerogel.tensor._searching import argsort
+
+    return argsort(bits(key, (n,)))
+
+
+default = Generator(0)
+
+
+def seed(value: int) -> None:
+    """Begins the numbers of ``rand`` and ``randn`` anew."""
+    default.__init__(value)
+
+
+def rand(*shape: Any, dtype: Any = None) -> Tensor:
+    """Numbers from 0 (inclusive) to 1 (exclusive)."""
+    return default.rand(*shape, dtype=dtype)
+
+
+def randn(*shape: Any, dtype: Any = None) -> Tensor:
+    """Numbers of the normal distribution."""
+    return default.randn(*shape, dtype=dtype)

@@ -1,0 +1,222 @@
+//! Tensors for `aerogel.tensor`: what is recorded of each operation, and numbers where they are asked for.
+
+mod operations;
+mod trace;
+mod values;
+
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+
+use aerogel_base::{Scalar, ScalarType};
+use aerogel_tensor::lazy::{Session, Slot};
+use aerogel_tensor::record::{RecordError, Recorded, Recording};
+use aerogel_tensor::{Buffer, Dim, Outside};
+use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+
+pub(crate) use values::{realise_tensors, tensor_counts};
+
+/// What tensors outside of programs are recorded in.
+static SESSION: LazyLock<Mutex<Session>> = LazyLock::new(Mutex::default);
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Where a tensor is recorded.
+enum Home {
+    /// Outside of programs.
+    Lazy(Slot),
+    /// In a program.
+    Program(Arc<Mutex<Recording>>, Buffer),
+}
+
+/// A tensor: what it is made by, and its numbers once they have been asked for.
+#[pyclass(module = "aerogel._native", frozen)]
+pub(crate) struct NativeTensor {
+    home: Home,
+}
+
+impl Drop for NativeTensor {
+    fn drop(&mut self) {
+        if let Home::Lazy(slot) = self.home {
+            lock(&SESSION).release(slot);
+        }
+    }
+}
+
+/// What is being recorded.
+#[pyclass(module = "aerogel._native", frozen)]
+pub(crate) struct NativeTrace {
+    recording: Option<Arc<Mutex<Recording>>>,
+}
+
+/// An extent: a number, or one of a program.
+#[derive(FromPyObject)]
+enum Extent<'py> {
+    Number(u64),
+    Of(Bound<'py, NativeDim>),
+}
+
+/// An extent that is known when a program runs.
+#[pyclass(module = "aerogel._native", frozen, from_py_object)]
+#[derive(Clone, Copy)]
+pub(crate) struct NativeDim {
+    dim: Dim,
+}
+
+fn raised(e: RecordError) -> PyErr {
+    let message = e.to_string();
+    match e {
+        RecordError::Types { .. } => PyTypeError::new_err(message),
+        RecordError::Axis { .. } | RecordError::Index(_) => PyIndexError::new_err(message),
+        RecordError::Extents { .. } | RecordError::Value(_) => PyValueError::new_err(message),
+    }
+}
+
+fn scalar_type(name: &str) -> PyResult<ScalarType> {
+    ScalarType::from_name(name)
+        .ok_or_else(|| PyValueError::new_err(format!("there is no scalar type {name:?}")))
+}
+
+fn outside(name: &str) -> PyResult<Outside> {
+    Outside::from_name(name).ok_or_else(|| {
+        PyValueError::new_err(format!(
+            "outside is clamp, wrap, zero or error, not {name:?}"
+        ))
+    })
+}
+
+fn dims(r: &mut Recording, shape: &[Extent<'_>]) -> Vec<Dim> {
+    let extents = shape.iter();
+    extents
+        .map(|extent| match extent {
+            Extent::Number(n) => r.program.size(*n),
+            Extent::Of(dim) => dim.get().dim,
+        })
+        .collect()
+}
+
+/// Records where a program is traced, or outside of programs.
+fn record_at<R>(
+    trace: Option<&Arc<Mutex<Recording>>>,
+    f: impl FnOnce(&mut Recording) -> Recorded<R>,
+) -> PyResult<R> {
+    match trace {
+        Some(recording) => f(&mut lock(recording)),
+        None => lock(&SESSION).record(f),
+    }
+    .map_err(raised)
+}
+
+impl NativeTensor {
+    fn program(&self) -> Option<&Arc<Mutex<Recording>>> {
+        match &self.home {
+            Home::Lazy(_) => None,
+            Home::Program(recording, _) => Some(recording),
+        }
+    }
+
+    fn buffer_in(&self, session: &Session) -> Buffer {
+        match self.home {
+            Home::Lazy(slot) => session.buffer(slot),
+            Home::Program(_, buffer) => buffer,
+        }
+    }
+
+    /// Records an operation on this and other tensors.
+    fn record<R>(
+        &self,
+        others: &[&Self],
+        f: impl FnOnce(&mut Recording, Buffer, &[Buffer]) -> Recorded<R>,
+    ) -> PyResult<(R, Option<MutexGuard<'static, Session>>)> {
+        let program = self.program();
+        let at_home = |other: &&Self| match (program, other.program()) {
+            (None, None) => true,
+            (Some(a), Some(b)) => Arc::ptr_eq(a, b),
+            _ => false,
+        };
+        if !others.iter().all(at_home) {
+            return Err(PyValueError::new_err(
+                "a tensor of a program and one of another, or of none, do not mix: make it an `input`",
+            ));
+        }
+        match program {
+            Some(recording) => {
+                let home = |t: &Self| match t.home {
+                    Home::Program(_, buffer) => buffer,
+                    Home::Lazy(_) => unreachable!("looked at above"),
+                };
+                let others: Vec<Buffer> = others.iter().map(|t| home(t)).collect();
+                let out = f(&mut lock(recording), home(self), &others).map_err(raised)?;
+                Ok((out, None))
+            }
+            None => {
+                let mut session = lock(&SESSION);
+                let this = self.buffer_in(&session);
+                let others: Vec<Buffer> = others.iter().map(|t| t.buffer_in(&session)).collect();
+                let out = session.record(|r| f(r, this, &others)).map_err(raised)?;
+                Ok((out, Some(session)))
+            }
+        }
+    }
+
+    fn made(&self, buffer: Buffer, session: &mut Option<MutexGuard<'static, Session>>) -> Self {
+        let home = match (&self.home, session) {
+            (Home::Program(recording, _), _) => Home::Program(recording.clone(), buffer),
+            (Home::Lazy(_), Some(session)) => Home::Lazy(session.hold(buffer)),
+            (Home::Lazy(_), None) => Home::Lazy(lock(&SESSION).hold(buffer)),
+        };
+        Self { home }
+    }
+
+    /// An operation with one result.
+    fn op(
+        &self,
+        others: &[&Self],
+        f: impl FnOnce(&mut Recording, Buffer, &[Buffer]) -> Recorded,
+    ) -> PyResult<Self> {
+        let (buffer, mut session) = self.record(others, f)?;
+        Ok(self.made(buffer, &mut session))
+    }
+
+    /// An operation with several results.
+    fn ops(
+        &self,
+        others: &[&Self],
+        f: impl FnOnce(&mut Recording, Buffer, &[Buffer]) -> Recorded<Vec<Buffer>>,
+    ) -> PyResult<Vec<Self>> {
+        let (buffers, mut session) = self.record(others, f)?;
+        Ok(buffers
+            .into_iter()
+            .map(|b| self.made(b, &mut session))
+            .collect())
+    }
+}
+
+/// What an operation without operands gives.
+fn of_nothing(
+    trace: Option<&NativeTrace>,
+    f: impl FnOnce(&mut Recording) -> Recorded,
+) -> PyResult<NativeTensor> {
+    let recording = trace.and_then(|t| t.recording.as_ref());
+    match recording {
+        Some(recording) => {
+            let buffer = record_at(Some(recording), f)?;
+            Ok(NativeTensor {
+                home: Home::Program(recording.clone(), buffer),
+            })
+        }
+        None => {
+            let mut session = lock(&SESSION);
+            let buffer = session.record(f).map_err(raised)?;
+            Ok(NativeTensor {
+                home: Home::Lazy(session.hold(buffer)),
+            })
+        }
+    }
+}
+
+/// A number of Python's as a scalar.
+fn number(value: &Bound<'_, PyAny>, ty: ScalarType) -> PyResult<Scalar> {
+    super::buffer::to_scalar(value, ty)
+}

@@ -1,0 +1,437 @@
+//! The operations, each by the name that `aerogel_tensor::record` has for it.
+
+use std::sync::Arc;
+
+use aerogel_runtime::Buffer;
+use aerogel_tensor::record::Margin;
+use aerogel_tensor::{Accum, Operand};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use super::values::leaf;
+use super::{Home, SESSION, lock};
+use crate::py::error;
+use crate::py::ndarray::{NativeNdarray, interface};
+use crate::py::numpy_arrays::ForeignArray;
+
+use super::{Extent, NativeTensor, NativeTrace, dims, number, of_nothing, outside, scalar_type};
+
+/// What is put to what is there, by name; nothing for `set`.
+fn accum(name: &str) -> PyResult<Option<Accum>> {
+    match (name, Accum::from_name(name)) {
+        ("set", _) => Ok(None),
+        (_, Some(accum)) => Ok(Some(accum)),
+        _ => Err(PyValueError::new_err(format!(
+            "there is no accumulation {name:?}"
+        ))),
+    }
+}
+
+/// A part of an axis: its start, its step, how many, and whether the axis goes.
+type PartArgs = (i64, i64, u64, bool);
+
+fn parts(
+    r: &mut aerogel_tensor::record::Recording,
+    given: &[PartArgs],
+) -> Vec<aerogel_tensor::record::Part> {
+    let all = given.iter();
+    all.map(|&(start, step, len, drops)| {
+        let part = r.part(start, step, len);
+        aerogel_tensor::record::Part { drops, ..part }
+    })
+    .collect()
+}
+
+fn handles<'a, 'py>(tensors: &'a [Bound<'py, NativeTensor>]) -> Vec<&'a NativeTensor> {
+    tensors.iter().map(|t| t.get()).collect()
+}
+
+#[pymethods]
+impl NativeTensor {
+    /// The numbers of a NumPy array, copied.
+    #[staticmethod]
+    fn of_numpy(array: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let foreign = ForeignArray::new(array)?;
+        let ty = foreign
+            .ty
+            .ok_or_else(|| PyValueError::new_err("no tensor has elements of this type"))?;
+        let from = foreign.buffer()?;
+        let buffer = Buffer::zeroed(from.len()).map_err(error::memory)?;
+        let mut bytes = vec![0; from.len()];
+        from.read(0, &mut bytes).map_err(error::memory)?;
+        buffer.write(0, &bytes).map_err(error::memory)?;
+        Ok(leaf(Operand {
+            buffer: Arc::new(buffer),
+            ty,
+            shape: foreign.shape.clone(),
+        }))
+    }
+
+    /// The numbers of an array of the program's own, where they lie.
+    #[staticmethod]
+    fn of_ndarray(array: &Bound<'_, NativeNdarray>) -> Self {
+        let array = array.get();
+        let shape = [array.shape.as_slice(), &array.element.extents()].concat();
+        leaf(Operand {
+            buffer: array.buffer.clone(),
+            ty: array.ty,
+            shape,
+        })
+    }
+
+    /// One number.
+    #[staticmethod]
+    fn of_number(dtype: &str, value: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let ty = scalar_type(dtype)?;
+        let operand = Operand::zeros(ty, &[]).map_err(error::memory)?;
+        operand
+            .buffer
+            .write_scalar(0, number(value, ty)?)
+            .map_err(error::memory)?;
+        Ok(leaf(operand))
+    }
+
+    /// Computes it, if that has not been done.
+    fn realise(&self, py: Python<'_>) -> PyResult<()> {
+        self.computed(py).map(|_| ())
+    }
+
+    /// Whether its numbers are there.
+    fn is_realised(&self) -> bool {
+        match self.home {
+            Home::Lazy(slot) => lock(&SESSION).value(slot).is_some(),
+            Home::Program(..) => false,
+        }
+    }
+
+    /// Its number, if it is a single one, in Python.
+    fn item<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let value = self.computed(py)?;
+        if value.shape.iter().product::<usize>() != 1 {
+            return Err(PyValueError::new_err(format!(
+                "a tensor of shape {:?} is not one number",
+                value.shape
+            )));
+        }
+        let number = value
+            .buffer
+            .read_scalar(value.ty, 0)
+            .map_err(error::memory)?;
+        if value.ty == aerogel_base::ScalarType::U1 {
+            return Ok(number.as_bool().into_pyobject(py)?.to_owned().into_any());
+        }
+        crate::py::buffer::to_python(py, number)
+    }
+
+    /// NumPy's view of the numbers, which may not be changed.
+    #[getter]
+    fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let value = self.computed(py)?;
+        interface(
+            py,
+            value.ty,
+            &value.shape,
+            value.buffer.lend() as usize,
+            false,
+        )
+    }
+
+    #[getter]
+    fn dtype(&self) -> &'static str {
+        match &self.home {
+            Home::Lazy(slot) => lock(&SESSION).description(*slot).0.name(),
+            Home::Program(recording, buffer) => lock(recording).ty(*buffer).name(),
+        }
+    }
+
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        match &self.home {
+            Home::Lazy(slot) => {
+                let shape = lock(&SESSION).description(*slot).1;
+                PyTuple::new(py, shape)
+            }
+            Home::Program(recording, buffer) => {
+                let extents = super::trace::extents(py, &mut lock(recording), *buffer)?;
+                PyTuple::new(py, extents)
+            }
+        }
+    }
+
+    fn unary(&self, name: &str) -> PyResult<Self> {
+        self.op(&[], |r, x, _| r.unary(name, x))
+    }
+
+    fn binary(&self, name: &str, other: &Self) -> PyResult<Self> {
+        self.op(&[other], |r, x, o| r.binary(name, x, o[0]))
+    }
+
+    /// `a` where this is true, else `b`.
+    fn select(&self, a: &Self, b: &Self) -> PyResult<Self> {
+        self.op(&[a, b], |r, x, o| r.select(x, o[0], o[1]))
+    }
+
+    fn cast(&self, dtype: &str) -> PyResult<Self> {
+        let ty = scalar_type(dtype)?;
+        self.op(&[], |r, x, _| Ok(r.cast(x, ty)))
+    }
+
+    fn bitcast(&self, dtype: &str) -> PyResult<Self> {
+        let ty = scalar_type(dtype)?;
+        self.op(&[], |r, x, _| r.bitcast(x, ty))
+    }
+
+    #[pyo3(signature = (name, axes, keepdims))]
+    fn reduce(&self, name: &str, axes: Option<Vec<i64>>, keepdims: bool) -> PyResult<Self> {
+        let axes = axes.as_deref();
+        self.op(&[], |r, x, _| match name {
+            "mean" => r.mean(x, axes, keepdims),
+            "count_nonzero" => r.count_nonzero(x, axes, keepdims),
+            _ => r.reduce(name, x, axes, keepdims),
+        })
+    }
+
+    #[pyo3(signature = (axes, correction, root, keepdims))]
+    fn variance(
+        &self,
+        axes: Option<Vec<i64>>,
+        correction: f64,
+        root: bool,
+        keepdims: bool,
+    ) -> PyResult<Self> {
+        self.op(&[], |r, x, _| {
+            r.variance(x, axes.as_deref(), correction, root, keepdims)
+        })
+    }
+
+    #[pyo3(signature = (order, axes, keepdims))]
+    fn norm(&self, order: f64, axes: Option<Vec<i64>>, keepdims: bool) -> PyResult<Self> {
+        self.op(&[], |r, x, _| r.norm(x, order, axes.as_deref(), keepdims))
+    }
+
+    #[pyo3(signature = (name, axis, keepdims))]
+    fn arg_reduce(&self, name: &str, axis: Option<i64>, keepdims: bool) -> PyResult<Self> {
+        self.op(&[], |r, x, _| r.arg_reduce(name, x, axis, keepdims))
+    }
+
+    fn scan(&self, name: &str, axis: i64, exclusive: bool) -> PyResult<Self> {
+        let accum = accum(name)?.ok_or_else(|| PyValueError::new_err("a scan accumulates"))?;
+        self.op(&[], |r, x, _| r.scan(accum, x, axis, exclusive))
+    }
+
+    fn sort(&self, axis: i64, descending: bool) -> PyResult<Vec<Self>> {
+        self.ops(&[], |r, x, _| {
+            r.sort(x, axis, descending).map(|both| both.to_vec())
+        })
+    }
+
+    /// How many numbers are not zero, and their indices, axis by axis.
+    fn nonzero(&self) -> PyResult<Vec<Self>> {
+        self.ops(&[], |r, x, _| {
+            let (count, mut indices) = r.nonzero(x)?;
+            indices.insert(0, count);
+            Ok(indices)
+        })
+    }
+
+    fn permute(&self, order: Vec<i64>) -> PyResult<Self> {
+        self.op(&[], |r, x, _| r.permute(x, &order))
+    }
+
+    fn reshape(&self, shape: Vec<Extent<'_>>) -> PyResult<Self> {
+        self.op(&[], |r, x, _| {
+            let to = dims(r, &shape);
+            r.reshape(x, &to)
+        })
+    }
+
+    fn broadcast_to(&self, shape: Vec<Extent<'_>>) -> PyResult<Self> {
+        self.op(&[], |r, x, _| {
+            let to = dims(r, &shape);
+            r.broadcast_to(x, &to)
+        })
+    }
+
+    fn unsqueeze(&self, axes: Vec<i64>) -> PyResult<Self> {
+        self.op(&[], |r, x, _| r.unsqueeze(x, &axes))
+    }
+
+    fn squeeze(&self, axes: Vec<i64>) -> PyResult<Self> {
+        self.op(&[], |r, x, _| r.squeeze(x, &axes))
+    }
+
+    fn flip(&self, axes: Vec<i64>) -> PyResult<Self> {
+        self.op(&[], |r, x, _| r.flip(x, &axes))
+    }
+
+    fn roll(&self, shifts: Vec<i64>, axes: Vec<i64>) -> PyResult<Self> {
+        self.op(&[], |r, x, _| r.roll(x, &shifts, &axes))
+    }
+
+    fn tile(&self, counts: Vec<i64>) -> PyResult<Self> {
+        self.op(&[], |r, x, _| r.tile(x, &counts))
+    }
+
+    fn repeat(&self, n: i64, axis: i64) -> PyResult<Self> {
+        self.op(&[], |r, x, _| r.repeat(x, n, axis))
+    }
+
+    fn triangle(&self, k: i64, lower: bool) -> PyResult<Self> {
+        self.op(&[], |r, x, _| r.triangle(x, k, lower))
+    }
+
+    fn diagonal(&self, offset: i64, axes: [i64; 2]) -> PyResult<Self> {
+        self.op(&[], |r, x, _| r.diagonal(x, offset, axes))
+    }
+
+    fn slice(&self, given: Vec<PartArgs>) -> PyResult<Self> {
+        self.op(&[], |r, x, _| {
+            let parts = parts(r, &given);
+            r.slice(x, &parts)
+        })
+    }
+
+    fn with_part(&self, given: Vec<PartArgs>, values: &Self) -> PyResult<Self> {
+        self.op(&[values], |r, x, o| {
+            let parts = parts(r, &given);
+            r.with_part(x, &parts, o[0])
+        })
+    }
+
+    fn gather(
+        &self,
+        first: usize,
+        index: Vec<Bound<'_, Self>>,
+        mode: &str,
+        from_end: bool,
+    ) -> PyResult<Self> {
+        let mode = outside(mode)?;
+        self.op(&handles(&index), |r, x, o| {
+            r.gather(x, first, o, mode, from_end)
+        })
+    }
+
+    fn take_along_axis(&self, index: &Self, axis: i64, mode: &str) -> PyResult<Self> {
+        let mode = outside(mode)?;
+        self.op(&[index], |r, x, o| r.take_along_axis(x, o[0], axis, mode))
+    }
+
+    fn scatter(
+        &self,
+        index: Vec<Bound<'_, Self>>,
+        values: &Self,
+        how: &str,
+        mode: &str,
+    ) -> PyResult<Self> {
+        let (how, mode) = (accum(how)?, outside(mode)?);
+        let mut others = handles(&index);
+        others.push(values);
+        self.op(&others, |r, x, o| {
+            let (values, index) = o.split_last().expect("the values are last");
+            r.scatter(x, index, *values, how, mode)
+        })
+    }
+
+    #[pyo3(signature = (widths, margin, value = None))]
+    fn pad(
+        &self,
+        widths: Vec<(i64, i64)>,
+        margin: &str,
+        value: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let margin = match (margin, value) {
+            ("constant", Some(value)) => {
+                Margin::Constant(number(value, scalar_type(self.dtype())?)?)
+            }
+            ("edge", _) => Margin::Edge,
+            ("wrap", _) => Margin::Wrap,
+            ("reflect", _) => Margin::Reflect,
+            _ => {
+                return Err(PyValueError::new_err(format!(
+                    "the mode is constant, edge, wrap or reflect, not {margin:?}"
+                )));
+            }
+        };
+        self.op(&[], |r, x, _| r.pad(x, &widths, margin))
+    }
+
+    /// This and others one after the other.
+    fn concat(&self, others: Vec<Bound<'_, Self>>, axis: i64) -> PyResult<Self> {
+        self.op(&handles(&others), |r, x, o| {
+            let mut parts = vec![x];
+            parts.extend(o);
+            r.concat(&parts, axis)
+        })
+    }
+
+    fn matmul(&self, other: &Self) -> PyResult<Self> {
+        self.op(&[other], |r, x, o| r.matmul(x, o[0]))
+    }
+
+    /// The sum of products of this and others: the labels of each one's axes, and of the result's.
+    fn einsum(
+        &self,
+        others: Vec<Bound<'_, Self>>,
+        labels: Vec<Vec<u32>>,
+        result: Vec<u32>,
+    ) -> PyResult<Self> {
+        if labels.len() != others.len() + 1 {
+            return Err(PyValueError::new_err(format!(
+                "{} operands are named, {} are given",
+                labels.len(),
+                others.len() + 1
+            )));
+        }
+        self.op(&handles(&others), |r, x, o| {
+            let all = std::iter::once(x).chain(o.iter().copied());
+            let operands: Vec<_> = all.zip(labels).collect();
+            r.einsum(&operands, &result)
+        })
+    }
+
+    /// Random bits from this seed.
+    fn random_bits(&self, shape: Vec<Extent<'_>>) -> PyResult<Self> {
+        self.op(&[], |r, x, _| {
+            let shape = dims(r, &shape);
+            r.random_bits(x, &shape)
+        })
+    }
+
+    fn uniform(&self, dtype: &str) -> PyResult<Self> {
+        let ty = scalar_type(dtype)?;
+        self.op(&[], |r, x, _| r.uniform(x, ty))
+    }
+
+    /// One number everywhere.
+    #[staticmethod]
+    #[pyo3(signature = (shape, dtype, value, trace = None))]
+    fn full(
+        shape: Vec<Extent<'_>>,
+        dtype: &str,
+        value: &Bound<'_, PyAny>,
+        trace: Option<&NativeTrace>,
+    ) -> PyResult<Self> {
+        let value = number(value, scalar_type(dtype)?)?;
+        of_nothing(trace, |r| {
+            let shape = dims(r, &shape);
+            Ok(r.full(&shape, value))
+        })
+    }
+
+    /// The index along an axis.
+    #[staticmethod]
+    #[pyo3(signature = (shape, axis, dtype, trace = None))]
+    fn iota(
+        shape: Vec<Extent<'_>>,
+        axis: i64,
+        dtype: &str,
+        trace: Option<&NativeTrace>,
+    ) -> PyResult<Self> {
+        let ty = scalar_type(dtype)?;
+        of_nothing(trace, |r| {
+            let shape = dims(r, &shape);
+            r.iota(&shape, axis, ty)
+        })
+    }
+}

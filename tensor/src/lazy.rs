@@ -1,0 +1,359 @@
+//! Tensors that look as if they were computed at once, and are computed when their numbers are asked for.
+//!
+//! A session records the statements of all operations. Each tensor holds a slot. Asking for a tensor's numbers takes the
+//! statements that it needs as a program of their own, whose plan is kept for the next time that the same statements come,
+//! and keeps the numbers with the tensor. What nobody holds is dropped as the session goes on.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use aerogel_base::ScalarType;
+use aerogel_base::entity::SecondaryMap;
+use aerogel_base::hash::LookupMap;
+use aerogel_compiler::CompileError;
+
+use crate::expr::ExprDef;
+use crate::plan::{Operand, Plan, RunError, Settings};
+use crate::program::{Buffer, DimDef, Program, Role, Stmt};
+use crate::record::{Recorded, Recording};
+use crate::slice::{Makers, Slice, slice};
+
+/// What a tensor holds of the session.
+pub type Slot = u32;
+
+/// So many buffers more than are held, and the session is tidied.
+const SLACK: usize = 4096;
+/// So many bytes that nobody holds, and the session is tidied.
+const SLACK_BYTES: usize = 32 << 20;
+/// Plans are kept up to this number.
+const MAX_PLANS: usize = 2048;
+/// A program with more statements keeps the numbers of every tensor that is held, so that none grows without end.
+const MAX_PENDING: usize = 64;
+
+/// Why a tensor has no numbers.
+#[derive(Debug)]
+pub enum LazyError {
+    /// The program could not be made ready.
+    Compile(CompileError),
+    /// It ended early.
+    Run(RunError),
+}
+
+impl fmt::Display for LazyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Compile(e) => write!(f, "{e:?}"),
+            Self::Run(e) => e.fmt(f),
+        }
+    }
+}
+
+/// All that a program's plan depends on.
+#[derive(PartialEq, Eq, Hash)]
+struct Structure {
+    dims: Vec<DimDef>,
+    buffers: Vec<(ScalarType, Vec<crate::Dim>, Role)>,
+    exprs: Vec<ExprDef>,
+    body: Vec<Stmt>,
+    results: Vec<Buffer>,
+    /// Of the settings.
+    stamp: u64,
+}
+
+impl Structure {
+    fn of(program: &Program) -> Self {
+        let buffers = program.buffers.iter();
+        let exprs = 0..program.exprs.len() as u32;
+        Self {
+            dims: program.dims.iter().cloned().collect(),
+            buffers: buffers
+                .map(|(_, b)| (b.ty, b.shape.clone(), b.role))
+                .collect(),
+            exprs: exprs
+                .map(|e| program.exprs[crate::Expr::from_u32(e)].clone())
+                .collect(),
+            body: program.body.clone(),
+            results: program.results.clone(),
+            stamp: 0,
+        }
+    }
+}
+
+/// What is recorded, who holds what of it, and the numbers that are there.
+#[derive(Default)]
+pub struct Session {
+    recording: Recording,
+    makers: Makers,
+    slots: Vec<Option<Buffer>>,
+    free: Vec<Slot>,
+    /// How many slots hold each buffer.
+    holds: SecondaryMap<Buffer, u32>,
+    values: SecondaryMap<Buffer, Option<Operand>>,
+    /// Bytes of numbers that nobody holds.
+    dropped: usize,
+    limit: usize,
+    plans: LookupMap<Structure, Arc<Plan>>,
+    n_made: usize,
+}
+
+fn bytes_of(ty: ScalarType, shape: &[usize]) -> usize {
+    shape.iter().product::<usize>() * ty.bytes() as usize
+}
+
+impl Session {
+    /// Records an operation.
+    ///
+    /// # Errors
+    /// If it cannot be.
+    pub fn record<R>(&mut self, f: impl FnOnce(&mut Recording) -> Recorded<R>) -> Recorded<R> {
+        f(&mut self.recording)
+    }
+
+    /// A tensor with these numbers.
+    pub fn leaf(&mut self, operand: Operand) -> Slot {
+        let buffer = self.input(&operand);
+        self.values[buffer] = Some(operand);
+        self.hold(buffer)
+    }
+
+    fn input(&mut self, operand: &Operand) -> Buffer {
+        let shape: Vec<Option<u64>> = operand.shape.iter().map(|&n| Some(n as u64)).collect();
+        // The number of an input counts in programs of their own only.
+        self.recording.program.input("", operand.ty, &shape)
+    }
+
+    /// A slot for a buffer, to be released.
+    pub fn hold(&mut self, buffer: Buffer) -> Slot {
+        self.holds[buffer] += 1;
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            self.slots.len() as Slot - 1
+        });
+        self.slots[slot as usize] = Some(buffer);
+        slot
+    }
+
+    /// The buffer that a slot holds.
+    pub fn buffer(&self, slot: Slot) -> Buffer {
+        self.slots[slot as usize].expect("a held slot")
+    }
+
+    /// Gives a slot back.
+    pub fn release(&mut self, slot: Slot) {
+        let Some(buffer) = self.slots[slot as usize].take() else {
+            return;
+        };
+        self.free.push(slot);
+        self.holds[buffer] -= 1;
+        if self.holds[buffer] == 0
+            && let Some(value) = &self.values[buffer]
+        {
+            self.dropped += bytes_of(value.ty, &value.shape);
+        }
+        if self.recording.program.buffers.len() > self.limit.max(SLACK)
+            || self.dropped > SLACK_BYTES
+        {
+            self.tidy();
+        }
+    }
+
+    /// The type and the extents of a tensor.
+    pub fn description(&self, slot: Slot) -> (ScalarType, Vec<usize>) {
+        let program = &self.recording.program;
+        let def = &program.buffers[self.buffer(slot)];
+        let extents = def
+            .shape
+            .iter()
+            .map(|&d| program.const_dim(d).unwrap_or(0) as usize);
+        (def.ty, extents.collect())
+    }
+
+    /// A tensor's numbers, if they are there.
+    pub fn value(&self, slot: Slot) -> Option<Operand> {
+        self.values[self.buffer(slot)].clone()
+    }
+
+    /// How many buffers and statements are recorded, tensors are held, and plans have been made: what tests look at.
+    pub fn counts(&self) -> [usize; 4] {
+        let program = &self.recording.program;
+        let held = self.slots.iter().flatten().count();
+        [program.buffers.len(), program.body.len(), held, self.n_made]
+    }
+
+    fn slice(&mut self, roots: &[Buffer]) -> Slice {
+        self.makers.update(&self.recording.program);
+        let values = &self.values;
+        slice(
+            &self.recording.program,
+            &self.makers,
+            |b| values[b].is_some(),
+            roots,
+        )
+    }
+
+    /// Drops what nobody holds.
+    fn tidy(&mut self) {
+        let held: Vec<(Slot, Buffer)> = self.held().collect();
+        let pending: Vec<Buffer> = held
+            .iter()
+            .map(|h| h.1)
+            .filter(|&b| self.values[b].is_none())
+            .collect();
+        let sliced = self.slice(&pending);
+        let mut next = Self {
+            plans: std::mem::take(&mut self.plans),
+            n_made: self.n_made,
+            free: std::mem::take(&mut self.free),
+            slots: vec![None; self.slots.len()],
+            ..Self::default()
+        };
+        let mut moved: LookupMap<Buffer, Buffer> = LookupMap::default();
+        let mut inputs = sliced.inputs.iter();
+        next.recording.program = sliced.program;
+        next.recording.program.results.clear();
+        for new in next.recording.program.inputs().collect::<Vec<_>>() {
+            let &old = inputs.next().expect("an input for each");
+            next.values[new] = self.values[old].take();
+            moved.insert(old, new);
+        }
+        for &(old, new) in &sliced.made {
+            moved.insert(old, new);
+        }
+        for (slot, old) in held {
+            let new = match moved.get(&old) {
+                Some(&new) => new,
+                None => {
+                    let value = self.values[old].take().expect("it is there or it is made");
+                    let new = next.input(&value);
+                    next.values[new] = Some(value);
+                    moved.insert(old, new);
+                    new
+                }
+            };
+            next.slots[slot as usize] = Some(new);
+            next.holds[new] += 1;
+        }
+        next.limit = 2 * next.recording.program.buffers.len() + SLACK;
+        *self = next;
+    }
+
+    fn held(&self) -> impl Iterator<Item = (Slot, Buffer)> {
+        let slots = self.slots.iter().enumerate();
+        slots.filter_map(|(slot, &b)| b.map(|b| (slot as Slot, b)))
+    }
+
+    /// Of the tensors that are held and made on the way, those whose numbers are kept: together with what is asked for, what
+    /// takes no more memory than that and what it is made of.
+    fn kept(&self, sliced: &Slice, roots: &[Buffer]) -> Vec<Buffer> {
+        let program = &self.recording.program;
+        let bytes = |b: Buffer| {
+            let def = &program.buffers[b];
+            let extents = def
+                .shape
+                .iter()
+                .map(|&d| program.const_dim(d).unwrap_or(0) as usize);
+            bytes_of(def.ty, &extents.collect::<Vec<_>>())
+        };
+        let most: usize = sliced.inputs.iter().chain(roots).map(|&b| bytes(b)).sum();
+        let all = sliced.program.body.len() > MAX_PENDING;
+        let mut made: LookupMap<Buffer, ()> = LookupMap::default();
+        for &(old, _) in &sliced.made {
+            made.insert(old, ());
+        }
+        let held = self.held().map(|h| h.1);
+        held.filter(|&b| made.contains_key(&b) && !roots.contains(&b) && (all || bytes(b) <= most))
+            .collect()
+    }
+}
+
+fn lock(session: &Mutex<Session>) -> MutexGuard<'_, Session> {
+    session.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A program to run, what it takes, and whose its results are.
+struct Job {
+    program: Program,
+    structure: Structure,
+    inputs: Vec<Operand>,
+    results: Vec<Slot>,
+}
+
+fn job(session: &mut Session, wanted: &[Slot]) -> Option<Job> {
+    let mut roots = Vec::new();
+    for &slot in wanted {
+        let buffer = session.buffer(slot);
+        if session.values[buffer].is_none() && !roots.contains(&buffer) {
+            roots.push(buffer);
+        }
+    }
+    if roots.is_empty() {
+        return None;
+    }
+    let first = session.slice(&roots);
+    for buffer in session.kept(&first, &roots) {
+        if !roots.contains(&buffer) {
+            roots.push(buffer);
+        }
+    }
+    let sliced = session.slice(&roots);
+    let inputs = sliced
+        .inputs
+        .iter()
+        .map(|&b| session.values[b].clone().expect("it is there"));
+    Some(Job {
+        inputs: inputs.collect(),
+        structure: Structure::of(&sliced.program),
+        program: sliced.program,
+        // Held while the program runs, whatever others give back meanwhile.
+        results: roots.iter().map(|&b| session.hold(b)).collect(),
+    })
+}
+
+/// Computes tensors whose numbers are not there yet. The session is free for others meanwhile. Plans are kept for the
+/// settings with this stamp.
+///
+/// # Errors
+/// If the program cannot be compiled, or ends early: nothing has changed then.
+pub fn realise(
+    session: &Mutex<Session>,
+    wanted: &[Slot],
+    settings: Settings<'_>,
+    stamp: u64,
+) -> Result<(), LazyError> {
+    let Some(mut job) = job(&mut lock(session), wanted) else {
+        return Ok(());
+    };
+    job.structure.stamp = stamp;
+    // Two statements that agree make equal programs, whoever makes the plan first.
+    let plan = lock(session).plans.get(&job.structure).cloned();
+    let plan = match plan {
+        Some(plan) => plan,
+        None => {
+            let made = Plan::new(job.program, settings).map_err(LazyError::Compile);
+            let mut session = lock(session);
+            let plan = match made {
+                Ok(plan) => Arc::new(plan),
+                Err(e) => {
+                    job.results.iter().for_each(|&slot| session.release(slot));
+                    return Err(e);
+                }
+            };
+            if session.plans.len() >= MAX_PLANS {
+                session.plans.clear();
+            }
+            session.n_made += 1;
+            session.plans.insert(job.structure, plan.clone());
+            plan
+        }
+    };
+    let results = plan.run(&job.inputs).map_err(LazyError::Run);
+    let mut session = lock(session);
+    if let Ok(results) = &results {
+        for (&slot, operand) in job.results.iter().zip(results) {
+            let buffer = session.buffer(slot);
+            session.values[buffer] = Some(operand.clone());
+        }
+    }
+    job.results.iter().for_each(|&slot| session.release(slot));
+    results.map(|_| ())
+}

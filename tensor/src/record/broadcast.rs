@@ -1,0 +1,99 @@
+//! Operands of different shapes over one domain: axes are aligned at the end, and an extent of 1 is stretched.
+
+use crate::expr::Expr;
+use crate::program::{Buffer, Dim};
+
+use super::{RecordError, Recorded, Recording};
+
+impl Recording {
+    /// The shape that several shapes are stretched to.
+    ///
+    /// # Errors
+    /// If extents differ and none is 1.
+    pub fn broadcast(&mut self, op: &str, shapes: &[Vec<Dim>]) -> Recorded<Vec<Dim>> {
+        let rank = shapes.iter().map(Vec::len).max().unwrap_or(0);
+        let mut out = Vec::new();
+        for axis in 0..rank {
+            // The extent, the operand that has it, and its axis there.
+            let mut found: Option<(Dim, usize, usize)> = None;
+            for (operand, shape) in shapes.iter().enumerate() {
+                let Some(at) = (axis + shape.len()).checked_sub(rank) else {
+                    continue;
+                };
+                let dim = shape[at];
+                match found {
+                    _ if self.program.const_dim(dim) == Some(1) => {}
+                    None => found = Some((dim, operand, at)),
+                    Some((first, operand0, at0)) => {
+                        let message = format!("`{op}`: extents {{}} and {{}} along one axis");
+                        if !self.agree(first, dim, &message) {
+                            let sides = [(at0, operand0, first), (at, operand, dim)]
+                                .map(|(at, operand, dim)| (at, operand, self.dim_text(dim)));
+                            return Err(RecordError::Extents {
+                                op: op.to_owned(),
+                                shapes: shapes.iter().map(|s| self.shape_text(s)).collect(),
+                                sides,
+                            });
+                        }
+                    }
+                }
+            }
+            let one = self.program.size(1);
+            out.push(found.map_or(one, |(dim, ..)| dim));
+        }
+        Ok(out)
+    }
+
+    /// A tensor's element at the point of a domain that it is stretched to.
+    pub fn at_point(&mut self, x: Buffer, rank: usize) -> Expr {
+        let axes = self.program.axes(rank);
+        self.at(x, &axes)
+    }
+
+    /// A tensor's element where a domain that it is stretched to has these indices.
+    pub fn at(&mut self, x: Buffer, point: &[Expr]) -> Expr {
+        let shape = self.shape(x);
+        let point = &point[point.len() - shape.len()..];
+        let index = shape.iter().zip(point);
+        let index = index
+            .map(|(&dim, &e)| match self.program.const_dim(dim) {
+                Some(1) => self.program.exprs.i32(0),
+                _ => e,
+            })
+            .collect();
+        self.element(x, index)
+    }
+
+    /// The elements of several tensors at the points of the domain that all are stretched to, and that domain.
+    pub(crate) fn stretched(
+        &mut self,
+        op: &str,
+        operands: &[Buffer],
+    ) -> Recorded<(Vec<Dim>, Vec<Expr>)> {
+        let shapes: Vec<_> = operands.iter().map(|&x| self.shape(x)).collect();
+        let domain = self.broadcast(op, &shapes)?;
+        let elements = operands.iter().map(|&x| self.at_point(x, domain.len()));
+        let elements = elements.collect();
+        Ok((domain, elements))
+    }
+
+    /// A tensor stretched to a shape.
+    ///
+    /// # Errors
+    /// If it does not stretch to it.
+    pub fn broadcast_to(&mut self, x: Buffer, shape: &[Dim]) -> Recorded {
+        let from = self.shape(x);
+        let to = self.broadcast("broadcast_to", &[from.clone(), shape.to_vec()])?;
+        if to != shape {
+            let (from, to) = (self.shape_text(&from), self.shape_text(shape));
+            return Err(RecordError::Value(format!(
+                "a tensor of shape {from} does not stretch to {to}"
+            )));
+        }
+        if from == to {
+            return Ok(x);
+        }
+        let value = self.at_point(x, shape.len());
+        Ok(self.map(shape, value))
+    }
+}

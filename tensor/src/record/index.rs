@@ -1,0 +1,269 @@
+//! Elements at computed indices.
+
+use aerogel_base::ScalarType;
+
+use crate::expr::{Expr, Outside};
+use crate::program::{Accum, Buffer, Dim, Store};
+
+use super::{RecordError, Recorded, Recording};
+
+impl Recording {
+    fn index_types(&self, op: &str, index: &[Buffer]) -> Recorded<()> {
+        for &at in index {
+            if !self.ty(at).is_int() || self.ty(at) == ScalarType::U1 {
+                return self.types_error(op, &[at], "indices of integers");
+            }
+        }
+        Ok(())
+    }
+
+    /// The indices that several tensors hold, at the points of the domain that they are stretched to.
+    fn indices(&mut self, op: &str, index: &[Buffer]) -> Recorded<(Vec<Dim>, Vec<Expr>)> {
+        self.index_types(op, index)?;
+        let (domain, elements) = self.stretched(op, index)?;
+        let elements = elements.into_iter();
+        let elements = elements
+            .map(|e| self.program.exprs.cast(e, ScalarType::I32))
+            .collect();
+        Ok((domain, elements))
+    }
+
+    /// `x[.., index, ..]`: for each point of the indices' domain the part of `x` that has them along its axes from `first`
+    /// on. Indices below zero count from the end if `from_end`.
+    ///
+    /// # Errors
+    /// If there are more indices than axes, or their extents do not agree.
+    pub fn gather(
+        &mut self,
+        x: Buffer,
+        first: usize,
+        index: &[Buffer],
+        outside: Outside,
+        from_end: bool,
+    ) -> Recorded {
+        let shape = self.shape(x);
+        if first + index.len() > shape.len() {
+            return Err(RecordError::Index(format!(
+                "{} indices for a tensor with {} axes",
+                first + index.len(),
+                shape.len()
+            )));
+        }
+        let (points, at) = self.indices("gather", index)?;
+        let mut domain = shape[..first].to_vec();
+        domain.extend(&points);
+        domain.extend(&shape[first + index.len()..]);
+        let at = self.moved(&at, first as u32);
+        let at = at.into_iter().enumerate().map(|(k, e)| {
+            if from_end {
+                self.from_end(e, shape[first + k])
+            } else {
+                e
+            }
+        });
+        let at: Vec<Expr> = at.collect();
+        let axes = self.program.axes(domain.len());
+        let mut all = axes[..first].to_vec();
+        all.extend(at);
+        all.extend(&axes[first + points.len()..]);
+        let value = self.program.load(x, all, outside);
+        Ok(self.map(&domain, value))
+    }
+
+    /// Expressions over a domain that stands behind `by` more axes.
+    fn moved(&mut self, all: &[Expr], by: u32) -> Vec<Expr> {
+        if by == 0 {
+            return all.to_vec();
+        }
+        let mut done = aerogel_base::hash::LookupMap::default();
+        let mut leaf = |exprs: &mut crate::Exprs, e: Expr| match exprs[e] {
+            crate::ExprDef::Axis(k) => Some(exprs.axis(k + by)),
+            _ => None,
+        };
+        all.iter()
+            .map(|&e| self.program.exprs.replace(e, &mut done, &mut leaf))
+            .collect()
+    }
+
+    fn from_end(&mut self, index: Expr, dim: Dim) -> Expr {
+        let zero = self.program.exprs.i32(0);
+        let negative = self.lt(index, zero);
+        let extent = self.program.extent(dim);
+        let wrapped = self.add(index, extent);
+        self.program.exprs.select(negative, wrapped, index)
+    }
+
+    /// The elements of `x` with the index along one axis taken from `index`, which has as many axes as `x`.
+    ///
+    /// # Errors
+    /// If shapes do not fit.
+    pub fn take_along_axis(
+        &mut self,
+        x: Buffer,
+        index: Buffer,
+        axis: i64,
+        outside: Outside,
+    ) -> Recorded {
+        let shape = self.shape(x);
+        let axis = self.axis_of("take_along_axis", axis, shape.len())?;
+        self.index_types("take_along_axis", &[index])?;
+        let mut others = shape.clone();
+        let mut given = self.shape(index);
+        if given.len() != shape.len() {
+            return Err(RecordError::Value(format!(
+                "`take_along_axis`: the indices have {} axes, the tensor has {}",
+                given.len(),
+                shape.len()
+            )));
+        }
+        let taken = given[axis];
+        others[axis] = self.program.size(1);
+        given[axis] = others[axis];
+        let mut domain = self.broadcast("take_along_axis", &[others, given])?;
+        domain[axis] = taken;
+        let mut at = self.program.axes(domain.len());
+        let value = self.at_point(index, domain.len());
+        let value = self.program.exprs.cast(value, ScalarType::I32);
+        at[axis] = self.from_end(value, shape[axis]);
+        for (k, &dim) in shape.iter().enumerate() {
+            if k != axis && self.program.const_dim(dim) == Some(1) {
+                at[k] = self.program.exprs.i32(0);
+            }
+        }
+        let value = self.program.load(x, at, outside);
+        Ok(self.map(&domain, value))
+    }
+
+    /// `x` with values put to (`accum`), or in place of, the elements at indices along its axes from the first on. The
+    /// values are stretched to the shape of the indices and the other axes. Of several values in place of one element
+    /// any may stay.
+    ///
+    /// # Errors
+    /// If there are more indices than axes, shapes do not agree, or types differ.
+    pub fn scatter(
+        &mut self,
+        x: Buffer,
+        index: &[Buffer],
+        values: Buffer,
+        accum: Option<Accum>,
+        outside: Outside,
+    ) -> Recorded {
+        let shape = self.shape(x);
+        if index.len() > shape.len() {
+            return Err(RecordError::Index(format!(
+                "{} indices for a tensor with {} axes",
+                index.len(),
+                shape.len()
+            )));
+        }
+        if self.ty(values) != self.ty(x) {
+            return self.types_error("scatter", &[x, values], "values of the tensor's type");
+        }
+        let (points, at) = self.indices("scatter", index)?;
+        let rest = &shape[index.len()..];
+        let mut domain = points.clone();
+        domain.extend(rest);
+        let to = self.broadcast("scatter", &[domain.clone(), self.shape(values)])?;
+        if to.len() != domain.len() {
+            let (from, to) = (
+                self.shape_text(&self.shape(values)),
+                self.shape_text(&domain),
+            );
+            return Err(RecordError::Value(format!(
+                "`scatter`: values of shape {from} for places of shape {to}"
+            )));
+        }
+        let value = self.at_point(values, domain.len());
+        let axes = self.program.axes(domain.len());
+        let mut all: Vec<Expr> = Vec::new();
+        for (k, e) in at.into_iter().enumerate() {
+            all.push(self.from_end(e, shape[k]));
+        }
+        all.extend(&axes[points.len()..]);
+        let target = self.copy(x);
+        let store = Store {
+            target,
+            index: all,
+            value,
+            accum,
+            init: false,
+            outside,
+        };
+        self.program.assign(&domain, store, self.span);
+        Ok(target)
+    }
+
+    /// A tensor of its own with the same elements: not shared with an equal one.
+    pub fn copy(&mut self, x: Buffer) -> Buffer {
+        let shape = self.shape(x);
+        let target = self.program.temporary(self.ty(x), &shape);
+        let value = self.at_point(x, shape.len());
+        let index = self.program.axes(shape.len());
+        let store = Store {
+            target,
+            index,
+            value,
+            accum: None,
+            init: false,
+            outside: Outside::Never,
+        };
+        self.program.assign(&shape, store, self.span);
+        target
+    }
+
+    /// `x` with a part of it replaced by `values`, which are stretched to it.
+    ///
+    /// # Errors
+    /// If they do not stretch to it, or are of another type.
+    pub fn with_part(&mut self, x: Buffer, parts: &[super::Part], values: Buffer) -> Recorded {
+        let shape = self.shape(x);
+        if parts.len() > shape.len() {
+            return Err(RecordError::Index(format!(
+                "{} indices for a tensor with {} axes",
+                parts.len(),
+                shape.len()
+            )));
+        }
+        if self.ty(values) != self.ty(x) {
+            return self.types_error("setitem", &[x, values], "values of the tensor's type");
+        }
+        let mut domain = Vec::new();
+        let mut index = Vec::new();
+        for (axis, &dim) in shape.iter().enumerate() {
+            let at = self.program.exprs.axis(domain.len() as u32);
+            let Some(part) = parts.get(axis) else {
+                index.push(at);
+                domain.push(dim);
+                continue;
+            };
+            if part.drops {
+                index.push(part.start);
+                continue;
+            }
+            domain.push(part.len);
+            let step = self.program.exprs.i32(part.step);
+            let steps = self.mul(at, step);
+            index.push(self.add(steps, part.start));
+        }
+        let given = self.shape(values);
+        let to = self.broadcast("setitem", &[domain.clone(), given.clone()])?;
+        if to != domain {
+            let (from, to) = (self.shape_text(&given), self.shape_text(&domain));
+            return Err(RecordError::Value(format!(
+                "values of shape {from} do not stretch to the part's {to}"
+            )));
+        }
+        let value = self.at_point(values, domain.len());
+        let target = self.copy(x);
+        let store = Store {
+            target,
+            index,
+            value,
+            accum: None,
+            init: false,
+            outside: Outside::Never,
+        };
+        self.program.assign(&domain, store, self.span);
+        Ok(target)
+    }
+}

@@ -1,0 +1,207 @@
+//! Tensors beside each other, and with a margin.
+
+use aerogel_base::Scalar;
+use aerogel_ir::{BinaryOp, CompareOp};
+
+use crate::expr::{Expr, Outside};
+use crate::program::{Buffer, Dim, DimDef, Store};
+
+use super::{RecordError, Recorded, Recording};
+
+/// What lies around a tensor that is given a margin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Margin {
+    /// A number.
+    Constant(Scalar),
+    /// The nearest element.
+    Edge,
+    /// The elements again from the other end.
+    Wrap,
+    /// The elements mirrored at the outermost ones.
+    Reflect,
+}
+
+/// Up to so many parts, joining is one statement that chooses between them.
+const MAX_CHOSEN: usize = 4;
+
+impl Recording {
+    /// Tensors one after the other along an axis.
+    ///
+    /// # Errors
+    /// If the other extents or the types differ.
+    pub fn concat(&mut self, parts: &[Buffer], axis: i64) -> Recorded {
+        let Some(&first) = parts.first() else {
+            return Err(RecordError::Value(
+                "`concat` takes at least one tensor".to_owned(),
+            ));
+        };
+        let shape = self.shape(first);
+        let axis = self.axis_of("concat", axis, shape.len())?;
+        for (operand, &part) in parts.iter().enumerate() {
+            self.fits("concat", &shape, axis, operand, part)?;
+            if self.ty(part) != self.ty(first) {
+                return self.types_error("concat", parts, "tensors of one type");
+            }
+        }
+        // Where each part begins, and the end.
+        let mut starts = vec![self.program.exprs.i32(0)];
+        for (k, &part) in parts.iter().enumerate() {
+            let extent = self.program.extent(self.shape(part)[axis]);
+            starts.push(self.add(starts[k], extent));
+        }
+        let mut domain = shape;
+        domain[axis] = self.program.dim(DimDef::Value(starts[parts.len()]));
+        if parts.len() > MAX_CHOSEN {
+            return Ok(self.concat_by_stores(parts, axis, &domain, &starts));
+        }
+        let at = self.program.exprs.axis(axis as u32);
+        let mut value = None;
+        for (k, &part) in parts.iter().enumerate().rev() {
+            let mut index = self.program.axes(domain.len());
+            index[axis] = self.sub(at, starts[k]);
+            // A choice may read both of its values.
+            let outside = if parts.len() == 1 {
+                Outside::Never
+            } else {
+                Outside::Zero
+            };
+            let element = self.program.load(part, index, outside);
+            value = Some(match value {
+                None => element,
+                Some(rest) => {
+                    let before = self.lt(at, starts[k + 1]);
+                    self.program.exprs.select(before, element, rest)
+                }
+            });
+        }
+        let value = value.expect("there is a part");
+        Ok(self.map(&domain, value))
+    }
+
+    fn fits(
+        &mut self,
+        op: &str,
+        shape: &[Dim],
+        axis: usize,
+        operand: usize,
+        part: Buffer,
+    ) -> Recorded<()> {
+        let other = self.shape(part);
+        let failure = |r: &Self, at: usize| {
+            let text = |s: &[Dim]| s.get(at).map_or("no".to_owned(), |&d| r.dim_text(d));
+            RecordError::Extents {
+                op: op.to_owned(),
+                shapes: vec![r.shape_text(shape), r.shape_text(&other)],
+                sides: [(at, 0, text(shape)), (at, operand, text(&other))],
+            }
+        };
+        if other.len() != shape.len() {
+            return Err(failure(self, other.len().min(shape.len())));
+        }
+        for k in (0..shape.len()).filter(|&k| k != axis) {
+            let message = format!("`{op}`: extents {{}} and {{}} along axis {k}");
+            if !self.agree(shape[k], other[k], &message) {
+                return Err(failure(self, k));
+            }
+        }
+        Ok(())
+    }
+
+    fn concat_by_stores(
+        &mut self,
+        parts: &[Buffer],
+        axis: usize,
+        domain: &[Dim],
+        starts: &[Expr],
+    ) -> Buffer {
+        let target = self.program.temporary(self.ty(parts[0]), domain);
+        for (k, &part) in parts.iter().enumerate() {
+            let shape = self.shape(part);
+            let value = self.at_point(part, shape.len());
+            let mut index = self.program.axes(shape.len());
+            index[axis] = self.add(index[axis], starts[k]);
+            let store = Store {
+                target,
+                index,
+                value,
+                accum: None,
+                init: false,
+                outside: Outside::Never,
+            };
+            self.program.assign(&shape, store, self.span);
+        }
+        target
+    }
+
+    /// A tensor with so many more elements before and behind along each axis.
+    ///
+    /// # Errors
+    /// If there is not a pair for each axis, or a mirror has nothing to show.
+    pub fn pad(&mut self, x: Buffer, widths: &[(i64, i64)], margin: Margin) -> Recorded {
+        let shape = self.shape(x);
+        if widths.len() != shape.len() || widths.iter().any(|&(a, b)| a < 0 || b < 0) {
+            return Err(RecordError::Value(format!(
+                "`pad` takes two numbers, 0 or more, for each of {} axes",
+                shape.len()
+            )));
+        }
+        let mut domain = Vec::new();
+        let mut index = Vec::new();
+        let mut inside = self.program.exprs.constant(Scalar::bool(true));
+        for (axis, (&dim, &(before, behind))) in shape.iter().zip(widths).enumerate() {
+            domain.push(self.shifted(dim, before + behind));
+            let at = self.program.exprs.axis(axis as u32);
+            let skipped = self.program.exprs.i32(before as i32);
+            let at = self.sub(at, skipped);
+            if before + behind > 0 {
+                let zero = self.program.exprs.i32(0);
+                let extent = self.program.extent(dim);
+                let from = self.program.exprs.compare(CompareOp::Ge, at, zero);
+                let to = self.lt(at, extent);
+                let both = self.program.exprs.binary(BinaryOp::And, from, to);
+                inside = match self.program.exprs.as_const(inside) {
+                    Some(_) => both,
+                    None => self.program.exprs.binary(BinaryOp::And, inside, both),
+                };
+            }
+            index.push(match margin {
+                Margin::Reflect => self.mirrored(at, dim, before.max(behind))?,
+                _ => at,
+            });
+        }
+        let outside = match margin {
+            Margin::Constant(_) => Outside::Zero,
+            Margin::Edge => Outside::Clamp,
+            Margin::Wrap => Outside::Wrap,
+            Margin::Reflect => Outside::Never,
+        };
+        let element = self.program.load(x, index, outside);
+        let value = match margin {
+            Margin::Constant(number) if number != Scalar::zero(number.ty()) => {
+                let number = self.program.exprs.constant(number);
+                self.program.exprs.select(inside, element, number)
+            }
+            _ => element,
+        };
+        Ok(self.map(&domain, value))
+    }
+
+    /// An index mirrored at 0 and at the last one; the margin is less than an extent.
+    fn mirrored(&mut self, at: Expr, dim: Dim, width: i64) -> Recorded<Expr> {
+        if self
+            .program
+            .const_dim(dim)
+            .is_some_and(|n| width >= n as i64 && width > 0)
+        {
+            let extent = self.dim_text(dim);
+            return Err(RecordError::Value(format!(
+                "`pad`: an axis with {extent} elements has no mirror image of {width}"
+            )));
+        }
+        let abs = self.program.exprs.unary(aerogel_ir::UnaryOp::Abs, at);
+        let last = self.last(dim);
+        let beyond = self.sub(abs, last);
+        let beyond = self.program.exprs.unary(aerogel_ir::UnaryOp::Abs, beyond);
+        Ok(self.sub(last, beyond))
+    }
+}

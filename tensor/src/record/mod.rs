@@ -1,0 +1,274 @@
+//! Recording: each operation checks its operands and appends the statement that it is.
+//!
+//! ```text
+//! sum of x[n, m] over its second axis    for [n, m] { t[i0] add init = x[i0, i1] }
+//! ```
+//!
+//! Every operation stores to temporaries of its own. Operations that come to the same statement over values that have not
+//! changed give the same buffer.
+
+mod broadcast;
+mod elementwise;
+mod erf;
+mod error;
+mod functions;
+mod index;
+mod join;
+mod linear;
+mod random;
+mod reduce;
+mod scan;
+mod views;
+
+use aerogel_base::hash::LookupMap;
+use aerogel_base::{Scalar, ScalarType, Span};
+use aerogel_ir::{BinaryOp, CompareOp};
+
+pub use elementwise::{BINARY, UNARY};
+pub use error::RecordError;
+pub use join::Margin;
+pub use views::Part;
+
+use crate::expr::{Expr, Outside};
+use crate::program::{Accum, Agreement, Buffer, Dim, DimDef, For, Program, Stmt, Store};
+
+/// What an operation gives.
+pub type Recorded<T = Buffer> = Result<T, RecordError>;
+
+/// A statement but for where it stores: equal ones make equal values.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Made {
+    domain: Vec<Dim>,
+    shape: Vec<Dim>,
+    index: Vec<Expr>,
+    value: Expr,
+    accum: Option<Accum>,
+}
+
+/// A program to which operations are appended.
+#[derive(Clone, Debug, Default)]
+pub struct Recording {
+    /// The program so far.
+    pub program: Program,
+    /// Where new statements were written.
+    pub span: Span,
+    made: LookupMap<Made, Buffer>,
+}
+
+impl Recording {
+    /// Forgets which values there are: memory that they were read from changes, or they may not be there afterwards.
+    pub fn forget(&mut self) {
+        self.made.clear();
+    }
+
+    /// The extents of a tensor.
+    pub fn shape(&self, x: Buffer) -> Vec<Dim> {
+        self.program.buffers[x].shape.clone()
+    }
+
+    /// The type of a tensor's elements.
+    pub fn ty(&self, x: Buffer) -> ScalarType {
+        self.program.buffers[x].ty
+    }
+
+    /// How many axes a tensor has.
+    pub fn rank(&self, x: Buffer) -> usize {
+        self.program.buffers[x].shape.len()
+    }
+
+    /// An extent for messages.
+    pub fn dim_text(&self, dim: Dim) -> String {
+        match *self.program.dim_def(dim) {
+            DimDef::Const(n) => n.to_string(),
+            DimDef::Input(buffer, axis) => {
+                format!("{}.shape[{axis}]", self.program.buffers[buffer].name)
+            }
+            DimDef::Value(_) => "?".to_owned(),
+        }
+    }
+
+    /// Extents for messages.
+    pub fn shape_text(&self, shape: &[Dim]) -> String {
+        let extents = shape.iter().map(|&d| self.dim_text(d));
+        match shape.len() {
+            1 => format!("({},)", self.dim_text(shape[0])),
+            _ => format!("({})", extents.collect::<Vec<_>>().join(", ")),
+        }
+    }
+
+    /// An axis counted from the end if it is negative.
+    pub(crate) fn axis_of(&self, op: &str, axis: i64, rank: usize) -> Recorded<usize> {
+        let at = if axis < 0 { axis + rank as i64 } else { axis };
+        if (0..rank as i64).contains(&at) {
+            return Ok(at as usize);
+        }
+        let op = op.to_owned();
+        Err(RecordError::Axis { op, axis, rank })
+    }
+
+    /// Several axes, each named once.
+    pub(crate) fn axes_of(&self, op: &str, axes: &[i64], rank: usize) -> Recorded<Vec<usize>> {
+        let mut out = Vec::new();
+        for &axis in axes {
+            let at = self.axis_of(op, axis, rank)?;
+            if out.contains(&at) {
+                return Err(RecordError::Value(format!(
+                    "`{op}`: axis {axis} is named twice"
+                )));
+            }
+            out.push(at);
+        }
+        Ok(out)
+    }
+
+    pub(crate) fn types_error<T>(&self, op: &str, operands: &[Buffer], takes: &str) -> Recorded<T> {
+        Err(RecordError::Types {
+            op: op.to_owned(),
+            types: operands.iter().map(|&x| self.ty(x)).collect(),
+            takes: takes.to_owned(),
+        })
+    }
+
+    /// Asks for two extents to be equal: at once if both are known, else when the program runs.
+    pub(crate) fn agree(&mut self, left: Dim, right: Dim, message: &str) -> bool {
+        if left == right {
+            return true;
+        }
+        if self.program.const_dim(left).is_some() && self.program.const_dim(right).is_some() {
+            return false;
+        }
+        let message = message.to_owned();
+        let span = self.span;
+        let agreement = Agreement {
+            left,
+            right,
+            message,
+            span,
+        };
+        if !self.program.agreements.contains(&agreement) {
+            self.program.agreements.push(agreement);
+        }
+        true
+    }
+
+    /// A value for each point of `domain`.
+    pub fn map(&mut self, domain: &[Dim], value: Expr) -> Buffer {
+        let index = self.program.axes(domain.len());
+        self.make(domain, domain.to_vec(), index, value, None)
+    }
+
+    /// What `accum` makes of the values at all points that have one index.
+    pub fn gather_into(
+        &mut self,
+        domain: &[Dim],
+        shape: Vec<Dim>,
+        index: Vec<Expr>,
+        accum: Accum,
+        value: Expr,
+    ) -> Buffer {
+        self.make(domain, shape, index, value, Some(accum))
+    }
+
+    fn make(
+        &mut self,
+        domain: &[Dim],
+        shape: Vec<Dim>,
+        index: Vec<Expr>,
+        value: Expr,
+        accum: Option<Accum>,
+    ) -> Buffer {
+        let made = Made {
+            domain: domain.to_vec(),
+            shape,
+            index,
+            value,
+            accum,
+        };
+        if let Some(&buffer) = self.made.get(&made) {
+            return buffer;
+        }
+        let target = self
+            .program
+            .temporary(self.program.exprs.ty(value), &made.shape);
+        let store = Store {
+            target,
+            index: made.index.clone(),
+            value,
+            accum,
+            init: accum.is_some(),
+            outside: Outside::Never,
+        };
+        self.program.assign(domain, store, self.span);
+        self.made.insert(made, target);
+        target
+    }
+
+    /// `for domain: body`, whatever it does.
+    pub fn for_all(&mut self, domain: Vec<Dim>, body: Vec<Stmt>) {
+        let span = self.span;
+        self.program
+            .body
+            .push(Stmt::For(For { domain, body, span }));
+    }
+
+    /// `target[index] = value` at every point of `domain`.
+    pub fn store(&mut self, domain: &[Dim], store: Store) {
+        self.forget();
+        self.for_all(domain.to_vec(), vec![Stmt::Store(store)]);
+    }
+
+    /// An element at an index that is inside.
+    pub fn element(&mut self, x: Buffer, index: Vec<Expr>) -> Expr {
+        self.program.load(x, index, Outside::Never)
+    }
+
+    pub(crate) fn add(&mut self, a: Expr, b: Expr) -> Expr {
+        self.program.exprs.binary(BinaryOp::Add, a, b)
+    }
+
+    pub(crate) fn sub(&mut self, a: Expr, b: Expr) -> Expr {
+        self.program.exprs.binary(BinaryOp::Sub, a, b)
+    }
+
+    pub(crate) fn mul(&mut self, a: Expr, b: Expr) -> Expr {
+        self.program.exprs.binary(BinaryOp::Mul, a, b)
+    }
+
+    pub(crate) fn lt(&mut self, a: Expr, b: Expr) -> Expr {
+        self.program.exprs.compare(CompareOp::Lt, a, b)
+    }
+
+    /// A constant of a type, rounded to it.
+    pub fn number(&mut self, ty: ScalarType, value: f64) -> Expr {
+        let scalar = match ty.is_float() {
+            true => Scalar::float(ty, value),
+            false => Scalar::int(ty, value as i128),
+        };
+        self.program.exprs.constant(scalar)
+    }
+
+    /// The product of extents.
+    pub(crate) fn product(&mut self, dims: &[Dim]) -> Dim {
+        let known: Option<u64> = dims.iter().map(|&d| self.program.const_dim(d)).product();
+        if let Some(n) = known {
+            return self.program.size(n);
+        }
+        let one = self.program.exprs.i32(1);
+        let value = dims.iter().fold(one, |n, &d| {
+            let extent = self.program.extent(d);
+            self.mul(n, extent)
+        });
+        self.program.dim(DimDef::Value(value))
+    }
+
+    /// The extent that is this many more (or fewer).
+    pub(crate) fn shifted(&mut self, dim: Dim, by: i64) -> Dim {
+        if let Some(n) = self.program.const_dim(dim) {
+            return self.program.size((n as i64 + by).max(0) as u64);
+        }
+        let extent = self.program.extent(dim);
+        let by = self.program.exprs.i32(by as i32);
+        let value = self.add(extent, by);
+        self.program.dim(DimDef::Value(value))
+    }
+}

@@ -1,0 +1,166 @@
+//! Running sums and their kin.
+
+use aerogel_base::ScalarType;
+use aerogel_ir::CompareOp;
+
+use crate::expr::{Expr, Outside};
+use crate::program::{Accum, Buffer, Stmt, Store};
+
+use super::{RecordError, Recorded, Recording};
+
+impl Recording {
+    /// At each index along an axis what `accum` makes of the numbers up to it; before it, if `exclusive`.
+    ///
+    /// # Errors
+    /// If there is no such axis.
+    pub fn scan(&mut self, accum: Accum, x: Buffer, axis: i64, exclusive: bool) -> Recorded {
+        let shape = self.shape(x);
+        let axis = self.axis_of("scan", axis, shape.len())?;
+        let ty = self.ty(x);
+        let wide = if ty == ScalarType::F16 {
+            ScalarType::F32
+        } else {
+            ty
+        };
+        let mut domain = shape.clone();
+        let extent = domain.remove(axis);
+        let p = &mut self.program;
+        let target = p.temporary(ty, &shape);
+        let (sum, k) = (p.var(wide), p.var(ScalarType::I32));
+        let (so_far, counter) = (p.get(sum), p.get(k));
+        let mut index: Vec<Expr> = p.axes(domain.len());
+        index.insert(axis, counter);
+        let element = p.load(x, index.clone(), Outside::Never);
+        let element = p.exprs.cast(element, wide);
+        let start = match accum {
+            // A running sum of zeros of one sign has it.
+            Accum::Add => p.exprs.constant(aerogel_base::Scalar::zero(wide)),
+            _ => p.exprs.constant(accum.neutral(wide)),
+        };
+        let hi = p.extent(extent);
+        let zero = p.exprs.i32(0);
+        let next = match accum {
+            Accum::Min => self.extreme(CompareOp::Lt, so_far, element),
+            Accum::Max => self.extreme(CompareOp::Gt, so_far, element),
+            _ => self.program.exprs.binary(accum.binary(), so_far, element),
+        };
+        let value = self.program.exprs.cast(so_far, ty);
+        let store = Store {
+            target,
+            index,
+            value,
+            accum: None,
+            init: false,
+            outside: Outside::Never,
+        };
+        let mut body = vec![Stmt::Set(sum, next), Stmt::Store(store)];
+        if exclusive {
+            body.reverse();
+        }
+        let body = vec![
+            Stmt::Set(sum, start),
+            Stmt::Loop {
+                var: k,
+                lo: zero,
+                hi,
+                step: 1,
+                body,
+            },
+        ];
+        self.for_all(domain, body);
+        Ok(target)
+    }
+
+    /// The numbers along an axis in order, and where each was; downwards if `descending`.
+    ///
+    /// # Errors
+    /// If there is no such axis.
+    pub fn sort(&mut self, x: Buffer, axis: i64, descending: bool) -> Recorded<[Buffer; 2]> {
+        let rank = self.rank(x);
+        let axis = self.axis_of("sort", axis, rank)?;
+        // The library sorts along the last axis.
+        let mut order: Vec<i64> = (0..rank as i64).collect();
+        order.remove(axis);
+        order.push(axis as i64);
+        let rows = self.permute(x, &order)?;
+        let shape = self.shape(rows);
+        let values = self.program.temporary(self.ty(x), &shape);
+        let places = self.program.temporary(ScalarType::I32, &shape);
+        self.call(
+            crate::Library::Sort { descending },
+            vec![rows],
+            vec![values, places],
+        );
+        let mut back: Vec<i64> = (0..rank as i64 - 1).collect();
+        back.insert(axis, rank as i64 - 1);
+        Ok([self.permute(values, &back)?, self.permute(places, &back)?])
+    }
+
+    pub(crate) fn call(
+        &mut self,
+        library: crate::Library,
+        inputs: Vec<Buffer>,
+        outputs: Vec<Buffer>,
+    ) {
+        let span = self.span;
+        self.program.body.push(Stmt::Call(crate::Call {
+            library,
+            inputs,
+            outputs,
+            span,
+        }));
+    }
+
+    /// The indices of the numbers that are not zero, axis by axis, in order, and how many there are; the rest of each is
+    /// zeros. The count is known when it has run.
+    ///
+    /// # Errors
+    /// If the tensor is a single number.
+    pub fn nonzero(&mut self, x: Buffer) -> Recorded<(Buffer, Vec<Buffer>)> {
+        let shape = self.shape(x);
+        if shape.is_empty() {
+            return Err(RecordError::Value(
+                "`nonzero` takes at least one axis".to_owned(),
+            ));
+        }
+        let n = self.product(&shape);
+        let flat = self.reshape(x, &[n])?;
+        let truth = self.cast(flat, ScalarType::U1);
+        let ones = self.cast(truth, ScalarType::I32);
+        let places = self.scan(Accum::Add, ones, 0, true)?;
+        let count = self.reduce("sum", ones, None, false)?;
+        let linear = self.program.exprs.axis(0);
+        let at = self.at_point(places, 1);
+        // What is not there goes behind the end, where stores do nothing.
+        let taken = self.at_point(truth, 1);
+        let nowhere = self.program.exprs.i32(-1);
+        let at = self.program.exprs.select(taken, at, nowhere);
+        let indices = self.unravel(linear, &shape);
+        let mut out = Vec::new();
+        for value in indices {
+            let target = self.program.temporary(ScalarType::I32, &[n]);
+            let zero = self.program.exprs.i32(0);
+            let index = self.program.axes(1);
+            let clear = Store {
+                target,
+                index,
+                value: zero,
+                accum: None,
+                init: false,
+                outside: Outside::Never,
+            };
+            self.program.assign(&[n], clear, self.span);
+            let store = Store {
+                target,
+                index: vec![at],
+                value,
+                accum: None,
+                init: false,
+                outside: Outside::Zero,
+            };
+            self.program.assign(&[n], store, self.span);
+            out.push(target);
+        }
+        Ok((count, out))
+    }
+}

@@ -1,0 +1,273 @@
+//! The statements that some buffers are made by, as a program of their own in a form that is the same for the same statements.
+
+use aerogel_base::entity::SecondaryMap;
+use aerogel_base::hash::{LookupMap, LookupSet};
+
+use crate::expr::{Expr, ExprDef};
+use crate::program::{Buffer, BufferDef, Call, Dim, DimDef, For, Program, Role, Stmt, Store, Var};
+
+/// Which statements change each buffer, found as the program grows.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Makers {
+    of: SecondaryMap<Buffer, Vec<u32>>,
+    seen: usize,
+}
+
+impl Makers {
+    /// Looks at the statements that are new.
+    pub(crate) fn update(&mut self, program: &Program) {
+        for at in self.seen..program.body.len() {
+            targets(&program.body[at], &mut |b| {
+                if self.of[b].last() != Some(&(at as u32)) {
+                    self.of[b].push(at as u32);
+                }
+            });
+        }
+        self.seen = program.body.len();
+    }
+}
+
+fn targets(stmt: &Stmt, f: &mut impl FnMut(Buffer)) {
+    match stmt {
+        Stmt::Store(store) => f(store.target),
+        Stmt::Call(call) => call.outputs.iter().for_each(|&b| f(b)),
+        _ => {
+            for inside in stmt.inside() {
+                inside.iter().for_each(|s| targets(s, f));
+            }
+        }
+    }
+}
+
+fn reads(program: &Program, stmt: &Stmt, f: &mut impl FnMut(Buffer)) {
+    let mut roots = Vec::new();
+    collect(stmt, &mut roots);
+    program.exprs.visit(roots, &mut |e| {
+        if let ExprDef::Load { buffer, .. } = program.exprs[e] {
+            f(buffer);
+        }
+    });
+    if let Stmt::Call(call) = stmt {
+        call.inputs.iter().for_each(|&b| f(b));
+    }
+}
+
+fn collect(stmt: &Stmt, roots: &mut Vec<Expr>) {
+    stmt.exprs(|e| roots.push(e));
+    for inside in stmt.inside() {
+        inside.iter().for_each(|s| collect(s, roots));
+    }
+}
+
+/// A program of its own.
+#[derive(Clone, Debug)]
+pub(crate) struct Slice {
+    /// The program; its results are what was asked for.
+    pub(crate) program: Program,
+    /// What its inputs are in the one that it is from.
+    pub(crate) inputs: Vec<Buffer>,
+    /// The buffers that it makes, there and here.
+    pub(crate) made: Vec<(Buffer, Buffer)>,
+}
+
+/// What makes `roots`, up to buffers that are there already. All extents are numbers.
+pub(crate) fn slice(
+    program: &Program,
+    makers: &Makers,
+    is_there: impl Fn(Buffer) -> bool,
+    roots: &[Buffer],
+) -> Slice {
+    let mut needed = Vec::new();
+    let mut taken: LookupSet<u32> = LookupSet::default();
+    let mut seen: LookupSet<Buffer> = LookupSet::default();
+    let mut stack = roots.to_vec();
+    while let Some(buffer) = stack.pop() {
+        if is_there(buffer) || !seen.insert(buffer) {
+            continue;
+        }
+        for &at in &makers.of[buffer] {
+            if taken.insert(at) {
+                needed.push(at);
+                let stmt = &program.body[at as usize];
+                reads(program, stmt, &mut |b| stack.push(b));
+                targets(stmt, &mut |b| stack.push(b));
+            }
+        }
+    }
+    needed.sort_unstable();
+    let mut copier = Copier {
+        from: program,
+        to: Program::default(),
+        is_there,
+        buffers: LookupMap::default(),
+        vars: LookupMap::default(),
+        exprs: LookupMap::default(),
+        inputs: Vec::new(),
+        made: Vec::new(),
+    };
+    for at in needed {
+        let stmt = copier.stmt(&program.body[at as usize]);
+        copier.to.body.push(stmt);
+    }
+    for &root in roots {
+        let result = copier.buffer(root);
+        copier.to.results.push(result);
+    }
+    Slice {
+        program: copier.to,
+        inputs: copier.inputs,
+        made: copier.made,
+    }
+}
+
+struct Copier<'p, F> {
+    from: &'p Program,
+    to: Program,
+    is_there: F,
+    buffers: LookupMap<Buffer, Buffer>,
+    vars: LookupMap<Var, Var>,
+    exprs: LookupMap<Expr, Expr>,
+    inputs: Vec<Buffer>,
+    made: Vec<(Buffer, Buffer)>,
+}
+
+impl<F: Fn(Buffer) -> bool> Copier<'_, F> {
+    fn buffer(&mut self, old: Buffer) -> Buffer {
+        if let Some(&new) = self.buffers.get(&old) {
+            return new;
+        }
+        let def = &self.from.buffers[old];
+        let shape: Vec<Dim> = def.shape.iter().map(|&d| self.dim(d)).collect();
+        let is_input = (self.is_there)(old);
+        let new = self.to.buffers.push(BufferDef {
+            name: format!("t{}", self.to.buffers.len()),
+            ty: def.ty,
+            shape,
+            role: match is_input {
+                true => Role::Input(self.inputs.len() as u32),
+                false => Role::Temporary,
+            },
+        });
+        match is_input {
+            true => self.inputs.push(old),
+            false => self.made.push((old, new)),
+        }
+        self.buffers.insert(old, new);
+        new
+    }
+
+    fn dim(&mut self, dim: Dim) -> Dim {
+        match *self.from.dim_def(dim) {
+            DimDef::Const(n) => self.to.size(n),
+            DimDef::Input(buffer, axis) => {
+                let buffer = self.buffer(buffer);
+                self.to.dim(DimDef::Input(buffer, axis))
+            }
+            DimDef::Value(e) => {
+                let e = self.expr(e);
+                self.to.dim(DimDef::Value(e))
+            }
+        }
+    }
+
+    fn var(&mut self, old: Var) -> Var {
+        if let Some(&new) = self.vars.get(&old) {
+            return new;
+        }
+        let new = self.to.var(self.from.vars[old]);
+        self.vars.insert(old, new);
+        new
+    }
+
+    fn expr(&mut self, old: Expr) -> Expr {
+        if let Some(&new) = self.exprs.get(&old) {
+            return new;
+        }
+        let from = self.from;
+        let def = from.exprs[old].map_operands(|x| self.expr(x));
+        let def = match def {
+            ExprDef::Extent(dim) => ExprDef::Extent(self.dim(dim)),
+            ExprDef::Var(var, ty) => ExprDef::Var(self.var(var), ty),
+            ExprDef::Load {
+                buffer,
+                ty,
+                index,
+                outside,
+            } => ExprDef::Load {
+                buffer: self.buffer(buffer),
+                ty,
+                index,
+                outside,
+            },
+            other => other,
+        };
+        let new = self.to.exprs.add_as_is(def);
+        self.exprs.insert(old, new);
+        new
+    }
+
+    fn block(&mut self, body: &[Stmt]) -> Vec<Stmt> {
+        body.iter().map(|s| self.stmt(s)).collect()
+    }
+
+    fn stmt(&mut self, stmt: &Stmt) -> Stmt {
+        match stmt {
+            Stmt::For(all) => {
+                let domain = all.domain.iter().map(|&d| self.dim(d)).collect();
+                let body = self.block(&all.body);
+                let span = all.span;
+                Stmt::For(For { domain, body, span })
+            }
+            Stmt::Store(store) => {
+                let index = store.index.iter().map(|&e| self.expr(e)).collect();
+                let value = self.expr(store.value);
+                let target = self.buffer(store.target);
+                Stmt::Store(Store {
+                    target,
+                    index,
+                    value,
+                    ..*store
+                })
+            }
+            Stmt::Set(var, e) => {
+                let e = self.expr(*e);
+                Stmt::Set(self.var(*var), e)
+            }
+            Stmt::Loop {
+                var,
+                lo,
+                hi,
+                step,
+                body,
+            } => {
+                let [lo, hi] = [*lo, *hi].map(|e| self.expr(e));
+                let var = self.var(*var);
+                let body = self.block(body);
+                Stmt::Loop {
+                    var,
+                    lo,
+                    hi,
+                    step: *step,
+                    body,
+                }
+            }
+            Stmt::If(cond, then, otherwise) => {
+                let cond = self.expr(*cond);
+                let then = self.block(then);
+                Stmt::If(cond, then, self.block(otherwise))
+            }
+            Stmt::Break => Stmt::Break,
+            Stmt::Continue => Stmt::Continue,
+            Stmt::Call(call) => {
+                let inputs = call.inputs.iter().map(|&b| self.buffer(b)).collect();
+                let outputs = call.outputs.iter().map(|&b| self.buffer(b)).collect();
+                Stmt::Call(Call {
+                    library: call.library,
+                    inputs,
+                    outputs,
+                    span: call.span,
+                })
+            }
+        }
+    }
+}
