@@ -10,6 +10,7 @@ use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::eval;
 
 use crate::expr::{Expr, ExprDef, Outside};
+use crate::passes::Touched;
 use crate::program::{Buffer, Call, Dim, DimDef, For, Library, Program, Role, Stmt, Store, Var};
 
 /// An array, row by row.
@@ -337,7 +338,32 @@ impl Interp<'_> {
         Ok(Flow::On)
     }
 
+    /// Makes a temporary anew whose extents are others now, as when a loop around has gone on.
+    fn fit(&mut self, all: &For) -> Result<(), Failure> {
+        let program = self.program;
+        for target in Touched::by(program, &all.body).writes {
+            let def = &program.buffers[target];
+            let fixed = |&d: &Dim| !matches!(program.dim_def(d), DimDef::Value(_));
+            if def.role != Role::Temporary || def.shape.iter().all(fixed) {
+                continue;
+            }
+            let shape = def
+                .shape
+                .iter()
+                .map(|&d| Ok(extent(program, self, d)? as usize));
+            let shape = shape.collect::<Result<Vec<_>, Failure>>()?;
+            if self.memory[target]
+                .as_ref()
+                .is_some_and(|a| a.shape != shape)
+            {
+                self.memory[target] = None;
+            }
+        }
+        Ok(())
+    }
+
     fn all(&mut self, all: &For) -> Result<(), Failure> {
+        self.fit(all)?;
         for stmt in &all.body {
             if let Stmt::Store(Store {
                 target,

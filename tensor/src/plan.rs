@@ -14,8 +14,8 @@ use crate::expr::Expr;
 use crate::interp::{self, Scope, eval_in, extent};
 use crate::library;
 use crate::lower::{Parameter, lower};
-use crate::passes;
-use crate::program::{Buffer, Call, For, Program, Role, Stmt, Var};
+use crate::passes::{self, Touched};
+use crate::program::{Buffer, Call, Dim, DimDef, For, Program, Role, Stmt, Var};
 use crate::verify::verify;
 
 /// A row-major array in memory.
@@ -133,6 +133,8 @@ struct Compiled {
     kernel: CompiledKernel,
     buffers: Vec<Buffer>,
     scalars: Vec<Parameter>,
+    /// The temporaries that it stores to whose extents may be others at each launch.
+    varying: Vec<Buffer>,
 }
 
 /// What the host does.
@@ -211,7 +213,15 @@ impl Maker<'_> {
         let lowered = lower(self.program, all, &name, self.settings.fast_math);
         let kernel = self.settings.compiler.compile(lowered.module)?;
         self.made.insert(all.clone(), self.kernels.len());
+        let program = self.program;
+        let varies = |buffer: &Buffer| {
+            let def = &program.buffers[*buffer];
+            let value = |&d: &Dim| matches!(program.dim_def(d), DimDef::Value(_));
+            def.role == Role::Temporary && def.shape.iter().any(value)
+        };
+        let written = Touched::by(program, &all.body).writes;
         self.kernels.push(Compiled {
+            varying: written.into_iter().filter(varies).collect(),
             kernel,
             buffers: lowered.buffers,
             scalars: lowered.scalars,
@@ -324,11 +334,7 @@ impl Run<'_> {
         if self.memory[buffer].is_none() {
             let program = &self.plan.program;
             let def = &program.buffers[buffer];
-            let shape = def
-                .shape
-                .iter()
-                .map(|&d| Ok(extent(program, self, d)? as usize));
-            let shape = shape.collect::<Result<Vec<_>, RunError>>()?;
+            let shape = self.extents(buffer)?;
             let again = def.role == Role::Temporary && !program.results.contains(&buffer);
             self.memory[buffer] = Some(match self.reused(def.ty, &shape).filter(|_| again) {
                 Some(operand) => operand,
@@ -336,6 +342,15 @@ impl Run<'_> {
             });
         }
         Ok(self.memory[buffer].as_ref().expect("made above"))
+    }
+
+    /// The extents that a buffer of the program's own has now.
+    fn extents(&mut self, buffer: Buffer) -> Result<Vec<usize>, RunError> {
+        let program = &self.plan.program;
+        let shape = program.buffers[buffer].shape.iter();
+        shape
+            .map(|&d| Ok(extent(program, self, d)? as usize))
+            .collect()
     }
 
     /// Memory that a temporary has left, if there is some of this size.
@@ -403,6 +418,15 @@ impl Run<'_> {
     }
 
     fn launch(&mut self, compiled: &Compiled) -> Result<(), RunError> {
+        for &buffer in &compiled.varying {
+            let shape = self.extents(buffer)?;
+            if self.memory[buffer]
+                .as_ref()
+                .is_some_and(|m| m.shape != shape)
+            {
+                self.memory[buffer] = None;
+            }
+        }
         let mut operands = Vec::new();
         for &buffer in &compiled.buffers {
             let operand = self.operand(buffer)?;

@@ -32,6 +32,9 @@ struct Printer<'p> {
 
 impl Printer<'_> {
     fn program(&mut self) {
+        for (var, ty) in self.program.vars.iter() {
+            self.line(&format!("var {var}: {ty}"));
+        }
         for (buffer, def) in self.program.buffers.iter() {
             let role = match def.role {
                 Role::Input(_) => "in",
@@ -44,9 +47,6 @@ impl Printer<'_> {
             let shape = shape.collect::<Vec<_>>().join(", ");
             let line = format!("{role} {buffer} {:?}: {}[{shape}]", def.name, def.ty);
             self.line(&line);
-        }
-        for (var, ty) in self.program.vars.iter() {
-            self.line(&format!("var {var}: {ty}"));
         }
         for agreement in &self.program.agreements {
             let [left, right] = [agreement.left, agreement.right].map(|d| self.dim(d));

@@ -8,6 +8,7 @@ mod reductions;
 mod uses;
 
 pub use inline::Kept;
+pub(crate) use uses::Touched;
 
 use indexmap::IndexSet;
 

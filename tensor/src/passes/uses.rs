@@ -7,20 +7,20 @@ use crate::program::{Buffer, DimDef, For, Program, Stmt, Store, Var};
 
 /// What statements touch.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Touched {
+pub(crate) struct Touched {
     /// Buffers with loads, extents not counted.
-    pub(super) reads: IndexSet<Buffer>,
+    pub(crate) reads: IndexSet<Buffer>,
     /// Buffers with stores.
-    pub(super) writes: IndexSet<Buffer>,
+    pub(crate) writes: IndexSet<Buffer>,
     /// Variables that are read.
-    pub(super) gets: IndexSet<Var>,
+    pub(crate) gets: IndexSet<Var>,
     /// Variables that are set.
-    pub(super) sets: IndexSet<Var>,
+    pub(crate) sets: IndexSet<Var>,
 }
 
 impl Touched {
     /// What some statements touch.
-    pub(super) fn by(program: &Program, body: &[Stmt]) -> Self {
+    pub(crate) fn by(program: &Program, body: &[Stmt]) -> Self {
         let mut touched = Self::default();
         touched.block(program, body);
         touched
