@@ -130,6 +130,47 @@ def test_what_functions_read_and_write(arch):
     check(both, x, loss)
 
 
+def test_what_a_kernel_writes_before_it_calls(arch):
+    """Functions read memory as the kernel leaves it, and that is what was there when they were called."""
+    x, loss = make()
+    y = ti.field(ti.f64, shape=N, needs_grad=True)
+
+    @ti.real_func
+    def chain(n: ti.i32) -> ti.f64:
+        r = y[0]
+        if n > 0:
+            r = ti.sin(y[n]) * chain(n - 1) + y[n] ** 2
+        return r
+
+    @ti.kernel
+    def run():
+        for i in x:
+            y[i] = ti.cos(x[i]) + x[(i + 1) % N]
+        for i in x:
+            loss[None] += chain(i) * x[i]
+
+    check(run, x, loss)
+
+    @ti.kernel
+    def afterwards():
+        for i in x:
+            loss[None] += chain(i) * x[i]
+        for i in x:
+            y[i] = ti.cos(x[i])
+
+    @ti.kernel
+    def between():
+        for i in x:
+            y[i] = ti.cos(x[i])
+        for i in x:
+            loss[None] += chain(i) * x[i]
+            y[i] = 0.0
+
+    for kernel in (afterwards, between):
+        with pytest.raises(ti.AerogelCompilationError, match="E0603"), ti.ad.Tape(loss):
+            kernel()
+
+
 def test_arrays(arch):
     a = ti.ndarray(ti.f64, N, needs_grad=True)
     a.from_numpy(np.linspace(0.2, 0.9, N))

@@ -349,9 +349,10 @@ def test_what_is_replayed_needs_a_tape(arch):
         in_time.grad(x, y, loss)
 
 
-def test_what_is_replayed_takes_memory():
+@pytest.mark.parametrize("arch", ["interp", "cpu"])
+def test_what_is_replayed_takes_memory(arch):
     """A log of what is overwritten grows up to `ad_memory`."""
-    ti.init(arch=ti.cpu, ad_memory=1 << 16)
+    ti.init(arch=arch, ad_memory=1 << 16, log_level="error")
     x = ti.field(ti.f64, shape=N, needs_grad=True)
     loss = ti.field(ti.f64, shape=(), needs_grad=True)
     x.fill(0.5)
@@ -368,7 +369,7 @@ def test_what_is_replayed_takes_memory():
     assert x.grad.to_numpy().any()
     x.fill(0.5)
     with pytest.raises(MemoryError), ti.ad.Tape(loss):
-        steps(100_000)
+        steps(10_000)
 
 
 def check(leaves, loss, run):

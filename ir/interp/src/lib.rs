@@ -98,7 +98,13 @@ impl InterpKernel {
             return Err(KernelFailure::Mismatch("other trees than the kernel's"));
         }
         let func = &self.module.funcs[self.kernel];
-        let memory = Memory::new(&self.module, func, launch.args, launch.roots)?;
+        let memory = Memory::new(
+            &self.module,
+            func,
+            launch.args,
+            launch.roots,
+            launch.most_reserved,
+        )?;
         let mut machine = Machine::new(
             &self.module,
             self.kernel,
@@ -136,8 +142,8 @@ impl InterpKernel {
 pub fn call(module: &Module, func: FuncId, args: Vec<Val>) -> Result<Vec<Val>, String> {
     let sites = Sites::collect(module);
     let none = Args::new();
-    let memory =
-        Memory::new(module, &module.funcs[func], &none, &[]).map_err(|e| format!("{e:?}"))?;
+    let memory = Memory::new(module, &module.funcs[func], &none, &[], u64::MAX)
+        .map_err(|e| format!("{e:?}"))?;
     let sink = Mutex::new(String::new());
     let mut machine = Machine::new(module, func, memory, &sites, &sink, 0);
     match machine.function(func, args) {

@@ -118,6 +118,8 @@ pub(crate) struct Memory<'a> {
     locals: Vec<Scalar>,
     /// What grows: see [`Op::Buffer`].
     rooms: Vec<Vec<Scalar>>,
+    /// How many bytes of scalars these may hold together.
+    most_reserved: u64,
 }
 
 impl<'a> Memory<'a> {
@@ -126,6 +128,7 @@ impl<'a> Memory<'a> {
         func: &Function,
         args: &'a Args<'a>,
         roots: &'a [&'a TreeMemory],
+        most_reserved: u64,
     ) -> Result<Self, KernelFailure> {
         let mismatch = KernelFailure::Mismatch("other arguments than the kernel's");
         let mut slots = args.slots().iter().copied();
@@ -165,6 +168,7 @@ impl<'a> Memory<'a> {
             temps: vec![0; temp_bytes(func, &module.env)],
             locals: Vec::new(),
             rooms: Vec::new(),
+            most_reserved,
         })
     }
 
@@ -243,9 +247,13 @@ impl<'a> Memory<'a> {
 
     /// Makes room for `count` scalars in a buffer; whether there is memory for it.
     pub(crate) fn reserve(&mut self, buffer: usize, ty: ScalarType, count: usize) -> bool {
+        let bytes = |n: usize, ty: ScalarType| (n as u64).saturating_mul(u64::from(ty.bytes()));
+        let of_room = |room: &Vec<Scalar>| room.first().map_or(0, |s| bytes(room.len(), s.ty()));
+        let held: u64 = self.rooms.iter().map(of_room).sum();
         let room = &mut self.rooms[buffer];
         let more = count.saturating_sub(room.len());
-        let granted = room.try_reserve(more).is_ok();
+        let fits = held.saturating_add(bytes(more, ty)) <= self.most_reserved;
+        let granted = fits && room.try_reserve(more).is_ok();
         if granted {
             room.resize(room.len() + more, Scalar::zero(ty));
         }

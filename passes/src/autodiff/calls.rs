@@ -13,7 +13,9 @@
 use aerogel_base::{Scalar, Span};
 use aerogel_ir::analysis::access::{Change, Class, below, change, classes, touched};
 use aerogel_ir::analysis::cost::frame_bytes;
-use aerogel_ir::{BinaryOp, Builder, Derivative, Env, FuncId, Function, Module, Op, walk};
+use aerogel_ir::{
+    AssertKind, BinaryOp, Builder, Derivative, Env, FuncId, Function, Inst, Module, Op, walk,
+};
 
 use super::activity::{Memory, memory_of};
 use super::asked::OfCalled;
@@ -136,12 +138,18 @@ impl Calls {
         self.untracked.add(untracked);
     }
 
-    /// Something that they read and that is written, by them or by the kernel that calls them, or that the kernel needs
-    /// and they write.
-    pub(super) fn overwritten(&self, needed: &[Touch], written: &[Touch]) -> Option<Overwritten> {
+    /// Something that they read and that is written, by them or by the kernel that calls them when it has called one, or that
+    /// the kernel needs and they write.
+    pub(super) fn overwritten(&self, needed: &[Touch], later: &[Touch]) -> Option<Overwritten> {
         met(&self.reads, &self.writes)
-            .or_else(|| met(&self.reads, written))
+            .or_else(|| met(&self.reads, later))
             .or_else(|| met(needed, &self.writes))
+    }
+
+    /// Whether they read memory of some classes.
+    pub(super) fn read(&self, classes: &[Class]) -> bool {
+        let mut read = self.reads.iter().flat_map(|touch| &touch.classes);
+        read.any(|class| classes.contains(class))
     }
 
     /// Where a derivative goes through memory that has none, from or to one of them.
@@ -188,9 +196,25 @@ pub(super) fn limit(func: &mut Function, env: &Env) {
     let body = func.body;
     let insts = func.regions[body].insts.clone();
     let room = func.regions[body].params.first().copied();
-    let Some(at) = insts.iter().position(|&inst| {
-        matches!(func[inst], Op::Binary { op: BinaryOp::Sub, lhs, .. } if Some(lhs) == room)
-    }) else {
+    // What is left of the stack is what the check against recursion without end looks at.
+    let checked = insts.iter().find_map(|&inst| match func[inst] {
+        Op::Assert {
+            cond,
+            kind: AssertKind::Recursion,
+            ..
+        } => match func.def_op(cond) {
+            Some(&Op::Compare { lhs, .. }) => Some(lhs),
+            _ => None,
+        },
+        _ => None,
+    });
+    let is_left = |inst: &Inst| {
+        let results = &func.insts[*inst].results;
+        let takes =
+            matches!(func[*inst], Op::Binary { op: BinaryOp::Sub, lhs, .. } if Some(lhs) == room);
+        takes && results.first().copied() == checked
+    };
+    let Some(at) = insts.iter().position(is_left) else {
         return;
     };
     func.regions[body].insts.truncate(at);

@@ -11,7 +11,7 @@
 //!     yield []                               at = at + one
 //! }                                      }
 //! ```
-//! The flags are locals. Loops carry nothing yet: `promote_locals` comes later.
+//! The flags are locals, and so becomes what loops carry that are left early: `promote_locals` comes later.
 
 use aerogel_base::Scalar;
 use aerogel_ir::{BinaryOp, Builder, CompareOp, Function, Inst, Op, Region, Type, UnaryOp, Value};
@@ -21,6 +21,7 @@ use crate::PassCx;
 
 pub(crate) fn run(func: &mut Function, _: &PassCx<'_>) -> bool {
     let body = func.body;
+    let had_carried = carry_nothing(func, body);
     let mut insts = std::mem::take(&mut func.regions[body].insts);
     let end = insts.pop().expect("a region ends in a terminator");
     let inner = ways(func, &insts);
@@ -52,7 +53,7 @@ pub(crate) fn run(func: &mut Function, _: &PassCx<'_>) -> bool {
             false => Op::Yield { values },
         });
     }
-    inner.returns || func.regions.len() > before
+    had_carried || inner.returns || func.regions.len() > before
 }
 
 /// How instructions may be left before their end.
@@ -294,4 +295,93 @@ fn guard_test(func: &mut Function, cond: Region, leave: Value) {
     };
     let goes_on = b.value(op, Type::BOOL);
     b.yields(vec![goes_on]);
+}
+
+/// Puts into locals what loops carry that are left early; whether there were any.
+fn carry_nothing(func: &mut Function, region: Region) -> bool {
+    let mut changed = false;
+    for inst in std::mem::take(&mut func.regions[region].insts) {
+        for owned in func.owned(inst) {
+            changed |= carry_nothing(func, owned);
+        }
+        let (Op::For { init, body, .. } | Op::While { init, body, .. }) = func[inst].clone() else {
+            func.regions[region].insts.push(inst);
+            continue;
+        };
+        if init.is_empty() || !ways(func, &func.regions[body].insts).skips {
+            func.regions[region].insts.push(inst);
+            continue;
+        }
+        changed = true;
+        in_locals(func, region, inst, &init);
+    }
+    changed
+}
+
+/// Writes a loop to the end of a region that carries its values in locals.
+fn in_locals(func: &mut Function, region: Region, inst: Inst, init: &[Value]) {
+    let mut b = Builder::new(func, region);
+    b.span = b.func.insts[inst].span;
+    let span = b.span;
+    let places: Vec<Value> = init.iter().map(|&v| b.local(b.func.ty(v))).collect();
+    for (&place, &value) in places.iter().zip(init) {
+        b.store(place, value);
+    }
+    let looks = match func[inst].clone() {
+        Op::For { body, .. } => vec![(body, 1)],
+        Op::While { cond, body, .. } => vec![(cond, 0), (body, 0)],
+        _ => unreachable!("the caller looked"),
+    };
+    for &(inner, first) in &looks {
+        let params = func.regions[inner].params[first..].to_vec();
+        let insts = std::mem::take(&mut func.regions[inner].insts);
+        let mut b = Builder::new(func, inner);
+        b.span = span;
+        let values: Vec<Value> = places.iter().map(|&place| b.load(place)).collect();
+        func.regions[inner].insts.extend(insts);
+        for (&param, value) in params.iter().zip(values) {
+            replace(func, inner, param, value);
+        }
+        let keeps: Vec<bool> = (0..first + params.len()).map(|k| k < first).collect();
+        func.retain_params(inner, &keeps);
+    }
+    let &(body, _) = looks.last().expect("a loop has a body");
+    exits_store(func, body, &places, true);
+    let results = func.insts[inst].results.clone();
+    func.retain_results(inst, &vec![false; results.len()]);
+    match &mut func.insts[inst].op {
+        Op::For { init, .. } | Op::While { init, .. } => init.clear(),
+        _ => unreachable!("the caller looked"),
+    }
+    func.regions[region].insts.push(inst);
+    for (place, result) in places.into_iter().zip(results) {
+        let load = func.new_inst(Op::Load { place }, &[], span);
+        // The same value, made by something else.
+        func.insts[load].results.push(result);
+        func.retain_results(load, &[true]);
+        func.regions[region].insts.push(load);
+    }
+}
+
+/// Lets the ends of a loop's turns store what they hand on.
+fn exits_store(func: &mut Function, region: Region, places: &[Value], is_body: bool) {
+    for inst in std::mem::take(&mut func.regions[region].insts) {
+        let values = match &mut func.insts[inst].op {
+            Op::Break { values } | Op::Continue { values } => std::mem::take(values),
+            Op::Yield { values } if is_body => std::mem::take(values),
+            _ => Vec::new(),
+        };
+        let mut b = Builder::new(func, region);
+        for (&place, value) in places.iter().zip(values) {
+            b.store(place, value);
+        }
+        if let Op::If {
+            then, otherwise, ..
+        } = func[inst]
+        {
+            exits_store(func, then, places, false);
+            exits_store(func, otherwise, places, false);
+        }
+        func.regions[region].insts.push(inst);
+    }
 }

@@ -311,7 +311,18 @@ pub(super) fn reads(cx: &Cx<'_>, demand: &Demand) -> Reads {
             .map(|access| access.touch(cx))
             .collect::<Vec<_>>()
     };
-    let by_calls = cx.calls.overwritten(&touches(&read), &touches(&written));
+    let calls = accesses(cx, &|inst| matches!(cx.func[inst], Op::Call { .. }));
+    let (late, early): (Vec<_>, Vec<_>) = written.iter().partition(|w| comes_after(cx, &calls, w));
+    let late: Vec<Touch> = late.iter().map(|w| w.touch(cx)).collect();
+    let by_calls = cx.calls.overwritten(&touches(&read), &late);
+    // They find memory as the kernel leaves it.
+    let at_start = starts.iter().find(|(classes, _)| {
+        let is_made = early
+            .iter()
+            .any(|w| w.classes.iter().any(|c| classes.contains(c)));
+        is_made && cx.calls.read(classes)
+    });
+    let by_calls = by_calls.or(at_start.and_then(|(_, by)| *by));
     reads.lost = reads.lost.or(Lost::of(by_calls, Why::Called));
     reads.in_order = reads.in_order.or(meeting(cx, demand, &written));
     let asks = asked::find(cx, demand);
@@ -319,6 +330,16 @@ pub(super) fn reads(cx: &Cx<'_>, demand: &Demand) -> Reads {
     reads.of_start = reads.of_start.or(asks.of_start);
     reads.asked = asks.all;
     reads
+}
+
+/// Whether a write may come after a call.
+fn comes_after(cx: &Cx<'_>, calls: &[Access], w: &Access) -> bool {
+    calls.iter().any(|call| {
+        let in_common = call.path.iter().zip(&w.path).take_while(|(c, w)| c == w);
+        let mut around = in_common.map(|((_, inst), _)| &cx.func[*inst]);
+        // Another turn, or another iteration, may have called before.
+        around.any(|op| !matches!(op, Op::If { .. })) || order(cx, call, w, false).after
+    })
 }
 
 /// A product that iterations make together, or an extremum at elements that they name: what each of them changes is seen

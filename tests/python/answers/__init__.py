@@ -3,10 +3,10 @@
 `tests/oracle/ask.py` runs them on Taichi and keeps what it answers.
 """
 
-from answers import control, numbers, vectors
+from answers import control, numbers, tapes, vectors
 from answers.cases import CASES, ti
 
-__all__ = ["CASES", "fields", "ti"]
+__all__ = ["CASES", "fields", "tapes", "ti"]
 
 
 def fields():
