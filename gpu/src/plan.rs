@@ -196,10 +196,7 @@ impl GpuKernel {
             .iter()
             .for_each(|tree| tree.bytes().changed_on_device());
         let copied = arrays.take_back(&self.written);
-        let back = match back {
-            Ok(back) => back,
-            Err(e) => return Err(e.into()),
-        };
+        let back = back?;
         copied?;
         self.print(&shared, &back, launch)?;
         self.idle().push(block);
