@@ -485,7 +485,6 @@ impl Run<'_> {
             KernelFailure::Device(e) => RunError::Check(e),
             KernelFailure::Overlap => RunError::Check("arrays share memory".to_owned()),
             KernelFailure::Mismatch(what) => RunError::Check(what.to_owned()),
-            KernelFailure::Device(what) => RunError::Check(what),
         })
     }
 
