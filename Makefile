@@ -13,9 +13,12 @@ VIZ     := gui/python/aerogel_viz
 # Tests of numbers: what may differ between processors shows here.
 NUMERICAL := $(addprefix tests/python/test_,arithmetic.py cpu.py answers.py linalg.py large_matrices.py matrix.py pages.py types.py)
 
+# What a GPU does in another way than a processor: memory, sums, sparse trees, gradients, messages.
+GPU_SAMPLE := $(addprefix tests/python/test_,gpu.py fields.py arrays.py atomics.py ad_tape.py ad_marches.py sparse_data.py sparse_activity.py kernel_errors.py random_returns.py structs.py)
+
 export PYO3_PYTHON := $(abspath $(PY))
 
-.PHONY: help setup build viz demo gallery docs test levels aarch64 differential bench lint examples wheel viz-wheel clean
+.PHONY: help setup build viz demo gallery docs test levels gpu-test gpu-sample aarch64 differential bench lint examples wheel viz-wheel clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-13s %s\n", $$1, $$2 }'
@@ -59,6 +62,12 @@ levels: build ## What computes with floats, once more at each level of x86-64 th
 		echo "at $$level"; \
 		AEROGEL_CPU=$$level $(PY) -m pytest -q $(NUMERICAL) || exit 1; \
 	done
+
+gpu-test: build ## The Python tests on an NVIDIA GPU; AEROGEL_CUDA=machine stands in for one
+	AEROGEL_TEST_ARCH=cuda $(PY) -m pytest -q tests/python
+
+gpu-sample: build ## The same, of a few files, on the machine that stands in for a GPU
+	AEROGEL_CUDA=machine AEROGEL_TEST_ARCH=cuda $(PY) -m pytest -q $(GPU_SAMPLE)
 
 aarch64: setup ## Generated programs compiled for AArch64, in an emulator; says what is missing for it
 	AEROGEL_N_PROGRAMS=$(or $(N),100) AEROGEL_FIRST_SEED=$(or $(SEED),0) scripts/aarch64.sh

@@ -63,8 +63,9 @@ impl Config {
     pub(crate) fn pass_options(&self) -> Options {
         Options {
             debug: self.debug || self.check_bounds,
-            // A GPU's threads have registers and no memory of their own.
-            thread_local: self.thread_local && !matches!(self.arch, Arch::Cuda(_)),
+            thread_local: self.thread_local,
+            // A GPU's threads have registers, and no memory that would be near.
+            private_cells: !matches!(self.arch, Arch::Cuda(_)),
             optimize: self.opt_level > 0,
             thresholds: self.thresholds,
             ..Options::default()

@@ -48,15 +48,18 @@ impl Drop for DeviceMemory {
     }
 }
 
-/// What can be said of a failure where there is only memory.
-pub(crate) fn memory_error(e: DriverError) -> MemoryError {
-    match e {
-        DriverError::OutOfMemory(bytes) => MemoryError::DeviceFull {
-            bytes: usize::try_from(bytes).unwrap_or(usize::MAX),
-        },
-        other => {
-            tracing::debug!("{other}");
-            MemoryError::DeviceLost
+impl Opened {
+    /// What can be said of a failure where there is only memory.
+    pub(crate) fn memory_error(&self, e: DriverError) -> MemoryError {
+        self.note(&e);
+        match e {
+            DriverError::OutOfMemory(bytes) => MemoryError::DeviceFull {
+                bytes: usize::try_from(bytes).unwrap_or(usize::MAX),
+            },
+            other => {
+                tracing::debug!("{other}");
+                MemoryError::DeviceLost
+            }
         }
     }
 }
@@ -133,27 +136,35 @@ impl Mirror for GpuMirror {
 
     fn read(&self, offset: usize, to: &mut [u8]) -> Result<(), MemoryError> {
         let at = self.at(offset, to.len())?;
-        let driver = self.memory.device.driver().map_err(memory_error)?;
-        driver.read(at, to).map_err(memory_error)
+        let device = &self.memory.device;
+        let failed = |e| device.memory_error(e);
+        let driver = device.driver().map_err(failed)?;
+        driver.read(at, to).map_err(failed)
     }
 
     fn write(&self, offset: usize, from: &[u8]) -> Result<(), MemoryError> {
         let at = self.at(offset, from.len())?;
-        let driver = self.memory.device.driver().map_err(memory_error)?;
-        driver.write(at, from).map_err(memory_error)
+        let device = &self.memory.device;
+        let failed = |e| device.memory_error(e);
+        let driver = device.driver().map_err(failed)?;
+        driver.write(at, from).map_err(failed)
     }
 
     fn fill(&self, offset: usize, bytes: usize, value: u8) -> Result<(), MemoryError> {
         let at = self.at(offset, bytes)?;
-        let driver = self.memory.device.driver().map_err(memory_error)?;
-        driver.fill(at, bytes as u64, value).map_err(memory_error)
+        let device = &self.memory.device;
+        let failed = |e| device.memory_error(e);
+        let driver = device.driver().map_err(failed)?;
+        driver.fill(at, bytes as u64, value).map_err(failed)
     }
 
     fn provide(&self, bytes: Range<usize>) -> Result<(), MemoryError> {
         let Some(given) = &self.given else {
             return Ok(());
         };
-        let driver = self.memory.device.driver().map_err(memory_error)?;
+        let device = &self.memory.device;
+        let failed = |e| device.memory_error(e);
+        let driver = device.driver().map_err(failed)?;
         let mut given = given.lock().unwrap_or_else(PoisonError::into_inner);
         let grains = bytes.start / GRAIN..bytes.end.div_ceil(GRAIN);
         if given.len() < grains.end {
@@ -168,7 +179,7 @@ impl Mirror for GpuMirror {
             let end = (next..grains.end).find(|&k| given[k]).unwrap_or(grains.end);
             let at = self.first + (next * GRAIN) as u64;
             let bytes = ((end - next) * GRAIN) as u64;
-            driver.commit(at, bytes).map_err(memory_error)?;
+            driver.commit(at, bytes).map_err(failed)?;
             given[next..end].fill(true);
             next = end;
         }

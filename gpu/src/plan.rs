@@ -23,7 +23,7 @@ use aerogel_runtime::{Buffer, KernelCode, LoadedKernel, MemoryError};
 
 use crate::device::{Opened, Shared};
 use crate::driver::{DriverError, Grid};
-use crate::memory::{DeviceMemory, GpuMirror, memory_error};
+use crate::memory::{DeviceMemory, GpuMirror};
 use crate::printed::{self, LOG_BYTES};
 
 /// Threads that run together.
@@ -196,13 +196,7 @@ impl GpuKernel {
             .iter()
             .for_each(|tree| tree.bytes().changed_on_device());
         let copied = arrays.take_back(&self.written);
-        let back = match back {
-            Ok(back) => back,
-            Err(e) => {
-                self.device.note(&e);
-                return Err(e.into());
-            }
-        };
+        let back = back?;
         copied?;
         self.print(&shared, &back, launch)?;
         self.idle().push(block);
@@ -280,7 +274,7 @@ impl GpuKernel {
                     true => GpuMirror::reserved(&self.device, bytes.len(), bytes.margin()),
                     false => GpuMirror::zeroed(&self.device, bytes.len(), bytes.margin()),
                 };
-                Ok(Box::new(made.map_err(memory_error)?))
+                Ok(Box::new(made.map_err(|e| self.device.memory_error(e))?))
             })?;
             if self.activates.get(k) == Some(&true) {
                 bytes.make_room(room)?;
@@ -462,7 +456,7 @@ impl<'a> Arrays<'a> {
             }
             let address = buffer.on_device(device.number(), || {
                 let made = GpuMirror::zeroed(device, buffer.len(), 0);
-                Ok(Box::new(made.map_err(memory_error)?))
+                Ok(Box::new(made.map_err(|e| device.memory_error(e))?))
             });
             all.addresses[k] = address.map_err(KernelFailure::Memory)?;
         }
@@ -555,7 +549,10 @@ impl LoadedKernel for GpuKernel {
                 let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
                 KernelFailure::Memory(MemoryError::DeviceFull { bytes })
             }
-            Failure::Driver(e) => KernelFailure::Device(e.to_string()),
+            Failure::Driver(e) => {
+                self.device.note(&e);
+                KernelFailure::Device(e.to_string())
+            }
         })
     }
 

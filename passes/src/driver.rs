@@ -158,6 +158,10 @@ fn run_pass(
         When::Debug => cx.options.debug,
         When::Optimize => cx.options.optimize,
         When::ThreadLocal => cx.options.optimize && cx.options.thread_local,
+        When::PrivateCells => {
+            let options = cx.options;
+            options.optimize && options.thread_local && options.private_cells
+        }
     };
     debug_assert!(
         wanted || pass.from == pass.to,

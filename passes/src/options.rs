@@ -7,6 +7,8 @@ pub struct Options {
     pub debug: bool,
     /// Turn reductions into thread-local accumulators.
     pub thread_local: bool,
+    /// Let threads scatter into copies of small fields that are their own.
+    pub private_cells: bool,
     /// Run the optimising passes.
     pub optimize: bool,
     /// Verify after every pass; on in debug builds.
@@ -46,6 +48,7 @@ impl Default for Options {
         Self {
             debug: false,
             thread_local: true,
+            private_cells: true,
             optimize: true,
             verify: cfg!(debug_assertions),
             thresholds: Thresholds::default(),

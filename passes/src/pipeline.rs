@@ -24,6 +24,8 @@ pub enum When {
     Optimize,
     /// With optimisation and thread-local storage.
     ThreadLocal,
+    /// As `ThreadLocal`, where threads have memory of their own.
+    PrivateCells,
 }
 
 /// A row of the table.
@@ -232,7 +234,7 @@ pub const PIPELINE: &[Step] = &[
         privatize::run,
         Offloaded,
         Offloaded,
-        When::ThreadLocal,
+        When::PrivateCells,
     ),
     // Where the bounds of loops are known; what then stands side by side simplifies.
     pass(

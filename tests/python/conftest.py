@@ -31,8 +31,9 @@ def pytest_collection_modifyitems(items):
     if TEST_ARCH != "cuda":
         return
     for item in items:
-        name = f"{item.path.name}::{item.originalname or item.name}"
-        reason = NOT_ON_GPUS.get(name) or NOT_ON_GPUS.get(item.path.name)
+        file = item.path.name
+        names = (f"{file}::{item.name}", f"{file}::{getattr(item, 'originalname', item.name)}", file)
+        reason = next((NOT_ON_GPUS[name] for name in names if name in NOT_ON_GPUS), None)
         if reason is not None:
             item.add_marker(pytest.mark.skip(reason=reason))
 

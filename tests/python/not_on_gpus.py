@@ -8,6 +8,9 @@ _RACE = "a parallel loop changes a variable of the kernel: threads of a GPU run 
 _HOST_MEMORY = "it takes memory away from the host, on which the launch does not depend, or the machine does"
 _FORK = "a device does not survive a fork, which test_gpu.py is about"
 _LONG = "it computes too much for a machine in software"
+_CELLS = "cells are so large that a device, which gives memory to all of a cell, has none for them"
+_STEPS = "it counts the memory that is held, which grows in other steps on a device"
+_INJECTED = "it makes the host refuse memory while a kernel runs, where a device does not ask"
 _PROCESS = "it starts programs that choose their own arch"
 _STACK = "a GPU's threads have no stack for calls so deep"
 
@@ -37,6 +40,17 @@ NOT_ON_GPUS = {
     "test_user_programs.py::test_objects_are_assigned_and_chosen_as_structs_are": _RACE,
     "test_language.py::test_a_sum_of_many_ones": _LONG,
     "test_seed.py::test_a_sum_becomes_three_tasks": _CODE,
+    "test_sparse_errors.py::test_no_memory_in_the_middle_of_a_kernel": _CELLS,
+    "test_sparse_errors.py::test_what_was_made_before_memory_ran_out_can_be_given_back": _INJECTED,
+    "test_sparse_errors.py::test_out_of_memory_in_the_middle_of_a_kernel": _HOST_MEMORY,
+    "test_sparse_hash.py::test_memory_comes_back": _LONG,
+    "test_sparse_scenes.py::test_snow_over_a_sparse_grid_is_snow_over_a_dense_one": _LONG,
+    "test_sparse_scenes.py::test_a_level_set_in_a_narrow_band": _LONG,
+    "test_sparse_scenes.py::test_memory_follows_the_matter_and_not_the_domain": _STEPS,
+    "test_sparse_soak.py::test_millions_of_cells_come_and_go": _LONG,
+    "test_sparse_soak.py::test_large_cells_take_memory_where_they_are_touched": _CELLS,
+    "test_pages.py::test_the_programs[docs/performance.md]": _CODE,
+    "test_pages.py::test_the_programs[docs/linalg.md]": _LONG,
     "test_textures.py::test_rows_of_texels_become_vectors": _CODE,
     "test_package.py::test_environment": _ARCH,
     "test_package.py::test_arch": _ARCH,

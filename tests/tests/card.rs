@@ -19,9 +19,9 @@ use aerogel_tests::run::{Inputs, Outcome, launch};
 /// The code of a kernel for a card.
 fn code(module: &Module, level: u8) -> KernelCode {
     let mut module = module.clone();
-    // A card's threads have registers, and no memory of their own.
+    // A card's threads have registers, and no memory that would be near.
     let options = Options {
-        thread_local: false,
+        private_cells: false,
         ..Options::default()
     };
     aerogel_passes::run(&mut module, options, &mut ()).unwrap_or_else(|e| panic!("{e}"));

@@ -344,6 +344,10 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         let Some(rmw) = native(op, ty) else {
             return self.update_by_cas(op, place, operand);
         };
+        if self.is_behind_grid_loop() {
+            self.add_up_warp(op, rmw, ty, place, operand);
+            return undef(scalar(self.b.ctx, ty));
+        }
         let operand = self.b.to_stored(ty, operand);
         let old = self.b.rmw(rmw, self.value(place), operand);
         if let Place::Tagged(tag) = kind
@@ -452,7 +456,13 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         let bytes = places.len() as u64 * u64::from(ty.bytes());
         let widest = self.cx.target.widest_swap;
         let odd = places.len() % 2 == 1;
-        if self.runs_alone() || places.len() == 1 || odd && widest < 2 * u64::from(ty.bytes()) {
+        // GPUs add to each number in one instruction, and repeat a compare-and-swap for each thread that came between.
+        let grid = self.cx.target.grid;
+        if self.runs_alone()
+            || grid
+            || places.len() == 1
+            || odd && widest < 2 * u64::from(ty.bytes())
+        {
             for (&place, &value) in places.iter().zip(values) {
                 self.atomic(AtomicOp::Add, place, value);
             }
@@ -553,7 +563,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
 }
 
 /// LLVM's own atomic for an operation, if it has one.
-fn native(op: AtomicOp, ty: ScalarType) -> Option<RmwOp> {
+pub(crate) fn native(op: AtomicOp, ty: ScalarType) -> Option<RmwOp> {
     use AtomicOp::*;
     let float = ty.is_float();
     Some(match op {

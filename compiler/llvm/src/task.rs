@@ -42,6 +42,8 @@ pub(crate) struct TaskState<'ctx> {
     pub(crate) bounds: Vec<[Val<'ctx>; 2]>,
     /// The part of the linearised space to walk.
     pub(crate) part: [Val<'ctx>; 2],
+    /// Whether the loop is over, of a task on a grid.
+    pub(crate) is_looped: bool,
     /// What is known of where parts begin and end.
     pub(crate) ends: Ends,
     /// What this function adds to.
@@ -125,6 +127,7 @@ pub(crate) fn lower<'a, 'ctx>(cx: &mut ModuleCx<'a, 'ctx>, part: Part) -> Option
         stream: stream(kernel, task),
         bounds: extended.chunks_exact(2).map(|b| [b[0], b[1]]).collect(),
         part: part_of_space,
+        is_looped: false,
         ends,
         version,
     });

@@ -27,6 +27,8 @@ pub fn nvptx(sm: u32) -> Target {
             "llvm.nvvm.read.ptx.sreg.ntid.x",
             "llvm.nvvm.read.ptx.sreg.ctaid.x",
             "llvm.nvvm.read.ptx.sreg.nctaid.x",
+            "llvm.nvvm.activemask",
+            "llvm.nvvm.shfl.sync.bfly.i32",
         ],
         position_independent: false,
     }
