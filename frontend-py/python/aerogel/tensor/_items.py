@@ -47,7 +47,7 @@ def _range(k: slice, n: int) -> Part:
 
 
 def _split(x: Tensor, keys: list[Any]) -> tuple[list[Part], list[int | None], dict[int, Any]]:
-    """Parts of axes that are known, where axes are in the result (``None`` for new ones), and computed indices by axis."""
+    """Parts of axes that are known, where axes are in the result (``None``: new ones), and computed indices by axis."""
     parts: list[Part] = []
     layout: list[int | None] = []
     computed: dict[int, Any] = {}

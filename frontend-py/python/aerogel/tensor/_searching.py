@@ -63,7 +63,7 @@ def topk(x: Any, k: int, /, *, axis: int = -1, largest: bool = True) -> TopK:
 
 
 def nonzero(x: Any, /) -> tuple[Tensor, ...]:
-    """The indices of the numbers other than zero, axis by axis. They are computed at once: their count is their shape."""
+    """The indices of the numbers other than zero, axis by axis; computed at once: their count is their shape."""
     count, *indices = asarray(x)._native.nonzero()
     n = int(count.item())
     return tuple(Tensor(i.slice([(0, 1, n, False)])) for i in indices)
@@ -118,7 +118,7 @@ def scatter(x: Any, indices: Any, values: Any, /, *, how: str = "set") -> Tensor
 
 
 def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Tensor:
-    """Where each number of ``x2`` belongs among the sorted numbers of ``x1``: before or (``right``) behind equal ones."""
+    """Where each number of ``x2`` belongs among the sorted ones of ``x1``: before or (``right``) behind equal ones."""
     if side not in ("left", "right"):
         raise ValueError(f"the side is 'left' or 'right', not {side!r}")
     a, v = operands(x1, x2)

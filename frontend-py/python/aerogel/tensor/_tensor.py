@@ -337,8 +337,7 @@ def constant(value: Any, dtype: DataType) -> Tensor:
 
 
 def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Tensor:
-    """A tensor of numbers: of a list, a number, a NumPy array (copied), a ``ti.ndarray`` (where it lies), or what speaks
-    DLPack.
+    """A tensor of a list, a number, a NumPy array (copied), a ``ti.ndarray`` (where it lies), or what speaks DLPack.
 
     What a kernel writes to a ``ti.ndarray`` later is seen by what has not been computed by then.
 

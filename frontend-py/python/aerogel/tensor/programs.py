@@ -1,4 +1,4 @@
-"""Programs of tensors: a function is traced once, with loops, branches and memory, and compiled for inputs of any shape.
+"""Programs of tensors: a function is traced, with loops, branches and memory, and compiled for inputs of any shape.
 
 >>> import aerogel as ti
 >>> from aerogel.tensor import programs
@@ -61,8 +61,8 @@ class _Scope:
 class Trace:
     """A program while it is traced.
 
-    What is set or stored to in a block has to be memory before the block begins, of a shape that is known only where it is
-    set. So a function is traced again with what the first time taught, until nothing new comes.
+    What is set or stored to in a block has to be memory before the block begins, of a shape that is known only where it
+    is set. So a function is traced again with what the first time taught, until nothing new comes.
     """
 
     def __init__(self, facts: dict[Any, Any], divides_integers: bool) -> None:
@@ -79,6 +79,7 @@ class Trace:
     # Tensors as they are made.
 
     def made(self, tensor: Tensor) -> None:
+        """Notes a tensor; it becomes memory if it is known to change in a block."""
         number, self._count = self._count, self._count + 1
         tensor._made = _Made(number, len(self.scopes), number in self.facts)
         if number in self.facts:
@@ -106,6 +107,7 @@ class Trace:
         raise ValueError("memory that is set in a block has extents that are numbers or those of inputs")
 
     def shape(self, shape: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Extents for the program that is traced."""
         return tuple(n if isinstance(n, int) else Extent(n) for n in shape)
 
     def extents(self, shape: Any) -> list[Any]:
@@ -142,6 +144,7 @@ class Trace:
         return any(scope.is_loop for scope in self.scopes[depth:])
 
     def set(self, target: Tensor, value: Any) -> None:
+        """Gives a tensor another value, at the points at hand."""
         new = value if isinstance(value, Tensor) else asarray(value)
         new = new.astype(target.dtype)._native
         mask = self.mask()
@@ -166,6 +169,7 @@ class Trace:
         return tuple(out)
 
     def store(self, target: Tensor, key: Any, value: Any, how: str = "set") -> None:
+        """Stores to memory at computed indices, at the points at hand."""
         keys = key if isinstance(key, tuple) else (key,)
         index = [self.index(k)._native for k in keys]
         value = (value if isinstance(value, Tensor) else asarray(value)).astype(target.dtype)
@@ -180,16 +184,19 @@ class Trace:
         self.native.store(target._native, index, value._native, how, mode, self.mask())
 
     def index(self, key: Any) -> Tensor:
+        """An index as a tensor of integers."""
         out = key if isinstance(key, Tensor) else constant(key, ALL["i32"])
         return out.astype("i32") if out.dtype.is_float else out
 
     def is_gather(self, key: Any) -> bool:
+        """Whether a key is of computed indices alone."""
         keys = key if isinstance(key, tuple) else (key,)
         return any(isinstance(k, Tensor) for k in keys) and not any(
             isinstance(k, slice) or k is None or k is Ellipsis for k in keys
         )
 
     def gather(self, x: Tensor, key: Any) -> Tensor:
+        """The elements at computed indices."""
         keys = key if isinstance(key, tuple) else (key,)
         mode = x._outside if x._outside != "error" or not self.divides_integers else "clamp"
         index = [self.index(k)._native for k in keys]
@@ -255,6 +262,7 @@ class Trace:
         self.scopes.pop()
 
     def leave_loop(self) -> None:
+        """Leaves the innermost loop, at the points at hand."""
         at = next((k for k in reversed(range(len(self.scopes))) if self.scopes[k].is_loop), None)
         if at is None:
             raise SyntaxError("there is no loop to leave")
@@ -333,7 +341,9 @@ class Program:
         for n, (value, wanted) in enumerate(zip(inputs, trace.inputs)):
             tensor = asarray(value)
             if tensor.dtype._aerogel_dtype != wanted.dtype:
-                raise TypeError(f"input {n} of `{self.__name__}` has elements of `{wanted.dtype}`, not `{tensor.dtype}`")
+                raise TypeError(
+                    f"input {n} of `{self.__name__}` has elements of `{wanted.dtype}`, not `{tensor.dtype}`"
+                )
             if tensor.ndim != len(wanted.shape):
                 raise ValueError(f"input {n} of `{self.__name__}` has {len(wanted.shape)} axes, not {tensor.ndim}")
             for axis, (extent, known) in enumerate(zip(tensor.shape, wanted.shape)):
@@ -376,7 +386,9 @@ def assert_tensor(tensor: Tensor, shape: Any, dtype: Any = None) -> Tensor:
     wanted = [None if isinstance(n, int) and n == -1 else trace.extents([n])[0] for n in given]
     message = "a tensor has an extent of {}, asserted is {}"
     if not trace.native.assert_shape(tensor._native, wanted, message):
-        raise ValueError(f"a tensor of {len(wanted)} axes with other extents is asserted; it has {tensor._native.shape}")
+        raise ValueError(
+            f"a tensor of {len(wanted)} axes with other extents is asserted; it has {tensor._native.shape}"
+        )
     return tensor
 
 
