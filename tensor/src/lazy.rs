@@ -256,12 +256,9 @@ impl Session {
         };
         let most: usize = sliced.inputs.iter().chain(roots).map(|&b| bytes(b)).sum();
         let all = sliced.program.body.len() > MAX_PENDING;
-        let mut made: LookupMap<Buffer, ()> = LookupMap::default();
-        for &(old, _) in &sliced.made {
-            made.insert(old, ());
-        }
-        let held = self.held().map(|h| h.1);
-        held.filter(|&b| made.contains_key(&b) && !roots.contains(&b) && (all || bytes(b) <= most))
+        // In the order of the program, so that it is the same for the same statements.
+        let made = sliced.made.iter().map(|m| m.0);
+        made.filter(|&b| self.holds[b] > 0 && !roots.contains(&b) && (all || bytes(b) <= most))
             .collect()
     }
 }

@@ -77,24 +77,7 @@ pub(crate) fn slice(
     is_there: impl Fn(Buffer) -> bool,
     roots: &[Buffer],
 ) -> Slice {
-    let mut needed = Vec::new();
-    let mut taken: LookupSet<u32> = LookupSet::default();
-    let mut seen: LookupSet<Buffer> = LookupSet::default();
-    let mut stack = roots.to_vec();
-    while let Some(buffer) = stack.pop() {
-        if is_there(buffer) || !seen.insert(buffer) {
-            continue;
-        }
-        for &at in &makers.of[buffer] {
-            if taken.insert(at) {
-                needed.push(at);
-                let stmt = &program.body[at as usize];
-                reads(program, stmt, &mut |b| stack.push(b));
-                targets(stmt, &mut |b| stack.push(b));
-            }
-        }
-    }
-    needed.sort_unstable();
+    let needed = order(program, makers, &is_there, roots);
     let mut copier = Copier {
         from: program,
         to: Program::default(),
@@ -118,6 +101,42 @@ pub(crate) fn slice(
         inputs: copier.inputs,
         made: copier.made,
     }
+}
+
+/// The statements, each after those that it needs, in an order that depends on nothing but them: whatever came first.
+fn order(
+    program: &Program,
+    makers: &Makers,
+    is_there: &impl Fn(Buffer) -> bool,
+    roots: &[Buffer],
+) -> Vec<u32> {
+    let mut out = Vec::new();
+    let mut seen: LookupSet<u32> = LookupSet::default();
+    let mut stack: Vec<(u32, bool)> = Vec::new();
+    let mut needed: Vec<u32> = Vec::new();
+    let wants = |needed: &mut Vec<u32>, b: Buffer| {
+        if !is_there(b) {
+            needed.extend(&makers.of[b]);
+        }
+    };
+    roots.iter().for_each(|&b| wants(&mut needed, b));
+    stack.extend(needed.drain(..).rev().map(|at| (at, false)));
+    while let Some((at, ready)) = stack.pop() {
+        if ready {
+            out.push(at);
+        } else if seen.insert(at) {
+            stack.push((at, true));
+            let stmt = &program.body[at as usize];
+            // What was stored to the same buffers before comes before.
+            targets(stmt, &mut |b| {
+                let earlier = makers.of[b].iter().filter(|&&m| m < at);
+                needed.extend(earlier);
+            });
+            reads(program, stmt, &mut |b| wants(&mut needed, b));
+            stack.extend(needed.drain(..).rev().map(|at| (at, false)));
+        }
+    }
+    out
 }
 
 struct Copier<'p, F> {

@@ -299,6 +299,7 @@ _MODULES = (
     "tensor",
     "tools",
     "ui",
+    "xp",
 )
 _NAMES = {
     "as_taichi": "run",

@@ -30,12 +30,14 @@ class _Loader(importlib.abc.Loader):
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds ``taichi`` and ``taichi.*`` in Aerogel, and ``taichi.examples.*`` in the folder of examples."""
+    """Finds ``taichi.*`` and ``TensorFrost`` in Aerogel, and ``taichi.examples.*`` in the folder of examples."""
 
     def __init__(self, examples: str | None) -> None:
         self._examples = examples
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> Any:
+        if fullname == "TensorFrost":
+            return importlib.machinery.ModuleSpec(fullname, _Loader("aerogel.tensor.frost"))
         parts = fullname.split(".")
         if parts[0] != "taichi":
             return None

@@ -213,38 +213,51 @@ impl Recording {
         self.scaled(log, std::f64::consts::LOG10_E)
     }
 
-    /// `log(1 + x)` with all digits for small ones: the error of the sum is in both factors and cancels (Kahan).
+    /// `log(1 + x)` with all digits for small ones, which are the series of `2 atanh(x / (2 + x))`.
     pub(crate) fn log1p(&mut self, x: Expr) -> Expr {
-        let one = self.like(x, 1.0);
+        let (one, two) = (self.like(x, 1.0), self.like(x, 2.0));
+        let below = self.add(two, x);
+        let s = self.div(x, below);
+        let square = self.mul(s, s);
+        let series: Vec<f64> = (0..13).map(|n| 2.0 / f64::from(2 * n + 1)).collect();
+        let sum = self.polynomial(square, self.terms(x, &series, 6));
+        let near = self.mul(s, sum);
         let sum = self.add(one, x);
-        let log = self.unary_op(UnaryOp::Log, sum);
-        let less = self.sub(sum, one);
-        let ratio = self.div(x, less);
-        let exact = self.mul(log, ratio);
-        let small = self.compare(CompareOp::Eq, sum, one);
-        let infinity = self.like(x, f64::INFINITY);
-        let large = self.compare(CompareOp::Eq, sum, infinity);
-        let exact = self.choose(large, x, exact);
-        let none = self.like(x, -1.0);
-        let ends = self.compare(CompareOp::Eq, x, none);
-        let exact = self.choose(ends, log, exact);
-        self.choose(small, x, exact)
+        let far = self.unary_op(UnaryOp::Log, sum);
+        let is_near = self.is_within(x, 0.4);
+        self.choose(is_near, near, far)
     }
 
-    /// `exp(x) - 1` with all digits for small ones (Kahan).
+    /// `exp(x) - 1` with all digits for small ones, which are a series.
     pub(crate) fn expm1(&mut self, x: Expr) -> Expr {
+        let mut factor = 1.0;
+        let series: Vec<f64> = (1..16)
+            .map(|n| {
+                factor /= f64::from(n);
+                factor
+            })
+            .collect();
+        let sum = self.polynomial(x, self.terms(x, &series, 9));
+        let near = self.mul(x, sum);
         let one = self.like(x, 1.0);
         let exp = self.unary_op(UnaryOp::Exp, x);
-        let less = self.sub(exp, one);
-        let log = self.unary_op(UnaryOp::Log, exp);
-        let ratio = self.div(x, log);
-        let exact = self.mul(less, ratio);
+        let far = self.sub(exp, one);
+        let is_near = self.is_within(x, 0.5);
+        self.choose(is_near, near, far)
+    }
+
+    /// All terms of a series in double precision, the first `n_single` in others.
+    fn terms<'s>(&self, x: Expr, series: &'s [f64], n_single: usize) -> &'s [f64] {
+        match self.ty_of(x) {
+            ScalarType::F64 => series,
+            _ => &series[..n_single],
+        }
+    }
+
+    fn is_within(&mut self, x: Expr, bound: f64) -> Expr {
         let size = self.unary_op(UnaryOp::Abs, x);
-        let bound = self.like(x, 1.0);
-        let near = self.lt(size, bound);
-        let result = self.choose(near, exact, less);
-        let small = self.compare(CompareOp::Eq, exp, one);
-        self.choose(small, x, result)
+        let bound = self.like(x, bound);
+        self.lt(size, bound)
     }
 
     /// By the size of the number, with its sign.

@@ -15,6 +15,7 @@ mod functions;
 mod index;
 mod join;
 mod linear;
+mod memory;
 mod random;
 mod reduce;
 mod scan;

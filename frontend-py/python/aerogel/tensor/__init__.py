@@ -6,8 +6,8 @@
 >>> (ti.tensor.sin(x) ** 2 + ti.tensor.cos(x) ** 2).sum().item()
 5.0
 
-Operations record statements; they run when numbers are asked for (``numpy``, ``item``, ``print``). The functions have the
-names of the Array API standard, whose own module is ``aerogel.xp``.
+Operations record statements; they run when numbers are asked for (``numpy``, ``item``, ``print``). The functions have
+the names of the Array API standard, whose own module is ``aerogel.xp``.
 """
 
 from __future__ import annotations

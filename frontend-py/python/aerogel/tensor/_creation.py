@@ -12,13 +12,12 @@ from aerogel.tensor._tensor import Tensor, asarray, tracing
 
 
 def _shape(shape: Any) -> list[Any]:
-    if hasattr(shape, "__index__") or isinstance(shape, _native.NativeDim):
+    if tracing.program is not None:
+        return tracing.program.extents(shape)
+    if hasattr(shape, "__index__"):
         shape = (shape,)
     out = []
     for extent in shape:
-        if isinstance(extent, _native.NativeDim):
-            out.append(extent)
-            continue
         n = extent.__index__()
         if n < 0:
             raise ValueError(f"an axis cannot have {n} elements; the shape is {tuple(shape)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from aerogel._dtypes import u1
-from aerogel.tensor._tensor import Tensor, asarray, constant, operands
+from aerogel.tensor._tensor import Tensor, asarray, constant, is_number, operands
 
 #: From, by, how many, and whether the axis goes.
 Part = tuple[int, int, int, bool]
@@ -47,7 +47,7 @@ def _range(k: slice, n: int) -> Part:
 
 
 def _split(x: Tensor, keys: list[Any]) -> tuple[list[Part], list[int | None], dict[int, Any]]:
-    """Parts of axes that are known, where axes are in the result (``None`` for new ones), and computed indices by axis."""
+    """Parts of axes that are known, where axes are in the result (``None``: new ones), and computed indices by axis."""
     parts: list[Part] = []
     layout: list[int | None] = []
     computed: dict[int, Any] = {}
@@ -153,7 +153,7 @@ def _by_truth(x: Tensor, keys: list[Any]) -> Tensor:
 
 def set_(x: Tensor, key: Any, value: Any) -> None:
     """Gives a tensor other numbers in a part of it; whoever else has the old numbers keeps them."""
-    if not isinstance(value, (Tensor, bool, int, float)):
+    if not isinstance(value, Tensor) and not is_number(value):
         value = asarray(value)
     (values,) = operands(value) if isinstance(value, Tensor) else (constant(value, x.dtype),)
     if values.dtype is not x.dtype:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from aerogel._dtypes import u1
 from aerogel.tensor import _types
-from aerogel.tensor._tensor import Tensor, asarray, constant, operands
+from aerogel.tensor._tensor import Tensor, asarray, constant, is_number, operands
 
 
 def where(condition: Any, x1: Any, x2: Any, /) -> Tensor:
@@ -24,9 +24,7 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Tensor:  # noqa: A002
     for bound, name in ((min, "maximum"), (max, "minimum")):
         if bound is None:
             continue
-        if not isinstance(bound, Tensor) and isinstance(bound, (bool, int, float)):
-            bound = _bound(bound, x.dtype)
-        bound = asarray(bound).astype(x.dtype) if isinstance(bound, Tensor) else constant(bound, x.dtype)
+        bound = constant(_bound(bound, x.dtype), x.dtype) if is_number(bound) else asarray(bound).astype(x.dtype)
         x = Tensor(x._native.binary(name, bound._native))
     return x
 
@@ -65,7 +63,7 @@ def topk(x: Any, k: int, /, *, axis: int = -1, largest: bool = True) -> TopK:
 
 
 def nonzero(x: Any, /) -> tuple[Tensor, ...]:
-    """The indices of the numbers other than zero, axis by axis. They are computed at once: their count is their shape."""
+    """The indices of the numbers other than zero, axis by axis; computed at once: their count is their shape."""
     count, *indices = asarray(x)._native.nonzero()
     n = int(count.item())
     return tuple(Tensor(i.slice([(0, 1, n, False)])) for i in indices)
@@ -114,13 +112,13 @@ def scatter(x: Any, indices: Any, values: Any, /, *, how: str = "set") -> Tensor
     x = asarray(x)
     if not isinstance(indices, tuple):
         indices = (indices,)
-    (values,) = [asarray(values)] if not isinstance(values, (bool, int, float)) else [constant(values, x.dtype)]
+    (values,) = [constant(values, x.dtype) if is_number(values) else asarray(values)]
     index = [asarray(i)._native for i in indices]
     return Tensor(x._native.scatter(index, values.astype(x.dtype)._native, how, x._outside), x._outside)
 
 
 def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Tensor:
-    """Where each number of ``x2`` belongs among the sorted numbers of ``x1``: before or (``right``) behind equal ones."""
+    """Where each number of ``x2`` belongs among the sorted ones of ``x1``: before or (``right``) behind equal ones."""
     if side not in ("left", "right"):
         raise ValueError(f"the side is 'left' or 'right', not {side!r}")
     a, v = operands(x1, x2)

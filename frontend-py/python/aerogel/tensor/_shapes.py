@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from aerogel import _native
 from aerogel.tensor import _types
-from aerogel.tensor._tensor import Tensor, asarray, operands
+from aerogel.tensor._tensor import Tensor, asarray, operands, tracing
 
 
 def _list(axis: Any) -> list[int]:
@@ -16,7 +15,9 @@ def _list(axis: Any) -> list[int]:
 def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Tensor:
     """The elements row by row in another shape; one extent may be -1."""
     x = asarray(x)
-    shape = _list(shape) if not isinstance(shape, _native.NativeDim) else [shape]
+    if tracing.program is not None:
+        return Tensor(x._native.reshape(tracing.program.extents(shape)), x._outside)
+    shape = _list(shape)
     if any(isinstance(n, int) and n < -1 for n in shape):
         raise ValueError(f"`reshape`: {tuple(shape)} is not a shape")
     if -1 in [n for n in shape if isinstance(n, int)]:

@@ -20,6 +20,8 @@ class _Tracing:
     """The program that is being traced, if one is."""
 
     trace: Any = None
+    #: The `aerogel.tensor.programs.Trace` around it.
+    program: Any = None
 
 
 tracing = _Tracing()
@@ -38,12 +40,15 @@ class Tensor:
     tensor([ 5, 50], dtype=i32)
     """
 
-    __slots__ = ("_native", "_outside", "__weakref__")
+    __slots__ = ("_made", "_native", "_outside", "__weakref__")
     __array_priority__ = 1000
 
     def __init__(self, native: Any, outside: str = "error") -> None:
         self._native = native
         self._outside = outside
+        self._made: Any = None
+        if tracing.program is not None:
+            tracing.program.made(self)
 
     # What it is.
 
@@ -54,13 +59,14 @@ class Tensor:
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        """The extent of each axis."""
-        return self._native.shape
+        """The extent of each axis; in a program that is traced, numbers of the program where they are not known."""
+        shape = self._native.shape
+        return shape if tracing.program is None else tracing.program.shape(shape)
 
     @property
     def ndim(self) -> int:
         """How many axes there are."""
-        return len(self.shape)
+        return len(self._native.shape)
 
     @property
     def size(self) -> int:
@@ -160,7 +166,7 @@ class Tensor:
     @property
     def is_numbers(self) -> bool:
         """Whether it has numbers: not while a program is traced."""
-        return tracing.trace is None
+        return tracing.program is None
 
     def __bool__(self) -> bool:
         if self.is_numbers and self.size != 1:
@@ -237,14 +243,36 @@ class Tensor:
         """Without axes of extent 1."""
         return Tensor(self._native.squeeze([axis] if isinstance(axis, int) else list(axis)), self._outside)
 
+    # In programs.
+
+    @property
+    def val(self) -> Tensor:
+        """In a program: the value, which may be set, as in ``x.val += 1``."""
+        return self
+
+    @val.setter
+    def val(self, value: Any) -> None:
+        self.set(value)
+
+    def set(self, value: Any) -> None:
+        """In a program: another value from here on; in a branch or a loop only at the points that are in it."""
+        if tracing.program is None:
+            raise RuntimeError("`set` is for tensors of a program that is traced")
+        tracing.program.set(self, value)
+
     # Items.
 
     def __getitem__(self, key: Any) -> Tensor:
+        if tracing.program is not None and tracing.program.is_gather(key):
+            return tracing.program.gather(self, key)
         from aerogel.tensor import _items
 
         return _items.get(self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
+        if tracing.program is not None:
+            tracing.program.store(self, key, value)
+            return
         from aerogel.tensor import _items
 
         _items.set_(self, key, value)
@@ -291,6 +319,11 @@ class Tensor:
         def argmax(self, axis: Any = None, **kwargs: Any) -> Tensor: ...
 
 
+def is_number(value: Any) -> bool:
+    """Whether this is a number of Python's, which takes the type of what is beside it; NumPy's have their own."""
+    return isinstance(value, (bool, int, float)) and not hasattr(value, "dtype")
+
+
 def constant(value: Any, dtype: DataType) -> Tensor:
     """One number, as an operand."""
     value = _types.checked(value, dtype)
@@ -304,8 +337,7 @@ def constant(value: Any, dtype: DataType) -> Tensor:
 
 
 def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Tensor:
-    """A tensor of numbers: of a list, a number, a NumPy array (copied), a ``ti.ndarray`` (where it lies), or what speaks
-    DLPack.
+    """A tensor of a list, a number, a NumPy array (copied), a ``ti.ndarray`` (where it lies), or what speaks DLPack.
 
     What a kernel writes to a ``ti.ndarray`` later is seen by what has not been computed by then.
 
@@ -319,7 +351,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
         raise ValueError(f"there is no device {device!r}; tensors are on 'cpu'")
     if isinstance(obj, Tensor):
         return obj if dtype is None else obj.astype(dtype)
-    if isinstance(obj, (bool, int, float)):
+    if is_number(obj):
         return constant(obj, dtype_of(dtype) if dtype is not None else _types.of_number(obj, None))
     if isinstance(obj, _native.NativeNdarray) and not copy:
         out = Tensor(_native.NativeTensor.of_ndarray(obj))
@@ -374,10 +406,8 @@ def operands(*values: Any, to_float: bool = False) -> list[Tensor]:
     dtype: DataType | None = None
     made: list[Any] = []
     for value in values:
-        if isinstance(value, (Tensor, bool, int, float)):
+        if isinstance(value, Tensor) or is_number(value):
             made.append(value)
-        elif getattr(value, "ndim", None) == 0 and hasattr(value, "item") and not hasattr(value, "__dlpack__"):
-            made.append(value.item())
         else:
             made.append(asarray(value))
         if isinstance(made[-1], Tensor):
@@ -402,12 +432,19 @@ def unary(name: str, to_float: bool = False) -> Callable[[Any], Tensor]:
     return function
 
 
+#: Sums and products of truth values are truth values.
+_OF_TRUTH = {"add": "or", "mul": "and"}
+
+
 def binary(name: str, to_float: bool = False) -> Callable[[Any, Any], Tensor]:
     """The function of two operands that is recorded by a name."""
 
     def function(x1: Any, x2: Any, /) -> Tensor:
         a, b = operands(x1, x2, to_float=to_float)
-        return Tensor(a._native.binary(name, b._native))
+        recorded = name
+        if a.dtype is u1 and name in _OF_TRUTH:
+            recorded = _OF_TRUTH[name]
+        return Tensor(a._native.binary(recorded, b._native))
 
     return function
 
@@ -425,6 +462,20 @@ def _operator(name: str, to_float: bool = False) -> tuple[Any, Any]:
         return function(other, self) if is_operand(other) else NotImplemented
 
     return forward, backward
+
+
+def _quotient() -> tuple[Any, Any]:
+    """Division to a float, but where a program is written in words in which integers stay integers."""
+    floats, same = _operator("div", to_float=True), _operator("div")
+
+    def choose(k: int) -> Any:
+        def divide(self: Tensor, other: Any) -> Any:
+            whole = tracing.program is not None and tracing.program.divides_integers
+            return (same if whole else floats)[k](self, other)
+
+        return divide
+
+    return choose(0), choose(1)
 
 
 _OPERATORS = {
@@ -449,7 +500,7 @@ def _define() -> None:
         setattr(Tensor, f"__r{name}__", backward)
         # An operator with assignment gives another tensor to the same name.
         setattr(Tensor, f"__i{name}__", forward)
-    Tensor.__truediv__, Tensor.__rtruediv__ = _operator("div", to_float=True)
+    Tensor.__truediv__, Tensor.__rtruediv__ = _quotient()
     Tensor.__itruediv__ = Tensor.__truediv__
     for name in ("eq", "ne", "lt", "le", "gt", "ge"):
         setattr(Tensor, f"__{name}__", _operator(name)[0])

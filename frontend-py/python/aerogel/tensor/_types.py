@@ -61,7 +61,7 @@ def _width(dtype: DataType) -> int:
 
 
 def of_number(value: Any, beside: DataType | None) -> DataType:
-    """The type of a Python number beside a tensor of a type: that type, if the number is of its kind or a lesser one."""
+    """The type of a Python number beside a tensor of a type: that type, if the number is of its kind or a lesser."""
     if isinstance(value, bool):
         return u1 if beside is None else beside
     if isinstance(value, int):

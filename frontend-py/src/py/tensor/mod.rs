@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_tensor::lazy::{Session, Slot};
 use aerogel_tensor::record::{RecordError, Recorded, Recording};
-use aerogel_tensor::{Buffer, Dim, Outside};
+use aerogel_tensor::{Buffer, Dim, Outside, Plan, Stmt};
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
@@ -48,6 +48,17 @@ impl Drop for NativeTensor {
 #[pyclass(module = "aerogel._native", frozen)]
 pub(crate) struct NativeTrace {
     recording: Option<Arc<Mutex<Recording>>>,
+    /// The statements around the block that is recorded.
+    blocks: Mutex<Vec<Vec<Stmt>>>,
+}
+
+/// A traced program, ready to run.
+#[pyclass(module = "aerogel._native", frozen)]
+pub(crate) struct NativeProgram {
+    plan: Plan,
+    text: String,
+    /// What to say if extents do not agree.
+    agreements: Vec<String>,
 }
 
 /// An extent: a number, or one of a program.
@@ -58,8 +69,8 @@ enum Extent<'py> {
 }
 
 /// An extent that is known when a program runs.
-#[pyclass(module = "aerogel._native", frozen, from_py_object)]
-#[derive(Clone, Copy)]
+#[pyclass(module = "aerogel._native", frozen, eq, hash, from_py_object)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct NativeDim {
     dim: Dim,
 }

@@ -1,0 +1,469 @@
+"""Programs of tensors: a function is traced, with loops, branches and memory, and compiled for inputs of any shape.
+
+>>> import aerogel as ti
+>>> from aerogel.tensor import programs
+>>> ti.init(arch=ti.cpu, log_level="error")
+>>> @programs.program
+... def distances():
+...     a = programs.input([-1, 3], ti.f32)
+...     return ti.tensor.norm(a, axis=1)
+>>> distances(ti.tensor.asarray([[3.0, 0.0, 4.0]])).tolist()
+[5.0]
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+from aerogel import _native
+from aerogel._dtypes import ALL, dtype_of
+from aerogel.tensor import _types
+from aerogel.tensor._tensor import Tensor, asarray, constant, operands, tracing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+class Extent(Tensor):
+    """An extent that is known when the program runs, as a number of the program."""
+
+    __slots__ = ("_dim",)
+
+    def __init__(self, dim: Any) -> None:
+        super().__init__(tracing.trace.number_of_dim(dim))
+        self._dim = dim
+
+
+class _Made:
+    """How a tensor of a program came about."""
+
+    __slots__ = ("depth", "is_memory", "number")
+
+    def __init__(self, number: int, depth: int, is_memory: bool) -> None:
+        self.number = number
+        self.depth = depth
+        self.is_memory = is_memory
+
+
+class _Scope:
+    """A block: what is true at the points that are in it."""
+
+    def __init__(self, is_loop: bool = False) -> None:
+        self.is_loop = is_loop
+        #: Conditions that are other at each point.
+        self.conditions: list[Any] = []
+        #: In a loop that points leave one by one: where it goes on.
+        self.alive: Any = None
+        self.number = -1
+
+
+class Trace:
+    """A program while it is traced.
+
+    What is set or stored to in a block has to be memory before the block begins, of a shape that is known only where it
+    is set. So a function is traced again with what the first time taught, until nothing new comes.
+    """
+
+    def __init__(self, facts: dict[Any, Any], divides_integers: bool) -> None:
+        self.native = _native.NativeTrace()
+        self.divides_integers = divides_integers
+        self.facts = facts
+        self.learned: dict[Any, Any] = {}
+        self.inputs: list[Any] = []
+        self.input_shapes: dict[Any, tuple[int, int]] = {}
+        self.scopes: list[_Scope] = []
+        self._count = 0
+        self._n_loops = 0
+
+    # Tensors as they are made.
+
+    def made(self, tensor: Tensor) -> None:
+        """Notes a tensor; it becomes memory if it is known to change in a block."""
+        number, self._count = self._count, self._count + 1
+        tensor._made = _Made(number, len(self.scopes), number in self.facts)
+        if number in self.facts:
+            self._to_memory(tensor, [self._known(extent) for extent in self.facts[number]])
+
+    def _to_memory(self, tensor: Tensor, shape: list[Any]) -> None:
+        memory = self.native.memory(tensor._native.dtype, shape)
+        self.native.set(memory, tensor._native)
+        tensor._native = memory
+        tensor._made.is_memory = True
+
+    def _known(self, extent: Any) -> Any:
+        if isinstance(extent, int):
+            return extent
+        n, axis = extent
+        return self.inputs[n].shape[axis]
+
+    def _named(self, extent: Any) -> Any:
+        """An extent in words that another trace understands."""
+        if isinstance(extent, int):
+            return extent
+        for n, given in enumerate(self.inputs):
+            if extent in given.shape:
+                return (n, given.shape.index(extent))
+        raise ValueError("memory that is set in a block has extents that are numbers or those of inputs")
+
+    def shape(self, shape: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Extents for the program that is traced."""
+        return tuple(n if isinstance(n, int) else Extent(n) for n in shape)
+
+    def extents(self, shape: Any) -> list[Any]:
+        """Numbers, extents and numbers of the program as extents."""
+        if isinstance(shape, Tensor) or hasattr(shape, "__index__"):
+            shape = [shape]
+        out: list[Any] = []
+        for extent in shape:
+            if isinstance(extent, Extent):
+                out.append(extent._dim)
+            elif isinstance(extent, Tensor):
+                out.append(self.native.dim_of_number(extent._native))
+            else:
+                out.append(extent.__index__())
+        return out
+
+    # Where statements are.
+
+    def mask(self) -> Any:
+        """Where the statement at hand is done, if not everywhere."""
+        parts: list[Any] = []
+        for scope in self.scopes:
+            if scope.alive is not None:
+                parts.append(scope.alive)
+            parts += scope.conditions
+        if not parts:
+            return None
+        out = parts[0]
+        for part in parts[1:]:
+            out = out.binary("logical_and", part)
+        return out
+
+    def _in_loop(self, depth: int) -> bool:
+        return any(scope.is_loop for scope in self.scopes[depth:])
+
+    def set(self, target: Tensor, value: Any) -> None:
+        """Gives a tensor another value, at the points at hand."""
+        new = value if isinstance(value, Tensor) else asarray(value)
+        new = new.astype(target.dtype)._native
+        mask = self.mask()
+        shape = self._stretched([target._native, new, *([] if mask is None else [mask])])
+        made = target._made
+        if not made.is_memory or shape != target._native.shape:
+            if made.depth < len(self.scopes):
+                self.learned[made.number] = [self._named(extent) for extent in shape]
+            elif mask is None:
+                # Another value at the same place of the program.
+                target._native = self.native.read(new) if made.is_memory else new
+                return
+            self._to_memory(target, list(shape))
+        self.native.set(target._native, new, mask)
+
+    def _stretched(self, natives: list[Any]) -> tuple[Any, ...]:
+        out: list[Any] = []
+        rank = max(len(n.shape) for n in natives)
+        for axis in range(-rank, 0):
+            extents = [n.shape[axis] for n in natives if len(n.shape) >= -axis]
+            out.append(next((e for e in extents if e != 1), 1))
+        return tuple(out)
+
+    def store(self, target: Tensor, key: Any, value: Any, how: str = "set") -> None:
+        """Stores to memory at computed indices, at the points at hand."""
+        keys = key if isinstance(key, tuple) else (key,)
+        index = [self.index(k)._native for k in keys]
+        value = (value if isinstance(value, Tensor) else asarray(value)).astype(target.dtype)
+        made = target._made
+        if not made.is_memory:
+            if made.depth < len(self.scopes):
+                self.learned[made.number] = [self._named(extent) for extent in target._native.shape]
+            self._to_memory(target, list(target._native.shape))
+        mode = target._outside if target._outside != "error" or not self.divides_integers else "clamp"
+        if not index or len(index) != target.ndim:
+            raise IndexError(f"{len(index)} indices for memory with {target.ndim} axes")
+        self.native.store(target._native, index, value._native, how, mode, self.mask())
+
+    def index(self, key: Any) -> Tensor:
+        """An index as a tensor of integers."""
+        out = key if isinstance(key, Tensor) else constant(key, ALL["i32"])
+        return out.astype("i32") if out.dtype.is_float else out
+
+    def is_gather(self, key: Any) -> bool:
+        """Whether a key is of computed indices alone."""
+        keys = key if isinstance(key, tuple) else (key,)
+        return any(isinstance(k, Tensor) for k in keys) and not any(
+            isinstance(k, slice) or k is None or k is Ellipsis for k in keys
+        )
+
+    def gather(self, x: Tensor, key: Any) -> Tensor:
+        """The elements at computed indices."""
+        keys = key if isinstance(key, tuple) else (key,)
+        mode = x._outside if x._outside != "error" or not self.divides_integers else "clamp"
+        index = [self.index(k)._native for k in keys]
+        return Tensor(x._native.gather(0, index, mode, False), x._outside)
+
+    # Blocks.
+
+    @contextlib.contextmanager
+    def loop(self, begin: Any, end: Any, step: int) -> Iterator[Tensor]:
+        """A loop; its counter is one number, or one for each point if the bounds are."""
+        lo, hi = (x.astype("i32") if x.dtype.is_float else x for x in operands(begin, end))
+        if not isinstance(step, int) or step == 0:
+            raise ValueError(f"a loop's step is a whole number other than zero, not {step!r}")
+        scope = _Scope(is_loop=True)
+        scope.number, self._n_loops = self._n_loops, self._n_loops + 1
+        fact = self.facts.get(("loop", scope.number))
+        if fact is not None:
+            scope.alive = self.native.memory("u1", [self._known(extent) for extent in fact])
+            self.native.set(scope.alive, constant(True, ALL["u1"])._native)
+        first, last = lo._native, hi._native
+        per_point = lo.ndim > 0 or hi.ndim > 0
+        if per_point:
+            count = (hi - lo + (step - (1 if step > 0 else -1))) // step
+            first, last = constant(0, ALL["i32"])._native, count.max()._native
+        var, counter = self.native.begin_loop()
+        self.scopes.append(scope)
+        at = Tensor(counter)
+        if per_point:
+            at = lo + at * step
+            scope.conditions.append(((at < hi) if step > 0 else (at > hi))._native)
+        yield at
+        self._leave_if_done(scope)
+        self.scopes.pop()
+        self.native.end_loop(var, first, last, 1 if per_point else step)
+
+    def _leave_if_done(self, scope: _Scope) -> None:
+        """Ends a loop that every point has left."""
+        if scope.alive is None:
+            return
+        none = scope.alive.reduce("any", None, False).unary("logical_not")
+        self.native.begin_block()
+        self.native.break_()
+        self.native.end_if(none)
+
+    @contextlib.contextmanager
+    def branch(self, condition: Tensor) -> Iterator[None]:
+        """A branch: of the host if the condition is one number, else at the points where it is true."""
+        if condition.dtype is not ALL["u1"]:
+            condition = condition != 0
+        # Memory that the block changes decides no more.
+        held = self.native.read(condition._native) if condition._made.is_memory else condition._native
+        scope = _Scope()
+        if condition.ndim == 0 and self.mask() is None:
+            self.native.begin_block()
+            self.scopes.append(scope)
+            yield
+            self.scopes.pop()
+            self.native.end_if(held)
+            return
+        scope.conditions.append(held)
+        self.scopes.append(scope)
+        yield
+        self.scopes.pop()
+
+    def leave_loop(self) -> None:
+        """Leaves the innermost loop, at the points at hand."""
+        at = next((k for k in reversed(range(len(self.scopes))) if self.scopes[k].is_loop), None)
+        if at is None:
+            raise SyntaxError("there is no loop to leave")
+        loop = self.scopes[at]
+        inside = [c for scope in self.scopes[at:] for c in scope.conditions]
+        if not inside and loop.alive is None and self.mask() is None:
+            self.native.break_()
+            return
+        mask = self.mask()
+        if mask is None:
+            mask = constant(True, ALL["u1"])._native
+        shape = mask.shape if loop.alive is None else self._stretched([mask, loop.alive])
+        key = ("loop", loop.number)
+        named = [self._named(extent) for extent in shape]
+        if self.facts.get(key) != named:
+            self.learned[key] = named
+            return
+        self.native.set(loop.alive, constant(False, ALL["u1"])._native, mask)
+
+
+def _trace() -> Trace:
+    if tracing.program is None:
+        raise RuntimeError("this is for functions under `program`, while they are traced")
+    return tracing.program
+
+
+class Program:
+    """A traced function, ready to run."""
+
+    def __init__(self, function: Callable[[], Any], divides_integers: bool = False) -> None:
+        self._function = function
+        self._divides_integers = divides_integers
+        self._made: Any = None
+        self.__doc__ = function.__doc__
+        self.__name__ = getattr(function, "__name__", "program")
+
+    def _traced(self) -> Any:
+        if tracing.program is not None:
+            raise RuntimeError("a program is not traced inside another one: call the function")
+        facts: dict[Any, Any] = {}
+        while True:
+            trace = Trace(facts, self._divides_integers)
+            tracing.trace, tracing.program = trace.native, trace
+            try:
+                results = self._function()
+                many = isinstance(results, (tuple, list))
+                given = list(results) if many else [] if results is None else [results]
+                natives = [trace.native.read((r if isinstance(r, Tensor) else asarray(r))._native) for r in given]
+            finally:
+                tracing.trace = tracing.program = None
+            new = {k: v for k, v in trace.learned.items() if facts.get(k) != v}
+            if not new:
+                return trace, trace.native.finish(natives), many, results is None
+            facts.update(new)
+
+    def compile(self) -> Program:
+        """Traces and compiles it, which the first call does else."""
+        if self._made is None:
+            self._made = self._traced()
+        return self
+
+    @property
+    def text(self) -> str:
+        """The statements."""
+        return self.compile()._made[1].text
+
+    def _result(self, native: Any) -> Tensor:
+        return Tensor(native)
+
+    def __call__(self, *inputs: Any) -> Any:
+        """Runs it: tensors and arrays for its inputs, in the order in which they were made."""
+        trace, native, many, none = self.compile()._made
+        if len(inputs) != len(trace.inputs):
+            raise TypeError(f"`{self.__name__}` takes {len(trace.inputs)} tensors, {len(inputs)} were given")
+        given = []
+        for n, (value, wanted) in enumerate(zip(inputs, trace.inputs)):
+            tensor = asarray(value)
+            if tensor.dtype._aerogel_dtype != wanted.dtype:
+                raise TypeError(
+                    f"input {n} of `{self.__name__}` has elements of `{wanted.dtype}`, not `{tensor.dtype}`"
+                )
+            if tensor.ndim != len(wanted.shape):
+                raise ValueError(f"input {n} of `{self.__name__}` has {len(wanted.shape)} axes, not {tensor.ndim}")
+            for axis, (extent, known) in enumerate(zip(tensor.shape, wanted.shape)):
+                if isinstance(known, int) and known != extent:
+                    raise ValueError(f"input {n} of `{self.__name__}`: axis {axis} has {known} elements, not {extent}")
+            given.append(tensor._native)
+        results = [self._result(r) for r in native.run(given)]
+        if none:
+            return None
+        return tuple(results) if many else results[0]
+
+
+def program(function: Callable[[], Any]) -> Program:
+    """A program of a function without parameters, whose inputs are made inside by ``input``."""
+    return Program(function)
+
+
+def input(shape: Any, dtype: Any = None) -> Tensor:  # noqa: A001
+    """What comes from outside: the next argument of the program.
+
+    Args:
+        shape: The extents: numbers, -1 for what is known when the program runs, or those of other inputs.
+        dtype: The type of the elements.
+    """
+    trace = _trace()
+    kind = dtype_of(dtype) if dtype is not None else _types.default_float()
+    given = [shape] if isinstance(shape, Tensor) or hasattr(shape, "__index__") else list(shape)
+    wanted = [None if isinstance(n, int) and n == -1 else trace.extents([n])[0] for n in given]
+    native = trace.native.input(f"input {len(trace.inputs)}", kind._aerogel_dtype, wanted)
+    trace.inputs.append(native)
+    return Tensor(native)
+
+
+def assert_tensor(tensor: Tensor, shape: Any, dtype: Any = None) -> Tensor:
+    """The tensor, which has this shape and type: else an error, when the program is traced or when it runs."""
+    trace = _trace()
+    if dtype is not None and tensor.dtype is not dtype_of(dtype):
+        raise TypeError(f"a tensor of `{dtype_of(dtype)}` is asked for, not of `{tensor.dtype}`")
+    given = [shape] if isinstance(shape, Tensor) or hasattr(shape, "__index__") else list(shape)
+    wanted = [None if isinstance(n, int) and n == -1 else trace.extents([n])[0] for n in given]
+    message = "a tensor has an extent of {}, asserted is {}"
+    if not trace.native.assert_shape(tensor._native, wanted, message):
+        raise ValueError(
+            f"a tensor of {len(wanted)} axes with other extents is asserted; it has {tensor._native.shape}"
+        )
+    return tensor
+
+
+def indices(shape: Any) -> tuple[Tensor, ...]:
+    """The index along each axis, at every point of a shape."""
+    extents = _trace().extents(shape)
+    natives = [_native.NativeTensor.iota(extents, k, "i32", tracing.trace) for k in range(len(extents))]
+    return tuple(Tensor(native) for native in natives)
+
+
+def buffer(shape: Any, dtype: Any = None) -> Tensor:
+    """Memory of the program's own, zeros at first."""
+    trace = _trace()
+    kind = dtype_of(dtype) if dtype is not None else _types.default_float()
+    native = _native.NativeTensor.full(trace.extents(shape), kind._aerogel_dtype, 0, tracing.trace)
+    out = Tensor(native)
+    if not out._made.is_memory:
+        trace._to_memory(out, list(native.shape))
+    return out
+
+
+def const(value: Any, dtype: Any = None) -> Tensor:
+    """A value that may be set."""
+    kind = dtype_of(dtype) if dtype is not None else _types.of_number(value, None)
+    return constant(value, kind)
+
+
+@contextlib.contextmanager
+def loop(begin: Any, end: Any = None, step: int = 1) -> Iterator[Tensor]:
+    """Does a block for each number from ``begin`` (0 if one is given) to before ``end``."""
+    with _trace().loop(0 if end is None else begin, begin if end is None else end, step) as k:
+        yield k
+
+
+@contextlib.contextmanager
+def if_cond(condition: Any) -> Iterator[None]:
+    """Does a block where a condition is true."""
+    with _trace().branch(condition if isinstance(condition, Tensor) else asarray(condition)):
+        yield
+
+
+def break_loop() -> None:
+    """Leaves the innermost loop, at the points at hand."""
+    _trace().leave_loop()
+
+
+@contextlib.contextmanager
+def kernel(shape: Any) -> Iterator[Any]:
+    """Does a block at every point of a shape: its indices."""
+    at = indices(shape)
+    yield at if len(at) > 1 else _One(at[0])
+
+
+class _One(Tensor):
+    """The index of a kernel over one axis: it, or a tuple of it."""
+
+    __slots__ = ()
+
+    def __init__(self, index: Tensor) -> None:
+        super().__init__(index._native)
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return iter((self,))
+
+
+def scatter_add(target: Tensor, key: Any, value: Any) -> None:
+    """Adds values to memory at computed indices."""
+    _trace().store(target, key, value, "add")
+
+
+def scatter_min(target: Tensor, key: Any, value: Any) -> None:
+    """Keeps the smaller of memory and values at computed indices."""
+    _trace().store(target, key, value, "min")
+
+
+def scatter_max(target: Tensor, key: Any, value: Any) -> None:
+    """Keeps the larger of memory and values at computed indices."""
+    _trace().store(target, key, value, "max")

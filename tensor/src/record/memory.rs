@@ -1,0 +1,138 @@
+//! Stores to memory of a program's own, and what has to hold.
+
+use aerogel_base::ScalarType;
+
+use crate::expr::{Expr, Outside};
+use crate::program::{Accum, Buffer, Dim, Store};
+
+use super::{RecordError, Recorded, Recording};
+
+impl Recording {
+    /// Asks for two extents to be equal: false if they are known to differ.
+    pub fn ask_equal(&mut self, left: Dim, right: Dim, message: &str) -> bool {
+        self.agree(left, right, message)
+    }
+
+    /// Gives all of a buffer other contents, stretched to it, where `mask` is true.
+    ///
+    /// # Errors
+    /// If they do not stretch to it, or are of another type.
+    pub fn set_all(&mut self, target: Buffer, value: Buffer, mask: Option<Buffer>) -> Recorded<()> {
+        let shape = self.shape(target);
+        if self.ty(value) != self.ty(target) {
+            return self.types_error("set", &[target, value], "values of the memory's type");
+        }
+        let shapes = [
+            shape.clone(),
+            self.shape(value),
+            mask.map_or(Vec::new(), |m| self.shape(m)),
+        ];
+        let to = self.broadcast("set", &shapes)?;
+        if to.len() != shape.len() {
+            let (from, to) = (self.shape_text(&to), self.shape_text(&shape));
+            return Err(RecordError::Value(format!(
+                "memory of shape {to} does not hold {from}"
+            )));
+        }
+        let mut new = self.at_point(value, shape.len());
+        if let Some(mask) = mask {
+            let wanted = self.at_point(mask, shape.len());
+            let old = self.at_point(target, shape.len());
+            new = self.program.exprs.select(wanted, new, old);
+        }
+        let index = self.program.axes(shape.len());
+        let store = Store {
+            target,
+            index,
+            value: new,
+            accum: None,
+            init: false,
+            outside: Outside::Never,
+        };
+        self.store(&shape, store);
+        Ok(())
+    }
+
+    /// Stores values to computed indices of a buffer, or puts them to what is there, where `mask` is true. Indices, values
+    /// and the mask are stretched to one domain, at whose points the stores are.
+    ///
+    /// # Errors
+    /// If there is not an index for each axis, extents do not agree, or types differ.
+    pub fn store_at(
+        &mut self,
+        target: Buffer,
+        index: &[Buffer],
+        value: Buffer,
+        accum: Option<Accum>,
+        outside: Outside,
+        mask: Option<Buffer>,
+    ) -> Recorded<()> {
+        let rank = self.rank(target);
+        if index.len() != rank {
+            let n = index.len();
+            return Err(RecordError::Index(format!(
+                "{n} indices for memory with {rank} axes"
+            )));
+        }
+        if self.ty(value) != self.ty(target) {
+            return self.types_error("store", &[target, value], "values of the memory's type");
+        }
+        let mut operands = index.to_vec();
+        operands.push(value);
+        operands.extend(mask);
+        let (domain, elements) = self.stretched("store", &operands)?;
+        let mut at: Vec<Expr> = Vec::new();
+        for &e in &elements[..rank] {
+            at.push(self.program.exprs.cast(e, ScalarType::I32));
+        }
+        let mut outside = outside;
+        if mask.is_some() {
+            // What is masked out goes outside, where a store does nothing; the other indices are brought inside first.
+            let wanted = elements[rank + 1];
+            let nowhere = self.program.exprs.i32(-1);
+            for (axis, e) in at.iter_mut().enumerate() {
+                let inside = self.brought_inside(*e, target, axis, outside);
+                *e = self.program.exprs.select(wanted, inside, nowhere);
+            }
+            outside = Outside::Zero;
+        }
+        let value = elements[rank];
+        self.store(
+            &domain,
+            Store {
+                target,
+                index: at,
+                value,
+                accum,
+                init: false,
+                outside,
+            },
+        );
+        Ok(())
+    }
+
+    fn brought_inside(
+        &mut self,
+        index: Expr,
+        target: Buffer,
+        axis: usize,
+        outside: Outside,
+    ) -> Expr {
+        use aerogel_ir::BinaryOp::{Max, Min, Mod};
+        let dim = self.shape(target)[axis];
+        let binary = |r: &mut Self, op, a, b| r.program.exprs.binary(op, a, b);
+        match outside {
+            Outside::Clamp => {
+                let last = self.last(dim);
+                let zero = self.program.exprs.i32(0);
+                let above = binary(self, Max, index, zero);
+                binary(self, Min, above, last)
+            }
+            Outside::Wrap => {
+                let extent = self.program.extent(dim);
+                binary(self, Mod, index, extent)
+            }
+            _ => index,
+        }
+    }
+}

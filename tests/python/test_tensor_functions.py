@@ -1,0 +1,181 @@
+"""Functions of tensors against NumPy: all types, shapes with zeros and ones, steps of any sign."""
+
+import aerogel as ti
+import numpy as np
+import pytest
+from aerogel import tensor as t
+
+FLOATS = ["float16", "float32", "float64"]
+SIGNED = ["int8", "int16", "int32", "int64"]
+UNSIGNED = ["uint8", "uint16", "uint32", "uint64"]
+INTS = SIGNED + UNSIGNED
+ALL = [*FLOATS, *INTS, "bool"]
+SHAPES = [(), (1,), (7,), (0,), (3, 4), (2, 0, 3), (2, 1, 3)]
+
+
+@pytest.fixture(autouse=True, params=["cpu"])
+def _start(request):
+    ti.init(arch=getattr(ti, request.param), log_level="error")
+
+
+def numbers(shape, dtype, seed=0):
+    rng = np.random.default_rng(seed)
+    if dtype == "bool":
+        return rng.random(shape) < 0.5
+    if dtype in FLOATS:
+        return np.asarray(rng.uniform(-2, 2, shape)).astype(dtype)
+    low = 0 if dtype in UNSIGNED else -20
+    return np.asarray(rng.integers(low, 20, shape)).astype(dtype)
+
+
+def same(got, want, rtol=None):
+    got = np.asarray(got)
+    want = np.asarray(want)
+    assert got.shape == want.shape
+    tolerance = {"float16": 2e-3, "float32": 2e-6, "float64": 1e-13}.get(str(got.dtype), 0)
+    np.testing.assert_allclose(
+        got.astype("float64"), want.astype("float64"), rtol=rtol or tolerance, atol=rtol or tolerance
+    )
+
+
+def exact(got, want):
+    got = np.asarray(got)
+    assert got.dtype == np.asarray(want).dtype
+    np.testing.assert_array_equal(got, want)
+
+
+UNARY = {
+    "sin": np.sin, "cos": np.cos, "tan": np.tan, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh,
+    "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "asinh": np.arcsinh, "atan": np.arctan, "cbrt": np.cbrt,
+    "degrees": np.degrees, "radians": np.radians, "reciprocal": lambda x: 1 / x,
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "fract": lambda x: x - np.floor(x),
+}  # fmt: skip
+OF_POSITIVE = {
+    "log": np.log, "log2": np.log2, "log10": np.log10, "log1p": np.log1p, "sqrt": np.sqrt,
+    "rsqrt": lambda x: 1 / np.sqrt(x), "acosh": lambda x: np.arccosh(x),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("name", [*UNARY, *OF_POSITIVE, "asin", "acos", "atanh"])
+def test_functions_of_floats(name, dtype):
+    for shape in SHAPES:
+        x = numbers(shape, dtype, 1)
+        if name in OF_POSITIVE:
+            x = (np.abs(x) + 1).astype(dtype)
+        if name in ("asin", "acos", "atanh"):
+            x = (x / 2.1).astype(dtype)
+        wide = x.astype("float64")
+        want = {"asin": np.arcsin, "acos": np.arccos, "atanh": np.arctanh, **UNARY, **OF_POSITIVE}[name](wide)
+        got = getattr(t, name)(t.asarray(x))
+        same(got, want, rtol={"float16": 4e-3, "float32": 4e-6, "float64": 2e-14}[dtype])
+
+
+EXACT = {
+    "abs": np.abs, "negative": np.negative, "sign": np.sign, "square": np.square, "floor": np.floor, "ceil": np.ceil,
+    "trunc": np.trunc, "round": np.rint, "isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinite,
+    "logical_not": np.logical_not,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, *INTS])
+@pytest.mark.parametrize("name", EXACT)
+def test_exact_functions(name, dtype):
+    for shape in SHAPES:
+        x = numbers(shape, dtype, 2)
+        want = EXACT[name](x)
+        if name in ("floor", "ceil", "trunc", "round") and dtype in INTS:
+            want = x
+        exact(getattr(t, name)(t.asarray(x)), want)
+
+
+def test_special_numbers():
+    x = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 0.5, 1.5, 2.5, -0.5, -1.5, 1e-30, 5e-324])
+    for name in ("round", "sign", "isnan", "isinf", "isfinite", "signbit"):
+        want = {"round": np.rint}.get(name, getattr(np, name, None))(x)
+        exact(getattr(t, name)(t.asarray(x)), want)
+    same(
+        t.erf(t.asarray([0.0, 0.5, 1.0, 2.0, 3.0, 7.0, -1.0], dtype=ti.f64)),
+        [0.0, 0.5204998778130465, 0.8427007929497149, 0.9953222650189527, 0.9999779095030014, 1.0, -0.8427007929497149],
+    )
+    for name in ("log1p", "expm1", "asinh", "atanh"):
+        small = np.array([1e-12, -1e-12, 1e-300])
+        want = {"asinh": np.arcsinh, "atanh": np.arctanh}.get(name, getattr(np, name, None))(small)
+        np.testing.assert_allclose(getattr(t, name)(t.asarray(small)).numpy(), want, rtol=1e-14)
+
+
+BINARY = {
+    "add": np.add, "subtract": np.subtract, "multiply": np.multiply, "minimum": np.minimum, "maximum": np.maximum,
+    "equal": np.equal, "not_equal": np.not_equal, "less": np.less, "less_equal": np.less_equal,
+    "greater": np.greater, "greater_equal": np.greater_equal, "logical_and": np.logical_and,
+    "logical_or": np.logical_or, "logical_xor": np.logical_xor,
+}  # fmt: skip
+PAIRS = [((3, 4), (3, 4)), ((3, 4), (4,)), ((3, 1), (1, 4)), ((), (2, 3)), ((0, 3), (1, 3)), ((2, 1, 3), (4, 1))]
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, *INTS])
+@pytest.mark.parametrize("name", BINARY)
+def test_two_operands(name, dtype):
+    for left, right in PAIRS:
+        a, b = numbers(left, dtype, 3), numbers(right, dtype, 4)
+        exact(getattr(t, name)(t.asarray(a), t.asarray(b)), BINARY[name](a, b))
+
+
+@pytest.mark.parametrize("dtype", INTS)
+def test_bits(dtype):
+    a, b = numbers((5,), dtype, 5), numbers((5,), dtype, 6)
+    for name, f in {"bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor}.items():
+        exact(getattr(t, name)(t.asarray(a), t.asarray(b)), f(a, b))
+    exact(t.bitwise_invert(t.asarray(a)), ~a)
+    n = (np.abs(b) % 70).astype(dtype)
+    exact(t.bitwise_left_shift(t.asarray(a), t.asarray(n)), np.left_shift(a, n))
+    exact(t.bitwise_right_shift(t.asarray(a), t.asarray(n)), np.right_shift(a, n))
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, *INTS])
+def test_division(dtype):
+    a, b = numbers((40,), dtype, 7), numbers((40,), dtype, 8)
+    b[b == 0] = 3
+    exact(t.floor_divide(t.asarray(a), t.asarray(b)), np.floor_divide(a, b))
+    same(t.remainder(t.asarray(a), t.asarray(b)), np.remainder(a, b))
+    if dtype in FLOATS:
+        exact(t.divide(t.asarray(a), t.asarray(b)), a / b)
+        same(t.fmod(t.asarray(a), t.asarray(b)), np.fmod(a, b))
+
+
+def test_more_of_two():
+    a, b = numbers((50,), "float64", 9), numbers((50,), "float64", 10)
+    for name, f in {"atan2": np.arctan2, "hypot": np.hypot, "logaddexp": np.logaddexp, "copysign": np.copysign}.items():
+        same(getattr(t, name)(t.asarray(a), t.asarray(b)), f(a, b))
+    same(t.pow(t.asarray(abs(a)), t.asarray(b)), np.power(abs(a), b))
+    for dtype in ("float32", "float64"):
+        x = np.array([0, -0.0, 1, -1, np.inf, 1e-40, np.nan, 2], dtype)
+        y = np.array([1, -1, 2, 1, 0, 0, 1, np.nan], dtype)
+        exact(t.nextafter(t.asarray(x), t.asarray(y)), np.nextafter(x, y))
+    nan = np.array([np.nan, 1.0, np.nan])
+    exact(t.minimum(t.asarray(nan), t.asarray(nan[::-1].copy())), np.minimum(nan, nan[::-1]))
+
+
+def test_numbers_of_python_take_the_tensors_type():
+    x = t.asarray(np.array([1, 2], "int8"))
+    assert (x + 1).dtype is ti.i8
+    assert (x * 2.5).dtype is ti.f32
+    assert (t.asarray(np.array([1.0], "float64")) + 1.5).dtype is ti.f64
+    assert (x > 1).dtype is ti.u1
+    with pytest.raises(OverflowError, match="300 is not a number of type `i8`: its values are -128 to 127"):
+        x + 300
+
+
+@pytest.mark.parametrize("a", [*INTS, "bool", *FLOATS])
+def test_types_meet(a):
+    for b in [*INTS, "bool", *FLOATS]:
+        x, y = t.zeros((1,), dtype=np.dtype(a)), t.zeros((1,), dtype=np.dtype(b))
+        if {a, b} & {"uint64"} and {a, b} & set(SIGNED):
+            with pytest.raises(TypeError, match="have no type in common"):
+                x + y
+            continue
+        if (a in FLOATS) == (b in FLOATS):
+            want = np.result_type(a, b)
+            assert np.asarray(x * y).dtype == want
+        else:
+            assert np.asarray(x * y).dtype == (a if a in FLOATS else b)
