@@ -1,5 +1,6 @@
 //! Scalar expressions, each written once: equal expressions have equal ids.
 
+use aerogel_base::hash::LookupMap;
 use aerogel_base::{Scalar, ScalarType, entity};
 use aerogel_ir::{BinaryOp, CompareOp, UnaryOp, eval};
 use indexmap::IndexSet;
@@ -304,27 +305,27 @@ impl Exprs {
         self.add(ExprDef::Cast(x, to))
     }
 
-    /// Replaces what `leaf` knows in an expression, the rest built anew; `done` keeps what was replaced already, so that
-    /// what is shared is done once.
+    /// An expression with operands replaced, from the innermost on: `new` says what stands for an expression whose operands
+    /// are replaced already, or nothing where it stays as it is. `done` keeps what was replaced, so that what is shared is
+    /// done once.
     pub fn replace(
         &mut self,
         e: Expr,
-        done: &mut aerogel_base::hash::LookupMap<Expr, Expr>,
-        leaf: &mut dyn FnMut(&mut Self, Expr) -> Option<Expr>,
+        done: &mut LookupMap<Expr, Expr>,
+        new: &mut dyn FnMut(&mut Self, &ExprDef) -> Option<Expr>,
     ) -> Expr {
         if let Some(&done) = done.get(&e) {
             return done;
         }
-        let new = match leaf(self, e) {
-            Some(new) => new,
-            None => {
-                let def = self[e].clone();
-                let new = def.map_operands(|x| self.replace(x, done, leaf));
-                if new == def { e } else { self.add(new) }
-            }
+        let old = self[e].clone();
+        let def = old.map_operands(|x| self.replace(x, done, new));
+        let replaced = match new(self, &def) {
+            Some(replaced) => replaced,
+            None if def == old => e,
+            None => self.add(def),
         };
-        done.insert(e, new);
-        new
+        done.insert(e, replaced);
+        replaced
     }
 
     /// Calls `f` once for every expression that some of `roots` are made of, operands first.

@@ -10,7 +10,6 @@ use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::eval;
 
 use crate::expr::{Expr, ExprDef, Outside};
-use crate::passes::Touched;
 use crate::program::{Buffer, Call, Dim, DimDef, For, Library, Program, Role, Stmt, Store, Var};
 
 /// An array, row by row.
@@ -42,6 +41,8 @@ pub enum Failure {
     Disagreement(usize, [u64; 2]),
     /// An index outside its extent: of which buffer, along which axis, the index and the extent.
     Index(Buffer, usize, i64, u64),
+    /// An extent that no index reaches the end of.
+    Extent(u64),
     /// An input is not as the program says: its number, and what is wrong.
     Input(usize, String),
 }
@@ -53,6 +54,7 @@ impl fmt::Display for Failure {
             Self::Index(_, axis, index, extent) => {
                 write!(f, "index {index} is outside 0..{extent} along axis {axis}")
             }
+            Self::Extent(n) => write!(f, "an extent of {n}: indices go up to {}", i32::MAX),
             Self::Input(number, what) => write!(f, "input {number}: {what}"),
         }
     }
@@ -136,17 +138,21 @@ impl<S: Scope> Evaluation<'_, S> {
     }
 }
 
-/// An extent's number.
+/// An extent's number, which is an `i32`.
 pub(crate) fn extent<S: Scope>(
     program: &Program,
     scope: &mut S,
     dim: Dim,
 ) -> Result<u64, S::Error> {
-    Ok(match *program.dim_def(dim) {
+    let n = match *program.dim_def(dim) {
         DimDef::Const(n) => n,
         DimDef::Input(buffer, axis) => scope.shape(buffer)?[axis as usize] as u64,
         DimDef::Value(e) => eval_in(program, scope, e)?.as_i128().max(0) as u64,
-    })
+    };
+    match i32::try_from(n) {
+        Ok(_) => Ok(n),
+        Err(_) => Err(Failure::Extent(n).into()),
+    }
 }
 
 /// Looks whether all extents agree that have to.
@@ -198,6 +204,9 @@ pub(crate) fn check_inputs(
     for (number, (buffer, (ty, shape))) in program.inputs().zip(given).enumerate() {
         let def = &program.buffers[buffer];
         let fits = def.ty == *ty && def.shape.len() == shape.len();
+        if let Some(&long) = shape.iter().find(|&&n| i32::try_from(n).is_err()) {
+            return Err(Failure::Extent(long as u64));
+        }
         let mut extents = def.shape.iter().zip(*shape);
         let agrees =
             |(&dim, &n): (&Dim, &usize)| program.const_dim(dim).is_none_or(|d| d == n as u64);
@@ -338,32 +347,7 @@ impl Interp<'_> {
         Ok(Flow::On)
     }
 
-    /// Makes a temporary anew whose extents are others now, as when a loop around has gone on.
-    fn fit(&mut self, all: &For) -> Result<(), Failure> {
-        let program = self.program;
-        for target in Touched::by(program, &all.body).writes {
-            let def = &program.buffers[target];
-            let fixed = |&d: &Dim| !matches!(program.dim_def(d), DimDef::Value(_));
-            if def.role != Role::Temporary || def.shape.iter().all(fixed) {
-                continue;
-            }
-            let shape = def
-                .shape
-                .iter()
-                .map(|&d| Ok(extent(program, self, d)? as usize));
-            let shape = shape.collect::<Result<Vec<_>, Failure>>()?;
-            if self.memory[target]
-                .as_ref()
-                .is_some_and(|a| a.shape != shape)
-            {
-                self.memory[target] = None;
-            }
-        }
-        Ok(())
-    }
-
     fn all(&mut self, all: &For) -> Result<(), Failure> {
-        self.fit(all)?;
         for stmt in &all.body {
             if let Stmt::Store(Store {
                 target,

@@ -132,6 +132,7 @@ pub fn lower(program: &Program, all: &For, name: &str, fast_math: bool) -> Kerne
         vars: LookupMap::default(),
         axes: Vec::new(),
         domain: &all.domain,
+        guarded: LookupMap::default(),
         scopes: vec![LookupMap::default()],
     };
     lower.all(all);
@@ -152,6 +153,8 @@ struct Lower<'p, 'f> {
     vars: LookupMap<Var, Value>,
     axes: Vec<Value>,
     domain: &'p [Dim],
+    /// Whether expressions have loads that choices protect.
+    guarded: LookupMap<Expr, bool>,
     /// Expressions that have a value: of the statement at hand, and of the branches around.
     scopes: Vec<LookupMap<Expr, Value>>,
 }
@@ -479,6 +482,11 @@ impl Lower<'_, '_> {
             let [on_true, on_false] = [self.expr(on_true), self.expr(on_false)];
             return self.b.select(cond, on_true, on_false);
         }
+        // What both compute is computed once, or a chain of choices would double at each.
+        let (ours, theirs) = (self.certain(on_true), self.certain(on_false));
+        for &shared in ours.iter().filter(|e| theirs.contains(*e)) {
+            self.expr(shared);
+        }
         let ty: Type = self.program.exprs.ty(on_true).into();
         let mut regions = [on_true, on_false].map(|e| {
             let region = self.b.func.new_region(&[]);
@@ -499,17 +507,51 @@ impl Lower<'_, '_> {
         self.b.value(op, ty)
     }
 
-    /// Whether an expression has loads that a choice protects: whose indices are said to be inside, or are checked.
-    fn is_guarded(&self, e: Expr) -> bool {
-        let mut found = false;
-        let exprs = &self.program.exprs;
-        exprs.visit([e], &mut |x| {
-            if let ExprDef::Load { index, outside, .. } = &exprs[x] {
-                let plain = |&i: &Expr| matches!(exprs[i], ExprDef::Axis(_) | ExprDef::Const(_));
-                found |=
-                    matches!(outside, Outside::Never | Outside::Error) && !index.iter().all(plain);
+    /// Whether an expression has loads that a choice protects: whose indices may be outside where it is not chosen.
+    fn is_guarded(&mut self, e: Expr) -> bool {
+        if let Some(&known) = self.guarded.get(&e) {
+            return known;
+        }
+        let def = &self.program.exprs[e];
+        let mut operands = Vec::new();
+        def.operands(|x| operands.push(x));
+        let own = match def {
+            ExprDef::Load {
+                buffer,
+                index,
+                outside: Outside::Never | Outside::Error,
+                ..
+            } => {
+                let mut all = index.iter().enumerate();
+                !all.all(|(axis, &i)| self.is_inside(*buffer, axis, i))
             }
-        });
+            _ => false,
+        };
+        let guarded = operands
+            .into_iter()
+            .fold(own, |any, x| self.is_guarded(x) || any);
+        self.guarded.insert(e, guarded);
+        guarded
+    }
+
+    /// What an expression certainly computes, operands first: all but what choices in it protect.
+    fn certain(&mut self, root: Expr) -> IndexSet<Expr> {
+        let mut found = IndexSet::new();
+        let mut stack = vec![(root, false)];
+        let mut seen = IndexSet::new();
+        while let Some((e, ready)) = stack.pop() {
+            if ready {
+                found.insert(e);
+            } else if self.known(e).is_none() && seen.insert(e) {
+                stack.push((e, true));
+                match self.program.exprs[e] {
+                    ExprDef::Select(cond, a, b) if self.is_guarded(a) || self.is_guarded(b) => {
+                        stack.push((cond, false));
+                    }
+                    ref def => def.operands(|x| stack.push((x, false))),
+                }
+            }
+        }
         found
     }
 }

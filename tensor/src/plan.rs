@@ -15,7 +15,7 @@ use crate::interp::{self, Scope, eval_in, extent};
 use crate::library;
 use crate::lower::{Parameter, lower};
 use crate::passes::{self, Touched};
-use crate::program::{Buffer, Call, Dim, DimDef, For, Program, Role, Stmt, Var};
+use crate::program::{Buffer, Call, For, Program, Role, Stmt, Var};
 use crate::verify::verify;
 
 /// A row-major array in memory.
@@ -73,14 +73,19 @@ impl Operand {
     /// # Errors
     /// If there is no memory for it.
     pub fn zeros(ty: ScalarType, shape: &[usize]) -> Result<Self, MemoryError> {
-        let failure = MemoryError::OutOfMemory { bytes: usize::MAX };
-        let n = shape.iter().try_fold(1_usize, |n, &e| n.checked_mul(e));
-        let bytes = n.and_then(|n| n.checked_mul(ty.bytes() as usize));
+        let bytes = Self::bytes(ty, shape)?;
         Ok(Self {
-            buffer: Arc::new(Bytes::zeroed(bytes.ok_or(failure)?)?),
+            buffer: Arc::new(Bytes::zeroed(bytes)?),
             ty,
             shape: shape.to_vec(),
         })
+    }
+
+    /// How many bytes an array takes.
+    fn bytes(ty: ScalarType, shape: &[usize]) -> Result<usize, MemoryError> {
+        let size = ty.bytes() as usize;
+        let bytes = shape.iter().try_fold(size, |n, &e| n.checked_mul(e));
+        bytes.ok_or(MemoryError::OutOfMemory { bytes: usize::MAX })
     }
 
     /// What the interpreter takes for it.
@@ -124,6 +129,8 @@ pub struct Plan {
     last: Vec<Vec<Buffer>>,
     /// Memory of temporaries between uses.
     free: Mutex<Vec<Arc<Bytes>>>,
+    /// The numbers of the inputs that it stores to.
+    changed: Vec<usize>,
     /// How many threads libraries may use.
     n_threads: usize,
 }
@@ -133,8 +140,6 @@ struct Compiled {
     kernel: CompiledKernel,
     buffers: Vec<Buffer>,
     scalars: Vec<Parameter>,
-    /// The temporaries that it stores to whose extents may be others at each launch.
-    varying: Vec<Buffer>,
 }
 
 /// What the host does.
@@ -213,15 +218,7 @@ impl Maker<'_> {
         let lowered = lower(self.program, all, &name, self.settings.fast_math);
         let kernel = self.settings.compiler.compile(lowered.module)?;
         self.made.insert(all.clone(), self.kernels.len());
-        let program = self.program;
-        let varies = |buffer: &Buffer| {
-            let def = &program.buffers[*buffer];
-            let value = |&d: &Dim| matches!(program.dim_def(d), DimDef::Value(_));
-            def.role == Role::Temporary && def.shape.iter().any(value)
-        };
-        let written = Touched::by(program, &all.body).writes;
         self.kernels.push(Compiled {
-            varying: written.into_iter().filter(varies).collect(),
             kernel,
             buffers: lowered.buffers,
             scalars: lowered.scalars,
@@ -247,11 +244,18 @@ impl Plan {
         let steps = maker.steps(&program.body)?;
         let kernels = maker.kernels;
         let last = passes::last_uses(&program);
+        let written = Touched::by(&program, &program.body).writes;
+        let inputs = program.inputs().enumerate();
+        let changed = inputs
+            .filter(|(_, b)| written.contains(b))
+            .map(|(k, _)| k)
+            .collect();
         Ok(Self {
             program,
             kernels,
             steps,
             last,
+            changed,
             free: Mutex::new(Vec::new()),
             n_threads: settings.compiler.pool().n_threads(),
         })
@@ -269,6 +273,13 @@ impl Plan {
     pub fn run(&self, inputs: &[Operand]) -> Result<Vec<Operand>, RunError> {
         let shapes: Vec<_> = inputs.iter().map(|i| (i.ty, &i.shape[..])).collect();
         interp::check_inputs(&self.program, &shapes)?;
+        for &changed in &self.changed {
+            let same = |k: usize| Arc::ptr_eq(&inputs[k].buffer, &inputs[changed].buffer);
+            if let Some(other) = (0..inputs.len()).find(|&k| k != changed && same(k)) {
+                let what = format!("it is the memory of input {other}, and the program changes it");
+                return Err(interp::Failure::Input(changed, what).into());
+            }
+        }
         let mut run = Run {
             plan: self,
             memory: SecondaryMap::new(),
@@ -285,6 +296,9 @@ impl Plan {
             let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
             let done = last.iter().filter_map(|&buffer| run.memory[buffer].take());
             free.extend(done.map(|operand| operand.buffer));
+            // Extents change from run to run: what has not been taken for long goes.
+            let too_many = free.len().saturating_sub(self.program.buffers.len());
+            free.drain(..too_many);
         }
         let results = self.program.results.iter();
         results.map(|&b| Ok(run.operand(b)?.clone())).collect()
@@ -335,9 +349,16 @@ impl Run<'_> {
             let program = &self.plan.program;
             let def = &program.buffers[buffer];
             let shape = self.extents(buffer)?;
-            let again = def.role == Role::Temporary && !program.results.contains(&buffer);
-            self.memory[buffer] = Some(match self.reused(def.ty, &shape).filter(|_| again) {
-                Some(operand) => operand,
+            let bytes = Operand::bytes(def.ty, &shape)?;
+            // What is asked for is the caller's afterwards.
+            let own = def.role == Role::Temporary && !program.results.contains(&buffer);
+            let reused = own.then(|| self.reused(bytes)).flatten();
+            self.memory[buffer] = Some(match reused {
+                Some(buffer) => Operand {
+                    buffer,
+                    ty: def.ty,
+                    shape,
+                },
                 None => Operand::zeros(def.ty, &shape)?,
             });
         }
@@ -354,16 +375,14 @@ impl Run<'_> {
     }
 
     /// Memory that a temporary has left, if there is some of this size.
-    fn reused(&self, ty: ScalarType, shape: &[usize]) -> Option<Operand> {
-        let bytes = shape.iter().product::<usize>() * ty.bytes() as usize;
+    fn reused(&self, bytes: usize) -> Option<Arc<Bytes>> {
         let mut free = self
             .plan
             .free
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         let at = free.iter().position(|b| b.len() == bytes)?;
-        let (buffer, shape) = (free.swap_remove(at), shape.to_vec());
-        Some(Operand { buffer, ty, shape })
+        Some(free.swap_remove(at))
     }
 
     fn eval(&mut self, e: Expr) -> Result<Scalar, RunError> {
@@ -418,15 +437,6 @@ impl Run<'_> {
     }
 
     fn launch(&mut self, compiled: &Compiled) -> Result<(), RunError> {
-        for &buffer in &compiled.varying {
-            let shape = self.extents(buffer)?;
-            if self.memory[buffer]
-                .as_ref()
-                .is_some_and(|m| m.shape != shape)
-            {
-                self.memory[buffer] = None;
-            }
-        }
         let mut operands = Vec::new();
         for &buffer in &compiled.buffers {
             let operand = self.operand(buffer)?;
@@ -458,7 +468,7 @@ impl Run<'_> {
             args.scalar(match scalar {
                 Parameter::Extent(dim) => {
                     let n = extent(&self.plan.program, self, dim)?;
-                    Scalar::i32(i32::try_from(n).unwrap_or(i32::MAX)).slot()
+                    Scalar::i32(n as i32).slot()
                 }
                 Parameter::Var(var) => {
                     let ty = self.plan.program.vars[var];

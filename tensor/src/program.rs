@@ -28,8 +28,7 @@ pub enum DimDef {
     Const(u64),
     /// The extent of an input along an axis, known when the program runs.
     Input(Buffer, u32),
-    /// The value of an expression of constants, extents, variables and elements, when a buffer with it is made, or a
-    /// loop over it begins; nothing below zero.
+    /// The value of an expression of constants and extents, `i32`; nothing below zero.
     Value(Expr),
 }
 

@@ -1,9 +1,10 @@
 //! What every program keeps to.
 
 use aerogel_base::ScalarType;
+use indexmap::{IndexMap, IndexSet};
 
 use crate::expr::{Expr, ExprDef};
-use crate::program::{Buffer, Call, Dim, DimDef, For, Library, Program, Stmt, Store};
+use crate::program::{Buffer, Call, Dim, DimDef, For, Library, Program, Role, Stmt, Store, Var};
 
 /// Where a statement stands.
 #[derive(Clone, Copy)]
@@ -21,10 +22,9 @@ struct At<'p> {
 pub fn verify(program: &Program) -> Result<(), String> {
     let check = Check { program };
     for dim in 0..program.dims.len() as u32 {
-        if let DimDef::Value(e) = program.dim_def(Dim::from_u32(dim)) {
-            check.expr(*e, None)?;
-        }
+        check.dim(Dim::from_u32(dim))?;
     }
+    check.apart()?;
     let outermost = At {
         domain: None,
         in_loop: false,
@@ -36,11 +36,58 @@ struct Check<'p> {
     program: &'p Program,
 }
 
+/// The variables that the host sets, and those that points do.
+fn sets_of(body: &[Stmt], in_for: bool, sets: &mut [IndexSet<Var>; 2]) {
+    for stmt in body {
+        if let Stmt::Set(var, _) | Stmt::Loop { var, .. } = stmt {
+            sets[usize::from(in_for)].insert(*var);
+        }
+        let in_for = in_for || matches!(stmt, Stmt::For(_));
+        for inside in stmt.inside() {
+            sets_of(inside, in_for, sets);
+        }
+    }
+}
+
 fn ensure(holds: bool, what: impl FnOnce() -> String) -> Result<(), String> {
     if holds { Ok(()) } else { Err(what()) }
 }
 
 impl<'p> Check<'p> {
+    /// Extents are numbers, extents of inputs, or arithmetic on them, so that each has one number as long as a program runs.
+    fn dim(&self, dim: Dim) -> Result<(), String> {
+        let program = self.program;
+        match program.dim_def(dim) {
+            DimDef::Const(_) => Ok(()),
+            DimDef::Input(buffer, axis) => {
+                let def = &program.buffers[*buffer];
+                let is_input = def.role != Role::Temporary && (*axis as usize) < def.shape.len();
+                ensure(is_input, || format!("{dim} is no extent of an input"))
+            }
+            DimDef::Value(e) => {
+                self.expr(*e, None)?;
+                let mut fixed = program.exprs.ty(*e) == ScalarType::I32;
+                program.exprs.visit([*e], &mut |x| {
+                    fixed &= !matches!(program.exprs[x], ExprDef::Load { .. } | ExprDef::Var(..));
+                });
+                ensure(fixed, || {
+                    format!("{dim} is not made of extents of inputs alone")
+                })
+            }
+        }
+    }
+
+    /// A variable is the host's or the points', not both.
+    fn apart(&self) -> Result<(), String> {
+        let mut sets = [IndexSet::new(), IndexSet::new()];
+        sets_of(&self.program.body, false, &mut sets);
+        let both = sets[0].iter().find(|var| sets[1].contains(*var));
+        match both {
+            Some(var) => Err(format!("{var} is set by the host and at points")),
+            None => Ok(()),
+        }
+    }
+
     fn block(&self, body: &'p [Stmt], at: At<'p>) -> Result<(), String> {
         body.iter().try_for_each(|stmt| self.stmt(stmt, at))
     }
@@ -99,27 +146,30 @@ impl<'p> Check<'p> {
 
     /// A `for` with `init` has stores alone, and each target of one is its own.
     fn inits(&self, all: &For) -> Result<(), String> {
-        for (k, stmt) in all.body.iter().enumerate() {
+        let mut targets: IndexMap<Buffer, (usize, bool)> = IndexMap::new();
+        let mut roots = Vec::new();
+        for stmt in &all.body {
             let Stmt::Store(store) = stmt else {
                 return Err("`init` beside what is no store".to_owned());
             };
-            let mut others = all.body.iter().enumerate().filter(|(at, _)| *at != k);
-            let again =
-                others.any(|(_, s)| matches!(s, Stmt::Store(s) if s.target == store.target));
-            let mut reads = false;
-            for stmt in &all.body {
-                let mut roots = Vec::new();
-                stmt.exprs(|e| roots.push(e));
-                let exprs = &self.program.exprs;
-                exprs.visit(roots, &mut |e| {
-                    reads |= matches!(&exprs[e], ExprDef::Load { buffer, .. } if *buffer == store.target);
-                });
-            }
-            ensure(!store.init || !(again || reads), || {
-                format!("{} is touched beside its `init`", store.target)
-            })?;
+            let (n, init) = targets.entry(store.target).or_default();
+            *n += 1;
+            *init |= store.init;
+            stmt.exprs(|e| roots.push(e));
         }
-        Ok(())
+        let mut reads = IndexSet::new();
+        let exprs = &self.program.exprs;
+        exprs.visit(roots, &mut |e| {
+            if let ExprDef::Load { buffer, .. } = &exprs[e] {
+                reads.insert(*buffer);
+            }
+        });
+        let mut all = targets.iter();
+        let beside = all.find(|(b, (n, init))| *init && (*n > 1 || reads.contains(*b)));
+        match beside {
+            Some((buffer, _)) => Err(format!("{buffer} is touched beside its `init`")),
+            None => Ok(()),
+        }
     }
 
     fn store(&self, store: &Store, at: At<'_>) -> Result<(), String> {
@@ -127,6 +177,9 @@ impl<'p> Check<'p> {
         ensure(store.accum.is_some() || !store.init, || {
             "`init` of a plain store".to_owned()
         })?;
+        let ty = self.program.buffers[store.target].ty;
+        let takes = store.accum.is_none_or(|a| a.binary().takes(ty));
+        ensure(takes, || format!("{:?} of {ty}", store.accum))?;
         self.element(store.target, &store.index, at)?;
         self.typed(store.value, self.program.buffers[store.target].ty, at)
     }
@@ -152,6 +205,16 @@ impl<'p> Check<'p> {
             (call.inputs.len(), call.outputs.len()) == (n_in, n_out),
             || "a library with other operands".to_owned(),
         )?;
+        let ty = |b: &Buffer| self.program.buffers[*b].ty;
+        let types = match call.library {
+            Library::MatMul => call.inputs.iter().all(|b| ty(b) == ty(&call.outputs[0])),
+            Library::Sort { .. } => {
+                ty(&call.inputs[0]) == ty(&call.outputs[0]) && ty(&call.outputs[1]).is_int()
+            }
+        };
+        ensure(types, || {
+            "a library with operands of other types".to_owned()
+        })?;
         let n = axes(&call.outputs[0]);
         let mut all = call.inputs.iter().chain(&call.outputs);
         let enough = n

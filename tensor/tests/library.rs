@@ -80,20 +80,3 @@ fn numbers_in_order() {
         }
     }
 }
-
-#[test]
-fn temporaries_grow_with_a_loop_around() {
-    let text = r#"
-        var x0: i32
-        in b0 "x": f32[?]
-        tmp b1 "part": f32[(add(x0, i32(1)))]
-        tmp b2 "sum": f32[]
-        for [] { b2[] = f32(0) }
-        loop x0 in i32(0), extent(b0:0), 1 {
-          for [(add(x0, i32(1)))] { b1[i0] = sin(b0[i0] clamp) }
-          for [] { b2[] = add(b2[], add(b1[x0], b1[add(x0, i32(-1))] zero)) }
-        }
-        result b2
-    "#;
-    check(text, &[array(ScalarType::F32, &[9], 5)]);
-}

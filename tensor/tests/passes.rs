@@ -182,9 +182,9 @@ fn few_elements_of_many_values_are_summed_in_parts() {
     insta::assert_snapshot!(body(&program), @r#"
     for [3, 64] {
       x1 = f32(-0.0)
-      %0 = div(add(extent(b0:0), i32(63)), i32(64))
-      %1 = mul(i1, %0)
-      loop x0 in %1, min(add(%1, %0), extent(b0:0)), 1 {
+      %0 = add(div(extent(b0:0), i32(64)), i32(1))
+      %1 = min(mul(i1, %0), extent(b0:0))
+      loop x0 in %1, add(%1, min(%0, sub(extent(b0:0), %1))), 1 {
         x1 = add(x1, b0[x0, i0])
       }
       b2[i0, i1] = x1

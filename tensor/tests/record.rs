@@ -84,8 +84,13 @@ fn views_of_unknown_extents() {
     let one = r.program.size(1);
     let wide = r.reshape(back, &[n[1], one, n[0]]).unwrap();
     let moved = r.roll(wide, &[1], &[2]).unwrap();
-    let out = r.pad(moved, &[(0, 0), (0, 0), (1, 0)], Margin::Edge).unwrap();
-    assert_eq!(result(r, out, &[&x]), ints(&[3, 1, 3], &[6, 6, 3, 5, 5, 2, 4, 4, 1]));
+    let out = r
+        .pad(moved, &[(0, 0), (0, 0), (1, 0)], Margin::Edge)
+        .unwrap();
+    assert_eq!(
+        result(r, out, &[&x]),
+        ints(&[3, 1, 3], &[6, 6, 3, 5, 5, 2, 4, 4, 1])
+    );
 }
 
 #[test]
@@ -97,7 +102,10 @@ fn reductions_scans_and_places() {
     let least = r.reduce("min", b[0], Some(&[0]), false).unwrap();
     let least = result(r.clone(), least, &[&x]);
     assert!(least.data[1].as_f64().is_nan());
-    assert_eq!((least.data[0].as_f64(), least.data[2].as_f64()), (-2.0, 1.0));
+    assert_eq!(
+        (least.data[0].as_f64(), least.data[2].as_f64()),
+        (-2.0, 1.0)
+    );
     let y = ints(&[4], &[1, 2, 3, 4]);
     let (mut r, b) = with(&[&y]);
     let sums = r.scan(Accum::Add, b[0], 0, true).unwrap();
@@ -109,9 +117,14 @@ fn gathers_and_scatters() {
     let (x, at) = (ints(&[3], &[10, 20, 30]), ints(&[4], &[2, -1, 0, 5]));
     let (mut r, b) = with(&[&x, &at]);
     let near = r.gather(b[0], 0, &[b[1]], Outside::Clamp, false).unwrap();
-    assert_eq!(result(r.clone(), near, &[&x, &at]), ints(&[4], &[30, 10, 10, 30]));
+    assert_eq!(
+        result(r.clone(), near, &[&x, &at]),
+        ints(&[4], &[30, 10, 10, 30])
+    );
     let one = r.full(&[], Scalar::i32(1));
-    let sums = r.scatter(b[0], &[b[1]], one, Some(Accum::Add), Outside::Zero).unwrap();
+    let sums = r
+        .scatter(b[0], &[b[1]], one, Some(Accum::Add), Outside::Zero)
+        .unwrap();
     assert_eq!(result(r, sums, &[&x, &at]), ints(&[3], &[11, 20, 32]));
 }
 
@@ -119,8 +132,13 @@ fn gathers_and_scatters() {
 fn sums_over_shared_indices() {
     let (x, y) = (ints(&[2, 2], &[1, 2, 3, 4]), ints(&[2, 2], &[5, 6, 7, 8]));
     let (mut r, b) = with(&[&x, &y]);
-    let out = r.einsum(&[(b[0], vec![0, 1]), (b[1], vec![1, 2])], &[2, 0]).unwrap();
-    assert_eq!(result(r.clone(), out, &[&x, &y]), ints(&[2, 2], &[19, 43, 22, 50]));
+    let out = r
+        .einsum(&[(b[0], vec![0, 1]), (b[1], vec![1, 2])], &[2, 0])
+        .unwrap();
+    assert_eq!(
+        result(r.clone(), out, &[&x, &y]),
+        ints(&[2, 2], &[19, 43, 22, 50])
+    );
     let trace = r.einsum(&[(b[0], vec![0, 0])], &[]).unwrap();
     assert_eq!(result(r, trace, &[&x, &y]), ints(&[], &[5]));
 }
@@ -133,7 +151,14 @@ fn what_does_not_fit_says_where() {
     let error = r.binary("add", a, b).unwrap_err();
     insta::assert_snapshot!(error, @"`add`: axis 1 of operand 0 has 3 elements, axis 0 of operand 1 has 4; the shapes are (2, 3) and (4,)");
     let error = r.reduce("sum", a, Some(&[5]), false).unwrap_err();
-    assert!(matches!(error, RecordError::Axis { axis: 5, rank: 2, .. }));
+    assert!(matches!(
+        error,
+        RecordError::Axis {
+            axis: 5,
+            rank: 2,
+            ..
+        }
+    ));
     let error = r.unary("not", a).unwrap_err();
     insta::assert_snapshot!(error, @"`not` takes integers, not `f32`");
     assert!(r.program.body.is_empty());

@@ -154,6 +154,24 @@ fn accesses(program: &Program, body: &[Stmt]) -> Vec<(Buffer, Vec<Expr>, Outside
 fn refuse_in(program: &Program, all: &For, split: &mut Split) {
     let accesses = accesses(program, &all.body);
     let single = only_store(all).is_some();
+    for stmt in &all.body {
+        // What `init` fills are all components.
+        if let Stmt::Store(store) = stmt
+            && store.init
+            && let Some(axes) = split.get(&store.target)
+        {
+            let named = axes
+                .iter()
+                .filter_map(|&k| match program.exprs[store.index[k]] {
+                    ExprDef::Axis(axis) => Some(axis),
+                    _ => None,
+                });
+            let named: IndexSet<u32> = named.collect();
+            if named.len() < axes.len() {
+                split.shift_remove(&store.target);
+            }
+        }
+    }
     for (buffer, index, outside) in &accesses {
         let Some(axes) = split.get(buffer) else {
             continue;
@@ -282,7 +300,7 @@ fn unroll(
             };
             let mut done = LookupMap::default();
             let mut moved = |exprs: &mut crate::expr::Exprs, e: Expr| {
-                exprs.replace(e, &mut done, &mut |exprs, e| match exprs[e] {
+                exprs.replace(e, &mut done, &mut |exprs, def| match *def {
                     ExprDef::Axis(k) => Some(match at(k) {
                         Some(c) => exprs.i32(c),
                         None => {
@@ -342,10 +360,10 @@ fn separate(program: &mut Program, split: &Split) {
     }
     move_stores(program, &mut body, split, &planes);
     let mut done = LookupMap::default();
-    let buffers = program.buffers.clone();
     super::uses::map_exprs(&mut body, &mut |e| {
-        program.exprs.replace(e, &mut done, &mut |exprs, e| {
-            to_plane(exprs, e, split, &planes, &buffers)
+        let exprs = &mut program.exprs;
+        exprs.replace(e, &mut done, &mut |exprs, def| {
+            to_plane(exprs, def, split, &planes)
         })
     });
     program.body = body;
@@ -353,42 +371,31 @@ fn separate(program: &mut Program, split: &Split) {
 
 type Planes = IndexMap<(Buffer, Vec<i32>), Buffer>;
 
+/// The load of a component from its plane.
 fn to_plane(
     exprs: &mut crate::expr::Exprs,
-    e: Expr,
+    load: &ExprDef,
     split: &Split,
     planes: &Planes,
-    buffers: &aerogel_base::entity::PrimaryMap<Buffer, crate::program::BufferDef>,
 ) -> Option<Expr> {
     let ExprDef::Load {
         buffer,
         ty,
         index,
         outside,
-    } = exprs[e].clone()
+    } = load
     else {
         return None;
     };
-    let axes = split.get(&buffer)?;
-    let component = axes
-        .iter()
-        .map(|&k| exprs.as_const(index[k]).map_or(0, |c| c.as_i128() as i32));
-    let plane = planes[&(buffer, component.collect::<Vec<_>>())];
-    debug_assert_eq!(buffers[plane].ty, ty);
-    let mut done = LookupMap::default();
-    let index = rest(axes, &index)
-        .into_iter()
-        .map(|i| {
-            exprs.replace(i, &mut done, &mut |exprs, e| {
-                to_plane(exprs, e, split, planes, buffers)
-            })
-        })
-        .collect();
+    let axes = split.get(buffer)?;
+    let number = |&k: &usize| exprs.as_const(index[k]).map_or(0, |c| c.as_i128() as i32);
+    let component: Vec<i32> = axes.iter().map(number).collect();
+    let plane = planes[&(*buffer, component)];
     Some(exprs.add(ExprDef::Load {
         buffer: plane,
-        ty,
-        index,
-        outside,
+        ty: *ty,
+        index: rest(axes, index),
+        outside: *outside,
     }))
 }
 

@@ -12,7 +12,7 @@ use indexmap::{IndexMap, IndexSet};
 use super::reductions::sums;
 use super::uses::{Touched, map_exprs};
 use crate::expr::{Expr, ExprDef, Outside};
-use crate::program::{Buffer, Dim, For, Program, Stmt, Store};
+use crate::program::{Buffer, Dim, For, Program, Stmt};
 
 /// A kernel takes no more arrays than this: each takes a register for its address.
 const MAX_BUFFERS: usize = 24;
@@ -126,6 +126,10 @@ fn block(program: &mut Program, body: Vec<Stmt>, on_sums: bool) -> Vec<Stmt> {
             }
             Stmt::If(cond, then, otherwise) => {
                 last.touch(&touched, out.len());
+                if leaves(&then) || leaves(&otherwise) {
+                    // Nothing crosses it.
+                    latest.clear();
+                }
                 let [then, otherwise] = [then, otherwise].map(|b| block(program, b, on_sums));
                 out.push(Stmt::If(cond, then, otherwise));
             }
@@ -150,8 +154,20 @@ fn block(program: &mut Program, body: Vec<Stmt>, on_sums: bool) -> Vec<Stmt> {
     out
 }
 
+/// Whether statements may leave the loop around.
+fn leaves(body: &[Stmt]) -> bool {
+    body.iter().any(|stmt| match stmt {
+        Stmt::Break | Stmt::Continue => true,
+        Stmt::If(_, then, otherwise) => leaves(then) || leaves(otherwise),
+        _ => false,
+    })
+}
+
 fn joins(program: &Program, group: &For, all: &For, conflicts: bool, on_sums: bool) -> bool {
     if group.body.len() + all.body.len() > MAX_STATEMENTS {
+        return false;
+    }
+    if on_sums && (conflicts || sums(program, all).is_none()) {
         return false;
     }
     let [a, b] = [group, all].map(|f| Touched::by(program, &f.body));
@@ -250,49 +266,51 @@ fn is_own(program: &Program, index: &[Expr], domain: &[Dim]) -> bool {
 fn forward(program: &mut Program, all: &mut For) {
     let body = std::mem::take(&mut all.body);
     let mut out: Vec<Stmt> = Vec::new();
-    // What each element that was stored holds.
-    let mut held: IndexMap<(Buffer, Vec<Expr>), Expr> = IndexMap::new();
+    // What each element that was stored holds, and what its indices are made of.
+    let mut held: IndexMap<(Buffer, Vec<Expr>), (Expr, Touched)> = IndexMap::new();
+    let forget = |held: &mut IndexMap<(Buffer, Vec<Expr>), (Expr, Touched)>, by: &Touched| {
+        held.retain(|(buffer, _), (_, of_index)| {
+            let mut reads = of_index.reads.iter();
+            let mut gets = of_index.gets.iter();
+            !by.writes.contains(buffer)
+                && !reads.any(|b| by.writes.contains(b))
+                && !gets.any(|v| by.sets.contains(v))
+        });
+    };
     let mut stmts = body.into_iter().peekable();
     while let Some(mut stmt) = stmts.next() {
-        if !matches!(stmt, Stmt::Store(_)) {
-            // A loop may change what it reads.
-            let touched = Touched::by(program, std::slice::from_ref(&stmt));
-            held.retain(|(buffer, _), _| !touched.writes.contains(buffer));
+        let touched = Touched::by(program, std::slice::from_ref(&stmt));
+        if matches!(stmt, Stmt::Loop { .. } | Stmt::If(..)) {
+            // It may change what it reads.
+            forget(&mut held, &touched);
         }
         if !held.is_empty() {
             let mut done = LookupMap::default();
             let exprs = &mut program.exprs;
             map_exprs(std::slice::from_mut(&mut stmt), &mut |e| {
-                exprs.replace(e, &mut done, &mut |exprs, e| match &exprs[e] {
+                exprs.replace(e, &mut done, &mut |_, def| match def {
                     ExprDef::Load { buffer, index, .. } => {
-                        held.get(&(*buffer, index.clone())).copied()
+                        held.get(&(*buffer, index.clone())).map(|(value, _)| *value)
                     }
                     _ => None,
                 })
             });
         }
-        if let Stmt::Store(store) = &stmt
+        forget(&mut held, &touched);
+        if let Stmt::Store(store) = &mut stmt
             && store.accum.is_none()
             && store.outside == Outside::Never
             && stmts.peek().is_some()
         {
-            let Store {
-                target,
-                index,
-                value,
-                ..
-            } = store.clone();
-            let var = program.var(program.exprs.ty(value));
+            let var = program.var(program.exprs.ty(store.value));
             let kept = program.get(var);
-            held.retain(|(buffer, _), _| *buffer != target);
-            held.insert((target, index), kept);
-            out.push(Stmt::Set(var, value));
-            if let Stmt::Store(store) = &mut stmt {
-                store.value = kept;
+            let mut of_index = Touched::default();
+            of_index.exprs(&program.exprs, store.index.iter().copied());
+            if !of_index.reads.contains(&store.target) {
+                held.insert((store.target, store.index.clone()), (kept, of_index));
             }
-        } else {
-            let touched = Touched::by(program, std::slice::from_ref(&stmt));
-            held.retain(|(buffer, _), _| !touched.writes.contains(buffer));
+            out.push(Stmt::Set(var, store.value));
+            store.value = kept;
         }
         out.push(stmt);
     }

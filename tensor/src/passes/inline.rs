@@ -135,12 +135,8 @@ impl Inline {
         for stmt in body {
             match stmt {
                 Stmt::For(all) => {
-                    let mut roots = Vec::new();
-                    collect(&all.body, &mut roots);
-                    self.count_visits(&program.exprs, roots, &all.domain);
-                    for target in Touched::by(program, &all.body).writes {
-                        *stores.entry(target).or_default() += 1;
-                    }
+                    self.visits_of(&program.exprs, &all.body, &all.domain, false);
+                    count_stores(&all.body, stores);
                 }
                 Stmt::Call(call) => {
                     for &buffer in call.inputs.iter().chain(&call.outputs) {
@@ -163,7 +159,22 @@ impl Inline {
         }
     }
 
-    fn count_visits(&mut self, exprs: &Exprs, roots: Vec<Expr>, domain: &[Dim]) {
+    /// Counts reads, those in loops at a point several times.
+    fn visits_of(&mut self, exprs: &Exprs, body: &[Stmt], domain: &[Dim], in_loop: bool) {
+        let mut roots = Vec::new();
+        for stmt in body {
+            stmt.exprs(|e| roots.push(e));
+        }
+        self.count_visits(exprs, roots, domain, in_loop);
+        for stmt in body {
+            let in_loop = in_loop || matches!(stmt, Stmt::Loop { .. });
+            for inside in stmt.inside() {
+                self.visits_of(exprs, inside, domain, in_loop);
+            }
+        }
+    }
+
+    fn count_visits(&mut self, exprs: &Exprs, roots: Vec<Expr>, domain: &[Dim], in_loop: bool) {
         exprs.visit(roots, &mut |e| {
             let ExprDef::Load {
                 buffer,
@@ -183,7 +194,8 @@ impl Inline {
                     axes.insert(k);
                 }
             });
-            let n = if axes.len() < domain.len() { AGAIN } else { 1 };
+            let again = in_loop || axes.len() < domain.len();
+            let n = if again { AGAIN } else { 1 };
             *self.visits.entry(*buffer).or_default() += n;
         });
     }
@@ -215,6 +227,9 @@ impl Inline {
                     let touched = Touched::by(program, std::slice::from_ref(stmt));
                     // What a later turn changes, an earlier one has not seen.
                     self.change(&touched);
+                    if matches!(stmt, Stmt::Loop { .. }) {
+                        self.keep_dear(program, &touched);
+                    }
                     let entered = self.now;
                     match stmt {
                         Stmt::Loop { body, .. } => self.block(program, body),
@@ -239,6 +254,20 @@ impl Inline {
                     }
                 }
                 Stmt::Store(_) | Stmt::Break | Stmt::Continue => {}
+            }
+        }
+    }
+
+    /// What costs more than reading it is not computed at each turn of a loop.
+    fn keep_dear(&mut self, program: &Program, touched: &Touched) {
+        for &buffer in &touched.reads {
+            let Some(function) = self.functions.get(&buffer) else {
+                continue;
+            };
+            if function.cost > TRIVIAL {
+                let why = Kept::Costly(function.cost, AGAIN);
+                self.functions.shift_remove(&buffer);
+                self.keep(program, buffer, why);
             }
         }
     }
@@ -353,7 +382,7 @@ impl Inline {
         let mut done = LookupMap::default();
         let exprs = &mut program.exprs;
         map_exprs(body, &mut |e| {
-            exprs.replace(e, &mut done, &mut |exprs, e| here.applied(exprs, e))
+            exprs.replace(e, &mut done, &mut |exprs, def| here.applied(exprs, def))
         });
     }
 }
@@ -372,29 +401,26 @@ struct Here<'d> {
 }
 
 impl Here<'_> {
-    /// The value of a function, if `e` reads one.
-    fn applied(&self, exprs: &mut Exprs, e: Expr) -> Option<Expr> {
+    /// The value of a function, if `load` reads one.
+    fn applied(&self, exprs: &mut Exprs, load: &ExprDef) -> Option<Expr> {
         let ExprDef::Load {
             buffer,
             index,
             outside,
             ty,
-        } = exprs[e].clone()
+        } = load
         else {
             return None;
         };
-        let (value, extents) = self.functions.get(&buffer)?;
+        let (value, extents) = self.functions.get(buffer)?;
         let mut inside: Option<Expr> = None;
         let mut at = Vec::new();
-        for (i, extent) in index.into_iter().zip(extents) {
-            // Indices may read what is inlined, too.
-            let mut done = LookupMap::default();
-            let i = exprs.replace(i, &mut done, &mut |exprs, e| self.applied(exprs, e));
+        for (&i, extent) in index.iter().zip(extents) {
             let is_inside = match exprs[i] {
                 ExprDef::Axis(k) => self.domain[k as usize] == extent.dim,
                 _ => false,
             };
-            at.push(match outside {
+            at.push(match *outside {
                 Outside::Never | Outside::Error => i,
                 _ if is_inside => i,
                 other => {
@@ -412,14 +438,14 @@ impl Here<'_> {
             });
         }
         let mut done = LookupMap::default();
-        let value = exprs.replace(*value, &mut done, &mut |exprs, e| match exprs[e] {
+        let value = exprs.replace(*value, &mut done, &mut |_, def| match *def {
             ExprDef::Axis(k) => Some(at[k as usize]),
             _ => None,
         });
         Some(match inside {
             None => value,
             Some(inside) => {
-                let zero = exprs.constant(Scalar::zero(ty));
+                let zero = exprs.constant(Scalar::zero(*ty));
                 exprs.select(inside, value, zero)
             }
         })
@@ -445,6 +471,18 @@ fn clamped(exprs: &mut Exprs, i: Expr, extent: Expr) -> Expr {
     let last = exprs.binary(BinaryOp::Sub, extent, one);
     let low = exprs.binary(BinaryOp::Min, i, last);
     exprs.binary(BinaryOp::Max, low, zero)
+}
+
+/// How many statements store to each buffer.
+fn count_stores(body: &[Stmt], stores: &mut IndexMap<Buffer, u32>) {
+    for stmt in body {
+        if let Stmt::Store(store) = stmt {
+            *stores.entry(store.target).or_default() += 1;
+        }
+        for inside in stmt.inside() {
+            count_stores(inside, stores);
+        }
+    }
 }
 
 /// All expressions of statements.

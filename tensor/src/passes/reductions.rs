@@ -7,6 +7,7 @@
 //! Where few elements take many values, parts of an axis come first, `PARTS` for each element, whatever the machine:
 //! the order of a sum depends on extents alone.
 
+use aerogel_base::Scalar;
 use aerogel_base::hash::LookupMap;
 use aerogel_ir::BinaryOp;
 
@@ -200,7 +201,26 @@ fn covers(program: &Program, domain: &[Dim], store: &Store) -> bool {
     let mut both = store.index.iter().zip(shape);
     both.all(|(&e, &dim)| match program.exprs[e] {
         ExprDef::Axis(k) => domain[k as usize] == dim,
-        _ => program.const_dim(dim) == Some(1),
+        // The only element, wherever an index that is inside points.
+        _ => {
+            program.const_dim(dim) == Some(1)
+                && (store.outside == Outside::Never
+                    || program.exprs.as_const(e).is_some_and(Scalar::is_zero))
+        }
+    })
+}
+
+/// Whether a store's indices are inside wherever the others are: axes as long as the target's, or constants.
+fn is_inside(program: &Program, domain: &[Dim], store: &Store) -> bool {
+    let shape = &program.buffers[store.target].shape;
+    let mut both = store.index.iter().zip(shape);
+    both.all(|(&e, &dim)| match program.exprs[e] {
+        ExprDef::Axis(k) => domain[k as usize] == dim,
+        ExprDef::Const(c) => {
+            let extent = program.const_dim(dim).map_or(0, i128::from);
+            (0..extent).contains(&c.as_i128())
+        }
+        _ => false,
     })
 }
 
@@ -286,7 +306,7 @@ fn loops(
     let mut moved = |program: &mut Program, e: Expr| {
         program
             .exprs
-            .replace(e, &mut done, &mut |exprs, e| match exprs[e] {
+            .replace(e, &mut done, &mut |_, def| match *def {
                 ExprDef::Axis(k) => axes[k as usize],
                 _ => None,
             })
@@ -301,9 +321,14 @@ fn loops(
             true => target.index.clone(),
             false => target.index.iter().map(|&e| moved(program, e)).collect(),
         };
+        // Where there is no value, an index may be anywhere.
+        let outside = match is_inside(program, &sums.domain, store) {
+            true => target.outside,
+            false => Outside::Zero,
+        };
         let before = match first {
             First::Neutral => program.exprs.constant(accum.neutral(ty)),
-            First::Target => program.load(target.target, index.clone(), target.outside),
+            First::Target => program.load(target.target, index.clone(), outside),
         };
         body.push(Stmt::Set(var, before));
         let value = moved(program, store.value);
@@ -316,17 +341,20 @@ fn loops(
             value: sum,
             accum: None,
             init: false,
-            outside: target.outside,
+            outside,
         }));
     }
     for &(var, k) in counters.iter().rev() {
         let extent = program.extent(sums.domain[k as usize]);
         let (lo, hi) = match &part {
             Some(part) if part.axis == k => {
+                // Without sums or products beyond the largest number.
                 let exprs = &mut program.exprs;
                 let lo = exprs.binary(BinaryOp::Mul, part.number, part.length);
-                let end = exprs.binary(BinaryOp::Add, lo, part.length);
-                (lo, exprs.binary(BinaryOp::Min, end, extent))
+                let lo = exprs.binary(BinaryOp::Min, lo, extent);
+                let rest = exprs.binary(BinaryOp::Sub, extent, lo);
+                let length = exprs.binary(BinaryOp::Min, part.length, rest);
+                (lo, exprs.binary(BinaryOp::Add, lo, length))
             }
             _ => (program.exprs.i32(0), extent),
         };
@@ -354,9 +382,10 @@ fn in_parts(
 ) {
     let n = program.extent(sums.domain[axis as usize]);
     let exprs = &mut program.exprs;
-    let [round_up, parts] = [PARTS as i32 - 1, PARTS as i32].map(|n| exprs.i32(n));
-    let padded = exprs.binary(BinaryOp::Add, n, round_up);
-    let length = exprs.binary(BinaryOp::Div, padded, parts);
+    // One more than the quotient: 64 parts of so many are enough, and 63 of them at most the largest number.
+    let [one, parts] = [1, PARTS as i32].map(|n| exprs.i32(n));
+    let length = exprs.binary(BinaryOp::Div, n, parts);
+    let length = exprs.binary(BinaryOp::Add, length, one);
     let number = exprs.axis(sums.kept.len() as u32);
     let mut shape: Vec<Dim> = sums.kept.iter().map(|&k| sums.domain[k as usize]).collect();
     let n_kept = shape.len();
@@ -389,7 +418,7 @@ fn in_parts(
         let index = store.index.iter().map(|&e| {
             program
                 .exprs
-                .replace(e, &mut done, &mut |exprs, e| match exprs[e] {
+                .replace(e, &mut done, &mut |exprs, def| match *def {
                     ExprDef::Axis(k) => {
                         let new = places.iter().position(|&p| p == k).expect("it is kept");
                         Some(exprs.axis(new as u32))

@@ -76,7 +76,7 @@ impl Recording {
             return all.to_vec();
         }
         let mut done = aerogel_base::hash::LookupMap::default();
-        let mut leaf = |exprs: &mut crate::Exprs, e: Expr| match exprs[e] {
+        let mut leaf = |exprs: &mut crate::Exprs, def: &crate::ExprDef| match *def {
             crate::ExprDef::Axis(k) => Some(exprs.axis(k + by)),
             _ => None,
         };
