@@ -43,6 +43,7 @@ use numpy_arrays::ForeignArray;
 fn reset() {
     program::end();
     snode::destroy_all();
+    snapshot::drop_spares();
     profile::clear_profile();
     profile::clear_profile_steps();
 }
@@ -99,6 +100,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<steps::NativeSteps>()?;
     m.add_class::<steps::NativeWhole>()?;
     m.add_class::<undo::NativeUndo>()?;
+    m.add_function(wrap_pyfunction!(snapshot::drop_spares, m)?)?;
     m.add_function(wrap_pyfunction!(steps::keep, m)?)?;
     m.add_function(wrap_pyfunction!(steps::keep_cells, m)?)?;
     m.add_function(wrap_pyfunction!(steps::fields_in_cells, m)?)?;

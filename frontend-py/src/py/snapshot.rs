@@ -1,5 +1,6 @@
 //! What elements of fields and arrays held, kept to be put back.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aerogel_base::ScalarType;
@@ -151,11 +152,54 @@ impl NativeSnapshot {
         let now = self.of.read(py)?;
         let mut kept = self.kept();
         self.of.write(py, &kept.numbers)?;
-        *kept = Kept {
-            numbers: now,
-            is_back: back,
-        };
+        let old = std::mem::replace(
+            &mut *kept,
+            Kept {
+                numbers: now,
+                is_back: back,
+            },
+        );
+        give_spare(old.numbers);
         Ok(())
+    }
+}
+
+/// Memory of snapshots that are gone, by its length, for those that come: fresh memory costs more than the copy into it.
+static SPARES: Mutex<BTreeMap<usize, Vec<Buffer>>> = Mutex::new(BTreeMap::new());
+/// Of what is smaller nothing is kept, and of all together not more.
+const LEAST_SPARE: usize = 64 << 10;
+const MOST_SPARE: usize = 64 << 20;
+
+fn spares() -> MutexGuard<'static, BTreeMap<usize, Vec<Buffer>>> {
+    SPARES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Memory of so many bytes, which holds anything.
+fn take_spare(bytes: usize) -> Option<Buffer> {
+    spares().get_mut(&bytes)?.pop()
+}
+
+fn give_spare(buffer: Buffer) {
+    let mut spares = spares();
+    let held: usize = spares.iter().map(|(bytes, all)| bytes * all.len()).sum();
+    if (LEAST_SPARE..=MOST_SPARE - held).contains(&buffer.len()) {
+        spares.entry(buffer.len()).or_default().push(buffer);
+    }
+}
+
+/// Gives spare memory back.
+#[pyfunction]
+pub(crate) fn drop_spares() {
+    let spares = std::mem::take(&mut *spares());
+    drop(spares);
+}
+
+impl Drop for NativeSnapshot {
+    fn drop(&mut self) {
+        let kept = self.kept.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Ok(empty) = Buffer::zeroed(0) {
+            give_spare(std::mem::replace(&mut kept.numbers, empty));
+        }
     }
 }
 
@@ -198,7 +242,10 @@ impl Where {
         match self {
             Self::Dense { of, pieces, item } => of.with(py, |memory| {
                 let n: usize = pieces.iter().map(Piece::n_numbers).sum();
-                let kept = Buffer::zeroed(n * item)?;
+                let kept = match take_spare(n * item) {
+                    Some(spare) => spare,
+                    None => Buffer::zeroed(n * item)?,
+                };
                 let mut at = 0;
                 for piece in pieces {
                     let dims = piece.copied(*item, true);
