@@ -18,7 +18,7 @@ GPU_SAMPLE := $(addprefix tests/python/test_,gpu.py fields.py arrays.py atomics.
 
 export PYO3_PYTHON := $(abspath $(PY))
 
-.PHONY: help setup build viz demo gallery docs test levels gpu-test gpu-sample aarch64 differential bench lint examples wheel viz-wheel clean
+.PHONY: help setup build viz demo gallery docs test levels gpu-test gpu-bench gpu-sample aarch64 differential bench lint examples wheel viz-wheel clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-13s %s\n", $$1, $$2 }'
@@ -65,6 +65,9 @@ levels: build ## What computes with floats, once more at each level of x86-64 th
 
 gpu-test: build ## The Python tests on an NVIDIA GPU; AEROGEL_CUDA=machine stands in for one
 	AEROGEL_TEST_ARCH=cuda $(PY) -m pytest -q tests/python
+
+gpu-bench: build ## The benchmarks on an NVIDIA GPU, against Taichi where it is installed
+	BENCH_ARCH=cuda scripts/bench.sh $(ARGS)
 
 gpu-sample: build ## The same, of a few files, on the machine that stands in for a GPU
 	AEROGEL_CUDA=machine AEROGEL_TEST_ARCH=cuda $(PY) -m pytest -q $(GPU_SAMPLE)

@@ -10,6 +10,7 @@
 //! Tasks follow each other without the host: the bounds of one that only the device knows are found by a kernel before it,
 //! and a task does nothing if an earlier one has failed.
 
+use std::hash::{Hash, Hasher};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -93,6 +94,7 @@ impl GpuKernel {
         for object in &code.objects {
             let text = std::str::from_utf8(object)
                 .map_err(|_| DriverError::BadCode("it is no text".to_owned()))?;
+            keep(text);
             modules.numbers.push(driver.load(text)?);
         }
         let function = |symbol: &str| {
@@ -385,6 +387,19 @@ impl GpuKernel {
         let lost = back.word(CONTEXT + offset::LOG_LOST);
         printed::print(&records, lost, &self.sites, launch.sink);
         Ok(())
+    }
+}
+
+/// Writes code to the folder that `AEROGEL_KEEP_PTX` names, for an assembler to look at.
+fn keep(text: &str) {
+    let Some(folder) = std::env::var_os("AEROGEL_KEEP_PTX") else {
+        return;
+    };
+    let mut hasher = std::hash::DefaultHasher::new();
+    text.hash(&mut hasher);
+    let path = std::path::Path::new(&folder).join(format!("{:016x}.ptx", hasher.finish()));
+    if let Err(e) = std::fs::write(&path, text) {
+        tracing::warn!("{} cannot be written: {e}", path.display());
     }
 }
 

@@ -69,6 +69,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "aerogel-linalg",
             "aerogel-runtime",
             "aerogel-snode",
+            "aerogel-tensor",
         ],
     ),
 ];

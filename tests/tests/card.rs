@@ -102,3 +102,37 @@ fn cards_compute_what_the_interpreter_does() {
         "only {compared} of {n} programs say something"
     );
 }
+
+/// The text of the only object of a kernel.
+fn ptx(text: &str) -> String {
+    let module = aerogel_ir::parse_module(text).unwrap_or_else(|e| panic!("{e}"));
+    let mut objects = code(&module, 3).objects;
+    assert_eq!(objects.len(), 1);
+    String::from_utf8(objects.remove(0)).expect("PTX is text")
+}
+
+#[test]
+fn a_sum_is_one_atomic_of_a_warp() {
+    for (ty, shuffles) in [("i32", 5), ("f32", 5), ("f64", 10), ("i64", 10)] {
+        let text = ptx(&format!(
+            "tree0 {{ place n: {ty}, dense i:4096 {{ place x: {ty} }} }}
+            field @n: {ty} = tree0 [S1]
+            field @x: {ty} = tree0 [S3]
+            kernel @k() {{
+                v0: i32 = const 0
+                v1: i32 = const 4096
+                v2: ref<{ty}> = field_at @n, []
+                parallel [v0], [v1] (v3: i32) {{
+                    v4: ref<{ty}> = field_at @x, [v3]
+                    v5: {ty} = load v4
+                    v6: {ty} = atomic_add v2, v5
+                    yield []
+                }}
+                yield []
+            }}"
+        ));
+        let count = |what: &str| text.lines().filter(|line| line.contains(what)).count();
+        assert_eq!(count("shfl.sync.bfly.b32"), shuffles, "{ty}\n{text}");
+        assert_eq!(count("atom.") + count("red."), 1, "{ty}\n{text}");
+    }
+}

@@ -1,0 +1,20 @@
+#!/bin/sh
+# Lets NVIDIA's assembler take the code of every kernel that some tests make for a GPU:
+#   scripts/assemble.sh [pytest's arguments; all tests if there are none]
+set -eu
+cd "$(dirname "$0")/.."
+ptxas=$(echo .venv/lib/python3*/site-packages/nvidia/cuda_nvcc/bin/ptxas)
+[ -x "$ptxas" ] || { echo "no ptxas in .venv; \`make setup\` installs it"; exit 1; }
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+[ $# -gt 0 ] || set -- tests/python
+AEROGEL_KEEP_PTX=$folder AEROGEL_CUDA=machine AEROGEL_TEST_ARCH=cuda .venv/bin/python -m pytest -q "$@" || true
+n=$(find "$folder" -name '*.ptx' | wc -l)
+echo "assembling $n kernels for sm_80 and sm_90"
+[ "$n" -gt 0 ]
+export ptxas
+find "$folder" -name '*.ptx' -print0 | xargs -0 -P "$(nproc)" -I{} sh -c '
+    for sm in 80 90; do
+        "$ptxas" -arch=sm_$sm -o /dev/null "$1" 2>"$1.$sm" || { echo "$1 for sm_$sm:"; cat "$1.$sm"; exit 255; }
+    done' - {}
+echo "all are accepted"
