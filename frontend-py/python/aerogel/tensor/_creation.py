@@ -127,7 +127,9 @@ def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = N
     _device(device)
     shape = (n_rows, n_rows if n_cols is None else n_cols)
     k = max(min(k, shape[1]), -shape[0])
-    return (iota(shape, 0) + k == iota(shape, 1)).astype(dtype or _types.default_float())
+    from aerogel.tensor._elementwise import equal
+
+    return equal(iota(shape, 0) + k, iota(shape, 1)).astype(dtype or _types.default_float())
 
 
 identity = eye

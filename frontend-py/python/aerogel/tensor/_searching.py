@@ -213,5 +213,7 @@ def unique_inverse(x: Any, /) -> UniqueInverse:
 def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Tensor:
     """Whether each number of ``x1`` is among those of ``x2``."""
     a, b = operands(x1, x2)
-    found = (a.unsqueeze(-1) == b.reshape(-1)).any(axis=-1)
+    from aerogel.tensor._elementwise import equal
+
+    found = equal(a.unsqueeze(-1), b.reshape(-1)).any(axis=-1)
     return ~found if invert else found

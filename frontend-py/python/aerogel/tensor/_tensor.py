@@ -501,7 +501,7 @@ def _define() -> None:
         # An operator with assignment gives another tensor to the same name.
         setattr(Tensor, f"__i{name}__", forward)
     Tensor.__truediv__, Tensor.__rtruediv__ = _quotient()
-    Tensor.__itruediv__ = Tensor.__truediv__
+    setattr(Tensor, "__itruediv__", Tensor.__truediv__)  # noqa: B010
     for name in ("eq", "ne", "lt", "le", "gt", "ge"):
         setattr(Tensor, f"__{name}__", _operator(name)[0])
     Tensor.__hash__ = object.__hash__
@@ -519,5 +519,8 @@ def _define() -> None:
         a, b = operands(self, other)
         return Tensor(a._native.matmul(b._native))
 
-    Tensor.__matmul__ = Tensor.__imatmul__ = matmul
-    Tensor.__rmatmul__ = lambda self, other: matmul(asarray(other), self)
+    def turned(self: Tensor, other: Any) -> Any:
+        return matmul(asarray(other), self)
+
+    for name, function in {"__matmul__": matmul, "__imatmul__": matmul, "__rmatmul__": turned}.items():
+        setattr(Tensor, name, function)

@@ -113,7 +113,7 @@ def scatterXor(target: Tensor, key: Any, value: Any) -> None:
     programs._trace().store(target, key, value, "xor")
 
 
-def index(axis: int, shape: Any) -> Tensor:
+def index(axis: builtins.int, shape: Any) -> Tensor:
     """The index along an axis, at every point of a shape."""
     return indices(shape)[axis]
 

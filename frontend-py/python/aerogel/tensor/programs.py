@@ -245,7 +245,7 @@ class Trace:
     def branch(self, condition: Tensor) -> Iterator[None]:
         """A branch: of the host if the condition is one number, else at the points where it is true."""
         if condition.dtype is not ALL["u1"]:
-            condition = condition != 0
+            condition = condition.astype("u1")
         # Memory that the block changes decides no more.
         held = self.native.read(condition._native) if condition._made.is_memory else condition._native
         scope = _Scope()
@@ -392,7 +392,7 @@ def assert_tensor(tensor: Tensor, shape: Any, dtype: Any = None) -> Tensor:
     return tensor
 
 
-def indices(shape: Any) -> tuple[Tensor, ...]:
+def indices(shape: Any) -> Any:
     """The index along each axis, at every point of a shape."""
     extents = _trace().extents(shape)
     natives = [_native.NativeTensor.iota(extents, k, "i32", tracing.trace) for k in range(len(extents))]
@@ -439,7 +439,7 @@ def break_loop() -> None:
 def kernel(shape: Any) -> Iterator[Any]:
     """Does a block at every point of a shape: its indices."""
     at = indices(shape)
-    yield at if len(at) > 1 else _One(at[0])
+    yield _One(at[0]) if len(at) == 1 else at
 
 
 class _One(Tensor):

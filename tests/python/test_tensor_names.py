@@ -1,0 +1,163 @@
+"""The base operations of fl::Tensor by their names, each once more against NumPy; the names of the Array API."""
+
+import aerogel as ti
+import numpy as np
+import pytest
+from aerogel import tensor as t
+from aerogel import xp
+
+
+@pytest.fixture(autouse=True)
+def _start():
+    ti.init(arch=ti.cpu, log_level="error")
+
+
+def floats(*shape, seed=0):
+    return np.random.default_rng(seed).uniform(0.1, 2, shape).astype(np.float32)
+
+
+X, Y = floats(3, 4), floats(3, 4, seed=1)
+I, J = (X * 9).astype(np.int32), (Y * 5).astype(np.int32)
+
+#: The name there: what it is here, and in NumPy.
+OPERATIONS = {
+    "fromScalar": (lambda: t.full((), 2.5), lambda: np.float32(2.5)),
+    "full": (lambda: t.full((2, 3), 7), lambda: np.full((2, 3), 7)),
+    "identity": (lambda: t.identity(4), lambda: np.identity(4)),
+    "arange": (lambda: t.arange(2, 9, 3), lambda: np.arange(2, 9, 3)),
+    "iota": (lambda: t.tile(t.iota((3, 4), 1), (2, 1)), lambda: np.tile(np.indices((3, 4))[1], (2, 1))),
+    "reshape": (lambda: t.reshape(X, (2, 6)), lambda: X.reshape(2, 6)),
+    "transpose": (lambda: t.transpose(X), lambda: X.T),
+    "tile": (lambda: t.tile(X, (2, 3)), lambda: np.tile(X, (2, 3))),
+    "concatenate": (lambda: t.concatenate([X, Y], axis=1), lambda: np.concatenate([X, Y], axis=1)),
+    "nonzero": (lambda: t.nonzero(I > 4)[0], lambda: np.nonzero(I > 4)[0]),
+    "pad": (lambda: t.pad(X, ((1, 2), (0, 1))), lambda: np.pad(X, ((1, 2), (0, 1)))),
+    "exp": (lambda: t.exp(X), lambda: np.exp(X)),
+    "log": (lambda: t.log(X), lambda: np.log(X)),
+    "negative": (lambda: t.negative(X), lambda: -X),
+    "logicalNot": (lambda: t.logical_not(I > 3), lambda: ~(I > 3)),
+    "log1p": (lambda: t.log1p(X), lambda: np.log1p(X)),
+    "sin": (lambda: t.sin(X), lambda: np.sin(X)),
+    "cos": (lambda: t.cos(X), lambda: np.cos(X)),
+    "sqrt": (lambda: t.sqrt(X), lambda: np.sqrt(X)),
+    "tanh": (lambda: t.tanh(X), lambda: np.tanh(X)),
+    "floor": (lambda: t.floor(X * 9), lambda: np.floor(X * 9)),
+    "ceil": (lambda: t.ceil(X * 9), lambda: np.ceil(X * 9)),
+    "rint": (lambda: t.round(X * 9), lambda: np.rint(X * 9)),
+    "absolute": (lambda: t.abs(-X), lambda: X),
+    "sigmoid": (lambda: t.sigmoid(X), lambda: 1 / (1 + np.exp(-X))),
+    "erf": (lambda: t.erf(t.asarray([0.5, 1.5])), lambda: np.array([0.5204998778, 0.9661051465])),
+    "flip": (lambda: t.flip(X, axis=1), lambda: np.flip(X, 1)),
+    "clip": (lambda: t.clip(X, 0.5, 1.0), lambda: np.clip(X, 0.5, 1.0)),
+    "roll": (lambda: t.roll(X, 2, axis=1), lambda: np.roll(X, 2, axis=1)),
+    "isnan": (lambda: t.isnan(X), lambda: np.isnan(X)),
+    "isinf": (lambda: t.isinf(X), lambda: np.isinf(X)),
+    "sign": (lambda: t.sign(X - 1), lambda: np.sign(X - 1)),
+    "tril": (lambda: t.tril(X), lambda: np.tril(X)),
+    "triu": (lambda: t.triu(X), lambda: np.triu(X)),
+    "where": (lambda: t.where(I > 4, X, Y), lambda: np.where(I > 4, X, Y)),
+    "topk": (lambda: t.topk(X, 2).values, lambda: np.sort(X)[:, ::-1][:, :2]),
+    "sort": (lambda: t.sort(X), lambda: np.sort(X)),
+    "argsort": (lambda: t.argsort(X), lambda: np.argsort(X)),
+    "add": (lambda: t.add(X, Y), lambda: X + Y),
+    "sub": (lambda: t.subtract(X, Y), lambda: X - Y),
+    "mul": (lambda: t.multiply(X, Y), lambda: X * Y),
+    "div": (lambda: t.divide(X, Y), lambda: X / Y),
+    "eq": (lambda: t.equal(I, J), lambda: I == J),
+    "neq": (lambda: t.not_equal(I, J), lambda: I != J),
+    "lessThan": (lambda: t.less(I, J), lambda: I < J),
+    "lessThanEqual": (lambda: t.less_equal(I, J), lambda: I <= J),
+    "greaterThan": (lambda: t.greater(I, J), lambda: I > J),
+    "greaterThanEqual": (lambda: t.greater_equal(I, J), lambda: I >= J),
+    "logicalOr": (lambda: t.logical_or(I > 3, J > 3), lambda: (I > 3) | (J > 3)),
+    "logicalAnd": (lambda: t.logical_and(I > 3, J > 3), lambda: (I > 3) & (J > 3)),
+    "mod": (lambda: t.remainder(I, J + 1), lambda: I % (J + 1)),
+    "bitwiseAnd": (lambda: t.bitwise_and(I, J), lambda: I & J),
+    "bitwiseOr": (lambda: t.bitwise_or(I, J), lambda: I | J),
+    "bitwiseXor": (lambda: t.bitwise_xor(I, J), lambda: I ^ J),
+    "lShift": (lambda: t.bitwise_left_shift(I, J), lambda: I << J),
+    "rShift": (lambda: t.bitwise_right_shift(I, J), lambda: I >> J),
+    "minimum": (lambda: t.minimum(X, Y), lambda: np.minimum(X, Y)),
+    "maximum": (lambda: t.maximum(X, Y), lambda: np.maximum(X, Y)),
+    "power": (lambda: t.pow(X, Y), lambda: X**Y),
+    "matmul": (lambda: t.matmul(X, t.transpose(Y)), lambda: X @ Y.T),
+    "amin": (lambda: t.min(X, axis=0), lambda: X.min(0)),
+    "amax": (lambda: t.max(X, axis=0), lambda: X.max(0)),
+    "min": (lambda: t.argmin(X, axis=1), lambda: X.argmin(1)),
+    "max": (lambda: t.argmax(X, axis=1), lambda: X.argmax(1)),
+    "sum": (lambda: t.sum(X, axis=1), lambda: X.sum(1)),
+    "cumsum": (lambda: t.cumulative_sum(X, axis=0), lambda: X.cumsum(0)),
+    "argmax": (lambda: t.argmax(X), lambda: X.argmax()),
+    "argmin": (lambda: t.argmin(X), lambda: X.argmin()),
+    "mean": (lambda: t.mean(X, axis=0), lambda: X.mean(0)),
+    "median": (lambda: t.median(X, axis=1), lambda: np.median(X, axis=1)),
+    "var": (lambda: t.var(X, axis=1, correction=1), lambda: X.var(1, ddof=1)),
+    "std": (lambda: t.std(X, axis=1), lambda: X.std(1)),
+    "norm": (lambda: t.norm(X, axis=1, ord=3), lambda: np.linalg.norm(X, axis=1, ord=3)),
+    "countNonzero": (lambda: t.count_nonzero(I > 4, axis=1), lambda: np.count_nonzero(I > 4, axis=1)),
+    "any": (lambda: t.any(I > 14, axis=0), lambda: (I > 14).any(0)),
+    "all": (lambda: t.all(I > 1, axis=0), lambda: (I > 1).all(0)),
+}
+
+#: What is no operation on numbers, and what stands for it.
+OTHERS = {
+    "backendType": "device", "eval": "realize", "supportsDataType": "asarray", "getMemMgrInfo": "nbytes",
+    "setMemMgrLogStream": "", "setMemMgrLoggingEnabled": "", "setMemMgrFlushInterval": "",
+    "setSeed": "random.seed", "randn": "random.randn", "rand": "random.rand", "print": "__repr__",
+}  # fmt: skip
+
+
+def test_all_are_here():
+    assert len(OPERATIONS) + len(OTHERS) == 87
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_operation(name):
+    ours, numpys = OPERATIONS[name]
+    got, want = np.asarray(ours()), np.asarray(numpys())
+    assert got.shape == want.shape
+    np.testing.assert_allclose(got.astype("f8"), want.astype("f8"), rtol=2e-5, atol=1e-6)
+
+
+STANDARD = """
+e inf nan newaxis pi arange asarray empty empty_like eye from_dlpack full full_like linspace meshgrid ones ones_like tril triu
+zeros zeros_like astype broadcast_arrays broadcast_to broadcast_shapes can_cast finfo iinfo isdtype result_type bool int8 int16
+int32 int64 uint8 uint16 uint32 uint64 float32 float64 abs acos acosh add asin asinh atan atan2 atanh bitwise_and
+bitwise_left_shift bitwise_invert bitwise_or bitwise_right_shift bitwise_xor ceil clip copysign cos cosh divide equal exp expm1
+floor floor_divide greater greater_equal hypot isfinite isinf isnan less less_equal log log1p log2 log10 logaddexp logical_and
+logical_not logical_or logical_xor maximum minimum multiply negative nextafter not_equal positive pow reciprocal remainder round
+sign signbit sin sinh square sqrt subtract tan tanh trunc take take_along_axis matmul matrix_transpose tensordot vecdot concat
+expand_dims flip moveaxis permute_dims repeat reshape roll squeeze stack tile unstack argmax argmin count_nonzero nonzero
+searchsorted where isin unique_all unique_counts unique_inverse unique_values argsort sort cumulative_prod cumulative_sum max mean
+min prod std sum var all any diff __array_namespace_info__ __array_api_version__ linalg
+""".split()
+
+
+def test_names_of_the_standard():
+    assert [name for name in STANDARD if not hasattr(xp, name)] == []
+    x = xp.asarray([1.0, 2.0])
+    assert x.__array_namespace__() is xp and x.__array_namespace__(api_version="2025.12") is xp
+    with pytest.raises(ValueError, match="there is no version '1999' of the Array API here"):
+        x.__array_namespace__(api_version="1999")
+
+
+def test_types_of_the_standard():
+    assert xp.result_type(xp.int8, xp.uint8) is xp.int16
+    assert xp.result_type(xp.asarray([1.0]), 2) is xp.float32
+    assert xp.can_cast(xp.int8, xp.int32) and not xp.can_cast(xp.int32, xp.int8)
+    assert xp.isdtype(xp.uint8, "integral") and not xp.isdtype(xp.bool, "numeric")
+    assert xp.finfo(xp.float32).eps == np.finfo("float32").eps
+    assert (xp.iinfo(xp.int8).min, xp.iinfo(xp.uint16).max) == (-128, 65535)
+    info = xp.__array_namespace_info__()
+    assert info.default_dtypes()["real floating"] is xp.float32
+    assert set(info.dtypes(kind="bool")) == {"bool"}
+    x = floats(5)
+    np.testing.assert_allclose(xp.diff(xp.asarray(x)).numpy(), np.diff(x), rtol=1e-5)
+    m = floats(3, 3)
+    for order in ("fro", 1, -1, np.inf, -np.inf):
+        np.testing.assert_allclose(
+            xp.linalg.matrix_norm(xp.asarray(m), ord=order).item(), np.linalg.norm(m, order), 1e-5
+        )
+    np.testing.assert_allclose(
+        xp.linalg.matrix_power(xp.asarray(m), 5).numpy(), np.linalg.matrix_power(m, 5), rtol=1e-4
+    )
