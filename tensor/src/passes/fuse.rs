@@ -140,9 +140,6 @@ fn block(program: &mut Program, body: Vec<Stmt>, on_sums: bool) -> Vec<Stmt> {
                     latest.clear();
                 }
                 let [then, otherwise] = [then, otherwise].map(|b| block(program, b, on_sums));
-                if leaves(&then) || leaves(&otherwise) {
-                    latest.clear();
-                }
                 out.push(Stmt::If(cond, then, otherwise));
             }
             Stmt::Break | Stmt::Continue => {
@@ -164,15 +161,6 @@ fn block(program: &mut Program, body: Vec<Stmt>, on_sums: bool) -> Vec<Stmt> {
         }
     }
     out
-}
-
-/// Whether statements may leave the loop around.
-fn leaves(body: &[Stmt]) -> bool {
-    body.iter().any(|stmt| match stmt {
-        Stmt::Break | Stmt::Continue => true,
-        Stmt::If(_, then, otherwise) => leaves(then) || leaves(otherwise),
-        _ => false,
-    })
 }
 
 fn joins(program: &Program, group: &For, all: &For, conflicts: bool, on_sums: bool) -> bool {

@@ -30,7 +30,7 @@ pub use error::RecordError;
 pub use join::Margin;
 pub use views::Part;
 
-use crate::expr::{Expr, Outside};
+use crate::expr::{Expr, ExprDef, Outside};
 use crate::program::{Accum, Agreement, Buffer, Dim, DimDef, For, Program, Stmt, Store};
 
 /// What an operation gives.
@@ -54,6 +54,8 @@ pub struct Recording {
     /// Where new statements were written.
     pub span: Span,
     made: LookupMap<Made, Buffer>,
+    /// What single numbers are, as long as nothing else is stored there.
+    numbers: LookupMap<Buffer, Expr>,
 }
 
 impl Recording {
@@ -200,6 +202,9 @@ impl Recording {
             outside: Outside::Never,
         };
         self.program.assign(domain, store, self.span);
+        if made.shape.is_empty() && domain.is_empty() {
+            self.numbers.insert(target, value);
+        }
         self.made.insert(made, target);
         target
     }
@@ -214,8 +219,44 @@ impl Recording {
 
     /// `target[index] = value` at every point of `domain`.
     pub fn store(&mut self, domain: &[Dim], store: Store) {
+        self.numbers.remove(&store.target);
         self.forget();
         self.for_all(domain.to_vec(), vec![Stmt::Store(store)]);
+    }
+
+    /// A number as an extent.
+    ///
+    /// # Errors
+    /// If it does not follow from extents alone: each extent has one number as long as a program runs.
+    pub fn extent_of(&mut self, x: Buffer) -> Recorded<Dim> {
+        let mut value = self.element(x, Vec::new());
+        // A number is made of others, each of which may be read.
+        loop {
+            let mut done = LookupMap::default();
+            let numbers = &self.numbers;
+            let new = self
+                .program
+                .exprs
+                .replace(value, &mut done, &mut |_, def| match def {
+                    ExprDef::Load { buffer, .. } => numbers.get(buffer).copied(),
+                    _ => None,
+                });
+            if new == value {
+                break;
+            }
+            value = new;
+        }
+        let mut fixed = true;
+        let exprs = &self.program.exprs;
+        exprs.visit([value], &mut |e| {
+            fixed &= !matches!(exprs[e], ExprDef::Load { .. } | ExprDef::Var(..));
+        });
+        if !fixed {
+            let what = "an extent has to follow from the extents of inputs, and this number is computed from elements";
+            return Err(RecordError::Value(what.to_owned()));
+        }
+        let value = self.program.exprs.cast(value, ScalarType::I32);
+        Ok(self.program.dim(DimDef::Value(value)))
     }
 
     /// An element at an index that is inside.

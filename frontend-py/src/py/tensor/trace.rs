@@ -155,10 +155,12 @@ impl NativeTrace {
 
     /// A number of the program as an extent.
     fn dim_of_number(&self, tensor: &NativeTensor) -> PyResult<NativeDim> {
-        let value = self.number_of(tensor)?;
+        let buffer = self.buffer(tensor)?;
         let mut r = lock(self.recording());
-        let value = r.program.exprs.cast(value, ScalarType::I32);
-        let dim = r.program.dim(DimDef::Value(value));
+        if r.rank(buffer) != 0 {
+            return Err(PyValueError::new_err("an extent is a single number"));
+        }
+        let dim = r.extent_of(buffer).map_err(raised)?;
         Ok(NativeDim { dim })
     }
 
