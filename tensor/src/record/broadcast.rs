@@ -32,7 +32,7 @@ impl Recording {
                             return Err(RecordError::Extents {
                                 op: op.to_owned(),
                                 shapes: shapes.iter().map(|s| self.shape_text(s)).collect(),
-                                sides,
+                                sides: Box::new(sides),
                             });
                         }
                     }

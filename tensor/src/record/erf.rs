@@ -2,7 +2,7 @@
 
 /// `erf(x) / x` in `x^2`, up to 1, double precision.
 pub(super) const ERF_NEAR: &[f64] = &[
-    1.1283791670955126,
+    std::f64::consts::FRAC_2_SQRT_PI,
     -0.3761263890318375,
     0.11283791670954879,
     -0.026866170645076792,

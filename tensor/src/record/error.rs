@@ -14,7 +14,7 @@ pub enum RecordError {
         /// The operands' shapes, as text.
         shapes: Vec<String>,
         /// Which axis, of which operand (counted from 0), and its extent; twice.
-        sides: [(usize, usize, String); 2],
+        sides: Box<[(usize, usize, String); 2]>,
     },
     /// An axis that there is not.
     Axis {
@@ -44,7 +44,7 @@ impl fmt::Display for RecordError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Extents { op, shapes, sides } => {
-                let [(axis, operand, extent), (axis2, operand2, extent2)] = sides;
+                let [(axis, operand, extent), (axis2, operand2, extent2)] = &**sides;
                 write!(
                     f,
                     "`{op}`: axis {axis} of operand {operand} has {extent} elements, axis {axis2} of operand {operand2} \

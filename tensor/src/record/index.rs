@@ -56,7 +56,7 @@ impl Recording {
         let at = self.moved(&at, first as u32);
         let at = at.into_iter().enumerate().map(|(k, e)| {
             if from_end {
-                self.from_end(e, shape[first + k])
+                self.counted_from_end(e, shape[first + k])
             } else {
                 e
             }
@@ -85,7 +85,7 @@ impl Recording {
             .collect()
     }
 
-    fn from_end(&mut self, index: Expr, dim: Dim) -> Expr {
+    fn counted_from_end(&mut self, index: Expr, dim: Dim) -> Expr {
         let zero = self.program.exprs.i32(0);
         let negative = self.lt(index, zero);
         let extent = self.program.extent(dim);
@@ -124,7 +124,7 @@ impl Recording {
         let mut at = self.program.axes(domain.len());
         let value = self.at_point(index, domain.len());
         let value = self.program.exprs.cast(value, ScalarType::I32);
-        at[axis] = self.from_end(value, shape[axis]);
+        at[axis] = self.counted_from_end(value, shape[axis]);
         for (k, &dim) in shape.iter().enumerate() {
             if k != axis && self.program.const_dim(dim) == Some(1) {
                 at[k] = self.program.exprs.i32(0);
@@ -177,7 +177,7 @@ impl Recording {
         let axes = self.program.axes(domain.len());
         let mut all: Vec<Expr> = Vec::new();
         for (k, e) in at.into_iter().enumerate() {
-            all.push(self.from_end(e, shape[k]));
+            all.push(self.counted_from_end(e, shape[k]));
         }
         all.extend(&axes[points.len()..]);
         let target = self.copy(x);

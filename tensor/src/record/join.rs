@@ -92,7 +92,7 @@ impl Recording {
             RecordError::Extents {
                 op: op.to_owned(),
                 shapes: vec![r.shape_text(shape), r.shape_text(&other)],
-                sides: [(at, 0, text(shape)), (at, operand, text(&other))],
+                sides: Box::new([(at, 0, text(shape)), (at, operand, text(&other))]),
             }
         };
         if other.len() != shape.len() {

@@ -43,10 +43,10 @@ impl Recording {
             return Err(RecordError::Extents {
                 op: "matmul".to_owned(),
                 shapes: [a, b].map(|x| self.shape_text(&self.shape(x))).to_vec(),
-                sides: [
+                sides: Box::new([
                     (n_a - 1, 0, self.dim_text(k)),
                     (n_b.saturating_sub(2), 1, self.dim_text(k2)),
-                ],
+                ]),
             });
         }
         let batch = self.broadcast(

@@ -24,7 +24,7 @@ pub(super) fn not_compiled(py: Python<'_>, e: &CompileError) -> PyErr {
 pub(super) fn stopped(e: &RunError) -> PyErr {
     use aerogel_tensor::interp::Failure;
     match e {
-        RunError::Memory(e) => error::memory(e.clone()),
+        RunError::Memory(e) => error::memory(*e),
         RunError::Interrupted => PyKeyboardInterrupt::new_err("interrupted"),
         RunError::Check(what) => PyIndexError::new_err(what.clone()),
         RunError::Failure(Failure::Index(..)) => PyIndexError::new_err(e.to_string()),
