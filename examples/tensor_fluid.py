@@ -71,7 +71,7 @@ def main(small=False):
     spin = t.clip(vorticity, 0, 1)
     image = t.stack([dye * 0.9, spin * 0.8 + dye * 0.2, 1 - dye * 0.7 - spin * 0.3], axis=-1).numpy()
     numbers = {"vorticity": vorticity.mean().item(), "least dye": dye.min().item(), "most dye": dye.max().item()}
-    return np.clip(image, 0, 1), numbers
+    return np.kron(np.clip(image, 0, 1), np.ones((3, 3, 1))), numbers
 
 
 if __name__ == "__main__":

@@ -643,6 +643,7 @@ fn arguments_and_results() {
             kind: Derivative::Grad,
             ends: true,
             again: false,
+            past: false,
         };
         let done = compiler.differentiate(module.clone(), wanted);
         let done = done.unwrap_or_else(|e| panic!("{e}"));
