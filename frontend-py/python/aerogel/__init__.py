@@ -134,7 +134,7 @@ else:
     )
 
 if TYPE_CHECKING:
-    from aerogel import ad, algorithms, graph, linalg, math, profiler, sparse, tools, ui
+    from aerogel import ad, algorithms, graph, linalg, math, profiler, sparse, tensor, tools, ui, xp
     from aerogel._linalg import eig, polar_decompose, solve, svd, sym_eig
     from aerogel.gui import GUI, hex_to_rgb, rgb_to_hex
     from aerogel.mesh import Mesh, MeshInstance
