@@ -261,11 +261,11 @@ __all__ = [
     "snode",
     "solve",
     "sparse",
-    "tensor",
     "svd",
     "sym_eig",
     "sync",
     "template",
+    "tensor",
     "tools",
     "types",
     "u1",
@@ -283,6 +283,7 @@ __all__ = [
     "vulkan",
     "x64",
     "x86_64",
+    "xp",
 ]
 __all__ += errors.__all__
 __all__ += ops.__all__
