@@ -298,6 +298,67 @@ impl Maker {
         }
     }
 
+    /// The host goes round over one domain, at whose points sums are kept.
+    fn turns(&mut self, at_host: &mut Vec<Stmt>) {
+        let domain = self.domain();
+        let ty = self.one_of(&[ScalarType::I32, ScalarType::F64]);
+        let before = self.program.body.len();
+        let mut sums = Vec::new();
+        for _ in 0..2 {
+            let first = self.value(&domain, ty, 1);
+            let first = self.small(first);
+            // Equal statements would be one value.
+            let target = self.program.map(&domain, first, Span::NONE);
+            sums.push(target);
+        }
+        at_host.extend(self.program.body.drain(before..));
+        let var = self.program.var(ScalarType::I32);
+        let count = self.program.get(var);
+        let mut body = Vec::new();
+        for _ in 0..1 + self.number(3) {
+            let target = self.one_of(&sums);
+            let index = self.program.axes(domain.len());
+            let source = self.one_of(&sums);
+            let old = self.program.load(source, index.clone(), Outside::Never);
+            let mut value = self.value(&domain, ty, 2);
+            if self.chance(2) {
+                value = self.program.exprs.cast(count, ty);
+            }
+            let value = self.program.exprs.binary(BinaryOp::Add, value, old);
+            let value = self.small(value);
+            let store = Store {
+                target,
+                index,
+                value,
+                accum: None,
+                init: false,
+                outside: Outside::Never,
+            };
+            self.program.assign(&domain, store, Span::NONE);
+            body.extend(self.program.body.drain(before..));
+            if self.chance(3) {
+                let limit = self.program.exprs.i32(2);
+                let far = self.program.exprs.compare(CompareOp::Ge, count, limit);
+                let leave = self.chance(2);
+                body.push(Stmt::If(
+                    far,
+                    vec![if leave { Stmt::Break } else { Stmt::Continue }],
+                    vec![],
+                ));
+            }
+        }
+        let (lo, hi) = (self.program.exprs.i32(0), self.number(5) as i32);
+        let hi = self.program.exprs.i32(hi);
+        at_host.push(Stmt::Loop {
+            var,
+            lo,
+            hi,
+            step: 1,
+            body,
+        });
+        self.readable.extend(sums);
+    }
+
     /// A `for` with loops, branches and variables at each point.
     fn points(&mut self, at_host: &mut Vec<Stmt>) {
         let domain = self.domain();
@@ -394,6 +455,7 @@ fn program(seed: u64) -> Program {
     for _ in 0..3 + maker.number(8) {
         match maker.number(5) {
             0 => maker.points(&mut body),
+            2 if maker.chance(2) => maker.turns(&mut body),
             1 if maker.chance(2) => {
                 // The host goes round.
                 let var = maker.program.var(ScalarType::I32);

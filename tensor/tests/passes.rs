@@ -237,11 +237,12 @@ fn what_a_point_has_stored_it_reads_from_a_variable() {
         result b3
         result b4
     "#;
-    insta::assert_snapshot!(body(&after("fuse", text)), @r#"
+    let program = parse(&after("fuse", text).to_string()).unwrap();
+    insta::assert_snapshot!(body(&after("registers", &program.to_string())), @r#"
     for [b0:0] {
       x0 = sin(b0[i0])
-      b2[i0] = x0
       b3[i0] = add(x0, x0)
+      b2[i0] = x0
     }
     for [b1:0] {
       b1[i0] = f32(1.0)
@@ -330,10 +331,61 @@ fn short_axes_become_components() {
         %3 = sub(b0[x0, i32(0)], b0[i0, i32(0)])
         x2 = add(x2, mul(%2, add(mul(%3, %3), mul(%2, %2))))
       }
-      x3 = x1
-      b3[i0, i32(0)] = x3
+      b3[i0, i32(0)] = x1
       b3[i0, i32(1)] = x2
     }
     result b3
     "#);
+}
+
+#[test]
+fn loops_that_no_neighbour_sees_are_each_points_own() {
+    let text = r#"
+        var x0: i32
+        in b0 "x": f32[?]
+        in b1 "n": i32[]
+        tmp b2 "t": f32[b0:0]
+        tmp b3 "u": f32[b0:0]
+        for [b0:0] { b2[i0] = f32(0) }
+        loop x0 in i32(0), b1[], 1 {
+          for [b0:0] { b3[i0] = mul(b0[i0], cast.f32(x0)) }
+          if gt(x0, i32(7)) { break }
+          for [b0:0] { b2[i0] = add(b2[i0], b3[i0]) }
+        }
+        result b2
+    "#;
+    insta::assert_snapshot!(body(&after("interchange", text)), @r#"
+    for [b0:0] {
+      b2[i0] = f32(0.0)
+    }
+    for [b0:0] {
+      loop x1 in i32(0), b1[], 1 {
+        b3[i0] = mul(b0[i0], cast.f32(x1))
+        if gt(x1, i32(7)) {
+          break
+        }
+        b2[i0] = add(b2[i0], b3[i0])
+      }
+    }
+    result b2
+    "#);
+    let mut program = parse(text).unwrap();
+    passes::run(&mut program, &mut |_, _| {});
+    insta::assert_snapshot!(body(&program), @r#"
+    for [b0:0] {
+      x2 = f32(0.0)
+      loop x1 in i32(0), b1[], 1 {
+        if gt(x1, i32(7)) {
+          break
+        }
+        x2 = add(x2, mul(b0[i0], cast.f32(x1)))
+      }
+      b2[i0] = x2
+    }
+    result b2
+    "#);
+    // What neighbours see stays the host's.
+    let text = text.replace("b3[i0])", "b3[add(i0, i32(1))] wrap)");
+    let kept = after("interchange", &text).to_string();
+    assert_eq!(kept, parse(&text).unwrap().to_string());
 }

@@ -2,15 +2,14 @@
 //!
 //! A statement joins the latest `for` over its domain, if nothing between them, and no other point of that one, has to
 //! come before it: all that one of both stores and the other touches is touched at the same indices, which no two points
-//! share. What a point has stored it then reads from a variable.
+//! share.
 //!
 //! It runs twice: on sums, so that they share their loops, and on what `reductions` made of them.
 
-use aerogel_base::hash::LookupMap;
 use indexmap::{IndexMap, IndexSet};
 
 use super::reductions::sums;
-use super::uses::{Touched, map_exprs};
+use super::uses::Touched;
 use crate::expr::{Expr, ExprDef, Outside};
 use crate::program::{Buffer, Dim, For, Program, Stmt};
 
@@ -75,7 +74,7 @@ impl Last {
 }
 
 /// Whether statements may leave the loop around them, or go on with it, so that nothing may come before them.
-fn leaves(body: &[Stmt]) -> bool {
+pub(super) fn leaves(body: &[Stmt]) -> bool {
     body.iter().any(|stmt| match stmt {
         Stmt::Break | Stmt::Continue => true,
         Stmt::If(_, then, otherwise) => leaves(then) || leaves(otherwise),
@@ -153,13 +152,6 @@ fn block(program: &mut Program, body: Vec<Stmt>, on_sums: bool) -> Vec<Stmt> {
             }
         }
     }
-    if !on_sums {
-        for stmt in &mut out {
-            if let Stmt::For(all) = stmt {
-                forward(program, all);
-            }
-        }
-    }
     out
 }
 
@@ -215,7 +207,7 @@ fn joins(program: &Program, group: &For, all: &For, conflicts: bool, on_sums: bo
 }
 
 /// Collects the indices at which statements touch a buffer; not `plain` if some may be changed by what is outside.
-fn touches(
+pub(super) fn touches(
     program: &Program,
     body: &[Stmt],
     buffer: Buffer,
@@ -251,7 +243,7 @@ fn touches(
 }
 
 /// Whether each point has indices of its own: all axes are among them.
-fn is_own(program: &Program, index: &[Expr], domain: &[Dim]) -> bool {
+pub(super) fn is_own(program: &Program, index: &[Expr], domain: &[Dim]) -> bool {
     let axes: IndexSet<u32> = index
         .iter()
         .filter_map(|&e| match program.exprs[e] {
@@ -260,59 +252,4 @@ fn is_own(program: &Program, index: &[Expr], domain: &[Dim]) -> bool {
         })
         .collect();
     axes.len() == domain.len()
-}
-
-/// What a point has stored, and reads again at the same indices, it reads from a variable.
-fn forward(program: &mut Program, all: &mut For) {
-    let body = std::mem::take(&mut all.body);
-    let mut out: Vec<Stmt> = Vec::new();
-    // What each element that was stored holds, and what its indices are made of.
-    let mut held: IndexMap<(Buffer, Vec<Expr>), (Expr, Touched)> = IndexMap::new();
-    let forget = |held: &mut IndexMap<(Buffer, Vec<Expr>), (Expr, Touched)>, by: &Touched| {
-        held.retain(|(buffer, _), (_, of_index)| {
-            let mut reads = of_index.reads.iter();
-            let mut gets = of_index.gets.iter();
-            !by.writes.contains(buffer)
-                && !reads.any(|b| by.writes.contains(b))
-                && !gets.any(|v| by.sets.contains(v))
-        });
-    };
-    let mut stmts = body.into_iter().peekable();
-    while let Some(mut stmt) = stmts.next() {
-        let touched = Touched::by(program, std::slice::from_ref(&stmt));
-        if matches!(stmt, Stmt::Loop { .. } | Stmt::If(..)) {
-            // It may change what it reads.
-            forget(&mut held, &touched);
-        }
-        if !held.is_empty() {
-            let mut done = LookupMap::default();
-            let exprs = &mut program.exprs;
-            map_exprs(std::slice::from_mut(&mut stmt), &mut |e| {
-                exprs.replace(e, &mut done, &mut |_, def| match def {
-                    ExprDef::Load { buffer, index, .. } => {
-                        held.get(&(*buffer, index.clone())).map(|(value, _)| *value)
-                    }
-                    _ => None,
-                })
-            });
-        }
-        forget(&mut held, &touched);
-        if let Stmt::Store(store) = &mut stmt
-            && store.accum.is_none()
-            && store.outside == Outside::Never
-            && stmts.peek().is_some()
-        {
-            let var = program.var(program.exprs.ty(store.value));
-            let kept = program.get(var);
-            let mut of_index = Touched::default();
-            of_index.exprs(&program.exprs, store.index.iter().copied());
-            if !of_index.reads.contains(&store.target) {
-                held.insert((store.target, store.index.clone()), (kept, of_index));
-            }
-            out.push(Stmt::Set(var, store.value));
-            store.value = kept;
-        }
-        out.push(stmt);
-    }
-    all.body = out;
 }

@@ -4,7 +4,9 @@ mod components;
 mod dead;
 mod fuse;
 mod inline;
+mod interchange;
 mod reductions;
+mod registers;
 mod uses;
 
 pub use inline::Kept;
@@ -47,6 +49,18 @@ pub const PASSES: &[Pass] = &[
     Pass {
         name: "fuse",
         run: fuse::run_on_points,
+    },
+    Pass {
+        name: "interchange",
+        run: interchange::run,
+    },
+    Pass {
+        name: "fuse_loops",
+        run: fuse::run_on_points,
+    },
+    Pass {
+        name: "registers",
+        run: registers::run,
     },
     Pass {
         name: "dead_stores",

@@ -1,0 +1,143 @@
+//! What a point keeps in memory while it runs, it keeps in variables.
+//!
+//! ```text
+//! for [n] { t[i0] = a; loop k { t[i0] = add(t[i0], b) } }      for [n] { x = a; loop k { x = add(x, b) }; t[i0] = x }
+//! ```
+//! It is done for buffers that the statements of a `for` store to and touch at one place only, which is the point's own.
+
+use aerogel_base::hash::LookupMap;
+use indexmap::IndexSet;
+
+use super::fuse::{is_own, touches};
+use super::uses::{Touched, map_exprs};
+use crate::expr::{Expr, ExprDef, Exprs, Outside};
+use crate::program::{Buffer, For, Program, Stmt, Store, Var};
+
+/// Moves places into variables.
+pub(super) fn run(program: &mut Program) {
+    let mut body = std::mem::take(&mut program.body);
+    block(program, &mut body);
+    program.body = body;
+}
+
+fn block(program: &mut Program, body: &mut [Stmt]) {
+    for stmt in body {
+        match stmt {
+            Stmt::For(all) => places(program, all),
+            Stmt::Loop { body, .. } => block(program, body),
+            Stmt::If(_, then, otherwise) => {
+                block(program, then);
+                block(program, otherwise);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn places(program: &mut Program, all: &mut For) {
+    if all.body.len() < 2 {
+        return;
+    }
+    for buffer in Touched::by(program, &all.body).writes {
+        let mut places = IndexSet::new();
+        let mut plain = true;
+        touches(program, &all.body, buffer, &mut places, &mut plain);
+        let Some(index) = places.pop().filter(|_| places.is_empty()) else {
+            continue;
+        };
+        let fixed = is_fixed(&program.exprs, &index) && is_own(program, &index, &all.domain);
+        if plain
+            && fixed
+            && plain_stores(&all.body, buffer)
+            && n_accesses(program, &all.body, buffer) > 1
+        {
+            keep(program, all, buffer, index);
+        }
+    }
+}
+
+/// Whether indices are the same as long as a point runs.
+fn is_fixed(exprs: &Exprs, index: &[Expr]) -> bool {
+    let mut fixed = true;
+    exprs.visit(index.iter().copied(), &mut |e| {
+        fixed &= !matches!(exprs[e], ExprDef::Load { .. } | ExprDef::Var(..));
+    });
+    fixed
+}
+
+/// Whether nothing accumulates to a buffer.
+fn plain_stores(body: &[Stmt], buffer: Buffer) -> bool {
+    body.iter().all(|stmt| {
+        let plain = match stmt {
+            Stmt::Store(store) => store.target != buffer || store.accum.is_none(),
+            _ => true,
+        };
+        plain && stmt.inside().into_iter().all(|b| plain_stores(b, buffer))
+    })
+}
+
+/// How many statements touch a buffer.
+fn n_accesses(program: &Program, body: &[Stmt], buffer: Buffer) -> usize {
+    let mut n = 0;
+    for stmt in body {
+        let mut reads = Touched::default();
+        let mut roots = Vec::new();
+        stmt.exprs(|e| roots.push(e));
+        reads.exprs(&program.exprs, roots);
+        n += usize::from(reads.reads.contains(&buffer));
+        n += usize::from(matches!(stmt, Stmt::Store(store) if store.target == buffer));
+        for inside in stmt.inside() {
+            n += n_accesses(program, inside, buffer);
+        }
+    }
+    n
+}
+
+/// Reads the place first, if its old number may be asked for, and stores to it last.
+fn keep(program: &mut Program, all: &mut For, buffer: Buffer, index: Vec<Expr>) {
+    let var = program.var(program.buffers[buffer].ty);
+    let value = program.get(var);
+    let old = program.load(buffer, index.clone(), Outside::Never);
+    let is_stored_first = matches!(&all.body[0], Stmt::Store(store)
+        if store.target == buffer && !reads(program, store.value, buffer));
+    let mut done = LookupMap::default();
+    let exprs = &mut program.exprs;
+    map_exprs(&mut all.body, &mut |e| {
+        exprs.replace(e, &mut done, &mut |_, def| match def {
+            ExprDef::Load { buffer: read, .. } if *read == buffer => Some(value),
+            _ => None,
+        })
+    });
+    set(&mut all.body, buffer, var);
+    if !is_stored_first {
+        all.body.insert(0, Stmt::Set(var, old));
+    }
+    all.body.push(Stmt::Store(Store {
+        target: buffer,
+        index,
+        value,
+        accum: None,
+        init: false,
+        outside: Outside::Never,
+    }));
+}
+
+fn reads(program: &Program, e: Expr, buffer: Buffer) -> bool {
+    let mut touched = Touched::default();
+    touched.exprs(&program.exprs, [e]);
+    touched.reads.contains(&buffer)
+}
+
+fn set(body: &mut [Stmt], buffer: Buffer, var: Var) {
+    for stmt in body {
+        match stmt {
+            Stmt::Store(store) if store.target == buffer => *stmt = Stmt::Set(var, store.value),
+            Stmt::Loop { body, .. } => set(body, buffer, var),
+            Stmt::If(_, then, otherwise) => {
+                set(then, buffer, var);
+                set(otherwise, buffer, var);
+            }
+            _ => {}
+        }
+    }
+}
