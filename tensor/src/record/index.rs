@@ -1,6 +1,7 @@
 //! Elements at computed indices.
 
 use aerogel_base::ScalarType;
+use aerogel_ir::BinaryOp;
 
 use crate::expr::{Expr, Outside};
 use crate::program::{Accum, Buffer, Dim, Store};
@@ -22,10 +23,23 @@ impl Recording {
         self.index_types(op, index)?;
         let (domain, elements) = self.stretched(op, index)?;
         let elements = elements.into_iter();
-        let elements = elements
-            .map(|e| self.program.exprs.cast(e, ScalarType::I32))
-            .collect();
+        let elements = elements.map(|e| self.as_index(e)).collect();
         Ok((domain, elements))
+    }
+
+    /// A number as an index: what is beyond the type of indices stays beyond every extent.
+    pub(crate) fn as_index(&mut self, e: Expr) -> Expr {
+        let ty = self.program.exprs.ty(e);
+        let mut e = e;
+        if matches!(ty, ScalarType::I64 | ScalarType::U32 | ScalarType::U64) {
+            let last = self.program.exprs.int(ty, i32::MAX.into());
+            e = self.program.exprs.binary(BinaryOp::Min, e, last);
+        }
+        if ty == ScalarType::I64 {
+            let first = self.program.exprs.int(ty, i32::MIN.into());
+            e = self.program.exprs.binary(BinaryOp::Max, e, first);
+        }
+        self.program.exprs.cast(e, ScalarType::I32)
     }
 
     /// `x[.., index, ..]`: for each point of the indices' domain the part of `x` that has them along its axes from `first`
@@ -123,7 +137,7 @@ impl Recording {
         domain[axis] = taken;
         let mut at = self.program.axes(domain.len());
         let value = self.at_point(index, domain.len());
-        let value = self.program.exprs.cast(value, ScalarType::I32);
+        let value = self.as_index(value);
         at[axis] = self.counted_from_end(value, shape[axis]);
         for (k, &dim) in shape.iter().enumerate() {
             if k != axis && self.program.const_dim(dim) == Some(1) {

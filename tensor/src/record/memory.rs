@@ -1,7 +1,5 @@
 //! Stores to memory of a program's own, and what has to hold.
 
-use aerogel_base::ScalarType;
-
 use crate::expr::{Expr, Outside};
 use crate::program::{Accum, Buffer, Dim, Store};
 
@@ -83,7 +81,8 @@ impl Recording {
         let (domain, elements) = self.stretched("store", &operands)?;
         let mut at: Vec<Expr> = Vec::new();
         for &e in &elements[..rank] {
-            at.push(self.program.exprs.cast(e, ScalarType::I32));
+            let i = self.as_index(e);
+            at.push(i);
         }
         let mut outside = outside;
         if mask.is_some() {

@@ -347,7 +347,9 @@ impl Recording {
         };
         let word = if ty.is_float() {
             let zero = self.number(ty, 0.0);
-            let x0 = self.add(x, zero);
+            // Both zeros are one number.
+            let is_zero = self.program.exprs.compare(CompareOp::Eq, x, zero);
+            let x0 = self.program.exprs.select(is_zero, zero, x);
             let word = self.program.exprs.add(ExprDef::Bitcast(x0, bits));
             let top = self.program.exprs.int(bits, 1 << (ty.bits() - 1));
             let sign = self.program.exprs.binary(BinaryOp::And, word, top);

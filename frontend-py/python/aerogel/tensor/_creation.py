@@ -94,11 +94,18 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None,
     if step == 0:
         raise ValueError("`arange` by steps of 0 does not end")
     is_whole = all(isinstance(v, int) for v in (start, stop, step))
-    kind = dtype_of(dtype) if dtype is not None else (_types.default_int() if is_whole else _types.default_float())
     n = max(math.ceil((stop - start) / step), 0)
+    if dtype is not None:
+        kind = dtype_of(dtype)
+    elif is_whole:
+        # The type that holds the first and the last.
+        ends = [_types.of_number(v, None) for v in (start, start + max(n - 1, 0) * step)]
+        kind = ends[0] if ends[0]._aerogel_dtype == "i64" else ends[1]
+    else:
+        kind = _types.default_float()
     if kind.is_float:
         # In double precision, so that no error grows along the way.
-        k = iota((n,), 0, dtype="f64" if not is_whole else kind)
+        k = iota((n,), 0, dtype="f64")
         return (k * float(step) + float(start)).astype(kind)
     k = iota((n,), 0, dtype=kind if kind._aerogel_dtype not in ("u1",) else "i32")
     return (k * step + start).astype(kind)
@@ -119,6 +126,10 @@ def linspace(
         from aerogel.tensor._searching import where
 
         out = where(k == num - 1, float(stop), out)
+    if not kind.is_float:
+        from aerogel.tensor._elementwise import floor
+
+        out = floor(out)
     return out.astype(kind)
 
 

@@ -18,6 +18,8 @@ def _is_array(key: Any) -> bool:
 def _expanded(x: Tensor, key: Any) -> list[Any]:
     """The key with an item for each axis, and ``None`` for each new one."""
     keys = list(key) if isinstance(key, tuple) else [key]
+    # A truth value takes all or nothing, and is no number of an element.
+    keys = [constant(k, u1) if isinstance(k, bool) else k for k in keys]
     used = 0
     for k in keys:
         if _is_array(k) and not isinstance(k, list) and asarray(k).dtype is u1:

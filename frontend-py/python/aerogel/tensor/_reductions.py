@@ -116,8 +116,12 @@ def median(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> Ten
     pick[axis] = slice((n - 1) // 2, n // 2 + 1)
     out = mean(values[tuple(pick)], axis=axis, keepdims=keepdims)
     # NaN is sorted behind all.
+    from aerogel.tensor._elementwise import isnan
+    from aerogel.tensor._searching import where
+
     pick[axis] = slice(n - 1, n)
-    out = out + 0 * sum(values[tuple(pick)], axis=axis, keepdims=keepdims)
+    last = mean(values[tuple(pick)], axis=axis, keepdims=keepdims)
+    out = where(isnan(last), last, out)
     return out.reshape((1,) * rank) if keepdims and out.ndim != rank else out
 
 

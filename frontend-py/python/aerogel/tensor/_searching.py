@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 from aerogel._dtypes import u1
@@ -24,13 +25,30 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Tensor:  # noqa: A002
     for bound, name in ((min, "maximum"), (max, "minimum")):
         if bound is None:
             continue
-        bound = constant(_bound(bound, x.dtype), x.dtype) if is_number(bound) else asarray(bound).astype(x.dtype)
-        x = Tensor(x._native.binary(name, bound._native))
+        if is_number(bound):
+            bound = _bound(bound, x.dtype, math.ceil if name == "maximum" else math.floor)
+            bound = None if bound is None else constant(bound, x.dtype)
+        elif not x.dtype.is_float and asarray(bound).dtype.is_float:
+            raise TypeError(f"`clip` of {x.dtype} by {asarray(bound).dtype}: convert one of them")
+        else:
+            bound = asarray(bound).astype(x.dtype)
+        if bound is not None:
+            x = Tensor(x._native.binary(name, bound._native))
     return x
 
 
-def _bound(value: Any, dtype: Any) -> Any:
-    return value if dtype.is_float else int(value)
+def _bound(value: Any, dtype: Any, whole: Any) -> Any:
+    """A number as a bound of a type's numbers; none if it is beyond all of them."""
+    if dtype.is_float:
+        return value
+    from aerogel.xp._types import iinfo
+
+    least, most = iinfo(dtype).min, iinfo(dtype).max
+    if value != value:
+        raise ValueError("`clip` of integers by NaN")
+    if whole is math.ceil:
+        return None if value < least else (most if value > most else whole(value))
+    return None if value > most else (least if value < least else whole(value))
 
 
 def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:

@@ -367,20 +367,34 @@ def _of_numpy(obj: Any, dtype: Any) -> Tensor:
     if hasattr(obj, "__dlpack__") and not hasattr(obj, "__array_struct__") and not hasattr(obj, "__array__"):
         obj = np.from_dlpack(obj)
     is_list = isinstance(obj, (list, tuple))
+    # Numbers of Python's have no type of their own.
+    is_plain = is_list and _is_plain(obj)
     if is_list:
         obj = _without_tensors(obj)
     array = np.asarray(obj)
-    if dtype is None and is_list:
+    if dtype is None and is_plain:
         dtype = _type_of_list(array)
     if dtype is not None:
         if array.dtype.kind == "O":
             raise TypeError(f"a tensor has numbers, not {type(obj).__name__}")
-        array = array.astype(numpy_dtype(dtype_of(dtype)))
+        wanted = numpy_dtype(dtype_of(dtype))
+        if is_plain and array.size and array.dtype.kind in "iuf" and np.dtype(wanted).kind in "iu":
+            limits = np.iinfo(wanted)
+            least, most = array.min(), array.max()
+            if not (limits.min <= least and most <= limits.max):
+                raise OverflowError(f"{least if least < limits.min else most} is no {dtype_of(dtype)}")
+        array = array.astype(wanted)
     if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
         raise TypeError(f"no tensor has elements of NumPy's type {array.dtype}")
     # Where elements lie is looked up by rows; NumPy makes an array of one axis of a single number here.
     shape = array.shape
     return Tensor(_native.NativeTensor.of_numpy(np.ascontiguousarray(array).reshape(shape)))
+
+
+def _is_plain(obj: Any) -> bool:
+    if isinstance(obj, (list, tuple)):
+        return all(_is_plain(x) for x in obj)
+    return is_number(obj)
 
 
 def _without_tensors(obj: Any) -> Any:

@@ -1,0 +1,106 @@
+"""Where tensors could say another number than NumPy without a word."""
+
+import aerogel as ti
+import numpy as np
+import pytest
+
+T = None
+
+
+@pytest.fixture(autouse=True)
+def started():
+    global T
+    ti.init(arch=ti.cpu)
+    T = ti.tensor
+
+
+def same(found, expected):
+    found = found.numpy()
+    assert found.shape == np.shape(expected)
+    assert np.array_equal(found, expected, equal_nan=np.asarray(expected).dtype.kind == "f")
+
+
+@pytest.mark.parametrize("index", [2**32 + 1, 2**33 + 1, -(2**32)])
+def test_indices_beyond_what_an_index_holds(index):
+    x = T.arange(6)
+    with pytest.raises(IndexError):
+        x[T.asarray(np.array([index]))].numpy()
+    same(T.gather(x.outside("clamp"), T.asarray(np.array([index]))), [5 if index > 0 else 0])
+
+
+def test_unsigned_indices_do_not_count_from_the_end():
+    with pytest.raises(IndexError):
+        T.arange(6)[T.asarray(np.array([2**32 - 1], dtype=np.uint32))].numpy()
+
+
+@pytest.mark.parametrize("key", [True, False])
+def test_truth_values_take_all_or_nothing(key):
+    same(T.arange(5)[key], np.arange(5)[key])
+
+
+def test_lists_keep_the_types_of_what_has_some():
+    assert T.asarray([np.float64(0.1)]).dtype is ti.f64
+    same(T.asarray([T.asarray(np.array([1e300]))]), np.array([[1e300]]))
+    assert T.asarray([0.1]).dtype is ti.f32
+
+
+@pytest.mark.parametrize("numbers, dtype", [([-1, 300], "u8"), ([1e300], "i32"), ([[0, 2**40]], "i32")])
+def test_lists_of_numbers_that_a_type_does_not_hold(numbers, dtype):
+    with pytest.raises(OverflowError, match=f"is no {dtype}"):
+        T.asarray(numbers, dtype=getattr(ti, dtype))
+
+
+def test_counting_beyond_32_bits():
+    same(T.arange(2**31 - 2, 2**31 + 2), np.arange(2**31 - 2, 2**31 + 2))
+    same(T.arange(-4096, 0, dtype=ti.f16)[-4:], np.float16([-4, -3, -2, -1]))
+    same(T.arange(-20000000, 0, dtype=ti.f32)[-2:], np.float32([-2, -1]))
+
+
+def test_whole_numbers_between_two():
+    same(T.linspace(-5, 5, 4, dtype=ti.i32), np.linspace(-5, 5, 4, dtype=np.int32))
+
+
+@pytest.mark.parametrize("numbers", [[np.inf, 1.0, np.inf], [1.0, 2.0, np.inf], [np.nan, 1.0], [-np.inf, np.inf]])
+def test_medians_beside_infinity(numbers):
+    with np.errstate(invalid="ignore"):
+        same(T.median(T.asarray(numbers)), np.median(np.float32(numbers)))
+
+
+def test_bounds_between_integers():
+    x = T.asarray([1, 2, 3, 4])
+    same(T.clip(x, 2.5), [3, 3, 3, 4])
+    same(T.clip(x, None, 2.5), [1, 2, 2, 2])
+    same(T.clip(x, float("-inf"), float("inf")), [1, 2, 3, 4])
+    same(T.clip(T.asarray([1, 200], dtype=ti.u8), -1, 300), [1, 200])
+    with pytest.raises(TypeError, match="convert one"):
+        T.clip(x, T.asarray([2.5, 2.5, 2.5, 2.5]))
+
+
+@pytest.mark.parametrize("dtype", ["f16", "f32", "f64"])
+def test_zeros_of_both_signs_are_one_number(dtype):
+    for numbers in ([-0.0, 0.0], [0.0, -0.0]):
+        x = T.asarray(numbers, dtype=getattr(ti, dtype))
+        assert (T.argmax(x).item(), T.argmin(x).item()) == (0, 0)
+
+
+def test_steps_of_a_loop_that_no_neighbour_sees():
+    """A loop of the host that becomes one of each point."""
+
+    from aerogel.tensor import frost as tf
+
+    tf.initialize(tf.cpu)
+
+    def iterate():
+        x = tf.input([-1], tf.float32)
+        y, n = tf.const(0.0), tf.const(0)
+        with tf.loop(9) as k:
+            y.val = y * x + tf.float(k)
+            n.val += 1
+        return y + 0.0 * x
+
+    x = np.linspace(0, 1, 7, dtype=np.float32)
+    expected = np.zeros_like(x)
+    for k in range(9):
+        expected = expected * x + k
+    found = tf.compile(iterate)(tf.tensor(x)).numpy
+    assert np.allclose(found, expected, rtol=1e-6)
