@@ -348,7 +348,8 @@ pub fn realise(
     if let Ok(results) = &results {
         for (&slot, operand) in job.results.iter().zip(results) {
             let buffer = session.buffer(slot);
-            session.values[buffer] = Some(operand.clone());
+            // Another thread may have been faster, and somebody look at what it has made.
+            session.values[buffer].get_or_insert_with(|| operand.clone());
         }
     }
     job.results.iter().for_each(|&slot| session.release(slot));

@@ -104,3 +104,86 @@ def test_steps_of_a_loop_that_no_neighbour_sees():
         expected = expected * x + k
     found = tf.compile(iterate)(tf.tensor(x)).numpy
     assert np.allclose(found, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        (0, slice(None), [0, 1]),
+        (0, slice(None, None, -1), [0, 1]),
+        (slice(None), 0, [1, 0]),
+        (0, slice(1, 2), [[0], [1]]),
+    ],
+)
+def test_stores_at_a_number_beside_computed_indices(key):
+    x = np.arange(8).reshape(2, 2, 2)
+    y = T.asarray(x)
+    values = np.arange(x[key].size).reshape(x[key].shape) + 10
+    x[key] = values
+    y[key] = values
+    same(y, x)
+
+
+def test_products_over_axes():
+    a, b = np.arange(4.0).reshape(2, 2), np.arange(4.0, 8.0).reshape(2, 2)
+    same(T.dot(T.asarray(a), T.asarray(b)), np.dot(a, b))
+    same(T.dot(T.asarray(a), T.asarray(b[0])), np.dot(a, b[0]))
+    c = np.arange(12.0).reshape(3, 2, 2)
+    same(T.dot(T.asarray(a), T.asarray(c)), np.dot(a, c))
+    same(T.tensordot(T.asarray(a), T.asarray(b), axes=(1, 0)), np.tensordot(a, b, axes=(1, 0)))
+    with pytest.raises(IndexError, match="of a tensor with 2"):
+        T.tensordot(T.asarray(a), T.asarray(b), axes=([5], [0]))
+    with pytest.raises(ValueError, match="twice"):
+        T.tensordot(T.asarray(a), T.asarray(b), axes=([0, 0], [0, 1]))
+    with pytest.raises(ValueError, match="twice"):
+        T.moveaxis(T.asarray(c), (0, 1), (2, 2))
+    with pytest.raises(TypeError, match="not truth values"):
+        T.matmul(T.asarray([[True, True]]), T.asarray([[True], [True]]))
+
+
+def test_lists_are_operands():
+    x = T.asarray([1, 2, 3])
+    same(x == [1, 0, 3], [True, False, True])
+    same(x + [1, 1, 1], [2, 3, 4])
+    same([1, 1, 1] - x, [0, -1, -2])
+
+
+def test_a_tensor_outlives_the_array_whose_memory_it_reads():
+    import gc
+
+    x = T.asarray(ti.from_dlpack(np.ones(1_000_000)))
+    gc.collect()
+    np.zeros(1_000_000)
+    assert x.sum().item() == 1_000_000
+
+
+def test_threads_trace_programs_of_their_own():
+    import threading
+
+    from aerogel.tensor import frost as tf
+
+    found = []
+
+    def work(k):
+        def add():
+            return tf.input([-1], tf.float32) + float(k)
+
+        eager = T.arange(3).sum().item()
+        found.append((tf.compile(add)(tf.tensor(np.zeros(2, dtype=np.float32))).numpy[0] == k, eager == 3))
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    assert found == [(True, True)] * 4
+
+
+def test_threads_that_ask_for_one_tensor_see_the_same_memory():
+    import threading
+
+    x = T.arange(300_000, dtype=ti.f32) * 2.0 + 1.0
+    views = []
+    threads = [threading.Thread(target=lambda: views.append(np.asarray(x))) for _ in range(4)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    expected = np.arange(300_000, dtype=np.float32) * 2 + 1
+    assert len(views) == 4 and all(np.array_equal(v, expected) for v in views)

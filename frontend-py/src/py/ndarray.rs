@@ -35,6 +35,11 @@ impl NativeNdarray {
         self.element.len() as usize
     }
 
+    /// Whether the memory lives only as long as somebody else does, whom this array keeps.
+    pub(crate) fn is_anothers(&self) -> bool {
+        self._owner.is_some()
+    }
+
     fn expect_writeable(&self) -> PyResult<()> {
         match self.writeable {
             true => Ok(()),

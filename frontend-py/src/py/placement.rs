@@ -396,10 +396,11 @@ impl Placement {
         ty: ScalarType,
     ) -> Result<(), MemoryError> {
         let item = ty.bytes() as usize;
-        let _share = memory.share();
         if !self.sparse {
+            // It takes the share itself: who holds one and waits for another waits for a launch that waits for him.
             return self.copy_active(memory, array, ty, false);
         }
+        let _share = memory.share();
         for (k, &place) in self.places.iter().enumerate() {
             let (mut n, mut outcome) = (0, Ok(()));
             memory.visit_elements(place, &mut |index, _| {

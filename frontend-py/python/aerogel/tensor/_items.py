@@ -189,6 +189,11 @@ def _fitting(values: Tensor, shape: list[int]) -> Tensor:
 def _set_computed(x: Tensor, parts: list[Part], computed: dict[int, Any], values: Tensor) -> None:
     from aerogel.tensor._creation import arange
 
+    # Axes that are dropped beside computed indices are computed too, as where they are read.
+    for axis, (start, _, _, drops) in enumerate(parts):
+        if drops:
+            computed[axis] = constant(start, next(iter(computed.values())).dtype)
+            parts[axis] = (0, 1, x.shape[axis], False)
     last = max(computed)
     dtype = next(iter(computed.values())).dtype
     free = [axis for axis in range(last + 1) if axis not in computed and not parts[axis][3]]

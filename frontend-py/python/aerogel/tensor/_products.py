@@ -4,18 +4,32 @@ from __future__ import annotations
 
 from typing import Any
 
+from aerogel._dtypes import u1
 from aerogel.tensor._tensor import Tensor, asarray, operands
 
 
 def matmul(x1: Any, x2: Any, /) -> Tensor:
     """The product of matrices on the last two axes; an operand with one axis is a row or a column."""
-    a, b = operands(x1, x2)
+    a, b = _numbers("matmul", operands(x1, x2))
     return Tensor(a._native.matmul(b._native))
 
 
+def _numbers(op: str, tensors: list[Tensor]) -> list[Tensor]:
+    """Products of truth values could mean that there is one, or how many there are."""
+    if any(t.dtype is u1 for t in tensors):
+        raise TypeError(f"`{op}` takes numbers, not truth values: write `x.astype(ti.i32)`")
+    return tensors
+
+
 def dot(x1: Any, x2: Any, /) -> Tensor:
-    """The sum of products along the last axis of both."""
-    return vecdot(x1, x2)
+    """As in NumPy: the product of matrices, or of numbers; for more axes the sum of products over the last axis of the
+    first and the last but one of the second."""
+    a, b = operands(x1, x2)
+    if a.ndim == 0 or b.ndim == 0:
+        return a * b
+    if a.ndim <= 2 and b.ndim <= 2:
+        return matmul(a, b)
+    return tensordot(a, b, axes=([a.ndim - 1], [max(b.ndim - 2, 0)]))
 
 
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
@@ -41,13 +55,19 @@ def outer(x1: Any, x2: Any, /) -> Tensor:
 
 def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Tensor:
     """The sum of products over pairs of axes: the last of one and the first of the other, or those that are named."""
-    a, b = operands(x1, x2)
+    a, b = _numbers("tensordot", operands(x1, x2))
     if hasattr(axes, "__index__"):
         if axes < 0 or axes > min(a.ndim, b.ndim):
             raise ValueError(f"`tensordot` over {axes} axes of {a.ndim} and {b.ndim}")
         left, right = list(range(a.ndim - axes, a.ndim)), list(range(axes))
     else:
-        left, right = ([n % t.ndim for n in side] for side, t in zip(axes, (a, b)))
+        sides = [[side] if hasattr(side, "__index__") else list(side) for side in axes]
+        for side, t in zip(sides, (a, b)):
+            if any(not -t.ndim <= n < t.ndim for n in side):
+                raise IndexError(f"`tensordot` over axes {side} of a tensor with {t.ndim}")
+        left, right = ([n % t.ndim for n in side] for side, t in zip(sides, (a, b)))
+        if len(set(left)) != len(left) or len(set(right)) != len(right):
+            raise ValueError(f"`tensordot`: an axis is named twice in {sides[0]} and {sides[1]}")
     if len(left) != len(right):
         raise ValueError(f"`tensordot`: {len(left)} axes for {len(right)}")
     labels_a = list(range(a.ndim))
@@ -71,7 +91,7 @@ def einsum(equation: str, /, *tensors: Any) -> Tensor:
     >>> ti.tensor.einsum("ij,jk->ik", a, a).tolist()
     [[2, 3], [6, 11]]
     """
-    made = operands(*tensors)
+    made = _numbers("einsum", operands(*tensors))
     text = equation.replace(" ", "")
     inputs, arrow, result = text.partition("->")
     terms = inputs.split(",")

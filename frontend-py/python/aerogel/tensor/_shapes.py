@@ -58,6 +58,8 @@ def moveaxis(x: Any, source: Any, destination: Any, /) -> Tensor:
         if not -rank <= axis < rank:
             raise IndexError(f"`moveaxis`: there is no axis {axis}: the tensor has {rank}")
     places = {place % rank: axis % rank for axis, place in zip(given, wanted)}
+    if len(places) != len(given) or len(set(places.values())) != len(given):
+        raise ValueError(f"`moveaxis`: an axis or a place is named twice in {given} and {wanted}")
     rest = iter([axis for axis in range(rank) if axis not in places.values()])
     return x.permute(tuple(places[place] if place in places else next(rest) for place in range(rank)))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import threading
 from typing import TYPE_CHECKING, Any
 
 from aerogel import _native
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
 _MOST_CONSTANT = 64
 
 
-class _Tracing:
-    """The program that is being traced, if one is."""
+class _Tracing(threading.local):
+    """The program that is being traced in a thread, if one is."""
 
     trace: Any = None
     #: The `aerogel.tensor.programs.Trace` around it.
@@ -467,7 +468,7 @@ def _operator(name: str, to_float: bool = False) -> tuple[Any, Any]:
     function = binary(name, to_float)
 
     def is_operand(other: Any) -> bool:
-        return isinstance(other, (Tensor, bool, int, float)) or hasattr(other, "__array__")
+        return isinstance(other, (Tensor, bool, int, float, list, tuple)) or hasattr(other, "__array__")
 
     def forward(self: Tensor, other: Any) -> Any:
         return function(self, other) if is_operand(other) else NotImplemented

@@ -70,14 +70,22 @@ impl NativeTensor {
 
     /// The numbers of an array of the program's own, where they lie.
     #[staticmethod]
-    fn of_ndarray(array: &Bound<'_, NativeNdarray>) -> Self {
+    fn of_ndarray(array: &Bound<'_, NativeNdarray>) -> PyResult<Self> {
         let array = array.get();
         let shape = [array.shape.as_slice(), &array.element.extents()].concat();
-        leaf(Operand {
+        if array.is_anothers() {
+            // A tensor may outlive the array, which alone keeps the memory.
+            let copy = Operand::zeros(array.ty, &shape).map_err(error::memory)?;
+            let mut bytes = vec![0; array.buffer.len().min(copy.buffer.len())];
+            array.buffer.read(0, &mut bytes).map_err(error::memory)?;
+            copy.buffer.write(0, &bytes).map_err(error::memory)?;
+            return Ok(leaf(copy));
+        }
+        Ok(leaf(Operand {
             buffer: array.buffer.clone(),
             ty: array.ty,
             shape,
-        })
+        }))
     }
 
     /// One number.
