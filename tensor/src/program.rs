@@ -105,6 +105,8 @@ impl Accum {
     pub fn neutral(self, ty: ScalarType) -> Scalar {
         match self {
             Self::Mul => Scalar::one(ty),
+            // A sum of nothing is no negative zero, though that changes no sum.
+            Self::Add => Scalar::zero(ty),
             _ => self.atomic().identity(ty).unwrap_or(Scalar::zero(ty)),
         }
     }

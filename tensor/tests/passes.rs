@@ -147,7 +147,7 @@ fn sums_become_loops() {
     );
     insta::assert_snapshot!(body(&program), @r#"
     for [b0:0, b0:1] {
-      x1 = f32(-0.0)
+      x1 = f32(0.0)
       loop x0 in i32(0), extent(b0:2), 1 {
         x1 = add(x1, b0[i0, i1, x0])
       }
@@ -181,7 +181,7 @@ fn few_elements_of_many_values_are_summed_in_parts() {
     );
     insta::assert_snapshot!(body(&program), @r#"
     for [3, 64] {
-      x1 = f32(-0.0)
+      x1 = f32(0.0)
       %0 = add(div(extent(b0:0), i32(64)), i32(1))
       %1 = min(mul(i1, %0), extent(b0:0))
       loop x0 in %1, add(%1, min(%0, sub(extent(b0:0), %1))), 1 {
@@ -190,7 +190,7 @@ fn few_elements_of_many_values_are_summed_in_parts() {
       b2[i0, i1] = x1
     }
     for [3] {
-      x3 = f32(-0.0)
+      x3 = f32(0.0)
       loop x2 in i32(0), i32(64), 1 {
         x3 = add(x3, b2[i0, x2])
       }
@@ -301,10 +301,10 @@ fn short_axes_become_components() {
     for [b0:0, b0:0] {
       %0 = b4[i0, i1]
       %1 = b5[i0, i1]
-      b2[i0, i1] = add(mul(%0, %0), mul(%1, %1))
+      b2[i0, i1] = add(f32(0.0), add(mul(%0, %0), mul(%1, %1)))
     }
     for [b0:0, 2] {
-      b3[i0, i1] = f32(-0.0)
+      b3[i0, i1] = f32(0.0)
     }
     for [b0:0, b0:0] {
       b3[i0, i32(0)] add = mul(b4[i0, i1], b2[i0, i1])
@@ -318,7 +318,7 @@ fn short_axes_become_components() {
     assert_eq!(n_materialised(&program), 1, "{program}");
     insta::assert_snapshot!(body(&program), @r#"
     for [b0:0, 2] {
-      b3[i0, i1] = f32(-0.0)
+      b3[i0, i1] = f32(0.0)
     }
     for [b0:0] {
       x1 = b3[i0, i32(0)]
@@ -326,10 +326,10 @@ fn short_axes_become_components() {
       loop x0 in i32(0), extent(b0:0), 1 {
         %0 = sub(b0[x0, i32(0)], b0[i0, i32(0)])
         %1 = sub(b0[x0, i32(1)], b0[i0, i32(1)])
-        x1 = add(x1, mul(%0, add(mul(%0, %0), mul(%1, %1))))
+        x1 = add(x1, mul(%0, add(f32(0.0), add(mul(%0, %0), mul(%1, %1)))))
         %2 = sub(b0[x0, i32(1)], b0[i0, i32(1)])
         %3 = sub(b0[x0, i32(0)], b0[i0, i32(0)])
-        x2 = add(x2, mul(%2, add(mul(%3, %3), mul(%2, %2))))
+        x2 = add(x2, mul(%2, add(f32(0.0), add(mul(%3, %3), mul(%2, %2)))))
       }
       b3[i0, i32(0)] = x1
       b3[i0, i32(1)] = x2

@@ -187,3 +187,14 @@ def test_threads_that_ask_for_one_tensor_see_the_same_memory():
     [t.join() for t in threads]
     expected = np.arange(300_000, dtype=np.float32) * 2 + 1
     assert len(views) == 4 and all(np.array_equal(v, expected) for v in views)
+
+
+@pytest.mark.parametrize("n", [0, 1, 3])
+def test_seeds_of_another_length(n):
+    with pytest.raises(TypeError, match="two `u32`"):
+        T.random.uniform(T.zeros(n, dtype=ti.u32), (2,))
+
+
+def test_sums_of_nothing_are_zero():
+    for x in (T.zeros(0), T.zeros(3)):
+        assert not np.signbit(x.sum().item())

@@ -21,6 +21,11 @@ impl Recording {
         if self.ty(seed) != ScalarType::U32 || self.rank(seed) != 1 {
             return self.types_error("random", &[seed], "a seed of two `u32`");
         }
+        let (length, two) = (self.shape(seed)[0], self.program.size(2));
+        let message = "a seed of {} numbers, where {} are needed";
+        if !self.agree(length, two, message) {
+            return self.types_error("random", &[seed], "a seed of two `u32`");
+        }
         let key = [0, 1].map(|k| {
             let at = self.program.exprs.i32(k);
             self.element(seed, vec![at])
