@@ -38,12 +38,14 @@ HAS_DRIVER = os.path.exists("/proc/driver/nvidia/version")
 
 @pytest.mark.skipif(HAS_DRIVER, reason="there is a driver")
 def test_what_is_missing_is_said():
-    code, _, err = run("import aerogel as ti\nti.init(arch=ti.cuda)")
-    assert code != 0
-    assert "arch cuda is not available: there is no NVIDIA driver: libcuda.so.1 cannot be loaded" in err
-    code, out, err = run("import aerogel as ti\nti.init(arch=ti.gpu)\nprint(ti.cfg.arch)")
-    assert code == 0 and out.endswith("Arch.x64\n")
-    assert (out + err).count("falling back to the CPU: there is no NVIDIA driver") == 1
+    for wanted in ("arch=ti.cuda, enable_fallback=False", "device='cuda'"):
+        code, _, err = run(f"import aerogel as ti\nti.init({wanted})")
+        assert code != 0
+        assert "arch cuda is not available: there is no NVIDIA driver: libcuda.so.1 cannot be loaded" in err
+    for arch in ("ti.gpu", "ti.cuda"):
+        code, out, err = run(f"import aerogel as ti\nti.init(arch={arch})\nprint(ti.cfg.arch)")
+        assert code == 0 and out.endswith("Arch.x64\n")
+        assert (out + err).count("falling back to the CPU: there is no NVIDIA driver") == 1
 
 
 def test_there_is_one_machine():

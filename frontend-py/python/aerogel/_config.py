@@ -332,7 +332,8 @@ def _choose(arch: Any, fallback: bool, device: str) -> Arch:
             return a
         why = why or missing
     names = ", ".join(a.name for a in choices)
-    if not fallback or choices == [cuda]:
+    # Who names a device wants it; who writes `arch=ti.cuda`, as many programs do, wants it where there is one.
+    if not fallback or device or "AEROGEL_CUDA" in os.environ:
         from aerogel.errors import AerogelRuntimeError
 
         raise AerogelRuntimeError(f"arch {names} is not available: {why}")
