@@ -34,6 +34,16 @@ pub enum Parameter {
     Var(Var),
 }
 
+impl Parameter {
+    /// Its type.
+    fn ty(self, program: &Program) -> ScalarType {
+        match self {
+            Self::Extent(_) => ScalarType::I32,
+            Self::Var(var) => program.vars[var],
+        }
+    }
+}
+
 /// What a `for` names.
 #[derive(Default)]
 struct Names {
@@ -111,10 +121,7 @@ pub fn lower(program: &Program, all: &For, name: &str, fast_math: bool) -> Kerne
         });
     }
     for &scalar in &names.scalars {
-        let ty = match scalar {
-            Parameter::Extent(_) => ScalarType::I32,
-            Parameter::Var(var) => program.vars[var],
-        };
+        let ty = scalar.ty(program);
         func.params.push(ParamData {
             name: format!("s{}", func.params.len()),
             ty: ParamType::Value(ty.into()),
@@ -164,10 +171,7 @@ impl Lower<'_, '_> {
         let n_buffers = self.names.buffers.len();
         for (k, &scalar) in self.names.scalars.iter().enumerate() {
             let arg = Arg::from_u32((n_buffers + k) as u32);
-            let ty = match scalar {
-                Parameter::Extent(_) => ScalarType::I32,
-                Parameter::Var(var) => self.program.vars[var],
-            };
+            let ty = scalar.ty(self.program);
             let value = self.b.value(Op::Arg { arg }, ty.into());
             self.scalars.insert(scalar, value);
         }

@@ -267,13 +267,22 @@ impl Recording {
         self.copysign(value, x)
     }
 
+    /// `near`, for large numbers `log(a) + log(2)`, since their squares overflow.
+    fn or_far(&mut self, a: Expr, near: Expr) -> Expr {
+        let large = match self.ty_of(a) {
+            ScalarType::F16 => 100.0,
+            _ => 1e9,
+        };
+        let log = self.unary_op(UnaryOp::Log, a);
+        let log2 = self.like(a, std::f64::consts::LN_2);
+        let far = self.add(log, log2);
+        let bound = self.like(a, large);
+        let is_far = self.compare(CompareOp::Gt, a, bound);
+        self.choose(is_far, far, near)
+    }
+
     /// `log1p(a + a^2 / (1 + sqrt(a^2 + 1)))`, for large numbers `log(a) + log(2)`.
     pub(crate) fn asinh(&mut self, x: Expr) -> Expr {
-        let large = if self.ty_of(x) == ScalarType::F16 {
-            100.0
-        } else {
-            1e9
-        };
         self.odd(x, |r, a| {
             let one = r.like(a, 1.0);
             let square = r.mul(a, a);
@@ -283,22 +292,12 @@ impl Recording {
             let part = r.div(square, below);
             let sum = r.add(a, part);
             let near = r.log1p(sum);
-            let log = r.unary_op(UnaryOp::Log, a);
-            let log2 = r.like(a, std::f64::consts::LN_2);
-            let far = r.add(log, log2);
-            let bound = r.like(a, large);
-            let is_far = r.compare(CompareOp::Gt, a, bound);
-            r.choose(is_far, far, near)
+            r.or_far(a, near)
         })
     }
 
     /// `log1p(t + sqrt(2 t + t^2))` with `t = x - 1`.
     pub(crate) fn acosh(&mut self, x: Expr) -> Expr {
-        let large = if self.ty_of(x) == ScalarType::F16 {
-            100.0
-        } else {
-            1e9
-        };
         let one = self.like(x, 1.0);
         let t = self.sub(x, one);
         let two = self.like(x, 2.0);
@@ -307,12 +306,7 @@ impl Recording {
         let root = self.unary_op(UnaryOp::Sqrt, square);
         let sum = self.add(t, root);
         let near = self.log1p(sum);
-        let log = self.unary_op(UnaryOp::Log, x);
-        let log2 = self.like(x, std::f64::consts::LN_2);
-        let far = self.add(log, log2);
-        let bound = self.like(x, large);
-        let is_far = self.compare(CompareOp::Gt, x, bound);
-        self.choose(is_far, far, near)
+        self.or_far(x, near)
     }
 
     /// `log1p(2 a / (1 - a)) / 2`.
