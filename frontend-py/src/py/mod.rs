@@ -105,6 +105,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(steps::keep_cells, m)?)?;
     m.add_function(wrap_pyfunction!(steps::fields_in_cells, m)?)?;
     m.add_class::<snapshot::NativeSnapshot>()?;
+    m.add_class::<snapshot::NativePresent>()?;
     m.add_class::<gui::Canvas>()?;
     m.add_class::<linalg::NativeSparseMatrix>()?;
     m.add_class::<linalg::NativeSparseSolver>()?;

@@ -494,6 +494,8 @@ impl Placement {
             skipped += lo * digit.stride;
             dims.push(((hi - lo) as usize, digit.stride as usize));
         }
+        // Packed in the order of memory, so that what has no gaps is copied as a block.
+        dims.sort_by_key(|&(_, stride)| std::cmp::Reverse(stride));
         let piece = |(first, count, spacing): (usize, usize, u64)| {
             let mut dims = dims.clone();
             dims.push((count, if count == 1 { item } else { spacing as usize }));

@@ -16,7 +16,7 @@ use super::field::NativeField;
 use super::kernel::NativeKernel;
 use super::ndarray::NativeNdarray;
 use super::prepare::{Instance, TreeRef};
-use super::snapshot::{Boxed, IndexBox, NativeSnapshot};
+use super::snapshot::{Boxed, IndexBox, NativeSnapshot, holds};
 use super::snode::{NativeSNode, TreeStore};
 use super::steps::NativeSteps;
 use super::summary::Given;
@@ -53,12 +53,16 @@ impl Read {
                 }
                 _ => {}
             }
-            let holds = |(old, new): (&(u64, u64), &(u64, u64))| old.0 <= new.0 && new.1 <= old.1;
-            if old.iter().zip(new).all(holds) {
+            if holds(old, new) {
                 return;
             }
         }
         self.boxes.push(new.to_vec());
+    }
+
+    /// Takes away what lies in a box: that is kept, and what is written from here on changes nothing about it.
+    fn remove(&mut self, kept: &[(u64, u64)]) {
+        self.boxes.retain(|read| !holds(kept, read));
     }
 
     /// The boxes that lie in what has been read and in another box.
@@ -182,8 +186,11 @@ impl NativeRecording {
                 }
             }
             for (ranges, is_own) in needed {
-                if let Some(boxed) = launch.boxed(py, placed.at, ranges) {
+                if let Some(boxed) = launch.boxed(py, placed.at, ranges.clone()) {
                     kept.push((NativeSnapshot::new(py, boxed)?, is_own));
+                    for memory in &placed.memories {
+                        read.entry(*memory).and_modify(|read| read.remove(&ranges));
+                    }
                 }
             }
         }
@@ -248,9 +255,9 @@ impl NativeRecording {
         object: &Bound<'_, PyAny>,
         key: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Vec<NativeSnapshot>> {
-        let read = self.read();
+        let mut read = self.read();
         let mut kept = Vec::new();
-        let common = |memories: &[Memory], ranges: &[(u64, u64)]| {
+        let mut common = |memories: &[Memory], ranges: &[(u64, u64)]| {
             let mut all: Vec<IndexBox> = Vec::new();
             for memory in memories {
                 let found = read.get(memory).map_or(Vec::new(), |r| r.common(ranges));
@@ -258,6 +265,11 @@ impl NativeRecording {
                     if !all.contains(&ranges) {
                         all.push(ranges);
                     }
+                }
+            }
+            for memory in memories {
+                for ranges in &all {
+                    read.entry(*memory).and_modify(|read| read.remove(ranges));
                 }
             }
             all

@@ -1,6 +1,6 @@
 //! What elements of fields and arrays held, kept to be put back.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aerogel_base::ScalarType;
@@ -12,7 +12,9 @@ use super::argument::ArrayArg;
 use super::buffer::{self, Dim};
 use super::error;
 use super::placement::Placement;
+use super::recording::Memory;
 use super::snode::TreeStore;
+use super::steps::NativeWhole;
 
 /// Indices along each axis: the first, and the one after the last. Offsets of fields are no part of them.
 pub(crate) type IndexBox = Vec<(u64, u64)>;
@@ -31,6 +33,19 @@ impl Boxed {
         match self {
             Self::Field(.., ranges) | Self::Array(.., ranges) => ranges.clone(),
         }
+    }
+
+    fn key(&self) -> PyResult<Key> {
+        Ok(match self {
+            Self::Field(store, places, ..) => {
+                let places = places.iter().map(|&place| Memory::Place(store.key, place));
+                (places.collect(), Vec::new())
+            }
+            Self::Array(array, shape, ..) => {
+                let address = array.buffer()?.addresses().start;
+                (vec![Memory::Array(address)], shape.clone())
+            }
+        })
     }
 
     /// The same box once more.
@@ -86,46 +101,44 @@ enum Dense {
     Array(ArrayArg),
 }
 
-/// What elements held when it was made; or, while that is put back, what they held before.
+/// What elements held when it was made.
 #[pyclass(module = "aerogel._native", frozen)]
 pub(crate) struct NativeSnapshot {
-    of: Where,
-    kept: Mutex<Kept>,
+    of: Arc<Where>,
+    key: Key,
+    ranges: IndexBox,
+    numbers: Buffer,
 }
 
-struct Kept {
-    numbers: Buffer,
-    is_back: bool,
-}
+/// What tells apart memory whose boxes have nothing to do with each other; of an array its shape as well.
+type Key = (Vec<Memory>, Vec<usize>);
 
 #[pymethods]
 impl NativeSnapshot {
     /// How many bytes are kept.
     #[getter]
     fn nbytes(&self) -> usize {
-        self.kept().numbers.len()
+        self.numbers.len()
     }
 
-    /// Puts back what the elements held, if it is not back already.
-    fn back(&self, py: Python<'_>) -> PyResult<()> {
-        self.exchange(py, true)
+    /// Writes to the elements what is kept. What they hold now is noted in `present`, if that is given.
+    #[pyo3(signature = (present = None))]
+    fn back(&self, py: Python<'_>, present: Option<&NativePresent>) -> PyResult<()> {
+        if let Some(present) = present {
+            present.note(py, self)?;
+        }
+        self.of.write(py, &self.numbers)
     }
 
-    /// Undoes `back`.
-    fn forth(&self, py: Python<'_>) -> PyResult<()> {
-        self.exchange(py, false)
-    }
-
-    /// Writes to the elements what is kept, and keeps it. Cells that have become inactive since become active if something
-    /// is to be written to them.
+    /// Writes to the elements what is kept. Cells that have become inactive since become active if something is to be
+    /// written to them.
     pub(crate) fn restore(&self, py: Python<'_>) -> PyResult<()> {
-        let kept = self.kept();
-        self.of.write(py, &kept.numbers)?;
-        let Where::Elements(placement, ty) = &self.of else {
+        self.of.write(py, &self.numbers)?;
+        let Where::Elements(placement, ty) = &*self.of else {
             return Ok(());
         };
         let memory = placement.store.memory(py)?;
-        py.detach(|| placement.obtain_others(&memory, &kept.numbers, *ty))
+        py.detach(|| placement.obtain_others(&memory, &self.numbers, *ty))
             .map_err(error::memory)
     }
 }
@@ -133,34 +146,109 @@ impl NativeSnapshot {
 impl NativeSnapshot {
     /// Keeps what the elements of a box hold.
     pub(crate) fn new(py: Python<'_>, boxed: Boxed) -> PyResult<Self> {
-        let of = Where::of(boxed);
-        let kept = Mutex::new(Kept {
-            numbers: of.read(py)?,
-            is_back: false,
-        });
-        Ok(Self { of, kept })
+        let (key, ranges) = (boxed.key()?, boxed.ranges());
+        let of = Arc::new(Where::of(boxed));
+        let numbers = of.read(py)?;
+        Ok(Self {
+            of,
+            key,
+            ranges,
+            numbers,
+        })
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    /// What the same elements hold now.
+    fn anew(&self, py: Python<'_>) -> PyResult<Self> {
+        Ok(Self {
+            of: self.of.clone(),
+            key: self.key.clone(),
+            ranges: self.ranges.clone(),
+            numbers: self.of.read(py)?,
+        })
     }
+}
 
-    fn exchange(&self, py: Python<'_>, back: bool) -> PyResult<()> {
-        if self.kept().is_back == back {
-            return Ok(());
+/// What memory held before older numbers were put back: once for each box, however often that happens.
+#[pyclass(module = "aerogel._native", frozen)]
+#[derive(Default)]
+pub(crate) struct NativePresent {
+    noted: Mutex<Noted>,
+}
+
+#[derive(Default)]
+struct Noted {
+    boxes: BTreeMap<Key, Boxes>,
+    kept: Vec<NativeSnapshot>,
+}
+
+/// The boxes of one memory: all, and the largest. Most others lie in that.
+#[derive(Default)]
+struct Boxes {
+    all: BTreeSet<IndexBox>,
+    largest: IndexBox,
+}
+
+impl Boxes {
+    /// Adds a box, unless it lies in what is there.
+    fn add(&mut self, new: &IndexBox) -> bool {
+        if !self.all.is_empty() && holds(&self.largest, new) || !self.all.insert(new.clone()) {
+            return false;
         }
-        let now = self.of.read(py)?;
-        let mut kept = self.kept();
-        self.of.write(py, &kept.numbers)?;
-        let old = std::mem::replace(
-            &mut *kept,
-            Kept {
-                numbers: now,
-                is_back: back,
-            },
-        );
-        give_spare(old.numbers);
+        let size = |ranges: &IndexBox| ranges.iter().map(|(lo, hi)| hi - lo).product::<u64>();
+        if self.all.len() == 1 || size(new) > size(&self.largest) {
+            self.largest.clone_from(new);
+        }
+        true
+    }
+}
+
+/// Whether one box lies in another of the same memory.
+pub(super) fn holds(outer: &[(u64, u64)], inner: &[(u64, u64)]) -> bool {
+    let mut axes = outer.iter().zip(inner);
+    outer.len() == inner.len() && axes.all(|(outer, inner)| outer.0 <= inner.0 && inner.1 <= outer.1)
+}
+
+#[pymethods]
+impl NativePresent {
+    #[new]
+    fn new() -> Self {
+        Self::default()
+    }
+
+    /// Notes what a whole field or array holds.
+    fn note_whole(&self, py: Python<'_>, whole: &NativeWhole) -> PyResult<()> {
+        let snapshot = whole.keep(py)?;
+        if self.is_new(&snapshot) {
+            self.noted().kept.push(snapshot);
+        }
         Ok(())
+    }
+
+    /// Puts all of it back.
+    fn restore(&self, py: Python<'_>) -> PyResult<()> {
+        let noted = std::mem::take(&mut *self.noted());
+        // What was noted first of an element is the present.
+        noted.kept.iter().rev().try_for_each(|kept| kept.restore(py))
+    }
+}
+
+impl NativePresent {
+    fn note(&self, py: Python<'_>, snapshot: &NativeSnapshot) -> PyResult<()> {
+        if self.is_new(snapshot) {
+            let now = snapshot.anew(py)?;
+            self.noted().kept.push(now);
+        }
+        Ok(())
+    }
+
+    fn is_new(&self, snapshot: &NativeSnapshot) -> bool {
+        let mut noted = self.noted();
+        let boxes = noted.boxes.entry(snapshot.key.clone()).or_default();
+        boxes.add(&snapshot.ranges)
+    }
+
+    fn noted(&self) -> MutexGuard<'_, Noted> {
+        self.noted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -196,9 +284,8 @@ pub(crate) fn drop_spares() {
 
 impl Drop for NativeSnapshot {
     fn drop(&mut self) {
-        let kept = self.kept.get_mut().unwrap_or_else(PoisonError::into_inner);
         if let Ok(empty) = Buffer::zeroed(0) {
-            give_spare(std::mem::replace(&mut kept.numbers, empty));
+            give_spare(std::mem::replace(&mut self.numbers, empty));
         }
     }
 }

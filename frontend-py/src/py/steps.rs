@@ -63,7 +63,7 @@ pub(crate) struct NativeWhole(Arc<Boxed>);
 #[pymethods]
 impl NativeWhole {
     /// What it holds now.
-    fn keep(&self, py: Python<'_>) -> PyResult<NativeSnapshot> {
+    pub(super) fn keep(&self, py: Python<'_>) -> PyResult<NativeSnapshot> {
         NativeSnapshot::new(py, self.0.held(py))
     }
 }

@@ -229,7 +229,6 @@ class Checkpointed(Entry):
         self._states = [_State(0, {})]
         self._in_state: list[int] = []
         self._runs: list[_Run] = []
-        self._final: list[Any] = []
         self.held = _Held()
 
     @property
@@ -334,9 +333,10 @@ class Checkpointed(Entry):
             kept = {number: self._whole[number].keep() for number in self._in_state}
             return _State(at, kept)
 
-    def back(self) -> None:
+    def back(self, present: Any) -> None:
         with _recorder.unrecorded():
-            self._final = [whole.keep() for whole in self._whole]
+            for whole in self._whole if present is not None else ():
+                present.note_whole(whole)
             self.held.is_needed |= self._steps.deactivates
             self.held.keep()
             room = self._room() if self.n_steps > 1 else 1
@@ -382,11 +382,6 @@ class Checkpointed(Entry):
             self.held.put_back()
             record.entries.back(self._record_around.retained)
             self.held.keep()
-
-    def forth(self) -> None:
-        for snapshot in self._final:
-            snapshot.restore()
-        self._final = []
 
 
 __all__ = ["Checkpointed", "checkpoint"]

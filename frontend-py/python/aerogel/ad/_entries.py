@@ -1,8 +1,7 @@
 """What is on a tape, in the order in which it happened.
 
-What an entry overwrote of what others need is kept as snapshots. The way back exchanges these with what is there, so
-that each gradient sees the memory of its own launch; the way forward afterwards exchanges them once more, in the
-opposite order, and leaves every number as it was.
+What an entry overwrote of what others need is kept as snapshots. The way back writes these, so that each gradient sees
+the memory of its own launch. What memory holds when the way back first writes to it is noted, and put back at its end.
 """
 
 from __future__ import annotations
@@ -28,19 +27,12 @@ class Entry:
     def run_again(self) -> None:
         """Does the same once more."""
 
-    def back(self) -> None:
-        """Computes gradients at its beginning from those at its end, and puts back what it overwrote."""
+    def back(self, present: Any) -> None:
+        """Computes gradients at its beginning from those at its end, and puts back what it overwrote.
+
+        What is there instead is noted in ``present``, if that is not None.
+        """
         raise NotImplementedError
-
-    def forth(self) -> None:
-        """Puts what it wrote in place again."""
-        for snapshot in reversed(self.kept):
-            snapshot.forth()
-
-    def put_back(self) -> None:
-        """Puts back what it overwrote."""
-        for snapshot in self.kept:
-            snapshot.back()
 
     @property
     def nbytes(self) -> int:
@@ -87,16 +79,16 @@ class Launch(Entry):
     def run_again(self) -> None:
         self.kernel._launch(self.args, self.kwargs, None, self.seed)
 
-    def back(self) -> None:
+    def back(self, present: Any) -> None:
         if self.versions:
             self._expect_unchanged()
         for snapshot in self.kept[: self.n_own]:
-            snapshot.back()
+            snapshot.back(present)
         if self.derivative is not None:
             past = None if self.asked is None else self.asked[0].past(self.asked[1])
             self.kernel._launch(self.args, self.kwargs, self.derivative, self.seed, True, past)
         for snapshot in self.kept[self.n_own :]:
-            snapshot.back()
+            snapshot.back(present)
 
     @property
     def nbytes(self) -> int:
@@ -142,7 +134,7 @@ class Write(Entry):
         else:
             self.target.from_numpy(self._written)
 
-    def back(self) -> None:
+    def back(self, present: Any) -> None:
         gradient = derivative_of(self.target, "grad")
         if gradient is not None:
             self._back(gradient, derivative_of(self.source, "grad"))
@@ -150,7 +142,8 @@ class Write(Entry):
             tangent = derivative_of(gradient, "dual")
             if tangent is not None:
                 self._back(tangent, derivative_of(derivative_of(self.source, "grad"), "dual"))
-        self.put_back()
+        for snapshot in self.kept:
+            snapshot.back(present)
 
     def _back(self, gradient: Any, to: Any) -> None:
         """A copy gives its gradient to what it is a copy of; what is overwritten has none."""
@@ -169,7 +162,7 @@ class Emptied(Entry):
         self.kept = []
         self.written = []
 
-    def back(self) -> None:
+    def back(self, present: Any) -> None:
         for field in self.fields:
             gradient = derivative_of(field, "grad")
             for derivative in (gradient, derivative_of(gradient, "dual")):
@@ -195,7 +188,7 @@ class Replaced(Entry):
         self.undo = undo
         self.kept = []
 
-    def back(self) -> None:
+    def back(self, present: Any) -> None:
         recording, asked = self.asked
         for each in asked:
             recording.expect_same_cells(each)
@@ -220,20 +213,22 @@ class Entries:
 
         What fails ends it, with all fields but the gradients as they were.
         """
+        present = _native.NativePresent()
         try:
-            self.back(retained)
+            self.back(retained, present)
         finally:
-            with _recorder.unrecorded():
-                for entry in self.all:
-                    entry.forth()
+            present.restore()
 
-    def back(self, retained: Any = None) -> None:
-        """Computes all gradients, from the last entry to the first, and leaves memory as it was before the first."""
+    def back(self, retained: Any = None, present: Any = None) -> None:
+        """Computes all gradients, from the last entry to the first, and leaves memory as it was before the first.
+
+        What it changes is noted in ``present``, if that is not None.
+        """
         with _recorder.unrecorded():
             for entry in reversed(self.all):
                 if retained is not None:
                     retained.before(entry)
-                entry.back()
+                entry.back(present)
 
 
 __all__ = ["Emptied", "Entries", "Entry", "Launch", "Replaced", "Write"]
