@@ -481,11 +481,12 @@ pub trait Host {
     ) -> HostResult<Option<Rc<FieldRef>>> {
         Ok(None)
     }
-    /// The fields with derivatives that lie below a node.
+    /// The fields with derivatives of a kind that lie below a node.
     fn differentiable_below(
         &mut self,
         _tree: TreeKey,
         _node: NodeId,
+        _kind: Derivative,
     ) -> HostResult<Vec<Rc<FieldRef>>> {
         Ok(Vec::new())
     }

@@ -585,3 +585,79 @@ def test_all_cells_may_go_where_only_dense_fields_are_needed(arch):
         total()
         ti.deactivate_all_snodes()
     assert p.grad.to_numpy().tolist() == [2] * N and x[0] == 0
+
+
+@pytest.mark.parametrize("where", ["apart", "with the numbers", "sparse as well"])
+def test_tangents_of_cells_that_become_inactive_are_zero(arch, where):
+    x = ti.field(ti.f64, name="x", needs_dual=True)
+    y, p = (ti.field(ti.f64, shape=N, needs_dual=True) for _ in range(2))
+    node = ti.root.pointer(ti.i, N)
+    node.place(x)
+    if where == "with the numbers":
+        node.place(x.dual)
+    elif where == "apart":
+        ti.root.dense(ti.i, N).place(x.dual)
+    else:
+        ti.root.pointer(ti.i, N // 2).dense(ti.i, 2).place(x.dual)
+
+    @ti.kernel
+    def put():
+        for i in p:
+            x[i] = p[i] ** 2
+
+    @ti.kernel
+    def drop():
+        for i in range(0, N, 2):
+            ti.deactivate(node, [i])
+
+    @ti.kernel
+    def read():
+        for i in y:
+            y[i] = 3 * x[i]
+
+    @ti.kernel
+    def all_at_once():
+        for i in p:
+            x[i] = p[i] ** 2
+        for i in range(0, N, 2):
+            ti.deactivate(node, [i])
+        for i in y:
+            y[i] = 3 * x[i]
+
+    numbers = np.arange(N) + 1.0
+    p.from_numpy(numbers)
+    odd = np.arange(N) % 2
+    for run in (lambda: (put(), drop(), read()), all_at_once):
+        with ti.ad.FwdMode(loss=y, param=p, seed=np.ones(N)):
+            run()
+        np.testing.assert_array_equal(y.to_numpy(), 3 * numbers**2 * odd)
+        np.testing.assert_array_equal(y.dual.to_numpy(), 6 * numbers * odd)
+    with ti.ad.FwdMode(loss=y, param=p, seed=np.ones(N)):
+        put()
+        node.deactivate_all()
+        read()
+    assert not y.to_numpy().any() and not y.dual.to_numpy().any()
+
+
+def test_tangents_of_lists_that_become_empty_are_zero(arch):
+    x = ti.field(ti.f64, name="x", needs_dual=True)
+    y, p = (ti.field(ti.f64, shape=N, needs_dual=True) for _ in range(2))
+    rows = ti.root.dense(ti.i, 2)
+    lists = rows.dynamic(ti.j, N)
+    lists.place(x)
+    ti.root.dense(ti.ij, (2, N)).place(x.dual)
+
+    @ti.kernel
+    def run():
+        for i in p:
+            x[0, i] = p[i]
+            x[1, i] = 2 * p[i]
+        for i in range(1, 2):
+            x[i].deactivate()
+        for i in y:
+            y[i] = x[0, i] + x[1, i]
+
+    p.fill(1)
+    with ti.ad.FwdMode(loss=y, param=p, seed=np.ones(N)):
+        run()
+    assert y.to_numpy().tolist() == [1] * N and y.dual.to_numpy().tolist() == [1] * N

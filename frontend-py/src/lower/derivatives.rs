@@ -24,11 +24,12 @@ impl Lower<'_, '_> {
 
     /// Brings the fields with derivatives into the module that become zero when a cell of a node becomes inactive.
     pub(super) fn note_emptied(&mut self, node: NodeRef) -> Res<()> {
-        if self.config.derivative.is_none() {
+        let derived = self.config.derivative;
+        let Some(&kind) = derived.and_then(|derived| derived.steps().first()) else {
             return Ok(());
-        }
+        };
         let key = self.naming.trees[node.tree.as_u32() as usize];
-        let found = self.host.differentiable_below(key, node.node);
+        let found = self.host.differentiable_below(key, node.node, kind);
         for field in self.hosted(found)? {
             self.field(&field)?;
         }

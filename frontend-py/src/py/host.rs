@@ -631,8 +631,9 @@ impl Host for PyHost<'_> {
         &mut self,
         tree: TreeKey,
         node: NodeId,
+        kind: Derivative,
     ) -> HostResult<Vec<Rc<FieldRef>>> {
-        let found = self.fields_below(tree, node);
+        let found = self.fields_below(tree, node, kind);
         found.map_err(|error| self.error(&error))
     }
 

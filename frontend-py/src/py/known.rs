@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use aerogel_base::ScalarType;
+use aerogel_ir::Derivative;
 use aerogel_snode::NodeId;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -224,16 +225,17 @@ impl<'py> PyHost<'py> {
         })))
     }
 
-    /// The fields with gradients that have a component below a node.
+    /// The fields with derivatives of a kind that have a component below a node.
     pub(super) fn fields_below(
         &mut self,
         tree: TreeKey,
         node: NodeId,
+        kind: Derivative,
     ) -> PyResult<Vec<Rc<FieldRef>>> {
         let gradients = self.py.import("aerogel.ad._gradients")?;
         let mut found = Vec::new();
         for object in gradients
-            .call_method0("fields_with_gradients")?
+            .call_method1("fields_with_gradients", (kind.name(),))?
             .try_iter()?
         {
             let object = object?;

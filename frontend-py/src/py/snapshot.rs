@@ -205,7 +205,8 @@ impl Boxes {
 /// Whether one box lies in another of the same memory.
 pub(super) fn holds(outer: &[(u64, u64)], inner: &[(u64, u64)]) -> bool {
     let mut axes = outer.iter().zip(inner);
-    outer.len() == inner.len() && axes.all(|(outer, inner)| outer.0 <= inner.0 && inner.1 <= outer.1)
+    outer.len() == inner.len()
+        && axes.all(|(outer, inner)| outer.0 <= inner.0 && inner.1 <= outer.1)
 }
 
 #[pymethods]
@@ -228,7 +229,11 @@ impl NativePresent {
     fn restore(&self, py: Python<'_>) -> PyResult<()> {
         let noted = std::mem::take(&mut *self.noted());
         // What was noted first of an element is the present.
-        noted.kept.iter().rev().try_for_each(|kept| kept.restore(py))
+        noted
+            .kept
+            .iter()
+            .rev()
+            .try_for_each(|kept| kept.restore(py))
     }
 }
 

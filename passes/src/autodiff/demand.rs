@@ -161,7 +161,9 @@ impl Cx<'_> {
                 self.has_adjoint(*place) && (!adds || self.activity.is_active(*value))
             }
             // Nor does what vanishes with its cell.
-            Op::Cell(CellOp::Deactivate { node, .. }) => !emptied::held(self.env, *node).is_empty(),
+            Op::Cell(CellOp::Deactivate { node, .. }) => {
+                emptied::matters(self.env, *node, Derivative::Grad)
+            }
             Op::Call { .. } => {
                 self.calls.writes_active || results.iter().any(|&r| self.activity.is_active(r))
             }

@@ -10,11 +10,13 @@
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::{Diagnostic, ErrorKind, Scalar};
 use aerogel_ir::{
-    AtomicOp, BinaryOp, Builder, Derivative, Env, FuncId, Function, Inst, Op, Region, Type, Value,
+    AtomicOp, BinaryOp, Builder, CellOp, Derivative, Env, FuncId, Function, Inst, Op, Region, Type,
+    Value,
 };
 
 use super::activity::{Activity, Memory, is_float, is_scalar_op, memory_of};
 use super::calls::Calls;
+use super::emptied;
 use super::rules::{Partial, Values, apply, partial};
 
 struct Forward<'a, 't> {
@@ -307,6 +309,11 @@ impl Forward<'_, '_> {
                 }
             }
             Op::StopGradient { x } => self.now[results[0]] = self.now[*x],
+            Op::Cell(CellOp::Deactivate { node, indices }) => {
+                self.copy(inst);
+                let indices: Vec<Value> = indices.iter().map(|&v| self.now(v)).collect();
+                emptied::clear(&mut self.b, self.env, Derivative::Dual, *node, &indices);
+            }
             _ => self.copy(inst),
         }
     }

@@ -16,12 +16,13 @@ use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::LookupMap;
 use aerogel_base::{Diagnostic, ErrorKind, Scalar};
 use aerogel_ir::{
-    Arg, AtomicOp, BinaryOp, Builder, CellOp, FuncId, Function, Inst, Op, ParamData, ParamType,
-    Region, Type, Value,
+    Arg, AtomicOp, BinaryOp, Builder, CellOp, Derivative, FuncId, Function, Inst, Op, ParamData,
+    ParamType, Region, Type, Value,
 };
 
 use super::activity::{Memory, is_float, is_scalar_op};
 use super::demand::{Cx, Demand};
+use super::emptied;
 use super::gather::Group;
 use super::rules::{Partial, Values, apply, partial};
 use super::saved::Saved;
@@ -360,7 +361,12 @@ impl Reverse<'_, '_> {
             }
             Op::Arg { arg } => self.argument(arg, &results),
             Op::Store { place, value } => self.overwritten(place, value),
-            Op::Cell(CellOp::Deactivate { node, indices }) => self.emptied(node, &indices),
+            Op::Cell(CellOp::Deactivate { node, indices }) => {
+                if self.fetching.is_none() {
+                    let indices: Vec<Value> = indices.iter().map(|&v| self.now(v)).collect();
+                    emptied::clear(&mut self.b, self.cx.env, Derivative::Grad, node, &indices);
+                }
+            }
             Op::Atomic { op, place, value } => self.changed(inst, op, place, value),
             Op::If {
                 cond,

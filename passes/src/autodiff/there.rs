@@ -2,7 +2,7 @@
 
 use aerogel_base::Scalar;
 use aerogel_ir::analysis::access::constant_element;
-use aerogel_ir::{BinaryOp, CellOp, CompareOp, FieldId, NodeRef, Op, Type, Value};
+use aerogel_ir::{BinaryOp, Builder, CellOp, CompareOp, Env, FieldId, NodeRef, Op, Type, Value};
 
 use super::activity::Memory;
 use super::overwritten::indices;
@@ -22,7 +22,7 @@ impl Reverse<'_, '_> {
         let Memory::Field(_, Some(field)) = memory else {
             return write(self);
         };
-        let groups = self.groups(field);
+        let groups = groups(self.cx.env, field);
         if groups.iter().all(|(node, _)| node.is_none()) {
             return write(self);
         }
@@ -38,11 +38,13 @@ impl Reverse<'_, '_> {
             index => constant_element(func, base, index),
         };
         let cond = match (&groups[..], known) {
-            (&[(node, _)], _) => node.map(|node| self.is_there(field, node, &named)),
+            (&[(node, _)], _) => {
+                node.map(|node| is_there(&mut self.b, self.cx.env, field, node, &named))
+            }
             (all, Some(k)) => {
                 let own = all.iter().find(|(_, components)| components.contains(&k));
                 let node = own.and_then(|(node, _)| *node);
-                node.map(|node| self.is_there(field, node, &named))
+                node.map(|node| is_there(&mut self.b, self.cx.env, field, node, &named))
             }
             (all, None) => {
                 let shape = func.ty(base).pointee().map_or_else(Vec::new, Type::shape);
@@ -50,22 +52,6 @@ impl Reverse<'_, '_> {
                 Some(self.is_any_there(field, all, number, &named))
             }
         };
-        self.if_there(cond, write);
-    }
-
-    /// The same for a component of an element of a field.
-    pub(super) fn where_component_active(
-        &mut self,
-        field: FieldId,
-        named: &[Value],
-        component: usize,
-        write: impl FnOnce(&mut Self),
-    ) {
-        let groups = self.groups(field);
-        let mut all = groups.iter();
-        let own = all.find(|(_, components)| components.contains(&component));
-        let node = own.and_then(|(node, _)| *node);
-        let cond = node.map(|node| self.is_there(field, node, named));
         self.if_there(cond, write);
     }
 
@@ -80,43 +66,6 @@ impl Reverse<'_, '_> {
             then,
             otherwise,
         });
-    }
-
-    /// The components of a field by what must be active for them to be there.
-    fn groups(&self, field: FieldId) -> Vec<Group> {
-        let data = &self.cx.env.fields[field];
-        let tree = &self.cx.env.trees[data.tree];
-        let mut groups: Vec<Group> = Vec::new();
-        for (k, &place) in data.places.iter().enumerate() {
-            let node = NodeRef {
-                tree: data.tree,
-                node: tree.holder(place),
-            };
-            let node = tree.is_below_sparse(place).then_some(node);
-            match groups.iter_mut().find(|(other, _)| *other == node) {
-                Some((_, components)) => components.push(k),
-                None => groups.push((node, vec![k])),
-            }
-        }
-        groups
-    }
-
-    /// Whether the cell of a node is active in which an element of a field lies.
-    fn is_there(&mut self, field: FieldId, node: NodeRef, named: &[Value]) -> Value {
-        let offset = self.cx.env.fields[field].offset.clone();
-        let mut indices = Vec::new();
-        for (k, &index) in named.iter().enumerate() {
-            let by = offset.get(k).copied().unwrap_or(0);
-            indices.push(if by == 0 {
-                index
-            } else {
-                let ty = self.b.func.elem(index);
-                let by = self.b.constant(Scalar::int(ty, i128::from(by)));
-                self.b.binary(BinaryOp::Sub, index, by)
-            });
-        }
-        let op = Op::Cell(CellOp::IsActive { node, indices });
-        self.b.value(op, Type::BOOL)
     }
 
     /// The number of a component that indices name; none if they name all.
@@ -148,7 +97,7 @@ impl Reverse<'_, '_> {
         let mut all = self.b.constant(Scalar::bool(number.is_none()));
         for (node, components) in groups {
             let there = match *node {
-                Some(node) => self.is_there(field, node, named),
+                Some(node) => is_there(&mut self.b, self.cx.env, field, node, named),
                 None => self.b.constant(Scalar::bool(true)),
             };
             let Some(number) = number else {
@@ -164,4 +113,61 @@ impl Reverse<'_, '_> {
         }
         all
     }
+}
+
+/// Whether a component of an element of a field is there; nothing if it always is.
+pub(super) fn component_there(
+    b: &mut Builder<'_>,
+    env: &Env,
+    field: FieldId,
+    component: usize,
+    named: &[Value],
+) -> Option<Value> {
+    let groups = groups(env, field);
+    let mut all = groups.iter();
+    let (node, _) = all.find(|(_, components)| components.contains(&component))?;
+    node.map(|node| is_there(b, env, field, node, named))
+}
+
+/// The components of a field by what must be active for them to be there.
+fn groups(env: &Env, field: FieldId) -> Vec<Group> {
+    let data = &env.fields[field];
+    let tree = &env.trees[data.tree];
+    let mut groups: Vec<Group> = Vec::new();
+    for (k, &place) in data.places.iter().enumerate() {
+        let node = NodeRef {
+            tree: data.tree,
+            node: tree.holder(place),
+        };
+        let node = tree.is_below_sparse(place).then_some(node);
+        match groups.iter_mut().find(|(other, _)| *other == node) {
+            Some((_, components)) => components.push(k),
+            None => groups.push((node, vec![k])),
+        }
+    }
+    groups
+}
+
+/// Whether the cell of a node is active in which an element of a field lies.
+fn is_there(
+    b: &mut Builder<'_>,
+    env: &Env,
+    field: FieldId,
+    node: NodeRef,
+    named: &[Value],
+) -> Value {
+    let offset = &env.fields[field].offset;
+    let mut indices = Vec::new();
+    for (k, &index) in named.iter().enumerate() {
+        let by = offset.get(k).copied().unwrap_or(0);
+        indices.push(if by == 0 {
+            index
+        } else {
+            let ty = b.func.elem(index);
+            let by = b.constant(Scalar::int(ty, i128::from(by)));
+            b.binary(BinaryOp::Sub, index, by)
+        });
+    }
+    let op = Op::Cell(CellOp::IsActive { node, indices });
+    b.value(op, Type::BOOL)
 }

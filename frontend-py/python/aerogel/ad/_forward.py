@@ -11,6 +11,7 @@ from aerogel.ad._gradients import (
     clear_all_gradients,
     derivative_of,
     expect_differentiable,
+    fields_with_gradients,
     gradient_of,
     seed,
     set_numbers,
@@ -94,6 +95,17 @@ class FwdMode(_recorder.Recorder):
         if not any(derivative_of(target, "dual") is param.dual for param in self.params):
             with _recorder.unrecorded():
                 write_tangent(target, key, component, self.source)
+
+    def deactivate(self, node: Any) -> None:
+        """What is read in cells that are gone is zero, and so is its tangent."""
+        with _recorder.unrecorded():
+            clear_tangents_in(node)
+
+
+def clear_tangents_in(node: Any) -> None:
+    """Zeroes the tangents of what lies in the cells of a node, wherever they lie themselves."""
+    for field in _native.fields_in_cells(node, fields_with_gradients("dual")):
+        field.dual.fill(0)
 
 
 def write_tangent(target: Any, key: Any, component: int | None, source: Any) -> None:

@@ -43,9 +43,9 @@ def all_fields() -> list[Any]:
     return list(found.values())
 
 
-def fields_with_gradients() -> list[Any]:
-    """The fields of all layouts that have gradients."""
-    return [field for field in all_fields() if derivative_of(field, "grad") is not None]
+def fields_with_gradients(kind: str = "grad") -> list[Any]:
+    """The fields of all layouts that have gradients (``"grad"``) or tangents (``"dual"``)."""
+    return [field for field in all_fields() if derivative_of(field, kind) is not None]
 
 
 def gradients(kind: str = "grad") -> list[Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from aerogel import _native
 from aerogel.ad import _recorder
-from aerogel.ad._forward import write_tangent
+from aerogel.ad._forward import clear_tangents_in, write_tangent
 from aerogel.ad._gradients import (
     clear_all_gradients,
     derivative_of,
@@ -43,6 +43,12 @@ class Second(Record):
         self.entries.nbytes += sum(snapshot.nbytes for snapshot in kept)
         with _recorder.unrecorded():
             write_tangent(target, key, component, source)
+
+    def deactivate(self, node: Any) -> None:
+        """The same, with their tangents."""
+        super().deactivate(node)
+        with _recorder.unrecorded():
+            clear_tangents_in(node)
 
     def replaced(self, gradient: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """A gradient that is written by hand has no tangents."""

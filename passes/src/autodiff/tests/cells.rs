@@ -120,6 +120,37 @@ fn what_a_cell_held_has_no_adjoint_before_it_becomes_inactive() {
     );
 }
 
+#[test]
+fn tangents_that_stay_where_a_cell_was_become_zero() {
+    let tangents = |place: &str| {
+        let head = HEAD.replace("grad @ga", &format!("grad @ga dual @{place}"));
+        let text = format!(
+            "{head} kernel @k() {{ v0: i32 = const 3 deactivate tree1.S1, [v0] return [] }}"
+        );
+        printed(Derivative::Dual.into(), &text, &|name| {
+            name.starts_with('k')
+        })
+    };
+    insta::assert_snapshot!(tangents("gx"), @"
+    kernel @k_dual() {
+        v0: i32 = const 3
+        deactivate tree1.S1, [v0]
+        v1: ref<f64> = field_at @gx, [v0]
+        v2: f64 = const 0.0
+        store v1, v2
+        return []
+    }
+    ");
+    // What lies in the cell vanishes with it.
+    insta::assert_snapshot!(tangents("ga"), @"
+    kernel @k_dual() {
+        v0: i32 = const 3
+        deactivate tree1.S1, [v0]
+        return []
+    }
+    ");
+}
+
 /// Which cells a gradient asks for, or why there is none.
 fn asked(body: &str) -> String {
     let text = format!("{HEAD} kernel @k() {{ {body} }}");
