@@ -521,3 +521,136 @@ def test_a_long_gradient(arch):
     with ti.ad.Tape(loss):
         change_all()
     assert x.grad.to_numpy() == pytest.approx([(a - b) / 2e-6 for a, b in moved], rel=1e-6, abs=1e-6)
+
+
+class Scribbles:
+    """Two fields that kernels and Python overwrite in parts, and the same in NumPy."""
+
+    shape = (4, 3)
+
+    def __init__(self):
+        self.start_q, self.q = (ti.Vector.field(2, ti.f64, self.shape, needs_grad=True) for _ in range(2))
+        self.start_r, self.r = (ti.field(ti.f64, self.shape, needs_grad=True) for _ in range(2))
+        self.out = ti.field(ti.f64, 2, needs_grad=True)
+        q, r, out, start_q, start_r = self.q, self.r, self.out, self.start_q, self.start_r
+
+        @ti.kernel
+        def begin():
+            for i, j in r:
+                q[i, j], r[i, j] = start_q[i, j], start_r[i, j]
+
+        @ti.kernel
+        def twist(a: int, b: int, c: int, d: int):
+            for i, j in ti.ndrange((a, b), (c, d)):
+                v = q[i, j]
+                q[i, j] = ti.Vector([v.x * v.y, v.x + 0.5 * v.y**2])
+
+        @ti.kernel
+        def grow(a: int, b: int, c: int, d: int):
+            for i, j in ti.ndrange((a, b), (c, d)):
+                r[i, j] += ti.sin(q[i, j].x) * r[i, j]
+
+        @ti.kernel
+        def second(a: int, b: int, c: int, d: int):
+            for i, j in ti.ndrange((a, b), (c, d)):
+                q[i, j].y = r[i, j] * q[i, j].x
+
+        @ti.kernel
+        def scatter(a: int, b: int, c: int, d: int):
+            for i, j in ti.ndrange((a, b), (c, d)):
+                r[3 - i, j] += 0.25 * q[i, j].y
+
+        @ti.kernel
+        def read(to: int):
+            for i, j in r:
+                out[to] += r[i, j] ** 2 * q[i, j].x
+
+        self.begin, self.read = begin, read
+        self.kernels = {"twist": twist, "grow": grow, "second": second, "scatter": scatter}
+
+    def run(self, program):
+        self.begin()
+        for name, *given in program:
+            if name == "poke":
+                self.q[given[0], given[1]] = [0.5, -0.25]
+            elif name == "part":
+                self.q[given[0], given[1]][1] = 0.75
+            elif name == "fill":
+                self.r.fill(0.3)
+            elif name == "read":
+                self.read(given[0])
+            else:
+                self.kernels[name](*given)
+
+    @staticmethod
+    def in_numpy(program, q, r):
+        q, r, out = q.copy(), r.copy(), np.zeros(2, complex)
+        for name, *given in program:
+            at = (slice(given[0], given[1]), slice(given[2], given[3])) if len(given) == 4 else None
+            if name == "twist":
+                x, y = q[at][..., 0].copy(), q[at][..., 1].copy()
+                q[at] = np.stack([x * y, x + 0.5 * y**2], -1)
+            elif name == "grow":
+                r[at] += np.sin(q[at][..., 0]) * r[at]
+            elif name == "second":
+                q[at][..., 1] = r[at] * q[at][..., 0]
+            elif name == "scatter":
+                a, b, c, d = given
+                r[4 - b : 4 - a, c:d] += 0.25 * q[a:b, c:d, 1][::-1]
+            elif name == "poke":
+                q[given[0], given[1]] = [0.5, -0.25]
+            elif name == "part":
+                q[given[0], given[1], 1] = 0.75
+            elif name == "fill":
+                r[:] = 0.3
+            else:
+                out[given[0]] += (r**2 * q[..., 0]).sum()
+        return out
+
+
+def scribbling(rng):
+    """A random program for them."""
+    program = []
+    for _ in range(rng.integers(4, 14)):
+        name = rng.choice(
+            ["twist", "grow", "second", "scatter", "poke", "part", "fill", "read"], p=[0.2] * 4 + [0.05] * 4
+        )
+        if name in ("poke", "part"):
+            program.append((name, int(rng.integers(4)), int(rng.integers(3))))
+        elif name == "fill":
+            program.append((name,))
+        elif name == "read":
+            program.append((name, int(rng.integers(2))))
+        else:
+            a, c = int(rng.integers(4)), int(rng.integers(3))
+            program.append((name, a, int(rng.integers(a, 4)) + 1, c, int(rng.integers(c, 3)) + 1))
+    return [*program, ("read", 0), ("twist", 0, 4, 0, 3), ("read", 1)]
+
+
+def test_parts_overwritten_at_random(arch):
+    s = Scribbles()
+    rng = np.random.default_rng(3)
+    for _ in range(40):
+        program = scribbling(rng)
+        q, r = rng.uniform(-0.9, 0.9, (*s.shape, 2)), rng.uniform(-0.9, 0.9, s.shape)
+        s.start_q.from_numpy(q)
+        s.start_r.from_numpy(r)
+        s.out.fill(0)
+        s.run(program)
+        after = [f.to_numpy() for f in (s.q, s.r, s.out)]
+        s.out.fill(0)
+        got = ti.ad.vjp(lambda: s.run(program), s.out, [s.start_q, s.start_r], seeds=[[1, 0], [0, 1], [2, -1]])
+        for held, field in zip(after, (s.q, s.r, s.out)):
+            assert held.tobytes() == field.to_numpy().tobytes(), program
+        each = []
+        for flat in np.ndindex(*s.shape, 3):
+            dq, dr = q.astype(complex), r.astype(complex)
+            if flat[2] < 2:
+                dq[flat] += 1e-30j
+            else:
+                dr[flat[:2]] += 1e-30j
+            each.append(s.in_numpy(program, dq, dr).imag * 1e30)
+        expected = np.array(each).reshape(*s.shape, 3, 2) @ np.array([[1, 0, 2], [0, 1, -1]])
+        of_q, of_r = (np.moveaxis(np.array(list(found)), 0, -1) for found in got)
+        np.testing.assert_allclose(of_q, expected[..., :2, :], rtol=1e-9, atol=1e-12, err_msg=str(program))
+        np.testing.assert_allclose(of_r, expected[..., 2, :], rtol=1e-9, atol=1e-12, err_msg=str(program))
