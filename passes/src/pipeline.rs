@@ -6,7 +6,7 @@ use crate::PassCx;
 use crate::blocks::look_around;
 use crate::cells::{collect, demote_struct_for, list_struct_for, own_words};
 use crate::simplify::{
-    cse, dce, fold, forward_loads, identities, if_convert, licm, promote_locals,
+    branches, cse, dce, fold, forward_loads, identities, if_convert, licm, promote_locals,
 };
 use crate::sums::{demote_atomics, merge_atomics, privatize, thread_local};
 use crate::tasks::offload;
@@ -121,13 +121,14 @@ const fn member_step(name: &'static str, run: Run, stage: Stage) -> Step {
     Step::Pass(member(name, run, stage))
 }
 
-const fn simplify(stage: Stage) -> [Pass; 6] {
+const fn simplify(stage: Stage) -> [Pass; 7] {
     [
         member("fold", fold::run, stage),
         member("identities", identities::run, stage),
         member("cse", cse::run, stage),
         member("licm", licm::run, stage),
         member("forward_loads", forward_loads::run, stage),
+        member("branches", branches::run, stage),
         member("dce", dce::run, stage),
     ]
 }

@@ -1,5 +1,6 @@
 //! Passes after which the same is computed with less: they make work for each other and hold at every stage.
 
+pub(crate) mod branches;
 pub(crate) mod cse;
 pub(crate) mod dce;
 pub(crate) mod fold;
