@@ -308,3 +308,60 @@ def test_validation_refuses_gradients_that_end(arch):
     with ti.ad.Tape(loss):
         first()
         second()
+
+
+N = 6
+
+
+def sweeps():
+    x, speed = (ti.field(ti.f64, shape=(4, N), needs_grad=True) for _ in range(2))
+    loss = ti.field(ti.f64, shape=(), needs_grad=True)
+
+    @ti.kernel
+    def advect(field: ti.template(), out: ti.template(), now: int, then: int):
+        for i in range(N):
+            at = i - 0.3 * speed[now, i] + N
+            k = ti.cast(at, int)
+            f = at - k
+            out[then + 1, i] = (1 - f) * field[now, k % N] + f * field[now, (k + 1) % N]
+
+    @ti.kernel
+    def total():
+        for i in range(N):
+            loss[None] += x[3, i] ** 2
+
+    rng = np.random.default_rng(1)
+    x.from_numpy(rng.uniform(0.5, 1, (4, N)))
+    speed.from_numpy(rng.uniform(0.2, 0.8, (4, N)))
+    return x, speed, loss, advect, total
+
+
+def test_arguments_tell_apart_what_is_read_and_what_is_written(arch):
+    x, speed, loss, advect, total = sweeps()
+
+    def run():
+        for t in range(3):
+            advect(x, x, t, t)
+        total()
+
+    assert ti.ad.check_grad(run, [x, speed], loss)
+    # As two arguments of a kernel without a tape.
+    advect(x, x, 0, 0)
+    advect.grad(x, x, 0, 0)
+
+
+def test_arguments_that_do_not_tell_them_apart(arch):
+    x, speed, loss, advect, total = sweeps()
+    before = x.to_numpy()
+    with pytest.raises(ti.AerogelCompilationError, match="in this launch both are the same elements") as found:
+        with ti.ad.Tape(loss):
+            advect(x, x, 2, 1)
+    assert "E0603" in str(found.value) and "out[then + 1, i] =" in str(found.value)
+    np.testing.assert_array_equal(x.to_numpy(), before)
+    with pytest.raises(ti.AerogelCompilationError, match="in this launch both are the same elements"):
+        advect.grad(x, x, 3, 2)
+    with ti.ad.Tape(loss):
+        for t in range(3):
+            advect(x, x, t, t)
+        total()
+    assert speed.grad.to_numpy()[0].any()

@@ -465,6 +465,7 @@ impl NativeKernel {
         let captured = self.captured_arrays(py, instance)?;
         if mode.derivative.is_some() {
             self.expect_apart(py, instance, packed.iter().chain(&captured))?;
+            instance.expect_told_apart(py, packed.iter())?;
         }
         let mut arrays = Vec::new();
         let own = || packed.iter().chain(&captured);

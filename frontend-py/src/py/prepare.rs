@@ -7,12 +7,13 @@ use std::time::Instant;
 
 use aerogel_base::Diagnostic;
 use aerogel_compiler::{CompileError, CompiledKernel, Compiler, Differentiated, Wanted, caught};
-use aerogel_ir::{Function, Module, Type};
+use aerogel_ir::analysis::boxes::Launched;
+use aerogel_ir::{Arg, Function, Module, Type};
 use aerogel_runtime::{KernelFailure, TreeMemory, interrupt, launch};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
-use super::argument::KeyPart;
+use super::argument::{KeyPart, Packed};
 use super::buffer;
 use super::error;
 use super::field::NativeField;
@@ -22,7 +23,7 @@ use super::profile;
 use super::program::{self, Settings};
 use super::signature::{Param, ParamKind, StructSpec, ValueSpec};
 use super::snode::{self, TreeStore};
-use super::summary::Summary;
+use super::summary::{Given, Summary};
 use crate::derived::Derived;
 use crate::host::{Known, StructType};
 use crate::lower::{
@@ -65,6 +66,8 @@ pub(crate) struct Instance {
     pub(crate) derivative: Option<Derived>,
     /// Why memory must be as it was before the kernel itself ran, if it must.
     of_start: Option<Diagnostic>,
+    /// The arguments that must differ, each with what is added to it, and what to say if they do not.
+    told_apart: Vec<([(Arg, i64); 2], Diagnostic)>,
     /// What to say of a value whose derivative ends inside of it, if there is one.
     pub(crate) ends: Option<String>,
     /// What it accesses.
@@ -107,16 +110,34 @@ impl Instance {
 
     /// That memory need not be put back first, for those who cannot.
     pub(crate) fn expect_nothing_overwritten(&self, py: Python<'_>) -> PyResult<()> {
-        let Some(mistake) = &self.of_start else {
+        match &self.of_start {
+            Some(mistake) => Err(self.raised(py, mistake)),
+            None => Ok(()),
+        }
+    }
+
+    /// That the arguments of a launch tell apart what the kernel reads and what it writes.
+    pub(crate) fn expect_told_apart<'p>(
+        &self,
+        py: Python<'_>,
+        packed: impl Iterator<Item = &'p Packed>,
+    ) -> PyResult<()> {
+        if self.told_apart.is_empty() {
             return Ok(());
-        };
+        }
+        let given = Given::new(&self.summary.params, packed);
+        let number = |(arg, by): (Arg, i64)| given.arg(arg).map(|number| number + by);
+        let mut all = self.told_apart.iter();
+        let same = all.find(|([read, written], _)| number(*read) == number(*written));
+        match same {
+            Some((_, mistake)) => Err(self.raised(py, mistake)),
+            None => Ok(()),
+        }
+    }
+
+    fn raised(&self, py: Python<'_>, mistake: &Diagnostic) -> PyErr {
         let (spans, sources) = (self.compiled.spans(), self.compiled.sources());
-        Err(error::raise(
-            py,
-            std::slice::from_ref(mistake),
-            spans,
-            sources,
-        ))
+        error::raise(py, std::slice::from_ref(mistake), spans, sources)
     }
 
     /// Runs it; the error is what a panic said, which is a bug of ours.
@@ -322,7 +343,7 @@ pub(crate) fn compile(
     // A signal that comes from here on is heard by the compiler, one that came before by Python.
     let _active = interrupt::Active::begin();
     py.check_signals()?;
-    let (mut ends, mut past) = (None, Vec::new());
+    let (mut ends, mut past, mut told_apart) = (None, Vec::new(), Vec::new());
     let (module, of_start) = match derivative {
         Some(derived) => {
             let (&kind, again) = derived.steps().split_first().expect("there is one");
@@ -345,6 +366,10 @@ pub(crate) fn compile(
                 .map(|tree| tree.as_u32() as usize)
                 .collect();
             let mistake = done.of_start.map(|it| it.mistake(&done.module.env));
+            let all = done.told_apart.iter();
+            told_apart = all
+                .map(|it| (it.indices, it.what.mistake_of_launch(&done.module.env)))
+                .collect();
             for &kind in again {
                 summary.add_derivatives(&done.module, kind);
                 let wanted = Wanted::from(kind);
@@ -367,6 +392,7 @@ pub(crate) fn compile(
         past,
         derivative,
         of_start,
+        told_apart,
         ends,
         summary,
         captured,

@@ -424,6 +424,7 @@ impl Prepared {
         derivative: Option<Derived>,
     ) -> PyResult<Self> {
         let (instance, mut packed) = kernel.prepared(py, args, kwargs, derivative)?;
+        instance.expect_told_apart(py, packed.iter())?;
         packed.extend(kernel.captured_arrays(py, &instance)?);
         let stores = instance.trees.iter().map(TreeRef::store).collect();
         Ok(Self {

@@ -42,7 +42,7 @@ use self::demand::{Cx, Demand};
 use self::nesting::Nesting;
 use self::overwritten::Of;
 use self::overwritten::{Lost, Reads, Why};
-pub use self::overwritten::{Moment, Needed, Overwritten, Untracked};
+pub use self::overwritten::{Moment, Needed, Overwritten, ToldApart, Untracked};
 
 use crate::{BrokenPass, Options};
 
@@ -104,6 +104,8 @@ pub struct Differentiated {
     pub past: Vec<TreeId>,
     /// Why the derivative must find memory as it was when the kernel began, if it must.
     pub of_start: Option<Overwritten>,
+    /// What a launch must tell apart.
+    pub told_apart: Vec<ToldApart>,
     /// Where a value that has a derivative goes through memory that has none, so that the derivative ends there: the
     /// user must hear of it.
     pub ends: Option<Box<Diagnostic>>,
@@ -159,6 +161,7 @@ pub fn differentiate(
         asked: reads.asked,
         past,
         of_start: reads.of_start,
+        told_apart: reads.told_apart,
         ends: reads.ends,
         untracked,
         module,
@@ -399,6 +402,14 @@ impl Overwritten {
             }
             Of::Cells => "run the kernel under ti.ad.Tape(), which remembers them",
         })
+    }
+
+    /// What to say of a launch whose arguments do not tell apart what is read and what is written.
+    pub fn mistake_of_launch(&self, env: &Env) -> Diagnostic {
+        self.gone(env).note(
+            "in this launch both are the same elements: the arguments that name them are equal; write to elements of their \
+             own, or to another field",
+        )
     }
 
     /// What to say where the loops cannot run in order.

@@ -8,7 +8,7 @@
 use aerogel_base::{Diagnostic, Span};
 use aerogel_ir::analysis::access::{Change, Class, below, change, classes, is_quantised, touched};
 use aerogel_ir::analysis::affine::{counted_from_narrow, differ};
-use aerogel_ir::{AtomicOp, FieldId, Function, Inst, Op, Region, Value, walk};
+use aerogel_ir::{Arg, AtomicOp, FieldId, Function, Inst, Op, Region, Value, walk};
 
 use super::activity::Memory;
 use super::asked::{self, Asked};
@@ -53,6 +53,16 @@ pub enum Of {
     Cells,
 }
 
+/// Two indices, each an argument and what is added to it, that must differ in a launch: then what the gradient reads
+/// along that axis is not what the kernel writes.
+#[derive(Clone, Copy, Debug)]
+pub struct ToldApart {
+    /// Of what is read, and of what is written.
+    pub indices: [(Arg, i64); 2],
+    /// What would be overwritten otherwise.
+    pub what: Overwritten,
+}
+
 /// What the backward pass reads of fields and arrays.
 #[derive(Default)]
 pub(super) struct Reads {
@@ -65,6 +75,8 @@ pub(super) struct Reads {
     pub(super) replays: Vec<Class>,
     /// What can be replayed only if one iteration comes after the other.
     pub(super) in_order: Option<Overwritten>,
+    /// What a launch must tell apart.
+    pub(super) told_apart: Vec<ToldApart>,
     /// Which cells are asked for.
     pub(super) asked: Vec<Asked>,
     /// Through which fields derivatives end between kernels.
@@ -276,7 +288,7 @@ pub(super) fn reads(cx: &Cx<'_>, demand: &Demand) -> Reads {
     // The classes that are needed as they were then, and why.
     let mut starts = Vec::new();
     for r in &read {
-        let found = overwriting(cx, r, &written);
+        let found = overwriting(cx, r, &written, &mut reads.told_apart);
         let overwritten = found.by.map(|w| Overwritten {
             read: cx.func.insts[r.inst].span,
             written: cx.func.insts[w].span,
@@ -375,7 +387,12 @@ struct Overwriting {
     by: Option<Inst>,
 }
 
-fn overwriting(cx: &Cx<'_>, r: &Access, written: &[Access]) -> Overwriting {
+fn overwriting(
+    cx: &Cx<'_>,
+    r: &Access,
+    written: &[Access],
+    told_apart: &mut Vec<ToldApart>,
+) -> Overwriting {
     let is_atomic = matches!(cx.func[r.inst], Op::Atomic { .. });
     let mut found = Overwriting {
         before: false,
@@ -385,6 +402,12 @@ fn overwriting(cx: &Cx<'_>, r: &Access, written: &[Access]) -> Overwriting {
     };
     for w in written.iter().filter(|w| w.shares_memory(r)) {
         let hit = hits_of(cx, r, w);
+        if hit.races == Races::Yes
+            && let Some(apart) = by_arguments(cx, r, w)
+        {
+            told_apart.push(apart);
+            continue;
+        }
         found.before |= hit.before;
         found.after |= hit.after;
         // Atomic changes may come in any order.
@@ -401,6 +424,30 @@ fn overwriting(cx: &Cx<'_>, r: &Access, written: &[Access]) -> Overwriting {
         }
     }
     found
+}
+
+/// What tells two accesses apart whose indices along some axis are arguments of the kernel, if those differ.
+fn by_arguments(cx: &Cx<'_>, r: &Access, w: &Access) -> Option<ToldApart> {
+    let func = cx.func;
+    let of_argument = |index: Value| {
+        let (base, by) = counted_from_narrow(func, index);
+        match func.def_op(base) {
+            Some(&Op::Arg { arg }) => Some((arg, by)),
+            _ => None,
+        }
+    };
+    let axes = indices(func, r.place?).iter().zip(indices(func, w.place?));
+    let mut pairs = axes.filter_map(|(&r, &w)| Some([of_argument(r)?, of_argument(w)?]));
+    let indices = pairs.find(|[(read, _), (written, _)]| read != written)?;
+    let span = |access: &Access| func.insts[access.inst].span;
+    Some(ToldApart {
+        indices,
+        what: Overwritten {
+            read: span(r),
+            written: span(w),
+            of: Of::Values,
+        },
+    })
 }
 
 /// Writes of a parallel loop that its backward pass makes again and undoes, while another iteration may do the same.

@@ -1,6 +1,6 @@
 //! What is refused, and what the user or a tape must know.
 
-use aerogel_ir::{Derivative, parse_module};
+use aerogel_ir::{Arg, Derivative, parse_module};
 
 use super::{HEAD, derivative, whole};
 use crate::Options;
@@ -166,6 +166,48 @@ fn what_is_read_at_the_start() {
     let done = done.unwrap_or_else(|e| panic!("{e:?}"));
     assert!(done.of_start.is_some());
     assert!(done.needed.iter().all(|n| n.at == Moment::Start));
+}
+
+/// Iterations that read `z[a + 1, i + 1]` and write `z[b, i]`: only a launch knows whether they meet.
+#[test]
+fn what_arguments_tell_apart() {
+    let text = |b: &str| {
+        format!(
+            "tree0 {{ dense i:4 j:8 {{ place z: f64, place gz: f64 }} }}
+            field @z: f64 = tree0 [S2] grad @gz
+            field @gz: f64 = tree0 [S3]
+            kernel @k(a: i32, b: i32) {{
+                v1: i32 = const 0
+                v2: i32 = const 7
+                v3: i32 = const 1
+                va: i32 = arg a0
+                vb: i32 = {b}
+                vc: i32 = add va, v3
+                parallel [v1], [v2] (v0: i32) {{
+                    v4: i32 = add v0, v3
+                    v5: ref<f64> = field_at @z, [vc, v4]
+                    v6: f64 = load v5
+                    v7: f64 = sin v6
+                    v8: ref<f64> = field_at @z, [vb, v0]
+                    store v8, v7
+                    yield []
+                }}
+                return []
+            }}"
+        )
+    };
+    let differentiated = |b: &str| {
+        let module = parse_module(&text(b)).unwrap_or_else(|e| panic!("{e}"));
+        differentiate(module, Derivative::Grad, Options::default())
+    };
+    let done = differentiated("arg a1").unwrap_or_else(|e| panic!("{e:?}"));
+    let told: Vec<_> = done.told_apart.iter().map(|it| it.indices).collect();
+    assert_eq!(told, [[(Arg::from_u32(0), 1), (Arg::from_u32(1), 0)]]);
+    assert!(done.of_start.is_none());
+    // Steps that are known to differ ask for nothing, and what is no argument is known to nobody.
+    let done = differentiated("add va, v2").unwrap_or_else(|e| panic!("{e:?}"));
+    assert!(done.told_apart.is_empty() && done.of_start.is_none());
+    assert!(differentiated("mul va, v2").is_err());
 }
 
 /// Only what products and extrema add up to is read: sums into an element that was read do not ask for it.
