@@ -17,6 +17,8 @@ pub struct KernelCode {
     /// Which array arguments the code takes to share no memory with any other: those it writes,
     /// if it was compiled so; else empty.
     pub apart: Vec<bool>,
+    /// Which trees it may change.
+    pub changes: Vec<bool>,
     /// In which trees it may make cells active.
     pub activates: Vec<bool>,
     /// Which array arguments it writes to.

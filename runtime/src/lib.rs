@@ -24,6 +24,6 @@ pub use code::{
 pub use cpu::{LoadedObject, ObjectLoader};
 pub use device::{Device, LoadError, LoadedKernel};
 pub use launch::{Args, KernelFailure, Launch, PrintSink, Signature};
-pub use residence::Mirror;
+pub use residence::{Access, AtHome, Mirror, OnDevice};
 pub use trace::{TaskRun, TaskTrace};
 pub use tree::TreeMemory;

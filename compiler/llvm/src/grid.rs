@@ -40,7 +40,8 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         let state = self.b.load_shared(basic(self.b.ctx.i32_type()), state);
         let fine = self.b.is_zero(state);
         self.leave_unless(fine);
-        self.poll();
+        let goes_on = self.goes_on();
+        self.leave_unless(goes_on);
     }
 
     /// The bounds of an index space that another kernel has found out; the number is the address where they are.

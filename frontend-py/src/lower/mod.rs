@@ -25,6 +25,7 @@ use self::core::naming::Naming;
 use self::core::reports::{Reported, Reports, Res};
 use self::core::returns::Exit;
 use aerogel_compiler::caught;
+use aerogel_runtime::abi;
 
 use crate::ast::{FuncDef, Stmt, TextRange};
 use crate::derived::Derived;
@@ -95,6 +96,8 @@ pub struct FrontendConfig {
     /// Whether `assert` is compiled.
     pub debug: bool,
     pub fast_math: bool,
+    /// How many bytes of stack functions that call themselves may take.
+    pub stack: i32,
     /// What is to be made of the module: fields and arrays then bring along those of their derivatives.
     pub derivative: Option<Derived>,
 }
@@ -107,6 +110,7 @@ impl Default for FrontendConfig {
             short_circuit: true,
             debug: false,
             fast_math: true,
+            stack: abi::STACK,
             derivative: None,
         }
     }

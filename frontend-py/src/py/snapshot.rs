@@ -94,7 +94,7 @@ pub(crate) struct NativeSnapshot {
 }
 
 struct Kept {
-    numbers: Buffer,
+    numbers: Arc<Buffer>,
     is_back: bool,
 }
 
@@ -119,13 +119,13 @@ impl NativeSnapshot {
     /// Writes to the elements what is kept, and keeps it. Cells that have become inactive since become active if something
     /// is to be written to them.
     pub(crate) fn restore(&self, py: Python<'_>) -> PyResult<()> {
-        let kept = self.kept();
-        self.of.write(py, &kept.numbers)?;
+        let numbers = self.kept().numbers.clone();
+        self.of.write(py, &numbers)?;
         let Where::Elements(placement, ty) = &self.of else {
             return Ok(());
         };
         let memory = placement.store.memory(py)?;
-        py.detach(|| placement.obtain_others(&memory, &kept.numbers, *ty))
+        py.detach(|| placement.obtain_others(&memory, &numbers, *ty))
             .map_err(error::memory)
     }
 }
@@ -135,7 +135,7 @@ impl NativeSnapshot {
     pub(crate) fn new(py: Python<'_>, boxed: Boxed) -> PyResult<Self> {
         let of = Where::of(boxed);
         let kept = Mutex::new(Kept {
-            numbers: of.read(py)?,
+            numbers: Arc::new(of.read(py)?),
             is_back: false,
         });
         Ok(Self { of, kept })
@@ -149,17 +149,17 @@ impl NativeSnapshot {
         if self.kept().is_back == back {
             return Ok(());
         }
-        let now = self.of.read(py)?;
-        let mut kept = self.kept();
-        self.of.write(py, &kept.numbers)?;
-        let old = std::mem::replace(
-            &mut *kept,
-            Kept {
-                numbers: now,
-                is_back: back,
-            },
-        );
-        give_spare(old.numbers);
+        // What is kept is not held while this thread gives up Python: another one would wait with it for ever.
+        let now = Arc::new(self.of.read(py)?);
+        let numbers = self.kept().numbers.clone();
+        self.of.write(py, &numbers)?;
+        *self.kept() = Kept {
+            numbers: now,
+            is_back: back,
+        };
+        if let Some(numbers) = Arc::into_inner(numbers) {
+            give_spare(numbers);
+        }
         Ok(())
     }
 }
@@ -197,8 +197,8 @@ pub(crate) fn drop_spares() {
 impl Drop for NativeSnapshot {
     fn drop(&mut self) {
         let kept = self.kept.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let Ok(empty) = Buffer::zeroed(0) {
-            give_spare(std::mem::replace(&mut kept.numbers, empty));
+        if let (Some(numbers), Ok(empty)) = (Arc::get_mut(&mut kept.numbers), Buffer::zeroed(0)) {
+            give_spare(std::mem::replace(numbers, empty));
         }
     }
 }

@@ -21,7 +21,7 @@ use aerogel_ir::{
 };
 
 use crate::host::{Handle, Known, Passing, ResultType, Signature};
-use crate::lower::core::returns::{STACK, set_constant};
+use crate::lower::core::returns::set_constant;
 use crate::lower::values::number::elem;
 use crate::lower::values::structs::from_leaves;
 use crate::lower::values::{Origin, Place, SeqKind, Val, tensor_type};
@@ -130,7 +130,10 @@ impl<'a> Lower<'a, '_> {
         };
         let room = match self.state.room {
             Some(room) => room,
-            None => self.builder().i32(STACK),
+            None => {
+                let stack = self.config.stack;
+                self.builder().i32(stack)
+            }
         };
         let mut args = vec![room];
         args.extend(values);
