@@ -11,6 +11,7 @@ pub mod device;
 pub mod format;
 pub mod interrupt;
 pub mod launch;
+mod memory_error;
 pub mod residence;
 pub mod stdout;
 pub mod trace;

@@ -91,7 +91,7 @@ import os
 import numpy as np
 import aerogel as ti
 ti.init(arch=ti.cuda, log_level="error")
-x, y, s, a = ti.field(ti.f32, 4), ti.field(ti.f32, 90), ti.field(ti.f32), ti.ndarray(ti.f32, 4)
+x, s, a = ti.field(ti.f32, 4), ti.field(ti.f32), ti.ndarray(ti.f32, 4)
 node = ti.root.pointer(ti.i, 8)
 node.place(s)
 
@@ -104,7 +104,7 @@ def fill(a: ti.types.ndarray()):
 
 fill(a)
 ways = [
-    lambda: x.to_numpy(), lambda: x[0], lambda: x.from_numpy(np.zeros(4)), lambda: a[0], lambda: a.to_numpy(),
+    lambda: x.to_numpy(), lambda: x[0], lambda: x.__setitem__(0, 1), lambda: a[0], lambda: a.to_numpy(),
     lambda: np.asarray(a), lambda: s[1], lambda: s.to_numpy(),
     lambda: node.deactivate_all(),
 ]
