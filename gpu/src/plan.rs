@@ -32,6 +32,8 @@ use crate::printed::{self, LOG_BYTES};
 
 /// Threads that run together.
 const WARP: u64 = 32;
+/// Blocks that a launch may have.
+const MOST_BLOCKS: u64 = i32::MAX as u64;
 /// Threads of a block, where nobody says how many.
 const THREADS: u32 = 128;
 /// What a thread's stack has, where functions call themselves: what these may take, and the kernel around them.
@@ -76,6 +78,40 @@ struct PlannedTask {
     /// How many iterations there are, if that is known.
     total: Option<i64>,
     threads: u32,
+    /// Whether each iteration has a thread of its own.
+    in_blocks: bool,
+    n_axes: usize,
+}
+
+impl PlannedTask {
+    /// The threads for so many iterations, on a card that runs so many blocks of the usual size at once.
+    fn grid(&self, total: u64, blocks: u32) -> Result<Grid, DriverError> {
+        let grid = |blocks: u64, threads| Grid {
+            blocks: blocks as u32,
+            threads,
+            shared: 0,
+        };
+        let threads = u64::from(self.threads);
+        if threads == 1 {
+            return Ok(grid(1, 1));
+        }
+        if self.in_blocks {
+            let wanted = total.div_ceil(threads);
+            return match wanted > MOST_BLOCKS {
+                false => Ok(grid(wanted, self.threads)),
+                true => Err(DriverError::Refused(format!(
+                    "{wanted} blocks, where {MOST_BLOCKS} are possible"
+                ))),
+            };
+        }
+        // Whole warps, and no more of them than have something to do.
+        let threads = total.div_ceil(WARP).saturating_mul(WARP).min(threads);
+        let most = u64::from(blocks) * u64::from(THREADS) / threads;
+        Ok(grid(
+            total.div_ceil(threads).min(most.max(1)),
+            threads as u32,
+        ))
+    }
 }
 
 /// Loaded modules, given back when they are dropped.
@@ -118,15 +154,16 @@ impl GpuKernel {
         let (mut tasks, mut most_axes) = (Vec::new(), 0);
         for task in &code.tasks {
             let (mut bounds, mut n_axes) = (None, 0);
+            let usual = task.block.unwrap_or(THREADS);
             let (total, threads) = match &task.bounds {
                 Bounds::Serial => (Some(1), 1),
                 Bounds::Constant(axes) => {
                     let extents = axes.iter().map(|[lo, hi]| hi.saturating_sub(*lo).max(0));
-                    (Some(extents.fold(1, i64::saturating_mul)), THREADS)
+                    (Some(extents.fold(1, i64::saturating_mul)), usual)
                 }
                 Bounds::Computed { symbol, n_axes: n } => {
                     (bounds, n_axes) = (Some(function(symbol)?), *n);
-                    (None, THREADS)
+                    (None, usual)
                 }
             };
             most_axes = most_axes.max(n_axes);
@@ -135,6 +172,8 @@ impl GpuKernel {
                 bounds,
                 total,
                 threads,
+                in_blocks: task.in_blocks,
+                n_axes,
             });
         }
         let prints = |site: &Site| matches!(site.kind, SiteKind::Print | SiteKind::Warning);
@@ -262,20 +301,7 @@ impl GpuKernel {
             if interrupt::requested() {
                 break;
             }
-            let total = task.total.unwrap_or(i64::MAX);
-            if total == 0 {
-                continue;
-            }
-            // Whole warps, and no more of them than have something to do.
-            let warps = (total as u64).div_ceil(WARP);
-            let most = warps.saturating_mul(WARP).min(task.threads.into());
-            let threads = if task.threads == 1 { 1 } else { most };
-            let wanted = (total as u64).div_ceil(threads);
-            let grid = Grid {
-                blocks: wanted.min(blocks.into()) as u32,
-                threads: threads as u32,
-                shared: 0,
-            };
+            let mut total = task.total.unwrap_or(i64::MAX);
             let begin = Instant::now();
             let mut params = [context, 0, total as u64];
             if let Some(bounds) = task.bounds {
@@ -286,7 +312,14 @@ impl GpuKernel {
                     shared: 0,
                 };
                 driver.launch(bounds, one, &params[..2])?;
+                if task.in_blocks {
+                    total = self.extent(params[1], task.n_axes)?;
+                }
             }
+            if total == 0 {
+                continue;
+            }
+            let grid = task.grid(total as u64, blocks)?;
             if self.grows {
                 // What an earlier task has taken is free again.
                 driver.fill(context + CONTEXT + offset::HEAP_TAKEN, 8, 0)?;
@@ -302,6 +335,17 @@ impl GpuKernel {
             }
         }
         driver.wait(&interrupt::requested)
+    }
+
+    /// How many iterations a task has whose bounds a kernel has found.
+    fn extent(&self, bounds: u64, n_axes: usize) -> Result<i64, DriverError> {
+        let mut bytes = vec![0; 16 * n_axes];
+        self.device.driver()?.read(bounds, &mut bytes)?;
+        let ends: Vec<i64> = words(&bytes).map(|word| word as i64).collect();
+        let extents = ends
+            .chunks_exact(2)
+            .map(|b| b[1].saturating_sub(b[0]).max(0));
+        Ok(extents.fold(1, i64::saturating_mul))
     }
 
     /// The addresses of trees on the device.

@@ -422,7 +422,10 @@ fn races_are_found() {
 
 #[test]
 fn barriers_and_lanes_that_do_not_come() {
+    // Threads that have ended are not waited for, but those that wait elsewhere are.
     let half = "setp.lt.u32 %p1, %r1, 16; @%p1 bra $end; bar.sync 0; $end:";
+    run("", half, 1, 32, &[0; 32]);
+    let half = "setp.lt.u32 %p1, %r1, 16; @%p1 bra $other; bar.sync 0; bra $end; $other: bar.sync 1; $end:";
     let found = fault("", half, 1, 32, &[0; 32]);
     assert_eq!(found.kind, FaultKind::Barrier);
     assert_eq!(

@@ -10,7 +10,7 @@ use aerogel_compiler::{
     Arch, CompileError, CompiledKernel, Compiler, Differentiated, Wanted, caught,
 };
 use aerogel_ir::{Function, Module, Type};
-use aerogel_runtime::{KernelFailure, TreeMemory, abi, interrupt, launch};
+use aerogel_runtime::{KernelFailure, TreeMemory, interrupt, launch};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
@@ -294,10 +294,7 @@ pub(crate) fn compile(
         short_circuit: settings.short_circuit,
         debug: settings.debug,
         fast_math: settings.fast_math,
-        stack: match settings.arch {
-            Arch::Cuda(_) => abi::GPU_STACK,
-            Arch::Cpu | Arch::Interp => abi::STACK,
-        },
+        gpu: matches!(settings.arch, Arch::Cuda(_)),
         derivative,
     };
     let lowered = lower_kernel(&source, &params, result.as_ref(), &mut host, &config);

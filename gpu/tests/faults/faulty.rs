@@ -45,6 +45,8 @@ pub(crate) fn code(symbol: &str, text: &str) -> KernelCode {
             step: 1,
             cost: 1.0,
             max_threads: None,
+            block: None,
+            in_blocks: false,
             sums: None,
         }],
         args: vec![ArgSlot::Pointer, ArgSlot::Extent],

@@ -148,6 +148,8 @@ fn tasks_before_one_that_is_refused_are_waited_for() {
         step: 1,
         cost: 1.0,
         max_threads: None,
+        block: None,
+        in_blocks: false,
         sums: None,
     };
     let twice = KernelCode {

@@ -93,7 +93,13 @@ impl<'m> Block<'m> {
             return Err(first.stuck());
         };
         let here: u32 = self.warps.iter().map(|warp| warp.waiting_at(number)).sum();
-        let wanted = threads.unwrap_or(self.grid.n_threads() as u32);
+        // Threads that have ended are not waited for.
+        let alive = self
+            .warps
+            .iter()
+            .map(|warp| warp.alive().count_ones())
+            .sum();
+        let wanted = threads.unwrap_or(alive);
         if here < wanted {
             let message = format!(
                 "{here} of {wanted} threads wait at barrier {number}, which the others do not reach"

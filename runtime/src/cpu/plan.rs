@@ -494,6 +494,8 @@ mod tests {
             cost: 10.0,
             step: 1,
             max_threads: None,
+            block: None,
+            in_blocks: false,
             sums: None,
         }
     }

@@ -20,6 +20,8 @@ use aerogel_ir::{
     Type, Value, walk,
 };
 
+use aerogel_runtime::abi;
+
 use crate::host::{Handle, Known, Passing, ResultType, Signature};
 use crate::lower::core::returns::set_constant;
 use crate::lower::values::number::elem;
@@ -131,7 +133,10 @@ impl<'a> Lower<'a, '_> {
         let room = match self.state.room {
             Some(room) => room,
             None => {
-                let stack = self.config.stack;
+                let stack = match self.config.gpu {
+                    true => abi::GPU_STACK,
+                    false => abi::STACK,
+                };
                 self.builder().i32(stack)
             }
         };
