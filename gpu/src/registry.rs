@@ -55,6 +55,7 @@ pub fn device(number: u32) -> Result<GpuDevice, DriverError> {
             let options = Options {
                 memory: mebibytes << 20,
                 counts: false,
+                shared_races: true,
                 ..Options::default()
             };
             GpuDevice::new(Box::new(MachineDriver::new(options)))

@@ -430,7 +430,7 @@ fn barriers_and_lanes_that_do_not_come() {
     assert_eq!(found.kind, FaultKind::Barrier);
     assert_eq!(
         found.message,
-        "16 of 32 threads wait at barrier 0, which the others do not reach"
+        "16 of 32 threads wait at barrier 1, which the others do not reach"
     );
     let gone =
         "setp.lt.u32 %p1, %r1, 16; @%p1 bra $end; shfl.sync.idx.b32 %r10, %r1, 0, 31, -1; $end:";

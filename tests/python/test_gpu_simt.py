@@ -50,16 +50,24 @@ def test_a_missing_sync_is_a_race():
     x = ti.field(ti.i32, 64)
 
     @ti.kernel
-    def reverse():
+    def race(first: ti.template(), second: ti.template()):
         ti.loop_config(block_dim=64)
         for i in x:
             tile = block.SharedArray(64, ti.i32)
-            tile[63 - i] = x[i]
-            x[i] = tile[i]
+            tile[i] = i
+            if ti.static(first):
+                block.sync()
+            x[i] = tile[63 - i]
+            if ti.static(second):
+                block.sync()
+            tile[i] = -i
 
-    x.from_numpy(np.arange(64, dtype=np.int32))
-    with pytest.raises(RuntimeError, match=r"(?s)kernel `reverse`.*(race|never written)"):
-        reverse()
+    with pytest.raises(RuntimeError, match=r"(?s)kernel `race`.*nobody has written.*ld.shared"):
+        race(False, True)
+    with pytest.raises(RuntimeError, match=r"(?s)kernel `race`.*nothing orders that.*shared"):
+        race(True, False)
+    race(True, True)
+    assert (x.to_numpy() == np.arange(64)[::-1]).all()
 
 
 def test_a_sync_that_some_do_not_reach():
@@ -70,12 +78,11 @@ def test_a_sync_that_some_do_not_reach():
         ti.loop_config(block_dim=64)
         for i in x:
             if i < 32:
-                block.sync()
+                x[i] = block.sync_count_nonzero(i)
             else:
-                x[i] = block.sync_count_nonzero(1) + warp.ballot(1)
-                block.sync()
+                x[i] = block.sync_any_nonzero(i)
 
-    with pytest.raises(RuntimeError, match="kernel `half`"):
+    with pytest.raises(RuntimeError, match=r"(?s)kernel `half`.*others of the block elsewhere"):
         half()
 
 
@@ -310,10 +317,11 @@ def test_sizes_that_cannot_be_are_refused_with_their_line():
             kernel(size, 4)()
         assert "block_dim=size" in str(e.value) and "^" in str(e.value)
     with pytest.raises(
-        ti.TaichiCompilationError, match="would share 80000 bytes in this loop, and a card has 49152"
+        ti.TaichiCompilationError,
+        match="a block of kernel `k` would share 80000 bytes in this loop, and a card has 49152",
     ) as e:
         kernel(64, 20_000)()
-    assert "SharedArray(n, ti.f32)" in str(e.value) and "kernel `k`" in str(e.value)
+    assert "SharedArray(n, ti.f32)" in str(e.value)
     for n in (0, -4, (4, 0), 2.5):
         with pytest.raises(ti.TaichiTypeError, match="positive integers known while compiling"):
             kernel(64, n)()

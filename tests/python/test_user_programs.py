@@ -379,8 +379,9 @@ def test_what_is_not_there_can_be_looked_up(cpu):
 
     @ti.kernel
     def run(on_gpu: ti.template()) -> ti.i32:
-        if ti.static(on_gpu):
-            ti.simt.block.sync()
+        for _ in range(3):
+            if ti.static(on_gpu):
+                ti.simt.block.sync()
         return 3
 
     assert run(False) == 3

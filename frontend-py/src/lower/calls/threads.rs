@@ -25,20 +25,20 @@ pub(crate) struct Shared {
 impl Lower<'_, '_> {
     /// That this is for a GPU, and stands in a loop that has threads.
     fn expect_threads(&mut self, name: &str) -> Res<()> {
-        if !self.config.gpu {
-            let message = format!("`ti.{name}` is not supported on the CPU");
-            let note = "iterations there share nothing but memory; atomic functions work on that. `ti.init(arch=ti.gpu)` \
-                        has it";
-            return self.fail_noted(ErrorKind::NotSupported, "E0260", message, note);
-        }
         let mut control = self.state.control.iter();
-        if control.any(|control| matches!(control, Control::Parallel { breakable: false })) {
+        if !control.any(|control| matches!(control, Control::Parallel { breakable: false })) {
+            let message = format!("`ti.{name}` stands outside of a loop that has threads");
+            let note = "the outermost `for` loops of a kernel have them, unless they are serialized, and the `ti.func`s \
+                        called there";
+            return self.fail_noted(ErrorKind::Compilation, "E0238", message, note);
+        }
+        if self.config.gpu {
             return Ok(());
         }
-        let message = format!("`ti.{name}` stands outside of a loop that has threads");
-        let note = "the outermost `for` loops of a kernel have them, unless they are serialized, and the `ti.func`s called \
-                    there";
-        self.fail_noted(ErrorKind::Compilation, "E0261", message, note)
+        let message = format!("`ti.{name}` is not supported on the CPU");
+        let note = "iterations there share nothing but memory, on which atomic functions work; `ti.init(arch=ti.gpu)` \
+                    has it";
+        self.fail_noted(ErrorKind::NotSupported, "E0238", message, note)
     }
 
     /// `ti.simt.block.SharedArray(shape, dtype)`.
@@ -62,24 +62,38 @@ impl Lower<'_, '_> {
             all.into_iter().map(extent).collect()
         });
         let Some(extents) = extents.filter(|all| !all.is_empty()) else {
-            let message = format!("the shape of `ti.{name}` is of positive integers known while compiling");
+            let message =
+                format!("the shape of `ti.{name}` is of positive integers known while compiling");
             return self.fail(ErrorKind::Type, "E0210", message);
         };
         let per_element = element.len();
-        let count = extents.iter().fold(u64::from(per_element), |n, &e| n.saturating_mul(e.into()));
+        let count = extents
+            .iter()
+            .fold(u64::from(per_element), |n, &e| n.saturating_mul(e.into()));
         let bytes = count.saturating_mul(ty.bytes().into());
-        self.state.shared_bytes = self.state.shared_bytes.saturating_add(bytes.next_multiple_of(16));
+        self.state.shared_bytes = self
+            .state
+            .shared_bytes
+            .saturating_add(bytes.next_multiple_of(16));
         if self.state.shared_bytes > MOST_BYTES {
             let all = self.state.shared_bytes;
             let message = format!(
-                "the threads of a block would share {all} bytes in this loop, and a card has {MOST_BYTES}"
+                "the threads of a block of kernel `{}` would share {all} bytes in this loop, and a card has {MOST_BYTES}",
+                self.state.func.name
             );
             let note = "make the array smaller, or its elements of a narrower type";
-            return self.fail_noted(ErrorKind::Compilation, "E0262", message, note);
+            return self.fail_noted(ErrorKind::Compilation, "E0238", message, note);
         }
-        let of = Type::Vec(count as u32, ty).to_ref().expect("a vector has a storage");
+        let of = Type::Vec(count as u32, ty)
+            .to_ref()
+            .expect("a vector has a storage");
         let storage = self.value(Op::Shared {}, of);
-        Ok(Val::Shared(Rc::new(Shared { storage, shape: extents, element, ty })))
+        Ok(Val::Shared(Rc::new(Shared {
+            storage,
+            shape: extents,
+            element,
+            ty,
+        })))
     }
 
     /// An element of a shared array.
@@ -100,13 +114,19 @@ impl Lower<'_, '_> {
         let refs = (0..per_element).map(|k| {
             let k = b.i32(k as i32);
             let at = b.binary(BinaryOp::Add, first, k);
-            let op = Op::ElemRef { base: shared.storage, index: vec![at] };
+            let op = Op::ElemRef {
+                base: shared.storage,
+                index: vec![at],
+            };
             b.value(op, Type::RefScalar(shared.ty))
         });
         let refs: Vec<Value> = refs.collect();
         let origin = Origin::Field;
         Ok(Val::Place(match shared.element {
-            TensorShape::Scalar => Place::Ref { place: refs[0], origin },
+            TensorShape::Scalar => Place::Ref {
+                place: refs[0],
+                origin,
+            },
             element => Place::Elements {
                 refs: refs.into(),
                 ty: tensor_type(element, shared.ty),
@@ -150,7 +170,9 @@ impl Lower<'_, '_> {
             ActiveMask | Ballot | MatchAny | MatchAll => mask,
             Shuffle | ShuffleUp | ShuffleDown | ShuffleXor => self.ty(values[1]),
         };
-        Ok(Val::Value(self.value(Op::Threads { op, args: values }, result)))
+        Ok(Val::Value(
+            self.value(Op::Threads { op, args: values }, result),
+        ))
     }
 
     /// A number that goes from lane to lane.

@@ -109,8 +109,9 @@ impl<'a> Lower<'a, '_> {
                     return self.fail(ErrorKind::Type, "E0222", message);
                 }
                 ("block_dim", _) => {
-                    let message =
-                        format!("`block_dim` of `ti.loop_config` is a power of two up to {MOST_THREADS}");
+                    let message = format!(
+                        "`block_dim` of `ti.loop_config` is a power of two up to {MOST_THREADS}"
+                    );
                     return self.fail(ErrorKind::Type, "E0222", message);
                 }
                 ("block_dim_adaptive" | "bit_vectorize", _) => {}
