@@ -332,12 +332,19 @@ impl Driver for NvidiaDriver {
     }
 
     fn write(&self, to: u64, from: &[u8]) -> Result<(), DriverError> {
+        // The driver takes no copy of nothing.
+        if from.is_empty() {
+            return Ok(());
+        }
         let stream = self.enter()?;
         // SAFETY: whoever asks has allocated the bytes; what is copied is pageable, so it has been read when this returns.
         unsafe { result::memcpy_htod_async(to, from, stream) }.map_err(of)
     }
 
     fn read(&self, from: u64, to: &mut [u8]) -> Result<(), DriverError> {
+        if to.is_empty() {
+            return Ok(());
+        }
         let stream = self.enter()?;
         // SAFETY: whoever asks has allocated the bytes; the copy is over before the slice is given back.
         unsafe { result::memcpy_dtoh_async(to, from, stream) }.map_err(of)?;
@@ -346,6 +353,9 @@ impl Driver for NvidiaDriver {
     }
 
     fn fill(&self, address: u64, bytes: u64, value: u8) -> Result<(), DriverError> {
+        if bytes == 0 {
+            return Ok(());
+        }
         let stream = self.enter()?;
         // SAFETY: whoever asks has allocated the bytes.
         unsafe { result::memset_d8_async(address, value, bytes as usize, stream) }.map_err(of)
