@@ -155,6 +155,11 @@ impl Compiler {
         })
     }
 
+    /// Whether its device can still be used: a GPU may be lost.
+    pub fn is_usable(&self) -> bool {
+        self.backend.device.is_usable()
+    }
+
     /// Why compiled kernels are not kept on disk though the configuration asks for it.
     pub fn cache_refused(&self) -> Option<&str> {
         self.cache_refused.as_deref()

@@ -4,7 +4,8 @@
 //! as Python would; of a value it becomes the instruction. What needs more than a row says is a function in
 //! `lower/builtins.rs`.
 
-use aerogel_ir::{AtomicOp, BinaryOp, UnaryOp};
+use aerogel_base::ScalarType;
+use aerogel_ir::{AtomicOp, BinaryOp, ThreadOp, UnaryOp};
 
 use crate::infer::UnaryRule::{self, *};
 use crate::lower::{Maker, NodeFunction, Special};
@@ -64,6 +65,15 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 
 const fn special(special: Special) -> Rule {
     Rule::Special(special)
+}
+
+const fn threads(op: ThreadOp) -> Rule {
+    Rule::Special(Special::Threads(op, None))
+}
+
+/// The same of numbers of one type.
+const fn threads_of(op: ThreadOp, ty: ScalarType) -> Rule {
+    Rule::Special(Special::Threads(op, Some(ty)))
 }
 
 #[rustfmt::skip]
@@ -161,6 +171,35 @@ const TABLE: &[(&str, Rule)] = &[
     ("list",          special(Special::List)),
     ("tuple",         special(Special::Tuple)),
     ("loop_config",   special(Special::LoopConfig)),
+    // Threads of a GPU.
+    ("simt.block.sync",              threads(ThreadOp::BlockSync)),
+    ("simt.block.sync_all_nonzero",  threads(ThreadOp::BlockAll)),
+    ("simt.block.sync_any_nonzero",  threads(ThreadOp::BlockAny)),
+    ("simt.block.sync_count_nonzero", threads(ThreadOp::BlockCount)),
+    ("simt.block.mem_sync",          threads(ThreadOp::BlockFence)),
+    ("simt.block.thread_idx",        threads(ThreadOp::ThreadInBlock)),
+    ("simt.block.global_thread_idx", threads(ThreadOp::ThreadInGrid)),
+    ("simt.block.SharedArray",       special(Special::SharedArray)),
+    ("simt.grid.memfence",           threads(ThreadOp::GridFence)),
+    ("simt.warp.sync",               threads(ThreadOp::WarpSync)),
+    ("simt.warp.active_mask",        threads(ThreadOp::ActiveMask)),
+    ("simt.warp.ballot",             threads(ThreadOp::Ballot)),
+    ("simt.warp.all_nonzero",        threads(ThreadOp::VoteAll)),
+    ("simt.warp.any_nonzero",        threads(ThreadOp::VoteAny)),
+    ("simt.warp.unique",             threads(ThreadOp::VoteUniform)),
+    ("simt.warp.match_any",          threads(ThreadOp::MatchAny)),
+    ("simt.warp.match_all",          threads(ThreadOp::MatchAll)),
+    ("simt.warp.shfl_sync_i32",      threads_of(ThreadOp::Shuffle, ScalarType::I32)),
+    ("simt.warp.shfl_sync_f32",      threads_of(ThreadOp::Shuffle, ScalarType::F32)),
+    ("simt.warp.shfl_up_i32",        threads_of(ThreadOp::ShuffleUp, ScalarType::I32)),
+    ("simt.warp.shfl_up_f32",        threads_of(ThreadOp::ShuffleUp, ScalarType::F32)),
+    ("simt.warp.shfl_down_i32",      threads_of(ThreadOp::ShuffleDown, ScalarType::I32)),
+    ("simt.warp.shfl_down_f32",      threads_of(ThreadOp::ShuffleDown, ScalarType::F32)),
+    ("simt.warp.shfl_xor_i32",       threads_of(ThreadOp::ShuffleXor, ScalarType::I32)),
+    ("simt.warp.shuffle",            threads(ThreadOp::Shuffle)),
+    ("simt.warp.shuffle_up",         threads(ThreadOp::ShuffleUp)),
+    ("simt.warp.shuffle_down",       threads(ThreadOp::ShuffleDown)),
+    ("simt.warp.shuffle_xor",        threads(ThreadOp::ShuffleXor)),
     // Effects.
     ("print",      special(Special::Print)),
     ("random",     special(Special::Random)),

@@ -1,7 +1,7 @@
 //! A GPU as a device of the runtime.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use aerogel_runtime::{Device, KernelCode, LoadError, LoadedKernel};
 
@@ -14,7 +14,8 @@ pub(crate) struct Opened {
     /// The process that opened it.
     process: u32,
     number: u64,
-    lost: AtomicBool,
+    /// Why it does not answer any more.
+    lost: OnceLock<String>,
     shared: Mutex<Shared>,
 }
 
@@ -29,12 +30,19 @@ pub(crate) struct Shared {
 static OPENED: AtomicU64 = AtomicU64::new(1);
 
 impl Opened {
-    /// The driver, if this process may use it.
+    /// The driver, if this process may use it, and the card is not lost.
     pub(crate) fn driver(&self) -> Result<&dyn Driver, DriverError> {
-        match std::process::id() == self.process {
-            true => Ok(&*self.driver),
-            false => Err(DriverError::Forked),
+        if self.is_forked() {
+            return Err(DriverError::Forked);
         }
+        match self.lost.get() {
+            None => Ok(&*self.driver),
+            Some(why) => Err(DriverError::Lost(why.clone())),
+        }
+    }
+
+    fn is_forked(&self) -> bool {
+        std::process::id() != self.process
     }
 
     pub(crate) fn number(&self) -> u64 {
@@ -48,8 +56,8 @@ impl Opened {
 
     /// Notes what makes a card useless.
     pub(crate) fn note(&self, e: &DriverError) {
-        if matches!(e, DriverError::Lost(_)) {
-            self.lost.store(true, Ordering::Relaxed);
+        if let DriverError::Lost(why) = e {
+            let _ = self.lost.set(why.clone());
         }
     }
 }
@@ -79,7 +87,7 @@ impl GpuDevice {
                 driver,
                 process: std::process::id(),
                 number: OPENED.fetch_add(1, Ordering::Relaxed),
-                lost: AtomicBool::new(false),
+                lost: OnceLock::new(),
                 shared: Mutex::default(),
             }),
         }
@@ -92,16 +100,16 @@ impl GpuDevice {
 
     /// Whether another process opened it, of which this one is a child.
     pub fn is_forked(&self) -> bool {
-        self.opened.driver().is_err()
-    }
-
-    /// Whether launches can be hoped to succeed: the card answers, and this process opened it.
-    pub fn is_usable(&self) -> bool {
-        !self.opened.lost.load(Ordering::Relaxed) && self.opened.driver().is_ok()
+        self.opened.is_forked()
     }
 }
 
 impl Device for GpuDevice {
+    /// Whether the card answers, and this process opened it.
+    fn is_usable(&self) -> bool {
+        self.opened.driver().is_ok()
+    }
+
     fn load(&self, code: &KernelCode) -> Result<Box<dyn LoadedKernel>, LoadError> {
         let kernel = GpuKernel::new(&self.opened, code).map_err(|e| {
             self.opened.note(&e);

@@ -47,6 +47,9 @@ pub trait Driver: Send + Sync {
     /// Loads a module: its number.
     fn load(&self, ptx: &str) -> Result<u64, DriverError>;
 
+    /// Gives each thread at least so many bytes of stack, for functions that call themselves.
+    fn set_stack(&self, bytes: u64) -> Result<(), DriverError>;
+
     /// Gives a module back.
     fn unload(&self, module: u64);
 

@@ -185,6 +185,10 @@ impl Driver for MachineDriver {
         Ok(number)
     }
 
+    fn set_stack(&self, _: u64) -> Result<(), DriverError> {
+        Ok(())
+    }
+
     fn unload(&self, module: u64) {
         let mut state = self.lock();
         if let Err(fault) = self.drain(&mut state, &|| false) {

@@ -56,9 +56,14 @@ impl Opened {
             DriverError::OutOfMemory(bytes) => MemoryError::DeviceFull {
                 bytes: usize::try_from(bytes).unwrap_or(usize::MAX),
             },
-            other => {
-                tracing::debug!("{other}");
+            DriverError::Forked => MemoryError::DeviceForked,
+            DriverError::Lost(what) => {
+                tracing::debug!("{what}");
                 MemoryError::DeviceLost
+            }
+            other => {
+                tracing::warn!("{other}");
+                MemoryError::DeviceFailed
             }
         }
     }

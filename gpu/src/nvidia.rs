@@ -32,6 +32,8 @@ pub(crate) struct NvidiaDriver {
     context: Context,
     stream: Stream,
     stop: StopWord,
+    /// Bytes of stack that each thread has beyond the usual.
+    stack: Mutex<u64>,
     /// Pieces of memory behind reserved addresses: where they are, how long, and what the driver calls them.
     reserved: Mutex<BTreeMap<u64, Reserved>>,
 }
@@ -40,9 +42,13 @@ pub(crate) struct NvidiaDriver {
 struct Context(sys::CUcontext);
 #[derive(Clone, Copy)]
 struct Stream(sys::CUstream);
+/// A word of the card's memory, which kernels ask for often.
 struct StopWord {
-    host: *mut u32,
     device: u64,
+    /// A one, in memory of the host that is copied without the processor.
+    one: *const u8,
+    /// Copies there, while kernels run on the other stream.
+    aside: sys::CUstream,
 }
 struct Reserved {
     bytes: usize,
@@ -57,14 +63,14 @@ unsafe impl Sync for Context {}
 unsafe impl Send for Stream {}
 // SAFETY: as above.
 unsafe impl Sync for Stream {}
-// SAFETY: the word is written by volatile stores alone, and lives as long as the process.
+// SAFETY: the one is never written to, and lives as long as the process; any thread may use a stream.
 unsafe impl Send for StopWord {}
 // SAFETY: as above.
 unsafe impl Sync for StopWord {}
 
 impl NvidiaDriver {
-    /// Opens a card by its number.
-    pub(crate) fn open(number: u32) -> Result<Self, DriverError> {
+    /// Opens a card by its number; `anew` after it was lost.
+    pub(crate) fn open(number: u32, anew: bool) -> Result<Self, DriverError> {
         // SAFETY: looks for a library and loads it; its initialisers are the driver's.
         if !unsafe { sys::is_culib_present() } {
             return Err(DriverError::Missing(
@@ -84,17 +90,26 @@ impl NvidiaDriver {
         let ordinal = number as c_int;
         let device = result::device::get(ordinal).map_err(of)?;
         let card = card(device)?;
+        if anew {
+            // What has gone wrong stays with the context, which all of the process share: whoever else uses it has lost
+            // what was there too.
+            // SAFETY: the device is one, and nobody uses what a lost card had (`Opened::driver`).
+            unsafe { sys::cuDevicePrimaryCtxReset_v2(device) }
+                .result()
+                .map_err(of)?;
+        }
         // SAFETY: the device is one; the context stays as long as the process.
         let context = unsafe { result::primary_ctx::retain(device) }.map_err(of)?;
         // SAFETY: the context was just made.
         unsafe { result::ctx::set_current(context) }.map_err(of)?;
-        let stream = result::stream::create(result::stream::StreamKind::NonBlocking).map_err(of)?;
+        let [stream, aside] = [stream()?, stream()?];
         Ok(Self {
             card,
             ordinal,
             context: Context(context),
             stream: Stream(stream),
-            stop: stop_word()?,
+            stop: stop_word(stream, aside)?,
+            stack: Mutex::new(0),
             reserved: Mutex::default(),
         })
     }
@@ -172,19 +187,25 @@ fn card(device: sys::CUdevice) -> Result<Card, DriverError> {
     })
 }
 
-/// A word of the host's memory that the card sees.
-fn stop_word() -> Result<StopWord, DriverError> {
+fn stream() -> Result<sys::CUstream, DriverError> {
+    result::stream::create(result::stream::StreamKind::NonBlocking).map_err(of)
+}
+
+/// A word that is zero.
+fn stop_word(stream: sys::CUstream, aside: sys::CUstream) -> Result<StopWord, DriverError> {
     // SAFETY: the context is current; the memory is never given back.
-    let host = unsafe { result::malloc_host(8, sys::CU_MEMHOSTALLOC_DEVICEMAP) }.map_err(of)?;
-    let mut device = 0;
-    // SAFETY: the memory was allocated for it.
-    unsafe { sys::cuMemHostGetDevicePointer_v2(&raw mut device, host, 0) }
-        .result()
-        .map_err(of)?;
-    let host = host.cast::<u32>();
+    let one = unsafe { result::malloc_host(8, 0) }.map_err(of)?;
     // SAFETY: it has eight bytes.
-    unsafe { host.write_volatile(0) };
-    Ok(StopWord { host, device })
+    unsafe { one.cast::<u64>().write(1) };
+    // SAFETY: the context is current.
+    let device = unsafe { result::malloc_sync(8) }.map_err(of)?;
+    // SAFETY: it has eight bytes.
+    unsafe { result::memset_d8_async(device, 0, 8, stream) }.map_err(of)?;
+    Ok(StopWord {
+        device,
+        one: one.cast(),
+        aside,
+    })
 }
 
 fn of(e: Failure) -> DriverError {
@@ -311,12 +332,19 @@ impl Driver for NvidiaDriver {
     }
 
     fn write(&self, to: u64, from: &[u8]) -> Result<(), DriverError> {
+        // The driver takes no copy of nothing.
+        if from.is_empty() {
+            return Ok(());
+        }
         let stream = self.enter()?;
         // SAFETY: whoever asks has allocated the bytes; what is copied is pageable, so it has been read when this returns.
         unsafe { result::memcpy_htod_async(to, from, stream) }.map_err(of)
     }
 
     fn read(&self, from: u64, to: &mut [u8]) -> Result<(), DriverError> {
+        if to.is_empty() {
+            return Ok(());
+        }
         let stream = self.enter()?;
         // SAFETY: whoever asks has allocated the bytes; the copy is over before the slice is given back.
         unsafe { result::memcpy_dtoh_async(to, from, stream) }.map_err(of)?;
@@ -325,6 +353,9 @@ impl Driver for NvidiaDriver {
     }
 
     fn fill(&self, address: u64, bytes: u64, value: u8) -> Result<(), DriverError> {
+        if bytes == 0 {
+            return Ok(());
+        }
         let stream = self.enter()?;
         // SAFETY: whoever asks has allocated the bytes.
         unsafe { result::memset_d8_async(address, value, bytes as usize, stream) }.map_err(of)
@@ -337,6 +368,20 @@ impl Driver for NvidiaDriver {
         // SAFETY: the text ends with a zero.
         let module = unsafe { result::module::load_data(text.as_ptr().cast()) };
         Ok(module.map_err(of)? as u64)
+    }
+
+    fn set_stack(&self, bytes: u64) -> Result<(), DriverError> {
+        self.enter()?;
+        let mut stack = self.stack.lock().unwrap_or_else(PoisonError::into_inner);
+        if *stack < bytes {
+            let limit = sys::CUlimit::CU_LIMIT_STACK_SIZE;
+            // SAFETY: sets a number of the context.
+            unsafe { sys::cuCtxSetLimit(limit, bytes as usize) }
+                .result()
+                .map_err(sized(bytes))?;
+            *stack = bytes;
+        }
+        Ok(())
     }
 
     fn unload(&self, module: u64) {
@@ -387,7 +432,7 @@ impl Driver for NvidiaDriver {
 
     fn wait(&self, stop: &(dyn Fn() -> bool + Sync)) -> Result<(), DriverError> {
         let stream = self.enter()?;
-        let mut looks = 0_u32;
+        let (mut looks, mut is_set) = (0_u32, false);
         let outcome = loop {
             // SAFETY: the stream is one.
             match unsafe { sys::cuStreamQuery(stream) } {
@@ -395,9 +440,19 @@ impl Driver for NvidiaDriver {
                 CUresult::CUDA_ERROR_NOT_READY => {}
                 other => break Err(of(Failure(other))),
             }
-            if stop() {
-                // SAFETY: the word is the host's memory.
-                unsafe { self.stop.host.write_volatile(1) };
+            if stop() && !is_set {
+                is_set = true;
+                // SAFETY: both have eight bytes, and the one is not given back.
+                unsafe {
+                    sys::cuMemcpyHtoDAsync_v2(
+                        self.stop.device,
+                        self.stop.one.cast(),
+                        8,
+                        self.stop.aside,
+                    )
+                }
+                .result()
+                .map_err(of)?;
             }
             looks = looks.saturating_add(1);
             // Short launches are looked at all the time.
@@ -406,8 +461,14 @@ impl Driver for NvidiaDriver {
                 _ => std::thread::sleep(LOOK),
             }
         };
-        // SAFETY: as above.
-        unsafe { self.stop.host.write_volatile(0) };
+        if is_set {
+            // SAFETY: a stream, and eight bytes of the card's memory.
+            unsafe {
+                result::stream::synchronize(self.stop.aside)
+                    .and_then(|()| result::memset_d8_async(self.stop.device, 0, 8, stream))
+            }
+            .map_err(of)?;
+        }
         outcome
     }
 }

@@ -15,12 +15,15 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use aerogel_runtime::abi::{ErrorRecord, LaunchContext, MAX_ERROR_ARGS, Services, offset};
+use aerogel_runtime::abi::{
+    ErrorRecord, GPU_STACK, LaunchContext, MAX_ERROR_ARGS, Services, offset,
+};
 use aerogel_runtime::code::{ArgSlot, Bounds, Site, SiteKind};
 use aerogel_runtime::interrupt;
 use aerogel_runtime::launch::{KernelFailure, Launch, Signature};
+use aerogel_runtime::residence;
 use aerogel_runtime::tree::Turn;
-use aerogel_runtime::{Buffer, KernelCode, LoadedKernel, MemoryError};
+use aerogel_runtime::{Buffer, KernelCode, LoadedKernel, MemoryError, OnDevice};
 
 use crate::device::{Opened, Shared};
 use crate::driver::{DriverError, Grid};
@@ -29,10 +32,16 @@ use crate::printed::{self, LOG_BYTES};
 
 /// Threads that run together.
 const WARP: u64 = 32;
+/// Blocks that a launch may have.
+const MOST_BLOCKS: u64 = i32::MAX as u64;
 /// Threads of a block, where nobody says how many.
 const THREADS: u32 = 128;
+/// What a thread's stack has, where functions call themselves: what these may take, and the kernel around them.
+const STACK: u64 = GPU_STACK as u64 / 2 + (4 << 10);
 /// A launch that needs growing storages may use this part of the card's memory for them.
 const HEAP_PART: u64 = 8;
+/// With less than this it does not begin.
+const LEAST_HEAP: u64 = 1 << 20;
 /// A tree in which a launch may make cells active gets room for this part of the card's memory more.
 const ROOM_PART: u64 = 16;
 
@@ -48,6 +57,7 @@ pub(crate) struct GpuKernel {
     signature: Signature,
     args: Vec<ArgSlot>,
     activates: Vec<bool>,
+    changes: Vec<bool>,
     written: Vec<bool>,
     sites: Vec<Site>,
     n_results: usize,
@@ -68,6 +78,40 @@ struct PlannedTask {
     /// How many iterations there are, if that is known.
     total: Option<i64>,
     threads: u32,
+    /// Whether each iteration has a thread of its own.
+    in_blocks: bool,
+    n_axes: usize,
+}
+
+impl PlannedTask {
+    /// The threads for so many iterations, on a card that runs so many blocks of the usual size at once.
+    fn grid(&self, total: u64, blocks: u32) -> Result<Grid, DriverError> {
+        let grid = |blocks: u64, threads| Grid {
+            blocks: blocks as u32,
+            threads,
+            shared: 0,
+        };
+        let threads = u64::from(self.threads);
+        if threads == 1 {
+            return Ok(grid(1, 1));
+        }
+        if self.in_blocks {
+            let wanted = total.div_ceil(threads);
+            return match wanted > MOST_BLOCKS {
+                false => Ok(grid(wanted, self.threads)),
+                true => Err(DriverError::Refused(format!(
+                    "{wanted} blocks, where {MOST_BLOCKS} are possible"
+                ))),
+            };
+        }
+        // Whole warps, and no more of them than have something to do.
+        let threads = total.div_ceil(WARP).saturating_mul(WARP).min(threads);
+        let most = u64::from(blocks) * u64::from(THREADS) / threads;
+        Ok(grid(
+            total.div_ceil(threads).min(most.max(1)),
+            threads as u32,
+        ))
+    }
 }
 
 /// Loaded modules, given back when they are dropped.
@@ -91,6 +135,9 @@ impl GpuKernel {
             device: device.clone(),
             numbers: Vec::new(),
         };
+        if code.is_recursive() {
+            driver.set_stack(STACK)?;
+        }
         for object in &code.objects {
             let text = std::str::from_utf8(object)
                 .map_err(|_| DriverError::BadCode("it is no text".to_owned()))?;
@@ -107,15 +154,16 @@ impl GpuKernel {
         let (mut tasks, mut most_axes) = (Vec::new(), 0);
         for task in &code.tasks {
             let (mut bounds, mut n_axes) = (None, 0);
+            let usual = task.block.unwrap_or(THREADS);
             let (total, threads) = match &task.bounds {
                 Bounds::Serial => (Some(1), 1),
                 Bounds::Constant(axes) => {
                     let extents = axes.iter().map(|[lo, hi]| hi.saturating_sub(*lo).max(0));
-                    (Some(extents.fold(1, i64::saturating_mul)), THREADS)
+                    (Some(extents.fold(1, i64::saturating_mul)), usual)
                 }
                 Bounds::Computed { symbol, n_axes: n } => {
                     (bounds, n_axes) = (Some(function(symbol)?), *n);
-                    (None, THREADS)
+                    (None, usual)
                 }
             };
             most_axes = most_axes.max(n_axes);
@@ -124,6 +172,8 @@ impl GpuKernel {
                 bounds,
                 total,
                 threads,
+                in_blocks: task.in_blocks,
+                n_axes,
             });
         }
         let prints = |site: &Site| matches!(site.kind, SiteKind::Print | SiteKind::Warning);
@@ -134,6 +184,7 @@ impl GpuKernel {
             signature: Signature::of(code),
             args: code.args.clone(),
             activates: code.activates.clone(),
+            changes: code.changes.clone(),
             written: code.written.clone(),
             sites: code.sites.clone(),
             n_results: code.n_results,
@@ -174,10 +225,14 @@ impl GpuKernel {
 
     fn run(&self, launch: &mut Launch<'_>) -> Result<(), Failure> {
         let driver = self.device.driver()?;
+        // From here on Ctrl-C ends it, also while it waits or copies.
+        let _active = interrupt::Active::begin();
         let turn = Turn::take(launch.roots);
         let mut shared = self.device.turn();
+        let gathering = residence::gathering();
         let arrays = Arrays::prepare(&self.device, launch.args.arrays())?;
         let trees = self.trees(launch)?;
+        drop(gathering);
         let block = match self.idle().pop() {
             Some(block) => block,
             None => DeviceMemory::zeroed(&self.device, self.parts().temps + self.temp_bytes)?,
@@ -187,32 +242,55 @@ impl GpuKernel {
             block.address,
             &self.block(launch, block.address, &arrays, &trees, services),
         )?;
-        let active = interrupt::Active::begin();
         let ran = self.tasks(launch, block.address);
-        drop(active);
-        let back = ran.and_then(|()| self.fetch(block.address));
+        // Tasks that were queued before one was refused still run.
+        let over = match &ran {
+            Ok(()) => Ok(()),
+            Err(_) => driver.wait(&interrupt::requested),
+        };
         let interrupted = interrupt::requested();
         // Also what a launch that failed has done is seen.
-        launch
-            .roots
-            .iter()
-            .for_each(|tree| tree.bytes().changed_on_device());
-        let copied = arrays.take_back(&self.written);
-        let back = back?;
-        copied?;
-        self.print(&shared, &back, launch)?;
-        self.idle().push(block);
-        for (result, word) in launch.results.iter_mut().zip(back.words(self.results())) {
-            *result = word;
+        for (tree, _) in trees.iter().zip(&self.changes).filter(|(_, c)| **c) {
+            tree.changed();
         }
-        let outcome = match interrupted {
-            true => Err(KernelFailure::Interrupted),
-            false => back.failure(),
+        arrays.changed(&self.written);
+        let finished = over
+            .map_err(Failure::from)
+            .and_then(|()| self.finish(launch, &shared, &arrays, block.address));
+        let outcome = match (ran, finished) {
+            (Err(e), _) => Err(e.into()),
+            (_, Err(e)) => Err(e),
+            (_, Ok(_)) if interrupted => Err(KernelFailure::Interrupted.into()),
+            (_, Ok(outcome)) => outcome.map_err(Failure::from),
         };
+        if let Err(Failure::Driver(e)) = &outcome {
+            self.device.note(e);
+        } else {
+            self.idle().push(block);
+        }
+        // Nothing is on the device any more for this launch, and the host can put the trees in order.
+        drop((arrays, trees));
         if outcome.is_err() {
             turn.settle();
         }
-        outcome.map_err(Failure::Kernel)
+        outcome
+    }
+
+    /// Takes what a launch has left: results, messages, and arrays that are somebody else's.
+    fn finish(
+        &self,
+        launch: &mut Launch<'_>,
+        shared: &Shared,
+        arrays: &Arrays<'_>,
+        block: u64,
+    ) -> Result<Result<(), KernelFailure>, Failure> {
+        let back = self.fetch(block)?;
+        self.print(shared, &back, launch)?;
+        arrays.take_back(&self.written)?;
+        for (result, word) in launch.results.iter_mut().zip(back.words(self.results())) {
+            *result = word;
+        }
+        Ok(back.failure())
     }
 
     /// Queues all tasks, and waits for them.
@@ -220,20 +298,10 @@ impl GpuKernel {
         let driver = self.device.driver()?;
         let blocks = driver.card().blocks;
         for (k, task) in self.tasks.iter().enumerate() {
-            let total = task.total.unwrap_or(i64::MAX);
-            if total == 0 {
-                continue;
+            if interrupt::requested() {
+                break;
             }
-            // Whole warps, and no more of them than have something to do.
-            let warps = (total as u64).div_ceil(WARP);
-            let most = warps.saturating_mul(WARP).min(task.threads.into());
-            let threads = if task.threads == 1 { 1 } else { most };
-            let wanted = (total as u64).div_ceil(threads);
-            let grid = Grid {
-                blocks: wanted.min(blocks.into()) as u32,
-                threads: threads as u32,
-                shared: 0,
-            };
+            let mut total = task.total.unwrap_or(i64::MAX);
             let begin = Instant::now();
             let mut params = [context, 0, total as u64];
             if let Some(bounds) = task.bounds {
@@ -244,7 +312,14 @@ impl GpuKernel {
                     shared: 0,
                 };
                 driver.launch(bounds, one, &params[..2])?;
+                if task.in_blocks {
+                    total = self.extent(params[1], task.n_axes)?;
+                }
             }
+            if total == 0 {
+                continue;
+            }
+            let grid = task.grid(total as u64, blocks)?;
             if self.grows {
                 // What an earlier task has taken is free again.
                 driver.fill(context + CONTEXT + offset::HEAP_TAKEN, 8, 0)?;
@@ -258,20 +333,28 @@ impl GpuKernel {
                 driver.wait(&interrupt::requested)?;
                 interrupt::task_ended();
             }
-            if interrupt::requested() {
-                break;
-            }
         }
         driver.wait(&interrupt::requested)
     }
 
+    /// How many iterations a task has whose bounds a kernel has found.
+    fn extent(&self, bounds: u64, n_axes: usize) -> Result<i64, DriverError> {
+        let mut bytes = vec![0; 16 * n_axes];
+        self.device.driver()?.read(bounds, &mut bytes)?;
+        let ends: Vec<i64> = words(&bytes).map(|word| word as i64).collect();
+        let extents = ends
+            .chunks_exact(2)
+            .map(|b| b[1].saturating_sub(b[0]).max(0));
+        Ok(extents.fold(1, i64::saturating_mul))
+    }
+
     /// The addresses of trees on the device.
-    fn trees(&self, launch: &Launch<'_>) -> Result<Vec<u64>, Failure> {
+    fn trees<'a>(&self, launch: &Launch<'a>) -> Result<Vec<OnDevice<'a>>, Failure> {
         let room = self.device.driver()?.card().memory / ROOM_PART;
         let all = launch.roots.iter().enumerate();
-        let addresses = all.map(|(k, tree)| {
+        let there = all.map(|(k, tree)| {
             let bytes = tree.bytes();
-            let address = bytes.on_device(self.device.number(), || {
+            let there = bytes.on_device(self.device.number(), || {
                 let made = match tree.is_sparse() {
                     true => GpuMirror::reserved(&self.device, bytes.len(), bytes.margin()),
                     false => GpuMirror::zeroed(&self.device, bytes.len(), bytes.margin()),
@@ -281,9 +364,9 @@ impl GpuKernel {
             if self.activates.get(k) == Some(&true) {
                 bytes.make_room(room)?;
             }
-            Ok(address)
+            Ok(there)
         });
-        addresses
+        there
             .collect::<Result<_, _>>()
             .map_err(|e| Failure::Kernel(KernelFailure::Memory(e)))
     }
@@ -304,8 +387,14 @@ impl GpuKernel {
         }
         if self.grows {
             if shared.heap.is_none() {
-                let bytes = driver.card().memory / HEAP_PART;
-                let address = driver.allocate(bytes)?;
+                let mut bytes = driver.card().memory / HEAP_PART;
+                let address = loop {
+                    match driver.allocate(bytes) {
+                        // What there is may do.
+                        Err(DriverError::OutOfMemory(_)) if bytes > LEAST_HEAP => bytes /= 2,
+                        outcome => break outcome?,
+                    }
+                };
                 shared.heap = Some((address, bytes));
                 driver.fill(address, bytes, 0)?;
             }
@@ -322,7 +411,7 @@ impl GpuKernel {
         launch: &Launch<'_>,
         at: u64,
         arrays: &Arrays<'_>,
-        trees: &[u64],
+        trees: &[OnDevice<'_>],
         services: [u64; 7],
     ) -> Vec<u8> {
         let parts = self.parts();
@@ -353,8 +442,8 @@ impl GpuKernel {
             };
             set(parts.args + 8 * k as u64, value);
         }
-        for (k, &tree) in trees.iter().enumerate().take(self.n_roots) {
-            set(parts.roots + 8 * k as u64, tree);
+        for (k, tree) in trees.iter().enumerate().take(self.n_roots) {
+            set(parts.roots + 8 * k as u64, tree.address());
         }
         words.iter().flat_map(|word| word.to_le_bytes()).collect()
     }
@@ -450,6 +539,8 @@ fn words(bytes: &[u8]) -> impl Iterator<Item = u64> {
 struct Arrays<'a> {
     buffers: &'a [&'a Buffer],
     addresses: Vec<u64>,
+    /// Those that live on the device.
+    there: Vec<Option<OnDevice<'a>>>,
     /// Where arrays lie that somebody else accesses: they are copied for each launch.
     copies: Vec<Option<u64>>,
     device: &'a Arc<Opened>,
@@ -461,6 +552,7 @@ impl<'a> Arrays<'a> {
         let mut all = Self {
             buffers,
             addresses: vec![0; buffers.len()],
+            there: buffers.iter().map(|_| None).collect(),
             copies: vec![None; buffers.len()],
             device,
             _held: Vec::new(),
@@ -469,11 +561,13 @@ impl<'a> Arrays<'a> {
             if buffer.is_borrowed() {
                 continue;
             }
-            let address = buffer.on_device(device.number(), || {
+            let there = buffer.on_device(device.number(), || {
                 let made = GpuMirror::zeroed(device, buffer.len(), 0);
                 Ok(Box::new(made.map_err(|e| device.memory_error(e))?))
             });
-            all.addresses[k] = address.map_err(KernelFailure::Memory)?;
+            let there = there.map_err(KernelFailure::Memory)?;
+            all.addresses[k] = there.address();
+            all.there[k] = Some(there);
         }
         all.copy_in()?;
         Ok(all)
@@ -517,7 +611,15 @@ impl<'a> Arrays<'a> {
         Ok(())
     }
 
-    /// Says what was changed, and copies back what is borrowed.
+    /// Says what code of the device changes.
+    fn changed(&self, written: &[bool]) {
+        let there = self.there.iter().enumerate();
+        for (_, there) in there.filter(|(k, _)| written.get(*k) != Some(&false)) {
+            there.iter().for_each(OnDevice::changed);
+        }
+    }
+
+    /// Copies back what is borrowed.
     fn take_back(&self, written: &[bool]) -> Result<(), Failure> {
         let driver = self.device.driver()?;
         for (k, buffer) in self.buffers.iter().enumerate() {
@@ -525,7 +627,6 @@ impl<'a> Arrays<'a> {
                 continue;
             }
             let Some(copy) = self.copies[k] else {
-                buffer.changed_on_device();
                 continue;
             };
             let mut bytes = vec![0; buffer.len()];

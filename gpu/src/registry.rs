@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use aerogel_ptx::Options;
+use aerogel_runtime::Device;
 
 use crate::device::GpuDevice;
 use crate::driver::DriverError;
@@ -38,6 +39,7 @@ fn machine_wanted() -> Result<Option<u64>, DriverError> {
 pub fn device(number: u32) -> Result<GpuDevice, DriverError> {
     let machine = machine_wanted()?;
     let mut devices = DEVICES.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_lost = devices.contains_key(&(machine, number));
     if let Some(found) = devices.get(&(machine, number)) {
         if found.is_usable() {
             return Ok(found.clone());
@@ -46,17 +48,19 @@ pub fn device(number: u32) -> Result<GpuDevice, DriverError> {
             return Err(DriverError::Forked);
         }
     }
+    // What was opened before and is not usable is lost.
     let opened = match machine {
         Some(_) if number > 0 => return Err(DriverError::NoCard(number, 1)),
         Some(mebibytes) => {
             let options = Options {
                 memory: mebibytes << 20,
                 counts: false,
+                shared_races: true,
                 ..Options::default()
             };
             GpuDevice::new(Box::new(MachineDriver::new(options)))
         }
-        None => GpuDevice::new(Box::new(NvidiaDriver::open(number)?)),
+        None => GpuDevice::new(Box::new(NvidiaDriver::open(number, is_lost)?)),
     };
     devices.insert((machine, number), opened.clone());
     Ok(opened)

@@ -8,7 +8,7 @@ use aerogel_base::{AssertKind, Scalar};
 
 use crate::lex::{Lexer, ParseError};
 use crate::op_kinds::{
-    Around, AtomicOp, BinaryOp, CompareOp, LoopAttrs, NodeRef, TaskKind, UnaryOp,
+    Around, AtomicOp, BinaryOp, CompareOp, LoopAttrs, NodeRef, TaskKind, ThreadOp, UnaryOp,
 };
 use crate::parse::FuncParser;
 use crate::print::FuncPrinter;
@@ -280,6 +280,12 @@ insts! {
         ArrayAt ("array_at") { array: Arg, indices: Vec<Value> } = Pure;
         /// A value that crosses tasks, at a byte offset of the global temporaries.
         TempAt ("temp_at") { offset: u32 } = Pure in Offloaded..=Lowered;
+
+        /// Storage that the iterations of a block share, each of which runs in a thread of its own; what it holds at
+        /// first is not known. On GPUs only.
+        Shared ("shared") {} = Allocates;
+        /// What the threads of a block do together: waits for them, or takes numbers of them. On GPUs only.
+        Threads { op: ThreadOp, args: Vec<Value> } = Writes;
 
         /// Storage for as many scalars as are asked for: none at first, and kept until the function ends.
         Buffer ("buffer") {} = Allocates;
@@ -626,6 +632,9 @@ impl OpField for LoopAttrs {
         if let Some(n) = self.max_threads {
             p.text(&format!(" threads={n}"));
         }
+        if let Some(n) = self.block {
+            p.text(&format!(" block={n}"));
+        }
     }
     fn parse(p: &mut FuncParser<'_, '_>, _: bool, _: &[Type]) -> Result<Self, ParseError> {
         let mut attrs = LoopAttrs::default();
@@ -648,6 +657,9 @@ impl OpField for LoopAttrs {
             } else if lexer.accept("threads") {
                 lexer.expect("=")?;
                 attrs.max_threads = Some(lexer.number()?);
+            } else if lexer.accept("block") {
+                lexer.expect("=")?;
+                attrs.block = Some(lexer.number()?);
             } else {
                 return Ok(attrs);
             }
@@ -672,4 +684,4 @@ macro_rules! family_field {
     })* };
 }
 
-family_field! { UnaryOp BinaryOp CompareOp AtomicOp }
+family_field! { UnaryOp BinaryOp CompareOp AtomicOp ThreadOp }

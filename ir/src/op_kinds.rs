@@ -288,6 +288,8 @@ pub struct LoopAttrs {
     pub serial: bool,
     /// At most this many threads.
     pub max_threads: Option<u32>,
+    /// Threads of a block, on a GPU.
+    pub block: Option<u32>,
     /// Bookkeeping of the compiler's own: it draws no random numbers, and does not count among the
     /// loops that do.
     pub aside: bool,
@@ -297,6 +299,53 @@ pub struct LoopAttrs {
     pub around: Option<Around>,
     /// What it writes around its blocks is looked up once for each, too.
     pub writes_around: bool,
+}
+
+kinds! {
+    /// What the threads that run a block of iterations on a GPU do together, and which of them one is. A mask has a bit
+    /// for each lane of the 32 of a warp that takes part.
+    ThreadOp {
+        /// Waits for all threads of the block; what they have written to memory is seen by all of them then.
+        BlockSync = "block_sync",
+        /// As `block_sync`; whether a condition is true in all threads.
+        BlockAll = "block_all",
+        /// As `block_sync`; whether a condition is true in any thread.
+        BlockAny = "block_any",
+        /// As `block_sync`; in how many threads a condition is true, as `i32`.
+        BlockCount = "block_count",
+        /// What this thread has written before, others of the block see before what it writes afterwards.
+        BlockFence = "block_fence",
+        /// As `block_fence`, all others.
+        GridFence = "grid_fence",
+        /// The number of this thread in its block, as `i32`.
+        ThreadInBlock = "thread_in_block",
+        /// The number of this thread among all of the loop, as `i32`.
+        ThreadInGrid = "thread_in_grid",
+        /// Waits for the lanes of a mask; as `block_sync` for these.
+        WarpSync = "warp_sync",
+        /// The lanes that are here, as a mask.
+        ActiveMask = "active_mask",
+        /// Of the lanes of a mask those in which a condition is true, as a mask.
+        Ballot = "ballot",
+        /// Whether a condition is true in all lanes of a mask.
+        VoteAll = "vote_all",
+        /// Whether a condition is true in any lane of a mask.
+        VoteAny = "vote_any",
+        /// Whether a condition is the same in all lanes of a mask.
+        VoteUniform = "vote_uniform",
+        /// Of the lanes of a mask those that have this one's number, as a mask.
+        MatchAny = "match_any",
+        /// The mask if all of its lanes have one number, else 0.
+        MatchAll = "match_all",
+        /// The number that the lane of a number has, among the lanes of a mask.
+        Shuffle = "shuffle",
+        /// The number of the lane that is so many before this one; its own if there is none.
+        ShuffleUp = "shuffle_up",
+        /// The number of the lane that is so many behind this one; its own if there is none.
+        ShuffleDown = "shuffle_down",
+        /// The number of the lane whose number is this one's, exclusive or another.
+        ShuffleXor = "shuffle_xor",
+    }
 }
 
 /// A node of one of the module's trees.

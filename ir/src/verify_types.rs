@@ -5,7 +5,7 @@ use aerogel_base::ScalarType;
 use crate::func::{Function, ParamType};
 use crate::module::Env;
 use crate::op::Op;
-use crate::op_kinds::BinaryOp;
+use crate::op_kinds::{BinaryOp, ThreadOp};
 use crate::stage::{Effect, Stage};
 use crate::types::{Arg, Inst, Type, Value};
 
@@ -98,6 +98,35 @@ impl Check<'_> {
                 format!("a {ty} is passed on, which is no value")
             })
         })
+    }
+
+    /// What threads do together: the types of operands and result.
+    fn threads(&self, op: ThreadOp, args: &[Value]) -> Result<(), String> {
+        use ThreadOp::*;
+        let mask = Type::Scalar(ScalarType::U32);
+        let number = args.get(1).map_or(Type::I32, |&v| self.ty(v));
+        let (wanted, result) = match op {
+            BlockSync | BlockFence | GridFence => (vec![], None),
+            BlockAll | BlockAny => (vec![Type::BOOL], Some(Type::BOOL)),
+            BlockCount => (vec![Type::BOOL], Some(Type::I32)),
+            ThreadInBlock | ThreadInGrid => (vec![], Some(Type::I32)),
+            WarpSync => (vec![mask], None),
+            ActiveMask => (vec![], Some(mask)),
+            Ballot => (vec![mask, Type::BOOL], Some(mask)),
+            VoteAll | VoteAny | VoteUniform => (vec![mask, Type::BOOL], Some(Type::BOOL)),
+            MatchAny | MatchAll => (vec![mask, number], Some(mask)),
+            Shuffle | ShuffleUp | ShuffleDown | ShuffleXor => {
+                (vec![mask, number, Type::I32], Some(number))
+            }
+        };
+        let types: Vec<Type> = args.iter().map(|&v| self.ty(v)).collect();
+        ensure(types == wanted && number.scalar().is_some(), || {
+            format!("the operands of `{op}` are {wanted:?}")
+        })?;
+        match result {
+            Some(ty) => self.result(ty),
+            None => ensure(self.results.is_empty(), || "it has no result".into()),
+        }
     }
 
     fn written(&self, place: Value) -> Result<(), String> {
@@ -351,7 +380,8 @@ impl Check<'_> {
                 })?;
                 self.result(self.ty(*base))
             }
-            Op::Local {} | Op::TempAt { .. } => ensure(
+            Op::Threads { op, args } => self.threads(*op, args),
+            Op::Local {} | Op::Shared {} | Op::TempAt { .. } => ensure(
                 self.results.len() == 1 && self.results[0].pointee().is_some(),
                 || "the result is a storage".into(),
             ),

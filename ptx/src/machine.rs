@@ -21,6 +21,8 @@ pub struct Options {
     pub instructions: u64,
     /// Whether accesses that nothing orders are faults. It takes sixteen bytes for each byte of memory.
     pub races: bool,
+    /// The same for shared memory alone.
+    pub shared_races: bool,
     /// Whether bytes, sectors and conflicts are counted, which takes time.
     pub counts: bool,
     /// How many blocks run at once.
@@ -35,6 +37,7 @@ impl Default for Options {
             threads: 1024,
             instructions: 1 << 36,
             races: false,
+            shared_races: false,
             counts: true,
             workers: std::thread::available_parallelism().map_or(1, usize::from),
         }

@@ -422,12 +422,15 @@ fn races_are_found() {
 
 #[test]
 fn barriers_and_lanes_that_do_not_come() {
+    // Threads that have ended are not waited for, but those that wait elsewhere are.
     let half = "setp.lt.u32 %p1, %r1, 16; @%p1 bra $end; bar.sync 0; $end:";
+    run("", half, 1, 32, &[0; 32]);
+    let half = "setp.lt.u32 %p1, %r1, 16; @%p1 bra $other; bar.sync 0; bra $end; $other: bar.sync 1; $end:";
     let found = fault("", half, 1, 32, &[0; 32]);
     assert_eq!(found.kind, FaultKind::Barrier);
     assert_eq!(
         found.message,
-        "16 of 32 threads wait at barrier 0, which the others do not reach"
+        "16 of 32 threads wait at barrier 1, which the others do not reach"
     );
     let gone =
         "setp.lt.u32 %p1, %r1, 16; @%p1 bra $end; shfl.sync.idx.b32 %r10, %r1, 0, 31, -1; $end:";

@@ -15,6 +15,13 @@ pub type BoundsFn = unsafe extern "C" fn(ctx: *const LaunchContext, out: *mut i6
 /// How many arguments an error record holds; generated code drops the rest.
 pub const MAX_ERROR_ARGS: usize = 8;
 
+/// Bytes of stack that functions which call themselves may take in a thread of the processor, by the bound on frames that
+/// the compiler has.
+pub const STACK: i32 = 4 << 20;
+/// The same in a thread of a GPU, where each that can run at once has as much. By far not all of it is taken: the bound
+/// gives each value twice the bytes that it has.
+pub const GPU_STACK: i32 = 32 << 10;
+
 /// How many images (`code::Image`) a task adds to at most.
 pub const MAX_IMAGES: usize = 16;
 

@@ -14,69 +14,15 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use aerogel_base::{Scalar, ScalarType};
-use aerogel_snode::{NodeId, control};
+use aerogel_snode::control;
 use memmap2::{MmapOptions, MmapRaw};
 
 use crate::cpu::memory;
-use crate::residence::{Extents, Newest, Residence, is_zero};
+pub use crate::memory_error::MemoryError;
+use crate::residence::{Access, Extents, Newest, Residence, is_zero};
 
 /// Alignment of every buffer: a cache line, and the widest vector.
 pub const ALIGNMENT: usize = 64;
-
-/// What can go wrong with memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MemoryError {
-    /// There is not so much memory.
-    OutOfMemory {
-        /// The size that was asked for.
-        bytes: usize,
-    },
-    /// There is no memory for another cell of a sparse node.
-    NoCell {
-        /// The node.
-        node: NodeId,
-    },
-    /// A device has not so much memory.
-    DeviceFull {
-        /// The size that was asked for.
-        bytes: usize,
-    },
-    /// A device does not give back what was there.
-    DeviceLost,
-    /// An access beyond the end.
-    OutOfRange {
-        /// First byte of the access.
-        offset: usize,
-        /// Its length.
-        bytes: usize,
-        /// The buffer's length.
-        len: usize,
-    },
-}
-
-impl fmt::Display for MemoryError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            MemoryError::OutOfMemory { bytes } => {
-                write!(f, "out of memory: cannot allocate {bytes} bytes")
-            }
-            MemoryError::NoCell { node } => write!(f, "out of memory for the cells of node {node}"),
-            MemoryError::DeviceFull { bytes } => {
-                write!(
-                    f,
-                    "out of memory on the device: cannot allocate {bytes} bytes"
-                )
-            }
-            MemoryError::DeviceLost => f.write_str("the device is gone, and what was on it"),
-            MemoryError::OutOfRange { offset, bytes, len } => write!(
-                f,
-                "access of {bytes} bytes at {offset} in a buffer of {len} bytes"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for MemoryError {}
 
 /// Bytes that generated code and the host share; its own are zeroed and begin a cache line.
 pub struct Buffer {
@@ -250,15 +196,15 @@ impl Buffer {
 
     /// The address for code of the processor that may write there; valid as long as the buffer lives, and of use until a
     /// device is given the bytes.
-    pub fn address(&self) -> *mut u8 {
-        self.come_home(true);
-        self.start.as_ptr()
+    pub fn address(&self) -> Result<*mut u8, MemoryError> {
+        self.come_home(Access::Change)?;
+        Ok(self.start.as_ptr())
     }
 
     /// As `address`, for code that only reads.
-    pub fn address_to_read(&self) -> *const u8 {
-        self.come_home(false);
-        self.start.as_ptr()
+    pub fn address_to_read(&self) -> Result<*const u8, MemoryError> {
+        self.come_home(Access::Read)?;
+        Ok(self.start.as_ptr())
     }
 
     /// Copies bytes out.
@@ -288,15 +234,16 @@ impl Buffer {
     pub fn fill(&self, offset: usize, bytes: usize, value: u8) -> Result<(), MemoryError> {
         let to = self.place(offset, bytes)?;
         if self.residence.newest() != Newest::Host {
-            let inner = self.residence.lock();
-            if let (Some(mirror), false) = (&inner.mirror, self.is_sparse()) {
+            let mut inner = self.residence.after_launches();
+            if bytes == self.len {
+                self.bring_home(&mut inner, Access::Replace)?;
+            } else if let (Some(mirror), false) = (&inner.mirror, self.is_sparse()) {
                 mirror.fill(offset, bytes, value)?;
                 if self.residence.newest() == Newest::Device {
                     return Ok(());
                 }
             } else {
-                drop(inner);
-                self.come_home(true);
+                self.bring_home(&mut inner, Access::Change)?;
             }
         }
         // SAFETY: `place` checked the range.
@@ -310,7 +257,7 @@ impl Buffer {
         let start = NonNull::new(self.place(offset, bytes)?);
         let own = self.is_sparse();
         if own {
-            self.come_home(true);
+            self.come_home(Access::Change)?;
         }
         let gone = start
             .filter(|_| own && bytes as u64 >= control::LARGE_ELEMENT)
@@ -325,7 +272,7 @@ impl Buffer {
     /// Sets `bytes` bytes from `offset` to zero, but leaves pages alone that are: one that was never
     /// touched takes no memory.
     pub(crate) fn clear(&self, offset: usize, bytes: usize) -> Result<(), MemoryError> {
-        self.come_home(true);
+        self.come_home(Access::Change)?;
         self.clear_here(offset, bytes)
     }
 
@@ -356,10 +303,42 @@ impl Buffer {
             .ok()
             .and_then(|offset| self.aligned_place(offset, 4).ok())
             .expect("a word of the format lies inside");
-        self.come_home(true);
+        self.try_home(Access::Change);
         // SAFETY: in range and aligned, and the memory lives as long as the buffer. Others access
         // the word atomically too, or by copies, of which the module's text speaks.
         unsafe { AtomicU32::from_ptr(word.cast()) }
+    }
+
+    /// What `word` holds. What a device does not give back is nothing, until `expect_home` says so.
+    ///
+    /// # Panics
+    /// As `word`.
+    pub(crate) fn read_word(&self, offset: u64) -> u32 {
+        let at = usize::try_from(offset)
+            .ok()
+            .and_then(|offset| self.aligned_place(offset, 4).ok())
+            .expect("a word of the format lies inside");
+        if self.residence.newest() == Newest::Device
+            && let Some(there) = self.word_there(offset as usize)
+        {
+            return there;
+        }
+        // SAFETY: in range and aligned.
+        unsafe { AtomicU32::from_ptr(at.cast()) }.load(Ordering::Relaxed)
+    }
+
+    /// A word of a device; nothing if it is here now.
+    #[cold]
+    fn word_there(&self, offset: usize) -> Option<u32> {
+        let mut word = [0; 4];
+        match self.read_there(offset, &mut word) {
+            Ok(true) => Some(u32::from_le_bytes(word)),
+            Ok(false) => None,
+            Err(e) => {
+                self.note_failure(e);
+                Some(0)
+            }
+        }
     }
 
     /// As `word`, of 64 bits.
@@ -371,7 +350,7 @@ impl Buffer {
             .ok()
             .and_then(|offset| self.aligned_place(offset, 8).ok())
             .expect("a word of the format lies inside");
-        self.come_home(true);
+        self.try_home(Access::Change);
         // SAFETY: as in `word`.
         unsafe { AtomicU64::from_ptr(word.cast()) }
     }
@@ -406,7 +385,7 @@ impl Buffer {
         change: &dyn Fn(u64) -> u64,
     ) -> Result<(), MemoryError> {
         let at = self.aligned_place(offset, ty.bytes() as usize)?;
-        self.come_home(true);
+        self.come_home(Access::Change)?;
         let (set, get) = (Ordering::Relaxed, Ordering::Relaxed);
         // What is asked for is always stored, so no update fails.
         match ty.bytes() {
@@ -467,8 +446,8 @@ impl Buffer {
         sum: impl Fn(T, T) -> T,
     ) -> Result<(), MemoryError> {
         let size = size_of::<T>();
-        self.come_home(true);
-        copy.come_home(true);
+        self.come_home(Access::Change)?;
+        copy.come_home(Access::Change)?;
         let (to, from) = (self.place(offset, n * size)?, copy.place(from, n * size)?);
         let (to, from) = (to.cast::<T>(), from.cast::<T>());
         // Looked at before any of them is added: often there are none.
@@ -512,9 +491,11 @@ impl Buffer {
     }
 
     /// The address for somebody who accesses it whenever he likes.
-    pub fn lend(&self) -> *mut u8 {
-        self.residence.lock().lent = true;
-        self.address()
+    pub fn lend(&self) -> Result<*mut u8, MemoryError> {
+        let mut inner = self.residence.after_launches();
+        self.bring_home(&mut inner, Access::Change)?;
+        inner.lent = true;
+        Ok(self.start.as_ptr())
     }
 
     /// Bytes before and after that nobody should touch.
@@ -556,9 +537,8 @@ impl Buffer {
 
     fn aligned_place(&self, offset: usize, bytes: usize) -> Result<*mut u8, MemoryError> {
         let place = self.place(offset, bytes)?;
-        assert_eq!(
-            place as usize % bytes,
-            0,
+        assert!(
+            place as usize & (bytes - 1) == 0,
             "a scalar at {offset} is not aligned"
         );
         Ok(place)
@@ -641,7 +621,7 @@ mod tests {
     fn starts_aligned_and_zero() {
         for len in [0, 1, 63, 64, 65, 100_000] {
             let buffer = Buffer::zeroed(len).unwrap();
-            assert_eq!(buffer.address() as usize % ALIGNMENT, 0);
+            assert_eq!(buffer.addresses().start % ALIGNMENT, 0);
             let mut bytes = vec![1; len];
             buffer.read(0, &mut bytes).unwrap();
             assert!(bytes.iter().all(|&b| b == 0));

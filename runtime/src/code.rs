@@ -17,6 +17,8 @@ pub struct KernelCode {
     /// Which array arguments the code takes to share no memory with any other: those it writes,
     /// if it was compiled so; else empty.
     pub apart: Vec<bool>,
+    /// Which trees it may change.
+    pub changes: Vec<bool>,
     /// In which trees it may make cells active.
     pub activates: Vec<bool>,
     /// Which array arguments it writes to.
@@ -76,6 +78,11 @@ pub struct TaskCode {
     pub cost: f32,
     /// At most this many threads, where the user says so.
     pub max_threads: Option<usize>,
+    /// Threads of a block on a GPU, where the user says so.
+    pub block: Option<u32>,
+    /// Whether so many iterations one behind the other make up a block, each with a thread of its own: they share memory,
+    /// or wait for each other.
+    pub in_blocks: bool,
     /// Its other function, if it only adds to some places.
     pub sums: Option<SumsCode>,
 }

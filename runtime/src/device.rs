@@ -7,6 +7,11 @@ use crate::launch::{KernelFailure, Launch};
 
 /// Something that runs kernels.
 pub trait Device: Send + Sync {
+    /// Whether launches can be hoped to succeed.
+    fn is_usable(&self) -> bool {
+        true
+    }
+
     /// Makes a kernel ready to launch.
     fn load(&self, code: &KernelCode) -> Result<Box<dyn LoadedKernel>, LoadError>;
 }

@@ -11,6 +11,7 @@ pub mod device;
 pub mod format;
 pub mod interrupt;
 pub mod launch;
+mod memory_error;
 pub mod residence;
 pub mod stdout;
 pub mod trace;
@@ -24,6 +25,6 @@ pub use code::{
 pub use cpu::{LoadedObject, ObjectLoader};
 pub use device::{Device, LoadError, LoadedKernel};
 pub use launch::{Args, KernelFailure, Launch, PrintSink, Signature};
-pub use residence::Mirror;
+pub use residence::{Access, AtHome, Mirror, OnDevice};
 pub use trace::{TaskRun, TaskTrace};
 pub use tree::TreeMemory;

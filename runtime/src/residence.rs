@@ -1,12 +1,13 @@
 //! Where the newest bytes of a buffer are: in the host's memory, on a device, or the same in both.
 //!
 //! A buffer has its range in the host's memory all its life, and perhaps a mirror on a device. A launch there makes the
-//! mirror what the host has (`Buffer::on_device`) and says afterwards that it is newer (`Buffer::changed_on_device`); an
-//! access of the host goes through to the mirror, or brings all bytes home first.
+//! mirror what the host has (`Buffer::on_device`) and says whether it is newer afterwards (`OnDevice::changed`); an
+//! access of the host goes through to the mirror, or brings all bytes home first. While a launch has the bytes on the
+//! device, accesses of the host wait, and while the host works on them by address (`AtHome`), launches do.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::buffer::{Buffer, MemoryError};
 
@@ -40,15 +41,36 @@ pub(crate) enum Newest {
     Device,
 }
 
-/// From so many accesses of single numbers on, between two launches, all bytes come home first.
-const MANY: u32 = 32;
+/// What the host is about to do with bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// It reads them.
+    Read,
+    /// It changes some.
+    Change,
+    /// It writes all of them, whatever they are.
+    Replace,
+}
+
+/// From so many accesses of single numbers on, between two launches, all bytes come home first; more of them where there
+/// are more bytes.
+const MANY: usize = 32;
+/// So many bytes are copied in about the time that an access of a single number takes.
+const WORTH: usize = 64 << 10;
 /// An access of fewer bytes is one of these.
 const SMALL: usize = 4096;
 
 /// A buffer's place on a device.
 pub(crate) struct Residence {
     newest: AtomicU8,
-    inner: OnceLock<Box<Mutex<Inner>>>,
+    inner: OnceLock<Box<Shared>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    inner: Mutex<Inner>,
+    /// Told when a launch is over, or an access of the host by address.
+    free: Condvar,
 }
 
 /// What is used of a range of addresses, told by words that lie there. The ranges come in the same order every time.
@@ -87,7 +109,13 @@ pub(crate) struct Inner {
     /// Whether somebody accesses the host's memory whenever he likes.
     pub(crate) lent: bool,
     /// Accesses of single numbers since the last launch.
-    small: u32,
+    small: usize,
+    /// Launches that have the bytes on the device.
+    launches: usize,
+    /// Accesses of the host by address.
+    at_home: usize,
+    /// Why an access that cannot say so has not got what is on the device.
+    failed: Option<MemoryError>,
 }
 
 impl Default for Residence {
@@ -117,18 +145,34 @@ impl Residence {
         self.inner.get().is_some() && self.lock().lent
     }
 
+    fn shared(&self) -> &Shared {
+        self.inner.get_or_init(Box::default)
+    }
+
     pub(crate) fn lock(&self) -> MutexGuard<'_, Inner> {
-        let inner = self.inner.get_or_init(Box::default);
-        inner.lock().unwrap_or_else(PoisonError::into_inner)
+        let inner = self.shared().inner.lock();
+        inner.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// As `lock`, when nobody is busy any more.
+    fn lock_when(&self, is_busy: impl Fn(&mut Inner) -> bool) -> MutexGuard<'_, Inner> {
+        let free = &self.shared().free;
+        let inner = free.wait_while(self.lock(), is_busy);
+        inner.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// As `lock`, when no launch has the bytes on the device.
+    pub(crate) fn after_launches(&self) -> MutexGuard<'_, Inner> {
+        self.lock_when(|inner| inner.launches > 0)
     }
 }
 
 impl Inner {
-    /// The mirror, if an access of so many bytes shall go through to it.
-    pub(crate) fn through(&mut self, bytes: usize) -> Option<&dyn Mirror> {
+    /// The mirror, if an access of so many bytes shall go through to it, of a buffer of `all` bytes.
+    pub(crate) fn through(&mut self, bytes: usize, all: usize) -> Option<&dyn Mirror> {
         if bytes < SMALL {
             self.small += 1;
-            if self.small > MANY {
+            if self.small > MANY.max(all / WORTH) {
                 return None;
             }
         }
@@ -146,58 +190,157 @@ impl Inner {
             None => Ok(std::iter::once(0..len).collect()),
         }
     }
+}
 
-    /// A launch begins.
-    pub(crate) fn launched(&mut self) {
-        self.small = 0;
+static GATHERING: Mutex<()> = Mutex::new(());
+
+/// Held by who wants several buffers at once, on a device or at home, until he has them all: two of whom each has what
+/// the other waits for would wait for ever.
+pub fn gathering() -> MutexGuard<'static, ()> {
+    GATHERING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The bytes of a buffer on a device, for a launch. Until it is dropped, accesses of the host wait.
+pub struct OnDevice<'a> {
+    buffer: &'a Buffer,
+    address: u64,
+    changed: AtomicBool,
+}
+
+impl OnDevice<'_> {
+    /// Where they are.
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// Says that code of the device changes them.
+    pub fn changed(&self) {
+        self.changed.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Drop for OnDevice<'_> {
+    fn drop(&mut self) {
+        let residence = &self.buffer.residence;
+        let mut inner = residence.lock();
+        if *self.changed.get_mut() {
+            residence.set(Newest::Device);
+        }
+        inner.launches -= 1;
+        residence.shared().free.notify_all();
+    }
+}
+
+/// The bytes of a buffer in the host's memory, for who accesses them by address. Until it is dropped, launches that
+/// want them on a device wait.
+pub struct AtHome<'a> {
+    buffer: &'a Buffer,
+}
+
+impl AtHome<'_> {
+    /// Where they are.
+    pub fn address(&self) -> *mut u8 {
+        self.buffer.addresses().start as *mut u8
+    }
+}
+
+impl Drop for AtHome<'_> {
+    fn drop(&mut self) {
+        let residence = &self.buffer.residence;
+        residence.lock().at_home -= 1;
+        residence.shared().free.notify_all();
     }
 }
 
 impl Buffer {
     /// Copies bytes from the mirror; false if they are here now.
     pub(crate) fn read_there(&self, offset: usize, out: &mut [u8]) -> Result<bool, MemoryError> {
-        let mut inner = self.residence.lock();
+        let mut inner = self.residence.after_launches();
         if self.residence.newest() != Newest::Device {
             return Ok(false);
         }
-        if let Some(mirror) = inner.through(out.len()) {
+        if let Some(mirror) = inner.through(out.len(), self.counted()) {
             mirror.read(offset, out)?;
             return Ok(true);
         }
-        self.bring_home(&inner, false)?;
+        self.bring_home(&mut inner, Access::Read)?;
         Ok(false)
     }
 
     /// Copies bytes to the mirror; false if they are to be written here too.
     pub(crate) fn write_there(&self, offset: usize, bytes: &[u8]) -> Result<bool, MemoryError> {
-        let mut inner = self.residence.lock();
+        let mut inner = self.residence.after_launches();
         let newest = self.residence.newest();
         if newest == Newest::Host {
             return Ok(false);
         }
-        if let Some(mirror) = inner.through(bytes.len()) {
+        if bytes.len() == self.len() {
+            self.bring_home(&mut inner, Access::Replace)?;
+        } else if let Some(mirror) = inner.through(bytes.len(), self.counted()) {
             mirror.write(offset, bytes)?;
             return Ok(newest == Newest::Device);
+        } else {
+            self.bring_home(&mut inner, Access::Change)?;
         }
-        self.bring_home(&inner, true)?;
         Ok(false)
     }
 
-    /// Sees to it that the newest bytes are in the host's memory; alone there, if they are about to be changed. What a
-    /// device does not give back any more is as it was.
-    pub(crate) fn come_home(&self, to_change: bool) {
-        let newest = self.residence.newest();
-        if newest == Newest::Host || newest == Newest::Both && !to_change {
-            return;
-        }
-        let inner = self.residence.lock();
-        if self.bring_home(&inner, to_change).is_err() {
-            self.residence.set(Newest::Host);
+    /// Whether an access would move bytes.
+    pub fn is_away(&self, access: Access) -> bool {
+        match self.residence.newest() {
+            Newest::Host => false,
+            Newest::Both => access != Access::Read,
+            Newest::Device => true,
         }
     }
 
-    pub(crate) fn bring_home(&self, inner: &Inner, to_change: bool) -> Result<(), MemoryError> {
-        if let (Newest::Device, Some(mirror)) = (self.residence.newest(), &inner.mirror) {
+    /// Sees to it that the newest bytes are in the host's memory; alone there, if they are about to be changed.
+    pub(crate) fn come_home(&self, access: Access) -> Result<(), MemoryError> {
+        match self.is_away(access) {
+            true => self.bring_home(&mut self.residence.after_launches(), access),
+            false => Ok(()),
+        }
+    }
+
+    /// As `come_home`, for who has no way to say that it failed: whoever asked him to asks `expect_home` afterwards.
+    pub(crate) fn try_home(&self, access: Access) {
+        if let Err(e) = self.come_home(access) {
+            self.note_failure(e);
+        }
+    }
+
+    #[cold]
+    pub(crate) fn note_failure(&self, e: MemoryError) {
+        self.residence.lock().failed = Some(e);
+    }
+
+    /// That all accesses since the bytes were here last have got what is on the device.
+    pub(crate) fn expect_home(&self) -> Result<(), MemoryError> {
+        if self.residence.newest() != Newest::Device {
+            return Ok(());
+        }
+        let mut inner = self.residence.after_launches();
+        let Some(failure) = inner.failed else {
+            return Ok(());
+        };
+        // What is over is forgotten then.
+        let _ = self.bring_home(&mut inner, Access::Change);
+        Err(failure)
+    }
+
+    /// The newest bytes in the host's memory, by address.
+    pub fn at_home(&self, access: Access) -> Result<AtHome<'_>, MemoryError> {
+        let mut inner = self.residence.after_launches();
+        self.bring_home(&mut inner, access)?;
+        inner.at_home += 1;
+        Ok(AtHome { buffer: self })
+    }
+
+    /// Does what `come_home` says, when no launch has the bytes on the device.
+    pub(crate) fn bring_home(&self, inner: &mut Inner, access: Access) -> Result<(), MemoryError> {
+        let newest = self.residence.newest();
+        let is_wanted = newest == Newest::Device && access != Access::Replace;
+        if let (true, Some(mirror)) = (is_wanted, &inner.mirror) {
             let word = |offset| there(&**mirror, offset);
             let before = self.limits(inner)?;
             let mut piece = vec![0; PIECE.min(self.len())];
@@ -214,69 +357,91 @@ impl Buffer {
             }
             self.restore(inner, &before)?;
         }
-        let home = if to_change {
-            Newest::Host
-        } else {
-            Newest::Both
-        };
-        self.residence.set(home);
+        inner.failed = None;
+        self.residence.set(match access {
+            Access::Read if newest != Newest::Host => Newest::Both,
+            _ => Newest::Host,
+        });
         Ok(())
     }
 
-    /// Sees to it that a device has the newest bytes: their address there. `make` makes a mirror, all of it zero.
+    /// Sees to it that a device has the newest bytes, for a launch. `make` makes a mirror, all of it zero.
     pub fn on_device(
         &self,
         device: u64,
         make: impl FnOnce() -> Result<Box<dyn Mirror>, MemoryError>,
-    ) -> Result<u64, MemoryError> {
-        let mut inner = self.residence.lock();
-        inner.launched();
-        if inner.mirror.as_ref().is_some_and(|m| m.device() != device) {
-            self.bring_home(&inner, true)?;
+    ) -> Result<OnDevice<'_>, MemoryError> {
+        let elsewhere = |mirror: &Option<Box<dyn Mirror>>| {
+            mirror
+                .as_ref()
+                .is_some_and(|mirror| mirror.device() != device)
+        };
+        let mut inner = self
+            .residence
+            .lock_when(|inner| inner.at_home > 0 || inner.launches > 0 && elsewhere(&inner.mirror));
+        if elsewhere(&inner.mirror) {
+            self.bring_home(&mut inner, Access::Change)?;
             inner.mirror = None;
         }
-        let mut is_new = false;
-        if inner.mirror.is_none() {
-            inner.mirror = Some(make()?);
-            is_new = true;
+        let address = match &inner.mirror {
+            Some(mirror) => {
+                if self.residence.newest() == Newest::Host {
+                    self.bring_there(&inner, &**mirror, false)?;
+                }
+                mirror.address()
+            }
+            None => {
+                let mirror = make()?;
+                self.bring_there(&inner, &*mirror, true)?;
+                inner.mirror.insert(mirror).address()
+            }
+        };
+        if self.residence.newest() == Newest::Host {
+            self.residence.set(Newest::Both);
         }
-        let mirror = inner
-            .mirror
-            .as_ref()
-            .expect("it was made if there was none");
-        if self.residence.newest() == Newest::Host || is_new {
-            let word = |offset| self.own_word(offset);
-            let used = inner.used(self.len(), &word)?;
-            if let (Some(extents), false) = (&inner.extents, is_new) {
+        inner.small = 0;
+        inner.launches += 1;
+        Ok(OnDevice {
+            buffer: self,
+            address,
+            changed: AtomicBool::new(false),
+        })
+    }
+
+    /// Makes a mirror, of which all is zero if it is new, what the host has.
+    fn bring_there(
+        &self,
+        inner: &Inner,
+        mirror: &dyn Mirror,
+        is_new: bool,
+    ) -> Result<(), MemoryError> {
+        let word = |offset| self.own_word(offset);
+        let used = inner.used(self.len(), &word)?;
+        if let Some(extents) = &inner.extents {
+            if !is_new {
                 // What was used there and is not any more is zero again.
-                for (old, new) in extents.used(&|at| there(&**mirror, at))?.iter().zip(&used) {
+                for (old, new) in extents.used(&|at| there(mirror, at))?.iter().zip(&used) {
                     let rest = old.end.saturating_sub(new.end);
-                    mirror.fill(old.end - rest, rest, 0)?;
-                }
-            }
-            if let Some(extents) = &inner.extents {
-                for range in extents.usable(&word)? {
-                    mirror.provide(range)?;
-                }
-            }
-            let mut piece = vec![0; PIECE.min(self.len())];
-            for range in used {
-                for at in range.clone().step_by(PIECE) {
-                    let piece = &mut piece[..PIECE.min(range.end - at)];
-                    self.copy_out(at, piece)?;
-                    if !(is_new && is_zero(piece)) {
-                        mirror.write(at, piece)?;
+                    if rest > 0 {
+                        mirror.fill(old.end - rest, rest, 0)?;
                     }
                 }
             }
-            self.residence.set(Newest::Both);
+            for range in extents.usable(&word)? {
+                mirror.provide(range)?;
+            }
         }
-        Ok(mirror.address())
-    }
-
-    /// Says that code of the device has changed the bytes there.
-    pub fn changed_on_device(&self) {
-        self.residence.set(Newest::Device);
+        let mut piece = vec![0; PIECE.min(self.len())];
+        for range in used {
+            for at in range.clone().step_by(PIECE) {
+                let piece = &mut piece[..PIECE.min(range.end - at)];
+                self.copy_out(at, piece)?;
+                if !(is_new && is_zero(piece)) {
+                    mirror.write(at, piece)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// How much may be written to here.
@@ -307,30 +472,31 @@ impl Buffer {
         };
         let word = |offset| there(&**mirror, offset);
         let limits = extents.limits(&word)?;
-        let share = bytes / limits.len().max(1) as u64;
-        let more: Vec<(u64, u32)> = limits
-            .iter()
-            .filter_map(|limit| {
-                let share = (share / limit.held) as u32;
-                let wanted = limit.used.saturating_add(share).min(limit.most);
-                let is_short = limit.limit - limit.used < share / 2;
-                (is_short && wanted > limit.limit).then_some((limit.offset, wanted))
-            })
-            .collect();
-        if more.is_empty() {
-            return Ok(());
+        let mut share = bytes / limits.len().max(1) as u64;
+        loop {
+            let raised = raised(&limits, share);
+            if raised.is_empty() {
+                return Ok(());
+            }
+            let all = |offset| match raised.iter().find(|(at, _)| *at == offset) {
+                Some(&(_, limit)) => Ok(limit),
+                None => word(offset),
+            };
+            let mut usable = extents.usable(&all)?.into_iter();
+            match usable.try_for_each(|range| mirror.provide(range)) {
+                // What was given already serves the smaller share too.
+                Err(MemoryError::DeviceFull { .. }) if share > 0 => share /= 2,
+                // A launch that needs more says for which node.
+                Err(MemoryError::DeviceFull { .. }) => return Ok(()),
+                Err(e) => return Err(e),
+                Ok(()) => {
+                    let mut raised = raised.into_iter();
+                    return raised.try_for_each(|(offset, limit)| {
+                        mirror.write(offset as usize, &limit.to_le_bytes())
+                    });
+                }
+            }
         }
-        let raised = |offset| match more.iter().find(|(at, _)| *at == offset) {
-            Some(&(_, limit)) => Ok(limit),
-            None => word(offset),
-        };
-        for range in extents.usable(&raised)? {
-            mirror.provide(range)?;
-        }
-        for (offset, limit) in more {
-            mirror.write(offset as usize, &limit.to_le_bytes())?;
-        }
-        Ok(())
     }
 
     fn own_word(&self, offset: u64) -> Result<u32, MemoryError> {
@@ -338,6 +504,17 @@ impl Buffer {
         self.copy_out(offset as usize, &mut word)?;
         Ok(u32::from_le_bytes(word))
     }
+}
+
+/// The limits that a share of memory for each lets rise, by at least one element: where they are, and what they become.
+fn raised(limits: &[Limit], share: u64) -> Vec<(u64, u32)> {
+    let raised = limits.iter().filter_map(|limit| {
+        let more = u32::try_from(share / limit.held).unwrap_or(u32::MAX).max(1);
+        let wanted = limit.used.saturating_add(more).min(limit.most);
+        let is_short = limit.limit - limit.used < more.div_ceil(2);
+        (is_short && wanted > limit.limit).then_some((limit.offset, wanted))
+    });
+    raised.collect()
 }
 
 pub(crate) fn is_zero(bytes: &[u8]) -> bool {

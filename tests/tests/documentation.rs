@@ -5,7 +5,9 @@ use std::fmt::Write;
 use std::path::Path;
 
 use aerogel_ir::op::Row;
-use aerogel_ir::{AssertKind, AtomicOp, BinaryOp, CellOp, CompareOp, NodeOp, Op, UnaryOp};
+use aerogel_ir::{
+    AssertKind, AtomicOp, BinaryOp, CellOp, CompareOp, NodeOp, Op, ThreadOp, UnaryOp,
+};
 use aerogel_passes::{PIPELINE, Pass, Step};
 
 fn family(name: &str) -> String {
@@ -13,6 +15,7 @@ fn family(name: &str) -> String {
         "Unary" => UnaryOp::ALL.iter().map(|o| o.name()).collect(),
         "Binary" => BinaryOp::ALL.iter().map(|o| o.name()).collect(),
         "Compare" => CompareOp::ALL.iter().map(|o| o.name()).collect(),
+        "Threads" => ThreadOp::ALL.iter().map(|o| o.name()).collect(),
         "Atomic" => AtomicOp::ALL.iter().map(|o| o.name()).collect(),
         other => unreachable!("`{other}` is no family"),
     };

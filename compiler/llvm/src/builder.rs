@@ -344,6 +344,16 @@ impl<'a, 'ctx> Builder<'a, 'ctx> {
         with_flags(result.expect("the intrinsic has a result"), flags)
     }
 
+    /// As `intrinsic`, of one without a result.
+    pub(crate) fn effect_intrinsic(&self, name: &str, args: &[Val<'ctx>]) {
+        assert!(
+            self.target.allows(name),
+            "{} has no `{name}`",
+            self.target.triple
+        );
+        self.call(self.declared(name, &[]), args);
+    }
+
     fn declared(&self, name: &str, types: &[BasicTypeEnum<'ctx>]) -> FunctionValue<'ctx> {
         let intrinsic = Intrinsic::find(name).expect("LLVM has the intrinsic");
         intrinsic

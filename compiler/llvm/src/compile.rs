@@ -8,6 +8,7 @@ use std::thread;
 
 use aerogel_base::ScalarType;
 use aerogel_base::hash::LookupMap;
+use aerogel_ir::analysis::access::{self, Change, Class};
 use aerogel_ir::{BinaryOp, Function, Inst, Module, NodeOp, Op, ParamType, Value, walk};
 use aerogel_runtime::{ArgSlot, Atomics, KernelCode, TaskCode};
 use inkwell::context::Context;
@@ -78,6 +79,7 @@ pub fn compile(module: &Module, target: &Target, level: OptLevel, with_text: boo
             } else {
                 Vec::new()
             },
+            changes: changes(module),
             activates: activates(module),
             written: kernel.written_arrays(),
             grows: module
@@ -302,6 +304,31 @@ fn atomics(module: &Module) -> Atomics {
                 }
                 Some(Op::ArrayAt { .. }) => found.arrays = true,
                 _ => {}
+            }
+        }
+    }
+    found
+}
+
+/// Which trees may change. What a loop over a sparse tree makes lists of changes by that.
+fn changes(module: &Module) -> Vec<bool> {
+    let trees = module.env.trees.values();
+    let mut found: Vec<bool> = trees.map(|tree| tree.is_sparse()).collect();
+    for func in module.funcs.values() {
+        for inst in func.insts.values() {
+            let places = match access::change(&inst.op) {
+                Change::Storages(places) => places,
+                Change::Nothing | Change::Below(_) => continue,
+                // What is called is looked at itself.
+                Change::Anything if matches!(inst.op, Op::Call { .. }) => continue,
+                Change::Anything => return vec![true; found.len()],
+            };
+            for &place in places {
+                for class in access::classes(func, &module.env, place) {
+                    if let Class::Place(node) = class {
+                        found[node.tree.as_u32() as usize] = true;
+                    }
+                }
             }
         }
     }

@@ -94,6 +94,8 @@ pub(crate) struct FuncCx<'c, 'a, 'ctx> {
     loaded: LookupMap<Invariant, Val<'ctx>>,
     /// The handle of each `buffer`, which is given back where the function is left.
     pub(crate) buffers: Vec<(Inst, PointerValue<'ctx>)>,
+    /// A thread of a GPU counts there the turns of its loops.
+    pub(crate) turns: Option<Val<'ctx>>,
 }
 
 /// A value that does not change during a launch.
@@ -162,6 +164,7 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
             linear: None,
             loaded: LookupMap::default(),
             buffers: Vec::new(),
+            turns: None,
         }
     }
 

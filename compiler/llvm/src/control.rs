@@ -18,6 +18,9 @@ pub(crate) struct Loop<'ctx> {
     pub(crate) exit_phis: Vec<PhiValue<'ctx>>,
 }
 
+/// At each so manieth turn of its loops a thread of a GPU asks whether it shall go on; a power of two.
+const TURNS: i64 = 64;
+
 impl<'ctx> FuncCx<'_, '_, 'ctx> {
     /// Lowers a region at the builder's place. Gives what it yields, or nothing if control leaves
     /// by another way; the builder then stands in a block without predecessors.
@@ -244,8 +247,38 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         if self.origin == Origin::Device {
             return;
         }
+        if self.cx.target.grid {
+            return self.poll_now_and_then();
+        }
         let goes_on = self.goes_on();
         self.leave_unless(goes_on);
+    }
+
+    /// As `poll`, at some turns: a thread of a GPU has little to hide what asking takes.
+    fn poll_now_and_then(&mut self) {
+        let ty = basic(self.b.ctx.i32_type());
+        let place = match self.turns {
+            Some(place) => place,
+            None => self.in_entry(|s| {
+                let place: Val<'ctx> = s.b.alloca(ty).into();
+                s.b.store(place, s.b.int(ty, 0));
+                place
+            }),
+        };
+        self.turns = Some(place);
+        let (turn, _) = self.b.load(ty, place);
+        let next = self.b.op(Opcode::Add, turn, self.b.int(ty, 1));
+        self.b.store(place, next);
+        let [asks, on] = ["asks", "turn"].map(|name| self.b.block(self.llvm, name));
+        let part = self.b.and(next, self.b.int(ty, TURNS - 1));
+        let is_time = self.b.is_zero(part);
+        let is_not = self.b.not(is_time);
+        self.b.likely_br(is_not, on, asks);
+        self.b.at(asks);
+        let goes_on = self.goes_on();
+        self.leave_unless(goes_on);
+        self.b.br(on);
+        self.b.at(on);
     }
 
     /// Whether the launch shall go on.

@@ -17,7 +17,6 @@ use inkwell::values::FastMathFlags;
 use crate::builder::{Opcode, Val, basic, incoming};
 use crate::context::FuncCx;
 use crate::control::Loop;
-use crate::types::bits;
 
 impl<'ctx> FuncCx<'_, '_, 'ctx> {
     /// Ends all threads but the first.
@@ -40,7 +39,8 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         let state = self.b.load_shared(basic(self.b.ctx.i32_type()), state);
         let fine = self.b.is_zero(state);
         self.leave_unless(fine);
-        self.poll();
+        let goes_on = self.goes_on();
+        self.leave_unless(goes_on);
     }
 
     /// The bounds of an index space that another kernel has found out; the number is the address where they are.
@@ -185,32 +185,8 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
     /// The number of another lane, whose number differs in one bit; all lanes are here.
     fn of_lane(&mut self, ty: ScalarType, own: Val<'ctx>, distance: i64) -> Val<'ctx> {
         let i32_ty = basic(self.b.ctx.i32_type());
-        let number = |n: i64| self.b.int(i32_ty, n);
-        let (all, distance, last) = (number(-1), number(distance), number(31));
-        let shuffle = |word: Val<'ctx>| {
-            let name = "llvm.nvvm.shfl.sync.bfly.i32";
-            let args = [all, word, distance, last];
-            self.b.intrinsic(name, &[], &args, FastMathFlags::empty())
-        };
-        let word_ty = match ty {
-            ScalarType::U1 => own.get_type(),
-            ty => bits(self.b.ctx, ty),
-        };
-        let word = self.b.cast(Opcode::BitCast, own, word_ty);
-        let other = if ty.bytes() == 8 {
-            let low = self.b.cast(Opcode::Trunc, word, i32_ty);
-            let high = self.b.op(Opcode::LShr, word, self.b.i64(32));
-            let high = self.b.cast(Opcode::Trunc, high, i32_ty);
-            let [low, high] =
-                [low, high].map(|half| self.b.cast(Opcode::ZExt, shuffle(half), word_ty));
-            self.b.or(low, self.b.op(Opcode::Shl, high, self.b.i64(32)))
-        } else if ty.bytes() == 4 {
-            shuffle(word)
-        } else {
-            let wide = self.b.cast(Opcode::ZExt, word, i32_ty);
-            self.b.cast(Opcode::Trunc, shuffle(wide), word_ty)
-        };
-        self.b.cast(Opcode::BitCast, other, own.get_type())
+        let [all, distance, last] = [-1, distance, 31].map(|n| self.b.int(i32_ty, n));
+        self.of_other_lane("bfly", ty, all, own, [distance, last])
     }
 
     /// The number of this thread in the grid, and how many there are.

@@ -23,6 +23,7 @@ mod sites;
 mod sums;
 pub mod target;
 mod task;
+mod threads;
 mod types;
 
 pub use compile::{Compiled, compile};

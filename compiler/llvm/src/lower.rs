@@ -50,6 +50,8 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
                 Some(made)
             }
             Op::Local {} => Some(self.local(result.expect("a local has a result"))),
+            Op::Shared {} => Some(self.shared(result.expect("a storage is a result"))),
+            Op::Threads { op, args } => self.threads(*op, args),
             Op::Buffer {} => Some(self.buffer(inst)),
             Op::Reserve { buffer, count } => {
                 let made = self.reserve(*buffer, *count);

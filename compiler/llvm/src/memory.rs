@@ -236,6 +236,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
                 Place::Tagged(self.tag(&name))
             }
             Some(Op::TempAt { .. }) => Place::Tagged(self.tag("temporaries")),
+            Some(Op::Shared {}) => Place::Tagged(self.tag("shared")),
             _ => Place::Unknown,
         }
     }

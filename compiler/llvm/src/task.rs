@@ -26,6 +26,7 @@ use crate::context::{FuncCx, Leave, ModuleCx, Origin};
 use crate::control::Loop;
 use crate::lanes;
 use crate::sums::Version;
+use crate::threads;
 
 /// What a task function knows of itself.
 pub(crate) struct TaskState<'ctx> {
@@ -170,6 +171,8 @@ pub(crate) fn lower<'a, 'ctx>(cx: &mut ModuleCx<'a, 'ctx>, part: Part) -> Option
         step: ends.step,
         cost: cost::region(kernel, *body),
         max_threads: attrs.max_threads.map(|n| n as usize),
+        block: attrs.block,
+        in_blocks: threads::in_blocks(kernel, *body),
         sums: images.code(own.symbol(cx)),
     })
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use aerogel_base::ScalarType;
-use aerogel_ir::{AtomicOp, BinaryOp, Stage, UnaryOp, parse_module, verify};
+use aerogel_ir::{AtomicOp, BinaryOp, Stage, UnaryOp, parse_module, print_module, verify};
 use aerogel_llvm::{OptLevel, compile, target};
 
 /// A kernel with a parallel loop, atomics, maths functions and an assertion, at stage Lowered.
@@ -280,6 +280,11 @@ fn ptx_of_kernels() {
 }
 
 #[test]
+fn ptx_of_threads() {
+    assemble("threads", TILE);
+}
+
+#[test]
 fn ptx_of_sparse_nodes() {
     assemble("sparse", SPARSE);
 }
@@ -289,5 +294,96 @@ fn ptx_of_arithmetic() {
     use ScalarType::*;
     for ty in [F16, F32, F64, I16, I32, I64, U8, U16, U32, U64] {
         assemble(&format!("arithmetic_{ty}"), &arithmetic(ty));
+    }
+}
+
+/// A kernel that reads one tree, writes another, and has a sparse one.
+const THREE_TREES: &str = "
+    tree0 { dense i:64 { place x: f32 } }
+    tree1 { dense i:64 { place y: f32 } }
+    tree2 { pointer i:64 { place z: f32 } }
+    kernel @k() {
+        task range { lo: i32 = const 0  hi: i32 = const 64  yield [lo, hi] } {
+            from: cell<tree0.S0> = root tree0
+            x: container<tree0.S1> = child tree0.S1, from
+            to: cell<tree1.S0> = root tree1
+            y: container<tree1.S1> = child tree1.S1, to
+            each (i: i32) {
+                at: i64 = linearize tree0.S1, [i]
+                a: cell<tree0.S1> = lookup tree0.S1, x, at
+                b: cell<tree1.S1> = lookup tree1.S1, y, at
+                p: ref<f32> = child tree0.S2, a
+                q: ref<f32> = child tree1.S2, b
+                n: f32 = load p
+                store q, n
+                yield []
+            }
+            yield []
+        }
+        yield []
+    }";
+
+#[test]
+fn which_trees_a_kernel_changes() {
+    let module = parse_module(THREE_TREES).unwrap_or_else(|e| panic!("{e}"));
+    verify(module.kernel().unwrap(), &module.env, Stage::Lowered).unwrap();
+    let code = compile(&module, &target::nvptx(80), OptLevel(3), false).code;
+    // Of a sparse tree lists may be made.
+    assert_eq!(code.changes, [false, true, true]);
+}
+
+/// A kernel whose threads turn a tile around, and add up over a warp.
+const TILE: &str = "
+    kernel @k(a: array<f32, 1>, n: i32) {
+        task range block=64 { lo: i32 = const 0  hi: i32 = arg a1  yield [lo, hi] } {
+            each (i: i32) {
+                tile: ref<vec<64, f32>> = shared
+                thread: i32 = thread_in_block []
+                last: i32 = const 63
+                other: i32 = sub last, thread
+                from: ref<f32> = array_at a0, [i]
+                n: f32 = load from
+                own: ref<f32> = elem_ref tile, [thread]
+                store own, n
+                block_sync []
+                theirs: ref<f32> = elem_ref tile, [other]
+                m: f32 = load theirs
+                all: u32 = active_mask []
+                one: i32 = const 1
+                next: f32 = shuffle_down [all, m, one]
+                same: u1 = eq m, next
+                together: u1 = vote_all [all, same]
+                whole: f32 = select together, m, next
+                store from, whole
+                yield []
+            }
+            yield []
+        }
+        yield []
+    }";
+
+#[test]
+fn what_threads_share_lies_in_shared_memory() {
+    let module = parse_module(TILE).unwrap_or_else(|e| panic!("{e}"));
+    verify(module.kernel().unwrap(), &module.env, Stage::Lowered).unwrap();
+    let text = print_module(&module);
+    let again = parse_module(&text).unwrap_or_else(|e| panic!("{e} in {text}"));
+    assert_eq!(print_module(&again), text);
+    for sm in [70, 80, 90] {
+        let compiled = compile(&module, &target::nvptx(sm), OptLevel(3), false);
+        let task = &compiled.code.tasks[0];
+        assert_eq!((task.block, task.in_blocks), (Some(64), true));
+        let ptx = String::from_utf8(compiled.code.objects[0].clone()).unwrap();
+        for wanted in [
+            ".shared .align 16 .b8",
+            "st.shared",
+            "ld.shared",
+            "shfl.sync.down.b32",
+            "vote.sync.all.pred",
+        ] {
+            assert!(ptx.contains(wanted), "no `{wanted}` for sm_{sm} in {ptx}");
+        }
+        let barriers = ptx.matches("bar.sync").count() + ptx.matches("barrier.sync").count();
+        assert_eq!(barriers, 1, "{ptx}");
     }
 }

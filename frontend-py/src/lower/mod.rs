@@ -95,6 +95,8 @@ pub struct FrontendConfig {
     /// Whether `assert` is compiled.
     pub debug: bool,
     pub fast_math: bool,
+    /// Whether it is for a GPU.
+    pub gpu: bool,
     /// What is to be made of the module: fields and arrays then bring along those of their derivatives.
     pub derivative: Option<Derived>,
 }
@@ -107,6 +109,7 @@ impl Default for FrontendConfig {
             short_circuit: true,
             debug: false,
             fast_math: true,
+            gpu: false,
             derivative: None,
         }
     }
@@ -251,6 +254,8 @@ pub(crate) struct FunctionState<'a> {
     in_static: bool,
     /// For the next loop, from `ti.loop_config`.
     loop_attrs: LoopAttrs,
+    /// Bytes that the threads of a block share in the parallel loop around.
+    shared_bytes: u64,
     /// The element that the loop around this place, over elements of a mesh, has come to.
     mesh_loop: Option<(Rc<ElementsRef>, Value)>,
     /// The objects whose `__init__` is being lowered, with the depth of control at which that began.
@@ -271,6 +276,7 @@ impl FunctionState<'_> {
             control: Vec::new(),
             in_static: false,
             loop_attrs: LoopAttrs::default(),
+            shared_bytes: 0,
             mesh_loop: None,
             making: Vec::new(),
             references: Vec::new(),

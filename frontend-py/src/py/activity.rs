@@ -198,7 +198,9 @@ impl Activity {
     /// Fills in which cells of a node are active now.
     fn look(&self, py: Python<'_>, node: &mut Node) -> PyResult<()> {
         let memory = node.store.memory(py)?;
-        let topology = py.detach(|| memory.topology(node.node));
+        let topology = py
+            .detach(|| memory.come_home().map(|()| memory.topology(node.node)))
+            .map_err(error::memory)?;
         let key = (node.store.key, node.node);
         let known = self.last().get(&key).cloned();
         if let Some((_, cells)) = known.clone().filter(|(at, _)| *at == topology) {

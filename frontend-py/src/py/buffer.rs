@@ -2,7 +2,7 @@
 #![expect(unsafe_code, reason = "memory that NumPy owns")]
 
 use aerogel_base::{Scalar, ScalarType};
-use aerogel_runtime::Buffer;
+use aerogel_runtime::{Access, Buffer, residence};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -368,17 +368,48 @@ pub(crate) fn copy(
                 len: buffer.len(),
             });
         }
-        Ok(())
+        Ok(last + item)
     };
-    check(dst, |d| d.dst)?;
-    check(src, |d| d.src)?;
-    let to = dst.0.address().wrapping_add(dst.1);
-    let from = src.0.address_to_read().wrapping_add(src.1);
+    let to_end = check(dst, |d| d.dst)?;
+    let from_end = check(src, |d| d.src)?;
+    // Of a buffer that is on a device, a small part is copied alone.
+    let is_part = |buffer: &Buffer, bytes: usize, access| {
+        buffer.is_away(access) && bytes < buffer.len() / PART
+    };
+    let is_block = block(&dims, item).is_some();
+    let (mut home_from, mut home_to) = (None, None);
+    let both = (!src.0.is_borrowed() && !dst.0.is_borrowed()).then(residence::gathering);
+    let (mut part_from, mut part_to) = (Vec::new(), Vec::new());
+    let from = if is_part(src.0, from_end - src.1, Access::Read) {
+        part_from.resize(from_end - src.1, 0);
+        src.0.read(src.1, &mut part_from)?;
+        part_from.as_ptr()
+    } else {
+        let home = home_from.insert(src.0.at_home(Access::Read)?);
+        home.address().wrapping_add(src.1)
+    };
+    let to = if is_block && is_part(dst.0, to_end - dst.1, Access::Change) {
+        part_to.resize(to_end - dst.1, 0);
+        part_to.as_mut_ptr()
+    } else {
+        let all = is_block && to_end - dst.1 == dst.0.len();
+        let access = if all { Access::Replace } else { Access::Change };
+        let home = home_to.insert(dst.0.at_home(access)?);
+        home.address().wrapping_add(dst.1)
+    };
+    drop(both);
     let dims = collapse(dims);
-    // SAFETY: `check` compared the last byte of either side with its buffer; distinct buffers do not overlap.
+    // SAFETY: `check` compared the last byte of either side with its buffer, and parts are as long; distinct buffers do
+    // not overlap.
     unsafe { copy_dims(to, from, &dims, item) };
-    Ok(())
+    match part_to.is_empty() {
+        true => Ok(()),
+        false => dst.0.write(dst.1, &part_to),
+    }
 }
+
+/// What is less than this part of a buffer is copied without the rest.
+const PART: usize = 4;
 
 /// If the destination is one block of cells of `cell` bytes without gaps: how many.
 pub(crate) fn block(dims: &[Dim], cell: usize) -> Option<usize> {

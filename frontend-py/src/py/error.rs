@@ -143,7 +143,10 @@ pub(crate) fn memory(e: MemoryError) -> PyErr {
     if let MemoryError::NoCell { .. } = e {
         return Python::attach(|py| exception(py, "AerogelMemoryError", e.to_string()));
     }
-    if e == MemoryError::DeviceLost {
+    if matches!(
+        e,
+        MemoryError::DeviceLost | MemoryError::DeviceForked | MemoryError::DeviceFailed
+    ) {
         return Python::attach(|py| runtime(py, e.to_string()));
     }
     PyMemoryError::new_err(e.to_string())

@@ -305,7 +305,8 @@ impl NativeField {
         let (placement, memory) = this.memory(py)?;
         let index = placement.index(py, || this.label(), key)?;
         let read = |component| {
-            let value = match placement.find(&memory, component, &index) {
+            let found = placement.find(&memory, component, &index);
+            let value = match found.map_err(error::memory)? {
                 Some(at) => memory
                     .component_at(placement.places[component], at, &index)
                     .map_err(error::memory)?,

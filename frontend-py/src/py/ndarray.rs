@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use aerogel_base::ScalarType;
-use aerogel_runtime::Buffer;
+use aerogel_runtime::{Buffer, MemoryError};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 use super::buffer::{
-    components, make_element, parse_index, repeat, to_element, to_python, to_scalar,
+    Dim, components, copy, make_element, parse_index, repeat, to_element, to_python, to_scalar,
 };
 use super::numpy_arrays::ForeignArray;
 use super::tensor::NativeTensor;
@@ -45,6 +45,37 @@ impl NativeNdarray {
             true => Ok(()),
             false => Err(PyValueError::new_err("the array is read-only")),
         }
+    }
+
+    /// Copies between this array and one of the same type and as many bytes.
+    fn transfer(&self, py: Python<'_>, array: &ForeignArray, out: bool) -> PyResult<()> {
+        let there = array.buffer()?;
+        if array.ty != Some(self.ty) || there.len() != self.buffer.len() {
+            return Err(PyValueError::new_err("the array is another than this one"));
+        }
+        let (to, from) = match out {
+            true => (there, &*self.buffer),
+            false => (&*self.buffer, there),
+        };
+        py.detach(|| self.copy(to, from)).map_err(error::memory)
+    }
+
+    /// Copies all of a buffer that has elements of this array's type.
+    fn copy(&self, to: &Buffer, from: &Buffer) -> Result<(), MemoryError> {
+        let item = self.ty.bytes() as usize;
+        let (a, b) = (to.addresses(), from.addresses());
+        if a.start < b.end && b.start < a.end {
+            // A view of this array, or two arrays over one memory.
+            let mut all = vec![0; from.len()];
+            from.read(0, &mut all)?;
+            return to.write(0, &all);
+        }
+        let dim = Dim {
+            extent: to.len() / item,
+            dst: item,
+            src: item,
+        };
+        copy((to, 0), (from, 0), vec![dim], item)
     }
 
     fn offset(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<usize> {
@@ -177,13 +208,8 @@ impl NativeNdarray {
     #[getter]
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let shape = [self.shape.as_slice(), &self.element.extents()].concat();
-        interface(
-            py,
-            self.ty,
-            &shape,
-            self.buffer.lend() as usize,
-            self.writeable,
-        )
+        let address = self.buffer.lend().map_err(error::memory)? as usize;
+        interface(py, self.ty, &shape, address, self.writeable)
     }
 
     fn __len__(&self) -> usize {
@@ -246,6 +272,37 @@ impl NativeNdarray {
             this.buffer.write_scalar(at, value).map_err(error::memory)?;
         }
         Ok(())
+    }
+
+    /// Copies all elements to an array. Unlike NumPy's view it leaves the memory where it is, perhaps on a device.
+    fn _copy_to(&self, py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResult<()> {
+        let array = ForeignArray::new(array)?;
+        if !array.writeable {
+            return Err(PyValueError::new_err("the array is read-only"));
+        }
+        self.transfer(py, &array, true)
+    }
+
+    /// Sets all elements from an array.
+    fn _copy_from(slf: &Bound<'_, Self>, array: &Bound<'_, PyAny>) -> PyResult<()> {
+        let this = slf.get();
+        this.expect_writeable()?;
+        let array = ForeignArray::new(array)?;
+        recorder::before_write(slf, None, None)?;
+        this.transfer(slf.py(), &array, false)
+    }
+
+    /// Sets all elements from another array of as many bytes.
+    fn _copy_array(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> PyResult<()> {
+        let (this, other) = (slf.get(), other.get());
+        this.expect_writeable()?;
+        recorder::before_write(slf, None, None)?;
+        if Arc::ptr_eq(&this.buffer, &other.buffer) {
+            return Ok(());
+        }
+        slf.py()
+            .detach(|| this.copy(&this.buffer, &other.buffer))
+            .map_err(error::memory)
     }
 
     /// Sets every element; one number for each component.

@@ -94,7 +94,8 @@ impl ForeignArray {
 
     /// The same array, held once more.
     pub(crate) fn held(&self, py: Python<'_>) -> Self {
-        let start = NonNull::new(self.buffer.address()).unwrap_or(NonNull::dangling());
+        let start = NonNull::new(self.buffer.addresses().start as *mut u8);
+        let start = start.unwrap_or(NonNull::dangling());
         // SAFETY: the memory is that of `owner`, which this one holds too.
         let buffer = unsafe { Buffer::borrowed(start, self.buffer.len()) };
         Self {

@@ -257,11 +257,21 @@ impl Placement {
     }
 
     /// Where a component of an element lies; nowhere if it is inactive.
-    pub(crate) fn find(&self, memory: &TreeMemory, component: usize, index: &Index) -> Option<u64> {
+    pub(crate) fn find(
+        &self,
+        memory: &TreeMemory,
+        component: usize,
+        index: &Index,
+    ) -> Result<Option<u64>, MemoryError> {
         if self.sparse {
-            return memory.element(self.places[component], index);
+            return memory.find_element(self.places[component], index);
         }
-        Some(self.bases[component] + self.distance(component, index))
+        Ok(Some(self.at(component, index)))
+    }
+
+    /// Where a component of an element of a dense field lies.
+    fn at(&self, component: usize, index: &Index) -> u64 {
+        self.bases[component] + self.distance(component, index)
     }
 
     /// How far a component of an element of a dense field lies from that of the first.
@@ -287,7 +297,7 @@ impl Placement {
         index: &Index,
     ) -> PyResult<u64> {
         if !self.sparse {
-            return Ok(self.find(memory, component, index).unwrap_or_default());
+            return Ok(self.at(component, index));
         }
         loop {
             if let Some(_share) = memory.try_share() {
@@ -381,7 +391,7 @@ impl Placement {
                 (*index, rest) = ((rest % extent) as i64, rest / extent);
             }
             let place = self.places[number % per_element];
-            if memory.element(place, &index).is_none() {
+            if memory.find_element(place, &index)?.is_none() {
                 memory.write_component(place, &index, value)?;
             }
         }
@@ -424,6 +434,7 @@ impl Placement {
         visit: &mut Visit<'_, MemoryError>,
     ) -> Result<(), MemoryError> {
         if self.sparse {
+            memory.come_home()?;
             return memory.visit_active(self.places[k], visit);
         }
         let mut index = [0; MAX_AXES];

@@ -6,7 +6,9 @@ use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use aerogel_base::Diagnostic;
-use aerogel_compiler::{CompileError, CompiledKernel, Compiler, Differentiated, Wanted, caught};
+use aerogel_compiler::{
+    Arch, CompileError, CompiledKernel, Compiler, Differentiated, Wanted, caught,
+};
 use aerogel_ir::analysis::boxes::Launched;
 use aerogel_ir::{Arg, Function, Module, Type};
 use aerogel_runtime::{KernelFailure, TreeMemory, interrupt, launch};
@@ -313,6 +315,7 @@ pub(crate) fn compile(
         short_circuit: settings.short_circuit,
         debug: settings.debug,
         fast_math: settings.fast_math,
+        gpu: matches!(settings.arch, Arch::Cuda(_)),
         derivative,
     };
     let lowered = lower_kernel(&source, &params, result.as_ref(), &mut host, &config);

@@ -74,6 +74,7 @@ pub(crate) fn compiler(py: Python<'_>, settings: &Settings) -> PyResult<Arc<Comp
         let mut compiler = lock(&COMPILER);
         if let Some(old) = &*compiler
             && *old.config() == config
+            && old.is_usable()
         {
             return Ok(old.clone());
         }

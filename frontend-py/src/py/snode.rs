@@ -422,7 +422,8 @@ impl NativeSNode {
         let memory = self.memory(py)?;
         let tree = memory.tree();
         let below = tree.subtree(self.node);
-        let stats = py.detach(|| memory.stats()).into_iter();
+        let stats = py.detach(|| memory.come_home().map(|()| memory.stats()));
+        let stats = stats.map_err(error::memory)?.into_iter();
         let describe = |s: NodeStats| {
             let kind = tree[s.node].kind.name().unwrap_or_default().to_owned();
             (

@@ -21,6 +21,8 @@ pub enum ErrorKind {
     RuntimeType,
     /// `TaichiAssertionError`
     Assertion,
+    /// `AerogelNotSupportedError`
+    NotSupported,
 }
 
 impl ErrorKind {
@@ -35,6 +37,7 @@ impl ErrorKind {
             ErrorKind::Runtime => "AerogelRuntimeError",
             ErrorKind::RuntimeType => "AerogelRuntimeTypeError",
             ErrorKind::Assertion => "AerogelAssertionError",
+            ErrorKind::NotSupported => "AerogelNotSupportedError",
         }
     }
 }

@@ -269,6 +269,9 @@ impl<'a> Machine<'a> {
                 let scalars = self.scalars_of(result_ty().pointee().expect("a storage"));
                 Val::Place(self.memory.local(scalars))
             }
+            Op::Shared {} | Op::Threads { .. } => {
+                unreachable!("iterations run one after the other here: the frontend refuses it")
+            }
             // A number stands for a buffer, and for its room.
             Op::Buffer {} => Val::from(Scalar::int(ScalarType::I64, self.memory.buffer() as i128)),
             Op::Reserve { buffer, count } => {

@@ -22,12 +22,15 @@ pub enum Class {
     Array(Arg),
     /// All arrays that may share memory.
     Arrays,
+    /// What the iterations of a block share.
+    Shared(Value),
 }
 
 /// The classes that a storage may lie in.
 pub fn classes(func: &Function, env: &Env, place: Value) -> Vec<Class> {
     match func.def_op(place) {
         Some(Op::Local {}) => vec![Class::Local(place)],
+        Some(Op::Shared {}) => vec![Class::Shared(place)],
         Some(&Op::RoomAt { room, .. }) => vec![Class::Local(buffer_of(func, room))],
         Some(&Op::TempAt { offset }) => vec![Class::Temp(offset)],
         Some(&Op::ArrayAt { array, .. }) if is_apart(func, env, array) => {

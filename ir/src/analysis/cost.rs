@@ -54,6 +54,7 @@ fn one(op: &Op) -> f32 {
         Op::Atomic { .. } | Op::AtomicAdds { .. } | Op::Cas { .. } | Op::Update { .. } => 5.0,
         Op::If { .. } => 0.3,
         Op::For { .. } => 0.5,
+        Op::Threads { .. } => 10.0,
         Op::Call { .. } | Op::Random {} | Op::RandomState { .. } | Op::Reserve { .. } => 3.0,
         Op::Print { .. } | Op::Warn { .. } => 1000.0,
         Op::Node(op) => node(op),
@@ -70,6 +71,7 @@ fn one(op: &Op) -> f32 {
         | Op::StructGet { .. }
         | Op::StructSet { .. }
         | Op::Local {}
+        | Op::Shared {}
         | Op::Buffer {}
         | Op::RoomAt { .. }
         | Op::StopGradient { .. }
@@ -184,6 +186,7 @@ pub fn is_cheap(op: &Op) -> bool {
         // A product is as many multiplications as its extents say; others touch memory or more.
         Op::MatMul { .. }
         | Op::Local {}
+        | Op::Shared {}
         | Op::Buffer {}
         | Op::Reserve { .. }
         | Op::Load { .. }
@@ -212,6 +215,7 @@ pub fn is_cheap(op: &Op) -> bool {
         | Op::Assert { .. }
         | Op::Random {}
         | Op::RandomState { .. }
+        | Op::Threads { .. }
         | Op::Call { .. } => false,
     }
 }

@@ -82,7 +82,9 @@ impl Sources {
                 self.pass(params, results);
             }
             // What a function decides is not known here: its arguments count, and what it returns depends on nothing.
-            Op::Call { args, .. } => self.roots.extend(args.iter().filter(|&&v| is_float(v))),
+            Op::Call { args, .. } | Op::Threads { args, .. } => {
+                self.roots.extend(args.iter().filter(|&&v| is_float(v)))
+            }
             // What a function returns its callers may decide by.
             Op::Yield { values }
                 if !func.is_kernel && func.regions[func.body].insts.last() == Some(&inst) =>

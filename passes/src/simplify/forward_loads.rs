@@ -91,7 +91,7 @@ impl Forward<'_> {
                     below(self.cx.env, node).for_each(|c| pending.touched.touch(c));
                     true
                 }
-                Op::Call { .. } => {
+                Op::Call { .. } | Op::Threads { .. } => {
                     self.written.touch_all();
                     pending.touched.touch_all();
                     true

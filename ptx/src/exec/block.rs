@@ -33,7 +33,7 @@ impl<'m> Block<'m> {
         Self {
             grid,
             own: Shared {
-                memory: Own::new(grid.shared, grid.options.races),
+                memory: Own::new(grid.shared, grid.options.races || grid.options.shared_races),
                 phase: 0,
                 counts: Counts::default(),
                 printed: String::new(),
@@ -92,8 +92,25 @@ impl<'m> Block<'m> {
         else {
             return Err(first.stuck());
         };
+        // One barrier is one place of the code.
+        let all = self.warps.iter();
+        if let Some((other, at)) = all
+            .clone()
+            .find_map(|warp| Some((warp, warp.other_place(number, pc)?)))
+        {
+            let message = format!(
+                "some threads wait at barrier {number} here, others of the block elsewhere"
+            );
+            return Err(other.fault_at(at, FaultKind::Barrier, &message));
+        }
         let here: u32 = self.warps.iter().map(|warp| warp.waiting_at(number)).sum();
-        let wanted = threads.unwrap_or(self.grid.n_threads() as u32);
+        // Threads that have ended are not waited for.
+        let alive = self
+            .warps
+            .iter()
+            .map(|warp| warp.alive().count_ones())
+            .sum();
+        let wanted = threads.unwrap_or(alive);
         if here < wanted {
             let message = format!(
                 "{here} of {wanted} threads wait at barrier {number}, which the others do not reach"

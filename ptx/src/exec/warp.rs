@@ -482,6 +482,11 @@ impl<'m> Warp<'m> {
         self.groups_at(number).map(|g| g.lanes.count_ones()).sum()
     }
 
+    /// Another place at which threads wait at a barrier.
+    pub(super) fn other_place(&self, number: u32, pc: usize) -> Option<usize> {
+        self.groups_at(number).map(|g| g.pc).find(|&at| at != pc)
+    }
+
     /// What they say there, thread by thread.
     pub(super) fn votes_at(&self, number: u32) -> Vec<bool> {
         let all = self.groups_at(number).flat_map(|g| {

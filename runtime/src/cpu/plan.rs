@@ -167,18 +167,21 @@ impl LaunchPlan {
     fn run(&self, pool: &Pool, spare: &Spare, launch: Launch<'_>) -> Result<(), KernelFailure> {
         self.signature.check(&launch)?;
         // Arrays that a device has changed come home.
-        launch.args.arrays().iter().for_each(|array| {
-            array.address();
-        });
+        for array in launch.args.arrays() {
+            array.address().map_err(KernelFailure::Memory)?;
+        }
         let mut root_space = [std::ptr::null_mut(); 8];
         let root_vec: Vec<*mut u8>;
         let roots = if launch.roots.len() <= root_space.len() {
             for (slot, root) in root_space.iter_mut().zip(launch.roots) {
-                *slot = root.address();
+                *slot = root.address().map_err(KernelFailure::Memory)?;
             }
             root_space.as_ptr()
         } else {
-            root_vec = launch.roots.iter().map(|root| root.address()).collect();
+            let all = launch.roots.iter().map(|root| root.address());
+            root_vec = all
+                .collect::<Result<_, _>>()
+                .map_err(KernelFailure::Memory)?;
             root_vec.as_ptr()
         };
         let temps = self.take_temps()?;
@@ -202,7 +205,10 @@ impl LaunchPlan {
         let ctx = SharedContext(LaunchContext {
             args: launch.args.slots().as_ptr(),
             roots,
-            temps: temps.as_ref().map_or(std::ptr::null_mut(), Buffer::address),
+            temps: match &temps {
+                Some(temps) => temps.address().map_err(KernelFailure::Memory)?,
+                None => std::ptr::null_mut(),
+            },
             results: launch.results.as_mut_ptr(),
             errors: &errors,
             host: std::ptr::from_ref(&host).cast(),
@@ -370,7 +376,8 @@ unsafe extern "C" fn clear(ctx: *const LaunchContext, tree: u32, address: u64, b
     // SAFETY: as in `print`.
     let host = unsafe { &*ctx.host.cast::<Host<'_>>() };
     if let Some(tree) = host.roots.get(tree as usize) {
-        let offset = (address as usize).wrapping_sub(tree.address() as usize);
+        let start = tree.bytes().addresses().start;
+        let offset = (address as usize).wrapping_sub(start);
         let outcome = tree.bytes().zero(offset, bytes as usize);
         debug_assert_eq!(outcome, Ok(()), "elements lie inside their tree");
     }
@@ -487,6 +494,8 @@ mod tests {
             cost: 10.0,
             step: 1,
             max_threads: None,
+            block: None,
+            in_blocks: false,
             sums: None,
         }
     }

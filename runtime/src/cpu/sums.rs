@@ -102,8 +102,8 @@ impl SumsCode {
         for apart in &mut copies.apart[1..] {
             for (apart, image) in apart.iter_mut().zip(&copies.images) {
                 let copy = spare.take(image.bytes).ok()?;
-                let place = image.memory.address() as i64 + image.offset as i64;
-                *apart = (copy.address() as i64).wrapping_sub(place);
+                let place = image.memory.addresses().start as i64 + image.offset as i64;
+                *apart = (copy.addresses().start as i64).wrapping_sub(place);
                 copies.buffers.push(copy);
             }
         }

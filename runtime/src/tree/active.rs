@@ -33,6 +33,7 @@ impl TreeMemory {
     /// The active cells of a node: the number of each in its index space, row-major, ascending.
     pub fn active(&self, node: NodeId) -> Result<Vec<u64>, MemoryError> {
         let _share = self.share();
+        self.come_home()?;
         let shape = self.tree.shape(node);
         let mut cells = Vec::new();
         self.visit_active(node, &mut |_, indices| {
@@ -48,6 +49,7 @@ impl TreeMemory {
     pub fn set_active(&self, nodes: &[(NodeId, &[u64])], pool: &Pool) -> Result<(), MemoryError> {
         self.deactivate_all(Tree::ROOT, pool)?;
         let _share = self.share();
+        self.come_home()?;
         for &(node, cells) in nodes {
             let shape = self.tree.shape(node);
             let mut indices = vec![0; shape.len()];

@@ -3,7 +3,6 @@
 use std::convert::Infallible;
 use std::sync::atomic::Ordering;
 
-use aerogel_base::ScalarType;
 use aerogel_snode::{MASK_BITS, NodeId, NodeKind, Tree, WORD, control};
 
 use super::TreeMemory;
@@ -44,9 +43,7 @@ impl TreeMemory {
     }
 
     pub(super) fn load(&self, word: u64) -> u32 {
-        let scalar = self.bytes.read_scalar(ScalarType::U32, word as usize);
-        // What a device has lost is nothing.
-        scalar.map_or(0, |scalar| scalar.slot() as u32)
+        self.bytes.read_word(word)
     }
 
     fn element_at(&self, control: u32, element: u32) -> u64 {
@@ -304,11 +301,18 @@ impl TreeMemory {
         self.active_cell(node, container, index)
     }
 
+    /// As `element`, where a device may have the tree.
+    pub fn find_element(&self, node: NodeId, indices: &[i64]) -> Result<Option<u64>, MemoryError> {
+        let found = self.element(node, indices);
+        self.bytes.expect_home().map(|()| found)
+    }
+
     /// Where an element of a place (or a cell of any node) lies, made active if it was not.
     pub fn obtain_element(&self, node: NodeId, indices: &[i64]) -> Result<u64, MemoryError> {
         let step = |node, container, index| self.obtain(node, container, index);
         let (container, index) = self.descend(node, indices, step)?;
-        self.obtain(node, container, index)
+        let found = self.obtain(node, container, index)?;
+        self.bytes.expect_home().map(|()| found)
     }
 
     /// The container of `node` in the cell that indices along its parent's axes lead to; none if

@@ -213,6 +213,7 @@ impl TreeMemory {
     /// is not sparse: those of the sparse nodes below it. No launch may run meanwhile; it waits.
     pub fn deactivate_all(&self, node: NodeId, pool: &Pool) -> Result<(), MemoryError> {
         let _turn = self.alone();
+        self.come_home()?;
         self.settle();
         let below = self.tree.subtree(node);
         for &sparse in below.iter().filter(|&&n| self.tree[n].kind.is_sparse()) {

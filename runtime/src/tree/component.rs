@@ -117,7 +117,7 @@ impl TreeMemory {
         place: NodeId,
         indices: &[i64],
     ) -> Result<Option<Scalar>, MemoryError> {
-        let at = self.element(place, indices);
+        let at = self.find_element(place, indices)?;
         at.map(|at| self.component_at(place, at, indices))
             .transpose()
     }

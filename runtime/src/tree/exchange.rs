@@ -55,6 +55,7 @@ impl TreeMemory {
         pool: &Pool,
     ) -> Result<Vec<ActiveCells>, MemoryError> {
         let _share = self.share();
+        self.come_home()?;
         let first = elements.places[0];
         let beside = self.beside(elements.places);
         let levels = &self.path(first).levels;
@@ -75,7 +76,7 @@ impl TreeMemory {
                 for (&place, beside) in elements.places.iter().zip(&beside) {
                     let at = match beside {
                         Some(distance) => Some(cell.wrapping_add(*distance)),
-                        None => self.element(place, index),
+                        None => self.find_element(place, index)?,
                     };
                     match at {
                         Some(at) => self.read_bytes(place, at, index, &mut component)?,
@@ -193,6 +194,7 @@ impl TreeMemory {
         pool: &Pool,
     ) -> Result<(), MemoryError> {
         let _share = self.share();
+        self.come_home()?;
         let n_axes = self.tree().shape(elements.places[0]).len();
         let (n_places, item) = (elements.places.len(), elements.item);
         let beside = self.beside(elements.places);

@@ -27,6 +27,7 @@ use aerogel_snode::{NodeId, Path, Tree, control};
 use self::ranges::{Arena, Ranges};
 use crate::buffer::{Buffer, MemoryError, injected_failure};
 use crate::code::Atomics;
+use crate::residence::Access;
 
 pub use self::component::Component;
 pub use self::exchange::{ActiveCells, Elements};
@@ -180,8 +181,13 @@ impl TreeMemory {
     }
 
     /// The address for generated code; valid as long as the memory lives.
-    pub fn address(&self) -> *mut u8 {
+    pub fn address(&self) -> Result<*mut u8, MemoryError> {
         self.bytes.address()
+    }
+
+    /// Sees to it that the host has the newest of all cells, as who goes through many of them wants.
+    pub fn come_home(&self) -> Result<(), MemoryError> {
+        self.bytes.come_home(Access::Change)
     }
 
     /// Bytes that the root's cell, the control blocks and the cells of sparse nodes hold.

@@ -131,6 +131,7 @@ impl TreeMemory {
         place: NodeId,
         visit: &mut dyn FnMut(&[i64], Option<Scalar>),
     ) -> Result<(), MemoryError> {
+        self.come_home()?;
         let shape = self.tree.shape(place);
         let mut indices = vec![0; shape.len()];
         for linear in 0..shape.iter().product() {

@@ -69,6 +69,8 @@ fn can_alone(func: &Function, inst: Inst) -> bool {
             | Op::StructGet { .. }
             | Op::StructSet { .. }
             | Op::Local {}
+            | Op::Shared {}
+            | Op::Threads { .. }
             | Op::ElemRef { .. }
             | Op::MemberRef { .. }
             | Op::FieldAt { .. }

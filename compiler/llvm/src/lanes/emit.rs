@@ -325,6 +325,8 @@ impl<'s, 'c, 'a, 'ctx> Lanes<'s, 'c, 'a, 'ctx> {
             | Op::Clear { .. }
             | Op::Print { .. }
             | Op::Warn { .. }
+            | Op::Shared {}
+            | Op::Threads { .. }
             | Op::Call { .. } => unreachable!("`can` was asked"),
         };
         self.define(result.expect("arithmetic has a result"), made);

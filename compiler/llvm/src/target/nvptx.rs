@@ -5,8 +5,8 @@ use super::Target;
 /// A GPU of compute capability `sm / 10`.
 pub fn nvptx(sm: u32) -> Target {
     let ptx = match sm {
-        ..80 => "+ptx60",
-        80..90 => "+ptx70",
+        // Drivers that are new enough for us take it for old cards too, and `activemask` is not in what came with them.
+        ..90 => "+ptx70",
         90..100 => "+ptx80",
         _ => "+ptx86",
     };
@@ -29,6 +29,24 @@ pub fn nvptx(sm: u32) -> Target {
             "llvm.nvvm.read.ptx.sreg.nctaid.x",
             "llvm.nvvm.activemask",
             "llvm.nvvm.shfl.sync.bfly.i32",
+            "llvm.nvvm.shfl.sync.idx.i32",
+            "llvm.nvvm.shfl.sync.up.i32",
+            "llvm.nvvm.shfl.sync.down.i32",
+            "llvm.nvvm.barrier.cta.sync.aligned.all",
+            "llvm.nvvm.barrier.cta.red.and.aligned.all",
+            "llvm.nvvm.barrier.cta.red.or.aligned.all",
+            "llvm.nvvm.barrier.cta.red.popc.aligned.all",
+            "llvm.nvvm.bar.warp.sync",
+            "llvm.nvvm.membar.cta",
+            "llvm.nvvm.membar.gl",
+            "llvm.nvvm.vote.ballot.sync",
+            "llvm.nvvm.vote.all.sync",
+            "llvm.nvvm.vote.any.sync",
+            "llvm.nvvm.vote.uni.sync",
+            "llvm.nvvm.match.any.sync.i32",
+            "llvm.nvvm.match.any.sync.i64",
+            "llvm.nvvm.match.all.sync.i32p",
+            "llvm.nvvm.match.all.sync.i64p",
         ],
         position_independent: false,
     }

@@ -95,7 +95,7 @@ fn run_after(prepare: &dyn Fn(&TreeMemory), calls: &[Call<'_>]) -> TreeMemory {
         prepare(&memory);
         // Addresses are offsets to the interpreter.
         let base = if is_compiled {
-            memory.address() as u64
+            memory.address().unwrap() as u64
         } else {
             0
         };

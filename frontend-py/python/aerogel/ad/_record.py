@@ -147,7 +147,9 @@ class Record(_recorder.Recorder):
 
     def _note_arrays(self, kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> None:
         for arg in [*args, *(kwargs or {}).values()]:
-            if hasattr(arg, "__array_interface__") and not isinstance(arg, NumericField):
+            # A `ti.ndarray` that is asked for its interface gives its memory away.
+            is_array = isinstance(arg, Ndarray) or hasattr(arg, "__array_interface__")
+            if is_array and not isinstance(arg, NumericField):
                 self._sums[id(arg)] = (arg, _checksum(arg))
 
     def expect_whole(self) -> None:
@@ -172,7 +174,8 @@ class Record(_recorder.Recorder):
 def _checksum(array: Any) -> int:
     import numpy as np
 
-    return zlib.adler32(np.ascontiguousarray(np.asarray(array)).view(np.uint8).reshape(-1).data)
+    numbers = array.to_numpy() if isinstance(array, Ndarray) else np.asarray(array)
+    return zlib.adler32(np.ascontiguousarray(numbers).view(np.uint8).reshape(-1).data)
 
 
 __all__ = ["Record"]

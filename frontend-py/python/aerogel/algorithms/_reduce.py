@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 import aerogel as ti
+from aerogel._dtypes import numpy_dtype
 from aerogel.algorithms._arrays import ANY, ARRAY, for_fields_and_arrays, numbers_of_any_shape
 
 
@@ -84,13 +85,12 @@ def _reduce_extreme(x: Any, largest: bool) -> Any:
 
     dtype = numbers_of_any_shape(x, "x")
     out, others = ti.ndarray(dtype, 1), ti.ndarray(ti.i32, 2)
-    view = out._view()
     if dtype.is_float:
         out.fill(-math.inf if largest else math.inf)
     elif dtype is ti.u1:
         out.fill(0 if largest else 1)
     else:
-        limits = np.iinfo(view.dtype)
+        limits = np.iinfo(numpy_dtype(dtype))
         out.fill(limits.min if largest else limits.max)
     if math.prod(x.shape):
         _extreme(x, out, others, largest)

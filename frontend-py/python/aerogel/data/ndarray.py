@@ -6,7 +6,7 @@ import contextlib
 from typing import TYPE_CHECKING, Any, overload
 
 from aerogel import _native
-from aerogel._dtypes import DataType, dtype_of
+from aerogel._dtypes import DataType, dtype_of, numpy_dtype
 from aerogel.data._field import outside_kernels
 from aerogel.data.field import _check, _shape, alike, converted, numbers
 from aerogel.data.snode import Layout
@@ -42,6 +42,10 @@ class Ndarray(_native.NativeNdarray):
 
         return np.asarray(self)
 
+    def _numpy_shape(self) -> tuple[int, ...]:
+        """The shape as NumPy has it, with the axes of an element behind those of the array."""
+        return (*self.shape, *self.element_shape)
+
     def _repr_png_(self) -> bytes | None:
         from aerogel import _notebook
 
@@ -54,17 +58,19 @@ class Ndarray(_native.NativeNdarray):
 
     def to_numpy(self) -> Any:
         """The elements as a new NumPy array."""
-        return self._view().copy()
+        import numpy as np
+
+        out = np.empty(self._numpy_shape(), numpy_dtype(self.dtype))
+        self._copy_to(out)
+        return out
 
     def from_numpy(self, arr: Any) -> None:
         """Sets all elements from a NumPy array of the same shape."""
         arr = numbers(arr, self.dtype)
-        view = self._view()
-        if not alike(arr.shape, view.shape):
-            raise ValueError(f"Mismatch shape: {view.shape} expected, but {arr.shape} provided")
-        arr = converted(arr, self.dtype).reshape(view.shape)
-        _native.before_write(self)
-        view[...] = arr
+        shape = self._numpy_shape()
+        if not alike(arr.shape, shape):
+            raise ValueError(f"Mismatch shape: {shape} expected, but {arr.shape} provided")
+        self._copy_from(converted(arr, self.dtype))
 
     def fill(self, val: Any) -> None:
         """Sets every element."""
@@ -77,7 +83,10 @@ class Ndarray(_native.NativeNdarray):
             raise TypeError(f"copy_from takes a ti.ndarray, not {type(other).__name__}; from_numpy takes others")
         recorder = _native.recorder()
         with contextlib.nullcontext() if recorder is None else recorder.copying(other):
-            self.from_numpy(other._view())
+            if other.dtype is self.dtype and other._numpy_shape() == self._numpy_shape():
+                self._copy_array(other)
+            else:
+                self.from_numpy(other.to_numpy())
 
     def to_torch(self) -> Any:
         """The elements as a new PyTorch tensor."""

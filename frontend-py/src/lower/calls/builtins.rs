@@ -12,6 +12,7 @@ use crate::infer::{self, UnaryRule};
 use crate::intrinsics::Rule;
 use crate::lower::calls::Args;
 use crate::lower::calls::nodes::NodeFunction;
+use crate::lower::calls::threads::operands;
 use crate::lower::values::number::elem;
 use crate::lower::values::structs::struct_type;
 use crate::lower::values::{Iter, Place, SeqKind, Val};
@@ -67,6 +68,9 @@ pub(crate) enum Special {
     Node(NodeFunction),
     RescaleIndex,
     StopGradient,
+    /// What threads of a GPU do together.
+    Threads(ir::ThreadOp, Option<ScalarType>),
+    SharedArray,
 }
 
 /// How many arguments a builtin takes at most, and by which names; nothing if it looks at them itself.
@@ -110,6 +114,11 @@ fn accepted(rule: Rule) -> Option<(usize, &'static [&'static str])> {
             Special::List | Special::Tuple => (1, &[]),
             Special::IsInstance => (2, &[]),
             Special::MeshPatch => (0, &[]),
+            Special::Threads(op, _) => {
+                let names = operands(op);
+                (names.len(), names)
+            }
+            Special::SharedArray => (2, &["shape", "dtype"]),
             Special::Random => (1, &["dtype"]),
             Special::RandomNormal => (1, &["dt"]),
             Special::RescaleIndex => (3, &["a", "b", "I"]),
@@ -477,6 +486,8 @@ impl Lower<'_, '_> {
             Special::Frexp => self.frexp(args),
             Special::LoopConfig => self.loop_config(args),
             Special::MeshPatch => self.mesh_patch(),
+            Special::Threads(op, of) => self.threads(op, of, name, args),
+            Special::SharedArray => self.shared_array(name, args),
             Special::Node(function) => self.node_function(name, function, args),
             Special::RescaleIndex => self.rescale_index(name, args),
             Special::StopGradient => self.stop_grad(args),

@@ -9,6 +9,7 @@ mod print;
 pub(crate) mod real_functions;
 mod sequences;
 pub(crate) mod textures;
+pub(crate) mod threads;
 
 use std::rc::Rc;
 

@@ -20,8 +20,10 @@ use aerogel_ir::{
     Type, Value, walk,
 };
 
+use aerogel_runtime::abi;
+
 use crate::host::{Handle, Known, Passing, ResultType, Signature};
-use crate::lower::core::returns::{STACK, set_constant};
+use crate::lower::core::returns::set_constant;
 use crate::lower::values::number::elem;
 use crate::lower::values::structs::from_leaves;
 use crate::lower::values::{Origin, Place, SeqKind, Val, tensor_type};
@@ -130,7 +132,13 @@ impl<'a> Lower<'a, '_> {
         };
         let room = match self.state.room {
             Some(room) => room,
-            None => self.builder().i32(STACK),
+            None => {
+                let stack = match self.config.gpu {
+                    true => abi::GPU_STACK,
+                    false => abi::STACK,
+                };
+                self.builder().i32(stack)
+            }
         };
         let mut args = vec![room];
         args.extend(values);

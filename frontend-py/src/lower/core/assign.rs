@@ -319,7 +319,7 @@ impl<'a> Lower<'a, '_> {
             Val::Known(Known::Tensor(_)) => self.local(val),
             Val::Known(Known::Object(_)) if self.numeric_type(val).is_some() => self.local(val),
             Val::Known(known) if known.is_number() => self.local(val),
-            Val::Known(_) | Val::Array(_) | Val::Texture(_) => Ok(val.clone()),
+            Val::Known(_) | Val::Array(_) | Val::Texture(_) | Val::Shared(_) => Ok(val.clone()),
             Val::Dict(entries) => {
                 let mut variables = Vec::new();
                 for (key, val) in entries.iter() {

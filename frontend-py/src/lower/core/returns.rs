@@ -452,9 +452,6 @@ pub(crate) fn breaks(stmts: &[Stmt<'_>]) -> bool {
     })
 }
 
-/// How deep the calls of real functions may go: a bound on the bytes of stack, which all threads have.
-pub(crate) const STACK: i32 = 4 << 20;
-
 /// An `i32` constant that is decided later.
 pub(crate) fn set_constant(func: &mut aerogel_ir::Function, constant: Value, value: i32) {
     let inst = func

@@ -19,6 +19,9 @@ use crate::lower::values::{Iter, Val};
 use crate::lower::{Control, Lower, Reported, Res};
 use crate::scope::BindingKind;
 
+/// Threads that a block has at most.
+const MOST_THREADS: i128 = 1024;
+
 /// What the name or names of a loop stand for.
 #[derive(Clone)]
 pub(crate) enum Bind {
@@ -97,14 +100,18 @@ impl<'a> Lower<'a, '_> {
                 ("parallelize", Known::Int(n @ 0..)) => {
                     self.state.loop_attrs.max_threads = u32::try_from(n).ok().filter(|&n| n > 0);
                 }
-                // How the threads of a processor share a loop follows from its cost.
-                ("block_dim", Known::Int(n)) if n > 0 && n & (n - 1) == 0 => {}
+                // For GPUs: how the threads of a processor share a loop follows from its cost.
+                ("block_dim", Known::Int(n @ 1..=MOST_THREADS)) if n & (n - 1) == 0 => {
+                    self.state.loop_attrs.block = u32::try_from(n).ok();
+                }
                 ("parallelize", _) => {
                     let message = "`parallelize` of `ti.loop_config` is a number of threads";
                     return self.fail(ErrorKind::Type, "E0222", message);
                 }
                 ("block_dim", _) => {
-                    let message = "`block_dim` of `ti.loop_config` is a power of two";
+                    let message = format!(
+                        "`block_dim` of `ti.loop_config` is a power of two up to {MOST_THREADS}"
+                    );
                     return self.fail(ErrorKind::Type, "E0222", message);
                 }
                 ("block_dim_adaptive" | "bit_vectorize", _) => {}
@@ -312,6 +319,7 @@ impl<'a> Lower<'a, '_> {
         bind: &Bind,
         attrs: ir::LoopAttrs,
     ) -> Res<Flow> {
+        self.state.shared_bytes = 0;
         let control = Control::Parallel {
             breakable: attrs.serial,
         };

@@ -142,6 +142,7 @@ impl<'a> Lower<'a, '_> {
                     origin: Origin::Array(array),
                 }))
             }
+            Val::Shared(shared) => self.index_shared(&shared.clone(), &indices),
             Val::Seq(..) | Val::Known(Known::Tuple(_) | Known::List(_)) => {
                 self.index_sequence(&val, &indices)
             }

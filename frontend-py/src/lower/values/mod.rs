@@ -22,6 +22,7 @@ use crate::host::*;
 use crate::infer::int_range;
 use crate::lower::calls::nodes::List;
 use crate::lower::calls::textures::Texture;
+use crate::lower::calls::threads::Shared;
 use crate::lower::core::limits::MAX_ITEMS;
 use crate::lower::values::number::elem;
 use crate::lower::{Lower, Reported, Res};
@@ -42,6 +43,8 @@ pub(crate) enum Val {
     Dict(Rc<[(Known, Val)]>),
     /// An array parameter.
     Array(Arg),
+    /// What the threads of a block share.
+    Shared(Rc<Shared>),
     /// A texture parameter.
     Texture(Rc<Texture>),
     /// An element of a mesh, by its number.
@@ -196,6 +199,7 @@ impl Lower<'_, '_> {
             Val::Dict(_) => "a dictionary".into(),
             Val::Array(_) => "an array".into(),
             Val::Texture(_) => "a texture".into(),
+            Val::Shared(_) => "a shared array".into(),
             Val::Element(of, _) => format!("an element of the `{}` of a mesh", of.name),
             Val::Neighbours(relation, _) => Known::Relation(relation.clone()).describe(),
             Val::Iter(_) => "a range".into(),
@@ -220,6 +224,7 @@ impl Lower<'_, '_> {
             | Val::Dict(_)
             | Val::Array(_)
             | Val::Texture(_)
+            | Val::Shared(_)
             | Val::Element(..)
             | Val::Neighbours(..)
             | Val::Iter(_)
@@ -287,7 +292,7 @@ impl Lower<'_, '_> {
             Val::Known(Known::Field(_) | Known::StructField(_)) => {
                 Some("index it: `x[i]`, or `x[None]` for a field without axes")
             }
-            Val::Array(_) => Some("index it: `x[i]`"),
+            Val::Array(_) | Val::Shared(_) => Some("index it: `x[i]`"),
             Val::Texture(_) => Some("ask for its texels: `fetch`, `sample_lod`, `load`"),
             Val::Method(..) | Val::Known(Known::Func(_) | Known::Builtin(_)) => {
                 Some("call it: add `()`")
@@ -318,6 +323,7 @@ impl Lower<'_, '_> {
             | Val::Dict(_)
             | Val::Array(_)
             | Val::Texture(_)
+            | Val::Shared(_)
             | Val::Element(..)
             | Val::Neighbours(..)
             | Val::Iter(_)
@@ -355,6 +361,7 @@ impl Lower<'_, '_> {
             | Val::Dict(_)
             | Val::Array(_)
             | Val::Texture(_)
+            | Val::Shared(_)
             | Val::Neighbours(..)
             | Val::Iter(_)
             | Val::List(_)

@@ -136,13 +136,9 @@ impl NativeTensor {
     #[getter]
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let value = self.computed(py)?;
-        interface(
-            py,
-            value.ty,
-            &value.shape,
-            value.buffer.lend() as usize,
-            false,
-        )
+        // Nobody changes it, so that a device may have it too.
+        let address = value.buffer.address_to_read().map_err(error::memory)? as usize;
+        interface(py, value.ty, &value.shape, address, false)
     }
 
     #[getter]

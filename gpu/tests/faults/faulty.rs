@@ -1,0 +1,238 @@
+//! The machine as a driver that fails when it is told to, and kernels for it.
+
+use std::sync::{Arc, Mutex};
+
+use aerogel_gpu::{Card, Driver, DriverError, GpuDevice, Grid, MachineDriver};
+use aerogel_ptx::Options;
+use aerogel_runtime::launch::{Args, KernelFailure, Launch};
+use aerogel_runtime::{
+    ArgSlot, Bounds, Buffer, KernelCode, LoadedKernel, MemoryError, TaskCode, TreeMemory,
+};
+
+/// A kernel that adds one to the first number of an array, and returns what is there then.
+pub(crate) const COUNT: &str = "
+    .version 7.0
+    .target sm_80
+    .address_size 64
+    .visible .entry count(.param .u64 ctx, .param .u64 lo, .param .u64 hi) {
+        .reg .b64 %rd<8>;
+        ld.param.b64 %rd1, [ctx];
+        ld.global.b64 %rd2, [%rd1];
+        ld.global.b64 %rd3, [%rd2];
+        ld.global.b64 %rd4, [%rd3];
+        add.s64 %rd4, %rd4, 1;
+        st.global.b64 [%rd3], %rd4;
+        ld.global.b64 %rd5, [%rd1+24];
+        st.global.b64 [%rd5], %rd4;
+        ret;
+    }
+    .visible .entry stray(.param .u64 ctx, .param .u64 lo, .param .u64 hi) {
+        .reg .b64 %rd<8>;
+        ld.global.b64 %rd1, [64];
+        ret;
+    }
+    .visible .entry forever(.param .u64 ctx, .param .u64 lo, .param .u64 hi) {
+    $again:
+        bra.uni $again;
+    }";
+
+pub(crate) fn code(symbol: &str, text: &str) -> KernelCode {
+    KernelCode {
+        objects: vec![text.as_bytes().to_vec()],
+        tasks: vec![TaskCode {
+            symbol: symbol.to_owned(),
+            bounds: Bounds::Serial,
+            step: 1,
+            cost: 1.0,
+            max_threads: None,
+            block: None,
+            in_blocks: false,
+            sums: None,
+        }],
+        args: vec![ArgSlot::Pointer, ArgSlot::Extent],
+        written: vec![true],
+        n_results: 1,
+        ..KernelCode::default()
+    }
+}
+
+/// The call that shall fail, counted from 1, and how; of allocations alone, if so.
+#[derive(Default)]
+pub(crate) struct Plan {
+    calls: usize,
+    fail: Option<(usize, bool, DriverError)>,
+    /// What happens at the next launch.
+    at_launch: Option<Box<dyn FnOnce() + Send>>,
+}
+
+#[derive(Clone, Default)]
+pub(crate) struct Faults(Arc<Mutex<Plan>>);
+
+impl Faults {
+    pub(crate) fn plan(&self, fail: Option<(usize, bool, DriverError)>) {
+        *self.0.lock().unwrap() = Plan {
+            fail,
+            ..Plan::default()
+        };
+    }
+
+    pub(crate) fn at_launch(&self, work: impl FnOnce() + Send + 'static) {
+        self.0.lock().unwrap().at_launch = Some(Box::new(work));
+    }
+
+    /// Whether what was planned has not come yet.
+    pub(crate) fn is_pending(&self) -> bool {
+        self.0.lock().unwrap().fail.is_some()
+    }
+
+    fn step(&self, allocates: bool) -> Result<(), DriverError> {
+        let mut plan = self.0.lock().unwrap();
+        let Some((at, only, _)) = plan.fail.as_ref() else {
+            return Ok(());
+        };
+        if *only && !allocates {
+            return Ok(());
+        }
+        let is_it = plan.calls + 1 == *at;
+        plan.calls += 1;
+        match is_it {
+            true => Err(plan.fail.take().expect("it was there").2),
+            false => Ok(()),
+        }
+    }
+}
+
+struct Faulty {
+    machine: MachineDriver,
+    faults: Faults,
+}
+
+impl Driver for Faulty {
+    fn card(&self) -> &Card {
+        self.machine.card()
+    }
+
+    fn allocate(&self, bytes: u64) -> Result<u64, DriverError> {
+        self.faults.step(true)?;
+        self.machine.allocate(bytes)
+    }
+
+    fn reserve(&self, bytes: u64) -> Result<u64, DriverError> {
+        self.faults.step(true)?;
+        self.machine.reserve(bytes)
+    }
+
+    fn commit(&self, address: u64, bytes: u64) -> Result<(), DriverError> {
+        self.faults.step(true)?;
+        self.machine.commit(address, bytes)
+    }
+
+    fn free(&self, address: u64) {
+        self.machine.free(address);
+    }
+
+    fn write(&self, to: u64, from: &[u8]) -> Result<(), DriverError> {
+        self.faults.step(false)?;
+        self.machine.write(to, from)
+    }
+
+    fn read(&self, from: u64, to: &mut [u8]) -> Result<(), DriverError> {
+        self.faults.step(false)?;
+        self.machine.read(from, to)
+    }
+
+    fn fill(&self, address: u64, bytes: u64, value: u8) -> Result<(), DriverError> {
+        self.faults.step(false)?;
+        self.machine.fill(address, bytes, value)
+    }
+
+    fn load(&self, ptx: &str) -> Result<u64, DriverError> {
+        self.faults.step(false)?;
+        self.machine.load(ptx)
+    }
+
+    fn set_stack(&self, bytes: u64) -> Result<(), DriverError> {
+        self.faults.step(false)?;
+        self.machine.set_stack(bytes)
+    }
+
+    fn unload(&self, module: u64) {
+        self.machine.unload(module);
+    }
+
+    fn function(&self, module: u64, name: &str) -> Result<u64, DriverError> {
+        self.faults.step(false)?;
+        self.machine.function(module, name)
+    }
+
+    fn launch(&self, function: u64, grid: Grid, params: &[u64]) -> Result<(), DriverError> {
+        self.faults.step(false)?;
+        let work = self.faults.0.lock().unwrap().at_launch.take();
+        work.into_iter().for_each(|work| work());
+        self.machine.launch(function, grid, params)
+    }
+
+    fn stop_word(&self) -> u64 {
+        self.machine.stop_word()
+    }
+
+    fn wait(&self, stop: &(dyn Fn() -> bool + Sync)) -> Result<(), DriverError> {
+        self.faults.step(false)?;
+        self.machine.wait(stop)
+    }
+}
+
+pub(crate) fn open() -> (GpuDevice, Faults) {
+    with_memory(1 << 20)
+}
+
+pub(crate) fn with_memory(bytes: u64) -> (GpuDevice, Faults) {
+    let faults = Faults::default();
+    let options = Options {
+        memory: bytes,
+        instructions: 1 << 16,
+        ..Options::default()
+    };
+    let driver = Faulty {
+        machine: MachineDriver::new(options),
+        faults: faults.clone(),
+    };
+    (GpuDevice::new(Box::new(driver)), faults)
+}
+
+/// A buffer whose first number is 40.
+pub(crate) fn array() -> Buffer {
+    let array = Buffer::zeroed(64).unwrap();
+    array.write(0, &40_u64.to_le_bytes()).unwrap();
+    array
+}
+
+pub(crate) fn launch(kernel: &dyn LoadedKernel, array: &Buffer) -> Result<u64, KernelFailure> {
+    launch_on(kernel, array, &[])
+}
+
+pub(crate) fn launch_on(
+    kernel: &dyn LoadedKernel,
+    array: &Buffer,
+    roots: &[&TreeMemory],
+) -> Result<u64, KernelFailure> {
+    let mut args = Args::new();
+    args.array(array, &[array.len() / 8], 8).unwrap();
+    let (mut results, sink) = ([0], Mutex::new(String::new()));
+    let outcome = kernel.launch(Launch {
+        args: &args,
+        roots,
+        results: &mut results,
+        sink: &sink,
+        seed: 0,
+        most_reserved: 0,
+        trace: None,
+    });
+    outcome.map(|()| results[0])
+}
+
+pub(crate) fn first(array: &Buffer) -> Result<u64, MemoryError> {
+    let mut bytes = [0; 8];
+    array.read(0, &mut bytes)?;
+    Ok(u64::from_le_bytes(bytes))
+}

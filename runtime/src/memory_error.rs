@@ -1,0 +1,69 @@
+//! What can go wrong with memory, of the host or of a device.
+
+use std::fmt;
+
+use aerogel_snode::NodeId;
+
+/// What can go wrong with memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemoryError {
+    /// There is not so much memory.
+    OutOfMemory {
+        /// The size that was asked for.
+        bytes: usize,
+    },
+    /// There is no memory for another cell of a sparse node.
+    NoCell {
+        /// The node.
+        node: NodeId,
+    },
+    /// A device has not so much memory.
+    DeviceFull {
+        /// The size that was asked for.
+        bytes: usize,
+    },
+    /// A device does not give back what was there.
+    DeviceLost,
+    /// A device that this process, the child of a fork, must not use has what was there.
+    DeviceForked,
+    /// A device does not do what it is asked for, and perhaps the next time.
+    DeviceFailed,
+    /// An access beyond the end.
+    OutOfRange {
+        /// First byte of the access.
+        offset: usize,
+        /// Its length.
+        bytes: usize,
+        /// The buffer's length.
+        len: usize,
+    },
+}
+
+impl fmt::Display for MemoryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            MemoryError::OutOfMemory { bytes } => {
+                write!(f, "out of memory: cannot allocate {bytes} bytes")
+            }
+            MemoryError::NoCell { node } => write!(f, "out of memory for the cells of node {node}"),
+            MemoryError::DeviceFull { bytes } => {
+                write!(
+                    f,
+                    "out of memory on the device: cannot allocate {bytes} bytes"
+                )
+            }
+            MemoryError::DeviceLost => f.write_str("the device is gone, and what was on it"),
+            MemoryError::DeviceForked => f.write_str(
+                "what was on a CUDA device when this process was forked cannot be read in the child: read it \
+                 before the fork, or start processes by `spawn`",
+            ),
+            MemoryError::DeviceFailed => f.write_str("the device does not give back what is there"),
+            MemoryError::OutOfRange { offset, bytes, len } => write!(
+                f,
+                "access of {bytes} bytes at {offset} in a buffer of {len} bytes"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for MemoryError {}
