@@ -335,8 +335,9 @@ class Checkpointed(Entry):
 
     def back(self, present: Any) -> None:
         with _recorder.unrecorded():
-            for whole in self._whole if present is not None else ():
-                present.note_whole(whole)
+            if present is not None:
+                for whole in self._whole:
+                    present.note_whole(whole)
             self.held.is_needed |= self._steps.deactivates
             self.held.keep()
             room = self._room() if self.n_steps > 1 else 1
