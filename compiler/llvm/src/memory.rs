@@ -11,7 +11,7 @@ use aerogel_ir::{Arg, AtomicOp, BinaryOp, Inst, NodeOp, NodeRef, Op, Region, Typ
 use inkwell::values::{InstructionValue, MetadataValue};
 
 use crate::builder::{Opcode, RmwOp, Val, basic, incoming, undef, zero};
-use crate::context::FuncCx;
+use crate::context::{Flat, FuncCx};
 use crate::math::SUM;
 use crate::types::{bits, scalar, stored};
 
@@ -287,7 +287,15 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
 
     fn load_from(&mut self, place: Value, kind: &Place<'ctx>) -> Val<'ctx> {
         let ty = self.pointee(place);
-        let (value, inst) = self.b.load(stored(self.b.ctx, ty), self.value(place));
+        let mut address = self.value(place);
+        if let Some(Flat {
+            here: Some(here),
+            anything,
+        }) = self.flat
+        {
+            address = self.b.select(here, address, anything);
+        }
+        let (value, inst) = self.b.load(stored(self.b.ctx, ty), address);
         self.mark_access(inst, kind);
         self.b.of_stored(ty, value)
     }
