@@ -119,6 +119,10 @@ pub(crate) fn lower<'a, 'ctx>(cx: &mut ModuleCx<'a, 'ctx>, part: Part) -> Option
     let mut part_of_space = [params[1], params[2]];
     if f.cx.target.grid && !serial && constants.is_none() {
         part_of_space = f.whole_space(&extended);
+        // Nobody calls a task of a processor that has nothing to do.
+        let [none, total] = part_of_space;
+        let some = f.b.icmp(IntPredicate::SLT, none, total);
+        f.leave_unless(some);
     }
     f.task = Some(TaskState {
         number,

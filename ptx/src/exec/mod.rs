@@ -4,6 +4,7 @@ mod access;
 mod block;
 mod lanes;
 mod print;
+mod undefined;
 mod warp;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
