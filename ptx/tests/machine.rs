@@ -569,6 +569,7 @@ fn counts() {
     let run = run_with(strict(), &kernel("", body), 1, 64, &[1; 64]);
     let counts = run.outcome.expect("it runs").counts;
     let want = Counts {
+        atomics: 0,
         instructions: 20,
         lanes: 640,
         divergent: 0,

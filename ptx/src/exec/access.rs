@@ -222,6 +222,7 @@ impl Warp<'_> {
                 _ => {
                     own.counts.read += bytes * u64::from(!writes);
                     own.counts.written += bytes * u64::from(writes);
+                    own.counts.atomics += u64::from(matches!(op, Op::Atomic { .. }));
                     sectors.extend([at / SECTOR, (at + bytes - 1) / SECTOR]);
                 }
             }

@@ -150,5 +150,6 @@ impl Counts {
         self.written += other.written;
         self.sectors += other.sectors;
         self.conflicts += other.conflicts;
+        self.atomics += other.atomics;
     }
 }

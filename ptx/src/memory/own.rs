@@ -88,13 +88,14 @@ impl Own {
         Ok(u64::from_le_bytes(value))
     }
 
-    /// As `load`, of a thread's memory: the number, and which of its bits nobody has written.
+    /// As `load`, of a thread's memory: the number, and which of its bits nobody has written. Of a word of which a part is
+    /// written all counts as such.
     pub(crate) fn read(&self, offset: u64, bytes: u64) -> Result<(u64, u64), Bad> {
         let range = self.range(offset, bytes, "local")?;
         let (mut value, mut missing) = ([0; 8], [0; 8]);
         value[..bytes as usize].copy_from_slice(&self.bytes[range.clone()]);
-        for (bits, written) in missing.iter_mut().zip(&self.written[range]) {
-            *bits = if *written { 0 } else { u8::MAX };
+        if !self.written[range].contains(&true) {
+            missing[..bytes as usize].fill(u8::MAX);
         }
         Ok((u64::from_le_bytes(value), u64::from_le_bytes(missing)))
     }
