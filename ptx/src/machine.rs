@@ -57,6 +57,8 @@ pub struct Counts {
     pub read: u64,
     /// See `read`.
     pub written: u64,
+    /// Atomic operations of lanes on memory of the card.
+    pub atomics: u64,
     /// Sectors of 32 bytes that warps touched for it.
     pub sectors: u64,
     /// Accesses of shared memory that had to wait for others of the same warp, as their banks are the same.

@@ -350,16 +350,33 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         if matches!(kind, Place::Local { .. }) || self.runs_alone() {
             return self.plain_update(op, place, &kind, operand);
         }
+        let Some(adds) = self.adds(value) else {
+            return self.update_shared(op, place, &kind, operand);
+        };
+        let [add, done] = ["add_up", "added"].map(|name| self.b.block(self.llvm, name));
+        self.b.cond_br(adds, add, done);
+        self.b.at(add);
+        self.update_shared(op, place, &kind, operand);
+        self.b.br(done);
+        self.b.at(done);
+        undef(scalar(self.b.ctx, ty))
+    }
+
+    /// Changes what other threads change too; what was there.
+    fn update_shared(
+        &mut self,
+        op: AtomicOp,
+        place: Value,
+        kind: &Place<'ctx>,
+        operand: Val<'ctx>,
+    ) -> Val<'ctx> {
+        let ty = self.pointee(place);
         let Some(rmw) = native(op, ty) else {
             return self.update_by_cas(op, place, operand);
         };
-        if self.is_behind_grid_loop() {
-            self.add_up_warp(op, rmw, ty, place, operand);
-            return undef(scalar(self.b.ctx, ty));
-        }
         let operand = self.b.to_stored(ty, operand);
         let old = self.b.rmw(rmw, self.value(place), operand);
-        if let Place::Tagged(tag) = kind
+        if let Place::Tagged(tag) = *kind
             && let Some(inst) = inkwell::values::BasicValue::as_instruction_value(&old)
         {
             self.b.mark(inst, "tbaa", tag);
