@@ -9,14 +9,16 @@ use std::sync::Arc;
 use bytemuck::{Pod, Zeroable};
 use pyo3::pybacked::PyBackedBytes;
 use wgpu::{
-    BindGroup, BindGroupDescriptor, BindGroupEntry, Buffer, BufferDescriptor, BufferUsages, Color,
-    CommandEncoder, LoadOp, Operations, RenderPassColorAttachment,
-    RenderPassDepthStencilAttachment, RenderPassDescriptor, StoreOp,
+    BindGroup, BindGroupDescriptor, BindGroupEntry, BindingResource, Buffer, BufferDescriptor,
+    BufferUsages, Color, CommandEncoder, Extent3d, LoadOp, Operations, RenderPassColorAttachment,
+    RenderPassDepthStencilAttachment, RenderPassDescriptor, StoreOp, Texture, TextureDescriptor,
+    TextureDimension, TextureUsages,
 };
 
 use crate::gpu::{Failure, Gpu};
 use crate::picture::Picture;
-use crate::pipelines::Kind;
+use crate::pipelines::{COLOR, Kind};
+use crate::room::Staged;
 
 /// The most lights of a scene: `shaders/scene.wgsl`.
 pub(crate) const MAX_LIGHTS: usize = 16;
@@ -81,6 +83,8 @@ pub(crate) struct Draw {
     pub(crate) kind: Kind,
     pub(crate) params: Params,
     pub(crate) arrays: Arrays,
+    /// Of `Kind::Picture`.
+    pub(crate) picture: Option<Staged>,
     /// Vertices of each copy, and copies.
     pub(crate) n_vertices: u32,
     pub(crate) n_copies: u32,
@@ -98,6 +102,22 @@ pub(crate) struct Frame {
     pub(crate) worlds: Vec<World>,
 }
 
+impl Frame {
+    /// The last image that covers the whole picture pixel by pixel, and what is drawn after it: all, where there is none.
+    /// What stands in space before it stays, for its depths.
+    fn covered(&self, picture: &Picture) -> (Option<&Staged>, &[Draw]) {
+        let fits = |s: &&Staged| (s.width, s.height) == (picture.width, picture.height);
+        for (k, draw) in self.draws.iter().enumerate().rev() {
+            if let Some(staged) = draw.picture.as_ref().filter(fits)
+                && !self.draws[..k].iter().any(|d| d.kind.is_spatial())
+            {
+                return (Some(staged), &self.draws[k + 1..]);
+            }
+        }
+        (None, &self.draws)
+    }
+}
+
 /// An array on the device, with what it holds.
 struct Held {
     bytes: Arc<Bytes>,
@@ -108,6 +128,7 @@ struct Held {
 struct Slot {
     params: Option<Buffer>,
     arrays: [Option<Held>; N_ARRAYS],
+    texture: Option<Texture>,
     group: Option<BindGroup>,
 }
 
@@ -141,7 +162,21 @@ fn write(gpu: &Gpu, to: &Buffer, bytes: &[u8]) {
 
 impl Slot {
     /// Brings the thing's arrays to the device.
-    fn fill(&mut self, gpu: &Gpu, nothing: &Buffer, draw: &Draw, viewport: [f32; 2]) {
+    fn fill(
+        &mut self,
+        gpu: &Gpu,
+        encoder: &mut CommandEncoder,
+        nothing: &Buffer,
+        draw: &Draw,
+        viewport: [f32; 2],
+    ) {
+        if let Some(staged) = &draw.picture {
+            self.stage(gpu, encoder, staged);
+            return;
+        }
+        if self.texture.take().is_some() {
+            self.group = None;
+        }
         let params = self.params.get_or_insert_with(|| {
             let size = size_of::<Params>() as u64;
             buffer(gpu, size, BufferUsages::STORAGE)
@@ -176,6 +211,43 @@ impl Slot {
             layout: &gpu.pipelines.draw,
             entries: &entries,
         }));
+    }
+
+    /// Brings a picture to the device.
+    fn stage(&mut self, gpu: &Gpu, encoder: &mut CommandEncoder, staged: &Staged) {
+        let is_so = |t: &Texture| (t.width(), t.height()) == (staged.width, staged.height);
+        if !self.texture.as_ref().is_some_and(is_so) {
+            *self = Self::default();
+        }
+        let texture = self.texture.get_or_insert_with(|| {
+            gpu.device.create_texture(&TextureDescriptor {
+                label: None,
+                size: Extent3d {
+                    width: staged.width,
+                    height: staged.height,
+                    depth_or_array_layers: 1,
+                },
+                mip_level_count: 1,
+                sample_count: 1,
+                dimension: TextureDimension::D2,
+                format: COLOR,
+                usage: TextureUsages::TEXTURE_BINDING | TextureUsages::COPY_DST,
+                view_formats: &[],
+            })
+        });
+        staged.copy(encoder, texture);
+        self.group.get_or_insert_with(|| {
+            gpu.device.create_bind_group(&BindGroupDescriptor {
+                label: None,
+                layout: &gpu.pipelines.texture,
+                entries: &[BindGroupEntry {
+                    binding: 0,
+                    resource: BindingResource::TextureView(
+                        &texture.create_view(&Default::default()),
+                    ),
+                }],
+            })
+        });
     }
 }
 
@@ -242,12 +314,13 @@ impl Copies {
         frame: &Frame,
     ) -> Result<(), Failure> {
         let viewport = [picture.width as f32, picture.height as f32];
-        self.slots.resize_with(frame.draws.len(), Slot::default);
+        let (covering, draws) = frame.covered(picture);
+        self.slots.resize_with(draws.len(), Slot::default);
         for (k, world) in frame.worlds.iter().enumerate() {
             self.fill_world(gpu, k, world);
         }
-        for (slot, draw) in self.slots.iter_mut().zip(&frame.draws) {
-            slot.fill(gpu, &self.nothing, draw, viewport);
+        for (slot, draw) in self.slots.iter_mut().zip(draws) {
+            slot.fill(gpu, encoder, &self.nothing, draw, viewport);
         }
         if let Err(failure) = gpu.check() {
             // Which of them hold what they should is not known.
@@ -255,12 +328,16 @@ impl Copies {
             return Err(failure);
         }
         let [r, g, b] = frame.background.map(f64::from);
-        let load = match &frame.cover {
-            Some((rows, width, height)) => {
+        let load = match (covering, &frame.cover) {
+            (Some(staged), _) => {
+                staged.copy(encoder, &picture.color);
+                LoadOp::Load
+            }
+            (None, Some((rows, width, height))) => {
                 picture.cover(gpu, rows, *width, *height);
                 LoadOp::Load
             }
-            None => LoadOp::Clear(Color { r, g, b, a: 1.0 }),
+            (None, None) => LoadOp::Clear(Color { r, g, b, a: 1.0 }),
         };
         let mut pass = encoder.begin_render_pass(&RenderPassDescriptor {
             label: None,
@@ -283,7 +360,7 @@ impl Copies {
             }),
             ..Default::default()
         });
-        for (slot, draw) in self.slots.iter().zip(&frame.draws) {
+        for (slot, draw) in self.slots.iter().zip(draws) {
             pass.set_pipeline(gpu.pipelines.of(draw.kind));
             pass.set_bind_group(0, slot.group.as_ref(), &[]);
             if draw.kind.is_spatial() {

@@ -11,6 +11,7 @@ mod packed;
 mod picture;
 mod pipelines;
 mod present;
+mod room;
 mod screen;
 mod widgets;
 mod window;

@@ -1,7 +1,9 @@
 //! What is drawn into: pixels and their depths, and how they come back.
 
+use std::cell::OnceCell;
+
 use wgpu::{
-    BufferDescriptor, BufferUsages, CommandEncoderDescriptor, Extent3d, MapMode, Origin3d,
+    Buffer, BufferDescriptor, BufferUsages, CommandEncoderDescriptor, Extent3d, MapMode, Origin3d,
     PollType, TexelCopyBufferInfo, TexelCopyBufferLayout, TexelCopyTextureInfo, Texture,
     TextureAspect, TextureDescriptor, TextureDimension, TextureFormat, TextureUsages, TextureView,
 };
@@ -10,18 +12,29 @@ use crate::gpu::{Failure, Gpu};
 use crate::pipelines::{COLOR, DEPTH};
 
 /// Both formats have four bytes a pixel.
-const BYTES_PER_PIXEL: u32 = 4;
+pub(crate) const BYTES_PER_PIXEL: u32 = 4;
 /// Rows of a copy begin at multiples of it.
-const ROW_ALIGN: u32 = wgpu::COPY_BYTES_PER_ROW_ALIGNMENT;
+pub(crate) const ROW_ALIGN: u32 = wgpu::COPY_BYTES_PER_ROW_ALIGNMENT;
 
 /// A picture that can be drawn into.
 pub(crate) struct Picture {
     pub(crate) width: u32,
     pub(crate) height: u32,
-    color: Texture,
+    pub(crate) color: Texture,
     depth: Texture,
     pub(crate) color_view: TextureView,
     pub(crate) depth_view: TextureView,
+    /// What the pixels or depths are read back through, once they are.
+    back: OnceCell<Buffer>,
+}
+
+/// What a picture consists of.
+#[derive(Clone, Copy)]
+pub(crate) enum Plane {
+    /// RGBA bytes.
+    Color,
+    /// The bytes of `f32`.
+    Depth,
 }
 
 impl Picture {
@@ -63,6 +76,7 @@ impl Picture {
             depth_view: depth.create_view(&Default::default()),
             color,
             depth,
+            back: OnceCell::new(),
         })
     }
 
@@ -103,29 +117,26 @@ impl Picture {
         out
     }
 
-    /// RGBA bytes, row by row from the top.
-    pub(crate) fn pixels(&self, gpu: &Gpu) -> Result<Vec<u8>, Failure> {
-        self.read(gpu, &self.color, TextureAspect::All)
-    }
-
-    /// The depths as the bytes of `f32`, row by row from the top.
-    pub(crate) fn depths(&self, gpu: &Gpu) -> Result<Vec<u8>, Failure> {
-        self.read(gpu, &self.depth, TextureAspect::DepthOnly)
-    }
-
-    fn read(
+    /// Waits for what is drawn, and hands it out.
+    pub(crate) fn read<T>(
         &self,
         gpu: &Gpu,
-        texture: &Texture,
-        aspect: TextureAspect,
-    ) -> Result<Vec<u8>, Failure> {
+        plane: Plane,
+        take: impl FnOnce(Rows<'_>) -> T,
+    ) -> Result<T, Failure> {
+        let (texture, aspect) = match plane {
+            Plane::Color => (&self.color, TextureAspect::All),
+            Plane::Depth => (&self.depth, TextureAspect::DepthOnly),
+        };
         let row = self.width * BYTES_PER_PIXEL;
         let padded = row.next_multiple_of(ROW_ALIGN);
-        let buffer = gpu.device.create_buffer(&BufferDescriptor {
-            label: None,
-            size: u64::from(padded) * u64::from(self.height),
-            usage: BufferUsages::COPY_DST | BufferUsages::MAP_READ,
-            mapped_at_creation: false,
+        let buffer = self.back.get_or_init(|| {
+            gpu.device.create_buffer(&BufferDescriptor {
+                label: None,
+                size: u64::from(padded) * u64::from(self.height),
+                usage: BufferUsages::COPY_DST | BufferUsages::MAP_READ,
+                mapped_at_creation: false,
+            })
         });
         let description = CommandEncoderDescriptor::default();
         let mut encoder = gpu.device.create_command_encoder(&description);
@@ -140,11 +151,11 @@ impl Picture {
             bytes_per_row: Some(padded),
             rows_per_image: None,
         };
-        let to = TexelCopyBufferInfo {
-            buffer: &buffer,
-            layout,
-        };
-        encoder.copy_texture_to_buffer(source, to, texture.size());
+        encoder.copy_texture_to_buffer(
+            source,
+            TexelCopyBufferInfo { buffer, layout },
+            texture.size(),
+        );
         gpu.queue.submit([encoder.finish()]);
         let (done, outcome) = std::sync::mpsc::sync_channel(1);
         buffer.slice(..).map_async(MapMode::Read, move |result| {
@@ -163,14 +174,50 @@ impl Picture {
             .slice(..)
             .get_mapped_range()
             .map_err(|e| failed(&e))?;
-        let rows = mapped.chunks_exact(padded as usize);
-        let pixels = rows
-            .flat_map(|line| &line[..row as usize])
-            .copied()
-            .collect();
+        let taken = take(Rows {
+            bytes: &mapped,
+            row: row as usize,
+            padded: padded as usize,
+        });
         drop(mapped);
         buffer.unmap();
         gpu.check()?;
-        Ok(pixels)
+        Ok(taken)
+    }
+}
+
+/// Rows from the top, as the device gives them back.
+pub(crate) struct Rows<'a> {
+    bytes: &'a [u8],
+    row: usize,
+    /// The bytes from one row's begin to the next.
+    padded: usize,
+}
+
+impl Rows<'_> {
+    /// The bytes of all.
+    pub(crate) fn size(&self) -> usize {
+        self.bytes.len() / self.padded * self.row
+    }
+
+    fn lines(&self) -> impl Iterator<Item = &[u8]> {
+        let lines = self.bytes.chunks_exact(self.padded);
+        lines.map(|line| &line[..self.row])
+    }
+
+    /// Copies all to memory of that size.
+    pub(crate) fn copy(&self, out: &mut [u8]) {
+        for (to, line) in out.chunks_exact_mut(self.row).zip(self.lines()) {
+            to.copy_from_slice(line);
+        }
+    }
+
+    /// Each byte as an f32 from 0 to 1.
+    pub(crate) fn floats(&self, out: &mut [u8]) {
+        for (to, line) in out.chunks_exact_mut(4 * self.row).zip(self.lines()) {
+            for (to, &byte) in to.chunks_exact_mut(4).zip(line) {
+                to.copy_from_slice(&(f32::from(byte) / 255.0).to_ne_bytes());
+            }
+        }
     }
 }

@@ -5,7 +5,8 @@ use wgpu::{
     BufferBindingType, ColorTargetState, ColorWrites, CompareFunction, DepthStencilState, Device,
     FragmentState, MultisampleState, PipelineLayout, PipelineLayoutDescriptor, PrimitiveState,
     PrimitiveTopology, RenderPipeline, RenderPipelineDescriptor, ShaderModule,
-    ShaderModuleDescriptor, ShaderSource, ShaderStages, TextureFormat, VertexState,
+    ShaderModuleDescriptor, ShaderSource, ShaderStages, TextureFormat, TextureSampleType,
+    TextureViewDimension, VertexState,
 };
 
 /// The picture's pixels.
@@ -16,7 +17,10 @@ pub(crate) const DEPTH: TextureFormat = TextureFormat::Depth32Float;
 /// The kinds of things.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
+    /// Of numbers of any size.
     Image,
+    /// Of pixels as the device has them.
+    Picture,
     Triangles,
     Lines,
     Circles,
@@ -43,7 +47,10 @@ pub(crate) struct Pipelines {
     pub(crate) draw: BindGroupLayout,
     /// A scene's camera and lights: `shaders/scene.wgsl`.
     pub(crate) world: BindGroupLayout,
+    /// A picture to draw: `shaders/stretch.wgsl`.
+    pub(crate) texture: BindGroupLayout,
     image: RenderPipeline,
+    picture: RenderPipeline,
     triangles: RenderPipeline,
     lines: RenderPipeline,
     circles: RenderPipeline,
@@ -60,6 +67,7 @@ const IMAGE: &str = concat!(
     include_str!("shaders/common.wgsl"),
     include_str!("shaders/image.wgsl")
 );
+const STRETCH: &str = include_str!("shaders/stretch.wgsl");
 const SCENE: &str = concat!(
     include_str!("shaders/common.wgsl"),
     include_str!("shaders/scene.wgsl")
@@ -99,6 +107,17 @@ impl Pipelines {
             })
         };
         let plane = layout(&[Some(&draw)]);
+        let texture = group(&[BindGroupLayoutEntry {
+            binding: 0,
+            visibility: ShaderStages::FRAGMENT,
+            ty: BindingType::Texture {
+                sample_type: TextureSampleType::Float { filterable: false },
+                view_dimension: TextureViewDimension::D2,
+                multisampled: false,
+            },
+            count: None,
+        }]);
+        let stretched = layout(&[Some(&texture)]);
         let space = layout(&[Some(&draw), Some(&world)]);
         let shader = |text: &'static str| {
             device.create_shader_module(ShaderModuleDescriptor {
@@ -111,6 +130,7 @@ impl Pipelines {
             pipeline(device, layout, module, vertex, fragment, deep)
         };
         Self {
+            picture: make(&stretched, &shader(STRETCH), "cover", "stretch", false),
             image: make(&plane, &image, "cover", "sample", false),
             triangles: make(&plane, &flat, "triangles", "fill", false),
             lines: make(&plane, &flat, "lines", "fill", false),
@@ -120,12 +140,14 @@ impl Pipelines {
             mesh: make(&space, &scene, "mesh", "surface", true),
             draw,
             world,
+            texture,
         }
     }
 
     pub(crate) fn of(&self, kind: Kind) -> &RenderPipeline {
         match kind {
             Kind::Image => &self.image,
+            Kind::Picture => &self.picture,
             Kind::Triangles => &self.triangles,
             Kind::Lines => &self.lines,
             Kind::Circles => &self.circles,

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::panic::{self, AssertUnwindSafe};
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use winit::application::ApplicationHandler;
@@ -21,6 +21,8 @@ thread_local! {
     static LOOP: RefCell<Option<EventLoop<()>>> = const { RefCell::new(None) };
     /// What came for each window and nobody has taken yet.
     static INBOX: RefCell<BTreeMap<WindowId, Vec<WindowEvent>>> = const { RefCell::new(BTreeMap::new()) };
+    /// Whether a panic of this thread becomes a failure, which says what there is to say.
+    static IS_CAUGHT: Cell<bool> = const { Cell::new(false) };
     /// Whether it failed, and will for ever.
     static IS_BROKEN: Cell<bool> = const { Cell::new(false) };
 }
@@ -71,27 +73,49 @@ pub(crate) fn is_gone() -> bool {
     x11::is_gone() || IS_BROKEN.get()
 }
 
+/// What is made, or nothing where winit panics, as it does where the display goes away.
+pub(crate) fn caught<T>(what: impl FnOnce() -> T) -> Option<T> {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let others = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            if !IS_CAUGHT.get() {
+                others(info);
+            }
+        }));
+    });
+    let before = IS_CAUGHT.replace(true);
+    let made = panic::catch_unwind(AssertUnwindSafe(what)).ok();
+    IS_CAUGHT.set(before);
+    made
+}
+
 /// Asks something of the display, which may go away meanwhile: a failure then, not a panic.
 pub(crate) fn ask<T>(what: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     let gone = || Failure("the display is gone".to_owned());
     if is_gone() {
         return Err(gone());
     }
-    let answer = panic::catch_unwind(AssertUnwindSafe(what)).unwrap_or_else(|_| {
+    let answer = caught(what).unwrap_or_else(|| {
         IS_BROKEN.set(true);
         Err(gone())
     });
     if is_gone() { Err(gone()) } else { answer }
 }
 
+fn make() -> Result<EventLoop<()>, Failure> {
+    if x11::is_wanted() {
+        return x11::open();
+    }
+    caught(EventLoop::new)
+        .ok_or_else(|| Failure("the display does not answer".to_owned()))?
+        .map_err(|e| Failure(format!("there is no display: {e}")))
+}
+
 fn turn(turn: &mut Turn) -> Result<(), Failure> {
     LOOP.with_borrow_mut(|kept| {
         if kept.is_none() {
-            x11::expect();
-            let made = panic::catch_unwind(EventLoop::new);
-            x11::keep(made.as_ref().ok().and_then(|made| made.as_ref().ok()));
-            let made = made.map_err(|_| Failure("the display does not answer".to_owned()))?;
-            *kept = Some(made.map_err(|e| Failure(format!("there is no display: {e}")))?);
+            *kept = Some(make()?);
         }
         let events = kept.as_mut().expect("it is there now");
         match events.pump_app_events(Some(Duration::ZERO), turn) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyByteArray, PyBytes};
 use wgpu::CommandEncoderDescriptor;
 use winit::event::{ElementState, MouseScrollDelta, WindowEvent};
 
@@ -13,9 +13,10 @@ use crate::frame::{Bytes, Copies, Draw, Frame, MAX_LIGHTS, Params, World};
 use crate::gpu::{Failure, Gpu};
 use crate::keys;
 use crate::packed::{SIZES, packed};
-use crate::picture::Picture;
+use crate::picture::{Picture, Plane};
 use crate::pipelines::Kind;
 use crate::present::Screen;
+use crate::room::{Given, Room, Rooms};
 use crate::screen::{self, Wanted};
 use crate::widgets::{Change, Widget, Widgets};
 
@@ -70,6 +71,9 @@ pub(crate) struct Window {
     copies: Copies,
     widgets: Widgets,
     frame: Frame,
+    rooms: Rooms,
+    /// What Python is writing into.
+    room: Option<Given>,
     desk: Option<Desk>,
     stage: Stage,
     /// Whether the picture shows the frame.
@@ -107,6 +111,7 @@ impl Window {
     /// The frame that is being made.
     fn open_frame(&mut self) -> &mut Frame {
         if self.stage != Stage::Made {
+            self.forget_draws();
             self.frame = Frame {
                 background: self.frame.background,
                 ..Frame::default()
@@ -115,6 +120,15 @@ impl Window {
         }
         self.is_drawn = false;
         &mut self.frame
+    }
+
+    /// Nothing is drawn; the memory of images serves others.
+    fn forget_draws(&mut self) {
+        for draw in self.frame.draws.drain(..) {
+            if let Some(staged) = draw.picture {
+                self.rooms.give(staged);
+            }
+        }
     }
 
     /// Draws the frame, if it is not; a window whose display is gone is closed.
@@ -162,6 +176,17 @@ impl Window {
         gpu.check()?;
         self.is_drawn = true;
         Ok(())
+    }
+
+    /// What a plane of the frame holds.
+    fn bytes<'py>(&mut self, py: Python<'py>, plane: Plane) -> PyResult<Bound<'py, PyBytes>> {
+        self.read()?;
+        self.picture.read(self.gpu, plane, |rows| {
+            PyBytes::new_with(py, rows.size(), |out| {
+                rows.copy(out);
+                Ok(())
+            })
+        })?
     }
 
     /// Draws the frame to be looked at, which ends it.
@@ -277,6 +302,8 @@ impl Window {
             copies: Copies::new(gpu),
             widgets,
             frame: Frame::default(),
+            rooms: Rooms::default(),
+            room: None,
             desk,
             stage: Stage::Made,
             is_drawn: false,
@@ -290,6 +317,12 @@ impl Window {
     #[getter]
     fn size(&self) -> (u32, u32) {
         (self.picture.width, self.picture.height)
+    }
+
+    /// The most pixels of an image along an axis for which there is room.
+    #[getter(most_pixels)]
+    fn most(&self) -> u32 {
+        self.gpu.device.limits().max_texture_dimension_2d
     }
 
     /// Whether the user closed it.
@@ -377,6 +410,36 @@ impl Window {
             kind: Kind::Image,
             params,
             arrays: [Some(Arc::new(pixels)), None, None, None, None],
+            picture: None,
+            n_vertices: 3,
+            n_copies: 1,
+            world: 0,
+        });
+        Ok(())
+    }
+
+    /// Room for an image's pixels. `fill` draws what was written there; there is one room at a time.
+    fn room(&mut self, width: u32, height: u32) -> PyResult<Room> {
+        let most = self.most();
+        if width == 0 || height == 0 || width > most || height > most {
+            let message = format!("an image has 1 to {most} pixels along each axis here");
+            return Err(PyValueError::new_err(message));
+        }
+        let (room, given) = self.rooms.open(self.gpu, width, height)?;
+        self.room = Some(given);
+        Ok(room)
+    }
+
+    /// Draws what was written into the room over the whole picture, stretched to it. Nothing may refer to the room any more.
+    fn fill(&mut self) -> PyResult<()> {
+        let room = self.room.take();
+        let room = room.ok_or_else(|| PyValueError::new_err("there is no room"))?;
+        let staged = room.take()?;
+        self.open_frame().draws.push(Draw {
+            kind: Kind::Picture,
+            params: Params::default(),
+            arrays: Default::default(),
+            picture: Some(staged),
             n_vertices: 3,
             n_copies: 1,
             world: 0,
@@ -391,9 +454,9 @@ impl Window {
         if n != pixels.len() as u64 || n == 0 {
             return Err(PyValueError::new_err("the picture has another size"));
         }
-        let frame = self.open_frame();
-        frame.draws.clear();
-        frame.cover = Some((pixels, width, height));
+        self.open_frame();
+        self.forget_draws();
+        self.frame.cover = Some((pixels, width, height));
         Ok(())
     }
 
@@ -444,7 +507,9 @@ impl Window {
             Kind::Mesh => (number - number % 3, copies),
             Kind::Lines | Kind::SpaceLines => (6, number / 2),
             Kind::Circles | Kind::Particles => (6, number),
-            Kind::Image => return Err(PyValueError::new_err("images have a call of their own")),
+            Kind::Image | Kind::Picture => {
+                return Err(PyValueError::new_err("images have a call of their own"));
+            }
         };
         if kind.is_spatial() && (self.stage != Stage::Made || self.frame.worlds.is_empty()) {
             return Err(PyValueError::new_err("no scene has begun"));
@@ -473,6 +538,7 @@ impl Window {
             params,
             arrays: [Some(positions), colors, indices, extra, transforms]
                 .map(|array| array.map(|bytes| Arc::new(Bytes::Given(bytes)))),
+            picture: None,
             n_vertices,
             n_copies,
             world,
@@ -608,13 +674,22 @@ impl Window {
 
     /// The frame's pixels: RGBA bytes, row by row from the top.
     fn pixels<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        self.bytes(py, Plane::Color)
+    }
+
+    /// The frame's pixels from 0 to 1: RGBA as bytes of f32, row by row from the top.
+    fn floats<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyByteArray>> {
         self.read()?;
-        Ok(PyBytes::new(py, &self.picture.pixels(self.gpu)?))
+        self.picture.read(self.gpu, Plane::Color, |rows| {
+            PyByteArray::new_with(py, 4 * rows.size(), |out| {
+                rows.floats(out);
+                Ok(())
+            })
+        })?
     }
 
     /// The frame's depths as bytes of f32, row by row from the top: 1 at the near plane, 0 far away.
     fn depths<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        self.read()?;
-        Ok(PyBytes::new(py, &self.picture.depths(self.gpu)?))
+        self.bytes(py, Plane::Depth)
     }
 }

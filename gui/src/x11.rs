@@ -1,20 +1,30 @@
 //! A display that goes away is a failure of windows only.
 //!
 //! Xlib ends the process when its server does: it calls a handler of the process, and then one of the connection, which exits.
-//! Those of our connection note what happened and return; those of others stay as they are.
+//! Ours of the connection returns. Until the connection stands there is none of ours, and Xlib has chosen the one that it will
+//! call before it calls that of the process: so the event loop is made by a thread that the handler of the process never lets
+//! go on. The connections of others end the process as they would without us.
 #![expect(
     unsafe_code,
     reason = "handlers are given to Xlib, whose functions are found by name"
 )]
 
+use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use libloading::Library;
 use winit::event_loop::EventLoop;
+use winit::platform::x11::EventLoopBuilderExtX11;
 use winit::raw_window_handle::{HasDisplayHandle, RawDisplayHandle};
+
+use crate::gpu::Failure;
+use crate::screen::caught;
 
 type Handler = unsafe extern "C" fn(*mut c_void) -> c_int;
 type ExitHandler = unsafe extern "C" fn(*mut c_void, *mut c_void);
@@ -25,26 +35,35 @@ struct Xlib {
     others: Option<Handler>,
 }
 
+/// How long a display may take until the event loop stands: a slow network's takes seconds.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How soon it is seen that the display went away meanwhile.
+const LOOK: Duration = Duration::from_millis(10);
+
 static XLIB: OnceLock<Option<Xlib>> = OnceLock::new();
 /// Our connection; null until it stands.
 static OURS: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
-/// Whether it is being made: one that is lost meanwhile is ours.
-static IS_OPENING: AtomicBool = AtomicBool::new(false);
 static IS_GONE: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    /// Whether this thread makes the event loop: a connection that it loses is ours.
+    static IS_OPENING: Cell<bool> = const { Cell::new(false) };
+}
 
 unsafe extern "C" fn stay(_: *mut c_void, _: *mut c_void) {}
 
 unsafe extern "C" fn lost(display: *mut c_void) -> c_int {
-    let xlib = XLIB.get().and_then(Option::as_ref);
-    if display == OURS.load(Ordering::Acquire) || IS_OPENING.load(Ordering::Acquire) {
+    if IS_OPENING.get() {
         IS_GONE.store(true, Ordering::Release);
-        if let Some(xlib) = xlib {
-            // SAFETY: Xlib hands in a connection, and `stay` may be called with anything.
-            unsafe { (xlib.set_exit_handler)(display, Some(stay), ptr::null_mut()) };
+        loop {
+            thread::park();
         }
+    }
+    if display == OURS.load(Ordering::Acquire) {
+        IS_GONE.store(true, Ordering::Release);
         return 0;
     }
-    match xlib.and_then(|xlib| xlib.others) {
+    match XLIB.get().and_then(Option::as_ref).and_then(|x| x.others) {
         // SAFETY: It is called with what Xlib would have called it with.
         Some(others) => unsafe { others(display) },
         None => 0,
@@ -72,16 +91,72 @@ fn find() -> Option<Xlib> {
     })
 }
 
-/// To be called before the event loop is made.
-pub(crate) fn expect() {
-    XLIB.get_or_init(find);
-    IS_OPENING.store(true, Ordering::Release);
+/// The event loop on its way from the thread that made it.
+struct Made(EventLoop<()>);
+
+// SAFETY: The thread that made it keeps nothing of it and ends: all that it counts and points to goes along, and nothing in it
+// belongs to a thread. It goes one way, once.
+unsafe impl Send for Made {}
+
+/// Whether windows would be those of an X server, as the event loop chooses.
+pub(crate) fn is_wanted() -> bool {
+    let is_set = |name: &str| std::env::var(name).is_ok_and(|value| !value.is_empty());
+    is_set("DISPLAY") && !is_set("WAYLAND_DISPLAY") && !is_set("WAYLAND_SOCKET")
 }
 
-/// To be called when the event loop is made, or is not.
-pub(crate) fn keep(made: Option<&EventLoop<()>>) {
-    IS_OPENING.store(false, Ordering::Release);
-    let Some(Ok(handle)) = made.map(HasDisplayHandle::display_handle) else {
+/// Makes the event loop of an X server.
+///
+/// # Errors
+/// There is no server, or it went away meanwhile, or it does not answer in time.
+pub(crate) fn open() -> Result<EventLoop<()>, Failure> {
+    XLIB.get_or_init(find);
+    let (done, made) = sync_channel(1);
+    thread::Builder::new()
+        .name("aerogel-display".to_owned())
+        .spawn(move || {
+            IS_OPENING.set(true);
+            let made = caught(|| {
+                EventLoop::builder()
+                    .with_x11()
+                    .with_any_thread(true)
+                    .build()
+            });
+            // Without an answer, whoever waits sees that there will be none.
+            let Some(made) = made else { return };
+            if let Ok(made) = &made {
+                keep(made);
+            }
+            let made = made.map_err(|e| Failure(format!("there is no display: {e}")));
+            // Nobody waits any more where the display took too long: nothing is shown on it then.
+            let _ = done.send(made.map(Made));
+        })
+        .map_err(|e| Failure(format!("no thread asks for the display: {e}")))?;
+    let begin = Instant::now();
+    loop {
+        match made.recv_timeout(LOOK) {
+            Ok(made) => return made.map(|made| made.0),
+            // It panicked, or its connection is lost.
+            Err(RecvTimeoutError::Disconnected) => break,
+            Err(RecvTimeoutError::Timeout) if is_gone() => break,
+            Err(RecvTimeoutError::Timeout) if begin.elapsed() > PATIENCE => break,
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+    }
+    // The thread may hold for ever what a second event loop would wait for.
+    let was_gone = IS_GONE.swap(true, Ordering::AcqRel);
+    Err(Failure(
+        if was_gone {
+            "the display is gone"
+        } else {
+            "the display does not answer"
+        }
+        .to_owned(),
+    ))
+}
+
+/// From here on our connection's own handler is called, in whichever thread it is lost.
+fn keep(made: &EventLoop<()>) {
+    let Ok(handle) = made.display_handle() else {
         return;
     };
     let RawDisplayHandle::Xlib(handle) = handle.as_raw() else {

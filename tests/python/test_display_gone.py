@@ -1,7 +1,13 @@
 """The display ends while a program shows something: an exception, and the program goes on."""
 
+import contextlib
+import os
+import select
+import socket
 import textwrap
+import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 from desk import Program, needs_desk
@@ -86,3 +92,73 @@ def test_the_display_ends_while_a_window_is_made(after, display, tmp_path):
     display.kill()
     code, out, err = program.end()
     assert code == 0 and out == "done", (out, err[-800:])
+
+
+class Broken:
+    """A display that hands on what is told to another, and ends after so many messages of programs."""
+
+    def __init__(self, behind, after):
+        self.listening = socket.socket(socket.AF_UNIX)
+        for number in range(100, 300):
+            self.path = f"/tmp/.X11-unix/X{number}"
+            with contextlib.suppress(OSError):
+                self.listening.bind(self.path)
+                break
+        self.name, self.behind, self.left = f":{number}", behind.name[1:], after
+        self.listening.listen()
+        self.programs, self.other = set(), {}
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        try:
+            while True:
+                for end in select.select([self.listening, *self.other], [], [])[0]:
+                    if end in self.other:
+                        if not self.hand_on(end):
+                            return
+                    elif end is self.listening:
+                        program, server = end.accept()[0], socket.socket(socket.AF_UNIX)
+                        server.connect(f"/tmp/.X11-unix/X{self.behind}")
+                        self.programs.add(program)
+                        self.other.update({program: server, server: program})
+        finally:
+            os.unlink(self.path)
+            for end in (self.listening, *self.other):
+                end.close()
+
+    def hand_on(self, end):
+        """Hands on what one end told; whether the display stands."""
+        with contextlib.suppress(OSError):
+            told = end.recv(1 << 20)
+            self.left -= bool(told) and end in self.programs
+            if self.left < 0:
+                return False
+            if told:
+                self.other[end].sendall(told)
+                return True
+        for closed in (end, self.other[end]):
+            del self.other[closed]
+            closed.close()
+        return True
+
+
+ONCE = """
+x = ti.field(ti.f32, 4)
+x.fill(3)
+try:
+    w = ti.ui.Window("seen", 64)
+    w.show()
+    w.destroy()
+except RuntimeError as e:
+    assert "the display is gone" in str(e)
+print(x[0], ti.ui.Window("later", 64).get_image_buffer_as_numpy().shape, flush=True)
+"""
+
+
+# Of the messages until a window stands, in a moment of Xlib's own, of its input method's, and of the event loop's.
+@pytest.mark.parametrize("after", [6, 8, 26, 27, 31, 36])
+def test_the_display_ends_after_so_many_messages(after, display, tmp_path):
+    broken = Broken(display, after)
+    code, out, err = Program(ONCE, SimpleNamespace(name=broken.name), tmp_path).end()
+    assert code == 0 and out == "3.0 (64, 64, 4)", (code, out, err[-800:])
+    assert "panicked" not in err

@@ -85,6 +85,7 @@ const FENCES: &[(&str, &[&str])] = &[
             "frontend-py/src/lib.rs",
             "gui/src/frame.rs",
             "gui/src/lib.rs",
+            "gui/src/room.rs",
             "gui/src/window.rs",
         ],
     ),

@@ -283,7 +283,7 @@ class Texture:
         """The texels as an image that a window shows: numbers from 0 to 1, as kernels read them."""
         import numpy as np
 
-        values = self._texels.to_numpy()
+        values = self._texels._view()
         if self.fmt._kind == "int":
             return values.astype(np.float32)
         if self.fmt._kind == "srgb":

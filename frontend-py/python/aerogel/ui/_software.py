@@ -17,6 +17,8 @@ class Picture:
     """A picture with the calls of `aerogel_viz.Window`."""
 
     visible = False
+    #: It has no memory of a device that large images are written into.
+    most_pixels = 0
     closed = False
     cursor = (0.0, 0.0)
 
@@ -176,6 +178,10 @@ class Picture:
         """The frame: RGBA bytes, row by row from the top. What is drawn next begins another."""
         self._is_read = True
         return self._canvas.pixels()
+
+    def floats(self) -> np.ndarray:
+        """The frame as f32 from 0 to 1, as `pixels` gives it."""
+        return np.frombuffer(self.pixels(), np.uint8) / np.float32(255)
 
     def depths(self) -> bytes:
         """Painting knows no depths.

@@ -47,15 +47,13 @@ class Canvas:
             TypeError: Signed integers, whose range is not an image's.
             ValueError: The shape is not that of an image.
         """
-        if hasattr(img, "_aerogel_field"):
-            # Large ones by a kernel, which not every program with a window needs.
-            from aerogel.ui._pixels import packed
+        # Large ones by a kernel, which not every program with a window needs.
+        from aerogel.data.ndarray import Ndarray
+        from aerogel.ui import _pixels
 
-            words = packed(img)
-            if words is not None:
-                self._view.image(words.tobytes(), *words.shape, 4, 1)
-                return
-        values = _arrays.array(img)
+        if hasattr(img, "_aerogel_field") and _pixels.draw(self._view, img):
+            return
+        values = img._view() if isinstance(img, Ndarray) else _arrays.array(img)
         if values.ndim not in (2, 3) or (values.ndim == 3 and not 1 <= values.shape[2] <= 4) or not values.size:
             raise ValueError(f"an image has 2 axes, or 3 with 1 to 4 channels last; this shape is {values.shape}")
         if values.dtype.kind == "b":
@@ -64,8 +62,11 @@ class Canvas:
             values = values.astype(np.float32, copy=False)
         if values.dtype.name not in _KINDS:
             raise TypeError(f"an image consists of floats or unsigned integers, not {values.dtype}")
+        values = np.ascontiguousarray(values, values.dtype.newbyteorder("="))
+        if _pixels.draw(self._view, values):
+            return
         width, height, *rest = values.shape
-        values = np.ascontiguousarray(values).reshape(width, height, *(rest or [1]))
+        values = values.reshape(width, height, *(rest or [1]))
         channels, kind = values.shape[2], _KINDS[values.dtype.name]
         self._view.image(values.tobytes(), width, height, channels, kind)
 

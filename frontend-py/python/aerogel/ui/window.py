@@ -203,7 +203,9 @@ class Window:
 
     def get_image_buffer_as_numpy(self) -> np.ndarray:
         """The frame as f32 of shape (width, height, 4), the second axis upwards."""
-        return _columns(self._rows()) / np.float32(255)
+        view = self._view
+        width, height = view.size
+        return _columns(np.frombuffer(view.floats(), np.float32).reshape(height, width, 4))
 
     def get_depth_buffer_as_numpy(self) -> np.ndarray:
         """How near what is seen is, f32 of shape (width, height): 1 at the near plane, 0 where there is nothing."""
