@@ -108,6 +108,7 @@ const UNSAFE: &[&str] = &[
     "runtime/src/cpu/memory.rs",
     "runtime/src/cpu/pool.rs",
     "compiler/llvm/src/builder.rs",
+    "compiler/llvm/src/diagnostics.rs",
     "compiler/llvm/src/jit.rs",
     "frontend-py/src/py/buffer.rs",
     "gpu/src/nvidia.rs",

@@ -16,6 +16,7 @@ use inkwell::memory_buffer::MemoryBuffer;
 use inkwell::module::Module as LlvmModule;
 
 use crate::context::ModuleCx;
+use crate::diagnostics::Diagnostics;
 use crate::optimize::{self, OptLevel};
 use crate::sites::Sites;
 use crate::sums::Images;
@@ -192,6 +193,7 @@ fn compile_unit(
     }
     // A loop stands in both functions of its task.
     let llvm = skeleton(&ctx, &functions, n_tasks, 2 * n_loops);
+    let diagnostics = Diagnostics::of(&ctx);
     let mut cx = ModuleCx {
         ctx: &ctx,
         llvm: &llvm,
@@ -212,7 +214,9 @@ fn compile_unit(
     let tasks = tasks
         .filter_map(|&part| task::lower(&mut cx, part))
         .collect();
-    (optimize::compile(&llvm, target, level, with_text), tasks)
+    let code = optimize::compile(&llvm, target, level, with_text);
+    diagnostics.finish(&ctx);
+    (code, tasks)
 }
 
 fn uses_halves(module: &Module) -> bool {

@@ -9,6 +9,7 @@ mod compile;
 mod context;
 mod control;
 mod device_code;
+mod diagnostics;
 mod elementwise;
 mod grid;
 pub mod jit;
