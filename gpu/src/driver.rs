@@ -59,6 +59,12 @@ pub trait Driver: Send + Sync {
     /// Launches a kernel.
     fn launch(&self, function: u64, grid: Grid, params: &[u64]) -> Result<(), DriverError>;
 
+    /// What launches, fills and copies are queued in, as the driver numbers it.
+    fn stream(&self) -> u64;
+
+    /// Looks whether bytes that somebody else has allocated are this card's, and waits for what he has asked of a stream.
+    fn adopt(&self, address: u64, bytes: u64, stream: Option<u64>) -> Result<(), DriverError>;
+
     /// The address of a word that is not zero while launches shall end.
     fn stop_word(&self) -> u64;
 
@@ -118,6 +124,14 @@ impl<D: Driver + ?Sized> Driver for std::sync::Arc<D> {
 
     fn launch(&self, function: u64, grid: Grid, params: &[u64]) -> Result<(), DriverError> {
         (**self).launch(function, grid, params)
+    }
+
+    fn stream(&self) -> u64 {
+        (**self).stream()
+    }
+
+    fn adopt(&self, address: u64, bytes: u64, stream: Option<u64>) -> Result<(), DriverError> {
+        (**self).adopt(address, bytes, stream)
     }
 
     fn stop_word(&self) -> u64 {

@@ -160,6 +160,7 @@ impl Machine {
     /// declares.
     pub fn load(&mut self, text: &str) -> Result<Module, ParseError> {
         let mut code = parse::parse(text)?;
+        code.note_shared();
         for variable in &mut code.variables {
             if variable.space == Space::Shared {
                 continue;
@@ -249,6 +250,11 @@ impl Machine {
         self.memory.fill(address, bytes, value).map_err(of_host)
     }
 
+    /// Whether bytes lie in what is allocated.
+    pub fn holds(&self, address: u64, bytes: u64) -> bool {
+        self.memory.find(address, bytes).is_ok()
+    }
+
     /// Whether somebody has written all of these bytes.
     pub fn is_written(&self, address: u64, bytes: u64) -> bool {
         self.memory.is_written(address, bytes)
@@ -307,7 +313,7 @@ impl Machine {
         if count(blocks) == 0 {
             return Err(refuse("a grid without blocks".to_owned()));
         }
-        let wanted = code.shared_bytes.next_multiple_of(16) + shared;
+        let wanted = entry.shared_bytes + shared;
         if wanted > self.options.shared {
             return Err(refuse(format!(
                 "{wanted} bytes of shared memory for a block, where there are {}",
@@ -335,7 +341,7 @@ impl Machine {
             options: &self.options,
             blocks,
             threads,
-            shared: wanted,
+            shared: code.shared_bytes.next_multiple_of(16) + shared,
             dynamic_shared: shared,
             params: bytes,
             epoch: self.epoch,

@@ -111,6 +111,7 @@ const UNSAFE: &[&str] = &[
     "compiler/llvm/src/diagnostics.rs",
     "compiler/llvm/src/jit.rs",
     "frontend-py/src/py/buffer.rs",
+    "frontend-py/src/py/exchange.rs",
     "gpu/src/nvidia.rs",
     "gui/src/x11.rs",
     "tests/src/bin/elsewhere.rs",

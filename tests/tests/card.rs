@@ -9,7 +9,7 @@ use aerogel_base::{Scalar, ScalarType};
 use aerogel_gpu::{GpuDevice, MachineDriver};
 use aerogel_ir::{Module, print_module};
 use aerogel_llvm::{OptLevel, compile, target};
-use aerogel_passes::Options;
+use aerogel_passes::{Options, Thresholds};
 use aerogel_ptx::{Counts, Options as MachineOptions};
 use aerogel_runtime::code::KernelCode;
 use aerogel_runtime::device::Device;
@@ -24,6 +24,7 @@ fn code(module: &Module, level: u8) -> KernelCode {
     // A card's threads have registers, and no memory that would be near.
     let options = Options {
         private_cells: false,
+        thresholds: Thresholds::of_threads(),
         ..Options::default()
     };
     aerogel_passes::run(&mut module, options, &mut ()).unwrap_or_else(|e| panic!("{e}"));

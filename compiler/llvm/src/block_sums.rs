@@ -18,18 +18,31 @@ use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{AtomicOp, BinaryOp, Function, Inst, Op, Region, Value, walk};
 use inkwell::IntPredicate;
 use inkwell::module::Linkage;
-use inkwell::types::BasicType;
-use inkwell::values::FastMathFlags;
+use inkwell::values::{FastMathFlags, GlobalValue};
 
 use crate::builder::{Opcode, Val, basic, incoming};
 use crate::context::FuncCx;
 use crate::threads::SHARED;
 use crate::types::stored;
 
-/// The most warps of a block.
-const WARPS: u32 = 32;
-/// So many sums have slots: 16 KiB of them at most.
-const MOST: usize = 64;
+/// Bytes of a sum's slots: eight for each warp of the largest block.
+const SLOTS: u64 = 32 * 8;
+/// Bytes of shared memory that a block has on every card, for slots and for what the program shares.
+const ROOM: u64 = 48 << 10;
+
+/// Bytes that the program lets the threads of a block share in a task.
+fn shared_bytes(func: &Function, body: Region) -> u64 {
+    let mut bytes = 0;
+    walk(func, body, &mut |func, inst| {
+        if let Op::Shared {} = func[inst] {
+            let ty = func.ty(func.insts[inst].results[0]).pointee();
+            let ty = ty.expect("it is a storage");
+            let elem = ty.elem().expect("it holds numbers");
+            bytes += (u64::from(ty.n_elems()) * u64::from(elem.bytes())).next_multiple_of(16);
+        }
+    });
+    bytes
+}
 
 /// A number of each thread that the threads of a block add up.
 pub(crate) struct BlockSum<'ctx> {
@@ -108,18 +121,13 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
 
     /// The slots for the sums of a task, which hold what is neutral.
     pub(crate) fn begin_sums(&mut self, body: Region) -> Vec<BlockSum<'ctx>> {
-        let all = accumulated(self.func, body).into_iter().take(MOST);
-        let all = all.filter_map(|(place, value, op)| {
+        let room = ROOM.saturating_sub(shared_bytes(self.func, body)) / SLOTS;
+        let all = accumulated(self.func, body).into_iter().take(room as usize);
+        let all = all.enumerate();
+        let all = all.filter_map(|(k, (place, value, op))| {
             let ty = self.func.elem(value);
             let neutral = op.identity(ty)?;
-            let slot = stored(self.b.ctx, ty);
-            let array = slot.array_type(WARPS);
-            let space = inkwell::AddressSpace::from(SHARED);
-            let global = self.cx.llvm.add_global(array, Some(space), "sums");
-            global.set_linkage(Linkage::Internal);
-            global.set_initializer(&array.get_undef());
-            global.set_alignment(16);
-            let slots = global.as_pointer_value().into();
+            let slots = self.shared_slots(k).as_pointer_value().into();
             let generic = basic(self.b.ptr_type());
             Some(BlockSum {
                 place,
@@ -147,6 +155,20 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         self.b.br(on);
         self.b.at(on);
         all
+    }
+
+    /// Slots for the sum of a number, which all tasks use.
+    fn shared_slots(&self, number: usize) -> GlobalValue<'ctx> {
+        let name = format!("sums{number}");
+        self.cx.llvm.get_global(&name).unwrap_or_else(|| {
+            let array = self.b.ctx.i64_type().array_type(SLOTS as u32 / 8);
+            let space = inkwell::AddressSpace::from(SHARED);
+            let global = self.cx.llvm.add_global(array, Some(space), &name);
+            global.set_linkage(Linkage::Internal);
+            global.set_initializer(&array.get_undef());
+            global.set_alignment(16);
+            global
+        })
     }
 
     /// What an accumulator held behind the loop, or what those of the block held together where this thread adds for all.
@@ -249,7 +271,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
             .collect();
         let mut totals = Vec::new();
         for (sum, so_far) in sums.iter().zip(&so_far) {
-            let place = self.warp_slot(sum.ty, sum.slots, number.as_basic_value());
+            let place = self.warp_slot(sum.slots, number.as_basic_value());
             let (found, _) = self.b.load(stored(self.b.ctx, sum.ty), place);
             let found = self.b.of_stored(sum.ty, found);
             let so_far = so_far.as_basic_value();
@@ -289,14 +311,14 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         met.map(|met| met.adds)
     }
 
-    fn warp_slot(&self, ty: ScalarType, slots: Val<'ctx>, number: Val<'ctx>) -> Val<'ctx> {
+    fn warp_slot(&self, slots: Val<'ctx>, number: Val<'ctx>) -> Val<'ctx> {
         let wide = self.b.cast(Opcode::ZExt, number, basic(self.b.i64_type()));
-        let bytes = self.b.i64(i64::from(ty.bytes()));
-        self.b.offset(slots, self.b.nsw(Opcode::Mul, wide, bytes))
+        self.b
+            .offset(slots, self.b.nsw(Opcode::Mul, wide, self.b.i64(8)))
     }
 
     fn put(&self, ty: ScalarType, slots: Val<'ctx>, number: Val<'ctx>, value: Val<'ctx>) {
-        let place = self.warp_slot(ty, slots, number);
+        let place = self.warp_slot(slots, number);
         self.b.store(place, self.b.to_stored(ty, value));
     }
 

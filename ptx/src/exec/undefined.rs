@@ -78,7 +78,7 @@ impl Warp<'_> {
     /// Which bits of what an instruction gives are undefined: for each register, lane by lane. It is asked before the
     /// instruction runs.
     pub(super) fn follow(&self, op: &Op, active: u32) -> Result<Vec<(Reg, [u64; 32])>, Failed> {
-        let (reads, writes) = operands(op);
+        let (reads, writes) = op.operands();
         let mut found: Vec<(Reg, [u64; 32])> = writes.iter().map(|&reg| (reg, [0; 32])).collect();
         // What lanes do together is undefined in all of them.
         let together = matches!(
@@ -184,87 +184,5 @@ impl Warp<'_> {
             }
             _ => u64::MAX,
         }
-    }
-}
-
-/// What an instruction reads, and the registers that it writes.
-fn operands(op: &Op) -> (Vec<Operand>, Vec<Reg>) {
-    match op {
-        Op::Unary { to, x, .. }
-        | Op::Convert { to, x, .. }
-        | Op::Generic { to, x, .. }
-        | Op::IsSpace { to, x, .. } => (vec![*x], vec![*to]),
-        Op::Binary { to, x, y, .. } => (vec![*x, *y], vec![*to]),
-        Op::Ternary { to, x, y, z, .. } => (vec![*x, *y, *z], vec![*to]),
-        Op::FieldInsert {
-            to,
-            x,
-            y,
-            at,
-            length,
-            ..
-        } => (vec![*x, *y, *at, *length], vec![*to]),
-        Op::Compare {
-            to,
-            not,
-            x,
-            y,
-            joined,
-            ..
-        } => {
-            let joined = joined.iter().map(|(_, by, _)| *by);
-            let reads = [*x, *y].into_iter().chain(joined);
-            (reads.collect(), std::iter::once(*to).chain(*not).collect())
-        }
-        Op::Select { to, x, y, by, .. } => (vec![*x, *y, *by], vec![*to]),
-        Op::ConvertPair { to, high, low, .. } => (vec![*high, *low], vec![*to]),
-        Op::Pack { to, parts, .. } => (parts.clone(), vec![*to]),
-        Op::Unpack { to, x, .. } => (vec![*x], to.iter().flatten().copied().collect()),
-        Op::Load { to, at, .. } => (vec![at.base], to.iter().flatten().copied().collect()),
-        Op::Store { at, values, .. } => {
-            let reads = std::iter::once(at.base).chain(values.iter().copied());
-            (reads.collect(), Vec::new())
-        }
-        Op::Atomic { to, at, x, y, .. } => {
-            let reads = [at.base, *x].into_iter().chain(*y);
-            (reads.collect(), to.iter().copied().collect())
-        }
-        Op::BranchTo { index, .. } => (vec![*index], Vec::new()),
-        Op::Barrier { number, threads } => (
-            std::iter::once(*number).chain(*threads).collect(),
-            Vec::new(),
-        ),
-        Op::BarrierReduce { number, to, x, .. } => (vec![*number, *x], vec![*to]),
-        Op::WarpBarrier { lanes } => (vec![*lanes], Vec::new()),
-        Op::Shuffle {
-            to,
-            found,
-            x,
-            by,
-            clamp,
-            lanes,
-            ..
-        } => (
-            vec![*x, *by, *clamp, *lanes],
-            std::iter::once(*to).chain(*found).collect(),
-        ),
-        Op::Vote { to, x, lanes, .. } | Op::Reduce { to, x, lanes, .. } => {
-            (vec![*x, *lanes], vec![*to])
-        }
-        Op::Match {
-            to, same, x, lanes, ..
-        } => (
-            vec![*x, *lanes],
-            std::iter::once(*to).chain(*same).collect(),
-        ),
-        Op::ActiveLanes { to } => (Vec::new(), vec![*to]),
-        Op::Branch { .. }
-        | Op::Call { .. }
-        | Op::Print { .. }
-        | Op::Return
-        | Op::Exit
-        | Op::Fence
-        | Op::Trap
-        | Op::Nothing => (Vec::new(), Vec::new()),
     }
 }
