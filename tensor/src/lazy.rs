@@ -4,6 +4,10 @@
 //! statements that it needs as a program of their own, whose plan is kept for the next time that the same statements come,
 //! and keeps the numbers with the tensor. What nobody holds is dropped as the session goes on.
 
+mod parts;
+
+pub use parts::Range;
+
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -89,6 +93,12 @@ pub struct Session {
     /// How many slots hold each buffer.
     holds: SecondaryMap<Buffer, u32>,
     values: SecondaryMap<Buffer, Option<Operand>>,
+    /// How many stores to parts each buffer is the last of.
+    stores: SecondaryMap<Buffer, u32>,
+    /// How many stores have been recorded since something was computed.
+    pending_stores: u32,
+    /// Buffers whose memory somebody outside looks at.
+    exposed: SecondaryMap<Buffer, bool>,
     /// Bytes of numbers that nobody holds.
     dropped: usize,
     limit: usize,
@@ -230,6 +240,8 @@ impl Session {
                     new
                 }
             };
+            next.stores[new] = self.stores[old];
+            next.exposed[new] = self.exposed[old];
             next.slots[slot as usize] = Some(new);
             next.holds[new] += 1;
         }
@@ -286,6 +298,7 @@ fn job(session: &mut Session, wanted: &[Slot]) -> Option<Job> {
     if roots.is_empty() {
         return None;
     }
+    session.pending_stores = 0;
     let first = session.slice(&roots);
     for buffer in session.kept(&first, &roots) {
         if !roots.contains(&buffer) {

@@ -5,6 +5,7 @@
 //! each that is left. The interpreter says what any of these states means.
 #![warn(missing_docs)]
 
+pub mod algebra;
 mod expr;
 pub mod interp;
 pub mod lazy;

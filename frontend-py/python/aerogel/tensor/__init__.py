@@ -12,7 +12,10 @@ the names of the Array API standard, whose own module is ``aerogel.xp``.
 
 from __future__ import annotations
 
-from aerogel.tensor import _tensor, random
+import math
+
+from aerogel.tensor import _tensor, fft, linalg, random
+from aerogel.tensor._complex import ComplexTensor, angle, complex64, complex128, conj, imag, real
 from aerogel.tensor._creation import *  # noqa: F403
 from aerogel.tensor._elementwise import *  # noqa: F403
 from aerogel.tensor._products import *  # noqa: F403
@@ -24,6 +27,8 @@ from aerogel.tensor._tensor import Tensor, asarray
 _tensor._define()
 
 tensor = array = asarray
+e, inf, nan, newaxis, pi = math.e, math.inf, math.nan, None, math.pi
+top_k = topk  # noqa: F405
 
 
 def realize(*tensors: Tensor) -> None:

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use aerogel_runtime::Buffer;
+use aerogel_tensor::algebra::{Algebra, Transform};
 use aerogel_tensor::record::Margin;
 use aerogel_tensor::{Accum, Operand};
 use pyo3::exceptions::PyValueError;
@@ -135,7 +136,7 @@ impl NativeTensor {
     /// NumPy's view of the numbers, which may not be changed.
     #[getter]
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let value = self.computed(py)?;
+        let value = self.operand(py)?;
         // Nobody changes it, so that a device may have it too.
         let address = value.buffer.address_to_read().map_err(error::memory)? as usize;
         interface(py, value.ty, &value.shape, address, false)
@@ -290,17 +291,41 @@ impl NativeTensor {
     }
 
     fn slice(&self, given: Vec<PartArgs>) -> PyResult<Self> {
+        if let Some(out) = self.read_at_once(&given)? {
+            return Ok(out);
+        }
         self.op(&[], |r, x, _| {
             let parts = parts(r, &given);
             r.slice(x, &parts)
         })
     }
 
-    fn with_part(&self, given: Vec<PartArgs>, values: &Self) -> PyResult<Self> {
-        self.op(&[values], |r, x, o| {
+    fn with_part(&self, py: Python<'_>, given: Vec<PartArgs>, values: &Self) -> PyResult<Self> {
+        if let Some(out) = self.stored_at_once(py, &given, values)? {
+            return Ok(out);
+        }
+        let out = self.op(&[values], |r, x, o| {
             let parts = parts(r, &given);
             r.with_part(x, &parts, o[0])
-        })
+        })?;
+        self.note_store(&out);
+        Ok(out)
+    }
+
+    /// Another handle of the same tensor.
+    fn again(&self) -> Self {
+        match &self.home {
+            Home::Lazy(slot) => {
+                let mut session = lock(&SESSION);
+                let buffer = session.buffer(*slot);
+                Self {
+                    home: Home::Lazy(session.hold(buffer)),
+                }
+            }
+            Home::Program(recording, buffer) => Self {
+                home: Home::Program(recording.clone(), *buffer),
+            },
+        }
     }
 
     fn gather(
@@ -323,18 +348,22 @@ impl NativeTensor {
 
     fn scatter(
         &self,
+        py: Python<'_>,
         index: Vec<Bound<'_, Self>>,
         values: &Self,
         how: &str,
         mode: &str,
     ) -> PyResult<Self> {
         let (how, mode) = (accum(how)?, outside(mode)?);
+        self.run_if_full(py)?;
         let mut others = handles(&index);
         others.push(values);
-        self.op(&others, |r, x, o| {
+        let out = self.op(&others, |r, x, o| {
             let (values, index) = o.split_last().expect("the values are last");
             r.scatter(x, index, *values, how, mode)
-        })
+        })?;
+        self.note_store(&out);
+        Ok(out)
     }
 
     #[pyo3(signature = (widths, margin, value = None))]
@@ -366,6 +395,32 @@ impl NativeTensor {
             let mut parts = vec![x];
             parts.extend(o);
             r.concat(&parts, axis)
+        })
+    }
+
+    /// Linear algebra of this and other matrices, by name.
+    fn algebra(&self, name: &str, others: Vec<Bound<'_, Self>>) -> PyResult<Vec<Self>> {
+        let op = Algebra::from_name(name)
+            .ok_or_else(|| PyValueError::new_err(format!("there is no `{name}` of matrices")))?;
+        self.ops(&handles(&others), |r, x, o| {
+            let all: Vec<_> = std::iter::once(x).chain(o.iter().copied()).collect();
+            r.algebra(op, &all)
+        })
+    }
+
+    /// A Fourier transform of the rows of this and perhaps an imaginary part, of `n` numbers each.
+    fn transform(
+        &self,
+        name: &str,
+        others: Vec<Bound<'_, Self>>,
+        n: Extent<'_>,
+    ) -> PyResult<Vec<Self>> {
+        let op = Transform::from_name(name)
+            .ok_or_else(|| PyValueError::new_err(format!("there is no transform `{name}`")))?;
+        self.ops(&handles(&others), |r, x, o| {
+            let all: Vec<_> = std::iter::once(x).chain(o.iter().copied()).collect();
+            let n = dims(r, std::slice::from_ref(&n))[0];
+            r.transform(op, &all, n)
         })
     }
 
