@@ -113,7 +113,7 @@ pub fn transform_to_real<T: Transformed>([re, im]: [&[T]; 2], n: usize, out: &mu
             };
         }
         row[0].im = T::zero();
-        if n % 2 == 0 {
+        if n.is_multiple_of(2) {
             row[m - 1].im = T::zero();
         }
         plan.process_with_scratch(&mut row, &mut found, &mut scratch)
@@ -130,14 +130,17 @@ mod tests {
     fn slow(re: &[f64], im: &[f64], backwards: bool) -> [Vec<f64>; 2] {
         let n = re.len();
         let sign = if backwards { 1.0 } else { -1.0 };
-        let mut out = [vec![0.0; n], vec![0.0; n]];
+        let mut out = [Vec::new(), Vec::new()];
         for k in 0..n {
-            for j in 0..n {
+            let (mut sum_re, mut sum_im) = (0.0, 0.0);
+            for (j, (re, im)) in re.iter().zip(im).enumerate() {
                 let turn = sign * 2.0 * std::f64::consts::PI * (j * k % n) as f64 / n as f64;
                 let (sin, cos) = turn.sin_cos();
-                out[0][k] += re[j] * cos - im[j] * sin;
-                out[1][k] += re[j] * sin + im[j] * cos;
+                sum_re += re * cos - im * sin;
+                sum_im += re * sin + im * cos;
             }
+            out[0].push(sum_re);
+            out[1].push(sum_im);
         }
         out
     }

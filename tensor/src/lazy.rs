@@ -201,6 +201,19 @@ impl Session {
         )
     }
 
+    /// What becomes of the statements that tensors are made by.
+    pub fn explain(&mut self, slots: &[Slot]) -> String {
+        let mut roots: Vec<Buffer> = Vec::new();
+        for &slot in slots {
+            let buffer = self.buffer(slot);
+            if self.values[buffer].is_none() && !roots.contains(&buffer) {
+                roots.push(buffer);
+            }
+        }
+        let sliced = self.slice(&roots);
+        crate::explain::explain(&sliced.program)
+    }
+
     /// Drops what nobody holds.
     fn tidy(&mut self) {
         let held: Vec<(Slot, Buffer)> = self.held().collect();

@@ -6,6 +6,7 @@
 #![warn(missing_docs)]
 
 pub mod algebra;
+pub mod explain;
 mod expr;
 pub mod interp;
 pub mod lazy;

@@ -7,6 +7,7 @@
 //! Every operation stores to temporaries of its own. Operations that come to the same statement over values that have not
 //! changed give the same buffer.
 
+mod accumulate;
 mod algebra;
 mod broadcast;
 mod elementwise;
@@ -26,6 +27,7 @@ use aerogel_base::hash::LookupMap;
 use aerogel_base::{Scalar, ScalarType, Span};
 use aerogel_ir::{BinaryOp, CompareOp};
 
+pub use accumulate::Affine;
 pub use elementwise::{BINARY, UNARY};
 pub use error::RecordError;
 pub use join::Margin;

@@ -336,6 +336,10 @@ class Program:
         """The statements."""
         return self.compile()._made[1].text
 
+    def explain(self) -> str:
+        """What became of the statements: which share a kernel, which temporaries are kept in memory, and why."""
+        return self.compile()._made[1].explained
+
     def _result(self, native: Any) -> Tensor:
         return Tensor(native)
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use aerogel_runtime::Buffer;
 use aerogel_tensor::algebra::{Algebra, Transform};
-use aerogel_tensor::record::Margin;
+use aerogel_tensor::record::{Affine, Margin, RecordError};
 use aerogel_tensor::{Accum, Operand};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -42,6 +42,15 @@ fn parts(
         aerogel_tensor::record::Part { drops, ..part }
     })
     .collect()
+}
+
+/// Factors of labels, and what is added.
+type AffineArgs = (Vec<(u32, i32)>, i32);
+
+fn affine(given: Vec<AffineArgs>) -> Vec<Affine> {
+    let all = given.into_iter();
+    all.map(|(terms, offset)| Affine { terms, offset })
+        .collect()
 }
 
 fn handles<'a, 'py>(tensors: &'a [Bound<'py, NativeTensor>]) -> Vec<&'a NativeTensor> {
@@ -447,6 +456,63 @@ impl NativeTensor {
             let operands: Vec<_> = all.zip(labels).collect();
             r.einsum(&operands, &result)
         })
+    }
+
+    /// What accumulates of this and others over named axes: the index maps of each and of the result, and the extents of
+    /// the labels and of the result. Pairs of extents have to agree; the message says so if they do not.
+    #[expect(clippy::too_many_arguments, reason = "what a statement has")]
+    fn accumulate(
+        &self,
+        others: Vec<Bound<'_, Self>>,
+        maps: Vec<Vec<AffineArgs>>,
+        extents: Vec<Extent<'_>>,
+        result: Vec<AffineArgs>,
+        shape: Vec<Extent<'_>>,
+        op: &str,
+        how: &str,
+        mode: &str,
+        agreements: Vec<(Extent<'_>, Extent<'_>, String)>,
+    ) -> PyResult<Self> {
+        let (how, mode) = (accum(how)?, outside(mode)?);
+        let how = how.ok_or_else(|| PyValueError::new_err("`accum` accumulates"))?;
+        if maps.len() != others.len() + 1 {
+            return Err(PyValueError::new_err("a map for each tensor"));
+        }
+        self.op(&handles(&others), |r, x, o| {
+            for (left, right, message) in &agreements {
+                let pair = [left, right].map(|e| dims(r, std::slice::from_ref(e))[0]);
+                if !r.ask_equal(pair[0], pair[1], message) {
+                    return Err(RecordError::Value(message.clone()));
+                }
+            }
+            let all = std::iter::once(x).chain(o.iter().copied());
+            let operands: Vec<_> = all.zip(maps.into_iter().map(affine)).collect();
+            let (extents, shape) = (dims(r, &extents), dims(r, &shape));
+            r.accumulate(
+                &operands,
+                &extents,
+                (&affine(result), &shape),
+                op,
+                how,
+                mode,
+            )
+        })
+    }
+
+    /// What becomes of the statements that this and other tensors are made by.
+    fn explain(&self, others: Vec<Bound<'_, Self>>) -> PyResult<String> {
+        let mut slots = Vec::new();
+        for tensor in std::iter::once(self).chain(handles(&others)) {
+            match tensor.home {
+                Home::Lazy(slot) => slots.push(slot),
+                Home::Program(..) => {
+                    return Err(PyValueError::new_err(
+                        "a tensor of a program is explained with it: `program.explain()`",
+                    ));
+                }
+            }
+        }
+        Ok(lock(&SESSION).explain(&slots))
     }
 
     /// Random bits from this seed.
