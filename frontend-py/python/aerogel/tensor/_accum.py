@@ -151,8 +151,9 @@ def _of_result(axes: list[Index | Dots], rows: list[list[Index]]) -> list[Index]
     out: list[Index] = []
     for a in axes:
         if isinstance(a, Dots):
+            n = len(a.name) + 2
             mine = [label for label in labels if re.fullmatch(rf"\.\.{a.name}\d+", label)]
-            out += [Index(((label, 1),), 0) for label in sorted(mine, key=lambda m: -int(m[len(a.name) + 2 :]))]
+            out += [Index(((label, 1),), 0) for label in sorted(mine, key=lambda m, n=n: -int(m[n:]))]
         else:
             out.append(a)
     return out
