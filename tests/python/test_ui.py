@@ -350,7 +350,8 @@ def test_the_camera_sees_as_taichis(cpu):
     shown = camera.get_projection_matrix(4 / 3)
     assert np.abs(shown[[0, 1, 2, 2, 3], [0, 1, 2, 3, 2]] - [1.8106601, 2.4142134, 1e-4, -1, 0.10001]).max() < 1e-5
     camera.projection_mode(ti.ui.ProjectionMode.Orthogonal)
-    camera.left(-2), camera.right(3), camera.bottom(-0.5), camera.top(1.5)
+    # What is called the top is shown below, as in Taichi.
+    camera.left(-2), camera.right(3), camera.top(-0.5), camera.bottom(1.5)
     corner = np.array([3, 1.5, -0.1, 1]) @ camera.get_projection_matrix(1)
     assert np.abs(corner - [1, 1, 1, 1]).max() < 1e-6
     for wrong in (lambda: camera.fov(0), lambda: camera.projection_mode(3)):

@@ -29,7 +29,8 @@ class Camera:
         self.curr_up = np.array([0.0, 1.0, 0.0])
         self._mode = ProjectionMode.Perspective
         self._fov, self._near, self._far = 45.0, 0.1, 1000.0
-        self._left, self._right, self._bottom, self._top = -1.0, 1.0, -1.0, 1.0
+        # Taichi calls the lower edge "top" and the upper one "bottom", and programs have got used to it.
+        self._left, self._right, self._bottom, self._top = -1.0, 1.0, 1.0, -1.0
         self._last: tuple[float, tuple[float, float] | None] | None = None
 
     def position(self, x: float, y: float, z: float) -> None:
@@ -65,11 +66,11 @@ class Camera:
         self._right = float(right)
 
     def top(self, top: float) -> None:
-        """Sets the upper edge of what an orthogonal projection sees."""
+        """Sets the edge of what an orthogonal projection sees that is shown below, as in Taichi; -1 until set."""
         self._top = float(top)
 
     def bottom(self, bottom: float) -> None:
-        """Sets the lower edge of what an orthogonal projection sees."""
+        """Sets the edge of what an orthogonal projection sees that is shown above, as in Taichi; 1 until set."""
         self._bottom = float(bottom)
 
     def z_near(self, z_near: float) -> None:
@@ -109,7 +110,7 @@ class Camera:
             # The far plane may be at infinity.
             out[3, 2] = near / (1 - near / far)
             return out.astype(np.float32)
-        width, height = self._right - self._left, self._top - self._bottom
+        width, height = self._right - self._left, self._bottom - self._top
         if width == 0 or height == 0:
             raise ValueError("the camera sees nothing: its edges coincide")
         out[0, 0], out[1, 1], out[2, 2], out[3, 3] = 2 / width, 2 / height, 1 / (far - near), 1
