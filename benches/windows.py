@@ -30,6 +30,8 @@ def child(module, program, frames):
     import taichi as ti
 
     class Window(ti.ui.Window):
+        event = None
+
         def __init__(self, name, res, vsync=False, show_window=True, fps_limit=1000, pos=(100, 100)):
             super().__init__(name, res, show_window=False)
             self.n = 0

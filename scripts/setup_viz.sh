@@ -11,6 +11,8 @@ for library in libxkbcommon-x11.so.0:libxkbcommon-x11-0 libX11-xcb.so.1:libx11-x
 done
 command -v Xvfb >/dev/null || packages="$packages xvfb"
 command -v xdotool >/dev/null || packages="$packages xdotool"
+# A window manager: without one nothing is minimised.
+command -v openbox >/dev/null || packages="$packages openbox"
 [ -n "$packages" ] || exit 0
 sudo=""
 [ "$(id -u)" = 0 ] || sudo="sudo"

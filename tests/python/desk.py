@@ -46,7 +46,7 @@ def display():
 class Program:
     """A program with a window, which says what it sees line by line."""
 
-    def __init__(self, text, display, tmp_path, **environment):
+    def __init__(self, text, display, tmp_path, stdin=None, **environment):
         head = 'import aerogel as ti\nti.init(log_level="error")\nimport sys, time\n'
         (tmp_path / "p.py").write_text(head + textwrap.dedent(text))
         env = {k: v for k, v in os.environ.items() if k not in ("DISPLAY", "WAYLAND_DISPLAY")}
@@ -55,7 +55,13 @@ class Program:
             env["DISPLAY"] = display.name
         self.env = env
         self.process = subprocess.Popen(
-            [sys.executable, "p.py"], cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [sys.executable, "p.py"],
+            cwd=tmp_path,
+            env=env,
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         )
 
     def line(self):
@@ -79,6 +85,6 @@ class Program:
         self.do("windowfocus", "--sync", number)
         return number
 
-    def end(self):
-        out, err = self.process.communicate(timeout=90)
+    def end(self, told=None):
+        out, err = self.process.communicate(told, timeout=90)
         return self.process.returncode, out.strip(), err

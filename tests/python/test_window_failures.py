@@ -58,18 +58,18 @@ def test_values_and_types(drawn_by):  # noqa: F811
         canvas.scene(scene)
 
 
-def test_what_is_nowhere_is_not_drawn(drawn_by):  # noqa: F811
+def test_what_is_far_away_is_not_drawn(drawn_by):  # noqa: F811
     w = window(40, 40)
     canvas = w.get_canvas()
-    far = np.array([[np.nan, 0.5], [np.inf, 0.5], [0.5, -np.inf], [1e38, 0.5], [np.nan, np.nan], [1e300, 0]])
+    far = np.array([[1e38, 0.5], [0.5, -3e38], [1e37, 1e37]] * 2)
     canvas.circles(far, 0.1)
     canvas.triangles(far)
     canvas.lines(far, 0.1)
     assert not w.get_image_buffer_as_numpy()[..., :3].any()
     scene = w.get_scene()
     scene.ambient_light((1, 1, 1))
-    scene.particles(np.full((3, 3), np.nan), 0.1)
-    scene.lines(np.full((4, 3), np.inf), 2)
+    scene.particles(np.full((3, 3), 1e38), 0.1)
+    scene.lines(np.full((4, 3), -1e38), 2)
     canvas.scene(scene)
     assert not w.get_image_buffer_as_numpy()[..., :3].any()
 

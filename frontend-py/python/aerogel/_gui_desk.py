@@ -65,6 +65,14 @@ class Desk:
         if view is not None:
             view.close()
 
+    def __del__(self) -> None:
+        view = self.__dict__.get("_view")
+        if view is not None:
+            from aerogel.ui import _backend
+
+            # The garbage collector runs in any thread.
+            _backend.drop(self._thread, view)
+
     # Frames.
 
     @property
@@ -134,6 +142,9 @@ class Desk:
         if self._view is None or (age and time.perf_counter() - self._polled < age):
             return
         self._check_thread()
+        from aerogel.ui import _backend
+
+        _backend.close_dropped()
         try:
             told = self._view.events()
             self._cursor = tuple(self._view.cursor)

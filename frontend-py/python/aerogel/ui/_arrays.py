@@ -117,6 +117,40 @@ def appearance(color_: Any, per_vertex_color: Any, indices_: Any) -> dict[str, A
     return out
 
 
+def check_places(what: str, positions: bytes, width: int, how: dict[str, Any]) -> None:
+    """Looks whether all positions that are drawn are finite.
+
+    Args:
+        what: The name of the argument that they are.
+        positions: The bytes of f32.
+        width: How many numbers each has.
+        how: What is drawn of them: the keywords of :func:`draw`.
+
+    Raises:
+        ValueError: One is not.
+    """
+    values = np.frombuffer(positions, np.float32)
+    # One pass: a sum is finite only of what is. Where it is not, what is too large together is told apart.
+    with np.errstate(all="ignore"):
+        if np.isfinite(values.sum()):
+            return
+    places = values.reshape(-1, width)
+    is_gone = ~np.isfinite(places).all(1)
+    drawn = np.zeros(len(places), bool)
+    first, number = how.get("first", 0), how.get("number")
+    part_ = slice(first, None if number is None else first + number)
+    if how.get("indices") is None:
+        drawn[part_] = True
+    else:
+        named = np.frombuffer(how["indices"], np.uint32)[part_].astype(np.int64) + how.get("base", 0)
+        # `draw` says which index names no vertex.
+        drawn[named[(named >= 0) & (named < len(places))]] = True
+    is_gone &= drawn
+    if is_gone.any():
+        k = int(is_gone.argmax())
+        raise ValueError(f"{what}[{k}] is {tuple(places[k].tolist())}, which is no place")
+
+
 #: Things whose positions have three numbers.
 SPATIAL = ("particles", "space_lines", "mesh")
 

@@ -56,6 +56,24 @@ def _viz() -> tuple[Any, str]:
     return aerogel_viz, ""
 
 
+#: Windows that another thread dropped, with the thread that they belong to, which alone may close them.
+_dropped: list[tuple[int, Any]] = []
+
+
+def drop(thread: int, view: Any) -> None:
+    """A window is dropped: its own thread closes it when it next asks for something of windows."""
+    if thread != threading.get_ident():
+        _dropped.append((thread, view))
+
+
+def close_dropped() -> None:
+    """Closes windows of this thread that another dropped."""
+    for entry in _dropped[:]:
+        if entry[0] == threading.get_ident():
+            _dropped.remove(entry)
+            entry[1].close()
+
+
 def _check_thread() -> None:
     if threading.current_thread() is not threading.main_thread():
         raise RuntimeError("windows belong to the main thread: open them there, or with show_window=False")
@@ -72,6 +90,7 @@ def open(title: str, res: Any, visible: bool, vsync: bool, place: tuple[int, ...
         RuntimeError: It would be on the desktop, and this is not the main thread.
         ValueError: It has no pixels, or too many.
     """
+    close_dropped()
     aerogel_viz, why = _viz()
     if aerogel_viz is None:
         return _software(_gui_arrays.size(res), why)
@@ -94,6 +113,7 @@ def open_desk(title: str, size: tuple[int, int], fullscreen: bool) -> Any:
     Raises:
         RuntimeError: There is a desktop, and this is not the main thread.
     """
+    close_dropped()
     if not has_display():
         return None
     aerogel_viz, why = _viz()

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from aerogel.data.matrix import Vector
+
 
 class ProjectionMode(enum.Enum):
     """How space becomes a picture."""
@@ -20,29 +22,35 @@ class ProjectionMode(enum.Enum):
 class Camera:
     """A place to look from, a place to look at, and how.
 
+    ``curr_position``, ``curr_lookat`` and ``curr_up`` are its vectors, which kernels take and programs may set.
     It begins at the origin, looks along z with y upwards, and sees an angle of 45 degrees from 0.1 to 1000 before it.
     """
 
     def __init__(self) -> None:
-        self.curr_position = np.array([0.0, 0.0, 0.0])
-        self.curr_lookat = np.array([0.0, 0.0, 1.0])
-        self.curr_up = np.array([0.0, 1.0, 0.0])
+        self.curr_position = Vector([0.0, 0.0, 0.0])
+        self.curr_lookat = Vector([0.0, 0.0, 1.0])
+        self.curr_up = Vector([0.0, 1.0, 0.0])
         self._mode = ProjectionMode.Perspective
         self._fov, self._near, self._far = 45.0, 0.1, 1000.0
-        self._left, self._right, self._bottom, self._top = -1.0, 1.0, -1.0, 1.0
+        # Taichi calls the lower edge "top" and the upper one "bottom", and programs have got used to it.
+        self._left, self._right, self._bottom, self._top = -1.0, 1.0, 1.0, -1.0
         self._last: tuple[float, tuple[float, float] | None] | None = None
+
+    def _place(self) -> list[np.ndarray]:
+        """Where it stands, what it looks at, and what is upwards."""
+        return [np.array([float(x) for x in v]) for v in (self.curr_position, self.curr_lookat, self.curr_up)]
 
     def position(self, x: float, y: float, z: float) -> None:
         """Sets where it stands."""
-        self.curr_position = np.array([x, y, z], np.float64)
+        self.curr_position = _vector((x, y, z))
 
     def lookat(self, x: float, y: float, z: float) -> None:
         """Sets what is in the middle of the picture."""
-        self.curr_lookat = np.array([x, y, z], np.float64)
+        self.curr_lookat = _vector((x, y, z))
 
     def up(self, x: float, y: float, z: float) -> None:
         """Sets the direction that points upwards in the picture."""
-        self.curr_up = np.array([x, y, z], np.float64)
+        self.curr_up = _vector((x, y, z))
 
     def projection_mode(self, mode: ProjectionMode) -> None:
         """Sets how space becomes a picture."""
@@ -65,11 +73,11 @@ class Camera:
         self._right = float(right)
 
     def top(self, top: float) -> None:
-        """Sets the upper edge of what an orthogonal projection sees."""
+        """Sets the edge of what an orthogonal projection sees that is shown below, as in Taichi; -1 until set."""
         self._top = float(top)
 
     def bottom(self, bottom: float) -> None:
-        """Sets the lower edge of what an orthogonal projection sees."""
+        """Sets the edge of what an orthogonal projection sees that is shown above, as in Taichi; 1 until set."""
         self._bottom = float(bottom)
 
     def z_near(self, z_near: float) -> None:
@@ -82,12 +90,13 @@ class Camera:
 
     def get_view_matrix(self) -> np.ndarray:
         """The matrix from space to what the camera sees, f32 of shape (4, 4), for row vectors: ``[x, y, z, 1] @ m``."""
-        towards = _unit(self.curr_lookat - self.curr_position, (0.0, 0.0, 1.0))
-        right = _unit(np.cross(towards, self.curr_up), (1.0, 0.0, 0.0))
+        position, lookat, up = self._place()
+        towards = _unit(lookat - position, (0.0, 0.0, 1.0))
+        right = _unit(np.cross(towards, up), (1.0, 0.0, 0.0))
         up = np.cross(right, towards)
         out = np.eye(4)
         out[:3, :3] = np.stack([right, up, -towards], 1)
-        out[3, :3] = -self.curr_position @ out[:3, :3]
+        out[3, :3] = -position @ out[:3, :3]
         return out.astype(np.float32)
 
     def get_projection_matrix(self, aspect: float) -> np.ndarray:
@@ -109,7 +118,7 @@ class Camera:
             # The far plane may be at infinity.
             out[3, 2] = near / (1 - near / far)
             return out.astype(np.float32)
-        width, height = self._right - self._left, self._top - self._bottom
+        width, height = self._right - self._left, self._bottom - self._top
         if width == 0 or height == 0:
             raise ValueError("the camera sees nothing: its edges coincide")
         out[0, 0], out[1, 1], out[2, 2], out[3, 3] = 2 / width, 2 / height, 1 / (far - near), 1
@@ -128,11 +137,13 @@ class Camera:
     ) -> None:
         """Moves as the user wants: w, a, s, d, e and q to go, the mouse to turn. To be called in every frame.
 
+        What is looked at is then one unit away, as in Taichi.
+
         Args:
             window: The window.
             movement_speed: How far to go in a sixtieth of a second.
-            yaw_speed: Radians to the side for a turn of the mouse over the window, by pi.
-            pitch_speed: The same upwards.
+            yaw_speed: Radians to the side while the mouse goes over the window.
+            pitch_speed: The same upwards, while it goes over the window's height.
             hold_key: Only while this key is down, the mouse turns.
         """
         now = time.perf_counter()
@@ -140,23 +151,29 @@ class Camera:
         last_time, last_cursor = self._last or (now, None)
         turns = hold_key is None or window.is_pressed(hold_key)
         self._last = (now, cursor if turns else None)
-        towards = _unit(self.curr_lookat - self.curr_position, (0.0, 0.0, 1.0))
-        up = _unit(self.curr_up, (0.0, 1.0, 0.0))
+        position, lookat, up = self._place()
+        towards = _unit(lookat - position, (0.0, 0.0, 1.0))
+        up = _unit(up, (0.0, 1.0, 0.0))
         left = _unit(np.cross(up, towards), (-1.0, 0.0, 0.0))
         step = movement_speed * 60 * (now - last_time)
         ways = {"w": towards, "s": -towards, "a": left, "d": -left, "e": up, "q": -up}
         move = sum((way for key, way in ways.items() if window.is_pressed(key)), np.zeros(3)) * step
-        self.curr_position = self.curr_position + move
-        self.curr_lookat = self.curr_lookat + move
+        position = position + move
+        self.curr_position, self.curr_lookat = _vector(position), _vector(position + towards)
         if not turns or last_cursor is None:
             return
         dx, dy = cursor[0] - last_cursor[0], cursor[1] - last_cursor[1]
-        yaw = -dx * yaw_speed * math.pi / 2
-        pitch = math.asin(float(np.clip(towards @ up, -1, 1))) + dy * pitch_speed * math.pi / 2
+        yaw = -dx * yaw_speed
+        pitch = math.asin(float(np.clip(towards @ up, -1, 1))) + dy * pitch_speed
         pitch = max(-0.49 * math.pi, min(0.49 * math.pi, pitch))
         level = _unit(towards - (towards @ up) * up, (0.0, 0.0, 1.0))
         level = math.cos(yaw) * level + math.sin(yaw) * left
-        self.curr_lookat = self.curr_position + math.cos(pitch) * level + math.sin(pitch) * up
+        self.curr_lookat = _vector(position + math.cos(pitch) * level + math.sin(pitch) * up)
+
+
+def _vector(numbers: Any) -> Vector:
+    x, y, z = numbers
+    return Vector([float(x), float(y), float(z)])
 
 
 def make_camera() -> Camera:

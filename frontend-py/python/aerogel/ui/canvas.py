@@ -95,9 +95,12 @@ class Canvas:
 
         Raises:
             IndexError: An index names no vertex.
+            ValueError: A vertex that is drawn is NaN or infinite.
         """
         how = _arrays.appearance(color, per_vertex_color, indices)
-        _arrays.draw(self._view, "triangles", _arrays.points(vertices, 2, "vertices"), **how)
+        positions = _arrays.points(vertices, 2, "vertices")
+        _arrays.check_places("vertices", positions, 2, how)
+        _arrays.draw(self._view, "triangles", positions, **how)
 
     def lines(
         self,
@@ -118,9 +121,12 @@ class Canvas:
 
         Raises:
             IndexError: An index names no vertex.
+            ValueError: A vertex that is drawn is NaN or infinite.
         """
         how = _arrays.appearance(color, per_vertex_color, indices)
-        _arrays.draw(self._view, "lines", _arrays.points(vertices, 2, "vertices"), size=float(width), **how)
+        positions = _arrays.points(vertices, 2, "vertices")
+        _arrays.check_places("vertices", positions, 2, how)
+        _arrays.draw(self._view, "lines", positions, size=float(width), **how)
 
     def circles(
         self,
@@ -138,9 +144,13 @@ class Canvas:
             color: The colour of all.
             per_vertex_color: A colour for each instead.
             per_vertex_radius: A radius for each instead.
+
+        Raises:
+            ValueError: A centre is NaN or infinite.
         """
         how = _arrays.appearance(color, per_vertex_color, None)
         positions = _arrays.points(centers, 2, "centers")
+        _arrays.check_places("centers", positions, 2, how)
         if per_vertex_radius is not None:
             how["extra"] = _arrays.radii(per_vertex_radius, positions, 2)
         _arrays.draw(self._view, "circles", positions, size=float(radius), **how)

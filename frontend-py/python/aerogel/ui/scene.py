@@ -65,6 +65,9 @@ class Scene:
             per_vertex_radius: A radius for each instead.
             index_offset: The first that is drawn.
             index_count: How many are drawn; by default all that follow.
+
+        Raises:
+            ValueError: A centre of those is NaN or infinite.
         """
         how = _arrays.appearance(color, per_vertex_color, None)
         positions = _arrays.points(centers, 3, "centers")
@@ -72,6 +75,7 @@ class Scene:
             how["extra"] = _arrays.radii(per_vertex_radius, positions, 3)
         first, number = _arrays.part("particles", index_offset, index_count, len(positions) // 12)
         how.update(size=float(radius), first=first, number=number)
+        _arrays.check_places("centers", positions, 3, how)
         self._things.append(("particles", positions, how))
 
     def lines(
@@ -98,11 +102,15 @@ class Scene:
             vertex_count: How many vertices are drawn, without indices.
             index_offset: The first index.
             index_count: How many indices there are.
+
+        Raises:
+            ValueError: A vertex that is drawn is NaN or infinite.
         """
         how = _arrays.appearance(color, per_vertex_color, indices)
         positions = _arrays.points(vertices, 3, "vertices")
         part = _part("space_lines", positions, how, vertex_offset, vertex_count, index_offset, index_count)
         how.update(size=float(width), **part)
+        _arrays.check_places("vertices", positions, 3, how)
         self._things.append(("space_lines", positions, how))
 
     def mesh(
@@ -133,6 +141,9 @@ class Scene:
             index_offset: The first index.
             index_count: How many indices there are.
             show_wireframe: Whether the edges are drawn instead of the insides.
+
+        Raises:
+            ValueError: A vertex that is drawn is NaN or infinite.
         """
         self.mesh_instance(
             vertices, indices, normals, color, per_vertex_color, two_sided, None, 0, None,
@@ -166,6 +177,7 @@ class Scene:
         positions = _arrays.points(vertices, 3, "vertices")
         how = _arrays.appearance(color, per_vertex_color, indices)
         how.update(_part("mesh", positions, how, vertex_offset, vertex_count, index_offset, index_count))
+        _arrays.check_places("vertices", positions, 3, how)
         if transforms is not None:
             matrices = _arrays.array(transforms)
             if matrices.ndim < 2 or matrices.shape[-2:] != (4, 4):
@@ -243,7 +255,9 @@ def _normals(positions: bytes, indices: bytes, base: int) -> bytes:
     # `draw` says which index is wrong.
     if corners.size and 0 <= corners.min() and corners.max() < len(points):
         a, b, c = (points[corners[:, k]] for k in range(3))
-        normals = np.cross(b - a, c - a)
+        # Vertices that no index names may be anything.
+        with np.errstate(all="ignore"):
+            normals = np.cross(b - a, c - a)
         for k in range(3):
             for axis in range(3):
                 out[:, axis] += np.bincount(corners[:, k], normals[:, axis], len(points)).astype(np.float32)

@@ -142,6 +142,7 @@ class Window:
         """Hears what the user did, unless that was done ``age`` seconds ago or less."""
         if self._backend is None or (age and time.perf_counter() - self._polled < age):
             return
+        _backend.close_dropped()
         try:
             told = self._view.events()
         finally:
@@ -231,6 +232,12 @@ class Window:
             _gui_last.let_go(self)
             view.close()
             self._backend = None
+
+    def __del__(self) -> None:
+        # The garbage collector runs in any thread.
+        view = self.__dict__.get("_backend")
+        if view is not None:
+            _backend.drop(self._thread, view)
 
     def _repr_png_(self) -> bytes:
         return _notebook.encoded(self._rows()[..., :3])
