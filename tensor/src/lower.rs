@@ -12,7 +12,7 @@ use aerogel_ir::{
 use indexmap::{IndexMap, IndexSet};
 
 use crate::expr::{Expr, ExprDef, Outside};
-use crate::program::{Buffer, Dim, For, Program, Stmt, Store, Var};
+use crate::program::{Buffer, Dim, For, Program, Role, Stmt, Store, Var};
 
 /// A kernel, and what to hand to it: first the buffers, then the scalars.
 #[derive(Clone, Debug)]
@@ -110,8 +110,14 @@ pub fn lower(program: &Program, all: &For, name: &str, fast_math: bool) -> Kerne
     let mut func = Function::new(name, true);
     for (&buffer, &written) in &names.buffers {
         let def = &program.buffers[buffer];
+        // What the user has named keeps its name in messages; other names would tell equal kernels apart.
+        let is_given = matches!(def.role, Role::Input(_)) && !is_numbered(&def.name);
+        let name = match is_given {
+            true => def.name.clone(),
+            false => format!("t{}", func.params.len()),
+        };
         func.params.push(ParamData {
-            name: def.name.clone(),
+            name,
             ty: ParamType::Array {
                 elem: def.ty.into(),
                 ndim: def.shape.len().max(1) as u32,
@@ -149,6 +155,12 @@ pub fn lower(program: &Program, all: &For, name: &str, fast_math: bool) -> Kerne
         buffers: names.buffers.keys().copied().collect(),
         scalars: names.scalars.iter().copied().collect(),
     }
+}
+
+/// Whether a name is one that buffers without a name have.
+fn is_numbered(name: &str) -> bool {
+    let number = name.strip_prefix('t');
+    number.is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()))
 }
 
 struct Lower<'p, 'f> {

@@ -4,8 +4,10 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use aerogel_base::entity::SecondaryMap;
+use aerogel_base::hash::LookupMap;
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_compiler::{CompileError, CompiledKernel, Compiler};
+use aerogel_ir::print_module;
 use aerogel_runtime::buffer::{Buffer as Bytes, MemoryError};
 use aerogel_runtime::launch::{Args, KernelFailure, Launch};
 use indexmap::IndexMap;
@@ -132,13 +134,15 @@ pub struct Plan {
     free: Mutex<Vec<Arc<Bytes>>>,
     /// The numbers of the inputs that it stores to.
     changed: Vec<usize>,
+    /// How many kernels were compiled.
+    n_codes: usize,
     /// How many threads libraries may use.
     n_threads: usize,
 }
 
 /// A kernel, and what it takes.
 struct Compiled {
-    kernel: CompiledKernel,
+    kernel: Arc<CompiledKernel>,
     buffers: Vec<Buffer>,
     scalars: Vec<Parameter>,
 }
@@ -168,6 +172,8 @@ struct Maker<'m> {
     kernels: Vec<Compiled>,
     /// Equal statements have one kernel.
     made: IndexMap<For, usize>,
+    /// Statements that differ in nothing but their buffers have one code.
+    codes: LookupMap<String, Arc<CompiledKernel>>,
 }
 
 /// What programs are made for.
@@ -215,9 +221,16 @@ impl Maker<'_> {
         if let Some(&made) = self.made.get(all) {
             return Ok(made);
         }
-        let name = format!("tensors_{}", self.kernels.len());
-        let lowered = lower(self.program, all, &name, self.settings.fast_math);
-        let kernel = self.settings.compiler.compile(lowered.module)?;
+        let lowered = lower(self.program, all, "tensors", self.settings.fast_math);
+        let text = print_module(&lowered.module);
+        let kernel = match self.codes.get(&text) {
+            Some(kernel) => kernel.clone(),
+            None => {
+                let kernel = Arc::new(self.settings.compiler.compile(lowered.module)?);
+                self.codes.insert(text, kernel.clone());
+                kernel
+            }
+        };
         self.made.insert(all.clone(), self.kernels.len());
         self.kernels.push(Compiled {
             kernel,
@@ -241,9 +254,10 @@ impl Plan {
             settings,
             kernels: Vec::new(),
             made: IndexMap::new(),
+            codes: LookupMap::default(),
         };
         let steps = maker.steps(&program.body)?;
-        let kernels = maker.kernels;
+        let (kernels, n_codes) = (maker.kernels, maker.codes.len());
         let last = passes::last_uses(&program);
         let written = Touched::by(&program, &program.body).writes;
         let inputs = program.inputs().enumerate();
@@ -257,9 +271,15 @@ impl Plan {
             steps,
             last,
             changed,
+            n_codes,
             free: Mutex::new(Vec::new()),
             n_threads: settings.compiler.pool().n_threads(),
         })
+    }
+
+    /// How many kernels were compiled: those that differ in nothing but their buffers are one.
+    pub fn n_codes(&self) -> usize {
+        self.n_codes
     }
 
     /// The program as the passes left it.

@@ -275,3 +275,23 @@ fn dear_values_are_not_computed_at_each_turn() {
         ["computing it again costs more (26 operations, 8 times)"]
     );
 }
+
+#[test]
+fn kernels_that_differ_in_buffers_alone_are_compiled_once() {
+    let mut text = String::from("in b0 \"x\": i32[?]\n");
+    for k in 1..=20 {
+        text += &format!("tmp b{k} \"t{k}\": i32[b0:0]\n");
+    }
+    for k in 1..=20 {
+        let from = k - 1;
+        text += &format!(
+            "for [b0:0] {{ b{k}[i0] = add(b{from}[add(i0, i32(1))] wrap, mul(b{from}[add(i0, i32(-1))] wrap, b{from}[i0])) }}\n"
+        );
+    }
+    text += "result b20\n";
+    let plan = plan(&text);
+    assert!(plan.program().body.len() > 4, "{}", plan.program());
+    // The first reads what the caller has named, the last stores what is asked for.
+    assert!(plan.n_codes() <= 3, "{} codes", plan.n_codes());
+    check(&text, &[ints(&[7])]);
+}
