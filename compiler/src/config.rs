@@ -67,7 +67,10 @@ impl Config {
             // A GPU's threads have registers, and no memory that would be near.
             private_cells: !matches!(self.arch, Arch::Cuda(_)),
             optimize: self.opt_level > 0,
-            thresholds: self.thresholds,
+            thresholds: match self.arch {
+                Arch::Cuda(_) => Thresholds::of_threads(),
+                _ => self.thresholds,
+            },
             ..Options::default()
         }
     }

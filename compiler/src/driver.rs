@@ -103,6 +103,11 @@ pub fn open_cuda(number: u32) -> Result<String, DriverError> {
     Ok(aerogel_gpu::device(number)?.card().name.clone())
 }
 
+/// The GPU of a number, opened if it is not open.
+pub fn cuda(number: u32) -> Result<aerogel_gpu::GpuDevice, DriverError> {
+    aerogel_gpu::device(number)
+}
+
 /// Compiles kernels for one configuration.
 #[derive(Clone)]
 pub struct Compiler {

@@ -9,13 +9,13 @@ mod dump;
 mod room;
 mod worker;
 
-pub use aerogel_gpu::DriverError;
+pub use aerogel_gpu::{DriverError, GpuDevice};
 pub use aerogel_llvm::target::{Cpu, Level, runnable};
 pub use aerogel_passes::autodiff::{Asked, Differentiated, Moment, Untracked, Wanted, asked_by};
 pub use aerogel_runtime::launch::{Args, KernelFailure, Launch};
 pub use cache::{CacheSettings, Cleaning};
 pub use caught::caught;
 pub use config::{Arch, Config};
-pub use driver::{CompileError, CompiledKernel, Compiler, Inspection, open_cuda};
+pub use driver::{CompileError, CompiledKernel, Compiler, Inspection, cuda, open_cuda};
 pub use room::prepare as set_room_aside;
 pub use worker::finish;

@@ -1,11 +1,14 @@
 //! A GPU as a device of the runtime.
 
+use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use aerogel_runtime::{Device, KernelCode, LoadError, LoadedKernel};
+use aerogel_runtime::interrupt;
+use aerogel_runtime::{Buffer, Device, KernelCode, LoadError, LoadedKernel, MemoryError, Mirror};
 
 use crate::driver::{Card, Driver, DriverError};
+use crate::memory::GpuMirror;
 use crate::plan::GpuKernel;
 
 /// A card that has been opened, and what its launches share.
@@ -96,6 +99,57 @@ impl GpuDevice {
     /// What card it is.
     pub fn card(&self) -> &Card {
         self.opened.driver.card()
+    }
+
+    /// The stream in which all is queued, as the driver numbers it.
+    pub fn stream(&self) -> Result<u64, DriverError> {
+        Ok(self.opened.driver()?.stream())
+    }
+
+    /// A buffer over memory of the card that is somebody else's, who keeps it as long as `owner` is; waits for what he has
+    /// asked of a stream.
+    ///
+    /// # Errors
+    /// If the memory is not this card's.
+    pub fn adopt(
+        &self,
+        address: u64,
+        bytes: usize,
+        stream: Option<u64>,
+        owner: Box<dyn Any + Send + Sync>,
+    ) -> Result<Buffer, DriverError> {
+        self.opened.driver()?.adopt(address, bytes as u64, stream)?;
+        let mirror = GpuMirror::anothers(&self.opened, address, bytes, owner);
+        let buffer = Buffer::elsewhere(Box::new(mirror), bytes);
+        buffer.map_err(|e| DriverError::Other(e.to_string()))
+    }
+
+    /// The address of a buffer's bytes on the card, for somebody who accesses them there from now on; all that was asked of
+    /// the card is done.
+    ///
+    /// # Errors
+    /// If somebody sees the bytes in the host's memory, or there is no memory.
+    pub fn lend(&self, buffer: &Buffer) -> Result<u64, MemoryError> {
+        let opened = &self.opened;
+        let make = || {
+            let made = GpuMirror::zeroed(opened, buffer.len(), buffer.margin());
+            Ok(Box::new(made.map_err(|e| opened.memory_error(e))?) as Box<dyn Mirror>)
+        };
+        let address = buffer.lend_there(opened.number(), make)?;
+        let driver = opened.driver().map_err(|e| opened.memory_error(e))?;
+        let waited = driver.wait(&|| false);
+        waited.map_err(|e| opened.memory_error(e))?;
+        Ok(address)
+    }
+
+    /// Waits until all that was asked of the card is done, or Ctrl-C ends it.
+    ///
+    /// # Errors
+    /// If a kernel has done what it must not, or the card is lost.
+    pub fn wait(&self) -> Result<(), DriverError> {
+        let _active = interrupt::Active::begin();
+        let waited = self.opened.driver()?.wait(&interrupt::requested);
+        waited.inspect_err(|e| self.opened.note(e))
     }
 
     /// Whether another process opened it, of which this one is a child.

@@ -59,11 +59,88 @@ pub trait Driver: Send + Sync {
     /// Launches a kernel.
     fn launch(&self, function: u64, grid: Grid, params: &[u64]) -> Result<(), DriverError>;
 
+    /// What launches, fills and copies are queued in, as the driver numbers it.
+    fn stream(&self) -> u64;
+
+    /// Looks whether bytes that somebody else has allocated are this card's, and waits for what he has asked of a stream.
+    fn adopt(&self, address: u64, bytes: u64, stream: Option<u64>) -> Result<(), DriverError>;
+
     /// The address of a word that is not zero while launches shall end.
     fn stop_word(&self) -> u64;
 
     /// Waits until all is done. When `stop` becomes true meanwhile, the word of `stop_word` is set until then.
     fn wait(&self, stop: &(dyn Fn() -> bool + Sync)) -> Result<(), DriverError>;
+}
+
+/// A driver that somebody else looks at too.
+impl<D: Driver + ?Sized> Driver for std::sync::Arc<D> {
+    fn card(&self) -> &Card {
+        (**self).card()
+    }
+
+    fn allocate(&self, bytes: u64) -> Result<u64, DriverError> {
+        (**self).allocate(bytes)
+    }
+
+    fn reserve(&self, bytes: u64) -> Result<u64, DriverError> {
+        (**self).reserve(bytes)
+    }
+
+    fn commit(&self, address: u64, bytes: u64) -> Result<(), DriverError> {
+        (**self).commit(address, bytes)
+    }
+
+    fn free(&self, address: u64) {
+        (**self).free(address);
+    }
+
+    fn write(&self, to: u64, from: &[u8]) -> Result<(), DriverError> {
+        (**self).write(to, from)
+    }
+
+    fn read(&self, from: u64, to: &mut [u8]) -> Result<(), DriverError> {
+        (**self).read(from, to)
+    }
+
+    fn fill(&self, address: u64, bytes: u64, value: u8) -> Result<(), DriverError> {
+        (**self).fill(address, bytes, value)
+    }
+
+    fn load(&self, ptx: &str) -> Result<u64, DriverError> {
+        (**self).load(ptx)
+    }
+
+    fn set_stack(&self, bytes: u64) -> Result<(), DriverError> {
+        (**self).set_stack(bytes)
+    }
+
+    fn unload(&self, module: u64) {
+        (**self).unload(module);
+    }
+
+    fn function(&self, module: u64, name: &str) -> Result<u64, DriverError> {
+        (**self).function(module, name)
+    }
+
+    fn launch(&self, function: u64, grid: Grid, params: &[u64]) -> Result<(), DriverError> {
+        (**self).launch(function, grid, params)
+    }
+
+    fn stream(&self) -> u64 {
+        (**self).stream()
+    }
+
+    fn adopt(&self, address: u64, bytes: u64, stream: Option<u64>) -> Result<(), DriverError> {
+        (**self).adopt(address, bytes, stream)
+    }
+
+    fn stop_word(&self) -> u64 {
+        (**self).stop_word()
+    }
+
+    fn wait(&self, stop: &(dyn Fn() -> bool + Sync)) -> Result<(), DriverError> {
+        (**self).wait(stop)
+    }
 }
 
 /// How many threads run a kernel.

@@ -1,6 +1,9 @@
 //! The machine that runs PTX, as a driver: launches wait in a queue, as on a card, until somebody asks for what they did.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use aerogel_ptx::{Counts, Fault, FaultKind, Machine, Module, Options, Stop};
@@ -21,6 +24,8 @@ struct State {
     next_module: u64,
     queue: Vec<Asked>,
     counts: Counts,
+    /// Where it is written what each launch took.
+    log: Option<File>,
     /// A fault that was found when nobody could be told.
     fault: Option<DriverError>,
 }
@@ -56,9 +61,20 @@ impl MachineDriver {
                 next_module: 1,
                 queue: Vec::new(),
                 counts: Counts::default(),
+                log: None,
                 fault: None,
             }),
         }
+    }
+
+    /// Writes what each launch takes to a file, a line of JSON for each.
+    ///
+    /// # Errors
+    /// If the file cannot be opened.
+    pub fn log_counts(&self, path: &Path) -> io::Result<()> {
+        let file = File::options().create(true).append(true).open(path)?;
+        self.lock().log = Some(file);
+        Ok(())
     }
 
     /// What all launches so far took.
@@ -100,7 +116,15 @@ impl MachineDriver {
                 Some(stop),
             );
             match ran {
-                Ok(ran) => state.counts.add(&ran.counts),
+                Ok(ran) => {
+                    state.counts.add(&ran.counts);
+                    if let Some(log) = &mut state.log {
+                        let line = line(name, asked.grid, &ran.counts);
+                        writeln!(log, "{line}").map_err(|e| {
+                            DriverError::Other(format!("counts cannot be written: {e}"))
+                        })?;
+                    }
+                }
                 Err(fault) => {
                     state.machine.write(self.stop, &[0; 8]).map_err(of)?;
                     return Err(of(fault));
@@ -119,6 +143,28 @@ impl MachineDriver {
         self.drain(&mut state, &|| false)?;
         work(&mut state.machine)
     }
+}
+
+/// What a launch took, as JSON.
+fn line(kernel: &str, grid: Grid, counts: &Counts) -> String {
+    let Counts {
+        instructions,
+        lanes,
+        divergent,
+        read,
+        written,
+        atomics,
+        sectors,
+        conflicts,
+    } = counts;
+    let Grid {
+        blocks, threads, ..
+    } = grid;
+    format!(
+        "{{\"kernel\": \"{kernel}\", \"blocks\": {blocks}, \"threads\": {threads}, \"instructions\": {instructions}, \
+         \"lanes\": {lanes}, \"divergent\": {divergent}, \"read\": {read}, \"written\": {written}, \
+         \"atomics\": {atomics}, \"sectors\": {sectors}, \"conflicts\": {conflicts}}}"
+    )
 }
 
 fn of(fault: Fault) -> DriverError {
@@ -223,6 +269,20 @@ impl Driver for MachineDriver {
             params,
         });
         Ok(())
+    }
+
+    fn stream(&self) -> u64 {
+        1
+    }
+
+    fn adopt(&self, address: u64, bytes: u64, _: Option<u64>) -> Result<(), DriverError> {
+        let state = self.lock();
+        match state.machine.holds(address, bytes) {
+            true => Ok(()),
+            false => Err(DriverError::Refused(format!(
+                "{bytes} bytes at {address:#x} are not in its memory"
+            ))),
+        }
     }
 
     fn stop_word(&self) -> u64 {

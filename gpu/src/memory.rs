@@ -1,5 +1,6 @@
 //! Memory on a device, given back when it is dropped.
 
+use std::any::Any;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,6 +16,8 @@ const GRAIN: usize = 2 << 20;
 pub(crate) struct DeviceMemory {
     device: Arc<Opened>,
     pub(crate) address: u64,
+    /// What keeps it, if it is somebody else's.
+    owner: Option<Box<dyn Any + Send + Sync>>,
 }
 
 /// Whole words, since a number of less is changed atomically in the word around it.
@@ -28,6 +31,7 @@ impl DeviceMemory {
         Ok(Self {
             device: device.clone(),
             address,
+            owner: None,
         })
     }
 
@@ -42,7 +46,9 @@ impl DeviceMemory {
 impl Drop for DeviceMemory {
     fn drop(&mut self) {
         // In the child of a fork there is nothing to give back.
-        if let Ok(driver) = self.device.driver() {
+        if self.owner.is_none()
+            && let Ok(driver) = self.device.driver()
+        {
             driver.free(self.address);
         }
     }
@@ -108,6 +114,7 @@ impl GpuMirror {
         let memory = DeviceMemory {
             device: device.clone(),
             address,
+            owner: None,
         };
         let mirror = Self {
             first: address + margin as u64,
@@ -116,6 +123,25 @@ impl GpuMirror {
             given: Some(Mutex::new(Vec::new())),
         };
         Ok(mirror)
+    }
+
+    /// Memory that somebody else has allocated, and keeps as long as `owner` is.
+    pub(crate) fn anothers(
+        device: &Arc<Opened>,
+        address: u64,
+        len: usize,
+        owner: Box<dyn Any + Send + Sync>,
+    ) -> Self {
+        Self {
+            memory: DeviceMemory {
+                device: device.clone(),
+                address,
+                owner: Some(owner),
+            },
+            first: address,
+            len,
+            given: None,
+        }
     }
 
     fn at(&self, offset: usize, bytes: usize) -> Result<u64, MemoryError> {

@@ -426,6 +426,39 @@ impl Driver for NvidiaDriver {
         .map_err(of)
     }
 
+    fn stream(&self) -> u64 {
+        self.stream.0 as u64
+    }
+
+    fn adopt(&self, address: u64, bytes: u64, stream: Option<u64>) -> Result<(), DriverError> {
+        self.enter()?;
+        if bytes > 0 {
+            let mut ordinal: c_int = -1;
+            // SAFETY: the attribute is a number of this type; any address may be asked for.
+            unsafe {
+                sys::cuPointerGetAttribute(
+                    (&raw mut ordinal).cast(),
+                    sys::CUpointer_attribute::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+                    address,
+                )
+            }
+            .result()
+            .map_err(of)?;
+            if ordinal != self.ordinal {
+                return Err(DriverError::Refused(format!(
+                    "the memory is that of cuda:{ordinal}, not of cuda:{}",
+                    self.ordinal
+                )));
+            }
+        }
+        let Some(stream) = stream else {
+            return Ok(());
+        };
+        // SAFETY: whoever hands over memory says which stream writes there; 1 and 2 are the driver's own numbers for its
+        // default streams.
+        unsafe { result::stream::synchronize(stream as sys::CUstream) }.map_err(of)
+    }
+
     fn stop_word(&self) -> u64 {
         self.stop.device
     }

@@ -52,13 +52,19 @@ pub fn device(number: u32) -> Result<GpuDevice, DriverError> {
     let opened = match machine {
         Some(_) if number > 0 => return Err(DriverError::NoCard(number, 1)),
         Some(mebibytes) => {
+            let log = std::env::var_os("AEROGEL_COUNT");
             let options = Options {
                 memory: mebibytes << 20,
-                counts: false,
+                counts: log.is_some(),
                 shared_races: true,
                 ..Options::default()
             };
-            GpuDevice::new(Box::new(MachineDriver::new(options)))
+            let driver = MachineDriver::new(options);
+            if let Some(path) = log {
+                let failed = |e| DriverError::Other(format!("AEROGEL_COUNT: {e}"));
+                driver.log_counts(path.as_ref()).map_err(failed)?;
+            }
+            GpuDevice::new(Box::new(driver))
         }
         None => GpuDevice::new(Box::new(NvidiaDriver::open(number, is_lost)?)),
     };

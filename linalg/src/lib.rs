@@ -1,10 +1,12 @@
-//! Dense products, sparse matrices, their factorisations and an iterative solver: `faer`, behind the few
-//! operations that `ti.linalg` has.
+//! Dense products and decompositions, sparse matrices, their factorisations and an iterative solver: `faer`, behind the
+//! few operations that `ti.linalg` and tensors have; Fourier transforms: `rustfft`.
 //!
 //! Matrices are compressed by columns. All functions take the number of threads they may use.
 
 mod cg;
+pub mod decompose;
 mod dense;
+pub mod fourier;
 mod matrix;
 mod solver;
 

@@ -17,6 +17,7 @@ mod tasks;
 mod tensors;
 #[cfg(test)]
 mod testing;
+mod yields;
 
 pub use driver::{BrokenPass, Observer, PassCx, PassRecord, run};
 pub use options::{Options, Thresholds};

@@ -32,6 +32,17 @@ pub struct Thresholds {
     pub most_gathered: u64,
 }
 
+impl Thresholds {
+    /// For devices with more threads than there are cells in most blocks: neighbouring threads take neighbouring cells.
+    pub fn of_threads() -> Self {
+        Self {
+            cells_per_iteration: 1,
+            piece: 64,
+            ..Self::default()
+        }
+    }
+}
+
 impl Default for Thresholds {
     fn default() -> Self {
         Self {

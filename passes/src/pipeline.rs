@@ -8,7 +8,7 @@ use crate::cells::{collect, demote_struct_for, list_struct_for, own_words};
 use crate::simplify::{
     branches, cse, dce, fold, forward_loads, identities, if_convert, licm, promote_locals,
 };
-use crate::sums::{demote_atomics, merge_atomics, privatize, thread_local};
+use crate::sums::{demote_atomics, merge_atomics, privatize, split_branches, thread_local};
 use crate::tasks::offload;
 use crate::tensors::{loop_tensors, scalarize};
 use crate::{bounds_check, inline, lower_access};
@@ -222,6 +222,14 @@ pub const PIPELINE: &[Step] = &[
     ),
     kernel("collect", collect::run, Scheduled, Scheduled, When::Always),
     kernel("offload", offload::run, Scheduled, Offloaded, When::Always),
+    // Before sums become more than an instruction.
+    kernel(
+        "split_branches",
+        split_branches::run,
+        Offloaded,
+        Offloaded,
+        When::Optimize,
+    ),
     kernel(
         "thread_local",
         thread_local::run,

@@ -1,5 +1,7 @@
 //! PTX as the machine runs it: names are numbers, places in the text are kept for messages.
 
+use std::collections::BTreeSet;
+
 /// What a register or a number in memory is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -499,6 +501,90 @@ pub(crate) enum Op {
     Nothing,
 }
 
+impl Op {
+    /// What it reads, and the registers that it writes.
+    pub(crate) fn operands(&self) -> (Vec<Operand>, Vec<Reg>) {
+        match self {
+            Self::Unary { to, x, .. }
+            | Self::Convert { to, x, .. }
+            | Self::Generic { to, x, .. }
+            | Self::IsSpace { to, x, .. } => (vec![*x], vec![*to]),
+            Self::Binary { to, x, y, .. } => (vec![*x, *y], vec![*to]),
+            Self::Ternary { to, x, y, z, .. } => (vec![*x, *y, *z], vec![*to]),
+            Self::FieldInsert {
+                to,
+                x,
+                y,
+                at,
+                length,
+                ..
+            } => (vec![*x, *y, *at, *length], vec![*to]),
+            Self::Compare {
+                to,
+                not,
+                x,
+                y,
+                joined,
+                ..
+            } => {
+                let joined = joined.iter().map(|(_, by, _)| *by);
+                let reads = [*x, *y].into_iter().chain(joined);
+                (reads.collect(), std::iter::once(*to).chain(*not).collect())
+            }
+            Self::Select { to, x, y, by, .. } => (vec![*x, *y, *by], vec![*to]),
+            Self::ConvertPair { to, high, low, .. } => (vec![*high, *low], vec![*to]),
+            Self::Pack { to, parts, .. } => (parts.clone(), vec![*to]),
+            Self::Unpack { to, x, .. } => (vec![*x], to.iter().flatten().copied().collect()),
+            Self::Load { to, at, .. } => (vec![at.base], to.iter().flatten().copied().collect()),
+            Self::Store { at, values, .. } => {
+                let reads = std::iter::once(at.base).chain(values.iter().copied());
+                (reads.collect(), Vec::new())
+            }
+            Self::Atomic { to, at, x, y, .. } => {
+                let reads = [at.base, *x].into_iter().chain(*y);
+                (reads.collect(), to.iter().copied().collect())
+            }
+            Self::BranchTo { index, .. } => (vec![*index], Vec::new()),
+            Self::Barrier { number, threads } => (
+                std::iter::once(*number).chain(*threads).collect(),
+                Vec::new(),
+            ),
+            Self::BarrierReduce { number, to, x, .. } => (vec![*number, *x], vec![*to]),
+            Self::WarpBarrier { lanes } => (vec![*lanes], Vec::new()),
+            Self::Shuffle {
+                to,
+                found,
+                x,
+                by,
+                clamp,
+                lanes,
+                ..
+            } => (
+                vec![*x, *by, *clamp, *lanes],
+                std::iter::once(*to).chain(*found).collect(),
+            ),
+            Self::Vote { to, x, lanes, .. } | Self::Reduce { to, x, lanes, .. } => {
+                (vec![*x, *lanes], vec![*to])
+            }
+            Self::Match {
+                to, same, x, lanes, ..
+            } => (
+                vec![*x, *lanes],
+                std::iter::once(*to).chain(*same).collect(),
+            ),
+            Self::ActiveLanes { to } => (Vec::new(), vec![*to]),
+            Self::Branch { .. }
+            | Self::Call { .. }
+            | Self::Print { .. }
+            | Self::Return
+            | Self::Exit
+            | Self::Fence
+            | Self::Trap
+            | Self::Nothing => (Vec::new(), Vec::new()),
+        }
+    }
+}
+
 /// An instruction, and where it stands.
 #[derive(Clone, Debug)]
 pub(crate) struct Instruction {
@@ -525,6 +611,8 @@ pub(crate) struct Function {
     /// `.maxntid`
     pub(crate) most_threads: Option<u64>,
     pub(crate) is_defined: bool,
+    /// Bytes of shared memory that it and what it calls use, of a kernel.
+    pub(crate) shared_bytes: u64,
 }
 
 /// Memory that belongs to a module.
@@ -551,6 +639,37 @@ pub(crate) struct Code {
 }
 
 impl Code {
+    /// Notes how much shared memory kernels use.
+    pub(crate) fn note_shared(&mut self) {
+        for k in 0..self.functions.len() {
+            if self.functions[k].is_kernel {
+                self.functions[k].shared_bytes = self.shared_of(k);
+            }
+        }
+    }
+
+    /// Bytes of shared memory that a kernel and the functions that it calls use.
+    fn shared_of(&self, kernel: usize) -> u64 {
+        let (mut used, mut seen, mut open) = (BTreeSet::new(), BTreeSet::new(), vec![kernel]);
+        while let Some(func) = open.pop() {
+            if !seen.insert(func) {
+                continue;
+            }
+            for inst in &self.functions[func].code {
+                if let Op::Call { func, .. } = inst.op {
+                    open.push(func);
+                }
+                used.extend(inst.op.operands().0.into_iter().filter_map(|v| match v {
+                    Operand::Variable(number) => Some(number),
+                    _ => None,
+                }));
+            }
+        }
+        let shared = used.into_iter().map(|number| &self.variables[number]);
+        let shared = shared.filter(|v| v.space == Space::Shared);
+        shared.map(|v| v.length.next_multiple_of(16)).sum()
+    }
+
     /// A line of the text, counted from 1.
     pub(crate) fn line(&self, line: u32) -> &str {
         let at = line.saturating_sub(1) as usize;

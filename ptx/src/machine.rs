@@ -57,6 +57,8 @@ pub struct Counts {
     pub read: u64,
     /// See `read`.
     pub written: u64,
+    /// Atomic operations of lanes on memory of the card.
+    pub atomics: u64,
     /// Sectors of 32 bytes that warps touched for it.
     pub sectors: u64,
     /// Accesses of shared memory that had to wait for others of the same warp, as their banks are the same.
@@ -158,6 +160,7 @@ impl Machine {
     /// declares.
     pub fn load(&mut self, text: &str) -> Result<Module, ParseError> {
         let mut code = parse::parse(text)?;
+        code.note_shared();
         for variable in &mut code.variables {
             if variable.space == Space::Shared {
                 continue;
@@ -247,6 +250,11 @@ impl Machine {
         self.memory.fill(address, bytes, value).map_err(of_host)
     }
 
+    /// Whether bytes lie in what is allocated.
+    pub fn holds(&self, address: u64, bytes: u64) -> bool {
+        self.memory.find(address, bytes).is_ok()
+    }
+
     /// Whether somebody has written all of these bytes.
     pub fn is_written(&self, address: u64, bytes: u64) -> bool {
         self.memory.is_written(address, bytes)
@@ -305,7 +313,7 @@ impl Machine {
         if count(blocks) == 0 {
             return Err(refuse("a grid without blocks".to_owned()));
         }
-        let wanted = code.shared_bytes.next_multiple_of(16) + shared;
+        let wanted = entry.shared_bytes + shared;
         if wanted > self.options.shared {
             return Err(refuse(format!(
                 "{wanted} bytes of shared memory for a block, where there are {}",
@@ -333,7 +341,7 @@ impl Machine {
             options: &self.options,
             blocks,
             threads,
-            shared: wanted,
+            shared: code.shared_bytes.next_multiple_of(16) + shared,
             dynamic_shared: shared,
             params: bytes,
             epoch: self.epoch,

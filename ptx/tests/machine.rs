@@ -289,6 +289,49 @@ fn a_byte_of_local_memory_lies_in_a_word() {
 }
 
 #[test]
+fn what_nobody_has_written_may_be_loaded_but_decides_nothing() {
+    let loaded = |then: &str| {
+        format!(
+            ".local .align 4 .b8 word[4];
+            mov.b64 %rd4, word;
+            ld.local.b32 %r10, [%rd4];
+            {then}"
+        )
+    };
+    let of = |then: &str| fault("", &loaded(then), 1, 1, &[0]).kind;
+    let fine = |then: &str| run("", &loaded(then), 1, 1, &[0])[0];
+    let never = FaultKind::NeverWritten;
+    assert_eq!(of("st.global.b32 [%rd2], %r10;"), never);
+    assert_eq!(
+        of("add.s32 %r11, %r10, %r1; st.global.b32 [%rd2], %r11;"),
+        never
+    );
+    assert_eq!(
+        of("setp.eq.b32 %p1, %r10, 0; @%p1 bra $end; st.global.b32 [%rd2], 1; $end:"),
+        never
+    );
+    assert_eq!(
+        of("cvt.u64.u32 %rd5, %r10; add.s64 %rd5, %rd5, %rd1; st.global.b32 [%rd5], 1;"),
+        never
+    );
+    assert_eq!(of("atom.global.add.u32 %r11, [%rd2], %r10;"), never);
+    // What was stored of it holds nothing either.
+    let again = "st.local.b32 [%rd4], %r10; ld.local.b32 %r11, [%rd4]; st.global.b32 [%rd2], %r11;";
+    assert_eq!(of(again), never);
+    // It is overwritten, not chosen, or masked.
+    assert_eq!(fine("mov.b32 %r10, 3; st.global.b32 [%rd2], %r10;"), 3);
+    let chosen =
+        "setp.eq.b32 %p1, %r1, %r1; selp.b32 %r11, 4, %r10, %p1; st.global.b32 [%rd2], %r11;";
+    assert_eq!(fine(chosen), 4);
+    let masked = "st.local.b8 [%rd4], %r1; ld.local.b32 %r10, [%rd4]; add.s32 %r11, %r1, 255;
+        and.b32 %r10, %r10, %r11; or.b32 %r10, %r10, 6; st.global.b32 [%rd2], %r10;";
+    assert_eq!(fine(masked), 6);
+    let rest = "st.local.b8 [%rd4+1], %r1; ld.local.b32 %r10, [%rd4]; shr.u32 %r10, %r10, 8;
+        and.b32 %r10, %r10, 255; st.global.b32 [%rd2], %r10;";
+    assert_eq!(fine(rest), 0);
+}
+
+#[test]
 fn tables_of_branches_vectors_and_pairs() {
     let body = "
         rem.u32 %r10, %r1, 3;
@@ -526,6 +569,7 @@ fn counts() {
     let run = run_with(strict(), &kernel("", body), 1, 64, &[1; 64]);
     let counts = run.outcome.expect("it runs").counts;
     let want = Counts {
+        atomics: 0,
         instructions: 20,
         lanes: 640,
         divergent: 0,

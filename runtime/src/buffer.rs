@@ -19,7 +19,7 @@ use memmap2::{MmapOptions, MmapRaw};
 
 use crate::cpu::memory;
 pub use crate::memory_error::MemoryError;
-use crate::residence::{Access, Extents, Newest, Residence, is_zero};
+use crate::residence::{Access, Extents, Mirror, Newest, Residence, is_zero};
 
 /// Alignment of every buffer: a cache line, and the widest vector.
 pub const ALIGNMENT: usize = 64;
@@ -41,6 +41,10 @@ enum Memory {
     Heap(NonNull<u8>, Layout),
     /// Addresses that take physical memory when touched; unmapped when dropped.
     Reserved {
+        _map: MmapRaw,
+    },
+    /// Addresses that stand for memory of a device.
+    Elsewhere {
         _map: MmapRaw,
     },
     /// Somebody else's.
@@ -184,6 +188,19 @@ impl Buffer {
         }
     }
 
+    /// A buffer over memory of a device that somebody else uses too. The host's copy of it takes memory while it is looked at.
+    pub fn elsewhere(mirror: Box<dyn Mirror>, len: usize) -> Result<Self, MemoryError> {
+        let mut buffer = Self::reserved(len, 0)?;
+        if let Memory::Reserved { _map } = std::mem::replace(&mut buffer.memory, Memory::Borrowed) {
+            buffer.memory = Memory::Elsewhere { _map };
+        }
+        let mut inner = buffer.residence.lock();
+        (inner.mirror, inner.fixed) = (Some(mirror), true);
+        drop(inner);
+        buffer.residence.set(Newest::Device);
+        Ok(buffer)
+    }
+
     /// Length in bytes.
     pub fn len(&self) -> usize {
         self.len
@@ -235,7 +252,7 @@ impl Buffer {
         let to = self.place(offset, bytes)?;
         if self.residence.newest() != Newest::Host {
             let mut inner = self.residence.after_launches();
-            if bytes == self.len {
+            if bytes == self.len && !inner.fixed {
                 self.bring_home(&mut inner, Access::Replace)?;
             } else if let (Some(mirror), false) = (&inner.mirror, self.is_sparse()) {
                 mirror.fill(offset, bytes, value)?;
@@ -484,15 +501,26 @@ impl Buffer {
         matches!(self.memory, Memory::Borrowed) || self.residence.is_lent()
     }
 
-    /// Its addresses in the host's memory, to compare them: the newest bytes may be elsewhere.
+    /// Its addresses, to compare them: those of a device, where somebody else sees them there, else of the host.
     pub fn addresses(&self) -> Range<usize> {
         let start = self.start.as_ptr() as usize;
+        let start = match self.residence.newest() {
+            Newest::Device => self.residence.fixed_address().unwrap_or(start),
+            _ => start,
+        };
         start..start + self.len
+    }
+
+    pub(crate) fn host_start(&self) -> *mut u8 {
+        self.start.as_ptr()
     }
 
     /// The address for somebody who accesses it whenever he likes.
     pub fn lend(&self) -> Result<*mut u8, MemoryError> {
         let mut inner = self.residence.after_launches();
+        if inner.fixed {
+            return Err(MemoryError::DeviceOnly);
+        }
         self.bring_home(&mut inner, Access::Change)?;
         inner.lent = true;
         Ok(self.start.as_ptr())

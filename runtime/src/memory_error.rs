@@ -28,6 +28,10 @@ pub enum MemoryError {
     DeviceForked,
     /// A device does not do what it is asked for, and perhaps the next time.
     DeviceFailed,
+    /// The memory is another package's, on a device: code of the host cannot work there.
+    DeviceOnly,
+    /// Somebody sees the host's memory, which no device does.
+    HostOnly,
     /// An access beyond the end.
     OutOfRange {
         /// First byte of the access.
@@ -58,6 +62,13 @@ impl fmt::Display for MemoryError {
                  before the fork, or start processes by `spawn`",
             ),
             MemoryError::DeviceFailed => f.write_str("the device does not give back what is there"),
+            MemoryError::DeviceOnly => f.write_str(
+                "the array lies on a CUDA device, where another package uses it too: call ti.init(arch=ti.cuda) for the same \
+                 device, or copy it by `to_numpy()`",
+            ),
+            MemoryError::HostOnly => f.write_str(
+                "NumPy sees the memory of the array, which a CUDA device cannot: copy it by `from_numpy` to another one",
+            ),
             MemoryError::OutOfRange { offset, bytes, len } => write!(
                 f,
                 "access of {bytes} bytes at {offset} in a buffer of {len} bytes"

@@ -108,6 +108,8 @@ pub(crate) struct Inner {
     pub(crate) extents: Option<Box<dyn Extents>>,
     /// Whether somebody accesses the host's memory whenever he likes.
     pub(crate) lent: bool,
+    /// Whether somebody accesses the device's memory whenever he likes: the newest bytes stay there.
+    pub(crate) fixed: bool,
     /// Accesses of single numbers since the last launch.
     small: usize,
     /// Launches that have the bytes on the device.
@@ -145,6 +147,13 @@ impl Residence {
         self.inner.get().is_some() && self.lock().lent
     }
 
+    /// Where the bytes are on a device, if somebody else sees them there.
+    pub(crate) fn fixed_address(&self) -> Option<usize> {
+        let inner = self.lock();
+        let mirror = inner.mirror.as_ref().filter(|_| inner.fixed)?;
+        Some(mirror.address() as usize)
+    }
+
     fn shared(&self) -> &Shared {
         self.inner.get_or_init(Box::default)
     }
@@ -170,7 +179,7 @@ impl Residence {
 impl Inner {
     /// The mirror, if an access of so many bytes shall go through to it, of a buffer of `all` bytes.
     pub(crate) fn through(&mut self, bytes: usize, all: usize) -> Option<&dyn Mirror> {
-        if bytes < SMALL {
+        if bytes < SMALL && !self.fixed {
             self.small += 1;
             if self.small > MANY.max(all / WORTH) {
                 return None;
@@ -235,18 +244,25 @@ impl Drop for OnDevice<'_> {
 /// want them on a device wait.
 pub struct AtHome<'a> {
     buffer: &'a Buffer,
+    /// Whether what the host changes goes to the device afterwards.
+    back: bool,
 }
 
 impl AtHome<'_> {
     /// Where they are.
     pub fn address(&self) -> *mut u8 {
-        self.buffer.addresses().start as *mut u8
+        self.buffer.host_start()
     }
 }
 
 impl Drop for AtHome<'_> {
     fn drop(&mut self) {
         let residence = &self.buffer.residence;
+        if self.back
+            && let Err(e) = self.buffer.send_back()
+        {
+            self.buffer.note_failure(e);
+        }
         residence.lock().at_home -= 1;
         residence.shared().free.notify_all();
     }
@@ -274,7 +290,7 @@ impl Buffer {
         if newest == Newest::Host {
             return Ok(false);
         }
-        if bytes.len() == self.len() {
+        if bytes.len() == self.len() && !inner.fixed {
             self.bring_home(&mut inner, Access::Replace)?;
         } else if let Some(mirror) = inner.through(bytes.len(), self.counted()) {
             mirror.write(offset, bytes)?;
@@ -296,10 +312,44 @@ impl Buffer {
 
     /// Sees to it that the newest bytes are in the host's memory; alone there, if they are about to be changed.
     pub(crate) fn come_home(&self, access: Access) -> Result<(), MemoryError> {
-        match self.is_away(access) {
-            true => self.bring_home(&mut self.residence.after_launches(), access),
-            false => Ok(()),
+        if !self.is_away(access) {
+            return Ok(());
         }
+        let mut inner = self.residence.after_launches();
+        match inner.fixed && access != Access::Read {
+            true => Err(MemoryError::DeviceOnly),
+            false => self.bring_home(&mut inner, access),
+        }
+    }
+
+    /// Copies all bytes of the host's memory to the mirror.
+    fn send_back(&self) -> Result<(), MemoryError> {
+        let inner = self.residence.lock();
+        let Some(mirror) = &inner.mirror else {
+            return Ok(());
+        };
+        let mut piece = vec![0; PIECE.min(self.len())];
+        for at in (0..self.len()).step_by(PIECE) {
+            let piece = &mut piece[..PIECE.min(self.len() - at)];
+            self.copy_out(at, piece)?;
+            mirror.write(at, piece)?;
+        }
+        Ok(())
+    }
+
+    /// The address on a device for somebody who accesses it there whenever he likes; `make` makes a mirror.
+    pub fn lend_there(
+        &self,
+        device: u64,
+        make: impl FnOnce() -> Result<Box<dyn Mirror>, MemoryError>,
+    ) -> Result<u64, MemoryError> {
+        if self.is_borrowed() {
+            return Err(MemoryError::HostOnly);
+        }
+        let there = self.on_device(device, make)?;
+        there.changed();
+        self.residence.lock().fixed = true;
+        Ok(there.address())
     }
 
     /// As `come_home`, for who has no way to say that it failed: whoever asked him to asks `expect_home` afterwards.
@@ -333,7 +383,10 @@ impl Buffer {
         let mut inner = self.residence.after_launches();
         self.bring_home(&mut inner, access)?;
         inner.at_home += 1;
-        Ok(AtHome { buffer: self })
+        Ok(AtHome {
+            buffer: self,
+            back: inner.fixed && access != Access::Read,
+        })
     }
 
     /// Does what `come_home` says, when no launch has the bytes on the device.
@@ -358,6 +411,9 @@ impl Buffer {
             self.restore(inner, &before)?;
         }
         inner.failed = None;
+        if inner.fixed {
+            return Ok(());
+        }
         self.residence.set(match access {
             Access::Read if newest != Newest::Host => Newest::Both,
             _ => Newest::Host,
@@ -379,6 +435,9 @@ impl Buffer {
         let mut inner = self
             .residence
             .lock_when(|inner| inner.at_home > 0 || inner.launches > 0 && elsewhere(&inner.mirror));
+        if elsewhere(&inner.mirror) && inner.fixed {
+            return Err(MemoryError::DeviceOnly);
+        }
         if elsewhere(&inner.mirror) {
             self.bring_home(&mut inner, Access::Change)?;
             inner.mirror = None;

@@ -9,6 +9,7 @@ use aerogel_base::hash::LookupMap;
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::eval;
 
+use crate::algebra::LibraryError;
 use crate::expr::{Expr, ExprDef, Outside};
 use crate::program::{Buffer, Call, Dim, DimDef, For, Library, Program, Role, Stmt, Store, Var};
 
@@ -45,6 +46,8 @@ pub enum Failure {
     Extent(u64),
     /// An input is not as the program says: its number, and what is wrong.
     Input(usize, String),
+    /// A library has no result.
+    Library(LibraryError),
 }
 
 impl fmt::Display for Failure {
@@ -56,6 +59,7 @@ impl fmt::Display for Failure {
             }
             Self::Extent(n) => write!(f, "an extent of {n}: indices go up to {}", i32::MAX),
             Self::Input(number, what) => write!(f, "input {number}: {what}"),
+            Self::Library(e) => e.fmt(f),
         }
     }
 }
@@ -419,7 +423,7 @@ impl Interp<'_> {
         for &output in &call.outputs {
             outputs.push(self.array(output)?.clone());
         }
-        library(call.library, &inputs, &mut outputs);
+        library(call.library, &inputs, &mut outputs)?;
         for (&output, array) in call.outputs.iter().zip(outputs) {
             self.memory[output] = Some(array);
         }
@@ -428,12 +432,20 @@ impl Interp<'_> {
 }
 
 /// What a library does: `outputs` have their shapes.
-pub(crate) fn library(library: Library, inputs: &[Array], outputs: &mut [Array]) {
+pub(crate) fn library(
+    library: Library,
+    inputs: &[Array],
+    outputs: &mut [Array],
+) -> Result<(), Failure> {
     match (library, inputs, outputs) {
         (Library::MatMul, [a, b], [out]) => matmul(a, b, out),
         (Library::Sort { descending }, [x], [values, order]) => sort(x, descending, values, order),
+        (Library::Algebra(_) | Library::Transform(_), inputs, outputs) => {
+            crate::library::of_arrays(library, inputs, outputs).map_err(Failure::Library)?;
+        }
         _ => unreachable!("the verifier counts operands"),
     }
+    Ok(())
 }
 
 fn matmul(a: &Array, b: &Array, out: &mut Array) {

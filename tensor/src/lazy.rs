@@ -4,6 +4,10 @@
 //! statements that it needs as a program of their own, whose plan is kept for the next time that the same statements come,
 //! and keeps the numbers with the tensor. What nobody holds is dropped as the session goes on.
 
+mod parts;
+
+pub use parts::Range;
+
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -89,6 +93,12 @@ pub struct Session {
     /// How many slots hold each buffer.
     holds: SecondaryMap<Buffer, u32>,
     values: SecondaryMap<Buffer, Option<Operand>>,
+    /// How many stores to parts each buffer is the last of.
+    stores: SecondaryMap<Buffer, u32>,
+    /// How many stores have been recorded since something was computed.
+    pending_stores: u32,
+    /// Buffers whose memory somebody outside looks at.
+    exposed: SecondaryMap<Buffer, bool>,
     /// Bytes of numbers that nobody holds.
     dropped: usize,
     limit: usize,
@@ -191,6 +201,19 @@ impl Session {
         )
     }
 
+    /// What becomes of the statements that tensors are made by.
+    pub fn explain(&mut self, slots: &[Slot]) -> String {
+        let mut roots: Vec<Buffer> = Vec::new();
+        for &slot in slots {
+            let buffer = self.buffer(slot);
+            if self.values[buffer].is_none() && !roots.contains(&buffer) {
+                roots.push(buffer);
+            }
+        }
+        let sliced = self.slice(&roots);
+        crate::explain::explain(&sliced.program)
+    }
+
     /// Drops what nobody holds.
     fn tidy(&mut self) {
         let held: Vec<(Slot, Buffer)> = self.held().collect();
@@ -230,6 +253,8 @@ impl Session {
                     new
                 }
             };
+            next.stores[new] = self.stores[old];
+            next.exposed[new] = self.exposed[old];
             next.slots[slot as usize] = Some(new);
             next.holds[new] += 1;
         }
@@ -286,6 +311,7 @@ fn job(session: &mut Session, wanted: &[Slot]) -> Option<Job> {
     if roots.is_empty() {
         return None;
     }
+    session.pending_stores = 0;
     let first = session.slice(&roots);
     for buffer in session.kept(&first, &roots) {
         if !roots.contains(&buffer) {

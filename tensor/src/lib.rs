@@ -5,6 +5,8 @@
 //! each that is left. The interpreter says what any of these states means.
 #![warn(missing_docs)]
 
+pub mod algebra;
+pub mod explain;
 mod expr;
 pub mod interp;
 pub mod lazy;

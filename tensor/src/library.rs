@@ -1,13 +1,14 @@
 //! What libraries do with whole buffers.
 //!
-//! Products of float matrices are `faer`'s, on copies: a copy of `n * k` numbers is little beside `n * k * m` products. All
-//! else is as the interpreter does it.
+//! Products of float matrices are `faer`'s, on copies: a copy of `n * k` numbers is little beside `n * k * m` products.
+//! What is sorted, and products of other numbers, are as the interpreter does them.
 
 use aerogel_base::ScalarType;
-use aerogel_linalg::{Number, multiply};
+use aerogel_linalg::multiply;
 use aerogel_runtime::buffer::MemoryError;
 
-use crate::interp;
+use crate::algebra::{self, LibraryError, Stored};
+use crate::interp::{self, Array, Failure};
 use crate::plan::Operand;
 use crate::program::Library;
 
@@ -17,14 +18,16 @@ pub(crate) fn call(
     inputs: &[Operand],
     outputs: &[Operand],
     n_threads: usize,
-) -> Result<(), MemoryError> {
+) -> Result<(), LibraryError> {
     match (library, inputs, outputs) {
         (Library::MatMul, [a, b], [out]) if out.ty == ScalarType::F32 => {
-            products(a, b, out, n_threads, f32::from_le_bytes, f32::to_le_bytes)
+            Ok(products::<f32>(a, b, out, n_threads)?)
         }
         (Library::MatMul, [a, b], [out]) if out.ty == ScalarType::F64 => {
-            products(a, b, out, n_threads, f64::from_le_bytes, f64::to_le_bytes)
+            Ok(products::<f64>(a, b, out, n_threads)?)
         }
+        (Library::Algebra(op), ..) => algebra::algebra(op, inputs, outputs, n_threads),
+        (Library::Transform(op), ..) => algebra::transform(op, inputs, outputs),
         _ => by_interpreter(library, inputs, outputs),
     }
 }
@@ -33,47 +36,59 @@ fn by_interpreter(
     library: Library,
     inputs: &[Operand],
     outputs: &[Operand],
-) -> Result<(), MemoryError> {
+) -> Result<(), LibraryError> {
     let arrays = |all: &[Operand]| {
         all.iter()
             .map(Operand::to_array)
             .collect::<Result<Vec<_>, _>>()
     };
     let (inputs, mut made) = (arrays(inputs)?, arrays(outputs)?);
-    interp::library(library, &inputs, &mut made);
+    match interp::library(library, &inputs, &mut made) {
+        Err(Failure::Library(e)) => return Err(e),
+        done => done.expect("only libraries fail"),
+    }
     let mut both = outputs.iter().zip(&made);
-    both.try_for_each(|(output, array)| output.take(array))
+    Ok(both.try_for_each(|(output, array)| output.take(array))?)
+}
+
+/// The same with the interpreter's arrays.
+pub(crate) fn of_arrays(
+    library: Library,
+    inputs: &[Array],
+    outputs: &mut [Array],
+) -> Result<(), LibraryError> {
+    let operand = |array: &Array| {
+        let out = Operand::zeros(array.ty, &array.shape)?;
+        out.take(array)?;
+        Ok::<_, MemoryError>(out)
+    };
+    let operands = |all: &[Array]| all.iter().map(operand).collect::<Result<Vec<_>, _>>();
+    let (inputs, made) = (operands(inputs)?, operands(outputs)?);
+    call(library, &inputs, &made, 1)?;
+    for (array, operand) in outputs.iter_mut().zip(&made) {
+        *array = operand.to_array()?;
+    }
+    Ok(())
 }
 
 /// One product for each place along the leading axes.
-fn products<T: Number, const N: usize>(
+fn products<T: Stored>(
     a: &Operand,
     b: &Operand,
     out: &Operand,
     n_threads: usize,
-    read: fn([u8; N]) -> T,
-    write: fn(T) -> [u8; N],
 ) -> Result<(), MemoryError> {
-    let numbers = |operand: &Operand| {
-        let mut bytes = vec![0; operand.shape.iter().product::<usize>() * N];
-        operand.buffer.read(0, &mut bytes)?;
-        let (all, _) = bytes.as_chunks::<N>();
-        Ok::<Vec<T>, MemoryError>(all.iter().map(|&b| read(b)).collect())
-    };
     let &[.., n, m] = &out.shape[..] else {
         unreachable!("the verifier counts axes");
     };
     let k = a.shape[a.shape.len() - 1];
-    let (left, right) = (numbers(a)?, numbers(b)?);
-    let mut result = vec![T::of(0.0); n * m];
-    let mut bytes = Vec::with_capacity(n * m * N);
+    let (left, right) = (T::read(a)?, T::read(b)?);
+    let mut result = vec![T::of(0.0); out.shape.iter().product()];
     let batch: usize = out.shape[..out.shape.len() - 2].iter().product();
     for at in 0..batch {
         let (left, right) = (&left[at * n * k..][..n * k], &right[at * k * m..][..k * m]);
-        multiply(left, right, &mut result, [n, k, m], n_threads);
-        bytes.clear();
-        bytes.extend(result.iter().flat_map(|&x| write(x)));
-        out.buffer.write(at * n * m * N, &bytes)?;
+        let result = &mut result[at * n * m..][..n * m];
+        multiply(left, right, result, [n, k, m], n_threads);
     }
-    Ok(())
+    T::write(out, &result)
 }

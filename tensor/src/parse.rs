@@ -6,6 +6,7 @@ use indexmap::IndexMap;
 
 use aerogel_ir::ParseError;
 
+use crate::algebra::{Algebra, Transform};
 use crate::expr::{Expr, ExprDef, Outside};
 use crate::program::{
     Accum, Agreement, Buffer, BufferDef, Call, Dim, DimDef, For, Library, Program, Role, Stmt,
@@ -256,7 +257,15 @@ impl Parser<'_> {
                     "matmul" => Library::MatMul,
                     "sort" => Library::Sort { descending: false },
                     "sort_down" => Library::Sort { descending: true },
-                    _ => return self.error(format!("no library has `{name}`")),
+                    name => {
+                        let algebra = Algebra::from_name(name).map(Library::Algebra);
+                        let found =
+                            algebra.or_else(|| Transform::from_name(name).map(Library::Transform));
+                        match found {
+                            Some(library) => library,
+                            None => return self.error(format!("no library has `{name}`")),
+                        }
+                    }
                 };
                 let outputs = self.list("(", ")", Self::buffer)?;
                 self.lexer.expect("=")?;

@@ -10,6 +10,7 @@ use aerogel_runtime::buffer::{Buffer as Bytes, MemoryError};
 use aerogel_runtime::launch::{Args, KernelFailure, Launch};
 use indexmap::IndexMap;
 
+use crate::algebra::LibraryError;
 use crate::expr::Expr;
 use crate::interp::{self, Scope, eval_in, extent};
 use crate::library;
@@ -506,11 +507,10 @@ impl Run<'_> {
             }
         }
         let [inputs, outputs] = operands;
-        Ok(library::call(
-            call.library,
-            &inputs,
-            &outputs,
-            self.plan.n_threads,
-        )?)
+        let done = library::call(call.library, &inputs, &outputs, self.plan.n_threads);
+        done.map_err(|e| match e {
+            LibraryError::Memory(e) => RunError::Memory(e),
+            other => RunError::Failure(interp::Failure::Library(other)),
+        })
     }
 }

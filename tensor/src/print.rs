@@ -164,6 +164,8 @@ impl Printer<'_> {
             Library::MatMul => "matmul",
             Library::Sort { descending: false } => "sort",
             Library::Sort { descending: true } => "sort_down",
+            Library::Algebra(op) => op.name(),
+            Library::Transform(op) => op.name(),
         };
         format!(
             "call {name}({}) = ({})",

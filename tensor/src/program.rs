@@ -5,6 +5,7 @@ use aerogel_base::{Scalar, ScalarType, Span, entity};
 use aerogel_ir::{AtomicOp, BinaryOp};
 use indexmap::{IndexMap, IndexSet};
 
+use crate::algebra::{Algebra, Transform};
 use crate::expr::{Expr, ExprDef, Exprs, Outside};
 use crate::passes::Kept;
 
@@ -88,6 +89,15 @@ impl Accum {
         }
     }
 
+    /// The same for numbers of a type: truth values are added by `or` and multiplied by `and`.
+    pub fn of(self, ty: ScalarType) -> Self {
+        match (self, ty) {
+            (Self::Add, ScalarType::U1) => Self::Or,
+            (Self::Mul, ScalarType::U1) => Self::And,
+            (other, _) => other,
+        }
+    }
+
     /// The same in one step.
     pub fn atomic(self) -> AtomicOp {
         match self {
@@ -152,6 +162,10 @@ pub enum Library {
         /// From the largest.
         descending: bool,
     },
+    /// Linear algebra of matrices.
+    Algebra(Algebra),
+    /// Fourier transforms of rows.
+    Transform(Transform),
 }
 
 /// A call of a library on the host.

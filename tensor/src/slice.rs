@@ -10,6 +10,8 @@ use crate::program::{Buffer, BufferDef, Call, Dim, DimDef, For, Program, Role, S
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Makers {
     of: SecondaryMap<Buffer, Vec<u32>>,
+    /// Which buffers statements read.
+    read: SecondaryMap<Buffer, bool>,
     seen: usize,
 }
 
@@ -22,8 +24,14 @@ impl Makers {
                     self.of[b].push(at as u32);
                 }
             });
+            reads(program, &program.body[at], &mut |b| self.read[b] = true);
         }
         self.seen = program.body.len();
+    }
+
+    /// Whether a statement reads a buffer.
+    pub(crate) fn is_read(&self, buffer: Buffer) -> bool {
+        self.read[buffer]
     }
 }
 

@@ -200,6 +200,8 @@ impl<'p> Check<'p> {
         let (n_in, n_out) = match call.library {
             Library::MatMul => (2, 1),
             Library::Sort { .. } => (1, 2),
+            Library::Algebra(op) => (op.axes().0.len(), op.axes().1.len()),
+            Library::Transform(op) => op.operands(),
         };
         ensure(
             (call.inputs.len(), call.outputs.len()) == (n_in, n_out),
@@ -211,10 +213,25 @@ impl<'p> Check<'p> {
             Library::Sort { .. } => {
                 ty(&call.inputs[0]) == ty(&call.outputs[0]) && ty(&call.outputs[1]).is_int()
             }
+            Library::Algebra(_) | Library::Transform(_) => {
+                let first = ty(&call.inputs[0]);
+                let mut all = call.inputs.iter().chain(&call.outputs);
+                matches!(first, ScalarType::F32 | ScalarType::F64) && all.all(|b| ty(b) == first)
+            }
         };
         ensure(types, || {
             "a library with operands of other types".to_owned()
         })?;
+        if let Library::Algebra(op) = call.library {
+            let (of_inputs, of_outputs) = op.axes();
+            let batch = axes(&call.inputs[0]).checked_sub(2);
+            let inputs = call.inputs.iter().zip(of_inputs);
+            let mut all = inputs.chain(call.outputs.iter().zip(of_outputs));
+            return ensure(
+                all.all(|(b, &own)| axes(b).checked_sub(own) == batch),
+                || "matrices with another number of axes".to_owned(),
+            );
+        }
         let n = axes(&call.outputs[0]);
         let mut all = call.inputs.iter().chain(&call.outputs);
         let enough = n

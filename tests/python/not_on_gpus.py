@@ -56,6 +56,7 @@ NOT_ON_GPUS = {
     "test_pages.py::test_the_programs[docs/performance.md]": _CODE,
     "test_pages.py::test_the_programs[docs/linalg.md]": _LONG,
     "test_textures.py::test_rows_of_texels_become_vectors": _CODE,
+    "test_gpu_simt.py::test_on_the_cpu_it_is_an_error": _ARCH,
     "test_package.py::test_environment": _ARCH,
     "test_package.py::test_arch": _ARCH,
     "test_package.py::test_logging": _ARCH,

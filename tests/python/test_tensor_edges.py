@@ -198,3 +198,91 @@ def test_seeds_of_another_length(n):
 def test_sums_of_nothing_are_zero():
     for x in (T.zeros(0), T.zeros(3)):
         assert not np.signbit(x.sum().item())
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_quotients_rounded_down_beside_infinity(dtype):
+    numbers = np.array([2.0, -2.0, 0.0, -0.0, np.inf, 1.0], dtype={"f32": np.float32, "f64": np.float64}[dtype])
+    for by in (np.inf, -np.inf):
+        found = T.asarray(numbers) // numbers.dtype.type(by)
+        with np.errstate(invalid="ignore"):
+            expected = numbers // numbers.dtype.type(by)
+        same(found, expected)
+        assert np.array_equal(np.signbit(found.numpy()), np.signbit(expected))
+
+
+def test_norms_of_half_precision():
+    same(T.norm(T.asarray(np.full(10, 300, np.float16))), np.float16(np.sqrt(10 * 300.0**2)))
+
+
+@pytest.mark.parametrize("dtype", ["f16", "f32", "f64"])
+def test_sums_of_zeros_and_of_nothing_have_no_sign(dtype):
+    kind = getattr(ti, dtype)
+    for x in (T.zeros(3, kind), T.asarray([], kind), T.zeros((2, 0), kind), T.zeros(100000, kind)):
+        for out in (x.sum(), T.norm(x), T.cumulative_sum(x.reshape(-1))):
+            assert not np.signbit(out.numpy()).any()
+    assert repr(T.zeros(3).sum()) == "tensor(0., dtype=f32)"
+
+
+@pytest.mark.parametrize("mode", ["edge", "wrap"])
+def test_margins_of_elements_that_there_are_not(mode):
+    with pytest.raises(ValueError, match="without any"):
+        T.pad(T.zeros((2, 0)), ((0, 0), (1, 0)), mode)
+    assert T.pad(T.zeros((0, 2)), ((0, 0), (1, 1)), mode).shape == (0, 4)
+
+
+def test_sums_of_truth_values():
+    x = T.asarray([True, True, False])
+    assert x.sum().item() == 2 and x.sum(dtype=bool).item() is True
+    assert T.prefix_sum(x).tolist() == [1, 2, 2]
+    assert T.vecdot(x, x).item() is True
+    from aerogel.tensor import frost
+
+    assert frost.sum(x).item() == 2 and frost.prefix_sum(x).tolist() == [1, 2, 2]
+
+
+def test_python_numbers_take_the_default_wherever_they_are():
+    assert T.asarray(range(3)).dtype is ti.i32
+    assert T.asarray(ti.Vector([1.0, 2.0])).dtype is ti.f32
+    assert T.arange(T.asarray(3)).dtype is ti.i32
+    from aerogel import xp
+
+    assert xp.result_type(np.float64(1), xp.float32) is xp.float64
+
+
+def test_fractions_are_not_cut():
+    x = T.asarray([1, 2, 3])
+    for f in (
+        lambda: T.pad(x, 1, value=1.5),
+        lambda: T.scatter(x, T.asarray([0]), 2.7),
+        lambda: T.scatter(x, T.asarray([0]), T.asarray([2.0])),
+        lambda: x.__setitem__(0, T.asarray(2.5)),
+    ):
+        with pytest.raises(TypeError, match="of `i32` take no"):
+            f()
+    assert T.pad(x, 1, value=2.0).tolist() == [2, 1, 2, 3, 2]
+
+
+def test_arrays_of_other_machines_and_masks():
+    same(T.asarray(np.array([1, 2], dtype=">i4")), [1, 2])
+    with pytest.raises(TypeError, match="no mask"):
+        T.asarray(np.ma.array([1, 2], mask=[True, False]))
+
+
+def test_keys_of_lists():
+    x = T.arange(6).reshape(2, 3)
+    assert x[[]].shape == (0, 3)
+    same(x[[[True, False, True], [False, False, True]]], [0, 2, 5])
+    with pytest.raises(IndexError, match="index 5 is outside axis 0 with 2"):
+        x[[0, 5]]
+    y = T.zeros((3, 4))
+    y[:, None] = np.arange(12.0).reshape(3, 1, 4)
+    same(y, np.arange(12.0).reshape(3, 4))
+    y[0, None] = 7
+    same(y[0], [7.0] * 4)
+
+
+def test_close_numbers_and_nan():
+    x = T.asarray([1.0, float("nan")])
+    assert T.isclose(x, x).tolist() == [True, False]
+    assert T.allclose(x, x, equal_nan=True)

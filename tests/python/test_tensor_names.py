@@ -161,3 +161,86 @@ def test_types_of_the_standard():
     np.testing.assert_allclose(
         xp.linalg.matrix_power(xp.asarray(m), 5).numpy(), np.linalg.matrix_power(m, 5), rtol=1e-4
     )
+
+
+def test_axes_by_place():
+    x = np.arange(6.0, dtype=np.float32).reshape(2, 3)
+    t = ti.tensor.asarray(x)
+    T = ti.tensor
+    for name in ("argmax", "argmin", "sort", "argsort", "flip", "expand_dims", "any", "all", "cumulative_sum"):
+        expected = getattr(np, name)(x, 1) if name != "cumulative_sum" else np.cumsum(x, 1)
+        assert np.array_equal(getattr(T, name)(t, 1).numpy(), expected), name
+    assert np.array_equal(T.roll(t, 1, 0).numpy(), np.roll(x, 1, 0))
+    assert np.array_equal(T.stack([t, t], 1).numpy(), np.stack([x, x], 1))
+    assert np.array_equal(T.concat([t, t], 1).numpy(), np.concatenate([x, x], 1))
+    assert np.array_equal(T.take(t, [0, 2], 1).numpy(), np.take(x, [0, 2], 1))
+    assert np.array_equal(T.tril(t, -1).numpy(), np.tril(x, -1))
+    assert np.array_equal(T.repeat(t, 2, 0).numpy(), np.repeat(x, 2, 0))
+    assert T.zeros(2, ti.i32).dtype is ti.i32 and T.full(2, 1, ti.i8).dtype is ti.i8
+    assert T.asarray([1], dtype="float32").dtype is ti.f32 and T.arange(0, 5, 1, ti.f32).dtype is ti.f32
+    assert [w.tolist() for w in T.where(t > 4)] == [[1], [2]]
+
+
+def test_methods_of_numpy():
+    x = np.array([[3.0, -1.5], [2.25, 8.0]], dtype=np.float32)
+    t = ti.tensor.asarray(x)
+    for name, args in {
+        "argmax": (0,), "any": (0,), "all": (1,), "copy": (), "clip": (0, 2.5), "round": (1,), "argsort": (0,),
+        "cumsum": (0,), "cumprod": (), "dot": (x,), "ravel": (), "swapaxes": (0, 1), "take": ([1, 2],), "transpose": (),
+        "squeeze": (), "diagonal": (), "trace": (), "repeat": (2, 1), "sum": (0,), "mean": (), "std": (1,), "var": (),
+    }.items():  # fmt: skip
+        assert np.allclose(getattr(t, name)(*args).numpy(), getattr(x, name)(*args)), name
+    assert t.nbytes == x.nbytes and t.itemsize == 4
+    assert np.array_equal(t.sort(0).numpy(), np.sort(x, 0)) and t.tolist() == x.tolist()
+    assert [i.tolist() for i in t.nonzero()] == [i.tolist() for i in x.nonzero()]
+    both = divmod(t, 2)
+    assert np.array_equal(both[0].numpy(), x // 2) and np.array_equal(both[1].numpy(), x % 2)
+    t.fill(4)
+    assert t.tolist() == [[4, 4], [4, 4]]
+    y = ti.tensor.zeros((2, 1, 3))
+    assert y.permute(np.int64(2), np.int64(0), np.int64(1)).shape == (3, 2, 1)
+    assert y.squeeze(np.int64(1)).shape == (2, 3) == y.squeeze().shape
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "mean", "max", "min", "std", "var", "argmax", "any", "all"])
+def test_functions_of_numpy_find_methods(name):
+    x = np.array([[3.0, -1.5], [2.25, 8.0]], dtype=np.float32)
+    assert np.allclose(getattr(np, name)(ti.tensor.asarray(x)), getattr(x, name)())
+
+
+def test_copies_pickles_and_formats():
+    import copy
+    import pickle
+
+    t = ti.tensor.asarray([1.0, 2.5]).outside("wrap")
+    for other in (copy.copy(t), copy.deepcopy(t), pickle.loads(pickle.dumps(t))):
+        other[0] = 9
+        assert other.tolist() == [9, 2.5] and t.tolist() == [1, 2.5]
+        assert ti.tensor.gather(other, ti.tensor.asarray([3])).item() == 2.5
+    assert f"{t[1]:.2f}" == "2.50" and round(t[1]) == 2
+    with pytest.raises(TypeError):
+        f"{t:.2f}"
+
+
+WORDS = {
+    "extents": (lambda: ti.tensor.zeros(2.0), TypeError, "`shape` takes whole numbers"),
+    "axes": (lambda: ti.tensor.sum([1], axis=1.0), TypeError, "takes whole numbers"),
+    "reshape": (lambda: ti.tensor.arange(2).reshape(2.0), TypeError, "`reshape` takes whole numbers"),
+    "large": (lambda: ti.tensor.zeros(2**64), ValueError, "elements at most"),
+    "huge": (lambda: ti.tensor.zeros((2**20,) * 3), MemoryError, "no machine"),
+    "repeat": (lambda: ti.tensor.repeat([1], 2.5), TypeError, "whole numbers"),
+    "word": (lambda: ti.tensor.full(2, "a"), TypeError, "takes a number"),
+    "words": (lambda: ti.tensor.asarray([1, "a"]), TypeError, "no tensor has|numbers"),
+    "steps": (lambda: ti.tensor.linspace(0, 1, 2.5), TypeError, "`linspace` takes whole"),
+    "sums": (lambda: ti.tensor.cumulative_sum([1], axis=3), IndexError, "`cumulative_sum`"),
+    "stack": (lambda: ti.tensor.stack([[1]], axis=3), IndexError, "`stack`"),
+    "ranks": (lambda: ti.tensor.concat([[1], [[1]]]), ValueError, "operand 1 has 2 axes"),
+    "dtype": (lambda: __import__("aerogel.xp").xp.isdtype("i32", "none"), ValueError, "no kind"),
+}
+
+
+@pytest.mark.parametrize("name", WORDS)
+def test_what_cannot_be_says_so(name):
+    f, kind, message = WORDS[name]
+    with pytest.raises(kind, match=message):
+        f()

@@ -302,3 +302,34 @@ def test_program_runs_unchanged(tmp_path):
     )
     done = subprocess.run([sys.executable, "-m", "aerogel", "run", path], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[0. 2. 4.]"
+
+
+def test_what_became_of_statements():
+    T = ti.tensor
+    x = T.asarray(floats(1000))
+    text = T.explain((x * x + x).sum())
+    assert text.startswith("3 statements became")
+    assert "computed where they are read: t1, t2" in text and "it is asked for" in text
+    assert T.explain(x).startswith("0 statements became 0 kernels")
+
+    @programs.program
+    def many():
+        a = programs.input([-1, 2], ti.f32)
+        total = programs.const(0.0)
+        with programs.loop(3):
+            total.val += (a * a).sum()
+        values, _ = T.sort(a, 0), T.linalg.inv(a.T @ a)
+        return total, values
+
+    text = many.explain()
+    assert "loop of the host" in text and "library: sort" in text
+    assert "several statements store to it" in text and "a library makes it or takes it" in text
+    # What nobody asks for is not computed.
+    assert "inv" not in text
+    with pytest.raises(ValueError, match="program.explain"):
+
+        @programs.program
+        def inside():
+            T.explain(programs.input([-1], ti.f32))
+
+        inside.compile()

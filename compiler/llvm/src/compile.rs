@@ -16,6 +16,7 @@ use inkwell::memory_buffer::MemoryBuffer;
 use inkwell::module::Module as LlvmModule;
 
 use crate::context::ModuleCx;
+use crate::diagnostics::Diagnostics;
 use crate::optimize::{self, OptLevel};
 use crate::sites::Sites;
 use crate::sums::Images;
@@ -192,6 +193,7 @@ fn compile_unit(
     }
     // A loop stands in both functions of its task.
     let llvm = skeleton(&ctx, &functions, n_tasks, 2 * n_loops);
+    let diagnostics = Diagnostics::of(&ctx);
     let mut cx = ModuleCx {
         ctx: &ctx,
         llvm: &llvm,
@@ -203,6 +205,7 @@ fn compile_unit(
         sites,
         groups: llvm.get_global_metadata("aerogel.groups"),
         loops: llvm.get_global_metadata("aerogel.loops"),
+        vectors: llvm.get_global_metadata("aerogel.vectors"),
         rolled: llvm.get_global_metadata("aerogel.rolled"),
         lanes: (level.0 >= 2).then_some(target.lanes).flatten(),
         images,
@@ -211,7 +214,9 @@ fn compile_unit(
     let tasks = tasks
         .filter_map(|&part| task::lower(&mut cx, part))
         .collect();
-    (optimize::compile(&llvm, target, level, with_text), tasks)
+    let code = optimize::compile(&llvm, target, level, with_text);
+    diagnostics.finish(&ctx);
+    (code, tasks)
 }
 
 fn uses_halves(module: &Module) -> bool {
@@ -226,7 +231,8 @@ fn uses_remainders(module: &Module) -> bool {
     funcs.any(|func| func.insts.values().any(|inst| is_one(func, &inst.op)))
 }
 
-/// A module of the given functions, with an access group and a loop mark for each task, and a mark for each `for`.
+/// A module of the given functions, with an access group and two loop marks for each task, the second of which asks for vectors,
+/// and a mark for each `for`.
 /// LLVM's C interface cannot make distinct nodes, but its parser can.
 fn skeleton<'ctx>(
     ctx: &'ctx Context,
@@ -241,7 +247,11 @@ fn skeleton<'ctx>(
         next += 1;
         next - 1
     };
-    let (mut groups, mut loops, mut rolled) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut groups, mut loops, mut vectors) = (Vec::new(), Vec::new(), Vec::new());
+    let mut rolled = Vec::new();
+    let enable = node(&mut text, &|_| {
+        "!{!\"llvm.loop.vectorize.enable\", i1 true}".to_owned()
+    });
     for _ in 0..n_tasks {
         let group = node(&mut text, &|_| "distinct !{}".to_owned());
         let parallel = node(&mut text, &|_| {
@@ -251,6 +261,9 @@ fn skeleton<'ctx>(
         loops.push(node(&mut text, &|n| {
             format!("distinct !{{!{n}, !{parallel}}}")
         }));
+        vectors.push(node(&mut text, &|n| {
+            format!("distinct !{{!{n}, !{parallel}, !{enable}}}")
+        }));
     }
     let keep = node(&mut text, &|_| {
         "!{!\"llvm.loop.unroll.disable\"}".to_owned()
@@ -258,7 +271,13 @@ fn skeleton<'ctx>(
     for _ in 0..n_loops {
         rolled.push(node(&mut text, &|n| format!("distinct !{{!{n}, !{keep}}}")));
     }
-    for (name, nodes) in [("groups", groups), ("loops", loops), ("rolled", rolled)] {
+    let named = [
+        ("groups", groups),
+        ("loops", loops),
+        ("vectors", vectors),
+        ("rolled", rolled),
+    ];
+    for (name, nodes) in named {
         let refs: Vec<String> = nodes.iter().map(|n| format!("!{n}")).collect();
         text.push_str(&format!("!aerogel.{name} = !{{{}}}\n", refs.join(", ")));
     }

@@ -47,6 +47,8 @@ pub(crate) struct ModuleCx<'a, 'ctx> {
     pub(crate) sites: &'a Sites,
     pub(crate) groups: Vec<MetadataValue<'ctx>>,
     pub(crate) loops: Vec<MetadataValue<'ctx>>,
+    /// The same, asking for vectors even where LLVM's guess is against them.
+    pub(crate) vectors: Vec<MetadataValue<'ctx>>,
     /// Marks for loops that are not to be unrolled, one for each `for`.
     pub(crate) rolled: Vec<MetadataValue<'ctx>>,
     /// How many iterations are run at once where they diverge; nothing for one.
@@ -85,6 +87,8 @@ pub(crate) struct FuncCx<'c, 'a, 'ctx> {
     pub(crate) ranges: Ranges,
     /// The access group of the parallel loop that instructions stand in.
     pub(crate) group: Option<MetadataValue<'ctx>>,
+    /// Set where both sides of branches are computed.
+    pub(crate) flat: Option<Flat<'ctx>>,
     /// Whether the loop around is a nest of few iterations.
     pub(crate) in_short_nest: bool,
     /// The storage of the random state; null where nothing draws.
@@ -96,6 +100,15 @@ pub(crate) struct FuncCx<'c, 'a, 'ctx> {
     pub(crate) buffers: Vec<(Inst, PointerValue<'ctx>)>,
     /// A thread of a GPU counts there the turns of its loops.
     pub(crate) turns: Option<Val<'ctx>>,
+}
+
+/// Branches of which both sides are computed, so that LLVM may make vectors of what they stand in.
+#[derive(Clone, Copy)]
+pub(crate) struct Flat<'ctx> {
+    /// Whether the program would be here; nothing if it is in any case.
+    pub(crate) here: Option<Val<'ctx>>,
+    /// What is read where the program would not be: memory that is always there, of which LLVM knows nothing.
+    pub(crate) anything: Val<'ctx>,
 }
 
 /// A value that does not change during a launch.
@@ -159,6 +172,7 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
             task: None,
             ranges: Ranges::default(),
             group: None,
+            flat: None,
             in_short_nest: false,
             random: None,
             linear: None,

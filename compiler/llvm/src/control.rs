@@ -8,7 +8,7 @@ use inkwell::basic_block::BasicBlock;
 use inkwell::values::PhiValue;
 
 use crate::builder::{Opcode, Val, basic, incoming};
-use crate::context::{FuncCx, Origin};
+use crate::context::{Flat, FuncCx, Origin};
 
 /// Where `continue` and `break` of a loop lead, and the phis of the values they carry there.
 pub(crate) struct Loop<'ctx> {
@@ -55,6 +55,9 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
 
     pub(crate) fn branch(&mut self, inst: Inst, cond: Value, then: Region, otherwise: Region) {
         let cond = self.value(cond);
+        if let Some(flat) = self.flat {
+            return self.both_sides(flat, inst, cond, [then, otherwise]);
+        }
         let then_block = self.b.block(self.llvm, "then");
         let else_block = self.b.block(self.llvm, "else");
         let merge = self.b.block(self.llvm, "merge");
@@ -71,6 +74,35 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         }
         self.b.at(merge);
         self.define(results, &values_of(&phis));
+    }
+
+    /// Computes both sides of a branch that only reads, and chooses.
+    fn both_sides(
+        &mut self,
+        flat: Flat<'ctx>,
+        inst: Inst,
+        cond: Val<'ctx>,
+        [then, otherwise]: [Region; 2],
+    ) {
+        let not = self.b.not(cond);
+        let mut side = |truth: Val<'ctx>, region: Region| {
+            let here = flat.here.map_or(truth, |here| self.b.and(here, truth));
+            self.flat = Some(Flat {
+                here: Some(here),
+                ..flat
+            });
+            self.region(region).expect("the side yields")
+        };
+        let x = side(cond, then);
+        let y = side(not, otherwise);
+        self.flat = Some(flat);
+        let chosen: Vec<Val<'ctx>> = x
+            .into_iter()
+            .zip(y)
+            .map(|(x, y)| self.b.select(cond, x, y))
+            .collect();
+        let func = self.func;
+        self.define(&func.insts[inst].results, &chosen);
     }
 
     /// `for` from `lo` towards `hi` by `step`.

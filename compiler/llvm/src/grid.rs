@@ -7,11 +7,9 @@
 //! and after the loop runs once in each thread, which is a part of the space. A serial task, or a loop
 //! that runs in order, is the first thread's.
 
-use aerogel_base::ScalarType;
-use aerogel_ir::{AtomicOp, Region, Value};
+use aerogel_ir::Region;
 use aerogel_runtime::abi::offset;
 use inkwell::IntPredicate;
-use inkwell::llvm_sys::LLVMAtomicRMWBinOp;
 use inkwell::values::FastMathFlags;
 
 use crate::builder::{Opcode, Val, basic, incoming};
@@ -124,69 +122,6 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         self.b.at(exit);
         let task = self.task.as_mut().expect("`each` stands in a task");
         task.is_looped = true;
-    }
-
-    /// Whether what comes now stands behind the loop of a task, where each thread has only its accumulators left to add
-    /// (`thread_local`): to the same places, and nobody wants to know what was there.
-    pub(crate) fn is_behind_grid_loop(&self) -> bool {
-        self.task.as_ref().is_some_and(|task| task.is_looped)
-    }
-
-    /// Adds a number of each thread to a place that is the same for all. Where all lanes of a warp come here together,
-    /// they add up among themselves, and one of them adds to the place.
-    pub(crate) fn add_up_warp(
-        &mut self,
-        op: AtomicOp,
-        rmw: LLVMAtomicRMWBinOp,
-        ty: ScalarType,
-        place: Value,
-        own: Val<'ctx>,
-    ) {
-        let none = FastMathFlags::empty();
-        let i32_ty = basic(self.b.ctx.i32_type());
-        let lanes = self.b.intrinsic("llvm.nvvm.activemask", &[], &[], none);
-        let all = self.b.int(i32_ty, -1);
-        let together = self.b.icmp(IntPredicate::EQ, lanes, all);
-        let before = self.b.current();
-        let [warp, add, done] =
-            ["warp", "add_up", "added_up"].map(|name| self.b.block(self.llvm, name));
-        self.b.cond_br(together, warp, add);
-
-        self.b.at(warp);
-        let mut sum = own;
-        // What is taken away is added up first.
-        let step = match op {
-            AtomicOp::Sub => AtomicOp::Add,
-            op => op,
-        };
-        let step = step.binary().expect("nothing is exchanged behind a loop");
-        for distance in [16, 8, 4, 2, 1] {
-            let other = self.of_lane(ty, sum, distance);
-            sum = self.arith(ty).binary(step, sum, other);
-        }
-        let tid = self
-            .b
-            .intrinsic("llvm.nvvm.read.ptx.sreg.tid.x", &[], &[], none);
-        let lane = self.b.and(tid, self.b.int(i32_ty, 31));
-        let first = self.b.is_zero(lane);
-        let summed = self.b.current();
-        self.b.cond_br(first, add, done);
-
-        self.b.at(add);
-        let phi = self.b.phi(own.get_type());
-        incoming(phi, own, before);
-        incoming(phi, sum, summed);
-        let operand = self.b.to_stored(ty, phi.as_basic_value());
-        self.b.rmw(rmw, self.value(place), operand);
-        self.b.br(done);
-        self.b.at(done);
-    }
-
-    /// The number of another lane, whose number differs in one bit; all lanes are here.
-    fn of_lane(&mut self, ty: ScalarType, own: Val<'ctx>, distance: i64) -> Val<'ctx> {
-        let i32_ty = basic(self.b.ctx.i32_type());
-        let [all, distance, last] = [-1, distance, 31].map(|n| self.b.int(i32_ty, n));
-        self.of_other_lane("bfly", ty, all, own, [distance, last])
     }
 
     /// The number of this thread in the grid, and how many there are.

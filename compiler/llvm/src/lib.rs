@@ -1,6 +1,7 @@
 //! From lowered IR to machine code, through LLVM. The only crate that names LLVM.
 #![warn(missing_docs)]
 
+mod block_sums;
 mod buffers;
 mod builder;
 mod call;
@@ -8,6 +9,7 @@ mod compile;
 mod context;
 mod control;
 mod device_code;
+mod diagnostics;
 mod elementwise;
 mod grid;
 pub mod jit;

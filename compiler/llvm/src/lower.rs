@@ -65,7 +65,11 @@ impl<'c, 'a, 'ctx> FuncCx<'c, 'a, 'ctx> {
                 let temps = self.context_field(offset::TEMPS);
                 Some(self.b.offset(temps, self.b.i64(i64::from(*at))))
             }
-            Op::Load { place } => Some(self.load(*place)),
+            Op::Load { place } => {
+                let loaded = self.load(*place);
+                let result = self.func.insts[inst].results[0];
+                Some(self.add_up(result, loaded))
+            }
             Op::Prefetch { place } => {
                 self.b.prefetch(self.value(*place));
                 None

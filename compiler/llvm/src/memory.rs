@@ -11,7 +11,7 @@ use aerogel_ir::{Arg, AtomicOp, BinaryOp, Inst, NodeOp, NodeRef, Op, Region, Typ
 use inkwell::values::{InstructionValue, MetadataValue};
 
 use crate::builder::{Opcode, RmwOp, Val, basic, incoming, undef, zero};
-use crate::context::FuncCx;
+use crate::context::{Flat, FuncCx};
 use crate::math::SUM;
 use crate::types::{bits, scalar, stored};
 
@@ -287,7 +287,15 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
 
     fn load_from(&mut self, place: Value, kind: &Place<'ctx>) -> Val<'ctx> {
         let ty = self.pointee(place);
-        let (value, inst) = self.b.load(stored(self.b.ctx, ty), self.value(place));
+        let mut address = self.value(place);
+        if let Some(Flat {
+            here: Some(here),
+            anything,
+        }) = self.flat
+        {
+            address = self.b.select(here, address, anything);
+        }
+        let (value, inst) = self.b.load(stored(self.b.ctx, ty), address);
         self.mark_access(inst, kind);
         self.b.of_stored(ty, value)
     }
@@ -342,16 +350,33 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         if matches!(kind, Place::Local { .. }) || self.runs_alone() {
             return self.plain_update(op, place, &kind, operand);
         }
+        let Some(adds) = self.adds(value) else {
+            return self.update_shared(op, place, &kind, operand);
+        };
+        let [add, done] = ["add_up", "added"].map(|name| self.b.block(self.llvm, name));
+        self.b.cond_br(adds, add, done);
+        self.b.at(add);
+        self.update_shared(op, place, &kind, operand);
+        self.b.br(done);
+        self.b.at(done);
+        undef(scalar(self.b.ctx, ty))
+    }
+
+    /// Changes what other threads change too; what was there.
+    fn update_shared(
+        &mut self,
+        op: AtomicOp,
+        place: Value,
+        kind: &Place<'ctx>,
+        operand: Val<'ctx>,
+    ) -> Val<'ctx> {
+        let ty = self.pointee(place);
         let Some(rmw) = native(op, ty) else {
             return self.update_by_cas(op, place, operand);
         };
-        if self.is_behind_grid_loop() {
-            self.add_up_warp(op, rmw, ty, place, operand);
-            return undef(scalar(self.b.ctx, ty));
-        }
         let operand = self.b.to_stored(ty, operand);
         let old = self.b.rmw(rmw, self.value(place), operand);
-        if let Place::Tagged(tag) = kind
+        if let Place::Tagged(tag) = *kind
             && let Some(inst) = inkwell::values::BasicValue::as_instruction_value(&old)
         {
             self.b.mark(inst, "tbaa", tag);

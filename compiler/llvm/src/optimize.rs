@@ -36,6 +36,9 @@ const LOOPS_UP_TO: usize = 128;
 /// scheduling behind the allocation of registers, which takes a seventh of the time and gains
 /// nothing on processors that execute out of order.
 const CODEGEN: OptimizationLevel = OptimizationLevel::Default;
+/// Instructions up to which the code generator spends that. Where a processor's description asks for a second scheduling behind
+/// the allocation of registers, that takes a third of its time for a block of some thousand instructions.
+const CODEGEN_UP_TO: usize = 3000;
 
 /// Passes over straight code only. `instcombine` by itself would end the process where one round leaves something to
 /// combine.
@@ -187,11 +190,7 @@ fn mostly_vectors(module: &Module<'_>) -> bool {
 impl Effort {
     fn new(level: OptLevel, module: &Module<'_>) -> Self {
         let blocks = module.get_functions().flat_map(|f| f.get_basic_blocks());
-        let (mut n_insts, mut n_blocks) = (0, 0);
-        for block in blocks {
-            n_insts += block.get_instructions().count();
-            n_blocks += 1;
-        }
+        let (n_insts, n_blocks) = (n_insts(module), blocks.count());
         // A loop has a head, a body, an end and a block behind it.
         let many_loops = n_blocks / 4 > LOOPS_UP_TO;
         use Pipeline::{Full, Long, Of};
@@ -206,6 +205,11 @@ impl Effort {
         };
         Self { pipeline, codegen }
     }
+}
+
+fn n_insts(module: &Module<'_>) -> usize {
+    let blocks = module.get_functions().flat_map(|f| f.get_basic_blocks());
+    blocks.map(|block| block.get_instructions().count()).sum()
 }
 
 /// A module made into code.
@@ -243,6 +247,9 @@ pub fn compile(module: &Module<'_>, target: &Target, level: OptLevel, with_text:
         );
     }
     effort.pipeline.run(module, &machine);
+    if effort.codegen == CODEGEN && n_insts(module) > CODEGEN_UP_TO {
+        machine = target.machine(OptimizationLevel::Less);
+    }
     let llvm_ir = with_text.then(|| module.print_to_string().to_string_lossy().into_owned());
     // The code generator changes the module, so assembly comes from a copy.
     let assembly = with_text.then(|| {

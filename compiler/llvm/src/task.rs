@@ -21,6 +21,7 @@ use inkwell::basic_block::BasicBlock;
 use inkwell::types::BasicMetadataTypeEnum;
 use inkwell::values::FunctionValue;
 
+use crate::block_sums::BlockSum;
 use crate::builder::{Builder, Opcode, Val, basic, incoming};
 use crate::context::{FuncCx, Leave, ModuleCx, Origin};
 use crate::control::Loop;
@@ -45,6 +46,8 @@ pub(crate) struct TaskState<'ctx> {
     pub(crate) part: [Val<'ctx>; 2],
     /// Whether the loop is over, of a task on a grid.
     pub(crate) is_looped: bool,
+    /// What the threads of a block add up behind it.
+    pub(crate) sums: Vec<BlockSum<'ctx>>,
     /// What is known of where parts begin and end.
     pub(crate) ends: Ends,
     /// What this function adds to.
@@ -102,7 +105,11 @@ pub(crate) fn lower<'a, 'ctx>(cx: &mut ModuleCx<'a, 'ctx>, part: Part) -> Option
     if f.cx.target.grid && serial {
         f.first_thread_only();
     }
+    let mut sums = Vec::new();
     if f.cx.target.grid {
+        if !serial {
+            sums = f.begin_sums(*body);
+        }
         f.leave_if_failed();
     }
     let constants = constant_bounds(kernel, task);
@@ -119,6 +126,10 @@ pub(crate) fn lower<'a, 'ctx>(cx: &mut ModuleCx<'a, 'ctx>, part: Part) -> Option
     let mut part_of_space = [params[1], params[2]];
     if f.cx.target.grid && !serial && constants.is_none() {
         part_of_space = f.whole_space(&extended);
+        // Nobody calls a task of a processor that has nothing to do.
+        let [none, total] = part_of_space;
+        let some = f.b.icmp(IntPredicate::SLT, none, total);
+        f.leave_unless(some);
     }
     f.task = Some(TaskState {
         number,
@@ -129,6 +140,7 @@ pub(crate) fn lower<'a, 'ctx>(cx: &mut ModuleCx<'a, 'ctx>, part: Part) -> Option
         bounds: extended.chunks_exact(2).map(|b| [b[0], b[1]]).collect(),
         part: part_of_space,
         is_looped: false,
+        sums,
         ends,
         version,
     });

@@ -11,7 +11,7 @@ use crate::context::FuncCx;
 use crate::types::{bits, stored};
 
 /// The address space of memory that the threads of a block share.
-const SHARED: u16 = 3;
+pub(crate) const SHARED: u16 = 3;
 
 /// Whether the iterations of a loop make up blocks: each has a thread of its own then.
 pub(crate) fn in_blocks(kernel: &Function, body: Region) -> bool {

@@ -11,10 +11,11 @@ use aerogel_runtime::{Args, Buffer, Device, Launch};
 /// Numbers of rows and columns, with rows shorter than a vector, as long, and longer.
 const SHAPES: [[usize; 2]; 5] = [[1, 1], [3, 5], [4, 16], [2, 37], [1, 1000]];
 
-/// What a loop over an array writes into it, and the LLVM IR of its code.
+/// What a loop over an array writes into it, and adds to the elements of another one, and the LLVM IR of its code.
 fn run(body: &str, level: u8, [n, m]: [usize; 2]) -> (Vec<i32>, String) {
     let text = format!(
-        "kernel @k(a: array<i32, 2>, b: array<i32, 2>) {{
+        "arrays_apart
+        kernel @k(a: array<i32, 2>, b: array<i32, 2>, c: array<i32, 1>) {{
             task range {{
                 z: i32 = const 0
                 n: i32 = array_shape a0, 0
@@ -43,7 +44,7 @@ fn run(body: &str, level: u8, [n, m]: [usize; 2]) -> (Vec<i32>, String) {
     let compiled = compile(&module, &target::host(), OptLevel(level), true);
     let device = CpuDevice::new(Arc::new(Pool::new(2)), Box::new(Jit));
     let loaded = device.load(&compiled.code).unwrap();
-    let [a, b] = [(); 2].map(|()| Buffer::zeroed(n * m * 4).unwrap());
+    let [a, b, c] = [n * m, n * m, m].map(|n| Buffer::zeroed(n * 4).unwrap());
     for k in 0..n * m {
         let value = Scalar::int(ScalarType::I32, (k * 37 % 101) as i128);
         b.write_scalar(k * 4, value).unwrap();
@@ -51,6 +52,7 @@ fn run(body: &str, level: u8, [n, m]: [usize; 2]) -> (Vec<i32>, String) {
     let mut args = Args::new();
     args.array(&a, &[n, m], 4).unwrap();
     args.array(&b, &[n, m], 4).unwrap();
+    args.array(&c, &[m], 4).unwrap();
     let launch = Launch {
         args: &args,
         roots: &[],
@@ -61,8 +63,11 @@ fn run(body: &str, level: u8, [n, m]: [usize; 2]) -> (Vec<i32>, String) {
         trace: None,
     };
     loaded.launch(launch).unwrap();
-    let read = |k: usize| a.read_scalar(ScalarType::I32, k * 4).unwrap().as_i128() as i32;
-    ((0..n * m).map(read).collect(), compiled.llvm_ir.unwrap())
+    let read = |of: &Buffer, k: usize| of.read_scalar(ScalarType::I32, k * 4).unwrap().as_i128();
+    let sums = (0..m).map(|k| read(&c, k) as i32);
+    let sums = sums.filter(|_| body.contains("array_at a2"));
+    let numbers = (0..n * m).map(|k| read(&a, k) as i32);
+    (numbers.chain(sums).collect(), compiled.llvm_ir.unwrap())
 }
 
 /// Checks that a body runs in lanes, and gives what it gives without.
@@ -553,4 +558,85 @@ fn turns_save_in_locals() {
             yield [z]
         }";
     agrees(straight);
+}
+
+/// What computes much, and reads in a branch where there may be nothing to read, before it adds to what neighbours add to.
+const SCATTERS: &str = "
+    from: i32 = mul i, three
+    k: i32 = add from, j
+    f: f32 = cast k
+    g: f32 = mul f, f
+    h: f32 = add g, f
+    root: f32 = sqrt h
+    u: f32 = mul root, h
+    v: f32 = add u, g
+    w: f32 = mul v, root
+    x: f32 = sub w, f
+    y: f32 = mul x, x
+    here: ref<i32> = array_at a1, [i, j]
+    there: i32 = load here
+    hundred: i32 = const 100
+    at: i32 = mul there, hundred
+    first: u1 = eq there, zero
+    z: f32 = if first {
+        place: ref<i32> = array_at a1, [at, at]
+        read: i32 = load place
+        some: f32 = cast read
+        t: f32 = mul some, y
+        yield [t]
+    } {
+        yield [root]
+    }
+    r: i32 = cast z
+    last: i32 = array_shape a1, 1
+    most: i32 = sub last, one
+    left: i32 = sub j, two
+    inside: i32 = max left, zero
+    to: i32 = min inside, most
+    sum: ref<i32> = array_at a2, [to]
+    before: i32 = atomic_add sum, r
+    all: ref<i32> = array_at a2, [zero]
+    many: i32 = atomic_add all, one
+";
+
+#[test]
+fn what_is_added_comes_last() {
+    agrees(SCATTERS);
+}
+
+#[test]
+fn some_iterations_add() {
+    agrees(&format!(
+        "{}
+        if first {{
+            q: i32 = atomic_max sum, k
+            yield []
+        }} {{
+            mine: i32 = load gathered
+            more: i32 = add mine, one
+            store gathered, more
+            yield []
+        }}",
+        SCATTERS
+    ));
+}
+
+/// An iteration that reads what others add to, or wants to know what was there, waits for its turn.
+#[test]
+fn additions_that_are_seen() {
+    let others = [
+        (
+            "here: ref<i32> = array_at a1, [i, j]",
+            "here: ref<i32> = array_at a2, [j]",
+        ),
+        (
+            "atomic_add all, one",
+            "atomic_add all, one\nseen: ref<i32> = array_at a1, [i, j]\nstore seen, many",
+        ),
+    ];
+    for (of, by) in others {
+        assert!(SCATTERS.contains(of));
+        let (_, llvm_ir) = run(&SCATTERS.replace(of, by), 3, [2, 37]);
+        assert!(!llvm_ir.contains("batch"), "{llvm_ir}");
+    }
 }

@@ -89,7 +89,8 @@ ALL = {t._aerogel_dtype: t for t in (u1, i8, i16, i32, i64, u8, u16, u32, u64, f
 
 
 def dtype_of(spec: Any) -> DataType:
-    """The scalar type that ``spec`` names: a type, its name, ``float``, ``int``, ``bool`` or a NumPy dtype.
+    """The scalar type that ``spec`` names: a type, its name or NumPy's, ``float``, ``int``, ``bool`` or a
+    NumPy dtype.
 
     >>> dtype_of(float), dtype_of("u8")
     (f32, u8)
@@ -104,7 +105,7 @@ def dtype_of(spec: Any) -> DataType:
         return u1
     if isinstance(spec, str) and spec in ALL:
         return ALL[spec]
-    name = getattr(spec, "name", None) or getattr(spec, "__name__", None)
+    name = spec if isinstance(spec, str) else getattr(spec, "name", None) or getattr(spec, "__name__", None)
     for short, long in _NUMPY.items():
         if name == long:
             return ALL[short]

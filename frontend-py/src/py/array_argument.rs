@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 
 use super::argument::{ArrayArg, KeyPart, Packed};
 use super::error;
+use super::exchange::DeviceArray;
 use super::kernel::NativeKernel;
 use super::ndarray::NativeNdarray;
 use super::numpy_arrays::ForeignArray;
@@ -152,6 +153,14 @@ impl NativeKernel {
                 own.shape.clone(),
                 Some(own.element.extents()),
                 own.writeable,
+            )
+        } else if let Some(there) = DeviceArray::of(value)? {
+            (
+                ArrayArg::Own(there.buffer),
+                there.ty,
+                there.shape,
+                None,
+                there.writeable,
             )
         } else {
             let mut value = as_numpy(value)?;

@@ -145,7 +145,11 @@ pub(crate) fn memory(e: MemoryError) -> PyErr {
     }
     if matches!(
         e,
-        MemoryError::DeviceLost | MemoryError::DeviceForked | MemoryError::DeviceFailed
+        MemoryError::DeviceLost
+            | MemoryError::DeviceForked
+            | MemoryError::DeviceFailed
+            | MemoryError::DeviceOnly
+            | MemoryError::HostOnly
     ) {
         return Python::attach(|py| runtime(py, e.to_string()));
     }

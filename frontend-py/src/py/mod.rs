@@ -5,6 +5,7 @@ mod argument;
 mod array_argument;
 mod buffer;
 mod error;
+mod exchange;
 mod field;
 mod functions;
 mod gui;
@@ -47,9 +48,6 @@ fn reset() {
     profile::clear_profile();
     profile::clear_profile_steps();
 }
-
-#[pyfunction]
-fn sync() {}
 
 /// Waits for what Ctrl-C left behind in the compiler, without which the process must not end.
 #[pyfunction]
@@ -111,7 +109,8 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<linalg::NativeSparseSolver>()?;
     m.add_function(wrap_pyfunction!(program::init, m)?)?;
     m.add_function(wrap_pyfunction!(reset, m)?)?;
-    m.add_function(wrap_pyfunction!(sync, m)?)?;
+    m.add_function(wrap_pyfunction!(exchange::sync, m)?)?;
+    m.add_function(wrap_pyfunction!(exchange::on_device, m)?)?;
     m.add_function(wrap_pyfunction!(program::check_initialized, m)?)?;
     m.add_function(wrap_pyfunction!(field::check_quant, m)?)?;
     m.add_function(wrap_pyfunction!(program::set_pending, m)?)?;

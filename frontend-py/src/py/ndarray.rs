@@ -11,6 +11,7 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 use super::buffer::{
     Dim, components, copy, make_element, parse_index, repeat, to_element, to_python, to_scalar,
 };
+use super::exchange::{self, DeviceArray};
 use super::numpy_arrays::ForeignArray;
 use super::tensor::NativeTensor;
 use super::{error, recorder};
@@ -167,6 +168,20 @@ impl NativeNdarray {
                 _owner: None,
             });
         }
+        let there = over.map_or(Ok(None), DeviceArray::of)?;
+        if let (Some(there), Some(over)) = (there, over) {
+            if there.ty != ty || there.buffer.len() != bytes {
+                return Err(PyValueError::new_err("the array is another than described"));
+            }
+            return Ok(Self {
+                buffer: there.buffer,
+                ty,
+                shape,
+                element,
+                writeable: there.writeable,
+                _owner: Some(over.clone().unbind()),
+            });
+        }
         let (buffer, owner, writeable) = match over {
             Some(array) => {
                 let foreign = ForeignArray::new(array)?;
@@ -210,6 +225,22 @@ impl NativeNdarray {
         let shape = [self.shape.as_slice(), &self.element.extents()].concat();
         let address = self.buffer.lend().map_err(error::memory)? as usize;
         interface(py, self.ty, &shape, address, self.writeable)
+    }
+
+    /// What packages on a GPU are told of the memory; there is none of it where kernels run on the CPU.
+    #[getter]
+    fn __cuda_array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        exchange::cuda_interface(py, self)
+    }
+
+    /// Where the memory is, as DLPack names it: `(1, 0)` for the host, `(2, 0)` for the first GPU.
+    fn __dlpack_device__(&self, py: Python<'_>) -> PyResult<(i32, u32)> {
+        exchange::dlpack_device(py, self)
+    }
+
+    /// A capsule of DLPack's, over the memory on the GPU.
+    fn _dlpack<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        exchange::export(py, self)
     }
 
     fn __len__(&self) -> usize {

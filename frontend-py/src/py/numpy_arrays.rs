@@ -176,7 +176,7 @@ pub(crate) fn addresses(buffer: &Buffer) -> Range<usize> {
     buffer.addresses()
 }
 
-fn scalar_of(kind: u8, itemsize: usize) -> Option<ScalarType> {
+pub(super) fn scalar_of(kind: u8, itemsize: usize) -> Option<ScalarType> {
     use ScalarType::*;
     Some(match (kind, itemsize) {
         (b'b', 1) => U1,

@@ -172,6 +172,15 @@ impl Driver for Faulty {
         self.machine.launch(function, grid, params)
     }
 
+    fn stream(&self) -> u64 {
+        self.machine.stream()
+    }
+
+    fn adopt(&self, address: u64, bytes: u64, stream: Option<u64>) -> Result<(), DriverError> {
+        self.faults.step(false)?;
+        self.machine.adopt(address, bytes, stream)
+    }
+
     fn stop_word(&self) -> u64 {
         self.machine.stop_word()
     }

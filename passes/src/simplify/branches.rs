@@ -9,14 +9,14 @@
 //! costly in that goes out of the first branch as one more result. Cheap instructions stay twice: a value that waits in a
 //! register, or on the stack, costs as much.
 
-use aerogel_base::Scalar;
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::LookupMap;
 use aerogel_ir::analysis::access::{Writes, classes, writes};
 use aerogel_ir::analysis::cost::is_cheap;
-use aerogel_ir::{Builder, Effect, Function, Inst, Op, Region, ScopedMap, Type, Value, walk};
+use aerogel_ir::{Effect, Function, Inst, Op, Region, ScopedMap, Type, Value, walk};
 
 use crate::PassCx;
+use crate::yields::result_of_branch;
 
 pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
     let mut pass = Branches {
@@ -127,7 +127,7 @@ impl Branches<'_> {
         let mut results: SecondaryMap<Value, Option<Value>> = SecondaryMap::new();
         for &value in &wanted {
             let there = same[value].expect("what is costly is the same");
-            let result = self.result_for(func, first, from, there);
+            let result = result_of_branch(func, first, from, there);
             results[value] = Some(result);
         }
         replace(func, at, &results);
@@ -178,41 +178,6 @@ impl Branches<'_> {
             .get_or_insert_with(|| writes(func, env, func.body));
         let of_place = classes(func, env, place);
         all.anything || of_place.iter().any(|class| all.classes.contains(class))
-    }
-
-    /// The result of an `if` that a value of its branch `from[0]` is.
-    fn result_for(
-        &self,
-        func: &mut Function,
-        branch: Inst,
-        from: [Region; 2],
-        value: Value,
-    ) -> Value {
-        let yielded = func.yielded(from[0]).expect("the caller asked");
-        if let Some(at) = yielded.iter().position(|&v| v == value) {
-            return func.insts[branch].results[at];
-        }
-        let ty = func.ty(value);
-        yield_also(func, from[0], |_| value);
-        // Nobody looks at it there.
-        if func.yielded(from[1]).is_some() {
-            let zero = Scalar::zero(ty.scalar().expect("a scalar"));
-            yield_also(func, from[1], |b| b.constant(zero));
-        }
-        func.add_result(branch, ty)
-    }
-}
-
-/// Lets a region yield one more value.
-fn yield_also(func: &mut Function, region: Region, value: impl FnOnce(&mut Builder<'_>) -> Value) {
-    let end = func.regions[region]
-        .insts
-        .pop()
-        .expect("a region ends in a terminator");
-    let value = value(&mut Builder::new(func, region));
-    func.regions[region].insts.push(end);
-    if let Op::Yield { values } = &mut func.insts[end].op {
-        values.push(value);
     }
 }
 

@@ -4,6 +4,7 @@
 //! x + 0, x * 1, x / 1, x - 0, select(c, x, x)   ==>   x
 //! select(c, c, x), select(c, x, c)   ==>   or c, x and and c, x
 //! pow(x, 2)       ==>   mul x, x
+//! pow(x, -1.5)    ==>   div 1, (mul x, sqrt x)    (with fast maths: a root of -0 or -inf is no power of it)
 //! x / 4.0         ==>   mul x, 0.25      (exact for powers of two; for others with fast maths)
 //! sqrt(x) < 3  ==>    x < 9           (with fast maths, x a sum of squares)
 //! x // 8, x % 8   ==>   shr x, 3 and and x, 7    (both round towards negative infinity)
@@ -152,6 +153,7 @@ fn binary(
         FloorDiv if int && c.is_one() => Some(x),
         Pow if c.is_one() => Some(x),
         Pow if c.is_zero() => Some(cursor.constant(Scalar::one(elem))),
+        Pow if !int && c.as_f64().abs().fract() == 0.5 => half_power(cursor, x, c, fast),
         Pow => {
             let exponent = if int {
                 c.as_i128()
@@ -198,6 +200,40 @@ fn binary(
         }
         _ => None,
     }
+}
+
+/// `x` to a power that is half an odd number, by its root.
+///
+/// The root of -0 is -0, its power 0; the root of -inf is NaN, its power inf; and products are rounded at each step. So
+/// this asks for fast maths, but where the power is the root of what is above zero.
+fn half_power(cursor: &mut Builder<'_>, x: Value, exponent: Scalar, fast: bool) -> Option<Value> {
+    let (elem, exponent) = (exponent.ty(), exponent.as_f64());
+    let whole = exponent.abs().trunc();
+    let is_root = exponent == 0.5 && at_least(cursor.func, x) > 0.0;
+    // Products of half precision overflow where what is divided by them would not.
+    let in_range = whole <= 16.0 && (whole == 0.0 || elem != ScalarType::F16);
+    if !(is_root || fast && in_range) {
+        return None;
+    }
+    let ty = Type::Scalar(elem);
+    let mut value = cursor.value(
+        Op::Unary {
+            op: UnaryOp::Sqrt,
+            x,
+        },
+        ty,
+    );
+    let binary =
+        |cursor: &mut Builder<'_>, op, lhs, rhs| cursor.value(Op::Binary { op, lhs, rhs }, ty);
+    if whole > 0.0 {
+        let lhs = power(cursor, x, whole as u128, ty);
+        value = binary(cursor, BinaryOp::Mul, lhs, value);
+    }
+    if exponent < 0.0 {
+        let one = cursor.constant(Scalar::one(elem));
+        value = binary(cursor, BinaryOp::Div, one, value);
+    }
+    Some(value)
 }
 
 /// x multiplied with itself `n` times, by squaring.
@@ -298,6 +334,65 @@ mod tests {
                 v10: i32 = const 7
                 v11: i32 = and v1, v10
                 yield [v4, v6, v9, v11]
+            }
+            ");
+    }
+
+    #[test]
+    fn powers_of_halves() {
+        check_pass_fast!("identities", "
+            func @f(v0: f32, v1: f16) -> f32, f32, f32, f16 {
+                v2: f32 = const -1.5
+                v3: f32 = pow v0, v2
+                v4: f32 = const 0.5
+                v5: f32 = pow v0, v4
+                v6: f32 = const 2.5
+                v7: f32 = pow v0, v6
+                v8: f16 = const -1.5
+                v9: f16 = pow v1, v8
+                yield [v3, v5, v7, v9]
+            }", @"
+            func @f(v0: f32, v1: f16) -> f32, f32, f32, f16 {
+                v2: f32 = const -1.5
+                v3: f32 = sqrt v0
+                v4: f32 = mul v0, v3
+                v5: f32 = const 1.0
+                v6: f32 = div v5, v4
+                v7: f32 = const 0.5
+                v8: f32 = sqrt v0
+                v9: f32 = const 2.5
+                v10: f32 = sqrt v0
+                v11: f32 = mul v0, v0
+                v12: f32 = mul v11, v10
+                v13: f16 = const -1.5
+                v14: f16 = pow v1, v13
+                yield [v6, v8, v12, v14]
+            }
+            ");
+    }
+
+    #[test]
+    fn roots_in_strict_maths() {
+        check_pass!("identities", "
+            func @f(v0: f32) -> f32, f32, f32 {
+                v1: f32 = mul v0, v0
+                v2: f32 = const 0.5
+                v3: f32 = add v1, v2
+                v4: f32 = pow v3, v2
+                v5: f32 = pow v1, v2
+                v6: f32 = const 1.5
+                v7: f32 = pow v3, v6
+                yield [v4, v5, v7]
+            }", @"
+            func @f(v0: f32) -> f32, f32, f32 {
+                v1: f32 = mul v0, v0
+                v2: f32 = const 0.5
+                v3: f32 = add v1, v2
+                v4: f32 = sqrt v3
+                v5: f32 = pow v1, v2
+                v6: f32 = const 1.5
+                v7: f32 = pow v3, v6
+                yield [v4, v5, v7]
             }
             ");
     }

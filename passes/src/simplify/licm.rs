@@ -3,10 +3,10 @@
 //! ```text
 //! for ... { v1 = mul v0, v0 ... }    ==>    v1 = mul v0, v0   for ... { ... }
 //! ```
-//! What stands in a branch stays there. Loads move if nothing in the loop writes what they read
-//! and the place is there even if the loop never runs. Nothing leaves a parallel loop before
-//! offloading, where it would have to travel between tasks; from `each` it moves to the task's
-//! begin.
+//! What stands in a branch stays there, but for arithmetic in the branches of `each`: it runs once for a part of a task and its
+//! many iterations. (On a GPU a thread has a part to itself, and perhaps a single iteration.) Loads move if nothing in the loop
+//! writes what they read and the place is there even if the loop never runs. Nothing leaves a parallel loop before offloading,
+//! where it would have to travel between tasks; from `each` it moves to the task's begin.
 
 use aerogel_base::entity::SecondaryMap;
 use aerogel_ir::analysis::access::{Writes, classes, writes};
@@ -58,6 +58,9 @@ impl Licm<'_> {
                 // Bodies first: what left inner loops may leave this one too.
                 for owned in func.owned(inst) {
                     self.hoist(func, inst, owned, inner, &mut out);
+                    if matches!(func[inst], Op::Each { .. }) && self.cx.options.private_cells {
+                        self.hoist_from_branches(func, owned, inner, &mut out);
+                    }
                 }
             }
             func.insts[inst]
@@ -122,6 +125,36 @@ impl Licm<'_> {
             } else {
                 kept.push(inst);
             }
+        }
+        func.regions[region].insts = kept;
+    }
+
+    /// Moves the arithmetic that is the same for all iterations, those of the `each` at `level`, from the branches and loops
+    /// of a region of it to `out`.
+    fn hoist_from_branches(
+        &mut self,
+        func: &mut Function,
+        region: Region,
+        level: u32,
+        out: &mut Vec<Inst>,
+    ) {
+        let insts = std::mem::take(&mut func.regions[region].insts);
+        let mut kept = Vec::with_capacity(insts.len());
+        for inst in insts {
+            let mut invariant = func[inst].effect() == Effect::Pure;
+            func[inst].operands(|v| invariant &= self.level[v] < level);
+            if invariant {
+                for &result in &func.insts[inst].results {
+                    self.level[result] = level - 1;
+                }
+                out.push(inst);
+                self.changed = true;
+                continue;
+            }
+            for owned in func.owned(inst) {
+                self.hoist_from_branches(func, owned, level, out);
+            }
+            kept.push(inst);
         }
         func.regions[region].insts = kept;
     }
@@ -301,5 +334,69 @@ mod tests {
                 yield []
             }
             ");
+    }
+
+    #[test]
+    fn arithmetic_leaves_the_branches_of_each() {
+        check_pass!("licm", "
+            tree0 { dense i:4 { place x: f32 } }
+            field @x: f32 = tree0 [S2]
+            kernel @k(a: f32) {
+                task range {
+                    v0: i32 = const 0
+                    v1: i32 = const 4
+                    yield [v0, v1]
+                } {
+                    v2: f32 = arg a0
+                    each (v5: i32) {
+                        v6: i32 = const 1
+                        v7: u1 = lt v5, v6
+                        v8: ref<f32> = field_at @x, [v5]
+                        if v7 {
+                            v9: f32 = const 2.0
+                            v10: f32 = mul v9, v2
+                            v11: f32 = sin v10
+                            v12: f32 = load v8
+                            v13: f32 = mul v12, v11
+                            store v8, v13
+                            yield []
+                        } {
+                            yield []
+                        }
+                        yield []
+                    }
+                    yield []
+                }
+                yield []
+            }", @"
+        kernel @k(a: f32) {
+            task range {
+                v0: i32 = const 0
+                v1: i32 = const 4
+                yield [v0, v1]
+            } {
+                v2: f32 = arg a0
+                v3: i32 = const 1
+                v4: f32 = const 2.0
+                v5: f32 = mul v4, v2
+                v6: f32 = sin v5
+                each (v7: i32) {
+                    v8: u1 = lt v7, v3
+                    v9: ref<f32> = field_at @x, [v7]
+                    if v8 {
+                        v10: f32 = load v9
+                        v11: f32 = mul v10, v6
+                        store v9, v11
+                        yield []
+                    } {
+                        yield []
+                    }
+                    yield []
+                }
+                yield []
+            }
+            yield []
+        }
+        ");
     }
 }

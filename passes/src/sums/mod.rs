@@ -3,4 +3,5 @@
 pub(crate) mod demote_atomics;
 pub(crate) mod merge_atomics;
 pub(crate) mod privatize;
+pub(crate) mod split_branches;
 pub(crate) mod thread_local;

@@ -31,10 +31,15 @@ impl Warp<'_> {
                     aligned(first, bytes * to.len() as u64).and_then(|()| {
                         for (k, to) in to.iter().enumerate() {
                             let at = first + k as u64 * bytes;
-                            let value = self.load(own, space, at, bytes, lane, *ordered)?;
+                            let (value, missing) = match space {
+                                Space::Local => self.local[lane].read(at, bytes)?,
+                                _ => (self.load(own, space, at, bytes, lane, *ordered)?, 0),
+                            };
                             let Some(to) = to else { continue };
-                            let value = numbers::extended(*ty, value);
-                            self.set(*to, lane, value);
+                            self.set(*to, lane, numbers::extended(*ty, value));
+                            if missing != 0 {
+                                self.set_undefined(*to, lane, numbers::extended(*ty, missing));
+                            }
                         }
                         Ok(())
                     })
@@ -50,9 +55,13 @@ impl Warp<'_> {
                     let (space, first) = self.place(*space, *at, lane);
                     aligned(first, bytes * values.len() as u64).and_then(|()| {
                         for (k, value) in values.iter().enumerate() {
+                            let undefined = self.undefined(*value, lane);
                             let value = self.value(*value, lane) & ty.mask();
                             let at = first + k as u64 * bytes;
                             self.store(own, space, (at, bytes), value, lane, *ordered)?;
+                            if undefined != 0 && space == Space::Local {
+                                self.local[lane].unwrite(at, bytes, undefined);
+                            }
                         }
                         Ok(())
                     })
@@ -65,7 +74,7 @@ impl Warp<'_> {
     }
 
     /// The space of an address of a lane, and where it is there.
-    fn place(&self, space: Space, at: Address, lane: usize) -> (Space, u64) {
+    pub(super) fn place(&self, space: Space, at: Address, lane: usize) -> (Space, u64) {
         let address = self.value(at.base, lane).wrapping_add_signed(at.offset);
         match space {
             Space::Generic => space_of(address),
@@ -91,7 +100,6 @@ impl Warp<'_> {
                 Ok(u64::from_le_bytes(value))
             }
             Space::Shared => own.memory.load(at, bytes, "shared", Some(visit)),
-            Space::Local => self.local[lane].load(at, bytes, "local", None),
             _ => self
                 .grid
                 .memory
@@ -214,6 +222,7 @@ impl Warp<'_> {
                 _ => {
                     own.counts.read += bytes * u64::from(!writes);
                     own.counts.written += bytes * u64::from(writes);
+                    own.counts.atomics += u64::from(matches!(op, Op::Atomic { .. }));
                     sectors.extend([at / SECTOR, (at + bytes - 1) / SECTOR]);
                 }
             }

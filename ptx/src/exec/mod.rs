@@ -4,6 +4,7 @@ mod access;
 mod block;
 mod lanes;
 mod print;
+mod undefined;
 mod warp;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -149,5 +150,6 @@ impl Counts {
         self.written += other.written;
         self.sectors += other.sectors;
         self.conflicts += other.conflicts;
+        self.atomics += other.atomics;
     }
 }

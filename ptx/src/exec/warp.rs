@@ -5,8 +5,10 @@
 //! called run until they have returned.
 
 use super::block::Shared;
+use super::lanes::Failed;
+use super::undefined::Undefined;
 use super::{Grid, along};
-use crate::code::{Function, Join, Lanes, Operand, Reg, Slot, Special};
+use crate::code::{Function, Instruction, Join, Lanes, Operand, Reg, Slot, Special};
 use crate::error::{Fault, FaultKind};
 use crate::memory::{Allocation, Bad, Own, Visit};
 
@@ -44,6 +46,7 @@ pub(super) struct Frame<'m> {
     pub(super) func: &'m Function,
     pub(super) registers: Vec<[u64; 32]>,
     groups: Vec<Group>,
+    pub(super) undefined: Undefined,
     /// Parameters, lane by lane.
     pub(super) params: Vec<u8>,
     /// Where its local memory begins.
@@ -125,6 +128,7 @@ impl<'m> Warp<'m> {
                 lanes,
                 wait: None,
             }],
+            undefined: Undefined::default(),
             params: vec![0; 32 * func.param_bytes as usize],
             local,
             results: Vec::new(),
@@ -182,14 +186,11 @@ impl<'m> Warp<'m> {
             ran += 1;
             self.steps += 1;
             own.counts.lanes += u64::from(active.count_ones());
-            let next = match active {
-                0 => Next::On,
-                _ => self
-                    .step(own, &inst.op, active, lanes)
-                    .map_err(|(bad, lane)| {
-                        self.fault_of(&bad, func, pc, lane.unwrap_or(active.trailing_zeros()))
-                    })?,
-            };
+            let next = self
+                .followed(own, inst, active, lanes)
+                .map_err(|(bad, lane)| {
+                    self.fault_of(&bad, func, pc, lane.unwrap_or(active.trailing_zeros()))
+                })?;
             let alone = frame_is_alone(self.frames.last());
             match next {
                 Next::On => {
@@ -204,6 +205,31 @@ impl<'m> Warp<'m> {
             }
             return Ok(ran);
         }
+    }
+
+    /// Runs an instruction in the lanes in which its guard is true, and says which bits of what it gives are undefined.
+    fn followed(
+        &mut self,
+        own: &mut Shared,
+        inst: &Instruction,
+        active: u32,
+        lanes: u32,
+    ) -> Result<Next, Failed> {
+        let is_followed = !self.top().undefined.is_empty();
+        if let (true, Some((reg, _))) = (is_followed, inst.guard) {
+            self.expect_known(reg, lanes)?;
+        }
+        if active == 0 {
+            return Ok(Next::On);
+        }
+        if is_followed {
+            for (reg, bits) in self.follow(&inst.op, active)? {
+                for lane in each(active) {
+                    self.set_undefined(reg, lane, bits[lane]);
+                }
+            }
+        }
+        self.step(own, &inst.op, active, lanes)
     }
 
     fn go(&mut self, own: &mut Shared, at: usize, next: Next) -> Result<(), Box<Fault>> {

@@ -88,6 +88,27 @@ impl Own {
         Ok(u64::from_le_bytes(value))
     }
 
+    /// As `load`, of a thread's memory: the number, and which of its bits nobody has written. Of a word of which a part is
+    /// written all counts as such.
+    pub(crate) fn read(&self, offset: u64, bytes: u64) -> Result<(u64, u64), Bad> {
+        let range = self.range(offset, bytes, "local")?;
+        let (mut value, mut missing) = ([0; 8], [0; 8]);
+        value[..bytes as usize].copy_from_slice(&self.bytes[range.clone()]);
+        if !self.written[range].contains(&true) {
+            missing[..bytes as usize].fill(u8::MAX);
+        }
+        Ok((u64::from_le_bytes(value), u64::from_le_bytes(missing)))
+    }
+
+    /// Bytes of which some bits are undefined hold nothing.
+    pub(crate) fn unwrite(&mut self, offset: u64, bytes: u64, undefined: u64) {
+        for (k, bits) in undefined.to_le_bytes()[..bytes as usize].iter().enumerate() {
+            if *bits != 0 {
+                self.written[offset as usize + k] = false;
+            }
+        }
+    }
+
     pub(crate) fn store(
         &mut self,
         offset: u64,

@@ -453,8 +453,19 @@ impl Recording {
         let rounded = self.rint(exact);
         let floor = self.unary_op(UnaryOp::Floor, quotient);
         let fits = self.isfinite(exact);
-        let value = self.choose(fits, rounded, floor);
         let zero = self.like(a, 0.0);
+        // Of a number by infinity the quotient is a zero, and a negative one is below it.
+        let [below, negative] = [a, b].map(|e| self.lt(e, zero));
+        let apart = self.compare(CompareOp::Ne, below, negative);
+        let some = self.compare(CompareOp::Ne, a, zero);
+        let infinite = self.isinf(b);
+        let finite = self.isfinite(a);
+        let down = [some, infinite, finite].into_iter().fold(apart, |all, e| {
+            self.program.exprs.binary(BinaryOp::And, all, e)
+        });
+        let minus_one = self.like(a, -1.0);
+        let floor = self.choose(down, minus_one, floor);
+        let value = self.choose(fits, rounded, floor);
         let nothing = self.compare(CompareOp::Eq, value, zero);
         let signed = self.copysign(value, quotient);
         self.choose(nothing, signed, value)

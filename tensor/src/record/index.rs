@@ -4,7 +4,7 @@ use aerogel_base::ScalarType;
 use aerogel_ir::BinaryOp;
 
 use crate::expr::{Expr, Outside};
-use crate::program::{Accum, Buffer, Dim, Store};
+use crate::program::{Accum, Buffer, Dim, Stmt, Store};
 
 use super::{RecordError, Recorded, Recording};
 
@@ -150,7 +150,7 @@ impl Recording {
 
     /// `x` with values put to (`accum`), or in place of, the elements at indices along its axes from the first on. The
     /// values are stretched to the shape of the indices and the other axes. Of several values in place of one element
-    /// any may stay.
+    /// the last stays.
     ///
     /// # Errors
     /// If there are more indices than axes, shapes do not agree, or types differ.
@@ -199,12 +199,45 @@ impl Recording {
             target,
             index: all,
             value,
-            accum,
+            accum: accum.map(|a| a.of(self.ty(x))),
             init: false,
             outside,
         };
-        self.program.assign(&domain, store, self.span);
+        match accum {
+            None => self.store_in_order(&points, &domain[points.len()..], store),
+            Some(_) => self.program.assign(&domain, store, self.span),
+        }
         Ok(target)
+    }
+
+    /// `for rest { loop over points { store } }`: points that store to one place do so one after the other, row by row.
+    fn store_in_order(&mut self, points: &[Dim], rest: &[Dim], store: Store) {
+        let n = self.product(points);
+        let hi = self.program.extent(n);
+        let var = self.program.var(ScalarType::I32);
+        let at = self.program.get(var);
+        let mut axes = self.unravel(at, points);
+        axes.extend(self.program.axes(rest.len()));
+        let mut done = aerogel_base::hash::LookupMap::default();
+        let mut leaf = |_: &mut crate::Exprs, def: &crate::ExprDef| match *def {
+            crate::ExprDef::Axis(k) => Some(axes[k as usize]),
+            _ => None,
+        };
+        let exprs = &mut self.program.exprs;
+        let mut moved = |e: Expr| exprs.replace(e, &mut done, &mut leaf);
+        let store = Store {
+            index: store.index.iter().map(|&e| moved(e)).collect(),
+            value: moved(store.value),
+            ..store
+        };
+        let body = vec![Stmt::Loop {
+            var,
+            lo: self.program.exprs.i32(0),
+            hi,
+            step: 1,
+            body: vec![Stmt::Store(store)],
+        }];
+        self.for_all(rest.to_vec(), body);
     }
 
     /// A tensor of its own with the same elements: not shared with an equal one.

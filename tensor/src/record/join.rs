@@ -96,7 +96,12 @@ impl Recording {
             }
         };
         if other.len() != shape.len() {
-            return Err(failure(self, other.len().min(shape.len())));
+            let (n, m) = (shape.len(), other.len());
+            let both = [shape, &other[..]].map(|s| self.shape_text(s));
+            return Err(RecordError::Value(format!(
+                "`{op}`: operand {operand} has {m} axes, the first one {n}; the shapes are {} and {}",
+                both[0], both[1]
+            )));
         }
         for k in (0..shape.len()).filter(|&k| k != axis) {
             let message = format!("`{op}`: extents {{}} and {{}} along axis {k}");
@@ -144,6 +149,15 @@ impl Recording {
                 "`pad` takes two numbers, 0 or more, for each of {} axes",
                 shape.len()
             )));
+        }
+        for (&dim, &(before, behind)) in shape.iter().zip(widths) {
+            let from_elements = matches!(margin, Margin::Edge | Margin::Wrap);
+            if from_elements && before + behind > 0 && self.program.const_dim(dim) == Some(0) {
+                let shape = self.shape_text(&shape);
+                return Err(RecordError::Value(format!(
+                    "`pad`: a margin of elements for an axis without any: the shape is {shape}"
+                )));
+            }
         }
         let mut domain = Vec::new();
         let mut index = Vec::new();

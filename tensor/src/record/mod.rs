@@ -7,6 +7,8 @@
 //! Every operation stores to temporaries of its own. Operations that come to the same statement over values that have not
 //! changed give the same buffer.
 
+mod accumulate;
+mod algebra;
 mod broadcast;
 mod elementwise;
 mod erf;
@@ -25,6 +27,7 @@ use aerogel_base::hash::LookupMap;
 use aerogel_base::{Scalar, ScalarType, Span};
 use aerogel_ir::{BinaryOp, CompareOp};
 
+pub use accumulate::Affine;
 pub use elementwise::{BINARY, UNARY};
 pub use error::RecordError;
 pub use join::Margin;
@@ -169,6 +172,7 @@ impl Recording {
         accum: Accum,
         value: Expr,
     ) -> Buffer {
+        let accum = accum.of(self.program.exprs.ty(value));
         self.make(domain, shape, index, value, Some(accum))
     }
 
@@ -222,6 +226,12 @@ impl Recording {
         self.numbers.remove(&store.target);
         self.forget();
         self.for_all(domain.to_vec(), vec![Stmt::Store(store)]);
+    }
+
+    /// A single number that is the same whenever it is computed.
+    pub(crate) fn constant(&self, x: Buffer) -> Option<Scalar> {
+        let &value = self.numbers.get(&x)?;
+        self.program.exprs.as_const(value)
     }
 
     /// A number as an extent.

@@ -275,17 +275,25 @@ impl Recording {
             return self.reduce("sum", sizes, axes, keepdims);
         }
         let at = self.reduced("norm", x, axes, keepdims)?;
+        // Powers of half precision overflow where their root does not.
+        let wide = if ty == ScalarType::F16 {
+            ScalarType::F32
+        } else {
+            ty
+        };
         let element = self.element(sizes, at.index.clone());
-        let exponent = self.number(ty, order);
+        let element = self.program.exprs.cast(element, wide);
+        let exponent = self.number(wide, order);
         let power = self.power(element, exponent);
         let sum = self.reduce_with(&at, Accum::Add, power);
         let sum = self.at_point(sum, at.shape.len());
         let value = if order == 2.0 {
             self.program.exprs.unary(UnaryOp::Sqrt, sum)
         } else {
-            let root = self.number(ty, 1.0 / order);
+            let root = self.number(wide, 1.0 / order);
             self.program.exprs.binary(BinaryOp::Pow, sum, root)
         };
+        let value = self.program.exprs.cast(value, ty);
         Ok(self.map(&at.shape, value))
     }
 

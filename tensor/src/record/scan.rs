@@ -17,6 +17,7 @@ impl Recording {
         let shape = self.shape(x);
         let axis = self.axis_of("scan", axis, shape.len())?;
         let ty = self.ty(x);
+        let accum = accum.of(ty);
         let wide = if ty == ScalarType::F16 {
             ScalarType::F32
         } else {

@@ -4,23 +4,48 @@ use aerogel_base::ScalarType;
 use aerogel_base::entity::SecondaryMap;
 use aerogel_ir::{Effect, Env, Function, Inst, Op, Region, Value, walk};
 
+use super::adds;
 use super::analysis;
 use super::saves::{self, Alike};
 use super::strides::{Search, Shared, Strides, is_written_out};
 
 /// How a body is cut.
 pub(crate) struct Plan {
-    /// The places of the loops among the body's instructions.
-    pub(super) loops: Vec<usize>,
-    /// What is made in one piece and used in another: the piece it is made in, and the value.
-    /// Pieces are counted from 0; those with an odd number are the loops.
+    /// The pieces, in order.
+    pub(super) pieces: Vec<Piece>,
+    /// What is made in one piece and used in another: the number of the piece it is made in, and the value.
     pub(super) crossing: Vec<(usize, Value)>,
+    /// Whether batches are always full, and what is left of a row runs one by one.
+    pub(super) is_whole: bool,
+    /// Whether both sides of branches are computed, but in the last piece.
+    pub(super) is_flat: bool,
     /// What iterations share, if they run through loops together.
     pub(super) shared: Option<Shared>,
     /// What lanes count in step, if loops save something for their turns.
     pub(super) alike: Option<Alike>,
     /// How many vectors wide a batch is, of the width that the machine has.
     pub(super) n_vectors: u32,
+}
+
+/// A piece of a body.
+pub(super) enum Piece {
+    /// What runs for one iteration after the other.
+    OneByOne(Vec<Inst>),
+    /// A loop that runs for all iterations of a batch at once.
+    AtOnce(Inst),
+}
+
+/// The pieces of a body that is cut at some of its instructions: those with an odd number are the loops.
+fn pieces(insts: &[Inst], loops: &[usize]) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    let mut begin = 0;
+    for &at in loops {
+        pieces.push(Piece::OneByOne(insts[begin..at].to_vec()));
+        pieces.push(Piece::AtOnce(insts[at]));
+        begin = at + 1;
+    }
+    pieces.push(Piece::OneByOne(insts[begin..].to_vec()));
+    pieces
 }
 
 /// No vector has more lanes.
@@ -30,7 +55,9 @@ const MOST_IN_FRAME: u32 = 256 << 10;
 
 /// How to cut the body of an `each`, if it pays.
 pub(crate) fn plan(func: &Function, env: &Env, body: Region) -> Option<Plan> {
-    plan_with_saves(func, body).or_else(|| plan_without(func, env, body))
+    plan_with_saves(func, body)
+        .or_else(|| plan_without(func, env, body))
+        .or_else(|| adds::plan(func, env, body))
 }
 
 /// How to cut a body with loops of which some save what others, on the way back, go through.
@@ -96,14 +123,16 @@ fn plan_with_saves(func: &Function, body: Region) -> Option<Plan> {
     };
     Some(Plan {
         crossing: crossing(func, body, &loops, everywhere)?,
-        loops,
+        pieces: pieces(insts, &loops),
+        is_whole: false,
+        is_flat: false,
         shared: None,
         alike: Some(alike),
         n_vectors,
     })
 }
 
-fn is_loop(func: &Function, inst: Inst) -> bool {
+pub(super) fn is_loop(func: &Function, inst: Inst) -> bool {
     matches!(func[inst], Op::For { .. } | Op::While { .. })
 }
 
@@ -240,7 +269,9 @@ fn plan_without(func: &Function, env: &Env, body: Region) -> Option<Plan> {
     let everywhere = |inst: Inst| shared.as_ref().is_some_and(|shared| shared.once[inst]);
     Some(Plan {
         crossing: crossing(func, body, &loops, everywhere)?,
-        loops,
+        pieces: pieces(insts, &loops),
+        is_whole: shared.is_some(),
+        is_flat: false,
         shared,
         alike: None,
         n_vectors: n_vectors.unwrap_or(1),
@@ -356,7 +387,7 @@ fn only_reads(func: &Function, inst: Inst, own: &SecondaryMap<Value, bool>, in_l
 }
 
 /// The local that a place is in.
-fn local(func: &Function, place: Value) -> Option<Value> {
+pub(super) fn local(func: &Function, place: Value) -> Option<Value> {
     match func.def_op(place)? {
         Op::Local {} => Some(place),
         &Op::ElemRef { base, .. } | &Op::MemberRef { base, .. } => local(func, base),

@@ -29,9 +29,9 @@ use inkwell::IntPredicate;
 use inkwell::basic_block::BasicBlock;
 
 use super::emit::Lanes;
-use super::plan::Plan;
+use super::plan::{Piece, Plan};
 use crate::builder::{Opcode, Val, basic, incoming};
-use crate::context::FuncCx;
+use crate::context::{Flat, FuncCx};
 use crate::task::Row;
 use crate::types::stored;
 
@@ -67,7 +67,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         width: u32,
     ) -> BasicBlock<'ctx> {
         let width = width * plan.n_vectors;
-        if plan.shared.is_none() {
+        if !plan.is_whole {
             return self.batches(row, plan, width);
         }
         let all = self.b.int(row.lo.get_type(), i64::from(width));
@@ -120,20 +120,20 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         let batch = Batch {
             row,
             first,
-            len: self.b.select(few, left, all),
+            len: match plan.is_whole {
+                true => all,
+                false => self.b.select(few, left, all),
+            },
             width,
             waiting,
             states,
         };
-        let func = self.func;
-        let insts = &func.regions[row.body].insts;
-        let mut begin = 0;
-        for (k, &at) in plan.loops.iter().enumerate() {
-            self.one_by_one(&batch, plan, 2 * k, &insts[begin..at]);
-            self.at_once(&batch, plan, 2 * k + 1, insts[at]);
-            begin = at + 1;
+        for (k, piece) in plan.pieces.iter().enumerate() {
+            match piece {
+                Piece::OneByOne(insts) => self.one_by_one(&batch, plan, k, insts),
+                Piece::AtOnce(inst) => self.at_once(&batch, plan, k, *inst),
+            }
         }
-        self.one_by_one(&batch, plan, 2 * plan.loops.len(), &insts[begin..]);
         self.random = one_state;
 
         let next = self.b.op(Opcode::Add, first, batch.len);
@@ -187,7 +187,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         let lane = counter.as_basic_value();
         // Up to the last piece all lanes are filled, unless it writes.
         let one = self.b.int(ty, 1);
-        let (n_lanes, distance) = if is_last || plan.alike.is_some() {
+        let (n_lanes, distance) = if is_last || plan.is_whole || plan.alike.is_some() {
             (batch.len, lane)
         } else {
             let n_lanes = self.b.int(ty, i64::from(batch.width));
@@ -195,7 +195,12 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
             let behind = self.b.icmp(IntPredicate::ULT, most, lane);
             (n_lanes, self.b.select(behind, most, lane))
         };
-        let index = self.b.op(Opcode::Add, batch.first, distance);
+        // Where batches are full, no index is behind the row's end.
+        let index = match (plan.is_whole, self.func.elem(row.counter).is_signed()) {
+            (true, true) => self.b.nsw(Opcode::Add, batch.first, distance),
+            (true, false) => self.b.nuw_add(batch.first, distance),
+            (false, _) => self.b.op(Opcode::Add, batch.first, distance),
+        };
         self.values[row.counter] = Some(index);
         let lane_64 = self.b.extend(ScalarType::U32, lane, 64);
         if let Some(states) = batch.states {
@@ -227,6 +232,12 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         self.shared_of(plan, row.body);
         let own = |&inst: &Inst| !plan.shared.as_ref().is_some_and(|s| s.once[inst]);
         let insts: Vec<Inst> = insts.iter().copied().filter(own).collect();
+        if plan.is_flat && !is_last {
+            self.flat = Some(Flat {
+                here: None,
+                anything: self.context(),
+            });
+        }
         let goes_on = if is_last {
             self.loops.push(row.loop_to(next));
             let goes_on = self.insts(&insts).is_some();
@@ -236,7 +247,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
             insts.iter().for_each(|&inst| self.inst(inst));
             true
         };
-        self.group = None;
+        self.flat = None;
         for waiting in batch.waiting.iter().filter(|w| w.piece == piece) {
             let place = lane_of(self, waiting);
             let value = self.value(waiting.value);
@@ -244,8 +255,12 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
                 Some(ty) => self.b.to_stored(ty, value),
                 None => value,
             };
-            self.b.store(place, value);
+            // Each iteration has a place of its own there.
+            let inst = self.b.store(place, value);
+            let group = self.cx.groups[row.number];
+            self.b.mark(inst, "llvm.access.group", group);
         }
+        self.group = None;
         if goes_on {
             self.b.br(next);
         }
@@ -254,7 +269,11 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         incoming(counter, counted, next);
         let more = self.b.icmp(IntPredicate::ULT, counted, n_lanes);
         let back = self.b.cond_br(more, again, done);
-        self.b.mark(back, "llvm.loop", self.cx.loops[row.number]);
+        let marks = match plan.is_flat && !is_last {
+            true => &self.cx.vectors,
+            false => &self.cx.loops,
+        };
+        self.b.mark(back, "llvm.loop", marks[row.number]);
         self.b.at(done);
     }
 

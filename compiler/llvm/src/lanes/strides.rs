@@ -326,13 +326,15 @@ pub(super) fn is_written_out(func: &Function, inst: Inst, body: Region) -> bool 
         .zip(trips::iterations_within(func, body))
         .map(|(n, inner)| n.saturating_mul(inner.max(1)));
     let mut n_insts = 0;
-    walk(func, body, &mut |func, inst| {
-        n_insts += match func[inst] {
-            // About as long as their series.
-            Op::Unary { op, .. } if !op.is_exact() && op != UnaryOp::Rsqrt => 24,
-            Op::Binary { op, lhs, .. } if !op.is_exact(func.elem(lhs)) => 48,
-            _ => 1,
-        };
-    });
+    walk(func, body, &mut |func, inst| n_insts += weight(func, inst));
     turns.is_some_and(|turns| turns.saturating_mul(n_insts) <= WRITTEN_OUT)
+}
+
+/// About how many instructions one becomes: those of a series are as many as its terms.
+pub(super) fn weight(func: &Function, inst: Inst) -> u64 {
+    match func[inst] {
+        Op::Unary { op, .. } if !op.is_exact() && op != UnaryOp::Rsqrt => 24,
+        Op::Binary { op, lhs, .. } if !op.is_exact(func.elem(lhs)) => 48,
+        _ => 1,
+    }
 }

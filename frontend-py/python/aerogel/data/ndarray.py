@@ -99,12 +99,19 @@ class Ndarray(_native.NativeNdarray):
         self.from_numpy(arr.detach().cpu().numpy())
 
     def __dlpack__(self, **kwargs: Any) -> Any:
-        """The memory for other packages, without copying: ``torch.from_dlpack(x)``, ``numpy.from_dlpack(x)``."""
-        return self._view().__dlpack__(**kwargs)
+        """The memory for other packages, without copying: ``torch.from_dlpack(x)``, ``numpy.from_dlpack(x)``.
 
-    def __dlpack_device__(self) -> tuple[int, int]:
-        """Where the memory is: on the CPU."""
-        return (1, 0)
+        On a GPU it is the memory there, where it then stays; all kernels have ended. ``dl_device=(1, 0)`` asks for that of
+        the host.
+
+        Raises:
+            BufferError: The array is read-only.
+            RuntimeError: NumPy sees the memory of the host.
+        """
+        asked = kwargs.get("dl_device")
+        if self.__dlpack_device__()[0] == 1 or (asked is not None and tuple(asked)[0] == 1):
+            return self._view().__dlpack__(**kwargs)
+        return self._dlpack()
 
     def __deepcopy__(self, memo: Any = None) -> Any:
         out = _make(type(self), self.dtype, self.shape, self.element_shape)
@@ -246,7 +253,8 @@ def from_dlpack(array: Any, element_dim: int = 0) -> Any:
     """An array over the memory of another package's, without copying; what one writes, the other sees.
 
     Args:
-        array: What speaks DLPack and lies on the CPU: a NumPy array, a PyTorch tensor.
+        array: What speaks DLPack: a NumPy array, a PyTorch tensor; on a GPU (``arch=ti.cuda``) also what has a
+            ``__cuda_array_interface__``.
         element_dim: How many of the last axes are those of an element: 1 makes vectors of it, 2 matrices.
 
     >>> import numpy as np
@@ -263,17 +271,25 @@ def from_dlpack(array: Any, element_dim: int = 0) -> Any:
     _native.check_initialized()
     if hasattr(array, "_aerogel_field"):
         raise TypeError("the elements of a field cannot be seen in place: copy them, as in x.from_numpy(f.to_numpy())")
-    if not hasattr(array, "__dlpack__"):
-        raise TypeError(f"from_dlpack takes an array that speaks DLPack, not {type(array).__name__}")
     if element_dim not in (0, 1, 2):
         raise ValueError(f"an element has 0, 1 or 2 axes, not {element_dim}")
+    there = None if isinstance(array, np.ndarray) else _native.on_device(array)
+    if there is not None:
+        return _over(array, dtype_of(there[0]), there[1], element_dim)
+    if not hasattr(array, "__dlpack__"):
+        raise TypeError(f"from_dlpack takes an array that speaks DLPack, not {type(array).__name__}")
     # NumPy's own arrays go as they are: DLPack has no flag that says whether one may be written.
     seen = array if isinstance(array, np.ndarray) else np.from_dlpack(array)
-    if seen.ndim < element_dim:
-        raise ValueError(f"the elements have {element_dim} axes, the array only {seen.ndim}")
-    at = seen.ndim - element_dim
+    return _over(seen, _scalar(seen.dtype), seen.shape, element_dim)
+
+
+def _over(array: Any, dtype: DataType, shape: tuple[int, ...], element_dim: int) -> Any:
+    """An array over the memory of another one, whose last axes are those of an element."""
+    at = len(shape) - element_dim
+    if at < 0:
+        raise ValueError(f"the elements have {element_dim} axes, the array only {len(shape)}")
     kind = (ScalarNdarray, VectorNdarray, MatrixNdarray)[element_dim]
-    return _make(kind, _scalar(seen.dtype), seen.shape[:at], seen.shape[at:], over=seen)
+    return _make(kind, dtype, shape[:at], shape[at:], over=array)
 
 
 __all__ = ["MatrixNdarray", "Ndarray", "ScalarNdarray", "VectorNdarray", "from_dlpack", "ndarray"]

@@ -12,7 +12,11 @@ the names of the Array API standard, whose own module is ``aerogel.xp``.
 
 from __future__ import annotations
 
-from aerogel.tensor import _tensor, random
+import math
+
+from aerogel.tensor import _tensor, fft, linalg, random
+from aerogel.tensor._accum import accum
+from aerogel.tensor._complex import ComplexTensor, angle, complex64, complex128, conj, imag, real
 from aerogel.tensor._creation import *  # noqa: F403
 from aerogel.tensor._elementwise import *  # noqa: F403
 from aerogel.tensor._products import *  # noqa: F403
@@ -24,6 +28,21 @@ from aerogel.tensor._tensor import Tensor, asarray
 _tensor._define()
 
 tensor = array = asarray
+e, inf, nan, newaxis, pi = math.e, math.inf, math.nan, None, math.pi
+top_k = topk  # noqa: F405
+
+
+def explain(*tensors: Tensor) -> str:
+    """What becomes of the statements that tensors are made by, if their numbers are asked for together.
+
+    >>> import aerogel as ti
+    >>> ti.init(arch=ti.cpu, log_level="error")
+    >>> x = ti.tensor.asarray([1.0, 2.0, 3.0])
+    >>> print(ti.tensor.explain((x * x + x).sum()).splitlines()[0])
+    3 statements became 1 kernel; 1 of 3 temporaries is kept in memory
+    """
+    first, *others = (t._native for t in tensors)
+    return first.explain(others)
 
 
 def realize(*tensors: Tensor) -> None:

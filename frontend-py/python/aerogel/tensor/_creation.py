@@ -7,21 +7,24 @@ from typing import Any
 
 from aerogel import _native
 from aerogel._dtypes import dtype_of
-from aerogel.tensor import _types
+from aerogel.tensor import _complex, _types
 from aerogel.tensor._tensor import Tensor, asarray, tracing
+
+#: Indices are of 32 bits, addresses of 47.
+_MOST_ALONG, _MOST = (1 << 31) - 1, 1 << 47
 
 
 def _shape(shape: Any) -> list[Any]:
     if tracing.program is not None:
         return tracing.program.extents(shape)
-    if hasattr(shape, "__index__"):
-        shape = (shape,)
-    out = []
-    for extent in shape:
-        n = extent.__index__()
+    out = _types.whole_numbers(shape, "shape")
+    for n in out:
         if n < 0:
-            raise ValueError(f"an axis cannot have {n} elements; the shape is {tuple(shape)}")
-        out.append(n)
+            raise ValueError(f"an axis cannot have {n} elements; the shape is {tuple(out)}")
+        if n > _MOST_ALONG:
+            raise ValueError(f"an axis has {_MOST_ALONG} elements at most, not {n}: indices are `i32`")
+    if math.prod(out) > _MOST:
+        raise MemoryError(f"no machine has the memory for a tensor of shape {tuple(out)}")
     return out
 
 
@@ -30,7 +33,7 @@ def _device(device: Any) -> None:
         raise ValueError(f"there is no device {device!r}; tensors are on 'cpu'")
 
 
-def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+def full(shape: Any, fill_value: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """One number everywhere.
 
     Args:
@@ -40,20 +43,27 @@ def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) 
         device: ``"cpu"``.
     """
     _device(device)
+    wanted = _complex.complex_type(dtype) if dtype is not None else None
+    if wanted is not None or _complex.is_complex(fill_value):
+        value = complex(fill_value)
+        part = wanted.part if wanted is not None else _types.default_float()
+        return _complex.joined(full(shape, value.real, part), full(shape, value.imag, part))  # type: ignore[return-value]
     if isinstance(fill_value, Tensor):
         out = fill_value if dtype is None else fill_value.astype(dtype)
         return Tensor(out._native.broadcast_to(_shape(shape)))
+    if not hasattr(fill_value, "__float__"):
+        raise TypeError(f"`full` takes a number, not {fill_value!r}")
     kind = dtype_of(dtype) if dtype is not None else _types.of_number(fill_value, None)
     value = _types.checked(fill_value, kind)
     return Tensor(_native.NativeTensor.full(_shape(shape), kind._aerogel_dtype, value, tracing.trace))
 
 
-def zeros(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+def zeros(shape: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """Zeros."""
     return full(shape, 0, dtype=dtype or _types.default_float(), device=device)
 
 
-def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+def ones(shape: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """Ones."""
     return full(shape, 1, dtype=dtype or _types.default_float(), device=device)
 
@@ -61,18 +71,18 @@ def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
 empty = zeros
 
 
-def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+def full_like(x: Any, /, fill_value: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """One number everywhere, in the shape and the type of another tensor."""
     x = asarray(x)
     return full(x.shape, fill_value, dtype=dtype or x.dtype, device=device)
 
 
-def zeros_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Tensor:
+def zeros_like(x: Any, /, dtype: Any = None, device: Any = None) -> Tensor:
     """Zeros in the shape and the type of another tensor."""
     return full_like(x, 0, dtype=dtype, device=device)
 
 
-def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Tensor:
+def ones_like(x: Any, /, dtype: Any = None, device: Any = None) -> Tensor:
     """Ones in the shape and the type of another tensor."""
     return full_like(x, 1, dtype=dtype, device=device)
 
@@ -80,15 +90,16 @@ def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Tensor:
 empty_like = zeros_like
 
 
-def iota(shape: Any, axis: int = 0, *, dtype: Any = None) -> Tensor:
+def iota(shape: Any, axis: int = 0, dtype: Any = None) -> Tensor:
     """The index along an axis, at every point of a shape."""
     kind = dtype_of(dtype) if dtype is not None else _types.default_int()
     return Tensor(_native.NativeTensor.iota(_shape(shape), axis, kind._aerogel_dtype, tracing.trace))
 
 
-def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Tensor:
+def arange(start: Any, /, stop: Any = None, step: Any = 1, dtype: Any = None, device: Any = None) -> Tensor:
     """Numbers from ``start`` (0 if only one is given) to before ``stop`` by ``step``."""
     _device(device)
+    start, stop, step = (v.item() if isinstance(v, Tensor) else v for v in (start, stop, step))
     if stop is None:
         start, stop = 0, start
     if step == 0:
@@ -116,6 +127,7 @@ def linspace(
 ) -> Tensor:
     """So many numbers equally far apart from ``start`` to ``stop``, with it if ``endpoint``."""
     _device(device)
+    (num,) = _types.whole_numbers([num], "linspace")
     if num < 0:
         raise ValueError(f"`linspace` of {num} numbers")
     kind = dtype_of(dtype) if dtype is not None else _types.default_float()
@@ -133,7 +145,7 @@ def linspace(
     return out.astype(kind)
 
 
-def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None) -> Tensor:
+def eye(n_rows: int, n_cols: int | None = None, /, k: int = 0, dtype: Any = None, device: Any = None) -> Tensor:
     """Ones on a diagonal, zeros elsewhere."""
     _device(device)
     shape = (n_rows, n_rows if n_cols is None else n_cols)
@@ -165,12 +177,12 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Tensor, ...]:
     return tuple(out)
 
 
-def tril(x: Any, /, *, k: int = 0) -> Tensor:
+def tril(x: Any, /, k: int = 0) -> Tensor:
     """The elements on a diagonal of the last two axes and below it, zero above."""
     return Tensor(asarray(x)._native.triangle(k, True))
 
 
-def triu(x: Any, /, *, k: int = 0) -> Tensor:
+def triu(x: Any, /, k: int = 0) -> Tensor:
     """The elements on a diagonal of the last two axes and above it, zero below."""
     return Tensor(asarray(x)._native.triangle(k, False))
 

@@ -126,15 +126,16 @@ def fma(x: Any, y: Any, z: Any, /) -> Tensor:
     return asarray(x) * y + z
 
 
-def isclose(x1: Any, x2: Any, /, *, rtol: float = 1e-5, atol: float = 1e-8) -> Tensor:
+def isclose(x1: Any, x2: Any, /, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
     """Whether elements differ by no more than ``atol`` and the part ``rtol`` of the second."""
     a, b = operands(x1, x2, to_float=True)
-    return (a == b) | (isfinite(b) & (abs(a - b) <= abs(b) * rtol + atol))
+    close = (a == b) | (isfinite(b) & (abs(a - b) <= abs(b) * rtol + atol))
+    return close | (isnan(a) & isnan(b)) if equal_nan else close
 
 
-def allclose(x1: Any, x2: Any, /, *, rtol: float = 1e-5, atol: float = 1e-8) -> bool:
+def allclose(x1: Any, x2: Any, /, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
     """Whether all elements are close."""
-    return bool(isclose(x1, x2, rtol=rtol, atol=atol).all())
+    return bool(isclose(x1, x2, rtol, atol, equal_nan).all())
 
 
 def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from aerogel._dtypes import u1
+from aerogel.tensor import _types
 from aerogel.tensor._tensor import Tensor, asarray, constant, is_number, operands
 
 #: From, by, how many, and whether the axis goes.
@@ -15,9 +16,28 @@ def _is_array(key: Any) -> bool:
     return isinstance(key, (Tensor, list)) or (hasattr(key, "__array__") and getattr(key, "ndim", 0) >= 0)
 
 
+def _of_list(key: list[Any]) -> Any:
+    """A list as an array of NumPy's, whose numbers are there to be looked at; an empty one is of indices."""
+    import numpy as np
+
+    from aerogel.tensor._tensor import _without_tensors
+
+    array = np.asarray(_without_tensors(key))
+    return array if array.size else array.astype(np.int32)
+
+
+def _looked_at(k: Any, axis: int, n: int) -> None:
+    """Refuses known indices outside where they are written."""
+    if hasattr(k, "__array_interface__") and k.dtype.kind in "iu" and k.size:
+        for i in (k.min(), k.max()):
+            if not -n <= i < n:
+                raise IndexError(f"index {i} is outside axis {axis} with {n} elements")
+
+
 def _expanded(x: Tensor, key: Any) -> list[Any]:
     """The key with an item for each axis, and ``None`` for each new one."""
     keys = list(key) if isinstance(key, tuple) else [key]
+    keys = [_of_list(k) if isinstance(k, list) else k for k in keys]
     # A truth value takes all or nothing, and is no number of an element.
     keys = [constant(k, u1) if isinstance(k, bool) else k for k in keys]
     used = 0
@@ -73,6 +93,8 @@ def _split(x: Tensor, keys: list[Any]) -> tuple[list[Part], list[int | None], di
                 continue
             if index.dtype.is_float:
                 raise IndexError(f"an index is an integer, not `{index.dtype}`")
+            if x._outside == "error" and isinstance(shape[axis], int) and not isinstance(k, Tensor):
+                _looked_at(k, axis, shape[axis])
             computed[axis] = index
             parts.append((0, 1, shape[axis], False))
             layout.append(axis)
@@ -159,8 +181,7 @@ def set_(x: Tensor, key: Any, value: Any) -> None:
         value = asarray(value)
     (values,) = operands(value) if isinstance(value, Tensor) else (constant(value, x.dtype),)
     if values.dtype is not x.dtype:
-        if values.dtype.is_float and not x.dtype.is_float:
-            raise TypeError(f"elements of `{x.dtype}` take no `{values.dtype}`: write `value.astype(ti.{x.dtype})`")
+        _types.kept(values.dtype, x.dtype, "elements")
         values = values.astype(x.dtype)
     if _is_array(key) and not isinstance(key, list) and asarray(key).dtype is u1 and values.ndim == 0:
         mask = asarray(key)
@@ -169,14 +190,21 @@ def set_(x: Tensor, key: Any, value: Any) -> None:
         mask = mask.reshape(mask.shape + (1,) * (x.ndim - mask.ndim))
         x._native = mask._native.select(values._native, x._native)
         return
-    keys = [k for k in _expanded(x, key) if k is not None]
-    parts, _, computed = _split(x, keys)
+    keys = _expanded(x, key)
+    parts, layout, computed = _split(x, keys)
     if not computed:
+        values = _without_new(values, layout)
         shape = [n for _, _, n, drops in parts if not drops]
         values = _fitting(values, shape)
         x._native = x._native.with_part(parts, values._native)
         return
     _set_computed(x, parts, computed, values)
+
+
+def _without_new(values: Tensor, layout: list[int | None]) -> Tensor:
+    """Values without the axes of extent 1 that a key has by ``None``."""
+    new = [n - len(layout) for n, axis in enumerate(layout) if axis is None]
+    return values.squeeze([n for n in new if values.ndim >= -n])
 
 
 def _fitting(values: Tensor, shape: list[int]) -> Tensor:

@@ -5,11 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from aerogel._dtypes import u1
+from aerogel.tensor import _complex
+from aerogel.tensor._reductions import sum
 from aerogel.tensor._tensor import Tensor, asarray, operands
 
 
 def matmul(x1: Any, x2: Any, /) -> Tensor:
     """The product of matrices on the last two axes; an operand with one axis is a row or a column."""
+    if _complex.is_complex(x1) or _complex.is_complex(x2):
+        return _complex.matmul(x1, x2)  # type: ignore[return-value]
     a, b = _numbers("matmul", operands(x1, x2))
     return Tensor(a._native.matmul(b._native))
 
@@ -32,8 +36,10 @@ def dot(x1: Any, x2: Any, /) -> Tensor:
     return tensordot(a, b, axes=([a.ndim - 1], [max(b.ndim - 2, 0)]))
 
 
-def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
+def vecdot(x1: Any, x2: Any, /, axis: int = -1) -> Tensor:
     """The sum of products along an axis of both."""
+    if _complex.is_complex(x1) or _complex.is_complex(x2):
+        return sum(asarray(x1).conj() * x2, axis=axis)
     a, b = operands(x1, x2)
     if axis >= 0 or axis < -min(a.ndim, b.ndim):
         raise IndexError(f"`vecdot` takes an axis from {-min(a.ndim, b.ndim)} to -1, not {axis}")
@@ -119,15 +125,14 @@ def einsum(equation: str, /, *tensors: Any) -> Tensor:
     return Tensor(first._native.einsum([t._native for t in rest], named, out))
 
 
-def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
+def trace(x: Any, /, offset: int = 0, dtype: Any = None) -> Tensor:
     """The sum on a diagonal of the last two axes."""
-    from aerogel.tensor._reductions import sum
     from aerogel.tensor._shapes import diagonal
 
     return sum(diagonal(asarray(x), offset=offset), axis=-1, dtype=dtype)
 
 
-def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
+def cross(x1: Any, x2: Any, /, axis: int = -1) -> Tensor:
     """The product of vectors of 3 that stands upright on both."""
     from aerogel.tensor._shapes import broadcast_arrays, moveaxis, stack
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from aerogel._dtypes import ALL, dtype_of
+from aerogel._dtypes import ALL, dtype_of, u1
 from aerogel.tensor import _types
+from aerogel.tensor._complex import by_planes
 from aerogel.tensor._tensor import Tensor, asarray
 
 
 def _axes(axis: Any) -> list[int] | None:
     if axis is None:
         return None
-    return [axis] if hasattr(axis, "__index__") else list(axis)
+    return _types.whole_numbers(axis, "axis")
 
 
 def _summed(dtype: Any, given: Any) -> Any:
@@ -28,6 +29,7 @@ def _summed(dtype: Any, given: Any) -> Any:
     return default if kind == "b" or _types._width(dtype) < _types._width(default) else dtype
 
 
+@by_planes
 def sum(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:  # noqa: A001
     """The sum along some axes, or of all. Integers narrower than the default one are summed in it."""
     x = asarray(x)
@@ -57,6 +59,7 @@ def max(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:  # no
     return Tensor(asarray(x)._native.reduce("max", _axes(axis), keepdims))
 
 
+@by_planes
 def mean(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """The mean along some axes, or of all."""
     return Tensor(_floats(x)._native.reduce("mean", _axes(axis), keepdims))
@@ -77,27 +80,27 @@ def norm(x: Any, /, axis: Any = None, *, ord: float = 2, keepdims: bool = False)
     return Tensor(_floats(x)._native.norm(float(ord), _axes(axis), keepdims))
 
 
-def any(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:  # noqa: A001
+def any(x: Any, /, axis: Any = None, keepdims: bool = False) -> Tensor:  # noqa: A001
     """Whether some number is other than zero along some axes, or at all."""
     return Tensor(asarray(x)._native.reduce("any", _axes(axis), keepdims))
 
 
-def all(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:  # noqa: A001
+def all(x: Any, /, axis: Any = None, keepdims: bool = False) -> Tensor:  # noqa: A001
     """Whether every number is other than zero along some axes, or at all."""
     return Tensor(asarray(x)._native.reduce("all", _axes(axis), keepdims))
 
 
-def argmin(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+def argmin(x: Any, /, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """Where the first of the smallest numbers is along an axis, or among all row by row."""
     return Tensor(asarray(x)._native.arg_reduce("argmin", axis, keepdims))
 
 
-def argmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+def argmax(x: Any, /, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """Where the first of the largest numbers is along an axis, or among all row by row."""
     return Tensor(asarray(x)._native.arg_reduce("argmax", axis, keepdims))
 
 
-def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+def count_nonzero(x: Any, /, axis: Any = None, keepdims: bool = False) -> Tensor:
     """How many numbers are other than zero."""
     return Tensor(asarray(x)._native.reduce("count_nonzero", _axes(axis), keepdims))
 
@@ -125,12 +128,13 @@ def median(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> Ten
     return out.reshape((1,) * rank) if keepdims and out.ndim != rank else out
 
 
-def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Tensor:
+@by_planes
+def cumulative_sum(x: Any, /, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Tensor:
     """The sum of the numbers up to each along an axis; ``include_initial`` puts a zero before all."""
     return _cumulative("add", x, axis, dtype, include_initial, 0)
 
 
-def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Tensor:
+def cumulative_prod(x: Any, /, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Tensor:
     """The product of the numbers up to each along an axis; ``include_initial`` puts a one before all."""
     return _cumulative("mul", x, axis, dtype, include_initial, 1)
 
@@ -142,6 +146,7 @@ def _cumulative(name: str, x: Any, axis: int | None, dtype: Any, include_initial
             raise ValueError(f"name an axis: the shape is {x.shape}")
         axis = 0
     x = x.astype(_summed(x.dtype, dtype))
+    axis = _types.axis(axis, x.ndim, "cumulative_sum" if name == "add" else "cumulative_prod")
     out = Tensor(x._native.scan(name, axis, False))
     if include_initial:
         from aerogel.tensor import _shapes
@@ -152,16 +157,18 @@ def _cumulative(name: str, x: Any, axis: int | None, dtype: Any, include_initial
     return out
 
 
-def cummax(x: Any, /, *, axis: int = 0) -> Tensor:
+def cummax(x: Any, /, axis: int = 0) -> Tensor:
     """The largest of the numbers up to each along an axis."""
     return Tensor(asarray(x)._native.scan("max", axis, False))
 
 
-def cummin(x: Any, /, *, axis: int = 0) -> Tensor:
+def cummin(x: Any, /, axis: int = 0) -> Tensor:
     """The smallest of the numbers up to each along an axis."""
     return Tensor(asarray(x)._native.scan("min", axis, False))
 
 
-def prefix_sum(x: Any, /, *, axis: int = -1) -> Tensor:
-    """The sum of the numbers up to each along an axis, in their own type."""
-    return Tensor(asarray(x)._native.scan("add", axis, False))
+def prefix_sum(x: Any, /, axis: int = -1) -> Tensor:
+    """The sum of the numbers up to each along an axis, in their own type; truth values are counted."""
+    x = asarray(x)
+    x = x.astype(_types.default_int()) if x.dtype is u1 else x
+    return Tensor(x._native.scan("add", _types.axis(axis, x.ndim, "prefix_sum"), False))

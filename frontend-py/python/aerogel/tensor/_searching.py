@@ -6,13 +6,20 @@ import math
 from typing import Any, NamedTuple
 
 from aerogel._dtypes import u1
-from aerogel.tensor import _types
+from aerogel.tensor import _complex, _types
 from aerogel.tensor._tensor import Tensor, asarray, constant, is_number, operands
 
 
-def where(condition: Any, x1: Any, x2: Any, /) -> Tensor:
-    """The elements of ``x1`` where ``condition`` is true, else those of ``x2``."""
+def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
+    """The elements of ``x1`` where ``condition`` is true, else those of ``x2``; without both ``nonzero``."""
     condition = asarray(condition)
+    if x1 is None and x2 is None:
+        return nonzero(condition)
+    if x1 is None or x2 is None:
+        raise TypeError("`where` takes both of two values, or neither")
+    if _complex.is_complex(x1) or _complex.is_complex(x2):
+        first, second = (_complex.joined(*_complex._planes(x)) for x in (x1, x2))
+        return _complex.joined(where(condition, first.real, second.real), where(condition, first.imag, second.imag))
     if condition.dtype is not u1:
         condition = condition != 0
     a, b = operands(x1, x2)
@@ -51,12 +58,12 @@ def _bound(value: Any, dtype: Any, whole: Any) -> Any:
     return None if value > most else (least if value < least else whole(value))
 
 
-def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+def sort(x: Any, /, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """The numbers along an axis in order; NaN behind all."""
     return Tensor(asarray(x)._native.sort(axis, descending)[0])
 
 
-def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+def argsort(x: Any, /, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """Where each of the numbers in order is; equal ones in the order in which they come."""
     return Tensor(asarray(x)._native.sort(axis, descending)[1])
 
@@ -68,7 +75,7 @@ class TopK(NamedTuple):
     indices: Tensor
 
 
-def topk(x: Any, k: int, /, *, axis: int = -1, largest: bool = True) -> TopK:
+def topk(x: Any, k: int, /, axis: int = -1, largest: bool = True) -> TopK:
     """The ``k`` largest (or smallest) numbers along an axis in order, and where they are."""
     x = asarray(x)
     n = x.shape[axis]
@@ -94,7 +101,8 @@ def argwhere(x: Any, /) -> Tensor:
     return stack(nonzero(x), axis=1)
 
 
-def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Tensor:
+@_complex.by_planes
+def take(x: Any, indices: Any, /, axis: int | None = None) -> Tensor:
     """The parts of a tensor that have these indices along an axis."""
     x, indices = asarray(x), asarray(indices)
     if axis is None:
@@ -106,7 +114,8 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Tensor:
     return Tensor(x._native.gather(axis % x.ndim, [indices._native], x._outside, True), x._outside)
 
 
-def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Tensor:
+@_complex.by_planes
+def take_along_axis(x: Any, indices: Any, /, axis: int = -1) -> Tensor:
     """At each place the element whose index along an axis is given there."""
     x, indices = asarray(x), asarray(indices)
     return Tensor(x._native.take_along_axis(indices._native, axis, x._outside), x._outside)
@@ -130,7 +139,11 @@ def scatter(x: Any, indices: Any, values: Any, /, *, how: str = "set") -> Tensor
     x = asarray(x)
     if not isinstance(indices, tuple):
         indices = (indices,)
-    (values,) = [constant(values, x.dtype) if is_number(values) else asarray(values)]
+    if is_number(values):
+        _types.kept(values, x.dtype, "elements")
+        values = constant(values, x.dtype)
+    values = asarray(values)
+    _types.kept(values.dtype, x.dtype, "elements")
     index = [asarray(i)._native for i in indices]
     return Tensor(x._native.scatter(index, values.astype(x.dtype)._native, how, x._outside), x._outside)
 

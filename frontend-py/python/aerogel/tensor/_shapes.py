@@ -5,19 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from aerogel.tensor import _types
+from aerogel.tensor._complex import by_planes, of_lists
 from aerogel.tensor._tensor import Tensor, asarray, operands, tracing
 
 
-def _list(axis: Any) -> list[int]:
-    return [axis] if hasattr(axis, "__index__") else list(axis)
+def _list(axis: Any, what: str = "axis") -> list[int]:
+    return _types.whole_numbers(axis, what)
 
 
+@by_planes
 def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Tensor:
     """The elements row by row in another shape; one extent may be -1."""
     x = asarray(x)
     if tracing.program is not None:
         return Tensor(x._native.reshape(tracing.program.extents(shape)), x._outside)
-    shape = _list(shape)
+    shape = _list(shape, "reshape")
     if any(isinstance(n, int) and n < -1 for n in shape):
         raise ValueError(f"`reshape`: {tuple(shape)} is not a shape")
     if -1 in [n for n in shape if isinstance(n, int)]:
@@ -31,22 +33,26 @@ def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Tensor:
     return Tensor(x._native.reshape(list(shape)), x._outside)
 
 
+@by_planes
 def permute_dims(x: Any, /, axes: Any) -> Tensor:
     """The axes in another order: axis ``k`` of the result is axis ``axes[k]``."""
     return asarray(x).permute(tuple(axes))
 
 
+@by_planes
 def matrix_transpose(x: Any, /) -> Tensor:
     """The last two axes exchanged."""
     return asarray(x).mT
 
 
+@by_planes
 def transpose(x: Any, /, axes: Any = None) -> Tensor:
     """The axes in another order; without one in the opposite order."""
     x = asarray(x)
     return x.T if axes is None else x.permute(tuple(axes))
 
 
+@by_planes
 def moveaxis(x: Any, source: Any, destination: Any, /) -> Tensor:
     """Some axes in other places, the rest in their order."""
     x = asarray(x)
@@ -64,17 +70,20 @@ def moveaxis(x: Any, source: Any, destination: Any, /) -> Tensor:
     return x.permute(tuple(places[place] if place in places else next(rest) for place in range(rank)))
 
 
-def expand_dims(x: Any, /, *, axis: Any = 0) -> Tensor:
+@by_planes
+def expand_dims(x: Any, /, axis: Any = 0) -> Tensor:
     """With axes of extent 1 more, at these places of the result."""
     x = asarray(x)
     return Tensor(x._native.unsqueeze(_list(axis)), x._outside)
 
 
+@by_planes
 def unsqueeze(x: Any, /, axis: int = -1) -> Tensor:
     """With an axis of extent 1 more."""
     return asarray(x).unsqueeze(axis)
 
 
+@by_planes
 def squeeze(x: Any, /, axis: Any = None) -> Tensor:
     """Without these axes of extent 1; without an ``axis`` without all of them."""
     x = asarray(x)
@@ -83,13 +92,15 @@ def squeeze(x: Any, /, axis: Any = None) -> Tensor:
     return x.squeeze(_list(axis))
 
 
-def flip(x: Any, /, *, axis: Any = None) -> Tensor:
+@by_planes
+def flip(x: Any, /, axis: Any = None) -> Tensor:
     """The elements in the opposite order along some axes, or all."""
     x = asarray(x)
     return Tensor(x._native.flip(list(range(x.ndim)) if axis is None else _list(axis)), x._outside)
 
 
-def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Tensor:
+@by_planes
+def roll(x: Any, /, shift: Any, axis: Any = None) -> Tensor:
     """The elements moved along some axes, those that leave at one end at the other; without an axis row by row."""
     x = asarray(x)
     if axis is None:
@@ -106,16 +117,19 @@ def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Tensor:
     return Tensor(x._native.roll(shifts, axes), x._outside)
 
 
+@by_planes
 def tile(x: Any, repetitions: Any, /) -> Tensor:
     """The tensor so many times along each axis."""
     return Tensor(asarray(x)._native.tile(_list(repetitions)))
 
 
-def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Tensor:
+@by_planes
+def repeat(x: Any, repeats: Any, /, axis: int | None = None) -> Tensor:
     """Each element so many times in a row along an axis, or row by row; a number for each element may be given."""
     x = asarray(x)
     if axis is None:
         x, axis = x.reshape(-1), 0
+    axis = _types.axis(axis, x.ndim, "repeat")
     if hasattr(repeats, "__index__") and not isinstance(repeats, Tensor):
         if repeats == 0:
             shape = list(x.shape)
@@ -125,6 +139,10 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Tensor:
     import numpy as np
 
     counts = asarray(repeats).numpy()
+    if counts.dtype.kind not in "iu":
+        raise TypeError(f"`repeat` takes whole numbers, not {repeats!r}")
+    if counts.size and counts.min() < 0:
+        raise ValueError(f"`repeat`: an element cannot be there {counts.min()} times")
     n = x.shape[axis]
     if counts.size == 1:
         counts = np.full(n, int(counts.reshape(())))
@@ -135,6 +153,7 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Tensor:
     return take(x, asarray(np.repeat(np.arange(n, dtype=np.int32), counts)), axis=axis)
 
 
+@by_planes
 def broadcast_to(x: Any, /, shape: Any) -> Tensor:
     """The tensor stretched to a shape."""
     return Tensor(asarray(x)._native.broadcast_to(_list(shape)))
@@ -160,7 +179,8 @@ def broadcast_arrays(*arrays: Any) -> list[Tensor]:
     return [broadcast_to(a, shape) for a in made]
 
 
-def concat(arrays: Any, /, *, axis: int | None = 0) -> Tensor:
+@of_lists
+def concat(arrays: Any, /, axis: int | None = 0) -> Tensor:
     """Tensors one after the other along an axis; without one row by row."""
     given = list(arrays)
     if not given:
@@ -175,26 +195,29 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Tensor:
 concatenate = concat
 
 
-def stack(arrays: Any, /, *, axis: int = 0) -> Tensor:
+@of_lists
+def stack(arrays: Any, /, axis: int = 0) -> Tensor:
     """Tensors of one shape along an axis more."""
     given = [asarray(a) for a in arrays]
     if not given:
         raise ValueError("`stack` takes at least one tensor")
+    axis = _types.axis(axis, given[0].ndim + 1, "stack")
     for k, a in enumerate(given):
         if a.shape != given[0].shape:
             raise ValueError(f"`stack`: operand {k} has the shape {a.shape}, the first one {given[0].shape}")
     return concat([a.unsqueeze(axis) for a in given], axis=axis)
 
 
-def unstack(x: Any, /, *, axis: int = 0) -> tuple[Tensor, ...]:
+def unstack(x: Any, /, axis: int = 0) -> tuple[Tensor, ...]:
     """The tensors along an axis."""
     x = moveaxis(x, axis, 0)
     return tuple(x[k] for k in range(x.shape[0]))
 
 
-def split(x: Any, sections: Any, /, *, axis: int = 0) -> list[Tensor]:
+def split(x: Any, sections: Any, /, axis: int = 0) -> list[Tensor]:
     """The tensor in so many equal parts along an axis, or split before each of some indices."""
     x = asarray(x)
+    axis = _types.axis(axis, x.ndim, "split")
     n = x.shape[axis]
     if hasattr(sections, "__index__"):
         if sections <= 0 or n % sections:
@@ -210,6 +233,7 @@ def split(x: Any, sections: Any, /, *, axis: int = 0) -> list[Tensor]:
     return out
 
 
+@by_planes
 def pad(x: Any, widths: Any, /, mode: str = "constant", *, value: Any = 0) -> Tensor:
     """The tensor with a margin.
 
@@ -225,10 +249,12 @@ def pad(x: Any, widths: Any, /, mode: str = "constant", *, value: Any = 0) -> Te
     pairs = [tuple(w) if not hasattr(w, "__index__") else w for w in widths]
     if len(pairs) == 2 and all(hasattr(w, "__index__") for w in pairs):
         pairs = [tuple(pairs)] * x.ndim
+    _types.kept(value, x.dtype, "a margin of elements")
     value = _types.checked(value, x.dtype)
     return Tensor(x._native.pad([(int(a), int(b)) for a, b in pairs], mode, value), x._outside)
 
 
-def diagonal(x: Any, /, *, offset: int = 0, axis1: int = -2, axis2: int = -1) -> Tensor:
+@by_planes
+def diagonal(x: Any, /, offset: int = 0, axis1: int = -2, axis2: int = -1) -> Tensor:
     """The elements whose indices along two axes are equal, as the last axis."""
     return Tensor(asarray(x)._native.diagonal(offset, (axis1, axis2)))

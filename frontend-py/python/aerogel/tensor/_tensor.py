@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from aerogel import _native
 from aerogel._dtypes import ALL, DataType, dtype_of, numpy_dtype, u1
-from aerogel.tensor import _types
+from aerogel.tensor import _complex, _types
+from aerogel.tensor._methods import Methods
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -28,7 +29,7 @@ class _Tracing(threading.local):
 tracing = _Tracing()
 
 
-class Tensor:
+class Tensor(Methods):
     """Numbers of one type in rows, columns and more axes, computed when they are asked for.
 
     Operators and functions record what is to be done; ``numpy``, ``item``, ``print`` and what takes numbers compile all
@@ -52,6 +53,11 @@ class Tensor:
             tracing.program.made(self)
 
     # What it is.
+
+    @classmethod
+    def _like(cls, other: Tensor) -> Tensor:
+        """A tensor of its own with the same numbers."""
+        return Tensor(other._native.again(), other._outside)
 
     @property
     def dtype(self) -> DataType:
@@ -205,6 +211,8 @@ class Tensor:
 
     def astype(self, dtype: Any, *, copy: bool = True) -> Tensor:
         """The elements converted: floats to integers towards zero, to ``u1`` by being other than zero."""
+        if _complex.complex_type(dtype) is not None:
+            return _complex.joined(self, self * 0).astype(dtype)  # type: ignore[return-value]
         return Tensor(self._native.cast(_types.name_of(dtype)), self._outside)
 
     def bitcast(self, dtype: Any) -> Tensor:
@@ -215,7 +223,7 @@ class Tensor:
         """The tensor with another meaning of computed indices outside: ``error``, ``clamp``, ``wrap`` or ``zero``."""
         if mode not in ("error", "clamp", "wrap", "zero"):
             raise ValueError(f"outside is error, clamp, wrap or zero, not {mode!r}")
-        return Tensor(self._native, mode)
+        return Tensor(self._native.again(), mode)
 
     # Shapes.
 
@@ -223,14 +231,16 @@ class Tensor:
         """The elements row by row in another shape; one extent may be -1."""
         from aerogel.tensor import _shapes
 
-        return _shapes.reshape(self, shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape)
+        return _shapes.reshape(self, shape[0] if len(shape) == 1 else shape)
 
     def permute(self, *axes: Any) -> Tensor:
         """The axes in another order."""
-        order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
-        return Tensor(self._native.permute(list(order)), self._outside)
+        order = _types.whole_numbers(axes[0] if len(axes) == 1 else axes, "permute")
+        return Tensor(self._native.permute(order), self._outside)
 
-    transpose = permute
+    def transpose(self, *axes: Any) -> Tensor:
+        """The axes in another order; without one in the opposite order."""
+        return self.T if axes in ((), (None,)) else self.permute(*axes)
 
     def flatten(self) -> Tensor:
         """The elements row by row along one axis."""
@@ -240,9 +250,10 @@ class Tensor:
         """With an axis of extent 1 more."""
         return Tensor(self._native.unsqueeze([axis]), self._outside)
 
-    def squeeze(self, axis: int | Sequence[int]) -> Tensor:
-        """Without axes of extent 1."""
-        return Tensor(self._native.squeeze([axis] if isinstance(axis, int) else list(axis)), self._outside)
+    def squeeze(self, axis: int | Sequence[int] | None = None) -> Tensor:
+        """Without axes of extent 1; without an ``axis`` without all of them."""
+        axes = [k for k, n in enumerate(self.shape) if n == 1] if axis is None else axis
+        return Tensor(self._native.squeeze(_types.whole_numbers(axes, "squeeze")), self._outside)
 
     # In programs.
 
@@ -278,46 +289,10 @@ class Tensor:
 
         _items.set_(self, key, value)
 
-    if TYPE_CHECKING:
-        # Written below, from tables.
-        def __neg__(self) -> Tensor: ...
-        def __pos__(self) -> Tensor: ...
-        def __abs__(self) -> Tensor: ...
-        def __invert__(self) -> Tensor: ...
-        def __add__(self, other: Any) -> Tensor: ...
-        def __radd__(self, other: Any) -> Tensor: ...
-        def __sub__(self, other: Any) -> Tensor: ...
-        def __rsub__(self, other: Any) -> Tensor: ...
-        def __mul__(self, other: Any) -> Tensor: ...
-        def __rmul__(self, other: Any) -> Tensor: ...
-        def __truediv__(self, other: Any) -> Tensor: ...
-        def __rtruediv__(self, other: Any) -> Tensor: ...
-        def __floordiv__(self, other: Any) -> Tensor: ...
-        def __mod__(self, other: Any) -> Tensor: ...
-        def __pow__(self, other: Any) -> Tensor: ...
-        def __rpow__(self, other: Any) -> Tensor: ...
-        def __matmul__(self, other: Any) -> Tensor: ...
-        def __and__(self, other: Any) -> Tensor: ...
-        def __or__(self, other: Any) -> Tensor: ...
-        def __xor__(self, other: Any) -> Tensor: ...
-        def __lshift__(self, other: Any) -> Tensor: ...
-        def __rshift__(self, other: Any) -> Tensor: ...
-        def __lt__(self, other: Any) -> Tensor: ...
-        def __le__(self, other: Any) -> Tensor: ...
-        def __gt__(self, other: Any) -> Tensor: ...
-        def __ge__(self, other: Any) -> Tensor: ...
-        def sum(self, axis: Any = None, **kwargs: Any) -> Tensor: ...
-        def prod(self, axis: Any = None, **kwargs: Any) -> Tensor: ...
-        def mean(self, axis: Any = None, **kwargs: Any) -> Tensor: ...
-        def min(self, axis: Any = None, **kwargs: Any) -> Tensor: ...
-        def max(self, axis: Any = None, **kwargs: Any) -> Tensor: ...
-        def var(self, axis: Any = None, **kwargs: Any) -> Tensor: ...
-        def std(self, axis: Any = None, **kwargs: Any) -> Tensor: ...
-        def norm(self, axis: Any = None, **kwargs: Any) -> Tensor: ...
-        def any(self, axis: Any = None, **kwargs: Any) -> Tensor: ...
-        def all(self, axis: Any = None, **kwargs: Any) -> Tensor: ...
-        def argmin(self, axis: Any = None, **kwargs: Any) -> Tensor: ...
-        def argmax(self, axis: Any = None, **kwargs: Any) -> Tensor: ...
+
+def _restored(numbers: Any, outside: str) -> Tensor:
+    """What ``pickle`` makes a tensor of."""
+    return asarray(numbers).outside(outside)
 
 
 def is_number(value: Any) -> bool:
@@ -337,7 +312,7 @@ def constant(value: Any, dtype: DataType) -> Tensor:
     return Tensor(_native.NativeTensor.of_number(name, value))
 
 
-def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Tensor:
+def asarray(obj: Any, /, dtype: Any = None, *, device: Any = None, copy: bool | None = None) -> Tensor:
     """A tensor of a list, a number, a NumPy array (copied), a ``ti.ndarray`` (where it lies), or what speaks DLPack.
 
     What a kernel writes to a ``ti.ndarray`` later is seen by what has not been computed by then.
@@ -352,6 +327,16 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
         raise ValueError(f"there is no device {device!r}; tensors are on 'cpu'")
     if isinstance(obj, Tensor):
         return obj if dtype is None else obj.astype(dtype)
+    if isinstance(obj, _complex.ComplexTensor):
+        return obj if dtype is None else obj.astype(dtype)  # type: ignore[return-value]
+    if _complex.is_complex(obj) or (dtype is not None and _complex.complex_type(dtype) is not None):
+        import numpy as np
+
+        wanted = "complex128" if dtype is None else str(_complex.complex_type(dtype) or dtype)
+        if dtype is None and not hasattr(obj, "dtype"):
+            wanted = str(_complex.of_part(_types.default_float()))
+        array = np.asarray(obj) if hasattr(obj, "dtype") and dtype is None else np.asarray(obj, dtype=wanted)
+        return _complex.of_numpy(array, dtype)  # type: ignore[return-value]
     if is_number(obj):
         return constant(obj, dtype_of(dtype) if dtype is not None else _types.of_number(obj, None))
     if isinstance(obj, _native.NativeNdarray) and not copy:
@@ -367,17 +352,27 @@ def _of_numpy(obj: Any, dtype: Any) -> Tensor:
 
     if hasattr(obj, "__dlpack__") and not hasattr(obj, "__array_struct__") and not hasattr(obj, "__array__"):
         obj = np.from_dlpack(obj)
+    if isinstance(obj, range) or hasattr(obj, "to_list") and not hasattr(obj, "__array_interface__"):
+        # Python's numbers in a row, whatever holds them.
+        obj = list(obj) if isinstance(obj, range) else obj.to_list()
+    if isinstance(obj, np.ma.MaskedArray):
+        raise TypeError("a tensor has no mask: take `array.filled(value)`, or `array.data`")
     is_list = isinstance(obj, (list, tuple))
     # Numbers of Python's have no type of their own.
     is_plain = is_list and _is_plain(obj)
     if is_list:
         obj = _without_tensors(obj)
     array = np.asarray(obj)
+    if array.dtype.kind == "c":
+        kind = dtype if dtype is not None or not is_plain else _complex.of_part(_types.default_float())
+        return _complex.of_numpy(array, kind)  # type: ignore[return-value]
     if dtype is None and is_plain:
         dtype = _type_of_list(array)
+    if array.dtype.kind == "O":
+        raise TypeError(f"a tensor has numbers, not {type(obj).__name__}" + _what_is_no_number(obj))
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
     if dtype is not None:
-        if array.dtype.kind == "O":
-            raise TypeError(f"a tensor has numbers, not {type(obj).__name__}")
         wanted = numpy_dtype(dtype_of(dtype))
         if is_plain and array.size and array.dtype.kind in "iuf" and np.dtype(wanted).kind in "iu":
             limits = np.iinfo(wanted)
@@ -392,16 +387,24 @@ def _of_numpy(obj: Any, dtype: Any) -> Tensor:
     return Tensor(_native.NativeTensor.of_numpy(np.ascontiguousarray(array).reshape(shape)))
 
 
+def _what_is_no_number(obj: Any) -> str:
+    if isinstance(obj, (list, tuple)):
+        for part in obj:
+            if not isinstance(part, (list, tuple)) and not is_number(part) and not hasattr(part, "dtype"):
+                return f" with {part!r} in it"
+    return ""
+
+
 def _is_plain(obj: Any) -> bool:
     if isinstance(obj, (list, tuple)):
         return all(_is_plain(x) for x in obj)
-    return is_number(obj)
+    return is_number(obj) or (isinstance(obj, complex) and not hasattr(obj, "dtype"))
 
 
 def _without_tensors(obj: Any) -> Any:
     if isinstance(obj, (list, tuple)):
         return [_without_tensors(x) for x in obj]
-    return obj.numpy() if isinstance(obj, Tensor) else obj
+    return obj.numpy() if isinstance(obj, (Tensor, _complex.ComplexTensor)) else obj
 
 
 def _type_of_list(array: Any) -> Any:
@@ -425,6 +428,8 @@ def operands(*values: Any, to_float: bool = False) -> list[Tensor]:
             made.append(value)
         else:
             made.append(asarray(value))
+            if isinstance(made[-1], _complex.ComplexTensor):
+                raise TypeError(f"this takes real numbers, not `{made[-1].dtype}`")
         if isinstance(made[-1], Tensor):
             dtype = made[-1].dtype if dtype is None else _types.promote(dtype, made[-1].dtype)
     for value in made:
@@ -441,6 +446,8 @@ def unary(name: str, to_float: bool = False) -> Callable[[Any], Tensor]:
     """The function of one operand that is recorded by a name."""
 
     def function(x: Any, /) -> Tensor:
+        if _complex.is_complex(x):
+            return _complex.unary(name, asarray(x))  # type: ignore[arg-type]
         (x,) = operands(x, to_float=to_float)
         return Tensor(x._native.unary(name), x._outside)
 
@@ -455,6 +462,8 @@ def binary(name: str, to_float: bool = False) -> Callable[[Any, Any], Tensor]:
     """The function of two operands that is recorded by a name."""
 
     def function(x1: Any, x2: Any, /) -> Tensor:
+        if _complex.is_complex(x1) or _complex.is_complex(x2):
+            return _complex.binary(name, x1, x2)
         a, b = operands(x1, x2, to_float=to_float)
         recorded = name
         if a.dtype is u1 and name in _OF_TRUTH:
@@ -468,7 +477,9 @@ def _operator(name: str, to_float: bool = False) -> tuple[Any, Any]:
     function = binary(name, to_float)
 
     def is_operand(other: Any) -> bool:
-        return isinstance(other, (Tensor, bool, int, float, list, tuple)) or hasattr(other, "__array__")
+        if isinstance(other, _complex.ComplexTensor):
+            return False
+        return isinstance(other, (Tensor, bool, int, float, complex, list, tuple)) or hasattr(other, "__array__")
 
     def forward(self: Tensor, other: Any) -> Any:
         return function(self, other) if is_operand(other) else NotImplemented
@@ -523,13 +534,13 @@ def _define() -> None:
     for name, recorded in {"neg": "neg", "abs": "abs", "invert": "not"}.items():
         setattr(Tensor, f"__{name}__", unary(recorded))
     Tensor.__pos__ = lambda self: self
-    from aerogel.tensor import _reductions
-
-    for name in ("sum", "prod", "mean", "min", "max", "var", "std", "norm", "any", "all", "argmin", "argmax"):
-        setattr(Tensor, name, getattr(_reductions, name))
 
     def matmul(self: Tensor, other: Any) -> Any:
-        if not hasattr(other, "__array__") and not isinstance(other, Tensor):
+        if (
+            isinstance(other, _complex.ComplexTensor)
+            or not hasattr(other, "__array__")
+            and not isinstance(other, Tensor)
+        ):
             return NotImplemented
         a, b = operands(self, other)
         return Tensor(a._native.matmul(b._native))

@@ -88,3 +88,31 @@ def checked(value: Any, dtype: DataType) -> Any:
 def index_type() -> DataType:
     """The type of indices that operations give."""
     return i32
+
+
+def whole_numbers(value: Any, what: str) -> list[int]:
+    """One whole number or several: axes, extents."""
+    given = [value] if hasattr(value, "__index__") and getattr(value, "ndim", 0) == 0 else value
+    try:
+        return [n.__index__() for n in given]
+    except (AttributeError, TypeError):
+        raise TypeError(f"`{what}` takes whole numbers, not {value!r}") from None
+
+
+def axis(n: Any, rank: int, what: str) -> int:
+    """An axis counted from the front."""
+    (at,) = whole_numbers([n], what)
+    if not -rank <= at < rank:
+        raise IndexError(f"`{what}`: there is no axis {at}: the tensor has {rank}")
+    return at % rank
+
+
+def kept(value: Any, dtype: DataType, what: str) -> None:
+    """Refuses what a type would lose the fraction of: a number of Python's, or the type of a tensor."""
+    if dtype.is_float:
+        return
+    if isinstance(value, DataType):
+        if value.is_float:
+            raise TypeError(f"{what} of `{dtype}` take no `{value}`: write `value.astype(ti.{dtype})`")
+    elif isinstance(value, float) and value != int(value if abs(value) < float("inf") and value == value else 0):
+        raise TypeError(f"{what} of `{dtype}` take no {value}, which is no whole number")

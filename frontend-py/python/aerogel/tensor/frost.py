@@ -224,8 +224,10 @@ def _word(n: builtins.int) -> Tensor:
 
 
 def sum(x: Any, axis: Any = -1) -> Tensor:
-    """The sum along an axis."""
-    return Tensor(asarray(x)._native.reduce("sum", _reductions._axes(axis), False))
+    """The sum along an axis; truth values are counted."""
+    x = asarray(x)
+    x = x.astype(int32) if x.dtype is bool1 else x
+    return Tensor(x._native.reduce("sum", _reductions._axes(axis), False))
 
 
 def mean(x: Any, axis: Any = -1) -> Tensor:
@@ -307,6 +309,38 @@ def zeros(shape: Any, dtype: Any = None) -> Tensor:
 def ones(shape: Any, dtype: Any = None) -> Tensor:
     """Ones."""
     return _filled(shape, 1, dtype)
+
+
+def copy(x: Any) -> Tensor:
+    """A tensor with the same numbers."""
+    return asarray(x).copy()
+
+
+def repeat(x: Any, repeats: builtins.int, axis: builtins.int = -1) -> Tensor:
+    """The tensor so many times one after the other along an axis."""
+    x = asarray(x)
+    times = [1] * x.ndim
+    times[axis] = repeats
+    return _shapes.tile(x, times)
+
+
+def step(edge: Any, x: Any) -> Tensor:
+    """0 below an edge, else 1."""
+    return _elementwise.step(edge, x)
+
+
+def reversebits(x: Any) -> Tensor:
+    """The bits of 32 in the opposite order."""
+    x = asarray(x).astype(uint32)
+    for bits, mask in ((1, 0x55555555), (2, 0x33333333), (4, 0x0F0F0F0F), (8, 0x00FF00FF), (16, 0x0000FFFF)):
+        x = ((x >> _word(bits)) & _word(mask)) | ((x & _word(mask)) << _word(bits))
+    return x
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("_"):
+        raise AttributeError(name)
+    raise AttributeError(f"TensorFrost's `{name}` is not here")
 
 
 pi = math.pi

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from aerogel import _native
 from aerogel._dtypes import ALL, dtype_of
 from aerogel.tensor import _types
+from aerogel.tensor._complex import ComplexTensor
 from aerogel.tensor._tensor import Tensor, asarray, constant, operands, tracing
 
 if TYPE_CHECKING:
@@ -73,6 +74,8 @@ class Trace:
         self.inputs: list[Any] = []
         self.input_shapes: dict[Any, tuple[int, int]] = {}
         self.scopes: list[_Scope] = []
+        #: Which results are complex.
+        self.is_complex: list[bool] = []
         self._count = 0
         self._n_loops = 0
 
@@ -310,7 +313,11 @@ class Program:
                 results = self._function()
                 many = isinstance(results, (tuple, list))
                 given = list(results) if many else [] if results is None else [results]
-                natives = [trace.native.read((r if isinstance(r, Tensor) else asarray(r))._native) for r in given]
+                given = [r if isinstance(r, Tensor) else asarray(r) for r in given]
+                # A complex tensor is two.
+                trace.is_complex = [isinstance(r, ComplexTensor) for r in given]
+                planes = [p for r in given for p in ((r.real, r.imag) if isinstance(r, ComplexTensor) else (r,))]
+                natives = [trace.native.read(p._native) for p in planes]
             finally:
                 tracing.trace = tracing.program = None
             new = {k: v for k, v in trace.learned.items() if facts.get(k) != v}
@@ -328,6 +335,10 @@ class Program:
     def text(self) -> str:
         """The statements."""
         return self.compile()._made[1].text
+
+    def explain(self) -> str:
+        """What became of the statements: which share a kernel, which temporaries are kept in memory, and why."""
+        return self.compile()._made[1].explained
 
     def _result(self, native: Any) -> Tensor:
         return Tensor(native)
@@ -350,7 +361,8 @@ class Program:
                 if isinstance(known, int) and known != extent:
                     raise ValueError(f"input {n} of `{self.__name__}`: axis {axis} has {known} elements, not {extent}")
             given.append(tensor._native)
-        results = [self._result(r) for r in native.run(given)]
+        planes = iter([self._result(r) for r in native.run(given)])
+        results = [ComplexTensor(next(planes), next(planes)) if both else next(planes) for both in trace.is_complex]
         if none:
             return None
         return tuple(results) if many else results[0]

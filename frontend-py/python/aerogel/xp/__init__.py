@@ -6,8 +6,8 @@
 >>> xp.sum(xp.reshape(xp.arange(6), (2, 3)), axis=0).tolist()
 [3, 5, 7]
 
-There are no complex numbers. Functions whose results have shapes that depend on numbers (``nonzero``,
-``unique_all``) compute at once.
+Complex numbers are two planes (``ComplexTensor``). Functions whose results have shapes that depend on
+numbers (``nonzero``, ``unique_all``) compute at once.
 """
 
 # ruff: noqa: A001, A004
@@ -17,6 +17,7 @@ import math
 from typing import Any
 
 from aerogel._dtypes import DataType
+from aerogel._dtypes import f16 as float16
 from aerogel._dtypes import f32 as float32
 from aerogel._dtypes import f64 as float64
 from aerogel._dtypes import i8 as int8
@@ -29,6 +30,7 @@ from aerogel._dtypes import u16 as uint16
 from aerogel._dtypes import u32 as uint32
 from aerogel._dtypes import u64 as uint64
 from aerogel.tensor import _tensor as _make
+from aerogel.tensor._complex import complex64, complex128, conj, imag, real
 from aerogel.tensor._creation import (
     arange,
     empty,
@@ -166,7 +168,9 @@ from aerogel.tensor._shapes import (
     unstack,
 )
 from aerogel.tensor._tensor import asarray
-from aerogel.xp import linalg
+from aerogel.tensor._types import axis as _axis
+from aerogel.tensor._types import whole_numbers as _whole_numbers
+from aerogel.xp import fft, linalg
 from aerogel.xp._types import can_cast, finfo, iinfo, isdtype, result_type
 
 __array_api_version__ = "2025.12"
@@ -178,6 +182,11 @@ e, inf, nan, newaxis, pi = math.e, math.inf, math.nan, None, math.pi
 
 def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> _make.Tensor:
     """The differences of neighbours along an axis, ``n`` times."""
+    (n,) = _whole_numbers([n], "diff")
+    if n < 0:
+        raise ValueError(f"`diff` is taken 0 or more times, not {n}")
+    x = asarray(x)
+    axis = _axis(axis, x.ndim, "diff")
     parts = [p for p in (prepend, x, append) if p is not None]
     x = concat(parts, axis=axis) if len(parts) > 1 else asarray(x)
     for _ in range(n):
@@ -192,21 +201,41 @@ class _Info:
 
     def capabilities(self) -> dict[str, Any]:
         """What of the standard is left to choose."""
-        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": None}
+        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> str:
         """Where tensors are."""
         return "cpu"
 
-    def default_dtypes(self, *, device: Any = None) -> dict[str, DataType]:
+    def default_dtypes(self, *, device: Any = None) -> dict[str, Any]:
         """What numbers of Python's become."""
+        from aerogel.tensor._complex import of_part
         from aerogel.tensor._types import default_float, default_int, index_type
 
-        return {"real floating": default_float(), "integral": default_int(), "indexing": index_type()}
+        return {
+            "real floating": default_float(),
+            "complex floating": of_part(default_float()),
+            "integral": default_int(),
+            "indexing": index_type(),
+        }
 
-    def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, DataType]:
+    def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, Any]:
         """The types of numbers."""
-        names = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64"]
+        names = [
+            "bool",
+            "int8",
+            "int16",
+            "int32",
+            "int64",
+            "uint8",
+            "uint16",
+            "uint32",
+            "uint64",
+            "float32",
+            "float64",
+            "complex64",
+            "complex128",
+        ]
         found = {name: globals()[name] for name in names}
         return {n: t for n, t in found.items() if kind is None or isdtype(t, kind)}
 

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 from aerogel._dtypes import ALL, DataType, dtype_of, numpy_dtype
 from aerogel.tensor import _types
-from aerogel.tensor._tensor import Tensor
+from aerogel.tensor._complex import complex_type, of_part
+from aerogel.tensor._tensor import Tensor, is_number
 
 _KINDS = {
     "bool": ["u1"],
@@ -26,20 +27,35 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     if isinstance(kind, str):
         if kind not in _KINDS:
             raise ValueError(f"there is no kind {kind!r} of types; use one of {', '.join(_KINDS)}")
-        return dtype._aerogel_dtype in _KINDS[kind]
-    return dtype is kind
+        found = complex_type(dtype)
+        if found is not None:
+            return kind in ("complex floating", "numeric")
+        return dtype_of(dtype)._aerogel_dtype in _KINDS[kind]
+    found, wanted = complex_type(dtype), complex_type(kind)
+    if found is not None or wanted is not None:
+        return found is wanted
+    return dtype_of(dtype) is dtype_of(kind)
 
 
-def result_type(*arrays_and_dtypes: Any) -> DataType:
+def result_type(*arrays_and_dtypes: Any) -> Any:
     """The type that operands meet at."""
+    kinds = [complex_type(getattr(v, "dtype", complex if isinstance(v, complex) else v)) for v in arrays_and_dtypes]
+    if any(k is not None for k in kinds):
+        given = zip(arrays_and_dtypes, kinds)
+        # A complex number of Python's takes the width of what is beside it.
+        parts = [
+            v if k is None else k.part for v, k in given if not (isinstance(v, complex) and not hasattr(v, "dtype"))
+        ]
+        part = result_type(*parts) if parts else _types.default_float()
+        return of_part(part if part.is_float else _types.default_float())
     known: DataType | None = None
     for value in arrays_and_dtypes:
-        if isinstance(value, (bool, int, float)):
+        if is_number(value):
             continue
-        dtype = value.dtype if isinstance(value, Tensor) else dtype_of(value)
+        dtype = dtype_of(getattr(value, "dtype", value))
         known = dtype if known is None else _types.promote(known, dtype)
     for value in arrays_and_dtypes:
-        if isinstance(value, (bool, int, float)):
+        if is_number(value):
             known = _types.of_number(value, known)
     if known is None:
         raise ValueError("`result_type` takes at least one operand")
@@ -48,6 +64,12 @@ def result_type(*arrays_and_dtypes: Any) -> DataType:
 
 def can_cast(from_: Any, to: Any, /) -> bool:
     """Whether every number of a type is one of another, by the rules of promotion."""
+    wanted = complex_type(to)
+    if wanted is not None:
+        own = complex_type(getattr(from_, "dtype", from_))
+        return can_cast(own.part if own is not None else from_, wanted.part)
+    if complex_type(getattr(from_, "dtype", from_)) is not None:
+        return False
     source = from_.dtype if isinstance(from_, Tensor) else dtype_of(from_)
     target = dtype_of(to)
     if _types.kind(source) != _types.kind(target) and {_types.kind(source), _types.kind(target)} != {"i", "u"}:
@@ -82,7 +104,9 @@ def finfo(type: Any, /) -> FloatInfo:  # noqa: A002
     """What a type of floats holds."""
     import numpy as np
 
-    dtype = type.dtype if isinstance(type, Tensor) else dtype_of(type)
+    type = getattr(type, "dtype", type)
+    found = complex_type(type)
+    dtype = dtype_of(type) if found is None else found.part
     if not dtype.is_float:
         raise TypeError(f"`finfo` takes a type of floats, not `{dtype}`")
     info = np.finfo(numpy_dtype(dtype))

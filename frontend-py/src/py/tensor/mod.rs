@@ -57,6 +57,8 @@ pub(crate) struct NativeTrace {
 pub(crate) struct NativeProgram {
     plan: Plan,
     text: String,
+    /// What became of its statements.
+    explained: String,
     /// What to say if extents do not agree.
     agreements: Vec<String>,
 }

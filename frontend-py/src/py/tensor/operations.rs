@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use aerogel_runtime::Buffer;
-use aerogel_tensor::record::Margin;
+use aerogel_tensor::algebra::{Algebra, Transform};
+use aerogel_tensor::record::{Affine, Margin, RecordError};
 use aerogel_tensor::{Accum, Operand};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -41,6 +42,15 @@ fn parts(
         aerogel_tensor::record::Part { drops, ..part }
     })
     .collect()
+}
+
+/// Factors of labels, and what is added.
+type AffineArgs = (Vec<(u32, i32)>, i32);
+
+fn affine(given: Vec<AffineArgs>) -> Vec<Affine> {
+    let all = given.into_iter();
+    all.map(|(terms, offset)| Affine { terms, offset })
+        .collect()
 }
 
 fn handles<'a, 'py>(tensors: &'a [Bound<'py, NativeTensor>]) -> Vec<&'a NativeTensor> {
@@ -135,7 +145,7 @@ impl NativeTensor {
     /// NumPy's view of the numbers, which may not be changed.
     #[getter]
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let value = self.computed(py)?;
+        let value = self.operand(py)?;
         // Nobody changes it, so that a device may have it too.
         let address = value.buffer.address_to_read().map_err(error::memory)? as usize;
         interface(py, value.ty, &value.shape, address, false)
@@ -290,17 +300,41 @@ impl NativeTensor {
     }
 
     fn slice(&self, given: Vec<PartArgs>) -> PyResult<Self> {
+        if let Some(out) = self.read_at_once(&given)? {
+            return Ok(out);
+        }
         self.op(&[], |r, x, _| {
             let parts = parts(r, &given);
             r.slice(x, &parts)
         })
     }
 
-    fn with_part(&self, given: Vec<PartArgs>, values: &Self) -> PyResult<Self> {
-        self.op(&[values], |r, x, o| {
+    fn with_part(&self, py: Python<'_>, given: Vec<PartArgs>, values: &Self) -> PyResult<Self> {
+        if let Some(out) = self.stored_at_once(py, &given, values)? {
+            return Ok(out);
+        }
+        let out = self.op(&[values], |r, x, o| {
             let parts = parts(r, &given);
             r.with_part(x, &parts, o[0])
-        })
+        })?;
+        self.note_store(&out);
+        Ok(out)
+    }
+
+    /// Another handle of the same tensor.
+    fn again(&self) -> Self {
+        match &self.home {
+            Home::Lazy(slot) => {
+                let mut session = lock(&SESSION);
+                let buffer = session.buffer(*slot);
+                Self {
+                    home: Home::Lazy(session.hold(buffer)),
+                }
+            }
+            Home::Program(recording, buffer) => Self {
+                home: Home::Program(recording.clone(), *buffer),
+            },
+        }
     }
 
     fn gather(
@@ -323,18 +357,22 @@ impl NativeTensor {
 
     fn scatter(
         &self,
+        py: Python<'_>,
         index: Vec<Bound<'_, Self>>,
         values: &Self,
         how: &str,
         mode: &str,
     ) -> PyResult<Self> {
         let (how, mode) = (accum(how)?, outside(mode)?);
+        self.run_if_full(py)?;
         let mut others = handles(&index);
         others.push(values);
-        self.op(&others, |r, x, o| {
+        let out = self.op(&others, |r, x, o| {
             let (values, index) = o.split_last().expect("the values are last");
             r.scatter(x, index, *values, how, mode)
-        })
+        })?;
+        self.note_store(&out);
+        Ok(out)
     }
 
     #[pyo3(signature = (widths, margin, value = None))]
@@ -369,6 +407,32 @@ impl NativeTensor {
         })
     }
 
+    /// Linear algebra of this and other matrices, by name.
+    fn algebra(&self, name: &str, others: Vec<Bound<'_, Self>>) -> PyResult<Vec<Self>> {
+        let op = Algebra::from_name(name)
+            .ok_or_else(|| PyValueError::new_err(format!("there is no `{name}` of matrices")))?;
+        self.ops(&handles(&others), |r, x, o| {
+            let all: Vec<_> = std::iter::once(x).chain(o.iter().copied()).collect();
+            r.algebra(op, &all)
+        })
+    }
+
+    /// A Fourier transform of the rows of this and perhaps an imaginary part, of `n` numbers each.
+    fn transform(
+        &self,
+        name: &str,
+        others: Vec<Bound<'_, Self>>,
+        n: Extent<'_>,
+    ) -> PyResult<Vec<Self>> {
+        let op = Transform::from_name(name)
+            .ok_or_else(|| PyValueError::new_err(format!("there is no transform `{name}`")))?;
+        self.ops(&handles(&others), |r, x, o| {
+            let all: Vec<_> = std::iter::once(x).chain(o.iter().copied()).collect();
+            let n = dims(r, std::slice::from_ref(&n))[0];
+            r.transform(op, &all, n)
+        })
+    }
+
     fn matmul(&self, other: &Self) -> PyResult<Self> {
         self.op(&[other], |r, x, o| r.matmul(x, o[0]))
     }
@@ -392,6 +456,63 @@ impl NativeTensor {
             let operands: Vec<_> = all.zip(labels).collect();
             r.einsum(&operands, &result)
         })
+    }
+
+    /// What accumulates of this and others over named axes: the index maps of each and of the result, and the extents of
+    /// the labels and of the result. Pairs of extents have to agree; the message says so if they do not.
+    #[expect(clippy::too_many_arguments, reason = "what a statement has")]
+    fn accumulate(
+        &self,
+        others: Vec<Bound<'_, Self>>,
+        maps: Vec<Vec<AffineArgs>>,
+        extents: Vec<Extent<'_>>,
+        result: Vec<AffineArgs>,
+        shape: Vec<Extent<'_>>,
+        op: &str,
+        how: &str,
+        mode: &str,
+        agreements: Vec<(Extent<'_>, Extent<'_>, String)>,
+    ) -> PyResult<Self> {
+        let (how, mode) = (accum(how)?, outside(mode)?);
+        let how = how.ok_or_else(|| PyValueError::new_err("`accum` accumulates"))?;
+        if maps.len() != others.len() + 1 {
+            return Err(PyValueError::new_err("a map for each tensor"));
+        }
+        self.op(&handles(&others), |r, x, o| {
+            for (left, right, message) in &agreements {
+                let pair = [left, right].map(|e| dims(r, std::slice::from_ref(e))[0]);
+                if !r.ask_equal(pair[0], pair[1], message) {
+                    return Err(RecordError::Value(message.clone()));
+                }
+            }
+            let all = std::iter::once(x).chain(o.iter().copied());
+            let operands: Vec<_> = all.zip(maps.into_iter().map(affine)).collect();
+            let (extents, shape) = (dims(r, &extents), dims(r, &shape));
+            r.accumulate(
+                &operands,
+                &extents,
+                (&affine(result), &shape),
+                op,
+                how,
+                mode,
+            )
+        })
+    }
+
+    /// What becomes of the statements that this and other tensors are made by.
+    fn explain(&self, others: Vec<Bound<'_, Self>>) -> PyResult<String> {
+        let mut slots = Vec::new();
+        for tensor in std::iter::once(self).chain(handles(&others)) {
+            match tensor.home {
+                Home::Lazy(slot) => slots.push(slot),
+                Home::Program(..) => {
+                    return Err(PyValueError::new_err(
+                        "a tensor of a program is explained with it: `program.explain()`",
+                    ));
+                }
+            }
+        }
+        Ok(lock(&SESSION).explain(&slots))
     }
 
     /// Random bits from this seed.

@@ -297,10 +297,13 @@ impl NativeTrace {
             .iter()
             .map(|a| a.message.clone())
             .collect();
+        let before = program.clone();
         let plan = Plan::new(program, made_for).map_err(|e| not_compiled(py, &e))?;
+        let explained = aerogel_tensor::explain::of_plan(&before, &plan);
         Ok(NativeProgram {
             plan,
             text,
+            explained,
             agreements,
         })
     }
@@ -319,6 +322,12 @@ impl NativeProgram {
         let results = py.detach(|| self.plan.run(&inputs));
         let results = results.map_err(|e| self.disagreement(&e).unwrap_or_else(|| stopped(&e)))?;
         Ok(results.into_iter().map(leaf).collect())
+    }
+
+    /// What became of the statements: which share a kernel, and what is kept in memory and why.
+    #[getter]
+    fn explained(&self) -> &str {
+        &self.explained
     }
 
     /// The statements as they were traced.

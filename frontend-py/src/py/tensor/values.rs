@@ -1,7 +1,7 @@
 //! Numbers: where they come from, and where they go.
 
 use aerogel_compiler::CompileError;
-use aerogel_tensor::lazy::{LazyError, realise};
+use aerogel_tensor::lazy::{LazyError, Range, realise};
 use aerogel_tensor::{Operand, RunError, Settings};
 use pyo3::exceptions::{PyIndexError, PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
@@ -67,9 +67,69 @@ pub(super) fn leaf(operand: Operand) -> NativeTensor {
 }
 
 impl NativeTensor {
-    /// The memory of its numbers.
+    /// The memory of its numbers, which stays as it is from now on.
     pub(crate) fn operand(&self, py: Python<'_>) -> PyResult<Operand> {
-        self.computed(py)
+        let value = self.computed(py)?;
+        if let Home::Lazy(slot) = self.home {
+            lock(&SESSION).expose(slot);
+        }
+        Ok(value)
+    }
+
+    /// A small part of numbers that are there.
+    pub(super) fn read_at_once(&self, parts: &[Range]) -> PyResult<Option<Self>> {
+        let Home::Lazy(slot) = self.home else {
+            return Ok(None);
+        };
+        let slot = lock(&SESSION)
+            .read_part(slot, parts)
+            .map_err(error::memory)?;
+        Ok(slot.map(Self::of_slot))
+    }
+
+    /// The tensor with a part replaced, if that need not be recorded: its numbers and the values' are there, or a loop
+    /// seems to fill it part by part.
+    pub(super) fn stored_at_once(
+        &self,
+        py: Python<'_>,
+        parts: &[Range],
+        values: &Self,
+    ) -> PyResult<Option<Self>> {
+        let (Home::Lazy(target), Home::Lazy(from)) = (&self.home, &values.home) else {
+            return Ok(None);
+        };
+        let is_filled = lock(&SESSION).is_filled(*target);
+        if is_filled {
+            let is_constant = lock(&SESSION).is_constant(*from);
+            let wanted = [*target, *from];
+            realise_all(py, &wanted[..if is_constant { 1 } else { 2 }])?;
+        }
+        let slot = lock(&SESSION).write_part(*target, parts, *from);
+        Ok(slot.map_err(error::memory)?.map(Self::of_slot))
+    }
+
+    /// Runs stores to computed places, of which many are pending.
+    pub(super) fn run_if_full(&self, py: Python<'_>) -> PyResult<()> {
+        if let Home::Lazy(slot) = self.home {
+            let is_full = lock(&SESSION).is_full();
+            if is_full {
+                realise_all(py, &[slot])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes that another tensor is this one with something stored to it.
+    pub(super) fn note_store(&self, other: &Self) {
+        if let (Home::Lazy(old), Home::Lazy(new)) = (&self.home, &other.home) {
+            lock(&SESSION).stored(*old, *new);
+        }
+    }
+
+    fn of_slot(slot: u32) -> Self {
+        Self {
+            home: Home::Lazy(slot),
+        }
     }
 }
 

@@ -1,0 +1,606 @@
+"""Complex tensors: two planes of floats, real and imaginary parts, with the words that tensors have.
+
+>>> import aerogel as ti
+>>> ti.init(arch=ti.cpu, log_level="error")
+>>> z = ti.tensor.asarray([3 + 4j, 1j])
+>>> z.dtype, ti.tensor.abs(z).tolist(), (z * z.conj()).real.tolist()
+(complex64, [5.0, 1.0], [25.0, 1.0])
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from aerogel._dtypes import DataType, dtype_of, f32, f64, u1
+from aerogel.tensor import _types
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from aerogel.tensor._tensor import Tensor
+
+Function = TypeVar("Function", bound="Callable[..., Any]")
+
+
+class ComplexType:
+    """A type of complex numbers: the type of their two parts."""
+
+    is_float = False
+
+    def __init__(self, name: str, part: DataType) -> None:
+        self.name = name
+        self.part = part
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __reduce__(self) -> str:
+        return self.name
+
+
+complex64 = ComplexType("complex64", f32)
+complex128 = ComplexType("complex128", f64)
+
+
+def complex_type(dtype: Any) -> ComplexType | None:
+    """The type of complex numbers that this names, if it names one."""
+    if isinstance(dtype, ComplexType):
+        return dtype
+    if dtype is complex:
+        return of_part(_types.default_float())
+    name = dtype if isinstance(dtype, str) else getattr(dtype, "name", None) or getattr(dtype, "__name__", None)
+    return {"complex64": complex64, "complex128": complex128}.get(name) if isinstance(name, str) else None
+
+
+def of_part(part: DataType) -> ComplexType:
+    """The type of complex numbers whose parts hold these floats."""
+    return complex128 if part is f64 else complex64
+
+
+def is_complex(value: Any) -> bool:
+    """Whether this is a complex number, or tensor, or array of such."""
+    return isinstance(value, (ComplexTensor, complex)) or getattr(getattr(value, "dtype", None), "kind", "") == "c"
+
+
+def _planes(value: Any) -> tuple[Any, Any]:
+    """The parts of an operand; those of Python's numbers stay numbers."""
+    from aerogel.tensor._tensor import asarray, is_number
+
+    if isinstance(value, ComplexTensor):
+        return value.real, value.imag
+    if is_number(value):
+        return float(value), 0.0
+    if isinstance(value, complex) and not hasattr(value, "dtype"):
+        return value.real, value.imag
+    out = asarray(value)
+    return _planes(out) if isinstance(out, ComplexTensor) else (_part(out), 0.0)
+
+
+def _part(x: Tensor) -> Tensor:
+    """A real tensor as a part of complex numbers."""
+    return x if x.dtype in (f32, f64) else x.astype(f32 if x.dtype._aerogel_dtype == "f16" else _types.default_float())
+
+
+def joined(real: Any, imag: Any) -> ComplexTensor:
+    """A complex tensor of two parts, stretched to one shape."""
+    from aerogel.tensor._tensor import Tensor, constant, operands
+
+    real, imag = operands(real, imag, to_float=True)
+    if real.dtype._aerogel_dtype == "f16":
+        real, imag = real.astype(f32), imag.astype(f32)
+    if real._native.shape != imag._native.shape:
+        # A choice stretches both, whether extents are known or not.
+        yes = constant(True, u1)._native
+        real, imag = (Tensor(yes.select(a._native, b._native)) for a, b in ((real, imag), (imag, real)))
+    return ComplexTensor(real, imag)
+
+
+def by_planes(function: Function) -> Function:
+    """A function that does the same with both parts of complex numbers."""
+
+    @functools.wraps(function)
+    def either(x: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(x, ComplexTensor):
+            return ComplexTensor(function(x.real, *args, **kwargs), function(x.imag, *args, **kwargs))
+        return function(x, *args, **kwargs)
+
+    return either  # type: ignore[return-value]
+
+
+def of_lists(function: Function) -> Function:
+    """The same for a function of several tensors in a list."""
+
+    @functools.wraps(function)
+    def either(arrays: Any, *args: Any, **kwargs: Any) -> Any:
+        given = list(arrays)
+        if any(is_complex(a) for a in given):
+            parts = [joined(*_planes(a)) for a in given]
+            planes = ([p.real for p in parts], [p.imag for p in parts])
+            return ComplexTensor(*(function(plane, *args, **kwargs) for plane in planes))
+        return function(given, *args, **kwargs)
+
+    return either  # type: ignore[return-value]
+
+
+class ComplexTensor:
+    """Complex numbers in rows, columns and more axes: two tensors of floats, computed when they are asked for."""
+
+    __slots__ = ("_imag", "_real", "__weakref__")
+    __array_priority__ = 1001
+
+    def __init__(self, real: Tensor, imag: Tensor) -> None:
+        self._real = real
+        self._imag = imag
+
+    @property
+    def real(self) -> Tensor:
+        """The real parts."""
+        return self._real
+
+    @property
+    def imag(self) -> Tensor:
+        """The imaginary parts."""
+        return self._imag
+
+    @property
+    def dtype(self) -> ComplexType:
+        """The type of the elements."""
+        return of_part(self._real.dtype)
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """The extent of each axis."""
+        return self._real.shape
+
+    @property
+    def ndim(self) -> int:
+        """How many axes there are."""
+        return self._real.ndim
+
+    @property
+    def size(self) -> int:
+        """How many elements there are."""
+        return self._real.size
+
+    @property
+    def device(self) -> str:
+        """Where the numbers are."""
+        return "cpu"
+
+    def to_device(self, device: Any, /, *, stream: Any = None) -> ComplexTensor:
+        """The tensor on a device: there is ``"cpu"``."""
+        self._real.to_device(device)
+        return self
+
+    @property
+    def T(self) -> ComplexTensor:
+        """With the axes in the opposite order."""
+        return self._each(lambda x: x.T)
+
+    @property
+    def mT(self) -> ComplexTensor:
+        """With the last two axes exchanged."""
+        return self._each(lambda x: x.mT)
+
+    def _each(self, f: Callable[[Tensor], Tensor]) -> ComplexTensor:
+        return ComplexTensor(f(self._real), f(self._imag))
+
+    # Numbers.
+
+    def realize(self) -> ComplexTensor:
+        """Computes the numbers, if that has not been done."""
+        import aerogel.tensor
+
+        aerogel.tensor.realize(self._real, self._imag)
+        return self
+
+    def numpy(self) -> Any:
+        """The numbers as a NumPy array."""
+        import numpy as np
+
+        self.realize()
+        out = np.empty(self.shape, self.dtype.name)
+        out.real, out.imag = self._real.numpy(), self._imag.numpy()
+        return out
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return self.numpy() if dtype is None else self.numpy().astype(dtype)
+
+    def __array_namespace__(self, /, *, api_version: str | None = None) -> Any:
+        return self._real.__array_namespace__(api_version=api_version)
+
+    def item(self) -> complex:
+        """The number of a tensor that has one."""
+        return complex(self._real.item(), self._imag.item())
+
+    def tolist(self) -> Any:
+        """The numbers in lists."""
+        return self.numpy().tolist()
+
+    def __complex__(self) -> complex:
+        return self.item()
+
+    def __bool__(self) -> bool:
+        if self.size != 1:
+            raise ValueError(f"a tensor of shape {self.shape} is not true or false: use `any` or `all`")
+        return self.item() != 0
+
+    def __float__(self) -> float:
+        raise TypeError("a complex number is no float: take `x.real` or `abs(x)`")
+
+    def __repr__(self) -> str:
+        if not self._real.is_numbers:
+            return f"<tensor of shape {self.shape}, dtype={self.dtype}>"
+        import numpy as np
+
+        return f"tensor({np.array2string(self.numpy(), separator=', ', prefix='tensor(')}, dtype={self.dtype})"
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if spec and self.size == 1 else format(str(self), spec)
+
+    def __reduce__(self) -> Any:
+        return (ComplexTensor, (self._real, self._imag))
+
+    def __len__(self) -> int:
+        return len(self._real)
+
+    def __iter__(self) -> Any:
+        return (self[k] for k in range(len(self)))
+
+    __hash__ = object.__hash__
+
+    # Other forms.
+
+    def conj(self) -> ComplexTensor:
+        """With the other sign of the imaginary parts."""
+        return ComplexTensor(self._real, -self._imag)
+
+    def astype(self, dtype: Any, *, copy: bool = True) -> ComplexTensor:
+        """The elements in another type of complex numbers."""
+        wanted = complex_type(dtype)
+        if wanted is None:
+            raise TypeError(f"complex numbers are no `{dtype_of(dtype)}`: take `x.real` or `abs(x)`")
+        return self._each(lambda x: x.astype(wanted.part))
+
+    def copy(self) -> ComplexTensor:
+        """A tensor with the same numbers."""
+        return self._each(lambda x: x.copy())
+
+    def reshape(self, *shape: Any) -> ComplexTensor:
+        """The elements row by row in another shape; one extent may be -1."""
+        return self._each(lambda x: x.reshape(*shape))
+
+    def permute(self, *axes: Any) -> ComplexTensor:
+        """The axes in another order."""
+        return self._each(lambda x: x.permute(*axes))
+
+    def transpose(self, *axes: Any) -> ComplexTensor:
+        """The axes in another order; without one in the opposite order."""
+        return self._each(lambda x: x.transpose(*axes))
+
+    def flatten(self) -> ComplexTensor:
+        """The elements row by row along one axis."""
+        return self.reshape(-1)
+
+    def unsqueeze(self, axis: int = -1) -> ComplexTensor:
+        """With an axis of extent 1 more."""
+        return self._each(lambda x: x.unsqueeze(axis))
+
+    def squeeze(self, axis: Any = None) -> ComplexTensor:
+        """Without axes of extent 1."""
+        return self._each(lambda x: x.squeeze(axis))
+
+    def sum(self, axis: Any = None, *, keepdims: bool = False) -> ComplexTensor:
+        """The sum along some axes, or of all."""
+        return self._each(lambda x: x.sum(axis, keepdims=keepdims))
+
+    def mean(self, axis: Any = None, *, keepdims: bool = False) -> ComplexTensor:
+        """The mean along some axes, or of all."""
+        return self._each(lambda x: x.mean(axis, keepdims=keepdims))
+
+    def any(self, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+        """Whether some number is other than zero."""
+        return (self != 0).any(axis, keepdims=keepdims)
+
+    def all(self, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+        """Whether every number is other than zero."""
+        return (self != 0).all(axis, keepdims=keepdims)
+
+    def __getitem__(self, key: Any) -> ComplexTensor:
+        return self._each(lambda x: x[key])
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        real, imag = _planes(value)
+        self._real, self._imag = self._real.copy(), self._imag.copy()
+        self._real[key], self._imag[key] = real, imag
+
+    # Arithmetic.
+
+    def __neg__(self) -> ComplexTensor:
+        return self._each(lambda x: -x)
+
+    def __pos__(self) -> ComplexTensor:
+        return self
+
+    def __abs__(self) -> Tensor:
+        return _size(self)
+
+    def __add__(self, other: Any) -> ComplexTensor:
+        re, im = _planes(other)
+        return joined(self._real + re, self._imag + im)
+
+    __radd__ = __iadd__ = __add__
+
+    def __sub__(self, other: Any) -> ComplexTensor:
+        re, im = _planes(other)
+        return joined(self._real - re, self._imag - im)
+
+    __isub__ = __sub__
+
+    def __rsub__(self, other: Any) -> ComplexTensor:
+        return -self + other
+
+    def __mul__(self, other: Any) -> ComplexTensor:
+        re, im = _planes(other)
+        if not isinstance(im, (int, float)) or im != 0:
+            return joined(self._real * re - self._imag * im, self._real * im + self._imag * re)
+        return joined(self._real * re, self._imag * re)
+
+    __rmul__ = __imul__ = __mul__
+
+    def __truediv__(self, other: Any) -> ComplexTensor:
+        re, im = _planes(other)
+        if isinstance(im, (int, float)) and im == 0:
+            return joined(self._real / re, self._imag / re)
+        return _quotient(self, joined(re, im) if not isinstance(re, (int, float)) else _one_like(self, re, im))
+
+    __itruediv__ = __truediv__
+
+    def __rtruediv__(self, other: Any) -> ComplexTensor:
+        re, im = _planes(other)
+        return _quotient(joined(self._real * 0 + re, self._imag * 0 + im), self)
+
+    def __pow__(self, other: Any) -> ComplexTensor:
+        if isinstance(other, int) and not isinstance(other, bool) and abs(other) <= 64:
+            return _whole_power(self, other)
+        return exp(log(self) * other)
+
+    def __rpow__(self, other: Any) -> ComplexTensor:
+        return exp(self * log(_one_like(self, *_planes(other))))
+
+    def __matmul__(self, other: Any) -> ComplexTensor:
+        return matmul(self, other)
+
+    def __rmatmul__(self, other: Any) -> ComplexTensor:
+        return matmul(other, self)
+
+    def __eq__(self, other: Any) -> Tensor:  # type: ignore[override]
+        re, im = _planes(other)
+        return (self._real == re) & (self._imag == im)
+
+    def __ne__(self, other: Any) -> Tensor:  # type: ignore[override]
+        return ~(self == other)
+
+
+def _one_like(z: ComplexTensor, re: Any, im: Any) -> ComplexTensor:
+    """Numbers in the types of a complex tensor's parts."""
+    from aerogel.tensor._tensor import constant, is_number
+
+    part = z.dtype.part
+    return joined(*(constant(float(v), part) if is_number(v) else v for v in (re, im)))
+
+
+def _size(z: ComplexTensor) -> Tensor:
+    from aerogel.tensor._elementwise import hypot
+
+    return hypot(z.real, z.imag)
+
+
+def _quotient(a: ComplexTensor, b: ComplexTensor) -> ComplexTensor:
+    """By the larger part of the divisor, so that nothing overflows (Smith, 1962)."""
+    from aerogel.tensor._elementwise import abs as size
+    from aerogel.tensor._searching import where
+
+    by_real = size(b.real) >= size(b.imag)
+    large, small = where(by_real, b.real, b.imag), where(by_real, b.imag, b.real)
+    part = where(large == 0, small, small / large)
+    scale = large + small * part
+    re = where(by_real, a.real + a.imag * part, a.real * part + a.imag)
+    im = where(by_real, a.imag - a.real * part, a.imag * part - a.real)
+    return joined(re / scale, im / scale)
+
+
+def _whole_power(z: ComplexTensor, n: int) -> ComplexTensor:
+    if n < 0:
+        return 1 / _whole_power(z, -n)
+    out, square = joined(z.real * 0 + 1, z.imag * 0), z
+    first = True
+    while n:
+        if n & 1:
+            out, first = (square if first else out * square), False
+        n >>= 1
+        square = square * square if n else square
+    return out
+
+
+def angle(z: Any, /) -> Tensor:
+    """The angle of complex numbers, from -pi to pi; of real ones 0 or pi."""
+    import math
+
+    from aerogel.tensor._elementwise import atan2
+    from aerogel.tensor._searching import where
+    from aerogel.tensor._tensor import asarray
+
+    z = asarray(z)
+    if isinstance(z, ComplexTensor):
+        return atan2(z.imag, z.real)
+    x = _part(z)
+    return where(x < 0, math.pi, x * 0.0)
+
+
+def exp(z: ComplexTensor) -> ComplexTensor:
+    """e to the power of each element."""
+    from aerogel.tensor import _elementwise as e
+
+    size = e.exp(z.real)
+    return joined(size * e.cos(z.imag), size * e.sin(z.imag))
+
+
+def log(z: ComplexTensor) -> ComplexTensor:
+    """The natural logarithm whose imaginary part is from -pi to pi."""
+    from aerogel.tensor import _elementwise as e
+
+    return joined(e.log(_size(z)), angle(z))
+
+
+def sqrt(z: ComplexTensor) -> ComplexTensor:
+    """The square root whose real part is not negative."""
+    from aerogel.tensor import _elementwise as e
+    from aerogel.tensor._searching import where
+
+    half = e.sqrt((_size(z) + e.abs(z.real)) * 0.5)
+    other = where(half == 0, half, e.abs(z.imag) / (half * 2))
+    right = z.real >= 0
+    return joined(where(right, half, other), e.copysign(where(right, other, half), z.imag))
+
+
+def sin(z: ComplexTensor) -> ComplexTensor:
+    """The sine of each element."""
+    from aerogel.tensor import _elementwise as e
+
+    return joined(e.sin(z.real) * e.cosh(z.imag), e.cos(z.real) * e.sinh(z.imag))
+
+
+def cos(z: ComplexTensor) -> ComplexTensor:
+    """The cosine of each element."""
+    from aerogel.tensor import _elementwise as e
+
+    return joined(e.cos(z.real) * e.cosh(z.imag), -(e.sin(z.real) * e.sinh(z.imag)))
+
+
+def sinh(z: ComplexTensor) -> ComplexTensor:
+    """The hyperbolic sine of each element."""
+    from aerogel.tensor import _elementwise as e
+
+    return joined(e.sinh(z.real) * e.cos(z.imag), e.cosh(z.real) * e.sin(z.imag))
+
+
+def cosh(z: ComplexTensor) -> ComplexTensor:
+    """The hyperbolic cosine of each element."""
+    from aerogel.tensor import _elementwise as e
+
+    return joined(e.cosh(z.real) * e.cos(z.imag), e.sinh(z.real) * e.sin(z.imag))
+
+
+def sign(z: ComplexTensor) -> ComplexTensor:
+    """Each element by its size; zero of zero."""
+    from aerogel.tensor._searching import where
+
+    size = _size(z)
+    by = where(size == 0, 1.0, size)
+    return joined(z.real / by, z.imag / by)
+
+
+def matmul(a: Any, b: Any) -> ComplexTensor:
+    """The product of matrices, one or both of complex numbers."""
+    from aerogel.tensor._products import matmul as product
+
+    (p, q), (r, s) = (_planes(x) for x in (a, b))
+    if isinstance(q, float):
+        return joined(product(p, r), product(p, s))
+    if isinstance(s, float):
+        return joined(product(p, r), product(q, r))
+    return joined(product(p, r) - product(q, s), product(p, s) + product(q, r))
+
+
+def _either(name: str) -> Any:
+    def question(z: ComplexTensor) -> Tensor:
+        from aerogel.tensor import _elementwise
+
+        function = getattr(_elementwise, name)
+        first, second = function(z.real), function(z.imag)
+        return first & second if name == "isfinite" else first | second
+
+    return question
+
+
+def _scaled(base: float) -> Any:
+    import math
+
+    return lambda z: log(z) * (1.0 / math.log(base))
+
+
+#: Functions of one complex number, by the names under which operations are recorded.
+UNARY: dict[str, Any] = {
+    "exp": exp, "log": log, "sqrt": sqrt, "sin": sin, "cos": cos, "sinh": sinh, "cosh": cosh, "sign": sign,
+    "tan": lambda z: sin(z) / cos(z), "tanh": lambda z: sinh(z) / cosh(z), "abs": _size, "neg": ComplexTensor.__neg__,
+    "square": lambda z: z * z, "reciprocal": lambda z: 1 / z, "log2": _scaled(2.0), "log10": _scaled(10.0),
+    "log1p": lambda z: log(z + 1), "expm1": lambda z: exp(z) - 1, "exp2": lambda z: exp(z * 0.6931471805599453),
+    "isnan": _either("isnan"), "isinf": _either("isinf"), "isfinite": _either("isfinite"),
+    "logical_not": lambda z: z == 0,
+}  # fmt: skip
+
+#: Functions of two, of which one at least is complex.
+BINARY: dict[str, Any] = {
+    "add": lambda a, b: b + a if not isinstance(a, ComplexTensor) else a + b,
+    "sub": lambda a, b: -(b - a) if not isinstance(a, ComplexTensor) else a - b,
+    "mul": lambda a, b: b * a if not isinstance(a, ComplexTensor) else a * b,
+    "div": lambda a, b: b.__rtruediv__(a) if not isinstance(a, ComplexTensor) else a / b,
+    "power": lambda a, b: b.__rpow__(a) if not isinstance(a, ComplexTensor) else a**b,
+    "eq": lambda a, b: b == a if not isinstance(a, ComplexTensor) else a == b,
+    "ne": lambda a, b: b != a if not isinstance(a, ComplexTensor) else a != b,
+}  # fmt: skip
+
+
+def unary(name: str, z: ComplexTensor) -> Any:
+    """A function of complex numbers."""
+    if name not in UNARY:
+        raise TypeError(f"`{name}` takes real numbers, not `{z.dtype}`")
+    return UNARY[name](z)
+
+
+def binary(name: str, a: Any, b: Any) -> Any:
+    """A function of two operands, one of them of complex numbers."""
+    if name not in BINARY:
+        raise TypeError(f"`{name}` takes real numbers, not complex ones")
+    a, b = (joined(*_planes(x)) if is_complex(x) and hasattr(x, "dtype") else x for x in (a, b))
+    if not isinstance(a, ComplexTensor) and not isinstance(b, ComplexTensor):
+        # A tensor and a number of Python's.
+        a = joined(*_planes(a)) if hasattr(a, "shape") else a
+        b = joined(*_planes(b)) if hasattr(b, "shape") else b
+    return BINARY[name](a, b)
+
+
+def real(x: Any, /) -> Tensor:
+    """The real parts."""
+    from aerogel.tensor._tensor import asarray
+
+    return asarray(x).real
+
+
+def imag(x: Any, /) -> Tensor:
+    """The imaginary parts; zeros of real numbers."""
+    from aerogel.tensor._tensor import asarray
+
+    return asarray(x).imag
+
+
+def conj(x: Any, /) -> Any:
+    """With the other sign of the imaginary parts."""
+    from aerogel.tensor._tensor import asarray
+
+    return asarray(x).conj()
+
+
+def of_numpy(array: Any, dtype: Any) -> ComplexTensor:
+    """The numbers of an array of complex numbers, copied."""
+    import numpy as np
+
+    from aerogel.tensor._tensor import asarray
+
+    kind = complex_type(dtype) if dtype is not None else complex64 if array.dtype.itemsize <= 8 else complex128
+    if kind is None:
+        raise TypeError(f"complex numbers are no `{dtype_of(dtype)}`")
+    parts = (np.ascontiguousarray(p).reshape(array.shape) for p in (array.real, array.imag))
+    return ComplexTensor(*(asarray(p, dtype=kind.part) for p in parts))

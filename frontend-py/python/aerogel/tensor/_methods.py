@@ -1,0 +1,358 @@
+"""What tensors have as methods: the functions of the package with the tensor as their first operand."""
+
+from __future__ import annotations
+
+import builtins
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from aerogel.tensor._tensor import Tensor
+
+
+def _none(out: Any) -> None:
+    if out is not None:
+        raise TypeError("a tensor is no place for results: `out` is there for NumPy's functions, and is None")
+
+
+class Methods:
+    """Functions of a tensor, and its operators' types for checkers; ``out`` is what NumPy's functions hand over."""
+
+    __slots__ = ()
+
+    # Of many numbers one.
+
+    def sum(
+        self: Any, axis: Any = None, dtype: Any = None, out: None = None, *, keepdims: builtins.bool = False
+    ) -> Tensor:
+        """The sum along some axes, or of all."""
+        from aerogel.tensor import _reductions
+
+        _none(out)
+        return _reductions.sum(self, axis, dtype=dtype, keepdims=keepdims)
+
+    def prod(
+        self: Any, axis: Any = None, dtype: Any = None, out: None = None, *, keepdims: builtins.bool = False
+    ) -> Tensor:
+        """The product along some axes, or of all."""
+        from aerogel.tensor import _reductions
+
+        _none(out)
+        return _reductions.prod(self, axis, dtype=dtype, keepdims=keepdims)
+
+    def mean(
+        self: Any, axis: Any = None, dtype: Any = None, out: None = None, *, keepdims: builtins.bool = False
+    ) -> Tensor:
+        """The mean along some axes, or of all."""
+        from aerogel.tensor import _reductions
+
+        _none(out)
+        return _reductions.mean(self if dtype is None else self.astype(dtype), axis, keepdims=keepdims)
+
+    def min(self: Any, axis: Any = None, out: None = None, *, keepdims: builtins.bool = False) -> Tensor:
+        """The smallest number along some axes, or of all."""
+        from aerogel.tensor import _reductions
+
+        _none(out)
+        return _reductions.min(self, axis, keepdims=keepdims)
+
+    def max(self: Any, axis: Any = None, out: None = None, *, keepdims: builtins.bool = False) -> Tensor:
+        """The largest number along some axes, or of all."""
+        from aerogel.tensor import _reductions
+
+        _none(out)
+        return _reductions.max(self, axis, keepdims=keepdims)
+
+    def var(
+        self: Any,
+        axis: Any = None,
+        dtype: Any = None,
+        out: None = None,
+        ddof: float = 0.0,
+        *,
+        correction: float | None = None,
+        keepdims: builtins.bool = False,
+    ) -> Tensor:
+        """The variance along some axes, divided by the count less ``correction`` (NumPy's ``ddof``)."""
+        from aerogel.tensor import _reductions
+
+        _none(out)
+        x = self if dtype is None else self.astype(dtype)
+        return _reductions.var(x, axis, correction=ddof if correction is None else correction, keepdims=keepdims)
+
+    def std(
+        self: Any,
+        axis: Any = None,
+        dtype: Any = None,
+        out: None = None,
+        ddof: float = 0.0,
+        *,
+        correction: float | None = None,
+        keepdims: builtins.bool = False,
+    ) -> Tensor:
+        """The root of the variance."""
+        from aerogel.tensor import _reductions
+
+        _none(out)
+        x = self if dtype is None else self.astype(dtype)
+        return _reductions.std(x, axis, correction=ddof if correction is None else correction, keepdims=keepdims)
+
+    def norm(self: Any, axis: Any = None, *, ord: float = 2, keepdims: builtins.bool = False) -> Tensor:  # noqa: A002
+        """The ``ord``-norm of vectors along some axes, or of all numbers."""
+        from aerogel.tensor import _reductions
+
+        return _reductions.norm(self, axis, ord=ord, keepdims=keepdims)
+
+    def any(self: Any, axis: Any = None, out: None = None, *, keepdims: builtins.bool = False) -> Tensor:
+        """Whether some number is other than zero."""
+        from aerogel.tensor import _reductions
+
+        _none(out)
+        return _reductions.any(self, axis, keepdims=keepdims)
+
+    def all(self: Any, axis: Any = None, out: None = None, *, keepdims: builtins.bool = False) -> Tensor:
+        """Whether every number is other than zero."""
+        from aerogel.tensor import _reductions
+
+        _none(out)
+        return _reductions.all(self, axis, keepdims=keepdims)
+
+    def argmin(self: Any, axis: int | None = None, out: None = None, *, keepdims: builtins.bool = False) -> Tensor:
+        """Where the first of the smallest numbers is along an axis, or among all row by row."""
+        from aerogel.tensor import _reductions
+
+        _none(out)
+        return _reductions.argmin(self, axis, keepdims=keepdims)
+
+    def argmax(self: Any, axis: int | None = None, out: None = None, *, keepdims: builtins.bool = False) -> Tensor:
+        """Where the first of the largest numbers is along an axis, or among all row by row."""
+        from aerogel.tensor import _reductions
+
+        _none(out)
+        return _reductions.argmax(self, axis, keepdims=keepdims)
+
+    # Along an axis.
+
+    def cumsum(self: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Tensor:
+        """The sum of the numbers up to each along an axis, or row by row."""
+        from aerogel.tensor import _reductions
+
+        _none(out)
+        x = self.reshape(-1) if axis is None else self
+        return _reductions.cumulative_sum(x, 0 if axis is None else axis, dtype=dtype)
+
+    def cumprod(self: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Tensor:
+        """The product of the numbers up to each along an axis, or row by row."""
+        from aerogel.tensor import _reductions
+
+        _none(out)
+        x = self.reshape(-1) if axis is None else self
+        return _reductions.cumulative_prod(x, 0 if axis is None else axis, dtype=dtype)
+
+    def sort(self: Any, axis: int = -1, *, descending: builtins.bool = False) -> Tensor:
+        """A tensor with the numbers along an axis in order; this one stays as it is."""
+        from aerogel.tensor import _searching
+
+        return _searching.sort(self, axis, descending=descending)
+
+    def argsort(self: Any, axis: int = -1, *, descending: builtins.bool = False) -> Tensor:
+        """Where each of the numbers in order is."""
+        from aerogel.tensor import _searching
+
+        return _searching.argsort(self, axis, descending=descending)
+
+    def take(self: Any, indices: Any, axis: int | None = None) -> Tensor:
+        """The parts that have these indices along an axis, or among all numbers row by row."""
+        from aerogel.tensor import _searching
+
+        x = self.reshape(-1) if axis is None else self
+        return _searching.take(x, indices, 0 if axis is None else axis)
+
+    def nonzero(self: Any) -> tuple[Tensor, ...]:
+        """The indices of the numbers other than zero, axis by axis."""
+        from aerogel.tensor import _searching
+
+        return _searching.nonzero(self)
+
+    def repeat(self: Any, repeats: Any, axis: int | None = None) -> Tensor:
+        """Each element so many times in a row."""
+        from aerogel.tensor import _shapes
+
+        return _shapes.repeat(self, repeats, axis)
+
+    # Of each number another.
+
+    def clip(self: Any, min: Any = None, max: Any = None, out: None = None) -> Tensor:  # noqa: A002
+        """The elements, but none below ``min`` or above ``max``."""
+        from aerogel.tensor import _searching
+
+        _none(out)
+        return _searching.clip(self, min, max)
+
+    def round(self: Any, decimals: int = 0, out: None = None) -> Tensor:
+        """Each element rounded to the nearest, halves to the even one; ``decimals`` behind the point."""
+        from aerogel.tensor import _elementwise
+
+        _none(out)
+        if decimals == 0:
+            return _elementwise.round(self)
+        if not self.dtype.is_float:
+            if decimals > 0:
+                return self
+            raise ValueError("integers are rounded to ones; convert them to floats for fewer digits")
+        scale = 10.0 ** builtins.abs(decimals)
+        if decimals > 0:
+            return _elementwise.round(self * scale) / scale
+        return _elementwise.round(self / scale) * scale
+
+    def conj(self: Any) -> Tensor:
+        """The tensor: its numbers are real."""
+        return self
+
+    @property
+    def real(self: Any) -> Tensor:
+        """The tensor: its numbers are real."""
+        return self
+
+    @property
+    def imag(self: Any) -> Tensor:
+        """Zeros: its numbers are real."""
+        from aerogel.tensor import _creation
+
+        return _creation.zeros_like(self)
+
+    def dot(self: Any, other: Any) -> Tensor:
+        """The product of matrices or vectors, as ``tensor.dot``."""
+        from aerogel.tensor import _products
+
+        return _products.dot(self, other)
+
+    # Shapes.
+
+    def ravel(self: Any) -> Tensor:
+        """The elements row by row along one axis."""
+        return self.reshape(-1)
+
+    def swapaxes(self: Any, axis1: int, axis2: int) -> Tensor:
+        """Two axes exchanged."""
+        from aerogel.tensor import _types
+
+        first, second = (_types.axis(a, self.ndim, "swapaxes") for a in (axis1, axis2))
+        order = list(range(self.ndim))
+        order[first], order[second] = second, first
+        return self.permute(order)
+
+    def diagonal(self: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
+        """The elements whose indices along two axes are equal, as the last axis."""
+        from aerogel.tensor import _shapes
+
+        return _shapes.diagonal(self, offset=offset, axis1=axis1, axis2=axis2)
+
+    def trace(self: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
+        """The sum on a diagonal."""
+        return self.diagonal(offset, axis1, axis2).sum(axis=-1)
+
+    # Itself.
+
+    def copy(self: Any) -> Tensor:
+        """A tensor with the same numbers; what is stored to one is not stored to the other."""
+        return type(self)._like(self)
+
+    def fill(self: Any, value: Any) -> None:
+        """Gives every element one number."""
+        self[...] = value
+
+    __copy__ = copy
+
+    def __deepcopy__(self: Any, memo: Any) -> Tensor:
+        return self.copy()
+
+    def __reduce__(self: Any) -> Any:
+        from aerogel.tensor import _tensor
+
+        return (_tensor._restored, (self.numpy(), self._outside))
+
+    def __format__(self: Any, spec: str) -> str:
+        if spec and self.size != 1:
+            raise TypeError(f"a tensor of shape {self.shape} is not one number to be written as {spec!r}")
+        return format(self.item(), spec) if spec else str(self)
+
+    def __round__(self: Any, ndigits: int | None = None) -> Any:
+        return builtins.round(self.item(), ndigits) if self.ndim == 0 else self.round(ndigits or 0)
+
+    def __divmod__(self: Any, other: Any) -> tuple[Tensor, Tensor]:
+        return self // other, self % other
+
+    def __rdivmod__(self: Any, other: Any) -> tuple[Tensor, Tensor]:
+        return other // self, other % self
+
+    @property
+    def nbytes(self: Any) -> int:
+        """How many bytes the numbers take."""
+        return self.size * self.itemsize
+
+    @property
+    def itemsize(self: Any) -> int:
+        """How many bytes a number takes."""
+        from aerogel._dtypes import numpy_dtype
+
+        return numpy_dtype(self.dtype).itemsize
+
+    if TYPE_CHECKING:
+        # Written in `_tensor._define`, from tables.
+        def permute(self, *axes: Any) -> Tensor: ...
+        def reshape(self, *shape: Any) -> Tensor: ...
+        def __neg__(self) -> Tensor: ...
+        def __pos__(self) -> Tensor: ...
+        def __abs__(self) -> Tensor: ...
+        def __invert__(self) -> Tensor: ...
+        def __add__(self, other: Any) -> Tensor: ...
+        def __radd__(self, other: Any) -> Tensor: ...
+        def __sub__(self, other: Any) -> Tensor: ...
+        def __rsub__(self, other: Any) -> Tensor: ...
+        def __mul__(self, other: Any) -> Tensor: ...
+        def __rmul__(self, other: Any) -> Tensor: ...
+        def __truediv__(self, other: Any) -> Tensor: ...
+        def __rtruediv__(self, other: Any) -> Tensor: ...
+        def __floordiv__(self, other: Any) -> Tensor: ...
+        def __rfloordiv__(self, other: Any) -> Tensor: ...
+        def __mod__(self, other: Any) -> Tensor: ...
+        def __rmod__(self, other: Any) -> Tensor: ...
+        def __pow__(self, other: Any) -> Tensor: ...
+        def __rpow__(self, other: Any) -> Tensor: ...
+        def __matmul__(self, other: Any) -> Tensor: ...
+        def __rmatmul__(self, other: Any) -> Tensor: ...
+        def __and__(self, other: Any) -> Tensor: ...
+        def __rand__(self, other: Any) -> Tensor: ...
+        def __or__(self, other: Any) -> Tensor: ...
+        def __ror__(self, other: Any) -> Tensor: ...
+        def __xor__(self, other: Any) -> Tensor: ...
+        def __rxor__(self, other: Any) -> Tensor: ...
+        def __lshift__(self, other: Any) -> Tensor: ...
+        def __rlshift__(self, other: Any) -> Tensor: ...
+        def __rshift__(self, other: Any) -> Tensor: ...
+        def __rrshift__(self, other: Any) -> Tensor: ...
+        def __iadd__(self, other: Any) -> Tensor: ...
+        def __isub__(self, other: Any) -> Tensor: ...
+        def __imul__(self, other: Any) -> Tensor: ...
+        def __itruediv__(self, other: Any) -> Tensor: ...
+        def __ifloordiv__(self, other: Any) -> Tensor: ...
+        def __imod__(self, other: Any) -> Tensor: ...
+        def __ipow__(self, other: Any) -> Tensor: ...
+        def __imatmul__(self, other: Any) -> Tensor: ...
+        def __iand__(self, other: Any) -> Tensor: ...
+        def __ior__(self, other: Any) -> Tensor: ...
+        def __ixor__(self, other: Any) -> Tensor: ...
+        def __ilshift__(self, other: Any) -> Tensor: ...
+        def __irshift__(self, other: Any) -> Tensor: ...
+        def __lt__(self, other: Any) -> Tensor: ...
+        def __le__(self, other: Any) -> Tensor: ...
+        def __gt__(self, other: Any) -> Tensor: ...
+        def __ge__(self, other: Any) -> Tensor: ...
+        def __hash__(self) -> int: ...
+        def __eq__(self, other: Any) -> Tensor: ...  # type: ignore[override]
+        def __ne__(self, other: Any) -> Tensor: ...  # type: ignore[override]
+
+
+__all__: Sequence[str] = ["Methods"]

@@ -1,0 +1,243 @@
+"""Fourier transforms along axes: a library's, on the host.
+
+>>> import aerogel as ti
+>>> ti.init(arch=ti.cpu, log_level="error")
+>>> ti.tensor.fft.fft([1.0, 0.0, 0.0, 0.0]).tolist()
+[(1+0j), (1+0j), (1+0j), (1+0j)]
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from aerogel._dtypes import dtype_of, f32
+from aerogel.tensor import _types
+from aerogel.tensor._complex import ComplexTensor, joined
+from aerogel.tensor._creation import arange, zeros_like
+from aerogel.tensor._shapes import moveaxis, pad, roll
+from aerogel.tensor._tensor import Tensor, asarray
+
+
+def _floats(x: Tensor) -> Tensor:
+    if x.dtype._aerogel_dtype in ("f32", "f64"):
+        return x
+    return x.astype(f32 if x.dtype._aerogel_dtype == "f16" else _types.default_float())
+
+
+def _given(x: Any) -> Any:
+    x = asarray(x)
+    return x if isinstance(x, ComplexTensor) else _floats(x)
+
+
+def _real(x: Any, what: str) -> Tensor:
+    x = asarray(x)
+    if isinstance(x, ComplexTensor):
+        raise TypeError(f"`{what}` takes real numbers, not `{x.dtype}`")
+    return _floats(x)
+
+
+def _sized(x: Tensor, n: int) -> Tensor:
+    """The first ``n`` elements along the last axis, zeros behind them if there are fewer."""
+    have = x.shape[-1]
+    if n < have:
+        return x[..., :n]
+    return pad(x, [(0, 0)] * (x.ndim - 1) + [(0, n - have)]) if n > have else x
+
+
+def _length(n: Any, what: str) -> int:
+    (n,) = _types.whole_numbers([n], what)
+    if n < 1:
+        raise ValueError(f"`{what}` of {n} numbers")
+    return n
+
+
+def _scale(n: int, norm: str, backwards: bool) -> float:
+    """What a transform of so many numbers is multiplied by."""
+    if norm not in ("backward", "ortho", "forward"):
+        raise ValueError(f"the norm is 'backward', 'ortho' or 'forward', not {norm!r}")
+    if norm == "ortho":
+        return 1 / math.sqrt(n)
+    return 1 / n if (norm == "backward") == backwards else 1.0
+
+
+def _scaled(z: Any, by: float) -> Any:
+    return z if by == 1 else z * by
+
+
+def _complex_to_complex(x: Any, n: int | None, axis: int, norm: str, backwards: bool, what: str) -> ComplexTensor:
+    x = _given(x)
+    axis = _types.axis(axis, x.ndim, what)
+    n = _length(x.shape[axis] if n is None else n, what)
+    re, im = (x.real, x.imag) if isinstance(x, ComplexTensor) else (x, zeros_like(x))
+    re, im = (_sized(moveaxis(p, axis, -1), n) for p in (re, im))
+    planes = re._native.transform("fft_back" if backwards else "fft", [im._native], n)
+    out = _scaled(ComplexTensor(*map(Tensor, planes)), _scale(n, norm, backwards))
+    return ComplexTensor(*(moveaxis(p, -1, axis) for p in (out.real, out.imag)))
+
+
+def fft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> ComplexTensor:
+    """The Fourier transform along an axis.
+
+    Args:
+        x: The numbers.
+        n: How many of them along the axis: the first, or with zeros behind.
+        axis: The axis.
+        norm: Which direction is divided by ``n``: ``backward``, ``forward``, or both by its root (``ortho``).
+    """
+    return _complex_to_complex(x, n, axis, norm, False, "fft")
+
+
+def ifft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> ComplexTensor:
+    """The inverse of ``fft``."""
+    return _complex_to_complex(x, n, axis, norm, True, "ifft")
+
+
+def rfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> ComplexTensor:
+    """The first ``n // 2 + 1`` transforms of real numbers, of which the others are the conjugates."""
+    x = _real(x, "rfft")
+    axis = _types.axis(axis, x.ndim, "rfft")
+    n = _length(x.shape[axis] if n is None else n, "rfft")
+    planes = _sized(moveaxis(x, axis, -1), n)._native.transform("fft_of_real", [], n)
+    out = _scaled(ComplexTensor(*map(Tensor, planes)), _scale(n, norm, False))
+    return ComplexTensor(*(moveaxis(p, -1, axis) for p in (out.real, out.imag)))
+
+
+def _to_real(x: Any, n: int | None, axis: int, what: str) -> tuple[Tensor, int, int]:
+    x = _given(x)
+    axis = _types.axis(axis, x.ndim, what)
+    n = _length(2 * (x.shape[axis] - 1) if n is None else n, what)
+    re, im = (x.real, x.imag) if isinstance(x, ComplexTensor) else (x, zeros_like(x))
+    re, im = (_sized(moveaxis(p, axis, -1), n // 2 + 1) for p in (re, im))
+    (out,) = re._native.transform("fft_to_real", [im._native], n)
+    return Tensor(out), n, axis
+
+
+def irfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+    """The inverse of ``rfft``: ``n`` real numbers, an even count unless it is named."""
+    out, n, axis = _to_real(x, n, axis, "irfft")
+    return moveaxis(_scaled(out, _scale(n, norm, True)), -1, axis)
+
+
+def hfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+    """The transform of numbers of which the second half is the conjugate of the first: ``n`` real numbers."""
+    out, n, axis = _to_real(asarray(x).conj(), n, axis, "hfft")
+    return moveaxis(_scaled(out, _scale(n, norm, False)), -1, axis)
+
+
+def ihfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> ComplexTensor:
+    """The inverse of ``hfft``."""
+    opposite = {"backward": "forward", "forward": "backward"}.get(norm, norm)
+    return rfft(_real(x, "ihfft"), n=n, axis=axis, norm=opposite).conj()
+
+
+def _axes(x: Any, s: Any, axes: Any, what: str) -> list[tuple[int, int | None]]:
+    rank = asarray(x).ndim
+    if axes is None:
+        axes = range(rank) if s is None else range(rank - len(s), rank)
+    axes = [_types.axis(a, rank, what) for a in axes]
+    if len(set(axes)) != len(axes):
+        raise ValueError(f"`{what}`: an axis is named twice in {axes}")
+    sizes = [None] * len(axes) if s is None else list(s)
+    if len(sizes) != len(axes):
+        raise ValueError(f"`{what}`: {len(sizes)} lengths for {len(axes)} axes")
+    return list(zip(axes, sizes))
+
+
+def fftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> ComplexTensor:
+    """The Fourier transform along several axes, or all."""
+    out: Any = _given(x)
+    for axis, n in reversed(_axes(x, s, axes, "fftn")):
+        out = fft(out, n=n, axis=axis, norm=norm)
+    return out if isinstance(out, ComplexTensor) else joined(out, zeros_like(out))
+
+
+def ifftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> ComplexTensor:
+    """The inverse of ``fftn``."""
+    out: Any = _given(x)
+    for axis, n in reversed(_axes(x, s, axes, "ifftn")):
+        out = ifft(out, n=n, axis=axis, norm=norm)
+    return out if isinstance(out, ComplexTensor) else joined(out, zeros_like(out))
+
+
+def rfftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> ComplexTensor:
+    """The transform of real numbers along several axes: the first half along the last of them."""
+    *others, (axis, n) = _axes(x, s, axes, "rfftn")
+    out = rfft(x, n=n, axis=axis, norm=norm)
+    for axis, n in reversed(others):
+        out = fft(out, n=n, axis=axis, norm=norm)
+    return out
+
+
+def irfftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Tensor:
+    """The inverse of ``rfftn``."""
+    *others, (last, n_last) = _axes(x, s, axes, "irfftn")
+    out: Any = _given(x)
+    for axis, n in others:
+        out = ifft(out, n=n, axis=axis, norm=norm)
+    return irfft(out, n=n_last, axis=last, norm=norm)
+
+
+def fft2(x: Any, /, *, s: Any = None, axes: Any = (-2, -1), norm: str = "backward") -> ComplexTensor:
+    """The Fourier transform along the last two axes."""
+    return fftn(x, s=s, axes=axes, norm=norm)
+
+
+def ifft2(x: Any, /, *, s: Any = None, axes: Any = (-2, -1), norm: str = "backward") -> ComplexTensor:
+    """The inverse of ``fft2``."""
+    return ifftn(x, s=s, axes=axes, norm=norm)
+
+
+def rfft2(x: Any, /, *, s: Any = None, axes: Any = (-2, -1), norm: str = "backward") -> ComplexTensor:
+    """The transform of real numbers along the last two axes."""
+    return rfftn(x, s=s, axes=axes, norm=norm)
+
+
+def irfft2(x: Any, /, *, s: Any = None, axes: Any = (-2, -1), norm: str = "backward") -> Tensor:
+    """The inverse of ``rfft2``."""
+    return irfftn(x, s=s, axes=axes, norm=norm)
+
+
+def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
+    """The frequency of each transform of ``n`` numbers that are ``d`` apart."""
+    n = _length(n, "fftfreq")
+    k = arange(n, device=device)
+    k = roll(k - n // 2, -(n // 2))
+    return _frequencies(k, n, d, dtype)
+
+
+def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
+    """The frequency of each of the ``n // 2 + 1`` transforms of ``n`` real numbers that are ``d`` apart."""
+    n = _length(n, "rfftfreq")
+    return _frequencies(arange(n // 2 + 1, device=device), n, d, dtype)
+
+
+def _frequencies(k: Tensor, n: int, d: float, dtype: Any) -> Tensor:
+    kind = dtype_of(dtype) if dtype is not None else _types.default_float()
+    return (k.astype("f64") / (n * d)).astype(kind)
+
+
+def _shifted(x: Any, axes: Any, sign: int, what: str) -> Any:
+    x = asarray(x)
+    if axes is None:
+        axes = range(x.ndim)
+    axes = [_types.axis(a, x.ndim, what) for a in ([axes] if hasattr(axes, "__index__") else axes)]
+    # Towards the middle, and back.
+    by = [x.shape[a] // 2 if sign > 0 else -(x.shape[a] // 2) for a in axes]
+    return roll(x, by, axes) if axes else x
+
+
+def fftshift(x: Any, /, *, axes: Any = None) -> Any:
+    """The transforms with frequency 0 in the middle."""
+    return _shifted(x, axes, 1, "fftshift")
+
+
+def ifftshift(x: Any, /, *, axes: Any = None) -> Any:
+    """The inverse of ``fftshift``."""
+    return _shifted(x, axes, -1, "ifftshift")
+
+
+__all__ = [
+    "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "irfft",
+    "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
+]  # fmt: skip

@@ -1,0 +1,268 @@
+"""Linear algebra of the last two axes; leading axes are a batch. Decompositions are a library's, on the host.
+
+>>> import aerogel as ti
+>>> ti.init(arch=ti.cpu, log_level="error")
+>>> a = ti.tensor.asarray([[4.0, 1.0], [1.0, 3.0]])
+>>> round((a @ ti.tensor.linalg.inv(a))[0, 0].item(), 5)
+1.0
+
+Matrices are of ``f32`` or ``f64``; integers become the default float, ``f16`` becomes ``f32``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from aerogel._dtypes import f32, f64, i32
+from aerogel.tensor import _types
+from aerogel.tensor._complex import ComplexTensor, is_complex
+from aerogel.tensor._products import cross, dot, einsum, matmul, outer, tensordot, trace, vecdot
+from aerogel.tensor._reductions import norm
+from aerogel.tensor._shapes import diagonal as _diagonal
+from aerogel.tensor._shapes import matrix_transpose
+from aerogel.tensor._tensor import Tensor, asarray
+
+
+def _matrix(x: Any, what: str) -> Tensor:
+    x = asarray(x)
+    if is_complex(x):
+        raise TypeError(f"`{what}` takes real matrices, not complex ones")
+    if x.dtype in (f32, f64):
+        return x
+    return x.astype(f32 if x.dtype._aerogel_dtype == "f16" else _types.default_float())
+
+
+def _call(name: str, *tensors: Any) -> list[Tensor]:
+    first, *rest = (_matrix(t, name) for t in tensors)
+    if any(t.dtype is not first.dtype for t in rest):
+        first, *rest = (t.astype(f64) for t in (first, *rest))
+    return [Tensor(t) for t in first._native.algebra(name, [t._native for t in rest])]
+
+
+class QR(NamedTuple):
+    """Orthonormal columns, and an upper triangle."""
+
+    Q: Tensor
+    R: Tensor
+
+
+class SVD(NamedTuple):
+    """Orthonormal columns, singular values from the largest, and orthonormal rows."""
+
+    U: Tensor
+    S: Tensor
+    Vh: Tensor
+
+
+class SlogDet(NamedTuple):
+    """The sign of a determinant, and the logarithm of its size."""
+
+    sign: Tensor
+    logabsdet: Tensor
+
+
+class Eigh(NamedTuple):
+    """Eigenvalues in rising order, and eigenvectors as columns."""
+
+    eigenvalues: Tensor
+    eigenvectors: Tensor
+
+
+class Eig(NamedTuple):
+    """Complex eigenvalues, and eigenvectors as columns."""
+
+    eigenvalues: ComplexTensor
+    eigenvectors: ComplexTensor
+
+
+class LU(NamedTuple):
+    """A lower triangle with ones on its diagonal, an upper one, and which row of the matrix each row of
+    their product is."""
+
+    L: Tensor
+    U: Tensor
+    perm: Tensor
+
+
+def qr(x: Any, /, *, mode: str = "reduced") -> QR:
+    """The product of orthonormal columns and an upper triangle that a matrix is; all columns if ``mode="complete"``."""
+    if mode not in ("reduced", "complete"):
+        raise ValueError(f"`qr`: the mode is 'reduced' or 'complete', not {mode!r}")
+    return QR(*_call("qr" if mode == "reduced" else "qr_complete", x))
+
+
+def svd(x: Any, /, *, full_matrices: bool = True) -> SVD:
+    """The product ``U @ diag(S) @ Vh`` that a matrix is."""
+    return SVD(*_call("svd_full" if full_matrices else "svd", x))
+
+
+def svdvals(x: Any, /) -> Tensor:
+    """The singular values, from the largest."""
+    return _call("svdvals", x)[0]
+
+
+def cholesky(x: Any, /, *, upper: bool = False) -> Tensor:
+    """The triangle whose product with its transpose a symmetric positive definite matrix is."""
+    x = _matrix(x, "cholesky")
+    return _call("cholesky", x.mT)[0].mT if upper else _call("cholesky", x)[0]
+
+
+def lu(x: Any, /) -> LU:
+    """The triangles whose product a matrix with its rows in another order is: ``x[perm] = L @ U``."""
+    lower, upper, perm = _call("lu", x)
+    return LU(lower, upper, perm.astype(i32))
+
+
+def solve(x1: Any, x2: Any, /) -> Tensor:
+    """The solutions of ``x1 @ x = x2``; an ``x2`` with one axis is one right side."""
+    a, b = asarray(x1), asarray(x2)
+    if b.ndim == 1:
+        return _call("solve", a, b.unsqueeze(-1))[0].squeeze(-1)
+    return _call("solve", a, b)[0]
+
+
+def inv(x: Any, /) -> Tensor:
+    """The inverse of a matrix."""
+    return _call("inv", x)[0]
+
+
+def det(x: Any, /) -> Tensor:
+    """The determinant of a matrix."""
+    return _call("det", x)[0]
+
+
+def slogdet(x: Any, /) -> SlogDet:
+    """The sign of a determinant, and the logarithm of its size."""
+    return SlogDet(*_call("slogdet", x))
+
+
+def eigh(x: Any, /) -> Eigh:
+    """The eigenvalues of a symmetric matrix in rising order, and eigenvectors as columns; its lower triangle counts."""
+    return Eigh(*_call("eigh", x))
+
+
+def eigvalsh(x: Any, /) -> Tensor:
+    """The eigenvalues of a symmetric matrix in rising order."""
+    return _call("eigvalsh", x)[0]
+
+
+def eig(x: Any, /) -> Eig:
+    """The eigenvalues of a matrix, and eigenvectors of length 1 as columns, of complex numbers."""
+    re, im, vectors_re, vectors_im = _call("eig", x)
+    return Eig(ComplexTensor(re, im), ComplexTensor(vectors_re, vectors_im))
+
+
+def eigvals(x: Any, /) -> ComplexTensor:
+    """The eigenvalues of a matrix, of complex numbers."""
+    return ComplexTensor(*_call("eigvals", x))
+
+
+def _least(x: Tensor, rtol: Any, largest: Tensor) -> Tensor:
+    if rtol is None:
+        eps = {"f32": 2.0**-23, "f64": 2.0**-52}[x.dtype._aerogel_dtype]
+        rtol = max(x.shape[-2:]) * eps
+    return largest * rtol
+
+
+def pinv(x: Any, /, *, rtol: Any = None) -> Tensor:
+    """The pseudo-inverse: singular values of no more than ``rtol`` of the largest count as zero."""
+    from aerogel.tensor._searching import where
+
+    x = _matrix(x, "pinv")
+    if 0 in x.shape[-2:]:
+        return x.mT
+    u, s, vh = svd(x, full_matrices=False)
+    rtol = asarray(rtol).unsqueeze(-1) if rtol is not None and asarray(rtol).ndim else rtol
+    counts = s > _least(x, rtol, s.max(axis=-1, keepdims=True))
+    inverse = where(counts, 1.0 / where(counts, s, 1.0), 0.0)
+    return (vh.mT * inverse.unsqueeze(-2)) @ u.mT
+
+
+def matrix_rank(x: Any, /, *, rtol: Any = None) -> Tensor:
+    """How many singular values are more than ``rtol`` of the largest."""
+    from aerogel.tensor._reductions import count_nonzero
+
+    x = _matrix(x, "matrix_rank")
+    s = svdvals(x)
+    if s.shape[-1] == 0:
+        return s.sum(axis=-1).astype(i32)
+    rtol = asarray(rtol).unsqueeze(-1) if rtol is not None and asarray(rtol).ndim else rtol
+    return count_nonzero(s > _least(x, rtol, s.max(axis=-1, keepdims=True)), axis=-1)
+
+
+def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: float = 2) -> Tensor:  # noqa: A002
+    """The ``ord``-norm of vectors."""
+    return norm(abs(x) if is_complex(x) else x, axis=axis, ord=ord, keepdims=keepdims)
+
+
+def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tensor:  # noqa: A002
+    """A norm of matrices: ``fro``, ``nuc``, 2 and -2 (of singular values), 1, -1 and infinite ones (of sums)."""
+    x = abs(x) if is_complex(x) and ord == "fro" else asarray(x)
+    if x.ndim < 2:
+        raise ValueError(f"`matrix_norm` takes matrices: the shape is {x.shape}")
+    if ord == "fro":
+        return norm(x, axis=(-2, -1), keepdims=keepdims)
+    if ord in (2, -2, "nuc"):
+        s = svdvals(x)
+        out = s.sum(axis=-1) if ord == "nuc" else s.max(axis=-1) if ord > 0 else s.min(axis=-1)
+        return out.unsqueeze(-1).unsqueeze(-1) if keepdims else out
+    if ord not in (1, -1, math.inf, -math.inf):
+        raise ValueError(f"`matrix_norm` takes 'fro', 'nuc', 2, -2, 1, -1, inf or -inf, not {ord!r}")
+    first, second = (-2, -1) if abs(ord) == 1 else (-1, -2)
+    sums = norm(x, axis=first, ord=1, keepdims=True)
+    out = sums.max(axis=second, keepdims=True) if ord > 0 else sums.min(axis=second, keepdims=True)
+    return out if keepdims else out.squeeze((-2, -1))
+
+
+def cond(x: Any, /, *, p: Any = 2) -> Tensor:
+    """How much a matrix enlarges errors: its norm times that of its inverse."""
+    if p in (2, -2):
+        s = svdvals(x)
+        large, small = s.max(axis=-1), s.min(axis=-1)
+        return large / small if p == 2 else small / large
+    return matrix_norm(x, ord=p) * matrix_norm(inv(x), ord=p)
+
+
+def matrix_power(x: Any, n: int, /) -> Tensor:
+    """A matrix by itself, ``n`` times; its inverse for a negative ``n``."""
+    from aerogel.tensor._creation import eye
+    from aerogel.tensor._shapes import broadcast_to
+
+    x = asarray(x)
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+        raise ValueError(f"`matrix_power` takes square matrices: the shape is {x.shape}")
+    if n < 0:
+        x, n = inv(x), -n
+    out: Any = None
+    while n:
+        if n & 1:
+            out = x if out is None else out @ x
+        n >>= 1
+        x = x @ x if n else x
+    return broadcast_to(eye(x.shape[-1], dtype=x.dtype), x.shape) if out is None else out
+
+
+def multi_dot(arrays: Any, /) -> Tensor:
+    """The product of several matrices, in the order that takes the fewest multiplications for three of them."""
+    given = [asarray(a) for a in arrays]
+    if len(given) < 2:
+        raise ValueError("`multi_dot` takes at least two matrices")
+    while len(given) > 1:
+        # The pair whose product takes the largest extent away.
+        inner = [given[k].shape[-1] for k in range(len(given) - 1)]
+        k = inner.index(max(inner))
+        given[k : k + 2] = [given[k] @ given[k + 1]]
+    return given[0]
+
+
+def diagonal(x: Any, /, *, offset: int = 0) -> Tensor:
+    """The elements on a diagonal of the last two axes."""
+    return _diagonal(x, offset=offset)
+
+
+__all__ = [
+    "cholesky", "cond", "cross", "det", "diagonal", "dot", "eig", "eigh", "eigvals", "eigvalsh", "einsum", "inv", "lu",
+    "matmul", "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "multi_dot", "norm", "outer", "pinv",
+    "qr", "slogdet", "solve", "svd", "svdvals", "tensordot", "trace", "vecdot", "vector_norm",
+]  # fmt: skip

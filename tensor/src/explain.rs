@@ -1,0 +1,209 @@
+//! What became of a program: which statements share a kernel, which temporaries are kept in memory, and why.
+
+use std::fmt::Write;
+
+use aerogel_base::ScalarType;
+use indexmap::{IndexMap, IndexSet};
+
+use crate::passes::{self, Kept, Touched};
+use crate::plan::Plan;
+use crate::program::{Buffer, DimDef, Library, Program, Role, Stmt};
+
+/// What the passes made of a program, in words.
+///
+/// ```text
+/// 5 statements became 2 kernels; 1 of 4 temporaries is kept in memory
+/// kernel 0 over [1000]: t3, t5
+///   t3: f32[1000], kept: it is asked for
+/// computed where they are read: t1, t2
+/// ```
+pub fn explain(before: &Program) -> String {
+    let mut after = before.clone();
+    passes::run(&mut after, &mut |_, _| {});
+    explained(before, &after)
+}
+
+/// The same of a program whose plan is made.
+pub fn of_plan(before: &Program, plan: &Plan) -> String {
+    explained(before, plan.program())
+}
+
+fn explained(before: &Program, after: &Program) -> String {
+    let written = |p: &Program| -> IndexSet<Buffer> {
+        let touched = Touched::by(p, &p.body);
+        let writes = touched.writes.into_iter();
+        writes
+            .filter(|&b| p.buffers[b].role == Role::Temporary)
+            .collect()
+    };
+    let (made, kept) = (written(before), written(after));
+    let mut steps = Steps::default();
+    steps.block(after, &after.body, 0);
+    let statements = count(&before.body);
+    let n_kept = kept.iter().filter(|b| made.contains(*b)).count();
+    let mut out = format!(
+        "{statements} {} became {} {}{}; {n_kept} of {} temporaries {} kept in memory\n",
+        plural(statements, "statement"),
+        steps.n_kernels,
+        plural(steps.n_kernels, "kernel"),
+        match steps.n_calls {
+            0 => String::new(),
+            n => format!(" and {n} {}", plural(n, "library call")),
+        },
+        made.len(),
+        if n_kept == 1 { "is" } else { "are" },
+    );
+    for (line, targets) in &steps.lines {
+        let _ = writeln!(out, "{line}");
+        for &target in targets {
+            let _ = writeln!(out, "    {}", temporary(after, target));
+        }
+    }
+    let gone: Vec<String> = made
+        .iter()
+        .filter(|b| !kept.contains(*b))
+        .map(|&b| before.buffers[b].name.clone())
+        .collect();
+    if !gone.is_empty() {
+        let _ = writeln!(out, "computed where they are read: {}", gone.join(", "));
+    }
+    let own: Vec<String> = kept
+        .iter()
+        .filter(|b| !made.contains(*b))
+        .map(|&b| after.buffers[b].name.clone())
+        .collect();
+    if !own.is_empty() {
+        let _ = writeln!(out, "made on the way, by passes: {}", own.join(", "));
+    }
+    out
+}
+
+fn plural(n: usize, what: &str) -> String {
+    format!("{what}{}", if n == 1 { "" } else { "s" })
+}
+
+fn count(body: &[Stmt]) -> usize {
+    let inside = |s: &Stmt| s.inside().iter().map(|b| count(b)).sum::<usize>();
+    let own = |s: &Stmt| match s {
+        Stmt::For(_) | Stmt::Call(_) => 1,
+        other => inside(other),
+    };
+    body.iter().map(own).sum()
+}
+
+/// What the host does, a line for each step, and the temporaries that each makes.
+#[derive(Default)]
+struct Steps {
+    lines: Vec<(String, Vec<Buffer>)>,
+    n_kernels: usize,
+    n_calls: usize,
+    seen: IndexMap<Buffer, ()>,
+}
+
+impl Steps {
+    fn new_targets(&mut self, program: &Program, stmt: &Stmt) -> Vec<Buffer> {
+        let touched = Touched::by(program, std::slice::from_ref(stmt));
+        let temporary = |b: &Buffer| program.buffers[*b].role == Role::Temporary;
+        let new = touched.writes.into_iter().filter(temporary);
+        new.filter(|&b| self.seen.insert(b, ()).is_none()).collect()
+    }
+
+    fn block(&mut self, program: &Program, body: &[Stmt], depth: usize) {
+        let indent = "  ".repeat(depth);
+        for stmt in body {
+            match stmt {
+                Stmt::For(all) => {
+                    let domain: Vec<String> = all.domain.iter().map(|&d| dim(program, d)).collect();
+                    let stores = Touched::by(program, &all.body).writes;
+                    let names: Vec<&str> = stores.iter().map(|&b| name(program, b)).collect();
+                    let line = format!(
+                        "{indent}kernel {} over [{}]: {}",
+                        self.n_kernels,
+                        domain.join(", "),
+                        names.join(", ")
+                    );
+                    self.n_kernels += 1;
+                    let targets = self.new_targets(program, stmt);
+                    self.lines.push((line, targets));
+                }
+                Stmt::Call(call) => {
+                    let what = match call.library {
+                        Library::MatMul => "product of matrices".to_owned(),
+                        Library::Sort { .. } => "sort".to_owned(),
+                        Library::Algebra(op) => op.to_string(),
+                        Library::Transform(op) => op.to_string(),
+                    };
+                    self.n_calls += 1;
+                    let targets = self.new_targets(program, stmt);
+                    self.lines
+                        .push((format!("{indent}library: {what}"), targets));
+                }
+                Stmt::Loop { body, .. } => {
+                    self.lines
+                        .push((format!("{indent}loop of the host:"), Vec::new()));
+                    self.block(program, body, depth + 1);
+                }
+                Stmt::If(_, then, otherwise) => {
+                    self.lines
+                        .push((format!("{indent}branch of the host:"), Vec::new()));
+                    self.block(program, then, depth + 1);
+                    self.block(program, otherwise, depth + 1);
+                }
+                Stmt::Set(..) | Stmt::Store(_) | Stmt::Break | Stmt::Continue => {}
+            }
+        }
+    }
+}
+
+fn name(program: &Program, buffer: Buffer) -> &str {
+    &program.buffers[buffer].name
+}
+
+fn dim(program: &Program, dim: crate::Dim) -> String {
+    match *program.dim_def(dim) {
+        DimDef::Const(n) => n.to_string(),
+        DimDef::Input(buffer, axis) => format!("{}.shape[{axis}]", name(program, buffer)),
+        DimDef::Value(_) => "?".to_owned(),
+    }
+}
+
+fn temporary(program: &Program, buffer: Buffer) -> String {
+    let def = &program.buffers[buffer];
+    let shape: Vec<String> = def.shape.iter().map(|&d| dim(program, d)).collect();
+    let ty: ScalarType = def.ty;
+    let why = match program.kept.get(&buffer) {
+        Some(why) => why.to_string(),
+        None if program.results.contains(&buffer) => Kept::Result.to_string(),
+        None => "a kernel makes it, and another one reads it".to_owned(),
+    };
+    format!("{}: {ty}[{}], kept: {why}", def.name, shape.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_chain_is_one_kernel() {
+        let text = "
+            in b0 \"x\": f32[?]
+            tmp b1 \"t1\": f32[b0:0]
+            tmp b2 \"t2\": f32[b0:0]
+            tmp b3 \"t3\": f32[]
+            for [b0:0] { b1[i0] = mul(b0[i0], b0[i0]) }
+            for [b0:0] { b2[i0] = add(b1[i0], b0[i0]) }
+            for [b0:0] { b3[] add init = b2[i0] }
+            result b2
+            result b3";
+        let program = crate::parse(text).unwrap_or_else(|e| panic!("{e}"));
+        insta::assert_snapshot!(super::explain(&program), @r"
+        3 statements became 3 kernels; 2 of 3 temporaries are kept in memory
+        kernel 0 over [x.shape[0]]: t2
+            t2: f32[x.shape[0]], kept: it is asked for
+        kernel 1 over [64]: t4
+            t4: f32[64], kept: a kernel makes it, and another one reads it
+        kernel 2 over []: t3
+            t3: f32[], kept: it is asked for
+        computed where they are read: t1
+        made on the way, by passes: t4
+        ");
+    }
+}

@@ -1,0 +1,274 @@
+//! Parts of tensors that are read and written at once, on the host.
+//!
+//! A loop of Python's that stores number by number would record a copy and a store for each, and no two turns make the same
+//! program. Where the numbers are there, a part is a handful of bytes: they are copied, and where nobody else holds the old
+//! numbers they are overwritten where they lie.
+
+use aerogel_base::Scalar;
+use aerogel_runtime::buffer::MemoryError;
+
+use super::{Session, Slot, bytes_of};
+use crate::plan::Operand;
+use crate::program::Buffer;
+
+/// From where, by how much, how many elements of an axis, and whether the axis goes. The axes behind are whole.
+pub type Range = (i64, i64, u64, bool);
+
+/// So many stores are pending before they run, and memory that is stored to more often is filled by a loop.
+const MAX_STORES: u32 = 8;
+/// A part of no more elements is read at once.
+const MAX_READ: usize = 64;
+/// A part of no more elements is written at once.
+const MAX_WRITTEN: usize = 1 << 20;
+
+/// The elements of a part: the first one's number in the whole, and for each axis how many there are, how far apart, and
+/// whether the axis goes.
+struct Places {
+    first: usize,
+    axes: Vec<(usize, isize, bool)>,
+}
+
+impl Places {
+    /// Nothing if the part is not inside.
+    fn of(shape: &[usize], parts: &[Range]) -> Option<Self> {
+        if parts.len() > shape.len() {
+            return None;
+        }
+        let (mut first, mut axes, mut stride) = (0, Vec::new(), 1);
+        for (axis, &n) in shape.iter().enumerate().rev() {
+            let whole = (0, 1, n as u64, false);
+            let &(start, step, len, drops) = parts.get(axis).unwrap_or(&whole);
+            let len = usize::try_from(len).ok()?;
+            if len > 0 {
+                let last = start + step * (len as i64 - 1);
+                let inside = 0..n as i64;
+                if !inside.contains(&start) || !inside.contains(&last) {
+                    return None;
+                }
+                first += start as usize * stride;
+            }
+            axes.push((len, step as isize * stride as isize, drops));
+            stride *= n;
+        }
+        axes.reverse();
+        Some(Self { first, axes })
+    }
+
+    fn count(&self) -> usize {
+        self.axes.iter().map(|a| a.0).product()
+    }
+
+    /// The extents of the part.
+    fn shape(&self) -> Vec<usize> {
+        let kept = self.axes.iter().filter(|a| !a.2);
+        kept.map(|a| a.0).collect()
+    }
+
+    /// Calls `f` with the number of each element in the part, row by row, and in the whole.
+    fn each<E>(&self, mut f: impl FnMut(usize, usize) -> Result<(), E>) -> Result<(), E> {
+        let mut at = vec![0; self.axes.len()];
+        let mut place = self.first as isize;
+        for k in 0..self.count() {
+            f(k, place as usize)?;
+            for (axis, &(n, stride, _)) in self.axes.iter().enumerate().rev() {
+                at[axis] += 1;
+                place += stride;
+                if at[axis] < n {
+                    break;
+                }
+                place -= stride * n as isize;
+                at[axis] = 0;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The number of the element that stands at each place when a shape is stretched to another one; nothing if it does not.
+fn stretched(from: &[usize], to: &[usize]) -> Option<Vec<usize>> {
+    let more = to.len().checked_sub(from.len())?;
+    let mut strides = vec![0; to.len()];
+    let mut stride = 1;
+    for (axis, &n) in from.iter().enumerate().rev() {
+        if n != 1 && n != to[more + axis] {
+            return None;
+        }
+        strides[more + axis] = if n == 1 { 0 } else { stride };
+        stride *= n;
+    }
+    let axes = to.iter().zip(&strides);
+    let axes = axes.map(|(&n, &s)| (n, s as isize, false)).collect();
+    let mut out = Vec::new();
+    let all = Places { first: 0, axes };
+    let done: Result<(), std::convert::Infallible> = all.each(|_, place| {
+        out.push(place);
+        Ok(())
+    });
+    done.ok().map(|()| out)
+}
+
+impl Session {
+    /// Notes that `new` is `old` with something stored to it.
+    pub fn stored(&mut self, old: Slot, new: Slot) {
+        let (old, new) = (self.buffer(old), self.buffer(new));
+        self.stores[new] = self.stores[old] + 1;
+        self.pending_stores += 1;
+    }
+
+    /// Whether a loop seems to fill a tensor part by part, so that it is better computed now.
+    pub fn is_filled(&self, slot: Slot) -> bool {
+        self.stores[self.buffer(slot)] >= MAX_STORES || self.is_full()
+    }
+
+    /// Whether so many stores are pending that they had better run.
+    pub fn is_full(&self) -> bool {
+        self.pending_stores >= MAX_STORES
+    }
+
+    /// Notes that somebody outside looks at the memory of a tensor, which stays as it is from now on.
+    pub fn expose(&mut self, slot: Slot) {
+        let buffer = self.buffer(slot);
+        self.exposed[buffer] = true;
+    }
+
+    /// A part of a tensor as a tensor of its own, if its numbers are there, nobody else's, and few.
+    ///
+    /// # Errors
+    /// If there is no memory.
+    pub fn read_part(&mut self, slot: Slot, parts: &[Range]) -> Result<Option<Slot>, MemoryError> {
+        let Some(from) = &self.values[self.buffer(slot)] else {
+            return Ok(None);
+        };
+        let Some(places) = Places::of(&from.shape, parts).filter(|p| p.count() <= MAX_READ) else {
+            return Ok(None);
+        };
+        if std::sync::Arc::strong_count(&from.buffer) > 1 {
+            return Ok(None);
+        }
+        let out = Operand::zeros(from.ty, &places.shape())?;
+        let size = from.ty.bytes() as usize;
+        places.each(|k, place| {
+            let value = from.buffer.read_scalar(from.ty, place * size)?;
+            out.buffer.write_scalar(k * size, value)
+        })?;
+        Ok(Some(self.leaf(out)))
+    }
+
+    /// Whether a tensor is one number that needs no computing.
+    pub fn is_constant(&self, slot: Slot) -> bool {
+        self.recording.constant(self.buffer(slot)).is_some()
+    }
+
+    /// The numbers of a tensor, if they are there or the same everywhere.
+    fn known(&self, slot: Slot) -> Option<(Vec<usize>, Result<Operand, Scalar>)> {
+        let buffer = self.buffer(slot);
+        if let Some(value) = &self.values[buffer] {
+            return Some((value.shape.clone(), Ok(value.clone())));
+        }
+        let number = self.recording.constant(buffer)?;
+        Some((Vec::new(), Err(number)))
+    }
+
+    /// A tensor with a part replaced by values that are stretched to it, if the numbers of both are there. The memory is
+    /// the same if nobody else holds the old numbers.
+    ///
+    /// # Errors
+    /// If there is no memory.
+    pub fn write_part(
+        &mut self,
+        slot: Slot,
+        parts: &[Range],
+        values: Slot,
+    ) -> Result<Option<Slot>, MemoryError> {
+        let buffer = self.buffer(slot);
+        let Some(target) = self.values[buffer].clone() else {
+            return Ok(None);
+        };
+        let Some((shape, values)) = self.known(values) else {
+            return Ok(None);
+        };
+        let places = Places::of(&target.shape, parts).filter(|p| p.count() <= MAX_WRITTEN);
+        let Some(places) = places else {
+            return Ok(None);
+        };
+        let Some(from) = stretched(&shape, &places.shape()) else {
+            return Ok(None);
+        };
+        let size = target.ty.bytes() as usize;
+        // Read before anything is written: the values may lie in the same memory.
+        let values: Vec<Scalar> = match values {
+            Err(number) if number.ty() == target.ty => vec![number; from.len()],
+            Ok(all) if all.ty == target.ty => {
+                let all = from
+                    .iter()
+                    .map(|&k| all.buffer.read_scalar(all.ty, k * size));
+                all.collect::<Result<_, _>>()?
+            }
+            _ => return Ok(None),
+        };
+        let (target, new) = match self.is_alone(buffer) {
+            true => (target, self.hold(buffer)),
+            false => {
+                let copy = target.copy()?;
+                (copy.clone(), self.leaf(copy))
+            }
+        };
+        places.each(|k, place| target.buffer.write_scalar(place * size, values[k]))?;
+        let new_buffer = self.buffer(new);
+        self.stores[new_buffer] = self.stores[buffer].saturating_add(1);
+        Ok(Some(new))
+    }
+
+    /// Whether nobody but one tensor holds the numbers of a buffer, or will read them.
+    fn is_alone(&mut self, buffer: Buffer) -> bool {
+        self.makers.update(&self.recording.program);
+        let value = self.values[buffer].as_ref();
+        // The caller has it, too.
+        let own = value.is_some_and(|v| std::sync::Arc::strong_count(&v.buffer) <= 2);
+        own && self.holds[buffer] == 1 && !self.exposed[buffer] && !self.makers.is_read(buffer)
+    }
+}
+
+impl Operand {
+    /// The same numbers in memory of their own.
+    pub(crate) fn copy(&self) -> Result<Self, MemoryError> {
+        let copy = Self::zeros(self.ty, &self.shape)?;
+        let mut bytes = vec![0; bytes_of(self.ty, &self.shape)];
+        self.buffer.read(0, &mut bytes)?;
+        copy.buffer.write(0, &bytes)?;
+        Ok(copy)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_of_parts() {
+        let all = |shape: &[usize], parts: &[Range]| {
+            Places::of(shape, parts).map(|places| {
+                let mut out = Vec::new();
+                let done: Result<(), ()> = places.each(|_, place| {
+                    out.push(place);
+                    Ok(())
+                });
+                assert_eq!(done, Ok(()));
+                (places.shape(), out)
+            })
+        };
+        let row = all(&[3, 4], &[(1, 1, 1, true)]);
+        assert_eq!(row, Some((vec![4], vec![4, 5, 6, 7])));
+        let turned = all(&[3, 4], &[(2, -2, 2, false), (3, -3, 2, false)]);
+        assert_eq!(turned, Some((vec![2, 2], vec![11, 8, 3, 0])));
+        assert_eq!(all(&[3], &[(3, 1, 1, true)]), None);
+        assert_eq!(all(&[3], &[(0, 2, 3, false)]), None);
+        assert_eq!(all(&[0, 2], &[]), Some((vec![0, 2], vec![])));
+        assert_eq!(all(&[], &[]), Some((vec![], vec![0])));
+        assert_eq!(
+            stretched(&[2, 1], &[3, 2, 2]),
+            Some(vec![0, 0, 1, 1, 0, 0, 1, 1, 0, 0, 1, 1])
+        );
+        assert_eq!(stretched(&[3], &[2]), None);
+    }
+}

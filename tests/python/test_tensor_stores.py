@@ -1,0 +1,129 @@
+"""Loops of Python's that store to tensors: what they cost, and who sees what."""
+
+import aerogel as ti
+import numpy as np
+import pytest
+
+T = None
+
+
+@pytest.fixture(autouse=True)
+def started():
+    global T
+    ti.init(arch=ti.cpu)
+    T = ti.tensor
+
+
+def made():
+    from aerogel import _native
+
+    return _native.tensor_counts()[3]
+
+
+@pytest.mark.parametrize("n", [300, 2000, 20000])
+def test_a_loop_fills_a_tensor(n):
+    x = T.zeros(n, dtype=ti.i32)
+    before = made()
+    for i in range(n):
+        x[i] = i
+    assert np.array_equal(x.numpy(), np.arange(n))
+    # No program for each number.
+    assert made() - before <= 2
+
+
+def test_a_loop_reads_what_it_stores():
+    n = 500
+    x, expected = T.zeros(n), np.zeros(n, np.float32)
+    before = made()
+    for i in range(2, n):
+        x[i] = x[i - 1] * 0.5 + x[i - 2] * 0.25 + 1
+        expected[i] = expected[i - 1] * np.float32(0.5) + expected[i - 2] * np.float32(0.25) + 1
+    assert np.allclose(x.numpy(), expected, rtol=1e-6)
+    assert made() - before <= 16
+
+
+def test_a_loop_scatters():
+    n = 200
+    x, at = T.zeros(n, dtype=ti.i32), T.arange(n)
+    before = made()
+    for i in range(n):
+        x[at[i : i + 1]] = at[i : i + 1] * 2
+    assert np.array_equal(x.numpy(), np.arange(n) * 2)
+    assert made() - before <= 40
+
+
+def test_stores_between_other_operations():
+    x, expected = T.zeros(8), np.zeros(8, np.float32)
+    before = made()
+    for i in range(200):
+        x = x * 0.5
+        x[i % 8] = i
+        expected = expected * np.float32(0.5)
+        expected[i % 8] = i
+    assert np.array_equal(x.numpy(), expected)
+    assert made() - before <= 40
+
+
+def test_who_holds_the_old_numbers_keeps_them():
+    x = T.asarray([1, 2, 3])
+    later, other, turned = x + 1, x.outside("clamp"), x[::-1]
+    seen = np.asarray(x)
+    shared = x.to_ndarray()
+    x[0] = 5
+    assert x.tolist() == [5, 2, 3]
+    assert later.tolist() == [2, 3, 4]
+    assert other.tolist() == [1, 2, 3]
+    assert turned.tolist() == [3, 2, 1]
+    assert seen.tolist() == [1, 2, 3]
+    assert shared.to_numpy().tolist() == [1, 2, 3]
+    other[1] = 7
+    assert (x.tolist(), other.tolist()) == ([5, 2, 3], [1, 7, 3])
+
+
+def test_what_reads_later_sees_the_store():
+    x = T.asarray([1.0, 2.0, 3.0])
+    for k in range(20):
+        before = x * 2
+        x[1] = float(k)
+        after = x * 2
+        assert after.tolist() == [2.0, 2.0 * k, 6.0]
+        assert before.tolist()[1] == (4.0 if k == 0 else 2.0 * (k - 1))
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "f32", "f64"])
+def test_parts_of_every_shape(dtype):
+    kind = getattr(ti, dtype)
+    for shape in [(1,), (5,), (2, 3), (1, 1), (3, 1, 2), (2, 0)]:
+        start = T.ones(shape, dtype=kind).numpy()
+        for key in [..., 0, -1, slice(None, None, 2), slice(None, None, -1), slice(3, 1), (0, ...), (..., -1)]:
+            if shape[-1] == 0 and key in ((..., -1),):
+                continue
+            x, expected = T.asarray(start), start.copy()
+            for _ in range(2):
+                x[key] = 0
+                expected[key] = 0
+                values = np.ones(expected[key].shape, start.dtype)
+                x[key] = T.asarray(values)
+                expected[key] = values
+                x[key] = 0
+                expected[key] = 0
+            assert np.array_equal(x.numpy(), expected), (shape, key)
+
+
+def test_values_that_overlap_what_they_replace():
+    x = T.asarray([1, 2, 3, 4])
+    x.numpy()
+    x[1:] = x[:-1]
+    assert x.tolist() == [1, 1, 2, 3]
+    x[::-1] = x
+    assert x.tolist() == [3, 2, 1, 1]
+
+
+@pytest.mark.parametrize("n", [3, 1000])
+def test_of_several_values_for_one_place_the_last_stays(n):
+    x = T.zeros(4, dtype=ti.i32)
+    x[[2] * n] = T.arange(n)
+    assert x.tolist() == [0, 0, n - 1, 0]
+    m = T.zeros((2, 3), dtype=ti.i32)
+    m[[1, 1]] = T.asarray([[1, 2, 3], [4, 5, 6]])
+    assert m.tolist() == [[0, 0, 0], [4, 5, 6]]
