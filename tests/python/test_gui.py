@@ -240,7 +240,9 @@ def test_large_images_are_as_small_ones(cpu, dtype, channels):
     expected = np.zeros((*res, 3), np.uint8)
     expected[..., : 2 if channels == 2 else 3] = to_pixels(values)[..., :3]
     gui = ti.GUI("large", res, show_gui=False)
-    for image in (field, values, values, np.asfortranarray(values)):
+    array = ti.ndarray(dtype, res) if channels is None else ti.Vector.ndarray(channels, dtype, res)
+    array.from_numpy(values)
+    for image in (field, array, values, values, np.asfortranarray(values)):
         gui.set_image(image)
         assert (pixels(gui) == expected).all()
         gui.circle((0.5, 0.5), 0xFF0000, 20)

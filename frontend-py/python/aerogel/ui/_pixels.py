@@ -9,6 +9,7 @@ import numpy as np
 import aerogel as ti
 from aerogel import _native
 from aerogel.data.field import MatrixField, ScalarField
+from aerogel.data.ndarray import Ndarray
 
 #: Fewer pixels are drawn sooner than a kernel is compiled.
 _FEW = 40_000
@@ -133,9 +134,11 @@ def rows(image: Any, words: np.ndarray | None) -> np.ndarray | None:
     """The pixels of a large image as words of RGBA bytes, row by row from the top; nothing where `draw` would not draw it.
 
     Args:
-        image: A field of numbers or vectors, or a NumPy array.
+        image: A field of numbers or vectors, a ``ti.ndarray``, or a NumPy array.
         words: What was returned before, to be written again if its size is the same.
     """
+    if isinstance(image, Ndarray):
+        image = image._view()
     form = _is_drawn(image)
     if form is None:
         return None
