@@ -131,7 +131,7 @@ def draw(view: Any, image: Any) -> bool:
 
 
 def rows(image: Any, words: np.ndarray | None) -> np.ndarray | None:
-    """The pixels of a large image as words of RGBA bytes, row by row from the top; nothing of what `draw` does not draw.
+    """The pixels of a large image as words of RGBA bytes, row by row from the top; nothing of what `draw` does not do.
 
     Args:
         image: A field of numbers or vectors, a ``ti.ndarray``, or a NumPy array.
