@@ -219,3 +219,47 @@ def test_cook_image():
 def test_a_picture_that_memory_does_not_hold():
     with pytest.raises(MemoryError, match="1048576 by 1048576"):
         ti.GUI("large", (1 << 20, 1 << 20))
+
+
+@pytest.mark.parametrize("channels", [None, 1, 2, 3, 4])
+@pytest.mark.parametrize("dtype", [ti.f32, ti.u8, ti.u16])
+def test_large_images_are_as_small_ones(cpu, dtype, channels):
+    """They go through a kernel; what is drawn is the same, bytes and special values too."""
+    from aerogel.tools.image import to_pixels
+
+    res = (260, 190)
+    rng = np.random.default_rng(4)
+    shape = res if channels is None else (*res, channels)
+    values = rng.uniform(-0.2, 1.2, shape).astype(np.float32)
+    values.reshape(-1)[:4] = np.nan, np.inf, -np.inf, 0.5
+    if dtype != ti.f32:
+        name = np.uint8 if dtype == ti.u8 else np.uint16
+        values = rng.integers(0, np.iinfo(name).max + 1, shape).astype(name)
+    field = ti.field(dtype, res) if channels is None else ti.Vector.field(channels, dtype, res)
+    field.from_numpy(values)
+    expected = np.zeros((*res, 3), np.uint8)
+    expected[..., : 2 if channels == 2 else 3] = to_pixels(values)[..., :3]
+    gui = ti.GUI("large", res, show_gui=False)
+    array = ti.ndarray(dtype, res) if channels is None else ti.Vector.ndarray(channels, dtype, res)
+    array.from_numpy(values)
+    for image in (field, array, values, values, np.asfortranarray(values)):
+        gui.set_image(image)
+        assert (pixels(gui) == expected).all()
+        gui.circle((0.5, 0.5), 0xFF0000, 20)
+        assert (pixels(gui)[130, 95] == (255, 0, 0)).all()
+        gui.show()
+    assert gui.get_image().shape == (*res, 4) and (gui.get_image()[..., 3] == 1).all()
+    # Before there is a program, and of another size.
+    ti.reset()
+    gui.set_image(values)
+    assert (pixels(gui) == expected).all()
+    with pytest.raises(ValueError, match="the image is 190 by 260, the GUI 260 by 190"):
+        gui.set_image(np.zeros((190, 260), np.float32))
+
+
+def test_a_large_image_that_is_set_is_there_to_be_changed(cpu):
+    gui = ti.GUI("large", (256, 256), show_gui=False)
+    gui.set_image(np.full((256, 256, 3), 0.5, np.float32))
+    gui.img[:10] = 1.0
+    gui.set_image(gui.img)
+    assert (pixels(gui)[:10] == 255).all() and (pixels(gui)[10:] == 128).all()

@@ -119,3 +119,19 @@ def test_windows_that_another_thread_drops(made, display, tmp_path):
     until(lambda: titles(program) == ["other"])
     code, _, err = program.end("\n")
     assert code == 0 and not err, err
+
+
+@pytest.mark.parametrize("made", ['ti.ui.Window("seen", 64)', 'ti.GUI("seen", 64)'])
+def test_windows_that_stay_until_the_program_ends(made, display, tmp_path):
+    """Nothing is said of them, whether something still refers to them or they refer to themselves."""
+    text = f"""
+    w = {made}
+    w.show()
+    w.itself = w
+    other = {made}
+    other.show()
+    print("open", flush=True)
+    """
+    program = Program(text, display, tmp_path)
+    code, out, err = program.end()
+    assert (code, out, err) == (0, "open", "")

@@ -49,6 +49,7 @@ class Desk:
         if self._is_wanted:
             from aerogel.ui import _backend
 
+            self._backend = _backend
             is_full = bool(fullscreen) or environment("gui_fullscreen") == "1"
             self._view = _backend.open_desk(self.name, self.res, is_full)
 
@@ -68,10 +69,8 @@ class Desk:
     def __del__(self) -> None:
         view = self.__dict__.get("_view")
         if view is not None:
-            from aerogel.ui import _backend
-
             # The garbage collector runs in any thread.
-            _backend.drop(self._thread, view)
+            self._backend.drop(self._thread, view)
 
     # Frames.
 
@@ -142,9 +141,7 @@ class Desk:
         if self._view is None or (age and time.perf_counter() - self._polled < age):
             return
         self._check_thread()
-        from aerogel.ui import _backend
-
-        _backend.close_dropped()
+        self._backend.close_dropped()
         try:
             told = self._view.events()
             self._cursor = tuple(self._view.cursor)

@@ -62,6 +62,8 @@ class GUI(Desk):
         self._handle: Any = None
         self._img: np.ndarray | None = None
         self._drawn: Any = None
+        # Memory for the pixels of large images.
+        self._words: np.ndarray | None = None
         self.clear()
         _gui_last.keep(self, self._write_last)
 
@@ -144,12 +146,25 @@ class GUI(Desk):
             TypeError: Signed integers, whose range is not an image's.
             ValueError: The shape is not that of an image, or its size not that of the GUI.
         """
+        if tuple(getattr(img, "shape", ())[:2]) == self.res:
+            from aerogel.ui import _pixels
+
+            words = _pixels.rows(img, self._words)
+            if words is not None:
+                self._words = words
+                self._canvas.set_rows(words)
+                self._set(img)
+                return
         pixels = to_pixels(img, "GUI.set_image")
         if pixels.shape[:2] != self.res:
             raise ValueError(
                 f"the image is {pixels.shape[0]} by {pixels.shape[1]}, the GUI {self.res[0]} by {self.res[1]}"
             )
         self._canvas.set_image(np.ascontiguousarray(pixels))
+        self._set(img)
+
+    def _set(self, img: Any) -> None:
+        """An image was drawn."""
         self._drawn = img
         if self._img is not None:
             self._keep(img)

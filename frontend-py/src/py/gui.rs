@@ -101,6 +101,20 @@ impl Canvas {
             .map_err(refused)
     }
 
+    /// Covers everything by words of RGBA bytes of shape (height, width), row by row from the top, opaque.
+    fn set_rows(&self, rows: &Bound<'_, PyAny>) -> PyResult<()> {
+        let array = ForeignArray::new(rows)?;
+        let mut picture = self.picture();
+        let (width, height) = picture.size();
+        if array.ty != Some(ScalarType::U32) || array.shape != [height as usize, width as usize] {
+            return Err(refused(Refusal::OtherSize));
+        }
+        let buffer = array.buffer()?;
+        buffer
+            .read(0, picture.rows_mut())
+            .map_err(super::error::memory)
+    }
+
     fn circles(
         &self,
         pos: &Bound<'_, PyAny>,

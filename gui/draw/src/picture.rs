@@ -74,6 +74,11 @@ impl Picture {
         self.pixmap.data()
     }
 
+    /// The same, to be written; the last byte of each pixel is 255.
+    pub fn rows_mut(&mut self) -> &mut [u8] {
+        self.pixmap.data_mut()
+    }
+
     /// Covers everything by a colour.
     pub fn clear(&mut self, color: u32) {
         let [r, g, b] = rgb(color);

@@ -9,6 +9,7 @@ import numpy as np
 import aerogel as ti
 from aerogel import _native
 from aerogel.data.field import MatrixField, ScalarField
+from aerogel.data.ndarray import Ndarray
 
 #: Fewer pixels are drawn sooner than a kernel is compiled.
 _FEW = 40_000
@@ -97,6 +98,20 @@ def _may_run() -> bool:
     return True
 
 
+def _is_drawn(image: Any) -> tuple[int, int] | None:
+    """The form of an image that a kernel draws; nothing of small ones, others, or where no kernel may run."""
+    if not isinstance(image, (ScalarField, MatrixField, np.ndarray)) or len(image.shape) < 2:
+        return None
+    width, height = image.shape[:2]
+    return _form(image) if width * height >= _FEW and _may_run() else None
+
+
+def _write(image: Any, words: np.ndarray, form: tuple[int, int]) -> None:
+    kernel: Any = _of_array if isinstance(image, np.ndarray) else _of_field
+    # Not as a launch of the program's, which others may watch, and which takes a seed from those that follow.
+    _native.NativeKernel._launch(kernel, (image, words, *form), {}, None, 0)
+
+
 def draw(view: Any, image: Any) -> bool:
     """Draws a large image; whether it did: not small ones, what has another shape or type, or where no kernel may run.
 
@@ -104,19 +119,31 @@ def draw(view: Any, image: Any) -> bool:
         view: What draws the window's frames.
         image: A field of numbers or vectors, or a NumPy array.
     """
-    if not isinstance(image, (ScalarField, MatrixField, np.ndarray)) or len(image.shape) < 2:
+    form = _is_drawn(image)
+    if form is None or max(image.shape[:2]) > view.most_pixels:
         return False
-    width, height = image.shape[:2]
-    if width * height < _FEW or max(width, height) > view.most_pixels or not _may_run():
-        return False
-    form = _form(image)
-    if form is None:
-        return False
-    words = np.asarray(view.room(width, height))
-    kernel: Any = _of_array if isinstance(image, np.ndarray) else _of_field
-    # Not as a launch of the program's, which others may watch, and which takes a seed from those that follow.
-    _native.NativeKernel._launch(kernel, (image, words, *form), {}, None, 0)
+    words = np.asarray(view.room(*image.shape[:2]))
+    _write(image, words, form)
     # The memory goes back to the device, which nothing here may have then.
     del words
     view.fill()
     return True
+
+
+def rows(image: Any, words: np.ndarray | None) -> np.ndarray | None:
+    """The pixels of a large image as words of RGBA bytes, row by row from the top; nothing of what `draw` does not do.
+
+    Args:
+        image: A field of numbers or vectors, a ``ti.ndarray``, or a NumPy array.
+        words: What was returned before, to be written again if its size is the same.
+    """
+    if isinstance(image, Ndarray):
+        image = image._view()
+    form = _is_drawn(image)
+    if form is None:
+        return None
+    width, height = image.shape[:2]
+    if words is None or words.shape != (height, width):
+        words = np.empty((height, width), np.uint32)
+    _write(image, words, form)
+    return words
