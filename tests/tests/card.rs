@@ -280,6 +280,43 @@ fn threads_share_what_they_read_around_a_block() {
 }
 
 #[test]
+fn memory_of_a_thread_needs_no_atomics() {
+    // Cards have none for it, and the assembler takes none.
+    for ty in ["i32", "f32", "u8", "i64"] {
+        let text = format!(
+            "tree0 {{ dense i:40 {{ place x: {ty} }} }}
+            field @x: {ty} = tree0 [S2]
+            kernel @k() -> i32, f32 {{
+                v0: i32 = const 0
+                v1: i32 = const 40
+                parallel [v0], [v1] (v2: i32) {{
+                    v3: ref<{ty}> = local
+                    v4: {ty} = cast v2
+                    store v3, v4
+                    v5: ref<{ty}> = field_at @x, [v2]
+                    v6: {ty} = load v5
+                    v7: {ty} = cast v1
+                    v8: {ty} = atomic_cas v3, v6, v7
+                    v9: {ty} = load v3
+                    v10: {ty} = add v8, v9
+                    store v5, v10
+                    yield []
+                }}
+                v11: f32 = const 0.0
+                return [v0, v11]
+            }}"
+        );
+        let module = aerogel_ir::parse_module(&text).unwrap_or_else(|e| panic!("{e}"));
+        let object = code(&module, 0).objects.remove(0);
+        let object = String::from_utf8(object).expect("PTX is text");
+        assert!(!object.contains("atom"), "{object}");
+        for seed in [1, 4] {
+            assert_eq!(difference(&module, seed), Ok(true), "{ty}");
+        }
+    }
+}
+
+#[test]
 fn a_sum_is_one_atomic_of_a_block() {
     let kinds = ["add", "min", "max", "and", "or", "xor", "mul"];
     let types = ["i8", "u16", "i32", "u32", "i64", "u64", "f16", "f32", "f64"];
