@@ -67,7 +67,8 @@ gpu-test: build ## The Python tests on an NVIDIA GPU; AEROGEL_CUDA=machine stand
 	AEROGEL_TEST_ARCH=cuda $(PY) -m pytest -q tests/python
 
 gpu-bench: build ## The benchmarks on an NVIDIA GPU, against Taichi where it is installed
-	BENCH_ARCH=cuda scripts/bench.sh $(ARGS)
+	@$(PY) -c 'import aerogel as ti; ti.init(arch=ti.cuda, enable_fallback=False, log_level="error")' 2>&1 | tail -1 | \
+		grep . && exit 1 || BENCH_ARCH=cuda scripts/bench.sh $(ARGS)
 
 gpu-sample: build ## The same, of a few files, on the machine that stands in for a GPU
 	AEROGEL_CUDA=machine AEROGEL_TEST_ARCH=cuda $(PY) -m pytest -q $(GPU_SAMPLE)

@@ -26,7 +26,8 @@ def worker(bench, name, case):
         if key.startswith("ti"):
             ti = importlib.import_module(os.environ["TI_MODULE"])
             t1 = time.perf_counter()
-            ti.init(arch=getattr(ti, os.environ.get("BENCH_ARCH", "cpu")), offline_cache=False, log_level=ti.ERROR,
+            arch = os.environ.get("BENCH_ARCH", "cpu")
+            ti.init(arch=getattr(ti, arch), offline_cache=False, log_level=ti.ERROR, enable_fallback=arch == "cpu",
                     cpu_max_num_threads=common.THREADS, **getattr(m, "TI_INIT", {}))
             r = common.IMPLS[key](ti, case)
         else:

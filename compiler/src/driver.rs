@@ -439,6 +439,7 @@ impl Overlapping {
             Ok((kernel, _)) => self.kernel.get_or_init(|| kernel).launch(launch),
             Err(CompileError::Interrupted) => Err(KernelFailure::Interrupted),
             // The next launch tries again: there may be memory then.
+            Err(CompileError::Load(e)) => Err(KernelFailure::Device(e.to_string())),
             Err(_) => Err(KernelFailure::Mismatch(
                 "the code for arrays that share memory cannot be made",
             )),

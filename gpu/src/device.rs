@@ -19,6 +19,9 @@ pub(crate) struct Opened {
     number: u64,
     /// Why it does not answer any more.
     lost: OnceLock<String>,
+    /// The most bytes that shall be allocated, and those that are.
+    limit: AtomicU64,
+    held: AtomicU64,
     shared: Mutex<Shared>,
 }
 
@@ -42,6 +45,35 @@ impl Opened {
             None => Ok(&*self.driver),
             Some(why) => Err(DriverError::Lost(why.clone())),
         }
+    }
+
+    /// Memory of the card, as much as may be used.
+    pub(crate) fn memory(&self) -> u64 {
+        let limit = self.limit.load(Ordering::Relaxed);
+        self.driver.card().memory.min(limit)
+    }
+
+    /// Memory of the card, within what may be used.
+    pub(crate) fn allocate(&self, bytes: u64) -> Result<u64, DriverError> {
+        let driver = self.driver()?;
+        self.hold(bytes)?;
+        driver
+            .allocate(bytes)
+            .inspect_err(|_| self.give_back(bytes))
+    }
+
+    /// Counts bytes that are about to be allocated, if they may be.
+    pub(crate) fn hold(&self, bytes: u64) -> Result<(), DriverError> {
+        let limit = self.limit.load(Ordering::Relaxed);
+        let more = |held: u64| held.checked_add(bytes).filter(|&all| all <= limit);
+        let order = Ordering::Relaxed;
+        let held = self.held.fetch_update(order, order, more);
+        held.map_err(|_| DriverError::OutOfMemory(bytes)).map(drop)
+    }
+
+    /// Counts bytes that are allocated no more.
+    pub(crate) fn give_back(&self, bytes: u64) {
+        self.held.fetch_sub(bytes, Ordering::Relaxed);
     }
 
     fn is_forked(&self) -> bool {
@@ -91,6 +123,8 @@ impl GpuDevice {
                 process: std::process::id(),
                 number: OPENED.fetch_add(1, Ordering::Relaxed),
                 lost: OnceLock::new(),
+                limit: AtomicU64::new(u64::MAX),
+                held: AtomicU64::new(0),
                 shared: Mutex::default(),
             }),
         }
@@ -99,6 +133,17 @@ impl GpuDevice {
     /// What card it is.
     pub fn card(&self) -> &Card {
         self.opened.driver.card()
+    }
+
+    /// Lets no more than so many bytes of the card be used, or, below one, such a part of it; nothing for all.
+    pub fn limit(&self, bytes: Option<f64>) {
+        let whole = self.card().memory as f64;
+        let limit = match bytes {
+            None => u64::MAX,
+            Some(part) if part <= 1.0 => (part * whole) as u64,
+            Some(bytes) => bytes as u64,
+        };
+        self.opened.limit.store(limit, Ordering::Relaxed);
     }
 
     /// The stream in which all is queued, as the driver numbers it.

@@ -1,6 +1,7 @@
 //! What is asked of a driver.
 
 use std::fmt;
+use std::time::Duration;
 
 /// What a card has, and can do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,6 +59,12 @@ pub trait Driver: Send + Sync {
 
     /// Launches a kernel.
     fn launch(&self, function: u64, grid: Grid, params: &[u64]) -> Result<(), DriverError>;
+
+    /// Notes when all that was asked before is done: the number of the note.
+    fn mark(&self) -> Result<u64, DriverError>;
+
+    /// The time between two notes, when both are made; they are given back.
+    fn between(&self, first: u64, last: u64) -> Result<Duration, DriverError>;
 
     /// What launches, fills and copies are queued in, as the driver numbers it.
     fn stream(&self) -> u64;
@@ -124,6 +131,14 @@ impl<D: Driver + ?Sized> Driver for std::sync::Arc<D> {
 
     fn launch(&self, function: u64, grid: Grid, params: &[u64]) -> Result<(), DriverError> {
         (**self).launch(function, grid, params)
+    }
+
+    fn mark(&self) -> Result<u64, DriverError> {
+        (**self).mark()
+    }
+
+    fn between(&self, first: u64, last: u64) -> Result<Duration, DriverError> {
+        (**self).between(first, last)
     }
 
     fn stream(&self) -> u64 {

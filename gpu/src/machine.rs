@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use aerogel_ptx::{Counts, Fault, FaultKind, Machine, Module, Options, Stop};
 
@@ -22,12 +23,19 @@ struct State {
     modules: BTreeMap<u64, Module>,
     functions: Vec<(u64, String)>,
     next_module: u64,
-    queue: Vec<Asked>,
+    queue: Vec<Work>,
+    marks: BTreeMap<u64, Instant>,
+    next_mark: u64,
     counts: Counts,
     /// Where it is written what each launch took.
     log: Option<File>,
     /// A fault that was found when nobody could be told.
     fault: Option<DriverError>,
+}
+
+enum Work {
+    Launch(Asked),
+    Mark(u64),
 }
 
 struct Asked {
@@ -60,6 +68,8 @@ impl MachineDriver {
                 functions: Vec::new(),
                 next_module: 1,
                 queue: Vec::new(),
+                marks: BTreeMap::new(),
+                next_mark: 1,
                 counts: Counts::default(),
                 log: None,
                 fault: None,
@@ -95,7 +105,14 @@ impl MachineDriver {
         if let Some(fault) = state.fault.take() {
             return Err(fault);
         }
-        for asked in std::mem::take(&mut state.queue) {
+        for work in std::mem::take(&mut state.queue) {
+            let asked = match work {
+                Work::Launch(asked) => asked,
+                Work::Mark(number) => {
+                    state.marks.insert(number, Instant::now());
+                    continue;
+                }
+            };
             let (module, name) = &state.functions[asked.function as usize];
             let module = &state.modules[module];
             let Grid {
@@ -263,12 +280,29 @@ impl Driver for MachineDriver {
             )));
         }
         let params = params.iter().map(|p| p.to_le_bytes().to_vec()).collect();
-        self.lock().queue.push(Asked {
+        self.lock().queue.push(Work::Launch(Asked {
             function,
             grid,
             params,
-        });
+        }));
         Ok(())
+    }
+
+    fn mark(&self) -> Result<u64, DriverError> {
+        let mut state = self.lock();
+        let number = state.next_mark;
+        state.next_mark += 1;
+        state.queue.push(Work::Mark(number));
+        Ok(number)
+    }
+
+    fn between(&self, first: u64, last: u64) -> Result<Duration, DriverError> {
+        let mut state = self.lock();
+        self.drain(&mut state, &|| false)?;
+        let [first, last] = [first, last].map(|number| state.marks.remove(&number));
+        let both = first.zip(last);
+        let (first, last) = both.ok_or_else(|| DriverError::Other("no such mark".to_owned()))?;
+        Ok(last.saturating_duration_since(first))
     }
 
     fn stream(&self) -> u64 {

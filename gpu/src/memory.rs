@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use aerogel_runtime::{MemoryError, Mirror};
@@ -18,6 +19,8 @@ pub(crate) struct DeviceMemory {
     pub(crate) address: u64,
     /// What keeps it, if it is somebody else's.
     owner: Option<Box<dyn Any + Send + Sync>>,
+    /// Bytes that count as held.
+    held: AtomicU64,
 }
 
 /// Whole words, since a number of less is changed atomically in the word around it.
@@ -27,11 +30,12 @@ fn rounded(bytes: u64) -> u64 {
 
 impl DeviceMemory {
     fn new(device: &Arc<Opened>, bytes: u64) -> Result<Self, DriverError> {
-        let address = device.driver()?.allocate(rounded(bytes))?;
+        let address = device.allocate(rounded(bytes))?;
         Ok(Self {
             device: device.clone(),
             address,
             owner: None,
+            held: AtomicU64::new(rounded(bytes)),
         })
     }
 
@@ -45,6 +49,7 @@ impl DeviceMemory {
 
 impl Drop for DeviceMemory {
     fn drop(&mut self) {
+        self.device.give_back(*self.held.get_mut());
         // In the child of a fork there is nothing to give back.
         if self.owner.is_none()
             && let Ok(driver) = self.device.driver()
@@ -115,6 +120,7 @@ impl GpuMirror {
             device: device.clone(),
             address,
             owner: None,
+            held: AtomicU64::new(0),
         };
         let mirror = Self {
             first: address + margin as u64,
@@ -137,6 +143,7 @@ impl GpuMirror {
                 device: device.clone(),
                 address,
                 owner: Some(owner),
+                held: AtomicU64::new(0),
             },
             first: address,
             len,
@@ -210,7 +217,12 @@ impl Mirror for GpuMirror {
             let end = (next..grains.end).find(|&k| given[k]).unwrap_or(grains.end);
             let at = self.first + (next * GRAIN) as u64;
             let bytes = ((end - next) * GRAIN) as u64;
-            driver.commit(at, bytes).map_err(failed)?;
+            device.hold(bytes).map_err(failed)?;
+            let given_there = driver.commit(at, bytes);
+            given_there
+                .inspect_err(|_| device.give_back(bytes))
+                .map_err(failed)?;
+            self.memory.held.fetch_add(bytes, Ordering::Relaxed);
             given[next..end].fill(true);
             next = end;
         }

@@ -426,6 +426,29 @@ impl Driver for NvidiaDriver {
         .map_err(of)
     }
 
+    fn mark(&self) -> Result<u64, DriverError> {
+        let stream = self.enter()?;
+        let event = result::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT).map_err(of)?;
+        // SAFETY: both were made in this context.
+        unsafe { result::event::record(event, stream) }.map_err(of)?;
+        Ok(event as u64)
+    }
+
+    fn between(&self, first: u64, last: u64) -> Result<Duration, DriverError> {
+        self.enter()?;
+        let [first, last] = [first, last].map(|event| event as sys::CUevent);
+        // SAFETY: both are what `mark` gave, and nobody uses them afterwards.
+        let milliseconds = unsafe {
+            let elapsed =
+                result::event::synchronize(last).and_then(|()| result::event::elapsed(first, last));
+            let _ = result::event::destroy(first);
+            let _ = result::event::destroy(last);
+            elapsed
+        };
+        let seconds = milliseconds.map_err(of)?.max(0.0) / 1000.0;
+        Ok(Duration::from_secs_f32(seconds))
+    }
+
     fn stream(&self) -> u64 {
         self.stream.0 as u64
     }

@@ -297,12 +297,12 @@ impl GpuKernel {
     fn tasks(&self, launch: &Launch<'_>, context: u64) -> Result<(), DriverError> {
         let driver = self.device.driver()?;
         let blocks = driver.card().blocks;
+        let (begin, mut marks) = (Instant::now(), Vec::new());
         for (k, task) in self.tasks.iter().enumerate() {
             if interrupt::requested() {
                 break;
             }
             let mut total = task.total.unwrap_or(i64::MAX);
-            let begin = Instant::now();
             let mut params = [context, 0, total as u64];
             if let Some(bounds) = task.bounds {
                 params[1] = context + self.parts().bounds;
@@ -324,17 +324,29 @@ impl GpuKernel {
                 // What an earlier task has taken is free again.
                 driver.fill(context + CONTEXT + offset::HEAP_TAKEN, 8, 0)?;
             }
+            let before = launch.trace.map(|_| driver.mark()).transpose()?;
             driver.launch(task.function, grid, &params)?;
-            if let Some(trace) = launch.trace {
-                driver.wait(&interrupt::requested)?;
-                trace.ran(k, begin);
+            if let Some(before) = before {
+                marks.push((k, before, driver.mark()?));
             }
             if interrupt::counts_tasks() {
                 driver.wait(&interrupt::requested)?;
                 interrupt::task_ended();
             }
         }
-        driver.wait(&interrupt::requested)
+        driver.wait(&interrupt::requested)?;
+        let Some(trace) = launch.trace else {
+            return Ok(());
+        };
+        // How long each took is what the card says; they ran one behind the other.
+        let mut at = begin;
+        for (k, before, after) in marks {
+            let end = at + driver.between(before, after)?;
+            trace.note(k, at, end);
+            at = end;
+        }
+        trace.took(at - begin);
+        Ok(())
     }
 
     /// How many iterations a task has whose bounds a kernel has found.
@@ -350,7 +362,7 @@ impl GpuKernel {
 
     /// The addresses of trees on the device.
     fn trees<'a>(&self, launch: &Launch<'a>) -> Result<Vec<OnDevice<'a>>, Failure> {
-        let room = self.device.driver()?.card().memory / ROOM_PART;
+        let room = self.device.memory() / ROOM_PART;
         let all = launch.roots.iter().enumerate();
         let there = all.map(|(k, tree)| {
             let bytes = tree.bytes();
@@ -377,7 +389,7 @@ impl GpuKernel {
         let mut words = [0; 7];
         if self.prints {
             if shared.log.is_none() {
-                let address = driver.allocate(LOG_BYTES)?;
+                let address = self.device.allocate(LOG_BYTES)?;
                 shared.log = Some((address, LOG_BYTES));
                 driver.fill(address, LOG_BYTES, 0)?;
             }
@@ -387,9 +399,9 @@ impl GpuKernel {
         }
         if self.grows {
             if shared.heap.is_none() {
-                let mut bytes = driver.card().memory / HEAP_PART;
+                let mut bytes = self.device.memory() / HEAP_PART;
                 let address = loop {
-                    match driver.allocate(bytes) {
+                    match self.device.allocate(bytes) {
                         // What there is may do.
                         Err(DriverError::OutOfMemory(_)) if bytes > LEAST_HEAP => bytes /= 2,
                         outcome => break outcome?,

@@ -9,6 +9,8 @@ pub struct Options {
     pub thread_local: bool,
     /// Let threads scatter into copies of small fields that are their own.
     pub private_cells: bool,
+    /// Let the threads of a block share what they read around it.
+    pub shared_boxes: bool,
     /// Run the optimising passes.
     pub optimize: bool,
     /// Verify after every pass; on in debug builds.
@@ -60,6 +62,7 @@ impl Default for Options {
             debug: false,
             thread_local: true,
             private_cells: true,
+            shared_boxes: false,
             optimize: true,
             verify: cfg!(debug_assertions),
             thresholds: Thresholds::default(),

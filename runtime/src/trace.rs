@@ -1,8 +1,8 @@
 //! When the tasks of a launch ran, and on which threads: for a profiler.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::{self, ThreadId};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What one thread did of one task: from its first chunk to its last.
 #[derive(Clone, Copy, Debug)]
@@ -19,7 +19,7 @@ pub struct TaskRun {
 
 /// Receives what a launch did.
 #[derive(Debug, Default)]
-pub struct TaskTrace(Mutex<Vec<TaskRun>>);
+pub struct TaskTrace(Mutex<Vec<TaskRun>>, OnceLock<Duration>);
 
 impl TaskTrace {
     /// What was done, in the order in which it began.
@@ -27,6 +27,28 @@ impl TaskTrace {
         let mut runs = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
         runs.sort_by_key(|run| run.begin);
         runs
+    }
+
+    /// Notes when a device ran a task, which this thread has asked for.
+    pub fn note(&self, task: usize, begin: Instant, end: Instant) {
+        let thread = thread::current().id();
+        let mut runs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        runs.push(TaskRun {
+            task,
+            thread,
+            begin,
+            end,
+        });
+    }
+
+    /// Notes how long all tasks together took on a device.
+    pub fn took(&self, time: Duration) {
+        let _ = self.1.set(time);
+    }
+
+    /// How long all tasks together took on a device, if one has run them.
+    pub fn time(&self) -> Option<Duration> {
+        self.1.get().copied()
     }
 
     /// Notes that this thread ran a chunk of a task, until now.

@@ -1,5 +1,6 @@
 """GPUs: what is said where there is none, and the machine that stands for one."""
 
+import json
 import os
 import subprocess
 import sys
@@ -242,3 +243,63 @@ except KeyboardInterrupt:
 print(k())
 """
     assert on_machine(program).splitlines() == ["interrupted", "7"]
+
+
+def test_times_are_those_of_the_device(monkeypatch, tmp_path):
+    monkeypatch.setenv("AEROGEL_CUDA", "machine")
+    ti.init(arch=ti.cuda, log_level="error", kernel_profiler=True)
+    x = ti.field(ti.i32, 1000)
+
+    @ti.kernel
+    def two_loops():
+        for i in x:
+            x[i] = i
+        for i in x:
+            x[i] += 1
+
+    for _ in range(3):
+        two_loops()
+    times = ti.profiler.query_kernel_profiler_info("two_loops")
+    assert times.counter == 3 and 0 < times.min <= times.avg <= times.max
+    ti.profiler.export_chrome_trace(tmp_path / "trace.json")
+    events = json.loads((tmp_path / "trace.json").read_text())
+    events = events["traceEvents"] if isinstance(events, dict) else events
+    launches = [e for e in events if e.get("cat") != "compile"]
+    bars = {
+        kind: [e for e in launches if e.get("name") == kind] for kind in ("two_loops", "two_loops.0", "two_loops.1")
+    }
+    assert [len(found) for found in bars.values()] == [3, 3, 3]
+    # What the device took lies within the call, which also copies and waits.
+    whole, *tasks = (sum(e["dur"] for e in found) for found in bars.values())
+    assert 0 < sum(tasks) <= whole
+    assert sum(tasks) / 1000 == pytest.approx(3 * times.avg, rel=1e-3)
+    ti.reset()
+
+
+def test_how_much_memory_of_the_device_is_used(monkeypatch):
+    monkeypatch.setenv("AEROGEL_CUDA", "machine")
+
+    def fits(megabytes):
+        x = ti.ndarray(ti.u8, megabytes << 20)
+
+        @ti.kernel
+        def touch(x: ti.types.ndarray()):
+            x[0] = 1
+
+        try:
+            touch(x)
+        except MemoryError as e:
+            assert "out of memory on the device" in str(e)
+            return False
+        return True
+
+    ti.init(arch=ti.cuda, log_level="error", device_memory_GB=0.05)
+    assert fits(20) and not fits(60) and fits(20)
+    ti.init(arch=ti.cuda, log_level="error", device_memory_fraction=0.001)
+    assert fits(30) and not fits(80)
+    ti.init(arch=ti.cuda, log_level="error")
+    assert fits(80)
+    for wrong in ({"device_memory_fraction": 1.5}, {"device_memory_GB": -1}):
+        with pytest.raises(ValueError, match="device_memory"):
+            ti.init(arch=ti.cuda, log_level="error", **wrong)
+    ti.reset()

@@ -104,6 +104,30 @@ def test_they_are_arguments_of_kernels(machine):
     assert a.to_numpy().tolist() == [0, 1, 2, 3, 4, 5]
 
 
+def test_tensors_that_require_gradients(machine):
+    class Tensor(Theirs):
+        requires_grad = True
+
+        @property
+        def __cuda_array_interface__(self):
+            raise RuntimeError("it requires a gradient")
+
+        def detach(self):
+            return Theirs(self._array)
+
+    a = ti.ndarray(ti.f32, 4)
+    add(Tensor(a), 3)
+    assert a.to_numpy().tolist() == [3] * 4
+    assert ti.from_dlpack(Tensor(a))[2] == 3
+
+
+def test_waiting_for_all_kernels(machine):
+    a = ti.ndarray(ti.f32, 4)
+    add(a, 3)
+    ti.sync()
+    assert a[0] == 3
+
+
 def test_the_memory_lives_as_long_as_somebody_uses_it(machine):
     a = ti.ndarray(ti.i32, 1000)
     a.fill(4)

@@ -20,7 +20,7 @@ BOUNDS = {
     "reduce": (40, 1.1, 0),
     "histogram": (32, 2.1, 0),
     "nbody": (40, 40, 0),
-    "laplacian": (48, 9, 0),
+    "laplacian": (48, 7, 800),
     "scatter": (64, 30, 0),
     "matmul": (64, 4, 0),
 }

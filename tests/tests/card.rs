@@ -20,10 +20,16 @@ use aerogel_tests::run::{Inputs, Outcome, launch};
 
 /// The code of a kernel for a card.
 fn code(module: &Module, level: u8) -> KernelCode {
+    code_with(module, level, true)
+}
+
+/// The same, where threads share what they read around their block, or do not.
+fn code_with(module: &Module, level: u8, shared_boxes: bool) -> KernelCode {
     let mut module = module.clone();
     // A card's threads have registers, and no memory that would be near.
     let options = Options {
         private_cells: false,
+        shared_boxes,
         thresholds: Thresholds::of_threads(),
         ..Options::default()
     };
@@ -166,18 +172,148 @@ fn loops_behind_an_exit_change_nothing() {
 /// What a launch on the machine counts, and a number that it leaves.
 fn counted(text: &str, result: Scalar) -> Counts {
     let module = aerogel_ir::parse_module(text).unwrap_or_else(|e| panic!("{e}"));
+    let (counts, outcome) = launched(&module, &code(&module, 3));
+    assert_eq!(outcome.memory[0], Some(result), "{text}");
+    counts
+}
+
+/// What a launch on the machine counts, and leaves behind.
+fn launched(module: &Module, code: &KernelCode) -> (Counts, Outcome) {
     let driver = Arc::new(MachineDriver::new(MachineOptions {
         // Of blocks that run at once some repeat a compare-and-swap.
         workers: 1,
         ..MachineOptions::default()
     }));
+    driver
+        .log_counts(std::path::Path::new("/tmp/a/log.json"))
+        .unwrap();
     let device = GpuDevice::new(Box::new(driver.clone()));
-    let kernel = device.load(&code(&module, 3)).expect("it loads");
-    let outcome = Inputs::new(&module, 0).launch_by(&module, 0, |launch| kernel.launch(launch));
-    assert!(outcome.results.is_some(), "{text}");
-    let found = outcome.memory[0].expect("it is there");
-    assert_eq!(found, result, "{text}");
-    driver.counts()
+    let kernel = device.load(code).expect("it loads");
+    let outcome = Inputs::new(module, 0).launch_by(module, 0, |launch| kernel.launch(launch));
+    assert!(outcome.results.is_some(), "{}", print_module(module));
+    (driver.counts(), outcome)
+}
+
+#[test]
+fn threads_share_what_they_read_around_a_block() {
+    for (tree, sites, shares) in [
+        // Blocks in one tree, with neighbours that are not there, and a field in a tree of its own.
+        (
+            "pointer i:4 j:4 { dense i:8 j:8 { place x: f32, place y: f32 } }",
+            "S3 S4",
+            true,
+        ),
+        (
+            "hash i:4 j:4 { dense i:8 j:8 { place x: f32, place y: f32 } }",
+            "S3 S4",
+            true,
+        ),
+        (
+            "pointer i:3 j:2 { dense i:4 j:16 { place x: f32 } dense i:4 j:16 { place y: f32 } }",
+            "S3 S5",
+            true,
+        ),
+        // Fewer threads than a warp has, or no power of two: as before.
+        (
+            "pointer i:4 j:4 { dense i:4 j:4 { place x: f32, place y: f32 } }",
+            "S3 S4",
+            false,
+        ),
+        (
+            "pointer i:4 j:4 { dense i:6 j:6 { place x: f32, place y: f32 } }",
+            "S3 S4",
+            false,
+        ),
+    ] {
+        let (x, y) = sites.split_once(' ').expect("two places");
+        let leaf = if y == "S5" { "S4" } else { "S2" };
+        let text = format!(
+            "tree0 {{ {tree} }}
+            field @x: f32 = tree0 [{x}]
+            field @y: f32 = tree0 [{y}]
+            kernel @k() -> i32, f32 {{
+                v0: i32 = const 1
+                parallel_cells tree0.{leaf} (v1: i32, v2: i32) {{
+                    v3: i32 = add v1, v0
+                    v4: i32 = sub v1, v0
+                    v5: i32 = add v2, v0
+                    v6: i32 = sub v2, v0
+                    v7: ref<f32> = field_at @x, [v3, v2]
+                    v8: ref<f32> = field_at @x, [v4, v2]
+                    v9: ref<f32> = field_at @x, [v1, v5]
+                    v10: ref<f32> = field_at @x, [v1, v6]
+                    v11: ref<f32> = field_at @x, [v1, v2]
+                    v12: f32 = load v7
+                    v13: f32 = load v8
+                    v14: f32 = load v9
+                    v15: f32 = load v10
+                    v16: f32 = load v11
+                    v17: f32 = add v12, v13
+                    v18: f32 = add v14, v15
+                    v19: f32 = add v17, v18
+                    v20: f32 = sub v19, v16
+                    v21: ref<f32> = field_at @y, [v1, v2]
+                    store v21, v20
+                    yield []
+                }}
+                v22: f32 = const 0.0
+                return [v0, v22]
+            }}"
+        );
+        let module = aerogel_ir::parse_module(&text).unwrap_or_else(|e| panic!("{e}"));
+        let [with, without] = [true, false].map(|shared| code_with(&module, 3, shared));
+        let shared = |code: &KernelCode| {
+            let object = std::str::from_utf8(&code.objects[0]).expect("PTX is text");
+            object.contains("ld.shared") && object.contains("bar")
+        };
+        assert_eq!((shared(&with), shared(&without)), (shares, false), "{tree}");
+        let (few, found) = launched(&module, &with);
+        let (many, expected) = launched(&module, &without);
+        assert_eq!(found, expected, "{tree}");
+        assert_eq!(difference(&module, 1), Ok(true));
+        if shares {
+            // With the lists of blocks, which both make.
+            let (few, many) = (few.sectors, many.sectors);
+            assert!(few * 6 < many * 5, "{tree}: {few} {many}");
+        }
+    }
+}
+
+#[test]
+fn memory_of_a_thread_needs_no_atomics() {
+    // Cards have none for it, and the assembler takes none.
+    for ty in ["i32", "f32", "u8", "i64"] {
+        let text = format!(
+            "tree0 {{ dense i:40 {{ place x: {ty} }} }}
+            field @x: {ty} = tree0 [S2]
+            kernel @k() -> i32, f32 {{
+                v0: i32 = const 0
+                v1: i32 = const 40
+                parallel [v0], [v1] (v2: i32) {{
+                    v3: ref<{ty}> = local
+                    v4: {ty} = cast v2
+                    store v3, v4
+                    v5: ref<{ty}> = field_at @x, [v2]
+                    v6: {ty} = load v5
+                    v7: {ty} = cast v1
+                    v8: {ty} = atomic_cas v3, v6, v7
+                    v9: {ty} = load v3
+                    v10: {ty} = add v8, v9
+                    store v5, v10
+                    yield []
+                }}
+                v11: f32 = const 0.0
+                return [v0, v11]
+            }}"
+        );
+        let module = aerogel_ir::parse_module(&text).unwrap_or_else(|e| panic!("{e}"));
+        let object = code(&module, 0).objects.remove(0);
+        let object = String::from_utf8(object).expect("PTX is text");
+        assert!(!object.contains("atom"), "{object}");
+        for seed in [1, 4] {
+            assert_eq!(difference(&module, seed), Ok(true), "{ty}");
+        }
+    }
 }
 
 #[test]

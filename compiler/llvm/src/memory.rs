@@ -8,6 +8,7 @@ use aerogel_base::ScalarType;
 use aerogel_ir::analysis::access::is_apart;
 use aerogel_ir::analysis::affine::scaled;
 use aerogel_ir::{Arg, AtomicOp, BinaryOp, Inst, NodeOp, NodeRef, Op, Region, Type, Value};
+use inkwell::IntPredicate;
 use inkwell::values::{InstructionValue, MetadataValue};
 
 use crate::builder::{Opcode, RmwOp, Val, basic, incoming, undef, zero};
@@ -565,6 +566,17 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         let ty = self.pointee(place);
         let expected = self.to_word(ty, self.value(expected));
         let new = self.to_word(ty, self.value(value));
+        let kind = self.place(place);
+        if matches!(kind, Place::Local { .. }) || self.runs_alone() {
+            // A GPU has no atomic operation on a thread's own memory.
+            let old = self.load_from(place, &kind);
+            let word = self.to_word(ty, old);
+            let is_expected = self.b.icmp(IntPredicate::EQ, word, expected);
+            let next = self.b.select(is_expected, new, word);
+            let next = self.of_word(ty, next);
+            self.store_to(place, &kind, next);
+            return old;
+        }
         let (old, _) = self.b.cmpxchg(self.value(place), expected, new, true);
         self.of_word(ty, old)
     }

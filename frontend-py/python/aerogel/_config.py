@@ -280,9 +280,10 @@ def _default_type(key: str, given: Any, standard: str, kind: str) -> Any:
     return dtype_of(given)
 
 
-def _warn_of_unused(given: dict[str, Any]) -> None:
+def _warn_of_unused(given: dict[str, Any], chosen: Any) -> None:
     """Says of settings that change nothing here that they do not, once for each."""
-    for key in sorted({*_ACCEPTED, *_OLDER} - _warned):
+    used = {"device_memory_GB", "device_memory_fraction"} if chosen == cuda else set()
+    for key in sorted({*_ACCEPTED, *_OLDER} - _warned - used):
         if key in given or environment(key) is not None:
             _warned.add(key)
             _log.warn(f"ti.init: {key} has no effect here")
@@ -362,7 +363,8 @@ def init(
         kwargs: Settings by name. One that is not given is taken from the environment, from ``AEROGEL_<NAME>``
             or ``TI_<NAME>``; ``arch`` is taken from there even if it is given. ``cpu`` (which processors kernels are
             compiled for: ``"native"``, the one at hand, or ``"x86-64-v2"``, ``"x86-64-v3"`` or ``"x86-64-v4"``),
-            ``device`` (which GPU: ``"cuda:1"`` is the second),
+            ``device`` (which GPU: ``"cuda:1"`` is the second), ``device_memory_GB`` and ``device_memory_fraction``
+            (how much of its memory may be used, all if none is given),
             ``debug`` (check indices, assertions and integer arithmetic), ``fast_math``, ``random_seed``,
             ``cpu_max_num_threads``, ``ad_memory`` (the most that gradients keep until they are computed: bytes, or text
             such as ``"2GB"``; half of the machine's memory if it is not given), ``print_ir``, ``log_level``,
@@ -392,18 +394,38 @@ def init(
         _require(require_version)
     if level is not None:
         _log.set_logging_level(level)
-    _warn_of_unused(given)
+    device_memory = _device_memory(given)
     chosen = _choose(arch, enable_fallback, values["device"])
+    _warn_of_unused(given, chosen)
     fp = _default_of("default_fp", _default_type("default_fp", default_fp, "f32", "f"))
     ip = _default_of("default_ip", _default_type("default_ip", default_ip, "i32", "i"))
     reset()
     current.clear()
     current.update(_DEFAULTS)
     current.update(given)
+    _limits["device_memory"] = device_memory
     current.update(values, arch=chosen, default_fp=fp, default_ip=ip)
     _apply()
     if values["verbose"]:
         _log.info(f"Starting on arch={chosen.name}")
+
+
+#: What may be used of a GPU, as `_device_memory` says.
+_limits: dict[str, float | None] = {"device_memory": None}
+
+
+def _device_memory(given: dict[str, Any]) -> float | None:
+    """How many bytes of a GPU may be used: up to 1 such a part of it, ``None`` for all."""
+    part, gigabytes = given.get("device_memory_fraction"), given.get("device_memory_GB")
+    if part:
+        if not 0 < float(part) <= 1:
+            raise ValueError(f"device_memory_fraction is a part of the memory, up to 1, not {part}")
+        return float(part)
+    if gigabytes is None:
+        return None
+    if not float(gigabytes) > 0:
+        raise ValueError(f"device_memory_GB is more than 0, not {gigabytes}")
+    return float(gigabytes) * (1 << 30)
 
 
 def _native_arch() -> str:
@@ -435,6 +457,7 @@ def _apply() -> None:
         profile=bool(current["kernel_profiler"]),
         cache=_cache(current),
         ad_memory=ad_memory(),
+        device_memory=_limits["device_memory"],
     )
 
 

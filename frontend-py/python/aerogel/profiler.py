@@ -1,7 +1,8 @@
 """``ti.profiler``: how often each kernel ran, how long it took, and how long compiling took.
 
 Times of kernels are measured around each launch, all its tasks together, when ``ti.init(kernel_profiler=True)`` asks
-for it. Steps of compiling are always counted. ``ti.init`` begins anew with both.
+for it; on a GPU by events of the card, without what copying and waiting take. Steps of compiling are always counted.
+``ti.init`` begins anew with both.
 """
 
 from __future__ import annotations

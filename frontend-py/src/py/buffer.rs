@@ -429,7 +429,18 @@ pub(crate) fn repeat(
 ) -> Result<(), aerogel_runtime::MemoryError> {
     /// As much as stays in the first cache while it is written again and again.
     const PIECE: usize = 16 << 10;
-    let cells = (PIECE / pattern.len()).clamp(1, n.max(1));
+    /// What goes to a device in one copy.
+    const THERE: usize = 4 << 20;
+    if let [first, rest @ ..] = pattern
+        && rest.iter().all(|byte| byte == first)
+    {
+        return buffer.fill(base, n * pattern.len(), *first);
+    }
+    let most = match buffer.is_away(Access::Change) {
+        true => THERE,
+        false => PIECE,
+    };
+    let cells = (most / pattern.len()).clamp(1, n.max(1));
     let piece = pattern.repeat(cells);
     let (mut at, end) = (base, base + n * pattern.len());
     while at < end {

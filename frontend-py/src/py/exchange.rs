@@ -42,6 +42,13 @@ impl DeviceArray {
         if value.hasattr(pyo3::intern!(py, "__array_struct__"))? {
             return Ok(None);
         }
+        // A tensor that requires a gradient shows its memory when it is detached.
+        let requires = value.getattr_opt(pyo3::intern!(py, "requires_grad"))?;
+        let detached = match requires.map_or(Ok(false), |requires| requires.is_truthy())? {
+            true => value.call_method0("detach")?,
+            false => value.clone(),
+        };
+        let value = &detached;
         if let Some(found) = value.getattr_opt(pyo3::intern!(py, "__cuda_array_interface__"))? {
             return Self::by_interface(value, &found.cast_into::<PyDict>()?).map(Some);
         }

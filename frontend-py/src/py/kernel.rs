@@ -540,8 +540,9 @@ impl NativeKernel {
             copied.copy_back(py)?;
         }
         if let Some(begin) = begin {
+            let time = trace.as_ref().and_then(TaskTrace::time);
             let runs = trace.map_or_else(Vec::new, TaskTrace::into_runs);
-            profile::launched(&self.name, begin, &runs);
+            profile::launched(&self.name, begin, time, &runs);
         }
         let printed = sink.into_inner().unwrap_or_else(PoisonError::into_inner);
         if !printed.is_empty() {

@@ -86,9 +86,10 @@ impl Events {
     }
 }
 
-/// Notes a launch that ends now, and what threads did of its tasks.
-pub(crate) fn launched(name: &str, begin: Instant, runs: &[TaskRun]) {
-    let seconds = begin.elapsed().as_secs_f64();
+/// Notes a launch that ends now, how long a device says it took, and what threads did of its tasks.
+pub(crate) fn launched(name: &str, begin: Instant, time: Option<Duration>, runs: &[TaskRun]) {
+    let whole = begin.elapsed().as_secs_f64();
+    let seconds = time.map_or(whole, |time| time.as_secs_f64());
     let mut profile = lock(&PROFILE);
     let timing = profile
         .launches
@@ -103,7 +104,7 @@ pub(crate) fn launched(name: &str, begin: Instant, runs: &[TaskRun]) {
     let thread = thread::current().id();
     profile
         .events
-        .push(name.to_owned(), "launch", thread, begin, seconds);
+        .push(name.to_owned(), "launch", thread, begin, whole);
     for run in runs {
         let seconds = (run.end - run.begin).as_secs_f64();
         let task = format!("{name}.{}", run.task);

@@ -177,7 +177,7 @@ pub(crate) fn open_cuda(py: Python<'_>, number: u32) -> (Option<String>, Option<
 
 #[pyfunction]
 #[pyo3(signature = (*, arch, cpu, debug, fast_math, check_bounds, opt_level, max_threads, random_seed, print_ir,
-    thread_local, default_fp, default_ip, short_circuit, profile, cache, ad_memory))]
+    thread_local, default_fp, default_ip, short_circuit, profile, cache, ad_memory, device_memory))]
 #[expect(
     clippy::too_many_arguments,
     reason = "keywords of one call from Python"
@@ -199,9 +199,15 @@ pub(crate) fn init(
     profile: bool,
     cache: Option<CacheArgs>,
     ad_memory: u64,
+    device_memory: Option<f64>,
 ) -> PyResult<()> {
     let cache = cache.map(cache_settings).transpose()?;
     let cpu = cpu_named(cpu)?;
+    if let Arch::Cuda(number) = arch_named(arch)?
+        && let Ok(device) = aerogel_compiler::cuda(number)
+    {
+        device.limit(device_memory);
+    }
     aerogel_compiler::set_room_aside();
     aerogel_runtime::interrupt::watch();
     *lock(&CACHE) = cache;

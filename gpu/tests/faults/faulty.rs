@@ -1,6 +1,7 @@
 //! The machine as a driver that fails when it is told to, and kernels for it.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use aerogel_gpu::{Card, Driver, DriverError, GpuDevice, Grid, MachineDriver};
 use aerogel_ptx::Options;
@@ -170,6 +171,16 @@ impl Driver for Faulty {
         let work = self.faults.0.lock().unwrap().at_launch.take();
         work.into_iter().for_each(|work| work());
         self.machine.launch(function, grid, params)
+    }
+
+    fn mark(&self) -> Result<u64, DriverError> {
+        self.faults.step(false)?;
+        self.machine.mark()
+    }
+
+    fn between(&self, first: u64, last: u64) -> Result<Duration, DriverError> {
+        self.faults.step(false)?;
+        self.machine.between(first, last)
     }
 
     fn stream(&self) -> u64 {

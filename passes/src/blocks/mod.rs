@@ -37,10 +37,12 @@ mod in_place;
 pub(crate) mod look_around;
 mod neighbours;
 mod scattered;
+mod shared;
 mod written;
 
 use activity::Activity;
 use neighbours::{Field, block_around, block_extents, neighbour, own_coords, own_index, parts};
+pub(crate) use shared::Shared;
 pub(crate) use written::Written;
 
 /// From so many different elements on a field is copied.
@@ -113,6 +115,44 @@ impl Around {
     }
 }
 
+/// The extents of the blocks `block` of a loop over the dense cells of `node`, and the fields whose elements it reads, all of
+/// them where they are known to lie.
+fn read_around(
+    func: &Function,
+    cx: &PassCx<'_>,
+    node: NodeRef,
+    block: NodeId,
+    body: Region,
+    params: &[Value],
+) -> Option<(Vec<i64>, Vec<Field>)> {
+    let tree = &cx.env.trees[node.tree];
+    let extents = block_extents(tree, block, node.node, NodeKind::Dense)?;
+    let written = writes(func, cx.env, body);
+    if written.anything {
+        return None;
+    }
+    let mut found: Vec<Field> = Vec::new();
+    walk(func, body, &mut |func, inst| {
+        let Op::Load { place } = func[inst] else {
+            return;
+        };
+        if is_quantised(func, cx.env, place) {
+            return;
+        }
+        let Some((place, off)) = neighbour(func, cx, params, place) else {
+            return;
+        };
+        if written.classes.contains(&Class::Place(place)) {
+            return;
+        }
+        match found.iter_mut().find(|f| f.place == place) {
+            Some(field) => field.accesses.push((inst, off)),
+            None => found.extend(Field::find(cx, place, (node, block), (inst, off))),
+        }
+    });
+    Some((extents, found))
+}
+
 /// What is looked up for the loops over one block of dense cells.
 pub(crate) struct Gathered {
     /// The extents of a block.
@@ -168,32 +208,8 @@ impl Gathered {
         body: Region,
         params: &[Value],
     ) -> Option<Self> {
-        let tree = &cx.env.trees[node.tree];
-        let extents = block_extents(tree, block, node.node, NodeKind::Dense)?;
-        let written = writes(func, cx.env, body);
-        if written.anything {
-            return None;
-        }
-        let mut found: Vec<Field> = Vec::new();
+        let (extents, found) = read_around(func, cx, node, block, body, params)?;
         let most = cx.options.thresholds.most_gathered as i64;
-        walk(func, body, &mut |func, inst| {
-            let Op::Load { place } = func[inst] else {
-                return;
-            };
-            if is_quantised(func, cx.env, place) {
-                return;
-            }
-            let Some((place, off)) = neighbour(func, cx, params, place) else {
-                return;
-            };
-            if written.classes.contains(&Class::Place(place)) {
-                return;
-            }
-            match found.iter_mut().find(|f| f.place == place) {
-                Some(field) => field.accesses.push((inst, off)),
-                None => found.extend(Field::find(cx, place, (node, block), (inst, off))),
-            }
-        });
         let mut fields = Vec::new();
         let mut bytes = 0;
         for mut field in found {

@@ -20,7 +20,7 @@ use aerogel_ir::{
 use aerogel_snode::{NodeId, Tree};
 
 use crate::PassCx;
-use crate::blocks::{Around, Written};
+use crate::blocks::{Around, Shared, Written};
 use crate::cells::demote_struct_for::replace;
 use crate::cells::lists::{begin, enter, lists};
 use crate::cells::nest::{self, Loop, Nest, Spot, Walk, at_end};
@@ -91,7 +91,12 @@ impl<'a> Plan<'a> {
 
 /// Writes the tasks for one loop at the end of the kernel's body.
 fn sweep(func: &mut Function, cx: &PassCx<'_>, inst: Inst) {
-    let Op::ParallelCells { node, attrs, body } = func[inst] else {
+    let Op::ParallelCells {
+        node,
+        mut attrs,
+        body,
+    } = func[inst]
+    else {
         unreachable!("the caller looked")
     };
     let tree = &cx.env.trees[node.tree];
@@ -119,6 +124,14 @@ fn sweep(func: &mut Function, cx: &PassCx<'_>, inst: Inst) {
         (written, otherwise, look_around(func, otherwise))
     });
 
+    // One cell for each thread, so that a block of threads is a block of cells.
+    let is_whole = driven && n_axes == nest.loops.len() && !attrs.serial;
+    let shared = Some(())
+        .filter(|()| is_whole && around.is_none() && written.is_none())
+        .and_then(|()| Shared::find(func, cx, node, driver, body, &params))
+        .filter(|shared| attrs.block.is_none_or(|n| n == shared.threads()));
+    let mut is_shared = false;
+
     let mut b = at_end(func, top, span);
     lists(&mut b, cx, node.tree, tree, driver);
     let (mut lo, mut hi) = (Vec::new(), Vec::new());
@@ -138,11 +151,12 @@ fn sweep(func: &mut Function, cx: &PassCx<'_>, inst: Inst) {
     }
     let types = vec![Type::I64; lo.len()];
     let over = b.region(&types, |b, axes| {
+        let whole = b.region;
         let (cell, indices, given) = enter(b, tree, driver, axes, &nest);
-        let write = |b: &mut Builder<'_>,
-                     body: Region,
-                     around: &mut Option<Around>,
-                     written: Option<&Written>| {
+        let mut write = |b: &mut Builder<'_>,
+                         body: Region,
+                         around: &mut Option<Around>,
+                         written: Option<&Written>| {
             if let Some(around) = around {
                 around.prologue(b, tree, driver, cell, &indices);
             }
@@ -168,6 +182,11 @@ fn sweep(func: &mut Function, cx: &PassCx<'_>, inst: Inst) {
                     indices: index.to_vec(),
                     cell,
                 });
+                // The cell is known now; and all threads have to come to the barrier.
+                if let Some(shared) = shared.as_ref().filter(|_| b.region == whole) {
+                    shared.redirect(b, cx, cell, index);
+                    is_shared = true;
+                }
                 if let Some(written) = written {
                     written.redirect(b, body, cell, index);
                 }
@@ -197,6 +216,9 @@ fn sweep(func: &mut Function, cx: &PassCx<'_>, inst: Inst) {
             otherwise,
         });
     });
+    if let Some(shared) = shared.filter(|_| is_shared) {
+        attrs.block = Some(shared.threads());
+    }
     b.effect(Op::Parallel {
         lo,
         hi,

@@ -101,8 +101,8 @@ class Ndarray(_native.NativeNdarray):
     def __dlpack__(self, **kwargs: Any) -> Any:
         """The memory for other packages, without copying: ``torch.from_dlpack(x)``, ``numpy.from_dlpack(x)``.
 
-        On a GPU it is the memory there, where it then stays; all kernels have ended. ``dl_device=(1, 0)`` asks for that of
-        the host.
+        On a GPU it is the memory there, where it then stays; all kernels have ended. ``dl_device=(1, 0)`` asks for
+        that of the host.
 
         Raises:
             BufferError: The array is read-only.
