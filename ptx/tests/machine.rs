@@ -502,7 +502,7 @@ fn what_never_ends_does() {
 #[test]
 fn launches_that_cannot_be() {
     let mut machine = Machine::new(strict());
-    let text = kernel(".shared .align 4 .b8 s[1024];", "");
+    let text = kernel(".shared .align 4 .b8 s[1024];", "mov.b64 %rd3, s;");
     let module = machine.load(&text).expect("it is PTX");
     let mut message = |name: &str, blocks, threads, shared, params: &[Vec<u8>]| {
         let found = machine.launch(

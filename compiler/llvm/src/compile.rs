@@ -21,7 +21,7 @@ use crate::optimize::{self, OptLevel};
 use crate::sites::Sites;
 use crate::sums::Images;
 use crate::target::Target;
-use crate::task::{self, Part};
+use crate::task::{self, FEW_LANES, Part};
 
 /// A compiled kernel with its texts.
 #[derive(Clone, Debug, Default)]
@@ -206,6 +206,7 @@ fn compile_unit(
         groups: llvm.get_global_metadata("aerogel.groups"),
         loops: llvm.get_global_metadata("aerogel.loops"),
         vectors: llvm.get_global_metadata("aerogel.vectors"),
+        narrow: llvm.get_global_metadata("aerogel.narrow"),
         rolled: llvm.get_global_metadata("aerogel.rolled"),
         lanes: (level.0 >= 2).then_some(target.lanes).flatten(),
         images,
@@ -231,8 +232,8 @@ fn uses_remainders(module: &Module) -> bool {
     funcs.any(|func| func.insts.values().any(|inst| is_one(func, &inst.op)))
 }
 
-/// A module of the given functions, with an access group and two loop marks for each task, the second of which asks for vectors,
-/// and a mark for each `for`.
+/// A module of the given functions, with an access group and loop marks for each task (of which the second asks for vectors, and
+/// the third for short ones), and a mark for each `for`.
 /// LLVM's C interface cannot make distinct nodes, but its parser can.
 fn skeleton<'ctx>(
     ctx: &'ctx Context,
@@ -248,7 +249,10 @@ fn skeleton<'ctx>(
         next - 1
     };
     let (mut groups, mut loops, mut vectors) = (Vec::new(), Vec::new(), Vec::new());
-    let mut rolled = Vec::new();
+    let (mut narrow, mut rolled) = (Vec::new(), Vec::new());
+    let short = node(&mut text, &|_| {
+        format!("!{{!\"llvm.loop.vectorize.width\", i32 {FEW_LANES}}}")
+    });
     let enable = node(&mut text, &|_| {
         "!{!\"llvm.loop.vectorize.enable\", i1 true}".to_owned()
     });
@@ -264,6 +268,9 @@ fn skeleton<'ctx>(
         vectors.push(node(&mut text, &|n| {
             format!("distinct !{{!{n}, !{parallel}, !{enable}}}")
         }));
+        narrow.push(node(&mut text, &|n| {
+            format!("distinct !{{!{n}, !{parallel}, !{short}}}")
+        }));
     }
     let keep = node(&mut text, &|_| {
         "!{!\"llvm.loop.unroll.disable\"}".to_owned()
@@ -275,6 +282,7 @@ fn skeleton<'ctx>(
         ("groups", groups),
         ("loops", loops),
         ("vectors", vectors),
+        ("narrow", narrow),
         ("rolled", rolled),
     ];
     for (name, nodes) in named {
@@ -343,6 +351,9 @@ fn changes(module: &Module) -> Vec<bool> {
                 Change::Anything => return vec![true; found.len()],
             };
             for &place in places {
+                if !access::has_classes(func, place) {
+                    return vec![true; found.len()];
+                }
                 for class in access::classes(func, &module.env, place) {
                     if let Class::Place(node) = class {
                         found[node.tree.as_u32() as usize] = true;

@@ -49,6 +49,8 @@ pub(crate) struct ModuleCx<'a, 'ctx> {
     pub(crate) loops: Vec<MetadataValue<'ctx>>,
     /// The same, asking for vectors even where LLVM's guess is against them.
     pub(crate) vectors: Vec<MetadataValue<'ctx>>,
+    /// The same, asking for vectors of few lanes.
+    pub(crate) narrow: Vec<MetadataValue<'ctx>>,
     /// Marks for loops that are not to be unrolled, one for each `for`.
     pub(crate) rolled: Vec<MetadataValue<'ctx>>,
     /// How many iterations are run at once where they diverge; nothing for one.
@@ -107,7 +109,7 @@ pub(crate) struct FuncCx<'c, 'a, 'ctx> {
 pub(crate) struct Flat<'ctx> {
     /// Whether the program would be here; nothing if it is in any case.
     pub(crate) here: Option<Val<'ctx>>,
-    /// What is read where the program would not be: memory that is always there, of which LLVM knows nothing.
+    /// What is read where the program would not be: memory that is always there.
     pub(crate) anything: Val<'ctx>,
 }
 

@@ -86,7 +86,11 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
     ) {
         let not = self.b.not(cond);
         let mut side = |truth: Val<'ctx>, region: Region| {
-            let here = flat.here.map_or(truth, |here| self.b.and(here, truth));
+            // Not `and`: what a side that is not taken computes decides nothing.
+            let no = self.b.bool(false);
+            let here = flat
+                .here
+                .map_or(truth, |here| self.b.select(here, truth, no));
             self.flat = Some(Flat {
                 here: Some(here),
                 ..flat

@@ -206,6 +206,12 @@ const LANES: [i64; 2] = [64, 16];
 /// In nanoseconds, as long as some lanes of a short body take.
 const SHORT: f32 = 400.0;
 
+/// How many numbers, each somewhere else for each iteration, a body may read and still become vectors as long as the machine has:
+/// a lane reads and inserts each of them by itself, so that the code is as long as there are lanes, while what is gained shrinks.
+const FAR_READS: usize = 64;
+/// The lanes of vectors for bodies that read more.
+pub(crate) const FEW_LANES: u32 = 8;
+
 /// What is known of the numbers at which the parts of an index space begin and end, if its bounds are constants.
 #[derive(Clone, Copy)]
 pub(crate) struct Ends {
@@ -575,9 +581,23 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         let more = self.b.icmp(IntPredicate::NE, counted, row.hi);
         let back = self.b.cond_br(more, again, done);
         if !serial {
-            self.b.mark(back, "llvm.loop", self.cx.loops[row.number]);
+            let many = self.cx.lanes.is_some_and(|lanes| lanes > FEW_LANES);
+            let env = &self.module.env;
+            let narrow = many && lanes::far_reads(self.func, env, row.body) > FAR_READS;
+            let marks = if narrow {
+                &self.cx.narrow
+            } else {
+                &self.cx.loops
+            };
+            self.b.mark(back, "llvm.loop", marks[row.number]);
         }
         done
+    }
+
+    /// Whether a body shall become vectors of few lanes, if any.
+    pub(crate) fn is_narrow(&self, body: Region) -> bool {
+        let many = self.cx.lanes.is_some_and(|lanes| lanes > FEW_LANES);
+        many && lanes::far_reads(self.func, &self.module.env, body) > FAR_READS
     }
 
     /// Sets the random state with which the iteration of an index begins, if anything draws.

@@ -26,7 +26,19 @@ pub enum Class {
     Shared(Value),
 }
 
-/// The classes that a storage may lie in.
+/// Whether it is known in which classes a storage may lie. Behind an address that was handed over there may be anything.
+pub fn has_classes(func: &Function, place: Value) -> bool {
+    match func.def_op(place) {
+        Some(Op::PlaceAt { .. }) => false,
+        Some(&(Op::ElemRef { base, .. } | Op::MemberRef { base, .. })) => has_classes(func, base),
+        Some(&Op::Select {
+            on_true, on_false, ..
+        }) => has_classes(func, on_true) && has_classes(func, on_false),
+        _ => true,
+    }
+}
+
+/// The classes that a storage may lie in, if [`has_classes`] holds.
 pub fn classes(func: &Function, env: &Env, place: Value) -> Vec<Class> {
     match func.def_op(place) {
         Some(Op::Local {}) => vec![Class::Local(place)],

@@ -14,7 +14,7 @@
 
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::{LookupMap, LookupSet};
-use aerogel_ir::analysis::access::{Class, classes};
+use aerogel_ir::analysis::access::{Class, classes, has_classes};
 use aerogel_ir::{AtomicOp, Effect, Function, Inst, NodeOp, NodeRef, Op, Region, Type, Value};
 use aerogel_snode::NodeKind;
 
@@ -128,9 +128,10 @@ impl Merge<'_> {
             Op::Load { place } | Op::Store { place, .. } | Op::Atomic { place, .. } => place,
             _ => return matches!(op.effect(), Effect::Pure | Effect::Allocates),
         };
-        classes(func, self.cx.env, place)
-            .iter()
-            .all(|class| !matches!(class, Class::Place(node) if waiting.nodes.contains(node)))
+        has_classes(func, place)
+            && classes(func, self.cx.env, place)
+                .iter()
+                .all(|class| !matches!(class, Class::Place(node) if waiting.nodes.contains(node)))
     }
 
     fn flush(&mut self, func: &mut Function, waiting: &mut Waiting, out: &mut Vec<Inst>) {

@@ -7,14 +7,20 @@
 
 use aerogel_base::ScalarType;
 use aerogel_base::entity::SecondaryMap;
-use aerogel_ir::analysis::access::{Class, classes};
-use aerogel_ir::{Effect, Env, Function, Inst, Op, Region, Value, walk};
+use aerogel_ir::analysis::access::{self, Class};
+use aerogel_ir::{BinaryOp, Effect, Env, Function, Inst, Op, Region, Value, walk};
 
-use super::plan::{Piece, Plan, local};
+use super::plan::{Piece, Plan, Width, local};
 use super::strides::weight;
 
 /// What must be computed, in instructions, for each number that waits in memory for what adds.
 const PAYS: u64 = 4;
+
+/// Iterations of a batch. Parts of tasks with constant bounds are multiples of as many, so that none are left over.
+const BATCH: u32 = 16;
+
+/// How many numbers may wait for what adds: of all iterations of a batch they take the frame, and should stay in the nearest cache.
+const MOST_WAITING: usize = 128;
 
 /// How to cut a body into what computes and what adds, if it pays.
 pub(super) fn plan(func: &Function, env: &Env, body: Region) -> Option<Plan> {
@@ -30,6 +36,9 @@ pub(super) fn plan(func: &Function, env: &Env, body: Region) -> Option<Plan> {
     }
     let again = computed_again(func, &computes, &adds);
     let crossing = crossing(func, &computes, &adds, &again)?;
+    if crossing.len() > MOST_WAITING {
+        return None;
+    }
     let [in_branches, outside] = costs(func, &computes);
     // Vectors gain more than twice, so that little is lost where no iteration takes the branch.
     if in_branches > outside || in_branches + outside < PAYS * crossing.len() as u64 {
@@ -44,7 +53,7 @@ pub(super) fn plan(func: &Function, env: &Env, body: Region) -> Option<Plan> {
         is_flat: true,
         shared: None,
         alike: None,
-        n_vectors: 2,
+        width: Width::Iterations(BATCH),
     })
 }
 
@@ -129,16 +138,20 @@ fn are_apart(func: &Function, env: &Env, computes: &[Inst], adds: &[Inst]) -> bo
 fn touched(func: &Function, env: &Env, insts: &[Inst]) -> Option<Vec<Class>> {
     let mut touched = Vec::new();
     let mut known = true;
-    let mut look = |func: &Function, inst: Inst| match &func[inst] {
-        &(Op::Load { place } | Op::Store { place, .. } | Op::Atomic { place, .. }) => {
-            touched.extend(classes(func, env, place));
+    let mut look = |func: &Function, inst: Inst| {
+        let op = &func[inst];
+        for &place in access::touched(op) {
+            known &= access::has_classes(func, place);
+            if known {
+                touched.extend(access::classes(func, env, place));
+            }
         }
-        Op::AtomicAdds { places, .. } => {
-            touched.extend(places.iter().flat_map(|&p| classes(func, env, p)));
-        }
-        Op::If { .. } | Op::Yield { .. } => {}
-        Op::Call { .. } => known = false,
-        op => known &= op.effect() == Effect::Pure,
+        known &= match op {
+            Op::Load { .. } | Op::Store { .. } | Op::Atomic { .. } | Op::AtomicAdds { .. } => true,
+            Op::If { .. } | Op::Yield { .. } => true,
+            Op::Call { .. } => false,
+            op => op.effect() == Effect::Pure,
+        };
     };
     for &inst in insts {
         look(func, inst);
@@ -202,22 +215,45 @@ fn operands(func: &Function, insts: impl Iterator<Item = Inst>) -> SecondaryMap<
     used
 }
 
-/// How many instructions on floats there are, in branches and outside of them; long ones count as what they become.
+/// What lanes pay that do not take a branch, and what vectors gain outside of branches: instructions on floats, where long ones
+/// count as what they become.
 fn costs(func: &Function, insts: &[Inst]) -> [u64; 2] {
-    let cost = |func: &Function, inst: Inst| {
-        let result = func.insts[inst].results.first();
-        let ty = result.and_then(|&v| func.ty(v).scalar());
-        let counts = ty.is_some_and(ScalarType::is_float) && func[inst].effect() == Effect::Pure;
-        if counts { weight(func, inst) } else { 0 }
-    };
     let [mut in_branches, mut outside] = [0; 2];
     for &inst in insts {
-        outside += cost(func, inst);
+        if is_float(func, inst) {
+            outside += weight(func, inst);
+        }
         for region in func.owned(inst) {
             walk(func, region, &mut |func, inst| {
-                in_branches += cost(func, inst)
+                in_branches += price(func, inst)
             });
         }
     }
     [in_branches, outside]
+}
+
+/// Whether an instruction makes a float of numbers.
+fn is_float(func: &Function, inst: Inst) -> bool {
+    let result = func.insts[inst].results.first();
+    let ty = result.and_then(|&v| func.ty(v).scalar());
+    ty.is_some_and(ScalarType::is_float) && func[inst].effect() == Effect::Pure
+}
+
+/// What an instruction costs a lane that does not need it: reads are made one by one, and so are divisions of integers.
+fn price(func: &Function, inst: Inst) -> u64 {
+    match func[inst] {
+        Op::Load { .. } => 4,
+        Op::Binary { op, lhs, rhs } if func.elem(lhs).is_int() => match op {
+            BinaryOp::Div | BinaryOp::Rem | BinaryOp::FloorDiv | BinaryOp::Mod
+                if func.as_const(rhs).is_none() =>
+            {
+                24
+            }
+            BinaryOp::Pow => 24,
+            _ => 1,
+        },
+        Op::Const { .. } | Op::Yield { .. } | Op::Node(_) => 0,
+        ref op if op.effect() == Effect::Pure => weight(func, inst),
+        _ => 0,
+    }
 }

@@ -12,3 +12,4 @@ mod saves;
 mod strides;
 
 pub(crate) use plan::plan;
+pub(crate) use strides::far_reads;

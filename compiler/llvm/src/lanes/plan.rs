@@ -23,8 +23,16 @@ pub(crate) struct Plan {
     pub(super) shared: Option<Shared>,
     /// What lanes count in step, if loops save something for their turns.
     pub(super) alike: Option<Alike>,
-    /// How many vectors wide a batch is, of the width that the machine has.
-    pub(super) n_vectors: u32,
+    /// How many iterations make a batch.
+    pub(super) width: Width,
+}
+
+/// How many iterations make a batch.
+pub(super) enum Width {
+    /// As many as there are lanes in so many of the machine's vectors.
+    Vectors(u32),
+    /// So many on each machine.
+    Iterations(u32),
 }
 
 /// A piece of a body.
@@ -128,7 +136,7 @@ fn plan_with_saves(func: &Function, body: Region) -> Option<Plan> {
         is_flat: false,
         shared: None,
         alike: Some(alike),
-        n_vectors,
+        width: Width::Vectors(n_vectors),
     })
 }
 
@@ -274,7 +282,7 @@ fn plan_without(func: &Function, env: &Env, body: Region) -> Option<Plan> {
         is_flat: false,
         shared,
         alike: None,
-        n_vectors: n_vectors.unwrap_or(1),
+        width: Width::Vectors(n_vectors.unwrap_or(1)),
     })
 }
 

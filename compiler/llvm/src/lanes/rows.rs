@@ -29,7 +29,7 @@ use inkwell::IntPredicate;
 use inkwell::basic_block::BasicBlock;
 
 use super::emit::Lanes;
-use super::plan::{Piece, Plan};
+use super::plan::{Piece, Plan, Width};
 use crate::builder::{Opcode, Val, basic, incoming};
 use crate::context::{Flat, FuncCx};
 use crate::task::Row;
@@ -66,7 +66,10 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         plan: &Plan,
         width: u32,
     ) -> BasicBlock<'ctx> {
-        let width = width * plan.n_vectors;
+        let width = match plan.width {
+            Width::Vectors(n) => width * n,
+            Width::Iterations(n) => n,
+        };
         if !plan.is_whole {
             return self.batches(row, plan, width);
         }
@@ -235,7 +238,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         if plan.is_flat && !is_last {
             self.flat = Some(Flat {
                 here: None,
-                anything: self.context(),
+                anything: self.zero_word(),
             });
         }
         let goes_on = if is_last {
@@ -270,11 +273,24 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         let more = self.b.icmp(IntPredicate::ULT, counted, n_lanes);
         let back = self.b.cond_br(more, again, done);
         let marks = match plan.is_flat && !is_last {
+            true if self.is_narrow(row.body) => &self.cx.narrow,
             true => &self.cx.vectors,
             false => &self.cx.loops,
         };
         self.b.mark(back, "llvm.loop", marks[row.number]);
         self.b.at(done);
+    }
+
+    /// Eight bytes of the frame that are zero, which LLVM does not know: of a read that it knows it would make a branch. (And of
+    /// what is no number in the arithmetic of lanes that are not there, processors make slow work.)
+    fn zero_word(&mut self) -> Val<'ctx> {
+        let word = basic(self.b.i64_type());
+        self.in_entry(|s| {
+            let place = s.b.alloca(word).into();
+            let store = s.b.store(place, s.b.i64(0));
+            store.set_volatile(true).expect("a store may be volatile");
+            place
+        })
     }
 
     /// Computes what iterations share, for the one whose index is the counter's value now.

@@ -330,6 +330,20 @@ pub(super) fn is_written_out(func: &Function, inst: Inst, body: Region) -> bool 
     turns.is_some_and(|turns| turns.saturating_mul(n_insts) <= WRITTEN_OUT)
 }
 
+/// How many numbers a body without loops reads of which those of neighbouring iterations lie anywhere.
+pub(crate) fn far_reads(func: &Function, env: &Env, body: Region) -> usize {
+    let Some(&counter) = func.regions[body].params.last() else {
+        return 0;
+    };
+    let mut strides = Strides::new(func, env, body, counter);
+    let insts = func.regions[body].insts.iter();
+    let far = insts.filter(|&&inst| match func[inst] {
+        Op::Load { place } => strides.of(place).is_none(),
+        _ => false,
+    });
+    far.count()
+}
+
 /// About how many instructions one becomes: those of a series are as many as its terms.
 pub(super) fn weight(func: &Function, inst: Inst) -> u64 {
     match func[inst] {
