@@ -4,12 +4,12 @@ use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use aerogel_runtime::interrupt;
 use aerogel_runtime::{Buffer, Device, KernelCode, LoadError, LoadedKernel, MemoryError, Mirror};
 
 use crate::driver::{Card, Driver, DriverError};
 use crate::memory::GpuMirror;
 use crate::plan::GpuKernel;
+use crate::queue::Queued;
 
 /// A card that has been opened, and what its launches share.
 pub(crate) struct Opened {
@@ -23,6 +23,8 @@ pub(crate) struct Opened {
     limit: AtomicU64,
     held: AtomicU64,
     shared: Mutex<Shared>,
+    /// Launches that nobody has waited for, in their order.
+    pub(crate) queued: Mutex<Vec<Queued>>,
 }
 
 /// Memory that one launch after the other uses.
@@ -126,6 +128,7 @@ impl GpuDevice {
                 limit: AtomicU64::new(u64::MAX),
                 held: AtomicU64::new(0),
                 shared: Mutex::default(),
+                queued: Mutex::default(),
             }),
         }
     }
@@ -181,20 +184,17 @@ impl GpuDevice {
             Ok(Box::new(made.map_err(|e| opened.memory_error(e))?) as Box<dyn Mirror>)
         };
         let address = buffer.lend_there(opened.number(), make)?;
-        let driver = opened.driver().map_err(|e| opened.memory_error(e))?;
-        let waited = driver.wait(&|| false);
-        waited.map_err(|e| opened.memory_error(e))?;
+        opened.settle().map_err(|e| opened.memory_error(e))?;
         Ok(address)
     }
 
-    /// Waits until all that was asked of the card is done, or Ctrl-C ends it.
+    /// Waits until all that was asked of the card is done, or Ctrl-C ends it, and tells how launches ended that have
+    /// returned before.
     ///
     /// # Errors
-    /// If a kernel has done what it must not, or the card is lost.
+    /// If one of them has failed, or the card is lost.
     pub fn wait(&self) -> Result<(), DriverError> {
-        let _active = interrupt::Active::begin();
-        let waited = self.opened.driver()?.wait(&interrupt::requested);
-        waited.inspect_err(|e| self.opened.note(e))
+        self.opened.settle()
     }
 
     /// Whether another process opened it, of which this one is a child.

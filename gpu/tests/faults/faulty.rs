@@ -247,6 +247,7 @@ pub(crate) fn launch_on(
         seed: 0,
         most_reserved: 0,
         trace: None,
+        later: None,
     });
     outcome.map(|()| results[0])
 }
