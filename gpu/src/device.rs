@@ -99,14 +99,22 @@ impl Opened {
     }
 }
 
-impl Drop for Opened {
-    fn drop(&mut self) {
+impl Opened {
+    /// Gives back the memory that launches share.
+    fn drop_shared(&self) {
         let shared = std::mem::take(&mut *self.turn());
-        if let Ok(driver) = self.driver() {
-            for (address, _) in [shared.log, shared.heap].into_iter().flatten() {
+        for (address, bytes) in [shared.log, shared.heap].into_iter().flatten() {
+            self.give_back(bytes);
+            if let Ok(driver) = self.driver() {
                 driver.free(address);
             }
         }
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        self.drop_shared();
     }
 }
 
@@ -138,8 +146,11 @@ impl GpuDevice {
         self.opened.driver.card()
     }
 
-    /// Lets no more than so many bytes of the card be used, or, below one, such a part of it; nothing for all.
+    /// Lets no more than so many bytes of the card be used from now on, or, below one, such a part of it; nothing for all.
     pub fn limit(&self, bytes: Option<f64>) {
+        // A program that was before may have had more for itself. How its launches ended is told those who asked for it.
+        let _ = self.opened.settle();
+        self.opened.drop_shared();
         let whole = self.card().memory as f64;
         let limit = match bytes {
             None => u64::MAX,

@@ -118,11 +118,9 @@ impl MachineDriver {
         }
         let mut works = std::mem::take(&mut state.queue).into_iter();
         let outcome = works.try_for_each(|work| self.work(state, work, stop));
-        // What was behind a fault is not run; but memory is not kept for it.
-        for work in works {
-            if let Work::Free(address) = work {
-                state.free(address);
-            }
+        // Kernels behind a fault are not run; but what the host has done stays done.
+        for work in works.filter(|work| !matches!(work, Work::Launch(_))) {
+            let _ = self.work(state, work, stop);
         }
         outcome
     }

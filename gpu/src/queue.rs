@@ -87,44 +87,50 @@ impl Opened {
     /// # Errors
     /// `Earlier` if one that has returned did not succeed; else what the driver says.
     pub(crate) fn settle(&self) -> Result<(), DriverError> {
-        let driver = self.driver()?;
+        let driver = match self.driver() {
+            // They are the other process's.
+            Err(DriverError::Forked) => return Err(DriverError::Forked),
+            driver => driver,
+        };
         let mut queue = self.queue();
         let _active = interrupt::Active::begin();
-        let waited = driver.wait(&interrupt::requested);
+        let waited = driver.and_then(|driver| {
+            driver.wait(&interrupt::requested)?;
+            let is_asked = !queue.is_empty() || interrupt::requested();
+            let stopped = is_asked && self.was_stopped(driver)?;
+            Ok((driver, stopped))
+        });
         if let Err(e) = &waited {
             self.note(e);
         }
         let interrupted = interrupt::requested();
-        if queue.is_empty() && !interrupted {
-            return waited;
-        }
-        let stopped = match &waited {
-            Ok(()) => self.was_stopped(driver)?,
-            Err(_) => true,
-        };
         let mut failed = false;
         for mut launch in queue.drain(..) {
             // What stands behind one that has failed has done nothing.
             let is_skipped = failed && waited.is_ok() && !interrupted;
-            if is_skipped {
-                launch.kernel.keep(launch.block);
-                continue;
+            if !is_skipped {
+                let end = match &waited {
+                    Err(e) => End::failed(KernelFailure::Device(e.to_string())),
+                    Ok((driver, stopped)) => {
+                        let end = launch.end(*driver, *stopped);
+                        end.unwrap_or_else(|e| End::failed(KernelFailure::Device(e.to_string())))
+                    }
+                };
+                let end = match interrupted && end.outcome.is_ok() {
+                    true => End {
+                        outcome: Err(KernelFailure::Interrupted),
+                        ..end
+                    },
+                    false => end,
+                };
+                failed |= end.outcome.is_err();
+                launch.later.over(end);
             }
-            let outcome = match &waited {
-                Err(e) => Err(KernelFailure::Device(e.to_string())),
-                Ok(()) if interrupted => Err(KernelFailure::Interrupted),
-                Ok(()) => Ok(()),
-            };
-            let end = launch.end(driver, outcome, stopped);
-            failed |= end.outcome.is_err();
-            launch.later.over(end);
-            if waited.is_ok() {
-                launch.kernel.keep(launch.block);
-            }
+            launch.kernel.keep(launch.block);
         }
         match failed {
             true => Err(DriverError::Earlier),
-            false => waited,
+            false => waited.map(drop),
         }
     }
 
@@ -141,36 +147,23 @@ impl Opened {
 
 impl Queued {
     /// How it ended. Nothing stands in its block if it prints nothing and no launch was stopped.
-    fn end(
-        &mut self,
-        driver: &dyn Driver,
-        outcome: Result<(), KernelFailure>,
-        stopped: bool,
-    ) -> End {
+    fn end(&mut self, driver: &dyn Driver, stopped: bool) -> Result<End, DriverError> {
         let (printed, trace) = (Mutex::new(String::new()), TaskTrace::default());
-        let is_gone = matches!(outcome, Err(KernelFailure::Device(_)));
-        let mut look = || {
-            if is_gone {
-                return Ok(Ok(()));
+        let mut outcome = Ok(());
+        if self.log.is_some() || stopped {
+            let back = self.kernel.fetch(self.block.address)?;
+            if let Some(log) = self.log {
+                back.print(driver, log, &self.kernel.sites, &printed)?;
             }
-            let mut found = Ok(());
-            if self.log.is_some() || stopped {
-                let back = self.kernel.fetch(self.block.address)?;
-                if let Some(log) = self.log {
-                    back.print(driver, log, &self.kernel.sites, &printed)?;
-                }
-                found = back.failure();
-            }
-            if let Some(times) = self.times.take() {
-                times.note(driver, &trace)?;
-            }
-            Ok::<_, DriverError>(found)
-        };
-        let found = look().unwrap_or_else(|e| Err(KernelFailure::Device(e.to_string())));
-        End {
-            outcome: outcome.and(found),
+            outcome = back.failure();
+        }
+        if let Some(times) = self.times.take() {
+            times.note(driver, &trace)?;
+        }
+        Ok(End {
+            outcome,
             printed: printed.into_inner().unwrap_or_else(PoisonError::into_inner),
             trace,
-        }
+        })
     }
 }

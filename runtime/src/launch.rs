@@ -89,6 +89,17 @@ impl<'a> Args<'a> {
     }
 }
 
+impl End {
+    /// Of a launch of which nothing else is known.
+    pub fn failed(failure: KernelFailure) -> Self {
+        Self {
+            outcome: Err(failure),
+            printed: String::new(),
+            trace: TaskTrace::default(),
+        }
+    }
+}
+
 /// Everything one launch needs.
 pub struct Launch<'a> {
     /// The arguments.

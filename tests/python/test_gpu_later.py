@@ -203,7 +203,9 @@ def test_nothing_is_lost_at_the_end():
 
 
 def test_a_fork_has_nothing_to_wait_for():
-    program = HEAD + """
+    program = (
+        HEAD
+        + """
 import os
 say(2)
 if os.fork() == 0:
@@ -214,12 +216,15 @@ if os.fork() == 0:
     raise SystemExit
 os.wait()
 """
+    )
     code, out, err = run(program, AEROGEL_CUDA="machine")
     assert (code, out, err) == (0, "said 2\n", "")
 
 
 def test_ctrl_c_ends_an_endless_launch():
-    program = HEAD + """
+    program = (
+        HEAD
+        + """
 import os, signal, threading, time
 
 @ti.kernel
@@ -238,6 +243,7 @@ x[0] = 1
 forever()
 assert x[0] == 1
 """
+    )
     code, out, err = run(program, AEROGEL_CUDA="machine")
     assert (code, out) == (0, "returned\nended\n"), err
 
