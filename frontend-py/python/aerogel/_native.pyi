@@ -97,6 +97,13 @@ class NativeKernel:
         is_restored: bool = False,
         past: NativePast | None = None,
     ) -> Any: ...
+    def _launch_counting_kinks(
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any] | None,
+        seed: int,
+        past: NativePast | None = None,
+    ) -> list[tuple[str, int]]: ...
     def _pull_back(
         self, args: tuple[Any, ...], kwargs: dict[str, Any] | None, seeds: list[float], seed: int | None = None
     ) -> list[list[float] | None]: ...

@@ -49,6 +49,8 @@ pub(crate) enum KeyPart {
     Ends,
     /// That other trees say which cells were active.
     Past,
+    /// That it returns how often it met each kink.
+    Kinks,
     /// By identity; the instance holds a reference.
     Object(usize),
 }

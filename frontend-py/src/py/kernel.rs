@@ -169,6 +169,27 @@ impl NativeKernel {
             .unwrap_or_else(|panic| Err(prepare::broken(py, &self.name, panic)))
     }
 
+    /// The gradient, as a tape launches it, and the kinks that it met: a text for each, and how often. What `seed` and
+    /// `past` are `_launch` says.
+    #[pyo3(signature = (args, kwargs, seed, past = None))]
+    fn _launch_counting_kinks(
+        &self,
+        py: Python<'_>,
+        args: &Bound<'_, PyTuple>,
+        kwargs: Option<&Bound<'_, PyDict>>,
+        seed: u64,
+        past: Option<&Bound<'_, NativePast>>,
+    ) -> PyResult<Vec<(String, u64)>> {
+        let mode = Mode {
+            derivative: Some(Derived::Grad),
+            seed: Some(seed),
+            is_restored: true,
+            past: past.map(Bound::get),
+        };
+        caught(|| self.count_kinks(py, args, kwargs, mode))
+            .unwrap_or_else(|panic| Err(prepare::broken(py, &self.name, panic)))
+    }
+
     /// What the compiler made: the instance for these arguments, or the latest one.
     fn _inspect<'py>(
         &self,
@@ -289,6 +310,26 @@ impl NativeKernel {
         let mut results = vec![0u64; types.iter().map(|t| t.n_components()).sum()];
         self.launch(py, &settings, &instance, &packed, mode, (&[], &mut results))?;
         self.returned(py, &settings, types, &results)
+    }
+
+    fn count_kinks(
+        &self,
+        py: Python<'_>,
+        args: &Bound<'_, PyTuple>,
+        kwargs: Option<&Bound<'_, PyDict>>,
+        mode: Mode<'_>,
+    ) -> PyResult<Vec<(String, u64)>> {
+        let settings = program::settings(py)?;
+        program::materialize(py)?;
+        let values = self.bind(py, args, kwargs)?;
+        let (packed, mut key) = self.pack(py, &settings, &values, mode.derivative)?;
+        key.push(KeyPart::Kinks);
+        key.extend(mode.past.map(|_| KeyPart::Past));
+        let instance = self.instance(py, &settings, key, &values)?;
+        let mut counts = vec![0u64; instance.kinks.len()];
+        self.launch(py, &settings, &instance, &packed, mode, (&[], &mut counts))?;
+        let all = instance.kinks.iter().cloned().zip(counts);
+        Ok(all.filter(|(_, n)| *n > 0).collect())
     }
 
     fn pull_back(
