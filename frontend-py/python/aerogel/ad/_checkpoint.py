@@ -11,7 +11,6 @@ from aerogel.ad import _recorder
 from aerogel.ad._entries import Entry
 from aerogel.ad._gradients import gradients
 from aerogel.ad._record import Record
-from aerogel.ad._retained import Retained
 from aerogel.ad._schedule import dropped, first_leg, first_states
 from aerogel.errors import AerogelMemoryError, AerogelRuntimeError
 
