@@ -22,6 +22,7 @@ use super::prepare::{self, Instance};
 use super::profile;
 use super::program::{self, Settings};
 use super::signature::{Param, ValueSpec};
+use super::tensor::written;
 use super::{buffer, error, numpy_arrays, numpy_copies, recorder};
 use crate::derived::Derived;
 use crate::host::TensorShape;
@@ -508,6 +509,7 @@ impl NativeKernel {
             self.expect_apart(py, instance, packed.iter().chain(&captured))?;
             instance.expect_told_apart(py, packed.iter())?;
         }
+        let mut tensors = written::tensors(py, packed, is_written)?;
         let mut arrays = Vec::new();
         let own = || packed.iter().chain(&captured);
         // The arrays of derivatives come behind all others, in the order of those they belong to.
@@ -520,6 +522,7 @@ impl NativeKernel {
                     shape,
                     cell_bytes,
                     writeable,
+                    tensor: _,
                     copied,
                     derivatives: _,
                 } => {
@@ -543,8 +546,12 @@ impl NativeKernel {
                     if written {
                         copied_back.extend(copied);
                     }
+                    let buffer = match tensors.get(&n_arrays) {
+                        Some(written) => &written.memory.buffer,
+                        None => array.buffer()?,
+                    };
                     n_arrays += 1;
-                    args.array(array.buffer()?, shape, *cell_bytes)
+                    args.array(buffer, shape, *cell_bytes)
                         .map_err(error::memory)?;
                 }
             }
@@ -593,7 +600,8 @@ impl NativeKernel {
         }
         outcome
             .map_err(|panic| instance.broken(py, panic, &self.name))?
-            .map_err(|failure| instance.failure(py, failure, &self.name))
+            .map_err(|failure| instance.failure(py, failure, &self.name))?;
+        tensors.values_mut().try_for_each(|written| written.end(py))
     }
 
     /// That no array shares memory with one that the kernel writes to: its derivative takes them to be apart.

@@ -67,7 +67,9 @@ class Launch(Entry):
         kept: list[tuple[Any, bool]],
         derivative: str | None,
     ) -> None:
-        self.kernel, self.args, self.kwargs, self.seed = kernel, args, kwargs, seed
+        self.kernel, self.args, self.kwargs, self.seed = kernel, _as_now(args), kwargs, seed
+        if kwargs:
+            self.kwargs = dict(zip(kwargs, _as_now(tuple(kwargs.values()))))
         self.derivative = derivative
         if kept:
             # What the kernel itself needs is put back before its gradient is computed, other things after that.
@@ -128,6 +130,14 @@ class Launch(Entry):
 
 _NUMBERS = frozenset((int, float, bool))
 _NOTHING: list[Any] = []
+
+
+def _as_now(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments; of a tensor of ``ti.tensor``, which may become another one later, what it is now."""
+    for arg in args:
+        if type(arg) not in _NUMBERS and hasattr(type(arg), "_as_it_is"):
+            return tuple(arg._as_it_is() if hasattr(type(arg), "_as_it_is") else arg for arg in args)
+    return args
 
 
 def _is_others(kept: tuple[Any, bool]) -> bool:
