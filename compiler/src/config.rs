@@ -66,7 +66,7 @@ impl Config {
             thread_local: self.thread_local,
             // A GPU's threads have registers, and no memory that would be near.
             private_cells: !matches!(self.arch, Arch::Cuda(_)),
-            shared_boxes: matches!(self.arch, Arch::Cuda(_)),
+            shared_memory: matches!(self.arch, Arch::Cuda(_)),
             optimize: self.opt_level > 0,
             thresholds: match self.arch {
                 Arch::Cuda(_) => Thresholds::of_threads(),

@@ -321,6 +321,8 @@ kinds! {
         ThreadInBlock = "thread_in_block",
         /// The number of this thread among all of the loop, as `i32`.
         ThreadInGrid = "thread_in_grid",
+        /// How many threads a block has, as `i32`.
+        BlockSize = "block_size",
         /// Waits for the lanes of a mask; as `block_sync` for these.
         WarpSync = "warp_sync",
         /// The lanes that are here, as a mask.

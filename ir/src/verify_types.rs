@@ -109,7 +109,7 @@ impl Check<'_> {
             BlockSync | BlockFence | GridFence => (vec![], None),
             BlockAll | BlockAny => (vec![Type::BOOL], Some(Type::BOOL)),
             BlockCount => (vec![Type::BOOL], Some(Type::I32)),
-            ThreadInBlock | ThreadInGrid => (vec![], Some(Type::I32)),
+            ThreadInBlock | ThreadInGrid | BlockSize => (vec![], Some(Type::I32)),
             WarpSync => (vec![mask], None),
             ActiveMask => (vec![], Some(mask)),
             Ballot => (vec![mask, Type::BOOL], Some(mask)),

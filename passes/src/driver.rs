@@ -160,7 +160,8 @@ fn run_pass(
         When::ThreadLocal => cx.options.optimize && cx.options.thread_local,
         When::PrivateCells => {
             let options = cx.options;
-            options.optimize && options.thread_local && options.private_cells
+            let copies = options.private_cells || options.shared_memory;
+            options.optimize && options.thread_local && copies
         }
     };
     debug_assert!(

@@ -9,8 +9,8 @@ pub struct Options {
     pub thread_local: bool,
     /// Let threads scatter into copies of small fields that are their own.
     pub private_cells: bool,
-    /// Let the threads of a block share what they read around it.
-    pub shared_boxes: bool,
+    /// Let the threads of a block share what they read around it, and copies of small fields that they scatter into.
+    pub shared_memory: bool,
     /// Run the optimising passes.
     pub optimize: bool,
     /// Verify after every pass; on in debug builds.
@@ -62,7 +62,7 @@ impl Default for Options {
             debug: false,
             thread_local: true,
             private_cells: true,
-            shared_boxes: false,
+            shared_memory: false,
             optimize: true,
             verify: cfg!(debug_assertions),
             thresholds: Thresholds::default(),

@@ -24,12 +24,12 @@ fn code(module: &Module, level: u8) -> KernelCode {
 }
 
 /// The same, where threads share what they read around their block, or do not.
-fn code_with(module: &Module, level: u8, shared_boxes: bool) -> KernelCode {
+fn code_with(module: &Module, level: u8, shared_memory: bool) -> KernelCode {
     let mut module = module.clone();
     // A card's threads have registers, and no memory that would be near.
     let options = Options {
         private_cells: false,
-        shared_boxes,
+        shared_memory,
         thresholds: Thresholds::of_threads(),
         ..Options::default()
     };

@@ -9,7 +9,7 @@ use aerogel_ir::analysis::access::is_apart;
 use aerogel_ir::analysis::affine::scaled;
 use aerogel_ir::{Arg, AtomicOp, BinaryOp, Inst, NodeOp, NodeRef, Op, Region, Type, Value};
 use inkwell::IntPredicate;
-use inkwell::values::{InstructionValue, MetadataValue};
+use inkwell::values::{FastMathFlags, InstructionValue, MetadataValue};
 
 use crate::builder::{Opcode, RmwOp, Val, basic, incoming, undef, zero};
 use crate::context::{Flat, FuncCx};
@@ -372,6 +372,13 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         operand: Val<'ctx>,
     ) -> Val<'ctx> {
         let ty = self.pointee(place);
+        // GPUs can add floats, and would repeat a compare-and-swap to take one away.
+        let (op, operand) = match op {
+            AtomicOp::Sub if ty.is_float() && self.cx.target.grid => {
+                (AtomicOp::Add, self.b.fneg(operand, FastMathFlags::empty()))
+            }
+            _ => (op, operand),
+        };
         let Some(rmw) = native(op, ty) else {
             return self.update_by_cas(op, place, operand);
         };

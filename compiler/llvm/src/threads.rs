@@ -13,12 +13,20 @@ use crate::types::{bits, stored};
 /// The address space of memory that the threads of a block share.
 pub(crate) const SHARED: u16 = 3;
 
-/// Whether the iterations of a loop make up blocks: each has a thread of its own then.
+/// Whether the iterations of a task's loop make up blocks: each has a thread of its own then. What stands before and behind
+/// the loop runs once in each thread anyway.
 pub(crate) fn in_blocks(kernel: &Function, body: Region) -> bool {
-    let mut found = false;
-    walk(kernel, body, &mut |func, inst| {
-        found |= matches!(func[inst], Op::Shared {} | Op::Threads { .. });
+    let insts = kernel.regions[body].insts.iter();
+    let each = insts.filter_map(|&inst| match kernel[inst] {
+        Op::Each { body } => Some(body),
+        _ => None,
     });
+    let mut found = false;
+    for body in each {
+        walk(kernel, body, &mut |func, inst| {
+            found |= matches!(func[inst], Op::Shared {} | Op::Threads { .. });
+        });
+    }
     found
 }
 
@@ -60,6 +68,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
             ThreadOp::ThreadInBlock => {
                 return Some(ask("llvm.nvvm.read.ptx.sreg.tid.x", &[]));
             }
+            ThreadOp::BlockSize => return Some(ask("llvm.nvvm.read.ptx.sreg.ntid.x", &[])),
             ThreadOp::ThreadInGrid => {
                 let read = |name: &str| ask(&format!("llvm.nvvm.read.ptx.sreg.{name}.x"), &[]);
                 let before = self.b.op(Opcode::Mul, read("ctaid"), read("ntid"));

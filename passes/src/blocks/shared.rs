@@ -16,7 +16,6 @@
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{
     BinaryOp, Builder, CompareOp, FieldId, Function, NodeRef, Op, Region, ThreadOp, Type, Value,
-    walk,
 };
 use aerogel_snode::NodeId;
 
@@ -24,6 +23,7 @@ use super::copied::{redirect, row_major};
 use super::neighbours::{Field, own_coords, own_index};
 use super::{WORTH, read_around};
 use crate::PassCx;
+use crate::sums::share::uses_threads;
 
 /// The most bytes of boxes: what every card's blocks may share is 48 KiB, of which sums have a part.
 const MOST_BYTES: i64 = 32 << 10;
@@ -46,7 +46,7 @@ impl Shared {
         body: Region,
         params: &[Value],
     ) -> Option<Self> {
-        if !cx.options.shared_boxes || uses_threads(func, body) {
+        if !cx.options.shared_memory || uses_threads(func, body) {
             return None;
         }
         let (extents, found) = read_around(func, cx, node, block, body, params)?;
@@ -349,13 +349,4 @@ fn as_i32(b: &mut Builder<'_>, value: Value) -> Value {
         ScalarType::I32 => value,
         _ => b.value(Op::Cast { x: value }, Type::I32),
     }
-}
-
-/// Whether the threads of a block do something together already.
-fn uses_threads(func: &Function, body: Region) -> bool {
-    let mut found = false;
-    walk(func, body, &mut |func, inst| {
-        found |= matches!(func[inst], Op::Shared {} | Op::Threads { .. });
-    });
-    found
 }

@@ -3,5 +3,6 @@
 pub(crate) mod demote_atomics;
 pub(crate) mod merge_atomics;
 pub(crate) mod privatize;
+pub(crate) mod share;
 pub(crate) mod split_branches;
 pub(crate) mod thread_local;

@@ -10,6 +10,9 @@
 //! each part of the task is theirs alone. Copies are worth their clearing and adding only while
 //! they are small. That holds if the loop touches the place in no other way and does not use the
 //! old values. An index outside the field goes to the field itself, as without the pass.
+//!
+//! The threads of a GPU have no memory that would be near, but those of a block share some: there is one copy for each
+//! block, to which they add atomically (`share.rs`).
 
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::{Scalar, ScalarType};
@@ -19,6 +22,7 @@ use aerogel_ir::{
     Value, rewrite, walk,
 };
 
+use super::share;
 use crate::PassCx;
 
 /// Fields of more cells stay shared.
@@ -31,18 +35,18 @@ pub(crate) fn run(func: &mut Function, cx: &PassCx<'_>) -> bool {
             continue;
         };
         if !attrs.serial {
-            changed |= privatize(func, cx, body);
+            changed |= privatize(func, cx, task, body);
         }
     }
     changed
 }
 
 /// A place of a small field that a loop only adds to.
-struct Target {
+pub(super) struct Target {
     field: FieldId,
     /// The component of a tensor field.
     component: Option<Vec<Value>>,
-    elem: ScalarType,
+    pub(super) elem: ScalarType,
     /// The storage of the field's whole element.
     whole: Type,
     /// First index and extent of each axis.
@@ -50,7 +54,14 @@ struct Target {
     atomics: Vec<Inst>,
 }
 
-fn privatize(func: &mut Function, cx: &PassCx<'_>, body: Region) -> bool {
+impl Target {
+    /// How many numbers a copy has.
+    pub(super) fn cells(&self) -> i128 {
+        self.axes.iter().map(|a| a.1).product()
+    }
+}
+
+fn privatize(func: &mut Function, cx: &PassCx<'_>, task: Inst, body: Region) -> bool {
     let Some(at) = func.regions[body]
         .insts
         .iter()
@@ -64,7 +75,11 @@ fn privatize(func: &mut Function, cx: &PassCx<'_>, body: Region) -> bool {
     if calls(func, inner) {
         return false;
     }
-    let targets = find_targets(func, cx, inner);
+    let is_shared = cx.options.shared_memory;
+    let mut targets = find_targets(func, cx, inner);
+    if is_shared {
+        share::keep_what_pays(func, task, inner, &mut targets);
+    }
     if targets.is_empty() {
         return false;
     }
@@ -73,22 +88,37 @@ fn privatize(func: &mut Function, cx: &PassCx<'_>, body: Region) -> bool {
     let mut copies = Vec::new();
     let mut copy_of: SecondaryMap<Inst, Option<(usize, Value)>> = SecondaryMap::new();
     for (k, target) in targets.iter().enumerate() {
-        let n: i128 = target.axes.iter().map(|a| a.1).product();
-        let copy = b.local(Type::Vec(n as u32, target.elem));
+        let ty = Type::Vec(target.cells() as u32, target.elem);
+        let copy = match is_shared {
+            true => b.value(Op::Shared {}, ty.to_ref().expect("a vector's storage")),
+            false => b.local(ty),
+        };
         copies.push(copy);
         for &atomic in &target.atomics {
             copy_of[atomic] = Some((k, copy));
         }
     }
     let (&each, after) = tail.split_first().expect("the loop is there");
+    if is_shared {
+        share::clear(&mut b, &targets, &copies);
+    }
     b.append(each);
+    if is_shared {
+        share::wait(&mut b);
+    }
     for (target, &copy) in targets.iter().zip(&copies) {
         b.span = b.func.insts[target.atomics[0]].span;
-        flush(&mut b, target, copy, &mut Vec::new());
+        match is_shared {
+            true => share::each_of_thread(&mut b, target.cells(), |b, linear| {
+                let coords = coords_of(b, target, linear);
+                flush_one(b, target, copy, &coords, linear);
+            }),
+            false => flush(&mut b, target, copy, &mut Vec::new()),
+        }
     }
     func.regions[body].insts.extend(after);
     rewrite(func, |before, inst| match copy_of[inst] {
-        Some((k, copy)) => add(before, inst, &targets[k], copy),
+        Some((k, copy)) => add(before, inst, &targets[k], (copy, is_shared)),
         None => Rewrite::Keep,
     });
     true
@@ -156,8 +186,12 @@ fn target(func: &Function, cx: &PassCx<'_>, place: Value) -> Option<Target> {
     let cells = shape
         .iter()
         .try_fold(1, |n: u64, &extent| n.checked_mul(extent))?;
+    let most = match cx.options.shared_memory {
+        true => share::MOST_CELLS,
+        false => MAX_CELLS,
+    };
     // Adding a copy of all cells would activate those of a sparse node.
-    if cx.env.is_sparse(field) || shape.is_empty() || cells > MAX_CELLS {
+    if cx.env.is_sparse(field) || shape.is_empty() || cells > most {
         return None;
     }
     let first = |axis: usize| data.offset.get(axis).copied().unwrap_or(0);
@@ -174,8 +208,13 @@ fn target(func: &Function, cx: &PassCx<'_>, place: Value) -> Option<Target> {
     })
 }
 
-/// Replaces an atomic by an addition to the copy.
-fn add(b: &mut Builder<'_>, inst: Inst, target: &Target, copy: Value) -> Rewrite {
+/// Replaces an atomic by an addition to the copy, which is atomic too if threads share it.
+fn add(
+    b: &mut Builder<'_>,
+    inst: Inst,
+    target: &Target,
+    (copy, is_shared): (Value, bool),
+) -> Rewrite {
     let Op::Atomic { op, place, value } = b.func[inst] else {
         unreachable!("targets are atomics")
     };
@@ -209,6 +248,17 @@ fn add(b: &mut Builder<'_>, inst: Inst, target: &Target, copy: Value) -> Rewrite
     let ty = Type::Scalar(target.elem);
     let to_copy = |b: &mut Builder<'_>| {
         let own = element(b, target, copy, linear);
+        if is_shared {
+            b.value(
+                Op::Atomic {
+                    op,
+                    place: own,
+                    value,
+                },
+                ty,
+            );
+            return;
+        }
         let old = b.load(own);
         let new = b.binary(op.binary().expect("targets are sums"), old, value);
         b.store(own, new);
@@ -221,7 +271,7 @@ fn add(b: &mut Builder<'_>, inst: Inst, target: &Target, copy: Value) -> Rewrite
 }
 
 /// The storage of a copy's element.
-fn element(b: &mut Builder<'_>, target: &Target, copy: Value, linear: Value) -> Value {
+pub(super) fn element(b: &mut Builder<'_>, target: &Target, copy: Value, linear: Value) -> Value {
     let op = Op::ElemRef {
         base: copy,
         index: vec![linear],
@@ -241,10 +291,7 @@ fn flush(b: &mut Builder<'_>, target: &Target, copy: Value, coords: &mut Vec<Val
         });
     }
     let mut linear: Option<Value> = None;
-    let mut indices = Vec::new();
-    for (&coord, &(first, extent)) in coords.iter().zip(&target.axes) {
-        let offset = b.constant(Scalar::int(index_ty, first));
-        indices.push(b.binary(BinaryOp::Add, coord, offset));
+    for (&coord, &(_, extent)) in coords.iter().zip(&target.axes) {
         linear = Some(match linear {
             None => coord,
             Some(outer) => {
@@ -254,7 +301,40 @@ fn flush(b: &mut Builder<'_>, target: &Target, copy: Value, coords: &mut Vec<Val
             }
         });
     }
-    let own = element(b, target, copy, linear.expect("a target has an axis"));
+    flush_one(
+        b,
+        target,
+        copy,
+        coords,
+        linear.expect("a target has an axis"),
+    );
+}
+
+/// The coordinates of the element of a copy that has a number.
+fn coords_of(b: &mut Builder<'_>, target: &Target, number: Value) -> Vec<Value> {
+    let mut rest = number;
+    let mut coords = Vec::new();
+    for &(_, extent) in target.axes[1..].iter().rev() {
+        // No number is negative, and so this is the remainder.
+        let extent = b.constant(Scalar::int(ScalarType::I64, extent));
+        let times = b.binary(BinaryOp::FloorDiv, rest, extent);
+        let whole = b.binary(BinaryOp::Mul, times, extent);
+        coords.push(b.binary(BinaryOp::Sub, rest, whole));
+        rest = times;
+    }
+    coords.push(rest);
+    coords.reverse();
+    coords
+}
+
+/// Adds an element of a copy to its field, if there is something to add.
+fn flush_one(b: &mut Builder<'_>, target: &Target, copy: Value, coords: &[Value], linear: Value) {
+    let mut indices = Vec::new();
+    for (&coord, &(first, _)) in coords.iter().zip(&target.axes) {
+        let offset = b.constant(Scalar::int(ScalarType::I64, first));
+        indices.push(b.binary(BinaryOp::Add, coord, offset));
+    }
+    let own = element(b, target, copy, linear);
     let value = b.load(own);
     let zero = b.constant(Scalar::zero(target.elem));
     let cond = b.compare(CompareOp::Ne, value, zero);

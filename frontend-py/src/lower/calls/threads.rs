@@ -166,7 +166,7 @@ impl Lower<'_, '_> {
                 return Ok(Val::none());
             }
             BlockAll | BlockAny | VoteAll | VoteAny | VoteUniform => Type::BOOL,
-            BlockCount | ThreadInBlock | ThreadInGrid => Type::I32,
+            BlockCount | ThreadInBlock | ThreadInGrid | BlockSize => Type::I32,
             ActiveMask | Ballot | MatchAny | MatchAll => mask,
             Shuffle | ShuffleUp | ShuffleDown | ShuffleXor => self.ty(values[1]),
         };
@@ -191,7 +191,8 @@ impl Lower<'_, '_> {
 pub(crate) fn operands(op: ThreadOp) -> &'static [&'static str] {
     use ThreadOp::*;
     match op {
-        BlockSync | BlockFence | GridFence | ThreadInBlock | ThreadInGrid | ActiveMask => &[],
+        BlockSync | BlockFence | GridFence | ThreadInBlock | ThreadInGrid | BlockSize
+        | ActiveMask => &[],
         BlockAll | BlockAny | BlockCount => &["predicate"],
         WarpSync => &["mask"],
         Ballot | VoteAll | VoteAny | VoteUniform => &["mask", "predicate"],
