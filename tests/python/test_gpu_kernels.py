@@ -18,7 +18,7 @@ BOUNDS = {
     "triad": (32, 1.1, 0),
     "stencil": (32, 3.5, 0),
     "reduce": (40, 1.1, 0),
-    "histogram": (32, 2.1, 0),
+    "histogram": (40, 1.1, 0),
     "nbody": (40, 40, 0),
     "laplacian": (48, 7, 800),
     "scatter": (64, 30, 0),
@@ -47,3 +47,7 @@ def test_registers_transactions_and_conflicts(rows):
 def test_a_reduction_is_one_atomic_of_a_block(rows):
     # The machine runs four blocks at once.
     assert rows["reduce"].counts["atomics"] == 4
+
+
+def test_a_histogram_is_one_atomic_for_each_bin_and_block(rows):
+    assert rows["histogram"].counts["atomics"] <= 64 * rows["histogram"].counts["blocks"]

@@ -9,20 +9,22 @@
 //! for k in thread..64 step threads of the block { if v1[k] != 0 { atomic bins[k] += v1[k] } }
 //! ```
 //! Atomics of memory that a block shares are a few cycles away, and blocks do not wait for each other there. What it costs
-//! is bounded: a thread clears and looks at no more than `EACH` numbers, and since a number that nobody added to is not added either, a block
-//! never does more atomics in the card's memory than without.
+//! is bounded: a thread clears and looks at two numbers, or as many as it has iterations, and since a number that nobody
+//! added to is not added either, a block never does more atomics in the card's memory than without.
 
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{Builder, Function, Inst, Op, Region, ThreadOp, Value, walk};
 
 use super::privatize::{Target, element};
 
-/// So many numbers of copies a thread clears at most, and looks at afterwards.
-const EACH: i128 = 8;
+/// So many numbers of copies a thread clears, and looks at afterwards: at least, and at most.
+const EACH: [i128; 2] = [2, 8];
+/// Threads that a large card runs, among which iterations are shared out.
+const OF_CARD: i128 = 1 << 19;
 /// Threads of a block where nobody says how many.
 const THREADS: u32 = 128;
 /// The most cells of a field of which there can be a copy, in the largest block.
-pub(super) const MOST_CELLS: u64 = EACH as u64 * 1024;
+pub(super) const MOST_CELLS: u64 = EACH[1] as u64 * 1024;
 /// The most bytes of copies: what every card's blocks may share is 48 KiB, and the more of it a block has, the fewer run at once.
 const MOST_BYTES: i128 = 16 << 10;
 
@@ -49,6 +51,12 @@ pub(super) fn keep_what_pays(
         let extents = ends.chunks_exact(2).map(|b| (b[1] - b[0]).max(0));
         extents.fold(1, i128::saturating_mul)
     });
+    let [least, most] = EACH;
+    // Without known bounds there may be few iterations.
+    let own = match total {
+        i128::MAX => least,
+        _ => (total / OF_CARD).clamp(least, most),
+    };
     // The smallest first.
     targets.sort_by_key(Target::cells);
     let (mut cells, mut bytes) = (0, 0);
@@ -57,7 +65,7 @@ pub(super) fn keep_what_pays(
         // Others have no such atomics.
         let is_word = matches!(target.elem.bytes(), 4 | 8);
         let pays = is_word
-            && cells + target.cells() <= (EACH * threads).min(total)
+            && cells + target.cells() <= (own * threads).min(total)
             && bytes + size <= MOST_BYTES;
         if pays {
             cells += target.cells();
