@@ -644,6 +644,7 @@ fn arguments_and_results() {
             ends: true,
             again: false,
             past: false,
+            counts_kinks: false,
         };
         let done = compiler.differentiate(module.clone(), wanted);
         let done = done.unwrap_or_else(|e| panic!("{e}"));
