@@ -448,7 +448,7 @@ impl Overlapping {
 }
 
 impl CompiledKernel {
-    /// Runs the kernel and waits for it.
+    /// Runs the kernel, and waits for it unless `Launch::later` allows to return before.
     pub fn launch(&self, launch: Launch<'_>) -> Result<(), KernelFailure> {
         let again = Launch {
             results: &mut *launch.results,

@@ -180,7 +180,7 @@ pub enum DriverError {
     NoCard(u32, u32),
     /// The card is older than what is needed: its name, and its compute capability.
     OldCard(String, u32),
-    /// There is not so much memory.
+    /// There is not so much memory; 0 where the driver does not say for what.
     OutOfMemory(u64),
     /// The module has no such kernel.
     NoFunction(String),
@@ -226,6 +226,7 @@ impl fmt::Display for DriverError {
                 sm / 10,
                 sm % 10
             ),
+            Self::OutOfMemory(0) => f.write_str("out of memory on the device"),
             Self::OutOfMemory(bytes) => {
                 write!(
                     f,

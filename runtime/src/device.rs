@@ -18,7 +18,7 @@ pub trait Device: Send + Sync {
 
 /// A kernel on its device.
 pub trait LoadedKernel: Send + Sync {
-    /// Runs the kernel and waits for it.
+    /// Runs the kernel, and waits for it unless `Launch::later` allows to return before.
     fn launch(&self, launch: Launch<'_>) -> Result<(), KernelFailure>;
 
     /// The kernel's messages, for rendering a failure.

@@ -19,7 +19,7 @@ pub enum MemoryError {
     },
     /// A device has not so much memory.
     DeviceFull {
-        /// The size that was asked for.
+        /// The size that was asked for; 0 where the device does not say.
         bytes: usize,
     },
     /// A device does not give back what was there.
@@ -52,6 +52,7 @@ impl fmt::Display for MemoryError {
                 write!(f, "out of memory: cannot allocate {bytes} bytes")
             }
             MemoryError::NoCell { node } => write!(f, "out of memory for the cells of node {node}"),
+            MemoryError::DeviceFull { bytes: 0 } => f.write_str("out of memory on the device"),
             MemoryError::DeviceFull { bytes } => {
                 write!(
                     f,

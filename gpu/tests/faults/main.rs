@@ -145,6 +145,15 @@ fn what_is_wrong_with_a_driver_is_said() {
         old,
         "the NVIDIA driver is for CUDA 11.4, and at least 12.0 is needed: install a newer one"
     );
+    assert_eq!(
+        said(DriverError::OutOfMemory(7)),
+        "out of memory on the device: cannot allocate 7 bytes"
+    );
+    // What the driver needs for itself, say for the stacks of a launch.
+    let unknown = MemoryError::DeviceFull { bytes: 0 };
+    for text in [said(DriverError::OutOfMemory(0)), unknown.to_string()] {
+        assert_eq!(text, "out of memory on the device");
+    }
     let none = said(DriverError::NoCard(0, 0));
     assert_eq!(none, "there is no device cuda:0: the driver sees none");
     let old = said(DriverError::OldCard("GTX 1080".to_owned(), 61));
