@@ -10,9 +10,9 @@ use bytemuck::{Pod, Zeroable};
 use pyo3::pybacked::PyBackedBytes;
 use wgpu::{
     BindGroup, BindGroupDescriptor, BindGroupEntry, BindingResource, Buffer, BufferDescriptor,
-    BufferUsages, Color, CommandEncoder, Extent3d, LoadOp, Operations, RenderPassColorAttachment,
-    RenderPassDepthStencilAttachment, RenderPassDescriptor, StoreOp, Texture, TextureDescriptor,
-    TextureDimension, TextureUsages,
+    BufferUsages, Color, CommandEncoder, Extent3d, IndexFormat, LoadOp, Operations,
+    RenderPassColorAttachment, RenderPassDepthStencilAttachment, RenderPassDescriptor, StoreOp,
+    Texture, TextureDescriptor, TextureDimension, TextureUsages,
 };
 
 use crate::gpu::{Failure, Gpu};
@@ -58,6 +58,8 @@ pub(crate) struct World {
 
 /// The arrays that a thing may have, in the order of the bindings.
 pub(crate) const N_ARRAYS: usize = 5;
+/// Which of them are indices.
+const INDICES: usize = 2;
 /// Positions or pixels, colours, indices, radii or normals, matrices.
 pub(crate) type Arrays = [Option<Arc<Bytes>>; N_ARRAYS];
 
@@ -100,6 +102,32 @@ pub(crate) struct Frame {
     pub(crate) cover: Option<(PyBackedBytes, u32, u32)>,
     pub(crate) draws: Vec<Draw>,
     pub(crate) worlds: Vec<World>,
+}
+
+impl Draw {
+    /// Whether the device fetches vertices by the indices: each is computed once for all triangles around it.
+    fn is_by_index(&self) -> bool {
+        let is_of_vertices = match self.kind {
+            Kind::Triangles => true,
+            // Without normals a vertex asks for the others of its triangle.
+            Kind::Mesh => self.params.has_extra != 0,
+            _ => false,
+        };
+        is_of_vertices && self.params.indexed != 0
+    }
+
+    /// The numbers that shaders read.
+    fn numbers(&self, viewport: [f32; 2]) -> Params {
+        let mut params = Params {
+            viewport,
+            ..self.params
+        };
+        if self.is_by_index() {
+            // The number of a vertex is its index then.
+            (params.indexed, params.first, params.base) = (0, 0, 0);
+        }
+        params
+    }
 }
 
 impl Frame {
@@ -181,10 +209,7 @@ impl Slot {
             let size = size_of::<Params>() as u64;
             buffer(gpu, size, BufferUsages::STORAGE)
         });
-        let numbers = Params {
-            viewport,
-            ..draw.params
-        };
+        let numbers = draw.numbers(viewport);
         gpu.queue
             .write_buffer(params, 0, bytemuck::bytes_of(&numbers));
         for (held, wanted) in self.arrays.iter_mut().zip(&draw.arrays) {
@@ -266,7 +291,7 @@ fn update(gpu: &Gpu, held: &mut Option<Held>, wanted: Option<&Arc<Bytes>>) -> bo
             false
         }
         _ => {
-            let buffer = buffer(gpu, size, BufferUsages::STORAGE);
+            let buffer = buffer(gpu, size, BufferUsages::STORAGE | BufferUsages::INDEX);
             write(gpu, &buffer, wanted);
             let bytes = wanted.clone();
             *held = Some(Held { bytes, buffer });
@@ -366,7 +391,18 @@ impl Copies {
             if draw.kind.is_spatial() {
                 pass.set_bind_group(1, &self.worlds[draw.world].1, &[]);
             }
-            pass.draw(0..draw.n_vertices, 0..draw.n_copies);
+            match &slot.arrays[INDICES] {
+                Some(indices) if draw.is_by_index() => {
+                    let first = draw.params.first;
+                    pass.set_index_buffer(indices.buffer.slice(..), IndexFormat::Uint32);
+                    pass.draw_indexed(
+                        first..first + draw.n_vertices,
+                        draw.params.base as i32,
+                        0..draw.n_copies,
+                    );
+                }
+                _ => pass.draw(0..draw.n_vertices, 0..draw.n_copies),
+            }
         }
         Ok(())
     }

@@ -189,8 +189,15 @@ impl Widgets {
 
 fn show(context: &Context, panel: &Panel, size: egui::Vec2, changes: &mut BTreeMap<Key, Change>) {
     let [left, top, width, height] = panel.place;
+    let id = egui::Id::unique(("panel", &panel.name));
+    // A program may show a single frame: its panels are there at once. egui measures a new one first, in a pass that
+    // is not seen.
+    if egui::AreaState::load(context, id).is_none() {
+        context.request_discard("a new panel");
+    }
     egui::Window::new(&panel.name)
-        .id(egui::Id::unique(("panel", &panel.name)))
+        .fade_in(false)
+        .id(id)
         .default_pos([left * size.x, top * size.y])
         .default_size([width * size.x, height * size.y])
         .show(context, |ui| {

@@ -506,7 +506,7 @@ impl Window {
             Kind::Triangles => (number - number % 3, 1),
             Kind::Mesh => (number - number % 3, copies),
             Kind::Lines | Kind::SpaceLines => (6, number / 2),
-            Kind::Circles | Kind::Particles => (6, number),
+            Kind::Circles | Kind::Particles => (3, number),
             Kind::Image | Kind::Picture => {
                 return Err(PyValueError::new_err("images have a call of their own"));
             }

@@ -48,7 +48,7 @@ fn lit(color: vec3f, at: vec3f, normal: vec3f) -> vec3f {
     let vertex = vertex_number(number);
     let center = space_position(vertex);
     let radius = size_of(vertex);
-    let corner = corner(k);
+    let corner = around(k);
     let seen = (world.view * vec4f(center, 1.0)).xyz + vec3f(corner * radius, 0.0);
     var position = world.projection * vec4f(seen, 1.0);
     if !is_placed(center) {
@@ -67,7 +67,7 @@ struct Ball {
     if squared > 1.0 {
         discard;
     }
-    // The sphere's point before the square.
+    // The sphere's point before the triangle.
     let towards = vec3f(in.corner, sqrt(1.0 - squared));
     let seen = in.at + vec3f(0.0, 0.0, towards.z * in.radius);
     let clip = world.projection * vec4f(seen, 1.0);

@@ -29,7 +29,9 @@ def _byte(x: ti.template(), kind: ti.template()) -> Any:
     elif ti.static(kind == 2):
         byte = (ti.cast(x, ti.u32) * ti.u32(255) + ti.u32(32767)) // ti.u32(65535)
     else:
-        byte = ti.cast((ti.cast(x, ti.u64) * ti.u64(255) + ti.u64(1 << 31)) // ti.u64(0xFFFFFFFF), ti.u32)
+        # The quotient by 2**32 - 1 of what is below 2**40, without a division.
+        wide = ti.cast(x, ti.u64) * ti.u64(255) + ti.u64(1 << 31)
+        byte = ti.cast((wide + ti.bit_shr(wide, ti.u64(32)) + ti.u64(1)) >> ti.u64(32), ti.u32)
     return byte
 
 
@@ -87,8 +89,8 @@ def _form(image: Any) -> tuple[int, int] | None:
     return channels, kind
 
 
-def _may_run() -> bool:
-    """Whether a kernel of ours may run now."""
+def may_run() -> bool:
+    """Whether a kernel of windows may run now."""
     if ti.cfg.arch == ti.interp or _native.recorder() is not None:
         return False
     try:
@@ -103,7 +105,7 @@ def _is_drawn(image: Any) -> tuple[int, int] | None:
     if not isinstance(image, (ScalarField, MatrixField, np.ndarray)) or len(image.shape) < 2:
         return None
     width, height = image.shape[:2]
-    return _form(image) if width * height >= _FEW and _may_run() else None
+    return _form(image) if width * height >= _FEW and may_run() else None
 
 
 def _write(image: Any, words: np.ndarray, form: tuple[int, int]) -> None:
