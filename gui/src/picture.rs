@@ -1,6 +1,6 @@
 //! What is drawn into: pixels and their depths, and how they come back.
 
-use std::cell::OnceCell;
+use std::sync::OnceLock;
 
 use wgpu::{
     Buffer, BufferDescriptor, BufferUsages, CommandEncoderDescriptor, Extent3d, MapMode, Origin3d,
@@ -25,7 +25,7 @@ pub(crate) struct Picture {
     pub(crate) color_view: TextureView,
     pub(crate) depth_view: TextureView,
     /// What the pixels or depths are read back through, once they are.
-    back: OnceCell<Buffer>,
+    back: OnceLock<Buffer>,
 }
 
 /// What a picture consists of.
@@ -76,7 +76,7 @@ impl Picture {
             depth_view: depth.create_view(&Default::default()),
             color,
             depth,
-            back: OnceCell::new(),
+            back: OnceLock::new(),
         })
     }
 

@@ -64,7 +64,9 @@ pub(crate) fn most_pixels() -> PyResult<u32> {
 ///
 /// What is drawn between two calls of `show` makes a frame. Positions in the plane go from (0, 0) at the lower left to
 /// (1, 1) at the upper right. Arrays are bytes: f32, indices u32.
-#[pyclass(unsendable, module = "aerogel_viz._viz")]
+///
+/// Those of the desktop belong to the main thread, which must also drop them; others may be dropped anywhere.
+#[pyclass(module = "aerogel_viz._viz")]
 pub(crate) struct Window {
     gpu: &'static Gpu,
     picture: Picture,

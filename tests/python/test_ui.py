@@ -1,10 +1,12 @@
 """``ti.ui`` without a desktop: drawn by Vulkan where there is one, and in software."""
 
+import gc
 import os
 import subprocess
 import sys
 import textwrap
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -509,6 +511,27 @@ def test_a_window_stays_with_its_thread(drawn_by):
     thread.join()
     assert "belongs to the thread that made it" in said[0]
     w.show()
+
+
+def test_windows_of_a_thread_that_has_ended_are_let_go(drawn_by, capfd):
+    """Whoever drops them last: nothing of theirs is kept."""
+    made = []
+
+    def make():
+        w = window()
+        w.get_canvas().set_image(np.ones((320, 200), np.float32))
+        w.show()
+        made.append(w)
+
+    thread = threading.Thread(target=make)
+    thread.start()
+    thread.join()
+    view = weakref.ref(made[0])
+    before = len(_backend._dropped)
+    made.clear()
+    gc.collect()
+    assert view() is None and len(_backend._dropped) == before
+    assert "unsendable" not in capfd.readouterr().err
 
 
 PROGRAM = """
