@@ -12,12 +12,12 @@ use wgpu::{
     BindGroup, BindGroupDescriptor, BindGroupEntry, BindingResource, Buffer, BufferDescriptor,
     BufferUsages, Color, CommandEncoder, Extent3d, IndexFormat, LoadOp, Operations,
     RenderPassColorAttachment, RenderPassDepthStencilAttachment, RenderPassDescriptor, StoreOp,
-    Texture, TextureDescriptor, TextureDimension, TextureUsages,
+    Texture, TextureDescriptor, TextureDimension, TextureFormat, TextureUsages,
 };
 
 use crate::gpu::{Failure, Gpu};
 use crate::picture::Picture;
-use crate::pipelines::{COLOR, Kind};
+use crate::pipelines::Kind;
 use crate::room::Staged;
 
 /// The most lights of a scene: `shaders/scene.wgsl`.
@@ -196,10 +196,10 @@ impl Slot {
         encoder: &mut CommandEncoder,
         nothing: &Buffer,
         draw: &Draw,
-        viewport: [f32; 2],
+        picture: &Picture,
     ) {
         if let Some(staged) = &draw.picture {
-            self.stage(gpu, encoder, staged);
+            self.stage(gpu, encoder, staged, picture.format());
             return;
         }
         if self.texture.take().is_some() {
@@ -209,7 +209,7 @@ impl Slot {
             let size = size_of::<Params>() as u64;
             buffer(gpu, size, BufferUsages::STORAGE)
         });
-        let numbers = draw.numbers(viewport);
+        let numbers = draw.numbers([picture.width as f32, picture.height as f32]);
         gpu.queue
             .write_buffer(params, 0, bytemuck::bytes_of(&numbers));
         for (held, wanted) in self.arrays.iter_mut().zip(&draw.arrays) {
@@ -239,8 +239,16 @@ impl Slot {
     }
 
     /// Brings a picture to the device.
-    fn stage(&mut self, gpu: &Gpu, encoder: &mut CommandEncoder, staged: &Staged) {
-        let is_so = |t: &Texture| (t.width(), t.height()) == (staged.width, staged.height);
+    fn stage(
+        &mut self,
+        gpu: &Gpu,
+        encoder: &mut CommandEncoder,
+        staged: &Staged,
+        format: TextureFormat,
+    ) {
+        let is_so = |t: &Texture| {
+            (t.width(), t.height(), t.format()) == (staged.width, staged.height, format)
+        };
         if !self.texture.as_ref().is_some_and(is_so) {
             *self = Self::default();
         }
@@ -255,7 +263,7 @@ impl Slot {
                 mip_level_count: 1,
                 sample_count: 1,
                 dimension: TextureDimension::D2,
-                format: COLOR,
+                format,
                 usage: TextureUsages::TEXTURE_BINDING | TextureUsages::COPY_DST,
                 view_formats: &[],
             })
@@ -338,14 +346,13 @@ impl Copies {
         picture: &Picture,
         frame: &Frame,
     ) -> Result<(), Failure> {
-        let viewport = [picture.width as f32, picture.height as f32];
         let (covering, draws) = frame.covered(picture);
         self.slots.resize_with(draws.len(), Slot::default);
         for (k, world) in frame.worlds.iter().enumerate() {
             self.fill_world(gpu, k, world);
         }
         for (slot, draw) in self.slots.iter_mut().zip(draws) {
-            slot.fill(gpu, encoder, &self.nothing, draw, viewport);
+            slot.fill(gpu, encoder, &self.nothing, draw, picture);
         }
         if let Err(failure) = gpu.check() {
             // Which of them hold what they should is not known.
@@ -386,7 +393,8 @@ impl Copies {
             ..Default::default()
         });
         for (slot, draw) in self.slots.iter().zip(draws) {
-            pass.set_pipeline(gpu.pipelines.of(draw.kind));
+            let pipeline = gpu.pipelines.of(&gpu.device, draw.kind, picture.format());
+            pass.set_pipeline(pipeline);
             pass.set_bind_group(0, slot.group.as_ref(), &[]);
             if draw.kind.is_spatial() {
                 pass.set_bind_group(1, &self.worlds[draw.world].1, &[]);

@@ -21,7 +21,7 @@ use crate::picture::{BYTES_PER_PIXEL, ROW_ALIGN};
 /// So many are kept for further images: one is drawn from while the next is written.
 const MOST_FREE: usize = 3;
 
-/// Pixels that the device copies from: RGBA rows from the top, each beginning at a multiple of `ROW_ALIGN`.
+/// Pixels that the device copies from, in the order of the picture: rows from the top, each beginning at a multiple of `ROW_ALIGN`.
 pub(crate) struct Staged {
     buffer: Buffer,
     pub(crate) width: u32,
@@ -53,7 +53,7 @@ impl Staged {
     }
 }
 
-/// Memory for an image's pixels, as an array by `numpy.asarray`: words of RGBA bytes, row by row from the top, each row as
+/// Memory for an image's pixels, as an array by `numpy.asarray`: words, row by row from the top, each row as
 /// long as the device wants it.
 #[pyclass(unsendable, module = "aerogel_viz._viz")]
 pub(crate) struct Room {

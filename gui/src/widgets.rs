@@ -15,7 +15,6 @@ use wgpu::{
 
 use crate::gpu::Gpu;
 use crate::picture::Picture;
-use crate::pipelines::COLOR;
 
 /// A widget with its value.
 #[derive(Clone, Debug)]
@@ -148,9 +147,9 @@ impl Widgets {
         let jobs = self
             .context
             .tessellate(output.shapes, output.pixels_per_point);
-        let renderer = self
-            .renderer
-            .get_or_insert_with(|| Renderer::new(&gpu.device, COLOR, RendererOptions::PREDICTABLE));
+        let renderer = self.renderer.get_or_insert_with(|| {
+            Renderer::new(&gpu.device, picture.format(), RendererOptions::PREDICTABLE)
+        });
         for (id, deltas) in &output.textures_delta.set {
             for delta in deltas {
                 renderer.update_texture(&gpu.device, &gpu.queue, *id, delta);

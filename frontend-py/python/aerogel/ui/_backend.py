@@ -81,7 +81,7 @@ _dropped: list[tuple[int, Any]] = []
 
 
 def drop(thread: int, view: Any) -> None:
-    """A window is dropped: one of the desktop is closed by its own thread when that next asks for something of windows."""
+    """A window is dropped: its own thread closes one of the desktop when it next asks for something of windows."""
     if thread != threading.get_ident() and view.visible:
         _dropped.append((thread, view))
 
