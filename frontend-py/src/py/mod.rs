@@ -90,6 +90,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<tensor::NativeDim>()?;
     m.add_class::<tensor::NativeProgram>()?;
     m.add_function(wrap_pyfunction!(tensor::realise_tensors, m)?)?;
+    m.add_function(wrap_pyfunction!(tensor::set_tensor_class, m)?)?;
     m.add_function(wrap_pyfunction!(tensor::tensor_counts, m)?)?;
     m.add_class::<kernel::NativeKernel>()?;
     m.add_class::<recording::NativeRecording>()?;
