@@ -23,7 +23,7 @@ use super::profile;
 use super::program::{self, Settings};
 use super::signature::{Param, ValueSpec};
 use super::tensor::written;
-use super::{buffer, error, numpy_arrays, numpy_copies, recorder};
+use super::{buffer, error, later, numpy_arrays, numpy_copies, recorder};
 use crate::derived::Derived;
 use crate::host::TensorShape;
 
@@ -488,11 +488,12 @@ impl NativeKernel {
         &self,
         py: Python<'_>,
         settings: &Settings,
-        instance: &Instance,
+        instance: &Arc<Instance>,
         packed: &[Packed],
         mode: Mode<'_>,
         (extra, results): (&[u64], &mut [u64]),
     ) -> PyResult<()> {
+        later::tell(py)?;
         let mut args = launch::Args::new();
         let mut n_arrays = 0;
         let mut copied_back = Vec::new();
@@ -573,6 +574,10 @@ impl NativeKernel {
         let seed = mode.seed.unwrap_or_else(|| program::launch_seed(settings));
         let begin = profile::begin();
         let trace = begin.map(|_| TaskTrace::default());
+        let later = match results.is_empty() {
+            true => later::waiting(settings, instance, &self.name, begin, &memories),
+            false => None,
+        };
         let outcome = py.detach(|| {
             instance.launch(launch::Launch {
                 args: &args,
@@ -582,22 +587,23 @@ impl NativeKernel {
                 seed,
                 most_reserved: settings.ad_memory,
                 trace: trace.as_ref(),
+                later: later.as_ref(),
             })
         });
+        // What was launched before has printed before.
+        let earlier = later::tell(py);
         for copied in copied_back {
             copied.copy_back(py)?;
         }
-        if let Some(begin) = begin {
-            let time = trace.as_ref().and_then(TaskTrace::time);
-            let runs = trace.map_or_else(Vec::new, TaskTrace::into_runs);
-            profile::launched(&self.name, begin, time, &runs);
+        let has_ended = later.is_none() || trace.as_ref().is_some_and(|t| t.time().is_some());
+        if let (Some(begin), Some(trace), true) = (begin, &trace, has_ended) {
+            profile::launched(&self.name, begin, trace.time(), &trace.runs());
         }
-        let printed = sink.into_inner().unwrap_or_else(PoisonError::into_inner);
-        if !printed.is_empty() {
-            py.import("sys")?
-                .getattr("stdout")?
-                .call_method1("write", (printed,))?;
-        }
+        later::print(
+            py,
+            &sink.into_inner().unwrap_or_else(PoisonError::into_inner),
+        )?;
+        earlier?;
         outcome
             .map_err(|panic| instance.broken(py, panic, &self.name))?
             .map_err(|failure| instance.failure(py, failure, &self.name))?;
