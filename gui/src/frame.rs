@@ -10,14 +10,14 @@ use bytemuck::{Pod, Zeroable};
 use pyo3::pybacked::PyBackedBytes;
 use wgpu::{
     BindGroup, BindGroupDescriptor, BindGroupEntry, BindingResource, Buffer, BufferDescriptor,
-    BufferUsages, Color, CommandEncoder, Extent3d, LoadOp, Operations, RenderPassColorAttachment,
-    RenderPassDepthStencilAttachment, RenderPassDescriptor, StoreOp, Texture, TextureDescriptor,
-    TextureDimension, TextureUsages,
+    BufferUsages, Color, CommandEncoder, Extent3d, IndexFormat, LoadOp, Operations,
+    RenderPassColorAttachment, RenderPassDepthStencilAttachment, RenderPassDescriptor, StoreOp,
+    Texture, TextureDescriptor, TextureDimension, TextureFormat, TextureUsages,
 };
 
 use crate::gpu::{Failure, Gpu};
 use crate::picture::Picture;
-use crate::pipelines::{COLOR, Kind};
+use crate::pipelines::Kind;
 use crate::room::Staged;
 
 /// The most lights of a scene: `shaders/scene.wgsl`.
@@ -58,6 +58,8 @@ pub(crate) struct World {
 
 /// The arrays that a thing may have, in the order of the bindings.
 pub(crate) const N_ARRAYS: usize = 5;
+/// Which of them are indices.
+const INDICES: usize = 2;
 /// Positions or pixels, colours, indices, radii or normals, matrices.
 pub(crate) type Arrays = [Option<Arc<Bytes>>; N_ARRAYS];
 
@@ -100,6 +102,32 @@ pub(crate) struct Frame {
     pub(crate) cover: Option<(PyBackedBytes, u32, u32)>,
     pub(crate) draws: Vec<Draw>,
     pub(crate) worlds: Vec<World>,
+}
+
+impl Draw {
+    /// Whether the device fetches vertices by the indices: each is computed once for all triangles around it.
+    fn is_by_index(&self) -> bool {
+        let is_of_vertices = match self.kind {
+            Kind::Triangles => true,
+            // Without normals a vertex asks for the others of its triangle.
+            Kind::Mesh => self.params.has_extra != 0,
+            _ => false,
+        };
+        is_of_vertices && self.params.indexed != 0
+    }
+
+    /// The numbers that shaders read.
+    fn numbers(&self, viewport: [f32; 2]) -> Params {
+        let mut params = Params {
+            viewport,
+            ..self.params
+        };
+        if self.is_by_index() {
+            // The number of a vertex is its index then.
+            (params.indexed, params.first, params.base) = (0, 0, 0);
+        }
+        params
+    }
 }
 
 impl Frame {
@@ -168,10 +196,10 @@ impl Slot {
         encoder: &mut CommandEncoder,
         nothing: &Buffer,
         draw: &Draw,
-        viewport: [f32; 2],
+        picture: &Picture,
     ) {
         if let Some(staged) = &draw.picture {
-            self.stage(gpu, encoder, staged);
+            self.stage(gpu, encoder, staged, picture.format());
             return;
         }
         if self.texture.take().is_some() {
@@ -181,10 +209,7 @@ impl Slot {
             let size = size_of::<Params>() as u64;
             buffer(gpu, size, BufferUsages::STORAGE)
         });
-        let numbers = Params {
-            viewport,
-            ..draw.params
-        };
+        let numbers = draw.numbers([picture.width as f32, picture.height as f32]);
         gpu.queue
             .write_buffer(params, 0, bytemuck::bytes_of(&numbers));
         for (held, wanted) in self.arrays.iter_mut().zip(&draw.arrays) {
@@ -214,8 +239,16 @@ impl Slot {
     }
 
     /// Brings a picture to the device.
-    fn stage(&mut self, gpu: &Gpu, encoder: &mut CommandEncoder, staged: &Staged) {
-        let is_so = |t: &Texture| (t.width(), t.height()) == (staged.width, staged.height);
+    fn stage(
+        &mut self,
+        gpu: &Gpu,
+        encoder: &mut CommandEncoder,
+        staged: &Staged,
+        format: TextureFormat,
+    ) {
+        let is_so = |t: &Texture| {
+            (t.width(), t.height(), t.format()) == (staged.width, staged.height, format)
+        };
         if !self.texture.as_ref().is_some_and(is_so) {
             *self = Self::default();
         }
@@ -230,7 +263,7 @@ impl Slot {
                 mip_level_count: 1,
                 sample_count: 1,
                 dimension: TextureDimension::D2,
-                format: COLOR,
+                format,
                 usage: TextureUsages::TEXTURE_BINDING | TextureUsages::COPY_DST,
                 view_formats: &[],
             })
@@ -266,7 +299,7 @@ fn update(gpu: &Gpu, held: &mut Option<Held>, wanted: Option<&Arc<Bytes>>) -> bo
             false
         }
         _ => {
-            let buffer = buffer(gpu, size, BufferUsages::STORAGE);
+            let buffer = buffer(gpu, size, BufferUsages::STORAGE | BufferUsages::INDEX);
             write(gpu, &buffer, wanted);
             let bytes = wanted.clone();
             *held = Some(Held { bytes, buffer });
@@ -313,14 +346,13 @@ impl Copies {
         picture: &Picture,
         frame: &Frame,
     ) -> Result<(), Failure> {
-        let viewport = [picture.width as f32, picture.height as f32];
         let (covering, draws) = frame.covered(picture);
         self.slots.resize_with(draws.len(), Slot::default);
         for (k, world) in frame.worlds.iter().enumerate() {
             self.fill_world(gpu, k, world);
         }
         for (slot, draw) in self.slots.iter_mut().zip(draws) {
-            slot.fill(gpu, encoder, &self.nothing, draw, viewport);
+            slot.fill(gpu, encoder, &self.nothing, draw, picture);
         }
         if let Err(failure) = gpu.check() {
             // Which of them hold what they should is not known.
@@ -361,12 +393,24 @@ impl Copies {
             ..Default::default()
         });
         for (slot, draw) in self.slots.iter().zip(draws) {
-            pass.set_pipeline(gpu.pipelines.of(draw.kind));
+            let pipeline = gpu.pipelines.of(&gpu.device, draw.kind, picture.format());
+            pass.set_pipeline(pipeline);
             pass.set_bind_group(0, slot.group.as_ref(), &[]);
             if draw.kind.is_spatial() {
                 pass.set_bind_group(1, &self.worlds[draw.world].1, &[]);
             }
-            pass.draw(0..draw.n_vertices, 0..draw.n_copies);
+            match &slot.arrays[INDICES] {
+                Some(indices) if draw.is_by_index() => {
+                    let first = draw.params.first;
+                    pass.set_index_buffer(indices.buffer.slice(..), IndexFormat::Uint32);
+                    pass.draw_indexed(
+                        first..first + draw.n_vertices,
+                        draw.params.base as i32,
+                        0..draw.n_copies,
+                    );
+                }
+                _ => pass.draw(0..draw.n_vertices, 0..draw.n_copies),
+            }
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! What is drawn into: pixels and their depths, and how they come back.
 
-use std::cell::OnceCell;
+use std::borrow::Cow;
+use std::sync::OnceLock;
 
 use wgpu::{
     Buffer, BufferDescriptor, BufferUsages, CommandEncoderDescriptor, Extent3d, MapMode, Origin3d,
@@ -9,7 +10,7 @@ use wgpu::{
 };
 
 use crate::gpu::{Failure, Gpu};
-use crate::pipelines::{COLOR, DEPTH};
+use crate::pipelines::{BGRA, DEPTH};
 
 /// Both formats have four bytes a pixel.
 pub(crate) const BYTES_PER_PIXEL: u32 = 4;
@@ -25,22 +26,29 @@ pub(crate) struct Picture {
     pub(crate) color_view: TextureView,
     pub(crate) depth_view: TextureView,
     /// What the pixels or depths are read back through, once they are.
-    back: OnceCell<Buffer>,
+    back: OnceLock<Buffer>,
 }
 
 /// What a picture consists of.
 #[derive(Clone, Copy)]
 pub(crate) enum Plane {
-    /// RGBA bytes.
+    /// Four bytes for each pixel.
     Color,
     /// The bytes of `f32`.
     Depth,
 }
 
 impl Picture {
+    /// A picture of pixels in one of the two orders.
+    ///
     /// # Errors
     /// The size is none, or more than the device has.
-    pub(crate) fn new(gpu: &Gpu, width: u32, height: u32) -> Result<Self, Failure> {
+    pub(crate) fn new(
+        gpu: &Gpu,
+        width: u32,
+        height: u32,
+        format: TextureFormat,
+    ) -> Result<Self, Failure> {
         let most = gpu.device.limits().max_texture_dimension_2d;
         if width == 0 || height == 0 || width > most || height > most {
             return Err(Failure(format!(
@@ -64,7 +72,7 @@ impl Picture {
             })
         };
         let color = texture(
-            COLOR,
+            format,
             TextureUsages::TEXTURE_BINDING | TextureUsages::COPY_DST,
         );
         let depth = texture(DEPTH, TextureUsages::empty());
@@ -76,19 +84,30 @@ impl Picture {
             depth_view: depth.create_view(&Default::default()),
             color,
             depth,
-            back: OnceCell::new(),
+            back: OnceLock::new(),
         })
+    }
+
+    /// The order of a pixel's bytes.
+    pub(crate) fn format(&self) -> TextureFormat {
+        self.color.format()
+    }
+
+    /// Whether red and blue are where RGBA has them the other way round.
+    pub(crate) fn is_swapped(&self) -> bool {
+        self.format() == BGRA
     }
 
     /// Covers everything by another picture, stretched to this one: RGBA bytes, row by row from the top.
     pub(crate) fn cover(&self, gpu: &Gpu, rows: &[u8], width: u32, height: u32) {
-        let stretched;
-        let rows = if (width, height) == (self.width, self.height) {
-            rows
+        let mut rows = if (width, height) == (self.width, self.height) {
+            Cow::Borrowed(rows)
         } else {
-            stretched = self.stretched(rows, width as usize, height as usize);
-            &stretched
+            Cow::Owned(self.stretched(rows, width as usize, height as usize))
         };
+        if self.is_swapped() {
+            swap(rows.to_mut());
+        }
         let to = TexelCopyTextureInfo {
             texture: &self.color,
             mip_level: 0,
@@ -100,7 +119,8 @@ impl Picture {
             bytes_per_row: Some(self.width * BYTES_PER_PIXEL),
             rows_per_image: None,
         };
-        gpu.queue.write_texture(to, rows, layout, self.color.size());
+        gpu.queue
+            .write_texture(to, &rows, layout, self.color.size());
     }
 
     /// Each pixel as the one that lies there in a picture of another size.
@@ -178,6 +198,7 @@ impl Picture {
             bytes: &mapped,
             row: row as usize,
             padded: padded as usize,
+            is_swapped: matches!(plane, Plane::Color) && self.is_swapped(),
         });
         drop(mapped);
         buffer.unmap();
@@ -192,10 +213,18 @@ pub(crate) struct Rows<'a> {
     row: usize,
     /// The bytes from one row's begin to the next.
     padded: usize,
+    is_swapped: bool,
+}
+
+/// Lets red and blue change places.
+fn swap(pixels: &mut [u8]) {
+    for pixel in pixels.as_chunks_mut::<4>().0 {
+        *pixel = [pixel[2], pixel[1], pixel[0], pixel[3]];
+    }
 }
 
 impl Rows<'_> {
-    /// The bytes of all.
+    /// How many bytes all have.
     pub(crate) fn size(&self) -> usize {
         self.bytes.len() / self.padded * self.row
     }
@@ -209,14 +238,24 @@ impl Rows<'_> {
     pub(crate) fn copy(&self, out: &mut [u8]) {
         for (to, line) in out.chunks_exact_mut(self.row).zip(self.lines()) {
             to.copy_from_slice(line);
+            if self.is_swapped {
+                swap(to);
+            }
         }
     }
 
-    /// Each byte as an f32 from 0 to 1.
+    /// Each byte as an f32 from 0 to 1, in the order of RGBA.
     pub(crate) fn floats(&self, out: &mut [u8]) {
+        let order = if self.is_swapped {
+            [2, 1, 0, 3]
+        } else {
+            [0, 1, 2, 3]
+        };
         for (to, line) in out.chunks_exact_mut(4 * self.row).zip(self.lines()) {
-            for (to, &byte) in to.chunks_exact_mut(4).zip(line) {
-                to.copy_from_slice(&(f32::from(byte) / 255.0).to_ne_bytes());
+            let pixels = line.as_chunks::<4>().0;
+            for (to, pixel) in to.as_chunks_mut::<16>().0.iter_mut().zip(pixels) {
+                let floats = order.map(|k| f32::from(pixel[k]) / 255.0);
+                *to = bytemuck::cast(floats);
             }
         }
     }

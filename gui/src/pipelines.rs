@@ -1,5 +1,7 @@
 //! How each kind of thing is drawn.
 
+use std::sync::OnceLock;
+
 use wgpu::{
     BindGroupLayout, BindGroupLayoutDescriptor, BindGroupLayoutEntry, BindingType, BlendState,
     BufferBindingType, ColorTargetState, ColorWrites, CompareFunction, DepthStencilState, Device,
@@ -9,8 +11,10 @@ use wgpu::{
     TextureViewDimension, VertexState,
 };
 
-/// The picture's pixels.
-pub(crate) const COLOR: TextureFormat = TextureFormat::Rgba8Unorm;
+/// The pixels of a picture that nobody shows.
+pub(crate) const RGBA: TextureFormat = TextureFormat::Rgba8Unorm;
+/// Those of the surfaces of most desktops: a picture in the same order is copied there.
+pub(crate) const BGRA: TextureFormat = TextureFormat::Bgra8Unorm;
 /// The distances behind them: 1 at the near plane, 0 at the far one, where floats are fine.
 pub(crate) const DEPTH: TextureFormat = TextureFormat::Depth32Float;
 
@@ -30,6 +34,20 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
+    /// What Python calls it. Pictures are drawn by a call of their own.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "image" => Self::Image,
+            "triangles" => Self::Triangles,
+            "lines" => Self::Lines,
+            "circles" => Self::Circles,
+            "particles" => Self::Particles,
+            "space_lines" => Self::SpaceLines,
+            "mesh" => Self::Mesh,
+            _ => return None,
+        })
+    }
+
     /// Whether it stands in space.
     pub(crate) fn is_spatial(self) -> bool {
         matches!(self, Self::Particles | Self::SpaceLines | Self::Mesh)
@@ -49,6 +67,20 @@ pub(crate) struct Pipelines {
     pub(crate) world: BindGroupLayout,
     /// A picture to draw: `shaders/stretch.wgsl`.
     pub(crate) texture: BindGroupLayout,
+    layouts: Layouts,
+    rgba: Kinds,
+    /// Made when there is such a picture.
+    bgra: OnceLock<Kinds>,
+}
+
+struct Layouts {
+    plane: PipelineLayout,
+    stretched: PipelineLayout,
+    space: PipelineLayout,
+}
+
+/// A pipeline for each kind of thing, to pictures of one format.
+struct Kinds {
     image: RenderPipeline,
     picture: RenderPipeline,
     triangles: RenderPipeline,
@@ -119,6 +151,35 @@ impl Pipelines {
         }]);
         let stretched = layout(&[Some(&texture)]);
         let space = layout(&[Some(&draw), Some(&world)]);
+        let layouts = Layouts {
+            plane,
+            stretched,
+            space,
+        };
+        Self {
+            rgba: Kinds::new(device, &layouts, RGBA),
+            bgra: OnceLock::new(),
+            layouts,
+            draw,
+            world,
+            texture,
+        }
+    }
+
+    /// How a kind is drawn to pictures of a format.
+    pub(crate) fn of(&self, device: &Device, kind: Kind, format: TextureFormat) -> &RenderPipeline {
+        let kinds = if format == BGRA {
+            self.bgra
+                .get_or_init(|| Kinds::new(device, &self.layouts, BGRA))
+        } else {
+            &self.rgba
+        };
+        kinds.of(kind)
+    }
+}
+
+impl Kinds {
+    fn new(device: &Device, layouts: &Layouts, format: TextureFormat) -> Self {
         let shader = |text: &'static str| {
             device.create_shader_module(ShaderModuleDescriptor {
                 label: None,
@@ -126,25 +187,27 @@ impl Pipelines {
             })
         };
         let (flat, image, scene) = (shader(FLAT), shader(IMAGE), shader(SCENE));
+        let Layouts {
+            plane,
+            stretched,
+            space,
+        } = layouts;
         let make = |layout: &PipelineLayout, module: &ShaderModule, vertex, fragment, deep| {
-            pipeline(device, layout, module, vertex, fragment, deep)
+            pipeline(device, layout, module, vertex, fragment, deep, format)
         };
         Self {
-            picture: make(&stretched, &shader(STRETCH), "cover", "stretch", false),
-            image: make(&plane, &image, "cover", "sample", false),
-            triangles: make(&plane, &flat, "triangles", "fill", false),
-            lines: make(&plane, &flat, "lines", "fill", false),
-            circles: make(&plane, &flat, "circles", "disc", false),
-            particles: make(&space, &scene, "particles", "ball", true),
-            space_lines: make(&space, &scene, "lines", "plain", true),
-            mesh: make(&space, &scene, "mesh", "surface", true),
-            draw,
-            world,
-            texture,
+            picture: make(stretched, &shader(STRETCH), "cover", "stretch", false),
+            image: make(plane, &image, "cover", "sample", false),
+            triangles: make(plane, &flat, "triangles", "fill", false),
+            lines: make(plane, &flat, "lines", "fill", false),
+            circles: make(plane, &flat, "circles", "disc", false),
+            particles: make(space, &scene, "particles", "ball", true),
+            space_lines: make(space, &scene, "lines", "plain", true),
+            mesh: make(space, &scene, "mesh", "surface", true),
         }
     }
 
-    pub(crate) fn of(&self, kind: Kind) -> &RenderPipeline {
+    fn of(&self, kind: Kind) -> &RenderPipeline {
         match kind {
             Kind::Image => &self.image,
             Kind::Picture => &self.picture,
@@ -165,6 +228,7 @@ fn pipeline(
     vertex: &str,
     fragment: &str,
     deep: bool,
+    format: TextureFormat,
 ) -> RenderPipeline {
     device.create_render_pipeline(&RenderPipelineDescriptor {
         label: Some(vertex),
@@ -196,7 +260,7 @@ fn pipeline(
             entry_point: Some(fragment),
             compilation_options: Default::default(),
             targets: &[Some(ColorTargetState {
-                format: COLOR,
+                format,
                 blend: Some(BlendState::ALPHA_BLENDING),
                 write_mask: ColorWrites::ALL,
             })],

@@ -3,21 +3,23 @@
 use std::sync::Arc;
 
 use wgpu::{
-    BindGroupDescriptor, BindGroupEntry, BindingResource, Color, CommandEncoderDescriptor,
-    CurrentSurfaceTexture, FragmentState, LoadOp, MultisampleState, Operations, PresentMode,
-    PrimitiveState, RenderPassColorAttachment, RenderPassDescriptor, RenderPipeline,
-    RenderPipelineDescriptor, ShaderModuleDescriptor, ShaderSource, StoreOp, Surface,
-    SurfaceConfiguration, TextureFormat, VertexState,
+    BindGroupDescriptor, BindGroupEntry, BindingResource, Color, CommandEncoder,
+    CommandEncoderDescriptor, CurrentSurfaceTexture, FragmentState, LoadOp, MultisampleState,
+    Operations, PresentMode, PrimitiveState, RenderPassColorAttachment, RenderPassDescriptor,
+    RenderPipeline, RenderPipelineDescriptor, ShaderModuleDescriptor, ShaderSource, StoreOp,
+    Surface, SurfaceConfiguration, Texture, TextureFormat, TextureUsages, VertexState,
 };
 use winit::window::Window;
 
 use crate::gpu::{Failure, Gpu};
 use crate::picture::Picture;
+use crate::pipelines::{BGRA, RGBA};
 
 /// A window's surface.
 pub(crate) struct Screen {
     surface: Surface<'static>,
     config: SurfaceConfiguration,
+    /// Draws pictures of another order than the surface's.
     copy: RenderPipeline,
 }
 
@@ -29,7 +31,7 @@ impl Screen {
             .create_surface(window)
             .map_err(|e| Failure(format!("Vulkan cannot draw into the window: {e}")))?;
         let able = surface.get_capabilities(&gpu.adapter);
-        let plain = [TextureFormat::Bgra8Unorm, TextureFormat::Rgba8Unorm];
+        let plain = [BGRA, RGBA];
         let format = plain.into_iter().find(|f| able.formats.contains(f));
         let mut config = surface
             .get_default_config(&gpu.adapter, size.width.max(1), size.height.max(1))
@@ -40,6 +42,8 @@ impl Screen {
         } else {
             PresentMode::AutoNoVsync
         };
+        // Where it may be copied to, nothing is drawn to show a picture.
+        config.usage |= able.usages & TextureUsages::COPY_DST;
         surface.configure(&gpu.device, &config);
         gpu.check()?;
         let copy = copy_pipeline(gpu, config.format);
@@ -48,6 +52,18 @@ impl Screen {
             config,
             copy,
         })
+    }
+
+    /// Which order of bytes pictures have best.
+    pub(crate) fn format(&self) -> TextureFormat {
+        match self.config.format {
+            BGRA if self.is_copied_to() => BGRA,
+            _ => RGBA,
+        }
+    }
+
+    fn is_copied_to(&self) -> bool {
+        self.config.usage.contains(TextureUsages::COPY_DST)
     }
 
     /// Shows the picture; nothing happens while the window cannot be seen.
@@ -71,7 +87,25 @@ impl Screen {
                 return Err(Failure("the window's surface is lost".to_owned()));
             }
         };
-        let view = shown.texture.create_view(&Default::default());
+        let mut encoder = gpu
+            .device
+            .create_command_encoder(&CommandEncoderDescriptor::default());
+        if self.is_copied_to() && picture.format() == self.config.format {
+            let size = picture.color.size();
+            encoder.copy_texture_to_texture(
+                picture.color.as_image_copy(),
+                shown.texture.as_image_copy(),
+                size,
+            );
+        } else {
+            self.draw(gpu, &mut encoder, picture, &shown.texture);
+        }
+        gpu.queue.submit([encoder.finish()]);
+        gpu.queue.present(shown);
+        gpu.check()
+    }
+
+    fn draw(&self, gpu: &Gpu, encoder: &mut CommandEncoder, picture: &Picture, to: &Texture) {
         let group = gpu.device.create_bind_group(&BindGroupDescriptor {
             label: None,
             layout: &self.copy.get_bind_group_layout(0),
@@ -80,30 +114,22 @@ impl Screen {
                 resource: BindingResource::TextureView(&picture.color_view),
             }],
         });
-        let mut encoder = gpu
-            .device
-            .create_command_encoder(&CommandEncoderDescriptor::default());
-        {
-            let mut pass = encoder.begin_render_pass(&RenderPassDescriptor {
-                label: None,
-                color_attachments: &[Some(RenderPassColorAttachment {
-                    view: &view,
-                    depth_slice: None,
-                    resolve_target: None,
-                    ops: Operations {
-                        load: LoadOp::Clear(Color::BLACK),
-                        store: StoreOp::Store,
-                    },
-                })],
-                ..Default::default()
-            });
-            pass.set_pipeline(&self.copy);
-            pass.set_bind_group(0, &group, &[]);
-            pass.draw(0..3, 0..1);
-        }
-        gpu.queue.submit([encoder.finish()]);
-        gpu.queue.present(shown);
-        gpu.check()
+        let mut pass = encoder.begin_render_pass(&RenderPassDescriptor {
+            label: None,
+            color_attachments: &[Some(RenderPassColorAttachment {
+                view: &to.create_view(&Default::default()),
+                depth_slice: None,
+                resolve_target: None,
+                ops: Operations {
+                    load: LoadOp::Clear(Color::BLACK),
+                    store: StoreOp::Store,
+                },
+            })],
+            ..Default::default()
+        });
+        pass.set_pipeline(&self.copy);
+        pass.set_bind_group(0, &group, &[]);
+        pass.draw(0..3, 0..1);
     }
 }
 

@@ -3,10 +3,8 @@
 //! Python has the memory as long as anything of it refers to the room, arrays made of it included; what is drawn from it is
 //! drawn after that.
 
-use std::cell::RefCell;
-use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
@@ -23,7 +21,7 @@ use crate::picture::{BYTES_PER_PIXEL, ROW_ALIGN};
 /// So many are kept for further images: one is drawn from while the next is written.
 const MOST_FREE: usize = 3;
 
-/// Pixels that the device copies from: RGBA rows from the top, each beginning at a multiple of `ROW_ALIGN`.
+/// Pixels that the device copies from, in the order of the picture: rows from the top, each beginning at a multiple of `ROW_ALIGN`.
 pub(crate) struct Staged {
     buffer: Buffer,
     pub(crate) width: u32,
@@ -55,7 +53,7 @@ impl Staged {
     }
 }
 
-/// Memory for an image's pixels, as an array by `numpy.asarray`: words of RGBA bytes, row by row from the top, each row as
+/// Memory for an image's pixels, as an array by `numpy.asarray`: words, row by row from the top, each row as
 /// long as the device wants it.
 #[pyclass(unsendable, module = "aerogel_viz._viz")]
 pub(crate) struct Room {
@@ -64,7 +62,7 @@ pub(crate) struct Room {
     buffer: Buffer,
     rows: u32,
     /// Where the buffer goes when Python has let go of the room.
-    written: Rc<RefCell<Option<Buffer>>>,
+    written: Arc<Mutex<Option<Buffer>>>,
 }
 
 #[pymethods]
@@ -97,13 +95,17 @@ impl Room {
 impl Drop for Room {
     fn drop(&mut self) {
         self.view = None;
-        *self.written.borrow_mut() = Some(self.buffer.clone());
+        *locked(&self.written) = Some(self.buffer.clone());
     }
+}
+
+fn locked(written: &Mutex<Option<Buffer>>) -> MutexGuard<'_, Option<Buffer>> {
+    written.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A room that Python was given.
 pub(crate) struct Given {
-    written: Rc<RefCell<Option<Buffer>>>,
+    written: Arc<Mutex<Option<Buffer>>>,
     width: u32,
     height: u32,
 }
@@ -114,7 +116,7 @@ impl Given {
     /// # Errors
     /// Something of Python still has the memory.
     pub(crate) fn take(self) -> PyResult<Staged> {
-        let buffer = self.written.borrow_mut().take().ok_or_else(|| {
+        let buffer = locked(&self.written).take().ok_or_else(|| {
             PyBufferError::new_err("an array or something else still refers to the room")
         })?;
         buffer.unmap();
@@ -149,12 +151,12 @@ impl Rooms {
         let view = buffer
             .get_mapped_range_mut(..)
             .map_err(|e| Failure(format!("memory for an image: {e}")))?;
-        let written = Rc::default();
+        let written = Arc::default();
         let room = Room {
             view: Some(view),
             buffer,
             rows: height,
-            written: Rc::clone(&written),
+            written: Arc::clone(&written),
         };
         Ok((
             room,

@@ -15,7 +15,6 @@ use wgpu::{
 
 use crate::gpu::Gpu;
 use crate::picture::Picture;
-use crate::pipelines::COLOR;
 
 /// A widget with its value.
 #[derive(Clone, Debug)]
@@ -148,9 +147,9 @@ impl Widgets {
         let jobs = self
             .context
             .tessellate(output.shapes, output.pixels_per_point);
-        let renderer = self
-            .renderer
-            .get_or_insert_with(|| Renderer::new(&gpu.device, COLOR, RendererOptions::PREDICTABLE));
+        let renderer = self.renderer.get_or_insert_with(|| {
+            Renderer::new(&gpu.device, picture.format(), RendererOptions::PREDICTABLE)
+        });
         for (id, deltas) in &output.textures_delta.set {
             for delta in deltas {
                 renderer.update_texture(&gpu.device, &gpu.queue, *id, delta);
@@ -189,8 +188,15 @@ impl Widgets {
 
 fn show(context: &Context, panel: &Panel, size: egui::Vec2, changes: &mut BTreeMap<Key, Change>) {
     let [left, top, width, height] = panel.place;
+    let id = egui::Id::unique(("panel", &panel.name));
+    // A program may show a single frame: its panels are there at once. egui measures a new one first, in a pass that
+    // is not seen.
+    if egui::AreaState::load(context, id).is_none() {
+        context.request_discard("a new panel");
+    }
     egui::Window::new(&panel.name)
-        .id(egui::Id::unique(("panel", &panel.name)))
+        .fade_in(false)
+        .id(id)
         .default_pos([left * size.x, top * size.y])
         .default_size([width * size.x, height * size.y])
         .show(context, |ui| {

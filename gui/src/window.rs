@@ -14,7 +14,7 @@ use crate::gpu::{Failure, Gpu};
 use crate::keys;
 use crate::packed::{SIZES, packed};
 use crate::picture::{Picture, Plane};
-use crate::pipelines::Kind;
+use crate::pipelines::{Kind, RGBA};
 use crate::present::Screen;
 use crate::room::{Given, Room, Rooms};
 use crate::screen::{self, Wanted};
@@ -64,7 +64,9 @@ pub(crate) fn most_pixels() -> PyResult<u32> {
 ///
 /// What is drawn between two calls of `show` makes a frame. Positions in the plane go from (0, 0) at the lower left to
 /// (1, 1) at the upper right. Arrays are bytes: f32, indices u32.
-#[pyclass(unsendable, module = "aerogel_viz._viz")]
+///
+/// Those of the desktop belong to the main thread, which must also drop them; others may be dropped anywhere.
+#[pyclass(module = "aerogel_viz._viz")]
 pub(crate) struct Window {
     gpu: &'static Gpu,
     picture: Picture,
@@ -83,19 +85,6 @@ pub(crate) struct Window {
 }
 
 type Event = (&'static str, String, f32, f32);
-
-fn kind_named(name: &str) -> PyResult<Kind> {
-    Ok(match name {
-        "image" => Kind::Image,
-        "triangles" => Kind::Triangles,
-        "lines" => Kind::Lines,
-        "circles" => Kind::Circles,
-        "particles" => Kind::Particles,
-        "space_lines" => Kind::SpaceLines,
-        "mesh" => Kind::Mesh,
-        _ => return Err(PyValueError::new_err(format!("there are no {name}"))),
-    })
-}
 
 fn count(what: &str, n: usize) -> PyResult<u32> {
     u32::try_from(n).map_err(|_| PyValueError::new_err(format!("too many {what}: {n}")))
@@ -207,7 +196,8 @@ impl Window {
                 tell("Press", "WMClose".to_owned());
             }
             WindowEvent::Resized(size) if size.width > 0 && size.height > 0 => {
-                self.picture = Picture::new(self.gpu, size.width, size.height)?;
+                let format = self.picture.format();
+                self.picture = Picture::new(self.gpu, size.width, size.height, format)?;
                 self.is_drawn = false;
             }
             WindowEvent::KeyboardInput { event, .. } if !event.repeat => {
@@ -296,9 +286,12 @@ impl Window {
         } else {
             None
         };
+        let format = desk
+            .as_ref()
+            .map_or(RGBA, |desk: &Desk| desk.screen.format());
         Ok(Self {
             gpu,
-            picture: Picture::new(gpu, size.0, size.1)?,
+            picture: Picture::new(gpu, size.0, size.1, format)?,
             copies: Copies::new(gpu),
             widgets,
             frame: Frame::default(),
@@ -335,6 +328,12 @@ impl Window {
     #[getter]
     fn visible(&self) -> bool {
         self.desk.is_some()
+    }
+
+    /// Whether the bytes of an image's pixels are BGRA here, and not RGBA.
+    #[getter]
+    fn swapped(&self) -> bool {
+        self.picture.is_swapped()
     }
 
     /// Closes it.
@@ -492,7 +491,8 @@ impl Window {
         first_copy: usize,
         n_copies: Option<usize>,
     ) -> PyResult<()> {
-        let kind = kind_named(kind)?;
+        let kind = Kind::named(kind)
+            .ok_or_else(|| PyValueError::new_err(format!("there are no {kind}")))?;
         let n = positions.len() / (4 * kind.dimensions());
         let number = match &indices {
             Some(indices) => part("indices", first, number, indices.len() / 4)?,
@@ -506,7 +506,7 @@ impl Window {
             Kind::Triangles => (number - number % 3, 1),
             Kind::Mesh => (number - number % 3, copies),
             Kind::Lines | Kind::SpaceLines => (6, number / 2),
-            Kind::Circles | Kind::Particles => (6, number),
+            Kind::Circles | Kind::Particles => (3, number),
             Kind::Image | Kind::Picture => {
                 return Err(PyValueError::new_err("images have a call of their own"));
             }

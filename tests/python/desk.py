@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 
+import numpy as np
 import pytest
 
 
@@ -26,10 +27,10 @@ needs_desk = [
 
 
 @pytest.fixture
-def display():
+def display(tmp_path):
     r, w = os.pipe()
     server = subprocess.Popen(
-        ["Xvfb", "-displayfd", str(w), "-screen", "0", "1024x768x24", "-nolisten", "tcp"],
+        ["Xvfb", "-displayfd", str(w), "-screen", "0", "1024x768x24", "-nolisten", "tcp", "-fbdir", tmp_path],
         pass_fds=[w],
         stderr=subprocess.DEVNULL,
     )
@@ -38,9 +39,22 @@ def display():
         number = told.readline().strip()
     assert number, "Xvfb does not start"
     server.name = f":{number}"
+    server.screen = tmp_path / "Xvfb_screen0"
     yield server
     server.kill()
     server.wait()
+
+
+def colors(display):
+    """The colours on the screen, each as (red, green, blue), with the number of their pixels."""
+    # An XWD file: a head of big-endian words, a table of colours, and rows of BGRX.
+    dump = display.screen.read_bytes()
+    head = np.frombuffer(dump[:100], ">u4")
+    size, width, height, line, n_table = (int(head[k]) for k in (0, 4, 5, 12, 19))
+    rows = np.frombuffer(dump, np.uint8, line * height, size + 12 * n_table).reshape(height, line)
+    pixels = rows[:, : 4 * width].reshape(-1, 4)[:, 2::-1]
+    found, numbers = np.unique(pixels, axis=0, return_counts=True)
+    return {tuple(color.tolist()): int(n) for color, n in zip(found, numbers)}
 
 
 class Program:

@@ -71,6 +71,34 @@ def test_the_display_ends_while_windows_are_shown(windows, display, tmp_path):
     assert state == " ".join(["True"] + ["False"] * n) and later == "1.0 True"
 
 
+@contextlib.contextmanager
+def silent_display():
+    """A display that takes connections and never says anything."""
+    server = socket.socket(socket.AF_UNIX)
+    os.makedirs("/tmp/.X11-unix", exist_ok=True)
+    number = next(n for n in range(200, 1000) if not os.path.exists(f"/tmp/.X11-unix/X{n}"))
+    server.bind(f"/tmp/.X11-unix/X{number}")
+    server.listen()
+    try:
+        yield SimpleNamespace(name=f":{number}")
+    finally:
+        server.close()
+        os.remove(f"/tmp/.X11-unix/X{number}")
+
+
+def test_a_silent_display_is_not_asked_for_pictures(tmp_path):
+    with silent_display() as display:
+        text = """
+        import os
+        import numpy as np
+        w = ti.ui.Window("picture", 64, show_window=False)
+        w.get_canvas().set_image(np.ones((64, 64), np.float32))
+        print(w.get_image_buffer_as_numpy().min(), "NODEVICE_SELECT" in os.environ, flush=True)
+        """
+        code, out, err = Program(text, display, tmp_path).end()
+    assert (code, out) == (0, "1.0 False"), err[-800:]
+
+
 OPENING = """
 print("ready", flush=True)
 for k in range(200):

@@ -61,6 +61,39 @@ def test_lazy_gradients_are_for_all_floats(arch):
     assert k.grad is None and x.grad.grad is None
 
 
+def test_lazy_gradients_are_for_fields_with_a_shape_too(arch):
+    used = ti.field(ti.f32, 2)
+
+    @ti.kernel
+    def use():
+        used[0] = 1
+
+    use()
+    x, v, loss = ti.field(float, ()), ti.Vector.field(2, float, 3), ti.field(float, ())
+    with_offset, integers = ti.field(ti.f64, 3, offset=-1), ti.field(ti.i32, 3)
+    ti.root.lazy_grad()
+    # As in Taichi: what a kernel has used before has none.
+    assert used.grad is None and integers.grad is None
+    assert with_offset.grad[1] == 0 and v.grad.shape == (3,)
+
+    @ti.kernel
+    def run():
+        for i in v:
+            loss[None] += x[None] * v[i].sum()
+
+    x[None] = 2
+    v.fill(3)
+    with ti.ad.Tape(loss):
+        run()
+    assert x.grad[None] == 18 and (v.grad.to_numpy() == 2).all()
+    x.grad[None] = 5
+    ti.root.lazy_grad()
+    assert x.grad[None] == 5
+    y = ti.field(float, 2)
+    ti.root.lazy_dual()
+    assert y.dual[1] == 0 and y.grad is None
+
+
 def test_lazy_gradients_lie_beside_their_fields(arch):
     x = ti.field(ti.f32, needs_grad=True)
     y = ti.Vector.field(2, ti.f32, needs_grad=True, needs_dual=True)

@@ -94,3 +94,34 @@ def test_other_default_types(defaults, capsys):
     assert (np.diff(keys.to_numpy()) > 0).all()
     ti.set_logging_level("error")
     assert "warning" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("n", [2, 3])
+@pytest.mark.parametrize("scale", [1.0, 1e-3, 300.0])
+def test_derivatives_of_polar_decompositions(cpu, n, scale):
+    """Against central differences: the scaling that keeps squares in range is no part of them."""
+    m = ti.Matrix.field(n, n, ti.f64, (), needs_grad=True)
+    loss = ti.field(ti.f64, (), needs_grad=True)
+    weights = ti.Matrix([[(3 * i + j) % 5 - 1.5 for j in range(n)] for i in range(n)])
+    start = scale * np.array([[1.0, 0.5, 0.2], [0.3, 1.2, -0.4], [0.1, 0.7, 0.9]])[:n, :n]
+
+    @ti.kernel
+    def run():
+        r, s = ti.polar_decompose(m[None])
+        loss[None] = (r * weights).sum() + (s * weights).sum()
+
+    def at(x):
+        m.from_numpy(x)
+        run()
+        return loss[None]
+
+    m.from_numpy(start)
+    with ti.ad.Tape(loss):
+        run()
+    found = m.grad.to_numpy()
+    step = 1e-6 * scale
+    for i, j in np.ndindex(n, n):
+        e = np.zeros((n, n))
+        e[i, j] = step
+        expected = (at(start + e) - at(start - e)) / (2 * step)
+        assert abs(found[i, j] - expected) <= 1e-5 * max(1, abs(expected))

@@ -1,17 +1,19 @@
 """``ti.ui`` without a desktop: drawn by Vulkan where there is one, and in software."""
 
+import gc
 import os
 import subprocess
 import sys
 import textwrap
 import threading
+import weakref
 
 import numpy as np
 import pytest
 from desk import vulkan
 
 import aerogel as ti
-from aerogel.ui import _backend
+from aerogel.ui import _backend, _normals
 
 
 needs_vulkan = pytest.mark.skipif(not vulkan(), reason="there is no Vulkan, or no aerogel_viz")
@@ -280,6 +282,50 @@ def test_balls_are_lit(drawn_by):
     assert w.get_image_buffer_as_numpy()[..., :3].max() == 0
 
 
+def test_light_from_everywhere_stays(drawn_by):
+    """It is a tenth before a program says otherwise, and what it said last then; lamps are for one frame."""
+    w = window(100, 100)
+    scene, camera = w.get_scene(), ti.ui.Camera()
+    camera.position(0, 0, 3)
+    camera.lookat(0, 0, 0)
+    scene.set_camera(camera)
+    for light, lamp, expected in ((None, 0, 0.1), (0.4, 0.5, 0.9), (None, 0, 0.4)):
+        if light is not None:
+            scene.ambient_light((light,) * 3)
+        if lamp:
+            scene.point_light((0, 0, 5), (lamp,) * 3)
+        # In the plane z = 0.
+        scene.particles(np.zeros((1, 2), np.float32), radius=0.5, color=(1, 1, 1))
+        w.get_canvas().scene(scene)
+        assert near(w.get_image_buffer_as_numpy()[50, 50], (expected,) * 3, 0.02)
+        w.show()
+
+
+@needs_vulkan
+def test_normals_are_the_means_of_those_of_triangles(cpu):
+    """Whatever their size; many are added by a kernel, few without."""
+    small = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [-1, 0, 1], [0, -1, 0], [9, 9, 9]], np.float32)
+    faces = np.array([[0, 1, 2], [0, 2, 3], [0, 4, 1], [4, 4, 4]])
+    n = 60
+    grid = np.stack(np.meshgrid(*[np.linspace(0, 1, 150)] * 2, indexing="ij"), -1).reshape(-1, 2)
+    large = np.concatenate([grid, np.sin(n * grid[:, :1]) * grid[:, 1:]], 1).astype(np.float32)
+    k = (np.arange(149)[:, None] * 150 + np.arange(149)).reshape(-1)
+    for points, corners in ((small, faces), (large, np.stack([k, k + 150, k + 1, k + 151, k + 1, k + 150], 1))):
+        corners = corners.reshape(-1, 3)
+        expected = np.zeros(points.shape)
+        a, b, c = (points[corners[:, i]].astype(np.float64) for i in range(3))
+        normals = np.cross(b - a, c - a)
+        sizes = np.linalg.norm(normals, axis=1, keepdims=True)
+        normals = normals / np.where(sizes > 0, sizes, 1)
+        for i in range(3):
+            np.add.at(expected, corners[:, i], normals)
+        # Indices count from the vertex behind one that is not there.
+        positions = np.concatenate([np.zeros((1, 3), np.float32), points]).tobytes()
+        found = _normals.of_vertices(positions, corners.astype(np.uint32).tobytes(), 1)
+        found = np.frombuffer(found, np.float32)[3:]
+        assert np.abs(found.reshape(-1, 3) - expected).max() < 1e-5
+
+
 @needs_vulkan
 def test_meshes_and_depths(cpu):
     w = window(200, 200)
@@ -304,6 +350,36 @@ def test_meshes_and_depths(cpu):
         w.get_canvas().scene(scene)
         assert near(w.get_image_buffer_as_numpy()[100, 100], [expected] * 3, 0.02)
         w.show()
+
+
+@needs_vulkan
+def test_vertices_are_fetched_by_indices(cpu):
+    """The same picture as of vertices one by one, with parts, an offset, colours, and of two scenes."""
+    rng = np.random.default_rng(5)
+    points = rng.uniform(-1, 1, (40, 3)).astype(np.float32)
+    colors = rng.uniform(0, 1, (40, 3)).astype(np.float32)
+    up = np.tile(np.float32([0, 0, 1]), (40, 1))
+    corners = rng.integers(0, 30, 60)
+    pictures = []
+    for by_index in (True, False):
+        w = window(80, 80)
+        scene = balls(w)
+        how = dict(two_sided=True)
+        if by_index:
+            how.update(indices=corners, vertex_offset=7, index_offset=6, index_count=45)
+            scene.mesh(points, normals=up, per_vertex_color=colors, **how)
+        else:
+            named = corners[6:51] + 7
+            scene.mesh(points[named], normals=up[named], per_vertex_color=colors[named], **how)
+        w.get_canvas().scene(scene)
+        flat = points[:, :2] * 0.2 + 0.2
+        if by_index:
+            w.get_canvas().triangles(flat, indices=corners, per_vertex_color=colors)
+        else:
+            w.get_canvas().triangles(flat[corners], per_vertex_color=colors[corners])
+        pictures.append(w.get_image_buffer_as_numpy())
+    assert len(np.unique(pictures[0])) > 50
+    assert np.abs(pictures[0] - pictures[1]).max() < 0.01
 
 
 @needs_vulkan
@@ -374,6 +450,18 @@ def test_widgets_keep_their_values(drawn_by):
         assert len(np.unique(w.get_image_buffer_as_numpy()[..., :3])) > 5
 
 
+@needs_vulkan
+def test_panels_are_whole_in_the_first_frame(cpu):
+    pictures = []
+    w = window(200, 100)
+    for _ in range(4):
+        w.get_canvas().set_background_color((1, 1, 1))
+        w.get_gui().text("words")
+        pictures.append(w.get_image_buffer_as_numpy())
+        w.show()
+    assert np.abs(pictures[0] - pictures[-1]).max() < 0.02
+
+
 def test_wrong_arguments(drawn_by):
     for res in (0, (3,), (3, -1), (2.5, 3), "ab"):
         with pytest.raises(ValueError, match="res must be"):
@@ -389,7 +477,7 @@ def test_wrong_arguments(drawn_by):
         (lambda: canvas.circles(np.zeros((3, 2)), 0.1, color=(1, 2)), ValueError, "three numbers"),
         (lambda: canvas.circles(np.zeros((3, 2)), 0.1, per_vertex_color=np.zeros((2, 3))), ValueError, "fewer colours"),
         (lambda: canvas.circles(np.zeros((3, 2)), 0.1, per_vertex_radius=[1, 2]), ValueError, "fewer radii"),
-        (lambda: scene.particles(np.zeros((3, 2)), 0.1), ValueError, "vectors of 3 numbers"),
+        (lambda: scene.particles(np.zeros((3, 1)), 0.1), ValueError, "vectors of 3 numbers"),
         (lambda: scene.set_camera(3), TypeError, "ti.ui.Camera"),
         (lambda: canvas.contour(np.zeros((2, 2)), cmap_name="no colours"), ValueError, "no colours"),
     ]
@@ -423,6 +511,27 @@ def test_a_window_stays_with_its_thread(drawn_by):
     thread.join()
     assert "belongs to the thread that made it" in said[0]
     w.show()
+
+
+def test_windows_of_a_thread_that_has_ended_are_let_go(drawn_by, capfd):
+    """Whoever drops them last: nothing of theirs is kept."""
+    made = []
+
+    def make():
+        w = window()
+        w.get_canvas().set_image(np.ones((320, 200), np.float32))
+        w.show()
+        made.append(w)
+
+    thread = threading.Thread(target=make)
+    thread.start()
+    thread.join()
+    view = weakref.ref(made[0])
+    before = len(_backend._dropped)
+    made.clear()
+    gc.collect()
+    assert view() is None and len(_backend._dropped) == before
+    assert "unsendable" not in capfd.readouterr().err
 
 
 PROGRAM = """

@@ -1,10 +1,14 @@
 """``ti.ui`` on a desktop that nobody looks at: windows, keys, mouse."""
 
+import json
 import signal
+import subprocess
 import textwrap
 import time
 
-from desk import Program, needs_desk
+import numpy as np
+import pytest
+from desk import Program, colors, needs_desk
 
 pytestmark = needs_desk
 
@@ -136,3 +140,59 @@ def test_ctrl_c_ends_a_program_that_shows(display, tmp_path):
     program.process.send_signal(signal.SIGINT)
     code, out, err = program.end()
     assert code != 0 and "KeyboardInterrupt" in err
+
+
+SHOWN = """
+import numpy as np
+left = np.zeros((300, 200, 3), np.float32)
+left[:150] = 1, 0.4, 0
+left[150:] = 0, 0.2, 0.8
+field = ti.Vector.field(3, ti.f32, (300, 200))
+field.from_numpy(left)
+{made}
+for _ in range(5):
+    {draw}
+    w.show()
+print("open", flush=True)
+sys.stdin.readline()
+"""
+
+ON_SCREEN = {
+    "an image that is as large as the window": ("Window", "w.get_canvas().set_image(field)"),
+    "one of NumPy": ("Window", "w.get_canvas().set_image(left)"),
+    "one that is stretched by the device": (
+        "Window",
+        "w.get_canvas().set_image(np.repeat(np.repeat(left, 2, 0), 2, 1))",
+    ),
+    "a small one": ("Window", "w.get_canvas().set_image(left[::100, ::100])"),
+    "what a GUI paints": ("GUI", "w.set_image(field)"),
+    "triangles": (
+        "Window",
+        "w.get_canvas().set_background_color((0, 0.2, 0.8));"
+        " w.get_canvas().triangles(np.float32([[0, 0], [0.5, 0], [0.5, 1], [0, 0], [0.5, 1], [0, 1]]), (1, 0.4, 0))",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", ON_SCREEN)
+def test_colours_on_the_screen(what, display, tmp_path):
+    """Red is red there and blue is blue, and so they are in pictures that are read back."""
+    kind, draw = ON_SCREEN[what]
+    made = 'w = ti.ui.Window("seen", (300, 200))' if kind == "Window" else 'w = ti.GUI("seen", (300, 200))'
+    text = SHOWN.format(made=made, draw=draw)
+    if kind == "Window":
+        text = text.replace('print("open"', 'print(w.get_image_buffer_as_numpy()[::299, 9].tolist())\nprint("open"')
+    program = Program(text, display, tmp_path, stdin=subprocess.PIPE)
+    if kind == "Window":
+        read = json.loads(program.line())
+        assert np.abs(np.subtract(read, [[1, 0.4, 0, 1], [0, 0.2, 0.8, 1]])).max() < 0.01
+    program.until("open")
+    time.sleep(0.3)
+    found = colors(display)
+    assert program.end("\n")[0] == 0
+    near = {(255, 102, 0): 0, (0, 51, 204): 0}
+    for color, number in found.items():
+        for wanted in near:
+            near[wanted] += number * (np.abs(np.subtract(color, wanted)).max() <= 1)
+    # Half of the window each, but for what lies between the pixels of an image that is stretched.
+    assert all(9_000 <= number <= 31_000 for number in near.values()), found

@@ -21,13 +21,16 @@ def _as(A, dt):
 
 @ti.func
 def _scaled(a):
-    """``a`` times a power of two, so that its largest element is about 1 and squares stay in range; the way back."""
+    """``a`` times a power of two, so that its largest element is about 1 and squares stay in range; the way back.
+
+    That power is the same for all matrices nearby: it has no derivative.
+    """
     if ti.static(a.dtype == ti.f32):
-        exponent = ti.bit_cast(ti.abs(a).max(), ti.i32) & ti.i32(0x7F800000)
+        exponent = ti.bit_cast(ti.stop_grad(ti.abs(a).max()), ti.i32) & ti.i32(0x7F800000)
         down = ti.bit_cast(ti.max(ti.i32(0x7F000000) - exponent, ti.i32(0x00400000)), ti.f32)
         return a * down, ti.bit_cast(ti.max(exponent, ti.i32(0x00400000)), ti.f32)
     if ti.static(a.dtype == ti.f64):
-        wide = ti.bit_cast(ti.abs(a).max(), ti.i64) & ti.i64(0x7FF0000000000000)
+        wide = ti.bit_cast(ti.stop_grad(ti.abs(a).max()), ti.i64) & ti.i64(0x7FF0000000000000)
         down_wide = ti.bit_cast(ti.max(ti.i64(0x7FE0000000000000) - wide, ti.i64(0x0008000000000000)), ti.f64)
         return a * down_wide, ti.bit_cast(ti.max(wide, ti.i64(0x0008000000000000)), ti.f64)
     return a, 0 * a[0, 0] + 1

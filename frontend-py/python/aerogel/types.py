@@ -107,12 +107,11 @@ _TEMPLATE = Template()
 class MatrixType:
     """The type of matrices or vectors of a fixed shape: an annotation, and a maker of values and fields."""
 
-    def __init__(self, n: int, m: int | None, dtype: Any) -> None:
+    def __init__(self, n: int, m: int, ndim: int, dtype: Any) -> None:
         for extent in (n, m):
-            if extent is not None and (not hasattr(extent, "__index__") or extent < 1):
+            if not hasattr(extent, "__index__") or extent < 1:
                 raise ValueError(f"an extent of a vector or matrix is a positive integer, not {extent!r}")
-        self.n, self.m, self._spec = n, 1 if m is None else m, dtype
-        self.ndim = 1 if m is None else 2
+        self.n, self.m, self.ndim, self._spec = n, m, ndim, dtype
 
     @property
     def dtype(self) -> DataType:
@@ -178,7 +177,7 @@ class VectorType(MatrixType):
     """The type of vectors of ``n`` components."""
 
     def __init__(self, n: int, dtype: Any) -> None:
-        super().__init__(n, None, dtype)
+        super().__init__(n, 1, 1, dtype)
 
 
 def _flatten(value: Any, out: list[Any]) -> None:
@@ -214,7 +213,7 @@ def matrix(n: int | None = None, m: int | None = None, dtype: Any = None) -> Any
         return AnyMatrixType(2, dtype)
     if n is None or m is None:
         raise TypeError("ti.types.matrix takes both sizes, or neither")
-    return MatrixType(n, m, dtype)
+    return MatrixType(n, m, 2, dtype)
 
 
 class NdarrayType:

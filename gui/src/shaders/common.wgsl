@@ -65,6 +65,11 @@ fn corner(k: u32) -> vec2f {
     return vec2f(select(-1.0, 1.0, right), select(-1.0, 1.0, up));
 }
 
+// A corner of a triangle around the circle of radius 1: fewer vertices than a square's, and little more area.
+fn around(k: u32) -> vec2f {
+    return vec2f(1.7320508 * (f32(k & 1u) - f32(k >> 1u)), select(-1.0, 2.0, k == 0u));
+}
+
 // What is outside of everything: a vertex that is not drawn.
 const NOWHERE = vec4f(2.0, 2.0, 2.0, 1.0);
 

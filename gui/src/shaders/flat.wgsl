@@ -40,7 +40,7 @@ fn place(at: vec2f) -> vec4f {
     let pixels = size_of(vertex) * params.viewport.y;
     // Half a pixel more, for the soft edge.
     let reach = pixels + 0.5;
-    let at = corner(k) * reach;
+    let at = around(k) * reach;
     return Out(place(flat_position(vertex) + at / params.viewport), color_of(vertex), at, pixels);
 }
 

@@ -16,13 +16,25 @@ struct World {
 
 @group(1) @binding(0) var<storage, read> world: World;
 
-struct Out {
+// What fragments of each kind read, and nothing else: software Vulkan prepares all of it for each triangle.
+struct OfBall {
+    @builtin(position) position: vec4f,
+    @location(0) @interpolate(flat) color: vec4f,
+    @location(1) at: vec3f,
+    @location(2) corner: vec2f,
+    @location(3) @interpolate(flat) radius: f32,
+}
+
+struct OfSurface {
     @builtin(position) position: vec4f,
     @location(0) color: vec4f,
     @location(1) at: vec3f,
     @location(2) normal: vec3f,
-    @location(3) corner: vec2f,
-    @location(4) @interpolate(flat) radius: f32,
+}
+
+struct OfLine {
+    @builtin(position) position: vec4f,
+    @location(0) color: vec4f,
 }
 
 fn space_position(vertex: u32) -> vec3f {
@@ -44,17 +56,17 @@ fn lit(color: vec3f, at: vec3f, normal: vec3f) -> vec3f {
     return color * light;
 }
 
-@vertex fn particles(@builtin(vertex_index) k: u32, @builtin(instance_index) number: u32) -> Out {
+@vertex fn particles(@builtin(vertex_index) k: u32, @builtin(instance_index) number: u32) -> OfBall {
     let vertex = vertex_number(number);
     let center = space_position(vertex);
     let radius = size_of(vertex);
-    let corner = corner(k);
+    let corner = around(k);
     let seen = (world.view * vec4f(center, 1.0)).xyz + vec3f(corner * radius, 0.0);
     var position = world.projection * vec4f(seen, 1.0);
     if !is_placed(center) {
         position = NOWHERE;
     }
-    return Out(position, color_of(vertex), seen, vec3f(0.0), corner, radius);
+    return OfBall(position, color_of(vertex), seen, corner, radius);
 }
 
 struct Ball {
@@ -62,12 +74,12 @@ struct Ball {
     @builtin(frag_depth) depth: f32,
 }
 
-@fragment fn ball(in: Out) -> Ball {
+@fragment fn ball(in: OfBall) -> Ball {
     let squared = dot(in.corner, in.corner);
     if squared > 1.0 {
         discard;
     }
-    // The sphere's point before the square.
+    // The sphere's point before the triangle.
     let towards = vec3f(in.corner, sqrt(1.0 - squared));
     let seen = in.at + vec3f(0.0, 0.0, towards.z * in.radius);
     let clip = world.projection * vec4f(seen, 1.0);
@@ -78,7 +90,7 @@ struct Ball {
     return Ball(vec4f(lit(in.color.rgb, at, normal), in.color.a), clamp(clip.z / clip.w, 0.0, 1.0));
 }
 
-@vertex fn mesh(@builtin(vertex_index) k: u32, @builtin(instance_index) number: u32) -> Out {
+@vertex fn mesh(@builtin(vertex_index) k: u32, @builtin(instance_index) number: u32) -> OfSurface {
     let vertex = vertex_number(k);
     var at = space_position(vertex);
     var normal = vec3f(0.0);
@@ -106,10 +118,10 @@ struct Ball {
     if !is_placed(at) {
         position = NOWHERE;
     }
-    return Out(position, color_of(vertex), at, normal, vec2f(0.0), 0.0);
+    return OfSurface(position, color_of(vertex), at, normal);
 }
 
-@fragment fn surface(in: Out, @builtin(front_facing) front: bool) -> @location(0) vec4f {
+@fragment fn surface(in: OfSurface, @builtin(front_facing) front: bool) -> @location(0) vec4f {
     var normal = normalize(in.normal + vec3f(0.0, 0.0, 1e-20));
     if params.two_sided != 0u && dot(normal, world.eye.xyz - in.at) < 0.0 {
         normal = -normal;
@@ -118,7 +130,7 @@ struct Ball {
 }
 
 // A line as wide as so many pixels, wherever it is.
-@vertex fn lines(@builtin(vertex_index) k: u32, @builtin(instance_index) line: u32) -> Out {
+@vertex fn lines(@builtin(vertex_index) k: u32, @builtin(instance_index) line: u32) -> OfLine {
     let a = vertex_number(2u * line);
     let b = vertex_number(2u * line + 1u);
     let corner = corner(k);
@@ -144,9 +156,9 @@ struct Ball {
     if !is_placed(space_position(a)) || !is_placed(space_position(b)) || (first.z > near && last.z > near) {
         position = NOWHERE;
     }
-    return Out(position, color_of(vertex), vec3f(0.0), vec3f(0.0), vec2f(0.0), 0.0);
+    return OfLine(position, color_of(vertex));
 }
 
-@fragment fn plain(in: Out) -> @location(0) vec4f {
+@fragment fn plain(in: OfLine) -> @location(0) vec4f {
     return in.color;
 }

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from aerogel import _native
 from aerogel._dtypes import DataType, dtype_of, numpy_dtype
-from aerogel.data import snode
+from aerogel.data import _unused, snode
 from aerogel.data._field import Field, outside_kernels
 from aerogel.data._quant import QuantType
 from aerogel.data.matrix import Matrix, _make
@@ -462,6 +462,8 @@ def _place(
         lay_out(own)
         lay_out([out.__dict__["dual"] for out in own if "dual" in out.__dict__])
     builder._lay_out()
+    for out in fields:
+        _unused.remember(out, lambda gradient: _place([gradient], shape, order, offset, layout))
 
 
 if TYPE_CHECKING:

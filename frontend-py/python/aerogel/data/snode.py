@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from aerogel import _native
+from aerogel.data import _unused
 from aerogel.data._quant import BitpackedFields
 from aerogel.errors import AerogelExtentError, AerogelRuntimeError
 
@@ -611,6 +612,17 @@ class _Root:
             raise AttributeError(name)
         return getattr(self._current().root, name)
 
+    def lazy_grad(self) -> None:
+        """Makes gradients for all fields of floats that have none and that no kernel has used yet, in ``ti.root`` or
+        with a shape of their own."""
+        self._current().lazy_grad()
+        _unused.place_gradients("grad")
+
+    def lazy_dual(self) -> None:
+        """Makes tangents for all fields of floats that have none; see :meth:`lazy_grad`."""
+        self._current().lazy_dual()
+        _unused.place_gradients("dual")
+
     def deactivate_all(self) -> None:
         """Makes all cells of all sparse nodes inactive."""
         deactivate_all_snodes()
@@ -661,6 +673,7 @@ def _materialize() -> None:
     """Lays out all trees that have been described; native code calls this before a field is used."""
     for builder in list(_pending):
         builder._lay_out()
+    _unused.forget()
     _native.set_pending(False)
 
 
@@ -668,6 +681,7 @@ def _forget() -> None:
     """Drops all descriptions, for ``ti.reset()``."""
     _pending.clear()
     _finished.clear()
+    _unused.forget()
     _native.set_pending(False)
     root._builder = FieldsBuilder()
 

@@ -50,11 +50,13 @@ def rows(x: Any, widths: tuple[int, ...], what: str) -> tuple[bytes, int]:
 
 
 def points(x: Any, width: int, what: str) -> bytes:
-    """Positions of ``width`` numbers; vectors may be longer, and their first numbers count."""
+    """Positions of ``width`` numbers; of longer vectors the first count, and what lies in a plane has a z of 0."""
     values = array(x)
     if values.ndim >= 1 and width < values.shape[-1] <= 4:
-        x = values[..., :width]
-    return rows(x, (width,), what)[0]
+        values = values[..., :width]
+    elif values.ndim >= 1 and values.shape[-1] == 2 < width and values.dtype.kind in "fiub":
+        values = np.concatenate([values, np.zeros((*values.shape[:-1], 1), values.dtype)], -1)
+    return rows(values, (width,), what)[0]
 
 
 def numbers(x: Any, what: str) -> bytes:
@@ -83,9 +85,9 @@ def indices(x: Any) -> bytes:
         return b""
     if values.dtype.kind not in "iu":
         raise TypeError(f"indices must be integers, not {values.dtype}")
-    for at in (int(values.argmin()), int(values.argmax())):
-        if not 0 <= values[at] < 2**32:
-            raise IndexError(f"indices[{at}] is {values[at]}")
+    if values.min() < 0 or int(values.max()) >= 2**32:
+        at = int(((values < 0) | (values >= 2**32)).argmax())
+        raise IndexError(f"indices[{at}] is {values[at]}")
     return np.ascontiguousarray(values, np.uint32).tobytes()
 
 
@@ -194,10 +196,12 @@ def check_indices(indices_: bytes, first: int, number: int, base: int, n: int) -
     Raises:
         IndexError: One does not.
     """
-    named = np.frombuffer(indices_, np.uint32)[first : first + number].astype(np.int64) + base
-    for k in (int(named.argmin()), int(named.argmax())) if named.size else ():
-        if not 0 <= named[k] < n:
-            raise IndexError(f"indices[{first + k}] names vertex {named[k]}, but there are {n}")
+    named = np.frombuffer(indices_, np.uint32)[first : first + number]
+    if not named.size or (int(named.min()) + base >= 0 and int(named.max()) + base < n):
+        return
+    vertices = named.astype(np.int64) + base
+    k = int(((vertices < 0) | (vertices >= n)).argmax())
+    raise IndexError(f"indices[{first + k}] names vertex {vertices[k]}, but there are {n}")
 
 
 #: How many vertices make one of a kind.

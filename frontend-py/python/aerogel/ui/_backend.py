@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import tempfile
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 from aerogel import _gui_arrays, _log
@@ -37,6 +39,23 @@ def _set_runtime_folder() -> None:
         pass  # The drivers complain, and draw.
 
 
+@contextlib.contextmanager
+def _without_asking_the_display() -> Iterator[None]:
+    """Mesa asks the display which device is its own when devices are listed, and waits for ever where none answers.
+
+    Who says which device it shall be wants that done.
+    """
+    chosen = ("NODEVICE_SELECT", "MESA_VK_DEVICE_SELECT", "DRI_PRIME")
+    is_ours = sys.platform == "linux" and not any(name in os.environ for name in chosen)
+    if is_ours:
+        os.environ["NODEVICE_SELECT"] = "1"
+    try:
+        yield
+    finally:
+        if is_ours:
+            os.environ.pop("NODEVICE_SELECT", None)
+
+
 def _viz() -> tuple[Any, str]:
     """The package that draws; None, and what to do about it, if it cannot."""
     _set_runtime_folder()
@@ -50,19 +69,20 @@ def _viz() -> tuple[Any, str]:
     if have != aerogel.version:
         return None, f"the package aerogel_viz is {have}, and aerogel {aerogel.version}: pip install -U aerogel[viz]"
     try:
-        aerogel_viz.adapter()
+        with _without_asking_the_display():
+            aerogel_viz.adapter()
     except RuntimeError as e:
         return None, str(e)
     return aerogel_viz, ""
 
 
-#: Windows that another thread dropped, with the thread that they belong to, which alone may close them.
+#: Windows of the desktop that another thread dropped, with the thread that they belong to, which alone may close them.
 _dropped: list[tuple[int, Any]] = []
 
 
 def drop(thread: int, view: Any) -> None:
-    """A window is dropped: its own thread closes it when it next asks for something of windows."""
-    if thread != threading.get_ident():
+    """A window is dropped: its own thread closes one of the desktop when it next asks for something of windows."""
+    if thread != threading.get_ident() and view.visible:
         _dropped.append((thread, view))
 
 

@@ -29,44 +29,60 @@ def _byte(x: ti.template(), kind: ti.template()) -> Any:
     elif ti.static(kind == 2):
         byte = (ti.cast(x, ti.u32) * ti.u32(255) + ti.u32(32767)) // ti.u32(65535)
     else:
-        byte = ti.cast((ti.cast(x, ti.u64) * ti.u64(255) + ti.u64(1 << 31)) // ti.u64(0xFFFFFFFF), ti.u32)
+        # The quotient by 2**32 - 1 of what is below 2**40, without a division.
+        wide = ti.cast(x, ti.u64) * ti.u64(255) + ti.u64(1 << 31)
+        byte = ti.cast((wide + ti.bit_shr(wide, ti.u64(32)) + ti.u64(1)) >> ti.u64(32), ti.u32)
     return byte
 
 
 @ti.func
-def _word(image: ti.template(), i: ti.i32, j: ti.i32, channels: ti.template(), kind: ti.template()) -> Any:
-    """A pixel; ``channels`` is 0 for numbers, n for vectors of n, -n for n numbers along a third axis."""
+def _word(
+    image: ti.template(), i: ti.i32, j: ti.i32, channels: ti.template(), kind: ti.template(), swapped: ti.template()
+) -> Any:
+    """A pixel; ``channels`` is 0 for numbers, n for vectors of n, -n for n numbers along a third axis. Red is the first
+    byte, or blue where both are swapped."""
     word = ti.u32(0xFF000000)
     for k in ti.static(range(3)):
+        at = ti.static(16 - 8 * k if swapped else 8 * k)
         if ti.static(channels == 0):
-            word |= _byte(image[i, j], kind) << (8 * k)
+            word |= _byte(image[i, j], kind) << at
         elif ti.static(abs(channels) == 2 and k == 2):
             pass
         elif ti.static(channels > 0):
-            word |= _byte(image[i, j][0 if ti.static(channels == 1) else k], kind) << (8 * k)
+            word |= _byte(image[i, j][0 if ti.static(channels == 1) else k], kind) << at
         else:
-            word |= _byte(image[i, j, 0 if ti.static(channels == -1) else k], kind) << (8 * k)
+            word |= _byte(image[i, j, 0 if ti.static(channels == -1) else k], kind) << at
     return word
 
 
 @ti.kernel
-def _of_field(image: ti.template(), words: ti.types.ndarray(ti.u32, 2), channels: ti.template(), kind: ti.template()):
-    width, height = image.shape[0], image.shape[1]
-    for a, b in ti.ndrange((width + _TILE - 1) // _TILE, (height + _TILE - 1) // _TILE):
-        for j in range(b * _TILE, ti.min(b * _TILE + _TILE, height)):
-            for i in range(a * _TILE, ti.min(a * _TILE + _TILE, width)):
-                words[height - 1 - j, i] = _word(image, i, j, channels, kind)
-
-
-@ti.kernel
-def _of_array(
-    image: ti.types.ndarray(), words: ti.types.ndarray(ti.u32, 2), channels: ti.template(), kind: ti.template()
+def _of_field(
+    image: ti.template(),
+    words: ti.types.ndarray(ti.u32, 2),
+    channels: ti.template(),
+    kind: ti.template(),
+    swapped: ti.template(),
 ):
     width, height = image.shape[0], image.shape[1]
     for a, b in ti.ndrange((width + _TILE - 1) // _TILE, (height + _TILE - 1) // _TILE):
         for j in range(b * _TILE, ti.min(b * _TILE + _TILE, height)):
             for i in range(a * _TILE, ti.min(a * _TILE + _TILE, width)):
-                words[height - 1 - j, i] = _word(image, i, j, channels, kind)
+                words[height - 1 - j, i] = _word(image, i, j, channels, kind, swapped)
+
+
+@ti.kernel
+def _of_array(
+    image: ti.types.ndarray(),
+    words: ti.types.ndarray(ti.u32, 2),
+    channels: ti.template(),
+    kind: ti.template(),
+    swapped: ti.template(),
+):
+    width, height = image.shape[0], image.shape[1]
+    for a, b in ti.ndrange((width + _TILE - 1) // _TILE, (height + _TILE - 1) // _TILE):
+        for j in range(b * _TILE, ti.min(b * _TILE + _TILE, height)):
+            for i in range(a * _TILE, ti.min(a * _TILE + _TILE, width)):
+                words[height - 1 - j, i] = _word(image, i, j, channels, kind, swapped)
 
 
 def _form(image: Any) -> tuple[int, int] | None:
@@ -87,8 +103,8 @@ def _form(image: Any) -> tuple[int, int] | None:
     return channels, kind
 
 
-def _may_run() -> bool:
-    """Whether a kernel of ours may run now."""
+def may_run() -> bool:
+    """Whether a kernel of windows may run now."""
     if ti.cfg.arch == ti.interp or _native.recorder() is not None:
         return False
     try:
@@ -103,13 +119,13 @@ def _is_drawn(image: Any) -> tuple[int, int] | None:
     if not isinstance(image, (ScalarField, MatrixField, np.ndarray)) or len(image.shape) < 2:
         return None
     width, height = image.shape[:2]
-    return _form(image) if width * height >= _FEW and _may_run() else None
+    return _form(image) if width * height >= _FEW and may_run() else None
 
 
-def _write(image: Any, words: np.ndarray, form: tuple[int, int]) -> None:
+def _write(image: Any, words: np.ndarray, form: tuple[int, int], swapped: bool) -> None:
     kernel: Any = _of_array if isinstance(image, np.ndarray) else _of_field
     # Not as a launch of the program's, which others may watch, and which takes a seed from those that follow.
-    _native.NativeKernel._launch(kernel, (image, words, *form), {}, None, 0)
+    _native.NativeKernel._launch(kernel, (image, words, *form, swapped), {}, None, 0)
 
 
 def draw(view: Any, image: Any) -> bool:
@@ -123,7 +139,7 @@ def draw(view: Any, image: Any) -> bool:
     if form is None or max(image.shape[:2]) > view.most_pixels:
         return False
     words = np.asarray(view.room(*image.shape[:2]))
-    _write(image, words, form)
+    _write(image, words, form, view.swapped)
     # The memory goes back to the device, which nothing here may have then.
     del words
     view.fill()
@@ -145,5 +161,5 @@ def rows(image: Any, words: np.ndarray | None) -> np.ndarray | None:
     width, height = image.shape[:2]
     if words is None or words.shape != (height, width):
         words = np.empty((height, width), np.uint32)
-    _write(image, words, form)
+    _write(image, words, form, False)
     return words

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from aerogel.ui import _arrays
+from aerogel.ui import _arrays, _normals
 from aerogel.ui.camera import Camera
 
 if TYPE_CHECKING:
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 class Scene:
     """Things in space, lights and a camera.
 
-    In every frame they are named anew, in any order; `Canvas.scene` draws them. Positions, colours, radii, normals and
-    indices may be fields, arrays, NumPy arrays or lists. Light is what falls on a thing from everywhere and, by
-    Lambert's law, from each lamp.
+    In every frame things and lamps are named anew, in any order; `Canvas.scene` draws them. Positions, colours, radii,
+    normals and indices may be fields, arrays, NumPy arrays or lists. Light is what falls on a thing from everywhere
+    and, by Lambert's law, from each lamp.
     """
 
     def __init__(self) -> None:
         self._camera = Camera()
+        self._ambient = (0.1, 0.1, 0.1)
         self._clear()
 
     def _clear(self) -> None:
         self._things: list[tuple[str, bytes, dict[str, Any]]] = []
         self._lights: list[tuple[tuple[float, float, float], tuple[float, float, float]]] = []
-        self._ambient = (0.0, 0.0, 0.0)
 
     def set_camera(self, camera: Camera) -> None:
         """Sets where the scene is looked at from."""
@@ -38,7 +38,7 @@ class Scene:
         self._camera = camera
 
     def ambient_light(self, color: Any) -> None:
-        """Sets the light from everywhere."""
+        """Sets the light from everywhere, for this frame and those that follow; 0.1 of white before."""
         self._ambient = _arrays.color(color)[:3]
 
     def point_light(self, pos: Any, color: Any) -> None:
@@ -58,7 +58,7 @@ class Scene:
         """Adds balls.
 
         Args:
-            centers: Vectors of three numbers.
+            centers: Vectors of three numbers, or of two in the plane where z is 0.
             radius: The radius of all.
             color: The colour of all.
             per_vertex_color: A colour for each instead.
@@ -132,7 +132,7 @@ class Scene:
         Args:
             vertices: Vectors of three numbers; each three make a triangle.
             indices: The numbers of vertices, each three of which make a triangle instead.
-            normals: A normal for each vertex; by default the mean of those of its triangles.
+            normals: A normal for each vertex; by default the mean of those of its triangles, whatever their size.
             color: The colour of all.
             per_vertex_color: A colour for each vertex instead.
             two_sided: Whether a side that looks away from its normal is lit as one that does not.
@@ -191,7 +191,7 @@ class Scene:
         if normals is not None:
             how["extra"] = _arrays.points(normals, 3, "normals")
         elif indices is not None:
-            how["extra"] = _normals(positions, how["indices"], how["base"])
+            how["extra"] = _normals.of_vertices(positions, how["indices"], how["base"])
         self._things.append(("mesh", positions, {**how, "two_sided": bool(two_sided)}))
 
     def _wireframe(self, positions: bytes, how: dict[str, Any]) -> None:
@@ -244,21 +244,3 @@ def _part(
     first, number = _arrays.part(what, index_offset, index_count, len(how["indices"]) // 4)
     _arrays.check_whole(kind, what, number)
     return {"base": operator.index(vertex_offset), "first": first, "number": number}
-
-
-def _normals(positions: bytes, indices: bytes, base: int) -> bytes:
-    """For each vertex the mean of its triangles' normals, each as long as the triangle is large."""
-    points = np.frombuffer(positions, np.float32).reshape(-1, 3)
-    corners = np.frombuffer(indices, np.uint32).astype(np.int64) + base
-    corners = corners[: len(corners) - len(corners) % 3].reshape(-1, 3)
-    out = np.zeros_like(points)
-    # `draw` says which index is wrong.
-    if corners.size and 0 <= corners.min() and corners.max() < len(points):
-        a, b, c = (points[corners[:, k]] for k in range(3))
-        # Vertices that no index names may be anything.
-        with np.errstate(all="ignore"):
-            normals = np.cross(b - a, c - a)
-        for k in range(3):
-            for axis in range(3):
-                out[:, axis] += np.bincount(corners[:, k], normals[:, axis], len(points)).astype(np.float32)
-    return out.tobytes()
