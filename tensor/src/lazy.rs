@@ -17,6 +17,7 @@ use aerogel_base::hash::LookupMap;
 use aerogel_compiler::CompileError;
 
 use crate::expr::ExprDef;
+use crate::passes::Options;
 use crate::plan::{Operand, Plan, RunError, Settings};
 use crate::program::{Buffer, DimDef, Program, Role, Stmt};
 use crate::record::{Recorded, Recording};
@@ -202,7 +203,7 @@ impl Session {
     }
 
     /// What becomes of the statements that tensors are made by.
-    pub fn explain(&mut self, slots: &[Slot]) -> String {
+    pub fn explain(&mut self, slots: &[Slot], options: Options) -> String {
         let mut roots: Vec<Buffer> = Vec::new();
         for &slot in slots {
             let buffer = self.buffer(slot);
@@ -211,7 +212,7 @@ impl Session {
             }
         }
         let sliced = self.slice(&roots);
-        crate::explain::explain(&sliced.program)
+        crate::explain::explain(&sliced.program, options)
     }
 
     /// Drops what nobody holds.

@@ -183,6 +183,8 @@ pub struct Settings<'c> {
     pub compiler: &'c Compiler,
     /// Whether sums may be made in another order, and functions be approximate, as in kernels.
     pub fast_math: bool,
+    /// What passes choose.
+    pub options: passes::Options,
 }
 
 impl Maker<'_> {
@@ -247,7 +249,7 @@ impl Plan {
     /// # Errors
     /// As `Compiler::compile`.
     pub fn new(mut program: Program, settings: Settings<'_>) -> Result<Self, CompileError> {
-        passes::run(&mut program, &mut |_, _| {});
+        passes::run(&mut program, settings.options, &mut |_, _| {});
         verify(&program).map_err(CompileError::Internal)?;
         let mut maker = Maker {
             program: &program,

@@ -7,7 +7,7 @@ use indexmap::{IndexMap, IndexSet};
 
 use crate::algebra::{Algebra, Transform};
 use crate::expr::{Expr, ExprDef, Exprs, Outside};
-use crate::passes::Kept;
+use crate::passes::{Kept, Product};
 
 entity! {
     /// An extent.
@@ -246,6 +246,8 @@ pub struct Program {
     pub results: Vec<Buffer>,
     /// Why temporaries are kept in memory, as far as the passes have decided it.
     pub kept: IndexMap<Buffer, Kept>,
+    /// How products of matrices are made, by what they would be stored to.
+    pub products: IndexMap<Buffer, Product>,
 }
 
 impl Program {

@@ -3,6 +3,7 @@
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_compiler::{Compiler, Config};
 use aerogel_tensor::interp::{Array, Failure, run};
+use aerogel_tensor::passes::Options;
 use aerogel_tensor::{Operand, Plan, RunError, Settings, parse, verify};
 
 fn ints(shape: &[usize]) -> Array {
@@ -24,6 +25,7 @@ fn plan(text: &str) -> Plan {
     let settings = Settings {
         compiler: &compiler,
         fast_math: false,
+        options: Options::default(),
     };
     Plan::new(program, settings).unwrap()
 }

@@ -3,6 +3,7 @@
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_compiler::{Compiler, Config};
 use aerogel_tensor::interp::{Array, run};
+use aerogel_tensor::passes::Options;
 use aerogel_tensor::{Operand, Plan, Settings, parse};
 
 fn array(ty: ScalarType, shape: &[usize], step: usize) -> Array {
@@ -30,6 +31,7 @@ fn check(text: &str, inputs: &[Array]) {
     let settings = Settings {
         compiler: &compiler,
         fast_math: false,
+        options: Options::default(),
     };
     let plan = Plan::new(program, settings).unwrap();
     for _ in 0..2 {

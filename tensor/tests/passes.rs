@@ -1,6 +1,6 @@
 //! Each pass, before and after.
 
-use aerogel_tensor::passes::{self, PASSES, n_materialised};
+use aerogel_tensor::passes::{self, Options, PASSES, Products, n_materialised};
 use aerogel_tensor::{Program, parse, verify};
 
 /// A program after one pass.
@@ -8,9 +8,24 @@ fn after(pass: &str, text: &str) -> Program {
     let mut program = parse(text).unwrap();
     verify(&program).unwrap();
     let pass = PASSES.iter().find(|p| p.name == pass).unwrap();
-    (pass.run)(&mut program);
+    (pass.run)(&mut program, Options::default());
     verify(&program).unwrap();
     program
+}
+
+/// A program after the passes up to that of products, which makes them of all that may be.
+fn with_products(products: Products, text: &str) -> Program {
+    let mut program = parse(text).unwrap();
+    verify(&program).unwrap();
+    let options = Options { products, many: 1 };
+    for pass in PASSES {
+        (pass.run)(&mut program, options);
+        verify(&program).unwrap();
+        if pass.name == "products" {
+            return program;
+        }
+    }
+    unreachable!("there is such a pass");
 }
 
 /// The statements of a program.
@@ -312,11 +327,15 @@ fn short_axes_become_components() {
     }
     result b3
     "#);
-    // The whole of it is one loop over pairs, and nothing between is kept.
+    // The whole of it is one loop over pairs, and nothing is kept but the planes of what it reads.
     let mut program = parse(text).unwrap();
-    passes::run(&mut program, &mut |_, _| {});
-    assert_eq!(n_materialised(&program), 1, "{program}");
+    passes::run(&mut program, Options::default(), &mut |_, _| {});
+    assert_eq!(n_materialised(&program), 3, "{program}");
     insta::assert_snapshot!(body(&program), @r#"
+    for [b0:0] {
+      b6[i0] = b0[i0, i32(0)]
+      b7[i0] = b0[i0, i32(1)]
+    }
     for [b0:0, 2] {
       b3[i0, i1] = f32(0.0)
     }
@@ -324,11 +343,11 @@ fn short_axes_become_components() {
       x1 = b3[i0, i32(0)]
       x2 = b3[i0, i32(1)]
       loop x0 in i32(0), extent(b0:0), 1 {
-        %0 = sub(b0[x0, i32(0)], b0[i0, i32(0)])
-        %1 = sub(b0[x0, i32(1)], b0[i0, i32(1)])
+        %0 = sub(b6[x0], b6[i0])
+        %1 = sub(b7[x0], b7[i0])
         x1 = add(x1, mul(%0, add(f32(0.0), add(mul(%0, %0), mul(%1, %1)))))
-        %2 = sub(b0[x0, i32(1)], b0[i0, i32(1)])
-        %3 = sub(b0[x0, i32(0)], b0[i0, i32(0)])
+        %2 = sub(b7[x0], b7[i0])
+        %3 = sub(b6[x0], b6[i0])
         x2 = add(x2, mul(%2, add(f32(0.0), add(mul(%3, %3), mul(%2, %2)))))
       }
       b3[i0, i32(0)] = x1
@@ -370,7 +389,7 @@ fn loops_that_no_neighbour_sees_are_each_points_own() {
     result b2
     "#);
     let mut program = parse(text).unwrap();
-    passes::run(&mut program, &mut |_, _| {});
+    passes::run(&mut program, Options::default(), &mut |_, _| {});
     insta::assert_snapshot!(body(&program), @r#"
     for [b0:0] {
       x2 = f32(0.0)
@@ -388,4 +407,123 @@ fn loops_that_no_neighbour_sees_are_each_points_own() {
     let text = text.replace("b3[i0])", "b3[add(i0, i32(1))] wrap)");
     let kept = after("interchange", &text).to_string();
     assert_eq!(kept, parse(&text).unwrap().to_string());
+}
+
+const PRODUCT: &str = r#"
+    in b0 "a": f32[24, 7]
+    in b1 "b": f32[16, 7]
+    in b2 "c": f32[16]
+    tmp b3 "t": f32[24, 16]
+    tmp b4 "y": f32[24, 16]
+    for [24, 16, 7] { b3[i0, i1] add init = mul(b0[i0, i2], b1[i1, i2]) }
+    for [24, 16] { b4[i0, i1] = max(add(b3[i0, i1], b2[i1]), f32(0)) }
+    result b4
+"#;
+
+#[test]
+fn products_are_made_in_tiles() {
+    let program = with_products(Products::Tiles, PRODUCT);
+    insta::assert_snapshot!(body(&program), @r#"
+    for [2, 7] {
+      b5[i0, i1, i32(0)] = b0[mul(i0, i32(12)), i1]
+      b5[i0, i1, i32(1)] = b0[add(mul(i0, i32(12)), i32(1)), i1]
+      b5[i0, i1, i32(2)] = b0[add(mul(i0, i32(12)), i32(2)), i1]
+      b5[i0, i1, i32(3)] = b0[add(mul(i0, i32(12)), i32(3)), i1]
+      b5[i0, i1, i32(4)] = b0[add(mul(i0, i32(12)), i32(4)), i1]
+      b5[i0, i1, i32(5)] = b0[add(mul(i0, i32(12)), i32(5)), i1]
+      b5[i0, i1, i32(6)] = b0[add(mul(i0, i32(12)), i32(6)), i1]
+      b5[i0, i1, i32(7)] = b0[add(mul(i0, i32(12)), i32(7)), i1]
+      b5[i0, i1, i32(8)] = b0[add(mul(i0, i32(12)), i32(8)), i1]
+      b5[i0, i1, i32(9)] = b0[add(mul(i0, i32(12)), i32(9)), i1]
+      b5[i0, i1, i32(10)] = b0[add(mul(i0, i32(12)), i32(10)), i1]
+      b5[i0, i1, i32(11)] = b0[add(mul(i0, i32(12)), i32(11)), i1]
+    }
+    for [1, 7] {
+      b6[i0, i1, i32(0)] = b1[mul(i0, i32(16)), i1]
+      b6[i0, i1, i32(1)] = b1[add(mul(i0, i32(16)), i32(1)), i1]
+      b6[i0, i1, i32(2)] = b1[add(mul(i0, i32(16)), i32(2)), i1]
+      b6[i0, i1, i32(3)] = b1[add(mul(i0, i32(16)), i32(3)), i1]
+      b6[i0, i1, i32(4)] = b1[add(mul(i0, i32(16)), i32(4)), i1]
+      b6[i0, i1, i32(5)] = b1[add(mul(i0, i32(16)), i32(5)), i1]
+      b6[i0, i1, i32(6)] = b1[add(mul(i0, i32(16)), i32(6)), i1]
+      b6[i0, i1, i32(7)] = b1[add(mul(i0, i32(16)), i32(7)), i1]
+      b6[i0, i1, i32(8)] = b1[add(mul(i0, i32(16)), i32(8)), i1]
+      b6[i0, i1, i32(9)] = b1[add(mul(i0, i32(16)), i32(9)), i1]
+      b6[i0, i1, i32(10)] = b1[add(mul(i0, i32(16)), i32(10)), i1]
+      b6[i0, i1, i32(11)] = b1[add(mul(i0, i32(16)), i32(11)), i1]
+      b6[i0, i1, i32(12)] = b1[add(mul(i0, i32(16)), i32(12)), i1]
+      b6[i0, i1, i32(13)] = b1[add(mul(i0, i32(16)), i32(13)), i1]
+      b6[i0, i1, i32(14)] = b1[add(mul(i0, i32(16)), i32(14)), i1]
+      b6[i0, i1, i32(15)] = b1[add(mul(i0, i32(16)), i32(15)), i1]
+    }
+    for [1, 1, 2, 16] {
+      x0 = f32(0.0)
+      x1 = f32(0.0)
+      x2 = f32(0.0)
+      x3 = f32(0.0)
+      x4 = f32(0.0)
+      x5 = f32(0.0)
+      x6 = f32(0.0)
+      x7 = f32(0.0)
+      x8 = f32(0.0)
+      x9 = f32(0.0)
+      x10 = f32(0.0)
+      x11 = f32(0.0)
+      loop x12 in i32(0), i32(7), 1 {
+        x0 = add(x0, mul(b5[add(mul(i0, i32(2)), i2), x12, i32(0)], b6[i1, x12, i3]))
+        x1 = add(x1, mul(b5[add(mul(i0, i32(2)), i2), x12, i32(1)], b6[i1, x12, i3]))
+        x2 = add(x2, mul(b5[add(mul(i0, i32(2)), i2), x12, i32(2)], b6[i1, x12, i3]))
+        x3 = add(x3, mul(b5[add(mul(i0, i32(2)), i2), x12, i32(3)], b6[i1, x12, i3]))
+        x4 = add(x4, mul(b5[add(mul(i0, i32(2)), i2), x12, i32(4)], b6[i1, x12, i3]))
+        x5 = add(x5, mul(b5[add(mul(i0, i32(2)), i2), x12, i32(5)], b6[i1, x12, i3]))
+        x6 = add(x6, mul(b5[add(mul(i0, i32(2)), i2), x12, i32(6)], b6[i1, x12, i3]))
+        x7 = add(x7, mul(b5[add(mul(i0, i32(2)), i2), x12, i32(7)], b6[i1, x12, i3]))
+        x8 = add(x8, mul(b5[add(mul(i0, i32(2)), i2), x12, i32(8)], b6[i1, x12, i3]))
+        x9 = add(x9, mul(b5[add(mul(i0, i32(2)), i2), x12, i32(9)], b6[i1, x12, i3]))
+        x10 = add(x10, mul(b5[add(mul(i0, i32(2)), i2), x12, i32(10)], b6[i1, x12, i3]))
+        x11 = add(x11, mul(b5[add(mul(i0, i32(2)), i2), x12, i32(11)], b6[i1, x12, i3]))
+      }
+      %0 = add(mul(i1, i32(16)), i3)
+      b4[mul(add(mul(i0, i32(2)), i2), i32(12)), %0] = max(add(x0, b2[%0]), f32(0.0))
+      %1 = add(mul(i1, i32(16)), i3)
+      b4[add(mul(add(mul(i0, i32(2)), i2), i32(12)), i32(1)), %1] = max(add(x1, b2[%1]), f32(0.0))
+      %2 = add(mul(i1, i32(16)), i3)
+      b4[add(mul(add(mul(i0, i32(2)), i2), i32(12)), i32(2)), %2] = max(add(x2, b2[%2]), f32(0.0))
+      %3 = add(mul(i1, i32(16)), i3)
+      b4[add(mul(add(mul(i0, i32(2)), i2), i32(12)), i32(3)), %3] = max(add(x3, b2[%3]), f32(0.0))
+      %4 = add(mul(i1, i32(16)), i3)
+      b4[add(mul(add(mul(i0, i32(2)), i2), i32(12)), i32(4)), %4] = max(add(x4, b2[%4]), f32(0.0))
+      %5 = add(mul(i1, i32(16)), i3)
+      b4[add(mul(add(mul(i0, i32(2)), i2), i32(12)), i32(5)), %5] = max(add(x5, b2[%5]), f32(0.0))
+      %6 = add(mul(i1, i32(16)), i3)
+      b4[add(mul(add(mul(i0, i32(2)), i2), i32(12)), i32(6)), %6] = max(add(x6, b2[%6]), f32(0.0))
+      %7 = add(mul(i1, i32(16)), i3)
+      b4[add(mul(add(mul(i0, i32(2)), i2), i32(12)), i32(7)), %7] = max(add(x7, b2[%7]), f32(0.0))
+      %8 = add(mul(i1, i32(16)), i3)
+      b4[add(mul(add(mul(i0, i32(2)), i2), i32(12)), i32(8)), %8] = max(add(x8, b2[%8]), f32(0.0))
+      %9 = add(mul(i1, i32(16)), i3)
+      b4[add(mul(add(mul(i0, i32(2)), i2), i32(12)), i32(9)), %9] = max(add(x9, b2[%9]), f32(0.0))
+      %10 = add(mul(i1, i32(16)), i3)
+      b4[add(mul(add(mul(i0, i32(2)), i2), i32(12)), i32(10)), %10] = max(add(x10, b2[%10]), f32(0.0))
+      %11 = add(mul(i1, i32(16)), i3)
+      b4[add(mul(add(mul(i0, i32(2)), i2), i32(12)), i32(11)), %11] = max(add(x11, b2[%11]), f32(0.0))
+    }
+    result b4
+    "#);
+    assert_eq!(program.products.len(), 1);
+}
+
+#[test]
+fn products_are_made_by_a_library() {
+    let program = with_products(Products::Library, PRODUCT);
+    insta::assert_snapshot!(body(&program), @r#"
+    for [7, 16] {
+      b5[i0, i1] = b1[i1, i0]
+    }
+    call matmul(b3) = (b0, b5)
+    for [24, 16] {
+      b4[i0, i1] = max(add(b3[i0, i1], b2[i1]), f32(0.0))
+    }
+    result b4
+    "#);
 }

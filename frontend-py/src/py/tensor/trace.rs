@@ -291,6 +291,7 @@ impl NativeTrace {
         let made_for = Settings {
             compiler: &compiler,
             fast_math: settings.fast_math,
+            options: settings.tensor_options(),
         };
         let agreements = program
             .agreements

@@ -55,6 +55,7 @@ fn realise_all(py: Python<'_>, slots: &[u32]) -> PyResult<()> {
     let made_for = Settings {
         compiler: &compiler,
         fast_math: settings.fast_math,
+        options: settings.tensor_options(),
     };
     py.detach(|| realise(&SESSION, slots, made_for, program::generation()))
         .map_err(|e| failed(py, e))
