@@ -425,40 +425,16 @@ fn products_are_made_in_tiles() {
     let program = with_products(Products::Tiles, PRODUCT);
     insta::assert_snapshot!(body(&program), @r#"
     for [2, 7] {
-      b5[i0, i1, i32(0)] = b0[mul(i0, i32(12)), i1]
-      b5[i0, i1, i32(1)] = b0[add(mul(i0, i32(12)), i32(1)), i1]
-      b5[i0, i1, i32(2)] = b0[add(mul(i0, i32(12)), i32(2)), i1]
-      b5[i0, i1, i32(3)] = b0[add(mul(i0, i32(12)), i32(3)), i1]
-      b5[i0, i1, i32(4)] = b0[add(mul(i0, i32(12)), i32(4)), i1]
-      b5[i0, i1, i32(5)] = b0[add(mul(i0, i32(12)), i32(5)), i1]
-      b5[i0, i1, i32(6)] = b0[add(mul(i0, i32(12)), i32(6)), i1]
-      b5[i0, i1, i32(7)] = b0[add(mul(i0, i32(12)), i32(7)), i1]
-      b5[i0, i1, i32(8)] = b0[add(mul(i0, i32(12)), i32(8)), i1]
-      b5[i0, i1, i32(9)] = b0[add(mul(i0, i32(12)), i32(9)), i1]
-      b5[i0, i1, i32(10)] = b0[add(mul(i0, i32(12)), i32(10)), i1]
-      b5[i0, i1, i32(11)] = b0[add(mul(i0, i32(12)), i32(11)), i1]
+      loop x0 in i32(0), i32(12), 1 {
+        b5[i0, i1, x0] = b0[add(mul(i0, i32(12)), x0), i1]
+      }
     }
     for [1, 7] {
-      b6[i0, i1, i32(0)] = b1[mul(i0, i32(16)), i1]
-      b6[i0, i1, i32(1)] = b1[add(mul(i0, i32(16)), i32(1)), i1]
-      b6[i0, i1, i32(2)] = b1[add(mul(i0, i32(16)), i32(2)), i1]
-      b6[i0, i1, i32(3)] = b1[add(mul(i0, i32(16)), i32(3)), i1]
-      b6[i0, i1, i32(4)] = b1[add(mul(i0, i32(16)), i32(4)), i1]
-      b6[i0, i1, i32(5)] = b1[add(mul(i0, i32(16)), i32(5)), i1]
-      b6[i0, i1, i32(6)] = b1[add(mul(i0, i32(16)), i32(6)), i1]
-      b6[i0, i1, i32(7)] = b1[add(mul(i0, i32(16)), i32(7)), i1]
-      b6[i0, i1, i32(8)] = b1[add(mul(i0, i32(16)), i32(8)), i1]
-      b6[i0, i1, i32(9)] = b1[add(mul(i0, i32(16)), i32(9)), i1]
-      b6[i0, i1, i32(10)] = b1[add(mul(i0, i32(16)), i32(10)), i1]
-      b6[i0, i1, i32(11)] = b1[add(mul(i0, i32(16)), i32(11)), i1]
-      b6[i0, i1, i32(12)] = b1[add(mul(i0, i32(16)), i32(12)), i1]
-      b6[i0, i1, i32(13)] = b1[add(mul(i0, i32(16)), i32(13)), i1]
-      b6[i0, i1, i32(14)] = b1[add(mul(i0, i32(16)), i32(14)), i1]
-      b6[i0, i1, i32(15)] = b1[add(mul(i0, i32(16)), i32(15)), i1]
+      loop x1 in i32(0), i32(16), 1 {
+        b6[i0, i1, x1] = b1[add(mul(i0, i32(16)), x1), i1]
+      }
     }
     for [1, 1, 2, 16] {
-      x0 = f32(0.0)
-      x1 = f32(0.0)
       x2 = f32(0.0)
       x3 = f32(0.0)
       x4 = f32(0.0)
@@ -469,44 +445,46 @@ fn products_are_made_in_tiles() {
       x9 = f32(0.0)
       x10 = f32(0.0)
       x11 = f32(0.0)
-      loop x12 in i32(0), i32(7), 1 {
-        x0 = add(x0, mul(b5[add(mul(i0, i32(2)), i2), x12, i32(0)], b6[i1, x12, i3]))
-        x1 = add(x1, mul(b5[add(mul(i0, i32(2)), i2), x12, i32(1)], b6[i1, x12, i3]))
-        x2 = add(x2, mul(b5[add(mul(i0, i32(2)), i2), x12, i32(2)], b6[i1, x12, i3]))
-        x3 = add(x3, mul(b5[add(mul(i0, i32(2)), i2), x12, i32(3)], b6[i1, x12, i3]))
-        x4 = add(x4, mul(b5[add(mul(i0, i32(2)), i2), x12, i32(4)], b6[i1, x12, i3]))
-        x5 = add(x5, mul(b5[add(mul(i0, i32(2)), i2), x12, i32(5)], b6[i1, x12, i3]))
-        x6 = add(x6, mul(b5[add(mul(i0, i32(2)), i2), x12, i32(6)], b6[i1, x12, i3]))
-        x7 = add(x7, mul(b5[add(mul(i0, i32(2)), i2), x12, i32(7)], b6[i1, x12, i3]))
-        x8 = add(x8, mul(b5[add(mul(i0, i32(2)), i2), x12, i32(8)], b6[i1, x12, i3]))
-        x9 = add(x9, mul(b5[add(mul(i0, i32(2)), i2), x12, i32(9)], b6[i1, x12, i3]))
-        x10 = add(x10, mul(b5[add(mul(i0, i32(2)), i2), x12, i32(10)], b6[i1, x12, i3]))
-        x11 = add(x11, mul(b5[add(mul(i0, i32(2)), i2), x12, i32(11)], b6[i1, x12, i3]))
+      x12 = f32(0.0)
+      x13 = f32(0.0)
+      loop x14 in i32(0), i32(7), 1 {
+        x2 = add(x2, mul(b5[add(mul(i0, i32(2)), i2), x14, i32(0)], b6[i1, x14, i3]))
+        x3 = add(x3, mul(b5[add(mul(i0, i32(2)), i2), x14, i32(1)], b6[i1, x14, i3]))
+        x4 = add(x4, mul(b5[add(mul(i0, i32(2)), i2), x14, i32(2)], b6[i1, x14, i3]))
+        x5 = add(x5, mul(b5[add(mul(i0, i32(2)), i2), x14, i32(3)], b6[i1, x14, i3]))
+        x6 = add(x6, mul(b5[add(mul(i0, i32(2)), i2), x14, i32(4)], b6[i1, x14, i3]))
+        x7 = add(x7, mul(b5[add(mul(i0, i32(2)), i2), x14, i32(5)], b6[i1, x14, i3]))
+        x8 = add(x8, mul(b5[add(mul(i0, i32(2)), i2), x14, i32(6)], b6[i1, x14, i3]))
+        x9 = add(x9, mul(b5[add(mul(i0, i32(2)), i2), x14, i32(7)], b6[i1, x14, i3]))
+        x10 = add(x10, mul(b5[add(mul(i0, i32(2)), i2), x14, i32(8)], b6[i1, x14, i3]))
+        x11 = add(x11, mul(b5[add(mul(i0, i32(2)), i2), x14, i32(9)], b6[i1, x14, i3]))
+        x12 = add(x12, mul(b5[add(mul(i0, i32(2)), i2), x14, i32(10)], b6[i1, x14, i3]))
+        x13 = add(x13, mul(b5[add(mul(i0, i32(2)), i2), x14, i32(11)], b6[i1, x14, i3]))
       }
       %0 = add(mul(i1, i32(16)), i3)
-      b4[mul(add(mul(i0, i32(2)), i2), i32(12)), %0] = max(add(x0, b2[%0]), f32(0.0))
+      b4[mul(add(mul(i0, i32(2)), i2), i32(12)), %0] = max(add(x2, b2[%0]), f32(0.0))
       %1 = add(mul(i1, i32(16)), i3)
-      b4[add(mul(add(mul(i0, i32(2)), i2), i32(12)), i32(1)), %1] = max(add(x1, b2[%1]), f32(0.0))
+      b4[add(mul(add(mul(i0, i32(2)), i2), i32(12)), i32(1)), %1] = max(add(x3, b2[%1]), f32(0.0))
       %2 = add(mul(i1, i32(16)), i3)
-      b4[add(mul(add(mul(i0, i32(2)), i2), i32(12)), i32(2)), %2] = max(add(x2, b2[%2]), f32(0.0))
+      b4[add(mul(add(mul(i0, i32(2)), i2), i32(12)), i32(2)), %2] = max(add(x4, b2[%2]), f32(0.0))
       %3 = add(mul(i1, i32(16)), i3)
-      b4[add(mul(add(mul(i0, i32(2)), i2), i32(12)), i32(3)), %3] = max(add(x3, b2[%3]), f32(0.0))
+      b4[add(mul(add(mul(i0, i32(2)), i2), i32(12)), i32(3)), %3] = max(add(x5, b2[%3]), f32(0.0))
       %4 = add(mul(i1, i32(16)), i3)
-      b4[add(mul(add(mul(i0, i32(2)), i2), i32(12)), i32(4)), %4] = max(add(x4, b2[%4]), f32(0.0))
+      b4[add(mul(add(mul(i0, i32(2)), i2), i32(12)), i32(4)), %4] = max(add(x6, b2[%4]), f32(0.0))
       %5 = add(mul(i1, i32(16)), i3)
-      b4[add(mul(add(mul(i0, i32(2)), i2), i32(12)), i32(5)), %5] = max(add(x5, b2[%5]), f32(0.0))
+      b4[add(mul(add(mul(i0, i32(2)), i2), i32(12)), i32(5)), %5] = max(add(x7, b2[%5]), f32(0.0))
       %6 = add(mul(i1, i32(16)), i3)
-      b4[add(mul(add(mul(i0, i32(2)), i2), i32(12)), i32(6)), %6] = max(add(x6, b2[%6]), f32(0.0))
+      b4[add(mul(add(mul(i0, i32(2)), i2), i32(12)), i32(6)), %6] = max(add(x8, b2[%6]), f32(0.0))
       %7 = add(mul(i1, i32(16)), i3)
-      b4[add(mul(add(mul(i0, i32(2)), i2), i32(12)), i32(7)), %7] = max(add(x7, b2[%7]), f32(0.0))
+      b4[add(mul(add(mul(i0, i32(2)), i2), i32(12)), i32(7)), %7] = max(add(x9, b2[%7]), f32(0.0))
       %8 = add(mul(i1, i32(16)), i3)
-      b4[add(mul(add(mul(i0, i32(2)), i2), i32(12)), i32(8)), %8] = max(add(x8, b2[%8]), f32(0.0))
+      b4[add(mul(add(mul(i0, i32(2)), i2), i32(12)), i32(8)), %8] = max(add(x10, b2[%8]), f32(0.0))
       %9 = add(mul(i1, i32(16)), i3)
-      b4[add(mul(add(mul(i0, i32(2)), i2), i32(12)), i32(9)), %9] = max(add(x9, b2[%9]), f32(0.0))
+      b4[add(mul(add(mul(i0, i32(2)), i2), i32(12)), i32(9)), %9] = max(add(x11, b2[%9]), f32(0.0))
       %10 = add(mul(i1, i32(16)), i3)
-      b4[add(mul(add(mul(i0, i32(2)), i2), i32(12)), i32(10)), %10] = max(add(x10, b2[%10]), f32(0.0))
+      b4[add(mul(add(mul(i0, i32(2)), i2), i32(12)), i32(10)), %10] = max(add(x12, b2[%10]), f32(0.0))
       %11 = add(mul(i1, i32(16)), i3)
-      b4[add(mul(add(mul(i0, i32(2)), i2), i32(12)), i32(11)), %11] = max(add(x11, b2[%11]), f32(0.0))
+      b4[add(mul(add(mul(i0, i32(2)), i2), i32(12)), i32(11)), %11] = max(add(x13, b2[%11]), f32(0.0))
     }
     result b4
     "#);
@@ -526,4 +504,51 @@ fn products_are_made_by_a_library() {
     }
     result b4
     "#);
+}
+
+#[test]
+fn what_a_point_stores_before_it_reads_it_is_not_kept() {
+    let mut program = parse(
+        r#"
+        in b0 "a": f32[?, 7]
+        tmp b1 "t": f32[b0:0]
+        tmp b2 "y": f32[b0:0]
+        for [b0:0, 7] { b1[i0] add init = b0[i0, i1] }
+        for [b0:0] { b2[i0] = sub(b1[i0], f32(1)) }
+        result b2
+    "#,
+    )
+    .unwrap();
+    passes::run(&mut program, Options::default(), &mut |_, _| {});
+    assert_eq!(n_materialised(&program), 1);
+    insta::assert_snapshot!(body(&program), @r#"
+    for [b0:0] {
+      x1 = f32(0.0)
+      loop x0 in i32(0), i32(7), 1 {
+        x1 = add(x1, b0[i0, x0])
+      }
+      x2 = x1
+      b2[i0] = sub(x2, f32(1.0))
+    }
+    result b2
+    "#);
+}
+
+#[test]
+fn what_all_ways_from_a_value_lead_to_computes_it_once() {
+    // `r` is read by two statements, of which one is computed where the other is.
+    let program = after(
+        "inline",
+        r#"
+        in b0 "x": f32[?]
+        tmp b1 "r": f32[b0:0]
+        tmp b2 "square": f32[b0:0]
+        tmp b3 "cube": f32[b0:0]
+        for [b0:0] { b1[i0] = sin(b0[i0]) }
+        for [b0:0] { b2[i0] = mul(b1[i0], b1[i0]) }
+        for [b0:0] { b3[i0] = mul(b2[i0], b1[i0]) }
+        result b3
+    "#,
+    );
+    assert!(!program.kept.keys().any(|&b| program.buffers[b].name == "r"));
 }

@@ -24,8 +24,6 @@ use crate::program::{Accum, Buffer, Call, Dim, DimDef, For, Library, Program, Ro
 const LEAST: u64 = 8;
 /// With fewer elements, sums with more terms than this are cut into parts rather.
 const FEW_ELEMENTS: u64 = 4096;
-/// A factor that costs more is computed before, and one that is computed with the product costs no more for each of its rows.
-const MAX_COST: u32 = 12;
 /// What is computed of each element costs no more than this, since it is written out for each row of a tile.
 const MAX_EPILOGUE: u32 = 40;
 
@@ -378,38 +376,6 @@ pub(super) fn at(program: &mut Program, e: Expr, axes: &IndexMap<u32, Expr>) -> 
             ExprDef::Axis(k) => axes.get(k).copied(),
             _ => None,
         })
-}
-
-/// Each factor in memory, if computing it for each use in a kernel that copies it costs too much.
-pub(super) fn simplified(program: &mut Program, factors: &mut Factors, out: &mut Vec<Stmt>) {
-    let groups = [&factors.rows, &factors.columns].map(Clone::clone);
-    for (side, own) in groups.iter().enumerate() {
-        if super::inline::cost(&program.exprs, factors.operands[side]) > MAX_COST {
-            let axes: Vec<u32> = [&factors.batch[..], own, &factors.inner].concat();
-            factors.operands[side] = stored(program, factors, factors.operands[side], &axes, out);
-        }
-    }
-}
-
-/// Stores a value for all indices along some axes; an element of what is made.
-fn stored(
-    program: &mut Program,
-    factors: &Factors,
-    value: Expr,
-    axes: &[u32],
-    out: &mut Vec<Stmt>,
-) -> Expr {
-    let domain = factors.dims(axes);
-    let own = program.axes(axes.len());
-    let places = axes.iter().copied().zip(own).collect();
-    let value = at(program, value, &places);
-    let made = out.len();
-    let before = std::mem::take(&mut program.body);
-    let target = program.map(&domain, value, factors.span);
-    out.extend(std::mem::replace(&mut program.body, before));
-    debug_assert_eq!(out.len(), made + 1);
-    let index = axes.iter().map(|&k| program.exprs.axis(k)).collect();
-    program.load(target, index, Outside::Never)
 }
 
 /// A factor as a buffer `[batch.., n, m]` for a library: the one that it reads, if that is so.

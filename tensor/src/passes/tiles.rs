@@ -1,8 +1,8 @@
 //! A product of matrices in tiles.
 //!
 //! ```text
-//! for [n / 12, k] { p[i0, i1, 0] = a[i0 * 12, i1]; ..; p[i0, i1, 11] = a[i0 * 12 + 11, i1] }
-//! for [m / 16, k] { q[i0, i1, 0] = b[i1, i0 * 16]; ..; q[i0, i1, 15] = b[i1, i0 * 16 + 15] }
+//! for [n / 12, k] { loop r in 0, 12 { p[i0, i1, r] = a[i0 * 12 + r, i1] } }
+//! for [m / 16, k] { loop r in 0, 16 { q[i0, i1, r] = b[i1, i0 * 16 + r] } }
 //! for [n / 12 / 8, m / 16, 8, 16] {
 //!     x0 = 0; ..; x11 = 0
 //!     loop k { y = q[i1, k, i3]; x0 += p[i, k, 0] * y; ..; x11 += p[i, k, 11] * y }
@@ -18,7 +18,7 @@ use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{BinaryOp, CompareOp};
 use indexmap::IndexMap;
 
-use super::products::{Factors, at, product, simplified, unravelled};
+use super::products::{Factors, at, product, unravelled};
 use crate::expr::{Expr, ExprDef, Outside};
 use crate::program::{Buffer, Dim, DimDef, For, Program, Stmt, Store, Var};
 
@@ -34,11 +34,10 @@ const BLOCKS: [u64; 7] = [8, 7, 9, 6, 10, 5, 4];
 /// The statements that make a product, and what a `for` makes of it, whose axes are those of the target in the order given.
 pub(super) fn run(
     program: &mut Program,
-    mut factors: Factors,
+    factors: Factors,
     epilogue: Option<(&For, &[u32])>,
 ) -> Vec<Stmt> {
     let mut out = Vec::new();
-    simplified(program, &mut factors, &mut out);
     let [rows, columns, inner] = [&factors.rows, &factors.columns, &factors.inner]
         .map(|axes| factors.dims(axes))
         .map(|dims| product(program, &dims));
@@ -118,26 +117,31 @@ impl Copied {
         places.extend(factors.batch.iter().copied().zip(axes.iter().copied()));
         let indices = unravelled(program, axes[n_batch + 1], &factors.dims(&factors.inner));
         places.extend(factors.inner.iter().copied().zip(indices));
-        let body = (0..length).map(|r| {
-            let i = element(program, axes[n_batch], length, r);
-            // What is behind the last one is computed, and read by nobody.
-            let is_whole = program.const_dim(extent).is_some_and(|n| n % length == 0);
-            let i = if is_whole { i } else { nearest(program, i, n) };
-            let indices = unravelled(program, i, &factors.dims(own));
-            places.extend(own.iter().copied().zip(indices));
-            let value = at(program, value, &places);
-            let mut index = axes.clone();
-            index.push(program.exprs.i32(r as i32));
-            Stmt::Store(Store {
-                target: buffer,
-                index,
-                value,
-                accum: None,
-                init: false,
-                outside: Outside::Never,
-            })
-        });
-        let body = body.collect();
+        let counter = program.var(ScalarType::I32);
+        let within = program.get(counter);
+        let i = element_of(program, axes[n_batch], length, within);
+        // What is behind the last one is computed, and read by nobody.
+        let is_whole = program
+            .const_dim(extent)
+            .is_some_and(|n| n.is_multiple_of(length));
+        let i = if is_whole { i } else { nearest(program, i, n) };
+        let indices = unravelled(program, i, &factors.dims(own));
+        places.extend(own.iter().copied().zip(indices));
+        let store = Store {
+            target: buffer,
+            index: [&axes[..], &[within]].concat(),
+            value: at(program, value, &places),
+            accum: None,
+            init: false,
+            outside: Outside::Never,
+        };
+        let body = vec![Stmt::Loop {
+            var: counter,
+            lo: program.exprs.i32(0),
+            hi: program.exprs.i32(length as i32),
+            step: 1,
+            body: vec![Stmt::Store(store)],
+        }];
         out.push(Stmt::For(For {
             domain,
             body,
