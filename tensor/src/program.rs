@@ -235,6 +235,8 @@ pub struct Program {
     pub buffers: PrimaryMap<Buffer, BufferDef>,
     /// The types of variables.
     pub vars: PrimaryMap<Var, ScalarType>,
+    /// Variables that the caller sets before the program runs.
+    pub given: Vec<Var>,
     /// Expressions.
     pub exprs: Exprs,
     /// Extents that have to be equal, looked at before anything runs.

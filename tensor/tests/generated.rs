@@ -11,8 +11,8 @@ use aerogel_ir::{BinaryOp, CompareOp, UnaryOp, eval};
 use aerogel_tensor::interp::{Array, Failure, run};
 use aerogel_tensor::passes::{Options, Products};
 use aerogel_tensor::{
-    Accum, Buffer, Dim, DimDef, Expr, For, Operand, Outside, Plan, Program, Settings, Stmt, Store,
-    parse, passes, verify,
+    Accum, Buffer, Codes, Dim, DimDef, Expr, For, Operand, Outside, Plan, Program, Settings, Stmt,
+    Store, parse, passes, verify,
 };
 
 struct Maker {
@@ -391,7 +391,16 @@ impl Maker {
             let target = self.one_of(&sums);
             let index = self.program.axes(domain.len());
             let source = self.one_of(&sums);
-            let old = self.program.load(source, index.clone(), Outside::Never);
+            let old = match source != target && !domain.is_empty() && self.chance(3) {
+                // What a neighbour has: no turn of a point's own.
+                true => {
+                    let one = self.program.exprs.i32(1);
+                    let mut at = index.clone();
+                    at[0] = self.program.exprs.binary(BinaryOp::Add, at[0], one);
+                    self.program.load(source, at, Outside::Wrap)
+                }
+                false => self.program.load(source, index.clone(), Outside::Never),
+            };
             let mut value = self.value(&domain, ty, 2);
             if self.chance(2) {
                 value = self.program.exprs.cast(count, ty);
@@ -429,6 +438,39 @@ impl Maker {
             body,
         });
         self.readable.extend(sums);
+    }
+
+    /// What is made of memory before it changes, and read afterwards.
+    fn stale(&mut self, at_host: &mut Vec<Stmt>) {
+        let inputs: Vec<Buffer> = self.program.inputs().collect();
+        let source = self.one_of(&inputs);
+        let (ty, shape) = (
+            self.program.buffers[source].ty,
+            self.program.buffers[source].shape.clone(),
+        );
+        let before = self.program.body.len();
+        let index = self.program.axes(shape.len());
+        let old = self.program.load(source, index.clone(), Outside::Never);
+        let made = self.program.map(&shape, old, Span::NONE);
+        let one = self.program.exprs.constant(Scalar::one(ty));
+        let new = self.program.exprs.binary(BinaryOp::Add, old, one);
+        let value = self.small(new);
+        let store = Store {
+            target: source,
+            index: index.clone(),
+            value,
+            accum: None,
+            init: false,
+            outside: Outside::Never,
+        };
+        self.program.assign(&shape, store, Span::NONE);
+        let read = self.program.load(made, index, Outside::Never);
+        let twice = self.program.exprs.binary(BinaryOp::Add, read, one);
+        let value = self.small(twice);
+        let result = self.program.map(&shape, value, Span::NONE);
+        self.program.results.push(result);
+        self.readable.push(result);
+        at_host.extend(self.program.body.drain(before..));
     }
 
     /// A `for` with loops, branches and variables at each point.
@@ -529,6 +571,7 @@ fn program(seed: u64) -> Program {
             0 => maker.points(&mut body),
             2 if maker.chance(2) => maker.turns(&mut body),
             3 if maker.chance(4) => maker.product(&mut body),
+            4 if maker.chance(4) => maker.stale(&mut body),
             1 if maker.chance(2) => {
                 // The host goes round.
                 let var = maker.program.var(ScalarType::I32);
@@ -636,6 +679,8 @@ fn check(seed: u64, compiler: &Compiler) {
         compiler,
         fast_math: false,
         options,
+        codes: &Codes::default(),
+        stamp: 0,
     };
     let plan = Plan::new(program, settings).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{text}"));
     let operands: Vec<Operand> = inputs(seed)

@@ -4,7 +4,7 @@ use aerogel_base::{Scalar, ScalarType};
 use aerogel_compiler::{Compiler, Config};
 use aerogel_tensor::interp::{Array, run};
 use aerogel_tensor::passes::Options;
-use aerogel_tensor::{Operand, Plan, Settings, parse};
+use aerogel_tensor::{Codes, Operand, Plan, Settings, parse};
 
 fn array(ty: ScalarType, shape: &[usize], step: usize) -> Array {
     let n = shape.iter().product();
@@ -32,6 +32,8 @@ fn check(text: &str, inputs: &[Array]) {
         compiler: &compiler,
         fast_math: false,
         options: Options::default(),
+        codes: &Codes::default(),
+        stamp: 0,
     };
     let plan = Plan::new(program, settings).unwrap();
     for _ in 0..2 {

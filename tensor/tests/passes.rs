@@ -195,19 +195,19 @@ fn few_elements_of_many_values_are_summed_in_parts() {
     "#,
     );
     insta::assert_snapshot!(body(&program), @r#"
-    for [3, 64] {
+    for [64, 3] {
       x1 = f32(0.0)
       %0 = add(div(extent(b0:0), i32(64)), i32(1))
-      %1 = min(mul(i1, %0), extent(b0:0))
+      %1 = min(mul(i0, %0), extent(b0:0))
       loop x0 in %1, add(%1, min(%0, sub(extent(b0:0), %1))), 1 {
-        x1 = add(x1, b0[x0, i0])
+        x1 = add(x1, b0[x0, i1])
       }
       b2[i0, i1] = x1
     }
     for [3] {
       x3 = f32(0.0)
       loop x2 in i32(0), i32(64), 1 {
-        x3 = add(x3, b2[i0, x2])
+        x3 = add(x3, b2[x2, i0])
       }
       b1[i0] = x3
     }
@@ -551,4 +551,35 @@ fn what_all_ways_from_a_value_lead_to_computes_it_once() {
     "#,
     );
     assert!(!program.kept.keys().any(|&b| program.buffers[b].name == "r"));
+}
+
+#[test]
+fn sums_over_rows_read_some_rows_at_a_time() {
+    let program = after(
+        "reductions",
+        r#"
+        in b0 "x": f32[8192, 2048]
+        tmp b1 "s": f32[2048]
+        for [2048, 8192] { b1[i0] add init = b0[i1, i0] }
+        result b1
+    "#,
+    );
+    insta::assert_snapshot!(body(&program), @r#"
+    for [512, 2048] {
+      x1 = f32(0.0)
+      %0 = min(mul(i0, i32(17)), i32(8192))
+      loop x0 in %0, add(%0, min(i32(17), sub(i32(8192), %0))), 1 {
+        x1 = add(x1, b0[x0, i1])
+      }
+      b2[i0, i1] = x1
+    }
+    for [2048] {
+      x3 = f32(0.0)
+      loop x2 in i32(0), i32(512), 1 {
+        x3 = add(x3, b2[x2, i0])
+      }
+      b1[i0] = x3
+    }
+    result b1
+    "#);
 }

@@ -14,7 +14,7 @@ mod uses;
 
 pub use inline::Kept;
 pub use products::Product;
-pub(crate) use uses::Touched;
+pub(crate) use uses::{Touched, map_exprs};
 
 use indexmap::IndexSet;
 
