@@ -367,9 +367,10 @@ def init(
             ``device`` (which GPU: ``"cuda:1"`` is the second), ``device_memory_GB`` and ``device_memory_fraction``
             (how much of its memory may be used, all if none is given),
             ``debug`` (check indices, assertions and integer arithmetic), ``fast_math``, ``random_seed``,
-            ``cpu_max_num_threads``, ``tensor_products`` (who makes large products of matrices of
-            floats among tensors: ``"tiles"``, kernels over tiles, or ``"library"``), ``ad_memory`` (the most that gradients keep until they are computed: bytes, or text
-            such as ``"2GB"``; half of the machine's memory if it is not given), ``print_ir``, ``log_level``,
+            ``cpu_max_num_threads``, ``tensor_products`` (who makes large products of matrices of floats among tensors:
+            ``"tiles"``, kernels over tiles, or ``"library"``), ``ad_memory`` (the most that gradients keep until they
+            are computed: bytes, or text such as ``"2GB"``; half of the machine's memory if it is not given),
+            ``print_ir``, ``log_level``,
             ``verbose``, ``offline_cache`` (keep compiled kernels on disk for the
             next process) with ``offline_cache_file_path``, ``offline_cache_cleaning_policy`` (``never``,
             ``version``, ``lru`` or ``fifo``), ``offline_cache_max_size_of_files`` in bytes and
