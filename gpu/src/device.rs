@@ -4,12 +4,12 @@ use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use aerogel_runtime::interrupt;
 use aerogel_runtime::{Buffer, Device, KernelCode, LoadError, LoadedKernel, MemoryError, Mirror};
 
 use crate::driver::{Card, Driver, DriverError};
 use crate::memory::GpuMirror;
 use crate::plan::GpuKernel;
+use crate::queue::Queued;
 
 /// A card that has been opened, and what its launches share.
 pub(crate) struct Opened {
@@ -23,6 +23,8 @@ pub(crate) struct Opened {
     limit: AtomicU64,
     held: AtomicU64,
     shared: Mutex<Shared>,
+    /// Launches that nobody has waited for, in their order.
+    pub(crate) queued: Mutex<Vec<Queued>>,
 }
 
 /// Memory that one launch after the other uses.
@@ -97,14 +99,22 @@ impl Opened {
     }
 }
 
-impl Drop for Opened {
-    fn drop(&mut self) {
+impl Opened {
+    /// Gives back the memory that launches share.
+    fn drop_shared(&self) {
         let shared = std::mem::take(&mut *self.turn());
-        if let Ok(driver) = self.driver() {
-            for (address, _) in [shared.log, shared.heap].into_iter().flatten() {
+        for (address, bytes) in [shared.log, shared.heap].into_iter().flatten() {
+            self.give_back(bytes);
+            if let Ok(driver) = self.driver() {
                 driver.free(address);
             }
         }
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        self.drop_shared();
     }
 }
 
@@ -126,6 +136,7 @@ impl GpuDevice {
                 limit: AtomicU64::new(u64::MAX),
                 held: AtomicU64::new(0),
                 shared: Mutex::default(),
+                queued: Mutex::default(),
             }),
         }
     }
@@ -135,8 +146,11 @@ impl GpuDevice {
         self.opened.driver.card()
     }
 
-    /// Lets no more than so many bytes of the card be used, or, below one, such a part of it; nothing for all.
+    /// Lets no more than so many bytes of the card be used from now on, or, below one, such a part of it; nothing for all.
     pub fn limit(&self, bytes: Option<f64>) {
+        // A program that was before may have had more for itself. How its launches ended is told those who asked for it.
+        let _ = self.opened.settle();
+        self.opened.drop_shared();
         let whole = self.card().memory as f64;
         let limit = match bytes {
             None => u64::MAX,
@@ -181,20 +195,17 @@ impl GpuDevice {
             Ok(Box::new(made.map_err(|e| opened.memory_error(e))?) as Box<dyn Mirror>)
         };
         let address = buffer.lend_there(opened.number(), make)?;
-        let driver = opened.driver().map_err(|e| opened.memory_error(e))?;
-        let waited = driver.wait(&|| false);
-        waited.map_err(|e| opened.memory_error(e))?;
+        opened.settle().map_err(|e| opened.memory_error(e))?;
         Ok(address)
     }
 
-    /// Waits until all that was asked of the card is done, or Ctrl-C ends it.
+    /// Waits until all that was asked of the card is done, or Ctrl-C ends it, and tells how launches ended that have
+    /// returned before.
     ///
     /// # Errors
-    /// If a kernel has done what it must not, or the card is lost.
+    /// If one of them has failed, or the card is lost.
     pub fn wait(&self) -> Result<(), DriverError> {
-        let _active = interrupt::Active::begin();
-        let waited = self.opened.driver()?.wait(&interrupt::requested);
-        waited.inspect_err(|e| self.opened.note(e))
+        self.opened.settle()
     }
 
     /// Whether another process opened it, of which this one is a child.

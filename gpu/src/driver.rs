@@ -72,10 +72,10 @@ pub trait Driver: Send + Sync {
     /// Looks whether bytes that somebody else has allocated are this card's, and waits for what he has asked of a stream.
     fn adopt(&self, address: u64, bytes: u64, stream: Option<u64>) -> Result<(), DriverError>;
 
-    /// The address of a word that is not zero while launches shall end.
+    /// The address of a word that is not zero while launches shall end: kernels, and `wait`, set it.
     fn stop_word(&self) -> u64;
 
-    /// Waits until all is done. When `stop` becomes true meanwhile, the word of `stop_word` is set until then.
+    /// Waits until all is done. When `stop` becomes true meanwhile, the word of `stop_word` is set.
     fn wait(&self, stop: &(dyn Fn() -> bool + Sync)) -> Result<(), DriverError>;
 }
 
@@ -192,6 +192,8 @@ pub enum DriverError {
     Fault(String),
     /// The card does not answer any more.
     Lost(String),
+    /// A launch that has returned before it ended has failed, and whoever asked for it is told.
+    Earlier,
     /// This process is the child of the one that opened the card.
     Forked,
     /// Anything else.
@@ -235,6 +237,7 @@ impl fmt::Display for DriverError {
             Self::Refused(what) => write!(f, "the device cannot launch it: {what}"),
             Self::Fault(what) => write!(f, "a fault on the device: {what}"),
             Self::Lost(what) => write!(f, "the device is gone: {what}; ti.init starts over"),
+            Self::Earlier => f.write_str("a kernel that was launched before has failed"),
             Self::Forked => f.write_str(
                 "a CUDA device that was opened before a fork cannot be used in the child process: \
                  call ti.init only there, or start processes by `spawn`",

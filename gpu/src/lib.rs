@@ -11,6 +11,7 @@ mod memory;
 mod nvidia;
 mod plan;
 mod printed;
+mod queue;
 mod registry;
 
 pub use device::GpuDevice;

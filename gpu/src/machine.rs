@@ -36,12 +36,23 @@ struct State {
 enum Work {
     Launch(Asked),
     Mark(u64),
+    Write(u64, Vec<u8>),
+    Fill(u64, u64, u8),
+    Free(u64),
 }
 
 struct Asked {
     function: u64,
     grid: Grid,
     params: Vec<Vec<u8>>,
+}
+
+impl State {
+    fn free(&mut self, address: u64) {
+        if let Err(fault) = self.machine.free(address) {
+            tracing::error!("memory of the PTX machine is given back twice: {fault}");
+        }
+    }
 }
 
 impl MachineDriver {
@@ -105,60 +116,80 @@ impl MachineDriver {
         if let Some(fault) = state.fault.take() {
             return Err(fault);
         }
-        for work in std::mem::take(&mut state.queue) {
-            let asked = match work {
-                Work::Launch(asked) => asked,
-                Work::Mark(number) => {
-                    state.marks.insert(number, Instant::now());
-                    continue;
-                }
-            };
-            let (module, name) = &state.functions[asked.function as usize];
-            let module = &state.modules[module];
-            let Grid {
-                blocks,
-                threads,
-                shared,
-            } = asked.grid;
-            let stop = Stop {
-                word: self.stop,
-                asked: stop,
-            };
-            let ran = state.machine.launch_until(
-                (module, name),
-                [blocks, 1, 1],
-                [threads, 1, 1],
-                u64::from(shared),
-                &asked.params,
-                Some(stop),
-            );
-            match ran {
-                Ok(ran) => {
-                    state.counts.add(&ran.counts);
-                    if let Some(log) = &mut state.log {
-                        let line = line(name, asked.grid, &ran.counts);
-                        writeln!(log, "{line}").map_err(|e| {
-                            DriverError::Other(format!("counts cannot be written: {e}"))
-                        })?;
-                    }
-                }
-                Err(fault) => {
-                    state.machine.write(self.stop, &[0; 8]).map_err(of)?;
-                    return Err(of(fault));
-                }
-            }
+        let mut works = std::mem::take(&mut state.queue).into_iter();
+        let outcome = works.try_for_each(|work| self.work(state, work, stop));
+        // Kernels behind a fault are not run; but what the host has done stays done.
+        for work in works.filter(|work| !matches!(work, Work::Launch(_))) {
+            let _ = self.work(state, work, stop);
         }
-        state.machine.write(self.stop, &[0; 8]).map_err(of)
+        outcome
     }
 
-    /// Does something with the machine when what was asked before is done.
-    fn after<T>(
+    fn work(
         &self,
-        work: impl FnOnce(&mut Machine) -> Result<T, DriverError>,
-    ) -> Result<T, DriverError> {
+        state: &mut State,
+        work: Work,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<(), DriverError> {
+        match work {
+            Work::Launch(asked) => self.run(state, &asked, stop)?,
+            Work::Mark(number) => {
+                state.marks.insert(number, Instant::now());
+            }
+            Work::Write(to, bytes) => state.machine.write(to, &bytes).map_err(of)?,
+            Work::Fill(at, bytes, value) => state.machine.fill(at, bytes, value).map_err(of)?,
+            Work::Free(address) => state.free(address),
+        }
+        Ok(())
+    }
+
+    fn run(
+        &self,
+        state: &mut State,
+        asked: &Asked,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<(), DriverError> {
+        let (module, name) = &state.functions[asked.function as usize];
+        let module = &state.modules[module];
+        let Grid {
+            blocks,
+            threads,
+            shared,
+        } = asked.grid;
+        let stop = Stop {
+            word: self.stop,
+            asked: stop,
+        };
+        let ran = state.machine.launch_until(
+            (module, name),
+            [blocks, 1, 1],
+            [threads, 1, 1],
+            u64::from(shared),
+            &asked.params,
+            Some(stop),
+        );
+        let ran = ran.map_err(of)?;
+        state.counts.add(&ran.counts);
+        if let Some(log) = &mut state.log {
+            let line = line(name, asked.grid, &ran.counts);
+            writeln!(log, "{line}")
+                .map_err(|e| DriverError::Other(format!("counts cannot be written: {e}")))?;
+        }
+        Ok(())
+    }
+
+    /// Memory, if there is some; perhaps only when what was given back is.
+    fn had(
+        &self,
+        ask: impl Fn(&mut Machine) -> Option<u64>,
+        bytes: u64,
+    ) -> Result<u64, DriverError> {
         let mut state = self.lock();
+        if let Some(address) = ask(&mut state.machine) {
+            return Ok(address);
+        }
         self.drain(&mut state, &|| false)?;
-        work(&mut state.machine)
+        ask(&mut state.machine).ok_or(DriverError::OutOfMemory(bytes))
     }
 }
 
@@ -197,45 +228,44 @@ impl Driver for MachineDriver {
     }
 
     fn allocate(&self, bytes: u64) -> Result<u64, DriverError> {
-        let mut state = self.lock();
-        let address = state.machine.allocate(bytes);
-        address.ok_or(DriverError::OutOfMemory(bytes))
+        self.had(|machine| machine.allocate(bytes), bytes)
     }
 
     fn reserve(&self, bytes: u64) -> Result<u64, DriverError> {
-        let mut state = self.lock();
-        let address = state.machine.reserve(bytes);
-        address.ok_or(DriverError::OutOfMemory(bytes))
+        self.had(|machine| machine.reserve(bytes), bytes)
     }
 
     fn commit(&self, address: u64, bytes: u64) -> Result<(), DriverError> {
-        match self.lock().machine.commit(address, bytes).map_err(of)? {
+        let mut state = self.lock();
+        if state.machine.commit(address, bytes).map_err(of)? {
+            return Ok(());
+        }
+        // What was given back may still wait.
+        self.drain(&mut state, &|| false)?;
+        match state.machine.commit(address, bytes).map_err(of)? {
             true => Ok(()),
             false => Err(DriverError::OutOfMemory(bytes)),
         }
     }
 
     fn free(&self, address: u64) {
-        let mut state = self.lock();
-        // Launches that wait may still use it.
-        if let Err(fault) = self.drain(&mut state, &|| false) {
-            state.fault = Some(fault);
-        }
-        if let Err(fault) = state.machine.free(address) {
-            tracing::error!("memory of the PTX machine is given back twice: {fault}");
-        }
+        self.lock().queue.push(Work::Free(address));
     }
 
     fn write(&self, to: u64, from: &[u8]) -> Result<(), DriverError> {
-        self.after(|machine| machine.write(to, from).map_err(of))
+        self.lock().queue.push(Work::Write(to, from.to_vec()));
+        Ok(())
     }
 
     fn read(&self, from: u64, to: &mut [u8]) -> Result<(), DriverError> {
-        self.after(|machine| machine.read(from, to).map_err(of))
+        let mut state = self.lock();
+        self.drain(&mut state, &|| false)?;
+        state.machine.read(from, to).map_err(of)
     }
 
     fn fill(&self, address: u64, bytes: u64, value: u8) -> Result<(), DriverError> {
-        self.after(|machine| machine.fill(address, bytes, value).map_err(of))
+        self.lock().queue.push(Work::Fill(address, bytes, value));
+        Ok(())
     }
 
     fn load(&self, ptx: &str) -> Result<u64, DriverError> {

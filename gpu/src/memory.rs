@@ -68,6 +68,7 @@ impl Opened {
                 bytes: usize::try_from(bytes).unwrap_or(usize::MAX),
             },
             DriverError::Forked => MemoryError::DeviceForked,
+            DriverError::Earlier => MemoryError::LaunchFailed,
             DriverError::Lost(what) => {
                 tracing::debug!("{what}");
                 MemoryError::DeviceLost
@@ -177,6 +178,9 @@ impl Mirror for GpuMirror {
         let device = &self.memory.device;
         let failed = |e| device.memory_error(e);
         let driver = device.driver().map_err(failed)?;
+        if !device.queue().is_empty() {
+            device.settle().map_err(failed)?;
+        }
         driver.read(at, to).map_err(failed)
     }
 

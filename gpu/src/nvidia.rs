@@ -518,12 +518,8 @@ impl Driver for NvidiaDriver {
             }
         };
         if is_set {
-            // SAFETY: a stream, and eight bytes of the card's memory.
-            unsafe {
-                result::stream::synchronize(self.stop.aside)
-                    .and_then(|()| result::memset_d8_async(self.stop.device, 0, 8, stream))
-            }
-            .map_err(of)?;
+            // SAFETY: the stream is one.
+            unsafe { result::stream::synchronize(self.stop.aside) }.map_err(of)?;
         }
         outcome
     }

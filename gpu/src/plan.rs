@@ -8,27 +8,28 @@
 //!                 comes back: ---------------------
 //! ```
 //! Tasks follow each other without the host: the bounds of one that only the device knows are found by a kernel before it,
-//! and a task does nothing if an earlier one has failed.
+//! and a task does nothing if an earlier one has failed. So do launches: what becomes of those that have returned stands in
+//! `queue.rs`.
 
 use std::hash::{Hash, Hasher};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
 
 use aerogel_runtime::abi::{
     ErrorRecord, GPU_STACK, LaunchContext, MAX_ERROR_ARGS, Services, offset,
 };
 use aerogel_runtime::code::{ArgSlot, Bounds, Site, SiteKind};
 use aerogel_runtime::interrupt;
-use aerogel_runtime::launch::{KernelFailure, Launch, Signature};
+use aerogel_runtime::launch::{KernelFailure, Launch, PrintSink, Signature};
 use aerogel_runtime::residence;
 use aerogel_runtime::tree::Turn;
-use aerogel_runtime::{Buffer, KernelCode, LoadedKernel, MemoryError, OnDevice};
+use aerogel_runtime::{Buffer, KernelCode, LoadedKernel, OnDevice};
 
 use crate::device::{Opened, Shared};
-use crate::driver::{DriverError, Grid};
+use crate::driver::{Driver, DriverError, Grid};
 use crate::memory::{DeviceMemory, GpuMirror};
 use crate::printed::{self, LOG_BYTES};
+use crate::queue::{Queued, Times};
 
 /// Threads that run together.
 const WARP: u64 = 32;
@@ -49,8 +50,11 @@ const CONTEXT: u64 = size_of::<LaunchContext>() as u64;
 const SERVICES: u64 = size_of::<Services>() as u64;
 const ERRORS: u64 = size_of::<ErrorRecord>() as u64;
 
-/// A kernel that is ready to launch.
-pub(crate) struct GpuKernel {
+/// A kernel that is ready to launch; launches that nobody has waited for yet keep it.
+pub(crate) struct GpuKernel(Arc<Kernel>);
+
+/// What launches of a kernel share.
+pub(crate) struct Kernel {
     device: Arc<Opened>,
     modules: Modules,
     tasks: Vec<PlannedTask>,
@@ -59,13 +63,13 @@ pub(crate) struct GpuKernel {
     activates: Vec<bool>,
     changes: Vec<bool>,
     written: Vec<bool>,
-    sites: Vec<Site>,
+    pub(crate) sites: Vec<Site>,
     n_results: usize,
     n_roots: usize,
     /// The most axes of a task whose bounds are not known before.
     n_axes: usize,
     temp_bytes: u64,
-    prints: bool,
+    pub(crate) prints: bool,
     grows: bool,
     /// Blocks of launches that are over.
     idle: Mutex<Vec<DeviceMemory>>,
@@ -128,8 +132,8 @@ impl Drop for Modules {
     }
 }
 
-impl GpuKernel {
-    pub(crate) fn new(device: &Arc<Opened>, code: &KernelCode) -> Result<Self, DriverError> {
+impl Kernel {
+    fn new(device: &Arc<Opened>, code: &KernelCode) -> Result<Self, DriverError> {
         let driver = device.driver()?;
         let mut modules = Modules {
             device: device.clone(),
@@ -223,12 +227,15 @@ impl GpuKernel {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn run(&self, launch: &mut Launch<'_>) -> Result<(), Failure> {
+    fn run(self: &Arc<Self>, launch: &mut Launch<'_>) -> Result<(), Failure> {
         let driver = self.device.driver()?;
         // From here on Ctrl-C ends it, also while it waits or copies.
         let _active = interrupt::Active::begin();
         let turn = Turn::take(launch.roots);
         let mut shared = self.device.turn();
+        if self.waits_for(&self.device.queue()) {
+            self.device.settle()?;
+        }
         let gathering = residence::gathering();
         let arrays = Arrays::prepare(&self.device, launch.args.arrays())?;
         let trees = self.trees(launch)?;
@@ -242,31 +249,40 @@ impl GpuKernel {
             block.address,
             &self.block(launch, block.address, &arrays, &trees, services),
         )?;
-        let ran = self.tasks(launch, block.address);
-        // Tasks that were queued before one was refused still run.
-        let over = match &ran {
-            Ok(()) => Ok(()),
-            Err(_) => driver.wait(&interrupt::requested),
-        };
-        let interrupted = interrupt::requested();
+        let mut times = launch.trace.map(|_| Times::new());
+        let ran = self.tasks(block.address, times.as_mut());
         // Also what a launch that failed has done is seen.
         for (tree, _) in trees.iter().zip(&self.changes).filter(|(_, c)| **c) {
             tree.changed();
         }
         arrays.changed(&self.written);
+        let log = shared.log.filter(|_| self.prints);
+        if let (Some(later), true, true) = (launch.later, ran.is_ok(), self.may_return(&arrays)) {
+            let kernel = self.clone();
+            let queued = Queued {
+                kernel,
+                block,
+                log,
+                times,
+                later: later.clone(),
+            };
+            return Ok(self.device.enqueue(queued)?);
+        }
+        // Tasks that were queued before one was refused still run.
+        let over = self.device.settle();
+        let interrupted = interrupt::requested();
         let finished = over
             .map_err(Failure::from)
-            .and_then(|()| self.finish(launch, &shared, &arrays, block.address));
+            .and_then(|()| self.finish(launch, log, &arrays, block.address, times));
         let outcome = match (ran, finished) {
             (Err(e), _) => Err(e.into()),
             (_, Err(e)) => Err(e),
             (_, Ok(_)) if interrupted => Err(KernelFailure::Interrupted.into()),
             (_, Ok(outcome)) => outcome.map_err(Failure::from),
         };
-        if let Err(Failure::Driver(e)) = &outcome {
-            self.device.note(e);
-        } else {
-            self.idle().push(block);
+        match &outcome {
+            Err(Failure::Driver(e)) if *e != DriverError::Earlier => self.device.note(e),
+            _ => self.idle().push(block),
         }
         // Nothing is on the device any more for this launch, and the host can put the trees in order.
         drop((arrays, trees));
@@ -276,28 +292,50 @@ impl GpuKernel {
         outcome
     }
 
+    /// Whether a launch must know first how those before it have ended.
+    fn waits_for(&self, queued: &[Queued]) -> bool {
+        let reads_bounds = |task: &PlannedTask| task.in_blocks && task.bounds.is_some();
+        // All share one log.
+        self.prints && queued.iter().any(|other| other.log.is_some())
+            || !queued.is_empty() && self.tasks.iter().any(reads_bounds)
+    }
+
+    /// Whether nobody misses anything if a launch returns before it has ended.
+    fn may_return(&self, arrays: &Arrays<'_>) -> bool {
+        self.n_results == 0 && !arrays.are_anothers() && !interrupt::counts_tasks()
+    }
+
     /// Takes what a launch has left: results, messages, and arrays that are somebody else's.
     fn finish(
         &self,
         launch: &mut Launch<'_>,
-        shared: &Shared,
+        log: Option<(u64, u64)>,
         arrays: &Arrays<'_>,
         block: u64,
+        times: Option<Times>,
     ) -> Result<Result<(), KernelFailure>, Failure> {
+        let driver = self.device.driver()?;
         let back = self.fetch(block)?;
-        self.print(shared, &back, launch)?;
+        if back.failure().is_err() {
+            driver.fill(driver.stop_word(), 8, 0)?;
+        }
+        if let Some(log) = log {
+            back.print(driver, log, &self.sites, launch.sink)?;
+        }
         arrays.take_back(&self.written)?;
         for (result, word) in launch.results.iter_mut().zip(back.words(self.results())) {
             *result = word;
         }
+        if let (Some(times), Some(trace)) = (times, launch.trace) {
+            times.note(driver, trace)?;
+        }
         Ok(back.failure())
     }
 
-    /// Queues all tasks, and waits for them.
-    fn tasks(&self, launch: &Launch<'_>, context: u64) -> Result<(), DriverError> {
+    /// Queues all tasks.
+    fn tasks(&self, context: u64, mut times: Option<&mut Times>) -> Result<(), DriverError> {
         let driver = self.device.driver()?;
         let blocks = driver.card().blocks;
-        let (begin, mut marks) = (Instant::now(), Vec::new());
         for (k, task) in self.tasks.iter().enumerate() {
             if interrupt::requested() {
                 break;
@@ -324,28 +362,16 @@ impl GpuKernel {
                 // What an earlier task has taken is free again.
                 driver.fill(context + CONTEXT + offset::HEAP_TAKEN, 8, 0)?;
             }
-            let before = launch.trace.map(|_| driver.mark()).transpose()?;
+            let before = times.as_ref().map(|_| driver.mark()).transpose()?;
             driver.launch(task.function, grid, &params)?;
-            if let Some(before) = before {
-                marks.push((k, before, driver.mark()?));
+            if let (Some(times), Some(before)) = (&mut times, before) {
+                times.marks.push((k, before, driver.mark()?));
             }
             if interrupt::counts_tasks() {
                 driver.wait(&interrupt::requested)?;
                 interrupt::task_ended();
             }
         }
-        driver.wait(&interrupt::requested)?;
-        let Some(trace) = launch.trace else {
-            return Ok(());
-        };
-        // How long each took is what the card says; they ran one behind the other.
-        let mut at = begin;
-        for (k, before, after) in marks {
-            let end = at + driver.between(before, after)?;
-            trace.note(k, at, end);
-            at = end;
-        }
-        trace.took(at - begin);
         Ok(())
     }
 
@@ -461,33 +487,20 @@ impl GpuKernel {
     }
 
     /// What a launch has left in its block.
-    fn fetch(&self, block: u64) -> Result<Back, DriverError> {
+    pub(crate) fn fetch(&self, block: u64) -> Result<Back, DriverError> {
         let mut bytes = vec![0; (self.results().end - CONTEXT) as usize];
         self.device.driver()?.read(block + CONTEXT, &mut bytes)?;
         Ok(Back(bytes))
     }
 
+    /// Keeps the block of a launch that is over for another.
+    pub(crate) fn keep(&self, block: DeviceMemory) {
+        self.idle().push(block);
+    }
+
     fn results(&self) -> Range<u64> {
         let parts = self.parts();
         parts.results..parts.args
-    }
-
-    /// Prints what threads have noted, and clears it.
-    fn print(&self, shared: &Shared, back: &Back, launch: &Launch<'_>) -> Result<(), DriverError> {
-        let (Some((log, bytes)), true) = (shared.log, self.prints) else {
-            return Ok(());
-        };
-        let taken = back.word(CONTEXT + offset::LOG_TAKEN).min(bytes / 8);
-        let mut records = vec![0; 8 * taken as usize];
-        if taken > 0 {
-            let driver = self.device.driver()?;
-            driver.read(log, &mut records)?;
-            driver.fill(log, 8 * taken, 0)?;
-        }
-        let records: Vec<u64> = words(&records).collect();
-        let lost = back.word(CONTEXT + offset::LOG_LOST);
-        printed::print(&records, lost, &self.sites, launch.sink);
-        Ok(())
     }
 }
 
@@ -513,7 +526,7 @@ struct Parts {
 }
 
 /// What comes back of a block.
-struct Back(Vec<u8>);
+pub(crate) struct Back(Vec<u8>);
 
 impl Back {
     /// The word at an offset of the block.
@@ -525,8 +538,28 @@ impl Back {
         words(&self.0[(range.start - CONTEXT) as usize..(range.end - CONTEXT) as usize])
     }
 
+    /// Prints what threads have noted in a log, and clears it.
+    pub(crate) fn print(
+        &self,
+        driver: &dyn Driver,
+        (log, bytes): (u64, u64),
+        sites: &[Site],
+        sink: &dyn PrintSink,
+    ) -> Result<(), DriverError> {
+        let taken = self.word(CONTEXT + offset::LOG_TAKEN).min(bytes / 8);
+        let mut records = vec![0; 8 * taken as usize];
+        if taken > 0 {
+            driver.read(log, &mut records)?;
+            driver.fill(log, 8 * taken, 0)?;
+        }
+        let records: Vec<u64> = words(&records).collect();
+        let lost = self.word(CONTEXT + offset::LOG_LOST);
+        printed::print(&records, lost, sites, sink);
+        Ok(())
+    }
+
     /// What a check has recorded.
-    fn failure(&self) -> Result<(), KernelFailure> {
+    pub(crate) fn failure(&self) -> Result<(), KernelFailure> {
         let record = CONTEXT + SERVICES;
         let [state, n_args] =
             [offset::ERROR_STATE, offset::ERROR_N_ARGS].map(|at| self.word(record + at));
@@ -623,6 +656,12 @@ impl<'a> Arrays<'a> {
         Ok(())
     }
 
+    /// Whether somebody sees some of them who does not ask when a launch is over.
+    fn are_anothers(&self) -> bool {
+        let mut all = self.buffers.iter();
+        all.any(|buffer| buffer.is_borrowed() || buffer.is_fixed())
+    }
+
     /// Says what code of the device changes.
     fn changed(&self, written: &[bool]) {
         let there = self.there.iter().enumerate();
@@ -667,24 +706,30 @@ impl From<KernelFailure> for Failure {
     }
 }
 
+impl GpuKernel {
+    pub(crate) fn new(device: &Arc<Opened>, code: &KernelCode) -> Result<Self, DriverError> {
+        Ok(Self(Arc::new(Kernel::new(device, code)?)))
+    }
+}
+
 impl LoadedKernel for GpuKernel {
     fn launch(&self, mut launch: Launch<'_>) -> Result<(), KernelFailure> {
-        self.signature.check(&launch)?;
-        debug_assert_eq!(self.modules.numbers.is_empty(), self.tasks.is_empty());
-        self.run(&mut launch).map_err(|failure| match failure {
+        let Self(kernel) = self;
+        kernel.signature.check(&launch)?;
+        debug_assert_eq!(kernel.modules.numbers.is_empty(), kernel.tasks.is_empty());
+        kernel.run(&mut launch).map_err(|failure| match failure {
             Failure::Kernel(failure) => failure,
-            Failure::Driver(DriverError::OutOfMemory(bytes)) => {
-                let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-                KernelFailure::Memory(MemoryError::DeviceFull { bytes })
+            Failure::Driver(e @ (DriverError::OutOfMemory(_) | DriverError::Earlier)) => {
+                KernelFailure::Memory(kernel.device.memory_error(e))
             }
             Failure::Driver(e) => {
-                self.device.note(&e);
+                kernel.device.note(&e);
                 KernelFailure::Device(e.to_string())
             }
         })
     }
 
     fn sites(&self) -> &[Site] {
-        &self.sites
+        &self.0.sites
     }
 }

@@ -283,6 +283,7 @@ fn behaviour(module: &Module, seed: u64) -> Option<Behaviour> {
         seed,
         most_reserved: u64::MAX,
         trace: None,
+        later: None,
     });
     let types = func.results.iter().flat_map(|&ty| module.env.scalars(ty));
     let returned = types

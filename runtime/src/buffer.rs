@@ -501,6 +501,11 @@ impl Buffer {
         matches!(self.memory, Memory::Borrowed) || self.residence.is_lent()
     }
 
+    /// Whether somebody else accesses the bytes on a device without asking.
+    pub fn is_fixed(&self) -> bool {
+        self.residence.newest() == Newest::Device && self.residence.fixed_address().is_some()
+    }
+
     /// Its addresses, to compare them: those of a device, where somebody else sees them there, else of the host.
     pub fn addresses(&self) -> Range<usize> {
         let start = self.start.as_ptr() as usize;

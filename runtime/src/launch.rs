@@ -1,6 +1,6 @@
 //! What every device takes and gives: the arguments of a launch, and how it fails.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use crate::buffer::{Buffer, MemoryError};
 use crate::code::{ArgSlot, KernelCode};
@@ -89,6 +89,17 @@ impl<'a> Args<'a> {
     }
 }
 
+impl End {
+    /// Of a launch of which nothing else is known.
+    pub fn failed(failure: KernelFailure) -> Self {
+        Self {
+            outcome: Err(failure),
+            printed: String::new(),
+            trace: TaskTrace::default(),
+        }
+    }
+}
+
 /// Everything one launch needs.
 pub struct Launch<'a> {
     /// The arguments.
@@ -105,6 +116,26 @@ pub struct Launch<'a> {
     pub most_reserved: u64,
     /// Receives when the tasks ran, if somebody wants to know.
     pub trace: Option<&'a TaskTrace>,
+    /// A device may return before the launch has ended, if it has no results: this is told what would have been received
+    /// above.
+    pub later: Option<&'a Arc<dyn Later>>,
+}
+
+/// Who is told how a launch ended that has returned before.
+pub trait Later: Send + Sync {
+    /// It is over. The thread may be any, and holds what belongs to the device.
+    fn over(&self, end: End);
+}
+
+/// How a launch ended that has returned before.
+#[derive(Debug)]
+pub struct End {
+    /// Whether it succeeded.
+    pub outcome: Result<(), KernelFailure>,
+    /// What it printed.
+    pub printed: String,
+    /// When its tasks ran, if `Launch::trace` asked for it.
+    pub trace: TaskTrace,
 }
 
 /// A launch that did not succeed.

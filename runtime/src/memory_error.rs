@@ -28,6 +28,8 @@ pub enum MemoryError {
     DeviceForked,
     /// A device does not do what it is asked for, and perhaps the next time.
     DeviceFailed,
+    /// A kernel that was launched before has failed on a device; whoever launched it knows why.
+    LaunchFailed,
     /// The memory is another package's, on a device: code of the host cannot work there.
     DeviceOnly,
     /// Somebody sees the host's memory, which no device does.
@@ -62,6 +64,7 @@ impl fmt::Display for MemoryError {
                  before the fork, or start processes by `spawn`",
             ),
             MemoryError::DeviceFailed => f.write_str("the device does not give back what is there"),
+            MemoryError::LaunchFailed => f.write_str("a kernel that was launched before has failed"),
             MemoryError::DeviceOnly => f.write_str(
                 "the array lies on a CUDA device, where another package uses it too: call ti.init(arch=ti.cuda) for the same \
                  device, or copy it by `to_numpy()`",

@@ -23,8 +23,9 @@ pub struct TaskTrace(Mutex<Vec<TaskRun>>, OnceLock<Duration>);
 
 impl TaskTrace {
     /// What was done, in the order in which it began.
-    pub fn into_runs(self) -> Vec<TaskRun> {
-        let mut runs = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+    pub fn runs(&self) -> Vec<TaskRun> {
+        let runs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut runs = runs.clone();
         runs.sort_by_key(|run| run.begin);
         runs
     }
@@ -83,7 +84,7 @@ mod tests {
             trace.ran(0, Instant::now());
         });
         trace.ran(1, Instant::now());
-        let runs = trace.into_runs();
+        let runs = trace.runs();
         let mine: Vec<_> = runs
             .iter()
             .filter(|run| run.thread == thread::current().id())

@@ -545,6 +545,7 @@ impl Run<'_> {
             seed: 0,
             most_reserved: 0,
             trace: None,
+            later: None,
         });
         outcome.map_err(|failure| match failure {
             KernelFailure::Check { site, args } => {

@@ -187,5 +187,6 @@ def test_memory_of_all_lanes_is_bounded():
     y.grad.fill(1)
     with pytest.raises(MemoryError, match="ad_memory"):
         march.grad()
+        ti.sync()
     turns[17] = 2
     compare(march, x, y, points(50))

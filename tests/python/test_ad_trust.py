@@ -365,3 +365,40 @@ def test_arguments_that_do_not_tell_them_apart(arch):
             advect(x, x, t, t)
         total()
     assert speed.grad.to_numpy()[0].any()
+
+
+def test_validation_counts_roots_of_zero_that_matter(arch, capfd):
+    ti.init(arch=arch, log_level="warn")
+    x, scale = ti.Vector.field(2, ti.f64, 40, needs_grad=True), ti.field(ti.f64, 40)
+    loss = ti.field(ti.f64, (), needs_grad=True)
+
+    @ti.kernel
+    def lengths():
+        for i in x:
+            for k in ti.static(range(2)):
+                loss[None] += scale[i] * ((k + 1) * x[i]).norm()
+
+    numbers = np.zeros((40, 2))
+    numbers[10:] = [3.0, 4.0]
+    x.from_numpy(numbers)
+    scale.from_numpy((np.arange(40) % 2).astype(np.float64))  # Of the ten lengths of nothing five matter, twice each.
+    with ti.ad.Tape(loss, validation=True):
+        lengths()
+    gradient = x.grad.to_numpy()
+    said = capfd.readouterr().err
+    assert "the square root of 0 has an infinite slope" in said
+    assert "scale[i] * ((k + 1) * x[i]).norm()" in said
+    assert "gradients met it 10 times" in said
+    with ti.ad.Tape(loss, validation=True):
+        ti.ad.checkpoint(lambda t: lengths(), steps=3, snapshots=2)
+    assert "gradients met it 30 times" in capfd.readouterr().err
+    with ti.ad.Tape(loss):
+        lengths()
+    assert "square root" not in capfd.readouterr().err
+    assert np.array_equal(x.grad.to_numpy(), gradient)
+    assert np.array_equal(gradient[:10], np.zeros((10, 2)))
+    numbers[:10] = 1
+    x.from_numpy(numbers)
+    with ti.ad.Tape(loss, validation=True):
+        lengths()
+    assert "square root" not in capfd.readouterr().err

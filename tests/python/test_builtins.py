@@ -132,6 +132,7 @@ def test_formats(arch, capfd):
         print("{x!r} {0!s:>4} {0!a}|".format(a, x=v))  # noqa: UP030, UP032
 
     run(30, 2.5)
+    ti.sync()
     assert capfd.readouterr().out.splitlines() == [
         "31 30|0031",
         "2.50    30|",
@@ -264,6 +265,7 @@ def test_extrema_have_the_promoted_type(arch, capfd):
         print(ti.min(1, 2.5, 3), ti.max(3, 2.5), ti.min(2, 1))
 
     run()
+    ti.sync()
     assert capfd.readouterr().out == "1.000000 3.000000 1\n"
 
 

@@ -300,6 +300,7 @@ def test_interrupt(name, target, tmp_path):
         "print('ready', flush=True)\n"
         "try:\n"
         f"    {name}()\n"
+        "    ti.sync()\n"
         "except KeyboardInterrupt:\n"
         "    print('interrupted', good(), flush=True)\n"
     )

@@ -435,3 +435,34 @@ def test_components_in_nodes_of_different_shapes(arch, layout):
     want = np.arange(12)[:, None] * [1, 10, 100]
     want[np.arange(12), np.arange(12) % 3] += 1
     assert (v.to_numpy() == want).all()
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 4])
+@pytest.mark.parametrize("layout", [ti.Layout.AOS, ti.Layout.SOA])
+def test_what_threads_share_in_copying_is_whole(layout, n_threads):
+    ti.init(arch=ti.cpu, cpu_max_num_threads=n_threads)
+    n = (317, 211)
+    x = ti.Vector.field(3, ti.f32, n, layout=layout)
+    wide = ti.field(ti.f64)
+    ti.root.dense(ti.j, n[1]).dense(ti.i, n[0]).place(wide)
+
+    @ti.kernel
+    def touch():
+        for i, j in wide:
+            wide[i, j] += 1
+
+    touch()
+    numbers = np.random.default_rng(3).normal(size=(*n, 3)).astype(np.float32)
+    x.from_numpy(numbers)
+    assert np.array_equal(x.to_numpy(), numbers)
+    wide.from_numpy(numbers[..., 1].astype(np.float64))
+    assert np.array_equal(wide.to_numpy(), numbers[..., 1])
+    x.fill([1.5, -2.0, 7.0])
+    assert np.array_equal(x.to_numpy(), np.broadcast_to(np.float32([1.5, -2.0, 7.0]), (*n, 3)))
+    wide.fill(-0.1)
+    assert np.all(wide.to_numpy() == -0.1)
+    array = ti.Vector.ndarray(3, ti.f32, n)
+    array.fill(2.5)
+    assert np.all(array.to_numpy() == 2.5)
+    array.from_numpy(numbers)
+    assert np.array_equal(array.to_numpy(), numbers)

@@ -123,13 +123,16 @@ def test_prints_are_kept_and_those_that_are_lost_counted(machine, capfd):
             print("number", i)
 
     say(3)
+    ti.sync()
     assert sorted(capfd.readouterr().out.splitlines()) == ["number 0", "number 1", "number 2"]
     say(100_000)
+    ti.sync()
     lines = capfd.readouterr().out.splitlines()
     kept = len(lines) - 1
     assert kept == (1 << 20) // 16
     assert lines[-1] == f"[{100_000 - kept} prints more are lost: a launch on the device keeps 1024 KiB of them]"
     say(1)
+    ti.sync()
     assert capfd.readouterr().out == "number 0\n"
 
 
@@ -165,6 +168,7 @@ def touch(n: ti.i32):
 touch(10)
 try:
     touch(1 << 12)
+    ti.sync()
 except MemoryError as e:
     print(str(e).splitlines()[0])
 print(x[9 << 16])
@@ -238,6 +242,7 @@ k()
 threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
 try:
     forever()
+    ti.sync()
 except KeyboardInterrupt:
     print("interrupted")
 print(k())

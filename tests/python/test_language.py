@@ -31,6 +31,7 @@ def test_the_seed_bar(arch, capfd):
         print("sum is", total)
 
     bar()
+    ti.sync()
     assert capfd.readouterr().out == "sum is 45\n"
 
 
@@ -295,6 +296,7 @@ def test_printing(arch, capsys):
         print(f"{a} {b:.2f}")
 
     k(3, 1.5)
+    ti.sync()
     assert capsys.readouterr().out == "a|3|1.500000|[1, 2]!\n3 1.50\n"
 
 

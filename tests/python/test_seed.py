@@ -75,6 +75,7 @@ def test_only_even_numbers_are_printed(arch, capfd):
                     print(i)
 
     foo()
+    ti.sync()
     assert capfd.readouterr().out == "0\n2\n4\n6\n8\n"
 
 

@@ -56,6 +56,7 @@ def test_an_index_outside_on_write(either, layout):
             message = rf"index \({i}, {j}\) is out of bounds for field `x` of shape \(16, 16\)"
             with pytest.raises(ti.AerogelAssertionError, match=message):
                 kernel(i, j)
+                ti.sync()
         with pytest.raises(IndexError, match=rf"index \({i}, {j}\) is out of range"):
             x[i, j] = 5
     assert cells(x.parent()) == held and (x.to_numpy() == values).all()
@@ -98,6 +99,7 @@ def test_a_node_asked_about_cells_outside(either):
             ti.AerogelAssertionError, match=rf"index \({i}\) is out of bounds for the pointer node S1 of"
         ):
             activate(i)
+            ti.sync()
     assert cells(node) == [1] and x[3] == 1
     activate(3)
     assert cells(node) == [2]
@@ -122,6 +124,7 @@ def test_a_full_list(either, name):
     for n in (1, 1000):
         with pytest.raises(ti.AerogelAssertionError, match=message):
             append(1, n)
+            ti.sync()
     assert cells(node) == [13]
     values = x.to_numpy()
     assert values[0, :3].tolist() == [1, 2, 3] and sorted(values[1]) == list(range(1, 11)) and values.sum() == 61
@@ -333,6 +336,7 @@ def test_indices_in_messages_count_from_the_offset(arch):
             ti.TaichiAssertionError, match=rf"index \({i}, {j}\) .* with indices \(-64 to 63, 0 to 127\)"
         ):
             write(i, j)
+            ti.sync()
     assert x[-64, 127] == 1
 
 

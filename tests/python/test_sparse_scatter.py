@@ -213,9 +213,11 @@ def test_beyond_the_border(threads):
     assert y[4, 3] == y[3, 4] == 1 and y.to_numpy().sum() == 2
     with pytest.raises(ti.AerogelAssertionError, match=r"index \(16, 4\) is out of bounds for field `y`"):
         step(1)
+        ti.sync()
     x[15, 4] = 0
     with pytest.raises(ti.AerogelAssertionError, match=r"index \(14, 16\) is out of bounds for field `y`"):
         step(0)
+        ti.sync()
     x[14, 15] = 0
     before = y.to_numpy()
     step(0)

@@ -257,6 +257,7 @@ def test_printing(arch, capfd):
         print(f"{s.p}")
 
     k()
+    ti.sync()
     inner = "{'pos': [1.000000, 2.000000], 'mass': 3.000000, 'id': 4}"
     assert capfd.readouterr().out == f"{{'p': {inner}, 'w': 5.000000000000}}\n{inner}\n"
 

@@ -191,6 +191,7 @@ impl Inputs {
             seed,
             most_reserved: u64::MAX,
             trace: None,
+            later: None,
         });
         let mut memory = Vec::new();
         for tree in &self.trees {

@@ -184,9 +184,6 @@ fn launched(module: &Module, code: &KernelCode) -> (Counts, Outcome) {
         workers: 1,
         ..MachineOptions::default()
     }));
-    driver
-        .log_counts(std::path::Path::new("/tmp/a/log.json"))
-        .unwrap();
     let device = GpuDevice::new(Box::new(driver.clone()));
     let kernel = device.load(code).expect("it loads");
     let outcome = Inputs::new(module, 0).launch_by(module, 0, |launch| kernel.launch(launch));

@@ -665,6 +665,7 @@ fn arguments_and_results() {
             seed: 0,
             most_reserved: u64::MAX,
             trace: None,
+            later: None,
         });
         assert!(launched.is_ok());
         let loss = |x: f64, y: f64| {

@@ -133,6 +133,7 @@ fn between_any_two_tasks() {
             seed: 0,
             most_reserved: u64::MAX,
             trace: None,
+            later: None,
         })
     };
     let new = || TreeMemory::new(Arc::clone(&tree), 0).unwrap();

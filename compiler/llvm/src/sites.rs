@@ -189,6 +189,11 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         let ready = number(self, 2);
         // Publishes what was written above.
         self.b.cmpxchg(state, writing, ready, true);
+        if self.cx.target.grid {
+            // Launches that wait for this one to end have been asked for already: they must not begin.
+            let stop = self.context_field(offset::STOP);
+            self.b.cmpxchg(stop, free, writing, false);
+        }
         self.b.br(leave);
 
         self.b.at(leave);

@@ -25,6 +25,7 @@ fn ends(body: &str) {
                 seed: 0,
                 most_reserved: u64::MAX,
                 trace: None,
+                later: None,
             });
             done.store(true, Ordering::SeqCst);
             assert_eq!(outcome, Err(KernelFailure::Interrupted));

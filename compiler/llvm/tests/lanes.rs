@@ -61,6 +61,7 @@ fn run(body: &str, level: u8, [n, m]: [usize; 2]) -> (Vec<i32>, String) {
         seed: 3,
         most_reserved: u64::MAX,
         trace: None,
+        later: None,
     };
     loaded.launch(launch).unwrap();
     let read = |of: &Buffer, k: usize| of.read_scalar(ScalarType::I32, k * 4).unwrap().as_i128();

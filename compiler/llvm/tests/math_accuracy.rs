@@ -93,6 +93,7 @@ fn apply_for(
         seed: 0,
         most_reserved: u64::MAX,
         trace: None,
+        later: None,
     };
     kernel.launch(launch).unwrap();
     (0..inputs.len())

@@ -43,6 +43,7 @@ fn memory_is_refused() {
                 seed: 0,
                 most_reserved: u64::MAX,
                 trace: None,
+                later: None,
             })
         };
         let Err(KernelFailure::Check { site, args }) = launch(65536) else {

@@ -62,6 +62,7 @@ fn tasks_run_in_order_with_messages_of_their_own() {
             seed: 0,
             most_reserved: u64::MAX,
             trace: None,
+            later: None,
         });
         (outcome, printed.into_inner().unwrap())
     };

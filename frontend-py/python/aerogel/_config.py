@@ -544,7 +544,7 @@ def reset() -> None:
 
 
 def sync() -> None:
-    """Waits for all kernels; on the CPU each has finished when its call returns."""
+    """Waits for all kernels, and prints and raises what they leave; on the CPU each has ended when its call returns."""
     _native.sync()
 
 

@@ -49,6 +49,8 @@ pub(crate) enum KeyPart {
     Ends,
     /// That other trees say which cells were active.
     Past,
+    /// That it returns how often it met each kink.
+    Kinks,
     /// By identity; the instance holds a reference.
     Object(usize),
 }
@@ -114,6 +116,8 @@ pub(crate) enum Packed {
         shape: Vec<usize>,
         cell_bytes: usize,
         writeable: bool,
+        /// The `ti.tensor` whose numbers they are: what is written becomes those of another one.
+        tensor: Option<Py<PyAny>>,
         /// The user's array, if its elements lie in another way and `array` is a copy of it.
         copied: Option<Box<Copied>>,
         /// The arrays of its derivatives, if those are passed too.
@@ -122,6 +126,14 @@ pub(crate) enum Packed {
 }
 
 impl Packed {
+    /// Of an array, the `ti.tensor` that it is, if it is one.
+    pub(crate) fn tensor(&self) -> Option<Option<&Py<PyAny>>> {
+        match self {
+            Self::Slots(_) => None,
+            Self::Array { tensor, .. } => Some(tensor.as_ref()),
+        }
+    }
+
     /// The arrays of an array's derivatives.
     pub(crate) fn derivatives(&self) -> &[Packed] {
         match self {

@@ -12,6 +12,7 @@ use super::kernel::NativeKernel;
 use super::ndarray::NativeNdarray;
 use super::numpy_arrays::ForeignArray;
 use super::numpy_copies::Copied;
+use super::tensor;
 use crate::derived::Derived;
 use crate::host::TensorShape;
 
@@ -143,6 +144,7 @@ impl NativeKernel {
         } = wanted;
         let invalid = |what: String| self.invalid(name, what);
         let mut copied = None;
+        let tensor = tensor::native_of(value)?;
         let (array, ty, whole, own_element, mut writeable) = if let Ok(own) =
             value.cast::<NativeNdarray>()
         {
@@ -154,6 +156,10 @@ impl NativeKernel {
                 Some(own.element.extents()),
                 own.writeable,
             )
+        } else if let Some(tensor) = &tensor {
+            let operand = tensor.get().computed(py)?;
+            let buffer = ArrayArg::Own(operand.buffer);
+            (buffer, operand.ty, operand.shape, None, true)
         } else if let Some(there) = DeviceArray::of(value)? {
             (
                 ArrayArg::Own(there.buffer),
@@ -268,6 +274,7 @@ impl NativeKernel {
             shape,
             cell_bytes,
             writeable,
+            tensor: tensor.map(|_| value.clone().unbind()),
             copied,
             derivatives: Vec::new(),
         };

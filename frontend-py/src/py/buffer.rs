@@ -1,14 +1,16 @@
 //! Numbers of Python's as elements, indices, and copies between layouts.
 #![expect(unsafe_code, reason = "memory that NumPy owns")]
 
+use std::sync::{Mutex, PoisonError};
+
 use aerogel_base::{Scalar, ScalarType};
-use aerogel_runtime::{Access, Buffer, residence};
+use aerogel_runtime::{Access, Buffer, MemoryError, residence};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyFloat, PyInt, PyList, PyTuple};
 
-use super::error;
+use super::{error, program};
 use crate::host::TensorShape;
 
 /// The function that makes a `ti.Vector` or `ti.Matrix`, and the class.
@@ -351,7 +353,7 @@ pub(crate) fn copy(
     src: (&Buffer, usize),
     dims: Vec<Dim>,
     item: usize,
-) -> Result<(), aerogel_runtime::MemoryError> {
+) -> Result<(), MemoryError> {
     if dims.iter().any(|d| d.extent == 0) {
         return Ok(());
     }
@@ -362,7 +364,7 @@ pub(crate) fn copy(
                 .map(|d| (d.extent - 1) * stride(d))
                 .sum::<usize>();
         if last + item > buffer.len() {
-            return Err(aerogel_runtime::MemoryError::OutOfRange {
+            return Err(MemoryError::OutOfRange {
                 offset: last,
                 bytes: item,
                 len: buffer.len(),
@@ -401,7 +403,7 @@ pub(crate) fn copy(
     let dims = collapse(dims);
     // SAFETY: `check` compared the last byte of either side with its buffer, and parts are as long; distinct buffers do
     // not overlap.
-    unsafe { copy_dims(to, from, &dims, item) };
+    unsafe { copy_shared(to, from, &dims, item) };
     match part_to.is_empty() {
         true => Ok(()),
         false => dst.0.write(dst.1, &part_to),
@@ -421,12 +423,35 @@ pub(crate) fn block(dims: &[Dim], cell: usize) -> Option<usize> {
     }
 }
 
-/// Repeats a pattern over `n` times its length.
+/// Repeats a pattern over `n` times its length, on the threads of the program where that is long.
 pub(crate) fn repeat(
     (buffer, base): (&Buffer, usize),
     pattern: &[u8],
     n: usize,
-) -> Result<(), aerogel_runtime::MemoryError> {
+) -> Result<(), MemoryError> {
+    let bytes = n * pattern.len();
+    let is_shared = bytes >= SHARED && !buffer.is_away(Access::Change);
+    let Some(compiler) = is_shared.then(program::present_compiler).flatten() else {
+        return repeat_alone((buffer, base), pattern, n);
+    };
+    let turns = (SHARED / pattern.len()).max(1);
+    let failed = Mutex::new(Ok(()));
+    let pool = compiler.pool();
+    pool.run(n.div_ceil(turns), pool.n_threads(), &|k| {
+        let first = k * turns;
+        let to = (buffer, base + first * pattern.len());
+        if let Err(e) = repeat_alone(to, pattern, turns.min(n - first)) {
+            *failed.lock().unwrap_or_else(PoisonError::into_inner) = Err(e);
+        }
+    });
+    failed.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn repeat_alone(
+    (buffer, base): (&Buffer, usize),
+    pattern: &[u8],
+    n: usize,
+) -> Result<(), MemoryError> {
     /// As much as stays in the first cache while it is written again and again.
     const PIECE: usize = 16 << 10;
     /// What goes to a device in one copy.
@@ -449,6 +474,51 @@ pub(crate) fn repeat(
         at += len;
     }
     Ok(())
+}
+
+/// From so many bytes on, threads share a copy.
+const SHARED: usize = 128 << 10;
+/// What one thread copies before it asks for more.
+const CHUNK: usize = 32 << 10;
+
+/// An address whose bytes several threads use, each its own.
+#[derive(Clone, Copy)]
+struct Side(*mut u8);
+
+// SAFETY: `copy_shared` gives each thread elements that no other reads or writes.
+unsafe impl Sync for Side {}
+
+impl Side {
+    fn at(&self, offset: usize) -> *mut u8 {
+        self.0.wrapping_add(offset)
+    }
+}
+
+/// `copy_dims` on the threads of the program, where there is much to copy.
+///
+/// # Safety
+/// As for `copy_dims`; distinct indices must lead to distinct elements of the destination.
+unsafe fn copy_shared(to: *mut u8, from: *const u8, dims: &[Dim], item: usize) {
+    let bytes = dims.iter().map(|d| d.extent).product::<usize>() * item;
+    let longest = (0..dims.len()).max_by_key(|&k| dims[k].extent);
+    let compiler = (bytes >= SHARED).then(program::present_compiler).flatten();
+    let (Some(split), Some(compiler)) = (longest, compiler) else {
+        // SAFETY: the caller's promise.
+        return unsafe { copy_dims(to, from, dims, item) };
+    };
+    let whole = dims[split];
+    let turns = whole.extent.div_ceil(bytes.div_ceil(CHUNK));
+    let (to, from) = (Side(to), Side(from.cast_mut()));
+    let chunk = |k: usize| {
+        let first = k * turns;
+        let mut part = dims.to_vec();
+        part[split].extent = turns.min(whole.extent - first);
+        let (to, from) = (to.at(first * whole.dst), from.at(first * whole.src));
+        // SAFETY: the caller's promise, for some of the indices along one dimension.
+        unsafe { copy_dims(to, from, &part, item) };
+    };
+    let pool = compiler.pool();
+    pool.run(whole.extent.div_ceil(turns), pool.n_threads(), &chunk);
 }
 
 /// # Safety

@@ -10,6 +10,8 @@ use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
+use super::later;
+
 /// An exception of the package's class with this name.
 pub(crate) fn exception(py: Python<'_>, class: &str, message: impl Into<String>) -> PyErr {
     let message = message.into();
@@ -142,6 +144,13 @@ pub(crate) fn room(bytes: usize) -> PyResult<()> {
 pub(crate) fn memory(e: MemoryError) -> PyErr {
     if let MemoryError::NoCell { .. } = e {
         return Python::attach(|py| exception(py, "AerogelMemoryError", e.to_string()));
+    }
+    if e == MemoryError::LaunchFailed {
+        // Unless another thread has raised it.
+        return Python::attach(|py| {
+            let told = later::tell(py).err();
+            told.unwrap_or_else(|| runtime(py, e.to_string()))
+        });
     }
     if matches!(
         e,

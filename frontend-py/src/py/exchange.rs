@@ -399,13 +399,3 @@ pub(crate) fn on_device<'py>(
     });
     described.transpose()
 }
-
-/// Waits until all that was asked of the GPU is done.
-#[pyfunction]
-pub(crate) fn sync(py: Python<'_>) -> PyResult<()> {
-    let Ok(Arch::Cuda(number)) = settings(py).map(|settings| settings.arch) else {
-        return Ok(());
-    };
-    let waited = py.detach(|| aerogel_compiler::cuda(number)?.wait());
-    waited.map_err(|e| error::runtime(py, e.to_string()))
-}

@@ -13,7 +13,7 @@ use super::buffer::{self, Dim};
 use super::numpy_arrays::ForeignArray;
 use super::placement::Placement;
 use super::snode::NativeSNode;
-use super::{error, program, recorder};
+use super::{error, later, program, recorder};
 use crate::host::TensorShape;
 
 /// What a copy between a field and an array does with inactive elements.
@@ -137,6 +137,9 @@ impl NativeField {
         transfer: Transfer,
     ) -> PyResult<()> {
         let out = transfer == Transfer::Out;
+        if out {
+            later::settle(py)?;
+        }
         let (placement, memory) = self.memory(py)?;
         let array = ForeignArray::new(array)?;
         if array.ty != Some(self.ty) {
@@ -304,6 +307,7 @@ impl NativeField {
         let (py, this) = (slf.py(), slf.get());
         let (placement, memory) = this.memory(py)?;
         let index = placement.index(py, || this.label(), key)?;
+        later::settle(py)?;
         let read = |component| {
             let found = placement.find(&memory, component, &index);
             let value = match found.map_err(error::memory)? {
@@ -387,6 +391,7 @@ impl NativeField {
         &self,
         py: Python<'py>,
     ) -> PyResult<(Bound<'py, PyByteArray>, Bound<'py, PyByteArray>)> {
+        later::settle(py)?;
         let (placement, memory) = self.memory(py)?;
         placement.active_cells(py, &memory, self.ty.bytes() as usize)
     }

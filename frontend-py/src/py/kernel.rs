@@ -22,7 +22,8 @@ use super::prepare::{self, Instance};
 use super::profile;
 use super::program::{self, Settings};
 use super::signature::{Param, ValueSpec};
-use super::{buffer, error, numpy_arrays, numpy_copies, recorder};
+use super::tensor::written;
+use super::{buffer, error, later, numpy_arrays, numpy_copies, recorder};
 use crate::derived::Derived;
 use crate::host::TensorShape;
 
@@ -169,6 +170,27 @@ impl NativeKernel {
             .unwrap_or_else(|panic| Err(prepare::broken(py, &self.name, panic)))
     }
 
+    /// The gradient, as a tape launches it, and the kinks that it met: a text for each, and how often. What `seed` and
+    /// `past` are `_launch` says.
+    #[pyo3(signature = (args, kwargs, seed, past = None))]
+    fn _launch_counting_kinks(
+        &self,
+        py: Python<'_>,
+        args: &Bound<'_, PyTuple>,
+        kwargs: Option<&Bound<'_, PyDict>>,
+        seed: u64,
+        past: Option<&Bound<'_, NativePast>>,
+    ) -> PyResult<Vec<(String, u64)>> {
+        let mode = Mode {
+            derivative: Some(Derived::Grad),
+            seed: Some(seed),
+            is_restored: true,
+            past: past.map(Bound::get),
+        };
+        caught(|| self.count_kinks(py, args, kwargs, mode))
+            .unwrap_or_else(|panic| Err(prepare::broken(py, &self.name, panic)))
+    }
+
     /// What the compiler made: the instance for these arguments, or the latest one.
     fn _inspect<'py>(
         &self,
@@ -289,6 +311,26 @@ impl NativeKernel {
         let mut results = vec![0u64; types.iter().map(|t| t.n_components()).sum()];
         self.launch(py, &settings, &instance, &packed, mode, (&[], &mut results))?;
         self.returned(py, &settings, types, &results)
+    }
+
+    fn count_kinks(
+        &self,
+        py: Python<'_>,
+        args: &Bound<'_, PyTuple>,
+        kwargs: Option<&Bound<'_, PyDict>>,
+        mode: Mode<'_>,
+    ) -> PyResult<Vec<(String, u64)>> {
+        let settings = program::settings(py)?;
+        program::materialize(py)?;
+        let values = self.bind(py, args, kwargs)?;
+        let (packed, mut key) = self.pack(py, &settings, &values, mode.derivative)?;
+        key.push(KeyPart::Kinks);
+        key.extend(mode.past.map(|_| KeyPart::Past));
+        let instance = self.instance(py, &settings, key, &values)?;
+        let mut counts = vec![0u64; instance.kinks.len()];
+        self.launch(py, &settings, &instance, &packed, mode, (&[], &mut counts))?;
+        let all = instance.kinks.iter().cloned().zip(counts);
+        Ok(all.filter(|(_, n)| *n > 0).collect())
     }
 
     fn pull_back(
@@ -446,11 +488,12 @@ impl NativeKernel {
         &self,
         py: Python<'_>,
         settings: &Settings,
-        instance: &Instance,
+        instance: &Arc<Instance>,
         packed: &[Packed],
         mode: Mode<'_>,
         (extra, results): (&[u64], &mut [u64]),
     ) -> PyResult<()> {
+        later::tell(py)?;
         let mut args = launch::Args::new();
         let mut n_arrays = 0;
         let mut copied_back = Vec::new();
@@ -467,6 +510,7 @@ impl NativeKernel {
             self.expect_apart(py, instance, packed.iter().chain(&captured))?;
             instance.expect_told_apart(py, packed.iter())?;
         }
+        let mut tensors = written::tensors(py, packed, is_written)?;
         let mut arrays = Vec::new();
         let own = || packed.iter().chain(&captured);
         // The arrays of derivatives come behind all others, in the order of those they belong to.
@@ -479,6 +523,7 @@ impl NativeKernel {
                     shape,
                     cell_bytes,
                     writeable,
+                    tensor: _,
                     copied,
                     derivatives: _,
                 } => {
@@ -502,8 +547,12 @@ impl NativeKernel {
                     if written {
                         copied_back.extend(copied);
                     }
+                    let buffer = match tensors.get(&n_arrays) {
+                        Some(written) => &written.memory.buffer,
+                        None => array.buffer()?,
+                    };
                     n_arrays += 1;
-                    args.array(array.buffer()?, shape, *cell_bytes)
+                    args.array(buffer, shape, *cell_bytes)
                         .map_err(error::memory)?;
                 }
             }
@@ -525,6 +574,10 @@ impl NativeKernel {
         let seed = mode.seed.unwrap_or_else(|| program::launch_seed(settings));
         let begin = profile::begin();
         let trace = begin.map(|_| TaskTrace::default());
+        let later = match results.is_empty() {
+            true => later::waiting(settings, instance, &self.name, begin, &memories),
+            false => None,
+        };
         let outcome = py.detach(|| {
             instance.launch(launch::Launch {
                 args: &args,
@@ -534,25 +587,27 @@ impl NativeKernel {
                 seed,
                 most_reserved: settings.ad_memory,
                 trace: trace.as_ref(),
+                later: later.as_ref(),
             })
         });
+        // What was launched before has printed before.
+        let earlier = later::tell(py);
         for copied in copied_back {
             copied.copy_back(py)?;
         }
-        if let Some(begin) = begin {
-            let time = trace.as_ref().and_then(TaskTrace::time);
-            let runs = trace.map_or_else(Vec::new, TaskTrace::into_runs);
-            profile::launched(&self.name, begin, time, &runs);
+        let has_ended = later.is_none() || trace.as_ref().is_some_and(|t| t.time().is_some());
+        if let (Some(begin), Some(trace), true) = (begin, &trace, has_ended) {
+            profile::launched(&self.name, begin, trace.time(), &trace.runs());
         }
-        let printed = sink.into_inner().unwrap_or_else(PoisonError::into_inner);
-        if !printed.is_empty() {
-            py.import("sys")?
-                .getattr("stdout")?
-                .call_method1("write", (printed,))?;
-        }
+        later::print(
+            py,
+            &sink.into_inner().unwrap_or_else(PoisonError::into_inner),
+        )?;
+        earlier?;
         outcome
             .map_err(|panic| instance.broken(py, panic, &self.name))?
-            .map_err(|failure| instance.failure(py, failure, &self.name))
+            .map_err(|failure| instance.failure(py, failure, &self.name))?;
+        tensors.values_mut().try_for_each(|written| written.end(py))
     }
 
     /// That no array shares memory with one that the kernel writes to: its derivative takes them to be apart.

@@ -12,6 +12,7 @@ mod gui;
 mod host;
 mod kernel;
 mod known;
+mod later;
 mod linalg;
 mod lists;
 mod mesh;
@@ -41,18 +42,21 @@ use pyo3::types::PyBytes;
 use numpy_arrays::ForeignArray;
 
 #[pyfunction]
-fn reset() {
+fn reset(py: Python<'_>) -> PyResult<()> {
+    let settled = later::settle(py);
     program::end();
     snode::destroy_all();
     snapshot::drop_spares();
     profile::clear_profile();
     profile::clear_profile_steps();
+    settled
 }
 
-/// Waits for what Ctrl-C left behind in the compiler, without which the process must not end.
+/// Waits for launches, and for what Ctrl-C left behind in the compiler, without which the process must not end.
 #[pyfunction]
-fn finish(py: Python<'_>) {
+fn finish(py: Python<'_>) -> PyResult<()> {
     py.detach(aerogel_compiler::finish);
+    later::settle(py)
 }
 
 #[pyfunction]
@@ -90,6 +94,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<tensor::NativeDim>()?;
     m.add_class::<tensor::NativeProgram>()?;
     m.add_function(wrap_pyfunction!(tensor::realise_tensors, m)?)?;
+    m.add_function(wrap_pyfunction!(tensor::set_tensor_class, m)?)?;
     m.add_function(wrap_pyfunction!(tensor::tensor_counts, m)?)?;
     m.add_class::<kernel::NativeKernel>()?;
     m.add_class::<recording::NativeRecording>()?;
@@ -109,7 +114,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<linalg::NativeSparseSolver>()?;
     m.add_function(wrap_pyfunction!(program::init, m)?)?;
     m.add_function(wrap_pyfunction!(reset, m)?)?;
-    m.add_function(wrap_pyfunction!(exchange::sync, m)?)?;
+    m.add_function(wrap_pyfunction!(later::sync, m)?)?;
     m.add_function(wrap_pyfunction!(exchange::on_device, m)?)?;
     m.add_function(wrap_pyfunction!(program::check_initialized, m)?)?;
     m.add_function(wrap_pyfunction!(field::check_quant, m)?)?;

@@ -14,7 +14,7 @@ use super::buffer::{
 use super::exchange::{self, DeviceArray};
 use super::numpy_arrays::ForeignArray;
 use super::tensor::NativeTensor;
-use super::{error, recorder};
+use super::{error, later, recorder};
 use crate::host::TensorShape;
 
 /// What `ti.ndarray` makes: a dense array of scalars, vectors or matrices.
@@ -50,6 +50,9 @@ impl NativeNdarray {
 
     /// Copies between this array and one of the same type and as many bytes.
     fn transfer(&self, py: Python<'_>, array: &ForeignArray, out: bool) -> PyResult<()> {
+        if out {
+            later::settle(py)?;
+        }
         let there = array.buffer()?;
         if array.ty != Some(self.ty) || there.len() != self.buffer.len() {
             return Err(PyValueError::new_err("the array is another than this one"));
@@ -222,6 +225,7 @@ impl NativeNdarray {
     /// NumPy's view of the memory.
     #[getter]
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        later::settle(py)?;
         let shape = [self.shape.as_slice(), &self.element.extents()].concat();
         let address = self.buffer.lend().map_err(error::memory)? as usize;
         interface(py, self.ty, &shape, address, self.writeable)
@@ -253,6 +257,7 @@ impl NativeNdarray {
     ) -> PyResult<Bound<'py, PyAny>> {
         let (py, this) = (slf.py(), slf.get());
         let offset = this.offset(py, key)?;
+        later::settle(py)?;
         let read = |k: usize| {
             let at = offset + k * this.ty.bytes() as usize;
             this.buffer

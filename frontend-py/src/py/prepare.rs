@@ -72,6 +72,8 @@ pub(crate) struct Instance {
     told_apart: Vec<([(Arg, i64); 2], Diagnostic)>,
     /// What to say of a value whose derivative ends inside of it, if there is one.
     pub(crate) ends: Option<String>,
+    /// What to say of the kinks whose counts it returns.
+    pub(crate) kinks: Vec<String>,
     /// What it accesses.
     pub(crate) summary: Summary,
     /// The arrays that the kernel takes besides its arguments.
@@ -347,6 +349,7 @@ pub(crate) fn compile(
     let _active = interrupt::Active::begin();
     py.check_signals()?;
     let (mut ends, mut past, mut told_apart) = (None, Vec::new(), Vec::new());
+    let mut kinks = Vec::new();
     let (module, of_start) = match derivative {
         Some(derived) => {
             let (&kind, again) = derived.steps().split_first().expect("there is one");
@@ -355,6 +358,7 @@ pub(crate) fn compile(
                 ends: key.contains(&KeyPart::Ends),
                 again: !again.is_empty(),
                 past: key.contains(&KeyPart::Past),
+                counts_kinks: key.contains(&KeyPart::Kinks),
             };
             let mut done = differentiated(py, &kernel.name, &compiler, module, wanted)?;
             if let Some(found) = &done.ends {
@@ -367,6 +371,11 @@ pub(crate) fn compile(
                 .past
                 .iter()
                 .map(|tree| tree.as_u32() as usize)
+                .collect();
+            let env = &done.module.env;
+            let all = done.warnings_of_kinks();
+            kinks = all
+                .map(|found| error::warning(&found, &env.spans, &env.sources))
                 .collect();
             let mistake = done.of_start.map(|it| it.mistake(&done.module.env));
             let all = done.told_apart.iter();
@@ -397,6 +406,7 @@ pub(crate) fn compile(
         of_start,
         told_apart,
         ends,
+        kinks,
         summary,
         captured,
         writes,

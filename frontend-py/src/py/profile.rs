@@ -10,6 +10,8 @@ use aerogel_runtime::TaskRun;
 use indexmap::{IndexMap, IndexSet};
 use pyo3::prelude::*;
 
+use super::later;
+
 /// Calls, and total, shortest and longest time in seconds.
 type Timing = (u64, f64, f64, f64);
 /// What happened: a name, its kind, the thread, the begin and the duration in seconds.
@@ -136,26 +138,28 @@ pub(crate) fn compiled<'a>(
 
 /// The launches of each kernel.
 #[pyfunction]
-pub(crate) fn profile() -> Vec<(String, Timing)> {
+pub(crate) fn profile(py: Python<'_>) -> PyResult<Vec<(String, Timing)>> {
+    later::settle(py)?;
     let profile = lock(&PROFILE);
-    profile
+    let launches = profile
         .launches
         .iter()
-        .map(|(name, timing)| (name.clone(), *timing))
-        .collect()
+        .map(|(name, timing)| (name.clone(), *timing));
+    Ok(launches.collect())
 }
 
 /// The last events (launches and compilations, or what threads did of tasks), in the order in which they ended,
 /// and how many were dropped before them.
 #[pyfunction]
-pub(crate) fn profile_events(tasks: bool) -> (Vec<Event>, u64) {
+pub(crate) fn profile_events(py: Python<'_>, tasks: bool) -> PyResult<(Vec<Event>, u64)> {
+    later::settle(py)?;
     let profile = lock(&PROFILE);
     let events = if tasks {
         &profile.tasks
     } else {
         &profile.events
     };
-    (events.last.iter().cloned().collect(), events.dropped)
+    Ok((events.last.iter().cloned().collect(), events.dropped))
 }
 
 /// The steps of compiling: kernel, step, how often, seconds.

@@ -101,6 +101,15 @@ pub(crate) fn compiler(py: Python<'_>, settings: &Settings) -> PyResult<Arc<Comp
     Ok(made)
 }
 
+/// The compiler that the program has used last, if it is still the one for its settings. Work that threads may share asks
+/// for it; without one, it runs alone.
+pub(crate) fn present_compiler() -> Option<Arc<Compiler>> {
+    let wanted = (*lock(&SETTINGS))?.max_threads;
+    let compiler = lock(&COMPILER).clone()?;
+    let threads = compiler.config().max_threads.unwrap_or(0);
+    (threads == wanted).then_some(compiler)
+}
+
 /// Where compiled kernels shall be kept: the folder, what is removed when there are too many (as
 /// Taichi names it), from which size on, and which part of them.
 type CacheArgs = (PathBuf, String, u64, f64);

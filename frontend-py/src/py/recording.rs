@@ -425,6 +425,17 @@ impl Prepared {
     ) -> PyResult<Self> {
         let (instance, mut packed) = kernel.prepared(py, args, kwargs, derivative)?;
         instance.expect_told_apart(py, packed.iter())?;
+        let tensors = packed.iter().filter_map(Packed::tensor).enumerate();
+        for (k, _) in tensors.filter(|(_, tensor)| tensor.is_some()) {
+            if derivative.is_some() && instance.primal_writes.get(k) != Some(&false) {
+                let what = format!(
+                    "kernel `{}` writes to a ti.tensor, which has no gradient: under a tape pass a ti.ndarray, or make the \
+                     launch constant by @ti.ad.no_grad",
+                    kernel.name
+                );
+                return Err(error::runtime(py, what));
+            }
+        }
         packed.extend(kernel.captured_arrays(py, &instance)?);
         let stores = instance.trees.iter().map(TreeRef::store).collect();
         Ok(Self {

@@ -13,7 +13,7 @@ use pyo3::types::PyByteArray;
 use super::field::NativeField;
 use super::numpy_arrays::ForeignArray;
 use super::placement::{self, Placement};
-use super::{error, program, recorder};
+use super::{error, later, program, recorder};
 
 /// A tree that has been laid out, and its memory.
 pub(crate) struct TreeStore {
@@ -331,6 +331,7 @@ impl NativeSNode {
     }
 
     fn memory(&self, py: Python<'_>) -> PyResult<Arc<TreeMemory>> {
+        later::settle(py)?;
         self.store(py)?.memory(py)
     }
 

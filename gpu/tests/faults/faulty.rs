@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use aerogel_gpu::{Card, Driver, DriverError, GpuDevice, Grid, MachineDriver};
 use aerogel_ptx::Options;
-use aerogel_runtime::launch::{Args, KernelFailure, Launch};
+use aerogel_runtime::launch::{Args, End, KernelFailure, Later, Launch};
 use aerogel_runtime::{
     ArgSlot, Bounds, Buffer, KernelCode, LoadedKernel, MemoryError, TaskCode, TreeMemory,
 };
@@ -25,6 +25,16 @@ pub(crate) const COUNT: &str = "
         st.global.b64 [%rd3], %rd4;
         ld.global.b64 %rd5, [%rd1+24];
         st.global.b64 [%rd5], %rd4;
+        ret;
+    }
+    .visible .entry tick(.param .u64 ctx, .param .u64 lo, .param .u64 hi) {
+        .reg .b64 %rd<8>;
+        ld.param.b64 %rd1, [ctx];
+        ld.global.b64 %rd2, [%rd1];
+        ld.global.b64 %rd3, [%rd2];
+        ld.global.b64 %rd4, [%rd3];
+        add.s64 %rd4, %rd4, 1;
+        st.global.b64 [%rd3], %rd4;
         ret;
     }
     .visible .entry stray(.param .u64 ctx, .param .u64 lo, .param .u64 hi) {
@@ -52,7 +62,7 @@ pub(crate) fn code(symbol: &str, text: &str) -> KernelCode {
         }],
         args: vec![ArgSlot::Pointer, ArgSlot::Extent],
         written: vec![true],
-        n_results: 1,
+        n_results: usize::from(symbol == "count"),
         ..KernelCode::default()
     }
 }
@@ -247,6 +257,7 @@ pub(crate) fn launch_on(
         seed: 0,
         most_reserved: 0,
         trace: None,
+        later: None,
     });
     outcome.map(|()| results[0])
 }
@@ -255,4 +266,35 @@ pub(crate) fn first(array: &Buffer) -> Result<u64, MemoryError> {
     let mut bytes = [0; 8];
     array.read(0, &mut bytes)?;
     Ok(u64::from_le_bytes(bytes))
+}
+
+/// Receives how launches end that have returned.
+#[derive(Default)]
+pub(crate) struct Ends(pub(crate) Mutex<Vec<Result<(), KernelFailure>>>);
+
+impl Later for Ends {
+    fn over(&self, end: End) {
+        self.0.lock().unwrap().push(end.outcome);
+    }
+}
+
+/// Launches without waiting.
+pub(crate) fn launch_later(
+    kernel: &dyn LoadedKernel,
+    array: &Buffer,
+    ends: &Arc<Ends>,
+) -> Result<(), KernelFailure> {
+    let mut args = Args::new();
+    args.array(array, &[array.len() / 8], 8).unwrap();
+    let later: Arc<dyn Later> = ends.clone();
+    kernel.launch(Launch {
+        args: &args,
+        roots: &[],
+        results: &mut [],
+        sink: &Mutex::new(String::new()),
+        seed: 0,
+        most_reserved: 0,
+        trace: None,
+        later: Some(&later),
+    })
 }

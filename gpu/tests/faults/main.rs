@@ -1,6 +1,7 @@
 //! What is said when a device does not do what it is asked for, and that nothing is lost by it.
 
 mod faulty;
+mod later;
 mod residence;
 
 use aerogel_gpu::DriverError;
@@ -124,7 +125,7 @@ fn kernels_that_do_what_they_must_not() {
         other => panic!("{symbol}: {other:?}"),
     };
     let stray = failure("stray");
-    let place = "stray, line 19: ld.global.b64 %rd1, [64];";
+    let place = "stray, line 29: ld.global.b64 %rd1, [64];";
     assert!(
         stray.contains("belong to no allocation") && stray.contains(place),
         "{stray}"

@@ -51,6 +51,7 @@ impl Program {
             seed: 0,
             most_reserved: u64::MAX,
             trace: None,
+            later: None,
         });
         match outcome {
             Ok(()) => Ok(printed.into_inner().unwrap()),

@@ -73,6 +73,8 @@ pub struct Wanted {
     pub again: bool,
     /// Whether other trees say which cells were active when the kernel asked.
     pub past: bool,
+    /// Whether the adjoints' kernel returns how often each of `Differentiated::kinks` was met. Not together with `ends`.
+    pub counts_kinks: bool,
 }
 
 impl From<Derivative> for Wanted {
@@ -82,6 +84,7 @@ impl From<Derivative> for Wanted {
             ends: false,
             again: false,
             past: false,
+            counts_kinks: false,
         }
     }
 }
@@ -111,6 +114,17 @@ pub struct Differentiated {
     pub ends: Option<Box<Diagnostic>>,
     /// Fields in which derivatives end between this kernel and others.
     pub untracked: Untracked,
+    /// The square roots whose slope at zero counts as zero, in the order of the counts that are returned.
+    pub kinks: Vec<Span>,
+}
+
+impl Differentiated {
+    /// What to say of each kink that is counted.
+    pub fn warnings_of_kinks(&self) -> impl Iterator<Item = Diagnostic> {
+        let message = "the square root of 0 has an infinite slope, which counts as 0";
+        let all = self.kinks.iter();
+        all.map(move |&at| Diagnostic::new(ErrorKind::Compilation, "E0606", at, message))
+    }
 }
 
 pub(crate) use self::prepare::find as find_pass;
@@ -163,6 +177,7 @@ pub fn differentiate(
         of_start: reads.of_start,
         told_apart: reads.told_apart,
         ends: reads.ends,
+        kinks: reads.kinks,
         untracked,
         module,
     })
@@ -261,9 +276,9 @@ fn reverse(
     replayed: &[Class],
     calls: &Calls,
 ) -> Result<Attempt, DerivativeError> {
-    let (env, ends) = (&module.env, wanted.ends);
+    let env = &module.env;
     let nesting = Nesting::new(func);
-    let activity = Activity::new(func, env, Derivative::Grad, ends, calls);
+    let activity = Activity::new(func, env, Derivative::Grad, wanted.ends, calls);
     let cx = Cx {
         kind: Derivative::Grad,
         again: wanted.again,
@@ -300,13 +315,12 @@ fn reverse(
     reads.ends = overwritten::leak(&cx).map(|leak| Box::new(leak.untracked(env)));
     let mut target = Function::new(format!("{}_grad", func.name), true);
     target.params.clone_from(&func.params);
-    match reverse::write(cx, &demand, &mut target, ends) {
-        Some(mistake) => Err(DerivativeError::Mistake(mistake)),
-        None => Ok(match travels(&target) {
-            Some(span) => Attempt::InOrder(kept_too_long(span)),
-            None => Attempt::Done(Box::new(target), Box::new(reads)),
-        }),
-    }
+    reads.kinks =
+        reverse::write(cx, &demand, &mut target, wanted).map_err(DerivativeError::Mistake)?;
+    Ok(match travels(&target) {
+        Some(span) => Attempt::InOrder(kept_too_long(span)),
+        None => Attempt::Done(Box::new(target), Box::new(reads)),
+    })
 }
 
 /// Something saved in a buffer that a parallel loop stands between: buffers belong to one task.

@@ -81,6 +81,8 @@ pub(super) struct Reads {
     pub(super) asked: Vec<Asked>,
     /// Through which fields derivatives end between kernels.
     pub(super) untracked: Untracked,
+    /// The square roots whose kinks are counted.
+    pub(super) kinks: Vec<Span>,
     /// What to say of the first value whose derivative ends in memory that has none.
     pub(super) ends: Option<Box<Diagnostic>>,
 }

@@ -14,12 +14,13 @@
 
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::LookupMap;
-use aerogel_base::{Diagnostic, ErrorKind, Scalar};
+use aerogel_base::{Diagnostic, ErrorKind, Scalar, ScalarType, Span};
 use aerogel_ir::{
-    Arg, AtomicOp, BinaryOp, Builder, CellOp, Derivative, FuncId, Function, Inst, Op, ParamData,
-    ParamType, Region, Type, Value,
+    Arg, AtomicOp, BinaryOp, Builder, CellOp, CompareOp, Derivative, FuncId, Function, Inst, Op,
+    ParamData, ParamType, Region, Type, UnaryOp, Value, walk,
 };
 
+use super::Wanted;
 use super::activity::{Memory, is_float, is_scalar_op};
 use super::demand::{Cx, Demand};
 use super::emptied;
@@ -79,28 +80,38 @@ pub(super) struct Reverse<'a, 't> {
     pub(super) fetching: Option<Vec<(Inst, Value)>>,
     /// Where the adjoints of arguments are added up, by argument and component.
     arguments: Vec<(Arg, Vec<Option<Value>>)>,
+    /// Where is counted how often the root of zero was taken, for each instruction that takes one.
+    kinks: Vec<(Inst, Value)>,
     pub(super) mistake: Option<Box<Diagnostic>>,
 }
 
-/// Writes the backward pass of `cx.func` into `target`, if `ends` is set from the adjoints of results, which are further
-/// arguments, and to those of arguments, which are the results.
+/// Writes the backward pass of `cx.func` into `target`; if the ends are wanted from the adjoints of results, which are
+/// further arguments, and to those of arguments, which are the results. If kinks are counted their numbers are the
+/// results, and the places of the program are returned.
 pub(super) fn write(
     cx: Cx<'_>,
     demand: &Demand,
     target: &mut Function,
-    ends: bool,
-) -> Option<Box<Diagnostic>> {
+    wanted: Wanted,
+) -> Result<Vec<Span>, Box<Diagnostic>> {
     let mut pass = Reverse::new(cx, demand, target);
     let mut given = Vec::new();
-    if ends {
+    if wanted.ends {
         pass.declare_arguments();
         given = pass.seeds();
     }
+    if wanted.counts_kinks {
+        pass.declare_kinks();
+    }
     pass.reversed(pass.cx.func.body, &given);
-    let values = pass.adjoints_of_arguments();
+    let mut values = pass.adjoints_of_arguments();
+    let kinks = std::mem::take(&mut pass.kinks);
+    values.extend(kinks.iter().map(|&(_, place)| pass.b.load(place)));
     pass.b.func.results = values.iter().map(|&v| pass.b.func.ty(v)).collect();
     pass.b.effect(Op::Return { values });
-    pass.mistake
+    let spans = kinks.iter().map(|&(inst, _)| pass.cx.func.insts[inst].span);
+    let spans = spans.collect();
+    pass.mistake.map_or(Ok(spans), Err)
 }
 
 /// Writes the backward pass of a function that is called: its floats are followed by the adjoints of those that it
@@ -182,6 +193,7 @@ impl<'a, 't> Reverse<'a, 't> {
             gathered: Vec::new(),
             fetching: None,
             arguments: Vec::new(),
+            kinks: Vec::new(),
             mistake: None,
         }
     }
@@ -201,6 +213,39 @@ impl Reverse<'_, '_> {
             let places = places.collect();
             self.arguments.push((Arg::from_u32(k as u32), places));
         }
+    }
+
+    fn declare_kinks(&mut self) {
+        let func = self.cx.func;
+        let mut roots = Vec::new();
+        walk(func, func.body, &mut |func, inst| {
+            if let Op::Unary {
+                op: UnaryOp::Sqrt, ..
+            } = func[inst]
+            {
+                roots.push(inst);
+            }
+        });
+        roots.retain(|&root| self.demand.works(root));
+        for root in roots {
+            let place = self.b.local(Type::Scalar(ScalarType::I64));
+            self.kinks.push((root, place));
+        }
+    }
+
+    /// Counts the adjoint `d` of a square root `result` if the root is zero and the adjoint is not.
+    fn count_kink(&mut self, inst: Inst, result: Value, d: Value) {
+        let place = self.kinks.iter().find(|(root, _)| *root == inst);
+        let (Some(&(_, place)), None) = (place, &self.fetching) else {
+            return;
+        };
+        let root = self.now(result);
+        let zero = self.zero(self.cx.func.ty(result));
+        let at_zero = self.b.compare(CompareOp::Eq, root, zero);
+        let counts = self.b.compare(CompareOp::Ne, d, zero);
+        let met = self.b.binary(BinaryOp::And, at_zero, counts);
+        let one = self.b.cast(met, Type::Scalar(ScalarType::I64));
+        self.add_to_local(place, one, 0);
     }
 
     /// The adjoints of what the kernel returns: an argument each.
@@ -401,6 +446,7 @@ impl Reverse<'_, '_> {
         let mut operands = Vec::new();
         op.operands(|v| operands.push(v));
         let known: Vec<Option<Value>> = operands.iter().map(|&v| self.now[v]).collect();
+        self.count_kink(inst, result, d);
         for (k, &operand) in operands.iter().enumerate() {
             if !self.cx.activity.is_active(operand) {
                 continue;

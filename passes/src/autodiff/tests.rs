@@ -643,3 +643,57 @@ fn branches() {
         "
     );
 }
+
+#[test]
+fn roots_of_zero_that_matter_are_counted() {
+    let wanted = Wanted {
+        counts_kinks: true,
+        ..Derivative::Grad.into()
+    };
+    let text = format!(
+        "{HEAD} kernel @k() {{
+            v0: i32 = const 0
+            v1: i32 = const 8
+            parallel [v0], [v1] (v2: i32) {{
+                v3: ref<f64> = field_at @x, [v2]
+                v4: f64 = load v3
+                v5: f64 = sqrt v4
+                v6: ref<f64> = field_at @y, [v2]
+                store v6, v5
+                yield []
+            }}
+            return []
+        }}"
+    );
+    insta::assert_snapshot!(printed(wanted, &text, &|name| name == "k_grad"), @"
+    kernel @k_grad() -> i64 {
+        v0: ref<i64> = local
+        v1: i32 = const 0
+        v2: i32 = const 8
+        parallel [v1], [v2] (v3: i32) {
+            v4: ref<f64> = field_at @x, [v3]
+            v5: f64 = load v4
+            v6: f64 = sqrt v5
+            v7: f64 = const 0.0
+            v8: ref<f64> = field_at @gy, [v3]
+            v9: f64 = load v8
+            store v8, v7
+            v10: u1 = eq v6, v7
+            v11: u1 = ne v9, v7
+            v12: u1 = and v10, v11
+            v13: i64 = cast v12
+            v14: i64 = atomic_add v0, v13
+            v15: f64 = const 0.5
+            v16: f64 = mul v9, v15
+            v17: f64 = div v16, v6
+            v18: u1 = gt v6, v7
+            v19: f64 = select v18, v17, v7
+            v20: ref<f64> = field_at @gx, [v3]
+            v21: f64 = atomic_add v20, v19
+            yield []
+        }
+        v22: i64 = load v0
+        return [v22]
+    }
+    ");
+}

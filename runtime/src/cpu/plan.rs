@@ -483,6 +483,7 @@ mod tests {
                 seed: 0,
                 most_reserved: u64::MAX,
                 trace: None,
+                later: None,
             },
         )
     }

@@ -114,6 +114,11 @@ impl<'a> Turn<'a> {
 }
 
 impl TreeMemory {
+    /// Says that a launch ended early that has given back its turn: the next one brings the tree in order.
+    pub fn ended_early(&self) {
+        self.unsettled.store(true, Ordering::Relaxed);
+    }
+
     /// The zeroed memory of a tree, with at least `margin` more bytes before and after that nobody
     /// should touch. A sparse tree's is a range of addresses with room for all cells it may have.
     pub fn new(tree: Arc<Tree>, margin: usize) -> Result<Self, MemoryError> {

@@ -9,7 +9,7 @@ use aerogel_runtime::buffer::MemoryError;
 
 use super::{Session, Slot, bytes_of};
 use crate::plan::Operand;
-use crate::program::Buffer;
+use crate::program::{Buffer, Role};
 
 /// From where, by how much, how many elements of an axis, and whether the axis goes. The axes behind are whole.
 pub type Range = (i64, i64, u64, bool);
@@ -206,8 +206,8 @@ impl Session {
             }
             _ => return Ok(None),
         };
-        let (target, new) = match self.is_alone(buffer) {
-            true => (target, self.hold(buffer)),
+        let (target, new) = match self.is_alone(buffer, 2) {
+            true => (target.clone(), self.changed(buffer, target)),
             false => {
                 let copy = target.copy()?;
                 (copy.clone(), self.leaf(copy))
@@ -219,12 +219,42 @@ impl Session {
         Ok(Some(new))
     }
 
-    /// Whether nobody but one tensor holds the numbers of a buffer, or will read them.
-    fn is_alone(&mut self, buffer: Buffer) -> bool {
+    /// Memory for somebody outside to write to, which begins as the numbers of a tensor; they must be there, and the
+    /// caller knows of `n_known` references to them, the session's among them. Also the tensor with what is written, and
+    /// whether that is a copy: it is not if nobody else holds the old numbers, which are gone then.
+    ///
+    /// # Errors
+    /// If there is no memory.
+    pub fn written_outside(
+        &mut self,
+        slot: Slot,
+        n_known: usize,
+    ) -> Result<(Operand, Slot, bool), MemoryError> {
+        let buffer = self.buffer(slot);
+        let value = self.values[buffer].clone().expect("its numbers are there");
+        if self.is_alone(buffer, n_known + 1) {
+            return Ok((value.clone(), self.changed(buffer, value), false));
+        }
+        let copy = value.copy()?;
+        Ok((copy.clone(), self.leaf(copy), true))
+    }
+
+    /// A slot for numbers of a buffer that are about to be changed, which nobody else holds. What is made by a statement
+    /// has them no longer: the same statement means the same as before.
+    fn changed(&mut self, buffer: Buffer, value: Operand) -> Slot {
+        if self.recording.program.buffers[buffer].role != Role::Temporary {
+            return self.hold(buffer);
+        }
+        self.values[buffer] = None;
+        self.leaf(value)
+    }
+
+    /// Whether nobody but one tensor holds the numbers of a buffer, or will read them; but for so many references that
+    /// the caller knows of, the session's among them.
+    fn is_alone(&mut self, buffer: Buffer, n_known: usize) -> bool {
         self.makers.update(&self.recording.program);
         let value = self.values[buffer].as_ref();
-        // The caller has it, too.
-        let own = value.is_some_and(|v| std::sync::Arc::strong_count(&v.buffer) <= 2);
+        let own = value.is_some_and(|v| std::sync::Arc::strong_count(&v.buffer) <= n_known);
         own && self.holds[buffer] == 1 && !self.exposed[buffer] && !self.makers.is_read(buffer)
     }
 }

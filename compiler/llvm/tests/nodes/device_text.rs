@@ -111,6 +111,7 @@ fn run_after(prepare: &dyn Fn(&TreeMemory), calls: &[Call<'_>]) -> TreeMemory {
                 seed: 0,
                 most_reserved: u64::MAX,
                 trace: None,
+                later: None,
             })
             .unwrap();
         assert_eq!(results, expected, "compiled: {is_compiled}");

@@ -57,6 +57,7 @@ impl Program {
             seed: 0,
             most_reserved: u64::MAX,
             trace: None,
+            later: None,
         });
         launched.map(|()| results)
     }

@@ -56,6 +56,7 @@ impl Kernel {
             seed: 7,
             most_reserved: u64::MAX,
             trace: None,
+            later: None,
         })?;
         Ok(results)
     }

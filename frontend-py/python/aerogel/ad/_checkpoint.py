@@ -11,7 +11,6 @@ from aerogel.ad import _recorder
 from aerogel.ad._entries import Entry
 from aerogel.ad._gradients import gradients
 from aerogel.ad._record import Record
-from aerogel.ad._retained import Retained
 from aerogel.ad._schedule import dropped, first_leg, first_states
 from aerogel.errors import AerogelMemoryError, AerogelRuntimeError
 
@@ -123,9 +122,9 @@ class _Advance(_recorder.Recorder):
 class _Step(Record):
     """A step that is recorded, with the random numbers of its first run."""
 
-    def __init__(self, run: _Run, retained: Retained) -> None:
+    def __init__(self, run: _Run, around: Record) -> None:
         super().__init__()
-        self.retained = retained
+        self.retained, self.kinks = around.retained, around.kinks
         self._run = run
         self._n_launches = 0
 
@@ -373,7 +372,7 @@ class Checkpointed(Entry):
 
     def _gradient_of(self, at: int) -> None:
         """Records a step and computes its gradients."""
-        record = _Step(self._runs[at], self._record_around.retained)
+        record = _Step(self._runs[at], self._record_around)
         outer = _native.set_recorder(record)
         try:
             self._step(at)

@@ -6,7 +6,8 @@ the memory of its own launch. What memory holds when the way back first writes t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from aerogel import _native
@@ -43,7 +44,19 @@ class Entry:
 class Launch(Entry):
     """A kernel that was launched."""
 
-    __slots__ = ("args", "asked", "derivative", "kept", "kernel", "kwargs", "n_own", "seed", "versions", "written")
+    __slots__ = (
+        "args",
+        "asked",
+        "derivative",
+        "kept",
+        "kernel",
+        "kinks",
+        "kwargs",
+        "n_own",
+        "seed",
+        "versions",
+        "written",
+    )
 
     def __init__(
         self,
@@ -54,7 +67,9 @@ class Launch(Entry):
         kept: list[tuple[Any, bool]],
         derivative: str | None,
     ) -> None:
-        self.kernel, self.args, self.kwargs, self.seed = kernel, args, kwargs, seed
+        self.kernel, self.args, self.kwargs, self.seed = kernel, _as_now(args), kwargs, seed
+        if kwargs:
+            self.kwargs = dict(zip(kwargs, _as_now(tuple(kwargs.values()))))
         self.derivative = derivative
         if kept:
             # What the kernel itself needs is put back before its gradient is computed, other things after that.
@@ -65,6 +80,8 @@ class Launch(Entry):
             self.kept, self.n_own = _NOTHING, 0
         #: The tape's memory, and which cells the launch has asked it for.
         self.asked: tuple[Any, Any] | None = None
+        #: Where kinks that its gradient meets are counted, if they are.
+        self.kinks: Counter[str] | None = None
         # Most launches have no arguments, or numbers; this is what a tape costs.
         self.versions = _NOTHING
         for arg in args if not kwargs else (*args, *kwargs.values()):
@@ -86,9 +103,17 @@ class Launch(Entry):
             snapshot.back(present)
         if self.derivative is not None:
             past = None if self.asked is None else self.asked[0].past(self.asked[1])
-            self.kernel._launch(self.args, self.kwargs, self.derivative, self.seed, True, past)
+            if self.kinks is None or self.derivative != "grad":
+                self.kernel._launch(self.args, self.kwargs, self.derivative, self.seed, True, past)
+            else:
+                self.kinks.update(dict(self._count_kinks(past)))
         for snapshot in self.kept[self.n_own :]:
             snapshot.back(present)
+
+    def _count_kinks(self, past: Any) -> Iterator[tuple[str, int]]:
+        found = self.kernel._launch_counting_kinks(self.args, self.kwargs, self.seed, past)
+        # A loop that is unrolled has the same place more than once.
+        return ((text, sum(n for other, n in found if other == text)) for text, _ in found)
 
     @property
     def nbytes(self) -> int:
@@ -105,6 +130,14 @@ class Launch(Entry):
 
 _NUMBERS = frozenset((int, float, bool))
 _NOTHING: list[Any] = []
+
+
+def _as_now(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments; of a tensor of ``ti.tensor``, which may become another one later, what it is now."""
+    for arg in args:
+        if type(arg) not in _NUMBERS and hasattr(type(arg), "_as_it_is"):
+            return tuple(arg._as_it_is() if hasattr(type(arg), "_as_it_is") else arg for arg in args)
+    return args
 
 
 def _is_others(kept: tuple[Any, bool]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -27,6 +28,8 @@ class Record(_recorder.Recorder):
 
     def __init__(self, validation: bool = False, keeps_written: bool = False) -> None:
         self.validation = validation
+        #: How often gradients met each kink, where that is counted.
+        self.kinks: Counter[str] | None = Counter() if validation else None
         # Whether what Python writes is kept too, so that all can be done again.
         self.keeps_written = keeps_written
         self.retained = Retained()
@@ -74,6 +77,7 @@ class Record(_recorder.Recorder):
                 entry.written = self.recording.writes(kernel, args, kwargs, self.retained.targets)
             if self.validation:
                 self._note_arrays(kernel, args, kwargs)
+            entry.kinks = self.kinks
             self.entries.all.append(entry)
             if kept or asked is not None:
                 self._count(entry)

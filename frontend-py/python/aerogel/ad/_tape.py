@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from aerogel import _native
+from aerogel import _log, _native
 from aerogel.ad import _recorder
 from aerogel.ad._entries import Launch
 from aerogel.ad._gradients import (
@@ -38,8 +38,9 @@ class Tape(Record):
         loss: A field of floats without axes, or an array or tensor of one number; its gradient becomes 1. With a
             ``seed``, a field or array of any shape, or a list of several.
         clear_gradients: Whether the gradients of all fields are set to zero first. Gradients of arrays always grow.
-        validation: Whether NumPy arrays are looked at for changes that happened outside of kernels, and values that go
-            through fields without gradient are errors, not warnings.
+        validation: Whether NumPy arrays are looked at for changes that happened outside of kernels, values that go
+            through fields without gradient are errors, not warnings, and a warning says how often a gradient met the
+            square root, or the norm, of zero.
         grad_check: Fields whose gradients are compared with differences afterwards; ``True`` for all that have one.
         seed: What the gradient of the loss is set to: numbers of its shape, one for each loss of a list.
         retain_grad: Fields whose gradients stay although kernels overwrite what the fields held: for each element the
@@ -154,6 +155,10 @@ class Tape(Record):
             set_numbers(gradient_of(loss), seed(loss, "grad", given, "the loss of a tape"))
         self.entries.back_and_forth(self.retained)
         self.retained.end()
+        for text, n in (self.kinks or {}).items():
+            _log.warn(f"{text}\n   = note: gradients met it {n} time{'s' if n > 1 else ''}")
+        if self.kinks:
+            self.kinks.clear()
 
     def _for_each(self, given: Any) -> list[Any]:
         """The seed of each loss."""

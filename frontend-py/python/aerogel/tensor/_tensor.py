@@ -59,6 +59,10 @@ class Tensor(Methods):
         """A tensor of its own with the same numbers."""
         return Tensor(other._native.again(), other._outside)
 
+    def _as_it_is(self) -> Tensor:
+        """A tensor that keeps these numbers, whatever is stored to this one."""
+        return Tensor._like(self)
+
     @property
     def dtype(self) -> DataType:
         """The type of the elements."""
@@ -288,6 +292,9 @@ class Tensor(Methods):
         from aerogel.tensor import _items
 
         _items.set_(self, key, value)
+
+
+_native.set_tensor_class(Tensor)
 
 
 def _restored(numbers: Any, outside: str) -> Tensor:

@@ -3,6 +3,7 @@
 mod operations;
 mod trace;
 mod values;
+pub(crate) mod written;
 
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
@@ -13,10 +14,33 @@ use aerogel_tensor::record::{RecordError, Recorded, Recording};
 use aerogel_tensor::{Buffer, Codes, Dim, Outside, Plan, Settings, Stmt};
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyType;
 
 use super::program;
 
 pub(crate) use values::{realise_tensors, tensor_counts};
+
+/// The class of tensors.
+static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+
+#[pyfunction]
+pub(crate) fn set_tensor_class(class: Bound<'_, PyType>) {
+    let _ = CLASS.set(class.py(), class.unbind());
+}
+
+/// What a `ti.tensor` is made by; nothing if this is none.
+pub(crate) fn native_of<'py>(
+    value: &Bound<'py, PyAny>,
+) -> PyResult<Option<Bound<'py, NativeTensor>>> {
+    let py = value.py();
+    let class = CLASS.get(py);
+    if !class.is_some_and(|class| value.get_type().is(class)) {
+        return Ok(None);
+    }
+    let native = value.getattr(pyo3::intern!(py, "_native"))?;
+    Ok(Some(native.cast_into()?))
+}
 
 /// What tensors outside of programs are recorded in.
 static SESSION: LazyLock<Mutex<Session>> = LazyLock::new(Mutex::default);

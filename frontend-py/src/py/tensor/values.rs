@@ -33,7 +33,7 @@ pub(super) fn stopped(e: &RunError) -> PyErr {
 }
 
 impl NativeTensor {
-    pub(super) fn computed(&self, py: Python<'_>) -> PyResult<Operand> {
+    pub(crate) fn computed(&self, py: Python<'_>) -> PyResult<Operand> {
         let Home::Lazy(slot) = self.home else {
             return Err(error::runtime(
                 py,
@@ -71,6 +71,17 @@ impl NativeTensor {
             lock(&SESSION).expose(slot);
         }
         Ok(value)
+    }
+
+    /// Memory that a kernel writes to, of which the caller holds one reference, the tensor with what it writes, and whether
+    /// that is a copy: if not, the numbers of this one are gone.
+    pub(super) fn written_outside(&self) -> PyResult<(Operand, Self, bool)> {
+        let Home::Lazy(slot) = self.home else {
+            unreachable!("a kernel is given tensors with numbers")
+        };
+        let made = lock(&SESSION).written_outside(slot, 2);
+        let (operand, slot, is_copy) = made.map_err(error::memory)?;
+        Ok((operand, Self::of_slot(slot), is_copy))
     }
 
     /// A small part of numbers that are there.

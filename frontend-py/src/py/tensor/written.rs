@@ -1,0 +1,70 @@
+//! Tensors that kernels write to.
+//!
+//! A tensor's numbers do not change while somebody else holds them: such a launch writes to a copy, which the tensor becomes
+//! when the launch has ended well. Where nobody does, it writes to them as to an array.
+
+use std::collections::BTreeMap;
+
+use aerogel_tensor::Operand;
+use pyo3::prelude::*;
+
+use super::{NativeTensor, native_of};
+use crate::py::argument::Packed;
+
+/// A tensor that a launch writes to.
+pub(crate) struct WrittenTensor {
+    tensor: Py<PyAny>,
+    pub(crate) memory: Operand,
+    /// What the tensor becomes, if it is that not yet.
+    after: Option<NativeTensor>,
+}
+
+impl WrittenTensor {
+    fn new(py: Python<'_>, tensor: &Py<PyAny>) -> PyResult<Self> {
+        let native = native_of(tensor.bind(py))?.expect("it has been packed as one");
+        let (memory, after, is_copy) = native.get().written_outside()?;
+        let mut written = Self {
+            tensor: tensor.clone_ref(py),
+            memory,
+            after: Some(after),
+        };
+        if !is_copy {
+            written.end(py)?;
+        }
+        Ok(written)
+    }
+
+    /// Lets the tensor be what was written.
+    pub(crate) fn end(&mut self, py: Python<'_>) -> PyResult<()> {
+        match self.after.take() {
+            Some(after) => self.tensor.setattr(py, "_native", Bound::new(py, after)?),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The tensors that a launch writes to, by the number of the array.
+pub(crate) fn tensors(
+    py: Python<'_>,
+    packed: &[Packed],
+    is_written: impl Fn(usize) -> bool,
+) -> PyResult<BTreeMap<usize, WrittenTensor>> {
+    let mut all: BTreeMap<usize, WrittenTensor> = BTreeMap::new();
+    for (k, tensor) in packed.iter().filter_map(Packed::tensor).enumerate() {
+        let Some(tensor) = tensor.filter(|_| is_written(k)) else {
+            continue;
+        };
+        // One that is given twice is written once.
+        let same = all.values().find(|other| other.tensor.is(tensor));
+        let written = match same {
+            Some(other) => WrittenTensor {
+                tensor: tensor.clone_ref(py),
+                memory: other.memory.clone(),
+                after: None,
+            },
+            None => WrittenTensor::new(py, tensor)?,
+        };
+        all.insert(k, written);
+    }
+    Ok(all)
+}

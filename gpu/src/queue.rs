@@ -1,0 +1,169 @@
+//! Launches that have returned before they ended.
+//!
+//! A card does what it is asked for in order, so nobody need wait for a launch whose results he does not want at once. What
+//! it leaves is looked at when somebody waits for the card (`Opened::settle`): what it printed, how long it took, and
+//! whether it has failed. A check that fails sets the word by which launches are stopped, so those behind it do nothing, as
+//! if the host had heard of it at once; and where the word is not set, no block need be looked at.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use aerogel_runtime::TaskTrace;
+use aerogel_runtime::interrupt;
+use aerogel_runtime::launch::{End, KernelFailure, Later};
+
+use crate::device::Opened;
+use crate::driver::{Driver, DriverError};
+use crate::memory::DeviceMemory;
+use crate::plan::Kernel;
+
+/// From so many launches on they are waited for: each has a block of memory.
+const MOST: usize = 256;
+
+/// A launch that has returned.
+pub(crate) struct Queued {
+    pub(crate) kernel: Arc<Kernel>,
+    pub(crate) block: DeviceMemory,
+    /// Where its prints are, if it may have some: address and bytes.
+    pub(crate) log: Option<(u64, u64)>,
+    pub(crate) times: Option<Times>,
+    /// Who is told how it ended.
+    pub(crate) later: Arc<dyn Later>,
+}
+
+/// When the tasks of a launch begin and end.
+pub(crate) struct Times {
+    begin: Instant,
+    /// Numbers of tasks, and the driver's notes before and behind them.
+    pub(crate) marks: Vec<(usize, u64, u64)>,
+}
+
+impl Times {
+    pub(crate) fn new() -> Self {
+        Self {
+            begin: Instant::now(),
+            marks: Vec::new(),
+        }
+    }
+
+    /// Says how long each task took.
+    pub(crate) fn note(self, driver: &dyn Driver, trace: &TaskTrace) -> Result<(), DriverError> {
+        // They ran one behind the other.
+        let mut at = self.begin;
+        for (task, before, after) in self.marks {
+            let end = at + driver.between(before, after)?;
+            trace.note(task, at, end);
+            at = end;
+        }
+        trace.took(at - self.begin);
+        Ok(())
+    }
+}
+
+impl Opened {
+    /// The launches that nobody has waited for.
+    pub(crate) fn queue(&self) -> MutexGuard<'_, Vec<Queued>> {
+        self.queued.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a launch that returns now.
+    ///
+    /// # Errors
+    /// If there were too many, and one has failed.
+    pub(crate) fn enqueue(&self, launch: Queued) -> Result<(), DriverError> {
+        let n = {
+            let mut queue = self.queue();
+            queue.push(launch);
+            queue.len()
+        };
+        match n < MOST {
+            true => Ok(()),
+            false => self.settle(),
+        }
+    }
+
+    /// Waits until all that was asked of the card is done, or Ctrl-C ends it, and tells how launches ended.
+    ///
+    /// # Errors
+    /// `Earlier` if one that has returned did not succeed; else what the driver says.
+    pub(crate) fn settle(&self) -> Result<(), DriverError> {
+        let driver = match self.driver() {
+            // They are the other process's.
+            Err(DriverError::Forked) => return Err(DriverError::Forked),
+            driver => driver,
+        };
+        let mut queue = self.queue();
+        let _active = interrupt::Active::begin();
+        let waited = driver.and_then(|driver| {
+            driver.wait(&interrupt::requested)?;
+            let is_asked = !queue.is_empty() || interrupt::requested();
+            let stopped = is_asked && self.was_stopped(driver)?;
+            Ok((driver, stopped))
+        });
+        if let Err(e) = &waited {
+            self.note(e);
+        }
+        let interrupted = interrupt::requested();
+        let mut failed = false;
+        for mut launch in queue.drain(..) {
+            // What stands behind one that has failed has done nothing.
+            let is_skipped = failed && waited.is_ok() && !interrupted;
+            if !is_skipped {
+                let end = match &waited {
+                    Err(e) => End::failed(KernelFailure::Device(e.to_string())),
+                    Ok((driver, stopped)) => {
+                        let end = launch.end(*driver, *stopped);
+                        end.unwrap_or_else(|e| End::failed(KernelFailure::Device(e.to_string())))
+                    }
+                };
+                let end = match interrupted && end.outcome.is_ok() {
+                    true => End {
+                        outcome: Err(KernelFailure::Interrupted),
+                        ..end
+                    },
+                    false => end,
+                };
+                failed |= end.outcome.is_err();
+                launch.later.over(end);
+            }
+            launch.kernel.keep(launch.block);
+        }
+        match failed {
+            true => Err(DriverError::Earlier),
+            false => waited.map(drop),
+        }
+    }
+
+    /// Whether launches were stopped since this was asked last.
+    fn was_stopped(&self, driver: &dyn Driver) -> Result<bool, DriverError> {
+        let mut word = [0; 8];
+        driver.read(driver.stop_word(), &mut word)?;
+        if word != [0; 8] {
+            driver.fill(driver.stop_word(), 8, 0)?;
+        }
+        Ok(word != [0; 8])
+    }
+}
+
+impl Queued {
+    /// How it ended. Nothing stands in its block if it prints nothing and no launch was stopped.
+    fn end(&mut self, driver: &dyn Driver, stopped: bool) -> Result<End, DriverError> {
+        let (printed, trace) = (Mutex::new(String::new()), TaskTrace::default());
+        let mut outcome = Ok(());
+        if self.log.is_some() || stopped {
+            let back = self.kernel.fetch(self.block.address)?;
+            if let Some(log) = self.log {
+                back.print(driver, log, &self.kernel.sites, &printed)?;
+            }
+            outcome = back.failure();
+        }
+        if let Some(times) = self.times.take() {
+            times.note(driver, &trace)?;
+        }
+        Ok(End {
+            outcome,
+            printed: printed.into_inner().unwrap_or_else(PoisonError::into_inner),
+            trace,
+        })
+    }
+}
