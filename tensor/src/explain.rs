@@ -5,7 +5,7 @@ use std::fmt::Write;
 use aerogel_base::ScalarType;
 use indexmap::{IndexMap, IndexSet};
 
-use crate::passes::{self, Kept, Touched};
+use crate::passes::{self, Kept, Options, Touched};
 use crate::plan::Plan;
 use crate::program::{Buffer, DimDef, Library, Program, Role, Stmt};
 
@@ -17,9 +17,9 @@ use crate::program::{Buffer, DimDef, Library, Program, Role, Stmt};
 ///   t3: f32[1000], kept: it is asked for
 /// computed where they are read: t1, t2
 /// ```
-pub fn explain(before: &Program) -> String {
+pub fn explain(before: &Program, options: Options) -> String {
     let mut after = before.clone();
-    passes::run(&mut after, &mut |_, _| {});
+    passes::run(&mut after, options, &mut |_, _| {});
     explained(before, &after)
 }
 
@@ -66,6 +66,9 @@ fn explained(before: &Program, after: &Program) -> String {
         .collect();
     if !gone.is_empty() {
         let _ = writeln!(out, "computed where they are read: {}", gone.join(", "));
+    }
+    for (&buffer, how) in &after.products {
+        let _ = writeln!(out, "{}: {how}", name(after, buffer));
     }
     let own: Vec<String> = kept
         .iter()
@@ -194,7 +197,7 @@ mod tests {
             result b2
             result b3";
         let program = crate::parse(text).unwrap_or_else(|e| panic!("{e}"));
-        insta::assert_snapshot!(super::explain(&program), @r"
+        insta::assert_snapshot!(super::explain(&program, super::Options::default()), @r"
         3 statements became 3 kernels; 2 of 3 temporaries are kept in memory
         kernel 0 over [x.shape[0]]: t2
             t2: f32[x.shape[0]], kept: it is asked for

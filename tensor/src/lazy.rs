@@ -4,6 +4,7 @@
 //! statements that it needs as a program of their own, whose plan is kept for the next time that the same statements come,
 //! and keeps the numbers with the tensor. What nobody holds is dropped as the session goes on.
 
+mod general;
 mod parts;
 
 pub use parts::Range;
@@ -11,12 +12,13 @@ pub use parts::Range;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use aerogel_base::ScalarType;
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::LookupMap;
+use aerogel_base::{Scalar, ScalarType};
 use aerogel_compiler::CompileError;
 
 use crate::expr::ExprDef;
+use crate::passes::Options;
 use crate::plan::{Operand, Plan, RunError, Settings};
 use crate::program::{Buffer, DimDef, Program, Role, Stmt};
 use crate::record::{Recorded, Recording};
@@ -31,6 +33,8 @@ const SLACK: usize = 4096;
 const SLACK_BYTES: usize = 32 << 20;
 /// Plans are kept up to this number.
 const MAX_PLANS: usize = 2048;
+/// So many programs that differ only in where they read are compiled for their numbers.
+const MAX_ALIKE: u32 = 2;
 /// A program with more statements keeps the numbers of every tensor that is held, so that none grows without end.
 const MAX_PENDING: usize = 64;
 
@@ -103,6 +107,8 @@ pub struct Session {
     dropped: usize,
     limit: usize,
     plans: LookupMap<Structure, Arc<Plan>>,
+    /// How many plans there are of programs that differ only in where they read.
+    alike: LookupMap<Structure, u32>,
     n_made: usize,
 }
 
@@ -202,7 +208,7 @@ impl Session {
     }
 
     /// What becomes of the statements that tensors are made by.
-    pub fn explain(&mut self, slots: &[Slot]) -> String {
+    pub fn explain(&mut self, slots: &[Slot], options: Options) -> String {
         let mut roots: Vec<Buffer> = Vec::new();
         for &slot in slots {
             let buffer = self.buffer(slot);
@@ -211,7 +217,7 @@ impl Session {
             }
         }
         let sliced = self.slice(&roots);
-        crate::explain::explain(&sliced.program)
+        crate::explain::explain(&sliced.program, options)
     }
 
     /// Drops what nobody holds.
@@ -225,6 +231,7 @@ impl Session {
         let sliced = self.slice(&pending);
         let mut next = Self {
             plans: std::mem::take(&mut self.plans),
+            alike: std::mem::take(&mut self.alike),
             n_made: self.n_made,
             free: std::mem::take(&mut self.free),
             slots: vec![None; self.slots.len()],
@@ -332,8 +339,44 @@ fn job(session: &mut Session, wanted: &[Slot]) -> Option<Job> {
     })
 }
 
-/// Computes tensors whose numbers are not there yet. The session is free for others meanwhile. Plans are kept for the
-/// settings with this stamp.
+/// A plan that is not there yet, and the numbers that it takes.
+fn made(
+    session: &Mutex<Session>,
+    program: Program,
+    structure: Structure,
+    settings: Settings<'_>,
+) -> Result<(Arc<Plan>, Vec<Scalar>), CompileError> {
+    let mut made = (program, structure, Vec::new());
+    if let Some((program, given)) = general::generalised(&made.0) {
+        let mut structure = Structure::of(&program);
+        structure.stamp = settings.stamp;
+        let mut session = lock(session);
+        if let Some(plan) = session.plans.get(&structure) {
+            return Ok((plan.clone(), given));
+        }
+        if session.alike.len() >= MAX_PLANS {
+            session.alike.clear();
+        }
+        match session.alike.get_mut(&structure) {
+            Some(n) if *n >= MAX_ALIKE => made = (program, structure, given),
+            Some(n) => *n += 1,
+            None => {
+                session.alike.insert(structure, 1);
+            }
+        }
+    }
+    let (program, structure, given) = made;
+    let plan = Arc::new(Plan::new(program, settings)?);
+    let mut session = lock(session);
+    if session.plans.len() >= MAX_PLANS {
+        session.plans.clear();
+    }
+    session.n_made += 1;
+    session.plans.insert(structure, plan.clone());
+    Ok((plan, given))
+}
+
+/// Computes tensors whose numbers are not there yet. The session is free for others meanwhile.
 ///
 /// # Errors
 /// If the program cannot be compiled, or ends early: nothing has changed then.
@@ -341,35 +384,26 @@ pub fn realise(
     session: &Mutex<Session>,
     wanted: &[Slot],
     settings: Settings<'_>,
-    stamp: u64,
 ) -> Result<(), LazyError> {
     let Some(mut job) = job(&mut lock(session), wanted) else {
         return Ok(());
     };
-    job.structure.stamp = stamp;
+    job.structure.stamp = settings.stamp;
     // Two statements that agree make equal programs, whoever makes the plan first.
     let plan = lock(session).plans.get(&job.structure).cloned();
-    let plan = match plan {
-        Some(plan) => plan,
-        None => {
-            let made = Plan::new(job.program, settings).map_err(LazyError::Compile);
+    let made = match plan {
+        Some(plan) => Ok((plan, Vec::new())),
+        None => made(session, job.program, job.structure, settings),
+    };
+    let (plan, given) = match made {
+        Ok(made) => made,
+        Err(e) => {
             let mut session = lock(session);
-            let plan = match made {
-                Ok(plan) => Arc::new(plan),
-                Err(e) => {
-                    job.results.iter().for_each(|&slot| session.release(slot));
-                    return Err(e);
-                }
-            };
-            if session.plans.len() >= MAX_PLANS {
-                session.plans.clear();
-            }
-            session.n_made += 1;
-            session.plans.insert(job.structure, plan.clone());
-            plan
+            job.results.iter().for_each(|&slot| session.release(slot));
+            return Err(LazyError::Compile(e));
         }
     };
-    let results = plan.run(&job.inputs).map_err(LazyError::Run);
+    let results = plan.run_with(&job.inputs, &given).map_err(LazyError::Run);
     let mut session = lock(session);
     if let Ok(results) = &results {
         for (&slot, operand) in job.results.iter().zip(results) {

@@ -25,7 +25,7 @@ pub use aerogel_ir::ParseError;
 pub use expr::{Expr, ExprDef, Exprs, Outside};
 pub use lower::{Kernel, Parameter, lower};
 pub use parse::parse;
-pub use plan::{Operand, Plan, RunError, Settings};
+pub use plan::{Codes, Operand, Plan, RunError, Settings};
 pub use program::{
     Accum, Buffer, BufferDef, Call, Dim, DimDef, For, Library, Program, Role, Stmt, Store, Var,
 };

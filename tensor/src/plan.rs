@@ -134,8 +134,6 @@ pub struct Plan {
     free: Mutex<Vec<Arc<Bytes>>>,
     /// The numbers of the inputs that it stores to.
     changed: Vec<usize>,
-    /// How many kernels were compiled.
-    n_codes: usize,
     /// How many threads libraries may use.
     n_threads: usize,
 }
@@ -172,8 +170,40 @@ struct Maker<'m> {
     kernels: Vec<Compiled>,
     /// Equal statements have one kernel.
     made: IndexMap<For, usize>,
-    /// Statements that differ in nothing but their buffers have one code.
-    codes: LookupMap<String, Arc<CompiledKernel>>,
+}
+
+/// Kernels that have been compiled, by what they were compiled for and their text: what plans share.
+#[derive(Default)]
+pub struct Codes {
+    of: Mutex<LookupMap<(u64, String), Arc<CompiledKernel>>>,
+}
+
+/// Kernels are kept up to this number.
+const MAX_CODES: usize = 4096;
+
+impl Codes {
+    fn get(&self, key: &(u64, String)) -> Option<Arc<CompiledKernel>> {
+        let of = self.of.lock().unwrap_or_else(PoisonError::into_inner);
+        of.get(key).cloned()
+    }
+
+    fn put(&self, key: (u64, String), kernel: Arc<CompiledKernel>) {
+        let mut of = self.of.lock().unwrap_or_else(PoisonError::into_inner);
+        if of.len() >= MAX_CODES {
+            of.clear();
+        }
+        of.insert(key, kernel);
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.of.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
 }
 
 /// What programs are made for.
@@ -183,6 +213,12 @@ pub struct Settings<'c> {
     pub compiler: &'c Compiler,
     /// Whether sums may be made in another order, and functions be approximate, as in kernels.
     pub fast_math: bool,
+    /// What passes choose.
+    pub options: passes::Options,
+    /// Kernels that are there already.
+    pub codes: &'c Codes,
+    /// Another number for each compiler and `fast_math`.
+    pub stamp: u64,
 }
 
 impl Maker<'_> {
@@ -222,12 +258,12 @@ impl Maker<'_> {
             return Ok(made);
         }
         let lowered = lower(self.program, all, "tensors", self.settings.fast_math);
-        let text = print_module(&lowered.module);
-        let kernel = match self.codes.get(&text) {
-            Some(kernel) => kernel.clone(),
+        let key = (self.settings.stamp, print_module(&lowered.module));
+        let kernel = match self.settings.codes.get(&key) {
+            Some(kernel) => kernel,
             None => {
                 let kernel = Arc::new(self.settings.compiler.compile(lowered.module)?);
-                self.codes.insert(text, kernel.clone());
+                self.settings.codes.put(key, kernel.clone());
                 kernel
             }
         };
@@ -247,17 +283,16 @@ impl Plan {
     /// # Errors
     /// As `Compiler::compile`.
     pub fn new(mut program: Program, settings: Settings<'_>) -> Result<Self, CompileError> {
-        passes::run(&mut program, &mut |_, _| {});
+        passes::run(&mut program, settings.options, &mut |_, _| {});
         verify(&program).map_err(CompileError::Internal)?;
         let mut maker = Maker {
             program: &program,
             settings,
             kernels: Vec::new(),
             made: IndexMap::new(),
-            codes: LookupMap::default(),
         };
         let steps = maker.steps(&program.body)?;
-        let (kernels, n_codes) = (maker.kernels, maker.codes.len());
+        let kernels = maker.kernels;
         let last = passes::last_uses(&program);
         let written = Touched::by(&program, &program.body).writes;
         let inputs = program.inputs().enumerate();
@@ -271,15 +306,9 @@ impl Plan {
             steps,
             last,
             changed,
-            n_codes,
             free: Mutex::new(Vec::new()),
             n_threads: settings.compiler.pool().n_threads(),
         })
-    }
-
-    /// How many kernels were compiled: those that differ in nothing but their buffers are one.
-    pub fn n_codes(&self) -> usize {
-        self.n_codes
     }
 
     /// The program as the passes left it.
@@ -292,6 +321,14 @@ impl Plan {
     /// # Errors
     /// Why it ended early.
     pub fn run(&self, inputs: &[Operand]) -> Result<Vec<Operand>, RunError> {
+        self.run_with(inputs, &[])
+    }
+
+    /// The same with the variables that the caller sets.
+    ///
+    /// # Errors
+    /// Why it ended early.
+    pub fn run_with(&self, inputs: &[Operand], given: &[Scalar]) -> Result<Vec<Operand>, RunError> {
         let shapes: Vec<_> = inputs.iter().map(|i| (i.ty, &i.shape[..])).collect();
         interp::check_inputs(&self.program, &shapes)?;
         for &changed in &self.changed {
@@ -308,6 +345,9 @@ impl Plan {
         };
         for (buffer, input) in self.program.inputs().zip(inputs) {
             run.memory[buffer] = Some(input.clone());
+        }
+        for (&var, &value) in self.program.given.iter().zip(given) {
+            run.vars[var] = Some(value);
         }
         interp::agreements(&self.program, &mut run)?;
         for (step, last) in self.steps.iter().zip(&self.last) {

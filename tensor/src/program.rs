@@ -7,7 +7,7 @@ use indexmap::{IndexMap, IndexSet};
 
 use crate::algebra::{Algebra, Transform};
 use crate::expr::{Expr, ExprDef, Exprs, Outside};
-use crate::passes::Kept;
+use crate::passes::{Kept, Product};
 
 entity! {
     /// An extent.
@@ -235,6 +235,8 @@ pub struct Program {
     pub buffers: PrimaryMap<Buffer, BufferDef>,
     /// The types of variables.
     pub vars: PrimaryMap<Var, ScalarType>,
+    /// Variables that the caller sets before the program runs.
+    pub given: Vec<Var>,
     /// Expressions.
     pub exprs: Exprs,
     /// Extents that have to be equal, looked at before anything runs.
@@ -246,6 +248,8 @@ pub struct Program {
     pub results: Vec<Buffer>,
     /// Why temporaries are kept in memory, as far as the passes have decided it.
     pub kept: IndexMap<Buffer, Kept>,
+    /// How products of matrices are made, by what they would be stored to.
+    pub products: IndexMap<Buffer, Product>,
 }
 
 impl Program {

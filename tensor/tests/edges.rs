@@ -3,7 +3,8 @@
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_compiler::{Compiler, Config};
 use aerogel_tensor::interp::{Array, Failure, run};
-use aerogel_tensor::{Operand, Plan, RunError, Settings, parse, verify};
+use aerogel_tensor::passes::Options;
+use aerogel_tensor::{Codes, Operand, Plan, RunError, Settings, parse, verify};
 
 fn ints(shape: &[usize]) -> Array {
     let n = shape.iter().product::<usize>() as i32;
@@ -15,6 +16,10 @@ fn ints(shape: &[usize]) -> Array {
 }
 
 fn plan(text: &str) -> Plan {
+    plan_with(text, &Codes::default())
+}
+
+fn plan_with(text: &str, codes: &Codes) -> Plan {
     let program = parse(text).unwrap();
     verify(&program).unwrap();
     let compiler = Compiler::new(Config {
@@ -24,6 +29,9 @@ fn plan(text: &str) -> Plan {
     let settings = Settings {
         compiler: &compiler,
         fast_math: false,
+        options: Options::default(),
+        codes,
+        stamp: 0,
     };
     Plan::new(program, settings).unwrap()
 }
@@ -289,9 +297,17 @@ fn kernels_that_differ_in_buffers_alone_are_compiled_once() {
         );
     }
     text += "result b20\n";
-    let plan = plan(&text);
+    let codes = Codes::default();
+    let plan = plan_with(&text, &codes);
     assert!(plan.program().body.len() > 4, "{}", plan.program());
     // The first reads what the caller has named, the last stores what is asked for.
-    assert!(plan.n_codes() <= 3, "{} codes", plan.n_codes());
+    let n = codes.len();
+    assert!(n <= 3, "{n} codes");
+    // Another plan with the same kernels takes them.
+    plan_with(
+        &text.replace("result b20", "result b20\nresult b19"),
+        &codes,
+    );
+    assert!(codes.len() <= n + 1, "{} codes", codes.len());
     check(&text, &[ints(&[7])]);
 }

@@ -9,9 +9,10 @@ use aerogel_base::{Scalar, ScalarType, Span};
 use aerogel_compiler::{Compiler, Config};
 use aerogel_ir::{BinaryOp, CompareOp, UnaryOp, eval};
 use aerogel_tensor::interp::{Array, Failure, run};
+use aerogel_tensor::passes::{Options, Products};
 use aerogel_tensor::{
-    Accum, Buffer, Dim, DimDef, Expr, For, Operand, Outside, Plan, Program, Settings, Stmt, Store,
-    parse, passes, verify,
+    Accum, Buffer, Codes, Dim, DimDef, Expr, For, Operand, Outside, Plan, Program, Settings, Stmt,
+    Store, parse, passes, verify,
 };
 
 struct Maker {
@@ -298,6 +299,77 @@ impl Maker {
         }
     }
 
+    /// Any of all, each once.
+    fn shuffled<T: Copy>(&mut self, all: &[T]) -> Vec<T> {
+        let mut left = all.to_vec();
+        let mut out = Vec::new();
+        while !left.is_empty() {
+            let at = self.number(left.len());
+            out.push(left.remove(at));
+        }
+        out
+    }
+
+    /// A sum of products of two factors, with any axes in any order, and mostly what is made of its elements.
+    fn product(&mut self, at_host: &mut Vec<Stmt>) {
+        let ty = self.one_of(&[ScalarType::F64, ScalarType::F64, ScalarType::I32]);
+        let mut dims = self.dims.clone();
+        dims.retain(|&d| self.program.const_dim(d) != Some(LONG));
+        let counts = [self.number(2), 1 + self.number(2), 1, 1 + self.number(2)];
+        let n: usize = counts.iter().sum();
+        let domain: Vec<Dim> = (0..n).map(|_| self.one_of(&dims)).collect();
+        let all = self.shuffled(&(0..n as u32).collect::<Vec<_>>());
+        let (batch, rest) = all.split_at(counts[0]);
+        let (rows, rest) = rest.split_at(counts[1]);
+        let (columns, inner) = rest.split_at(counts[2]);
+        let before = self.program.body.len();
+        let factors = [rows, columns].map(|own| {
+            let axes = self.shuffled(&[batch, own, inner].concat());
+            let shape: Vec<Dim> = axes.iter().map(|&k| domain[k as usize]).collect();
+            let value = self.value(&shape, ty, 1);
+            let value = self.small(value);
+            let made = self.program.map(&shape, value, Span::NONE);
+            let index = axes.iter().map(|&k| self.program.exprs.axis(k)).collect();
+            self.program.load(made, index, Outside::Never)
+        });
+        let [left, right] = self.shuffled(&factors)[..] else {
+            unreachable!("two factors");
+        };
+        let value = self.program.exprs.binary(BinaryOp::Mul, left, right);
+        let kept = self.shuffled(&[batch, rows, columns].concat());
+        let shape: Vec<Dim> = kept.iter().map(|&k| domain[k as usize]).collect();
+        let target = self.program.temporary(ty, &shape);
+        let index = kept.iter().map(|&k| self.program.exprs.axis(k)).collect();
+        let store = Store {
+            target,
+            index,
+            value,
+            accum: Some(Accum::Add),
+            init: true,
+            outside: Outside::Never,
+        };
+        self.program.assign(&domain, store, Span::NONE);
+        if self.chance(3) {
+            self.update();
+        }
+        let order = self.shuffled(&(0..shape.len() as u32).collect::<Vec<_>>());
+        let mut turned = vec![shape[0]; shape.len()];
+        for (axis, &dim) in order.iter().zip(&shape) {
+            turned[*axis as usize] = dim;
+        }
+        let index = order.iter().map(|&k| self.program.exprs.axis(k)).collect();
+        let sum = self.program.load(target, index, Outside::Never);
+        let other = self.value(&turned, ty, 1);
+        let value = self.program.exprs.binary(BinaryOp::Add, sum, other);
+        let value = self.small(value);
+        let made = self.program.map(&turned, value, Span::NONE);
+        self.readable.push(made);
+        if self.chance(4) {
+            self.program.results.push(target);
+        }
+        at_host.extend(self.program.body.drain(before..));
+    }
+
     /// The host goes round over one domain, at whose points sums are kept.
     fn turns(&mut self, at_host: &mut Vec<Stmt>) {
         let domain = self.domain();
@@ -319,7 +391,16 @@ impl Maker {
             let target = self.one_of(&sums);
             let index = self.program.axes(domain.len());
             let source = self.one_of(&sums);
-            let old = self.program.load(source, index.clone(), Outside::Never);
+            let old = match source != target && !domain.is_empty() && self.chance(3) {
+                // What a neighbour has: no turn of a point's own.
+                true => {
+                    let one = self.program.exprs.i32(1);
+                    let mut at = index.clone();
+                    at[0] = self.program.exprs.binary(BinaryOp::Add, at[0], one);
+                    self.program.load(source, at, Outside::Wrap)
+                }
+                false => self.program.load(source, index.clone(), Outside::Never),
+            };
             let mut value = self.value(&domain, ty, 2);
             if self.chance(2) {
                 value = self.program.exprs.cast(count, ty);
@@ -357,6 +438,39 @@ impl Maker {
             body,
         });
         self.readable.extend(sums);
+    }
+
+    /// What is made of memory before it changes, and read afterwards.
+    fn stale(&mut self, at_host: &mut Vec<Stmt>) {
+        let inputs: Vec<Buffer> = self.program.inputs().collect();
+        let source = self.one_of(&inputs);
+        let (ty, shape) = (
+            self.program.buffers[source].ty,
+            self.program.buffers[source].shape.clone(),
+        );
+        let before = self.program.body.len();
+        let index = self.program.axes(shape.len());
+        let old = self.program.load(source, index.clone(), Outside::Never);
+        let made = self.program.map(&shape, old, Span::NONE);
+        let one = self.program.exprs.constant(Scalar::one(ty));
+        let new = self.program.exprs.binary(BinaryOp::Add, old, one);
+        let value = self.small(new);
+        let store = Store {
+            target: source,
+            index: index.clone(),
+            value,
+            accum: None,
+            init: false,
+            outside: Outside::Never,
+        };
+        self.program.assign(&shape, store, Span::NONE);
+        let read = self.program.load(made, index, Outside::Never);
+        let twice = self.program.exprs.binary(BinaryOp::Add, read, one);
+        let value = self.small(twice);
+        let result = self.program.map(&shape, value, Span::NONE);
+        self.program.results.push(result);
+        self.readable.push(result);
+        at_host.extend(self.program.body.drain(before..));
     }
 
     /// A `for` with loops, branches and variables at each point.
@@ -456,6 +570,8 @@ fn program(seed: u64) -> Program {
         match maker.number(5) {
             0 => maker.points(&mut body),
             2 if maker.chance(2) => maker.turns(&mut body),
+            3 if maker.chance(4) => maker.product(&mut body),
+            4 if maker.chance(4) => maker.stale(&mut body),
             1 if maker.chance(2) => {
                 // The host goes round.
                 let var = maker.program.var(ScalarType::I32);
@@ -518,11 +634,14 @@ fn meaning(program: &Program, seed: u64) -> Result<Vec<Array>, Failure> {
     Ok(canonical(all))
 }
 
-/// One NaN for all: arithmetic may give any.
+/// One NaN for all: arithmetic may give any. And one zero: libraries begin sums with their first term.
 fn canonical(mut all: Vec<Array>) -> Vec<Array> {
     for s in all.iter_mut().flat_map(|a| &mut a.data) {
         if s.ty().is_float() && s.as_f64().is_nan() {
             *s = Scalar::float(s.ty(), f64::NAN);
+        }
+        if s.ty().is_float() && s.is_zero() {
+            *s = Scalar::zero(s.ty());
         }
     }
     all
@@ -542,7 +661,14 @@ fn check(seed: u64, compiler: &Compiler) {
     );
     let mut passed = program.clone();
     let mut before = text.clone();
-    passes::run(&mut passed, &mut |name, after| {
+    let options = Options {
+        many: if seed.is_multiple_of(2) { 1 } else { 1 << 18 },
+        products: match seed % 4 {
+            0 => Products::Tiles,
+            _ => Products::Library,
+        },
+    };
+    passes::run(&mut passed, options, &mut |name, after| {
         let text = after.to_string();
         verify(after).unwrap_or_else(|e| panic!("seed {seed}, `{name}`: {e}\n{before}\n{text}"));
         let found = meaning(after, seed);
@@ -552,6 +678,9 @@ fn check(seed: u64, compiler: &Compiler) {
     let settings = Settings {
         compiler,
         fast_math: false,
+        options,
+        codes: &Codes::default(),
+        stamp: 0,
     };
     let plan = Plan::new(program, settings).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{text}"));
     let operands: Vec<Operand> = inputs(seed)

@@ -3,7 +3,8 @@
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_compiler::{Compiler, Config};
 use aerogel_tensor::interp::{Array, run};
-use aerogel_tensor::{Operand, Plan, Settings, parse};
+use aerogel_tensor::passes::Options;
+use aerogel_tensor::{Codes, Operand, Plan, Settings, parse};
 
 fn array(ty: ScalarType, shape: &[usize], step: usize) -> Array {
     let n = shape.iter().product();
@@ -30,6 +31,9 @@ fn check(text: &str, inputs: &[Array]) {
     let settings = Settings {
         compiler: &compiler,
         fast_math: false,
+        options: Options::default(),
+        codes: &Codes::default(),
+        stamp: 0,
     };
     let plan = Plan::new(program, settings).unwrap();
     for _ in 0..2 {

@@ -1,6 +1,6 @@
 //! Each pass, before and after.
 
-use aerogel_tensor::passes::{self, PASSES, n_materialised};
+use aerogel_tensor::passes::{self, Options, PASSES, Products, n_materialised};
 use aerogel_tensor::{Program, parse, verify};
 
 /// A program after one pass.
@@ -8,9 +8,24 @@ fn after(pass: &str, text: &str) -> Program {
     let mut program = parse(text).unwrap();
     verify(&program).unwrap();
     let pass = PASSES.iter().find(|p| p.name == pass).unwrap();
-    (pass.run)(&mut program);
+    (pass.run)(&mut program, Options::default());
     verify(&program).unwrap();
     program
+}
+
+/// A program after the passes up to that of products, which makes them of all that may be.
+fn with_products(products: Products, text: &str) -> Program {
+    let mut program = parse(text).unwrap();
+    verify(&program).unwrap();
+    let options = Options { products, many: 1 };
+    for pass in PASSES {
+        (pass.run)(&mut program, options);
+        verify(&program).unwrap();
+        if pass.name == "products" {
+            return program;
+        }
+    }
+    unreachable!("there is such a pass");
 }
 
 /// The statements of a program.
@@ -180,19 +195,19 @@ fn few_elements_of_many_values_are_summed_in_parts() {
     "#,
     );
     insta::assert_snapshot!(body(&program), @r#"
-    for [3, 64] {
+    for [64, 3] {
       x1 = f32(0.0)
       %0 = add(div(extent(b0:0), i32(64)), i32(1))
-      %1 = min(mul(i1, %0), extent(b0:0))
+      %1 = min(mul(i0, %0), extent(b0:0))
       loop x0 in %1, add(%1, min(%0, sub(extent(b0:0), %1))), 1 {
-        x1 = add(x1, b0[x0, i0])
+        x1 = add(x1, b0[x0, i1])
       }
       b2[i0, i1] = x1
     }
     for [3] {
       x3 = f32(0.0)
       loop x2 in i32(0), i32(64), 1 {
-        x3 = add(x3, b2[i0, x2])
+        x3 = add(x3, b2[x2, i0])
       }
       b1[i0] = x3
     }
@@ -312,11 +327,15 @@ fn short_axes_become_components() {
     }
     result b3
     "#);
-    // The whole of it is one loop over pairs, and nothing between is kept.
+    // The whole of it is one loop over pairs, and nothing is kept but the planes of what it reads.
     let mut program = parse(text).unwrap();
-    passes::run(&mut program, &mut |_, _| {});
-    assert_eq!(n_materialised(&program), 1, "{program}");
+    passes::run(&mut program, Options::default(), &mut |_, _| {});
+    assert_eq!(n_materialised(&program), 3, "{program}");
     insta::assert_snapshot!(body(&program), @r#"
+    for [b0:0] {
+      b6[i0] = b0[i0, i32(0)]
+      b7[i0] = b0[i0, i32(1)]
+    }
     for [b0:0, 2] {
       b3[i0, i1] = f32(0.0)
     }
@@ -324,11 +343,11 @@ fn short_axes_become_components() {
       x1 = b3[i0, i32(0)]
       x2 = b3[i0, i32(1)]
       loop x0 in i32(0), extent(b0:0), 1 {
-        %0 = sub(b0[x0, i32(0)], b0[i0, i32(0)])
-        %1 = sub(b0[x0, i32(1)], b0[i0, i32(1)])
+        %0 = sub(b6[x0], b6[i0])
+        %1 = sub(b7[x0], b7[i0])
         x1 = add(x1, mul(%0, add(f32(0.0), add(mul(%0, %0), mul(%1, %1)))))
-        %2 = sub(b0[x0, i32(1)], b0[i0, i32(1)])
-        %3 = sub(b0[x0, i32(0)], b0[i0, i32(0)])
+        %2 = sub(b7[x0], b7[i0])
+        %3 = sub(b6[x0], b6[i0])
         x2 = add(x2, mul(%2, add(f32(0.0), add(mul(%3, %3), mul(%2, %2)))))
       }
       b3[i0, i32(0)] = x1
@@ -370,7 +389,7 @@ fn loops_that_no_neighbour_sees_are_each_points_own() {
     result b2
     "#);
     let mut program = parse(text).unwrap();
-    passes::run(&mut program, &mut |_, _| {});
+    passes::run(&mut program, Options::default(), &mut |_, _| {});
     insta::assert_snapshot!(body(&program), @r#"
     for [b0:0] {
       x2 = f32(0.0)
@@ -388,4 +407,179 @@ fn loops_that_no_neighbour_sees_are_each_points_own() {
     let text = text.replace("b3[i0])", "b3[add(i0, i32(1))] wrap)");
     let kept = after("interchange", &text).to_string();
     assert_eq!(kept, parse(&text).unwrap().to_string());
+}
+
+const PRODUCT: &str = r#"
+    in b0 "a": f32[24, 7]
+    in b1 "b": f32[16, 7]
+    in b2 "c": f32[16]
+    tmp b3 "t": f32[24, 16]
+    tmp b4 "y": f32[24, 16]
+    for [24, 16, 7] { b3[i0, i1] add init = mul(b0[i0, i2], b1[i1, i2]) }
+    for [24, 16] { b4[i0, i1] = max(add(b3[i0, i1], b2[i1]), f32(0)) }
+    result b4
+"#;
+
+#[test]
+fn products_are_made_in_tiles() {
+    let program = with_products(Products::Tiles, PRODUCT);
+    insta::assert_snapshot!(body(&program), @r#"
+    for [2, 7] {
+      loop x0 in i32(0), i32(12), 1 {
+        b5[i0, i1, x0] = b0[add(mul(i0, i32(12)), x0), i1]
+      }
+    }
+    for [1, 7] {
+      loop x1 in i32(0), i32(16), 1 {
+        b6[i0, i1, x1] = b1[add(mul(i0, i32(16)), x1), i1]
+      }
+    }
+    for [1, 1, 2, 16] {
+      x2 = f32(0.0)
+      x3 = f32(0.0)
+      x4 = f32(0.0)
+      x5 = f32(0.0)
+      x6 = f32(0.0)
+      x7 = f32(0.0)
+      x8 = f32(0.0)
+      x9 = f32(0.0)
+      x10 = f32(0.0)
+      x11 = f32(0.0)
+      x12 = f32(0.0)
+      x13 = f32(0.0)
+      loop x14 in i32(0), i32(7), 1 {
+        x2 = add(x2, mul(b5[add(mul(i0, i32(2)), i2), x14, i32(0)], b6[i1, x14, i3]))
+        x3 = add(x3, mul(b5[add(mul(i0, i32(2)), i2), x14, i32(1)], b6[i1, x14, i3]))
+        x4 = add(x4, mul(b5[add(mul(i0, i32(2)), i2), x14, i32(2)], b6[i1, x14, i3]))
+        x5 = add(x5, mul(b5[add(mul(i0, i32(2)), i2), x14, i32(3)], b6[i1, x14, i3]))
+        x6 = add(x6, mul(b5[add(mul(i0, i32(2)), i2), x14, i32(4)], b6[i1, x14, i3]))
+        x7 = add(x7, mul(b5[add(mul(i0, i32(2)), i2), x14, i32(5)], b6[i1, x14, i3]))
+        x8 = add(x8, mul(b5[add(mul(i0, i32(2)), i2), x14, i32(6)], b6[i1, x14, i3]))
+        x9 = add(x9, mul(b5[add(mul(i0, i32(2)), i2), x14, i32(7)], b6[i1, x14, i3]))
+        x10 = add(x10, mul(b5[add(mul(i0, i32(2)), i2), x14, i32(8)], b6[i1, x14, i3]))
+        x11 = add(x11, mul(b5[add(mul(i0, i32(2)), i2), x14, i32(9)], b6[i1, x14, i3]))
+        x12 = add(x12, mul(b5[add(mul(i0, i32(2)), i2), x14, i32(10)], b6[i1, x14, i3]))
+        x13 = add(x13, mul(b5[add(mul(i0, i32(2)), i2), x14, i32(11)], b6[i1, x14, i3]))
+      }
+      %0 = add(mul(i1, i32(16)), i3)
+      b4[mul(add(mul(i0, i32(2)), i2), i32(12)), %0] = max(add(x2, b2[%0]), f32(0.0))
+      %1 = add(mul(i1, i32(16)), i3)
+      b4[add(mul(add(mul(i0, i32(2)), i2), i32(12)), i32(1)), %1] = max(add(x3, b2[%1]), f32(0.0))
+      %2 = add(mul(i1, i32(16)), i3)
+      b4[add(mul(add(mul(i0, i32(2)), i2), i32(12)), i32(2)), %2] = max(add(x4, b2[%2]), f32(0.0))
+      %3 = add(mul(i1, i32(16)), i3)
+      b4[add(mul(add(mul(i0, i32(2)), i2), i32(12)), i32(3)), %3] = max(add(x5, b2[%3]), f32(0.0))
+      %4 = add(mul(i1, i32(16)), i3)
+      b4[add(mul(add(mul(i0, i32(2)), i2), i32(12)), i32(4)), %4] = max(add(x6, b2[%4]), f32(0.0))
+      %5 = add(mul(i1, i32(16)), i3)
+      b4[add(mul(add(mul(i0, i32(2)), i2), i32(12)), i32(5)), %5] = max(add(x7, b2[%5]), f32(0.0))
+      %6 = add(mul(i1, i32(16)), i3)
+      b4[add(mul(add(mul(i0, i32(2)), i2), i32(12)), i32(6)), %6] = max(add(x8, b2[%6]), f32(0.0))
+      %7 = add(mul(i1, i32(16)), i3)
+      b4[add(mul(add(mul(i0, i32(2)), i2), i32(12)), i32(7)), %7] = max(add(x9, b2[%7]), f32(0.0))
+      %8 = add(mul(i1, i32(16)), i3)
+      b4[add(mul(add(mul(i0, i32(2)), i2), i32(12)), i32(8)), %8] = max(add(x10, b2[%8]), f32(0.0))
+      %9 = add(mul(i1, i32(16)), i3)
+      b4[add(mul(add(mul(i0, i32(2)), i2), i32(12)), i32(9)), %9] = max(add(x11, b2[%9]), f32(0.0))
+      %10 = add(mul(i1, i32(16)), i3)
+      b4[add(mul(add(mul(i0, i32(2)), i2), i32(12)), i32(10)), %10] = max(add(x12, b2[%10]), f32(0.0))
+      %11 = add(mul(i1, i32(16)), i3)
+      b4[add(mul(add(mul(i0, i32(2)), i2), i32(12)), i32(11)), %11] = max(add(x13, b2[%11]), f32(0.0))
+    }
+    result b4
+    "#);
+    assert_eq!(program.products.len(), 1);
+}
+
+#[test]
+fn products_are_made_by_a_library() {
+    let program = with_products(Products::Library, PRODUCT);
+    insta::assert_snapshot!(body(&program), @r#"
+    for [7, 16] {
+      b5[i0, i1] = b1[i1, i0]
+    }
+    call matmul(b3) = (b0, b5)
+    for [24, 16] {
+      b4[i0, i1] = max(add(b3[i0, i1], b2[i1]), f32(0.0))
+    }
+    result b4
+    "#);
+}
+
+#[test]
+fn what_a_point_stores_before_it_reads_it_is_not_kept() {
+    let mut program = parse(
+        r#"
+        in b0 "a": f32[?, 7]
+        tmp b1 "t": f32[b0:0]
+        tmp b2 "y": f32[b0:0]
+        for [b0:0, 7] { b1[i0] add init = b0[i0, i1] }
+        for [b0:0] { b2[i0] = sub(b1[i0], f32(1)) }
+        result b2
+    "#,
+    )
+    .unwrap();
+    passes::run(&mut program, Options::default(), &mut |_, _| {});
+    assert_eq!(n_materialised(&program), 1);
+    insta::assert_snapshot!(body(&program), @r#"
+    for [b0:0] {
+      x1 = f32(0.0)
+      loop x0 in i32(0), i32(7), 1 {
+        x1 = add(x1, b0[i0, x0])
+      }
+      x2 = x1
+      b2[i0] = sub(x2, f32(1.0))
+    }
+    result b2
+    "#);
+}
+
+#[test]
+fn what_all_ways_from_a_value_lead_to_computes_it_once() {
+    // `r` is read by two statements, of which one is computed where the other is.
+    let program = after(
+        "inline",
+        r#"
+        in b0 "x": f32[?]
+        tmp b1 "r": f32[b0:0]
+        tmp b2 "square": f32[b0:0]
+        tmp b3 "cube": f32[b0:0]
+        for [b0:0] { b1[i0] = sin(b0[i0]) }
+        for [b0:0] { b2[i0] = mul(b1[i0], b1[i0]) }
+        for [b0:0] { b3[i0] = mul(b2[i0], b1[i0]) }
+        result b3
+    "#,
+    );
+    assert!(!program.kept.keys().any(|&b| program.buffers[b].name == "r"));
+}
+
+#[test]
+fn sums_over_rows_read_some_rows_at_a_time() {
+    let program = after(
+        "reductions",
+        r#"
+        in b0 "x": f32[8192, 2048]
+        tmp b1 "s": f32[2048]
+        for [2048, 8192] { b1[i0] add init = b0[i1, i0] }
+        result b1
+    "#,
+    );
+    insta::assert_snapshot!(body(&program), @r#"
+    for [512, 2048] {
+      x1 = f32(0.0)
+      %0 = min(mul(i0, i32(17)), i32(8192))
+      loop x0 in %0, add(%0, min(i32(17), sub(i32(8192), %0))), 1 {
+        x1 = add(x1, b0[x0, i1])
+      }
+      b2[i0, i1] = x1
+    }
+    for [2048] {
+      x3 = f32(0.0)
+      loop x2 in i32(0), i32(512), 1 {
+        x3 = add(x3, b2[x2, i0])
+      }
+      b1[i0] = x3
+    }
+    result b1
+    "#);
 }

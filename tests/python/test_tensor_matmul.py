@@ -1,4 +1,4 @@
-"""Products of matrices of every size: small ones are kernels, large ones a library's."""
+"""Products of matrices of every size: small ones are loops, large ones tiles, or a library's."""
 
 import aerogel as ti
 import numpy as np
@@ -8,11 +8,12 @@ from aerogel.tensor import programs as p
 T = None
 
 
-@pytest.fixture(autouse=True)
-def started():
+@pytest.fixture(autouse=True, params=["tiles", "library"])
+def products(request):
     global T
-    ti.init(arch=ti.cpu)
+    ti.init(arch=ti.cpu, tensor_products=request.param)
     T = ti.tensor
+    return request.param
 
 
 SHAPES = [
@@ -43,14 +44,14 @@ def test_products(shapes, dtype):
     assert found.dtype == a.dtype and np.array_equal(found, expected)
 
 
-def test_what_is_done_to_products_and_operands():
+def test_what_is_done_to_products_and_operands(products):
     rng = np.random.default_rng(0)
     a, b = (rng.integers(-2, 3, (100, 100)).astype("f") for _ in range(2))
     s, t = T.asarray(a), T.asarray(b)
     found = T.maximum((s.T + 1) @ t[::-1] * 2 - s, 0).numpy()
     assert np.array_equal(found, np.maximum((a.T + 1) @ b[::-1] * 2 - a, 0))
-    assert "product of matrices" in T.explain(s @ t)
-    assert "product of matrices" not in T.explain(s[:4] @ t)
+    assert {"tiles": "in tiles", "library": "by a library"}[products] in T.explain(s @ t)
+    assert "so small that loops are as good" in T.explain(s[:8] @ t)
     with pytest.raises(ValueError, match="`matmul`"):
         s @ t[:50]
 
@@ -67,3 +68,51 @@ def test_in_programs():
     for n in (0, 1, 100):
         x = rng.integers(-1, 2, (n, 64)).astype("f")
         assert np.array_equal(layers(x, w).numpy(), x @ w @ w @ w)
+
+
+def whole(*shape):
+    return np.random.default_rng(len(shape)).integers(-3, 4, shape).astype("f")
+
+
+FORMS = {
+    "broadcast": (lambda a, b: (a[:, None, :] * b[None]).sum(axis=-1), "ik,jk->ij", (90, 70), (80, 70)),
+    "first axis": (lambda a, b: (a[:, :, None] * b[:, None, :]).sum(axis=0), "ki,kj->ij", (70, 90), (70, 80)),
+    "einsum": (lambda a, b: T.einsum("kib,bkj->jbi", a, b), "kib,bkj->jbi", (70, 40, 3), (3, 70, 50)),
+    "two inner": (lambda a, b: T.einsum("ikl,jlk->ij", a, b), "ikl,jlk->ij", (90, 10, 9), (80, 9, 10)),
+    "two rows": (lambda a, b: T.einsum("ikm,kj->mji", a, b), "ikm,kj->mji", (9, 70, 10), (70, 80)),
+    "accum": (lambda a, b: T.accum("b|i; i->o => b|o", a, b), "bi,oi->bo", (90, 70), (80, 70)),
+    "tensordot": (lambda a, b: T.tensordot(a, b, axes=([0, 2], [1, 0])), "kil,lkj->ij", (10, 90, 9), (9, 10, 80)),
+    "scaled": (lambda a, b: (2 * a[:, None, :] * (b[None] - 1)).sum(axis=-1), None, (90, 70), (80, 70)),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_sums_of_products_are_products(form, products):
+    function, spec, *shapes = FORMS[form]
+    a, b = (whole(*s) for s in shapes)
+    made = function(T.asarray(a), T.asarray(b))
+    expected = np.einsum(spec, a, b) if spec else 2 * a @ (b - 1).T
+    assert {"tiles": "in tiles", "library": "by a library"}[products] in T.explain(made)
+    assert np.array_equal(made.numpy(), expected)
+
+
+def test_what_is_computed_of_a_product_is_computed_with_it(products):
+    a, b, c = whole(90, 70), whole(70, 85), whole(85)
+    s, t, u = map(T.asarray, (a, b, c))
+    made = T.maximum((s @ t).T * 2 + u[:, None], 0)
+    text = T.explain(made)
+    assert np.array_equal(made.numpy(), np.maximum((a @ b).T * 2 + c[:, None], 0))
+    if products == "tiles":
+        # The factors in the order of tiles, and the result.
+        assert "in tiles, and what is made of it" in text and "3 kernels" in text, text
+    # A product that is asked for, or that is read elsewhere too, is there.
+    product = s @ t
+    both = product + 1, product.sum(axis=0)
+    for found, expected in zip(both, (a @ b + 1, (a @ b).sum(axis=0))):
+        assert np.array_equal(found.numpy(), expected)
+    assert np.array_equal(product.numpy(), a @ b)
+
+
+def test_who_makes_products_is_one_of_two():
+    with pytest.raises(ValueError, match="tensor_products is 'tiles' or 'library', not 'hands'"):
+        ti.init(arch=ti.cpu, tensor_products="hands")

@@ -397,3 +397,25 @@ def test_mistakes(name):
     f, kind, message = WRONG[name]
     with pytest.raises(kind, match=message):
         f(t.zeros((2, 3)))
+
+
+def test_loops_over_rows_are_compiled_a_few_times():
+    x = np.arange(40 * 300, dtype="f").reshape(40, 300)
+    rows = t.asarray(x)
+    made = _native.tensor_counts()[3]
+    for k in range(40):
+        assert np.array_equal((rows[k] * 2).numpy(), x[k] * 2)
+        found = rows[k, 1:] - rows[k, :-1] * rows[7, 1:]
+        assert np.array_equal(found.numpy(), x[k, 1:] - x[k, :-1] * x[7, 1:])
+    # Two for their numbers, one for all others; where both rows are one, another two.
+    assert _native.tensor_counts()[3] - made <= 8
+
+
+def test_loops_over_windows_are_compiled_a_few_times():
+    x = np.arange(500, dtype="i")
+    all_ = t.asarray(x)
+    made = _native.tensor_counts()[3]
+    for k in range(60):
+        found = all_[k : k + 400] + all_[k + 1 : k + 401]
+        assert np.array_equal(found.numpy(), x[k : k + 400] + x[k + 1 : k + 401])
+    assert _native.tensor_counts()[3] - made <= 4

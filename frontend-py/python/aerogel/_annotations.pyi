@@ -101,6 +101,7 @@ class Settings(TypedDict, total=False):
     make_cpu_multithreading_loop: bool
     make_mesh_block_local: bool
     make_thread_local: bool
+    tensor_products: str
     max_block_dim: int
     max_vector_width: int
     mesh_localize_all_attr_mappings: bool

@@ -92,6 +92,7 @@ _USED: dict[str, Any] = {
     "random_seed": 0,
     "print_ir": False,
     "make_thread_local": True,
+    "tensor_products": "tiles",
     "kernel_profiler": False,
     "short_circuit_operators": True,
     "print_full_traceback": False,
@@ -366,8 +367,10 @@ def init(
             ``device`` (which GPU: ``"cuda:1"`` is the second), ``device_memory_GB`` and ``device_memory_fraction``
             (how much of its memory may be used, all if none is given),
             ``debug`` (check indices, assertions and integer arithmetic), ``fast_math``, ``random_seed``,
-            ``cpu_max_num_threads``, ``ad_memory`` (the most that gradients keep until they are computed: bytes, or text
-            such as ``"2GB"``; half of the machine's memory if it is not given), ``print_ir``, ``log_level``,
+            ``cpu_max_num_threads``, ``tensor_products`` (who makes large products of matrices of floats among tensors:
+            ``"tiles"``, kernels over tiles, or ``"library"``), ``ad_memory`` (the most that gradients keep until they
+            are computed: bytes, or text such as ``"2GB"``; half of the machine's memory if it is not given),
+            ``print_ir``, ``log_level``,
             ``verbose``, ``offline_cache`` (keep compiled kernels on disk for the
             next process) with ``offline_cache_file_path``, ``offline_cache_cleaning_policy`` (``never``,
             ``version``, ``lru`` or ``fifo``), ``offline_cache_max_size_of_files`` in bytes and
@@ -451,6 +454,7 @@ def _apply() -> None:
         random_seed=int(current["random_seed"]),
         print_ir=bool(current["print_ir"]),
         thread_local=bool(current["make_thread_local"]),
+        products=str(current["tensor_products"]),
         default_fp=fp,
         default_ip=ip,
         short_circuit=bool(current["short_circuit_operators"]),

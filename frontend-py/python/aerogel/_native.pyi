@@ -195,6 +195,7 @@ def init(
     random_seed: int,
     print_ir: bool,
     thread_local: bool,
+    products: str,
     default_fp: str,
     default_ip: str,
     short_circuit: bool,

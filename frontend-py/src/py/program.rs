@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aerogel_base::ScalarType;
 use aerogel_compiler::{Arch, CacheSettings, Cleaning, Compiler, Config, Cpu, runnable};
+use aerogel_tensor::passes::{Options, Products};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -25,12 +26,23 @@ pub(crate) struct Settings {
     pub(crate) max_threads: usize,
     pub(crate) print_ir: bool,
     pub(crate) thread_local: bool,
+    pub(crate) products: Products,
     pub(crate) default_fp: ScalarType,
     pub(crate) default_ip: ScalarType,
     pub(crate) short_circuit: bool,
     pub(crate) random_seed: u64,
     /// The most bytes that a launch takes for what it computes backwards.
     pub(crate) ad_memory: u64,
+}
+
+impl Settings {
+    /// What is chosen when tensors are compiled.
+    pub(crate) fn tensor_options(&self) -> Options {
+        Options {
+            products: self.products,
+            ..Options::default()
+        }
+    }
 }
 
 static COMPILER: Mutex<Option<Arc<Compiler>>> = Mutex::new(None);
@@ -184,9 +196,19 @@ pub(crate) fn open_cuda(py: Python<'_>, number: u32) -> (Option<String>, Option<
     }
 }
 
+fn products_named(name: &str) -> PyResult<Products> {
+    match name {
+        "tiles" => Ok(Products::Tiles),
+        "library" => Ok(Products::Library),
+        _ => Err(PyValueError::new_err(format!(
+            "tensor_products is 'tiles' or 'library', not '{name}'"
+        ))),
+    }
+}
+
 #[pyfunction]
 #[pyo3(signature = (*, arch, cpu, debug, fast_math, check_bounds, opt_level, max_threads, random_seed, print_ir,
-    thread_local, default_fp, default_ip, short_circuit, profile, cache, ad_memory, device_memory))]
+    thread_local, products, default_fp, default_ip, short_circuit, profile, cache, ad_memory, device_memory))]
 #[expect(
     clippy::too_many_arguments,
     reason = "keywords of one call from Python"
@@ -202,6 +224,7 @@ pub(crate) fn init(
     random_seed: i64,
     print_ir: bool,
     thread_local: bool,
+    products: &str,
     default_fp: &str,
     default_ip: &str,
     short_circuit: bool,
@@ -230,6 +253,7 @@ pub(crate) fn init(
         max_threads,
         print_ir,
         thread_local,
+        products: products_named(products)?,
         default_fp: scalar_type(default_fp)?,
         default_ip: scalar_type(default_ip)?,
         short_circuit,

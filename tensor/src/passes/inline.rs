@@ -15,9 +15,9 @@ use aerogel_base::hash::LookupMap;
 use aerogel_ir::{BinaryOp, CompareOp, UnaryOp};
 use indexmap::{IndexMap, IndexSet};
 
-use super::uses::{Touched, is_whole, map_exprs};
+use super::uses::{Touched, is_whole, map_exprs, only_store};
 use crate::expr::{Expr, ExprDef, Exprs, Outside};
-use crate::program::{Buffer, Dim, Program, Role, Stmt, Var};
+use crate::program::{Buffer, Dim, For, Program, Role, Stmt, Var};
 
 /// Why a temporary is kept in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,6 +107,51 @@ struct Inline {
     now: usize,
 }
 
+/// Which statements read each buffer at the points with its elements' indices.
+#[derive(Default)]
+struct Readers {
+    of: IndexMap<Buffer, Vec<usize>>,
+    /// What each statement stores alone and as a whole, point by point.
+    makes: Vec<Option<Buffer>>,
+}
+
+/// More statements than these are not told apart.
+const MOST_READERS: usize = 4;
+
+impl Readers {
+    fn add(&mut self, program: &Program, all: &For, own: IndexSet<Buffer>) {
+        let number = self.makes.len();
+        for buffer in own {
+            self.of.entry(buffer).or_default().push(number);
+        }
+        let makes = only_store(all).filter(|s| s.accum.is_none() && is_whole(program, all, s));
+        let target = makes.map(|s| s.target);
+        self.makes
+            .push(target.filter(|&b| program.buffers[b].role == Role::Temporary));
+    }
+
+    /// How many statements compute each buffer where it is read: what reads it may itself be computed where that is
+    /// read, and one statement computes a value once, however many ways lead there.
+    fn counted(&self, program: &Program, stores: &IndexMap<Buffer, u32>) -> Vec<(Buffer, u32)> {
+        let mut ends: Vec<Vec<usize>> = (0..self.makes.len()).map(|k| vec![k]).collect();
+        for k in (0..self.makes.len()).rev() {
+            let inlined =
+                self.makes[k].filter(|b| !program.results.contains(b) && stores.get(b) == Some(&1));
+            if let Some(readers) = inlined.and_then(|b| self.of.get(&b)) {
+                let all: IndexSet<usize> = readers.iter().flat_map(|&r| ends[r].clone()).collect();
+                if readers.iter().all(|&r| r > k) && all.len() <= MOST_READERS {
+                    ends[k] = all.into_iter().collect();
+                }
+            }
+        }
+        let count = |readers: &Vec<usize>| {
+            let all: IndexSet<usize> = readers.iter().flat_map(|&r| &ends[r]).copied().collect();
+            all.len().min(readers.len()) as u32
+        };
+        self.of.iter().map(|(&b, r)| (b, count(r))).collect()
+    }
+}
+
 impl Inline {
     fn new(program: &Program) -> Self {
         let mut inline = Self {
@@ -118,7 +163,11 @@ impl Inline {
             now: 0,
         };
         let mut stores = IndexMap::new();
-        inline.look(program, &program.body, &mut stores);
+        let mut readers = Readers::default();
+        inline.look(program, &program.body, &mut stores, &mut readers);
+        for (buffer, n) in readers.counted(program, &stores) {
+            *inline.visits.entry(buffer).or_default() += n;
+        }
         for (buffer, def) in program.buffers.iter() {
             if def.role == Role::Temporary && stores.get(&buffer).is_some_and(|&n| n > 1) {
                 inline.kept.insert(buffer, Kept::StoredAgain);
@@ -131,11 +180,19 @@ impl Inline {
     }
 
     /// Counts stores and reads.
-    fn look(&mut self, program: &Program, body: &[Stmt], stores: &mut IndexMap<Buffer, u32>) {
+    fn look(
+        &mut self,
+        program: &Program,
+        body: &[Stmt],
+        stores: &mut IndexMap<Buffer, u32>,
+        readers: &mut Readers,
+    ) {
         for stmt in body {
             match stmt {
                 Stmt::For(all) => {
-                    self.visits_of(&program.exprs, &all.body, &all.domain, false);
+                    let mut own = IndexSet::new();
+                    self.visits_of(program, &all.body, &all.domain, false, &mut own);
+                    readers.add(program, all, own);
                     count_stores(&all.body, stores);
                 }
                 Stmt::Call(call) => {
@@ -152,7 +209,7 @@ impl Inline {
                         self.kept.insert(buffer, Kept::HostReads);
                     }
                     for inside in host.inside() {
-                        self.look(program, inside, stores);
+                        self.look(program, inside, stores, readers);
                     }
                 }
             }
@@ -160,21 +217,37 @@ impl Inline {
     }
 
     /// Counts reads, those in loops at a point several times.
-    fn visits_of(&mut self, exprs: &Exprs, body: &[Stmt], domain: &[Dim], in_loop: bool) {
+    fn visits_of(
+        &mut self,
+        program: &Program,
+        body: &[Stmt],
+        domain: &[Dim],
+        in_loop: bool,
+        own: &mut IndexSet<Buffer>,
+    ) {
         let mut roots = Vec::new();
         for stmt in body {
             stmt.exprs(|e| roots.push(e));
         }
-        self.count_visits(exprs, roots, domain, in_loop);
+        self.count_visits(program, roots, domain, in_loop, own);
         for stmt in body {
             let in_loop = in_loop || matches!(stmt, Stmt::Loop { .. });
             for inside in stmt.inside() {
-                self.visits_of(exprs, inside, domain, in_loop);
+                self.visits_of(program, inside, domain, in_loop, own);
             }
         }
     }
 
-    fn count_visits(&mut self, exprs: &Exprs, roots: Vec<Expr>, domain: &[Dim], in_loop: bool) {
+    /// Counts reads; those at the points with the elements' indices are put to `own`.
+    fn count_visits(
+        &mut self,
+        program: &Program,
+        roots: Vec<Expr>,
+        domain: &[Dim],
+        in_loop: bool,
+        own: &mut IndexSet<Buffer>,
+    ) {
+        let exprs = &program.exprs;
         exprs.visit(roots, &mut |e| {
             let ExprDef::Load {
                 buffer,
@@ -195,6 +268,11 @@ impl Inline {
                 }
             });
             let again = in_loop || axes.len() < domain.len();
+            let is_axis = |e: &Expr| matches!(exprs[*e], ExprDef::Axis(_));
+            if !again && index.len() == domain.len() && index.iter().all(is_axis) {
+                own.insert(*buffer);
+                return;
+            }
             let n = if again { AGAIN } else { 1 };
             *self.visits.entry(*buffer).or_default() += n;
         });
@@ -288,12 +366,7 @@ impl Inline {
     }
 
     /// Takes a note of a value that may be inlined.
-    fn define(
-        &mut self,
-        program: &Program,
-        all: &crate::program::For,
-        store: &crate::program::Store,
-    ) {
+    fn define(&mut self, program: &Program, all: &For, store: &crate::program::Store) {
         let target = store.target;
         if program.buffers[target].role != Role::Temporary || self.kept.contains_key(&target) {
             return;

@@ -5,66 +5,106 @@ mod dead;
 mod fuse;
 mod inline;
 mod interchange;
+mod planes;
+mod products;
 mod reductions;
 mod registers;
+mod tiles;
 mod uses;
 
 pub use inline::Kept;
-pub(crate) use uses::Touched;
+pub use products::Product;
+pub(crate) use uses::{Touched, map_exprs};
 
 use indexmap::IndexSet;
 
 use crate::program::{Buffer, DimDef, Program};
+
+/// Who makes large products of matrices.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Products {
+    /// Kernels over tiles.
+    #[default]
+    Tiles,
+    /// A library, those of floats.
+    Library,
+}
+
+/// What passes may choose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Options {
+    /// Who makes large products of matrices.
+    pub products: Products,
+    /// With so many products of elements they are large.
+    pub many: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            products: Products::default(),
+            many: 1 << 18,
+        }
+    }
+}
 
 /// A pass.
 pub struct Pass {
     /// Its name.
     pub name: &'static str,
     /// What it does.
-    pub run: fn(&mut Program),
+    pub run: fn(&mut Program, Options),
 }
 
 /// All passes, in their order.
 pub const PASSES: &[Pass] = &[
     Pass {
         name: "components",
-        run: components::run,
+        run: |program, _| components::run(program),
     },
     Pass {
         name: "inline",
-        run: inline::run,
+        run: |program, _| inline::run(program),
     },
     Pass {
         name: "dead",
-        run: dead::run,
+        run: |program, _| dead::run(program),
+    },
+    Pass {
+        name: "products",
+        run: products::run,
+    },
+    Pass {
+        name: "planes",
+        run: |program, _| planes::run(program),
     },
     Pass {
         name: "fuse_sums",
-        run: fuse::run_on_sums,
+        run: |program, _| fuse::run_on_sums(program),
     },
     Pass {
         name: "reductions",
-        run: reductions::run,
+        run: |program, _| reductions::run(program),
     },
     Pass {
         name: "fuse",
-        run: fuse::run_on_points,
+        run: |program, _| fuse::run_on_points(program),
     },
     Pass {
         name: "interchange",
-        run: interchange::run,
+        run: |program, _| interchange::run(program),
     },
     Pass {
         name: "fuse_loops",
-        run: fuse::run_on_points,
+        run: |program, _| fuse::run_on_points(program),
     },
     Pass {
         name: "registers",
-        run: registers::run,
+        run: |program, _| registers::run(program),
     },
     Pass {
         name: "dead_stores",
-        run: dead::run,
+        run: |program, _| dead::run(program),
     },
 ];
 
@@ -97,9 +137,9 @@ pub fn n_materialised(program: &Program) -> usize {
 }
 
 /// Runs all passes; `after` sees the program after each.
-pub fn run(program: &mut Program, after: &mut dyn FnMut(&'static str, &Program)) {
+pub fn run(program: &mut Program, options: Options, after: &mut dyn FnMut(&'static str, &Program)) {
     for pass in PASSES {
-        (pass.run)(program);
+        (pass.run)(program, options);
         after(pass.name, program);
     }
 }

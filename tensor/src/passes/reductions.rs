@@ -92,7 +92,7 @@ fn reduce(program: &mut Program, all: For, out: &mut Vec<Stmt>) {
         }
     }
     match cut(program, &sums) {
-        Some(axis) => in_parts(program, &sums, &covers, axis, span, out),
+        Some(cut) => in_parts(program, &sums, &covers, cut, span, out),
         None => {
             let first = sums.stores.iter().zip(&covers);
             let first: Vec<First> = first
@@ -245,8 +245,9 @@ pub(super) fn fill(program: &mut Program, store: &Store, span: aerogel_base::Spa
     })
 }
 
-/// The axis to cut, if elements are few and values many: the longest, or the first whose extent is not known.
-fn cut(program: &Program, sums: &Sums) -> Option<u32> {
+/// The axis to cut and into how many parts: if elements are few and values many the longest, or the first whose extent is not
+/// known; if neighbours along it lie far apart, it is read a few rows at a time.
+fn cut(program: &Program, sums: &Sums) -> Option<(u32, u64)> {
     let extent = |k: u32| program.const_dim(sums.domain[k as usize]);
     let product = |ks: &mut dyn Iterator<Item = u32>| {
         ks.map(extent)
@@ -255,12 +256,43 @@ fn cut(program: &Program, sums: &Sums) -> Option<u32> {
     let n_elements = product(&mut sums.kept.iter().copied())?;
     let others = (0..sums.domain.len() as u32).filter(|k| !sums.kept.contains(k));
     let n_values = product(&mut others.clone());
-    if n_elements >= ENOUGH || n_values.is_some_and(|n| n < MANY) {
+    if n_elements >= ENOUGH {
+        return by_rows(program, sums, n_elements);
+    }
+    if n_values.is_some_and(|n| n < MANY) {
         return None;
     }
     let unknown = others.clone().find(|&k| extent(k).is_none());
-    unknown.or_else(|| others.max_by_key(|&k| (extent(k), std::cmp::Reverse(k))))
+    let axis = unknown.or_else(|| others.max_by_key(|&k| (extent(k), std::cmp::Reverse(k))));
+    axis.map(|axis| (axis, PARTS))
 }
+
+/// Of a sum over the rows of what lies row by row: the axis of rows, and how many parts have `ROWS` of them.
+fn by_rows(program: &Program, sums: &Sums, n_elements: u64) -> Option<(u32, u64)> {
+    let mut others = (0..sums.domain.len() as u32).filter(|k| !sums.kept.contains(k));
+    let (axis, None) = (others.next()?, others.next()) else {
+        return None;
+    };
+    let n_rows = program.const_dim(sums.domain[axis as usize])?;
+    let mut far = false;
+    let roots = sums.stores.iter().map(|s| s.value);
+    program.exprs.visit(roots, &mut |e| {
+        if let ExprDef::Load { index, .. } = &program.exprs[e]
+            && let Some((&last, before)) = index.split_last()
+        {
+            let is = |e: Expr, k: u32| program.exprs[e] == ExprDef::Axis(k);
+            let across = before.iter().any(|&e| is(e, axis));
+            far |= across && sums.kept.iter().any(|&k| is(last, k));
+        }
+    });
+    let worth = far && n_elements >= LONG_ROW && (MANY..1 << 30).contains(&n_rows);
+    worth.then_some((axis, n_rows / ROWS))
+}
+
+/// Rows of so many elements lie in pages of their own.
+const LONG_ROW: u64 = 1024;
+/// So many of them are read together.
+const ROWS: u64 = 16;
 
 /// With what a sum begins.
 #[derive(Clone, Copy, PartialEq)]
@@ -274,6 +306,7 @@ struct Part {
     axis: u32,
     length: Expr,
     number: Expr,
+    n_parts: Dim,
 }
 
 /// Loops over what is not kept, at each point of what is.
@@ -285,14 +318,13 @@ fn loops(
     targets: &[Store],
     span: aerogel_base::Span,
 ) -> Stmt {
-    let mut domain: Vec<Dim> = sums.kept.iter().map(|&k| sums.domain[k as usize]).collect();
-    if part.is_some() {
-        let parts = program.size(PARTS);
-        domain.push(parts);
-    }
+    // Parts come first: elements that are neighbours are read together.
+    let mut domain: Vec<Dim> = part.iter().map(|part| part.n_parts).collect();
+    let n_before = domain.len();
+    domain.extend(sums.kept.iter().map(|&k| sums.domain[k as usize]));
     let mut axes: Vec<Option<Expr>> = vec![None; sums.domain.len()];
     for (new, &k) in sums.kept.iter().enumerate() {
-        axes[k as usize] = Some(program.exprs.axis(new as u32));
+        axes[k as usize] = Some(program.exprs.axis((n_before + new) as u32));
     }
     let mut counters: Vec<(Var, u32)> = Vec::new();
     for k in 0..sums.domain.len() as u32 {
@@ -376,20 +408,21 @@ fn in_parts(
     program: &mut Program,
     sums: &Sums,
     covers: &[bool],
-    axis: u32,
+    (axis, n_parts): (u32, u64),
     span: aerogel_base::Span,
     out: &mut Vec<Stmt>,
 ) {
     let n = program.extent(sums.domain[axis as usize]);
     let exprs = &mut program.exprs;
-    // One more than the quotient: 64 parts of so many are enough, and 63 of them at most the largest number.
-    let [one, parts] = [1, PARTS as i32].map(|n| exprs.i32(n));
+    // One more than the quotient: all parts of so many are enough, and all but one of them at most the largest number.
+    let [one, parts] = [1, n_parts as i32].map(|n| exprs.i32(n));
     let length = exprs.binary(BinaryOp::Div, n, parts);
     let length = exprs.binary(BinaryOp::Add, length, one);
-    let number = exprs.axis(sums.kept.len() as u32);
-    let mut shape: Vec<Dim> = sums.kept.iter().map(|&k| sums.domain[k as usize]).collect();
-    let n_kept = shape.len();
-    shape.push(program.size(PARTS));
+    let number = exprs.axis(0);
+    let n_parts = program.size(n_parts);
+    let n_kept = sums.kept.len();
+    let mut shape = vec![n_parts];
+    shape.extend(sums.kept.iter().map(|&k| sums.domain[k as usize]));
     let mut partial = Vec::new();
     for store in &sums.stores {
         let target = program.temporary(program.buffers[store.target].ty, &shape);
@@ -404,6 +437,7 @@ fn in_parts(
         axis,
         length,
         number,
+        n_parts,
     };
     let first = vec![First::Neutral; partial.len()];
     out.push(loops(program, sums, Some(part), &first, &partial, span));
@@ -421,7 +455,7 @@ fn in_parts(
                 .replace(e, &mut done, &mut |exprs, def| match *def {
                     ExprDef::Axis(k) => {
                         let new = places.iter().position(|&p| p == k).expect("it is kept");
-                        Some(exprs.axis(new as u32))
+                        Some(exprs.axis(1 + new as u32))
                     }
                     _ => None,
                 })
@@ -436,7 +470,7 @@ fn in_parts(
     let second = Sums {
         domain,
         stores: stores.clone(),
-        kept: (0..n_kept as u32).collect(),
+        kept: (1..=n_kept as u32).collect(),
     };
     let first: Vec<First> = sums
         .stores

@@ -98,7 +98,11 @@ fn keep(program: &mut Program, all: &mut For, buffer: Buffer, index: Vec<Expr>) 
     let var = program.var(program.buffers[buffer].ty);
     let value = program.get(var);
     let old = program.load(buffer, index.clone(), Outside::Never);
-    let is_stored_first = matches!(&all.body[0], Stmt::Store(store)
+    let touching = all.body.iter().find(|stmt| {
+        let touched = Touched::by(program, std::slice::from_ref(stmt));
+        touched.reads.contains(&buffer) || touched.writes.contains(&buffer)
+    });
+    let is_stored_first = matches!(touching, Some(Stmt::Store(store))
         if store.target == buffer && !reads(program, store.value, buffer));
     let mut done = LookupMap::default();
     let exprs = &mut program.exprs;

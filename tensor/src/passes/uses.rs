@@ -90,7 +90,7 @@ pub(super) fn is_whole(program: &Program, all: &For, store: &Store) -> bool {
 }
 
 /// Replaces every expression in statements.
-pub(super) fn map_exprs(body: &mut [Stmt], f: &mut dyn FnMut(Expr) -> Expr) {
+pub(crate) fn map_exprs(body: &mut [Stmt], f: &mut dyn FnMut(Expr) -> Expr) {
     for stmt in body {
         match stmt {
             Stmt::Store(store) => {

@@ -3,12 +3,9 @@
 use aerogel_base::ScalarType;
 
 use crate::expr::Expr;
-use crate::program::{Accum, Buffer, Dim, Library};
+use crate::program::{Accum, Buffer, Dim};
 
 use super::{RecordError, Recorded, Recording};
-
-/// Matrices with so many products of elements are a library's.
-const MANY_PRODUCTS: u64 = 1 << 18;
 
 impl Recording {
     /// `out[.., i, j] = sum over k of a[.., i, k] * b[.., k, j]`; leading axes are stretched, and an operand with one axis is
@@ -61,10 +58,6 @@ impl Recording {
         let mut shape = batch.clone();
         shape.extend([rows, columns]);
         let ty = self.ty(a);
-        if self.is_large([rows, k, columns], ty) {
-            let out = self.product_by_library([left, right], &batch, [rows, k, columns])?;
-            return self.without_rows(out, (n_a, rows), (n_b, columns), batch);
-        }
         let n = batch.len();
         let mut domain = shape.clone();
         domain.push(k);
@@ -104,47 +97,6 @@ impl Recording {
         kept.extend((n_a > 1).then_some(rows));
         kept.extend((n_b > 1).then_some(columns));
         self.reshape(out, &kept)
-    }
-
-    /// Whether a library computes a product sooner than a kernel, though what is done with it afterwards is one of its own.
-    fn is_large(&self, extents: [Dim; 3], ty: ScalarType) -> bool {
-        let known = extents.map(|d| self.program.const_dim(d));
-        let [Some(n), Some(k), Some(m)] = known else {
-            return false;
-        };
-        let fits = matches!(ty, ScalarType::F32 | ScalarType::F64) && n.min(m).min(k) >= 8;
-        fits && n.saturating_mul(k).saturating_mul(m) >= MANY_PRODUCTS
-    }
-
-    fn product_by_library(
-        &mut self,
-        [left, right]: [Buffer; 2],
-        batch: &[Dim],
-        [rows, k, columns]: [Dim; 3],
-    ) -> Recorded {
-        let mut all = batch.to_vec();
-        all.extend([rows, columns]);
-        if self.rank(right) == 2 && !batch.is_empty() {
-            // One matrix for all: the rows of a batch are rows of one product.
-            let mut dims = batch.to_vec();
-            dims.push(rows);
-            let n = self.product(&dims);
-            let left = self.reshape(left, &[n, k])?;
-            let out = self.call_product([left, right], &[n, columns]);
-            return self.reshape(out, &all);
-        }
-        let mut operands = [left, right];
-        for (x, own) in operands.iter_mut().zip([[rows, k], [k, columns]]) {
-            let to = [batch, &own].concat();
-            *x = self.broadcast_to(*x, &to)?;
-        }
-        Ok(self.call_product(operands, &all))
-    }
-
-    fn call_product(&mut self, operands: [Buffer; 2], shape: &[Dim]) -> Buffer {
-        let out = self.program.temporary(self.ty(operands[0]), shape);
-        self.call(Library::MatMul, operands.to_vec(), vec![out]);
-        out
     }
 
     /// The sum of products over the labels that the result does not have: each operand has a label for each of its axes.

@@ -8,13 +8,16 @@ pub(crate) mod written;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use aerogel_base::{Scalar, ScalarType};
+use aerogel_compiler::Compiler;
 use aerogel_tensor::lazy::{Session, Slot};
 use aerogel_tensor::record::{RecordError, Recorded, Recording};
-use aerogel_tensor::{Buffer, Dim, Outside, Plan, Stmt};
+use aerogel_tensor::{Buffer, Codes, Dim, Outside, Plan, Settings, Stmt};
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
+
+use super::program;
 
 pub(crate) use values::{realise_tensors, tensor_counts};
 
@@ -41,6 +44,18 @@ pub(crate) fn native_of<'py>(
 
 /// What tensors outside of programs are recorded in.
 static SESSION: LazyLock<Mutex<Session>> = LazyLock::new(Mutex::default);
+static CODES: LazyLock<Codes> = LazyLock::new(Codes::default);
+
+/// What programs of tensors are compiled for.
+fn made_for<'c>(settings: &program::Settings, compiler: &'c Compiler) -> Settings<'c> {
+    Settings {
+        compiler,
+        fast_math: settings.fast_math,
+        options: settings.tensor_options(),
+        codes: &CODES,
+        stamp: program::generation(),
+    }
+}
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

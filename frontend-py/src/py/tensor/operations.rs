@@ -15,6 +15,7 @@ use super::{Home, SESSION, lock};
 use crate::py::error;
 use crate::py::ndarray::{NativeNdarray, interface};
 use crate::py::numpy_arrays::ForeignArray;
+use crate::py::program;
 
 use super::{Extent, NativeTensor, NativeTrace, dims, number, of_nothing, outside, scalar_type};
 
@@ -500,7 +501,7 @@ impl NativeTensor {
     }
 
     /// What becomes of the statements that this and other tensors are made by.
-    fn explain(&self, others: Vec<Bound<'_, Self>>) -> PyResult<String> {
+    fn explain(&self, py: Python<'_>, others: Vec<Bound<'_, Self>>) -> PyResult<String> {
         let mut slots = Vec::new();
         for tensor in std::iter::once(self).chain(handles(&others)) {
             match tensor.home {
@@ -512,7 +513,8 @@ impl NativeTensor {
                 }
             }
         }
-        Ok(lock(&SESSION).explain(&slots))
+        let options = program::settings(py)?.tensor_options();
+        Ok(lock(&SESSION).explain(&slots, options))
     }
 
     /// Random bits from this seed.

@@ -4,14 +4,14 @@ use std::sync::{Arc, Mutex};
 
 use aerogel_base::ScalarType;
 use aerogel_tensor::record::Recording;
-use aerogel_tensor::{Accum, Buffer, Dim, DimDef, Expr, Outside, Plan, Settings, Stmt, Var};
+use aerogel_tensor::{Accum, Buffer, Dim, DimDef, Expr, Outside, Plan, Stmt, Var};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use super::values::{leaf, not_compiled, stopped};
 use super::{
-    Extent, Home, NativeDim, NativeProgram, NativeTensor, NativeTrace, dims, lock, outside, raised,
-    scalar_type,
+    Extent, Home, NativeDim, NativeProgram, NativeTensor, NativeTrace, dims, lock, made_for,
+    outside, raised, scalar_type,
 };
 use crate::py::program;
 
@@ -288,10 +288,7 @@ impl NativeTrace {
             .map_err(|e| crate::py::error::runtime(py, format!("{e}\n{text}")))?;
         let settings = program::settings(py)?;
         let compiler = program::compiler(py, &settings)?;
-        let made_for = Settings {
-            compiler: &compiler,
-            fast_math: settings.fast_math,
-        };
+        let made_for = made_for(&settings, &compiler);
         let agreements = program
             .agreements
             .iter()

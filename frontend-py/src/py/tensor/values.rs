@@ -2,11 +2,11 @@
 
 use aerogel_compiler::CompileError;
 use aerogel_tensor::lazy::{LazyError, Range, realise};
-use aerogel_tensor::{Operand, RunError, Settings};
+use aerogel_tensor::{Operand, RunError};
 use pyo3::exceptions::{PyIndexError, PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
 
-use super::{Home, NativeTensor, SESSION, lock};
+use super::{Home, NativeTensor, SESSION, lock, made_for};
 use crate::py::{error, program};
 
 fn failed(py: Python<'_>, e: LazyError) -> PyErr {
@@ -52,11 +52,8 @@ impl NativeTensor {
 fn realise_all(py: Python<'_>, slots: &[u32]) -> PyResult<()> {
     let settings = program::settings(py)?;
     let compiler = program::compiler(py, &settings)?;
-    let made_for = Settings {
-        compiler: &compiler,
-        fast_math: settings.fast_math,
-    };
-    py.detach(|| realise(&SESSION, slots, made_for, program::generation()))
+    let made_for = made_for(&settings, &compiler);
+    py.detach(|| realise(&SESSION, slots, made_for))
         .map_err(|e| failed(py, e))
 }
 

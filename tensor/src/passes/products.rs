@@ -1,0 +1,497 @@
+//! Sums of products become products of matrices.
+//!
+//! ```text
+//! for [n, m, k] { t[i0, i1] add init = mul(a[i0, i2], b[i1, i2]) }
+//! for [n, m] { y[i0, i1] = max(add(t[i0, i1], c[i1]), 0) }
+//! ```
+//! The axes of such a `for` are those of both factors and of the result (a batch), of one factor and of the result (rows and
+//! columns), and of both factors alone (the inner ones), whatever their number and their order. What is then computed
+//! of the product, each element at a point of its own, is computed where the product is made.
+//!
+//! `tiles` makes statements of a product; or it is a library's, see [`Products`].
+
+use aerogel_base::hash::LookupMap;
+use aerogel_base::{ScalarType, Span};
+use aerogel_ir::BinaryOp;
+use indexmap::{IndexMap, IndexSet};
+
+use super::uses::{Touched, only_store};
+use super::{Options, Products, tiles};
+use crate::expr::{Expr, ExprDef, Outside};
+use crate::program::{Accum, Buffer, Call, Dim, DimDef, For, Library, Program, Role, Stmt, Store};
+
+/// Rows, columns or inner axes with fewer indices are as well done by loops.
+const LEAST: u64 = 8;
+/// With fewer elements, sums with more terms than this are cut into parts rather.
+const FEW_ELEMENTS: u64 = 4096;
+/// What is computed of each element costs no more than this, since it is written out for each row of a tile.
+const MAX_EPILOGUE: u32 = 40;
+
+/// How a product of matrices is made, or why it is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Product {
+    /// By statements over tiles; whether what is computed of it is computed there.
+    Tiles(bool),
+    /// By a library.
+    Library,
+    /// By loops: it is small.
+    Small,
+}
+
+impl std::fmt::Display for Product {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Tiles(true) => "a product of matrices in tiles, and what is made of it",
+            Self::Tiles(false) => "a product of matrices in tiles",
+            Self::Library => "a product of matrices by a library",
+            Self::Small => "a product of matrices so small that loops are as good",
+        })
+    }
+}
+
+/// Axes of a `for` that makes a product, and its factors.
+pub(super) struct Factors {
+    /// Extents of all axes.
+    pub(super) domain: Vec<Dim>,
+    /// Axes of both factors and of the result.
+    pub(super) batch: Vec<u32>,
+    /// Axes of the left factor and of the result.
+    pub(super) rows: Vec<u32>,
+    /// Axes of the right factor and of the result.
+    pub(super) columns: Vec<u32>,
+    /// Axes of both factors.
+    pub(super) inner: Vec<u32>,
+    /// The factors.
+    pub(super) operands: [Expr; 2],
+    /// The store of the sum.
+    pub(super) store: Store,
+    /// Where it was written.
+    pub(super) span: Span,
+}
+
+/// Makes products of all sums that are worth it.
+pub(super) fn run(program: &mut Program, options: Options) {
+    let mut body = std::mem::take(&mut program.body);
+    let mut readers = IndexMap::new();
+    count_readers(program, &body, &mut readers);
+    block(program, &mut body, &readers, options);
+    program.body = body;
+}
+
+/// How many statements read each buffer.
+fn count_readers(program: &Program, body: &[Stmt], readers: &mut IndexMap<Buffer, usize>) {
+    for stmt in body {
+        let touched = Touched::by(program, std::slice::from_ref(stmt));
+        for &buffer in &touched.reads {
+            *readers.entry(buffer).or_default() += 1;
+        }
+        if !matches!(stmt, Stmt::For(_)) {
+            for inside in stmt.inside() {
+                count_readers(program, inside, readers);
+            }
+        }
+    }
+}
+
+fn block(
+    program: &mut Program,
+    body: &mut Vec<Stmt>,
+    readers: &IndexMap<Buffer, usize>,
+    options: Options,
+) {
+    for stmt in body.iter_mut() {
+        match stmt {
+            Stmt::Loop { body, .. } => block(program, body, readers, options),
+            Stmt::If(_, then, otherwise) => {
+                block(program, then, readers, options);
+                block(program, otherwise, readers, options);
+            }
+            _ => {}
+        }
+    }
+    let found: Vec<(usize, Factors)> = body
+        .iter()
+        .enumerate()
+        .filter_map(|(at, stmt)| match stmt {
+            Stmt::For(all) => factors(program, all).map(|f| (at, f)),
+            _ => None,
+        })
+        .collect();
+    // What stands at a place afterwards, if something else.
+    let mut new: IndexMap<usize, Vec<Stmt>> = IndexMap::new();
+    for (at, factors) in found {
+        let target = factors.store.target;
+        let small = is_small(program, &factors, options);
+        let by_library = options.products == Products::Library
+            && matches!(
+                program.buffers[target].ty,
+                ScalarType::F32 | ScalarType::F64
+            );
+        let how = if small {
+            Product::Small
+        } else if by_library {
+            new.insert(at, by_library_of(program, factors));
+            Product::Library
+        } else {
+            let follower = follower(program, body, at, &factors, readers)
+                .filter(|(follower, _)| !new.contains_key(follower));
+            let epilogue = follower.map(|(follower, axes)| (&body[follower], follower, axes));
+            match epilogue {
+                Some((Stmt::For(all), follower, axes)) => {
+                    let made = tiles::run(program, factors, Some((all, &axes)));
+                    new.insert(at, Vec::new());
+                    new.insert(follower, made);
+                    Product::Tiles(true)
+                }
+                _ => {
+                    new.insert(at, tiles::run(program, factors, None));
+                    Product::Tiles(false)
+                }
+            }
+        };
+        program.products.insert(target, how);
+    }
+    if new.is_empty() {
+        return;
+    }
+    let old = std::mem::take(body);
+    for (at, stmt) in old.into_iter().enumerate() {
+        match new.shift_remove(&at) {
+            Some(stmts) => body.extend(stmts),
+            None => body.push(stmt),
+        }
+    }
+}
+
+/// The axes in an expression; nothing if it may not be computed once for several points, or where none of them are.
+fn axes_of(program: &Program, e: Expr) -> Option<IndexSet<u32>> {
+    let mut axes = IndexSet::new();
+    let mut plain = true;
+    let mut loads = false;
+    program.exprs.visit([e], &mut |x| match &program.exprs[x] {
+        ExprDef::Axis(k) => {
+            axes.insert(*k);
+        }
+        ExprDef::Load { outside, .. } => {
+            plain &= *outside != Outside::Error;
+            loads = true;
+        }
+        _ => {}
+    });
+    (plain && loads).then_some(axes)
+}
+
+/// The factors of a sum of products, if a `for` is one.
+fn factors(program: &Program, all: &For) -> Option<Factors> {
+    let store = only_store(all)?;
+    let is_sum = store.accum == Some(Accum::Add) && store.init && store.outside == Outside::Never;
+    let ty = program.buffers[store.target].ty;
+    if !is_sum || ty == ScalarType::U1 {
+        return None;
+    }
+    let mut kept = Vec::new();
+    for (&e, &dim) in store.index.iter().zip(&program.buffers[store.target].shape) {
+        match program.exprs[e] {
+            ExprDef::Axis(k) if all.domain[k as usize] == dim && !kept.contains(&k) => kept.push(k),
+            _ => return None,
+        }
+    }
+    let ExprDef::Binary(BinaryOp::Mul, left, right) = program.exprs[store.value] else {
+        return None;
+    };
+    let (x, y) = (axes_of(program, left)?, axes_of(program, right)?);
+    let mut factors = Factors {
+        domain: all.domain.clone(),
+        batch: Vec::new(),
+        rows: Vec::new(),
+        columns: Vec::new(),
+        inner: Vec::new(),
+        operands: [left, right],
+        store: store.clone(),
+        span: all.span,
+    };
+    let others = (0..all.domain.len() as u32).filter(|k| !kept.contains(k));
+    let order: Vec<u32> = kept.iter().copied().chain(others).collect();
+    for k in order {
+        let axes = match (x.contains(&k), y.contains(&k), kept.contains(&k)) {
+            (true, true, true) => &mut factors.batch,
+            (true, false, true) => &mut factors.rows,
+            (false, true, true) => &mut factors.columns,
+            (true, true, false) => &mut factors.inner,
+            _ => return None,
+        };
+        axes.push(k);
+    }
+    let all_there = [&factors.rows, &factors.columns, &factors.inner]
+        .iter()
+        .all(|axes| !axes.is_empty());
+    all_there.then_some(factors)
+}
+
+/// The product of the extents of some axes, if they are known.
+fn known(program: &Program, factors: &Factors, axes: &[u32]) -> Option<u64> {
+    let mut extents = axes
+        .iter()
+        .map(|&k| program.const_dim(factors.domain[k as usize]));
+    extents.try_fold(1_u64, |n, e| Some(n.saturating_mul(e?)))
+}
+
+/// Whether loops do a product as well.
+fn is_small(program: &Program, factors: &Factors, options: Options) -> bool {
+    let extents =
+        [&factors.rows, &factors.columns, &factors.inner].map(|axes| known(program, factors, axes));
+    // Numbers of rows beyond the last one stay below the largest index.
+    let most = i32::MAX as u64 - 64;
+    if extents.iter().flatten().any(|&n| n > most) {
+        return true;
+    }
+    let [Some(n), Some(m), Some(k)] = extents else {
+        return extents
+            .iter()
+            .flatten()
+            .any(|&n| n < LEAST.min(options.many));
+    };
+    let batch = known(program, factors, &factors.batch).unwrap_or(1);
+    let all = [n, m, k, batch].into_iter().fold(1, u64::saturating_mul);
+    let elements = n.saturating_mul(m).saturating_mul(batch);
+    n.min(m).min(k) < LEAST.min(options.many)
+        || all < options.many
+        || elements < FEW_ELEMENTS && k > FEW_ELEMENTS
+}
+
+/// The `for` that alone reads a product, each element at one point of its own, and for each axis of the product's target the
+/// axis there; if the product may as well be made there.
+fn follower(
+    program: &Program,
+    body: &[Stmt],
+    at: usize,
+    factors: &Factors,
+    readers: &IndexMap<Buffer, usize>,
+) -> Option<(usize, Vec<u32>)> {
+    let target = factors.store.target;
+    let is_own = program.buffers[target].role == Role::Temporary
+        && !program.results.contains(&target)
+        && readers.get(&target) == Some(&1);
+    if !is_own {
+        return None;
+    }
+    let mut of_product = Touched::default();
+    of_product.exprs(&program.exprs, factors.operands);
+    let changes = |touched: &Touched| {
+        let mut writes = touched.writes.iter();
+        writes.any(|b| of_product.reads.contains(b) || *b == target)
+            || touched.sets.iter().any(|v| of_product.gets.contains(v))
+    };
+    for (k, stmt) in body.iter().enumerate().skip(at + 1) {
+        let touched = Touched::by(program, std::slice::from_ref(stmt));
+        if changes(&touched) {
+            return None;
+        }
+        if touched.reads.contains(&target) {
+            let Stmt::For(all) = stmt else {
+                return None;
+            };
+            return read_at(program, all, target).map(|axes| (k, axes));
+        }
+        if matches!(stmt, Stmt::Break | Stmt::Continue | Stmt::If(..)) {
+            // What comes behind may not be reached.
+            return None;
+        }
+    }
+    None
+}
+
+/// The axes at which a `for` of plain stores reads a buffer, if each element is read at one point.
+fn read_at(program: &Program, all: &For, target: Buffer) -> Option<Vec<u32>> {
+    let mut roots = Vec::new();
+    for stmt in &all.body {
+        match stmt {
+            Stmt::Store(store) if store.accum.is_none() => stmt.exprs(|e| roots.push(e)),
+            _ => return None,
+        }
+    }
+    let sum = |e: &Expr| super::inline::cost(&program.exprs, *e);
+    if roots.iter().map(sum).sum::<u32>() > MAX_EPILOGUE {
+        return None;
+    }
+    let mut places = IndexSet::new();
+    program.exprs.visit(roots, &mut |e| {
+        if let ExprDef::Load { buffer, index, .. } = &program.exprs[e]
+            && *buffer == target
+        {
+            places.insert(index.clone());
+        }
+    });
+    let index = places.pop().filter(|_| places.is_empty())?;
+    let mut axes = Vec::new();
+    for (&e, &dim) in index.iter().zip(&program.buffers[target].shape) {
+        match program.exprs[e] {
+            ExprDef::Axis(k) if all.domain[k as usize] == dim && !axes.contains(&k) => axes.push(k),
+            _ => return None,
+        }
+    }
+    (axes.len() == all.domain.len()).then_some(axes)
+}
+
+/// The indices along axes of these extents that one index counts, the last fastest.
+pub(super) fn unravelled(program: &mut Program, index: Expr, dims: &[Dim]) -> Vec<Expr> {
+    let mut rest = index;
+    let mut out = Vec::new();
+    for (k, &dim) in dims.iter().enumerate().rev() {
+        if k == 0 {
+            out.push(rest);
+        } else {
+            let extent = program.extent(dim);
+            out.push(program.exprs.binary(BinaryOp::Mod, rest, extent));
+            rest = program.exprs.binary(BinaryOp::Div, rest, extent);
+        }
+    }
+    out.reverse();
+    out
+}
+
+/// As many as all indices along axes of these extents.
+pub(super) fn product(program: &mut Program, dims: &[Dim]) -> Dim {
+    let one = program.exprs.i32(1);
+    let value = dims.iter().fold(one, |n, &dim| {
+        let extent = program.extent(dim);
+        program.exprs.binary(BinaryOp::Mul, n, extent)
+    });
+    program.dim(DimDef::Value(value))
+}
+
+impl Factors {
+    /// The extents of axes.
+    pub(super) fn dims(&self, axes: &[u32]) -> Vec<Dim> {
+        axes.iter().map(|&k| self.domain[k as usize]).collect()
+    }
+}
+
+/// An expression with other indices for axes.
+pub(super) fn at(program: &mut Program, e: Expr, axes: &IndexMap<u32, Expr>) -> Expr {
+    let mut done = LookupMap::default();
+    program
+        .exprs
+        .replace(e, &mut done, &mut |_, def| match def {
+            ExprDef::Axis(k) => axes.get(k).copied(),
+            _ => None,
+        })
+}
+
+/// A factor as a buffer `[batch.., n, m]` for a library: the one that it reads, if that is so.
+fn matrix(
+    program: &mut Program,
+    factors: &Factors,
+    value: Expr,
+    groups: [&[u32]; 2],
+    out: &mut Vec<Stmt>,
+) -> Buffer {
+    let [first, second] = groups;
+    let axes = [&factors.batch, first, second].concat();
+    if let ExprDef::Load { buffer, index, .. } = &program.exprs[value]
+        && first.len() == 1
+        && second.len() == 1
+        && program.buffers[*buffer].shape == factors.dims(&axes)
+        && index
+            .iter()
+            .zip(&axes)
+            .all(|(&e, &k)| program.exprs[e] == ExprDef::Axis(k))
+    {
+        return *buffer;
+    }
+    let batch = factors.dims(&factors.batch);
+    let own = groups.map(|axes| factors.dims(axes));
+    let mut domain = batch.clone();
+    domain.extend(own.each_ref().map(|dims| product(program, dims)));
+    let mut places: IndexMap<u32, Expr> = IndexMap::new();
+    let counted = program.axes(domain.len());
+    places.extend(factors.batch.iter().copied().zip(counted.iter().copied()));
+    for ((axes, dims), &index) in groups.iter().zip(&own).zip(&counted[batch.len()..]) {
+        let indices = unravelled(program, index, dims);
+        places.extend(axes.iter().copied().zip(indices));
+    }
+    let value = at(program, value, &places);
+    let before = std::mem::take(&mut program.body);
+    let made = program.map(&domain, value, factors.span);
+    out.extend(std::mem::replace(&mut program.body, before));
+    made
+}
+
+/// The statements around a library's product.
+fn by_library_of(program: &mut Program, factors: Factors) -> Vec<Stmt> {
+    let mut out = Vec::new();
+    let [left, right] = factors.operands;
+    let inputs = vec![
+        matrix(
+            program,
+            &factors,
+            left,
+            [&factors.rows, &factors.inner],
+            &mut out,
+        ),
+        matrix(
+            program,
+            &factors,
+            right,
+            [&factors.inner, &factors.columns],
+            &mut out,
+        ),
+    ];
+    let call = |output: Buffer| {
+        Stmt::Call(Call {
+            library: Library::MatMul,
+            inputs,
+            outputs: vec![output],
+            span: factors.span,
+        })
+    };
+    let order = [&factors.batch[..], &factors.rows, &factors.columns].concat();
+    let is_own = |(&e, &k): (&Expr, &u32)| program.exprs[e] == ExprDef::Axis(k);
+    let is_plain = factors.rows.len() == 1
+        && factors.columns.len() == 1
+        && factors.store.index.iter().zip(&order).all(is_own);
+    if is_plain {
+        out.push(call(factors.store.target));
+        return out;
+    }
+    // The target's elements lie otherwise.
+    let [n, m] = [&factors.rows, &factors.columns].map(|axes| factors.dims(axes));
+    let mut shape = factors.dims(&factors.batch);
+    shape.push(product(program, &n));
+    shape.push(product(program, &m));
+    let made = program.temporary(program.buffers[factors.store.target].ty, &shape);
+    out.push(call(made));
+    let domain = program.buffers[factors.store.target].shape.clone();
+    let place = |k: u32| {
+        let at = factors.store.index.iter();
+        let mut at = at.map(|&e| program.exprs[e] == ExprDef::Axis(k));
+        at.position(|is| is).expect("it is kept") as u32
+    };
+    let groups = [&factors.batch, &factors.rows, &factors.columns]
+        .map(|axes| axes.iter().map(|&k| place(k)).collect::<Vec<u32>>());
+    let mut index: Vec<Expr> = groups[0].iter().map(|&k| program.exprs.axis(k)).collect();
+    for axes in &groups[1..] {
+        let zero = program.exprs.i32(0);
+        let linear = axes.iter().fold(zero, |sum, &k| {
+            let extent = program.extent(domain[k as usize]);
+            let axis = program.exprs.axis(k);
+            let sum = program.exprs.binary(BinaryOp::Mul, sum, extent);
+            program.exprs.binary(BinaryOp::Add, sum, axis)
+        });
+        index.push(linear);
+    }
+    let value = program.load(made, index, Outside::Never);
+    let index = program.axes(domain.len());
+    out.push(Stmt::For(For {
+        domain,
+        body: vec![Stmt::Store(Store {
+            index,
+            value,
+            accum: None,
+            init: false,
+            ..factors.store
+        })],
+        span: factors.span,
+    }));
+    out
+}
