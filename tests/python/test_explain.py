@@ -19,7 +19,7 @@ PAGES = sorted(Path(explain.__file__).parent.glob("*.md"))
 ROOT = Path(__file__).parents[2]
 SOURCES = [ROOT / "frontend-py" / "src", ROOT / "passes" / "src"]
 #: What is a warning says all there is to say.
-WARNED = {"E0604"}
+WARNED = {"E0604", "E0606"}
 INDEX = Path(__file__).parents[2] / "docs" / "errors.md"
 BLOCK = re.compile(r"```python\n(.*?)```\n(?:\n```text\n(.*?)```\n)?", re.DOTALL)
 
