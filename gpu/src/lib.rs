@@ -4,6 +4,7 @@
 //! build or to start; the machine that runs PTX (`aerogel-ptx`) is another, for tests. What stands above them,
 //! [`GpuDevice`], knows neither.
 
+mod arrays;
 mod device;
 mod driver;
 mod machine;

@@ -23,8 +23,9 @@ use aerogel_runtime::interrupt;
 use aerogel_runtime::launch::{KernelFailure, Launch, PrintSink, Signature};
 use aerogel_runtime::residence;
 use aerogel_runtime::tree::Turn;
-use aerogel_runtime::{Buffer, KernelCode, LoadedKernel, OnDevice};
+use aerogel_runtime::{KernelCode, LoadedKernel, OnDevice};
 
+use crate::arrays::Arrays;
 use crate::device::{Opened, Shared};
 use crate::driver::{Driver, DriverError, Grid};
 use crate::memory::{DeviceMemory, GpuMirror};
@@ -580,116 +581,8 @@ fn words(bytes: &[u8]) -> impl Iterator<Item = u64> {
     words.map(|word| u64::from_le_bytes(word.try_into().expect("eight bytes")))
 }
 
-/// The arrays of a launch, on the device.
-struct Arrays<'a> {
-    buffers: &'a [&'a Buffer],
-    addresses: Vec<u64>,
-    /// Those that live on the device.
-    there: Vec<Option<OnDevice<'a>>>,
-    /// Where arrays lie that somebody else accesses: they are copied for each launch.
-    copies: Vec<Option<u64>>,
-    device: &'a Arc<Opened>,
-    _held: Vec<DeviceMemory>,
-}
-
-impl<'a> Arrays<'a> {
-    fn prepare(device: &'a Arc<Opened>, buffers: &'a [&'a Buffer]) -> Result<Self, Failure> {
-        let mut all = Self {
-            buffers,
-            addresses: vec![0; buffers.len()],
-            there: buffers.iter().map(|_| None).collect(),
-            copies: vec![None; buffers.len()],
-            device,
-            _held: Vec::new(),
-        };
-        for (k, buffer) in buffers.iter().enumerate() {
-            if buffer.is_borrowed() {
-                continue;
-            }
-            let there = buffer.on_device(device.number(), || {
-                let made = GpuMirror::zeroed(device, buffer.len(), 0);
-                Ok(Box::new(made.map_err(|e| device.memory_error(e))?))
-            });
-            let there = there.map_err(KernelFailure::Memory)?;
-            all.addresses[k] = there.address();
-            all.there[k] = Some(there);
-        }
-        all.copy_in()?;
-        Ok(all)
-    }
-
-    /// Copies what is borrowed; what overlaps there overlaps on the device.
-    fn copy_in(&mut self) -> Result<(), Failure> {
-        let driver = self.device.driver()?;
-        let mut borrowed: Vec<usize> = (0..self.buffers.len())
-            .filter(|&k| self.buffers[k].is_borrowed())
-            .collect();
-        borrowed.sort_by_key(|&k| self.buffers[k].addresses().start);
-        let mut groups: Vec<(Range<usize>, Vec<usize>)> = Vec::new();
-        for k in borrowed {
-            let range = self.buffers[k].addresses();
-            match groups.last_mut().filter(|(all, _)| range.start < all.end) {
-                Some((all, members)) => {
-                    all.end = all.end.max(range.end);
-                    members.push(k);
-                }
-                None => groups.push((range, vec![k])),
-            }
-        }
-        for (range, members) in groups {
-            // An element lies on the device at an address as round as here.
-            let skip = (range.start % 256) as u64;
-            let memory = DeviceMemory::zeroed(self.device, skip + range.len() as u64)?;
-            for k in members {
-                let own = self.buffers[k].addresses();
-                let address = memory.address + skip + (own.start - range.start) as u64;
-                let mut bytes = vec![0; own.len()];
-                self.buffers[k]
-                    .read(0, &mut bytes)
-                    .map_err(KernelFailure::Memory)?;
-                driver.write(address, &bytes)?;
-                self.addresses[k] = address;
-                self.copies[k] = Some(address);
-            }
-            self._held.push(memory);
-        }
-        Ok(())
-    }
-
-    /// Whether somebody sees some of them who does not ask when a launch is over.
-    fn are_anothers(&self) -> bool {
-        let mut all = self.buffers.iter();
-        all.any(|buffer| buffer.is_borrowed() || buffer.is_fixed())
-    }
-
-    /// Says what code of the device changes.
-    fn changed(&self, written: &[bool]) {
-        let there = self.there.iter().enumerate();
-        for (_, there) in there.filter(|(k, _)| written.get(*k) != Some(&false)) {
-            there.iter().for_each(OnDevice::changed);
-        }
-    }
-
-    /// Copies back what is borrowed.
-    fn take_back(&self, written: &[bool]) -> Result<(), Failure> {
-        let driver = self.device.driver()?;
-        for (k, buffer) in self.buffers.iter().enumerate() {
-            if written.get(k) == Some(&false) {
-                continue;
-            }
-            let Some(copy) = self.copies[k] else {
-                continue;
-            };
-            let mut bytes = vec![0; buffer.len()];
-            driver.read(copy, &mut bytes)?;
-            buffer.write(0, &bytes).map_err(KernelFailure::Memory)?;
-        }
-        Ok(())
-    }
-}
-
 /// Why a launch did not succeed.
-enum Failure {
+pub(crate) enum Failure {
     Kernel(KernelFailure),
     Driver(DriverError),
 }
