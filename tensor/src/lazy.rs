@@ -109,6 +109,8 @@ pub struct Session {
     plans: LookupMap<Structure, Arc<Plan>>,
     /// How many plans there are of programs that differ only in where they read.
     alike: LookupMap<Structure, u32>,
+    /// What the plans were made for.
+    stamp: u64,
     n_made: usize,
 }
 
@@ -207,6 +209,15 @@ impl Session {
         )
     }
 
+    /// Drops plans that were made for something else, which is gone.
+    fn forget_others(&mut self, stamp: u64) {
+        if self.stamp != stamp {
+            self.stamp = stamp;
+            self.plans.clear();
+            self.alike.clear();
+        }
+    }
+
     /// What becomes of the statements that tensors are made by.
     pub fn explain(&mut self, slots: &[Slot], options: Options) -> String {
         let mut roots: Vec<Buffer> = Vec::new();
@@ -233,6 +244,7 @@ impl Session {
             plans: std::mem::take(&mut self.plans),
             alike: std::mem::take(&mut self.alike),
             n_made: self.n_made,
+            stamp: self.stamp,
             free: std::mem::take(&mut self.free),
             slots: vec![None; self.slots.len()],
             ..Self::default()
@@ -389,6 +401,7 @@ pub fn realise(
         return Ok(());
     };
     job.structure.stamp = settings.stamp;
+    lock(session).forget_others(settings.stamp);
     // Two statements that agree make equal programs, whoever makes the plan first.
     let plan = lock(session).plans.get(&job.structure).cloned();
     let made = match plan {

@@ -1,7 +1,7 @@
 //! A program ready to run.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::LookupMap;
@@ -130,12 +130,59 @@ pub struct Plan {
     steps: Vec<Step>,
     /// The temporaries that each of the outermost steps is the last to use.
     last: Vec<Vec<Buffer>>,
-    /// Memory of temporaries between uses.
-    free: Mutex<Vec<Arc<Bytes>>>,
+    /// What it was made for.
+    stamp: u64,
     /// The numbers of the inputs that it stores to.
     changed: Vec<usize>,
     /// How many threads libraries may use.
     n_threads: usize,
+}
+
+/// Memory of temporaries between uses, which plans share.
+static FREE: Mutex<Free> = Mutex::new(Free {
+    stamp: 0,
+    all: Vec::new(),
+    bytes: 0,
+});
+
+/// The oldest first.
+struct Free {
+    /// What it was used for: memory may have a mirror on a device.
+    stamp: u64,
+    all: Vec<Arc<Bytes>>,
+    bytes: usize,
+}
+
+/// Extents change from run to run: beyond so many bytes, or buffers, what has not been taken for long goes.
+const MAX_FREE_BYTES: usize = 256 << 20;
+const MAX_FREE: usize = 256;
+
+impl Free {
+    fn give(&mut self, stamp: u64, buffers: impl Iterator<Item = Arc<Bytes>>) {
+        if self.stamp != stamp {
+            *self = Self {
+                stamp,
+                all: Vec::new(),
+                bytes: 0,
+            };
+        }
+        for buffer in buffers {
+            self.bytes += buffer.len();
+            self.all.push(buffer);
+        }
+        while self.bytes > MAX_FREE_BYTES || self.all.len() > MAX_FREE {
+            self.bytes -= self.all.remove(0).len();
+        }
+    }
+
+    fn take(&mut self, stamp: u64, bytes: usize) -> Option<Arc<Bytes>> {
+        if self.stamp != stamp {
+            return None;
+        }
+        let at = self.all.iter().rposition(|b| b.len() == bytes)?;
+        self.bytes -= bytes;
+        Some(self.all.remove(at))
+    }
 }
 
 /// A kernel, and what it takes.
@@ -172,32 +219,46 @@ struct Maker<'m> {
     made: IndexMap<For, usize>,
 }
 
-/// Kernels that have been compiled, by what they were compiled for and their text: what plans share.
+/// Kernels that have been compiled, by their text: what plans share.
 #[derive(Default)]
 pub struct Codes {
-    of: Mutex<LookupMap<(u64, String), Arc<CompiledKernel>>>,
+    of: Mutex<Compilations>,
+}
+
+#[derive(Default)]
+struct Compilations {
+    /// What they were compiled for.
+    stamp: u64,
+    kernels: LookupMap<String, Arc<CompiledKernel>>,
 }
 
 /// Kernels are kept up to this number.
 const MAX_CODES: usize = 4096;
 
 impl Codes {
-    fn get(&self, key: &(u64, String)) -> Option<Arc<CompiledKernel>> {
-        let of = self.of.lock().unwrap_or_else(PoisonError::into_inner);
-        of.get(key).cloned()
+    fn of(&self) -> MutexGuard<'_, Compilations> {
+        self.of.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn put(&self, key: (u64, String), kernel: Arc<CompiledKernel>) {
-        let mut of = self.of.lock().unwrap_or_else(PoisonError::into_inner);
-        if of.len() >= MAX_CODES {
-            of.clear();
+    fn get(&self, stamp: u64, text: &str) -> Option<Arc<CompiledKernel>> {
+        let of = self.of();
+        let kernels = (of.stamp == stamp).then_some(&of.kernels);
+        kernels?.get(text).cloned()
+    }
+
+    fn put(&self, stamp: u64, text: String, kernel: Arc<CompiledKernel>) {
+        let mut of = self.of();
+        // What was made for something else is gone.
+        if of.stamp != stamp || of.kernels.len() >= MAX_CODES {
+            of.stamp = stamp;
+            of.kernels.clear();
         }
-        of.insert(key, kernel);
+        of.kernels.insert(text, kernel);
     }
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.of.lock().unwrap_or_else(PoisonError::into_inner).len()
+        self.of().kernels.len()
     }
 
     /// Whether there are none.
@@ -258,12 +319,13 @@ impl Maker<'_> {
             return Ok(made);
         }
         let lowered = lower(self.program, all, "tensors", self.settings.fast_math);
-        let key = (self.settings.stamp, print_module(&lowered.module));
-        let kernel = match self.settings.codes.get(&key) {
+        let (codes, stamp) = (self.settings.codes, self.settings.stamp);
+        let text = print_module(&lowered.module);
+        let kernel = match codes.get(stamp, &text) {
             Some(kernel) => kernel,
             None => {
                 let kernel = Arc::new(self.settings.compiler.compile(lowered.module)?);
-                self.settings.codes.put(key, kernel.clone());
+                codes.put(stamp, text, kernel.clone());
                 kernel
             }
         };
@@ -306,7 +368,7 @@ impl Plan {
             steps,
             last,
             changed,
-            free: Mutex::new(Vec::new()),
+            stamp: settings.stamp,
             n_threads: settings.compiler.pool().n_threads(),
         })
     }
@@ -354,12 +416,9 @@ impl Plan {
             if run.step(step)? != Flow::On {
                 break;
             }
-            let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
             let done = last.iter().filter_map(|&buffer| run.memory[buffer].take());
-            free.extend(done.map(|operand| operand.buffer));
-            // Extents change from run to run: what has not been taken for long goes.
-            let too_many = free.len().saturating_sub(self.program.buffers.len());
-            free.drain(..too_many);
+            free.give(self.stamp, done.map(|operand| operand.buffer));
         }
         let results = self.program.results.iter();
         results.map(|&b| Ok(run.operand(b)?.clone())).collect()
@@ -437,13 +496,8 @@ impl Run<'_> {
 
     /// Memory that a temporary has left, if there is some of this size.
     fn reused(&self, bytes: usize) -> Option<Arc<Bytes>> {
-        let mut free = self
-            .plan
-            .free
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let at = free.iter().position(|b| b.len() == bytes)?;
-        Some(free.swap_remove(at))
+        let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
+        free.take(self.plan.stamp, bytes)
     }
 
     fn eval(&mut self, e: Expr) -> Result<Scalar, RunError> {

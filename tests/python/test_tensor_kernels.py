@@ -178,3 +178,53 @@ def test_what_is_written_in_place_is_not_taken_for_what_it_was():
     add(z, z)
     assert np.array_equal(t.ones((3, 4)).numpy(), np.ones((3, 4)))
     assert np.array_equal(z.numpy(), np.full((3, 4), 2))
+
+
+def test_one_tensor_to_read_and_to_write_is_one():
+    """As an array is that is given for two parameters."""
+
+    @ti.kernel
+    def shift(source: ti.types.ndarray(), target: ti.types.ndarray()):
+        ti.loop_config(serialize=True)
+        for i in range(1, 6):
+            target[i] = source[i - 1] + 1
+
+    @ti.kernel
+    def thrice(a: ti.types.ndarray(), b: ti.types.ndarray(), c: ti.types.ndarray()):
+        for i in b:
+            b[i] = 1
+        for i in c:
+            c[i] = a[i]
+
+    x = t.zeros((6,))
+    shift(x, x)
+    assert np.array_equal(x.numpy(), np.arange(6))
+    x, y = t.zeros((6,)), t.zeros((6,))
+    thrice(x, x, y)
+    assert np.array_equal(y.numpy(), np.ones(6))
+    shown = np.asarray(x)
+    shift(x, x)
+    assert np.array_equal(x.numpy(), np.arange(6) + 1)
+    assert np.array_equal(shown, np.ones(6))
+    shift(x, x)  # What was looked at is copied once more.
+    held = _native.tensor_counts()
+    for _ in range(20):
+        shift(source=x, target=x)
+    assert _native.tensor_counts() == held, "a copy would be another buffer"
+
+
+def test_what_was_compiled_for_another_program_goes():
+    def n_threads():
+        with open("/proc/self/status") as status:
+            return next(int(line.split()[1]) for line in status if line.startswith("Threads:"))
+
+    def use(k):
+        ti.init(arch=ti.cpu, cpu_max_num_threads=2 + k % 2)
+        x = t.asarray(numbers(90, 90))
+        assert ((x @ x + 1).sum() > 0).item()
+
+    use(0), use(1)
+    before = n_threads()
+    for k in range(12):
+        use(k)
+    assert n_threads() <= before + 4

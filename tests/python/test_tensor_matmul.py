@@ -116,3 +116,20 @@ def test_what_is_computed_of_a_product_is_computed_with_it(products):
 def test_who_makes_products_is_one_of_two():
     with pytest.raises(ValueError, match="tensor_products is 'tiles' or 'library', not 'hands'"):
         ti.init(arch=ti.cpu, tensor_products="hands")
+
+
+def test_sums_of_few_digits_are_made_with_more():
+    a = ti.tensor.ones((16, 3000), dtype=ti.f16)
+    b = ti.tensor.permute_dims(a, (1, 0))
+    expected = np.full((16, 16), 3000, np.float16)
+    for product in (a @ b, ti.tensor.einsum("ij,jk->ik", a, b), ti.tensor.tensordot(a, b, axes=1)):
+        assert np.array_equal(product.numpy(), expected)
+    assert np.array_equal(ti.tensor.einsum("ij->i", a).numpy(), np.full(16, 3000, np.float16))
+
+
+def test_windows_are_no_products_with_large_copies():
+    x, w = (ti.tensor.ones(s).realize() for s in [(4, 3, 224, 224), (8, 3, 7, 7)])
+    y = ti.tensor.accum("b,c,i+k,j+l; o,c,k,l => b,o,i,j", x, w, padding="same")
+    assert "product of matrices in tiles" not in ti.tensor.explain(y)
+    y = ti.tensor.accum("b,c,i+k,j+l; o,c,k,l => b,o,i,j", x[:, :, :16, :16], w, padding="same")
+    assert y.numpy()[0, 0, 8, 8] == 3 * 49

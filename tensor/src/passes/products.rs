@@ -236,6 +236,30 @@ fn known(program: &Program, factors: &Factors, axes: &[u32]) -> Option<u64> {
     extents.try_fold(1_u64, |n, e| Some(n.saturating_mul(e?)))
 }
 
+/// Copies of factors up to so many bytes are made whatever they are copies of.
+const SMALL_COPIES: u64 = 64 << 20;
+
+/// Whether a tile's copies of factors are much larger than all that the product reads and writes: those of windows are.
+fn copies_too_much(program: &Program, factors: &Factors, copies: [u64; 2], elements: u64) -> bool {
+    let size = |b: Buffer| u64::from(program.buffers[b].ty.bytes());
+    let bytes: u64 = factors.operands.iter().zip(copies).fold(0, |sum, (&e, n)| {
+        sum.saturating_add(n.saturating_mul(u64::from(program.exprs.ty(e).bytes())))
+    });
+    let mut read = Touched::default();
+    read.exprs(&program.exprs, factors.operands);
+    let of = |b: Buffer| {
+        let extents = program.buffers[b].shape.iter();
+        let n = extents.map(|&d| program.const_dim(d).unwrap_or(1));
+        n.fold(size(b), u64::saturating_mul)
+    };
+    let known = read.reads.iter().map(|&b| of(b));
+    let known = known.fold(
+        elements.saturating_mul(size(factors.store.target)),
+        u64::saturating_add,
+    );
+    bytes > SMALL_COPIES && bytes > known.saturating_mul(4)
+}
+
 /// Whether loops do a product as well.
 fn is_small(program: &Program, factors: &Factors, options: Options) -> bool {
     let extents =
@@ -254,6 +278,10 @@ fn is_small(program: &Program, factors: &Factors, options: Options) -> bool {
     let batch = known(program, factors, &factors.batch).unwrap_or(1);
     let all = [n, m, k, batch].into_iter().fold(1, u64::saturating_mul);
     let elements = n.saturating_mul(m).saturating_mul(batch);
+    let copies = [n, m].map(|own| own.saturating_mul(k).saturating_mul(batch));
+    if copies.into_iter().any(|n| n > most) || copies_too_much(program, factors, copies, elements) {
+        return true;
+    }
     n.min(m).min(k) < LEAST.min(options.many)
         || all < options.many
         || elements < FEW_ELEMENTS && k > FEW_ELEMENTS

@@ -155,7 +155,15 @@ impl Recording {
         }
         let shape = domain[..result.len()].to_vec();
         let index = axes[..result.len()].to_vec();
-        Ok(self.gather_into(&domain, shape, index, Accum::Add, product))
+        // Few digits are soon too few for a sum.
+        let ty = self.program.exprs.ty(product);
+        let wide = match ty {
+            ScalarType::F16 => ScalarType::F32,
+            other => other,
+        };
+        let product = self.program.exprs.cast(product, wide);
+        let out = self.gather_into(&domain, shape, index, Accum::Add, product);
+        Ok(self.cast(out, ty))
     }
 
     fn same_extent(

@@ -73,13 +73,13 @@ impl NativeTensor {
         Ok(value)
     }
 
-    /// Memory that a kernel writes to, of which the caller holds one reference, the tensor with what it writes, and whether
-    /// that is a copy: if not, the numbers of this one are gone.
-    pub(super) fn written_outside(&self) -> PyResult<(Operand, Self, bool)> {
+    /// Memory that a kernel writes to, the tensor with what it writes, and whether that is a copy: if not, the numbers of
+    /// this one are gone. The caller holds so many references to them.
+    pub(super) fn written_outside(&self, n_held: usize) -> PyResult<(Operand, Self, bool)> {
         let Home::Lazy(slot) = self.home else {
             unreachable!("a kernel is given tensors with numbers")
         };
-        let made = lock(&SESSION).written_outside(slot, 2);
+        let made = lock(&SESSION).written_outside(slot, n_held + 1);
         let (operand, slot, is_copy) = made.map_err(error::memory)?;
         Ok((operand, Self::of_slot(slot), is_copy))
     }

@@ -20,9 +20,10 @@ pub(crate) struct WrittenTensor {
 }
 
 impl WrittenTensor {
-    fn new(py: Python<'_>, tensor: &Py<PyAny>) -> PyResult<Self> {
+    /// Of a tensor that is given so many times.
+    fn new(py: Python<'_>, tensor: &Py<PyAny>, n_given: usize) -> PyResult<Self> {
         let native = native_of(tensor.bind(py))?.expect("it has been packed as one");
-        let (memory, after, is_copy) = native.get().written_outside()?;
+        let (memory, after, is_copy) = native.get().written_outside(n_given)?;
         let mut written = Self {
             tensor: tensor.clone_ref(py),
             memory,
@@ -43,27 +44,30 @@ impl WrittenTensor {
     }
 }
 
-/// The tensors that a launch writes to, by the number of the array.
+/// The tensors that a launch writes to, by the number of the array: also where it reads what it writes by another argument,
+/// as two arguments that are one array are the same memory.
 pub(crate) fn tensors(
     py: Python<'_>,
     packed: &[Packed],
     is_written: impl Fn(usize) -> bool,
 ) -> PyResult<BTreeMap<usize, WrittenTensor>> {
     let mut all: BTreeMap<usize, WrittenTensor> = BTreeMap::new();
-    for (k, tensor) in packed.iter().filter_map(Packed::tensor).enumerate() {
-        let Some(tensor) = tensor.filter(|_| is_written(k)) else {
+    let arrays = packed.iter().filter_map(Packed::tensor).enumerate();
+    let given: Vec<(usize, &Py<PyAny>)> = arrays.filter_map(|(k, t)| Some((k, t?))).collect();
+    for &(k, tensor) in given.iter().filter(|(k, _)| is_written(*k)) {
+        if all.contains_key(&k) {
             continue;
-        };
-        // One that is given twice is written once.
-        let same = all.values().find(|other| other.tensor.is(tensor));
-        let written = match same {
-            Some(other) => WrittenTensor {
+        }
+        let same = || given.iter().filter(|(_, other)| other.is(tensor));
+        let written = WrittenTensor::new(py, tensor, same().count())?;
+        for &(other, _) in same().filter(|(other, _)| *other != k) {
+            let again = WrittenTensor {
                 tensor: tensor.clone_ref(py),
-                memory: other.memory.clone(),
+                memory: written.memory.clone(),
                 after: None,
-            },
-            None => WrittenTensor::new(py, tensor)?,
-        };
+            };
+            all.insert(other, again);
+        }
         all.insert(k, written);
     }
     Ok(all)
