@@ -68,7 +68,7 @@ def test_minimised_by_a_window_manager(other, display, manager, tmp_path):
     program.until("frame 300 300")
     for _ in range(3):
         program.do("windowminimize", "--sync", number)
-        assert titles(program) == ["other"]
+        until(lambda: titles(program) == ["other"])
         for _ in range(3):
             program.until("frame 300 300")
         program.do("windowactivate", "--sync", number)
