@@ -10,6 +10,7 @@ use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::eval;
 
 use crate::algebra::LibraryError;
+use crate::cells::Fields;
 use crate::expr::{Expr, ExprDef, Outside};
 use crate::program::{Buffer, Call, Dim, DimDef, For, Library, Program, Role, Stmt, Store, Var};
 
@@ -221,6 +222,17 @@ pub(crate) fn check_inputs(
     Ok(())
 }
 
+/// The indices of a point that is counted row by row.
+pub(crate) fn point(linear: u64, extents: &[u64]) -> Vec<i32> {
+    let mut rest = linear;
+    let mut point = vec![0; extents.len()];
+    for (at, &extent) in point.iter_mut().zip(extents).rev() {
+        *at = (rest % extent) as i32;
+        rest /= extent;
+    }
+    point
+}
+
 /// How a list of statements ended.
 #[derive(PartialEq)]
 enum Flow {
@@ -232,6 +244,8 @@ enum Flow {
 struct Interp<'p> {
     program: &'p Program,
     memory: SecondaryMap<Buffer, Option<Array>>,
+    /// The fields, and which cells of their trees are active.
+    fields: &'p mut Fields,
     vars: SecondaryMap<Var, Option<Scalar>>,
     /// The point at which statements run.
     point: Vec<i32>,
@@ -242,6 +256,18 @@ struct Interp<'p> {
 /// # Errors
 /// Why it ended early; inputs are then as far as it got.
 pub fn run(program: &Program, inputs: &mut [Array]) -> Result<Vec<Array>, Failure> {
+    run_over(program, inputs, &mut Fields::of(program))
+}
+
+/// The same of a program with fields, changed by it.
+///
+/// # Errors
+/// Why it ended early; inputs and fields are then as far as it got.
+pub fn run_over(
+    program: &Program,
+    inputs: &mut [Array],
+    fields: &mut Fields,
+) -> Result<Vec<Array>, Failure> {
     let mut memory: SecondaryMap<Buffer, Option<Array>> = SecondaryMap::new();
     let given: Vec<Buffer> = program.inputs().collect();
     let shapes: Vec<_> = inputs.iter().map(|a| (a.ty, &a.shape[..])).collect();
@@ -252,6 +278,7 @@ pub fn run(program: &Program, inputs: &mut [Array]) -> Result<Vec<Array>, Failur
     let mut interp = Interp {
         program,
         memory,
+        fields,
         vars: SecondaryMap::new(),
         point: Vec::new(),
     };
@@ -291,6 +318,9 @@ impl Scope for Interp<'_> {
 impl Interp<'_> {
     /// A buffer's array, made if it is not there yet.
     fn array(&mut self, buffer: Buffer) -> Result<&mut Array, Failure> {
+        if self.program.holder(buffer).is_some() {
+            return Ok(self.fields.array(buffer));
+        }
         if self.memory[buffer].is_none() {
             let def = &self.program.buffers[buffer];
             debug_assert_eq!(def.role, Role::Temporary);
@@ -367,13 +397,11 @@ impl Interp<'_> {
         let extents = all.domain.iter().map(|&d| extent(self.program, self, d));
         let extents: Vec<u64> = extents.collect::<Result<_, _>>()?;
         let n: u64 = extents.iter().product();
-        for linear in 0..n {
-            let mut rest = linear;
-            let mut point = vec![0; extents.len()];
-            for (at, &extent) in point.iter_mut().zip(&extents).rev() {
-                *at = (rest % extent) as i32;
-                rest /= extent;
-            }
+        let mut points: Vec<Vec<i32>> = (0..n).map(|linear| point(linear, &extents)).collect();
+        if let Some(field) = all.cells {
+            points.retain(|point| self.fields.is_active(self.program, field, point));
+        }
+        for point in points {
             self.point = point;
             self.block(&all.body)?;
         }
@@ -402,6 +430,9 @@ impl Interp<'_> {
                 None => value,
                 Some(accum) => eval::binary(accum.binary(), array.data[at], value),
             };
+            if self.program.holder(store.target).is_some() {
+                self.fields.stored(self.program, store.target, at);
+            }
         }
         Ok(())
     }

@@ -6,6 +6,7 @@
 #![warn(missing_docs)]
 
 pub mod algebra;
+mod cells;
 pub mod explain;
 mod expr;
 pub mod interp;
@@ -22,6 +23,7 @@ mod slice;
 mod verify;
 
 pub use aerogel_ir::ParseError;
+pub use cells::Fields;
 pub use expr::{Expr, ExprDef, Exprs, Outside};
 pub use lower::{Kernel, Parameter, lower};
 pub use parse::parse;

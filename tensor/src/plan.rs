@@ -7,7 +7,8 @@ use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::LookupMap;
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_compiler::{CompileError, CompiledKernel, Compiler};
-use aerogel_ir::print_module;
+use aerogel_ir::{TreeId, print_module};
+use aerogel_runtime::TreeMemory;
 use aerogel_runtime::buffer::{Buffer as Bytes, MemoryError};
 use aerogel_runtime::launch::{Args, KernelFailure, Launch};
 use indexmap::IndexMap;
@@ -190,6 +191,7 @@ struct Compiled {
     kernel: Arc<CompiledKernel>,
     buffers: Vec<Buffer>,
     scalars: Vec<Parameter>,
+    trees: Vec<TreeId>,
 }
 
 /// What the host does.
@@ -334,6 +336,7 @@ impl Maker<'_> {
             kernel,
             buffers: lowered.buffers,
             scalars: lowered.scalars,
+            trees: lowered.trees,
         });
         Ok(self.kernels.len() - 1)
     }
@@ -391,6 +394,25 @@ impl Plan {
     /// # Errors
     /// Why it ended early.
     pub fn run_with(&self, inputs: &[Operand], given: &[Scalar]) -> Result<Vec<Operand>, RunError> {
+        self.run_over(inputs, given, &[])
+    }
+
+    /// The same with the memory of the program's trees, in its order.
+    ///
+    /// # Errors
+    /// Why it ended early.
+    ///
+    /// # Panics
+    /// If there is not a memory for each tree, laid out as the program says.
+    pub fn run_over(
+        &self,
+        inputs: &[Operand],
+        given: &[Scalar],
+        trees: &[Arc<TreeMemory>],
+    ) -> Result<Vec<Operand>, RunError> {
+        let own = self.program.trees.values();
+        let same = own.zip(trees).all(|(own, m)| Arc::ptr_eq(own, m.tree()));
+        assert!(same && self.program.trees.len() == trees.len());
         let shapes: Vec<_> = inputs.iter().map(|i| (i.ty, &i.shape[..])).collect();
         interp::check_inputs(&self.program, &shapes)?;
         for &changed in &self.changed {
@@ -402,6 +424,7 @@ impl Plan {
         }
         let mut run = Run {
             plan: self,
+            trees,
             memory: SecondaryMap::new(),
             vars: SecondaryMap::new(),
         };
@@ -436,6 +459,7 @@ enum Flow {
 /// A plan while it runs.
 struct Run<'p> {
     plan: &'p Plan,
+    trees: &'p [Arc<TreeMemory>],
     memory: SecondaryMap<Buffer, Option<Operand>>,
     vars: SecondaryMap<Var, Option<Scalar>>,
 }
@@ -591,9 +615,11 @@ impl Run<'_> {
                 }
             });
         }
+        let roots = compiled.trees.iter();
+        let roots: Vec<&TreeMemory> = roots.map(|t| &*self.trees[t.as_u32() as usize]).collect();
         let outcome = compiled.kernel.launch(Launch {
             args: &args,
-            roots: &[],
+            roots: &roots,
             results: &mut [],
             sink: &Mutex::new(String::new()),
             seed: 0,

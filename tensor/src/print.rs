@@ -35,17 +35,21 @@ impl Printer<'_> {
         for (var, ty) in self.program.vars.iter() {
             self.line(&format!("var {var}: {ty}"));
         }
+        for (id, tree) in self.program.trees.iter() {
+            self.line(&format!("{id} {{ {tree} }}"));
+        }
         for (buffer, def) in self.program.buffers.iter() {
-            let role = match def.role {
-                Role::Input(_) => "in",
-                Role::Temporary => "tmp",
+            let (role, place) = match def.role {
+                Role::Input(_) => ("in", String::new()),
+                Role::Temporary => ("tmp", String::new()),
+                Role::Field(tree, place) => ("field", format!(" = {tree}.{place}")),
             };
             let shape = def.shape.iter().enumerate().map(|(axis, &dim)| {
                 let own = *self.program.dim_def(dim) == DimDef::Input(buffer, axis as u32);
                 if own { "?".to_owned() } else { self.dim(dim) }
             });
             let shape = shape.collect::<Vec<_>>().join(", ");
-            let line = format!("{role} {buffer} {:?}: {}[{shape}]", def.name, def.ty);
+            let line = format!("{role} {buffer} {:?}: {}[{shape}]{place}", def.name, def.ty);
             self.line(&line);
         }
         for agreement in &self.program.agreements {
@@ -108,7 +112,11 @@ impl Printer<'_> {
         match stmt {
             Stmt::For(all) => {
                 let domain = all.domain.iter().map(|&d| self.dim(d));
-                let head = format!("for [{}]", domain.collect::<Vec<_>>().join(", "));
+                let domain = domain.collect::<Vec<_>>().join(", ");
+                let head = match all.cells {
+                    None => format!("for [{domain}]"),
+                    Some(field) => format!("for cells {field} [{domain}]"),
+                };
                 self.nested(&head, &all.body);
                 self.line("}");
             }

@@ -243,7 +243,13 @@ impl<F: Fn(Buffer) -> bool> Copier<'_, F> {
                 let domain = all.domain.iter().map(|&d| self.dim(d)).collect();
                 let body = self.block(&all.body);
                 let span = all.span;
-                Stmt::For(For { domain, body, span })
+                let cells = all.cells.map(|b| self.buffer(b));
+                Stmt::For(For {
+                    domain,
+                    cells,
+                    body,
+                    span,
+                })
             }
             Stmt::Store(store) => {
                 let index = store.index.iter().map(|&e| self.expr(e)).collect();

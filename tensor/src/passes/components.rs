@@ -334,7 +334,12 @@ fn unroll(
         }));
     }
     let span = all.span;
-    out.push(Stmt::For(For { domain, body, span }));
+    out.push(Stmt::For(For {
+        domain,
+        cells: None,
+        body,
+        span,
+    }));
 }
 
 /// Gives each component a temporary of its own.

@@ -13,7 +13,8 @@ use super::{
     Extent, Home, NativeDim, NativeProgram, NativeTensor, NativeTrace, dims, lock, made_for,
     outside, raised, scalar_type,
 };
-use crate::py::program;
+use crate::py::field::NativeField;
+use crate::py::{later, program, recorder};
 
 /// An extent in Python: a number, or what is known when the program runs.
 pub(super) fn extent<'py>(py: Python<'py>, r: &Recording, dim: Dim) -> PyResult<Bound<'py, PyAny>> {
@@ -59,21 +60,25 @@ impl NativeTrace {
     fn begin(&self) {
         let mut r = lock(self.recording());
         r.forget();
+        r.begin_block();
         let body = std::mem::take(&mut r.program.body);
         lock(&self.blocks).push(body);
     }
 
     /// The block that was begun last; what came before goes on.
-    fn end(&self) -> Vec<Stmt> {
+    fn end(&self, is_loop: bool) -> PyResult<Vec<Stmt>> {
         let mut r = lock(self.recording());
         r.forget();
         let outer = lock(&self.blocks).pop().unwrap_or_default();
-        std::mem::replace(&mut r.program.body, outer)
+        let body = std::mem::replace(&mut r.program.body, outer);
+        r.end_block(is_loop).map_err(raised)?;
+        Ok(body)
     }
 
     fn number_of(&self, tensor: &NativeTensor) -> PyResult<Expr> {
         let buffer = self.buffer(tensor)?;
         let mut r = lock(self.recording());
+        r.expect_everywhere(&[buffer]).map_err(raised)?;
         if r.rank(buffer) != 0 {
             return Err(PyValueError::new_err(
                 "the bounds of a loop and the condition of a branch of the host are single numbers",
@@ -90,7 +95,69 @@ impl NativeTrace {
         Self {
             recording: Some(Arc::default()),
             blocks: Mutex::default(),
+            trees: Mutex::default(),
         }
+    }
+
+    /// A field of scalars as a tensor, whose elements lie in its tree.
+    fn field(&self, py: Python<'_>, field: &NativeField) -> PyResult<NativeTensor> {
+        let placement = field.placement(py)?;
+        placement.store.memory(py)?;
+        let [place] = placement.places[..] else {
+            return Err(PyValueError::new_err(format!(
+                "{} has {} components: take one, as in `x.get_scalar_field(0)[i]`",
+                field.label(),
+                placement.places.len()
+            )));
+        };
+        let store = &placement.store;
+        let shown = if field.name().is_empty() {
+            "field"
+        } else {
+            field.name()
+        };
+        let mut r = lock(self.recording());
+        let buffer = r
+            .field(shown, &store.tree, place, &placement.offset)
+            .map_err(raised)?;
+        let mut trees = lock(&self.trees);
+        if !trees.iter().any(|other| Arc::ptr_eq(other, store)) {
+            trees.push(store.clone());
+        }
+        drop(r);
+        Ok(self.tensor(buffer))
+    }
+
+    /// The index of each active cell of a field along each of its axes.
+    fn cell_indices(&self, field: &NativeTensor) -> PyResult<Vec<NativeTensor>> {
+        let field = self.buffer(field)?;
+        let all = lock(self.recording()).cell_indices(field).map_err(raised)?;
+        Ok(all.into_iter().map(|b| self.tensor(b)).collect())
+    }
+
+    /// The elements of a field at computed indices.
+    fn load_field(
+        &self,
+        field: &NativeTensor,
+        index: Vec<Bound<'_, NativeTensor>>,
+    ) -> PyResult<NativeTensor> {
+        let field = self.buffer(field)?;
+        let index = index.iter().map(|i| self.buffer(i.get()));
+        let index = index.collect::<PyResult<Vec<Buffer>>>()?;
+        let made = lock(self.recording()).load_field(field, &index);
+        Ok(self.tensor(made.map_err(raised)?))
+    }
+
+    /// A value at cells with zeros elsewhere; any other as it is.
+    fn dense(&self, x: &NativeTensor) -> PyResult<NativeTensor> {
+        let x = self.buffer(x)?;
+        let made = lock(self.recording()).dense(x).map_err(raised)?;
+        Ok(self.tensor(made))
+    }
+
+    fn is_at_cells(&self, x: &NativeTensor) -> PyResult<bool> {
+        let x = self.buffer(x)?;
+        Ok(lock(self.recording()).is_at_cells(x))
     }
 
     /// What comes from outside; an extent of -1 is known when the program runs, one of the program is asked to be equal.
@@ -214,6 +281,7 @@ impl NativeTrace {
     fn read(&self, tensor: &NativeTensor) -> PyResult<NativeTensor> {
         let buffer = self.buffer(tensor)?;
         let mut r = lock(self.recording());
+        r.cells_of("a value", &[buffer]).map_err(raised)?;
         let shape = r.shape(buffer);
         let element = r.at_point(buffer, shape.len());
         let out = r.map(&shape, element);
@@ -237,7 +305,7 @@ impl NativeTrace {
     }
 
     fn end_loop(&self, var: u32, lo: &NativeTensor, hi: &NativeTensor, step: i32) -> PyResult<()> {
-        let body = self.end();
+        let body = self.end(true)?;
         let (lo, hi) = (self.number_of(lo)?, self.number_of(hi)?);
         let var = Var::from_u32(var);
         lock(self.recording()).program.body.push(Stmt::Loop {
@@ -251,7 +319,7 @@ impl NativeTrace {
     }
 
     fn end_if(&self, cond: &NativeTensor) -> PyResult<()> {
-        let body = self.end();
+        let body = self.end(false)?;
         let cond = self.number_of(cond)?;
         lock(self.recording())
             .program
@@ -281,7 +349,10 @@ impl NativeTrace {
     ) -> PyResult<NativeProgram> {
         let results = results.iter().map(|t| self.buffer(t.get()));
         let results = results.collect::<PyResult<Vec<Buffer>>>()?;
-        let mut program = lock(self.recording()).program.clone();
+        let r = lock(self.recording());
+        r.expect_everywhere(&results).map_err(raised)?;
+        let mut program = r.program.clone();
+        drop(r);
         program.results = results;
         let text = program.to_string();
         aerogel_tensor::verify(&program)
@@ -297,7 +368,12 @@ impl NativeTrace {
         let before = program.clone();
         let plan = Plan::new(program, made_for).map_err(|e| not_compiled(py, &e))?;
         let explained = aerogel_tensor::explain::of_plan(&before, &plan);
+        let written = aerogel_tensor::passes::stored_fields(plan.program());
+        let written = written.into_iter();
+        let changed = written.map(|b| plan.program().buffers[b].name.clone());
         Ok(NativeProgram {
+            changed: changed.collect(),
+            trees: lock(&self.trees).clone(),
             plan,
             text,
             explained,
@@ -316,7 +392,18 @@ impl NativeProgram {
     ) -> PyResult<Vec<NativeTensor>> {
         let inputs = inputs.iter().map(|t| t.get().operand(py));
         let inputs = inputs.collect::<PyResult<Vec<_>>>()?;
-        let results = py.detach(|| self.plan.run(&inputs));
+        if let (Some(name), Some(_)) = (self.changed.first(), recorder::current(py)) {
+            return Err(crate::py::error::runtime(
+                py,
+                format!(
+                    "a program of tensors that stores to a field, `{name}`, is not recorded: run it outside of the tape"
+                ),
+            ));
+        }
+        later::tell(py)?;
+        let trees = self.trees.iter().map(|store| store.memory(py));
+        let trees = trees.collect::<PyResult<Vec<_>>>()?;
+        let results = py.detach(|| self.plan.run_over(&inputs, &[], &trees));
         let results = results.map_err(|e| self.disagreement(&e).unwrap_or_else(|| stopped(&e)))?;
         Ok(results.into_iter().map(leaf).collect())
     }
