@@ -65,12 +65,9 @@ impl Recording {
                 "`{name}` has one exponent with other fields, which a store to it changes: tensors do not take it"
             )));
         }
-        let known = self.program.trees.iter();
-        let known = known
-            .filter(|(_, t)| Arc::ptr_eq(t, tree))
-            .map(|(id, _)| id);
-        let id = known.last();
-        let id = id.unwrap_or_else(|| self.program.tree(tree.clone()));
+        let mut known = self.program.trees.iter();
+        let known = known.find(|(_, t)| Arc::ptr_eq(t, tree)).map(|(id, _)| id);
+        let id = known.unwrap_or_else(|| self.program.tree(tree.clone()));
         let field = self.program.field(name, id, place);
         self.cells.offsets.insert(field, offset.to_vec());
         Ok(field)

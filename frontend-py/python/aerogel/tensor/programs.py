@@ -245,8 +245,8 @@ class Trace:
     def write(self, target: Any, key: Any, component: Any) -> None:
         """Python is about to write to a field or an array."""
         raise RuntimeError(
-            "a field or an array is changed while a program is traced, when nothing is computed: store to elements of a "
-            "field, as in `x[i, j] = value`, or change it before the program runs"
+            "a field or an array is changed while a program is traced, when nothing is computed: store to elements of "
+            "a field, as in `x[i, j] = value`, or change it before the program runs"
         )
 
     def deactivate(self, node: Any) -> None:
@@ -457,8 +457,8 @@ def assert_tensor(tensor: Tensor, shape: Any, dtype: Any = None) -> Tensor:
 def indices(shape: Any) -> Any:
     """The index along each axis, at every point of a shape, or at every active cell of a field.
 
-    What is made of the indices of a field's cells point by point has values at these cells alone; sums and other reductions
-    go over them. A store that makes other cells active ends their use: take the indices anew.
+    What is made of the indices of a field's cells point by point has values at these cells alone; sums and other
+    reductions go over them. A store that makes other cells active ends their use: take the indices anew.
     """
     trace = _trace()
     if isinstance(shape, _native.NativeField):
