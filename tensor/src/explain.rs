@@ -145,6 +145,11 @@ impl Steps {
                     self.lines
                         .push((format!("{indent}library: {what}"), targets));
                 }
+                Stmt::Run(run) => {
+                    let line = format!("{indent}kernel `{}`", program.regions[run.region].name);
+                    let targets = self.new_targets(program, stmt);
+                    self.lines.push((line, targets));
+                }
                 Stmt::Loop { body, .. } => {
                     self.lines
                         .push((format!("{indent}loop of the host:"), Vec::new()));

@@ -12,7 +12,9 @@ use aerogel_ir::eval;
 use crate::algebra::LibraryError;
 use crate::cells::Fields;
 use crate::expr::{Expr, ExprDef, Outside};
+use crate::plan::{Operand, RunError};
 use crate::program::{Buffer, Call, Dim, DimDef, For, Library, Program, Role, Stmt, Store, Var};
+use crate::region::Run;
 
 /// An array, row by row.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,6 +51,8 @@ pub enum Failure {
     Input(usize, String),
     /// A library has no result.
     Library(LibraryError),
+    /// A kernel of the user's ended early.
+    Region(String),
 }
 
 impl fmt::Display for Failure {
@@ -61,6 +65,7 @@ impl fmt::Display for Failure {
             Self::Extent(n) => write!(f, "an extent of {n}: indices go up to {}", i32::MAX),
             Self::Input(number, what) => write!(f, "input {number}: {what}"),
             Self::Library(e) => e.fmt(f),
+            Self::Region(what) => f.write_str(what),
         }
     }
 }
@@ -377,6 +382,7 @@ impl Interp<'_> {
             Stmt::Break => return Ok(Flow::Break),
             Stmt::Continue => return Ok(Flow::Continue),
             Stmt::Call(call) => self.call(call)?,
+            Stmt::Run(run) => self.run(run)?,
         }
         Ok(Flow::On)
     }
@@ -439,6 +445,29 @@ impl Interp<'_> {
 
     fn eval(&mut self, e: Expr) -> Result<Scalar, Failure> {
         eval_in(self.program, self, e)
+    }
+
+    fn run(&mut self, run: &Run) -> Result<(), Failure> {
+        let ended = |e: RunError| match e {
+            RunError::Failure(failure) => failure,
+            other => Failure::Region(other.to_string()),
+        };
+        let mut operands = Vec::new();
+        for &buffer in &run.arrays {
+            let array = self.array(buffer)?;
+            operands.push(Operand::of(array).map_err(|e| ended(e.into()))?);
+        }
+        let region = &self.program.regions[run.region];
+        let (operands, results) = region.run(operands).map_err(ended)?;
+        let all = run.arrays.iter().zip(&region.writes).zip(operands);
+        for ((&buffer, _), operand) in all.filter(|((_, written), _)| **written) {
+            let array = operand.to_array().map_err(|e| ended(e.into()))?;
+            self.memory[buffer] = Some(array);
+        }
+        for (&buffer, value) in run.results.iter().zip(results) {
+            self.array(buffer)?.data[0] = value;
+        }
+        Ok(())
     }
 
     fn call(&mut self, call: &Call) -> Result<(), Failure> {

@@ -19,6 +19,7 @@ mod plan;
 mod print;
 mod program;
 pub mod record;
+mod region;
 mod slice;
 mod verify;
 
@@ -31,4 +32,5 @@ pub use plan::{Codes, Operand, Plan, RunError, Settings};
 pub use program::{
     Accum, Buffer, BufferDef, Call, Dim, DimDef, For, Library, Program, Role, Stmt, Store, Var,
 };
+pub use region::{Region, RegionDef, Run, Runner};
 pub use verify::verify;

@@ -365,7 +365,9 @@ impl Lower<'_, '_> {
                 let values = Vec::new();
                 self.b.effect(Op::Continue { values });
             }
-            Stmt::For(_) | Stmt::Call(_) => unreachable!("the verifier keeps them out of a `for`"),
+            Stmt::For(_) | Stmt::Call(_) | Stmt::Run(_) => {
+                unreachable!("the verifier keeps them out of a `for`")
+            }
         }
     }
 

@@ -13,6 +13,7 @@ use crate::program::{
     Accum, Agreement, Buffer, BufferDef, Call, Dim, DimDef, For, Library, Program, Role, Stmt,
     Store, Var,
 };
+use crate::region::{Region, RegionDef, Run};
 
 type Parsed<T> = Result<T, ParseError>;
 
@@ -82,6 +83,8 @@ impl Parser<'_> {
                 self.field()?;
             } else if self.lexer.peek_id("tree") {
                 self.tree()?;
+            } else if self.accept_word("region") {
+                self.region()?;
             } else if self.accept_word("var") {
                 let name = self.lexer.word()?;
                 let (name, ty) = self.typed(&name)?;
@@ -133,6 +136,40 @@ impl Parser<'_> {
             true => Ok(()),
             false => self.error(format!("trees are in order: `{tree}` comes next")),
         }
+    }
+
+    fn region(&mut self) -> Parsed<()> {
+        let id = self.lexer.word()?;
+        let name = self.lexer.string()?;
+        let writes = self.list("(", ")", |p| match p.lexer.word()?.as_str() {
+            "in" => Ok(false),
+            "out" => Ok(true),
+            other => p.error(format!("an array is `in` or `out`, not `{other}`")),
+        })?;
+        let mut trees = Vec::new();
+        while let Some(tree) = self.tree_named()? {
+            trees.push(tree);
+        }
+        let region = self.program.regions.push(RegionDef {
+            name,
+            writes,
+            trees,
+            runner: None,
+        });
+        match region.to_string() == id {
+            true => Ok(()),
+            false => self.error(format!("regions are in order: `{region}` comes next")),
+        }
+    }
+
+    /// A tree that has been read, if one is named next.
+    fn tree_named(&mut self) -> Parsed<Option<TreeId>> {
+        if !self.lexer.peek_id("tree") {
+            return Ok(None);
+        }
+        let word = self.lexer.word()?;
+        let n = self.program.trees.len();
+        Ok(Some(TreeId::from_u32(self.id(&word, "tree", n)?)))
     }
 
     /// A place of a tree, behind what it looks like.
@@ -316,6 +353,21 @@ impl Parser<'_> {
                     library,
                     inputs,
                     outputs,
+                    span,
+                })
+            }
+            "run" => {
+                let word = self.lexer.word()?;
+                let n = self.program.regions.len();
+                let region = Region::from_u32(self.id(&word, "r", n)?);
+                let results = self.list("(", ")", Self::buffer)?;
+                self.lexer.expect("=")?;
+                let arrays = self.list("(", ")", Self::buffer)?;
+                let span = Span::NONE;
+                Stmt::Run(Run {
+                    region,
+                    arrays,
+                    results,
                     span,
                 })
             }

@@ -20,6 +20,7 @@ use crate::library;
 use crate::lower::{Parameter, lower};
 use crate::passes::{self, Touched};
 use crate::program::{Buffer, Call, For, Program, Role, Stmt, Var};
+use crate::region;
 use crate::verify::verify;
 
 /// A row-major array in memory.
@@ -40,6 +41,8 @@ pub enum RunError {
     Failure(interp::Failure),
     /// A check in a kernel, which says this.
     Check(String),
+    /// A kernel of the user's ended early, for this reason.
+    Region(String),
     /// There is no memory.
     Memory(MemoryError),
     /// Ctrl-C.
@@ -63,7 +66,7 @@ impl fmt::Display for RunError {
         match self {
             Self::Failure(e) => e.fmt(f),
             Self::Memory(e) => e.fmt(f),
-            Self::Check(what) => f.write_str(what),
+            Self::Check(what) | Self::Region(what) => f.write_str(what),
             Self::Interrupted => f.write_str("interrupted"),
         }
     }
@@ -210,6 +213,7 @@ enum Step {
     Break,
     Continue,
     Call(Call),
+    Run(region::Run),
 }
 
 /// Makes the kernels of statements.
@@ -312,6 +316,7 @@ impl Maker<'_> {
             Stmt::Break => Step::Break,
             Stmt::Continue => Step::Continue,
             Stmt::Call(call) => Step::Call(call.clone()),
+            Stmt::Run(run) => Step::Run(run.clone()),
             Stmt::Store(_) => unreachable!("the verifier wants a `for` around"),
         })
     }
@@ -571,6 +576,7 @@ impl Run<'_> {
             Step::Break => return Ok(Flow::Break),
             Step::Continue => return Ok(Flow::Continue),
             Step::Call(call) => self.call(call)?,
+            Step::Run(run) => self.region(run)?,
         }
         Ok(Flow::On)
     }
@@ -638,6 +644,31 @@ impl Run<'_> {
             KernelFailure::Overlap => RunError::Check("arrays share memory".to_owned()),
             KernelFailure::Mismatch(what) => RunError::Check(what.to_owned()),
         })
+    }
+
+    fn region(&mut self, run: &region::Run) -> Result<(), RunError> {
+        for &buffer in &run.arrays {
+            self.operand(buffer)?;
+        }
+        // What is written is the kernel's alone meanwhile, or it would write to a copy.
+        let arrays = run.arrays.iter().map(|&b| self.memory[b].take());
+        let mut arrays: Vec<Option<Operand>> = arrays.collect();
+        for k in 0..arrays.len() {
+            if arrays[k].is_none() {
+                let first = run.arrays.iter().position(|b| *b == run.arrays[k]);
+                arrays[k] = first.and_then(|first| arrays[first].clone());
+            }
+        }
+        let before = arrays.iter().flatten().cloned().collect();
+        drop(arrays);
+        let (arrays, results) = self.plan.program.regions[run.region].run(before)?;
+        for (&buffer, operand) in run.arrays.iter().zip(arrays) {
+            self.memory[buffer] = Some(operand);
+        }
+        for (&buffer, value) in run.results.iter().zip(results) {
+            self.operand(buffer)?.buffer.write_scalar(0, value)?;
+        }
+        Ok(())
     }
 
     fn call(&mut self, call: &Call) -> Result<(), RunError> {

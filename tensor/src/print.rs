@@ -21,6 +21,11 @@ impl fmt::Display for Program {
     }
 }
 
+fn names(buffers: &[Buffer]) -> String {
+    let names = buffers.iter().map(Buffer::to_string);
+    names.collect::<Vec<_>>().join(", ")
+}
+
 struct Printer<'p> {
     program: &'p Program,
     out: String,
@@ -37,6 +42,14 @@ impl Printer<'_> {
         }
         for (id, tree) in self.program.trees.iter() {
             self.line(&format!("{id} {{ {tree} }}"));
+        }
+        for (id, region) in self.program.regions.iter() {
+            let arrays = region.writes.iter();
+            let arrays = arrays.map(|&w| if w { "out" } else { "in" });
+            let arrays = arrays.collect::<Vec<_>>().join(", ");
+            let trees = region.trees.iter().map(|tree| format!(" {tree}"));
+            let trees = trees.collect::<String>();
+            self.line(&format!("region {id} {:?} ({arrays}){trees}", region.name));
         }
         for (buffer, def) in self.program.buffers.iter() {
             let (role, place) = match def.role {
@@ -153,6 +166,10 @@ impl Printer<'_> {
                 let text = self.call(call);
                 self.line(&text);
             }
+            Stmt::Run(run) => {
+                let [results, arrays] = [&run.results, &run.arrays].map(|b| names(b));
+                self.line(&format!("run {}({results}) = ({arrays})", run.region));
+            }
         }
     }
 
@@ -164,10 +181,6 @@ impl Printer<'_> {
     }
 
     fn call(&self, call: &Call) -> String {
-        let list = |buffers: &[Buffer]| {
-            let names = buffers.iter().map(Buffer::to_string);
-            names.collect::<Vec<_>>().join(", ")
-        };
         let name = match call.library {
             Library::MatMul => "matmul",
             Library::Sort { descending: false } => "sort",
@@ -177,8 +190,8 @@ impl Printer<'_> {
         };
         format!(
             "call {name}({}) = ({})",
-            list(&call.outputs),
-            list(&call.inputs)
+            names(&call.outputs),
+            names(&call.inputs)
         )
     }
 

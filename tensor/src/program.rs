@@ -11,6 +11,7 @@ use indexmap::{IndexMap, IndexSet};
 use crate::algebra::{Algebra, Transform};
 use crate::expr::{Expr, ExprDef, Exprs, Outside};
 use crate::passes::{Kept, Product};
+use crate::region::{Region, RegionDef, Run};
 
 entity! {
     /// An extent.
@@ -220,6 +221,8 @@ pub enum Stmt {
     Continue,
     /// A library's.
     Call(Call),
+    /// A kernel of the user's.
+    Run(Run),
 }
 
 /// Two extents that have to be equal, which is known when the program runs.
@@ -242,6 +245,8 @@ pub struct Program {
     pub dims: IndexSet<DimDef>,
     /// The trees of fields.
     pub trees: PrimaryMap<TreeId, Arc<Tree>>,
+    /// Kernels of the user's.
+    pub regions: PrimaryMap<Region, RegionDef>,
     /// Buffers.
     pub buffers: PrimaryMap<Buffer, BufferDef>,
     /// The types of variables.
@@ -490,7 +495,7 @@ impl Stmt {
             Self::Set(_, e) => f(*e),
             Self::Loop { lo, hi, .. } => [*lo, *hi].into_iter().for_each(f),
             Self::If(cond, ..) => f(*cond),
-            Self::For(_) | Self::Break | Self::Continue | Self::Call(_) => {}
+            Self::For(_) | Self::Break | Self::Continue | Self::Call(_) | Self::Run(_) => {}
         }
     }
 
@@ -500,9 +505,12 @@ impl Stmt {
             Self::For(all) => [&all.body, &[]],
             Self::Loop { body, .. } => [body, &[]],
             Self::If(_, then, otherwise) => [then, otherwise],
-            Self::Store(_) | Self::Set(..) | Self::Break | Self::Continue | Self::Call(_) => {
-                [&[], &[]]
-            }
+            Self::Store(_)
+            | Self::Set(..)
+            | Self::Break
+            | Self::Continue
+            | Self::Call(_)
+            | Self::Run(_) => [&[], &[]],
         }
     }
 }

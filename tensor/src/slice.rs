@@ -289,6 +289,7 @@ impl<F: Fn(Buffer) -> bool> Copier<'_, F> {
                 let then = self.block(then);
                 Stmt::If(cond, then, self.block(otherwise))
             }
+            Stmt::Run(_) => unreachable!("kernels of the user's are statements of programs"),
             Stmt::Break => Stmt::Break,
             Stmt::Continue => Stmt::Continue,
             Stmt::Call(call) => {

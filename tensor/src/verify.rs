@@ -5,6 +5,7 @@ use indexmap::{IndexMap, IndexSet};
 
 use crate::expr::{Expr, ExprDef};
 use crate::program::{Buffer, Call, Dim, DimDef, For, Library, Program, Role, Stmt, Store, Var};
+use crate::region::Run;
 
 /// Where a statement stands.
 #[derive(Clone, Copy)]
@@ -186,6 +187,7 @@ impl<'p> Check<'p> {
             }
             Stmt::Break | Stmt::Continue => ensure(at.in_loop, || "no loop to leave".to_owned()),
             Stmt::Call(call) => self.call(call, at),
+            Stmt::Run(run) => self.run(run, at),
         }
     }
 
@@ -314,6 +316,33 @@ impl<'p> Check<'p> {
             };
         ensure(enough && all.all(|b| axes(b) == n), || {
             "a library with operands of other numbers of axes".to_owned()
+        })
+    }
+
+    fn run(&self, run: &Run, at: At<'_>) -> Result<(), String> {
+        ensure(at.domain.is_none(), || "a run inside a `for`".to_owned())?;
+        let there = (run.region.as_u32() as usize) < self.program.regions.len();
+        ensure(there, || format!("{} is not there", run.region))?;
+        let n = self.program.regions[run.region].writes.len();
+        ensure(n == run.arrays.len(), || {
+            format!("{} takes {n} arrays", run.region)
+        })?;
+        let mut arrays = run.arrays.iter();
+        ensure(arrays.all(|b| self.program.holder(*b).is_none()), || {
+            "a field as an array".to_owned()
+        })?;
+        let own = |b: &Buffer| self.program.buffers[*b].role == Role::Temporary;
+        let writes = &self.program.regions[run.region].writes;
+        let mut written = run.arrays.iter().zip(writes).filter(|(_, w)| **w);
+        ensure(written.all(|(b, _)| own(b)), || {
+            "a run that writes to an input".to_owned()
+        })?;
+        let number = |b: &Buffer| {
+            let def = &self.program.buffers[*b];
+            def.role == Role::Temporary && def.shape.is_empty()
+        };
+        ensure(run.results.iter().all(number), || {
+            "what is returned is a number".to_owned()
         })
     }
 

@@ -195,6 +195,46 @@ fn sums_over_cells_begin_before_them() {
 }
 
 #[test]
+fn kernels_stand_between_what_they_touch() {
+    let region = "region r0 \"mine\" (out, in) tree0\n";
+    let head = FIELDS.replace("field b0", &format!("{region}field b0"));
+    let with = |body: &str| parse(&format!("{head}{body}")).unwrap();
+    let mut program = with(
+        "
+        for cells b0 [32] { b3[i0] = b1[i0] }
+        run r0(b5) = (b4, b3)
+        for cells b0 [32] { b1[i0] = add(b3[i0], b5[]) }
+        result b4
+    ",
+    );
+    verify(&program).unwrap();
+    let before = program.to_string();
+    assert_eq!(parse(&before).unwrap().to_string(), before);
+    for pass in PASSES {
+        (pass.run)(&mut program, Options::default());
+        verify(&program).unwrap();
+    }
+    insta::assert_snapshot!(explain::explain(&parse(&before).unwrap(), Options::default()), @r"
+    2 statements became 2 kernels; 3 of 3 temporaries are kept in memory
+    kernel 0 over the cells of x, [32]: t
+        t: f32[32], kept: a kernel of yours makes it or takes it
+    kernel `mine`
+        u: f32[32], kept: it is asked for
+        s: f32[], kept: a kernel of yours makes it or takes it
+    kernel 1 over the cells of x, [32]: y
+    ");
+    insta::assert_snapshot!(verify(&with("run r0() = (b3)")).unwrap_err(), @r"
+    r0 takes 2 arrays
+    ");
+    insta::assert_snapshot!(verify(&with("run r0() = (b0, b1)")).unwrap_err(), @r"
+    a field as an array
+    ");
+    insta::assert_snapshot!(verify(&with("run r0(b3) = (b4, b3)")).unwrap_err(), @r"
+    what is returned is a number
+    ");
+}
+
+#[test]
 fn stores_to_fields_stay_where_they_are() {
     // In a variable, the place would be stored to at each point, which makes all cells active.
     insta::assert_snapshot!(after("registers", "

@@ -15,8 +15,8 @@ use aerogel_snode::{NodeKind, parse_nodes};
 use aerogel_tensor::interp::{Array, run_over};
 use aerogel_tensor::passes::{self, Options};
 use aerogel_tensor::{
-    Accum, Buffer, Codes, Dim, Expr, Fields, For, Operand, Outside, Plan, Program, Role, Settings,
-    Stmt, Store, parse, verify,
+    Accum, Buffer, Codes, Dim, Expr, Fields, For, Operand, Outside, Plan, Program, RegionDef, Role,
+    Run, RunError, Runner, Settings, Stmt, Store, parse, verify,
 };
 
 /// Layouts with fields in the same cells, and elsewhere.
@@ -251,6 +251,38 @@ impl Maker {
         }
     }
 
+    /// A kernel of the user's, with memory of its own and an array that it reads.
+    fn run(&mut self) {
+        let ty = ScalarType::I32;
+        let value = self.value(None, ty, 1);
+        let domain = self.domain.clone();
+        let memory = self.program.map(&domain, value, Span::NONE);
+        self.body.append(&mut self.program.body);
+        let reads = self.arrays[0];
+        let returned = self.program.temporary(ty, &[]);
+        let fields = self.chance(2);
+        let region = self.program.regions.push(RegionDef {
+            name: "mixed".to_owned(),
+            writes: vec![true, false],
+            trees: if fields {
+                vec![TreeId::from_u32(0)]
+            } else {
+                Vec::new()
+            },
+            runner: Some(Arc::new(Mixed)),
+        });
+        self.body.push(Stmt::Run(Run {
+            region,
+            arrays: vec![memory, reads],
+            results: vec![returned],
+            span: Span::NONE,
+        }));
+        if fields {
+            self.made.clear();
+        }
+        self.arrays.extend([memory, returned]);
+    }
+
     /// A sum over cells.
     fn reduce(&mut self) {
         let cells = self.field();
@@ -272,7 +304,8 @@ impl Maker {
     }
 
     fn statement(&mut self, depth: usize) {
-        match self.number(9) {
+        match self.number(10) {
+            8 => self.run(),
             0..=2 => self.at_cells(),
             3 => self.scattered(),
             4 => self.everywhere(),
@@ -300,6 +333,22 @@ impl Maker {
             }
             _ => self.at_cells(),
         }
+    }
+}
+
+/// What stands for a kernel: the numbers of one array, each with one of the other's, and their sum.
+struct Mixed;
+
+impl Runner for Mixed {
+    fn run(&self, arrays: Vec<Operand>) -> Result<(Vec<Operand>, Vec<Scalar>), RunError> {
+        let [a, b] = [0, 1].map(|k| arrays[k].to_array().unwrap().data);
+        let mut sum = 0;
+        for (k, (x, y)) in a.iter().zip(b.iter().rev()).enumerate() {
+            let new = (x.as_i128() * 3 + y.as_i128()) as i32 % 13;
+            sum += new;
+            arrays[0].buffer.write_scalar(k * 4, Scalar::i32(new))?;
+        }
+        Ok((arrays, vec![Scalar::i32(sum % 100)]))
     }
 }
 
@@ -428,6 +477,8 @@ fn check(seed: u64, compiler: &Compiler) {
     verify(&program).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{text}"));
     let again = parse(&text).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{text}"));
     assert_eq!(again.to_string(), text, "seed {seed}");
+    let mut again = again;
+    again.regions = program.regions.clone();
     let expected = meaning(&program, seed);
     assert_eq!(
         meaning(&again, seed),

@@ -21,7 +21,7 @@ use super::argument::{KeyPart, Packed};
 use super::prepare::{self, Instance};
 use super::profile;
 use super::program::{self, Settings};
-use super::signature::{Param, ValueSpec};
+use super::signature::{Param, ParamKind, ValueSpec};
 use super::tensor::written;
 use super::{buffer, error, later, numpy_arrays, numpy_copies, recorder};
 use crate::derived::Derived;
@@ -109,6 +109,21 @@ impl NativeKernel {
             state: Mutex::new(State::default()),
             compiled: Condvar::new(),
         })
+    }
+
+    /// Name and kind of each parameter: `array`, `value`, or `other` for what is known when the kernel is compiled.
+    fn _parameters(&self) -> Vec<(&str, &'static str)> {
+        let params = self.params.iter();
+        params
+            .map(|param| {
+                let kind = match param.kind {
+                    ParamKind::Array { .. } => "array",
+                    ParamKind::Value(_) => "value",
+                    _ => "other",
+                };
+                (param.name.as_str(), kind)
+            })
+            .collect()
     }
 
     #[getter]
@@ -248,6 +263,16 @@ fn derivative_named(name: Option<&str>) -> PyResult<Option<Derived>> {
 }
 
 impl NativeKernel {
+    /// The call itself, whether somebody records calls or not.
+    pub(crate) fn run<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.call(py, args, kwargs, Mode::default())
+    }
+
     fn call<'py>(
         &self,
         py: Python<'py>,

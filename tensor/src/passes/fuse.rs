@@ -54,6 +54,7 @@ fn keys(touched: &Touched) -> [Vec<u64>; 2] {
         let number = u64::from(tree.as_u32()) << 32 | u64::from(node.as_u32());
         number * 3 + 2
     };
+    let outside = touched.outside.then_some(u64::MAX);
     let gets = touched.gets.iter().map(var);
     let sets = touched.sets.iter().map(var);
     [
@@ -64,6 +65,7 @@ fn keys(touched: &Touched) -> [Vec<u64>; 2] {
         writes
             .chain(sets)
             .chain(touched.activates.iter().map(node))
+            .chain(outside)
             .collect(),
     ]
 }

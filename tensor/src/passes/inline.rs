@@ -36,6 +36,8 @@ pub enum Kept {
     InKernel,
     /// A library makes it or takes it.
     Library,
+    /// A kernel of the user's makes it or takes it.
+    Kernel,
     /// Indices outside it are errors.
     Checked,
     /// What it is made of changes before it is read.
@@ -57,6 +59,7 @@ impl fmt::Display for Kept {
             Self::OtherIndices => "elements are not stored at the points with their indices",
             Self::InKernel => "it is stored in a kernel with other statements",
             Self::Library => "a library makes it or takes it",
+            Self::Kernel => "a kernel of yours makes it or takes it",
             Self::Checked => "indices outside it are errors",
             Self::OperandsChange => "what it is made of changes before it is read",
             Self::OtherCells => {
@@ -215,6 +218,11 @@ impl Inline {
                         self.kept.insert(buffer, Kept::Library);
                     }
                 }
+                Stmt::Run(run) => {
+                    for &buffer in run.arrays.iter().chain(&run.results) {
+                        self.kept.insert(buffer, Kept::Kernel);
+                    }
+                }
                 host => {
                     let mut read = Touched::default();
                     let mut roots = Vec::new();
@@ -344,6 +352,10 @@ impl Inline {
                     for &buffer in &call.outputs {
                         self.changed.insert(buffer, self.now);
                     }
+                }
+                Stmt::Run(_) => {
+                    let touched = Touched::by(program, std::slice::from_ref(stmt));
+                    self.change(&touched);
                 }
                 Stmt::Store(_) | Stmt::Break | Stmt::Continue => {}
             }

@@ -182,7 +182,7 @@ fn look(body: &[Stmt], domains: &mut IndexSet<Vec<Dim>>) -> Option<()> {
                 look(otherwise, domains)?;
             }
             Stmt::Break | Stmt::Continue => {}
-            Stmt::Set(..) | Stmt::Store(_) | Stmt::Call(_) => return None,
+            Stmt::Set(..) | Stmt::Store(_) | Stmt::Call(_) | Stmt::Run(_) => return None,
         }
     }
     Some(())

@@ -132,11 +132,10 @@ pub fn last_uses(program: &Program) -> Vec<Vec<Buffer>> {
     last
 }
 
-/// The fields that a program stores to.
-pub fn stored_fields(program: &Program) -> Vec<Buffer> {
+/// Whether a program stores to fields.
+pub fn stores_to_fields(program: &Program) -> bool {
     let touched = Touched::by(program, &program.body);
-    let written = program.fields().filter(|b| touched.writes.contains(b));
-    written.collect()
+    program.fields().any(|b| touched.writes.contains(&b))
 }
 
 /// How many temporaries a program keeps in memory.

@@ -6,6 +6,7 @@ use indexmap::IndexSet;
 
 use crate::expr::{Expr, ExprDef, Exprs};
 use crate::program::{Buffer, DimDef, For, Program, Stmt, Store, Var};
+use crate::region::Run;
 
 /// What statements touch.
 #[derive(Clone, Debug, Default)]
@@ -22,6 +23,8 @@ pub(crate) struct Touched {
     pub(crate) walks: IndexSet<(TreeId, NodeId)>,
     /// Sparse nodes of which cells may become active.
     pub(crate) activates: IndexSet<(TreeId, NodeId)>,
+    /// Whether something outside of the program may be touched: what does so stays in its order.
+    pub(crate) outside: bool,
 }
 
 impl Touched {
@@ -70,6 +73,7 @@ impl Touched {
                     self.reads.extend(call.inputs.iter().copied());
                     self.writes.extend(call.outputs.iter().copied());
                 }
+                Stmt::Run(run) => self.run(program, run),
                 _ => {}
             }
             let cells = match stmt {
@@ -79,6 +83,31 @@ impl Touched {
             for inside in stmt.inside() {
                 self.block(program, inside, cells);
             }
+        }
+    }
+
+    /// A kernel of the user's may read all of its arrays, and do anything in its trees.
+    fn run(&mut self, program: &Program, run: &Run) {
+        let region = &program.regions[run.region];
+        self.outside = true;
+        self.reads.extend(run.arrays.iter().copied());
+        let arrays = run.arrays.iter().zip(&region.writes);
+        let written = arrays.filter(|(_, written)| **written).map(|(b, _)| *b);
+        self.writes.extend(written);
+        self.writes.extend(run.results.iter().copied());
+        for buffer in program.fields() {
+            let in_one = |(tree, _)| region.trees.contains(&tree);
+            if program.holder(buffer).is_some_and(in_one) {
+                self.reads.insert(buffer);
+                self.writes.insert(buffer);
+            }
+        }
+        for &tree in &region.trees {
+            let nodes = program.trees[tree].nodes();
+            let sparse = nodes.filter(|(_, node)| node.kind.is_sparse());
+            let sparse: Vec<_> = sparse.map(|(node, _)| (tree, node)).collect();
+            self.walks.extend(&sparse);
+            self.activates.extend(&sparse);
         }
     }
 
@@ -137,7 +166,7 @@ pub(crate) fn map_exprs(body: &mut [Stmt], f: &mut dyn FnMut(Expr) -> Expr) {
                 map_exprs(otherwise, f);
             }
             Stmt::For(all) => map_exprs(&mut all.body, f),
-            Stmt::Break | Stmt::Continue | Stmt::Call(_) => {}
+            Stmt::Break | Stmt::Continue | Stmt::Call(_) | Stmt::Run(_) => {}
         }
     }
 }

@@ -18,6 +18,7 @@ use indexmap::{IndexMap, IndexSet};
 use super::{RecordError, Recorded, Recording};
 use crate::expr::{Expr, ExprDef, Outside};
 use crate::program::{Accum, Buffer, Dim, For, Stmt, Store};
+use crate::region::{RegionDef, Run};
 
 /// What is known of fields and of values at their cells.
 #[derive(Clone, Debug, Default)]
@@ -65,9 +66,7 @@ impl Recording {
                 "`{name}` has one exponent with other fields, which a store to it changes: tensors do not take it"
             )));
         }
-        let mut known = self.program.trees.iter();
-        let known = known.find(|(_, t)| Arc::ptr_eq(t, tree)).map(|(id, _)| id);
-        let id = known.unwrap_or_else(|| self.program.tree(tree.clone()));
+        let id = self.tree(tree);
         let field = self.program.field(name, id, place);
         self.cells.offsets.insert(field, offset.to_vec());
         Ok(field)
@@ -412,6 +411,43 @@ impl Recording {
         let over = Some((field, axes.clone()));
         let at_cells = self.make_over(&shape, shape.clone(), axes, yes, None, over);
         self.dense(at_cells)
+    }
+
+    /// Runs a kernel of the user's on arrays: a number for each type that it returns.
+    pub fn run(
+        &mut self,
+        def: RegionDef,
+        arrays: Vec<Buffer>,
+        returned: &[ScalarType],
+    ) -> Vec<Buffer> {
+        for &tree in &def.trees {
+            let nodes = self.program.trees[tree].nodes();
+            let sparse = nodes.filter(|(_, node)| node.kind.is_sparse());
+            for (node, _) in sparse {
+                *self.cells.changes.entry((tree, node)).or_default() += 1;
+            }
+        }
+        for &array in &arrays {
+            self.numbers.remove(&array);
+        }
+        self.forget();
+        let results = returned.iter().map(|&ty| self.program.temporary(ty, &[]));
+        let results: Vec<Buffer> = results.collect();
+        let (region, span) = (self.program.regions.push(def), self.span);
+        self.program.body.push(Stmt::Run(Run {
+            region,
+            arrays,
+            results: results.clone(),
+            span,
+        }));
+        results
+    }
+
+    /// A tree, which may be known already.
+    pub fn tree(&mut self, tree: &Arc<Tree>) -> TreeId {
+        let mut known = self.program.trees.iter();
+        let known = known.find(|(_, t)| Arc::ptr_eq(t, tree)).map(|(id, _)| id);
+        known.unwrap_or_else(|| self.program.tree(tree.clone()))
     }
 
     /// A block of the host begins.

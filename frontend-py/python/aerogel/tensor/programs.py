@@ -171,6 +171,14 @@ class Trace:
             out.append(next((e for e in extents if e != 1), 1))
         return tuple(out)
 
+    def _let_change(self, target: Tensor) -> None:
+        """Makes memory of a tensor that is written to in place."""
+        made = target._made
+        if not made.is_memory:
+            if made.depth < len(self.scopes):
+                self.learned[made.number] = [self._named(extent) for extent in target._native.shape]
+            self._to_memory(target, list(target._native.shape))
+
     def store(self, target: Tensor, key: Any, value: Any, how: str = "set") -> None:
         """Stores to memory at computed indices, at the points at hand."""
         keys = key if isinstance(key, tuple) else (key,)
@@ -179,11 +187,7 @@ class Trace:
             return
         index = [self.index(k)._native for k in keys]
         value = (value if isinstance(value, Tensor) else asarray(value)).astype(target.dtype)
-        made = target._made
-        if not made.is_memory:
-            if made.depth < len(self.scopes):
-                self.learned[made.number] = [self._named(extent) for extent in target._native.shape]
-            self._to_memory(target, list(target._native.shape))
+        self._let_change(target)
         mode = target._outside if target._outside != "error" or not self.divides_integers else "clamp"
         if not index or len(index) != target.ndim:
             raise IndexError(f"{len(index)} indices for memory with {target.ndim} axes")
@@ -239,8 +243,57 @@ class Trace:
     # What else is done while a program is traced.
 
     def launch(self, kernel: Any, args: Any, kwargs: Any) -> Any:
-        """A kernel is called."""
-        raise RuntimeError(f"kernel `{kernel.__name__}` is called while a program is traced, and is no part of it")
+        """A kernel is called: a statement of the program, with tensors as its arrays and numbers."""
+        called = f"kernel `{kernel.__name__}`"
+        if self.mask() is not None:
+            raise RuntimeError(
+                f"{called} is called where something is done at some points only: call it outside of `if_cond` with a "
+                "condition for each point, and of loops that points leave one by one"
+            )
+        args, kwargs, parameters = list(args), dict(kwargs or {}), kernel._parameters()
+        keys: list[tuple[Any, str, str]] = [(k, *p) for k, p in enumerate(parameters[: len(args)])]
+        keys += [(name, name, kind) for name, kind in parameters if name in kwargs]
+        at: list[tuple[Any, bool]] = []
+        tensors: list[Tensor] = []
+        stand_ins: list[Any] = []
+        for key, name, kind in keys:
+            place: Any = args if isinstance(key, int) else kwargs
+            value = place[key]
+            if isinstance(value, ComplexTensor):
+                raise TypeError(f"argument `{name}` of {called} takes real numbers, not {value.dtype}")
+            if not isinstance(value, Tensor) or not self.native.owns(value._native):
+                continue
+            place[key] = self._stand_in(called, name, kind, value)
+            at.append((key, kind == "array"))
+            tensors.append(value)
+            stand_ins.append(place[key])
+        call = {"kernel": kernel, "args": tuple(args), "kwargs": kwargs}
+        writes = self.native.kernel_writes(call, stand_ins)
+        for tensor, written in zip(tensors, writes):
+            if written:
+                self._let_change(tensor)
+        natives = [self.native.dense(tensor._native) for tensor in tensors]
+        results = [Tensor(native) for native in self.native.run_kernel(call, at, natives, writes)]
+        return results if len(results) > 1 else results[0] if results else None
+
+    def _stand_in(self, called: str, name: str, kind: str, value: Tensor) -> Any:
+        """What a kernel is compiled for, in place of a tensor whose numbers are not known yet."""
+        native = value._native
+        if kind == "array":
+            # Elements may be vectors and matrices, whose extents are known.
+            last = len(native.shape) - 2
+            shape = [n if isinstance(n, int) and k >= last and n <= 32 else 1 for k, n in enumerate(native.shape)]
+            out = Tensor.__new__(Tensor)
+            out._native, out._outside, out._made = native.zeros_outside(shape), "error", None
+            return out
+        if kind != "value":
+            raise TypeError(
+                f"argument `{name}` of {called} has to be known when the kernel is compiled, and a tensor of a program "
+                "is not"
+            )
+        if native.shape:
+            raise TypeError(f"argument `{name}` of {called} is one number, not a tensor with {value.ndim} axes")
+        return 0.0 if value.dtype.is_float else 0
 
     def write(self, target: Any, key: Any, component: Any) -> None:
         """Python is about to write to a field or an array."""

@@ -1,5 +1,6 @@
 //! Tensors for `aerogel.tensor`: what is recorded of each operation, and numbers where they are asked for.
 
+mod kernels;
 mod operations;
 mod trace;
 mod values;
@@ -90,6 +91,8 @@ pub(crate) struct NativeTrace {
     recording: Option<Arc<Mutex<Recording>>>,
     /// The trees of fields, in the program's order.
     trees: Mutex<Vec<Arc<TreeStore>>>,
+    /// The kernels of the user's that are called.
+    runners: Mutex<Vec<Arc<kernels::KernelRunner>>>,
     /// The statements around the block that is recorded.
     blocks: Mutex<Vec<Vec<Stmt>>>,
 }
@@ -100,8 +103,9 @@ pub(crate) struct NativeProgram {
     plan: Plan,
     /// The trees of its fields.
     trees: Vec<Arc<TreeStore>>,
-    /// The fields that it stores to.
-    changed: Vec<String>,
+    stores_to_fields: bool,
+    /// The kernels of the user's that it calls.
+    runners: Vec<Arc<kernels::KernelRunner>>,
     text: String,
     /// What became of its statements.
     explained: String,

@@ -99,6 +99,12 @@ impl NativeTensor {
         }))
     }
 
+    /// Zeros of the same type, outside of programs.
+    fn zeros_outside(&self, shape: Vec<usize>) -> PyResult<Self> {
+        let ty = scalar_type(self.dtype())?;
+        Ok(leaf(Operand::zeros(ty, &shape).map_err(error::memory)?))
+    }
+
     /// One number.
     #[staticmethod]
     fn of_number(dtype: &str, value: &Bound<'_, PyAny>) -> PyResult<Self> {

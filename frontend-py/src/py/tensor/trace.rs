@@ -3,17 +3,20 @@
 use std::sync::{Arc, Mutex};
 
 use aerogel_base::ScalarType;
+use aerogel_ir::TreeId;
 use aerogel_tensor::record::Recording;
 use aerogel_tensor::{Accum, Buffer, Dim, DimDef, Expr, Outside, Plan, Stmt, Var};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use super::kernels::{KernelCall, Key};
 use super::values::{leaf, not_compiled, stopped};
 use super::{
     Extent, Home, NativeDim, NativeProgram, NativeTensor, NativeTrace, dims, lock, made_for,
     outside, raised, scalar_type,
 };
 use crate::py::field::NativeField;
+use crate::py::snode::TreeStore;
 use crate::py::{later, program, recorder};
 
 /// An extent in Python: a number, or what is known when the program runs.
@@ -35,17 +38,17 @@ pub(super) fn extents<'py>(
 }
 
 impl NativeTrace {
-    fn recording(&self) -> &Arc<Mutex<Recording>> {
+    pub(super) fn recording(&self) -> &Arc<Mutex<Recording>> {
         self.recording.as_ref().expect("a trace has a recording")
     }
 
-    fn tensor(&self, buffer: Buffer) -> NativeTensor {
+    pub(super) fn tensor(&self, buffer: Buffer) -> NativeTensor {
         NativeTensor {
             home: Home::Program(self.recording().clone(), buffer),
         }
     }
 
-    fn buffer(&self, tensor: &NativeTensor) -> PyResult<Buffer> {
+    pub(super) fn buffer(&self, tensor: &NativeTensor) -> PyResult<Buffer> {
         match &tensor.home {
             Home::Program(recording, buffer) if Arc::ptr_eq(recording, self.recording()) => {
                 Ok(*buffer)
@@ -54,6 +57,16 @@ impl NativeTrace {
                 "a tensor of another program, or of none, is no part of this one: make it an `input`",
             )),
         }
+    }
+
+    /// The number of a tree in the program.
+    pub(super) fn tree(&self, store: &Arc<TreeStore>) -> TreeId {
+        let tree = lock(self.recording()).tree(&store.tree);
+        let mut trees = lock(&self.trees);
+        if trees.len() <= tree.as_u32() as usize {
+            trees.push(store.clone());
+        }
+        tree
     }
 
     /// What comes since now is another block.
@@ -96,6 +109,7 @@ impl NativeTrace {
             recording: Some(Arc::default()),
             blocks: Mutex::default(),
             trees: Mutex::default(),
+            runners: Mutex::default(),
         }
     }
 
@@ -111,6 +125,7 @@ impl NativeTrace {
             )));
         };
         let store = &placement.store;
+        self.tree(store);
         let shown = if field.name().is_empty() {
             "field"
         } else {
@@ -120,12 +135,35 @@ impl NativeTrace {
         let buffer = r
             .field(shown, &store.tree, place, &placement.offset)
             .map_err(raised)?;
-        let mut trees = lock(&self.trees);
-        if !trees.iter().any(|other| Arc::ptr_eq(other, store)) {
-            trees.push(store.clone());
-        }
         drop(r);
         Ok(self.tensor(buffer))
+    }
+
+    /// Whether a tensor is one of this program.
+    fn owns(&self, tensor: &NativeTensor) -> bool {
+        self.buffer(tensor).is_ok()
+    }
+
+    /// Whether a kernel writes to each of some of its arguments.
+    fn kernel_writes(
+        &self,
+        py: Python<'_>,
+        call: KernelCall<'_>,
+        tensors: Vec<Bound<'_, PyAny>>,
+    ) -> PyResult<Vec<bool>> {
+        call.writes(py, &tensors)
+    }
+
+    /// Runs a kernel with tensors at some of its arguments, as arrays or as single numbers: what it returns.
+    fn run_kernel(
+        &self,
+        py: Python<'_>,
+        call: KernelCall<'_>,
+        at: Vec<(Key, bool)>,
+        tensors: Vec<Bound<'_, NativeTensor>>,
+        writes: Vec<bool>,
+    ) -> PyResult<Vec<NativeTensor>> {
+        call.record(py, self, at, &tensors, &writes)
     }
 
     /// The index of each active cell of a field along each of its axes.
@@ -368,11 +406,9 @@ impl NativeTrace {
         let before = program.clone();
         let plan = Plan::new(program, made_for).map_err(|e| not_compiled(py, &e))?;
         let explained = aerogel_tensor::explain::of_plan(&before, &plan);
-        let written = aerogel_tensor::passes::stored_fields(plan.program());
-        let written = written.into_iter();
-        let changed = written.map(|b| plan.program().buffers[b].name.clone());
         Ok(NativeProgram {
-            changed: changed.collect(),
+            stores_to_fields: aerogel_tensor::passes::stores_to_fields(plan.program()),
+            runners: lock(&self.runners).clone(),
             trees: lock(&self.trees).clone(),
             plan,
             text,
@@ -392,19 +428,24 @@ impl NativeProgram {
     ) -> PyResult<Vec<NativeTensor>> {
         let inputs = inputs.iter().map(|t| t.get().operand(py));
         let inputs = inputs.collect::<PyResult<Vec<_>>>()?;
-        if let (Some(name), Some(_)) = (self.changed.first(), recorder::current(py)) {
-            return Err(crate::py::error::runtime(
-                py,
-                format!(
-                    "a program of tensors that stores to a field, `{name}`, is not recorded: run it outside of the tape"
-                ),
-            ));
+        let changes = self.stores_to_fields || !self.runners.is_empty();
+        if changes && recorder::current(py).is_some() {
+            let what = "a program of tensors that stores to fields or calls kernels is not recorded: run it outside of the \
+                        tape";
+            return Err(crate::py::error::runtime(py, what));
         }
         later::tell(py)?;
         let trees = self.trees.iter().map(|store| store.memory(py));
         let trees = trees.collect::<PyResult<Vec<_>>>()?;
         let results = py.detach(|| self.plan.run_over(&inputs, &[], &trees));
-        let results = results.map_err(|e| self.disagreement(&e).unwrap_or_else(|| stopped(&e)))?;
+        let results = results.map_err(|e| {
+            let of_kernel = match &e {
+                aerogel_tensor::RunError::Region(_) => self.runners.iter().find_map(|r| r.raised()),
+                _ => None,
+            };
+            let own = of_kernel.or_else(|| self.disagreement(&e));
+            own.unwrap_or_else(|| stopped(&e))
+        })?;
         Ok(results.into_iter().map(leaf).collect())
     }
 
