@@ -287,7 +287,11 @@ impl Maker {
     fn reduce(&mut self) {
         let cells = self.field();
         let ty = self.one_of(&[ScalarType::I32, ScalarType::F64]);
-        let value = self.value(Some(cells), ty, 1);
+        // A count says which cells there are, whatever they hold.
+        let value = match self.chance(2) {
+            true => self.program.exprs.constant(Scalar::one(ty)),
+            false => self.value(Some(cells), ty, 1),
+        };
         let n_kept = self.number(2);
         let shape = self.domain[..n_kept].to_vec();
         let target = self.program.temporary(ty, &shape);
@@ -306,12 +310,12 @@ impl Maker {
     fn statement(&mut self, depth: usize) {
         match self.number(10) {
             8 => self.run(),
-            0..=2 => self.at_cells(),
-            3 => self.scattered(),
-            4 => self.everywhere(),
-            5 => self.in_place(),
-            6 => self.activate(),
-            7 => self.reduce(),
+            0 | 1 => self.at_cells(),
+            2 => self.scattered(),
+            3 => self.everywhere(),
+            4 => self.in_place(),
+            5 => self.activate(),
+            6 | 7 => self.reduce(),
             _ if depth > 0 => {
                 let (arrays, outer) = (self.arrays.len(), std::mem::take(&mut self.body));
                 self.made.clear();

@@ -21,7 +21,7 @@ use super::argument::{KeyPart, Packed};
 use super::prepare::{self, Instance};
 use super::profile;
 use super::program::{self, Settings};
-use super::signature::{Param, ParamKind, ValueSpec};
+use super::signature::{Param, ValueSpec};
 use super::tensor::written;
 use super::{buffer, error, later, numpy_arrays, numpy_copies, recorder};
 use crate::derived::Derived;
@@ -114,16 +114,7 @@ impl NativeKernel {
     /// Name and kind of each parameter: `array`, `value`, or `other` for what is known when the kernel is compiled.
     fn _parameters(&self) -> Vec<(&str, &'static str)> {
         let params = self.params.iter();
-        params
-            .map(|param| {
-                let kind = match param.kind {
-                    ParamKind::Array { .. } => "array",
-                    ParamKind::Value(_) => "value",
-                    _ => "other",
-                };
-                (param.name.as_str(), kind)
-            })
-            .collect()
+        params.map(|p| (p.name.as_str(), p.kind.name())).collect()
     }
 
     #[getter]
@@ -243,7 +234,7 @@ impl NativeKernel {
 
 /// Which of a kernel's launches one is.
 #[derive(Clone, Copy, Default)]
-struct Mode<'p> {
+pub(crate) struct Mode<'p> {
     derivative: Option<Derived>,
     /// Of the random numbers; a new one if there is none.
     seed: Option<u64>,
@@ -264,16 +255,7 @@ fn derivative_named(name: Option<&str>) -> PyResult<Option<Derived>> {
 
 impl NativeKernel {
     /// The call itself, whether somebody records calls or not.
-    pub(crate) fn run<'py>(
-        &self,
-        py: Python<'py>,
-        args: &Bound<'py, PyTuple>,
-        kwargs: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        self.call(py, args, kwargs, Mode::default())
-    }
-
-    fn call<'py>(
+    pub(crate) fn call<'py>(
         &self,
         py: Python<'py>,
         args: &Bound<'py, PyTuple>,

@@ -12,7 +12,7 @@ use super::values::leaf;
 use super::{CLASS, NativeTensor, NativeTrace, lock, native_of, number};
 use crate::host::TensorShape;
 use crate::py::argument::Packed;
-use crate::py::kernel::NativeKernel;
+use crate::py::kernel::{Mode, NativeKernel};
 use crate::py::prepare::Instance;
 use crate::py::signature::ValueSpec;
 use crate::py::{buffer, error, program};
@@ -188,7 +188,8 @@ impl KernelRunner {
             }
         }
         let args = PyTuple::new(py, args)?;
-        let returned = self.kernel.get().run(py, &args, Some(&kwargs))?;
+        let kernel = self.kernel.get();
+        let returned = kernel.call(py, &args, Some(&kwargs), Mode::default())?;
         drop(args);
         kwargs.clear();
         let returned: Vec<Bound<'_, PyAny>> = match returned.cast::<PyList>() {
