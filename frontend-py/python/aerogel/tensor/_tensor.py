@@ -24,6 +24,8 @@ class _Tracing(threading.local):
     trace: Any = None
     #: The `aerogel.tensor.programs.Trace` around it.
     program: Any = None
+    #: Outside of programs: what is noted with the tensors that are made in the function that `vmap` calls.
+    mapped: Any = None
 
 
 tracing = _Tracing()
@@ -48,7 +50,7 @@ class Tensor(Methods):
     def __init__(self, native: Any, outside: str = "error") -> None:
         self._native = native
         self._outside = outside
-        self._made: Any = None
+        self._made: Any = tracing.mapped
         if tracing.program is not None:
             tracing.program.made(self)
 
@@ -167,7 +169,7 @@ class Tensor(Methods):
         return xp
 
     def __repr__(self) -> str:
-        if not self.is_numbers:
+        if not self.is_numbers or self._native.is_one_of_many():
             return f"<tensor of shape {self.shape}, dtype={self.dtype}>"
         import numpy as np
 
@@ -289,6 +291,8 @@ class Tensor(Methods):
         if tracing.program is not None:
             tracing.program.store(self, key, value)
             return
+        if tracing.mapped is not None and self._made is not tracing.mapped:
+            raise ValueError("`vmap`: the function stores to a tensor that was made outside of it: store to a copy")
         from aerogel.tensor import _items
 
         _items.set_(self, key, value)

@@ -50,8 +50,10 @@ class _Made:
 class _Scope:
     """A block: what is true at the points that are in it."""
 
-    def __init__(self, is_loop: bool = False) -> None:
+    def __init__(self, is_loop: bool = False, is_map: bool = False) -> None:
         self.is_loop = is_loop
+        #: In a function of one of many, which knows nothing of what is around it.
+        self.is_map = is_map
         #: Conditions that are other at each point.
         self.conditions: list[Any] = []
         #: In a loop that points leave one by one: where it goes on.
@@ -132,7 +134,7 @@ class Trace:
     def mask(self) -> Any:
         """Where the statement at hand is done, if not everywhere."""
         parts: list[Any] = []
-        for scope in self.scopes:
+        for scope in self._in_function():
             if scope.alive is not None:
                 parts.append(scope.alive)
             parts += scope.conditions
@@ -143,11 +145,29 @@ class Trace:
             out = out.binary("logical_and", part)
         return out
 
-    def _in_loop(self, depth: int) -> bool:
-        return any(scope.is_loop for scope in self.scopes[depth:])
+    def _in_function(self) -> list[_Scope]:
+        """The blocks of the innermost function that `vmap` calls, or all."""
+        first = max((k for k, scope in enumerate(self.scopes) if scope.is_map), default=0)
+        return self.scopes[first:]
+
+    def _own(self, target: Tensor) -> None:
+        """Refuses memory that was made outside of a function that `vmap` calls."""
+        if any(scope.is_map for scope in self.scopes[target._made.depth :]):
+            raise ValueError("`vmap`: the function stores to memory that was made outside of it")
+
+    def begin_vmap(self) -> tuple[Any, int]:
+        """Begins what a function says of one of many: what ends it takes this."""
+        self.scopes.append(_Scope(is_map=True))
+        return self.native, self.native.begin_vmap()
+
+    def drop_vmap(self) -> None:
+        """Drops what a function has said that raised an error."""
+        self.scopes.pop()
+        self.native.drop_block()
 
     def set(self, target: Tensor, value: Any) -> None:
         """Gives a tensor another value, at the points at hand."""
+        self._own(target)
         new = value if isinstance(value, Tensor) else asarray(value)
         new = new.astype(target.dtype)._native
         mask = self.mask()
@@ -173,6 +193,7 @@ class Trace:
 
     def store(self, target: Tensor, key: Any, value: Any, how: str = "set") -> None:
         """Stores to memory at computed indices, at the points at hand."""
+        self._own(target)
         keys = key if isinstance(key, tuple) else (key,)
         index = [self.index(k)._native for k in keys]
         value = (value if isinstance(value, Tensor) else asarray(value)).astype(target.dtype)
@@ -266,7 +287,8 @@ class Trace:
 
     def leave_loop(self) -> None:
         """Leaves the innermost loop, at the points at hand."""
-        at = next((k for k in reversed(range(len(self.scopes))) if self.scopes[k].is_loop), None)
+        around = len(self.scopes) - len(self._in_function())
+        at = next((k for k in reversed(range(around, len(self.scopes))) if self.scopes[k].is_loop), None)
         if at is None:
             raise SyntaxError("there is no loop to leave")
         loop = self.scopes[at]

@@ -1,5 +1,6 @@
 //! Tensors for `aerogel.tensor`: what is recorded of each operation, and numbers where they are asked for.
 
+mod mapped;
 mod operations;
 mod trace;
 mod values;
@@ -19,6 +20,7 @@ use pyo3::types::PyType;
 
 use super::program;
 
+pub(crate) use mapped::{one_of_tensor, vmap_tensors};
 pub(crate) use values::{realise_tensors, tensor_counts};
 
 /// The class of tensors.

@@ -34,17 +34,17 @@ pub(super) fn extents<'py>(
 }
 
 impl NativeTrace {
-    fn recording(&self) -> &Arc<Mutex<Recording>> {
+    pub(super) fn recording(&self) -> &Arc<Mutex<Recording>> {
         self.recording.as_ref().expect("a trace has a recording")
     }
 
-    fn tensor(&self, buffer: Buffer) -> NativeTensor {
+    pub(super) fn tensor(&self, buffer: Buffer) -> NativeTensor {
         NativeTensor {
             home: Home::Program(self.recording().clone(), buffer),
         }
     }
 
-    fn buffer(&self, tensor: &NativeTensor) -> PyResult<Buffer> {
+    pub(super) fn buffer(&self, tensor: &NativeTensor) -> PyResult<Buffer> {
         match &tensor.home {
             Home::Program(recording, buffer) if Arc::ptr_eq(recording, self.recording()) => {
                 Ok(*buffer)
@@ -56,7 +56,7 @@ impl NativeTrace {
     }
 
     /// What comes since now is another block.
-    fn begin(&self) {
+    pub(super) fn begin(&self) {
         let mut r = lock(self.recording());
         r.forget();
         let body = std::mem::take(&mut r.program.body);
@@ -64,7 +64,7 @@ impl NativeTrace {
     }
 
     /// The block that was begun last; what came before goes on.
-    fn end(&self) -> Vec<Stmt> {
+    pub(super) fn end(&self) -> Vec<Stmt> {
         let mut r = lock(self.recording());
         r.forget();
         let outer = lock(&self.blocks).pop().unwrap_or_default();
@@ -223,6 +223,17 @@ impl NativeTrace {
 
     fn begin_block(&self) {
         self.begin();
+    }
+
+    /// Begins what is said of one of many: how many buffers there are.
+    fn begin_vmap(&self) -> usize {
+        self.begin();
+        lock(self.recording()).program.buffers.len()
+    }
+
+    /// Drops what was said since a block began.
+    fn drop_block(&self) {
+        self.end();
     }
 
     /// Begins a loop of the host: its counter.
