@@ -350,12 +350,14 @@ fn job(session: &mut Session, wanted: &[Slot]) -> Result<Option<Job>, LazyError>
         return Err(LazyError::Mapped);
     }
     session.pending_stores = 0;
-    for buffer in session.kept(&first, &roots) {
-        if !roots.contains(&buffer) {
-            roots.push(buffer);
+    let kept = session.kept(&first, &roots);
+    let sliced = match kept.is_empty() {
+        true => first,
+        false => {
+            roots.extend(kept);
+            session.slice(&roots)
         }
-    }
-    let sliced = session.slice(&roots);
+    };
     let inputs = sliced
         .inputs
         .iter()

@@ -17,7 +17,7 @@ pub type Range = (i64, i64, u64, bool);
 /// So many stores are pending before they run, and memory that is stored to more often is filled by a loop.
 const MAX_STORES: u32 = 8;
 /// A part of no more elements is read at once.
-const MAX_READ: usize = 64;
+pub(super) const MAX_READ: usize = 64;
 /// A part of no more elements is written at once.
 const MAX_WRITTEN: usize = 1 << 20;
 

@@ -501,14 +501,13 @@ def _operator(name: str, to_float: bool = False) -> tuple[Any, Any]:
     return forward, backward
 
 
-def _quotient() -> tuple[Any, Any]:
-    """Division to a float, but where a program is written in words in which integers stay integers."""
-    floats, same = _operator("div", to_float=True), _operator("div")
+def _either(usual: tuple[Any, Any], whole: tuple[Any, Any]) -> tuple[Any, Any]:
+    """One operator, or another where a program is written in words in which integers are divided as C has it."""
 
     def choose(k: int) -> Any:
         def divide(self: Tensor, other: Any) -> Any:
-            whole = tracing.program is not None and tracing.program.divides_integers
-            return (same if whole else floats)[k](self, other)
+            is_whole = tracing.program is not None and tracing.program.divides_integers
+            return (whole if is_whole else usual)[k](self, other)
 
         return divide
 
@@ -520,7 +519,6 @@ _OPERATORS = {
     "sub": "sub",
     "mul": "mul",
     "floordiv": "floor_divide",
-    "mod": "remainder",
     "pow": "power",
     "and": "and",
     "or": "or",
@@ -537,8 +535,13 @@ def _define() -> None:
         setattr(Tensor, f"__r{name}__", backward)
         # An operator with assignment gives another tensor to the same name.
         setattr(Tensor, f"__i{name}__", forward)
-    Tensor.__truediv__, Tensor.__rtruediv__ = _quotient()
-    setattr(Tensor, "__itruediv__", Tensor.__truediv__)  # noqa: B010
+    for name, usual, whole in (
+        ("truediv", _operator("div", to_float=True), _operator("div")),
+        ("mod", _operator("remainder"), _operator("rem")),
+    ):
+        forward, backward = _either(usual, whole)
+        for prefix, function in (("", forward), ("r", backward), ("i", forward)):
+            setattr(Tensor, f"__{prefix}{name}__", function)
     for name in ("eq", "ne", "lt", "le", "gt", "ge"):
         setattr(Tensor, f"__{name}__", _operator(name)[0])
     Tensor.__hash__ = object.__hash__

@@ -39,12 +39,14 @@ class Extent(Tensor):
 class _Made:
     """How a tensor of a program came about."""
 
-    __slots__ = ("depth", "is_memory", "number")
+    __slots__ = ("depth", "element", "is_memory", "number")
 
     def __init__(self, number: int, depth: int, is_memory: bool) -> None:
         self.number = number
         self.depth = depth
         self.is_memory = is_memory
+        #: Of what it is the elements, and at which indices, if it is.
+        self.element: Any = None
 
 
 class _Scope:
@@ -58,6 +60,8 @@ class _Scope:
         self.conditions: list[Any] = []
         #: In a loop that points leave one by one: where it goes on.
         self.alive: Any = None
+        #: In a loop some turns of which points leave one by one: where this turn goes on.
+        self.going: Any = None
         self.number = -1
 
 
@@ -135,8 +139,7 @@ class Trace:
         """Where the statement at hand is done, if not everywhere."""
         parts: list[Any] = []
         for scope in self._in_function():
-            if scope.alive is not None:
-                parts.append(scope.alive)
+            parts += [memory for memory in (scope.alive, scope.going) if memory is not None]
             parts += scope.conditions
         if not parts:
             return None
@@ -224,7 +227,9 @@ class Trace:
         keys = key if isinstance(key, tuple) else (key,)
         mode = x._outside if x._outside != "error" or not self.divides_integers else "clamp"
         index = [self.index(k)._native for k in keys]
-        return Tensor(x._native.gather(0, index, mode, False), x._outside)
+        out = Tensor(x._native.gather(0, index, mode, False), x._outside)
+        out._made.element = (x, key)
+        return out
 
     # Blocks.
 
@@ -236,16 +241,14 @@ class Trace:
             raise ValueError(f"a loop's step is a whole number other than zero, not {step!r}")
         scope = _Scope(is_loop=True)
         scope.number, self._n_loops = self._n_loops, self._n_loops + 1
-        fact = self.facts.get(("loop", scope.number))
-        if fact is not None:
-            scope.alive = self.native.memory("u1", [self._known(extent) for extent in fact])
-            self.native.set(scope.alive, constant(True, ALL["u1"])._native)
+        scope.alive = self._truths(("loop", scope.number))
         first, last = lo._native, hi._native
         per_point = lo.ndim > 0 or hi.ndim > 0
         if per_point:
             count = (hi - lo + (step - (1 if step > 0 else -1))) // step
             first, last = constant(0, ALL["i32"])._native, count.max()._native
         var, counter = self.native.begin_loop()
+        scope.going = self._truths(("turn", scope.number))
         self.scopes.append(scope)
         at = Tensor(counter)
         if per_point:
@@ -255,6 +258,15 @@ class Trace:
         self._leave_if_done(scope)
         self.scopes.pop()
         self.native.end_loop(var, first, last, 1 if per_point else step)
+
+    def _truths(self, key: Any) -> Any:
+        """Memory in which all is true, if points are known to leave a loop or a turn of it."""
+        fact = self.facts.get(key)
+        if fact is None:
+            return None
+        memory = self.native.memory("u1", [self._known(extent) for extent in fact])
+        self.native.set(memory, constant(True, ALL["u1"])._native)
+        return memory
 
     def _leave_if_done(self, scope: _Scope) -> None:
         """Ends a loop that every point has left."""
@@ -285,27 +297,28 @@ class Trace:
         yield
         self.scopes.pop()
 
-    def leave_loop(self) -> None:
-        """Leaves the innermost loop, at the points at hand."""
+    def leave_loop(self, turn_only: bool = False) -> None:
+        """Leaves the innermost loop, or this turn of it, at the points at hand."""
         around = len(self.scopes) - len(self._in_function())
         at = next((k for k in reversed(range(around, len(self.scopes))) if self.scopes[k].is_loop), None)
         if at is None:
             raise SyntaxError("there is no loop to leave")
         loop = self.scopes[at]
         inside = [c for scope in self.scopes[at:] for c in scope.conditions]
-        if not inside and loop.alive is None and self.mask() is None:
-            self.native.break_()
+        if not inside and self.mask() is None:
+            self.native.continue_() if turn_only else self.native.break_()
             return
         mask = self.mask()
         if mask is None:
             mask = constant(True, ALL["u1"])._native
-        shape = mask.shape if loop.alive is None else self._stretched([mask, loop.alive])
-        key = ("loop", loop.number)
+        memory = loop.going if turn_only else loop.alive
+        shape = mask.shape if memory is None else self._stretched([mask, memory])
+        key = ("turn" if turn_only else "loop", loop.number)
         named = [self._named(extent) for extent in shape]
         if self.facts.get(key) != named:
             self.learned[key] = named
             return
-        self.native.set(loop.alive, constant(False, ALL["u1"])._native, mask)
+        self.native.set(memory, constant(False, ALL["u1"])._native, mask)
 
 
 def _trace() -> Trace:
@@ -467,6 +480,11 @@ def if_cond(condition: Any) -> Iterator[None]:
 def break_loop() -> None:
     """Leaves the innermost loop, at the points at hand."""
     _trace().leave_loop()
+
+
+def continue_loop() -> None:
+    """Goes on with the next turn of the innermost loop, at the points at hand."""
+    _trace().leave_loop(turn_only=True)
 
 
 @contextlib.contextmanager
