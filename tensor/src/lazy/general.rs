@@ -164,7 +164,7 @@ impl General<'_> {
         }
     }
 
-    /// A constant; one that is an extent, or the last index of one, follows from it.
+    /// A constant; one that is an extent, as much below zero, or the last index of one, follows from it.
     fn constant(&mut self, value: Scalar) -> Expr {
         let number = match value.ty() {
             ScalarType::I32 => i32::try_from(value.as_i128()).ok(),
@@ -182,6 +182,14 @@ impl General<'_> {
         {
             let n = self.new.get(var);
             return self.new.exprs.cast(n, value.ty());
+        }
+        if let Some(&var) = self.numbers.get(&Number::Extent(n.wrapping_neg()))
+            && value.ty() == ScalarType::I32
+        {
+            let n = self.new.get(var);
+            let minus = self.new.exprs.i32(-1);
+            let below = ExprDef::Binary(BinaryOp::Mul, n, minus);
+            return self.new.exprs.add_as_is(below);
         }
         if let Some(&var) = self.numbers.get(&Number::Extent(n.wrapping_add(1)))
             && value.ty() == ScalarType::I32

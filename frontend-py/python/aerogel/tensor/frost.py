@@ -176,7 +176,7 @@ class _Points(Tensor):
 
 @contextlib.contextmanager
 def kernel(shape: Any, group_size: Sequence[builtins.int] = ()) -> Iterator[Any]:
-    """Does a block at every point of a shape, whose points may lie in groups: each statement at all points before the next."""
+    """Does a block at every point of a shape, each statement at all points before the next; they may lie in groups."""
     at = indices(shape)
     groups = list(group_size) + [1] * (len(at) - len(group_size)) if group_size else []
     points = _Points(at, groups)
@@ -616,6 +616,6 @@ def __getattr__(name: str) -> Any:
 pi = math.pi
 
 __all__ = [
-    "assert_tensor", "break_loop", "buffer", "const", "continue_loop", "if_cond", "indices", "input", "kernel", "loop", "scatterAdd",
-    "scatterMax", "scatterMin", "compile", "program", "tensor", "initialize",
+    "assert_tensor", "break_loop", "buffer", "const", "continue_loop", "if_cond", "indices", "input", "kernel", "loop",
+    "scatterAdd", "scatterMax", "scatterMin", "compile", "program", "tensor", "initialize",
 ]  # fmt: skip
