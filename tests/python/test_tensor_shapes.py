@@ -432,7 +432,6 @@ WINDOWS = {
     "two extents": lambda m, x, k: m.concat([x[:k], x[k:], x[:k]]),
     "shapes": lambda m, x, k: m.flip(x[: 2 * k].reshape(k, 2), axis=0),
     "made numbers": lambda m, x, k: m.arange(k) * 2 + m.ones(k)[::-1],
-    "turned rounds": lambda m, x, k: m.roll(x[:k], 2),
 }
 
 

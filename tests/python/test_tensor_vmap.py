@@ -303,7 +303,7 @@ def test_extents_that_differ():
 
 
 def test_axes_that_are_not_there():
-    with pytest.raises(ValueError, match="argument 1 is one number, there is no axis 0: `in_axes` are None"):
+    with pytest.raises(ValueError, match="argument 1 is one number, there is no axis 0: give `in_axes` None"):
         ti.vmap(lambda x, y: x)(numbers(4), 3.0)
     with pytest.raises(ValueError, match=r"argument 0\[1\] has axes 0 to 0, there is no axis 1"):
         ti.vmap(lambda x: x, in_axes=1)((numbers(4, 2), numbers(4)))

@@ -181,7 +181,7 @@ def kernel(shape: Any, group_size: Sequence[builtins.int] = ()) -> Iterator[Any]
     groups = list(group_size) + [1] * (len(at) - len(group_size)) if group_size else []
     points = _Points(at, groups)
     trace = programs._trace()
-    around = getattr(trace, "kernel", None)
+    around = trace.kernel
     trace.kernel = (trace.extents(shape), points)
     yield points if len(at) == 1 else at if not groups else points
     trace.kernel = around
@@ -205,7 +205,7 @@ class _OwnMemory:
 
 
 def _around(what: str) -> tuple[list[Any], _Points]:
-    found = getattr(programs._trace(), "kernel", None)
+    found = programs._trace().kernel
     if found is None:
         raise RuntimeError(f"`{what}` is for the points of a `kernel`")
     return found

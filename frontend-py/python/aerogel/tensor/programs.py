@@ -80,6 +80,8 @@ class Trace:
         self.inputs: list[Any] = []
         self.input_shapes: dict[Any, tuple[int, int]] = {}
         self.scopes: list[_Scope] = []
+        #: The extents and the points of the kernel at hand.
+        self.kernel: Any = None
         #: Which results are complex.
         self.is_complex: list[bool] = []
         self._count = 0
