@@ -96,6 +96,8 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(tensor::realise_tensors, m)?)?;
     m.add_function(wrap_pyfunction!(tensor::set_tensor_class, m)?)?;
     m.add_function(wrap_pyfunction!(tensor::tensor_counts, m)?)?;
+    m.add_function(wrap_pyfunction!(tensor::one_of_tensor, m)?)?;
+    m.add_function(wrap_pyfunction!(tensor::vmap_tensors, m)?)?;
     m.add_class::<kernel::NativeKernel>()?;
     m.add_class::<recording::NativeRecording>()?;
     m.add_class::<activity::NativeAsked>()?;
