@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use aerogel_runtime::{Buffer, Device, KernelCode, LoadError, LoadedKernel, MemoryError, Mirror};
 
 use crate::driver::{Card, Driver, DriverError};
+use crate::graph::Running;
 use crate::memory::GpuMirror;
 use crate::plan::GpuKernel;
 use crate::queue::Queued;
@@ -25,6 +26,7 @@ pub(crate) struct Opened {
     shared: Mutex<Shared>,
     /// Launches that nobody has waited for, in their order.
     pub(crate) queued: Mutex<Vec<Queued>>,
+    pub(crate) running: Running,
 }
 
 /// Memory that one launch after the other uses.
@@ -38,8 +40,15 @@ pub(crate) struct Shared {
 static OPENED: AtomicU64 = AtomicU64::new(1);
 
 impl Opened {
-    /// The driver, if this process may use it, and the card is not lost.
+    /// The driver, if this process may use it, and the card is not lost. It has been asked for all that was launched.
     pub(crate) fn driver(&self) -> Result<&dyn Driver, DriverError> {
+        let driver = self.idle_driver()?;
+        self.send_waiting(driver)?;
+        Ok(driver)
+    }
+
+    /// As `driver`, though launches of a graph may wait to be sent.
+    pub(crate) fn idle_driver(&self) -> Result<&dyn Driver, DriverError> {
         if self.is_forked() {
             return Err(DriverError::Forked);
         }
@@ -47,6 +56,11 @@ impl Opened {
             None => Ok(&*self.driver),
             Some(why) => Err(DriverError::Lost(why.clone())),
         }
+    }
+
+    /// The address of the word that ends launches early.
+    pub(crate) fn stop_word(&self) -> u64 {
+        self.driver.stop_word()
     }
 
     /// Memory of the card, as much as may be used.
@@ -121,7 +135,7 @@ impl Drop for Opened {
 /// A GPU.
 #[derive(Clone)]
 pub struct GpuDevice {
-    opened: Arc<Opened>,
+    pub(crate) opened: Arc<Opened>,
 }
 
 impl GpuDevice {
@@ -137,6 +151,7 @@ impl GpuDevice {
                 held: AtomicU64::new(0),
                 shared: Mutex::default(),
                 queued: Mutex::default(),
+                running: Running::default(),
             }),
         }
     }

@@ -60,6 +60,15 @@ pub trait Driver: Send + Sync {
     /// Launches a kernel.
     fn launch(&self, function: u64, grid: Grid, params: &[u64]) -> Result<(), DriverError>;
 
+    /// Makes a graph of launches that follow each other, which is launched as one: its number.
+    fn graph(&self, launches: &[KernelLaunch]) -> Result<u64, DriverError>;
+
+    /// Launches all of a graph.
+    fn launch_graph(&self, graph: u64) -> Result<(), DriverError>;
+
+    /// Gives a graph back; a launch of it may still run.
+    fn drop_graph(&self, graph: u64);
+
     /// Notes when all that was asked before is done: the number of the note.
     fn mark(&self) -> Result<u64, DriverError>;
 
@@ -133,6 +142,18 @@ impl<D: Driver + ?Sized> Driver for std::sync::Arc<D> {
         (**self).launch(function, grid, params)
     }
 
+    fn graph(&self, launches: &[KernelLaunch]) -> Result<u64, DriverError> {
+        (**self).graph(launches)
+    }
+
+    fn launch_graph(&self, graph: u64) -> Result<(), DriverError> {
+        (**self).launch_graph(graph)
+    }
+
+    fn drop_graph(&self, graph: u64) {
+        (**self).drop_graph(graph);
+    }
+
     fn mark(&self) -> Result<u64, DriverError> {
         (**self).mark()
     }
@@ -167,6 +188,17 @@ pub struct Grid {
     pub threads: u32,
     /// Bytes of shared memory for a block, besides those that the code declares.
     pub shared: u32,
+}
+
+/// A launch of a kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KernelLaunch {
+    /// The kernel, as the driver numbers it.
+    pub function: u64,
+    /// How many threads run it.
+    pub grid: Grid,
+    /// What they are given.
+    pub params: Vec<u64>,
 }
 
 /// Why a driver does not do what it is asked for.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use cudarc::driver::result::{self, DriverError as Failure};
 use cudarc::driver::sys::{self, CUresult};
 
-use crate::driver::{Card, Driver, DriverError, Grid};
+use crate::driver::{Card, Driver, DriverError, Grid, KernelLaunch};
 
 /// The oldest driver that does all that is asked of it.
 const OLDEST: [u32; 2] = [12, 0];
@@ -253,6 +253,44 @@ fn sized(bytes: u64) -> impl Fn(Failure) -> DriverError {
     }
 }
 
+/// Adds launches to a graph, each behind the one before.
+fn chain(graph: sys::CUgraph, launches: &[KernelLaunch]) -> Result<(), Failure> {
+    let mut last = None;
+    for KernelLaunch {
+        function,
+        grid,
+        params,
+    } in launches
+    {
+        let mut params: Vec<*mut c_void> = params
+            .iter()
+            .map(|p| std::ptr::from_ref(p).cast_mut().cast())
+            .collect();
+        // SAFETY: numbers and null pointers, which stand for nothing in particular.
+        let mut node: sys::CUDA_KERNEL_NODE_PARAMS = unsafe { std::mem::zeroed() };
+        node.func = *function as sys::CUfunction;
+        (node.gridDimX, node.gridDimY, node.gridDimZ) = (grid.blocks, 1, 1);
+        (node.blockDimX, node.blockDimY, node.blockDimZ) = (grid.threads, 1, 1);
+        node.sharedMemBytes = grid.shared;
+        node.kernelParams = params.as_mut_ptr();
+        let behind = last.as_slice().to_vec();
+        let mut added = std::ptr::null_mut();
+        // SAFETY: the function takes as many parameters of eight bytes, which the driver copies before it returns.
+        unsafe {
+            sys::cuGraphAddKernelNode_v2(
+                &raw mut added,
+                graph,
+                behind.as_ptr(),
+                behind.len(),
+                &raw const node,
+            )
+        }
+        .result()?;
+        last = Some(added);
+    }
+    Ok(())
+}
+
 impl Driver for NvidiaDriver {
     fn card(&self) -> &Card {
         &self.card
@@ -424,6 +462,39 @@ impl Driver for NvidiaDriver {
             )
         }
         .map_err(of)
+    }
+
+    fn graph(&self, launches: &[KernelLaunch]) -> Result<u64, DriverError> {
+        self.enter()?;
+        let mut graph = std::ptr::null_mut();
+        // SAFETY: writes one handle.
+        unsafe { sys::cuGraphCreate(&raw mut graph, 0) }
+            .result()
+            .map_err(of)?;
+        let made = chain(graph, launches).and_then(|()| {
+            let mut made = std::ptr::null_mut();
+            // SAFETY: the graph was just made.
+            unsafe { sys::cuGraphInstantiateWithFlags(&raw mut made, graph, 0) }.result()?;
+            Ok(made as u64)
+        });
+        // SAFETY: what was made of it does not need it any more.
+        let _ = unsafe { sys::cuGraphDestroy(graph) };
+        made.map_err(of)
+    }
+
+    fn launch_graph(&self, graph: u64) -> Result<(), DriverError> {
+        let stream = self.enter()?;
+        // SAFETY: the number is what `graph` gave.
+        unsafe { sys::cuGraphLaunch(graph as sys::CUgraphExec, stream) }
+            .result()
+            .map_err(of)
+    }
+
+    fn drop_graph(&self, graph: u64) {
+        if self.enter().is_ok() {
+            // SAFETY: the number is what `graph` gave; the driver keeps what still runs.
+            let _ = unsafe { sys::cuGraphExecDestroy(graph as sys::CUgraphExec) };
+        }
     }
 
     fn mark(&self) -> Result<u64, DriverError> {
