@@ -235,6 +235,30 @@ impl Device for GpuDevice {
         self.opened.driver().is_ok()
     }
 
+    fn identity(&self) -> String {
+        let Card {
+            name, sm, driver, ..
+        } = self.card();
+        format!("{name} sm_{sm} CUDA {driver:?}")
+    }
+
+    fn assemble(&self, code: &mut KernelCode) {
+        let assemble = |driver: &dyn Driver, object: &Vec<u8>| {
+            let text = std::str::from_utf8(object);
+            let text = text.map_err(|_| DriverError::BadCode("it is no text".to_owned()))?;
+            driver.assemble(text)
+        };
+        let made = self.opened.driver().and_then(|driver| {
+            let all = code.objects.iter().map(|object| assemble(driver, object));
+            all.collect::<Result<Vec<_>, _>>()
+        });
+        match made {
+            Ok(made) => code.binaries = made,
+            // Whoever loads it hears of it.
+            Err(e) => tracing::debug!("code is not assembled: {e}"),
+        }
+    }
+
     fn load(&self, code: &KernelCode) -> Result<Box<dyn LoadedKernel>, LoadError> {
         let kernel = GpuKernel::new(&self.opened, code).map_err(|e| {
             self.opened.note(&e);

@@ -16,6 +16,8 @@ pub struct Card {
     pub threads: u32,
     /// Bytes of memory.
     pub memory: u64,
+    /// The version of CUDA that its driver is for.
+    pub driver: [u32; 2],
 }
 
 /// What a driver does. Launches, fills and copies happen in the order in which they are asked for; a launch may have only
@@ -45,8 +47,11 @@ pub trait Driver: Send + Sync {
     /// Sets bytes.
     fn fill(&self, address: u64, bytes: u64, value: u8) -> Result<(), DriverError>;
 
-    /// Loads a module: its number.
-    fn load(&self, ptx: &str) -> Result<u64, DriverError>;
+    /// Makes of PTX what the card itself runs.
+    fn assemble(&self, ptx: &str) -> Result<Vec<u8>, DriverError>;
+
+    /// Loads a module, from PTX or what `assemble` made of it: its number.
+    fn load(&self, code: &[u8]) -> Result<u64, DriverError>;
 
     /// Gives each thread at least so many bytes of stack, for functions that call themselves.
     fn set_stack(&self, bytes: u64) -> Result<(), DriverError>;
@@ -122,8 +127,12 @@ impl<D: Driver + ?Sized> Driver for std::sync::Arc<D> {
         (**self).fill(address, bytes, value)
     }
 
-    fn load(&self, ptx: &str) -> Result<u64, DriverError> {
-        (**self).load(ptx)
+    fn assemble(&self, ptx: &str) -> Result<Vec<u8>, DriverError> {
+        (**self).assemble(ptx)
+    }
+
+    fn load(&self, code: &[u8]) -> Result<u64, DriverError> {
+        (**self).load(code)
     }
 
     fn set_stack(&self, bytes: u64) -> Result<(), DriverError> {

@@ -11,6 +11,9 @@ use aerogel_ptx::{Counts, Fault, FaultKind, Machine, Module, Options, Stop};
 
 use crate::driver::{Card, Driver, DriverError, Grid, KernelLaunch};
 
+/// How what it has assembled begins, which is the text otherwise.
+const ASSEMBLED: &[u8] = b"\x7fPTX machine\n";
+
 /// A machine that behaves like a card.
 pub struct MachineDriver {
     card: Card,
@@ -67,6 +70,7 @@ impl MachineDriver {
                 blocks: 4,
                 threads: options.threads as u32,
                 memory: options.memory,
+                driver: [12, 0],
             },
             stop,
             state: Mutex::new(State {
@@ -281,9 +285,15 @@ impl Driver for MachineDriver {
         Ok(())
     }
 
-    fn load(&self, ptx: &str) -> Result<u64, DriverError> {
+    fn assemble(&self, ptx: &str) -> Result<Vec<u8>, DriverError> {
+        Ok([ASSEMBLED, ptx.as_bytes()].concat())
+    }
+
+    fn load(&self, code: &[u8]) -> Result<u64, DriverError> {
+        let text = std::str::from_utf8(code.strip_prefix(ASSEMBLED).unwrap_or(code));
+        let text = text.map_err(|_| DriverError::BadCode("it is no text".to_owned()))?;
         let mut state = self.lock();
-        let module = state.machine.load(ptx);
+        let module = state.machine.load(text);
         let module = module.map_err(|e| DriverError::BadCode(e.to_string()))?;
         let number = state.next_module;
         state.next_module += 1;

@@ -165,11 +165,15 @@ impl Kernel {
         if code.is_recursive() {
             driver.set_stack(STACK)?;
         }
-        for object in &code.objects {
-            let text = std::str::from_utf8(object)
-                .map_err(|_| DriverError::BadCode("it is no text".to_owned()))?;
-            keep(text);
-            modules.numbers.push(driver.load(text)?);
+        for (k, object) in code.objects.iter().enumerate() {
+            keep(object);
+            let assembled = code.binaries.get(k).map(|binary| driver.load(binary));
+            modules.numbers.push(match assembled {
+                Some(Ok(module)) => module,
+                // What the card does not take is made anew.
+                Some(Err(DriverError::BadCode(_))) | None => driver.load(object)?,
+                Some(Err(e)) => return Err(e),
+            });
         }
         let function = |symbol: &str| {
             let all = modules.numbers.iter();
@@ -541,7 +545,7 @@ impl Kernel {
 }
 
 /// Writes code to the folder that `AEROGEL_KEEP_PTX` names, for an assembler to look at.
-fn keep(text: &str) {
+fn keep(text: &[u8]) {
     let Some(folder) = std::env::var_os("AEROGEL_KEEP_PTX") else {
         return;
     };

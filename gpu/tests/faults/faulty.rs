@@ -194,9 +194,14 @@ impl Driver for Faulty {
         self.machine.fill(address, bytes, value)
     }
 
-    fn load(&self, ptx: &str) -> Result<u64, DriverError> {
+    fn assemble(&self, ptx: &str) -> Result<Vec<u8>, DriverError> {
+        self.faults.step("assemble")?;
+        self.machine.assemble(ptx)
+    }
+
+    fn load(&self, code: &[u8]) -> Result<u64, DriverError> {
         self.faults.step("load")?;
-        self.machine.load(ptx)
+        self.machine.load(code)
     }
 
     fn set_stack(&self, bytes: u64) -> Result<(), DriverError> {
