@@ -16,6 +16,7 @@ MODULES = {
     "Kernels and functions": "aerogel.kernel",
     "Fields": "aerogel.data.field",
     "Layouts": "aerogel.data.snode",
+    "Axes": "aerogel.data.axes",
     "Arrays": "aerogel.data.ndarray",
     "Vectors and matrices": "aerogel.data.matrix",
     "Structs": "aerogel.data.structs",

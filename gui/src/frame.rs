@@ -292,7 +292,9 @@ fn update(gpu: &Gpu, held: &mut Option<Held>, wanted: Option<&Arc<Bytes>>) -> bo
     let size = (wanted.len() as u64).next_multiple_of(4);
     match held {
         Some(held) if held.buffer.size() == size => {
-            if **held.bytes != ***wanted {
+            // What has not changed often comes as the same object.
+            let is_same = std::ptr::eq(&**held.bytes, &***wanted);
+            if !is_same && **held.bytes != ***wanted {
                 write(gpu, &held.buffer, wanted);
             }
             held.bytes = wanted.clone();

@@ -92,15 +92,14 @@ pub(crate) fn caught<T>(what: impl FnOnce() -> T) -> Option<T> {
 
 /// Asks something of the display, which may go away meanwhile: a failure then, not a panic.
 pub(crate) fn ask<T>(what: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
-    let gone = || Failure("the display is gone".to_owned());
     if is_gone() {
-        return Err(gone());
+        return Err(x11::gone());
     }
     let answer = caught(what).unwrap_or_else(|| {
         IS_BROKEN.set(true);
-        Err(gone())
+        Err(x11::gone())
     });
-    if is_gone() { Err(gone()) } else { answer }
+    if is_gone() { Err(x11::gone()) } else { answer }
 }
 
 fn make() -> Result<EventLoop<()>, Failure> {

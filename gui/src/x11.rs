@@ -44,6 +44,8 @@ static XLIB: OnceLock<Option<Xlib>> = OnceLock::new();
 /// Our connection; null until it stands.
 static OURS: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 static IS_GONE: AtomicBool = AtomicBool::new(false);
+/// Whether that is so because it never answered.
+static IS_SILENT: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
     /// Whether this thread makes the event loop: a connection that it loses is ours.
@@ -143,15 +145,9 @@ pub(crate) fn open() -> Result<EventLoop<()>, Failure> {
         }
     }
     // The thread may hold for ever what a second event loop would wait for.
-    let was_gone = IS_GONE.swap(true, Ordering::AcqRel);
-    Err(Failure(
-        if was_gone {
-            "the display is gone"
-        } else {
-            "the display does not answer"
-        }
-        .to_owned(),
-    ))
+    IS_SILENT.store(!is_gone(), Ordering::Release);
+    IS_GONE.store(true, Ordering::Release);
+    Err(gone())
 }
 
 /// From here on our connection's own handler is called, in whichever thread it is lost.
@@ -170,7 +166,18 @@ fn keep(made: &EventLoop<()>) {
     unsafe { (xlib.set_exit_handler)(display.as_ptr(), Some(stay), ptr::null_mut()) };
 }
 
-/// Whether the server ended.
+/// Whether the server ended, or never answered.
 pub(crate) fn is_gone() -> bool {
     IS_GONE.load(Ordering::Acquire)
+}
+
+/// What is to be said then.
+pub(crate) fn gone() -> Failure {
+    let is_silent = IS_SILENT.load(Ordering::Acquire);
+    let state = if is_silent {
+        "does not answer"
+    } else {
+        "is gone"
+    };
+    Failure(format!("the display {state}"))
 }

@@ -99,6 +99,22 @@ def test_a_silent_display_is_not_asked_for_pictures(tmp_path):
     assert (code, out) == (0, "1.0 False"), err[-800:]
 
 
+def test_windows_of_a_silent_display_draw_into_pictures(tmp_path):
+    with silent_display() as display:
+        text = """
+        import numpy as np
+        from aerogel.ui import _backend
+        for k in range(2):
+            w = ti.ui.Window("seen", 64)
+            w.get_canvas().set_image(np.ones((64, 64), np.float32))
+            print(w.get_image_buffer_as_numpy().min(), flush=True)
+            w.show()
+        print(*_backend._told)
+        """
+        code, out, err = Program(text, display, tmp_path).end()
+    assert code == 0 and out.startswith("1.0\n1.0\nthe display does not answer: "), (out, err[-800:])
+
+
 OPENING = """
 print("ready", flush=True)
 for k in range(200):

@@ -45,32 +45,11 @@ from aerogel.data import snode
 from aerogel.data._field import Field
 from aerogel.data._quant import BitpackedFields
 from aerogel.data.argpack import ArgPack
+from aerogel.data.axes import Layout, axes, i, ij, ijk, ijkl, ijl, ik, ikl, il, j, jk, jkl, jl, k, kl, l
 from aerogel.data.field import MatrixField, ScalarField, field
 from aerogel.data.matrix import Matrix, Vector
 from aerogel.data.ndarray import MatrixNdarray, Ndarray, ScalarNdarray, VectorNdarray, from_dlpack, ndarray
-from aerogel.data.snode import (
-    FieldsBuilder,
-    Layout,
-    SNode,
-    axes,
-    deactivate_all_snodes,
-    i,
-    ij,
-    ijk,
-    ijkl,
-    ijl,
-    ik,
-    ikl,
-    il,
-    j,
-    jk,
-    jkl,
-    jl,
-    k,
-    kl,
-    l,
-    root,
-)
+from aerogel.data.snode import FieldsBuilder, SNode, deactivate_all_snodes, root
 from aerogel.data.structs import Struct, StructField, dataclass
 from aerogel.data.texture import Format, Texture
 from aerogel.errors import *  # noqa: F403

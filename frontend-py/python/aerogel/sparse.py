@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from aerogel.data import snode
+from aerogel.data import axes, snode
 from aerogel.data.structs import Struct, StructField
 
 __all__ = ["grid", "usage"]
@@ -25,8 +25,8 @@ def grid(field_dict: Mapping[str, Any], shape: Sequence[int]) -> StructField:
     if len(shape) not in (2, 3):
         raise ValueError(f"a sparse grid has 2 or 3 axes, not {len(shape)}")
     made: StructField = Struct.field(dict(field_dict))
-    axes = snode.ij if len(shape) == 2 else snode.ijk
-    snode.root.bitmasked(axes, tuple(shape)).place(made)
+    over = axes.ij if len(shape) == 2 else axes.ijk
+    snode.root.bitmasked(over, tuple(shape)).place(made)
     return made
 
 

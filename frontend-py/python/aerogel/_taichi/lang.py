@@ -11,7 +11,7 @@ OLD_NAMES = {
     "any_array": "_taichi.expressions",
     "argpack": "data.argpack",
     "common_ops": "_taichi.expressions",
-    "enums": "data.snode",
+    "enums": "data.axes",
     "exception": "errors",
     "expr": "_taichi.expressions",
     "field": "data.field",

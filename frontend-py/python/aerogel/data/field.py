@@ -16,8 +16,9 @@ from aerogel._dtypes import DataType, dtype_of, numpy_dtype
 from aerogel.data import _unused, snode
 from aerogel.data._field import Field, outside_kernels
 from aerogel.data._quant import QuantType
+from aerogel.data.axes import Layout, axes, is_int
 from aerogel.data.matrix import Matrix, _make
-from aerogel.data.snode import Layout, SNode, _is_int, _PlaceNode
+from aerogel.data.snode import SNode, _PlaceNode
 from aerogel.errors import AerogelExtentError, AerogelRuntimeError, AerogelShapeError, AerogelSyntaxError
 
 if TYPE_CHECKING:
@@ -375,7 +376,7 @@ _native.set_element_maker(_element, Matrix)
 
 
 def _shape(shape: Any) -> tuple[int, ...]:
-    if _is_int(shape):
+    if is_int(shape):
         shape = (shape,)
     try:
         out = tuple(operator.index(s) for s in shape)
@@ -412,7 +413,7 @@ def _place(
         return
     dims = _shape(shape)
     if offset is not None:
-        offset = [int(offset)] if _is_int(offset) else [int(o) for o in offset]  # type: ignore[union-attr,arg-type]
+        offset = [int(offset)] if is_int(offset) else [int(o) for o in offset]  # type: ignore[union-attr,arg-type]
         if len(offset) != len(dims):
             raise AerogelSyntaxError(
                 f"The dimensionality of shape and offset must be the same ({len(dims)} != {len(offset)})"
@@ -435,10 +436,10 @@ def _place(
 
     def levels() -> SNode:
         if order is None:
-            return root.dense(snode.axes(*sequence), dims) if dims else root
+            return root.dense(axes(*sequence), dims) if dims else root
         node = root
         for axis in sequence:
-            node = node.dense(snode.axes(axis), dims[axis])
+            node = node.dense(axes(axis), dims[axis])
         return node
 
     def lay_out(fields: list[Any]) -> None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, overload
 from aerogel import _native
 from aerogel._dtypes import DataType, dtype_of, numpy_dtype
 from aerogel.data._field import outside_kernels
+from aerogel.data.axes import Layout
 from aerogel.data.field import _check, _shape, alike, converted, numbers
-from aerogel.data.snode import Layout
 from aerogel.errors import AerogelRuntimeError, AerogelRuntimeTypeError
 
 if TYPE_CHECKING:

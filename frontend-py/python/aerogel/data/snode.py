@@ -14,48 +14,8 @@ from typing import TYPE_CHECKING, Any
 from aerogel import _native
 from aerogel.data import _unused
 from aerogel.data._quant import BitpackedFields
+from aerogel.data.axes import Axis, extent, offsets
 from aerogel.errors import AerogelExtentError, AerogelRuntimeError
-
-
-class Axis:
-    """An index axis: ``ti.i`` is the first."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: int) -> None:
-        self.value = value
-
-    def __repr__(self) -> str:
-        return f"Axis({self.value})"
-
-
-_AXES = [Axis(k) for k in range(12)]
-
-
-def axes(*x: int) -> list[Axis]:
-    """The index axes with these numbers."""
-    return [_AXES[k] for k in x]
-
-
-i, j, k, l = ([_AXES[n]] for n in range(4))
-ij, ik, il, jk, jl, kl = axes(0, 1), axes(0, 2), axes(0, 3), axes(1, 2), axes(1, 3), axes(2, 3)
-ijk, ijl, ikl, jkl = axes(0, 1, 2), axes(0, 1, 3), axes(0, 2, 3), axes(1, 2, 3)
-ijkl = axes(0, 1, 2, 3)
-
-
-class Layout:
-    """How the components of a matrix field lie in memory."""
-
-    class _Kind:
-        def __init__(self, name: str, value: int) -> None:
-            self.name, self.value = name, value
-
-        def __repr__(self) -> str:
-            return f"Layout.{self.name}"
-
-    AOS = _Kind("AOS", 0)  #: The components of an element side by side.
-    SOA = _Kind("SOA", 1)  #: All first components, then all second ones.
-    NULL = _Kind("NULL", 2)
 
 
 class Stats(list):
@@ -130,8 +90,8 @@ class SNode:
                 All at once if it is left out.
         """
         dims: list[Any] = [*dimension] if isinstance(dimension, Iterable) else [dimension]
-        chunk = _extent(dims[0] if chunk_size is None else chunk_size, "a chunk")
-        return self._add("dynamic", axis, dims, min(chunk, _extent(dims[0])))
+        chunk = extent(dims[0] if chunk_size is None else chunk_size, "a chunk")
+        return self._add("dynamic", axis, dims, min(chunk, extent(dims[0])))
 
     def quant_array(self, axes: Axis | Sequence[Axis], dimensions: int | Sequence[int], max_num_bits: int) -> SNode:
         """Adds a node that divides ``axes`` into ``dimensions`` elements of one field, all in one word of memory.
@@ -167,7 +127,7 @@ class SNode:
             dims *= len(axis_list)
         if len(dims) != len(axis_list):
             raise AerogelExtentError(f"{len(axis_list)} axes need {len(axis_list)} dimensions, got {len(dims)}")
-        pairs = [(a.value, _extent(d)) for a, d in zip(axis_list, dims)]
+        pairs = [(a.value, extent(d)) for a, d in zip(axis_list, dims)]
         child = SNode(self._tree, self, self._aerogel_snode.node(kind, pairs, *number), pairs, kind)
         child._number = number[0] if number else None
         self._children.append(child)
@@ -192,7 +152,7 @@ class SNode:
                     raise AerogelRuntimeError("a component of the field is placed already: place the others too")
                 if components:
                     self._tree._split.append(a)
-                self._aerogel_snode.place(a, _offsets(offset))
+                self._aerogel_snode.place(a, offsets(offset))
                 a._parent_node = self
                 self._offsets_of[a] = offset
                 self._fields.append(weakref.ref(a))
@@ -219,7 +179,7 @@ class SNode:
             raise AerogelRuntimeError("the components of a field are placed in one tree")
         if any(node._offsets_of[part] != offset for node, part in zip(nodes, parts, strict=True)):
             raise AerogelRuntimeError("the components of a field have one offset")
-        self._tree._native.place_split(owner, [node._aerogel_snode for node in nodes], _offsets(offset))
+        self._tree._native.place_split(owner, [node._aerogel_snode for node in nodes], offsets(offset))
         owner._parent_node = nodes[0]
         nodes[0]._offsets_of[owner] = offset
         nodes[0]._fields.append(weakref.ref(owner))
@@ -235,7 +195,7 @@ class SNode:
                 if getattr(field, "_component_of", None) is not None:
                     word._place_component(field, offset)
                     continue
-                native.place(field, _offsets(offset), shared, shared and k > 0)
+                native.place(field, offsets(offset), shared, shared and k > 0)
                 field._parent_node = word
                 word._fields.append(weakref.ref(field))
 
@@ -259,8 +219,8 @@ class SNode:
 
     def _extents(self) -> dict[int, int]:
         out = dict(self._parent._extents()) if self._parent else {}
-        for axis, extent in self._axes:
-            out[axis] = out.get(axis, 1) * extent
+        for axis, size in self._axes:
+            out[axis] = out.get(axis, 1) * size
         return out
 
     @property
@@ -684,36 +644,6 @@ def _forget() -> None:
     _unused.forget()
     _native.set_pending(False)
     root._builder = FieldsBuilder()
-
-
-def _offsets(offset: int | Sequence[int] | None) -> list[int] | None:
-    if offset is None:
-        return None
-    return [int(offset)] if _is_int(offset) else [int(o) for o in offset]  # type: ignore[union-attr,arg-type]
-
-
-def _is_int(x: Any) -> bool:
-    import operator
-
-    try:
-        operator.index(x)
-    except TypeError:
-        return False
-    return True
-
-
-def _extent(d: Any, what: str = "an extent") -> int:
-    import operator
-
-    try:
-        n = operator.index(d)
-    except TypeError:
-        raise TypeError(f"{what} must be an integer, not {d!r}") from None
-    if n <= 0:
-        raise AerogelExtentError(f"{what} must be at least 1, not {n}")
-    if n >= 1 << 32:
-        raise ValueError(f"{what} must be less than 2^32, not {n}")
-    return n
 
 
 _native.set_materialize(_materialize)

@@ -13,8 +13,8 @@ from aerogel import _log, _native
 from aerogel._dtypes import DataType, dtype_of
 from aerogel.data._field import Field, outside_kernels
 from aerogel.data._quant import QuantType
+from aerogel.data.axes import Layout
 from aerogel.data.matrix import Matrix
-from aerogel.data.snode import Layout
 from aerogel.errors import AerogelSyntaxError, AerogelTypeError
 
 if TYPE_CHECKING:

@@ -10,8 +10,9 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
+from aerogel.data.axes import Layout, axes
 from aerogel.data.field import field
-from aerogel.data.snode import Layout, axes, root
+from aerogel.data.snode import root
 from aerogel.errors import AerogelCompilationError, AerogelSyntaxError
 from aerogel.mesh._topology import LETTERS, Relation, Topology, order_of
 from aerogel.types import MatrixType, StructType

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from aerogel.ui import _kept
+
 
 def array(x: Any) -> np.ndarray:
     """What something holds: a field, a ``ti.ndarray``, a tensor, a NumPy array or a list."""
@@ -37,7 +39,10 @@ def rows(x: Any, widths: tuple[int, ...], what: str) -> tuple[bytes, int]:
         ValueError: It does not consist of such vectors.
         TypeError: It does not consist of numbers.
     """
-    values = array(x)
+    return _rows(x, array(x), widths, what)
+
+
+def _rows(x: Any, values: np.ndarray, widths: tuple[int, ...], what: str) -> tuple[bytes, int]:
     if values.dtype.kind not in "fiub":
         raise TypeError(f"{what} must be numbers, not {values.dtype}")
     if values.shape == (0,):
@@ -46,7 +51,7 @@ def rows(x: Any, widths: tuple[int, ...], what: str) -> tuple[bytes, int]:
     if values.ndim < 1 or values.shape[-1] not in widths:
         wanted = " or ".join(map(str, widths))
         raise ValueError(f"{what} must be vectors of {wanted} numbers; the shape is {values.shape}")
-    return _floats(values), values.shape[-1]
+    return _floats(x, values, what), values.shape[-1]
 
 
 def points(x: Any, width: int, what: str) -> bytes:
@@ -56,7 +61,7 @@ def points(x: Any, width: int, what: str) -> bytes:
         values = values[..., :width]
     elif values.ndim >= 1 and values.shape[-1] == 2 < width and values.dtype.kind in "fiub":
         values = np.concatenate([values, np.zeros((*values.shape[:-1], 1), values.dtype)], -1)
-    return rows(values, (width,), what)[0]
+    return _rows(x, values, (width,), what)[0]
 
 
 def numbers(x: Any, what: str) -> bytes:
@@ -64,13 +69,13 @@ def numbers(x: Any, what: str) -> bytes:
     values = array(x)
     if values.dtype.kind not in "fiub":
         raise TypeError(f"{what} must be numbers, not {values.dtype}")
-    return _floats(values)
+    return _floats(x, values, what)
 
 
-def _floats(values: np.ndarray) -> bytes:
+def _floats(x: Any, values: np.ndarray, what: str) -> bytes:
     # What is too large for f32 is nowhere, as infinity is.
     with np.errstate(over="ignore"):
-        return np.ascontiguousarray(values, np.float32).tobytes()
+        return _kept.bytes_of(x, np.ascontiguousarray(values, np.float32), what)
 
 
 def indices(x: Any) -> bytes:
@@ -85,10 +90,18 @@ def indices(x: Any) -> bytes:
         return b""
     if values.dtype.kind not in "iu":
         raise TypeError(f"indices must be integers, not {values.dtype}")
-    if values.min() < 0 or int(values.max()) >= 2**32:
-        at = int(((values < 0) | (values >= 2**32)).argmax())
-        raise IndexError(f"indices[{at}] is {values[at]}")
-    return np.ascontiguousarray(values, np.uint32).tobytes()
+
+    def check() -> None:
+        if values.min() < 0 or int(values.max()) >= 2**32:
+            at = int(((values < 0) | (values >= 2**32)).argmax())
+            raise IndexError(f"indices[{at}] is {values[at]}")
+
+    if values.dtype not in (np.int32, np.uint32):
+        check()
+        return _kept.bytes_of(x, np.ascontiguousarray(values, np.uint32), "indices")
+    made = _kept.bytes_of(x, np.ascontiguousarray(values), "indices")
+    _kept.known(made, "is checked", (), check)
+    return made
 
 
 def color(c: Any, what: str = "color") -> tuple[float, float, float, float]:
@@ -134,7 +147,7 @@ def check_places(what: str, positions: bytes, width: int, how: dict[str, Any]) -
     values = np.frombuffer(positions, np.float32)
     # One pass: a sum is finite only of what is. Where it is not, what is too large together is told apart.
     with np.errstate(all="ignore"):
-        if np.isfinite(values.sum()):
+        if _kept.known(positions, "is finite", (), lambda: np.isfinite(values.sum())):
             return
     places = values.reshape(-1, width)
     is_gone = ~np.isfinite(places).all(1)
@@ -197,7 +210,10 @@ def check_indices(indices_: bytes, first: int, number: int, base: int, n: int) -
         IndexError: One does not.
     """
     named = np.frombuffer(indices_, np.uint32)[first : first + number]
-    if not named.size or (int(named.min()) + base >= 0 and int(named.max()) + base < n):
+    if not named.size:
+        return
+    low, high = _kept.known(indices_, "bounds", (first, number), lambda: (int(named.min()), int(named.max())))
+    if low + base >= 0 and high + base < n:
         return
     vertices = named.astype(np.int64) + base
     k = int(((vertices < 0) | (vertices >= n)).argmax())

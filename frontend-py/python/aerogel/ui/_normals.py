@@ -6,7 +6,7 @@ import numpy as np
 
 import aerogel as ti
 from aerogel import _native
-from aerogel.ui import _pixels
+from aerogel.ui import _kept, _pixels
 
 #: Fewer triangles have theirs sooner than a kernel is compiled.
 _FEW = 20_000
@@ -53,6 +53,10 @@ def of_vertices(positions: bytes, indices: bytes, base: int) -> bytes:
         indices: The bytes of u32, three for each triangle.
         base: What is added to an index.
     """
+    return _kept.known(indices, "normals", (positions, base), lambda: _of_vertices(positions, indices, base))
+
+
+def _of_vertices(positions: bytes, indices: bytes, base: int) -> bytes:
     points = np.frombuffer(positions, np.float32).reshape(-1, 3)
     corners = np.frombuffer(indices, np.uint32)
     corners = corners[: len(corners) - len(corners) % 3].reshape(-1, 3)
