@@ -66,9 +66,8 @@ levels: build ## What computes with floats, once more at each level of x86-64 th
 gpu-test: build ## The Python tests on an NVIDIA GPU; AEROGEL_CUDA=machine stands in for one
 	AEROGEL_TEST_ARCH=cuda $(PY) -m pytest -q tests/python
 
-gpu-bench: build ## The benchmarks on an NVIDIA GPU, against Taichi where it is installed
-	@$(PY) -c 'import aerogel as ti; ti.init(arch=ti.cuda, enable_fallback=False, log_level="error")' 2>&1 | tail -1 | \
-		grep . && exit 1 || BENCH_ARCH=cuda scripts/bench.sh $(ARGS)
+gpu-bench: ## Benchmarks on an NVIDIA GPU, beside Taichi and Warp, from a wheel in dist/ or what is built here
+	scripts/gpu_bench.sh $(ARGS)
 
 gpu-sample: build ## The same, of a few files, on the machine that stands in for a GPU
 	AEROGEL_CUDA=machine AEROGEL_TEST_ARCH=cuda $(PY) -m pytest -q $(GPU_SAMPLE)

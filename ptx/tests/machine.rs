@@ -269,23 +269,21 @@ fn functions_with_local_memory_call_themselves() {
 }
 
 #[test]
-fn a_byte_of_local_memory_lies_in_a_word() {
-    let body = |first: &str| {
-        format!(
-            ".local .align 1 .b8 flag[1];
-            mov.b64 %rd4, flag;
+fn memory_of_a_thread_has_no_atomic_operations() {
+    for atomic in [
+        "atom.local.or.b32 %r11, [%rd4], 2;",
+        "cvta.local.u64 %rd4, %rd4; atom.or.b32 %r11, [%rd4], 2;",
+        "cvta.local.u64 %rd4, %rd4; red.add.u32 [%rd4], 2;",
+    ] {
+        let body = format!(
+            ".local .align 4 .b8 word[4];
+            mov.b64 %rd4, word;
             mov.b32 %r10, 5;
-            {first}
-            atom.local.or.b32 %r11, [%rd4], 2;
-            ld.local.b8 %r12, [%rd4];
-            st.global.b32 [%rd2], %r12;"
-        )
-    };
-    assert_eq!(run("", &body("st.local.b8 [%rd4], %r10;"), 1, 1, &[0]), [7]);
-    assert_eq!(
-        fault("", &body(""), 1, 1, &[0]).kind,
-        FaultKind::NeverWritten
-    );
+            st.local.b32 [%rd4], %r10;
+            {atomic}"
+        );
+        assert_eq!(fault("", &body, 1, 1, &[0]).kind, FaultKind::Atomic);
+    }
 }
 
 #[test]

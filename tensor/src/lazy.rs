@@ -5,6 +5,7 @@
 //! and keeps the numbers with the tensor. What nobody holds is dropped as the session goes on.
 
 mod general;
+mod mapped;
 mod parts;
 
 pub use parts::Range;
@@ -45,6 +46,8 @@ pub enum LazyError {
     Compile(CompileError),
     /// It ended early.
     Run(RunError),
+    /// It stands for one of many, and has no numbers of its own.
+    Mapped,
 }
 
 impl fmt::Display for LazyError {
@@ -52,6 +55,9 @@ impl fmt::Display for LazyError {
         match self {
             Self::Compile(e) => write!(f, "{e:?}"),
             Self::Run(e) => e.fmt(f),
+            Self::Mapped => f.write_str(
+                "a tensor inside `vmap` stands for one of many and has no numbers: choose by `where`, not by `if`",
+            ),
         }
     }
 }
@@ -103,6 +109,10 @@ pub struct Session {
     pending_stores: u32,
     /// Buffers whose memory somebody outside looks at.
     exposed: SecondaryMap<Buffer, bool>,
+    /// Buffers that stand for one of many.
+    ones: SecondaryMap<Buffer, bool>,
+    /// How many of these are held.
+    n_ones: usize,
     /// Bytes of numbers that nobody holds.
     dropped: usize,
     limit: usize,
@@ -163,6 +173,9 @@ impl Session {
         };
         self.free.push(slot);
         self.holds[buffer] -= 1;
+        if self.ones[buffer] && self.holds[buffer] == 0 {
+            self.n_ones -= 1;
+        }
         if self.holds[buffer] == 0
             && let Some(value) = &self.values[buffer]
         {
@@ -245,6 +258,7 @@ impl Session {
             alike: std::mem::take(&mut self.alike),
             n_made: self.n_made,
             stamp: self.stamp,
+            n_ones: self.n_ones,
             free: std::mem::take(&mut self.free),
             slots: vec![None; self.slots.len()],
             ..Self::default()
@@ -274,6 +288,7 @@ impl Session {
             };
             next.stores[new] = self.stores[old];
             next.exposed[new] = self.exposed[old];
+            next.ones[new] = self.ones[old];
             next.slots[slot as usize] = Some(new);
             next.holds[new] += 1;
         }
@@ -319,7 +334,7 @@ struct Job {
     results: Vec<Slot>,
 }
 
-fn job(session: &mut Session, wanted: &[Slot]) -> Option<Job> {
+fn job(session: &mut Session, wanted: &[Slot]) -> Result<Option<Job>, LazyError> {
     let mut roots = Vec::new();
     for &slot in wanted {
         let buffer = session.buffer(slot);
@@ -328,27 +343,32 @@ fn job(session: &mut Session, wanted: &[Slot]) -> Option<Job> {
         }
     }
     if roots.is_empty() {
-        return None;
+        return Ok(None);
+    }
+    let first = session.slice(&roots);
+    if first.made.iter().any(|&(old, _)| session.ones[old]) {
+        return Err(LazyError::Mapped);
     }
     session.pending_stores = 0;
-    let first = session.slice(&roots);
-    for buffer in session.kept(&first, &roots) {
-        if !roots.contains(&buffer) {
-            roots.push(buffer);
+    let kept = session.kept(&first, &roots);
+    let sliced = match kept.is_empty() {
+        true => first,
+        false => {
+            roots.extend(kept);
+            session.slice(&roots)
         }
-    }
-    let sliced = session.slice(&roots);
+    };
     let inputs = sliced
         .inputs
         .iter()
         .map(|&b| session.values[b].clone().expect("it is there"));
-    Some(Job {
+    Ok(Some(Job {
         inputs: inputs.collect(),
         structure: Structure::of(&sliced.program),
         program: sliced.program,
         // Held while the program runs, whatever others give back meanwhile.
         results: roots.iter().map(|&b| session.hold(b)).collect(),
-    })
+    }))
 }
 
 /// A plan that is not there yet, and the numbers that it takes.
@@ -397,7 +417,7 @@ pub fn realise(
     wanted: &[Slot],
     settings: Settings<'_>,
 ) -> Result<(), LazyError> {
-    let Some(mut job) = job(&mut lock(session), wanted) else {
+    let Some(mut job) = job(&mut lock(session), wanted)? else {
         return Ok(());
     };
     job.structure.stamp = settings.stamp;

@@ -35,7 +35,7 @@ impl Makers {
     }
 }
 
-fn targets(stmt: &Stmt, f: &mut impl FnMut(Buffer)) {
+pub(crate) fn targets(stmt: &Stmt, f: &mut impl FnMut(Buffer)) {
     match stmt {
         Stmt::Store(store) => f(store.target),
         Stmt::Call(call) => call.outputs.iter().for_each(|&b| f(b)),
@@ -112,7 +112,7 @@ pub(crate) fn slice(
 }
 
 /// The statements, each after those that it needs, in an order that depends on nothing but them: whatever came first.
-fn order(
+pub(crate) fn order(
     program: &Program,
     makers: &Makers,
     is_there: &impl Fn(Buffer) -> bool,

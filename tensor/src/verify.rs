@@ -71,10 +71,14 @@ impl<'p> Check<'p> {
                 self.expr(*e, None)?;
                 let mut fixed = program.exprs.ty(*e) == ScalarType::I32;
                 program.exprs.visit([*e], &mut |x| {
-                    fixed &= !matches!(program.exprs[x], ExprDef::Load { .. } | ExprDef::Var(..));
+                    fixed &= match &program.exprs[x] {
+                        ExprDef::Load { .. } => false,
+                        ExprDef::Var(var, _) => program.given.contains(var),
+                        _ => true,
+                    };
                 });
                 ensure(fixed, || {
-                    format!("{dim} is not made of extents of inputs alone")
+                    format!("{dim} is not made of extents of inputs and given numbers alone")
                 })
             }
         }

@@ -583,3 +583,39 @@ fn sums_over_rows_read_some_rows_at_a_time() {
     result b1
     "#);
 }
+
+/// Whether a value that takes much to compute is computed where it is read, at these indices.
+fn is_inlined(first: &str, second: &str) -> bool {
+    let program = after(
+        "inline",
+        &format!(
+            r#"
+            in b0 "x": f32[?, b0:0]
+            tmp b1 "f": f32[b0:0, b0:0]
+            tmp b2 "g": f32[b0:0, b0:0]
+            tmp b3 "y": f32[b0:0, b0:0]
+            for [b0:0, b0:0] {{ b1[i0, i1] = exp(sin(b0[i0, i1])) }}
+            for [b0:0, b0:0] {{ b2[i0, i1] = {first} }}
+            for [b0:0, b0:0] {{ b3[i0, i1] = {second} }}
+            result b3
+        "#
+        ),
+    );
+    !program.kept.keys().any(|&b| program.buffers[b].name == "f")
+}
+
+#[test]
+fn what_is_read_in_another_order_of_axes_is_another_value() {
+    assert!(is_inlined("neg(b1[i0, i1])", "add(b1[i0, i1], b2[i0, i1])"));
+    assert!(!is_inlined(
+        "neg(b1[i1, i0])",
+        "add(b1[i0, i1], b2[i0, i1])"
+    ));
+    assert!(!is_inlined(
+        "neg(b1[i0, i1])",
+        "add(b1[i0, i1], b2[i1, i0])"
+    ));
+    // Turned twice it is the same again.
+    assert!(is_inlined("neg(b1[i1, i0])", "add(b1[i0, i1], b2[i1, i0])"));
+    assert!(!is_inlined("b0[i0, i1]", "add(b1[i0, i1], b1[i1, i0])"));
+}

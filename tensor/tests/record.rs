@@ -2,7 +2,7 @@
 
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_tensor::interp::{Array, run};
-use aerogel_tensor::record::{Margin, RecordError, Recording};
+use aerogel_tensor::record::{Mapped, Margin, RecordError, Recording};
 use aerogel_tensor::{Accum, Buffer, Outside, verify};
 
 fn floats(shape: &[usize], data: &[f64]) -> Array {
@@ -162,4 +162,142 @@ fn what_does_not_fit_says_where() {
     let error = r.unary("not", a).unwrap_err();
     insta::assert_snapshot!(error, @"`not` takes integers, not `f32`");
     assert!(r.program.body.is_empty());
+}
+
+/// What is said of the numbers along the first axis of an input, done for all.
+fn mapped(text: &str, axis: usize) -> String {
+    let mut program = aerogel_tensor::parse(text).unwrap();
+    verify(&program).unwrap();
+    let body = std::mem::take(&mut program.body);
+    let results = std::mem::take(&mut program.results);
+    let mut r = Recording::default();
+    r.program = program;
+    let find = |name: &str| {
+        let mut all = r.program.buffers.iter();
+        all.find(|(_, def)| def.name == name).unwrap().0
+    };
+    let pair = Mapped {
+        one: find("one"),
+        all: find("all"),
+        axis,
+    };
+    let n = r.how_many(&[pair], &["all".to_owned()]).unwrap();
+    let is_own = |b: Buffer| b != pair.all;
+    let made = r.vmap(&body, &[pair], n, &results, &is_own).unwrap();
+    let made = results.iter().zip(made);
+    r.program.results = made
+        .map(|(&one, place)| place.map_or(one, |p| p.0))
+        .collect();
+    verify(&r.program).unwrap();
+    let text = r.program.to_string();
+    let at = text.find("for ").unwrap();
+    text[at..].to_owned()
+}
+
+#[test]
+fn what_is_said_of_one_is_done_for_all() {
+    let text = mapped(
+        r#"
+        in b0 "all": f32[4, ?]
+        in b1 "w": f32[4, 3]
+        tmp b2 "one": f32[4]
+        tmp b3 "twice": f32[4, 3]
+        tmp b4 "scaled": f32[4, 3]
+        tmp b5 "sum": f32[3]
+        tmp b6 "matrix": f32[4, 3]
+        for [4, 3] { b3[i0, i1] = mul(b1[i0, i1], f32(2)) }
+        for [4, 3] { b4[i0, i1] = mul(b2[i0], b3[i0, i1]) }
+        for [3, 4] { b5[i0] add init = b4[i1, i0] }
+        result b5
+        result b3
+    "#,
+        1,
+    );
+    insta::assert_snapshot!(text, @r#"
+    for [4, 3] {
+      b3[i0, i1] = mul(b1[i0, i1], f32(2.0))
+    }
+    for [b0:1, 4, 3] {
+      b7[i0, i1, i2] = mul(b0[i1, i0], b3[i1, i2])
+    }
+    for [b0:1, 3, 4] {
+      b8[i0, i1] add init = b7[i0, i2, i1]
+    }
+    result b8
+    result b3
+    "#);
+}
+
+#[test]
+fn branches_and_loops_become_masks() {
+    let text = mapped(
+        r#"
+        in b0 "all": i32[?]
+        tmp b1 "one": i32[]
+        tmp b2 "n": i32[]
+        tmp b3 "is_done": u1[]
+        tmp b4 "x": i32[]
+        var x0: i32
+        for [] { b2[] = i32(0) }
+        for [] { b4[] = b1[] }
+        loop x0 in i32(0), i32(100), 1 {
+          for [] { b3[] = eq(b4[], i32(1)) }
+          if b3[] {
+            break
+          }
+          for [] { b4[] = div(b4[], i32(2)) }
+          for [] { b2[] add= i32(1) }
+        }
+        result b2
+    "#,
+        0,
+    );
+    insta::assert_snapshot!(text, @r#"
+    for [b0:0] {
+      b7[i0] = i32(0)
+    }
+    for [b0:0] {
+      b5[i0] = b0[i0]
+    }
+    for [b0:0] {
+      b8[i0] = u1(1)
+    }
+    loop x0 in i32(0), i32(100), 1 {
+      for [b0:0] {
+        b9[i0] = b8[i0]
+      }
+      for [b0:0] {
+        b6[i0] = eq(b5[i0], i32(1))
+      }
+      for [b0:0] {
+        b10[i0] = b6[i0]
+      }
+      for [b0:0] {
+        b11[i0] = and(b9[i0], b10[i0])
+      }
+      for [b0:0] {
+        b9[i0] = and(b9[i0], not(b11[i0]))
+      }
+      for [b0:0] {
+        b8[i0] = and(b8[i0], not(b11[i0]))
+      }
+      for [b0:0] {
+        if b9[i0] {
+          b5[i0] = div(b5[i0], i32(2))
+        }
+      }
+      for [b0:0] {
+        if b9[i0] {
+          b7[i0] add = i32(1)
+        }
+      }
+      for [b0:0] {
+        b12[] or init = b8[i0]
+      }
+      if not(b12[]) {
+        break
+      }
+    }
+    result b7
+    "#);
 }

@@ -131,6 +131,33 @@ def test_in_programs_of_any_extents():
         layer(A, B[:, :3])
 
 
+def test_windows_of_programs():
+    @p.program
+    def windows():
+        x, w = p.input([-1], ti.f64), p.input([3], ti.f64)
+        around = T.accum("o+k; k => o", x, w, padding="same")
+        return around, *(T.accum(f"{s}*o+{d}*k, ; k => o", x, w) for s in (1, 2, 3) for d in (1, 2))
+
+    w = numbers(3)
+    for n in (3, 5, 6, 9, 10):
+        x = numbers(n)
+        around, *others = windows(x, w)
+        same(around, np.correlate(np.pad(x, 1), w, "valid"))
+        for got, (s, d) in zip(others, [(s, d) for s in (1, 2, 3) for d in (1, 2)]):
+            spread = np.zeros(2 * d + 1)
+            spread[::d] = w
+            same(got, np.correlate(x, spread, "valid")[::s] if n > 2 * d else np.zeros(0))
+
+    with pytest.raises(ValueError, match="the extents of an index that is a sum are not known"):
+
+        @p.program
+        def strided():
+            x, w = p.input([-1], ti.f64), p.input([3], ti.f64)
+            return T.accum("2*o+k, ; k => o", x, w, padding="same")
+
+        strided.compile()
+
+
 MISTAKES = {
     "extents": (
         lambda: T.accum("ij; jk => ik", A, A),

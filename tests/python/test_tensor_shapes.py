@@ -419,3 +419,32 @@ def test_loops_over_windows_are_compiled_a_few_times():
         found = all_[k : k + 400] + all_[k + 1 : k + 401]
         assert np.array_equal(found.numpy(), x[k : k + 400] + x[k + 1 : k + 401])
     assert _native.tensor_counts()[3] - made <= 4
+
+
+#: What a loop over `k` reads: other extents at each turn.
+WINDOWS = {
+    "from the front": lambda m, x, k: x[:k].sum(),
+    "from the end": lambda m, x, k: x[k:].max(),
+    "every second": lambda m, x, k: x[k::2] * 2,
+    "turned": lambda m, x, k: x[k::-1] + x[0],
+    "means": lambda m, x, k: m.mean(x[3:k]) - m.var(x[:k]),
+    "rows of a square": lambda m, x, k: (x[:k, None] * x[None, :k]).sum(axis=0),
+    "two extents": lambda m, x, k: m.concat([x[:k], x[k:], x[:k]]),
+    "shapes": lambda m, x, k: m.flip(x[: 2 * k].reshape(k, 2), axis=0),
+    "made numbers": lambda m, x, k: m.arange(k) * 2 + m.ones(k)[::-1],
+}
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_loops_over_other_extents_are_compiled_a_few_times(name):
+    x = numbers((80,), "int32").astype("float64")
+    f = WINDOWS[name]
+    held = t.asarray(x)
+    made = _native.tensor_counts()[3]
+    for k in range(6, 39):
+        expected = np.asarray(f(np, x, k))
+        got = f(t, held, k)
+        assert got.shape == expected.shape
+        np.testing.assert_allclose(got.numpy(), expected, rtol=1e-6)
+    # Two for their numbers, one for all others, and where extents are equal to others by chance.
+    assert _native.tensor_counts()[3] - made <= 8, name

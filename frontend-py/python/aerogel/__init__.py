@@ -118,6 +118,7 @@ if TYPE_CHECKING:
     from aerogel.gui import GUI, hex_to_rgb, rgb_to_hex
     from aerogel.mesh import Mesh, MeshInstance
     from aerogel.run import as_taichi
+    from aerogel.tensor import vmap
 
 # Modules that stand in folders are imported by these names too.
 for _name in ("argpack", "field", "matrix", "ndarray", "snode", "structs"):
@@ -259,6 +260,7 @@ __all__ = [
     "uint64",
     "uint8",
     "version",
+    "vmap",
     "vulkan",
     "x64",
     "x86_64",
@@ -293,6 +295,7 @@ _NAMES = {
     "solve": "_linalg",
     "svd": "_linalg",
     "sym_eig": "_linalg",
+    "vmap": "tensor",
 }
 
 

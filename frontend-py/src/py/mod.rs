@@ -8,6 +8,7 @@ mod error;
 mod exchange;
 mod field;
 mod functions;
+mod graph;
 mod gui;
 mod host;
 mod kernel;
@@ -96,6 +97,8 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(tensor::realise_tensors, m)?)?;
     m.add_function(wrap_pyfunction!(tensor::set_tensor_class, m)?)?;
     m.add_function(wrap_pyfunction!(tensor::tensor_counts, m)?)?;
+    m.add_function(wrap_pyfunction!(tensor::one_of_tensor, m)?)?;
+    m.add_function(wrap_pyfunction!(tensor::vmap_tensors, m)?)?;
     m.add_class::<kernel::NativeKernel>()?;
     m.add_class::<recording::NativeRecording>()?;
     m.add_class::<activity::NativeAsked>()?;
@@ -107,6 +110,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(steps::keep, m)?)?;
     m.add_function(wrap_pyfunction!(steps::keep_cells, m)?)?;
     m.add_function(wrap_pyfunction!(steps::fields_in_cells, m)?)?;
+    m.add_class::<graph::NativeGraph>()?;
     m.add_class::<snapshot::NativeSnapshot>()?;
     m.add_class::<snapshot::NativePresent>()?;
     m.add_class::<gui::Canvas>()?;

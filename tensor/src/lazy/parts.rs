@@ -17,7 +17,7 @@ pub type Range = (i64, i64, u64, bool);
 /// So many stores are pending before they run, and memory that is stored to more often is filled by a loop.
 const MAX_STORES: u32 = 8;
 /// A part of no more elements is read at once.
-const MAX_READ: usize = 64;
+pub(super) const MAX_READ: usize = 64;
 /// A part of no more elements is written at once.
 const MAX_WRITTEN: usize = 1 << 20;
 
@@ -117,12 +117,12 @@ impl Session {
 
     /// Whether a loop seems to fill a tensor part by part, so that it is better computed now.
     pub fn is_filled(&self, slot: Slot) -> bool {
-        self.stores[self.buffer(slot)] >= MAX_STORES || self.is_full()
+        self.n_ones == 0 && (self.stores[self.buffer(slot)] >= MAX_STORES || self.is_full())
     }
 
-    /// Whether so many stores are pending that they had better run.
+    /// Whether so many stores are pending that they had better run: what is said of one of many cannot.
     pub fn is_full(&self) -> bool {
-        self.pending_stores >= MAX_STORES
+        self.n_ones == 0 && self.pending_stores >= MAX_STORES
     }
 
     /// Notes that somebody outside looks at the memory of a tensor, which stays as it is from now on.

@@ -124,10 +124,20 @@ struct Inline {
     now: usize,
 }
 
-/// Which statements read each buffer at the points with its elements' indices.
+/// Axes of a domain in an order.
+type Order = Vec<u32>;
+
+/// The places of some axes in an order of them.
+fn composed(places: &[u32], order: &Order) -> Order {
+    places.iter().map(|&k| order[k as usize]).collect()
+}
+
+/// Which statements read each buffer at the points with its elements' indices, in which order of their axes.
 #[derive(Default)]
 struct Readers {
-    of: IndexMap<Buffer, Vec<usize>>,
+    of: IndexMap<Buffer, Vec<(usize, Order)>>,
+    /// How many axes each statement has.
+    ranks: Vec<u32>,
     /// What each statement stores alone and as a whole, point by point.
     makes: Vec<Option<Buffer>>,
 }
@@ -136,10 +146,11 @@ struct Readers {
 const MOST_READERS: usize = 4;
 
 impl Readers {
-    fn add(&mut self, program: &Program, all: &For, own: IndexSet<Buffer>) {
+    fn add(&mut self, program: &Program, all: &For, own: IndexSet<(Buffer, Order)>) {
         let number = self.makes.len();
-        for buffer in own {
-            self.of.entry(buffer).or_default().push(number);
+        self.ranks.push(all.domain.len() as u32);
+        for (buffer, order) in own {
+            self.of.entry(buffer).or_default().push((number, order));
         }
         let makes = only_store(all).filter(|s| s.accum.is_none() && is_whole(program, all, s));
         let target = makes.map(|s| s.target);
@@ -148,24 +159,33 @@ impl Readers {
     }
 
     /// How many statements compute each buffer where it is read: what reads it may itself be computed where that is
-    /// read, and one statement computes a value once, however many ways lead there.
+    /// read, and one statement computes a value once, however many ways lead there, unless axes are in another order.
     fn counted(&self, program: &Program, stores: &IndexMap<Buffer, u32>) -> Vec<(Buffer, u32)> {
-        let mut ends: Vec<Vec<usize>> = (0..self.makes.len()).map(|k| vec![k]).collect();
+        let ranks = self.ranks.iter().enumerate();
+        let mut ends: Vec<Vec<(usize, Order)>> =
+            ranks.map(|(k, &n)| vec![(k, (0..n).collect())]).collect();
+        let through = |ends: &[Vec<(usize, Order)>], readers: &[(usize, Order)]| {
+            let mut all: IndexSet<(usize, Order)> = IndexSet::new();
+            for (reader, places) in readers {
+                let at = ends[*reader].iter();
+                all.extend(at.map(|(end, order)| (*end, composed(places, order))));
+            }
+            all
+        };
         for k in (0..self.makes.len()).rev() {
             let inlined =
                 self.makes[k].filter(|b| !program.results.contains(b) && stores.get(b) == Some(&1));
             if let Some(readers) = inlined.and_then(|b| self.of.get(&b)) {
-                let all: IndexSet<usize> = readers.iter().flat_map(|&r| ends[r].clone()).collect();
-                if readers.iter().all(|&r| r > k) && all.len() <= MOST_READERS {
+                let all = through(&ends, readers);
+                if readers.iter().all(|&(r, _)| r > k) && all.len() <= MOST_READERS {
                     ends[k] = all.into_iter().collect();
                 }
             }
         }
-        let count = |readers: &Vec<usize>| {
-            let all: IndexSet<usize> = readers.iter().flat_map(|&r| &ends[r]).copied().collect();
-            all.len().min(readers.len()) as u32
-        };
-        self.of.iter().map(|(&b, r)| (b, count(r))).collect()
+        let counts = self.of.iter();
+        counts
+            .map(|(&b, readers)| (b, through(&ends, readers).len().min(readers.len()) as u32))
+            .collect()
     }
 }
 
@@ -246,7 +266,7 @@ impl Inline {
         body: &[Stmt],
         domain: &[Dim],
         in_loop: bool,
-        own: &mut IndexSet<Buffer>,
+        own: &mut IndexSet<(Buffer, Order)>,
     ) {
         let mut roots = Vec::new();
         for stmt in body {
@@ -268,7 +288,7 @@ impl Inline {
         roots: Vec<Expr>,
         domain: &[Dim],
         in_loop: bool,
-        own: &mut IndexSet<Buffer>,
+        own: &mut IndexSet<(Buffer, Order)>,
     ) {
         let exprs = &program.exprs;
         exprs.visit(roots, &mut |e| {
@@ -291,9 +311,13 @@ impl Inline {
                 }
             });
             let again = in_loop || axes.len() < domain.len();
-            let is_axis = |e: &Expr| matches!(exprs[*e], ExprDef::Axis(_));
-            if !again && index.len() == domain.len() && index.iter().all(is_axis) {
-                own.insert(*buffer);
+            let order = index.iter().map(|&e| match exprs[e] {
+                ExprDef::Axis(k) => Some(k),
+                _ => None,
+            });
+            let order = order.collect::<Option<Order>>();
+            if let Some(order) = order.filter(|o| !again && o.len() == domain.len()) {
+                own.insert((*buffer, order));
                 return;
             }
             let n = if again { AGAIN } else { 1 };

@@ -23,6 +23,7 @@ mod random;
 mod reduce;
 mod scan;
 mod views;
+mod vmap;
 
 use aerogel_base::hash::LookupMap;
 use aerogel_base::{Scalar, ScalarType, Span};
@@ -33,6 +34,8 @@ pub use elementwise::{BINARY, UNARY};
 pub use error::RecordError;
 pub use join::Margin;
 pub use views::Part;
+pub use vmap::Mapped;
+pub(crate) use vmap::varying;
 
 use crate::expr::{Expr, ExprDef, Outside};
 use crate::program::{Accum, Agreement, Buffer, Dim, DimDef, For, Program, Stmt, Store};

@@ -24,6 +24,7 @@ from aerogel.tensor._reductions import *  # noqa: F403
 from aerogel.tensor._searching import *  # noqa: F403
 from aerogel.tensor._shapes import *  # noqa: F403
 from aerogel.tensor._tensor import Tensor, asarray
+from aerogel.tensor._vmap import vmap
 
 _tensor._define()
 

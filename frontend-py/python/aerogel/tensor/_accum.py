@@ -169,12 +169,19 @@ def _windows(rows: list[list[Index]], shapes: list[tuple[Any, ...]], known: _Ext
             n = shape[axis]
             where = f"tensor {number}"
             unknown = [(label, f) for label, f in a.terms if label not in known.of]
-            if not isinstance(n, int) or any(not isinstance(known.of[t], int) for t, _ in a.terms if t in known.of):
-                raise ValueError(f"`accum`: an index that is a sum is along an axis of known extent, in {known.spec!r}")
+            is_known = all(isinstance(known.of[t], int) for t, _ in a.terms if t in known.of)
+            if not is_known or not isinstance(n, int) and (len(unknown) != 1 or same and unknown[0][1] != 1):
+                raise ValueError(f"`accum`: the extents of an index that is a sum are not known, in {known.spec!r}")
             if len(unknown) > 1:
                 labels = " and ".join(repr(label) for label, _ in unknown)
                 raise ValueError(f"`accum`: the extents of {labels} follow from nothing: name them in `extents`")
             reach = a.offset + sum(f * (known.of[label] - 1) for label, f in a.terms if label in known.of)
+            if not isinstance(n, int):
+                label, factor = unknown[0]
+                known.put(label, n if same else _turns(n, reach, factor), where)
+                if same:
+                    begins[(number, axis)] = reach // 2
+                continue
             if unknown:
                 label, factor = unknown[0]
                 count = -(-n // factor) if same else (n - 1 - reach) // factor + 1
@@ -191,6 +198,12 @@ def _windows(rows: list[list[Index]], shapes: list[tuple[Any, ...]], known: _Ext
                     f"`accum`: indices along axis {axis} of {where} reach {reach}, it has {n} elements: {known.spec!r}"
                 )
     return begins
+
+
+def _turns(n: Any, reach: int, factor: int) -> Any:
+    """How many windows there are along an axis whose extent is known when the program runs."""
+    (size,) = tracing.program.shape((n,))
+    return tracing.program.extents([(size - (1 + reach)) // factor + 1])[0]
 
 
 def accum(

@@ -24,6 +24,8 @@ class _Tracing(threading.local):
     trace: Any = None
     #: The `aerogel.tensor.programs.Trace` around it.
     program: Any = None
+    #: Outside of programs: what is noted with the tensors that are made in the function that `vmap` calls.
+    mapped: Any = None
 
 
 tracing = _Tracing()
@@ -48,7 +50,7 @@ class Tensor(Methods):
     def __init__(self, native: Any, outside: str = "error") -> None:
         self._native = native
         self._outside = outside
-        self._made: Any = None
+        self._made: Any = tracing.mapped
         if tracing.program is not None:
             tracing.program.made(self)
 
@@ -167,7 +169,7 @@ class Tensor(Methods):
         return xp
 
     def __repr__(self) -> str:
-        if not self.is_numbers:
+        if not self.is_numbers or self._native.is_one_of_many():
             return f"<tensor of shape {self.shape}, dtype={self.dtype}>"
         import numpy as np
 
@@ -289,6 +291,8 @@ class Tensor(Methods):
         if tracing.program is not None:
             tracing.program.store(self, key, value)
             return
+        if tracing.mapped is not None and self._made is not tracing.mapped:
+            raise ValueError("`vmap`: the function stores to a tensor that was made outside of it: store to a copy")
         from aerogel.tensor import _items
 
         _items.set_(self, key, value)
@@ -503,14 +507,13 @@ def _operator(name: str, to_float: bool = False) -> tuple[Any, Any]:
     return forward, backward
 
 
-def _quotient() -> tuple[Any, Any]:
-    """Division to a float, but where a program is written in words in which integers stay integers."""
-    floats, same = _operator("div", to_float=True), _operator("div")
+def _either(usual: tuple[Any, Any], whole: tuple[Any, Any]) -> tuple[Any, Any]:
+    """One operator, or another where a program is written in words in which integers are divided as C has it."""
 
     def choose(k: int) -> Any:
         def divide(self: Tensor, other: Any) -> Any:
-            whole = tracing.program is not None and tracing.program.divides_integers
-            return (same if whole else floats)[k](self, other)
+            is_whole = tracing.program is not None and tracing.program.divides_integers
+            return (whole if is_whole else usual)[k](self, other)
 
         return divide
 
@@ -522,7 +525,6 @@ _OPERATORS = {
     "sub": "sub",
     "mul": "mul",
     "floordiv": "floor_divide",
-    "mod": "remainder",
     "pow": "power",
     "and": "and",
     "or": "or",
@@ -539,8 +541,13 @@ def _define() -> None:
         setattr(Tensor, f"__r{name}__", backward)
         # An operator with assignment gives another tensor to the same name.
         setattr(Tensor, f"__i{name}__", forward)
-    Tensor.__truediv__, Tensor.__rtruediv__ = _quotient()
-    setattr(Tensor, "__itruediv__", Tensor.__truediv__)  # noqa: B010
+    for name, usual, whole in (
+        ("truediv", _operator("div", to_float=True), _operator("div")),
+        ("mod", _operator("remainder"), _operator("rem")),
+    ):
+        forward, backward = _either(usual, whole)
+        for prefix, function in (("", forward), ("r", backward), ("i", forward)):
+            setattr(Tensor, f"__{prefix}{name}__", function)
     for name in ("eq", "ne", "lt", "le", "gt", "ge"):
         setattr(Tensor, f"__{name}__", _operator(name)[0])
     Tensor.__hash__ = object.__hash__

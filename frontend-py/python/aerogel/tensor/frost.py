@@ -8,6 +8,7 @@ are the nearest ones inside.
 from __future__ import annotations
 
 import builtins
+import contextlib
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -23,24 +24,15 @@ from aerogel.tensor.programs import (
     break_loop,
     buffer,
     const,
+    continue_loop,
     if_cond,
     indices,
     input,
-    kernel,
     loop,
-)
-from aerogel.tensor.programs import (
-    scatter_add as scatterAdd,
-)
-from aerogel.tensor.programs import (
-    scatter_max as scatterMax,
-)
-from aerogel.tensor.programs import (
-    scatter_min as scatterMin,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
 cpu, opengl, vulkan, codegen = "cpu", "opengl", "vulkan", "codegen"
 cpp_lang, glsl_lang, hlsl_lang = "cpp", "glsl", "hlsl"
@@ -98,19 +90,45 @@ def program(function: Callable[[], Any]) -> TensorProgram:
     return TensorProgram(function)
 
 
-def scatterOr(target: Tensor, key: Any, value: Any) -> None:
+def _scatter(how: str, place: Any, key_and_value: tuple[Any, ...]) -> None:
+    *key, value = key_and_value
+    if key:
+        programs._trace().store(place, key[0], value, how)
+        return
+    if not isinstance(place, Tensor) or place._made is None or place._made.element is None:
+        raise TypeError("what is scattered to is memory at indices, as in `scatterAdd(memory[i, j], value)`")
+    memory, at = place._made.element
+    programs._trace().store(memory, at, value, how)
+
+
+def scatterAdd(place: Any, *key_and_value: Any) -> None:
+    """Adds values to memory at computed indices: ``scatterAdd(memory[i, j], value)``."""
+    _scatter("add", place, key_and_value)
+
+
+def scatterMin(place: Any, *key_and_value: Any) -> None:
+    """Keeps the smaller of memory and values at computed indices."""
+    _scatter("min", place, key_and_value)
+
+
+def scatterMax(place: Any, *key_and_value: Any) -> None:
+    """Keeps the larger of memory and values at computed indices."""
+    _scatter("max", place, key_and_value)
+
+
+def scatterOr(place: Any, *key_and_value: Any) -> None:
     """Sets the bits of values in memory at computed indices."""
-    programs._trace().store(target, key, value, "or")
+    _scatter("or", place, key_and_value)
 
 
-def scatterAnd(target: Tensor, key: Any, value: Any) -> None:
+def scatterAnd(place: Any, *key_and_value: Any) -> None:
     """Keeps the bits of values in memory at computed indices."""
-    programs._trace().store(target, key, value, "and")
+    _scatter("and", place, key_and_value)
 
 
-def scatterXor(target: Tensor, key: Any, value: Any) -> None:
+def scatterXor(place: Any, *key_and_value: Any) -> None:
     """Turns the bits of values in memory at computed indices."""
-    programs._trace().store(target, key, value, "xor")
+    _scatter("xor", place, key_and_value)
 
 
 def index(axis: builtins.int, shape: Any) -> Tensor:
@@ -129,6 +147,126 @@ def region_end(name: str) -> None:
 def stop_fusion(x: Tensor) -> Tensor:
     """The tensor: what is fused needs no advice."""
     return x
+
+
+class _Points(Tensor):
+    """The index of the points of a kernel, which lie in groups if it says so."""
+
+    __slots__ = ("_groups", "_indices")
+
+    def __init__(self, indices: tuple[Tensor, ...], groups: list[builtins.int]) -> None:
+        super().__init__(indices[0]._native)
+        self._indices = indices
+        self._groups = groups
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return iter(self._indices)
+
+    def __getitem__(self, key: Any) -> Tensor:
+        return self._indices[key] if isinstance(key, builtins.int) else super().__getitem__(key)
+
+    def block_index(self, axis: builtins.int) -> Tensor:
+        """The number of a point's group along an axis."""
+        return self._indices[axis] // self._groups[axis]
+
+    def block_thread_index(self, axis: builtins.int) -> Tensor:
+        """The index of a point in its group along an axis."""
+        return self._indices[axis] % self._groups[axis]
+
+
+@contextlib.contextmanager
+def kernel(shape: Any, group_size: Sequence[builtins.int] = ()) -> Iterator[Any]:
+    """Does a block at every point of a shape, each statement at all points before the next; they may lie in groups."""
+    at = indices(shape)
+    groups = list(group_size) + [1] * (len(at) - len(group_size)) if group_size else []
+    points = _Points(at, groups)
+    trace = programs._trace()
+    around = trace.kernel
+    trace.kernel = (trace.extents(shape), points)
+    yield points if len(at) == 1 else at if not groups else points
+    trace.kernel = around
+
+
+class _OwnMemory:
+    """Memory of each point of a kernel, or of each group of points."""
+
+    def __init__(self, memory: Tensor, place: list[Tensor]) -> None:
+        self._memory = memory
+        self._place = place
+
+    def _key(self, key: Any) -> tuple[Any, ...]:
+        return (*self._place, *(key if isinstance(key, tuple) else (key,)))
+
+    def __getitem__(self, key: Any) -> Tensor:
+        return programs._trace().gather(self._memory, self._key(key))
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        programs._trace().store(self._memory, self._key(key), value)
+
+
+def _around(what: str) -> tuple[list[Any], _Points]:
+    found = programs._trace().kernel
+    if found is None:
+        raise RuntimeError(f"`{what}` is for the points of a `kernel`")
+    return found
+
+
+def local_buffer(size: builtins.int, type: Any = None) -> _OwnMemory:
+    """Memory of so many numbers for each point of a kernel."""
+    extents, points = _around("local_buffer")
+    return _OwnMemory(_memory([*extents, size], type), list(points._indices))
+
+
+def group_buffer(size: builtins.int, type: Any = None) -> _OwnMemory:
+    """Memory of so many numbers for each group of points of a kernel."""
+    extents, points = _around("group_buffer")
+    if not points._groups:
+        raise RuntimeError("`group_buffer` is for a kernel with a `group_size`")
+    # As many as there are points, of which each group takes the first ones.
+    place = [points.block_index(axis) for axis in range(len(extents))]
+    return _OwnMemory(_memory([*extents, size], type), place)
+
+
+def _memory(extents: list[Any], dtype: Any) -> Tensor:
+    kind = float32 if dtype is None else dtype
+    trace = programs._trace()
+    out = Tensor(_native.NativeTensor.full(extents, kind._aerogel_dtype, 0, tracing.trace))
+    if not out._made.is_memory:
+        trace._to_memory(out, extents)
+    return out
+
+
+def group_barrier() -> None:
+    """Every statement is done at all points before the next one."""
+
+
+def element_index(shape: Any) -> Tensor:
+    """The number of each element, row by row."""
+    return flat_index(indices(shape), shape)
+
+
+def flat_index(index: Any, shape: Any) -> Tensor:
+    """The number, row by row, of the element that has these indices."""
+    out, *others = (asarray(i) for i in index)
+    for i, n in zip(others, shape[1:]):
+        out = out * n + i
+    return out
+
+
+def indices_from_flat_index(index: Any, shape: Any) -> tuple[Tensor, ...]:
+    """The indices of the element that has a number, row by row."""
+    rest, out = asarray(index), []
+    for n in reversed(shape[1:]):
+        out.append(rest % n)
+        rest = rest // n
+    return (rest, *reversed(out))
+
+
+def index_grid(begin: Any, end: Any, step: Any = None) -> tuple[Tensor, ...]:
+    """The indices from one corner to before another, at every point between them."""
+    steps = [1] * len(begin) if step is None else step
+    counts = [(e - b + s - 1) // s for b, e, s in zip(begin, end, steps)]
+    return tuple(k * s + b for k, b, s in zip(indices(counts), begin, steps))
 
 
 # Other types.
@@ -214,6 +352,25 @@ def pcg(x: Any) -> Tensor:
 def pcgf(x: Any) -> Tensor:
     """A hash as a number from 0 to 1."""
     return float(pcg(x)) * (1.0 / 4294967296.0)
+
+
+def hash(shape: Any, seed: Any) -> Tensor:
+    """A hash of each element's number and a seed."""
+    return pcg(uint(element_index(shape)) + pcg(seed))
+
+
+def random_value(shape: Any, seed: Any) -> Tensor:
+    """A number from 0 to 1 for each element and a seed."""
+    return float(hash(shape, seed)) * (1.0 / 4294967296.0)
+
+
+def allocated_memory() -> builtins.int:
+    """The bytes of memory in use."""
+    return _native.live_bytes()
+
+
+def strip_debug_info(strip: builtins.bool = True) -> None:
+    """Kernels have no more than they need."""
 
 
 def _word(n: builtins.int) -> Tensor:
@@ -316,6 +473,61 @@ def copy(x: Any) -> Tensor:
     return asarray(x).copy()
 
 
+get_copy = copy
+
+
+def zeros_like(x: Any) -> Tensor:
+    """Zeros of the shape and the type of a tensor."""
+    x = asarray(x)
+    return zeros(x.shape, x.dtype)
+
+
+def ones_like(x: Any) -> Tensor:
+    """Ones of the shape and the type of a tensor."""
+    x = asarray(x)
+    return ones(x.shape, x.dtype)
+
+
+def eye(n: Any) -> Tensor:
+    """The unit matrix."""
+    i, j = indices([n, n])
+    return float(i == j)
+
+
+def eye_like(x: Any) -> Tensor:
+    """The unit matrix of the shape of a matrix."""
+    i, j = indices(asarray(x).shape)
+    return float(i == j)
+
+
+def split_dim(x: Any, split_size: builtins.int, axis: builtins.int = -1) -> Tensor:
+    """An axis as rows of ``split_size`` elements, the last of which ends with zeros."""
+    x = asarray(x)
+    axis %= x.ndim
+    shape = list(x.shape)
+    rows = (shape[axis] + (split_size - 1)) // split_size
+    at = list(indices([*shape[:axis], rows, split_size, *shape[axis + 1 :]]))
+    row, column = at[axis : axis + 2]
+    at[axis : axis + 2] = [row * split_size + column]
+    return programs._trace().gather(x.outside("zero"), tuple(at)).outside(x._outside)
+
+
+def merge_dim(x: Any, axis: builtins.int = -1, target_size: Any = None) -> Tensor:
+    """An axis and the one before it as one, or its first ``target_size`` elements: what `split_dim` parts."""
+    x = asarray(x)
+    axis %= x.ndim
+    if axis == 0:
+        raise ValueError("`merge_dim`: there is no axis before axis 0")
+    shape = list(x.shape)
+    n = shape[axis]
+    at = list(
+        indices([*shape[: axis - 1], shape[axis - 1] * n if target_size is None else target_size, *shape[axis + 1 :]])
+    )
+    both = at[axis - 1]
+    at[axis - 1 : axis] = [both // n, both % n]
+    return programs._trace().gather(x, tuple(at))
+
+
 def repeat(x: Any, repeats: builtins.int, axis: builtins.int = -1) -> Tensor:
     """The tensor so many times one after the other along an axis."""
     x = asarray(x)
@@ -337,6 +549,64 @@ def reversebits(x: Any) -> Tensor:
     return x
 
 
+class sort:  # noqa: N801
+    """Orders of keys, and of values that go with them."""
+
+    @staticmethod
+    def _sorted(keys: Any, values: Any = None) -> Any:
+        keys = asarray(keys)
+        if values is None:
+            return _searching.sort(keys)
+        order = _searching.argsort(keys)
+        return tuple(programs._trace().gather(x, order) for x in (keys, asarray(values)))
+
+    @staticmethod
+    def bitonic(keys: Any, values: Any = None) -> Any:
+        """The keys in order, and the values that go with them."""
+        return sort._sorted(keys, values)
+
+    @staticmethod
+    def radix(keys: Any, values: Any = None, bits_per_pass: builtins.int = 6, max_bits: builtins.int = 32) -> Any:
+        """The keys in order, and the values that go with them."""
+        return sort._sorted(keys, values)
+
+
+class random:  # noqa: N801
+    """Numbers drawn by counting: a seed and an index make a number."""
+
+    @staticmethod
+    def rand(shape: Any, seed: Any = 0) -> Tensor:
+        """Numbers from 0 to 1."""
+        return random_value(shape, seed)
+
+    @staticmethod
+    def rand_like(x: Any, seed: Any = 0) -> Tensor:
+        """Numbers from 0 to 1 in the shape of a tensor."""
+        return random_value(asarray(x).shape, seed)
+
+    @staticmethod
+    def rand_int(seed: Any, max_value: Any) -> Tensor:
+        """Whole numbers from 0 to before another, a seed for each."""
+        return int(pcg(seed) % uint(max_value))
+
+    @staticmethod
+    def randn(shape: Any, seed: Any = 0) -> Tensor:
+        """Numbers of the normal distribution."""
+        first, second = (random_value(shape, pcg(uint(seed) * _word(2) + _word(k))) for k in range(2))
+        # Never the logarithm of zero.
+        return sqrt(log(1.0 - first * (1.0 - 2.0**-24)) * -2.0) * cos(second * (2.0 * pi))
+
+    @staticmethod
+    def randn_like(x: Any, seed: Any = 0) -> Tensor:
+        """Numbers of the normal distribution in the shape of a tensor."""
+        return random.randn(asarray(x).shape, seed)
+
+    @staticmethod
+    def permutation(n: Any, seed: Any = 0) -> Tensor:
+        """The numbers from 0 to before ``n`` in another order."""
+        return int(_searching.argsort(random_value([n], seed)))
+
+
 def __getattr__(name: str) -> Any:
     if name.startswith("_"):
         raise AttributeError(name)
@@ -346,6 +616,6 @@ def __getattr__(name: str) -> Any:
 pi = math.pi
 
 __all__ = [
-    "assert_tensor", "break_loop", "buffer", "const", "if_cond", "indices", "input", "kernel", "loop", "scatterAdd",
-    "scatterMax", "scatterMin", "compile", "program", "tensor", "initialize",
+    "assert_tensor", "break_loop", "buffer", "const", "continue_loop", "if_cond", "indices", "input", "kernel", "loop",
+    "scatterAdd", "scatterMax", "scatterMin", "compile", "program", "tensor", "initialize",
 ]  # fmt: skip

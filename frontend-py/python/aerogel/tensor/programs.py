@@ -39,23 +39,29 @@ class Extent(Tensor):
 class _Made:
     """How a tensor of a program came about."""
 
-    __slots__ = ("depth", "is_memory", "number")
+    __slots__ = ("depth", "element", "is_memory", "number")
 
     def __init__(self, number: int, depth: int, is_memory: bool) -> None:
         self.number = number
         self.depth = depth
         self.is_memory = is_memory
+        #: Of what it is the elements, and at which indices, if it is.
+        self.element: Any = None
 
 
 class _Scope:
     """A block: what is true at the points that are in it."""
 
-    def __init__(self, is_loop: bool = False) -> None:
+    def __init__(self, is_loop: bool = False, is_map: bool = False) -> None:
         self.is_loop = is_loop
+        #: In a function of one of many, which knows nothing of what is around it.
+        self.is_map = is_map
         #: Conditions that are other at each point.
         self.conditions: list[Any] = []
         #: In a loop that points leave one by one: where it goes on.
         self.alive: Any = None
+        #: In a loop some turns of which points leave one by one: where this turn goes on.
+        self.going: Any = None
         self.number = -1
 
 
@@ -74,6 +80,8 @@ class Trace:
         self.inputs: list[Any] = []
         self.input_shapes: dict[Any, tuple[int, int]] = {}
         self.scopes: list[_Scope] = []
+        #: The extents and the points of the kernel at hand.
+        self.kernel: Any = None
         #: Which results are complex.
         self.is_complex: list[bool] = []
         self._count = 0
@@ -132,9 +140,8 @@ class Trace:
     def mask(self) -> Any:
         """Where the statement at hand is done, if not everywhere."""
         parts: list[Any] = []
-        for scope in self.scopes:
-            if scope.alive is not None:
-                parts.append(scope.alive)
+        for scope in self._in_function():
+            parts += [memory for memory in (scope.alive, scope.going) if memory is not None]
             parts += scope.conditions
         if not parts:
             return None
@@ -143,11 +150,29 @@ class Trace:
             out = out.binary("logical_and", part)
         return out
 
-    def _in_loop(self, depth: int) -> bool:
-        return any(scope.is_loop for scope in self.scopes[depth:])
+    def _in_function(self) -> list[_Scope]:
+        """The blocks of the innermost function that `vmap` calls, or all."""
+        first = max((k for k, scope in enumerate(self.scopes) if scope.is_map), default=0)
+        return self.scopes[first:]
+
+    def _own(self, target: Tensor) -> None:
+        """Refuses memory that was made outside of a function that `vmap` calls."""
+        if any(scope.is_map for scope in self.scopes[target._made.depth :]):
+            raise ValueError("`vmap`: the function stores to memory that was made outside of it")
+
+    def begin_vmap(self) -> tuple[Any, int]:
+        """Begins what a function says of one of many: what ends it takes this."""
+        self.scopes.append(_Scope(is_map=True))
+        return self.native, self.native.begin_vmap()
+
+    def drop_vmap(self) -> None:
+        """Drops what a function has said that raised an error."""
+        self.scopes.pop()
+        self.native.drop_block()
 
     def set(self, target: Tensor, value: Any) -> None:
         """Gives a tensor another value, at the points at hand."""
+        self._own(target)
         new = value if isinstance(value, Tensor) else asarray(value)
         new = new.astype(target.dtype)._native
         mask = self.mask()
@@ -173,6 +198,7 @@ class Trace:
 
     def _let_change(self, target: Tensor) -> None:
         """Makes memory of a tensor that is written to in place."""
+        self._own(target)
         made = target._made
         if not made.is_memory:
             if made.depth < len(self.scopes):
@@ -210,7 +236,9 @@ class Trace:
         keys = key if isinstance(key, tuple) else (key,)
         mode = x._outside if x._outside != "error" or not self.divides_integers else "clamp"
         index = [self.index(k)._native for k in keys]
-        return Tensor(self.native.dense(x._native).gather(0, index, mode, False), x._outside)
+        out = Tensor(self.native.dense(x._native).gather(0, index, mode, False), x._outside)
+        out._made.element = (x, key)
+        return out
 
     # Fields.
 
@@ -231,6 +259,8 @@ class Trace:
 
     def store_field(self, field: Any, key: Any, value: Any, how: str = "set") -> None:
         """Stores to a field at computed indices, at the points at hand; outside nothing is stored."""
+        if any(scope.is_map for scope in self.scopes):
+            raise ValueError("`vmap`: the function stores to a field")
         native = self.native.field(field)
         value = (value if isinstance(value, Tensor) else asarray(value)).astype(native.dtype)
         index = self.field_index(field, key)
@@ -245,6 +275,8 @@ class Trace:
     def launch(self, kernel: Any, args: Any, kwargs: Any) -> Any:
         """A kernel is called: a statement of the program, with tensors as its arrays and numbers."""
         called = f"kernel `{kernel.__name__}`"
+        if any(scope.is_map for scope in self.scopes):
+            raise ValueError(f"`vmap`: the function calls {called}")
         if self.mask() is not None:
             raise RuntimeError(
                 f"{called} is called where something is done at some points only: call it outside of `if_cond` with a "
@@ -316,16 +348,14 @@ class Trace:
             raise ValueError(f"a loop's step is a whole number other than zero, not {step!r}")
         scope = _Scope(is_loop=True)
         scope.number, self._n_loops = self._n_loops, self._n_loops + 1
-        fact = self.facts.get(("loop", scope.number))
-        if fact is not None:
-            scope.alive = self.native.memory("u1", [self._known(extent) for extent in fact])
-            self.native.set(scope.alive, constant(True, ALL["u1"])._native)
+        scope.alive = self._truths(("loop", scope.number))
         first, last = lo._native, hi._native
         per_point = lo.ndim > 0 or hi.ndim > 0
         if per_point:
             count = (hi - lo + (step - (1 if step > 0 else -1))) // step
             first, last = constant(0, ALL["i32"])._native, count.max()._native
         var, counter = self.native.begin_loop()
+        scope.going = self._truths(("turn", scope.number))
         self.scopes.append(scope)
         at = Tensor(counter)
         if per_point:
@@ -335,6 +365,15 @@ class Trace:
         self._leave_if_done(scope)
         self.scopes.pop()
         self.native.end_loop(var, first, last, 1 if per_point else step)
+
+    def _truths(self, key: Any) -> Any:
+        """Memory in which all is true, if points are known to leave a loop or a turn of it."""
+        fact = self.facts.get(key)
+        if fact is None:
+            return None
+        memory = self.native.memory("u1", [self._known(extent) for extent in fact])
+        self.native.set(memory, constant(True, ALL["u1"])._native)
+        return memory
 
     def _leave_if_done(self, scope: _Scope) -> None:
         """Ends a loop that every point has left."""
@@ -365,26 +404,28 @@ class Trace:
         yield
         self.scopes.pop()
 
-    def leave_loop(self) -> None:
-        """Leaves the innermost loop, at the points at hand."""
-        at = next((k for k in reversed(range(len(self.scopes))) if self.scopes[k].is_loop), None)
+    def leave_loop(self, turn_only: bool = False) -> None:
+        """Leaves the innermost loop, or this turn of it, at the points at hand."""
+        around = len(self.scopes) - len(self._in_function())
+        at = next((k for k in reversed(range(around, len(self.scopes))) if self.scopes[k].is_loop), None)
         if at is None:
             raise SyntaxError("there is no loop to leave")
         loop = self.scopes[at]
         inside = [c for scope in self.scopes[at:] for c in scope.conditions]
-        if not inside and loop.alive is None and self.mask() is None:
-            self.native.break_()
+        if not inside and self.mask() is None:
+            self.native.continue_() if turn_only else self.native.break_()
             return
         mask = self.mask()
         if mask is None:
             mask = constant(True, ALL["u1"])._native
-        shape = mask.shape if loop.alive is None else self._stretched([mask, loop.alive])
-        key = ("loop", loop.number)
+        memory = loop.going if turn_only else loop.alive
+        shape = mask.shape if memory is None else self._stretched([mask, memory])
+        key = ("turn" if turn_only else "loop", loop.number)
         named = [self._named(extent) for extent in shape]
         if self.facts.get(key) != named:
             self.learned[key] = named
             return
-        self.native.set(loop.alive, constant(False, ALL["u1"])._native, mask)
+        self.native.set(memory, constant(False, ALL["u1"])._native, mask)
 
 
 def _trace() -> Trace:
@@ -561,6 +602,11 @@ def if_cond(condition: Any) -> Iterator[None]:
 def break_loop() -> None:
     """Leaves the innermost loop, at the points at hand."""
     _trace().leave_loop()
+
+
+def continue_loop() -> None:
+    """Goes on with the next turn of the innermost loop, at the points at hand."""
+    _trace().leave_loop(turn_only=True)
 
 
 @contextlib.contextmanager

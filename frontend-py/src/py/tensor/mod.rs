@@ -1,6 +1,7 @@
 //! Tensors for `aerogel.tensor`: what is recorded of each operation, and numbers where they are asked for.
 
 mod kernels;
+mod mapped;
 mod operations;
 mod trace;
 mod values;
@@ -21,6 +22,7 @@ use pyo3::types::PyType;
 use super::program;
 use super::snode::TreeStore;
 
+pub(crate) use mapped::{one_of_tensor, vmap_tensors};
 pub(crate) use values::{realise_tensors, tensor_counts};
 
 /// The class of tensors.

@@ -130,6 +130,14 @@ impl NativeTensor {
         }
     }
 
+    /// Whether it stands for one of many, or is made of what does.
+    fn is_one_of_many(&self) -> bool {
+        match self.home {
+            Home::Lazy(slot) => lock(&SESSION).is_one_of_many(slot),
+            Home::Program(..) => false,
+        }
+    }
+
     /// Its number, if it is a single one, in Python.
     fn item<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let value = self.computed(py)?;

@@ -70,7 +70,7 @@ impl NativeTrace {
     }
 
     /// What comes since now is another block.
-    fn begin(&self) {
+    pub(super) fn begin(&self) {
         let mut r = lock(self.recording());
         r.forget();
         r.begin_block();
@@ -79,7 +79,7 @@ impl NativeTrace {
     }
 
     /// The block that was begun last; what came before goes on.
-    fn end(&self, is_loop: bool) -> PyResult<Vec<Stmt>> {
+    pub(super) fn end(&self, is_loop: bool) -> PyResult<Vec<Stmt>> {
         let mut r = lock(self.recording());
         r.forget();
         let outer = lock(&self.blocks).pop().unwrap_or_default();
@@ -329,6 +329,18 @@ impl NativeTrace {
 
     fn begin_block(&self) {
         self.begin();
+    }
+
+    /// Begins what is said of one of many: how many buffers there are.
+    fn begin_vmap(&self) -> usize {
+        self.begin();
+        lock(self.recording()).program.buffers.len()
+    }
+
+    /// Drops what was said since a block began.
+    fn drop_block(&self) {
+        // What was wrong in it has been said.
+        let _ = self.end(false);
     }
 
     /// Begins a loop of the host: its counter.

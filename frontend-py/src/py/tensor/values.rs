@@ -13,6 +13,7 @@ fn failed(py: Python<'_>, e: LazyError) -> PyErr {
     match e {
         LazyError::Compile(e) => not_compiled(py, &e),
         LazyError::Run(e) => stopped(&e),
+        LazyError::Mapped => PyValueError::new_err(e.to_string()),
     }
 }
 

@@ -1,0 +1,163 @@
+"""Functions of one, done for many at once."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+from aerogel import _native
+from aerogel.tensor._complex import ComplexTensor, is_complex
+from aerogel.tensor._tensor import Tensor, asarray, is_number, tracing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
+    """The function of many that does what ``function`` does for one, as one program.
+
+    >>> import aerogel as ti
+    >>> ti.init(arch=ti.cpu, log_level="error")
+    >>> x = ti.tensor.arange(6).reshape(2, 3)
+    >>> ti.vmap(lambda row, w: (row * w).sum(), in_axes=(0, None))(x, ti.tensor.asarray([1, 0, 2]))
+    tensor([ 4, 13], dtype=i32)
+
+    The function is called once, with tensors that stand for one of many and have no numbers. It may do what a program
+    may: reductions, products, gathers, stores to tensors of its own, ``vmap``. Random numbers are the same for all.
+
+    Args:
+        function: Of tensors, or of tuples, lists and dictionaries of them, which it may give too.
+        in_axes: The axis of each argument along which the many lie: ``None`` if it is the same for all. One number
+            stands for all arguments; tuples, lists and dictionaries for the parts of one. Keyword arguments lie along
+            their first axes.
+        out_axes: The axes along which the results are to lie, likewise.
+    """
+
+    @functools.wraps(function)
+    def mapped(*args: Any, **kwargs: Any) -> Any:
+        axes = in_axes if isinstance(in_axes, (tuple, list)) else (in_axes,) * len(args)
+        if len(axes) != len(args):
+            raise ValueError(f"`vmap`: `in_axes` has {len(axes)} axes, the function is given {len(args)} arguments")
+        mapping = _Mapping()
+        try:
+            ones = [_each(x, axis, mapping.one, f"argument {k}") for k, (x, axis) in enumerate(zip(args, axes))]
+            named = {k: _each(x, 0, mapping.one, f"argument `{k}`") for k, x in kwargs.items()}
+            if not mapping.pairs:
+                raise ValueError("`vmap`: no argument is mapped: all of `in_axes` are None")
+            results = _each(function(*ones, **named), out_axes, mapping.result, "the result")
+        except BaseException:
+            mapping.drop()
+            raise
+        mapping.end()
+        return _each(results, out_axes, mapping.for_all, "the result")
+
+    return mapped
+
+
+def _each(tree: Any, axes: Any, leaf: Callable[[Any, Any, str], Any], name: str) -> Any:
+    """What ``leaf`` makes of the tensors in tuples, lists and dictionaries, each with its axis."""
+    if isinstance(tree, dict):
+        of = axes if isinstance(axes, dict) else dict.fromkeys(tree, axes)
+        if of.keys() != tree.keys():
+            raise ValueError(f"`vmap`: {name} has the parts {list(tree)}, its axes are {list(of)}")
+        return {k: _each(part, of[k], leaf, f"{name}[{k!r}]") for k, part in tree.items()}
+    if isinstance(tree, (tuple, list)) and not _is_array(tree):
+        of = axes if isinstance(axes, (tuple, list)) else [axes] * len(tree)
+        if len(of) != len(tree):
+            raise ValueError(f"`vmap`: {name} has {len(tree)} parts, there are {len(of)} axes for it")
+        parts = [_each(part, axis, leaf, f"{name}[{k}]") for k, (part, axis) in enumerate(zip(tree, of))]
+        return type(tree)(*parts) if hasattr(tree, "_fields") else type(tree)(parts)
+    if axes is not None and not hasattr(axes, "__index__"):
+        raise TypeError(f"`vmap`: the axis of {name} is a whole number or None, not {axes!r}")
+    return leaf(tree, None if axes is None else axes.__index__(), name)
+
+
+def _is_array(tree: Any) -> bool:
+    """Whether this is numbers in lists."""
+    return len(tree) > 0 and all(
+        is_number(x) or isinstance(x, complex) or isinstance(x, (tuple, list)) and _is_array(x) for x in tree
+    )
+
+
+class _Mapping:
+    """What stands for one of many while a function is called, and what is made for all."""
+
+    def __init__(self) -> None:
+        #: What stands for one, all, the axis along which they lie, and what all are called.
+        self.pairs: list[tuple[Any, Any, int, str]] = []
+        #: What the function gives of one, and then of all, and along which axis.
+        self._planes: list[Any] = []
+        self._made: Iterator[Any] = iter(())
+        self._program = tracing.program
+        #: In a program the function has a block of its own.
+        self._block = None if self._program is None else self._program.begin_vmap()
+        self._around = tracing.mapped
+        tracing.mapped = object() if self._program is None else None
+
+    def drop(self) -> None:
+        """Drops what was said."""
+        tracing.mapped = self._around
+        if self._program is not None:
+            self._program.drop_vmap()
+
+    def end(self) -> None:
+        """Makes the results for all."""
+        tracing.mapped = self._around
+        if self._program is not None:
+            self._program.scopes.pop()
+        self._made = iter(_native.vmap_tensors(self.pairs, self._planes, self._block))
+
+    def one(self, value: Any, axis: int | None, name: str) -> Any:
+        """One of many."""
+        if axis is None:
+            return value
+        x: Any = asarray(value)
+        rank = x.ndim
+        if not -rank <= axis < rank:
+            has = "is one number" if rank == 0 else f"has axes 0 to {rank - 1}"
+            raise ValueError(
+                f"`vmap`: {name} {has}, there is no axis {axis}: give `in_axes` None for what is not mapped"
+            )
+        if isinstance(x, ComplexTensor):
+            return ComplexTensor(self._one(x.real, axis, name), self._one(x.imag, axis, name))
+        return self._one(x, axis, name)
+
+    def _one(self, x: Tensor, axis: int, name: str) -> Tensor:
+        one, at = _native.one_of_tensor(x._native, axis)
+        self.pairs.append((one, x._native, at, name))
+        return Tensor(one, x._outside)
+
+    def result(self, value: Any, axis: int | None, name: str) -> Any:
+        """A result of one."""
+        planes = _planes(value)
+        self._planes.extend(p._native for p in planes)
+        return ComplexTensor(*planes) if len(planes) == 2 else planes[0]
+
+    def for_all(self, value: Any, axis: int | None, name: str) -> Any:
+        """The result of all."""
+        planes = [self._for_all(p, next(self._made), axis, name) for p in _planes(value)]
+        return ComplexTensor(*planes) if len(planes) == 2 else planes[0]
+
+    def _for_all(self, one: Tensor, place: Any, axis: int | None, name: str) -> Tensor:
+        if axis is None:
+            if place is not None:
+                raise ValueError(f"`vmap`: {name} is other for each of the many: it needs an axis in `out_axes`")
+            return one
+        rank = one.ndim + 1
+        if not -rank <= axis < rank:
+            raise ValueError(f"`vmap`: {name} has {rank} axes with the one of the many, there is no axis {axis} in it")
+        if place is None:
+            _, all_, at, _ = self.pairs[0]
+            native, at = one._native.broadcast_to([all_.shape[at], *one._native.shape]), 0
+        else:
+            native, at = place
+        order = [k for k in range(rank) if k != at]
+        order.insert(axis % rank, at)
+        return Tensor(native if order == list(range(rank)) else native.permute(order), one._outside)
+
+
+def _planes(value: Any) -> list[Tensor]:
+    if is_complex(value):
+        value = asarray(value)
+        return [value.real, value.imag]
+    return [value if isinstance(value, Tensor) else asarray(value)]

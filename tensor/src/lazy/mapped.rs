@@ -1,0 +1,78 @@
+//! Tensors that stand for one of many, and what is made of them for all.
+
+use super::{Session, Slot};
+use crate::program::{Buffer, Stmt};
+use crate::record::{Mapped, Recorded, varying};
+use crate::slice::{order, targets};
+
+impl Session {
+    /// A tensor that stands for one of those along an axis of another, and the axis counted from the front.
+    ///
+    /// # Errors
+    /// If there is no such axis.
+    pub fn one_of(&mut self, slot: Slot, axis: i64) -> Recorded<(Slot, usize)> {
+        let (one, axis) = self.recording.one_of(self.buffer(slot), axis)?;
+        self.ones[one] = true;
+        self.n_ones += 1;
+        Ok((self.hold(one), axis))
+    }
+
+    /// Whether a tensor stands for one of many, or is made of what does.
+    pub fn is_one_of_many(&mut self, slot: Slot) -> bool {
+        if self.n_ones == 0 {
+            return false;
+        }
+        let buffer = self.buffer(slot);
+        let sliced = self.slice(&[buffer]);
+        sliced.made.iter().any(|&(old, _)| self.ones[old])
+    }
+
+    /// What is made of tensors that stand for one of many, for all: each result with the axis along which they lie, or
+    /// nothing if it is the same for all. `mapped` has what stands for one, all, and the axis; `names` what these are called.
+    ///
+    /// # Errors
+    /// If there are not as many of all.
+    pub fn vmap(
+        &mut self,
+        mapped: &[(Slot, Slot, usize)],
+        names: &[String],
+        results: &[Slot],
+    ) -> Recorded<Vec<Option<(Slot, usize)>>> {
+        let mapped: Vec<Mapped> = mapped
+            .iter()
+            .map(|&(one, all, axis)| Mapped {
+                one: self.buffer(one),
+                all: self.buffer(all),
+                axis,
+            })
+            .collect();
+        let results: Vec<Buffer> = results.iter().map(|&slot| self.buffer(slot)).collect();
+        let n = self.recording.how_many(&mapped, names)?;
+        let body = self.made_of(&mapped, &results);
+        let all = self
+            .recording
+            .vmap(&body, &mapped, n, &results, &|_| true)?;
+        let all = all.into_iter();
+        Ok(all
+            .map(|place| place.map(|(buffer, axis)| (self.hold(buffer), axis)))
+            .collect())
+    }
+
+    /// The statements by which results are made of what stands for one; what is the same for all stays where it is.
+    fn made_of(&mut self, mapped: &[Mapped], results: &[Buffer]) -> Vec<Stmt> {
+        self.makers.update(&self.recording.program);
+        let program = &self.recording.program;
+        let is_there = |b: Buffer| self.values[b].is_some();
+        let needed = order(program, &self.makers, &is_there, results);
+        let body = needed.iter().map(|&at| program.body[at as usize].clone());
+        let mut body: Vec<Stmt> = body.collect();
+        let ones: Vec<Buffer> = mapped.iter().map(|m| m.one).collect();
+        let varying = varying(program, &body, &ones);
+        body.retain(|stmt| {
+            let mut varies = false;
+            targets(stmt, &mut |b| varies |= varying.contains(&b));
+            varies
+        });
+        body
+    }
+}

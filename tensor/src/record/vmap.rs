@@ -1,0 +1,678 @@
+//! What was said of one, done for many: one axis more in the domain of each statement, and in the indices of each buffer
+//! that is other for each.
+//!
+//! ```text
+//! for [m] { t[i0] = mul(one[i0], w[i0]) }        for [n, m] { t[i0, i1] = mul(all[i0, i1], w[i1]) }
+//! ```
+//! Branches and loops of the host whose conditions are other for each become conditions at points: a branch is a mask, a
+//! loop ends when none is left in it.
+
+use aerogel_base::hash::LookupMap;
+use aerogel_base::{Scalar, ScalarType};
+use aerogel_ir::{BinaryOp, CompareOp, UnaryOp};
+use indexmap::{IndexMap, IndexSet};
+
+use crate::expr::{Expr, ExprDef, Outside};
+use crate::passes::Touched;
+use crate::program::{Accum, Buffer, Call, Dim, For, Program, Stmt, Store};
+
+use super::{RecordError, Recorded, Recording};
+
+/// A tensor that stands for one of many.
+#[derive(Clone, Copy, Debug)]
+pub struct Mapped {
+    /// What the statements read.
+    pub one: Buffer,
+    /// All of them.
+    pub all: Buffer,
+    /// The axis along which they lie.
+    pub axis: usize,
+}
+
+/// What of a function's memory is other for each of many.
+struct Varying {
+    buffers: IndexSet<Buffer>,
+    /// Values that may be made where they need not be: that cannot fail, and nobody looks at them outside of their block.
+    free: IndexSet<Buffer>,
+}
+
+/// A statement over points, or a call, or what a block depends on.
+#[derive(Default)]
+struct Unit {
+    /// The blocks that it is in, from the outermost on.
+    path: Vec<usize>,
+    reads: IndexSet<Buffer>,
+    writes: IndexSet<Buffer>,
+    /// What decides whether it is done.
+    on: IndexSet<Buffer>,
+    /// It makes one value, and cannot fail.
+    is_value: bool,
+}
+
+impl Varying {
+    fn of(program: &Program, body: &[Stmt], ones: &[Buffer], results: &[Buffer]) -> Self {
+        let mut units = Units {
+            program,
+            all: Vec::new(),
+            path: Vec::new(),
+            n_blocks: 0,
+        };
+        units.block(body, &IndexSet::new());
+        let free = units.free(results);
+        let mut touching: IndexMap<Buffer, Vec<usize>> = IndexMap::new();
+        for (k, unit) in units.all.iter().enumerate() {
+            let decide = Some(&unit.on).filter(|_| !unit.writes.is_subset(&free));
+            let all = unit.reads.iter().chain(&unit.writes);
+            for &buffer in all.chain(decide.into_iter().flatten()) {
+                touching.entry(buffer).or_default().push(k);
+            }
+        }
+        let mut buffers: IndexSet<Buffer> = ones.iter().copied().collect();
+        let mut next = 0;
+        while let Some(&buffer) = buffers.get_index(next) {
+            for &k in touching.get(&buffer).into_iter().flatten() {
+                buffers.extend(&units.all[k].writes);
+            }
+            next += 1;
+        }
+        Self { buffers, free }
+    }
+}
+
+/// The buffers that statements make other for each of many.
+pub(crate) fn varying(program: &Program, body: &[Stmt], ones: &[Buffer]) -> IndexSet<Buffer> {
+    Varying::of(program, body, ones, &[]).buffers
+}
+
+fn loads(program: &Program, roots: &[Expr]) -> IndexSet<Buffer> {
+    let mut out = IndexSet::new();
+    program.exprs.visit(roots.iter().copied(), &mut |e| {
+        if let ExprDef::Load { buffer, .. } = program.exprs[e] {
+            out.insert(buffer);
+        }
+    });
+    out
+}
+
+/// The statements over points of a function.
+struct Units<'p> {
+    program: &'p Program,
+    all: Vec<Unit>,
+    path: Vec<usize>,
+    n_blocks: usize,
+}
+
+impl Units<'_> {
+    fn block(&mut self, body: &[Stmt], on: &IndexSet<Buffer>) {
+        for stmt in body {
+            self.stmt(stmt, on);
+        }
+    }
+
+    fn inside(&mut self, body: &[Stmt], on: &IndexSet<Buffer>) {
+        self.n_blocks += 1;
+        self.path.push(self.n_blocks);
+        self.block(body, on);
+        self.path.pop();
+    }
+
+    fn push(&mut self, unit: Unit) {
+        let path = self.path.clone();
+        self.all.push(Unit { path, ..unit });
+    }
+
+    fn stmt(&mut self, stmt: &Stmt, on: &IndexSet<Buffer>) {
+        match stmt {
+            Stmt::For(_) | Stmt::Call(_) | Stmt::Run(_) => {
+                let touched = Touched::by(self.program, std::slice::from_ref(stmt));
+                self.push(Unit {
+                    reads: touched.reads,
+                    writes: touched.writes,
+                    on: on.clone(),
+                    is_value: self.is_value(stmt),
+                    ..Unit::default()
+                });
+            }
+            Stmt::If(cond, then, otherwise) => {
+                let on = on | &self.decides(&[*cond]);
+                self.inside(then, &on);
+                self.inside(otherwise, &on);
+            }
+            Stmt::Loop { lo, hi, body, .. } => {
+                let mut on = on | &self.decides(&[*lo, *hi]);
+                leaving(self.program, body, &IndexSet::new(), &mut |conditions| {
+                    on.extend(conditions);
+                });
+                self.inside(body, &on);
+            }
+            Stmt::Store(_) | Stmt::Set(..) | Stmt::Break | Stmt::Continue => {}
+        }
+    }
+
+    fn decides(&mut self, roots: &[Expr]) -> IndexSet<Buffer> {
+        let reads = loads(self.program, roots);
+        self.push(Unit {
+            reads: reads.clone(),
+            ..Unit::default()
+        });
+        reads
+    }
+
+    fn is_value(&self, stmt: &Stmt) -> bool {
+        let Stmt::For(all) = stmt else {
+            return false;
+        };
+        let [Stmt::Store(store)] = &all.body[..] else {
+            return false;
+        };
+        let exprs = &self.program.exprs;
+        let mut fails = store.outside == Outside::Error;
+        let roots = store.index.iter().copied().chain([store.value]);
+        exprs.visit(roots, &mut |e| {
+            fails |= matches!(&exprs[e], ExprDef::Load { outside, .. } if *outside == Outside::Error);
+        });
+        !fails
+    }
+
+    fn free(&self, results: &[Buffer]) -> IndexSet<Buffer> {
+        let mut writers: IndexMap<Buffer, (&Unit, usize)> = IndexMap::new();
+        for unit in &self.all {
+            for &buffer in &unit.writes {
+                writers.entry(buffer).or_insert((unit, 0)).1 += 1;
+            }
+        }
+        let alone = writers
+            .iter()
+            .filter(|(_, (unit, n))| *n == 1 && unit.is_value);
+        let mut free: IndexSet<Buffer> = alone.map(|(&b, _)| b).collect();
+        let outside = Unit {
+            reads: results.iter().copied().collect(),
+            ..Unit::default()
+        };
+        for reader in self.all.iter().chain([&outside]) {
+            for buffer in &reader.reads {
+                let writer = writers.get(buffer).map(|w| &w.0.path);
+                if writer.is_some_and(|path| !reader.path.starts_with(path)) {
+                    free.swap_remove(buffer);
+                }
+            }
+        }
+        free
+    }
+}
+
+/// Calls `f` with what decides whether the loop around is left, or goes on with its next value, for each such place.
+fn leaving(
+    program: &Program,
+    body: &[Stmt],
+    on: &IndexSet<Buffer>,
+    f: &mut impl FnMut(&IndexSet<Buffer>),
+) {
+    for stmt in body {
+        match stmt {
+            Stmt::Break | Stmt::Continue => f(on),
+            Stmt::If(cond, then, otherwise) => {
+                let on = on | &loads(program, &[*cond]);
+                leaving(program, then, &on, f);
+                leaving(program, otherwise, &on, f);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A loop that some leave before others: who has not left it, and who is in this turn of it.
+#[derive(Clone, Copy)]
+struct InLoop {
+    alive: Buffer,
+    going: Buffer,
+}
+
+/// Where statements stand.
+#[derive(Clone, Copy, Default)]
+struct At {
+    /// For whom they are done, if not for all: of the first axis.
+    mask: Option<Expr>,
+    in_loop: Option<InLoop>,
+}
+
+struct Mapping<'r> {
+    r: &'r mut Recording,
+    n: Dim,
+    /// Where those of all lie, and along which axis.
+    places: IndexMap<Buffer, (Buffer, usize)>,
+    free: IndexSet<Buffer>,
+    done: LookupMap<Expr, Expr>,
+}
+
+impl Recording {
+    /// A tensor that stands for one of those that lie along an axis of `x`: nothing makes it.
+    ///
+    /// # Errors
+    /// If there is no such axis.
+    pub fn one_of(&mut self, x: Buffer, axis: i64) -> Recorded<(Buffer, usize)> {
+        self.expect_everywhere(&[x])?;
+        let mut shape = self.shape(x);
+        let axis = self.axis_of("vmap", axis, shape.len())?;
+        shape.remove(axis);
+        let one = self.program.temporary(self.ty(x), &shape);
+        Ok((one, axis))
+    }
+
+    /// How many there are along the axes of what is mapped; `names` says what each is called.
+    ///
+    /// # Errors
+    /// If they are known to differ.
+    pub fn how_many(&mut self, mapped: &[Mapped], names: &[String]) -> Recorded<Dim> {
+        let extent = |r: &Self, m: &Mapped| r.program.buffers[m.all].shape[m.axis];
+        let first = mapped
+            .first()
+            .ok_or_else(|| RecordError::Value("`vmap`: nothing is mapped".to_owned()))?;
+        let n = extent(self, first);
+        let text = |m: &Mapped, name: &str, n: &str| {
+            format!("{name} has {n} elements along axis {}", m.axis)
+        };
+        for (other, name) in mapped.iter().zip(names).skip(1) {
+            let own = extent(self, other);
+            let says = |a: &str, b: &str| {
+                let (first, other) = (text(first, &names[0], a), text(other, name, b));
+                format!("`vmap`: {first}, {other}")
+            };
+            if !self.agree(n, own, &says("{}", "{}")) {
+                let [a, b] = [n, own].map(|d| self.dim_text(d));
+                return Err(RecordError::Value(says(&a, &b)));
+            }
+        }
+        Ok(n)
+    }
+
+    /// Appends statements that were recorded of `one` for `all`. The `results`: each where those of all lie and along which
+    /// axis, or nothing if it is the same for all. Statements change no buffers but those that `is_own` says are theirs.
+    ///
+    /// # Errors
+    /// If they change others, or a loop begins with another number for each.
+    pub fn vmap(
+        &mut self,
+        body: &[Stmt],
+        mapped: &[Mapped],
+        n: Dim,
+        results: &[Buffer],
+        is_own: &dyn Fn(Buffer) -> bool,
+    ) -> Recorded<Vec<Option<(Buffer, usize)>>> {
+        let ones: Vec<Buffer> = mapped.iter().map(|m| m.one).collect();
+        let varying = Varying::of(&self.program, body, &ones, results);
+        let written = Touched::by(&self.program, body).writes;
+        let mut places: IndexMap<Buffer, (Buffer, usize)> = IndexMap::new();
+        for &one in &varying.buffers {
+            let given = mapped.iter().find(|m| m.one == one);
+            let is_written = written.contains(&one);
+            if is_written && (given.is_some() || !is_own(one)) {
+                return Err(RecordError::Value(
+                    "`vmap`: the function stores to memory that was made outside of it".to_owned(),
+                ));
+            }
+            let place = match given {
+                Some(m) => (m.all, m.axis),
+                None => {
+                    let shape = [&[n][..], &self.shape(one)].concat();
+                    (self.program.temporary(self.ty(one), &shape), 0)
+                }
+            };
+            places.insert(one, place);
+        }
+        let mut mapping = Mapping {
+            r: self,
+            n,
+            places,
+            free: varying.free,
+            done: LookupMap::default(),
+        };
+        let body = mapping.block(body, At::default())?;
+        let places = mapping.places;
+        self.program.body.extend(body);
+        Ok(results.iter().map(|b| places.get(b).copied()).collect())
+    }
+}
+
+impl Mapping<'_> {
+    fn program(&mut self) -> &mut Program {
+        &mut self.r.program
+    }
+
+    fn varies(&self, e: Expr) -> bool {
+        let all = loads(&self.r.program, &[e]);
+        all.iter().any(|b| self.places.contains_key(b))
+    }
+
+    /// An expression at a point with one axis more.
+    fn expr(&mut self, e: Expr) -> Expr {
+        let places = &self.places;
+        let exprs = &mut self.r.program.exprs;
+        exprs.replace(e, &mut self.done, &mut |exprs, def| match def {
+            ExprDef::Axis(k) => Some(exprs.axis(k + 1)),
+            ExprDef::Load {
+                buffer,
+                ty,
+                index,
+                outside,
+            } => {
+                let &(buffer, axis) = places.get(buffer)?;
+                let mut index = index.clone();
+                index.insert(axis, exprs.axis(0));
+                Some(exprs.add(ExprDef::Load {
+                    buffer,
+                    ty: *ty,
+                    index,
+                    outside: *outside,
+                }))
+            }
+            _ => None,
+        })
+    }
+
+    fn both(&mut self, a: Option<Expr>, b: Expr) -> Expr {
+        match a {
+            Some(a) => self.program().exprs.binary(BinaryOp::And, a, b),
+            None => b,
+        }
+    }
+
+    /// The element of each.
+    fn each(&mut self, buffer: Buffer) -> Expr {
+        let index = self.program().axes(1);
+        self.program().load(buffer, index, Outside::Never)
+    }
+
+    fn over(&self, domain: Vec<Dim>, body: Vec<Stmt>) -> Stmt {
+        let span = self.r.span;
+        Stmt::For(For {
+            domain,
+            cells: None,
+            body,
+            span,
+        })
+    }
+
+    /// `target[i0, ..] = value`, of the whole target.
+    fn fill(&mut self, target: Buffer, value: Expr) -> Stmt {
+        let domain = self.r.shape(target);
+        let store = self.whole(target, value);
+        self.over(domain, vec![Stmt::Store(store)])
+    }
+
+    fn whole(&mut self, target: Buffer, value: Expr) -> Store {
+        let rank = self.r.rank(target);
+        Store {
+            target,
+            index: self.program().axes(rank),
+            value,
+            accum: None,
+            init: false,
+            outside: Outside::Never,
+        }
+    }
+
+    /// A value for each as it is now.
+    fn snapshot(&mut self, e: Expr, out: &mut Vec<Stmt>) -> Buffer {
+        let value = self.expr(e);
+        let ty = self.program().exprs.ty(value);
+        let n = self.n;
+        let target = self.program().temporary(ty, &[n]);
+        out.push(self.fill(target, value));
+        target
+    }
+
+    /// What `accum` makes of a value of each, as a number of the host's.
+    fn number(&mut self, value: Expr, accum: Accum, out: &mut Vec<Stmt>) -> Expr {
+        let ty = self.program().exprs.ty(value);
+        let target = self.program().temporary(ty, &[]);
+        let mut store = self.whole(target, value);
+        (store.accum, store.init) = (Some(accum), true);
+        out.push(self.over(vec![self.n], vec![Stmt::Store(store)]));
+        self.program().load(target, Vec::new(), Outside::Never)
+    }
+
+    fn block(&mut self, body: &[Stmt], at: At) -> Recorded<Vec<Stmt>> {
+        let mut out = Vec::new();
+        for stmt in body {
+            self.stmt(stmt, at, &mut out)?;
+        }
+        Ok(out)
+    }
+
+    fn stmt(&mut self, stmt: &Stmt, at: At, out: &mut Vec<Stmt>) -> Recorded<()> {
+        match stmt {
+            Stmt::For(all) => self.all(all, at, out)?,
+            Stmt::Call(call) => self.call(call, out),
+            Stmt::If(cond, then, otherwise) if self.varies(*cond) => {
+                let cond = self.snapshot(*cond, out);
+                let holds = self.each(cond);
+                let fails = self.program().exprs.unary(UnaryOp::Not, holds);
+                for (mask, body) in [(holds, then), (fails, otherwise)] {
+                    let mask = Some(self.both(at.mask, mask));
+                    out.extend(self.block(body, At { mask, ..at })?);
+                }
+            }
+            Stmt::If(cond, then, otherwise) => {
+                let (then, otherwise) = (self.block(then, at)?, self.block(otherwise, at)?);
+                out.push(Stmt::If(*cond, then, otherwise));
+            }
+            Stmt::Loop { .. } => self.turns(stmt, at, out)?,
+            Stmt::Break | Stmt::Continue => match at.in_loop {
+                Some(inside) => self.leave(inside, matches!(stmt, Stmt::Break), at, out),
+                None => out.push(stmt.clone()),
+            },
+            Stmt::Set(_, e) => {
+                debug_assert!(!self.varies(*e), "only points set variables");
+                out.push(stmt.clone());
+            }
+            Stmt::Store(_) => unreachable!("a store is inside a `for`"),
+            Stmt::Run(_) => {
+                let what = "`vmap`: the function calls a kernel, which has no rule for many";
+                return Err(RecordError::Value(what.to_owned()));
+            }
+        }
+        Ok(())
+    }
+
+    fn all(&mut self, all: &For, at: At, out: &mut Vec<Stmt>) -> Recorded<()> {
+        let touched = Touched::at_points(&self.r.program, all);
+        if !touched.writes.iter().any(|b| self.places.contains_key(b)) {
+            out.push(Stmt::For(all.clone()));
+            return Ok(());
+        }
+        if let Some(field) = all.cells {
+            return Err(RecordError::Value(format!(
+                "`vmap`: a value at the cells of `{}` differs for each: take `dense` of what is read from it",
+                self.r.program.buffers[field].name
+            )));
+        }
+        let mut body = self.points(&all.body);
+        if let Some(mask) = at.mask.filter(|_| !touched.writes.is_subset(&self.free)) {
+            for stmt in &mut body {
+                if let Stmt::Store(store) = stmt
+                    && std::mem::take(&mut store.init)
+                {
+                    let accum = store.accum.expect("only with `init`");
+                    let ty = self.r.ty(store.target);
+                    let neutral = self.program().exprs.constant(accum.neutral(ty));
+                    out.push(self.fill(store.target, neutral));
+                }
+            }
+            body = vec![Stmt::If(mask, body, Vec::new())];
+        }
+        out.push(Stmt::For(For {
+            domain: [&[self.n][..], &all.domain].concat(),
+            cells: None,
+            body,
+            span: all.span,
+        }));
+        Ok(())
+    }
+
+    fn points(&mut self, body: &[Stmt]) -> Vec<Stmt> {
+        let inside = body.iter().map(|stmt| match stmt {
+            Stmt::Store(store) => {
+                let &(target, axis) = &self.places[&store.target];
+                let mut index: Vec<Expr> = store.index.iter().map(|&e| self.expr(e)).collect();
+                index.insert(axis, self.program().exprs.axis(0));
+                Stmt::Store(Store {
+                    target,
+                    index,
+                    value: self.expr(store.value),
+                    ..*store
+                })
+            }
+            Stmt::Set(var, e) => Stmt::Set(*var, self.expr(*e)),
+            Stmt::Loop {
+                var,
+                lo,
+                hi,
+                step,
+                body,
+            } => Stmt::Loop {
+                var: *var,
+                lo: self.expr(*lo),
+                hi: self.expr(*hi),
+                step: *step,
+                body: self.points(body),
+            },
+            Stmt::If(cond, then, otherwise) => {
+                let cond = self.expr(*cond);
+                Stmt::If(cond, self.points(then), self.points(otherwise))
+            }
+            Stmt::Break | Stmt::Continue => stmt.clone(),
+            Stmt::For(_) | Stmt::Call(_) | Stmt::Run(_) => {
+                unreachable!("a `for` is not inside a `for`")
+            }
+        });
+        inside.collect()
+    }
+
+    /// Libraries work on the last axes of all that they are given.
+    fn call(&mut self, call: &Call, out: &mut Vec<Stmt>) {
+        if !call.outputs.iter().any(|b| self.places.contains_key(b)) {
+            out.push(Stmt::Call(call.clone()));
+            return;
+        }
+        let inputs: Vec<Buffer> = call
+            .inputs
+            .iter()
+            .map(|&one| match self.places.get(&one) {
+                Some(&(all, 0)) => all,
+                _ => {
+                    let shape = [&[self.n][..], &self.r.shape(one)].concat();
+                    let target = self.r.program.temporary(self.r.ty(one), &shape);
+                    let element = self.r.at_point(one, shape.len() - 1);
+                    let value = self.expr(element);
+                    out.push(self.fill(target, value));
+                    target
+                }
+            })
+            .collect();
+        let outputs = call.outputs.iter().map(|b| self.places[b].0);
+        out.push(Stmt::Call(Call {
+            library: call.library,
+            inputs,
+            outputs: outputs.collect(),
+            span: call.span,
+        }));
+    }
+
+    fn turns(&mut self, stmt: &Stmt, at: At, out: &mut Vec<Stmt>) -> Recorded<()> {
+        let &Stmt::Loop {
+            var,
+            lo,
+            hi,
+            step,
+            ref body,
+        } = stmt
+        else {
+            unreachable!("a loop is given");
+        };
+        if self.varies(lo) {
+            let what = "`vmap`: a loop begins with another number for each: begin with 0, and add to its counter";
+            return Err(RecordError::Value(what.to_owned()));
+        }
+        let (mut end, mut mask) = (hi, at.mask);
+        if self.varies(hi) {
+            let ends = self.snapshot(hi, out);
+            let each = self.each(ends);
+            let (accum, compare) = match step > 0 {
+                true => (Accum::Max, CompareOp::Lt),
+                false => (Accum::Min, CompareOp::Gt),
+            };
+            end = self.number(each, accum, out);
+            let count = self.program().get(var);
+            let inside = self.program().exprs.compare(compare, count, each);
+            mask = Some(self.both(mask, inside));
+        }
+        let mut leaves = false;
+        leaving(&self.r.program, body, &IndexSet::new(), &mut |on| {
+            leaves |= on.iter().any(|b| self.places.contains_key(b));
+        });
+        let body = match leaves {
+            false => {
+                let in_loop = None;
+                self.block(body, At { mask, in_loop })?
+            }
+            true => {
+                let inside = self.begin(at, out);
+                // The counter's end is looked at in each turn.
+                let own = (mask != at.mask).then_some(mask).flatten();
+                self.turn(inside, own, body)?
+            }
+        };
+        out.push(Stmt::Loop {
+            var,
+            lo,
+            hi: end,
+            step,
+            body,
+        });
+        Ok(())
+    }
+
+    /// Everyone for whom a loop is done is in it at first.
+    fn begin(&mut self, at: At, out: &mut Vec<Stmt>) -> InLoop {
+        let n = self.n;
+        let [alive, going] = [(); 2].map(|()| self.program().temporary(ScalarType::U1, &[n]));
+        let all = self.program().exprs.constant(Scalar::bool(true));
+        let first = at.mask.unwrap_or(all);
+        out.push(self.fill(alive, first));
+        InLoop { alive, going }
+    }
+
+    /// One turn of a loop that some leave before others.
+    fn turn(&mut self, inside: InLoop, mask: Option<Expr>, body: &[Stmt]) -> Recorded<Vec<Stmt>> {
+        let alive = self.each(inside.alive);
+        let first = self.both(mask, alive);
+        let mut out = vec![self.fill(inside.going, first)];
+        let at = At {
+            mask: Some(self.each(inside.going)),
+            in_loop: Some(inside),
+        };
+        out.extend(self.block(body, at)?);
+        let any = self.number(alive, Accum::Or, &mut out);
+        let none = self.program().exprs.unary(UnaryOp::Not, any);
+        out.push(Stmt::If(none, vec![Stmt::Break], Vec::new()));
+        Ok(out)
+    }
+
+    /// Those at hand leave a loop, or its turn.
+    fn leave(&mut self, inside: InLoop, for_ever: bool, at: At, out: &mut Vec<Stmt>) {
+        // Who leaves is known before anybody has left.
+        let who = at.mask.expect("a loop that some leave has a mask");
+        let n = self.n;
+        let leavers = self.program().temporary(ScalarType::U1, &[n]);
+        out.push(self.fill(leavers, who));
+        let leavers = self.each(leavers);
+        let stays = self.program().exprs.unary(UnaryOp::Not, leavers);
+        let both = [inside.going, inside.alive];
+        for target in both.into_iter().take(1 + usize::from(for_ever)) {
+            let old = self.each(target);
+            let new = self.both(Some(old), stays);
+            out.push(self.fill(target, new));
+        }
+    }
+}
