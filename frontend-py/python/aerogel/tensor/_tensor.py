@@ -352,7 +352,8 @@ def asarray(obj: Any, /, dtype: Any = None, *, device: Any = None, copy: bool | 
         if tracing.program is not None:
             out = tracing.program.all_of(obj)
             return out if dtype is None else out.astype(dtype)
-        obj = obj.to_numpy()
+        field: Any = obj
+        obj = field.to_numpy()
     if is_number(obj):
         return constant(obj, dtype_of(dtype) if dtype is not None else _types.of_number(obj, None))
     if isinstance(obj, _native.NativeNdarray) and not copy:
