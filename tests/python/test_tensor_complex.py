@@ -217,3 +217,50 @@ def test_mistakes(name):
     f, kind, message = MISTAKES[name]
     with pytest.raises(kind, match=message):
         f(T.fft)
+
+
+def _complex_numbers(*shape, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.integers(-3, 4, shape) + 1j * rng.integers(-3, 4, shape)
+
+
+SUMS = ["ij,jk->ik", "ij,kj->", "ij->ji", "ii->i", "ij,jk,kl->il", "bij,bjk->bik", "...i,i->..."]
+
+
+@pytest.mark.parametrize("equation", SUMS)
+@pytest.mark.parametrize("real", [None, 0, -1])
+def test_einsum_of_complex_tensors(equation, real):
+    terms = equation.partition("->")[0].split(",")
+    given = [_complex_numbers(*[3] * len(term.replace("...", "x")), seed=k) for k, term in enumerate(terms)]
+    if real is not None and len(given) > 1:
+        given[real] = given[real].real
+    got = ti.tensor.einsum(equation, *given)
+    assert np.array_equal(got.numpy(), np.einsum(equation, *given))
+
+
+def test_other_products_of_complex_tensors():
+    a, b, v = _complex_numbers(2, 3, 4), _complex_numbers(4, 3, seed=1), _complex_numbers(3, seed=2)
+    t = ti.tensor
+    assert np.array_equal(t.tensordot(a, b, axes=1).numpy(), np.tensordot(a, b, 1))
+    assert np.array_equal(
+        t.tensordot(a, b.real, axes=([1, 2], [1, 0])).numpy(), np.tensordot(a, b.real, ([1, 2], [1, 0]))
+    )
+    assert np.array_equal(t.outer(v, v.real).numpy(), np.outer(v, v.real))
+    for axis in (None, 0, 1, -1, (0, 2), (0, 1, 2)):
+        for keepdims in (False, True):
+            got = t.prod(t.asarray(a), axis=axis, keepdims=keepdims)
+            expected = np.prod(a, axis=axis, keepdims=keepdims)
+            assert got.shape == expected.shape
+            np.testing.assert_allclose(got.numpy(), expected, rtol=1e-12)
+    assert np.array_equal(t.prod(t.asarray(a[:, :0]), axis=1).numpy(), np.ones((2, 4)))
+
+
+def test_equations_of_complex_matrices():
+    a = _complex_numbers(2, 4, 4) + 5 * np.eye(4)
+    b, v = _complex_numbers(2, 4, 3, seed=1), _complex_numbers(4, seed=2)
+    linalg = ti.tensor.linalg
+    np.testing.assert_allclose(linalg.solve(a, b).numpy(), np.linalg.solve(a, b), rtol=1e-10)
+    np.testing.assert_allclose(linalg.solve(a[0], v).numpy(), np.linalg.solve(a[0], v), rtol=1e-10)
+    np.testing.assert_allclose(linalg.solve(a.real, b).numpy(), np.linalg.solve(a.real, b), rtol=1e-10)
+    np.testing.assert_allclose(linalg.solve(a, b.real).numpy(), np.linalg.solve(a, b.real), rtol=1e-10)
+    np.testing.assert_allclose(linalg.inv(a).numpy(), np.linalg.inv(a), rtol=1e-10)

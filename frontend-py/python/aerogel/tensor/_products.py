@@ -53,6 +53,10 @@ def vecdot(x1: Any, x2: Any, /, axis: int = -1) -> Tensor:
 
 def outer(x1: Any, x2: Any, /) -> Tensor:
     """The product of each element of one vector and each of another."""
+    if _complex.is_complex(x1) or _complex.is_complex(x2):
+        from aerogel.tensor._complex_products import multilinear
+
+        return multilinear(outer, x1, x2)
     a, b = operands(x1, x2)
     if a.ndim != 1 or b.ndim != 1:
         raise ValueError(f"`outer` takes two vectors, the shapes are {a.shape} and {b.shape}")
@@ -61,6 +65,10 @@ def outer(x1: Any, x2: Any, /) -> Tensor:
 
 def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Tensor:
     """The sum of products over pairs of axes: the last of one and the first of the other, or those that are named."""
+    if _complex.is_complex(x1) or _complex.is_complex(x2):
+        from aerogel.tensor._complex_products import multilinear
+
+        return multilinear(lambda a, b: tensordot(a, b, axes=axes), x1, x2)
     a, b = _numbers("tensordot", operands(x1, x2))
     if hasattr(axes, "__index__"):
         if axes < 0 or axes > min(a.ndim, b.ndim):
@@ -97,6 +105,10 @@ def einsum(equation: str, /, *tensors: Any) -> Tensor:
     >>> ti.tensor.einsum("ij,jk->ik", a, a).tolist()
     [[2, 3], [6, 11]]
     """
+    if any(_complex.is_complex(t) for t in tensors):
+        from aerogel.tensor._complex_products import multilinear
+
+        return multilinear(lambda *planes: einsum(equation, *planes), *tensors)
     made = _numbers("einsum", operands(*tensors))
     text = equation.replace(" ", "")
     inputs, arrow, result = text.partition("->")

@@ -6,7 +6,7 @@ from typing import Any
 
 from aerogel._dtypes import ALL, dtype_of, u1
 from aerogel.tensor import _types
-from aerogel.tensor._complex import by_planes
+from aerogel.tensor._complex import by_planes, is_complex
 from aerogel.tensor._tensor import Tensor, asarray
 
 
@@ -40,6 +40,10 @@ def sum(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = Fals
 def prod(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """The product along some axes, or of all, in the type that ``sum`` has."""
     x = asarray(x)
+    if is_complex(x):
+        from aerogel.tensor._complex_products import product
+
+        return product(x if dtype is None else x.astype(dtype), axis, keepdims)
     x = x.astype(_summed(x.dtype, dtype))
     return Tensor(x._native.reduce("prod", _axes(axis), keepdims))
 

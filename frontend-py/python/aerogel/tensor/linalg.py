@@ -15,7 +15,7 @@ import math
 from typing import Any, NamedTuple
 
 from aerogel._dtypes import f32, f64, i32
-from aerogel.tensor import _types
+from aerogel.tensor import _complex_products, _types
 from aerogel.tensor._complex import ComplexTensor, is_complex
 from aerogel.tensor._products import cross, dot, einsum, matmul, outer, tensordot, trace, vecdot
 from aerogel.tensor._reductions import norm
@@ -117,6 +117,8 @@ def lu(x: Any, /) -> LU:
 def solve(x1: Any, x2: Any, /) -> Tensor:
     """The solutions of ``x1 @ x = x2``; an ``x2`` with one axis is one right side."""
     a, b = asarray(x1), asarray(x2)
+    if is_complex(a) or is_complex(b):
+        return _complex_products.solve(a, b)  # type: ignore[return-value]
     if b.ndim == 1:
         return _call("solve", a, b.unsqueeze(-1))[0].squeeze(-1)
     return _call("solve", a, b)[0]
@@ -124,6 +126,8 @@ def solve(x1: Any, x2: Any, /) -> Tensor:
 
 def inv(x: Any, /) -> Tensor:
     """The inverse of a matrix."""
+    if is_complex(x):
+        return _complex_products.inv(x)  # type: ignore[return-value]
     return _call("inv", x)[0]
 
 
