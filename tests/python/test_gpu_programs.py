@@ -26,6 +26,8 @@ LONG = {"mgpcg", "mgpcg_advanced"}
 SOLVED = {"mgpcg": {"x", "pixels"}, "mgpcg_advanced": {"x", "pixels"}}
 # What is drawn by lot and then goes to the end of a list lies where the order of threads puts it.
 UNORDERED = {"comet", "taichi_dynamic"}
+# A list that threads write anew in each frame, in their order, and of which nobody reads what was behind its end.
+LISTS = {"mciso_advanced": {"r"}}
 
 
 def play(program, folder, **more):
@@ -49,6 +51,8 @@ def test_sparse_programs_are_equal_on_a_gpu(program, tmp_path):
     assert got["fields"].keys() == want["fields"].keys()
     for name, a in want["fields"].items():
         if stem in SOLVED and name.split(".")[-1] not in SOLVED[stem]:
+            continue
+        if name.split(".")[-1] in LISTS.get(stem, ()):
             continue
         b = got["fields"][name]
         assert a["shape"] == b["shape"], name
