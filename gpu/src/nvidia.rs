@@ -1,6 +1,8 @@
 //! NVIDIA's driver, loaded when it is first wanted.
 #![expect(unsafe_code, reason = "calls the driver, which is C")]
 
+mod kept;
+
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::sync::{Mutex, PoisonError};
@@ -9,6 +11,7 @@ use std::time::Duration;
 use cudarc::driver::result::{self, DriverError as Failure};
 use cudarc::driver::sys::{self, CUresult};
 
+use self::kept::{Pool, SLOT, Staging, StopWord, pool, stop_word};
 use crate::driver::{Card, Driver, DriverError, Grid, KernelLaunch};
 
 /// The oldest driver that does all that is asked of it.
@@ -22,11 +25,6 @@ const USUAL: u32 = 128;
 const WAVES: u32 = 2;
 /// What is committed of reserved addresses has pieces of this size.
 const GRAIN: usize = 2 << 20;
-/// Slots for copies of few bytes, and the bytes of each.
-const SLOTS: usize = 256;
-const SLOT: usize = 8 << 10;
-/// The pool keeps this part of the card's memory of what is given back, for what is allocated next.
-const KEPT_PART: u64 = 16;
 /// How what a card itself runs begins.
 const ELF: &[u8] = b"\x7fELF";
 /// How long is slept between two looks at a launch that takes its time.
@@ -86,24 +84,6 @@ impl Drop for Here {
 struct Context(sys::CUcontext);
 #[derive(Clone, Copy)]
 struct Stream(sys::CUstream);
-#[derive(Clone, Copy)]
-struct Pool(sys::CUmemoryPool);
-/// Memory of the host's that is copied without the processor, for copies of few bytes: a copy from elsewhere is waited for. Its
-/// slots are taken one after the other.
-struct Staging {
-    bytes: *mut u8,
-    /// When the copy from a slot is over, if there was one.
-    copied: Vec<Option<sys::CUevent>>,
-    next: usize,
-}
-/// A word of the card's memory, which kernels ask for often.
-struct StopWord {
-    device: u64,
-    /// A one, in memory of the host that is copied without the processor.
-    one: *const u8,
-    /// Copies there, while kernels run on the other stream.
-    aside: sys::CUstream,
-}
 struct Reserved {
     bytes: usize,
     pieces: Vec<(u64, usize, sys::CUmemGenericAllocationHandle)>,
@@ -117,16 +97,6 @@ unsafe impl Sync for Context {}
 unsafe impl Send for Stream {}
 // SAFETY: as above.
 unsafe impl Sync for Stream {}
-// SAFETY: as above.
-unsafe impl Send for Pool {}
-// SAFETY: as above.
-unsafe impl Sync for Pool {}
-// SAFETY: the memory belongs to it alone, and lives as long as the process; any thread may use an event.
-unsafe impl Send for Staging {}
-// SAFETY: the one is never written to, and lives as long as the process; any thread may use a stream.
-unsafe impl Send for StopWord {}
-// SAFETY: as above.
-unsafe impl Sync for StopWord {}
 
 impl NvidiaDriver {
     /// Opens a card by its number; `anew` after it was lost.
@@ -267,82 +237,6 @@ fn card(device: sys::CUdevice, driver: [u32; 2]) -> Result<Card, DriverError> {
 
 fn stream() -> Result<sys::CUstream, DriverError> {
     result::stream::create(result::stream::StreamKind::NonBlocking).map_err(of)
-}
-
-impl Staging {
-    fn new() -> Result<Self, DriverError> {
-        // SAFETY: the context is current; the memory is never given back.
-        let bytes = unsafe { result::malloc_host(SLOTS * SLOT, 0) }.map_err(of)?;
-        Ok(Self {
-            bytes: bytes.cast(),
-            copied: vec![None; SLOTS],
-            next: 0,
-        })
-    }
-
-    /// Copies bytes to the card, and returns before that is over.
-    fn write(&mut self, to: u64, from: &[u8], stream: sys::CUstream) -> Result<(), Failure> {
-        let number = self.next;
-        self.next = (number + 1) % SLOTS;
-        let event = match self.copied[number] {
-            Some(event) => {
-                // SAFETY: the event is one of this context's.
-                unsafe { result::event::synchronize(event) }?;
-                event
-            }
-            None => {
-                let event = result::event::create(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING)?;
-                *self.copied[number].insert(event)
-            }
-        };
-        // SAFETY: a slot is as long as what is copied at most, and the copy from it before is over; whoever asks has
-        // allocated the bytes on the card.
-        unsafe {
-            let slot = self.bytes.add(number * SLOT);
-            slot.copy_from_nonoverlapping(from.as_ptr(), from.len());
-            sys::cuMemcpyHtoDAsync_v2(to, slot.cast(), from.len(), stream).result()?;
-            result::event::record(event, stream)
-        }
-    }
-}
-
-/// The pool of a card, which keeps some of what is given back; none if there is none.
-fn pool(device: sys::CUdevice, memory: u64) -> Result<Option<Pool>, DriverError> {
-    let supported = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED;
-    // SAFETY: the device is one.
-    if unsafe { result::device::get_attribute(device, supported) }.map_err(of)? == 0 {
-        return Ok(None);
-    }
-    let mut pool = std::ptr::null_mut();
-    let mut kept = memory / KEPT_PART;
-    // SAFETY: writes one handle, and reads one number of eight bytes, as the attribute has.
-    unsafe {
-        sys::cuDeviceGetDefaultMemPool(&raw mut pool, device)
-            .result()
-            .and_then(|()| {
-                let attribute = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
-                sys::cuMemPoolSetAttribute(pool, attribute, (&raw mut kept).cast()).result()
-            })
-    }
-    .map_err(of)?;
-    Ok(Some(Pool(pool)))
-}
-
-/// A word that is zero.
-fn stop_word(stream: sys::CUstream, aside: sys::CUstream) -> Result<StopWord, DriverError> {
-    // SAFETY: the context is current; the memory is never given back.
-    let one = unsafe { result::malloc_host(8, 0) }.map_err(of)?;
-    // SAFETY: it has eight bytes.
-    unsafe { one.cast::<u64>().write(1) };
-    // SAFETY: the context is current.
-    let device = unsafe { result::malloc_sync(8) }.map_err(of)?;
-    // SAFETY: it has eight bytes.
-    unsafe { result::memset_d8_async(device, 0, 8, stream) }.map_err(of)?;
-    Ok(StopWord {
-        device,
-        one: one.cast(),
-        aside,
-    })
 }
 
 fn of(e: Failure) -> DriverError {

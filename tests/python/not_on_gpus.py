@@ -31,6 +31,7 @@ NOT_ON_GPUS = {
     "test_little_memory.py": _HOST_MEMORY,
     "test_odd_programs.py": _PROCESS,
     "test_programs.py": _PROCESS,
+    "test_gpu_programs.py": _PROCESS,
     "test_ad_functions.py::test_depth": _STACK,
     "test_algorithms.py::test_sort": _LONG,
     "test_algorithms.py::test_sort_of_so_many_that_they_go_into_buckets": _LONG,

@@ -219,3 +219,59 @@ def test_a_touched_cell_takes_one_atomic(tmp_path):
     atomics = sum(launch["atomics"] for launch in counts if launch["kernel"].startswith("give"))
     # Eight blocks of cells, in which and around which 10 x 10 cells are touched at most, and lists of them; not 9 of each particle.
     assert 8 * 64 <= atomics <= 8 * 125
+
+
+@pytest.mark.parametrize("node", ["pointer", "hash"])
+@pytest.mark.parametrize("each", [1, 5, 40])
+def test_lanes_that_make_the_same_cell_active(arch, node, each):
+    x, n = ti.field(ti.i32), ti.field(ti.i32, ())
+    blocks = getattr(ti.root, node)(ti.i, 64)
+    inner = blocks.pointer(ti.i, 4)
+    inner.dense(ti.i, 4).place(x)
+
+    @ti.kernel
+    def touch(of: int):
+        for i in range(512):
+            if i % 3 != 1:
+                x[i // each * 16 % 1024 + i % 2 * 4] += 1
+
+    @ti.kernel
+    def count(node: ti.template()):
+        for _ in ti.grouped(node):
+            n[None] += 1
+
+    expected = np.zeros(1024, int)
+    at = np.array([i // each * 16 % 1024 + i % 2 * 4 for i in range(512) if i % 3 != 1])
+    for turn in (1, 2):
+        touch(1)
+        np.add.at(expected, at, 1)
+        assert (x.to_numpy() == expected).all()
+    for level, size in ((blocks, 16), (inner, 4)):
+        n[None] = 0
+        count(level)
+        assert n[None] == len(set(at // size))
+
+
+ACTIVATING = """
+import aerogel as ti
+ti.init(arch=ti.cuda, log_level="error", offline_cache=False)
+x = ti.field(ti.i32)
+ti.root.pointer(ti.i, 64).dense(ti.i, 64).place(x)
+
+@ti.kernel
+def fresh():
+    for i in range(4096):
+        x[i] = 1
+
+fresh()
+assert x.to_numpy().sum() == 4096
+"""
+
+
+def test_a_cell_is_made_active_by_one_lane(tmp_path):
+    log = tmp_path / "counts"
+    run(ACTIVATING, AEROGEL_CUDA="machine", AEROGEL_COUNT=str(log))
+    counts = [json.loads(line) for line in log.read_text().splitlines()]
+    atomics = sum(launch["atomics"] for launch in counts if launch["kernel"].startswith("fresh"))
+    # Two warps for each cell; 64 lanes would each have taken several.
+    assert atomics <= 64 * 2 * 16

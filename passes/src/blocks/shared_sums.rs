@@ -415,3 +415,157 @@ fn add<'a>(func: &mut Function, region: Region, place: &impl Fn(Inst) -> Option<
         func.regions[region].insts.push(inst);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{after_on_gpu, without_lists};
+
+    const PASSES: &[&str] = &["list_struct_for", "fold", "identities", "cse", "dce"];
+
+    /// Particles in the lists of blocks of four cells, which add to two cells beside each other, the second of which
+    /// is read where `more` says so.
+    fn particles(more: &str) -> String {
+        format!(
+            "tree0 {{ pointer i:4 {{ dense i:4 {{ place m: f32 }} dynamic j:256 {{ place p: i32 }} }} }}
+            field @m: f32 = tree0 [S3]
+            field @p: i32 = tree0 [S5]
+            kernel @k() {{
+                v0: i32 = const 1
+                v1: f32 = const 2.0
+                parallel_cells tree0.S4 (v2: i32, v3: i32) {{
+                    v4: ref<i32> = field_at @p, [v2, v3]
+                    v5: i32 = load v4
+                    v6: i32 = add v5, v0
+                    v7: ref<f32> = field_at @m, [v5]
+                    v8: ref<f32> = field_at @m, [v6]
+                    v9: f32 = atomic_add v7, v1
+                    {more}
+                    v11: f32 = atomic_sub v8, v1
+                    yield []
+                }}
+                yield []
+            }}"
+        )
+    }
+
+    #[test]
+    fn sums_of_particles_in_blocks() {
+        let after = without_lists(&after_on_gpu(PASSES, &particles("")));
+        insta::assert_snapshot!(after, @"
+            kernel @k() {
+                v0: i32 = const 1
+                v1: f32 = const 2.0
+                v2: u1 = list_stale tree0.S1
+                v3: i64 = const 0
+                v4: i64 = const 1
+                v5: i64 = select v2, v4, v3
+                v44: i64 = list_len tree0.S1
+                v45: i64 = const 128
+                parallel [v3, v3], [v44, v45] block=128 (v46: i64, v47: i64) {
+                    v48: cell<tree0.S1>, v49: i32 = list_entry tree0.S1, v46
+                    v50: i32 = cast v47
+                    v51: ref<vec<6, u8>> = shared
+                    v52: ref<vec<6, f32>> = shared
+                    v53: i32 = thread_in_block []
+                    v54: i64 = cast v53
+                    v55: i32 = block_size []
+                    v56: i64 = cast v55
+                    v57: i64 = const 6
+                    for v54, v57, v56, [] (v58: i64) {
+                        v59: f32 = const -0.0
+                        v60: ref<f32> = elem_ref v52, [v58]
+                        store v60, v59
+                        v61: u8 = const 0
+                        v62: ref<u8> = elem_ref v51, [v58]
+                        store v62, v61
+                        yield []
+                    }
+                    v63: i32 = const 4
+                    v64: i32 = mul v49, v63
+                    v65: i32 = const -1
+                    v66: i32 = add v64, v65
+                    block_sync []
+                    v67: container<tree0.S4> = child tree0.S4, v48
+                    v68: i64 = container_length tree0.S4, v67
+                    v69: i32 = cast v68
+                    v70: i32 = const 128
+                    for v50, v69, v70, [] (v71: i32) {
+                        v72: cell<tree0.S4> = find tree0.S4, v67, v71
+                        cell_at tree0.S4, [v49, v71], v72
+                        v73: ref<i32> = field_at @p, [v49, v71]
+                        v74: i32 = load v73
+                        v75: i32 = add v0, v74
+                        v76: ref<f32> = field_at @m, [v74]
+                        v77: ref<f32> = field_at @m, [v75]
+                        v78: i32 = sub v74, v66
+                        v79: i32 = const 0
+                        v80: u1 = ge v78, v79
+                        v81: i32 = const 6
+                        v82: u1 = lt v78, v81
+                        v83: u1 = and v80, v82
+                        if v83 {
+                            v84: ref<f32> = elem_ref v52, [v78]
+                            v85: f32 = atomic_add v84, v1
+                            v86: u8 = const 1
+                            v87: ref<u8> = elem_ref v51, [v78]
+                            store v87, v86
+                            yield []
+                        } {
+                            v88: f32 = atomic_add v76, v1
+                            yield []
+                        }
+                        v89: i32 = sub v75, v66
+                        v90: u1 = ge v89, v79
+                        v91: u1 = lt v89, v81
+                        v92: u1 = and v90, v91
+                        if v92 {
+                            v93: ref<f32> = elem_ref v52, [v89]
+                            v94: f32 = atomic_sub v93, v1
+                            v95: u8 = const 1
+                            v96: ref<u8> = elem_ref v51, [v89]
+                            store v96, v95
+                            yield []
+                        } {
+                            v97: f32 = atomic_sub v77, v1
+                            yield []
+                        }
+                        yield []
+                    }
+                    block_sync []
+                    v98: i32 = thread_in_block []
+                    v99: i64 = cast v98
+                    v100: i32 = block_size []
+                    v101: i64 = cast v100
+                    for v99, v57, v101, [] (v102: i64) {
+                        v103: ref<u8> = elem_ref v51, [v102]
+                        v104: u8 = load v103
+                        v105: u8 = const 0
+                        v106: u1 = ne v104, v105
+                        if v106 {
+                            v107: i32 = cast v102
+                            v108: i32 = add v66, v107
+                            v109: ref<f32> = elem_ref v52, [v102]
+                            v110: f32 = load v109
+                            v111: ref<f32> = field_at @m, [v108]
+                            v112: f32 = atomic_add v111, v110
+                            yield []
+                        } {
+                            yield []
+                        }
+                        yield []
+                    }
+                    yield []
+                }
+                yield []
+            }
+            ");
+    }
+
+    #[test]
+    fn what_is_used_in_another_way_stays() {
+        for more in ["v10: f32 = load v8", "v10: f32 = atomic_max v7, v1"] {
+            let after = after_on_gpu(PASSES, &particles(more));
+            assert!(!after.contains("shared"), "{after}");
+        }
+    }
+}
