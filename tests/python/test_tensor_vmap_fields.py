@@ -11,7 +11,7 @@ W = np.arange(3, dtype=np.float32)
 @pytest.fixture
 def x():
     ti.init(arch=ti.cpu, log_level="error")
-    x = ti.field(ti.f32)
+    x = ti.field(ti.f32, name="x")
     ti.root.pointer(ti.ij, 4).dense(ti.ij, 4).place(x)
     for k in range(5):
         x[k, k + 1] = k + 1
