@@ -14,7 +14,7 @@ VIZ     := gui/python/aerogel_viz
 NUMERICAL := $(addprefix tests/python/test_,arithmetic.py cpu.py answers.py linalg.py large_matrices.py matrix.py pages.py types.py)
 
 # What a GPU does in another way than a processor: memory, sums, sparse trees, gradients, messages.
-GPU_SAMPLE := $(addprefix tests/python/test_,gpu.py fields.py arrays.py atomics.py ad_tape.py ad_marches.py sparse_data.py sparse_activity.py kernel_errors.py random_returns.py structs.py)
+GPU_SAMPLE := $(addprefix tests/python/test_,gpu.py gpu_blocks.py fields.py arrays.py atomics.py ad_tape.py ad_marches.py sparse_data.py sparse_activity.py kernel_errors.py random_returns.py structs.py)
 
 export PYO3_PYTHON := $(abspath $(PY))
 
@@ -66,12 +66,11 @@ levels: build ## What computes with floats, once more at each level of x86-64 th
 gpu-test: build ## The Python tests on an NVIDIA GPU; AEROGEL_CUDA=machine stands in for one
 	AEROGEL_TEST_ARCH=cuda $(PY) -m pytest -q tests/python
 
-gpu-bench: build ## The benchmarks on an NVIDIA GPU, against Taichi where it is installed
-	@$(PY) -c 'import aerogel as ti; ti.init(arch=ti.cuda, enable_fallback=False, log_level="error")' 2>&1 | tail -1 | \
-		grep . && exit 1 || BENCH_ARCH=cuda scripts/bench.sh $(ARGS)
+gpu-bench: ## Benchmarks on an NVIDIA GPU, beside Taichi and Warp, from a wheel in dist/ or what is built here
+	scripts/gpu_bench.sh $(ARGS)
 
-gpu-sample: build ## The same, of a few files, on the machine that stands in for a GPU
-	AEROGEL_CUDA=machine AEROGEL_TEST_ARCH=cuda $(PY) -m pytest -q $(GPU_SAMPLE)
+gpu-sample: build ## The same, of a few files, on the machine that stands in for a GPU; NVIDIA's assembler takes some of their kernels
+	ASSEMBLE_MOST=100 scripts/assemble.sh $(GPU_SAMPLE)
 
 aarch64: setup ## Generated programs compiled for AArch64, in an emulator; says what is missing for it
 	AEROGEL_N_PROGRAMS=$(or $(N),100) AEROGEL_FIRST_SEED=$(or $(SEED),0) scripts/aarch64.sh

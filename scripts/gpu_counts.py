@@ -52,6 +52,11 @@ def _programs(ti) -> dict[str, tuple[Callable[[], object], int]]:
     n_particles, grid = 1024, 32
     where, speed = (ti.Vector.field(2, ti.f32, n_particles) for _ in range(2))
     momentum, mass = ti.Vector.field(2, ti.f32, (grid, grid)), ti.field(ti.f32, (grid, grid))
+    grains, pid = ti.field(ti.f32), ti.field(ti.i32)
+    lists = ti.root.pointer(ti.ij, 8)
+    lists.dense(ti.ij, 8).place(grains)
+    lists.dynamic(ti.k, 512, chunk_size=64).place(pid)
+    n_grains = 2048
     tiles = [ti.field(ti.f32, (64, 64)) for _ in range(3)]
 
     @ti.kernel
@@ -67,6 +72,8 @@ def _programs(ti) -> dict[str, tuple[Callable[[], object], int]]:
         for p in where:
             where[p] = [0.2 + 0.6 * ti.random(), 0.2 + 0.6 * ti.random()]
             speed[p] = [1, -1]
+        for p in range(n_grains):
+            ti.append(pid.parent(), [1 + p % 32 // 8, 1 + p // 128 % 16 // 8], p)
 
     @ti.kernel
     def triad():
@@ -116,6 +123,15 @@ def _programs(ti) -> dict[str, tuple[Callable[[], object], int]]:
                 mass[base + ti.Vector([i, j])] += weight
 
     @ti.kernel
+    def particles():
+        ti.block_local(grains)
+        for i, j, k in pid:
+            p = pid[i, j, k]
+            at = ti.Vector([8 + p % 32 - 1, 8 + p // 128 % 16 - 1])
+            for a, b in ti.static(ti.ndrange(3, 3)):
+                grains[at + [a, b]] += 1
+
+    @ti.kernel
     def matmul():
         ti.loop_config(block_dim=256)
         for k in range(64 * 64):
@@ -144,6 +160,7 @@ def _programs(ti) -> dict[str, tuple[Callable[[], object], int]]:
         "nbody": (nbody, 24 * 256),
         "laplacian": (laplacian, 8 * 64 * 64),
         "scatter": (scatter, 16 * n_particles + 12 * grid * grid),
+        "particles": (particles, 4 * n_grains + 8 * 8 * 8 * 8),
         "matmul": (matmul, 12 * 64 * 64),
     }
 

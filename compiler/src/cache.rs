@@ -73,11 +73,11 @@ pub(crate) struct Key(blake3::Hash);
 
 impl Key {
     /// The key of the code of a module at stage `Structured`.
-    pub(crate) fn new(module: &Module, config: &Config, target: &Target) -> Self {
+    pub(crate) fn new(module: &Module, config: &Config, target: &Target, device: &str) -> Self {
         let mut hasher = blake3::Hasher::new();
         let options = (config.pass_options(), config.opt_level);
         hasher.update(build().as_bytes());
-        hasher.update(format!("{options:?} {target:?}\n").as_bytes());
+        hasher.update(format!("{options:?} {target:?} {device}\n").as_bytes());
         hasher.update(print_module(module).as_bytes());
         // Messages name the source by numbers of spans.
         for func in module.funcs.values() {

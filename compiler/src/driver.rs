@@ -261,8 +261,16 @@ impl Compiler {
         let start = Instant::now();
         let watched = *request != Request::default() || self.config.print_ir;
         let cache = self.cache.as_deref().filter(|_| !watched);
-        let keyed =
-            cache.map(|cache| (cache, Key::new(&module, &self.config, &self.backend.target)));
+        let device = &self.backend.device;
+        let key = || {
+            Key::new(
+                &module,
+                &self.config,
+                &self.backend.target,
+                &device.identity(),
+            )
+        };
+        let keyed = cache.map(|cache| (cache, key()));
         if let Some((cache, key)) = keyed
             && let Some(code) = cache.load(key)
         {
@@ -279,9 +287,10 @@ impl Compiler {
         }
         let start = Instant::now();
         let level = OptLevel(self.config.opt_level);
-        let compiled = aerogel_llvm::compile(&done.module, &self.backend.target, level, false);
+        let mut compiled = aerogel_llvm::compile(&done.module, &self.backend.target, level, false);
         times.push(("llvm".to_owned(), start.elapsed()));
         if let Some((cache, key)) = keyed {
+            device.assemble(&mut compiled.code);
             cache.store(key, &compiled.code);
         }
         Ok(compiled.code)

@@ -22,6 +22,12 @@ pub(crate) struct Arrays<'a> {
     _held: Vec<DeviceMemory>,
 }
 
+/// Whether somebody sees some arrays who does not ask when a launch is over.
+pub(crate) fn are_anothers(buffers: &[&Buffer]) -> bool {
+    let mut all = buffers.iter();
+    all.any(|buffer| buffer.is_borrowed() || buffer.is_fixed())
+}
+
 impl<'a> Arrays<'a> {
     pub(crate) fn prepare(
         device: &'a Arc<Opened>,
@@ -53,7 +59,6 @@ impl<'a> Arrays<'a> {
 
     /// Copies what is borrowed; what overlaps there overlaps on the device.
     fn copy_in(&mut self) -> Result<(), Failure> {
-        let driver = self.device.driver()?;
         let mut borrowed: Vec<usize> = (0..self.buffers.len())
             .filter(|&k| self.buffers[k].is_borrowed())
             .collect();
@@ -73,6 +78,7 @@ impl<'a> Arrays<'a> {
             // An element lies on the device at an address as round as here.
             let skip = (range.start % 256) as u64;
             let memory = DeviceMemory::zeroed(self.device, skip + range.len() as u64)?;
+            let driver = self.device.driver()?;
             for k in members {
                 let own = self.buffers[k].addresses();
                 let address = memory.address + skip + (own.start - range.start) as u64;
@@ -87,12 +93,6 @@ impl<'a> Arrays<'a> {
             self._held.push(memory);
         }
         Ok(())
-    }
-
-    /// Whether somebody sees some of them who does not ask when a launch is over.
-    pub(crate) fn are_anothers(&self) -> bool {
-        let mut all = self.buffers.iter();
-        all.any(|buffer| buffer.is_borrowed() || buffer.is_fixed())
     }
 
     /// Says what code of the device changes.

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use aerogel_runtime::{Buffer, Device, KernelCode, LoadError, LoadedKernel, MemoryError, Mirror};
 
 use crate::driver::{Card, Driver, DriverError};
+use crate::graph::Running;
 use crate::memory::GpuMirror;
 use crate::plan::GpuKernel;
 use crate::queue::Queued;
@@ -25,6 +26,7 @@ pub(crate) struct Opened {
     shared: Mutex<Shared>,
     /// Launches that nobody has waited for, in their order.
     pub(crate) queued: Mutex<Vec<Queued>>,
+    pub(crate) running: Running,
 }
 
 /// Memory that one launch after the other uses.
@@ -38,8 +40,15 @@ pub(crate) struct Shared {
 static OPENED: AtomicU64 = AtomicU64::new(1);
 
 impl Opened {
-    /// The driver, if this process may use it, and the card is not lost.
+    /// The driver, if this process may use it, and the card is not lost. It has been asked for all that was launched.
     pub(crate) fn driver(&self) -> Result<&dyn Driver, DriverError> {
+        let driver = self.idle_driver()?;
+        self.send_waiting(driver)?;
+        Ok(driver)
+    }
+
+    /// As `driver`, though launches of a graph may wait to be sent.
+    pub(crate) fn idle_driver(&self) -> Result<&dyn Driver, DriverError> {
         if self.is_forked() {
             return Err(DriverError::Forked);
         }
@@ -47,6 +56,11 @@ impl Opened {
             None => Ok(&*self.driver),
             Some(why) => Err(DriverError::Lost(why.clone())),
         }
+    }
+
+    /// The address of the word that ends launches early.
+    pub(crate) fn stop_word(&self) -> u64 {
+        self.driver.stop_word()
     }
 
     /// Memory of the card, as much as may be used.
@@ -121,7 +135,7 @@ impl Drop for Opened {
 /// A GPU.
 #[derive(Clone)]
 pub struct GpuDevice {
-    opened: Arc<Opened>,
+    pub(crate) opened: Arc<Opened>,
 }
 
 impl GpuDevice {
@@ -137,6 +151,7 @@ impl GpuDevice {
                 held: AtomicU64::new(0),
                 shared: Mutex::default(),
                 queued: Mutex::default(),
+                running: Running::default(),
             }),
         }
     }
@@ -218,6 +233,30 @@ impl Device for GpuDevice {
     /// Whether the card answers, and this process opened it.
     fn is_usable(&self) -> bool {
         self.opened.driver().is_ok()
+    }
+
+    fn identity(&self) -> String {
+        let Card {
+            name, sm, driver, ..
+        } = self.card();
+        format!("{name} sm_{sm} CUDA {driver:?}")
+    }
+
+    fn assemble(&self, code: &mut KernelCode) {
+        let assemble = |driver: &dyn Driver, object: &Vec<u8>| {
+            let text = std::str::from_utf8(object);
+            let text = text.map_err(|_| DriverError::BadCode("it is no text".to_owned()))?;
+            driver.assemble(text)
+        };
+        let made = self.opened.driver().and_then(|driver| {
+            let all = code.objects.iter().map(|object| assemble(driver, object));
+            all.collect::<Result<Vec<_>, _>>()
+        });
+        match made {
+            Ok(made) => code.binaries = made,
+            // Whoever loads it hears of it.
+            Err(e) => tracing::debug!("code is not assembled: {e}"),
+        }
     }
 
     fn load(&self, code: &KernelCode) -> Result<Box<dyn LoadedKernel>, LoadError> {

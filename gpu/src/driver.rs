@@ -16,6 +16,8 @@ pub struct Card {
     pub threads: u32,
     /// Bytes of memory.
     pub memory: u64,
+    /// The version of CUDA that its driver is for.
+    pub driver: [u32; 2],
 }
 
 /// What a driver does. Launches, fills and copies happen in the order in which they are asked for; a launch may have only
@@ -45,8 +47,11 @@ pub trait Driver: Send + Sync {
     /// Sets bytes.
     fn fill(&self, address: u64, bytes: u64, value: u8) -> Result<(), DriverError>;
 
-    /// Loads a module: its number.
-    fn load(&self, ptx: &str) -> Result<u64, DriverError>;
+    /// Makes of PTX what the card itself runs.
+    fn assemble(&self, ptx: &str) -> Result<Vec<u8>, DriverError>;
+
+    /// Loads a module, from PTX or what `assemble` made of it: its number.
+    fn load(&self, code: &[u8]) -> Result<u64, DriverError>;
 
     /// Gives each thread at least so many bytes of stack, for functions that call themselves.
     fn set_stack(&self, bytes: u64) -> Result<(), DriverError>;
@@ -59,6 +64,15 @@ pub trait Driver: Send + Sync {
 
     /// Launches a kernel.
     fn launch(&self, function: u64, grid: Grid, params: &[u64]) -> Result<(), DriverError>;
+
+    /// Makes a graph of launches that follow each other, which is launched as one: its number.
+    fn graph(&self, launches: &[KernelLaunch]) -> Result<u64, DriverError>;
+
+    /// Launches all of a graph.
+    fn launch_graph(&self, graph: u64) -> Result<(), DriverError>;
+
+    /// Gives a graph back; a launch of it may still run.
+    fn drop_graph(&self, graph: u64);
 
     /// Notes when all that was asked before is done: the number of the note.
     fn mark(&self) -> Result<u64, DriverError>;
@@ -113,8 +127,12 @@ impl<D: Driver + ?Sized> Driver for std::sync::Arc<D> {
         (**self).fill(address, bytes, value)
     }
 
-    fn load(&self, ptx: &str) -> Result<u64, DriverError> {
-        (**self).load(ptx)
+    fn assemble(&self, ptx: &str) -> Result<Vec<u8>, DriverError> {
+        (**self).assemble(ptx)
+    }
+
+    fn load(&self, code: &[u8]) -> Result<u64, DriverError> {
+        (**self).load(code)
     }
 
     fn set_stack(&self, bytes: u64) -> Result<(), DriverError> {
@@ -131,6 +149,18 @@ impl<D: Driver + ?Sized> Driver for std::sync::Arc<D> {
 
     fn launch(&self, function: u64, grid: Grid, params: &[u64]) -> Result<(), DriverError> {
         (**self).launch(function, grid, params)
+    }
+
+    fn graph(&self, launches: &[KernelLaunch]) -> Result<u64, DriverError> {
+        (**self).graph(launches)
+    }
+
+    fn launch_graph(&self, graph: u64) -> Result<(), DriverError> {
+        (**self).launch_graph(graph)
+    }
+
+    fn drop_graph(&self, graph: u64) {
+        (**self).drop_graph(graph);
     }
 
     fn mark(&self) -> Result<u64, DriverError> {
@@ -167,6 +197,17 @@ pub struct Grid {
     pub threads: u32,
     /// Bytes of shared memory for a block, besides those that the code declares.
     pub shared: u32,
+}
+
+/// A launch of a kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KernelLaunch {
+    /// The kernel, as the driver numbers it.
+    pub function: u64,
+    /// How many threads run it.
+    pub grid: Grid,
+    /// What they are given.
+    pub params: Vec<u64>,
 }
 
 /// Why a driver does not do what it is asked for.

@@ -5,8 +5,10 @@
 //! [`GpuDevice`], knows neither.
 
 mod arrays;
+mod block;
 mod device;
 mod driver;
+mod graph;
 mod machine;
 mod memory;
 mod nvidia;
@@ -16,6 +18,7 @@ mod queue;
 mod registry;
 
 pub use device::GpuDevice;
-pub use driver::{Card, Driver, DriverError, Grid};
+pub use driver::{Card, Driver, DriverError, Grid, KernelLaunch};
+pub use graph::Graph;
 pub use machine::MachineDriver;
 pub use registry::device;

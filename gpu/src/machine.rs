@@ -9,7 +9,10 @@ use std::time::{Duration, Instant};
 
 use aerogel_ptx::{Counts, Fault, FaultKind, Machine, Module, Options, Stop};
 
-use crate::driver::{Card, Driver, DriverError, Grid};
+use crate::driver::{Card, Driver, DriverError, Grid, KernelLaunch};
+
+/// How what it has assembled begins, which is the text otherwise.
+const ASSEMBLED: &[u8] = b"\x7fPTX machine\n";
 
 /// A machine that behaves like a card.
 pub struct MachineDriver {
@@ -23,6 +26,8 @@ struct State {
     modules: BTreeMap<u64, Module>,
     functions: Vec<(u64, String)>,
     next_module: u64,
+    graphs: BTreeMap<u64, Vec<KernelLaunch>>,
+    next_graph: u64,
     queue: Vec<Work>,
     marks: BTreeMap<u64, Instant>,
     next_mark: u64,
@@ -34,17 +39,11 @@ struct State {
 }
 
 enum Work {
-    Launch(Asked),
+    Launch(KernelLaunch),
     Mark(u64),
     Write(u64, Vec<u8>),
     Fill(u64, u64, u8),
     Free(u64),
-}
-
-struct Asked {
-    function: u64,
-    grid: Grid,
-    params: Vec<Vec<u8>>,
 }
 
 impl State {
@@ -71,6 +70,7 @@ impl MachineDriver {
                 blocks: 4,
                 threads: options.threads as u32,
                 memory: options.memory,
+                driver: [12, 0],
             },
             stop,
             state: Mutex::new(State {
@@ -78,6 +78,8 @@ impl MachineDriver {
                 modules: BTreeMap::new(),
                 functions: Vec::new(),
                 next_module: 1,
+                graphs: BTreeMap::new(),
+                next_graph: 1,
                 queue: Vec::new(),
                 marks: BTreeMap::new(),
                 next_mark: 1,
@@ -105,6 +107,16 @@ impl MachineDriver {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn expect_possible(&self, launch: &KernelLaunch) -> Result<(), DriverError> {
+        let (threads, most) = (launch.grid.threads, self.card.threads);
+        match threads == 0 || threads > most {
+            true => Err(DriverError::Refused(format!(
+                "a block of {threads} threads, where 1 to {most} are possible"
+            ))),
+            false => Ok(()),
+        }
     }
 
     /// Runs what waits, up to a fault.
@@ -146,7 +158,7 @@ impl MachineDriver {
     fn run(
         &self,
         state: &mut State,
-        asked: &Asked,
+        asked: &KernelLaunch,
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<(), DriverError> {
         let (module, name) = &state.functions[asked.function as usize];
@@ -156,6 +168,11 @@ impl MachineDriver {
             threads,
             shared,
         } = asked.grid;
+        let params: Vec<_> = asked
+            .params
+            .iter()
+            .map(|p| p.to_le_bytes().to_vec())
+            .collect();
         let stop = Stop {
             word: self.stop,
             asked: stop,
@@ -165,7 +182,7 @@ impl MachineDriver {
             [blocks, 1, 1],
             [threads, 1, 1],
             u64::from(shared),
-            &asked.params,
+            &params,
             Some(stop),
         );
         let ran = ran.map_err(of)?;
@@ -268,9 +285,15 @@ impl Driver for MachineDriver {
         Ok(())
     }
 
-    fn load(&self, ptx: &str) -> Result<u64, DriverError> {
+    fn assemble(&self, ptx: &str) -> Result<Vec<u8>, DriverError> {
+        Ok([ASSEMBLED, ptx.as_bytes()].concat())
+    }
+
+    fn load(&self, code: &[u8]) -> Result<u64, DriverError> {
+        let text = std::str::from_utf8(code.strip_prefix(ASSEMBLED).unwrap_or(code));
+        let text = text.map_err(|_| DriverError::BadCode("it is no text".to_owned()))?;
         let mut state = self.lock();
-        let module = state.machine.load(ptx);
+        let module = state.machine.load(text);
         let module = module.map_err(|e| DriverError::BadCode(e.to_string()))?;
         let number = state.next_module;
         state.next_module += 1;
@@ -303,19 +326,37 @@ impl Driver for MachineDriver {
     }
 
     fn launch(&self, function: u64, grid: Grid, params: &[u64]) -> Result<(), DriverError> {
-        if grid.threads == 0 || grid.threads > self.card.threads {
-            return Err(DriverError::Refused(format!(
-                "a block of {} threads, where 1 to {} are possible",
-                grid.threads, self.card.threads
-            )));
-        }
-        let params = params.iter().map(|p| p.to_le_bytes().to_vec()).collect();
-        self.lock().queue.push(Work::Launch(Asked {
+        let launch = KernelLaunch {
             function,
             grid,
-            params,
-        }));
+            params: params.to_vec(),
+        };
+        self.expect_possible(&launch)?;
+        self.lock().queue.push(Work::Launch(launch));
         Ok(())
+    }
+
+    fn graph(&self, launches: &[KernelLaunch]) -> Result<u64, DriverError> {
+        launches
+            .iter()
+            .try_for_each(|launch| self.expect_possible(launch))?;
+        let mut state = self.lock();
+        let number = state.next_graph;
+        state.next_graph += 1;
+        state.graphs.insert(number, launches.to_vec());
+        Ok(number)
+    }
+
+    fn launch_graph(&self, graph: u64) -> Result<(), DriverError> {
+        let mut state = self.lock();
+        let launches = state.graphs.get(&graph).cloned();
+        let launches = launches.ok_or_else(|| DriverError::Other("no such graph".to_owned()))?;
+        state.queue.extend(launches.into_iter().map(Work::Launch));
+        Ok(())
+    }
+
+    fn drop_graph(&self, graph: u64) {
+        self.lock().graphs.remove(&graph);
     }
 
     fn mark(&self) -> Result<u64, DriverError> {

@@ -1,6 +1,8 @@
 //! NVIDIA's driver, loaded when it is first wanted.
 #![expect(unsafe_code, reason = "calls the driver, which is C")]
 
+mod kept;
+
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::sync::{Mutex, PoisonError};
@@ -9,7 +11,8 @@ use std::time::Duration;
 use cudarc::driver::result::{self, DriverError as Failure};
 use cudarc::driver::sys::{self, CUresult};
 
-use crate::driver::{Card, Driver, DriverError, Grid};
+use self::kept::{Pool, SLOT, Staging, StopWord, pool, stop_word};
+use crate::driver::{Card, Driver, DriverError, Grid, KernelLaunch};
 
 /// The oldest driver that does all that is asked of it.
 const OLDEST: [u32; 2] = [12, 0];
@@ -22,6 +25,8 @@ const USUAL: u32 = 128;
 const WAVES: u32 = 2;
 /// What is committed of reserved addresses has pieces of this size.
 const GRAIN: usize = 2 << 20;
+/// How what a card itself runs begins.
+const ELF: &[u8] = b"\x7fELF";
 /// How long is slept between two looks at a launch that takes its time.
 const LOOK: Duration = Duration::from_micros(50);
 
@@ -32,24 +37,53 @@ pub(crate) struct NvidiaDriver {
     context: Context,
     stream: Stream,
     stop: StopWord,
+    /// What memory is allocated from, if the card has such.
+    pool: Option<Pool>,
+    staging: Mutex<Staging>,
     /// Bytes of stack that each thread has beyond the usual.
     stack: Mutex<u64>,
     /// Pieces of memory behind reserved addresses: where they are, how long, and what the driver calls them.
     reserved: Mutex<BTreeMap<u64, Reserved>>,
 }
 
+/// While it is there, the thread speaks to a card; then to what it spoke to before: other libraries have contexts of their
+/// own.
+struct Here {
+    is_other: bool,
+}
+
+impl Here {
+    fn enter(context: sys::CUcontext) -> Result<Self, DriverError> {
+        let mut before = std::ptr::null_mut();
+        // SAFETY: writes one handle.
+        unsafe { sys::cuCtxGetCurrent(&raw mut before) }
+            .result()
+            .map_err(of)?;
+        let is_other = before != context;
+        if is_other {
+            // SAFETY: the context lives as long as the process.
+            unsafe { sys::cuCtxPushCurrent_v2(context) }
+                .result()
+                .map_err(of)?;
+        }
+        Ok(Self { is_other })
+    }
+}
+
+impl Drop for Here {
+    fn drop(&mut self) {
+        if self.is_other {
+            let mut own = std::ptr::null_mut();
+            // SAFETY: what was pushed is taken away again, and whoever calls does not use it any more.
+            let _ = unsafe { sys::cuCtxPopCurrent_v2(&raw mut own) };
+        }
+    }
+}
+
 #[derive(Clone, Copy)]
 struct Context(sys::CUcontext);
 #[derive(Clone, Copy)]
 struct Stream(sys::CUstream);
-/// A word of the card's memory, which kernels ask for often.
-struct StopWord {
-    device: u64,
-    /// A one, in memory of the host that is copied without the processor.
-    one: *const u8,
-    /// Copies there, while kernels run on the other stream.
-    aside: sys::CUstream,
-}
 struct Reserved {
     bytes: usize,
     pieces: Vec<(u64, usize, sys::CUmemGenericAllocationHandle)>,
@@ -63,10 +97,6 @@ unsafe impl Sync for Context {}
 unsafe impl Send for Stream {}
 // SAFETY: as above.
 unsafe impl Sync for Stream {}
-// SAFETY: the one is never written to, and lives as long as the process; any thread may use a stream.
-unsafe impl Send for StopWord {}
-// SAFETY: as above.
-unsafe impl Sync for StopWord {}
 
 impl NvidiaDriver {
     /// Opens a card by its number; `anew` after it was lost.
@@ -78,7 +108,7 @@ impl NvidiaDriver {
                     .to_owned(),
             ));
         }
-        expect_version()?;
+        let version = expect_version()?;
         result::init().map_err(|e| match e.0 {
             CUresult::CUDA_ERROR_NO_DEVICE => DriverError::NoCard(number, 0),
             _ => of(e),
@@ -89,7 +119,7 @@ impl NvidiaDriver {
         }
         let ordinal = number as c_int;
         let device = result::device::get(ordinal).map_err(of)?;
-        let card = card(device)?;
+        let card = card(device, version)?;
         if anew {
             // What has gone wrong stays with the context, which all of the process share: whoever else uses it has lost
             // what was there too.
@@ -100,10 +130,11 @@ impl NvidiaDriver {
         }
         // SAFETY: the device is one; the context stays as long as the process.
         let context = unsafe { result::primary_ctx::retain(device) }.map_err(of)?;
-        // SAFETY: the context was just made.
-        unsafe { result::ctx::set_current(context) }.map_err(of)?;
+        let _here = Here::enter(context)?;
         let [stream, aside] = [stream()?, stream()?];
         Ok(Self {
+            pool: pool(device, card.memory)?,
+            staging: Mutex::new(Staging::new()?),
             card,
             ordinal,
             context: Context(context),
@@ -114,11 +145,27 @@ impl NvidiaDriver {
         })
     }
 
-    /// Makes this thread speak to the card.
-    fn enter(&self) -> Result<sys::CUstream, DriverError> {
-        // SAFETY: the context lives as long as the process.
-        unsafe { result::ctx::set_current(self.context.0) }.map_err(of)?;
-        Ok(self.stream.0)
+    /// Makes this thread speak to the card, until what is given is dropped.
+    fn enter(&self) -> Result<Here, DriverError> {
+        Here::enter(self.context.0)
+    }
+
+    /// Allocates; where there is not enough, what the pool keeps is given back first.
+    fn with_what_is_kept<T>(
+        &self,
+        mut allocate: impl FnMut() -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        match (allocate(), self.pool) {
+            (Err(e), Some(Pool(pool))) if e.0 == CUresult::CUDA_ERROR_OUT_OF_MEMORY => {
+                // SAFETY: the stream is one, and so is the pool; what is in use stays.
+                unsafe {
+                    result::stream::synchronize(self.stream.0)?;
+                    sys::cuMemPoolTrimTo(pool, 0).result()?;
+                }
+                allocate()
+            }
+            (outcome, _) => outcome,
+        }
     }
 
     fn property(&self) -> sys::CUmemAllocationProp {
@@ -142,8 +189,8 @@ impl NvidiaDriver {
     }
 }
 
-/// That the driver is new enough.
-fn expect_version() -> Result<(), DriverError> {
+/// The driver's version, which must be new enough.
+fn expect_version() -> Result<[u32; 2], DriverError> {
     let mut version = 0;
     // SAFETY: writes one number; it may be asked before anything else.
     unsafe { sys::cuDriverGetVersion(&raw mut version) }
@@ -152,11 +199,11 @@ fn expect_version() -> Result<(), DriverError> {
     let found = [version as u32 / 1000, version as u32 % 1000 / 10];
     match found < OLDEST {
         true => Err(DriverError::TooOld(found, OLDEST)),
-        false => Ok(()),
+        false => Ok(found),
     }
 }
 
-fn card(device: sys::CUdevice) -> Result<Card, DriverError> {
+fn card(device: sys::CUdevice, driver: [u32; 2]) -> Result<Card, DriverError> {
     use sys::CUdevice_attribute as A;
     let attribute = |which| {
         // SAFETY: the device is one.
@@ -184,28 +231,12 @@ fn card(device: sys::CUdevice) -> Result<Card, DriverError> {
         blocks: processors * (RESIDENT / USUAL) * WAVES,
         threads: attribute(A::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
         memory,
+        driver,
     })
 }
 
 fn stream() -> Result<sys::CUstream, DriverError> {
     result::stream::create(result::stream::StreamKind::NonBlocking).map_err(of)
-}
-
-/// A word that is zero.
-fn stop_word(stream: sys::CUstream, aside: sys::CUstream) -> Result<StopWord, DriverError> {
-    // SAFETY: the context is current; the memory is never given back.
-    let one = unsafe { result::malloc_host(8, 0) }.map_err(of)?;
-    // SAFETY: it has eight bytes.
-    unsafe { one.cast::<u64>().write(1) };
-    // SAFETY: the context is current.
-    let device = unsafe { result::malloc_sync(8) }.map_err(of)?;
-    // SAFETY: it has eight bytes.
-    unsafe { result::memset_d8_async(device, 0, 8, stream) }.map_err(of)?;
-    Ok(StopWord {
-        device,
-        one: one.cast(),
-        aside,
-    })
 }
 
 fn of(e: Failure) -> DriverError {
@@ -253,19 +284,68 @@ fn sized(bytes: u64) -> impl Fn(Failure) -> DriverError {
     }
 }
 
+/// A text as the driver takes it.
+fn terminated(ptx: &[u8]) -> Result<CString, DriverError> {
+    CString::new(ptx).map_err(|_| DriverError::BadCode("it has a zero in it".to_owned()))
+}
+
+/// Adds launches to a graph, each behind the one before.
+fn chain(graph: sys::CUgraph, launches: &[KernelLaunch]) -> Result<(), Failure> {
+    let mut last = None;
+    for KernelLaunch {
+        function,
+        grid,
+        params,
+    } in launches
+    {
+        let mut params: Vec<*mut c_void> = params
+            .iter()
+            .map(|p| std::ptr::from_ref(p).cast_mut().cast())
+            .collect();
+        // SAFETY: numbers and null pointers, which stand for nothing in particular.
+        let mut node: sys::CUDA_KERNEL_NODE_PARAMS = unsafe { std::mem::zeroed() };
+        node.func = *function as sys::CUfunction;
+        (node.gridDimX, node.gridDimY, node.gridDimZ) = (grid.blocks, 1, 1);
+        (node.blockDimX, node.blockDimY, node.blockDimZ) = (grid.threads, 1, 1);
+        node.sharedMemBytes = grid.shared;
+        node.kernelParams = params.as_mut_ptr();
+        let behind = last.as_slice().to_vec();
+        let mut added = std::ptr::null_mut();
+        // SAFETY: the function takes as many parameters of eight bytes, which the driver copies before it returns.
+        unsafe {
+            sys::cuGraphAddKernelNode_v2(
+                &raw mut added,
+                graph,
+                behind.as_ptr(),
+                behind.len(),
+                &raw const node,
+            )
+        }
+        .result()?;
+        last = Some(added);
+    }
+    Ok(())
+}
+
 impl Driver for NvidiaDriver {
     fn card(&self) -> &Card {
         &self.card
     }
 
     fn allocate(&self, bytes: u64) -> Result<u64, DriverError> {
-        let stream = self.enter()?;
-        // SAFETY: the stream is one; the pool is the device's own.
-        unsafe { result::malloc_async(stream, bytes as usize) }.map_err(sized(bytes))
+        let _here = self.enter()?;
+        let stream = self.stream.0;
+        self.with_what_is_kept(|| match self.pool {
+            // SAFETY: the stream is one; the pool is the device's own.
+            Some(_) => unsafe { result::malloc_async(stream, bytes as usize) },
+            // SAFETY: the context is current.
+            None => unsafe { result::malloc_sync(bytes as usize) },
+        })
+        .map_err(sized(bytes))
     }
 
     fn reserve(&self, bytes: u64) -> Result<u64, DriverError> {
-        self.enter()?;
+        let _here = self.enter()?;
         let bytes = (bytes as usize).next_multiple_of(GRAIN);
         let mut address = 0;
         // SAFETY: writes one address.
@@ -284,7 +364,8 @@ impl Driver for NvidiaDriver {
     }
 
     fn commit(&self, address: u64, bytes: u64) -> Result<(), DriverError> {
-        let stream = self.enter()?;
+        let _here = self.enter()?;
+        let stream = self.stream.0;
         let mut all = self.reserved.lock().unwrap_or_else(PoisonError::into_inner);
         let range = all
             .iter_mut()
@@ -298,9 +379,10 @@ impl Driver for NvidiaDriver {
         let mut handle = 0;
         // SAFETY: makes memory, maps it into reserved addresses that have none, and lets the card use it.
         unsafe {
-            sys::cuMemCreate(&raw mut handle, size, &raw const property, 0)
-                .result()
-                .map_err(sized(bytes))?;
+            self.with_what_is_kept(|| {
+                sys::cuMemCreate(&raw mut handle, size, &raw const property, 0).result()
+            })
+            .map_err(sized(bytes))?;
             if let Err(e) = sys::cuMemMap(address, size, 0, handle, 0).result() {
                 let _ = sys::cuMemRelease(handle);
                 return Err(of(e));
@@ -318,15 +400,21 @@ impl Driver for NvidiaDriver {
     }
 
     fn free(&self, address: u64) {
-        let Ok(stream) = self.enter() else { return };
+        let Ok(_here) = self.enter() else { return };
+        let stream = self.stream.0;
         let mut all = self.reserved.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(range) = all.remove(&address) {
             // SAFETY: the stream is one.
             let _ = unsafe { result::stream::synchronize(stream) };
             return self.release(address, &range);
         }
-        // SAFETY: it was allocated on this stream.
-        if let Err(e) = unsafe { result::free_async(address, stream) } {
+        let given_back = match self.pool {
+            // SAFETY: it was allocated on this stream.
+            Some(_) => unsafe { result::free_async(address, stream) },
+            // SAFETY: it was allocated so, and the driver waits for who uses it.
+            None => unsafe { result::free_sync(address) },
+        };
+        if let Err(e) = given_back {
             tracing::debug!("memory of the card is not given back: {}", of(e));
         }
     }
@@ -336,7 +424,12 @@ impl Driver for NvidiaDriver {
         if from.is_empty() {
             return Ok(());
         }
-        let stream = self.enter()?;
+        let _here = self.enter()?;
+        let stream = self.stream.0;
+        if from.len() <= SLOT {
+            let mut staging = self.staging.lock().unwrap_or_else(PoisonError::into_inner);
+            return staging.write(to, from, stream).map_err(of);
+        }
         // SAFETY: whoever asks has allocated the bytes; what is copied is pageable, so it has been read when this returns.
         unsafe { result::memcpy_htod_async(to, from, stream) }.map_err(of)
     }
@@ -345,7 +438,8 @@ impl Driver for NvidiaDriver {
         if to.is_empty() {
             return Ok(());
         }
-        let stream = self.enter()?;
+        let _here = self.enter()?;
+        let stream = self.stream.0;
         // SAFETY: whoever asks has allocated the bytes; the copy is over before the slice is given back.
         unsafe { result::memcpy_dtoh_async(to, from, stream) }.map_err(of)?;
         // SAFETY: the stream is one.
@@ -356,22 +450,63 @@ impl Driver for NvidiaDriver {
         if bytes == 0 {
             return Ok(());
         }
-        let stream = self.enter()?;
+        let _here = self.enter()?;
+        let stream = self.stream.0;
         // SAFETY: whoever asks has allocated the bytes.
         unsafe { result::memset_d8_async(address, value, bytes as usize, stream) }.map_err(of)
     }
 
-    fn load(&self, ptx: &str) -> Result<u64, DriverError> {
-        self.enter()?;
-        let bad = |_| DriverError::BadCode("it has a zero in it".to_owned());
-        let text = CString::new(ptx).map_err(bad)?;
-        // SAFETY: the text ends with a zero.
-        let module = unsafe { result::module::load_data(text.as_ptr().cast()) };
+    fn assemble(&self, ptx: &str) -> Result<Vec<u8>, DriverError> {
+        let _here = self.enter()?;
+        let text = terminated(ptx.as_bytes())?;
+        let mut link = std::ptr::null_mut();
+        // SAFETY: writes one handle; there are no options.
+        unsafe {
+            sys::cuLinkCreate_v2(0, std::ptr::null_mut(), std::ptr::null_mut(), &raw mut link)
+        }
+        .result()
+        .map_err(of)?;
+        let (mut code, mut bytes) = (std::ptr::null_mut(), 0);
+        // SAFETY: the text ends with a zero, and is as long as is said; what is made belongs to the handle.
+        let made = unsafe {
+            sys::cuLinkAddData_v2(
+                link,
+                sys::CUjitInputType::CU_JIT_INPUT_PTX,
+                text.as_ptr().cast_mut().cast(),
+                text.as_bytes_with_nul().len(),
+                c"kernel".as_ptr(),
+                0,
+                std::ptr::null_mut(),
+                std::ptr::null_mut(),
+            )
+            .result()
+            .and_then(|()| sys::cuLinkComplete(link, &raw mut code, &raw mut bytes).result())
+        };
+        // SAFETY: the driver says where the code is, and how long.
+        let made = made.map(|()| unsafe {
+            std::slice::from_raw_parts(code.cast_const().cast::<u8>(), bytes).to_vec()
+        });
+        // SAFETY: the code was copied.
+        let _ = unsafe { sys::cuLinkDestroy(link) };
+        made.map_err(of)
+    }
+
+    fn load(&self, code: &[u8]) -> Result<u64, DriverError> {
+        let _here = self.enter()?;
+        let module = match code.starts_with(ELF) {
+            // SAFETY: the driver knows from what it has made itself how long it is.
+            true => unsafe { result::module::load_data(code.as_ptr().cast()) },
+            false => {
+                let text = terminated(code)?;
+                // SAFETY: the text ends with a zero.
+                unsafe { result::module::load_data(text.as_ptr().cast()) }
+            }
+        };
         Ok(module.map_err(of)? as u64)
     }
 
     fn set_stack(&self, bytes: u64) -> Result<(), DriverError> {
-        self.enter()?;
+        let _here = self.enter()?;
         let mut stack = self.stack.lock().unwrap_or_else(PoisonError::into_inner);
         if *stack < bytes {
             let limit = sys::CUlimit::CU_LIMIT_STACK_SIZE;
@@ -385,7 +520,8 @@ impl Driver for NvidiaDriver {
     }
 
     fn unload(&self, module: u64) {
-        if let Ok(stream) = self.enter() {
+        if let Ok(_here) = self.enter() {
+            let stream = self.stream.0;
             // SAFETY: the stream is one.
             let _ = unsafe { result::stream::synchronize(stream) };
             // SAFETY: the number is what `load` gave, and nothing of it runs any more.
@@ -394,7 +530,7 @@ impl Driver for NvidiaDriver {
     }
 
     fn function(&self, module: u64, name: &str) -> Result<u64, DriverError> {
-        self.enter()?;
+        let _here = self.enter()?;
         let missing = || DriverError::NoFunction(name.to_owned());
         let symbol = CString::new(name).map_err(|_| missing())?;
         // SAFETY: the number is what `load` gave.
@@ -407,7 +543,8 @@ impl Driver for NvidiaDriver {
     }
 
     fn launch(&self, function: u64, grid: Grid, params: &[u64]) -> Result<(), DriverError> {
-        let stream = self.enter()?;
+        let _here = self.enter()?;
+        let stream = self.stream.0;
         let mut params: Vec<*mut c_void> = params
             .iter()
             .map(|p| std::ptr::from_ref(p).cast_mut().cast())
@@ -426,8 +563,43 @@ impl Driver for NvidiaDriver {
         .map_err(of)
     }
 
+    fn graph(&self, launches: &[KernelLaunch]) -> Result<u64, DriverError> {
+        let _here = self.enter()?;
+        let mut graph = std::ptr::null_mut();
+        // SAFETY: writes one handle.
+        unsafe { sys::cuGraphCreate(&raw mut graph, 0) }
+            .result()
+            .map_err(of)?;
+        let made = chain(graph, launches).and_then(|()| {
+            let mut made = std::ptr::null_mut();
+            // SAFETY: the graph was just made.
+            unsafe { sys::cuGraphInstantiateWithFlags(&raw mut made, graph, 0) }.result()?;
+            Ok(made as u64)
+        });
+        // SAFETY: what was made of it does not need it any more.
+        let _ = unsafe { sys::cuGraphDestroy(graph) };
+        made.map_err(of)
+    }
+
+    fn launch_graph(&self, graph: u64) -> Result<(), DriverError> {
+        let _here = self.enter()?;
+        let stream = self.stream.0;
+        // SAFETY: the number is what `graph` gave.
+        unsafe { sys::cuGraphLaunch(graph as sys::CUgraphExec, stream) }
+            .result()
+            .map_err(of)
+    }
+
+    fn drop_graph(&self, graph: u64) {
+        if let Ok(_here) = self.enter() {
+            // SAFETY: the number is what `graph` gave; the driver keeps what still runs.
+            let _ = unsafe { sys::cuGraphExecDestroy(graph as sys::CUgraphExec) };
+        }
+    }
+
     fn mark(&self) -> Result<u64, DriverError> {
-        let stream = self.enter()?;
+        let _here = self.enter()?;
+        let stream = self.stream.0;
         let event = result::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT).map_err(of)?;
         // SAFETY: both were made in this context.
         unsafe { result::event::record(event, stream) }.map_err(of)?;
@@ -435,7 +607,7 @@ impl Driver for NvidiaDriver {
     }
 
     fn between(&self, first: u64, last: u64) -> Result<Duration, DriverError> {
-        self.enter()?;
+        let _here = self.enter()?;
         let [first, last] = [first, last].map(|event| event as sys::CUevent);
         // SAFETY: both are what `mark` gave, and nobody uses them afterwards.
         let milliseconds = unsafe {
@@ -454,7 +626,7 @@ impl Driver for NvidiaDriver {
     }
 
     fn adopt(&self, address: u64, bytes: u64, stream: Option<u64>) -> Result<(), DriverError> {
-        self.enter()?;
+        let _here = self.enter()?;
         if bytes > 0 {
             let mut ordinal: c_int = -1;
             // SAFETY: the attribute is a number of this type; any address may be asked for.
@@ -487,7 +659,8 @@ impl Driver for NvidiaDriver {
     }
 
     fn wait(&self, stop: &(dyn Fn() -> bool + Sync)) -> Result<(), DriverError> {
-        let stream = self.enter()?;
+        let _here = self.enter()?;
+        let stream = self.stream.0;
         let (mut looks, mut is_set) = (0_u32, false);
         let outcome = loop {
             // SAFETY: the stream is one.

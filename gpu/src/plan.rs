@@ -1,36 +1,27 @@
 //! A kernel on a GPU: a plan that is made once, and launches of it.
 //!
-//! What a launch hands to its tasks lies in one block of the device's memory, that goes there and comes back in one copy
-//! each:
-//!
-//! ```text
-//! LaunchContext | Services | ErrorRecord | results | arguments | addresses of trees | bounds | temporaries
-//!                 comes back: ---------------------
-//! ```
-//! Tasks follow each other without the host: the bounds of one that only the device knows are found by a kernel before it,
+//! What a launch hands to its tasks lies in one block of the device's memory (`block.rs`). Tasks follow each other without the host: the bounds of one that only the device knows are found by a kernel before it,
 //! and a task does nothing if an earlier one has failed. So do launches: what becomes of those that have returned stands in
 //! `queue.rs`.
 
 use std::hash::{Hash, Hasher};
-use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use aerogel_runtime::abi::{
-    ErrorRecord, GPU_STACK, LaunchContext, MAX_ERROR_ARGS, Services, offset,
-};
+use aerogel_runtime::abi::{GPU_STACK, offset};
 use aerogel_runtime::code::{ArgSlot, Bounds, Site, SiteKind};
 use aerogel_runtime::interrupt;
-use aerogel_runtime::launch::{KernelFailure, Launch, PrintSink, Signature};
+use aerogel_runtime::launch::{KernelFailure, Launch, Signature};
 use aerogel_runtime::residence;
 use aerogel_runtime::tree::Turn;
 use aerogel_runtime::{KernelCode, LoadedKernel, OnDevice};
 
-use crate::arrays::Arrays;
+use crate::arrays::{self, Arrays};
+use crate::block::{Back, Parts, SERVICES, Words, words};
 use crate::device::{Opened, Shared};
-use crate::driver::{Driver, DriverError, Grid};
+use crate::driver::{DriverError, Grid, KernelLaunch};
 use crate::memory::{DeviceMemory, GpuMirror};
-use crate::printed::{self, LOG_BYTES};
-use crate::queue::{Queued, Times};
+use crate::printed::LOG_BYTES;
+use crate::queue::{Block, Queued, Times};
 
 /// Threads that run together.
 const WARP: u64 = 32;
@@ -46,10 +37,6 @@ const HEAP_PART: u64 = 8;
 const LEAST_HEAP: u64 = 1 << 20;
 /// A tree in which a launch may make cells active gets room for this part of the card's memory more.
 const ROOM_PART: u64 = 16;
-
-const CONTEXT: u64 = size_of::<LaunchContext>() as u64;
-const SERVICES: u64 = size_of::<Services>() as u64;
-const ERRORS: u64 = size_of::<ErrorRecord>() as u64;
 
 /// A kernel that is ready to launch; launches that nobody has waited for yet keep it.
 pub(crate) struct GpuKernel(Arc<Kernel>);
@@ -67,9 +54,9 @@ pub(crate) struct Kernel {
     pub(crate) sites: Vec<Site>,
     n_results: usize,
     n_roots: usize,
-    /// The most axes of a task whose bounds are not known before.
-    n_axes: usize,
-    temp_bytes: u64,
+    pub(crate) words: Words,
+    /// Of a block of its own.
+    pub(crate) parts: Parts,
     pub(crate) prints: bool,
     grows: bool,
     /// Blocks of launches that are over.
@@ -119,6 +106,41 @@ impl PlannedTask {
     }
 }
 
+impl PlannedTask {
+    /// The launch that finds the bounds of its axes, if they are not known before.
+    fn finds_bounds(&self, block: u64, parts: &Parts) -> Option<KernelLaunch> {
+        Some(KernelLaunch {
+            function: self.bounds?,
+            grid: Grid {
+                blocks: 1,
+                threads: 1,
+                shared: 0,
+            },
+            params: vec![block, block + parts.bounds],
+        })
+    }
+
+    /// The launch of so many iterations, or of as many as threads find in the block; none if there are none.
+    fn launch(
+        &self,
+        block: u64,
+        parts: &Parts,
+        total: Option<i64>,
+        blocks: u32,
+    ) -> Result<Option<KernelLaunch>, DriverError> {
+        let total = total.unwrap_or(i64::MAX);
+        if total == 0 {
+            return Ok(None);
+        }
+        let bounds = self.bounds.map_or(0, |_| block + parts.bounds);
+        Ok(Some(KernelLaunch {
+            function: self.function,
+            grid: self.grid(total as u64, blocks)?,
+            params: vec![block, bounds, total as u64],
+        }))
+    }
+}
+
 /// Loaded modules, given back when they are dropped.
 struct Modules {
     device: Arc<Opened>,
@@ -143,11 +165,15 @@ impl Kernel {
         if code.is_recursive() {
             driver.set_stack(STACK)?;
         }
-        for object in &code.objects {
-            let text = std::str::from_utf8(object)
-                .map_err(|_| DriverError::BadCode("it is no text".to_owned()))?;
-            keep(text);
-            modules.numbers.push(driver.load(text)?);
+        for (k, object) in code.objects.iter().enumerate() {
+            keep(object);
+            let assembled = code.binaries.get(k).map(|binary| driver.load(binary));
+            modules.numbers.push(match assembled {
+                Some(Ok(module)) => module,
+                // What the card does not take is made anew.
+                Some(Err(DriverError::BadCode(_))) | None => driver.load(object)?,
+                Some(Err(e)) => return Err(e),
+            });
         }
         let function = |symbol: &str| {
             let all = modules.numbers.iter();
@@ -181,6 +207,13 @@ impl Kernel {
                 n_axes,
             });
         }
+        let words = Words {
+            results: code.n_results,
+            args: code.args.len(),
+            roots: code.root_bytes.len(),
+            bounds: 2 * most_axes,
+            temp_bytes: code.temp_bytes as u64,
+        };
         let prints = |site: &Site| matches!(site.kind, SiteKind::Print | SiteKind::Warning);
         Ok(Self {
             device: device.clone(),
@@ -194,34 +227,12 @@ impl Kernel {
             sites: code.sites.clone(),
             n_results: code.n_results,
             n_roots: code.root_bytes.len(),
-            n_axes: most_axes,
-            temp_bytes: code.temp_bytes as u64,
+            parts: words.alone(),
+            words,
             prints: code.sites.iter().any(prints),
             grows: code.grows,
             idle: Mutex::default(),
         })
-    }
-
-    /// Where the parts of a block are.
-    fn parts(&self) -> Parts {
-        let mut next = CONTEXT + SERVICES + ERRORS;
-        let mut take = |words: usize| {
-            let first = next;
-            next += 8 * words as u64;
-            first
-        };
-        let results = take(self.n_results);
-        let args = take(self.args.len());
-        let roots = take(self.n_roots);
-        let bounds = take(2 * self.n_axes);
-        let temps = take(0).next_multiple_of(64);
-        Parts {
-            results,
-            args,
-            roots,
-            bounds,
-            temps,
-        }
     }
 
     fn idle(&self) -> std::sync::MutexGuard<'_, Vec<DeviceMemory>> {
@@ -229,40 +240,43 @@ impl Kernel {
     }
 
     fn run(self: &Arc<Self>, launch: &mut Launch<'_>) -> Result<(), Failure> {
-        let driver = self.device.driver()?;
         // From here on Ctrl-C ends it, also while it waits or copies.
         let _active = interrupt::Active::begin();
         let turn = Turn::take(launch.roots);
         let mut shared = self.device.turn();
-        if self.waits_for(&self.device.queue()) {
-            self.device.settle()?;
+        let place = self.device.place(self, self.fits_graph(launch));
+        if place.is_none() {
+            self.device.driver()?;
+            if self.waits_for(&self.device.queue()) {
+                self.device.settle()?;
+            }
         }
         let gathering = residence::gathering();
         let arrays = Arrays::prepare(&self.device, launch.args.arrays())?;
         let trees = self.trees(launch)?;
         drop(gathering);
+        if let (Some(place), Some(later)) = (place, launch.later) {
+            let given = self.given(launch, place.at, &place.parts, (&arrays, &trees), [0; 7]);
+            self.note_changes(&arrays, &trees);
+            return Ok(self.device.wait_in_graph(place, given, later)?);
+        }
         let block = match self.idle().pop() {
             Some(block) => block,
-            None => DeviceMemory::zeroed(&self.device, self.parts().temps + self.temp_bytes)?,
+            None => DeviceMemory::zeroed(&self.device, self.parts.bytes)?,
         };
         let services = self.services(&mut shared, launch.most_reserved)?;
-        driver.write(
-            block.address,
-            &self.block(launch, block.address, &arrays, &trees, services),
-        )?;
+        let given = (&arrays, &*trees);
+        let given = self.given(launch, block.address, &self.parts, given, services);
+        self.device.driver()?.write(block.address, &given)?;
         let mut times = launch.trace.map(|_| Times::new());
         let ran = self.tasks(block.address, times.as_mut());
-        // Also what a launch that failed has done is seen.
-        for (tree, _) in trees.iter().zip(&self.changes).filter(|(_, c)| **c) {
-            tree.changed();
-        }
-        arrays.changed(&self.written);
+        self.note_changes(&arrays, &trees);
         let log = shared.log.filter(|_| self.prints);
-        if let (Some(later), true, true) = (launch.later, ran.is_ok(), self.may_return(&arrays)) {
+        if let (Some(later), true, true) = (launch.later, ran.is_ok(), self.may_return(launch)) {
             let kernel = self.clone();
             let queued = Queued {
                 kernel,
-                block,
+                block: Block::Own(block),
                 log,
                 times,
                 later: later.clone(),
@@ -293,17 +307,39 @@ impl Kernel {
         outcome
     }
 
+    /// Says what a launch may have changed; also what one that failed has done is seen.
+    fn note_changes(&self, arrays: &Arrays<'_>, trees: &[OnDevice<'_>]) {
+        for (tree, _) in trees.iter().zip(&self.changes).filter(|(_, c)| **c) {
+            tree.changed();
+        }
+        arrays.changed(&self.written);
+    }
+
     /// Whether a launch must know first how those before it have ended.
     fn waits_for(&self, queued: &[Queued]) -> bool {
-        let reads_bounds = |task: &PlannedTask| task.in_blocks && task.bounds.is_some();
         // All share one log.
         self.prints && queued.iter().any(|other| other.log.is_some())
-            || !queued.is_empty() && self.tasks.iter().any(reads_bounds)
+            || !queued.is_empty() && self.reads_bounds()
+    }
+
+    /// Whether the host must know how many iterations a task has.
+    fn reads_bounds(&self) -> bool {
+        let mut tasks = self.tasks.iter();
+        tasks.any(|task| task.in_blocks && task.bounds.is_some())
     }
 
     /// Whether nobody misses anything if a launch returns before it has ended.
-    fn may_return(&self, arrays: &Arrays<'_>) -> bool {
-        self.n_results == 0 && !arrays.are_anothers() && !interrupt::counts_tasks()
+    fn may_return(&self, launch: &Launch<'_>) -> bool {
+        self.n_results == 0
+            && !arrays::are_anothers(launch.args.arrays())
+            && !interrupt::counts_tasks()
+    }
+
+    /// Whether the host has nothing to do for a launch but to say what it is given.
+    fn fits_graph(&self, launch: &Launch<'_>) -> bool {
+        let wants_nothing = launch.later.is_some() && launch.trace.is_none();
+        let asks_nothing = !self.prints && !self.grows && !self.reads_bounds();
+        wants_nothing && asks_nothing && self.may_return(launch)
     }
 
     /// Takes what a launch has left: results, messages, and arrays that are somebody else's.
@@ -316,55 +352,53 @@ impl Kernel {
         times: Option<Times>,
     ) -> Result<Result<(), KernelFailure>, Failure> {
         let driver = self.device.driver()?;
-        let back = self.fetch(block)?;
-        if back.failure().is_err() {
+        let back = Back::fetch(driver, block, &self.parts)?;
+        if back.failure(&self.parts).is_err() {
             driver.fill(driver.stop_word(), 8, 0)?;
         }
         if let Some(log) = log {
             back.print(driver, log, &self.sites, launch.sink)?;
         }
         arrays.take_back(&self.written)?;
-        for (result, word) in launch.results.iter_mut().zip(back.words(self.results())) {
+        for (result, word) in launch
+            .results
+            .iter_mut()
+            .zip(back.words(self.parts.results..self.parts.args))
+        {
             *result = word;
         }
         if let (Some(times), Some(trace)) = (times, launch.trace) {
             times.note(driver, trace)?;
         }
-        Ok(back.failure())
+        Ok(back.failure(&self.parts))
     }
 
     /// Queues all tasks.
-    fn tasks(&self, context: u64, mut times: Option<&mut Times>) -> Result<(), DriverError> {
+    fn tasks(&self, block: u64, mut times: Option<&mut Times>) -> Result<(), DriverError> {
         let driver = self.device.driver()?;
-        let blocks = driver.card().blocks;
+        let launch =
+            |asked: &KernelLaunch| driver.launch(asked.function, asked.grid, &asked.params);
         for (k, task) in self.tasks.iter().enumerate() {
             if interrupt::requested() {
                 break;
             }
-            let mut total = task.total.unwrap_or(i64::MAX);
-            let mut params = [context, 0, total as u64];
-            if let Some(bounds) = task.bounds {
-                params[1] = context + self.parts().bounds;
-                let one = Grid {
-                    blocks: 1,
-                    threads: 1,
-                    shared: 0,
-                };
-                driver.launch(bounds, one, &params[..2])?;
+            let mut total = task.total;
+            if let Some(finds) = task.finds_bounds(block, &self.parts) {
+                launch(&finds)?;
                 if task.in_blocks {
-                    total = self.extent(params[1], task.n_axes)?;
+                    total = Some(self.extent(finds.params[1], task.n_axes)?);
                 }
             }
-            if total == 0 {
+            let blocks = driver.card().blocks;
+            let Some(asked) = task.launch(block, &self.parts, total, blocks)? else {
                 continue;
-            }
-            let grid = task.grid(total as u64, blocks)?;
+            };
             if self.grows {
                 // What an earlier task has taken is free again.
-                driver.fill(context + CONTEXT + offset::HEAP_TAKEN, 8, 0)?;
+                driver.fill(block + SERVICES + offset::HEAP_TAKEN, 8, 0)?;
             }
             let before = times.as_ref().map(|_| driver.mark()).transpose()?;
-            driver.launch(task.function, grid, &params)?;
+            launch(&asked)?;
             if let (Some(times), Some(before)) = (&mut times, before) {
                 times.marks.push((k, before, driver.mark()?));
             }
@@ -374,6 +408,24 @@ impl Kernel {
             }
         }
         Ok(())
+    }
+
+    /// What is launched for a block of a graph.
+    ///
+    /// # Errors
+    /// If there are too many threads.
+    pub(crate) fn launches(
+        &self,
+        block: u64,
+        parts: &Parts,
+        blocks: u32,
+    ) -> Result<Vec<KernelLaunch>, DriverError> {
+        let mut all = Vec::new();
+        for task in &self.tasks {
+            all.extend(task.finds_bounds(block, parts));
+            all.extend(task.launch(block, parts, task.total, blocks)?);
+        }
+        Ok(all)
     }
 
     /// How many iterations a task has whose bounds a kernel has found.
@@ -412,10 +464,10 @@ impl Kernel {
 
     /// What threads find instead of a host.
     fn services(&self, shared: &mut Shared, most: u64) -> Result<[u64; 7], DriverError> {
-        let driver = self.device.driver()?;
         let mut words = [0; 7];
         if self.prints {
             if shared.log.is_none() {
+                let driver = self.device.driver()?;
                 let address = self.device.allocate(LOG_BYTES)?;
                 shared.log = Some((address, LOG_BYTES));
                 driver.fill(address, LOG_BYTES, 0)?;
@@ -435,6 +487,7 @@ impl Kernel {
                     }
                 };
                 shared.heap = Some((address, bytes));
+                let driver = self.device.driver()?;
                 driver.fill(address, bytes, 0)?;
             }
             let (address, bytes) = shared.heap.unwrap_or_default();
@@ -444,33 +497,31 @@ impl Kernel {
         Ok(words)
     }
 
-    /// The bytes of a block, up to the temporaries.
-    fn block(
+    /// What a launch is given: the first bytes of its block, which begins at `at`.
+    fn given(
         &self,
         launch: &Launch<'_>,
         at: u64,
-        arrays: &Arrays<'_>,
-        trees: &[OnDevice<'_>],
+        parts: &Parts,
+        (arrays, trees): (&Arrays<'_>, &[OnDevice<'_>]),
         services: [u64; 7],
     ) -> Vec<u8> {
-        let parts = self.parts();
-        let stop = self.device.driver().map_or(0, |driver| driver.stop_word());
-        let mut words = vec![0_u64; (parts.temps / 8) as usize];
+        let mut words = vec![0_u64; (parts.given / 8) as usize];
         let mut set = |at: u64, value: u64| words[(at / 8) as usize] = value;
         for (field, value) in [
             (offset::ARGS, at + parts.args),
             (offset::ROOTS, at + parts.roots),
             (offset::TEMPS, at + parts.temps),
             (offset::RESULTS, at + parts.results),
-            (offset::ERRORS, at + CONTEXT + SERVICES),
-            (offset::HOST, at + CONTEXT),
+            (offset::ERRORS, at + parts.errors),
+            (offset::HOST, at + SERVICES),
             (offset::SEED, launch.seed),
-            (offset::STOP, stop),
+            (offset::STOP, self.device.stop_word()),
         ] {
             set(field, value);
         }
         for (k, word) in services.into_iter().enumerate() {
-            set(CONTEXT + 8 * k as u64, word);
+            set(SERVICES + 8 * k as u64, word);
         }
         let mut arrays = arrays.addresses.iter();
         let slots = launch.args.slots().iter().zip(&self.args);
@@ -487,26 +538,14 @@ impl Kernel {
         words.iter().flat_map(|word| word.to_le_bytes()).collect()
     }
 
-    /// What a launch has left in its block.
-    pub(crate) fn fetch(&self, block: u64) -> Result<Back, DriverError> {
-        let mut bytes = vec![0; (self.results().end - CONTEXT) as usize];
-        self.device.driver()?.read(block + CONTEXT, &mut bytes)?;
-        Ok(Back(bytes))
-    }
-
     /// Keeps the block of a launch that is over for another.
     pub(crate) fn keep(&self, block: DeviceMemory) {
         self.idle().push(block);
     }
-
-    fn results(&self) -> Range<u64> {
-        let parts = self.parts();
-        parts.results..parts.args
-    }
 }
 
 /// Writes code to the folder that `AEROGEL_KEEP_PTX` names, for an assembler to look at.
-fn keep(text: &str) {
+fn keep(text: &[u8]) {
     let Some(folder) = std::env::var_os("AEROGEL_KEEP_PTX") else {
         return;
     };
@@ -516,69 +555,6 @@ fn keep(text: &str) {
     if let Err(e) = std::fs::write(&path, text) {
         tracing::warn!("{} cannot be written: {e}", path.display());
     }
-}
-
-struct Parts {
-    results: u64,
-    args: u64,
-    roots: u64,
-    bounds: u64,
-    temps: u64,
-}
-
-/// What comes back of a block.
-pub(crate) struct Back(Vec<u8>);
-
-impl Back {
-    /// The word at an offset of the block.
-    fn word(&self, at: u64) -> u64 {
-        self.words(at..at + 8).next().unwrap_or_default()
-    }
-
-    fn words(&self, range: Range<u64>) -> impl Iterator<Item = u64> {
-        words(&self.0[(range.start - CONTEXT) as usize..(range.end - CONTEXT) as usize])
-    }
-
-    /// Prints what threads have noted in a log, and clears it.
-    pub(crate) fn print(
-        &self,
-        driver: &dyn Driver,
-        (log, bytes): (u64, u64),
-        sites: &[Site],
-        sink: &dyn PrintSink,
-    ) -> Result<(), DriverError> {
-        let taken = self.word(CONTEXT + offset::LOG_TAKEN).min(bytes / 8);
-        let mut records = vec![0; 8 * taken as usize];
-        if taken > 0 {
-            driver.read(log, &mut records)?;
-            driver.fill(log, 8 * taken, 0)?;
-        }
-        let records: Vec<u64> = words(&records).collect();
-        let lost = self.word(CONTEXT + offset::LOG_LOST);
-        printed::print(&records, lost, sites, sink);
-        Ok(())
-    }
-
-    /// What a check has recorded.
-    pub(crate) fn failure(&self) -> Result<(), KernelFailure> {
-        let record = CONTEXT + SERVICES;
-        let [state, n_args] =
-            [offset::ERROR_STATE, offset::ERROR_N_ARGS].map(|at| self.word(record + at));
-        if state as u32 == 0 {
-            return Ok(());
-        }
-        let first = record + offset::ERROR_ARGS;
-        let n_args = (n_args as u32 as usize).min(MAX_ERROR_ARGS);
-        Err(KernelFailure::Check {
-            site: (state >> 32) as usize,
-            args: self.words(first..first + 8 * n_args as u64).collect(),
-        })
-    }
-}
-
-fn words(bytes: &[u8]) -> impl Iterator<Item = u64> {
-    let words = bytes.chunks_exact(8);
-    words.map(|word| u64::from_le_bytes(word.try_into().expect("eight bytes")))
 }
 
 /// Why a launch did not succeed.

@@ -12,6 +12,7 @@ use aerogel_runtime::TaskTrace;
 use aerogel_runtime::interrupt;
 use aerogel_runtime::launch::{End, KernelFailure, Later};
 
+use crate::block::{Back, ERRORS, recorded, words};
 use crate::device::Opened;
 use crate::driver::{Driver, DriverError};
 use crate::memory::DeviceMemory;
@@ -23,12 +24,23 @@ const MOST: usize = 256;
 /// A launch that has returned.
 pub(crate) struct Queued {
     pub(crate) kernel: Arc<Kernel>,
-    pub(crate) block: DeviceMemory,
+    pub(crate) block: Block,
     /// Where its prints are, if it may have some: address and bytes.
     pub(crate) log: Option<(u64, u64)>,
     pub(crate) times: Option<Times>,
     /// Who is told how it ended.
     pub(crate) later: Arc<dyn Later>,
+}
+
+/// Where it was told what to do, and what it leaves.
+pub(crate) enum Block {
+    /// A block of its own.
+    Own(DeviceMemory),
+    /// A part of a graph's memory: where the record of its errors is. Runs of the graph that follow have the same.
+    Graph {
+        errors: u64,
+        _memory: Arc<DeviceMemory>,
+    },
 }
 
 /// When the tasks of a launch begin and end.
@@ -71,11 +83,16 @@ impl Opened {
     /// # Errors
     /// If there were too many, and one has failed.
     pub(crate) fn enqueue(&self, launch: Queued) -> Result<(), DriverError> {
-        let n = {
-            let mut queue = self.queue();
-            queue.push(launch);
-            queue.len()
-        };
+        self.queue().push(launch);
+        self.bound_queue()
+    }
+
+    /// Waits if there are too many launches that nobody has waited for.
+    ///
+    /// # Errors
+    /// If there were, and one has failed.
+    pub(crate) fn bound_queue(&self) -> Result<(), DriverError> {
+        let n = self.queue().len();
         match n < MOST {
             true => Ok(()),
             false => self.settle(),
@@ -105,7 +122,7 @@ impl Opened {
         }
         let interrupted = interrupt::requested();
         let mut failed = false;
-        for mut launch in queue.drain(..) {
+        for launch in queue.iter_mut() {
             // What stands behind one that has failed has done nothing.
             let is_skipped = failed && waited.is_ok() && !interrupted;
             if !is_skipped {
@@ -126,7 +143,14 @@ impl Opened {
                 failed |= end.outcome.is_err();
                 launch.later.over(end);
             }
-            launch.kernel.keep(launch.block);
+        }
+        let over = std::mem::take(&mut *queue);
+        // Who gives back what belongs to a launch speaks to the driver, and may find more to queue.
+        drop(queue);
+        for launch in over {
+            if let Block::Own(block) = launch.block {
+                launch.kernel.keep(block);
+            }
         }
         match failed {
             true => Err(DriverError::Earlier),
@@ -150,12 +174,24 @@ impl Queued {
     fn end(&mut self, driver: &dyn Driver, stopped: bool) -> Result<End, DriverError> {
         let (printed, trace) = (Mutex::new(String::new()), TaskTrace::default());
         let mut outcome = Ok(());
-        if self.log.is_some() || stopped {
-            let back = self.kernel.fetch(self.block.address)?;
-            if let Some(log) = self.log {
-                back.print(driver, log, &self.kernel.sites, &printed)?;
+        match &self.block {
+            Block::Own(block) if self.log.is_some() || stopped => {
+                let back = Back::fetch(driver, block.address, &self.kernel.parts)?;
+                if let Some(log) = self.log {
+                    back.print(driver, log, &self.kernel.sites, &printed)?;
+                }
+                outcome = back.failure(&self.kernel.parts);
             }
-            outcome = back.failure();
+            Block::Graph { errors, .. } if stopped => {
+                let mut record = [0; ERRORS as usize];
+                driver.read(*errors, &mut record)?;
+                outcome = recorded(&words(&record).collect::<Vec<_>>());
+                if outcome.is_err() {
+                    // The next run finds it as if nothing had been.
+                    driver.fill(*errors, ERRORS, 0)?;
+                }
+            }
+            _ => {}
         }
         if let Some(times) = self.times.take() {
             times.note(driver, &trace)?;

@@ -11,7 +11,7 @@ use aerogel_runtime::launch::{Args, Launch};
 use aerogel_runtime::tree::TreeMemory;
 use aerogel_snode::Tree;
 
-use crate::{Options, PassCx, find};
+use crate::{Options, PassCx, Thresholds, find};
 
 /// Runs a pass (or several, one after the other) on the first function of a text and compares what
 /// becomes of it with an inline snapshot. Before and after must verify and survive printing and
@@ -73,6 +73,36 @@ pub(crate) fn without_lists(text: &str) -> String {
 }
 
 pub(crate) fn after(passes: &[&str], text: &str, fast_math: bool) -> String {
+    let (before, module) = transformed(passes, text, fast_math, Options::default());
+    for seed in 0..8 {
+        let (before, after) = (behaviour(&before, seed), behaviour(&module, seed));
+        // Who inserts checks may refuse what went unnoticed.
+        let checks = passes
+            .iter()
+            .any(|p| ["bounds_check", "lower_access"].contains(p));
+        if let (Some(before), Some(after)) = (&before, &after)
+            && !(checks && after.failed)
+            && let Some(difference) = before.difference(after, fast_math)
+        {
+            panic!("seed {seed}: {difference}");
+        }
+    }
+    text_of(&module)
+}
+
+/// The same for a GPU, whose threads share what the interpreter has not: what comes of it is not run here.
+pub(crate) fn after_on_gpu(passes: &[&str], text: &str) -> String {
+    let options = Options {
+        private_cells: false,
+        shared_memory: true,
+        thresholds: Thresholds::of_threads(),
+        ..Options::default()
+    };
+    text_of(&transformed(passes, text, false, options).1)
+}
+
+/// A module, and what passes make of it.
+fn transformed(passes: &[&str], text: &str, fast_math: bool, options: Options) -> (Module, Module) {
     let mut module = parse_module(text).unwrap_or_else(|e| panic!("{e}"));
     module.env.fast_math = fast_math;
     let id = module.funcs.keys().next().expect("a function");
@@ -94,7 +124,7 @@ pub(crate) fn after(passes: &[&str], text: &str, fast_math: bool) -> String {
         let cx = PassCx {
             env: &module.env,
             funcs: &module.funcs,
-            options: Options::default(),
+            options,
         };
         (pass.run)(&mut func, &cx);
         module.funcs[id] = func;
@@ -105,20 +135,12 @@ pub(crate) fn after(passes: &[&str], text: &str, fast_math: bool) -> String {
         });
     }
     check(&module, stage);
-    for seed in 0..8 {
-        let (before, after) = (behaviour(&before, seed), behaviour(&module, seed));
-        // Who inserts checks may refuse what went unnoticed.
-        let checks = passes
-            .iter()
-            .any(|p| ["bounds_check", "lower_access"].contains(p));
-        if let (Some(before), Some(after)) = (&before, &after)
-            && !(checks && after.failed)
-            && let Some(difference) = before.difference(after, fast_math)
-        {
-            panic!("seed {seed}: {difference}");
-        }
-    }
-    let text = print_module(&module);
+    (before, module)
+}
+
+/// The text of the first function.
+fn text_of(module: &Module) -> String {
+    let text = print_module(module);
     let start = text
         .find("kernel @")
         .or_else(|| text.find("func @"))

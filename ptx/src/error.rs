@@ -32,6 +32,8 @@ pub enum FaultKind {
     NeverWritten,
     /// What may only be read is written.
     ReadOnly,
+    /// An atomic operation where there are none.
+    Atomic,
     /// Two threads access the same memory, one of them writes, and nothing orders them.
     Race,
     /// Some threads wait at a barrier that others will not reach.

@@ -269,23 +269,21 @@ fn functions_with_local_memory_call_themselves() {
 }
 
 #[test]
-fn a_byte_of_local_memory_lies_in_a_word() {
-    let body = |first: &str| {
-        format!(
-            ".local .align 1 .b8 flag[1];
-            mov.b64 %rd4, flag;
+fn memory_of_a_thread_has_no_atomic_operations() {
+    for atomic in [
+        "atom.local.or.b32 %r11, [%rd4], 2;",
+        "cvta.local.u64 %rd4, %rd4; atom.or.b32 %r11, [%rd4], 2;",
+        "cvta.local.u64 %rd4, %rd4; red.add.u32 [%rd4], 2;",
+    ] {
+        let body = format!(
+            ".local .align 4 .b8 word[4];
+            mov.b64 %rd4, word;
             mov.b32 %r10, 5;
-            {first}
-            atom.local.or.b32 %r11, [%rd4], 2;
-            ld.local.b8 %r12, [%rd4];
-            st.global.b32 [%rd2], %r12;"
-        )
-    };
-    assert_eq!(run("", &body("st.local.b8 [%rd4], %r10;"), 1, 1, &[0]), [7]);
-    assert_eq!(
-        fault("", &body(""), 1, 1, &[0]).kind,
-        FaultKind::NeverWritten
-    );
+            st.local.b32 [%rd4], %r10;
+            {atomic}"
+        );
+        assert_eq!(fault("", &body, 1, 1, &[0]).kind, FaultKind::Atomic);
+    }
 }
 
 #[test]
@@ -579,4 +577,34 @@ fn counts() {
         conflicts: 0,
     };
     assert_eq!(counts, want);
+}
+
+#[test]
+fn lanes_that_name_each_other_wait_for_each_other_alone() {
+    // Four lanes each, the first of which comes later in the lower half of the warp: the upper half does not wait.
+    let body = "
+        and.b32 %r10, %r1, 28;
+        mov.b32 %r11, 15;
+        shl.b32 %r12, %r11, %r10;
+        and.b32 %r13, %r1, 3;
+        add.s32 %r16, %r10, 100;
+        setp.ge.u32 %p2, %r1, 16;
+        selp.b32 %r14, %r16, 0, %p2;
+        setp.ne.s32 %p1, %r13, 0;
+        or.pred %p1, %p1, %p2;
+        @%p1 bra $meet;
+        bra.uni $late;
+    $meet:
+        shfl.sync.idx.b32 %r15, %r14, %r10, 31, %r12;
+        st.global.b32 [%rd2], %r15;
+        bra.uni $end;
+    $late:
+        add.s32 %r14, %r10, 100;
+        bra.uni $meet;
+    $end:";
+    let found = run("", body, 1, 32, &[0; 32]);
+    let expected: Vec<u32> = (0..32).map(|lane| lane / 4 * 4 + 100).collect();
+    assert_eq!(found, expected);
+    let selfless = "mov.b32 %r10, 1; vote.sync.ballot.b32 %r11, 1, %r10;";
+    assert_eq!(fault("", selfless, 1, 2, &[0; 2]).kind, FaultKind::Lanes);
 }

@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 pub struct KernelCode {
     /// The object files (or PTX texts) with every task's function.
     pub objects: Vec<Vec<u8>>,
+    /// The same as the device itself runs them, if it has been asked (`Device::assemble`).
+    pub binaries: Vec<Vec<u8>>,
     /// The tasks, in the order in which they run.
     pub tasks: Vec<TaskCode>,
     /// Bytes of temporaries that values crossing tasks need.

@@ -12,6 +12,14 @@ pub trait Device: Send + Sync {
         true
     }
 
+    /// What decides which code it runs besides the target: what was assembled for one must not be given to another.
+    fn identity(&self) -> String {
+        String::new()
+    }
+
+    /// Adds to code what the device itself runs, so that what is kept need not be translated whenever it is loaded.
+    fn assemble(&self, _: &mut KernelCode) {}
+
     /// Makes a kernel ready to launch.
     fn load(&self, code: &KernelCode) -> Result<Box<dyn LoadedKernel>, LoadError>;
 }

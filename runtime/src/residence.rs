@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::buffer::{Buffer, MemoryError};
+use crate::cpu::memory::can_grow;
 
 /// As many bytes as a buffer has, on a device.
 pub trait Mirror: Send + Sync {
@@ -80,6 +81,9 @@ pub(crate) trait Extents: Send + Sync {
 
     /// What may be written to.
     fn usable(&self, words: Words<'_>) -> Result<Vec<Range<usize>>, MemoryError>;
+
+    /// Where all words lie that are asked for.
+    fn words(&self) -> Range<u64>;
 
     /// The words that say how much may be written to.
     fn limits(&self, words: Words<'_>) -> Result<Vec<Limit>, MemoryError>;
@@ -394,8 +398,10 @@ impl Buffer {
         let newest = self.residence.newest();
         let is_wanted = newest == Newest::Device && access != Access::Replace;
         if let (true, Some(mirror)) = (is_wanted, &inner.mirror) {
-            let word = |offset| there(&**mirror, offset);
+            let told = Told::ask(&**mirror, inner)?;
+            let word = |offset| told.word(offset);
             let before = self.limits(inner)?;
+            expect_room(inner, &before, &word)?;
             let mut piece = vec![0; PIECE.min(self.len())];
             for range in inner.used(self.len(), &word)? {
                 for at in range.clone().step_by(PIECE) {
@@ -479,7 +485,9 @@ impl Buffer {
         if let Some(extents) = &inner.extents {
             if !is_new {
                 // What was used there and is not any more is zero again.
-                for (old, new) in extents.used(&|at| there(mirror, at))?.iter().zip(&used) {
+                let told = Told::ask(mirror, inner)?;
+                let before = extents.used(&|at| told.word(at))?;
+                for (old, new) in before.iter().zip(&used) {
                     let rest = old.end.saturating_sub(new.end);
                     if rest > 0 {
                         mirror.fill(old.end - rest, rest, 0)?;
@@ -529,7 +537,8 @@ impl Buffer {
         let (Some(extents), Some(mirror)) = (&inner.extents, &inner.mirror) else {
             return Ok(());
         };
-        let word = |offset| there(&**mirror, offset);
+        let told = Told::ask(&**mirror, &inner)?;
+        let word = |offset| told.word(offset);
         let limits = extents.limits(&word)?;
         let mut share = bytes / limits.len().max(1) as u64;
         loop {
@@ -580,11 +589,55 @@ pub(crate) fn is_zero(bytes: &[u8]) -> bool {
     bytes.iter().fold(0, |any, byte| any | byte) == 0
 }
 
-/// A word of a mirror.
-fn there(mirror: &dyn Mirror, offset: u64) -> Result<u32, MemoryError> {
-    let mut word = [0; 4];
-    mirror.read(offset as usize, &mut word)?;
-    Ok(u32::from_le_bytes(word))
+/// That the host has memory for what is used on a device beyond what it had here `before`.
+fn expect_room(inner: &Inner, before: &[Limit], there: Words<'_>) -> Result<(), MemoryError> {
+    let Some(extents) = &inner.extents else {
+        return Ok(());
+    };
+    let more = before
+        .iter()
+        .zip(extents.limits(there)?)
+        .map(|(here, there)| {
+            let elements = there.used.saturating_sub(here.limit);
+            u64::from(elements) * there.held
+        });
+    let bytes = more.sum::<u64>() as usize;
+    match bytes == 0 || can_grow(bytes) {
+        true => Ok(()),
+        false => Err(MemoryError::OutOfMemory { bytes }),
+    }
+}
+
+/// The words of a mirror that say what is used, asked for at once.
+struct Told {
+    first: u64,
+    bytes: Vec<u8>,
+}
+
+impl Told {
+    fn ask(mirror: &dyn Mirror, inner: &Inner) -> Result<Self, MemoryError> {
+        let range = inner.extents.as_ref().map_or(0..0, |all| all.words());
+        let mut bytes = vec![0; (range.end - range.start) as usize];
+        if !bytes.is_empty() {
+            mirror.read(range.start as usize, &mut bytes)?;
+        }
+        Ok(Self {
+            first: range.start,
+            bytes,
+        })
+    }
+
+    fn word(&self, offset: u64) -> Result<u32, MemoryError> {
+        let at = offset.wrapping_sub(self.first) as usize;
+        let end = at.checked_add(4);
+        let word = end.and_then(|end| self.bytes.get(at..end));
+        let word = word.ok_or(MemoryError::OutOfRange {
+            offset: offset as usize,
+            bytes: 4,
+            len: self.bytes.len(),
+        })?;
+        Ok(u32::from_le_bytes(word.try_into().expect("four bytes")))
+    }
 }
 
 /// So many bytes are copied from and to a device at once.

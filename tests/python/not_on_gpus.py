@@ -4,6 +4,7 @@ _WINDOWS = "it is about windows and pictures, which the host draws"
 _PROCESSORS = "it is about processors"
 _CODE = "it reads the code that processors get"
 _ARCH = "it asks for an arch, which the environment decides here"
+_MEMORY = "it says that settings of the device's memory change nothing, which they do there"
 _RACE = "a parallel loop changes a variable of the kernel: threads of a GPU run into each other"
 _HOST_MEMORY = "it takes memory away from the host, on which the launch does not depend, or the machine does"
 _FORK = "a device does not survive a fork, which test_gpu.py is about"
@@ -30,6 +31,7 @@ NOT_ON_GPUS = {
     "test_little_memory.py": _HOST_MEMORY,
     "test_odd_programs.py": _PROCESS,
     "test_programs.py": _PROCESS,
+    "test_gpu_programs.py": _PROCESS,
     "test_ad_functions.py::test_depth": _STACK,
     "test_algorithms.py::test_sort": _LONG,
     "test_algorithms.py::test_sort_of_so_many_that_they_go_into_buckets": _LONG,
@@ -69,5 +71,6 @@ NOT_ON_GPUS = {
     "test_package.py::test_logging": _ARCH,
     "test_package.py::test_values_that_a_setting_cannot_have": _ARCH,
     "test_package.py::test_the_runtime_that_programs_ask_for": _ARCH,
+    "test_package.py::test_settings_that_change_nothing_are_told_of_once": _MEMORY,
     "test_package.py::test_init_refuses_what_it_cannot_mean": _ARCH,
 }

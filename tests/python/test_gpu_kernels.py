@@ -22,6 +22,7 @@ BOUNDS = {
     "nbody": (40, 40, 0),
     "laplacian": (48, 7, 800),
     "scatter": (64, 30, 0),
+    "particles": (88, 7, 800),
     "matmul": (64, 4, 0),
 }
 

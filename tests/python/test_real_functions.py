@@ -396,3 +396,35 @@ def test_arrays_pass_through_functions_that_do_not_use_them(arch):
     x.from_numpy(a)
     run(x, y)
     assert np.array_equal(y.to_numpy(), a + a.transpose(1, 0, 2))
+
+
+@pytest.mark.parametrize("dtype", [ti.i32, ti.u8, ti.i64, ti.f32, ti.f64, ti.f16])
+def test_atomics_through_references_to_variables_and_elements(arch, dtype):
+    """A thread's own memory has no atomic operations on a GPU, and what is handed over may lie there or not."""
+
+    @ti.real_func
+    def change(a: ti.ref(dtype), by: dtype) -> dtype:
+        old = ti.atomic_add(a, by)
+        ti.atomic_max(a, 3)
+        ti.atomic_mul(a, 2)
+        return old
+
+    x, y, total = ti.field(dtype, 8), ti.field(dtype, 8), ti.field(dtype, ())
+
+    @ti.real_func
+    def count(a: ti.ref(dtype)) -> dtype:
+        return ti.atomic_add(a, 1)
+
+    @ti.kernel
+    def run():
+        for i in x:
+            own = ti.cast(i, dtype)
+            old = change(own, 1)
+            old += change(x[i], 2)
+            y[i] = own * 10 + old
+            count(total[None])
+
+    run()
+    assert x.to_numpy().tolist() == [6] * 8
+    assert y.to_numpy().tolist() == [max(i + 1, 3) * 20 + i for i in range(8)]
+    assert total[None] == 8

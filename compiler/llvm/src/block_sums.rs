@@ -323,7 +323,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
     }
 
     /// The number of the warp in its block, and of the lane in its warp.
-    fn warp_and_lane(&self) -> [Val<'ctx>; 2] {
+    pub(crate) fn warp_and_lane(&self) -> [Val<'ctx>; 2] {
         let i32_ty = basic(self.b.ctx.i32_type());
         let name = "llvm.nvvm.read.ptx.sreg.tid.x";
         let thread = self.b.intrinsic(name, &[], &[], FastMathFlags::empty());

@@ -72,6 +72,7 @@ pub fn compile(module: &Module, target: &Target, level: OptLevel, with_text: boo
     Compiled {
         code: KernelCode {
             objects,
+            binaries: Vec::new(),
             tasks,
             temp_bytes: temp_bytes(module, kernel),
             args: arg_slots(module, kernel),

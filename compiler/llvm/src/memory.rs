@@ -348,11 +348,13 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         }
         let kind = self.place(place);
         let operand = self.value(value);
-        if matches!(kind, Place::Local { .. }) || self.runs_alone() {
-            return self.plain_update(op, place, &kind, operand);
-        }
-        let Some(adds) = self.adds(value) else {
-            return self.update_shared(op, place, &kind, operand);
+        let Some(adds) = self.adds(value).filter(|_| !self.is_own(&kind)) else {
+            return self.by_owner(
+                place,
+                &kind,
+                |s| s.plain_update(op, place, &kind, operand),
+                |s| s.update_shared(op, place, &kind, operand),
+            );
         };
         let [add, done] = ["add_up", "added"].map(|name| self.b.block(self.llvm, name));
         self.b.cond_br(adds, add, done);
@@ -392,6 +394,48 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         self.b.of_stored(ty, old)
     }
 
+    /// Whether a storage is known to be no other thread's.
+    fn is_own(&self, kind: &Place<'ctx>) -> bool {
+        matches!(kind, Place::Local { .. }) || self.runs_alone()
+    }
+
+    /// Changes a storage, whether it is the thread's own or not; what was there. A GPU, which has no atomic operations
+    /// on memory of a thread, asks where a storage is that was handed over.
+    fn by_owner(
+        &mut self,
+        place: Value,
+        kind: &Place<'ctx>,
+        own: impl FnOnce(&mut Self) -> Val<'ctx>,
+        shared: impl FnOnce(&mut Self) -> Val<'ctx>,
+    ) -> Val<'ctx> {
+        if self.is_own(kind) {
+            return own(self);
+        }
+        if !self.cx.target.grid || !matches!(kind, Place::Unknown) {
+            return shared(self);
+        }
+        let address = self.value(place);
+        let none = FastMathFlags::empty();
+        let is_own = self
+            .b
+            .intrinsic("llvm.nvvm.isspacep.local", &[], &[address], none);
+        let blocks = ["own", "shared", "changed"].map(|name| self.b.block(self.llvm, name));
+        let [at_own, at_shared, done] = blocks;
+        self.b.cond_br(is_own, at_own, at_shared);
+        let mut olds = Vec::new();
+        self.b.at(at_own);
+        olds.push((own(self), self.b.current()));
+        self.b.br(done);
+        self.b.at(at_shared);
+        olds.push((shared(self), self.b.current()));
+        self.b.br(done);
+        self.b.at(done);
+        let old = self.b.phi(olds[0].0.get_type());
+        olds.into_iter()
+            .for_each(|(value, from)| incoming(old, value, from));
+        old.as_basic_value()
+    }
+
     /// Whether no other thread runs the same task.
     fn runs_alone(&self) -> bool {
         self.task.as_ref().is_some_and(|task| task.serial)
@@ -427,12 +471,25 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         let ty = self.pointee(place);
         let param = func.regions[body].params[0];
         let kind = self.place(place);
-        if matches!(kind, Place::Local { .. }) || self.runs_alone() {
-            let old = self.load_from(place, &kind);
-            let new = self.made_of(body, param, old);
-            self.store_to(place, &kind, new);
-            return old;
-        }
+        self.by_owner(
+            place,
+            &kind,
+            |s| {
+                let old = s.load_from(place, &kind);
+                let new = s.made_of(body, param, old);
+                s.store_to(place, &kind, new);
+                old
+            },
+            |s| s.update_by_region(place, ty, (body, param)),
+        )
+    }
+
+    fn update_by_region(
+        &mut self,
+        place: Value,
+        ty: ScalarType,
+        (body, param): (Region, Value),
+    ) -> Val<'ctx> {
         let word = bits(self.b.ctx, ty);
         let address = self.value(place);
         let before = self.b.current();
@@ -574,18 +631,23 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         let expected = self.to_word(ty, self.value(expected));
         let new = self.to_word(ty, self.value(value));
         let kind = self.place(place);
-        if matches!(kind, Place::Local { .. }) || self.runs_alone() {
-            // A GPU has no atomic operation on a thread's own memory.
-            let old = self.load_from(place, &kind);
-            let word = self.to_word(ty, old);
-            let is_expected = self.b.icmp(IntPredicate::EQ, word, expected);
-            let next = self.b.select(is_expected, new, word);
-            let next = self.of_word(ty, next);
-            self.store_to(place, &kind, next);
-            return old;
-        }
-        let (old, _) = self.b.cmpxchg(self.value(place), expected, new, true);
-        self.of_word(ty, old)
+        self.by_owner(
+            place,
+            &kind,
+            |s| {
+                let old = s.load_from(place, &kind);
+                let word = s.to_word(ty, old);
+                let is_expected = s.b.icmp(IntPredicate::EQ, word, expected);
+                let next = s.b.select(is_expected, new, word);
+                let next = s.of_word(ty, next);
+                s.store_to(place, &kind, next);
+                old
+            },
+            |s| {
+                let (old, _) = s.b.cmpxchg(s.value(place), expected, new, true);
+                s.of_word(ty, old)
+            },
+        )
     }
 
     /// A value as the integer that its bytes in memory are.

@@ -16,6 +16,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from aerogel import _native
 from aerogel._dtypes import DataType, dtype_of
 from aerogel.data.matrix import Matrix
 from aerogel.data.ndarray import Ndarray
@@ -198,11 +199,12 @@ class GraphBuilder:
 
 
 class Graph:
-    """A sequence of calls that :meth:`run` makes."""
+    """A sequence of calls that :meth:`run` makes; on a GPU it is launched as one, from the second run on."""
 
     def __init__(self, calls: list[tuple[Kernel, tuple[Arg, ...]]]) -> None:
         self._calls = calls
         self._args = {arg.name: arg for _, args in calls for arg in args}
+        self._native = _native.NativeGraph()
 
     def run(self, args: Mapping[str, Any]) -> None:
         """Makes all calls. Everything is checked before the first.
@@ -218,8 +220,12 @@ class Graph:
             if name not in args:
                 raise AerogelRuntimeError(f"the graph's argument `{name}` is missing")
             arg._check(args[name])
-        for kernel, symbols in self._calls:
-            kernel(*(args[symbol.name] for symbol in symbols))
+
+        def launch() -> None:
+            for kernel, symbols in self._calls:
+                kernel(*(args[symbol.name] for symbol in symbols))
+
+        self._native.run(launch)
 
 
 def _check_call(kernel: Any, args: tuple[Any, ...]) -> None:

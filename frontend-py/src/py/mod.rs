@@ -8,6 +8,7 @@ mod error;
 mod exchange;
 mod field;
 mod functions;
+mod graph;
 mod gui;
 mod host;
 mod kernel;
@@ -109,6 +110,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(steps::keep, m)?)?;
     m.add_function(wrap_pyfunction!(steps::keep_cells, m)?)?;
     m.add_function(wrap_pyfunction!(steps::fields_in_cells, m)?)?;
+    m.add_class::<graph::NativeGraph>()?;
     m.add_class::<snapshot::NativeSnapshot>()?;
     m.add_class::<snapshot::NativePresent>()?;
     m.add_class::<gui::Canvas>()?;

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use aerogel_gpu::{Card, Driver, DriverError, GpuDevice, Grid, MachineDriver};
+use aerogel_gpu::{Card, Driver, DriverError, GpuDevice, Grid, KernelLaunch, MachineDriver};
 use aerogel_ptx::Options;
 use aerogel_runtime::launch::{Args, End, KernelFailure, Later, Launch};
 use aerogel_runtime::{
@@ -42,6 +42,35 @@ pub(crate) const COUNT: &str = "
         ld.global.b64 %rd1, [64];
         ret;
     }
+    // The first number is counted up to 42, and beyond that is an error, as generated code has it.
+    .visible .entry upto(.param .u64 ctx, .param .u64 lo, .param .u64 hi) {
+        .reg .b64 %rd<8>;
+        .reg .b32 %r<4>;
+        .reg .pred %p<4>;
+        ld.param.b64 %rd1, [ctx];
+        ld.global.b64 %rd6, [%rd1+56];
+        ld.global.b32 %r1, [%rd6];
+        setp.ne.s32 %p1, %r1, 0;
+        @%p1 bra $end;
+        ld.global.b64 %rd2, [%rd1];
+        ld.global.b64 %rd3, [%rd2];
+        ld.global.b64 %rd4, [%rd3];
+        setp.lt.s64 %p2, %rd4, 42;
+        @%p2 bra $good;
+        ld.global.b64 %rd5, [%rd1+32];
+        mov.b32 %r2, 2;
+        st.global.b32 [%rd5], %r2;
+        mov.b32 %r2, 7;
+        st.global.b32 [%rd5+4], %r2;
+        mov.b32 %r2, 1;
+        st.global.b32 [%rd6], %r2;
+        bra.uni $end;
+    $good:
+        add.s64 %rd4, %rd4, 1;
+        st.global.b64 [%rd3], %rd4;
+    $end:
+        ret;
+    }
     .visible .entry forever(.param .u64 ctx, .param .u64 lo, .param .u64 hi) {
     $again:
         bra.uni $again;
@@ -72,6 +101,7 @@ pub(crate) fn code(symbol: &str, text: &str) -> KernelCode {
 pub(crate) struct Plan {
     calls: usize,
     fail: Option<(usize, bool, DriverError)>,
+    asked: Vec<&'static str>,
     /// What happens at the next launch.
     at_launch: Option<Box<dyn FnOnce() + Send>>,
 }
@@ -96,8 +126,15 @@ impl Faults {
         self.0.lock().unwrap().fail.is_some()
     }
 
-    fn step(&self, allocates: bool) -> Result<(), DriverError> {
+    /// What the driver was asked for since this was asked last.
+    pub(crate) fn asked(&self) -> Vec<&'static str> {
+        std::mem::take(&mut self.0.lock().unwrap().asked)
+    }
+
+    fn step(&self, what: &'static str) -> Result<(), DriverError> {
         let mut plan = self.0.lock().unwrap();
+        plan.asked.push(what);
+        let allocates = ["allocate", "reserve", "commit"].contains(&what);
         let Some((at, only, _)) = plan.fail.as_ref() else {
             return Ok(());
         };
@@ -124,17 +161,17 @@ impl Driver for Faulty {
     }
 
     fn allocate(&self, bytes: u64) -> Result<u64, DriverError> {
-        self.faults.step(true)?;
+        self.faults.step("allocate")?;
         self.machine.allocate(bytes)
     }
 
     fn reserve(&self, bytes: u64) -> Result<u64, DriverError> {
-        self.faults.step(true)?;
+        self.faults.step("reserve")?;
         self.machine.reserve(bytes)
     }
 
     fn commit(&self, address: u64, bytes: u64) -> Result<(), DriverError> {
-        self.faults.step(true)?;
+        self.faults.step("commit")?;
         self.machine.commit(address, bytes)
     }
 
@@ -143,27 +180,32 @@ impl Driver for Faulty {
     }
 
     fn write(&self, to: u64, from: &[u8]) -> Result<(), DriverError> {
-        self.faults.step(false)?;
+        self.faults.step("write")?;
         self.machine.write(to, from)
     }
 
     fn read(&self, from: u64, to: &mut [u8]) -> Result<(), DriverError> {
-        self.faults.step(false)?;
+        self.faults.step("read")?;
         self.machine.read(from, to)
     }
 
     fn fill(&self, address: u64, bytes: u64, value: u8) -> Result<(), DriverError> {
-        self.faults.step(false)?;
+        self.faults.step("fill")?;
         self.machine.fill(address, bytes, value)
     }
 
-    fn load(&self, ptx: &str) -> Result<u64, DriverError> {
-        self.faults.step(false)?;
-        self.machine.load(ptx)
+    fn assemble(&self, ptx: &str) -> Result<Vec<u8>, DriverError> {
+        self.faults.step("assemble")?;
+        self.machine.assemble(ptx)
+    }
+
+    fn load(&self, code: &[u8]) -> Result<u64, DriverError> {
+        self.faults.step("load")?;
+        self.machine.load(code)
     }
 
     fn set_stack(&self, bytes: u64) -> Result<(), DriverError> {
-        self.faults.step(false)?;
+        self.faults.step("set_stack")?;
         self.machine.set_stack(bytes)
     }
 
@@ -172,24 +214,38 @@ impl Driver for Faulty {
     }
 
     fn function(&self, module: u64, name: &str) -> Result<u64, DriverError> {
-        self.faults.step(false)?;
+        self.faults.step("function")?;
         self.machine.function(module, name)
     }
 
     fn launch(&self, function: u64, grid: Grid, params: &[u64]) -> Result<(), DriverError> {
-        self.faults.step(false)?;
+        self.faults.step("launch")?;
         let work = self.faults.0.lock().unwrap().at_launch.take();
         work.into_iter().for_each(|work| work());
         self.machine.launch(function, grid, params)
     }
 
+    fn graph(&self, launches: &[KernelLaunch]) -> Result<u64, DriverError> {
+        self.faults.step("graph")?;
+        self.machine.graph(launches)
+    }
+
+    fn launch_graph(&self, graph: u64) -> Result<(), DriverError> {
+        self.faults.step("launch_graph")?;
+        self.machine.launch_graph(graph)
+    }
+
+    fn drop_graph(&self, graph: u64) {
+        self.machine.drop_graph(graph);
+    }
+
     fn mark(&self) -> Result<u64, DriverError> {
-        self.faults.step(false)?;
+        self.faults.step("mark")?;
         self.machine.mark()
     }
 
     fn between(&self, first: u64, last: u64) -> Result<Duration, DriverError> {
-        self.faults.step(false)?;
+        self.faults.step("between")?;
         self.machine.between(first, last)
     }
 
@@ -198,7 +254,7 @@ impl Driver for Faulty {
     }
 
     fn adopt(&self, address: u64, bytes: u64, stream: Option<u64>) -> Result<(), DriverError> {
-        self.faults.step(false)?;
+        self.faults.step("adopt")?;
         self.machine.adopt(address, bytes, stream)
     }
 
@@ -207,7 +263,7 @@ impl Driver for Faulty {
     }
 
     fn wait(&self, stop: &(dyn Fn() -> bool + Sync)) -> Result<(), DriverError> {
-        self.faults.step(false)?;
+        self.faults.step("wait")?;
         self.machine.wait(stop)
     }
 }

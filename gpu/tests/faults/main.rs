@@ -1,6 +1,8 @@
 //! What is said when a device does not do what it is asked for, and that nothing is lost by it.
 
+mod assembled;
 mod faulty;
+mod graph;
 mod later;
 mod residence;
 

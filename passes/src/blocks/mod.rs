@@ -38,11 +38,13 @@ pub(crate) mod look_around;
 mod neighbours;
 mod scattered;
 mod shared;
+mod shared_sums;
 mod written;
 
 use activity::Activity;
 use neighbours::{Field, block_around, block_extents, neighbour, own_coords, own_index, parts};
 pub(crate) use shared::Shared;
+pub(crate) use shared_sums::SharedSums;
 pub(crate) use written::Written;
 
 /// From so many different elements on a field is copied.

@@ -20,7 +20,7 @@ use aerogel_ir::{
 use aerogel_snode::{NodeId, Tree};
 
 use crate::PassCx;
-use crate::blocks::{Around, Shared, Written};
+use crate::blocks::{Around, Shared, SharedSums, Written};
 use crate::cells::demote_struct_for::replace;
 use crate::cells::lists::{begin, enter, lists};
 use crate::cells::nest::{self, Loop, Nest, Spot, Walk, at_end};
@@ -105,7 +105,7 @@ fn sweep(func: &mut Function, cx: &PassCx<'_>, inst: Inst) {
     let driven = plan.is_driven();
     let Plan {
         driver,
-        nest,
+        mut nest,
         n_axes,
     } = plan;
     let (top, span) = (func.body, func.insts[inst].span);
@@ -131,6 +131,15 @@ fn sweep(func: &mut Function, cx: &PassCx<'_>, inst: Inst) {
         .and_then(|()| Shared::find(func, cx, node, driver, body, &params))
         .filter(|shared| attrs.block.is_none_or(|n| n == shared.threads()));
     let mut is_shared = false;
+    let sums = match nest.loops[..] {
+        [Loop::Pieces { .. }] if is_whole => SharedSums::find(func, cx, node, driver, body),
+        _ => None,
+    };
+    if sums.is_some() {
+        let threads = attrs.block.unwrap_or(SharedSums::THREADS);
+        attrs.block = Some(threads);
+        nest.together = Some(u64::from(threads));
+    }
 
     let mut b = at_end(func, top, span);
     lists(&mut b, cx, node.tree, tree, driver);
@@ -161,6 +170,7 @@ fn sweep(func: &mut Function, cx: &PassCx<'_>, inst: Inst) {
                 around.prologue(b, tree, driver, cell, &indices);
             }
             let origin = begin(b, tree, driver.node, node.node, &indices);
+            let boxes = sums.as_ref().map(|sums| sums.prologue(b, &indices));
             nest.write(b, cell, origin, &given, &mut |b, spot| {
                 let (cell, index) = match spot {
                     Spot::Word(word, mask) => {
@@ -190,6 +200,9 @@ fn sweep(func: &mut Function, cx: &PassCx<'_>, inst: Inst) {
                 if let Some(written) = written {
                     written.redirect(b, body, cell, index);
                 }
+                if let (Some(sums), Some(boxes)) = (&sums, &boxes) {
+                    sums.redirect(b.func, body, boxes);
+                }
                 let index: Vec<_> = index.iter().map(|&i| Some(i)).collect();
                 replace(b.func, body, &params, &index);
                 let mut insts = std::mem::take(&mut b.func.regions[body].insts);
@@ -197,6 +210,9 @@ fn sweep(func: &mut Function, cx: &PassCx<'_>, inst: Inst) {
             });
             if let Some(written) = written {
                 written.epilogue(b, cell);
+            }
+            if let (Some(sums), Some(boxes)) = (&sums, &boxes) {
+                sums.epilogue(b, boxes);
             }
         };
         let Some((written, otherwise, around_otherwise)) = &mut written else {

@@ -54,6 +54,8 @@ pub(crate) struct Nest<'a> {
     levels: Vec<Level>,
     /// Cells of a dynamic container that one iteration walks at most.
     piece: u64,
+    /// So many iterations walk a dynamic container together, each so-manieth cell one, instead.
+    pub(crate) together: Option<u64>,
     /// The loops, outermost first.
     pub(crate) loops: Vec<Loop>,
 }
@@ -93,6 +95,7 @@ impl<'a> Nest<'a> {
             id: node.tree,
             levels,
             piece: cx.options.thresholds.piece,
+            together: None,
             loops,
         }
     }
@@ -113,7 +116,9 @@ impl<'a> Nest<'a> {
             Loop::Axis { level, axis } => self.levels[level].axes[axis].extent,
             Loop::Cells { level } => self.node(level).n_cells,
             Loop::Words { level } => self.node(level).mask_words(),
-            Loop::Pieces { level } => self.node(level).n_cells.div_ceil(self.piece),
+            Loop::Pieces { level } => self
+                .together
+                .unwrap_or_else(|| self.node(level).n_cells.div_ceil(self.piece)),
         }
     }
 
@@ -217,19 +222,33 @@ impl<'a> Nest<'a> {
                 });
             }
             NodeKind::Dynamic { .. } => {
-                let pieces = data.n_cells.div_ceil(self.piece);
+                let pieces = self.extent(Loop::Pieces { level });
                 let ty = number_type(data.n_cells);
                 counted(b, ty, pieces, given.next(), &mut |b, piece| {
                     let length = b.value(NodeOp::ContainerLength { node, container }, Type::I64);
                     let length = b.cast(length, ty);
-                    let rhs = integer(b, ty, self.piece);
-                    let lo = b.binary(BinaryOp::Mul, piece, rhs);
-                    let end = b.binary(BinaryOp::Add, lo, rhs);
-                    let hi = b.binary(BinaryOp::Min, end, length);
-                    b.for_(lo, hi, |b, number| {
+                    let (lo, hi, step) = match self.together {
+                        Some(n) => (piece, length, n),
+                        None => {
+                            let rhs = integer(b, ty, self.piece);
+                            let lo = b.binary(BinaryOp::Mul, piece, rhs);
+                            let end = b.binary(BinaryOp::Add, lo, rhs);
+                            (lo, b.binary(BinaryOp::Min, end, length), 1)
+                        }
+                    };
+                    let step = integer(b, ty, step);
+                    let body = b.region(&[ty], |b, number| {
+                        let number = number[0];
                         let inner = lookup(b, number);
                         let index = self.add_number(b, level, number, &index);
                         self.level(b, level + 1, inner, index, &mut std::iter::empty(), body);
+                    });
+                    b.effect(Op::For {
+                        lo,
+                        hi,
+                        step,
+                        init: Vec::new(),
+                        body,
                     });
                 });
             }

@@ -110,7 +110,8 @@ fn privatize(func: &mut Function, cx: &PassCx<'_>, task: Inst, body: Region) -> 
         b.span = b.func.insts[target.atomics[0]].span;
         match is_shared {
             true => share::each_of_thread(&mut b, target.cells(), |b, linear| {
-                let coords = coords_of(b, target, linear);
+                let extents: Vec<i128> = target.axes.iter().map(|a| a.1).collect();
+                let coords = coords_of(b, &extents, linear);
                 flush_one(b, target, copy, &coords, linear);
             }),
             false => flush(&mut b, target, copy, &mut Vec::new()),
@@ -161,7 +162,7 @@ fn find_targets(func: &Function, cx: &PassCx<'_>, inner: Region) -> Vec<Target> 
 }
 
 /// The field of a place, and its component's constant indices.
-fn field_of(func: &Function, place: Value) -> (Option<FieldId>, Option<Vec<Value>>) {
+pub(crate) fn field_of(func: &Function, place: Value) -> (Option<FieldId>, Option<Vec<Value>>) {
     match func.def_op(place) {
         Some(Op::FieldAt { field, .. }) => (Some(*field), None),
         Some(Op::ElemRef { base, index }) => match func.def_op(*base) {
@@ -310,11 +311,11 @@ fn flush(b: &mut Builder<'_>, target: &Target, copy: Value, coords: &mut Vec<Val
     );
 }
 
-/// The coordinates of the element of a copy that has a number.
-fn coords_of(b: &mut Builder<'_>, target: &Target, number: Value) -> Vec<Value> {
+/// The coordinates of the element of a copy of those extents that has a number.
+pub(crate) fn coords_of(b: &mut Builder<'_>, extents: &[i128], number: Value) -> Vec<Value> {
     let mut rest = number;
     let mut coords = Vec::new();
-    for &(_, extent) in target.axes[1..].iter().rev() {
+    for &extent in extents[1..].iter().rev() {
         // No number is negative, and so this is the remainder.
         let extent = b.constant(Scalar::int(ScalarType::I64, extent));
         let times = b.binary(BinaryOp::FloorDiv, rest, extent);

@@ -88,7 +88,7 @@ pub(super) fn clear(b: &mut Builder<'_>, targets: &[Target], copies: &[Value]) {
 }
 
 /// Waits for the threads of the block.
-pub(super) fn wait(b: &mut Builder<'_>) {
+pub(crate) fn wait(b: &mut Builder<'_>) {
     b.effect(Op::Threads {
         op: ThreadOp::BlockSync,
         args: Vec::new(),
@@ -96,7 +96,7 @@ pub(super) fn wait(b: &mut Builder<'_>) {
 }
 
 /// Does something for each so-manieth of some numbers, from the thread's own on.
-pub(super) fn each_of_thread(
+pub(crate) fn each_of_thread(
     b: &mut Builder<'_>,
     n: i128,
     work: impl FnOnce(&mut Builder<'_>, Value),

@@ -167,19 +167,21 @@ impl Warp<'_> {
         };
         let bytes = ty.bytes();
         let (space, at) = self.place(*space, *at, lane);
+        if space == Space::Local {
+            let message =
+                "an atomic operation on memory of the thread's own, which cards do not have";
+            return Err(Bad::new(FaultKind::Atomic, message));
+        }
         let x = self.value(*x, lane) & ty.mask();
         let y = y.map_or(0, |y| self.value(y, lane) & ty.mask());
         let change = |old: u64| numbers::atomic(*op, *ty, old, x, y);
         let visit = self.visit(own, lane, true);
         let old = match space {
-            Space::Shared | Space::Local => {
-                let (memory, what, visit) = match space {
-                    Space::Shared => (&mut own.memory, "shared", Some(visit)),
-                    _ => (&mut self.local[lane], "local", None),
-                };
-                let old = memory.load(at, bytes, what, visit)?;
+            Space::Shared => {
+                let (memory, visit) = (&mut own.memory, Some(visit));
+                let old = memory.load(at, bytes, "shared", visit)?;
                 if let Some(new) = change(old) {
-                    memory.store(at, bytes, new, what, visit)?;
+                    memory.store(at, bytes, new, "shared", visit)?;
                 }
                 old
             }

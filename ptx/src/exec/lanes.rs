@@ -323,28 +323,47 @@ impl Warp<'_> {
         Ok(Next::Branches(ways))
     }
 
-    /// What lanes do together: those that are named must all be here.
+    /// What lanes do together: those that a lane names must all be here, and name the same. Of lanes that name others some
+    /// may go on while some wait.
     fn together(&mut self, op: &Op, active: u32) -> Result<Next, Failed> {
-        let named = match op {
-            Op::WarpBarrier { lanes }
-            | Op::Shuffle { lanes, .. }
-            | Op::Vote { lanes, .. }
-            | Op::Match { lanes, .. }
-            | Op::Reduce { lanes, .. } => {
-                let lane = active.trailing_zeros() as usize;
-                self.value(*lanes, lane) as u32
-            }
-            _ => active,
+        let (Op::WarpBarrier { lanes: named }
+        | Op::Shuffle { lanes: named, .. }
+        | Op::Vote { lanes: named, .. }
+        | Op::Match { lanes: named, .. }
+        | Op::Reduce { lanes: named, .. }) = op
+        else {
+            self.do_together(op, active);
+            return Ok(Next::On);
         };
-        if named & !active != 0 {
-            return match named & !self.alive() {
-                0 => Ok(Next::Wait(Wait::Lanes)),
-                _ => Err(failed(
-                    FaultKind::Lanes,
-                    "lanes are to take part that have ended",
-                )),
+        let (mut left, mut stay) = (active, 0);
+        while left != 0 {
+            let first = left.trailing_zeros();
+            let mask = self.value(*named, first as usize) as u32;
+            let alike = each(left).filter(|&lane| self.value(*named, lane) as u32 == mask);
+            let alike = alike.fold(0_u32, |lanes, lane| lanes | 1 << lane);
+            left &= !alike;
+            let absent = mask & !alike;
+            let wrong = if absent & !self.alive() != 0 {
+                "lanes are to take part that have ended"
+            } else if alike & !mask != 0 {
+                "a lane is to take part that does not name itself"
+            } else {
+                match absent {
+                    0 => self.do_together(op, alike),
+                    _ => stay |= alike,
+                }
+                continue;
             };
+            return Err((Bad::new(FaultKind::Lanes, wrong), Some(first)));
         }
+        Ok(match stay {
+            0 => Next::On,
+            _ if stay == active => Next::Wait(Wait::Lanes),
+            _ => Next::Stay(stay),
+        })
+    }
+
+    fn do_together(&mut self, op: &Op, active: u32) {
         match op {
             Op::WarpBarrier { .. } => self.phase += 1,
             Op::ActiveLanes { to } => self.each(*to, active, |_, _| u64::from(active)),
@@ -369,7 +388,6 @@ impl Warp<'_> {
             Op::Reduce { op, ty, to, x, .. } => self.reduce(*op, *ty, *to, *x, active),
             op => unreachable!("{op:?} is done by the caller"),
         }
-        Ok(Next::On)
     }
 
     fn shuffle(

@@ -69,6 +69,8 @@ pub(super) enum Next {
     /// Lanes end.
     Exit(u32),
     Wait(Wait),
+    /// Lanes stay for others, the rest goes on.
+    Stay(u32),
 }
 
 /// A warp of a block.
@@ -265,6 +267,7 @@ impl<'m> Warp<'m> {
                 self.split(at, &[(lanes & !gone, pc + 1)]);
                 self.unwind();
             }
+            Next::Stay(stay) => self.split(at, &[(stay, pc), (lanes & !stay, pc + 1)]),
             Next::Wait(wait) => self.top().groups[at].wait = Some(wait),
         }
         Ok(())

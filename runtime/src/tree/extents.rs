@@ -134,6 +134,16 @@ impl Extents for TreeExtents {
         Ok(all)
     }
 
+    fn words(&self) -> Range<u64> {
+        let mut starts = self.controls.iter().map(|control| control.offset);
+        let first = starts.next().unwrap_or_default();
+        let last = starts.next_back().unwrap_or(first);
+        match self.controls.is_empty() {
+            true => 0..0,
+            false => first..last + control::SIZE,
+        }
+    }
+
     fn limits(&self, words: Words<'_>) -> Result<Vec<Limit>, MemoryError> {
         let all = self.controls.iter().map(|control| {
             Ok(Limit {

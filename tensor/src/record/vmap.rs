@@ -123,7 +123,7 @@ impl Units<'_> {
 
     fn stmt(&mut self, stmt: &Stmt, on: &IndexSet<Buffer>) {
         match stmt {
-            Stmt::For(_) | Stmt::Call(_) => {
+            Stmt::For(_) | Stmt::Call(_) | Stmt::Run(_) => {
                 let touched = Touched::by(self.program, std::slice::from_ref(stmt));
                 self.push(Unit {
                     reads: touched.reads,
@@ -251,6 +251,7 @@ impl Recording {
     /// # Errors
     /// If there is no such axis.
     pub fn one_of(&mut self, x: Buffer, axis: i64) -> Recorded<(Buffer, usize)> {
+        self.expect_everywhere(&[x])?;
         let mut shape = self.shape(x);
         let axis = self.axis_of("vmap", axis, shape.len())?;
         shape.remove(axis);
@@ -384,7 +385,12 @@ impl Mapping<'_> {
 
     fn over(&self, domain: Vec<Dim>, body: Vec<Stmt>) -> Stmt {
         let span = self.r.span;
-        Stmt::For(For { domain, body, span })
+        Stmt::For(For {
+            domain,
+            cells: None,
+            body,
+            span,
+        })
     }
 
     /// `target[i0, ..] = value`, of the whole target.
@@ -436,7 +442,7 @@ impl Mapping<'_> {
 
     fn stmt(&mut self, stmt: &Stmt, at: At, out: &mut Vec<Stmt>) -> Recorded<()> {
         match stmt {
-            Stmt::For(all) => self.all(all, at, out),
+            Stmt::For(all) => self.all(all, at, out)?,
             Stmt::Call(call) => self.call(call, out),
             Stmt::If(cond, then, otherwise) if self.varies(*cond) => {
                 let cond = self.snapshot(*cond, out);
@@ -461,15 +467,25 @@ impl Mapping<'_> {
                 out.push(stmt.clone());
             }
             Stmt::Store(_) => unreachable!("a store is inside a `for`"),
+            Stmt::Run(_) => {
+                let what = "`vmap`: the function calls a kernel, which has no rule for many";
+                return Err(RecordError::Value(what.to_owned()));
+            }
         }
         Ok(())
     }
 
-    fn all(&mut self, all: &For, at: At, out: &mut Vec<Stmt>) {
-        let touched = Touched::by(&self.r.program, &all.body);
+    fn all(&mut self, all: &For, at: At, out: &mut Vec<Stmt>) -> Recorded<()> {
+        let touched = Touched::at_points(&self.r.program, all);
         if !touched.writes.iter().any(|b| self.places.contains_key(b)) {
             out.push(Stmt::For(all.clone()));
-            return;
+            return Ok(());
+        }
+        if let Some(field) = all.cells {
+            return Err(RecordError::Value(format!(
+                "`vmap`: a value at the cells of `{}` differs for each: take `dense` of what is read from it",
+                self.r.program.buffers[field].name
+            )));
         }
         let mut body = self.points(&all.body);
         if let Some(mask) = at.mask.filter(|_| !touched.writes.is_subset(&self.free)) {
@@ -487,9 +503,11 @@ impl Mapping<'_> {
         }
         out.push(Stmt::For(For {
             domain: [&[self.n][..], &all.domain].concat(),
+            cells: None,
             body,
             span: all.span,
         }));
+        Ok(())
     }
 
     fn points(&mut self, body: &[Stmt]) -> Vec<Stmt> {
@@ -524,7 +542,9 @@ impl Mapping<'_> {
                 Stmt::If(cond, self.points(then), self.points(otherwise))
             }
             Stmt::Break | Stmt::Continue => stmt.clone(),
-            Stmt::For(_) | Stmt::Call(_) => unreachable!("a `for` is not inside a `for`"),
+            Stmt::For(_) | Stmt::Call(_) | Stmt::Run(_) => {
+                unreachable!("a `for` is not inside a `for`")
+            }
         });
         inside.collect()
     }

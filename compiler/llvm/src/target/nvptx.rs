@@ -28,6 +28,7 @@ pub fn nvptx(sm: u32) -> Target {
             "llvm.nvvm.read.ptx.sreg.ctaid.x",
             "llvm.nvvm.read.ptx.sreg.nctaid.x",
             "llvm.nvvm.activemask",
+            "llvm.nvvm.isspacep.local",
             "llvm.nvvm.shfl.sync.bfly.i32",
             "llvm.nvvm.shfl.sync.idx.i32",
             "llvm.nvvm.shfl.sync.up.i32",

@@ -83,7 +83,7 @@ impl NativeTrace {
         mapped: &[Pair<'_>],
         results: &[Bound<'_, NativeTensor>],
     ) -> PyResult<Vec<ForAll>> {
-        let body = self.end();
+        let body = self.end(false)?;
         let mut pairs = Vec::new();
         for (one, all, axis, _) in mapped {
             pairs.push(Mapped {

@@ -1,0 +1,306 @@
+//! Launches that are described once and run again and again: `ti.graph`.
+//!
+//! Where the host has nothing to do between them, a run is two calls of the driver: one copy of what all launches are given,
+//! and one launch of a graph. What arguments change is in the copy alone, so the driver's graph stays as it is until other
+//! kernels are called. The first run shows which these are.
+//!
+//! While a run goes on, its launches wait to be sent together (`Opened::wait_in_graph`). Whoever needs the driver meanwhile,
+//! in any thread, sends first what waits (`Opened::driver`), and the run goes on as launches one by one.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
+
+use aerogel_runtime::launch::Later;
+
+use crate::block::Parts;
+use crate::device::{GpuDevice, Opened};
+use crate::driver::{Driver, DriverError};
+use crate::memory::DeviceMemory;
+use crate::plan::Kernel;
+use crate::queue::{Block, Queued};
+
+/// Where blocks begin is a multiple of this.
+const ALIGNMENT: u64 = 64;
+
+/// What is kept between the runs of a graph.
+#[derive(Default)]
+pub struct Graph(Mutex<Option<Made>>);
+
+/// A graph on a card.
+struct Made {
+    device: Arc<Opened>,
+    memory: Arc<DeviceMemory>,
+    calls: Vec<Call>,
+    /// How much all launches are given.
+    given: u64,
+    /// The graph, as the driver numbers it.
+    number: u64,
+}
+
+/// A launch of a graph: where its block begins in the graph's memory, and what is where in it.
+struct Call {
+    kernel: Arc<Kernel>,
+    at: u64,
+    parts: Parts,
+}
+
+/// The graph that runs on a card.
+#[derive(Default)]
+pub(crate) struct Running {
+    run: Mutex<Option<Run>>,
+    /// Whether launches of it wait to be sent.
+    waits: AtomicBool,
+}
+
+struct Run {
+    /// Who runs it: launches of others are none of its.
+    thread: ThreadId,
+    made: Option<Made>,
+    /// The kernels that were called, and whether all can be in a graph.
+    called: Vec<Arc<Kernel>>,
+    fits: bool,
+    waiting: Vec<Waiting>,
+}
+
+struct Waiting {
+    call: usize,
+    given: Vec<u8>,
+    queued: Queued,
+}
+
+/// The block of a launch in the graph that runs.
+pub(crate) struct Place {
+    call: usize,
+    kernel: Arc<Kernel>,
+    memory: Arc<DeviceMemory>,
+    pub(crate) at: u64,
+    pub(crate) parts: Parts,
+}
+
+impl Made {
+    fn new(device: &Arc<Opened>, kernels: Vec<Arc<Kernel>>) -> Result<Self, DriverError> {
+        let mut at = 0;
+        let mut starts = Vec::new();
+        for kernel in &kernels {
+            starts.push(at);
+            at = (at + kernel.words.given()).next_multiple_of(ALIGNMENT);
+        }
+        let (given, mut behind) = (at, at);
+        let mut calls = Vec::new();
+        for (kernel, at) in kernels.into_iter().zip(starts) {
+            let parts = kernel.words.in_graph(at, behind);
+            behind = (at + parts.bytes).next_multiple_of(ALIGNMENT);
+            calls.push(Call { kernel, at, parts });
+        }
+        let memory = Arc::new(DeviceMemory::zeroed(device, behind)?);
+        let driver = device.driver()?;
+        let mut launches = Vec::new();
+        for Call { kernel, at, parts } in &calls {
+            let block = memory.address + at;
+            launches.extend(kernel.launches(block, parts, driver.card().blocks)?);
+        }
+        let number = driver.graph(&launches)?;
+        Ok(Self {
+            device: device.clone(),
+            memory,
+            calls,
+            given,
+            number,
+        })
+    }
+
+    fn is_of(&self, kernels: &[Arc<Kernel>]) -> bool {
+        let calls = self.calls.iter().map(|call| &call.kernel);
+        self.calls.len() == kernels.len() && calls.zip(kernels).all(|(a, b)| Arc::ptr_eq(a, b))
+    }
+
+    /// Launches all as one.
+    fn launch(&self, driver: &dyn Driver, waiting: &[Waiting]) -> Result<(), DriverError> {
+        let mut given = vec![0; self.given as usize];
+        for (call, waiting) in self.calls.iter().zip(waiting) {
+            let at = call.at as usize;
+            given[at..at + waiting.given.len()].copy_from_slice(&waiting.given);
+        }
+        driver.write(self.memory.address, &given)?;
+        driver.launch_graph(self.number)
+    }
+
+    /// Launches one of them.
+    fn launch_one(&self, driver: &dyn Driver, waiting: &Waiting) -> Result<(), DriverError> {
+        let Call { kernel, at, parts } = &self.calls[waiting.call];
+        let block = self.memory.address + at;
+        driver.write(block, &waiting.given)?;
+        let launches = kernel.launches(block, parts, driver.card().blocks)?;
+        launches
+            .iter()
+            .try_for_each(|asked| driver.launch(asked.function, asked.grid, &asked.params))
+    }
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        if let Ok(driver) = self.device.driver() {
+            driver.drop_graph(self.number);
+        }
+    }
+}
+
+impl Running {
+    fn run(&self) -> MutexGuard<'_, Option<Run>> {
+        self.run.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Opened {
+    /// The place of a launch, if it is one of the graph that this thread runs, and of those that it was made of.
+    pub(crate) fn place(&self, kernel: &Arc<Kernel>, fits: bool) -> Option<Place> {
+        let mut run = self.running.run();
+        let run = run
+            .as_mut()
+            .filter(|run| run.thread == thread::current().id())?;
+        let number = run.called.len();
+        run.called.push(kernel.clone());
+        run.fits &= fits;
+        let made = run.made.as_ref().filter(|_| fits)?;
+        let call = made.calls.get(number)?;
+        Arc::ptr_eq(&call.kernel, kernel).then(|| Place {
+            call: number,
+            kernel: kernel.clone(),
+            memory: made.memory.clone(),
+            at: made.memory.address + call.at,
+            parts: call.parts,
+        })
+    }
+
+    /// Takes a launch that is sent with the others of its graph.
+    pub(crate) fn wait_in_graph(
+        &self,
+        place: Place,
+        given: Vec<u8>,
+        later: &Arc<dyn Later>,
+    ) -> Result<(), DriverError> {
+        let mut run = self.running.run();
+        let gone = || DriverError::Other("the run of a graph is over".to_owned());
+        let run = run.as_mut().ok_or_else(gone)?;
+        run.waiting.push(Waiting {
+            call: place.call,
+            given,
+            queued: Queued {
+                kernel: place.kernel,
+                block: Block::Graph {
+                    errors: place.at + place.parts.errors,
+                    _memory: place.memory,
+                },
+                log: None,
+                times: None,
+                later: later.clone(),
+            },
+        });
+        self.running.waits.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// Sends what waits, one by one.
+    pub(crate) fn send_waiting(&self, driver: &dyn Driver) -> Result<(), DriverError> {
+        if !self.running.waits.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        // What is dropped is dropped when nothing is locked: it speaks to the driver.
+        let mut unsent = Vec::new();
+        let mut run = self.running.run();
+        self.running.waits.store(false, Ordering::Release);
+        let Some(run) = run.as_mut() else {
+            return Ok(());
+        };
+        let sent = self.send(driver, run, &mut unsent);
+        sent.inspect_err(|e| self.note(e))
+    }
+
+    fn send(
+        &self,
+        driver: &dyn Driver,
+        run: &mut Run,
+        unsent: &mut Vec<Waiting>,
+    ) -> Result<(), DriverError> {
+        *unsent = std::mem::take(&mut run.waiting);
+        let Some(made) = &run.made else {
+            return Ok(());
+        };
+        while !unsent.is_empty() {
+            made.launch_one(driver, &unsent[0])?;
+            self.queue().push(unsent.remove(0).queued);
+        }
+        Ok(())
+    }
+
+    /// Sends what waits, as one if it is all that the graph has.
+    fn send_graph(&self, run: &mut Run, unsent: &mut Vec<Waiting>) -> Result<(), DriverError> {
+        let driver = self.idle_driver()?;
+        match &run.made {
+            Some(made) if run.waiting.len() == made.calls.len() && made.is_of(&run.called) => {
+                *unsent = std::mem::take(&mut run.waiting);
+                made.launch(driver, unsent)?;
+                self.queue().extend(unsent.drain(..).map(|one| one.queued));
+                Ok(())
+            }
+            _ => self.send(driver, run, unsent),
+        }
+    }
+}
+
+impl GpuDevice {
+    /// Begins a run of a graph: launches of this thread are parts of it until `end`. Whether it does: not while another
+    /// thread runs one.
+    pub fn begin(&self, graph: &Graph) -> bool {
+        let made = graph
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        // That of a card that was lost, say, is of no use.
+        let made = made.filter(|made| Arc::ptr_eq(&made.device, &self.opened));
+        let mut run = self.opened.running.run();
+        if run.is_some() {
+            drop(run);
+            *graph.0.lock().unwrap_or_else(PoisonError::into_inner) = made;
+            return false;
+        }
+        *run = Some(Run {
+            thread: thread::current().id(),
+            made,
+            called: Vec::new(),
+            fits: true,
+            waiting: Vec::new(),
+        });
+        true
+    }
+
+    /// Ends a run: what was launched is sent now, if nobody has asked for it before.
+    ///
+    /// # Errors
+    /// If the driver refuses it, or a launch of before has failed.
+    pub fn end(&self, graph: &Graph) -> Result<(), DriverError> {
+        let opened = &self.opened;
+        let mut unsent = Vec::new();
+        let mut running = opened.running.run();
+        opened.running.waits.store(false, Ordering::Release);
+        let Some(mut run) = running.take() else {
+            return Ok(());
+        };
+        let sent = opened.send_graph(&mut run, &mut unsent);
+        drop(running);
+        drop(unsent);
+        sent.inspect_err(|e| opened.note(e))?;
+        let is_another = |made: &Made| !made.is_of(&run.called);
+        if run.fits && !run.called.is_empty() && run.made.as_ref().is_none_or(is_another) {
+            run.made = None;
+            match Made::new(opened, run.called) {
+                Ok(made) => run.made = Some(made),
+                Err(e) => tracing::debug!("launches are not made a graph: {e}"),
+            }
+        }
+        *graph.0.lock().unwrap_or_else(PoisonError::into_inner) = run.made;
+        opened.bound_queue()
+    }
+}
