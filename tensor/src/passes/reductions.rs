@@ -290,7 +290,7 @@ fn by_rows(program: &Program, sums: &Sums, n_elements: u64) -> Option<(u32, u64)
             far |= across && sums.kept.iter().any(|&k| is(last, k));
         }
     });
-    let worth = far && n_elements >= LONG_ROW && (MANY..1 << 30).contains(&n_rows);
+    let worth = far && n_elements >= LONG_ROW && (MANY_ROWS..1 << 30).contains(&n_rows);
     worth.then_some((axis, n_rows / ROWS))
 }
 
@@ -298,6 +298,8 @@ fn by_rows(program: &Program, sums: &Sums, n_elements: u64) -> Option<(u32, u64)
 const LONG_ROW: u64 = 1024;
 /// So many of them are read together.
 const ROWS: u64 = 16;
+/// With fewer of them, sums of parts do not pay.
+const MANY_ROWS: u64 = 2048;
 
 /// With what a sum begins.
 #[derive(Clone, Copy, PartialEq)]
@@ -312,6 +314,8 @@ struct Part {
     length: Expr,
     number: Expr,
     n_parts: Dim,
+    /// All parts are of this length.
+    is_exact: bool,
 }
 
 /// Loops over what is not kept, at each point of what is.
@@ -335,7 +339,13 @@ fn loops(
     for k in 0..sums.domain.len() as u32 {
         if axes[k as usize].is_none() {
             let var = program.var(aerogel_base::ScalarType::I32);
-            axes[k as usize] = Some(program.get(var));
+            let mut at = program.get(var);
+            if let Some(part) = part.as_ref().filter(|p| p.is_exact && p.axis == k) {
+                let exprs = &mut program.exprs;
+                let before = exprs.binary(BinaryOp::Mul, part.number, part.length);
+                at = exprs.binary(BinaryOp::Add, before, at);
+            }
+            axes[k as usize] = Some(at);
             counters.push((var, k));
         }
     }
@@ -384,6 +394,7 @@ fn loops(
     for &(var, k) in counters.iter().rev() {
         let extent = program.extent(sums.domain[k as usize]);
         let (lo, hi) = match &part {
+            Some(part) if part.axis == k && part.is_exact => (program.exprs.i32(0), part.length),
             Some(part) if part.axis == k => {
                 // Without sums or products beyond the largest number.
                 let exprs = &mut program.exprs;
@@ -423,11 +434,15 @@ fn in_parts(
     out: &mut Vec<Stmt>,
 ) {
     let n = program.extent(sums.domain[axis as usize]);
+    let known = program.const_dim(sums.domain[axis as usize]);
+    let is_exact = known.is_some_and(|n| n % n_parts == 0);
     let exprs = &mut program.exprs;
     // One more than the quotient: all parts of so many are enough, and all but one of them at most the largest number.
     let [one, parts] = [1, n_parts as i32].map(|n| exprs.i32(n));
-    let length = exprs.binary(BinaryOp::Div, n, parts);
-    let length = exprs.binary(BinaryOp::Add, length, one);
+    let mut length = exprs.binary(BinaryOp::Div, n, parts);
+    if !is_exact {
+        length = exprs.binary(BinaryOp::Add, length, one);
+    }
     let number = exprs.axis(0);
     let n_parts = program.size(n_parts);
     let n_kept = sums.kept.len();
@@ -448,6 +463,7 @@ fn in_parts(
         length,
         number,
         n_parts,
+        is_exact,
     };
     let first = vec![First::Neutral; partial.len()];
     out.push(loops(program, sums, Some(part), &first, &partial, span));
