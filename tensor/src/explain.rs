@@ -119,9 +119,13 @@ impl Steps {
                     let domain: Vec<String> = all.domain.iter().map(|&d| dim(program, d)).collect();
                     let stores = Touched::by(program, &all.body).writes;
                     let names: Vec<&str> = stores.iter().map(|&b| name(program, b)).collect();
+                    let cells = all
+                        .cells
+                        .map(|b| format!("the cells of {}, ", name(program, b)));
                     let line = format!(
-                        "{indent}kernel {} over [{}]: {}",
+                        "{indent}kernel {} over {}[{}]: {}",
                         self.n_kernels,
+                        cells.unwrap_or_default(),
                         domain.join(", "),
                         names.join(", ")
                     );
@@ -140,6 +144,11 @@ impl Steps {
                     let targets = self.new_targets(program, stmt);
                     self.lines
                         .push((format!("{indent}library: {what}"), targets));
+                }
+                Stmt::Run(run) => {
+                    let line = format!("{indent}kernel `{}`", program.regions[run.region].name);
+                    let targets = self.new_targets(program, stmt);
+                    self.lines.push((line, targets));
                 }
                 Stmt::Loop { body, .. } => {
                     self.lines

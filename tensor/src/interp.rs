@@ -10,8 +10,11 @@ use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::eval;
 
 use crate::algebra::LibraryError;
+use crate::cells::Fields;
 use crate::expr::{Expr, ExprDef, Outside};
+use crate::plan::{Operand, RunError};
 use crate::program::{Buffer, Call, Dim, DimDef, For, Library, Program, Role, Stmt, Store, Var};
+use crate::region::Run;
 
 /// An array, row by row.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,6 +51,8 @@ pub enum Failure {
     Input(usize, String),
     /// A library has no result.
     Library(LibraryError),
+    /// A kernel of the user's ended early.
+    Region(String),
 }
 
 impl fmt::Display for Failure {
@@ -60,6 +65,7 @@ impl fmt::Display for Failure {
             Self::Extent(n) => write!(f, "an extent of {n}: indices go up to {}", i32::MAX),
             Self::Input(number, what) => write!(f, "input {number}: {what}"),
             Self::Library(e) => e.fmt(f),
+            Self::Region(what) => f.write_str(what),
         }
     }
 }
@@ -221,6 +227,17 @@ pub(crate) fn check_inputs(
     Ok(())
 }
 
+/// The indices of a point that is counted row by row.
+pub(crate) fn point(linear: u64, extents: &[u64]) -> Vec<i32> {
+    let mut rest = linear;
+    let mut point = vec![0; extents.len()];
+    for (at, &extent) in point.iter_mut().zip(extents).rev() {
+        *at = (rest % extent) as i32;
+        rest /= extent;
+    }
+    point
+}
+
 /// How a list of statements ended.
 #[derive(PartialEq)]
 enum Flow {
@@ -232,6 +249,8 @@ enum Flow {
 struct Interp<'p> {
     program: &'p Program,
     memory: SecondaryMap<Buffer, Option<Array>>,
+    /// The fields, and which cells of their trees are active.
+    fields: &'p mut Fields,
     vars: SecondaryMap<Var, Option<Scalar>>,
     /// The point at which statements run.
     point: Vec<i32>,
@@ -242,6 +261,18 @@ struct Interp<'p> {
 /// # Errors
 /// Why it ended early; inputs are then as far as it got.
 pub fn run(program: &Program, inputs: &mut [Array]) -> Result<Vec<Array>, Failure> {
+    run_over(program, inputs, &mut Fields::of(program))
+}
+
+/// The same of a program with fields, changed by it.
+///
+/// # Errors
+/// Why it ended early; inputs and fields are then as far as it got.
+pub fn run_over(
+    program: &Program,
+    inputs: &mut [Array],
+    fields: &mut Fields,
+) -> Result<Vec<Array>, Failure> {
     let mut memory: SecondaryMap<Buffer, Option<Array>> = SecondaryMap::new();
     let given: Vec<Buffer> = program.inputs().collect();
     let shapes: Vec<_> = inputs.iter().map(|a| (a.ty, &a.shape[..])).collect();
@@ -252,6 +283,7 @@ pub fn run(program: &Program, inputs: &mut [Array]) -> Result<Vec<Array>, Failur
     let mut interp = Interp {
         program,
         memory,
+        fields,
         vars: SecondaryMap::new(),
         point: Vec::new(),
     };
@@ -291,6 +323,9 @@ impl Scope for Interp<'_> {
 impl Interp<'_> {
     /// A buffer's array, made if it is not there yet.
     fn array(&mut self, buffer: Buffer) -> Result<&mut Array, Failure> {
+        if self.program.holder(buffer).is_some() {
+            return Ok(self.fields.array(buffer));
+        }
         if self.memory[buffer].is_none() {
             let def = &self.program.buffers[buffer];
             debug_assert_eq!(def.role, Role::Temporary);
@@ -347,6 +382,7 @@ impl Interp<'_> {
             Stmt::Break => return Ok(Flow::Break),
             Stmt::Continue => return Ok(Flow::Continue),
             Stmt::Call(call) => self.call(call)?,
+            Stmt::Run(run) => self.run(run)?,
         }
         Ok(Flow::On)
     }
@@ -367,13 +403,11 @@ impl Interp<'_> {
         let extents = all.domain.iter().map(|&d| extent(self.program, self, d));
         let extents: Vec<u64> = extents.collect::<Result<_, _>>()?;
         let n: u64 = extents.iter().product();
-        for linear in 0..n {
-            let mut rest = linear;
-            let mut point = vec![0; extents.len()];
-            for (at, &extent) in point.iter_mut().zip(&extents).rev() {
-                *at = (rest % extent) as i32;
-                rest /= extent;
-            }
+        let mut points: Vec<Vec<i32>> = (0..n).map(|linear| point(linear, &extents)).collect();
+        if let Some(field) = all.cells {
+            points.retain(|point| self.fields.is_active(self.program, field, point));
+        }
+        for point in points {
             self.point = point;
             self.block(&all.body)?;
         }
@@ -402,12 +436,38 @@ impl Interp<'_> {
                 None => value,
                 Some(accum) => eval::binary(accum.binary(), array.data[at], value),
             };
+            if self.program.holder(store.target).is_some() {
+                self.fields.stored(self.program, store.target, at);
+            }
         }
         Ok(())
     }
 
     fn eval(&mut self, e: Expr) -> Result<Scalar, Failure> {
         eval_in(self.program, self, e)
+    }
+
+    fn run(&mut self, run: &Run) -> Result<(), Failure> {
+        let ended = |e: RunError| match e {
+            RunError::Failure(failure) => failure,
+            other => Failure::Region(other.to_string()),
+        };
+        let mut operands = Vec::new();
+        for &buffer in &run.arrays {
+            let array = self.array(buffer)?;
+            operands.push(Operand::of(array).map_err(|e| ended(e.into()))?);
+        }
+        let region = &self.program.regions[run.region];
+        let (operands, results) = region.run(operands).map_err(ended)?;
+        let all = run.arrays.iter().zip(&region.writes).zip(operands);
+        for ((&buffer, _), operand) in all.filter(|((_, written), _)| **written) {
+            let array = operand.to_array().map_err(|e| ended(e.into()))?;
+            self.memory[buffer] = Some(array);
+        }
+        for (&buffer, value) in run.results.iter().zip(results) {
+            self.array(buffer)?.data[0] = value;
+        }
+        Ok(())
     }
 
     fn call(&mut self, call: &Call) -> Result<(), Failure> {

@@ -6,6 +6,7 @@
 #![warn(missing_docs)]
 
 pub mod algebra;
+mod cells;
 pub mod explain;
 mod expr;
 pub mod interp;
@@ -18,10 +19,12 @@ mod plan;
 mod print;
 mod program;
 pub mod record;
+mod region;
 mod slice;
 mod verify;
 
 pub use aerogel_ir::ParseError;
+pub use cells::Fields;
 pub use expr::{Expr, ExprDef, Exprs, Outside};
 pub use lower::{Kernel, Parameter, lower};
 pub use parse::parse;
@@ -29,4 +32,5 @@ pub use plan::{Codes, Operand, Plan, RunError, Settings};
 pub use program::{
     Accum, Buffer, BufferDef, Call, Dim, DimDef, For, Library, Program, Role, Stmt, Store, Var,
 };
+pub use region::{Region, RegionDef, Run, Runner};
 pub use verify::verify;

@@ -1,13 +1,14 @@
 //! A `for` as a kernel.
 //!
-//! Axes become a parallel nest; buffers become array arguments, in the order in which they are met; variables that the host
-//! set and extents become scalar arguments. A buffer without axes is an array of one element.
+//! Axes become a parallel nest, or a loop over active cells; buffers become array arguments, in the order in which they are
+//! met, and fields those of the module; variables that the host set and extents become scalar arguments. A buffer without axes
+//! is an array of one element.
 
 use aerogel_base::hash::LookupMap;
 use aerogel_base::{AssertKind, ScalarType};
 use aerogel_ir::{
-    Arg, BinaryOp, Builder, CompareOp, Function, LoopAttrs, Module, Op, ParamData, ParamType, Type,
-    Value,
+    Arg, BinaryOp, Builder, CompareOp, FieldData, FieldId, Function, LoopAttrs, Module, NodeRef,
+    Op, ParamData, ParamType, TreeId, Type, Value,
 };
 use indexmap::{IndexMap, IndexSet};
 
@@ -23,6 +24,8 @@ pub struct Kernel {
     pub buffers: Vec<Buffer>,
     /// The scalars that it takes.
     pub scalars: Vec<Parameter>,
+    /// The trees of the program that the module's are.
+    pub trees: Vec<TreeId>,
 }
 
 /// A scalar that a kernel takes.
@@ -47,8 +50,11 @@ impl Parameter {
 /// What a `for` names.
 #[derive(Default)]
 struct Names {
-    /// Its buffers, and whether they are written.
+    /// Its buffers, and whether they are written; fields apart.
     buffers: IndexMap<Buffer, bool>,
+    fields: IndexSet<Buffer>,
+    /// The trees of fields.
+    trees: IndexSet<TreeId>,
     scalars: IndexSet<Parameter>,
     /// The variables that are each point's own.
     own: IndexSet<Var>,
@@ -97,11 +103,58 @@ impl Names {
     }
 }
 
+impl Names {
+    /// Takes the fields out of the buffers.
+    fn fields(&mut self, program: &Program, cells: Option<Buffer>) {
+        let trees = &mut self.trees;
+        let fields = &mut self.fields;
+        self.buffers.retain(|&buffer, _| {
+            let Some((tree, _)) = program.holder(buffer) else {
+                return true;
+            };
+            trees.insert(tree);
+            fields.insert(buffer);
+            false
+        });
+        let walked = cells.and_then(|field| program.holder(field));
+        trees.extend(walked.map(|(tree, _)| tree));
+    }
+
+    /// The number that a tree has in the module.
+    fn tree(&self, tree: TreeId) -> TreeId {
+        let number = self.trees.get_index_of(&tree).expect("it is named");
+        TreeId::from_u32(number as u32)
+    }
+
+    /// Names trees and fields in a module.
+    fn declare(&self, program: &Program, module: &mut Module) {
+        for &tree in &self.trees {
+            module.env.trees.push(program.trees[tree].clone());
+        }
+        for (k, &buffer) in self.fields.iter().enumerate() {
+            let def = &program.buffers[buffer];
+            let Role::Field(tree, place) = def.role else {
+                unreachable!("it is a field")
+            };
+            module.env.fields.push(FieldData {
+                name: format!("f{k}"),
+                elem: def.ty.into(),
+                tree: self.tree(tree),
+                places: vec![place],
+                offset: Vec::new(),
+                grad: None,
+                dual: None,
+            });
+        }
+    }
+}
+
 /// The kernel that a `for` is. Stores with `init` are not for it: the passes have taken them apart.
 pub fn lower(program: &Program, all: &For, name: &str, fast_math: bool) -> Kernel {
     let mut names = Names::default();
     names.block(&all.body);
     names.exprs(program, &all.body);
+    names.fields(program, all.cells);
     for &dim in &all.domain {
         if program.const_dim(dim).is_none() {
             names.scalars.insert(Parameter::Extent(dim));
@@ -136,6 +189,7 @@ pub fn lower(program: &Program, all: &For, name: &str, fast_math: bool) -> Kerne
     }
     let mut module = Module::default();
     module.env.fast_math = fast_math;
+    names.declare(program, &mut module);
     let body = func.body;
     let mut lower = Lower {
         program,
@@ -154,6 +208,7 @@ pub fn lower(program: &Program, all: &For, name: &str, fast_math: bool) -> Kerne
         module,
         buffers: names.buffers.keys().copied().collect(),
         scalars: names.scalars.iter().copied().collect(),
+        trees: names.trees.iter().copied().collect(),
     }
 }
 
@@ -187,28 +242,39 @@ impl Lower<'_, '_> {
             let value = self.b.value(Op::Arg { arg }, ty.into());
             self.scalars.insert(scalar, value);
         }
-        let hi: Vec<Value> = all.domain.iter().map(|&d| self.extent(d)).collect();
-        if hi.is_empty() {
+        if all.domain.is_empty() {
             self.point(&all.body);
         } else {
-            let zero = self.b.i32(0);
-            let lo = vec![zero; hi.len()];
-            let region = self.b.func.new_region(&vec![Type::I32; hi.len()]);
-            self.axes = self.b.func.regions[region].params.clone();
-            let outer = std::mem::replace(&mut self.b.region, region);
-            self.point(&all.body);
-            self.b.terminate();
-            self.b.region = outer;
-            let attrs = LoopAttrs::default();
-            let body = region;
-            self.b.effect(Op::Parallel {
+            self.points(all);
+        }
+        self.b.effect(Op::Return { values: Vec::new() });
+    }
+
+    fn points(&mut self, all: &For) {
+        let hi: Vec<Value> = all.domain.iter().map(|&d| self.extent(d)).collect();
+        let zero = self.b.i32(0);
+        let lo = vec![zero; hi.len()];
+        let body = self.b.func.new_region(&vec![Type::I32; hi.len()]);
+        self.axes = self.b.func.regions[body].params.clone();
+        let outer = std::mem::replace(&mut self.b.region, body);
+        self.point(&all.body);
+        self.b.terminate();
+        self.b.region = outer;
+        let attrs = LoopAttrs::default();
+        let cells = all.cells.and_then(|field| self.program.holder(field));
+        self.b.effect(match cells {
+            Some((tree, node)) => {
+                let tree = self.names.tree(tree);
+                let node = NodeRef { tree, node };
+                Op::ParallelCells { node, attrs, body }
+            }
+            None => Op::Parallel {
                 lo,
                 hi,
                 attrs,
                 body,
-            });
-        }
-        self.b.effect(Op::Return { values: Vec::new() });
+            },
+        });
     }
 
     fn point(&mut self, body: &[Stmt]) {
@@ -299,20 +365,19 @@ impl Lower<'_, '_> {
                 let values = Vec::new();
                 self.b.effect(Op::Continue { values });
             }
-            Stmt::For(_) | Stmt::Call(_) => unreachable!("the verifier keeps them out of a `for`"),
+            Stmt::For(_) | Stmt::Call(_) | Stmt::Run(_) => {
+                unreachable!("the verifier keeps them out of a `for`")
+            }
         }
     }
 
     fn store(&mut self, store: &Store) {
         let value = self.expr(store.value);
-        let (array, indices, inside) = self.indices(store.target, &store.index, store.outside);
+        let (at, inside) = self.place(store.target, &store.index, store.outside);
         let accum = store.accum;
         let write = |b: &mut Builder<'_>| {
             let ty = b.func.ty(value);
-            let place = b.value(
-                Op::ArrayAt { array, indices },
-                ty.to_ref().expect("a scalar"),
-            );
+            let place = b.value(at, ty.to_ref().expect("a scalar"));
             match accum {
                 None => b.store(place, value),
                 Some(accum) => {
@@ -329,23 +394,41 @@ impl Lower<'_, '_> {
         }
     }
 
-    /// An element's indices, inside the extents, and whether it is meant at all.
+    /// An element's storage, at indices inside the extents, and whether it is meant at all.
+    fn place(&mut self, buffer: Buffer, index: &[Expr], outside: Outside) -> (Op, Option<Value>) {
+        let (mut indices, inside) = self.indices(buffer, index, outside);
+        if let Some(number) = self.names.fields.get_index_of(&buffer) {
+            let field = FieldId::from_u32(number as u32);
+            return (Op::FieldAt { field, indices }, inside);
+        }
+        if indices.is_empty() {
+            indices.push(self.b.i32(0));
+        }
+        let array = self.array(buffer);
+        (Op::ArrayAt { array, indices }, inside)
+    }
+
+    fn array(&self, buffer: Buffer) -> Arg {
+        let number = self.names.buffers.get_index_of(&buffer);
+        Arg::from_u32(number.expect("it is named") as u32)
+    }
+
+    /// The extent of a buffer along an axis.
+    fn extent_of(&mut self, buffer: Buffer, axis: usize) -> Value {
+        if self.names.fields.contains(&buffer) {
+            return self.extent(self.program.buffers[buffer].shape[axis]);
+        }
+        let array = self.array(buffer);
+        let axis = axis as u32;
+        self.b.value(Op::ArrayShape { array, axis }, Type::I32)
+    }
+
     fn indices(
         &mut self,
         buffer: Buffer,
         index: &[Expr],
         outside: Outside,
-    ) -> (Arg, Vec<Value>, Option<Value>) {
-        let number = self
-            .names
-            .buffers
-            .get_index_of(&buffer)
-            .expect("it is named");
-        let array = Arg::from_u32(number as u32);
-        if index.is_empty() {
-            let zero = self.b.i32(0);
-            return (array, vec![zero], None);
-        }
+    ) -> (Vec<Value>, Option<Value>) {
         let mut inside: Option<Value> = None;
         let mut indices = Vec::new();
         for (axis, &e) in index.iter().enumerate() {
@@ -354,11 +437,7 @@ impl Lower<'_, '_> {
                 indices.push(i);
                 continue;
             }
-            let shape = Op::ArrayShape {
-                array,
-                axis: axis as u32,
-            };
-            let extent = self.b.value(shape, Type::I32);
+            let extent = self.extent_of(buffer, axis);
             let (zero, one) = (self.b.i32(0), self.b.i32(1));
             let last = self.b.binary(BinaryOp::Sub, extent, one);
             let clamped = |b: &mut Builder<'_>| {
@@ -402,7 +481,7 @@ impl Lower<'_, '_> {
             };
             indices.push(index);
         }
-        (array, indices, inside)
+        (indices, inside)
     }
 
     fn both(&mut self, before: Option<Value>, cond: Value) -> Value {
@@ -452,8 +531,7 @@ impl Lower<'_, '_> {
                 outside,
                 ..
             } => {
-                let (array, indices, inside) = self.indices(buffer, &index, outside);
-                let at = Op::ArrayAt { array, indices };
+                let (at, inside) = self.place(buffer, &index, outside);
                 let place = self.b.value(at, ty.to_ref().expect("a scalar"));
                 let value = self.b.load(place);
                 match inside {

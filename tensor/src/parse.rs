@@ -1,10 +1,11 @@
 //! Reading what `print` wrote.
 
-use aerogel_base::{Scalar, ScalarType, Span};
-use aerogel_ir::{BinaryOp, CompareOp, Lexer, UnaryOp};
-use indexmap::IndexMap;
+use std::sync::Arc;
 
-use aerogel_ir::ParseError;
+use aerogel_base::{Scalar, ScalarType, Span};
+use aerogel_ir::{BinaryOp, CompareOp, Lexer, ParseError, TreeId, UnaryOp};
+use aerogel_snode::NodeId;
+use indexmap::IndexMap;
 
 use crate::algebra::{Algebra, Transform};
 use crate::expr::{Expr, ExprDef, Outside};
@@ -12,6 +13,7 @@ use crate::program::{
     Accum, Agreement, Buffer, BufferDef, Call, Dim, DimDef, For, Library, Program, Role, Stmt,
     Store, Var,
 };
+use crate::region::{Region, RegionDef, Run};
 
 type Parsed<T> = Result<T, ParseError>;
 
@@ -73,9 +75,16 @@ impl Parser<'_> {
     fn head(&mut self) -> Parsed<()> {
         loop {
             if self.accept_word("in") {
-                self.buffer_def(true)?;
+                let number = self.program.inputs().count() as u32;
+                self.buffer_def(Role::Input(number))?;
             } else if self.accept_word("tmp") {
-                self.buffer_def(false)?;
+                self.buffer_def(Role::Temporary)?;
+            } else if self.accept_word("field") {
+                self.field()?;
+            } else if self.lexer.peek_id("tree") {
+                self.tree()?;
+            } else if self.accept_word("region") {
+                self.region()?;
             } else if self.accept_word("var") {
                 let name = self.lexer.word()?;
                 let (name, ty) = self.typed(&name)?;
@@ -115,14 +124,74 @@ impl Parser<'_> {
         }
     }
 
-    fn buffer_def(&mut self, is_input: bool) -> Parsed<()> {
+    fn tree(&mut self) -> Parsed<()> {
+        let id = self.lexer.word()?;
+        self.lexer.expect("{")?;
+        let text = self.lexer.until_closing_brace()?;
+        let tree = match aerogel_snode::parse_nodes(text) {
+            Ok(tree) => self.program.tree(Arc::new(tree)),
+            Err(e) => return self.error(e.to_string()),
+        };
+        match tree.to_string() == id {
+            true => Ok(()),
+            false => self.error(format!("trees are in order: `{tree}` comes next")),
+        }
+    }
+
+    fn region(&mut self) -> Parsed<()> {
+        let id = self.lexer.word()?;
+        let name = self.lexer.string()?;
+        let writes = self.list("(", ")", |p| match p.lexer.word()?.as_str() {
+            "in" => Ok(false),
+            "out" => Ok(true),
+            other => p.error(format!("an array is `in` or `out`, not `{other}`")),
+        })?;
+        let mut trees = Vec::new();
+        while let Some(tree) = self.tree_named()? {
+            trees.push(tree);
+        }
+        let region = self.program.regions.push(RegionDef {
+            name,
+            writes,
+            trees,
+            runner: None,
+        });
+        match region.to_string() == id {
+            true => Ok(()),
+            false => self.error(format!("regions are in order: `{region}` comes next")),
+        }
+    }
+
+    /// A tree that has been read, if one is named next.
+    fn tree_named(&mut self) -> Parsed<Option<TreeId>> {
+        if !self.lexer.peek_id("tree") {
+            return Ok(None);
+        }
+        let word = self.lexer.word()?;
+        let n = self.program.trees.len();
+        Ok(Some(TreeId::from_u32(self.id(&word, "tree", n)?)))
+    }
+
+    /// A place of a tree, behind what it looks like.
+    fn field(&mut self) -> Parsed<()> {
+        let buffer = self.buffer_def(Role::Temporary)?;
+        self.lexer.expect("=")?;
+        let word = self.lexer.word()?;
+        let Some((tree, place)) = word.split_once('.') else {
+            return self.error(format!("`{word}` is no place"));
+        };
+        let n = self.program.trees.len();
+        let tree = TreeId::from_u32(self.id(tree, "tree", n)?);
+        let n = self.program.trees[tree].nodes().count();
+        let place = NodeId::from_u32(self.id(place, "S", n)?);
+        self.program.buffers[buffer].role = Role::Field(tree, place);
+        Ok(())
+    }
+
+    fn buffer_def(&mut self, role: Role) -> Parsed<Buffer> {
         let id = self.lexer.word()?;
         let name = self.lexer.string()?;
         let (_, ty) = self.typed("")?;
-        let role = match is_input {
-            true => Role::Input(self.program.inputs().count() as u32),
-            false => Role::Temporary,
-        };
         let shape = Vec::new();
         let def = BufferDef {
             name,
@@ -147,7 +216,7 @@ impl Parser<'_> {
             shape.push(dim);
         }
         self.program.buffers[buffer].shape = shape;
-        Ok(())
+        Ok(buffer)
     }
 
     fn number<T: std::str::FromStr>(&mut self, word: &str) -> Parsed<T> {
@@ -218,9 +287,18 @@ impl Parser<'_> {
         let word = self.lexer.word()?;
         Ok(Some(match word.as_str() {
             "for" => {
+                let cells = match self.accept_word("cells") {
+                    true => Some(self.buffer()?),
+                    false => None,
+                };
                 let domain = self.list("[", "]", Self::dim)?;
                 let (body, span) = (self.block()?, Span::NONE);
-                Stmt::For(For { domain, body, span })
+                Stmt::For(For {
+                    domain,
+                    cells,
+                    body,
+                    span,
+                })
             }
             "loop" => {
                 let name = self.lexer.word()?;
@@ -275,6 +353,21 @@ impl Parser<'_> {
                     library,
                     inputs,
                     outputs,
+                    span,
+                })
+            }
+            "run" => {
+                let word = self.lexer.word()?;
+                let n = self.program.regions.len();
+                let region = Region::from_u32(self.id(&word, "r", n)?);
+                let results = self.list("(", ")", Self::buffer)?;
+                self.lexer.expect("=")?;
+                let arrays = self.list("(", ")", Self::buffer)?;
+                let span = Span::NONE;
+                Stmt::Run(Run {
+                    region,
+                    arrays,
+                    results,
                     span,
                 })
             }

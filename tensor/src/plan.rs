@@ -7,7 +7,8 @@ use aerogel_base::entity::SecondaryMap;
 use aerogel_base::hash::LookupMap;
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_compiler::{CompileError, CompiledKernel, Compiler};
-use aerogel_ir::print_module;
+use aerogel_ir::{TreeId, print_module};
+use aerogel_runtime::TreeMemory;
 use aerogel_runtime::buffer::{Buffer as Bytes, MemoryError};
 use aerogel_runtime::launch::{Args, KernelFailure, Launch};
 use indexmap::IndexMap;
@@ -19,6 +20,7 @@ use crate::library;
 use crate::lower::{Parameter, lower};
 use crate::passes::{self, Touched};
 use crate::program::{Buffer, Call, For, Program, Role, Stmt, Var};
+use crate::region;
 use crate::verify::verify;
 
 /// A row-major array in memory.
@@ -39,6 +41,8 @@ pub enum RunError {
     Failure(interp::Failure),
     /// A check in a kernel, which says this.
     Check(String),
+    /// A kernel of the user's ended early, for this reason.
+    Region(String),
     /// There is no memory.
     Memory(MemoryError),
     /// Ctrl-C.
@@ -62,7 +66,7 @@ impl fmt::Display for RunError {
         match self {
             Self::Failure(e) => e.fmt(f),
             Self::Memory(e) => e.fmt(f),
-            Self::Check(what) => f.write_str(what),
+            Self::Check(what) | Self::Region(what) => f.write_str(what),
             Self::Interrupted => f.write_str("interrupted"),
         }
     }
@@ -190,6 +194,7 @@ struct Compiled {
     kernel: Arc<CompiledKernel>,
     buffers: Vec<Buffer>,
     scalars: Vec<Parameter>,
+    trees: Vec<TreeId>,
 }
 
 /// What the host does.
@@ -208,6 +213,7 @@ enum Step {
     Break,
     Continue,
     Call(Call),
+    Run(region::Run),
 }
 
 /// Makes the kernels of statements.
@@ -310,6 +316,7 @@ impl Maker<'_> {
             Stmt::Break => Step::Break,
             Stmt::Continue => Step::Continue,
             Stmt::Call(call) => Step::Call(call.clone()),
+            Stmt::Run(run) => Step::Run(run.clone()),
             Stmt::Store(_) => unreachable!("the verifier wants a `for` around"),
         })
     }
@@ -334,6 +341,7 @@ impl Maker<'_> {
             kernel,
             buffers: lowered.buffers,
             scalars: lowered.scalars,
+            trees: lowered.trees,
         });
         Ok(self.kernels.len() - 1)
     }
@@ -391,6 +399,25 @@ impl Plan {
     /// # Errors
     /// Why it ended early.
     pub fn run_with(&self, inputs: &[Operand], given: &[Scalar]) -> Result<Vec<Operand>, RunError> {
+        self.run_over(inputs, given, &[])
+    }
+
+    /// The same with the memory of the program's trees, in its order.
+    ///
+    /// # Errors
+    /// Why it ended early.
+    ///
+    /// # Panics
+    /// If there is not a memory for each tree, laid out as the program says.
+    pub fn run_over(
+        &self,
+        inputs: &[Operand],
+        given: &[Scalar],
+        trees: &[Arc<TreeMemory>],
+    ) -> Result<Vec<Operand>, RunError> {
+        let own = self.program.trees.values();
+        let same = own.zip(trees).all(|(own, m)| Arc::ptr_eq(own, m.tree()));
+        assert!(same && self.program.trees.len() == trees.len());
         let shapes: Vec<_> = inputs.iter().map(|i| (i.ty, &i.shape[..])).collect();
         interp::check_inputs(&self.program, &shapes)?;
         for &changed in &self.changed {
@@ -402,6 +429,7 @@ impl Plan {
         }
         let mut run = Run {
             plan: self,
+            trees,
             memory: SecondaryMap::new(),
             vars: SecondaryMap::new(),
         };
@@ -436,6 +464,7 @@ enum Flow {
 /// A plan while it runs.
 struct Run<'p> {
     plan: &'p Plan,
+    trees: &'p [Arc<TreeMemory>],
     memory: SecondaryMap<Buffer, Option<Operand>>,
     vars: SecondaryMap<Var, Option<Scalar>>,
 }
@@ -547,6 +576,7 @@ impl Run<'_> {
             Step::Break => return Ok(Flow::Break),
             Step::Continue => return Ok(Flow::Continue),
             Step::Call(call) => self.call(call)?,
+            Step::Run(run) => self.region(run)?,
         }
         Ok(Flow::On)
     }
@@ -591,9 +621,11 @@ impl Run<'_> {
                 }
             });
         }
+        let roots = compiled.trees.iter();
+        let roots: Vec<&TreeMemory> = roots.map(|t| &*self.trees[t.as_u32() as usize]).collect();
         let outcome = compiled.kernel.launch(Launch {
             args: &args,
-            roots: &[],
+            roots: &roots,
             results: &mut [],
             sink: &Mutex::new(String::new()),
             seed: 0,
@@ -612,6 +644,31 @@ impl Run<'_> {
             KernelFailure::Overlap => RunError::Check("arrays share memory".to_owned()),
             KernelFailure::Mismatch(what) => RunError::Check(what.to_owned()),
         })
+    }
+
+    fn region(&mut self, run: &region::Run) -> Result<(), RunError> {
+        for &buffer in &run.arrays {
+            self.operand(buffer)?;
+        }
+        // What is written is the kernel's alone meanwhile, or it would write to a copy.
+        let arrays = run.arrays.iter().map(|&b| self.memory[b].take());
+        let mut arrays: Vec<Option<Operand>> = arrays.collect();
+        for k in 0..arrays.len() {
+            if arrays[k].is_none() {
+                let first = run.arrays.iter().position(|b| *b == run.arrays[k]);
+                arrays[k] = first.and_then(|first| arrays[first].clone());
+            }
+        }
+        let before = arrays.iter().flatten().cloned().collect();
+        drop(arrays);
+        let (arrays, results) = self.plan.program.regions[run.region].run(before)?;
+        for (&buffer, operand) in run.arrays.iter().zip(arrays) {
+            self.memory[buffer] = Some(operand);
+        }
+        for (&buffer, value) in run.results.iter().zip(results) {
+            self.operand(buffer)?.buffer.write_scalar(0, value)?;
+        }
+        Ok(())
     }
 
     fn call(&mut self, call: &Call) -> Result<(), RunError> {

@@ -21,6 +21,11 @@ impl fmt::Display for Program {
     }
 }
 
+fn names(buffers: &[Buffer]) -> String {
+    let names = buffers.iter().map(Buffer::to_string);
+    names.collect::<Vec<_>>().join(", ")
+}
+
 struct Printer<'p> {
     program: &'p Program,
     out: String,
@@ -35,17 +40,29 @@ impl Printer<'_> {
         for (var, ty) in self.program.vars.iter() {
             self.line(&format!("var {var}: {ty}"));
         }
+        for (id, tree) in self.program.trees.iter() {
+            self.line(&format!("{id} {{ {tree} }}"));
+        }
+        for (id, region) in self.program.regions.iter() {
+            let arrays = region.writes.iter();
+            let arrays = arrays.map(|&w| if w { "out" } else { "in" });
+            let arrays = arrays.collect::<Vec<_>>().join(", ");
+            let trees = region.trees.iter().map(|tree| format!(" {tree}"));
+            let trees = trees.collect::<String>();
+            self.line(&format!("region {id} {:?} ({arrays}){trees}", region.name));
+        }
         for (buffer, def) in self.program.buffers.iter() {
-            let role = match def.role {
-                Role::Input(_) => "in",
-                Role::Temporary => "tmp",
+            let (role, place) = match def.role {
+                Role::Input(_) => ("in", String::new()),
+                Role::Temporary => ("tmp", String::new()),
+                Role::Field(tree, place) => ("field", format!(" = {tree}.{place}")),
             };
             let shape = def.shape.iter().enumerate().map(|(axis, &dim)| {
                 let own = *self.program.dim_def(dim) == DimDef::Input(buffer, axis as u32);
                 if own { "?".to_owned() } else { self.dim(dim) }
             });
             let shape = shape.collect::<Vec<_>>().join(", ");
-            let line = format!("{role} {buffer} {:?}: {}[{shape}]", def.name, def.ty);
+            let line = format!("{role} {buffer} {:?}: {}[{shape}]{place}", def.name, def.ty);
             self.line(&line);
         }
         for agreement in &self.program.agreements {
@@ -108,7 +125,11 @@ impl Printer<'_> {
         match stmt {
             Stmt::For(all) => {
                 let domain = all.domain.iter().map(|&d| self.dim(d));
-                let head = format!("for [{}]", domain.collect::<Vec<_>>().join(", "));
+                let domain = domain.collect::<Vec<_>>().join(", ");
+                let head = match all.cells {
+                    None => format!("for [{domain}]"),
+                    Some(field) => format!("for cells {field} [{domain}]"),
+                };
                 self.nested(&head, &all.body);
                 self.line("}");
             }
@@ -145,6 +166,10 @@ impl Printer<'_> {
                 let text = self.call(call);
                 self.line(&text);
             }
+            Stmt::Run(run) => {
+                let [results, arrays] = [&run.results, &run.arrays].map(|b| names(b));
+                self.line(&format!("run {}({results}) = ({arrays})", run.region));
+            }
         }
     }
 
@@ -156,10 +181,6 @@ impl Printer<'_> {
     }
 
     fn call(&self, call: &Call) -> String {
-        let list = |buffers: &[Buffer]| {
-            let names = buffers.iter().map(Buffer::to_string);
-            names.collect::<Vec<_>>().join(", ")
-        };
         let name = match call.library {
             Library::MatMul => "matmul",
             Library::Sort { descending: false } => "sort",
@@ -169,8 +190,8 @@ impl Printer<'_> {
         };
         format!(
             "call {name}({}) = ({})",
-            list(&call.outputs),
-            list(&call.inputs)
+            names(&call.outputs),
+            names(&call.inputs)
         )
     }
 

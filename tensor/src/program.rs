@@ -1,13 +1,17 @@
 //! A program: extents, buffers, variables and statements.
 
+use std::sync::Arc;
+
 use aerogel_base::entity::PrimaryMap;
 use aerogel_base::{Scalar, ScalarType, Span, entity};
-use aerogel_ir::{AtomicOp, BinaryOp};
+use aerogel_ir::{AtomicOp, BinaryOp, TreeId};
+use aerogel_snode::{NodeId, Tree};
 use indexmap::{IndexMap, IndexSet};
 
 use crate::algebra::{Algebra, Transform};
 use crate::expr::{Expr, ExprDef, Exprs, Outside};
 use crate::passes::{Kept, Product};
+use crate::region::{Region, RegionDef, Run};
 
 entity! {
     /// An extent.
@@ -38,6 +42,9 @@ pub enum DimDef {
 pub enum Role {
     /// It comes from outside, and its number there; statements may change it, which is seen outside.
     Input(u32),
+    /// A place of a tree: its cells may be inactive, and are zero then. Statements may change it, which makes cells active
+    /// and is seen outside.
+    Field(TreeId, NodeId),
     /// It is made here, its contents are undefined at first, and nobody outside sees it.
     Temporary,
 }
@@ -145,6 +152,9 @@ pub struct Store {
 pub struct For {
     /// The extent along each axis.
     pub domain: Vec<Dim>,
+    /// A field, whose extents these are: only the points at which its cell is active when the `for` begins. The body makes
+    /// no cells of its tree active: it stores to fields in the same cells alone, each point at its own indices.
+    pub cells: Option<Buffer>,
     /// What is done at each point: no `For` and no `Call`.
     pub body: Vec<Stmt>,
     /// Where it was written.
@@ -211,6 +221,8 @@ pub enum Stmt {
     Continue,
     /// A library's.
     Call(Call),
+    /// A kernel of the user's.
+    Run(Run),
 }
 
 /// Two extents that have to be equal, which is known when the program runs.
@@ -231,6 +243,10 @@ pub struct Agreement {
 pub struct Program {
     /// Extents; equal ones have equal ids.
     pub dims: IndexSet<DimDef>,
+    /// The trees of fields.
+    pub trees: PrimaryMap<TreeId, Arc<Tree>>,
+    /// Kernels of the user's.
+    pub regions: PrimaryMap<Region, RegionDef>,
     /// Buffers.
     pub buffers: PrimaryMap<Buffer, BufferDef>,
     /// The types of variables.
@@ -323,8 +339,71 @@ impl Program {
     /// The buffers that come from outside, in their order.
     pub fn inputs(&self) -> impl Iterator<Item = Buffer> {
         let all = self.buffers.iter();
-        all.filter(|(_, def)| def.role != Role::Temporary)
+        all.filter(|(_, def)| matches!(def.role, Role::Input(_)))
             .map(|(b, _)| b)
+    }
+
+    /// A tree of fields.
+    pub fn tree(&mut self, tree: Arc<Tree>) -> TreeId {
+        self.trees.push(tree)
+    }
+
+    /// The buffer that is a place of a tree.
+    ///
+    /// # Panics
+    /// If the node is no place.
+    pub fn field(&mut self, name: &str, tree: TreeId, place: NodeId) -> Buffer {
+        let role = Role::Field(tree, place);
+        if let Some((buffer, _)) = self.buffers.iter().find(|(_, def)| def.role == role) {
+            return buffer;
+        }
+        let (extents, kind) = (self.trees[tree].shape(place), self.trees[tree][place].kind);
+        let ty = kind.scalar().expect("a field is a place");
+        let shape = extents.into_iter().map(|n| self.size(n)).collect();
+        self.buffers.push(BufferDef {
+            name: name.to_owned(),
+            ty,
+            shape,
+            role,
+        })
+    }
+
+    /// The fields, in the order in which they were named.
+    pub fn fields(&self) -> impl Iterator<Item = Buffer> {
+        let all = self.buffers.iter();
+        all.filter(|(_, def)| matches!(def.role, Role::Field(..)))
+            .map(|(b, _)| b)
+    }
+
+    /// The tree and the node whose cells hold a buffer, if it is a field.
+    pub fn holder(&self, buffer: Buffer) -> Option<(TreeId, NodeId)> {
+        match self.buffers[buffer].role {
+            Role::Field(tree, place) => Some((tree, self.trees[tree].holder(place))),
+            _ => None,
+        }
+    }
+
+    /// The sparse nodes whose active cells those of a field's are.
+    pub fn sparse_nodes(&self, field: Buffer) -> Vec<(TreeId, NodeId)> {
+        let Some((tree, holder)) = self.holder(field) else {
+            return Vec::new();
+        };
+        let chain = self.trees[tree].sparse_chain(holder).into_iter();
+        chain.map(|node| (tree, node)).collect()
+    }
+
+    /// The sparse nodes of which a store may make cells active. One at each point of some cells makes none so if it is to the
+    /// same cells, at the point's own indices.
+    pub fn activates(&self, cells: Option<Buffer>, store: &Store) -> Vec<(TreeId, NodeId)> {
+        let mut axes = store.index.iter().enumerate();
+        let same = cells.is_some_and(|c| self.holder(c) == self.holder(store.target));
+        let stays = same
+            && store.outside == Outside::Never
+            && axes.all(|(k, &e)| self.exprs[e] == ExprDef::Axis(k as u32));
+        if stays {
+            return Vec::new();
+        }
+        self.sparse_nodes(store.target)
     }
 
     /// An element of a buffer.
@@ -358,6 +437,7 @@ impl Program {
     pub fn assign(&mut self, domain: &[Dim], store: Store, span: Span) {
         self.body.push(Stmt::For(For {
             domain: domain.to_vec(),
+            cells: None,
             body: vec![Stmt::Store(store)],
             span,
         }));
@@ -415,7 +495,7 @@ impl Stmt {
             Self::Set(_, e) => f(*e),
             Self::Loop { lo, hi, .. } => [*lo, *hi].into_iter().for_each(f),
             Self::If(cond, ..) => f(*cond),
-            Self::For(_) | Self::Break | Self::Continue | Self::Call(_) => {}
+            Self::For(_) | Self::Break | Self::Continue | Self::Call(_) | Self::Run(_) => {}
         }
     }
 
@@ -425,9 +505,12 @@ impl Stmt {
             Self::For(all) => [&all.body, &[]],
             Self::Loop { body, .. } => [body, &[]],
             Self::If(_, then, otherwise) => [then, otherwise],
-            Self::Store(_) | Self::Set(..) | Self::Break | Self::Continue | Self::Call(_) => {
-                [&[], &[]]
-            }
+            Self::Store(_)
+            | Self::Set(..)
+            | Self::Break
+            | Self::Continue
+            | Self::Call(_)
+            | Self::Run(_) => [&[], &[]],
         }
     }
 }

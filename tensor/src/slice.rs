@@ -243,7 +243,13 @@ impl<F: Fn(Buffer) -> bool> Copier<'_, F> {
                 let domain = all.domain.iter().map(|&d| self.dim(d)).collect();
                 let body = self.block(&all.body);
                 let span = all.span;
-                Stmt::For(For { domain, body, span })
+                let cells = all.cells.map(|b| self.buffer(b));
+                Stmt::For(For {
+                    domain,
+                    cells,
+                    body,
+                    span,
+                })
             }
             Stmt::Store(store) => {
                 let index = store.index.iter().map(|&e| self.expr(e)).collect();
@@ -283,6 +289,7 @@ impl<F: Fn(Buffer) -> bool> Copier<'_, F> {
                 let then = self.block(then);
                 Stmt::If(cond, then, self.block(otherwise))
             }
+            Stmt::Run(_) => unreachable!("kernels of the user's are statements of programs"),
             Stmt::Break => Stmt::Break,
             Stmt::Continue => Stmt::Continue,
             Stmt::Call(call) => {

@@ -5,6 +5,7 @@ use indexmap::{IndexMap, IndexSet};
 
 use crate::expr::{Expr, ExprDef};
 use crate::program::{Buffer, Call, Dim, DimDef, For, Library, Program, Role, Stmt, Store, Var};
+use crate::region::Run;
 
 /// Where a statement stands.
 #[derive(Clone, Copy)]
@@ -25,6 +26,7 @@ pub fn verify(program: &Program) -> Result<(), String> {
         check.dim(Dim::from_u32(dim))?;
     }
     check.apart()?;
+    check.fields()?;
     let outermost = At {
         domain: None,
         in_loop: false,
@@ -61,7 +63,8 @@ impl<'p> Check<'p> {
             DimDef::Const(_) => Ok(()),
             DimDef::Input(buffer, axis) => {
                 let def = &program.buffers[*buffer];
-                let is_input = def.role != Role::Temporary && (*axis as usize) < def.shape.len();
+                let is_input =
+                    matches!(def.role, Role::Input(_)) && (*axis as usize) < def.shape.len();
                 ensure(is_input, || format!("{dim} is no extent of an input"))
             }
             DimDef::Value(e) => {
@@ -86,6 +89,62 @@ impl<'p> Check<'p> {
             Some(var) => Err(format!("{var} is set by the host and at points")),
             None => Ok(()),
         }
+    }
+
+    /// Fields are places, each named once; of quantised ones, none shares an exponent, which a store to one would change for
+    /// the others.
+    fn fields(&self) -> Result<(), String> {
+        let program = self.program;
+        let mut seen = IndexSet::new();
+        for buffer in program.fields() {
+            let def = &program.buffers[buffer];
+            let Role::Field(tree, place) = def.role else {
+                continue;
+            };
+            let tree_there = (tree.as_u32() as usize) < program.trees.len();
+            ensure(tree_there, || format!("{buffer} is in no tree"))?;
+            let tree = &program.trees[tree];
+            ensure((place.as_u32() as usize) < tree.nodes().count(), || {
+                format!("{buffer} is no node")
+            })?;
+            let is_place = tree[place].kind.scalar() == Some(def.ty);
+            ensure(is_place, || format!("{buffer} is no place of {}", def.ty))?;
+            let extents = def.shape.iter().map(|&d| program.const_dim(d));
+            let same = extents.eq(tree.shape(place).into_iter().map(Some));
+            ensure(same, || {
+                format!("{buffer} has other extents than its place")
+            })?;
+            ensure(tree.exponent_group(place).is_empty(), || {
+                format!("{buffer} shares an exponent")
+            })?;
+            ensure(seen.insert(def.role), || format!("{buffer} is named twice"))?;
+        }
+        let is_field = |b: &&Buffer| program.holder(**b).is_some();
+        match program.results.iter().find(is_field) {
+            Some(field) => Err(format!("{field} is asked for, and lies in a tree")),
+            None => Ok(()),
+        }
+    }
+
+    /// Stores of a `for` over active cells make no others of their tree active.
+    fn stays(&self, cells: Buffer, body: &[Stmt]) -> Result<(), String> {
+        let walked = self.program.sparse_nodes(cells);
+        for stmt in body {
+            if let Stmt::Store(store) = stmt {
+                let changed = self.program.activates(Some(cells), store);
+                let apart = changed.iter().all(|node| !walked.contains(node));
+                ensure(apart, || {
+                    format!(
+                        "a store to {} among the cells of {cells} may make others active",
+                        store.target
+                    )
+                })?;
+            }
+            for inside in stmt.inside() {
+                self.stays(cells, inside)?;
+            }
+        }
+        Ok(())
     }
 
     fn block(&self, body: &'p [Stmt], at: At<'p>) -> Result<(), String> {
@@ -128,11 +187,20 @@ impl<'p> Check<'p> {
             }
             Stmt::Break | Stmt::Continue => ensure(at.in_loop, || "no loop to leave".to_owned()),
             Stmt::Call(call) => self.call(call, at),
+            Stmt::Run(run) => self.run(run, at),
         }
     }
 
     fn all(&self, all: &'p For, at: At<'p>) -> Result<(), String> {
         ensure(at.domain.is_none(), || "a `for` inside a `for`".to_owned())?;
+        if let Some(cells) = all.cells {
+            let def = &self.program.buffers[cells];
+            let is_field = matches!(def.role, Role::Field(..)) && !all.domain.is_empty();
+            ensure(is_field && def.shape == all.domain, || {
+                format!("{cells} has no cells over this space")
+            })?;
+            self.stays(cells, &all.body)?;
+        }
         let init = |s: &Stmt| matches!(s, Stmt::Store(store) if store.init);
         if all.body.iter().any(init) {
             self.inits(all)?;
@@ -177,6 +245,8 @@ impl<'p> Check<'p> {
         ensure(store.accum.is_some() || !store.init, || {
             "`init` of a plain store".to_owned()
         })?;
+        let is_field = self.program.holder(store.target).is_some();
+        ensure(!is_field || !store.init, || "`init` of a field".to_owned())?;
         let ty = self.program.buffers[store.target].ty;
         let takes = store.accum.is_none_or(|a| a.binary().takes(ty));
         ensure(takes, || format!("{:?} of {ty}", store.accum))?;
@@ -196,6 +266,10 @@ impl<'p> Check<'p> {
 
     fn call(&self, call: &Call, at: At<'_>) -> Result<(), String> {
         ensure(at.domain.is_none(), || "a call inside a `for`".to_owned())?;
+        let mut all = call.inputs.iter().chain(&call.outputs);
+        ensure(all.all(|b| self.program.holder(*b).is_none()), || {
+            "a library with a field".to_owned()
+        })?;
         let axes = |b: &Buffer| self.program.buffers[*b].shape.len();
         let (n_in, n_out) = match call.library {
             Library::MatMul => (2, 1),
@@ -245,6 +319,33 @@ impl<'p> Check<'p> {
         })
     }
 
+    fn run(&self, run: &Run, at: At<'_>) -> Result<(), String> {
+        ensure(at.domain.is_none(), || "a run inside a `for`".to_owned())?;
+        let there = (run.region.as_u32() as usize) < self.program.regions.len();
+        ensure(there, || format!("{} is not there", run.region))?;
+        let n = self.program.regions[run.region].writes.len();
+        ensure(n == run.arrays.len(), || {
+            format!("{} takes {n} arrays", run.region)
+        })?;
+        let mut arrays = run.arrays.iter();
+        ensure(arrays.all(|b| self.program.holder(*b).is_none()), || {
+            "a field as an array".to_owned()
+        })?;
+        let own = |b: &Buffer| self.program.buffers[*b].role == Role::Temporary;
+        let writes = &self.program.regions[run.region].writes;
+        let mut written = run.arrays.iter().zip(writes).filter(|(_, w)| **w);
+        ensure(written.all(|(b, _)| own(b)), || {
+            "a run that writes to an input".to_owned()
+        })?;
+        let number = |b: &Buffer| {
+            let def = &self.program.buffers[*b];
+            def.role == Role::Temporary && def.shape.is_empty()
+        };
+        ensure(run.results.iter().all(number), || {
+            "what is returned is a number".to_owned()
+        })
+    }
+
     fn expr(&self, root: Expr, domain: Option<&[Dim]>) -> Result<(), String> {
         let exprs = &self.program.exprs;
         let mut outcome = Ok(());
@@ -271,7 +372,9 @@ impl<'p> Check<'p> {
             } => {
                 let def = &self.program.buffers[*buffer];
                 let i32s = index.iter().all(|&x| ty(x) == ScalarType::I32);
-                def.ty == *is && def.shape.len() == index.len() && i32s
+                // The host has no way into trees.
+                let is_near = domain.is_some() || !matches!(def.role, Role::Field(..));
+                def.ty == *is && def.shape.len() == index.len() && i32s && is_near
             }
             ExprDef::Unary(op, x) => op.takes(ty(*x)),
             ExprDef::Binary(op, a, b) => ty(*a) == ty(*b) && op.takes(ty(*a)),

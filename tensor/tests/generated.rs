@@ -511,6 +511,7 @@ impl Maker {
         let span = Span::NONE;
         at_host.push(Stmt::For(For {
             domain,
+            cells: None,
             body: vec![
                 Stmt::Set(sum, first),
                 Stmt::Loop {

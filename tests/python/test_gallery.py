@@ -245,6 +245,15 @@ def test_fluid_of_tensors(example):
     assert abs(numbers["vorticity"]) < 1e-5 and 0 <= numbers["least dye"] and numbers["most dye"] <= 1.00001
 
 
+def test_narrow_band_of_a_mesh(example):
+    """Statements of tensors over a band say what a sphere has, and mend distances that have been bent."""
+    numbers = small(example("narrow_band"))
+    for name in ("curvature", "area", "volume"):
+        assert abs(numbers[name] - 1) < 0.03
+    assert numbers["farthest from the sphere"] < 0.3
+    assert numbers["slope off after"] < 0.2 * numbers["slope off before"]
+
+
 def test_the_page(monkeypatch):
     """The page shows every picture, and each is small enough to be looked at; no program is longer than a look."""
     monkeypatch.syspath_prepend(str(ROOT / "scripts"))

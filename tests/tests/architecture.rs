@@ -57,6 +57,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "aerogel-ir",
             "aerogel-linalg",
             "aerogel-runtime",
+            "aerogel-snode",
         ],
     ),
     (

@@ -69,7 +69,7 @@ impl NativeField {
     }
 
     /// How messages call the field.
-    fn label(&self) -> String {
+    pub(crate) fn label(&self) -> String {
         if self.name.is_empty() {
             "the field".to_owned()
         } else {
@@ -305,6 +305,9 @@ impl NativeField {
         key: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let (py, this) = (slf.py(), slf.get());
+        if let Some(trace) = recorder::traced(py)? {
+            return trace.call_method1("load_field", (slf, key));
+        }
         let (placement, memory) = this.memory(py)?;
         let index = placement.index(py, || this.label(), key)?;
         later::settle(py)?;
@@ -337,6 +340,10 @@ impl NativeField {
         value: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let (py, this) = (slf.py(), slf.get());
+        if let Some(trace) = recorder::traced(py)? {
+            trace.call_method1("store_field", (slf, key, value))?;
+            return Ok(());
+        }
         let (placement, memory) = this.memory(py)?;
         let index = placement.index(py, || this.label(), key)?;
         let write = |component, value: Scalar| {

@@ -111,6 +111,12 @@ impl NativeKernel {
         })
     }
 
+    /// Name and kind of each parameter: `array`, `value`, or `other` for what is known when the kernel is compiled.
+    fn _parameters(&self) -> Vec<(&str, &'static str)> {
+        let params = self.params.iter();
+        params.map(|p| (p.name.as_str(), p.kind.name())).collect()
+    }
+
     #[getter]
     fn __aerogel_kernel__(&self, py: Python<'_>) -> Py<PyAny> {
         self.function.clone_ref(py)
@@ -228,7 +234,7 @@ impl NativeKernel {
 
 /// Which of a kernel's launches one is.
 #[derive(Clone, Copy, Default)]
-struct Mode<'p> {
+pub(crate) struct Mode<'p> {
     derivative: Option<Derived>,
     /// Of the random numbers; a new one if there is none.
     seed: Option<u64>,
@@ -248,7 +254,8 @@ fn derivative_named(name: Option<&str>) -> PyResult<Option<Derived>> {
 }
 
 impl NativeKernel {
-    fn call<'py>(
+    /// The call itself, whether somebody records calls or not.
+    pub(crate) fn call<'py>(
         &self,
         py: Python<'py>,
         args: &Bound<'py, PyTuple>,

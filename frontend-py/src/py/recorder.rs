@@ -2,7 +2,8 @@
 //!
 //! A recorder is an object of Python's, and belongs to a thread. Its `launch(kernel, args, kwargs)` is called in place
 //! of each kernel, and its `write(target, key, component)` before Python writes to a field or an array,
-//! `deactivate(node)` before it makes cells inactive.
+//! `deactivate(node)` before it makes cells inactive. A program of tensors that is traced is one too, and has
+//! `load_field(field, key)` and `store_field(field, key, value)`, which are called in place of reading and writing an element.
 
 use std::cell::{Cell, RefCell};
 
@@ -29,6 +30,16 @@ pub(crate) fn current(py: Python<'_>) -> Option<Py<PyAny>> {
         return None;
     }
     RECORDER.with_borrow(|recorder| recorder.as_ref().map(|recorder| recorder.clone_ref(py)))
+}
+
+/// The program of tensors that is traced in this thread, which reads and stores to fields in place of Python.
+pub(crate) fn traced<'py>(py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let Some(recorder) = current(py) else {
+        return Ok(None);
+    };
+    let recorder = recorder.into_bound(py);
+    let is_trace = recorder.hasattr(pyo3::intern!(py, "load_field"))?;
+    Ok(is_trace.then_some(recorder))
 }
 
 /// The recorder of this thread, for Python.

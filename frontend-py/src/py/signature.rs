@@ -162,6 +162,15 @@ pub(crate) enum ParamKind {
 }
 
 impl ParamKind {
+    /// What it takes when the kernel runs: an `array`, a `value`, or something `other`, known when it is compiled.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Array { .. } => "array",
+            Self::Value(_) => "value",
+            _ => "other",
+        }
+    }
+
     /// The types of the numbers that are passed by value.
     pub(crate) fn scalars(&self, settings: &Settings) -> Vec<ScalarType> {
         match self {

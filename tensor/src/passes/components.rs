@@ -108,6 +108,11 @@ fn refuse(program: &Program, body: &[Stmt], split: &mut Split) {
                     split.shift_remove(buffer);
                 }
             }
+            Stmt::Run(run) => {
+                for buffer in run.arrays.iter().chain(&run.results) {
+                    split.shift_remove(buffer);
+                }
+            }
             host => {
                 let mut roots = Vec::new();
                 host.exprs(|e| roots.push(e));
@@ -334,7 +339,12 @@ fn unroll(
         }));
     }
     let span = all.span;
-    out.push(Stmt::For(For { domain, body, span }));
+    out.push(Stmt::For(For {
+        domain,
+        cells: None,
+        body,
+        span,
+    }));
 }
 
 /// Gives each component a temporary of its own.
@@ -446,7 +456,7 @@ fn move_stores(program: &Program, body: &mut [Stmt], split: &Split, planes: &Pla
                 move_stores(program, then, split, planes);
                 move_stores(program, otherwise, split, planes);
             }
-            Stmt::Set(..) | Stmt::Break | Stmt::Continue | Stmt::Call(_) => {}
+            Stmt::Set(..) | Stmt::Break | Stmt::Continue | Stmt::Call(_) | Stmt::Run(_) => {}
         }
     }
 }

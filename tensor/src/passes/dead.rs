@@ -9,6 +9,7 @@ use crate::program::{Buffer, DimDef, Program, Role, Stmt};
 pub(super) fn run(program: &mut Program) {
     let mut wanted: IndexSet<Buffer> = program.results.iter().copied().collect();
     wanted.extend(program.inputs());
+    wanted.extend(program.fields());
     let mut in_extents = Touched::default();
     for def in &program.dims {
         if let DimDef::Value(e) = def {

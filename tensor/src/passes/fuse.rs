@@ -4,8 +4,12 @@
 //! come before it: all that one of both stores and the other touches is touched at the same indices, which no two points
 //! share.
 //!
+//! What goes over the active cells of a field joins what goes over the same cells, if no cell between them becomes active.
+//!
 //! It runs twice: on sums, so that they share their loops, and on what `reductions` made of them.
 
+use aerogel_ir::TreeId;
+use aerogel_snode::NodeId;
 use indexmap::{IndexMap, IndexSet};
 
 use super::reductions::sums;
@@ -40,16 +44,38 @@ struct Last {
     written: IndexMap<u64, usize>,
 }
 
-/// Buffers and variables in one numbering.
+/// Buffers, variables, and which cells of sparse nodes are active, in one numbering.
 fn keys(touched: &Touched) -> [Vec<u64>; 2] {
-    let buffer = |b: &Buffer| u64::from(b.as_u32()) << 1;
+    let buffer = |b: &Buffer| u64::from(b.as_u32()) * 3;
     let reads = touched.reads.iter().map(buffer);
     let writes = touched.writes.iter().map(buffer);
-    let var = |v: &crate::program::Var| u64::from(v.as_u32()) << 1 | 1;
+    let var = |v: &crate::program::Var| u64::from(v.as_u32()) * 3 + 1;
+    let node = |(tree, node): &(TreeId, NodeId)| {
+        let number = u64::from(tree.as_u32()) << 32 | u64::from(node.as_u32());
+        number * 3 + 2
+    };
+    let outside = touched.outside.then_some(u64::MAX);
+    let gets = touched.gets.iter().map(var);
+    let sets = touched.sets.iter().map(var);
     [
-        reads.chain(touched.gets.iter().map(var)).collect(),
-        writes.chain(touched.sets.iter().map(var)).collect(),
+        reads
+            .chain(gets)
+            .chain(touched.walks.iter().map(node))
+            .collect(),
+        writes
+            .chain(sets)
+            .chain(touched.activates.iter().map(node))
+            .chain(outside)
+            .collect(),
     ]
+}
+
+/// What a `for` goes over: extents, and the cells, if not all points.
+type Space = (Vec<Dim>, Option<(TreeId, NodeId)>);
+
+fn space(program: &Program, all: &For) -> Space {
+    let cells = all.cells.and_then(|field| program.holder(field));
+    (all.domain.clone(), cells)
 }
 
 impl Last {
@@ -85,12 +111,13 @@ pub(super) fn leaves(body: &[Stmt]) -> bool {
 fn block(program: &mut Program, body: Vec<Stmt>, on_sums: bool) -> Vec<Stmt> {
     let mut out: Vec<Stmt> = Vec::new();
     let mut last = Last::default();
-    let mut latest: IndexMap<Vec<Dim>, usize> = IndexMap::new();
+    let mut latest: IndexMap<Space, usize> = IndexMap::new();
     for stmt in body {
         let touched = keys(&Touched::by(program, std::slice::from_ref(&stmt)));
         match stmt {
             Stmt::For(all) => {
-                let target = latest.get(&all.domain).copied();
+                let space = space(program, &all);
+                let target = latest.get(&space).copied();
                 let joined = target.filter(|&at| {
                     let Stmt::For(group) = &out[at] else {
                         return false;
@@ -109,7 +136,7 @@ fn block(program: &mut Program, body: Vec<Stmt>, on_sums: bool) -> Vec<Stmt> {
                         group.body.extend(all.body);
                     }
                     None => {
-                        latest.insert(all.domain.clone(), at);
+                        latest.insert(space, at);
                         out.push(Stmt::For(all));
                     }
                 }
@@ -162,7 +189,7 @@ fn joins(program: &Program, group: &For, all: &For, conflicts: bool, on_sums: bo
     if on_sums && (conflicts || sums(program, all).is_none()) {
         return false;
     }
-    let [a, b] = [group, all].map(|f| Touched::by(program, &f.body));
+    let [a, b] = [group, all].map(|f| Touched::at_points(program, f));
     let buffers: IndexSet<Buffer> = [&a.reads, &a.writes, &b.reads, &b.writes]
         .into_iter()
         .flatten()

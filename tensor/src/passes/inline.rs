@@ -6,16 +6,18 @@
 //! ```
 //! A temporary that one `for` stores as a whole, each element at the point with its indices, is a function of its
 //! indices. Reads of it become that function, where nothing that it reads has changed since, and where that costs no more:
-//! see `pays`. What is kept has a [`Kept`], which `explain` tells.
+//! see `pays`. One that is stored at the active cells of a field is such a function at the same points of what goes over the
+//! same cells. What is kept has a [`Kept`], which `explain` tells.
 
 use std::fmt;
 
 use aerogel_base::Scalar;
 use aerogel_base::hash::LookupMap;
-use aerogel_ir::{BinaryOp, CompareOp, UnaryOp};
+use aerogel_ir::{BinaryOp, CompareOp, TreeId, UnaryOp};
+use aerogel_snode::NodeId;
 use indexmap::{IndexMap, IndexSet};
 
-use super::uses::{Touched, is_whole, map_exprs, only_store};
+use super::uses::{Touched, is_at_own_place, is_whole, map_exprs, only_store};
 use crate::expr::{Expr, ExprDef, Exprs, Outside};
 use crate::program::{Buffer, Dim, For, Program, Role, Stmt, Var};
 
@@ -34,10 +36,14 @@ pub enum Kept {
     InKernel,
     /// A library makes it or takes it.
     Library,
+    /// A kernel of the user's makes it or takes it.
+    Kernel,
     /// Indices outside it are errors.
     Checked,
     /// What it is made of changes before it is read.
     OperandsChange,
+    /// It is made at the active cells of a field, and read elsewhere too.
+    OtherCells,
     /// It is read by the host.
     HostReads,
     /// Computing it again costs more: what that costs, and how often it would be done.
@@ -53,8 +59,12 @@ impl fmt::Display for Kept {
             Self::OtherIndices => "elements are not stored at the points with their indices",
             Self::InKernel => "it is stored in a kernel with other statements",
             Self::Library => "a library makes it or takes it",
+            Self::Kernel => "a kernel of yours makes it or takes it",
             Self::Checked => "indices outside it are errors",
             Self::OperandsChange => "what it is made of changes before it is read",
+            Self::OtherCells => {
+                "it is made at the active cells of a field, and read at other points too"
+            }
             Self::HostReads => "the host reads it",
             Self::Costly(cost, visits) => {
                 return write!(
@@ -86,10 +96,15 @@ pub(super) fn run(program: &mut Program) {
     program.kept = inline.kept;
 }
 
+/// Cells: those of a node of a tree.
+type Cells = (TreeId, NodeId);
+
 /// A value as a function of its indices.
 struct Function {
     value: Expr,
     cost: u32,
+    /// The cells at which it has a value, if not everywhere.
+    cells: Option<Cells>,
     /// When it was computed.
     at: usize,
     reads: Touched,
@@ -104,6 +119,8 @@ struct Inline {
     /// When buffers and variables were changed last.
     changed: IndexMap<Buffer, usize>,
     set: IndexMap<Var, usize>,
+    /// When cells of sparse nodes may have become active last.
+    activated: IndexMap<(TreeId, NodeId), usize>,
     now: usize,
 }
 
@@ -160,6 +177,7 @@ impl Inline {
             visits: IndexMap::new(),
             changed: IndexMap::new(),
             set: IndexMap::new(),
+            activated: IndexMap::new(),
             now: 0,
         };
         let mut stores = IndexMap::new();
@@ -198,6 +216,11 @@ impl Inline {
                 Stmt::Call(call) => {
                     for &buffer in call.inputs.iter().chain(&call.outputs) {
                         self.kept.insert(buffer, Kept::Library);
+                    }
+                }
+                Stmt::Run(run) => {
+                    for &buffer in run.arrays.iter().chain(&run.results) {
+                        self.kept.insert(buffer, Kept::Kernel);
                     }
                 }
                 host => {
@@ -283,11 +306,10 @@ impl Inline {
             self.now += 1;
             match stmt {
                 Stmt::For(all) => {
-                    let writes = Touched::by(program, &all.body).writes;
-                    self.inline_into(program, &all.domain, &mut all.body, &writes);
-                    for &buffer in &writes {
-                        self.changed.insert(buffer, self.now);
-                    }
+                    let touched = Touched::at_points(program, all);
+                    self.inline_into(program, all, &touched.writes);
+                    self.change(&touched);
+                    let writes = touched.writes;
                     let plain = all.body.iter().all(|s| matches!(s, Stmt::Store(_)));
                     for stmt in &all.body {
                         match stmt {
@@ -331,6 +353,10 @@ impl Inline {
                         self.changed.insert(buffer, self.now);
                     }
                 }
+                Stmt::Run(_) => {
+                    let touched = Touched::by(program, std::slice::from_ref(stmt));
+                    self.change(&touched);
+                }
                 Stmt::Store(_) | Stmt::Break | Stmt::Continue => {}
             }
         }
@@ -357,6 +383,9 @@ impl Inline {
         for &var in &touched.sets {
             self.set.insert(var, self.now);
         }
+        for &node in &touched.activates {
+            self.activated.insert(node, self.now);
+        }
     }
 
     fn keep(&mut self, program: &Program, buffer: Buffer, why: Kept) {
@@ -374,11 +403,17 @@ impl Inline {
         if store.accum.is_some() {
             return self.keep(program, target, Kept::Accumulates);
         }
-        if !is_whole(program, all, store) {
+        if !is_at_own_place(program, all, store) {
             return self.keep(program, target, Kept::OtherIndices);
         }
         let mut reads = Touched::default();
         reads.exprs(&program.exprs, [store.value]);
+        reads.walks.extend(
+            all.cells
+                .map(|c| program.sparse_nodes(c))
+                .into_iter()
+                .flatten(),
+        );
         let stored = |s: &Stmt| matches!(s, Stmt::Store(s) if reads.reads.contains(&s.target));
         if all.body.iter().any(stored) {
             return self.keep(program, target, Kept::InKernel);
@@ -391,6 +426,7 @@ impl Inline {
         let function = Function {
             value: store.value,
             cost,
+            cells: cells_of(program, all),
             at: self.now,
             reads,
         };
@@ -402,18 +438,17 @@ impl Inline {
         let since = |at: Option<&usize>| at.is_some_and(|&at| at > function.at);
         let mut reads = function.reads.reads.iter();
         let mut gets = function.reads.gets.iter();
-        !reads.any(|b| since(self.changed.get(b)) || writes.contains(b))
+        let mut walked = function.reads.walks.iter();
+        let same_cells = !walked.any(|node| since(self.activated.get(node)));
+        same_cells
+            && !reads.any(|b| since(self.changed.get(b)) || writes.contains(b))
             && !gets.any(|v| since(self.set.get(v)))
     }
 
     /// Replaces reads in the statements of a `for`.
-    fn inline_into(
-        &mut self,
-        program: &mut Program,
-        domain: &[Dim],
-        body: &mut [Stmt],
-        writes: &IndexSet<Buffer>,
-    ) {
+    fn inline_into(&mut self, program: &mut Program, all: &mut For, writes: &IndexSet<Buffer>) {
+        let cells = cells_of(program, all);
+        let (domain, body) = (&all.domain, &mut all.body);
         let mut roots = Vec::new();
         collect(body, &mut roots);
         let mut read = Touched::default();
@@ -424,7 +459,12 @@ impl Inline {
             let Some(function) = self.functions.get(&buffer) else {
                 continue;
             };
-            if !self.holds(function, writes) {
+            if function.cells.is_some()
+                && (function.cells != cells || !at_own_points(program, &roots, buffer))
+            {
+                self.functions.shift_remove(&buffer);
+                self.keep(program, buffer, Kept::OtherCells);
+            } else if !self.holds(function, writes) {
                 self.functions.shift_remove(&buffer);
                 self.keep(program, buffer, Kept::OperandsChange);
             } else if size + function.cost > MAX_COST && function.cost > TRIVIAL {
@@ -458,6 +498,30 @@ impl Inline {
             exprs.replace(e, &mut done, &mut |exprs, def| here.applied(exprs, def))
         });
     }
+}
+
+/// The cells that a `for` goes over, if it goes over some.
+fn cells_of(program: &Program, all: &For) -> Option<Cells> {
+    all.cells.and_then(|field| program.holder(field))
+}
+
+/// Whether expressions read a buffer at their points' own indices alone.
+fn at_own_points(program: &Program, roots: &[Expr], buffer: Buffer) -> bool {
+    let exprs = &program.exprs;
+    let mut own = true;
+    exprs.visit(roots.iter().copied(), &mut |e| {
+        if let ExprDef::Load {
+            buffer: read,
+            index,
+            ..
+        } = &exprs[e]
+            && *read == buffer
+        {
+            let mut axes = index.iter().enumerate();
+            own &= axes.all(|(k, &i)| exprs[i] == ExprDef::Axis(k as u32));
+        }
+    });
+    own
 }
 
 /// An extent of what is inlined.

@@ -99,7 +99,12 @@ fn exchanged(program: &mut Program, stmt: Stmt, reads: &IndexMap<Var, usize>) ->
             _ => None,
         })
     });
-    Stmt::For(For { domain, body, span })
+    Stmt::For(For {
+        domain,
+        cells: None,
+        body,
+        span,
+    })
 }
 
 /// The counters of the host's loops.
@@ -166,7 +171,7 @@ fn look(body: &[Stmt], domains: &mut IndexSet<Vec<Dim>>) -> Option<()> {
                     .body
                     .iter()
                     .any(|s| matches!(s, Stmt::Store(s) if s.init));
-                if inits {
+                if inits || all.cells.is_some() {
                     return None;
                 }
                 domains.insert(all.domain.clone());
@@ -177,7 +182,7 @@ fn look(body: &[Stmt], domains: &mut IndexSet<Vec<Dim>>) -> Option<()> {
                 look(otherwise, domains)?;
             }
             Stmt::Break | Stmt::Continue => {}
-            Stmt::Set(..) | Stmt::Store(_) | Stmt::Call(_) => return None,
+            Stmt::Set(..) | Stmt::Store(_) | Stmt::Call(_) | Stmt::Run(_) => return None,
         }
     }
     Some(())

@@ -113,6 +113,7 @@ pub fn last_uses(program: &Program) -> Vec<Vec<Buffer>> {
     let mut last: Vec<Vec<Buffer>> = vec![Vec::new(); program.body.len()];
     let mut seen: IndexSet<Buffer> = program.results.iter().copied().collect();
     seen.extend(program.inputs());
+    seen.extend(program.fields());
     let mut of_extents = uses::Touched::default();
     for def in &program.dims {
         if let DimDef::Value(e) = def {
@@ -129,6 +130,12 @@ pub fn last_uses(program: &Program) -> Vec<Vec<Buffer>> {
         }
     }
     last
+}
+
+/// Whether a program stores to fields.
+pub fn stores_to_fields(program: &Program) -> bool {
+    let touched = Touched::by(program, &program.body);
+    program.fields().any(|b| touched.writes.contains(&b))
 }
 
 /// How many temporaries a program keeps in memory.

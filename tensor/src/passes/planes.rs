@@ -134,7 +134,12 @@ fn copied(program: &mut Program, buffer: Buffer, made: &mut Vec<Stmt>) -> Vec<Bu
     });
     let body = stores.collect();
     let span = aerogel_base::Span::NONE;
-    made.push(Stmt::For(For { domain, body, span }));
+    made.push(Stmt::For(For {
+        domain,
+        cells: None,
+        body,
+        span,
+    }));
     planes
 }
 

@@ -319,6 +319,10 @@ fn follower(
             let Stmt::For(all) = stmt else {
                 return None;
             };
+            if all.cells.is_some() {
+                // Not every element is asked for.
+                return None;
+            }
             return read_at(program, all, target).map(|axes| (k, axes));
         }
         if matches!(stmt, Stmt::Break | Stmt::Continue | Stmt::If(..)) {
@@ -512,6 +516,7 @@ fn by_library_of(program: &mut Program, factors: Factors) -> Vec<Stmt> {
     let index = program.axes(domain.len());
     out.push(Stmt::For(For {
         domain,
+        cells: None,
         body: vec![Stmt::Store(Store {
             index,
             value,

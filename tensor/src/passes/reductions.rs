@@ -113,6 +113,10 @@ fn reduce(program: &mut Program, all: For, out: &mut Vec<Stmt>) {
 
 /// The stores of a `for`, if no two points with different indices along some axes meet.
 pub(super) fn sums(program: &Program, all: &For) -> Option<Sums> {
+    if all.cells.is_some() {
+        // Points that are left out do not make a loop.
+        return None;
+    }
     let mut stores = Vec::new();
     for stmt in &all.body {
         let Stmt::Store(store) = stmt else {
@@ -233,6 +237,7 @@ pub(super) fn fill(program: &mut Program, store: &Store, span: aerogel_base::Spa
     let index = program.axes(domain.len());
     Stmt::For(For {
         domain,
+        cells: None,
         body: vec![Stmt::Store(Store {
             target: store.target,
             index,
@@ -400,7 +405,12 @@ fn loops(
     }
     body.extend(turns);
     body.extend(ends);
-    Stmt::For(For { domain, body, span })
+    Stmt::For(For {
+        domain,
+        cells: None,
+        body,
+        span,
+    })
 }
 
 /// Sums of parts of an axis first, then their sums.

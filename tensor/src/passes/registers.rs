@@ -38,7 +38,11 @@ fn places(program: &mut Program, all: &mut For) {
     if all.body.len() < 2 {
         return;
     }
-    for buffer in Touched::by(program, &all.body).writes {
+    for buffer in Touched::at_points(program, all).writes {
+        // A store to a field makes its cell active, which none at another place of the body does.
+        if program.holder(buffer).is_some() {
+            continue;
+        }
         let mut places = IndexSet::new();
         let mut plain = true;
         touches(program, &all.body, buffer, &mut places, &mut plain);

@@ -144,6 +144,7 @@ impl Copied {
         }];
         out.push(Stmt::For(For {
             domain,
+            cells: None,
             body,
             span: factors.span,
         }));
@@ -257,6 +258,7 @@ impl Tiles {
         }
         Stmt::For(For {
             domain,
+            cells: None,
             body,
             span: factors.span,
         })

@@ -1,9 +1,12 @@
 //! Who reads and writes what.
 
+use aerogel_ir::TreeId;
+use aerogel_snode::NodeId;
 use indexmap::IndexSet;
 
 use crate::expr::{Expr, ExprDef, Exprs};
 use crate::program::{Buffer, DimDef, For, Program, Stmt, Store, Var};
+use crate::region::Run;
 
 /// What statements touch.
 #[derive(Clone, Debug, Default)]
@@ -16,21 +19,38 @@ pub(crate) struct Touched {
     pub(crate) gets: IndexSet<Var>,
     /// Variables that are set.
     pub(crate) sets: IndexSet<Var>,
+    /// Sparse nodes whose active cells are gone over.
+    pub(crate) walks: IndexSet<(TreeId, NodeId)>,
+    /// Sparse nodes of which cells may become active.
+    pub(crate) activates: IndexSet<(TreeId, NodeId)>,
+    /// Whether something outside of the program may be touched: what does so stays in its order.
+    pub(crate) outside: bool,
 }
 
 impl Touched {
-    /// What some statements touch.
+    /// What some statements of the host touch.
     pub(crate) fn by(program: &Program, body: &[Stmt]) -> Self {
+        Self::over(program, body, None)
+    }
+
+    /// What the statements of a `for` touch.
+    pub(crate) fn at_points(program: &Program, all: &For) -> Self {
+        Self::over(program, &all.body, all.cells)
+    }
+
+    fn over(program: &Program, body: &[Stmt], cells: Option<Buffer>) -> Self {
         let mut touched = Self::default();
-        touched.block(program, body);
+        touched.block(program, body, cells);
         touched
     }
 
-    fn block(&mut self, program: &Program, body: &[Stmt]) {
+    fn block(&mut self, program: &Program, body: &[Stmt], cells: Option<Buffer>) {
         for stmt in body {
             let mut roots = Vec::new();
             stmt.exprs(|e| roots.push(e));
             if let Stmt::For(all) = stmt {
+                let walked = all.cells.map(|field| program.sparse_nodes(field));
+                self.walks.extend(walked.into_iter().flatten());
                 for &dim in &all.domain {
                     if let DimDef::Value(e) = program.dim_def(dim) {
                         roots.push(*e);
@@ -40,6 +60,7 @@ impl Touched {
             self.exprs(&program.exprs, roots);
             match stmt {
                 Stmt::Store(store) => {
+                    self.activates.extend(program.activates(cells, store));
                     self.writes.insert(store.target);
                     if store.accum.is_some() && !store.init {
                         self.reads.insert(store.target);
@@ -52,11 +73,41 @@ impl Touched {
                     self.reads.extend(call.inputs.iter().copied());
                     self.writes.extend(call.outputs.iter().copied());
                 }
+                Stmt::Run(run) => self.run(program, run),
                 _ => {}
             }
+            let cells = match stmt {
+                Stmt::For(all) => all.cells,
+                _ => cells,
+            };
             for inside in stmt.inside() {
-                self.block(program, inside);
+                self.block(program, inside, cells);
             }
+        }
+    }
+
+    /// A kernel of the user's may read all of its arrays, and do anything in its trees.
+    fn run(&mut self, program: &Program, run: &Run) {
+        let region = &program.regions[run.region];
+        self.outside = true;
+        self.reads.extend(run.arrays.iter().copied());
+        let arrays = run.arrays.iter().zip(&region.writes);
+        let written = arrays.filter(|(_, written)| **written).map(|(b, _)| *b);
+        self.writes.extend(written);
+        self.writes.extend(run.results.iter().copied());
+        for buffer in program.fields() {
+            let in_one = |(tree, _)| region.trees.contains(&tree);
+            if program.holder(buffer).is_some_and(in_one) {
+                self.reads.insert(buffer);
+                self.writes.insert(buffer);
+            }
+        }
+        for &tree in &region.trees {
+            let nodes = program.trees[tree].nodes();
+            let sparse = nodes.filter(|(_, node)| node.kind.is_sparse());
+            let sparse: Vec<_> = sparse.map(|(node, _)| (tree, node)).collect();
+            self.walks.extend(&sparse);
+            self.activates.extend(&sparse);
         }
     }
 
@@ -74,16 +125,22 @@ impl Touched {
     }
 }
 
-/// The store of a `for` that has nothing else.
+/// The store of a `for` over all of its space that has nothing else.
 pub(super) fn only_store(all: &For) -> Option<&Store> {
     match &all.body[..] {
-        [Stmt::Store(store)] => Some(store),
+        [Stmt::Store(store)] if all.cells.is_none() => Some(store),
         _ => None,
     }
 }
 
-/// Whether a store's indices are the axes in their order, and its target's extents the domain's.
+/// Whether a store meets every element of its target: its indices are the axes in their order, and the target's extents the
+/// domain's.
 pub(super) fn is_whole(program: &Program, all: &For, store: &Store) -> bool {
+    all.cells.is_none() && is_at_own_place(program, all, store)
+}
+
+/// The same of the points that a `for` goes over.
+pub(super) fn is_at_own_place(program: &Program, all: &For, store: &Store) -> bool {
     let def = &program.buffers[store.target];
     let mut axes = store.index.iter().enumerate();
     def.shape == all.domain && axes.all(|(k, &e)| program.exprs[e] == ExprDef::Axis(k as u32))
@@ -109,7 +166,7 @@ pub(crate) fn map_exprs(body: &mut [Stmt], f: &mut dyn FnMut(Expr) -> Expr) {
                 map_exprs(otherwise, f);
             }
             Stmt::For(all) => map_exprs(&mut all.body, f),
-            Stmt::Break | Stmt::Continue | Stmt::Call(_) => {}
+            Stmt::Break | Stmt::Continue | Stmt::Call(_) | Stmt::Run(_) => {}
         }
     }
 }

@@ -72,6 +72,7 @@ impl Recording {
     ) -> Recorded<(Vec<Dim>, Vec<Expr>)> {
         let shapes: Vec<_> = operands.iter().map(|&x| self.shape(x)).collect();
         let domain = self.broadcast(op, &shapes)?;
+        self.stays_at_cells(op, operands, &domain)?;
         let elements = operands.iter().map(|&x| self.at_point(x, domain.len()));
         let elements = elements.collect();
         Ok((domain, elements))

@@ -9,7 +9,7 @@ use crate::program::{Accum, Buffer, Dim, Stmt, Store};
 use super::{RecordError, Recorded, Recording};
 
 impl Recording {
-    fn index_types(&self, op: &str, index: &[Buffer]) -> Recorded<()> {
+    pub(super) fn index_types(&self, op: &str, index: &[Buffer]) -> Recorded<()> {
         for &at in index {
             if !self.ty(at).is_int() || self.ty(at) == ScalarType::U1 {
                 return self.types_error(op, &[at], "indices of integers");

@@ -32,6 +32,10 @@ impl Recording {
                 "memory of shape {to} does not hold {from}"
             )));
         }
+        let mut operands = vec![value];
+        operands.extend(mask);
+        self.stays_at_cells("set", &operands, &shape)?;
+        let cells = self.cells_of("set", &operands)?;
         let mut new = self.at_point(value, shape.len());
         if let Some(mask) = mask {
             let wanted = self.at_point(mask, shape.len());
@@ -47,7 +51,7 @@ impl Recording {
             init: false,
             outside: Outside::Never,
         };
-        self.store(&shape, store);
+        self.store_over(&shape, cells, store);
         Ok(())
     }
 
@@ -75,9 +79,13 @@ impl Recording {
         if self.ty(value) != self.ty(target) {
             return self.types_error("store", &[target, value], "values of the memory's type");
         }
+        if self.program.holder(target).is_some() {
+            return self.store_field(target, index, value, accum, mask);
+        }
         let mut operands = index.to_vec();
         operands.push(value);
         operands.extend(mask);
+        let cells = self.cells_of("store", &operands)?;
         let (domain, elements) = self.stretched("store", &operands)?;
         let mut at: Vec<Expr> = Vec::new();
         for &e in &elements[..rank] {
@@ -96,8 +104,9 @@ impl Recording {
             outside = Outside::Zero;
         }
         let value = elements[rank];
-        self.store(
+        self.store_over(
             &domain,
+            cells,
             Store {
                 target,
                 index: at,

@@ -10,6 +10,7 @@
 mod accumulate;
 mod algebra;
 mod broadcast;
+mod cells;
 mod elementwise;
 mod erf;
 mod error;
@@ -43,6 +44,7 @@ pub type Recorded<T = Buffer> = Result<T, RecordError>;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Made {
     domain: Vec<Dim>,
+    cells: Option<Buffer>,
     shape: Vec<Dim>,
     index: Vec<Expr>,
     value: Expr,
@@ -59,6 +61,7 @@ pub struct Recording {
     made: LookupMap<Made, Buffer>,
     /// What single numbers are, as long as nothing else is stored there.
     numbers: LookupMap<Buffer, Expr>,
+    cells: cells::Cells,
 }
 
 impl Recording {
@@ -184,8 +187,37 @@ impl Recording {
         value: Expr,
         accum: Option<Accum>,
     ) -> Buffer {
+        let mut roots = index.clone();
+        roots.push(value);
+        let over = self.over(&roots);
+        self.make_over(domain, shape, index, value, accum, over)
+    }
+
+    /// The same at the cells of a field, which has this index in the axes of `domain`.
+    fn make_over(
+        &mut self,
+        domain: &[Dim],
+        shape: Vec<Dim>,
+        index: Vec<Expr>,
+        value: Expr,
+        accum: Option<Accum>,
+        over: Option<cells::Over>,
+    ) -> Buffer {
+        let (mut index, mut value, mut domain) = (index, value, domain);
+        let cells = over.as_ref().map(|(field, _)| *field);
+        let own;
+        if let Some((field, order)) = over {
+            let mut all = std::mem::take(&mut index);
+            all.push(value);
+            self.in_order(&order, &mut all);
+            value = all.pop().expect("put there above");
+            index = all;
+            own = self.shape(field);
+            domain = &own;
+        }
         let made = Made {
             domain: domain.to_vec(),
+            cells,
             shape,
             index,
             value,
@@ -205,7 +237,10 @@ impl Recording {
             init: accum.is_some(),
             outside: Outside::Never,
         };
-        self.program.assign(domain, store, self.span);
+        self.for_cells(domain.to_vec(), cells, vec![Stmt::Store(store)]);
+        if let Some(field) = cells.filter(|_| accum.is_none()) {
+            self.note_at_cells(target, field);
+        }
         if made.shape.is_empty() && domain.is_empty() {
             self.numbers.insert(target, value);
         }
@@ -216,16 +251,24 @@ impl Recording {
     /// `for domain: body`, whatever it does.
     pub fn for_all(&mut self, domain: Vec<Dim>, body: Vec<Stmt>) {
         let span = self.span;
-        self.program
-            .body
-            .push(Stmt::For(For { domain, body, span }));
+        self.program.body.push(Stmt::For(For {
+            domain,
+            cells: None,
+            body,
+            span,
+        }));
     }
 
     /// `target[index] = value` at every point of `domain`.
     pub fn store(&mut self, domain: &[Dim], store: Store) {
+        self.store_over(domain, None, store);
+    }
+
+    /// The same at the active cells of a field.
+    fn store_over(&mut self, domain: &[Dim], cells: Option<Buffer>, store: Store) {
         self.numbers.remove(&store.target);
         self.forget();
-        self.for_all(domain.to_vec(), vec![Stmt::Store(store)]);
+        self.for_cells(domain.to_vec(), cells, vec![Stmt::Store(store)]);
     }
 
     /// A single number that is the same whenever it is computed.

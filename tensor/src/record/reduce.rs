@@ -162,6 +162,18 @@ impl Recording {
         self.program.exprs.cast(n, ty)
     }
 
+    /// The same of a tensor whose values may be at cells, of which those that are active count.
+    fn count_of(&mut self, x: Buffer, at: &Axes, ty: ScalarType) -> Expr {
+        let element = self.element(x, at.index.clone());
+        let Some(over) = self.over(&[element]) else {
+            return self.count(at, ty);
+        };
+        let one = self.number(ty, 1.0);
+        let (shape, index) = (at.shape.clone(), at.at.clone());
+        let n = self.make_over(&at.domain, shape, index, one, Some(Accum::Add), Some(over));
+        self.at_point(n, at.shape.len())
+    }
+
     /// The mean along some axes.
     ///
     /// # Errors
@@ -180,7 +192,7 @@ impl Recording {
         let element = self.element(x, at.index.clone());
         let element = self.program.exprs.cast(element, wide);
         let sum = self.reduce_with(&at, Accum::Add, element);
-        let n = self.count(&at, wide);
+        let n = self.count_of(x, &at, wide);
         let sum = self.at_point(sum, at.shape.len());
         let mean = self.program.exprs.binary(BinaryOp::Div, sum, n);
         let mean = self.program.exprs.cast(mean, ty);

@@ -344,6 +344,11 @@ def asarray(obj: Any, /, dtype: Any = None, *, device: Any = None, copy: bool | 
             wanted = str(_complex.of_part(_types.default_float()))
         array = np.asarray(obj) if hasattr(obj, "dtype") and dtype is None else np.asarray(obj, dtype=wanted)
         return _complex.of_numpy(array, dtype)  # type: ignore[return-value]
+    if isinstance(obj, _native.NativeField):
+        if tracing.program is not None:
+            out = tracing.program.all_of(obj)
+            return out if dtype is None else out.astype(dtype)
+        obj = obj.to_numpy()
     if is_number(obj):
         return constant(obj, dtype_of(dtype) if dtype is not None else _types.of_number(obj, None))
     if isinstance(obj, _native.NativeNdarray) and not copy:

@@ -90,7 +90,7 @@ class Trace:
 
     def _to_memory(self, tensor: Tensor, shape: list[Any]) -> None:
         memory = self.native.memory(tensor._native.dtype, shape)
-        self.native.set(memory, tensor._native)
+        self.native.set(memory, self.native.dense(tensor._native))
         tensor._native = memory
         tensor._made.is_memory = True
 
@@ -171,16 +171,23 @@ class Trace:
             out.append(next((e for e in extents if e != 1), 1))
         return tuple(out)
 
-    def store(self, target: Tensor, key: Any, value: Any, how: str = "set") -> None:
-        """Stores to memory at computed indices, at the points at hand."""
-        keys = key if isinstance(key, tuple) else (key,)
-        index = [self.index(k)._native for k in keys]
-        value = (value if isinstance(value, Tensor) else asarray(value)).astype(target.dtype)
+    def _let_change(self, target: Tensor) -> None:
+        """Makes memory of a tensor that is written to in place."""
         made = target._made
         if not made.is_memory:
             if made.depth < len(self.scopes):
                 self.learned[made.number] = [self._named(extent) for extent in target._native.shape]
             self._to_memory(target, list(target._native.shape))
+
+    def store(self, target: Tensor, key: Any, value: Any, how: str = "set") -> None:
+        """Stores to memory at computed indices, at the points at hand."""
+        keys = key if isinstance(key, tuple) else (key,)
+        if isinstance(target, _native.NativeField):
+            self.store_field(target, key, value, how)
+            return
+        index = [self.index(k)._native for k in keys]
+        value = (value if isinstance(value, Tensor) else asarray(value)).astype(target.dtype)
+        self._let_change(target)
         mode = target._outside if target._outside != "error" or not self.divides_integers else "clamp"
         if not index or len(index) != target.ndim:
             raise IndexError(f"{len(index)} indices for memory with {target.ndim} axes")
@@ -203,7 +210,101 @@ class Trace:
         keys = key if isinstance(key, tuple) else (key,)
         mode = x._outside if x._outside != "error" or not self.divides_integers else "clamp"
         index = [self.index(k)._native for k in keys]
-        return Tensor(x._native.gather(0, index, mode, False), x._outside)
+        return Tensor(self.native.dense(x._native).gather(0, index, mode, False), x._outside)
+
+    # Fields.
+
+    def field_index(self, field: Any, key: Any) -> list[Any]:
+        """The indices that a key of a field is."""
+        keys = key if isinstance(key, tuple) else (key,)
+        if len(keys) == 1 and keys[0] is None:
+            return []
+        for k in keys:
+            if not isinstance(k, Tensor) and not hasattr(k, "__index__"):
+                raise IndexError(f"an index of a field is an integer or a tensor of integers, not {type(k).__name__}")
+        return [self.index(k)._native for k in keys]
+
+    def load_field(self, field: Any, key: Any) -> Tensor:
+        """What is in a field at computed indices: zero where no cell is active, and outside."""
+        native = self.native.field(field)
+        return Tensor(self.native.load_field(native, self.field_index(field, key)))
+
+    def store_field(self, field: Any, key: Any, value: Any, how: str = "set") -> None:
+        """Stores to a field at computed indices, at the points at hand; outside nothing is stored."""
+        native = self.native.field(field)
+        value = (value if isinstance(value, Tensor) else asarray(value)).astype(native.dtype)
+        index = self.field_index(field, key)
+        self.native.store(native, index, value._native, how, "zero", self.mask())
+
+    def all_of(self, field: Any) -> Tensor:
+        """All elements of a field, zeros where no cell is active."""
+        return Tensor(self.native.read(self.native.field(field)))
+
+    # What else is done while a program is traced.
+
+    def launch(self, kernel: Any, args: Any, kwargs: Any) -> Any:
+        """A kernel is called: a statement of the program, with tensors as its arrays and numbers."""
+        called = f"kernel `{kernel.__name__}`"
+        if self.mask() is not None:
+            raise RuntimeError(
+                f"{called} is called where something is done at some points only: call it outside of `if_cond` with a "
+                "condition for each point, and of loops that points leave one by one"
+            )
+        args, kwargs, parameters = list(args), dict(kwargs or {}), kernel._parameters()
+        keys: list[tuple[Any, str, str]] = [(k, *p) for k, p in enumerate(parameters[: len(args)])]
+        keys += [(name, name, kind) for name, kind in parameters if name in kwargs]
+        at: list[tuple[Any, bool]] = []
+        tensors: list[Tensor] = []
+        stand_ins: list[Any] = []
+        for key, name, kind in keys:
+            place: Any = args if isinstance(key, int) else kwargs
+            value = place[key]
+            if isinstance(value, ComplexTensor):
+                raise TypeError(f"argument `{name}` of {called} takes real numbers, not {value.dtype}")
+            if not isinstance(value, Tensor) or not self.native.owns(value._native):
+                continue
+            place[key] = self._stand_in(called, name, kind, value)
+            at.append((key, kind == "array"))
+            tensors.append(value)
+            stand_ins.append(place[key])
+        call = {"kernel": kernel, "args": tuple(args), "kwargs": kwargs}
+        writes = self.native.kernel_writes(call, stand_ins)
+        for tensor, written in zip(tensors, writes):
+            if written:
+                self._let_change(tensor)
+        natives = [self.native.dense(tensor._native) for tensor in tensors]
+        results = [Tensor(native) for native in self.native.run_kernel(call, at, natives, writes)]
+        return results if len(results) > 1 else results[0] if results else None
+
+    def _stand_in(self, called: str, name: str, kind: str, value: Tensor) -> Any:
+        """What a kernel is compiled for, in place of a tensor whose numbers are not known yet."""
+        native = value._native
+        if kind == "array":
+            # Elements may be vectors and matrices, whose extents are known.
+            last = len(native.shape) - 2
+            shape = [n if isinstance(n, int) and k >= last and n <= 32 else 1 for k, n in enumerate(native.shape)]
+            out = Tensor.__new__(Tensor)
+            out._native, out._outside, out._made = native.zeros_outside(shape), "error", None
+            return out
+        if kind != "value":
+            raise TypeError(
+                f"argument `{name}` of {called} has to be known when the kernel is compiled, and a tensor of a program "
+                "is not"
+            )
+        if native.shape:
+            raise TypeError(f"argument `{name}` of {called} is one number, not a tensor with {value.ndim} axes")
+        return 0.0 if value.dtype.is_float else 0
+
+    def write(self, target: Any, key: Any, component: Any) -> None:
+        """Python is about to write to a field or an array."""
+        raise RuntimeError(
+            "a field or an array is changed while a program is traced, when nothing is computed: store to elements of "
+            "a field, as in `x[i, j] = value`, or change it before the program runs"
+        )
+
+    def deactivate(self, node: Any) -> None:
+        """Python is about to make cells inactive."""
+        raise RuntimeError("cells are made inactive while a program is traced, when nothing is computed")
 
     # Blocks.
 
@@ -309,6 +410,7 @@ class Program:
         while True:
             trace = Trace(facts, self._divides_integers)
             tracing.trace, tracing.program = trace.native, trace
+            outer = _native.set_recorder(trace)
             try:
                 results = self._function()
                 many = isinstance(results, (tuple, list))
@@ -317,8 +419,9 @@ class Program:
                 # A complex tensor is two.
                 trace.is_complex = [isinstance(r, ComplexTensor) for r in given]
                 planes = [p for r in given for p in ((r.real, r.imag) if isinstance(r, ComplexTensor) else (r,))]
-                natives = [trace.native.read(p._native) for p in planes]
+                natives = [trace.native.read(trace.native.dense(p._native)) for p in planes]
             finally:
+                _native.set_recorder(outer)
                 tracing.trace = tracing.program = None
             new = {k: v for k, v in trace.learned.items() if facts.get(k) != v}
             if not new:
@@ -405,10 +508,23 @@ def assert_tensor(tensor: Tensor, shape: Any, dtype: Any = None) -> Tensor:
 
 
 def indices(shape: Any) -> Any:
-    """The index along each axis, at every point of a shape."""
-    extents = _trace().extents(shape)
+    """The index along each axis, at every point of a shape, or at every active cell of a field.
+
+    What is made of the indices of a field's cells point by point has values at these cells alone; sums and other
+    reductions go over them. A store that makes other cells active ends their use: take the indices anew.
+    """
+    trace = _trace()
+    if isinstance(shape, _native.NativeField):
+        return tuple(Tensor(native) for native in trace.native.cell_indices(trace.native.field(shape)))
+    extents = trace.extents(shape)
     natives = [_native.NativeTensor.iota(extents, k, "i32", tracing.trace) for k in range(len(extents))]
     return tuple(Tensor(native) for native in natives)
+
+
+def dense(x: Any) -> Tensor:
+    """A tensor with the values that one has at the active cells of a field, and zeros elsewhere."""
+    x = x if isinstance(x, Tensor) else asarray(x)
+    return Tensor(_trace().native.dense(x._native), x._outside)
 
 
 def buffer(shape: Any, dtype: Any = None) -> Tensor:
@@ -449,7 +565,7 @@ def break_loop() -> None:
 
 @contextlib.contextmanager
 def kernel(shape: Any) -> Iterator[Any]:
-    """Does a block at every point of a shape: its indices."""
+    """Does a block at every point of a shape, or at every active cell of a field: its indices."""
     at = indices(shape)
     yield _One(at[0]) if len(at) == 1 else at
 

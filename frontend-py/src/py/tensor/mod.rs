@@ -1,5 +1,6 @@
 //! Tensors for `aerogel.tensor`: what is recorded of each operation, and numbers where they are asked for.
 
+mod kernels;
 mod operations;
 mod trace;
 mod values;
@@ -18,6 +19,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 
 use super::program;
+use super::snode::TreeStore;
 
 pub(crate) use values::{realise_tensors, tensor_counts};
 
@@ -87,6 +89,10 @@ impl Drop for NativeTensor {
 #[pyclass(module = "aerogel._native", frozen)]
 pub(crate) struct NativeTrace {
     recording: Option<Arc<Mutex<Recording>>>,
+    /// The trees of fields, in the program's order.
+    trees: Mutex<Vec<Arc<TreeStore>>>,
+    /// The kernels of the user's that are called.
+    runners: Mutex<Vec<Arc<kernels::KernelRunner>>>,
     /// The statements around the block that is recorded.
     blocks: Mutex<Vec<Vec<Stmt>>>,
 }
@@ -95,6 +101,11 @@ pub(crate) struct NativeTrace {
 #[pyclass(module = "aerogel._native", frozen)]
 pub(crate) struct NativeProgram {
     plan: Plan,
+    /// The trees of its fields.
+    trees: Vec<Arc<TreeStore>>,
+    stores_to_fields: bool,
+    /// The kernels of the user's that it calls.
+    runners: Vec<Arc<kernels::KernelRunner>>,
     text: String,
     /// What became of its statements.
     explained: String,
@@ -221,13 +232,30 @@ impl NativeTensor {
         Self { home }
     }
 
-    /// An operation with one result.
+    /// An operation with one result, on all elements of tensors.
     fn op(
         &self,
         others: &[&Self],
         f: impl FnOnce(&mut Recording, Buffer, &[Buffer]) -> Recorded,
     ) -> PyResult<Self> {
-        let (buffer, mut session) = self.record(others, f)?;
+        let (buffer, mut session) = self.record(others, |r, x, o| {
+            r.expect_everywhere(&[&[x], o].concat())?;
+            f(r, x, o)
+        })?;
+        Ok(self.made(buffer, &mut session))
+    }
+
+    /// An operation with one result that is done point by point: at the active cells of a field, if operands are.
+    fn point_op(
+        &self,
+        name: &str,
+        others: &[&Self],
+        f: impl FnOnce(&mut Recording, Buffer, &[Buffer]) -> Recorded,
+    ) -> PyResult<Self> {
+        let (buffer, mut session) = self.record(others, |r, x, o| {
+            r.cells_of(name, &[&[x], o].concat())?;
+            f(r, x, o)
+        })?;
         Ok(self.made(buffer, &mut session))
     }
 
@@ -237,7 +265,10 @@ impl NativeTensor {
         others: &[&Self],
         f: impl FnOnce(&mut Recording, Buffer, &[Buffer]) -> Recorded<Vec<Buffer>>,
     ) -> PyResult<Vec<Self>> {
-        let (buffers, mut session) = self.record(others, f)?;
+        let (buffers, mut session) = self.record(others, |r, x, o| {
+            r.expect_everywhere(&[&[x], o].concat())?;
+            f(r, x, o)
+        })?;
         Ok(buffers
             .into_iter()
             .map(|b| self.made(b, &mut session))

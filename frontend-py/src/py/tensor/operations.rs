@@ -99,6 +99,12 @@ impl NativeTensor {
         }))
     }
 
+    /// Zeros of the same type, outside of programs.
+    fn zeros_outside(&self, shape: Vec<usize>) -> PyResult<Self> {
+        let ty = scalar_type(self.dtype())?;
+        Ok(leaf(Operand::zeros(ty, &shape).map_err(error::memory)?))
+    }
+
     /// One number.
     #[staticmethod]
     fn of_number(dtype: &str, value: &Bound<'_, PyAny>) -> PyResult<Self> {
@@ -175,32 +181,32 @@ impl NativeTensor {
     }
 
     fn unary(&self, name: &str) -> PyResult<Self> {
-        self.op(&[], |r, x, _| r.unary(name, x))
+        self.point_op(name, &[], |r, x, _| r.unary(name, x))
     }
 
     fn binary(&self, name: &str, other: &Self) -> PyResult<Self> {
-        self.op(&[other], |r, x, o| r.binary(name, x, o[0]))
+        self.point_op(name, &[other], |r, x, o| r.binary(name, x, o[0]))
     }
 
     /// `a` where this is true, else `b`.
     fn select(&self, a: &Self, b: &Self) -> PyResult<Self> {
-        self.op(&[a, b], |r, x, o| r.select(x, o[0], o[1]))
+        self.point_op("where", &[a, b], |r, x, o| r.select(x, o[0], o[1]))
     }
 
     fn cast(&self, dtype: &str) -> PyResult<Self> {
         let ty = scalar_type(dtype)?;
-        self.op(&[], |r, x, _| Ok(r.cast(x, ty)))
+        self.point_op("astype", &[], |r, x, _| Ok(r.cast(x, ty)))
     }
 
     fn bitcast(&self, dtype: &str) -> PyResult<Self> {
         let ty = scalar_type(dtype)?;
-        self.op(&[], |r, x, _| r.bitcast(x, ty))
+        self.point_op("bitcast", &[], |r, x, _| r.bitcast(x, ty))
     }
 
     #[pyo3(signature = (name, axes, keepdims))]
     fn reduce(&self, name: &str, axes: Option<Vec<i64>>, keepdims: bool) -> PyResult<Self> {
         let axes = axes.as_deref();
-        self.op(&[], |r, x, _| match name {
+        self.point_op(name, &[], |r, x, _| match name {
             "mean" => r.mean(x, axes, keepdims),
             "count_nonzero" => r.count_nonzero(x, axes, keepdims),
             _ => r.reduce(name, x, axes, keepdims),
@@ -346,7 +352,8 @@ impl NativeTensor {
         from_end: bool,
     ) -> PyResult<Self> {
         let mode = outside(mode)?;
-        self.op(&handles(&index), |r, x, o| {
+        self.point_op("gather", &handles(&index), |r, x, o| {
+            r.expect_everywhere(&[x])?;
             r.gather(x, first, o, mode, from_end)
         })
     }

@@ -3,17 +3,21 @@
 use std::sync::{Arc, Mutex};
 
 use aerogel_base::ScalarType;
+use aerogel_ir::TreeId;
 use aerogel_tensor::record::Recording;
 use aerogel_tensor::{Accum, Buffer, Dim, DimDef, Expr, Outside, Plan, Stmt, Var};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use super::kernels::{KernelCall, Key};
 use super::values::{leaf, not_compiled, stopped};
 use super::{
     Extent, Home, NativeDim, NativeProgram, NativeTensor, NativeTrace, dims, lock, made_for,
     outside, raised, scalar_type,
 };
-use crate::py::program;
+use crate::py::field::NativeField;
+use crate::py::snode::TreeStore;
+use crate::py::{later, program, recorder};
 
 /// An extent in Python: a number, or what is known when the program runs.
 pub(super) fn extent<'py>(py: Python<'py>, r: &Recording, dim: Dim) -> PyResult<Bound<'py, PyAny>> {
@@ -34,17 +38,17 @@ pub(super) fn extents<'py>(
 }
 
 impl NativeTrace {
-    fn recording(&self) -> &Arc<Mutex<Recording>> {
+    pub(super) fn recording(&self) -> &Arc<Mutex<Recording>> {
         self.recording.as_ref().expect("a trace has a recording")
     }
 
-    fn tensor(&self, buffer: Buffer) -> NativeTensor {
+    pub(super) fn tensor(&self, buffer: Buffer) -> NativeTensor {
         NativeTensor {
             home: Home::Program(self.recording().clone(), buffer),
         }
     }
 
-    fn buffer(&self, tensor: &NativeTensor) -> PyResult<Buffer> {
+    pub(super) fn buffer(&self, tensor: &NativeTensor) -> PyResult<Buffer> {
         match &tensor.home {
             Home::Program(recording, buffer) if Arc::ptr_eq(recording, self.recording()) => {
                 Ok(*buffer)
@@ -55,25 +59,39 @@ impl NativeTrace {
         }
     }
 
+    /// The number of a tree in the program.
+    pub(super) fn tree(&self, store: &Arc<TreeStore>) -> TreeId {
+        let tree = lock(self.recording()).tree(&store.tree);
+        let mut trees = lock(&self.trees);
+        if trees.len() <= tree.as_u32() as usize {
+            trees.push(store.clone());
+        }
+        tree
+    }
+
     /// What comes since now is another block.
     fn begin(&self) {
         let mut r = lock(self.recording());
         r.forget();
+        r.begin_block();
         let body = std::mem::take(&mut r.program.body);
         lock(&self.blocks).push(body);
     }
 
     /// The block that was begun last; what came before goes on.
-    fn end(&self) -> Vec<Stmt> {
+    fn end(&self, is_loop: bool) -> PyResult<Vec<Stmt>> {
         let mut r = lock(self.recording());
         r.forget();
         let outer = lock(&self.blocks).pop().unwrap_or_default();
-        std::mem::replace(&mut r.program.body, outer)
+        let body = std::mem::replace(&mut r.program.body, outer);
+        r.end_block(is_loop).map_err(raised)?;
+        Ok(body)
     }
 
     fn number_of(&self, tensor: &NativeTensor) -> PyResult<Expr> {
         let buffer = self.buffer(tensor)?;
         let mut r = lock(self.recording());
+        r.expect_everywhere(&[buffer]).map_err(raised)?;
         if r.rank(buffer) != 0 {
             return Err(PyValueError::new_err(
                 "the bounds of a loop and the condition of a branch of the host are single numbers",
@@ -90,7 +108,94 @@ impl NativeTrace {
         Self {
             recording: Some(Arc::default()),
             blocks: Mutex::default(),
+            trees: Mutex::default(),
+            runners: Mutex::default(),
         }
+    }
+
+    /// A field of scalars as a tensor, whose elements lie in its tree.
+    fn field(&self, py: Python<'_>, field: &NativeField) -> PyResult<NativeTensor> {
+        let placement = field.placement(py)?;
+        placement.store.memory(py)?;
+        let [place] = placement.places[..] else {
+            return Err(PyValueError::new_err(format!(
+                "{} has {} components: take one, as in `x.get_scalar_field(0)[i]`",
+                field.label(),
+                placement.places.len()
+            )));
+        };
+        let store = &placement.store;
+        self.tree(store);
+        let shown = if field.name().is_empty() {
+            "field"
+        } else {
+            field.name()
+        };
+        let mut r = lock(self.recording());
+        let buffer = r
+            .field(shown, &store.tree, place, &placement.offset)
+            .map_err(raised)?;
+        drop(r);
+        Ok(self.tensor(buffer))
+    }
+
+    /// Whether a tensor is one of this program.
+    fn owns(&self, tensor: &NativeTensor) -> bool {
+        self.buffer(tensor).is_ok()
+    }
+
+    /// Whether a kernel writes to each of some of its arguments.
+    fn kernel_writes(
+        &self,
+        py: Python<'_>,
+        call: KernelCall<'_>,
+        tensors: Vec<Bound<'_, PyAny>>,
+    ) -> PyResult<Vec<bool>> {
+        call.writes(py, &tensors)
+    }
+
+    /// Runs a kernel with tensors at some of its arguments, as arrays or as single numbers: what it returns.
+    fn run_kernel(
+        &self,
+        py: Python<'_>,
+        call: KernelCall<'_>,
+        at: Vec<(Key, bool)>,
+        tensors: Vec<Bound<'_, NativeTensor>>,
+        writes: Vec<bool>,
+    ) -> PyResult<Vec<NativeTensor>> {
+        call.record(py, self, at, &tensors, &writes)
+    }
+
+    /// The index of each active cell of a field along each of its axes.
+    fn cell_indices(&self, field: &NativeTensor) -> PyResult<Vec<NativeTensor>> {
+        let field = self.buffer(field)?;
+        let all = lock(self.recording()).cell_indices(field).map_err(raised)?;
+        Ok(all.into_iter().map(|b| self.tensor(b)).collect())
+    }
+
+    /// The elements of a field at computed indices.
+    fn load_field(
+        &self,
+        field: &NativeTensor,
+        index: Vec<Bound<'_, NativeTensor>>,
+    ) -> PyResult<NativeTensor> {
+        let field = self.buffer(field)?;
+        let index = index.iter().map(|i| self.buffer(i.get()));
+        let index = index.collect::<PyResult<Vec<Buffer>>>()?;
+        let made = lock(self.recording()).load_field(field, &index);
+        Ok(self.tensor(made.map_err(raised)?))
+    }
+
+    /// A value at cells with zeros elsewhere; any other as it is.
+    fn dense(&self, x: &NativeTensor) -> PyResult<NativeTensor> {
+        let x = self.buffer(x)?;
+        let made = lock(self.recording()).dense(x).map_err(raised)?;
+        Ok(self.tensor(made))
+    }
+
+    fn is_at_cells(&self, x: &NativeTensor) -> PyResult<bool> {
+        let x = self.buffer(x)?;
+        Ok(lock(self.recording()).is_at_cells(x))
     }
 
     /// What comes from outside; an extent of -1 is known when the program runs, one of the program is asked to be equal.
@@ -214,6 +319,7 @@ impl NativeTrace {
     fn read(&self, tensor: &NativeTensor) -> PyResult<NativeTensor> {
         let buffer = self.buffer(tensor)?;
         let mut r = lock(self.recording());
+        r.cells_of("a value", &[buffer]).map_err(raised)?;
         let shape = r.shape(buffer);
         let element = r.at_point(buffer, shape.len());
         let out = r.map(&shape, element);
@@ -237,7 +343,7 @@ impl NativeTrace {
     }
 
     fn end_loop(&self, var: u32, lo: &NativeTensor, hi: &NativeTensor, step: i32) -> PyResult<()> {
-        let body = self.end();
+        let body = self.end(true)?;
         let (lo, hi) = (self.number_of(lo)?, self.number_of(hi)?);
         let var = Var::from_u32(var);
         lock(self.recording()).program.body.push(Stmt::Loop {
@@ -251,7 +357,7 @@ impl NativeTrace {
     }
 
     fn end_if(&self, cond: &NativeTensor) -> PyResult<()> {
-        let body = self.end();
+        let body = self.end(false)?;
         let cond = self.number_of(cond)?;
         lock(self.recording())
             .program
@@ -281,7 +387,10 @@ impl NativeTrace {
     ) -> PyResult<NativeProgram> {
         let results = results.iter().map(|t| self.buffer(t.get()));
         let results = results.collect::<PyResult<Vec<Buffer>>>()?;
-        let mut program = lock(self.recording()).program.clone();
+        let r = lock(self.recording());
+        r.expect_everywhere(&results).map_err(raised)?;
+        let mut program = r.program.clone();
+        drop(r);
         program.results = results;
         let text = program.to_string();
         aerogel_tensor::verify(&program)
@@ -298,6 +407,9 @@ impl NativeTrace {
         let plan = Plan::new(program, made_for).map_err(|e| not_compiled(py, &e))?;
         let explained = aerogel_tensor::explain::of_plan(&before, &plan);
         Ok(NativeProgram {
+            stores_to_fields: aerogel_tensor::passes::stores_to_fields(plan.program()),
+            runners: lock(&self.runners).clone(),
+            trees: lock(&self.trees).clone(),
             plan,
             text,
             explained,
@@ -316,8 +428,24 @@ impl NativeProgram {
     ) -> PyResult<Vec<NativeTensor>> {
         let inputs = inputs.iter().map(|t| t.get().operand(py));
         let inputs = inputs.collect::<PyResult<Vec<_>>>()?;
-        let results = py.detach(|| self.plan.run(&inputs));
-        let results = results.map_err(|e| self.disagreement(&e).unwrap_or_else(|| stopped(&e)))?;
+        let changes = self.stores_to_fields || !self.runners.is_empty();
+        if changes && recorder::current(py).is_some() {
+            let what = "a program of tensors that stores to fields or calls kernels is not recorded: run it outside of the \
+                        tape";
+            return Err(crate::py::error::runtime(py, what));
+        }
+        later::tell(py)?;
+        let trees = self.trees.iter().map(|store| store.memory(py));
+        let trees = trees.collect::<PyResult<Vec<_>>>()?;
+        let results = py.detach(|| self.plan.run_over(&inputs, &[], &trees));
+        let results = results.map_err(|e| {
+            let of_kernel = match &e {
+                aerogel_tensor::RunError::Region(_) => self.runners.iter().find_map(|r| r.raised()),
+                _ => None,
+            };
+            let own = of_kernel.or_else(|| self.disagreement(&e));
+            own.unwrap_or_else(|| stopped(&e))
+        })?;
         Ok(results.into_iter().map(leaf).collect())
     }
 

@@ -1,0 +1,71 @@
+//! Kernels of the user's as statements of programs: what a program knows of them, and how they are run.
+
+use std::fmt;
+use std::sync::Arc;
+
+use aerogel_base::{Scalar, Span, entity};
+use aerogel_ir::TreeId;
+
+use crate::plan::{Operand, RunError};
+use crate::program::Buffer;
+
+entity! {
+    /// A kernel of the user's.
+    pub struct Region, "r"
+}
+
+/// Runs a kernel of the user's. Whoever records it says how.
+pub trait Runner: Send + Sync {
+    /// Runs it on arrays, which come back in the same order: those that it writes may be other memory. Also what it returns.
+    ///
+    /// # Errors
+    /// Why it ended early.
+    fn run(&self, arrays: Vec<Operand>) -> Result<(Vec<Operand>, Vec<Scalar>), RunError>;
+}
+
+/// A kernel of the user's: what statements around it have to know.
+#[derive(Clone)]
+pub struct RegionDef {
+    /// Its name.
+    pub name: String,
+    /// Whether it writes each of its arrays. It may read all of them.
+    pub writes: Vec<bool>,
+    /// The trees that it reads and writes, and in which it may make cells active or inactive.
+    pub trees: Vec<TreeId>,
+    /// How it is run; nothing in a program that was read from text.
+    pub runner: Option<Arc<dyn Runner>>,
+}
+
+impl fmt::Debug for RegionDef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{:?}", self.name, self.writes)
+    }
+}
+
+impl RegionDef {
+    pub(crate) fn run(
+        &self,
+        arrays: Vec<Operand>,
+    ) -> Result<(Vec<Operand>, Vec<Scalar>), RunError> {
+        match &self.runner {
+            Some(runner) => runner.run(arrays),
+            None => Err(RunError::Region(format!(
+                "kernel `{}` is not there",
+                self.name
+            ))),
+        }
+    }
+}
+
+/// `results = region(arrays)`: a kernel of the user's, launched by the host.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Run {
+    /// What is run.
+    pub region: Region,
+    /// The buffers that are its arrays.
+    pub arrays: Vec<Buffer>,
+    /// Temporaries with one number each for what it returns.
+    pub results: Vec<Buffer>,
+    /// Where it was written.
+    pub span: Span,
+}

@@ -1,0 +1,263 @@
+//! Statements over the active cells of fields: what the verifier asks of them, and each pass that knows of them.
+
+use aerogel_tensor::passes::{Options, PASSES};
+use aerogel_tensor::{Program, explain, parse, verify};
+
+/// Two fields in the same cells, and one in others.
+const FIELDS: &str = r#"
+tree0 { pointer i:4 { dense i:8 { place x: f32, place y: f32 } }, bitmasked i:32 { place z: f32 } }
+field b0 "x": f32[32] = tree0.S3
+field b1 "y": f32[32] = tree0.S4
+field b2 "z": f32[32] = tree0.S6
+tmp b3 "t": f32[32]
+tmp b4 "u": f32[32]
+tmp b5 "s": f32[]
+tmp b6 "n": f32[]
+"#;
+
+fn program(body: &str) -> Program {
+    parse(&format!("{FIELDS}{body}")).unwrap()
+}
+
+/// The statements of a program after one pass.
+fn after(pass: &str, body: &str) -> String {
+    let mut program = program(body);
+    verify(&program).unwrap();
+    let pass = PASSES.iter().find(|p| p.name == pass).unwrap();
+    (pass.run)(&mut program, Options::default());
+    verify(&program).unwrap();
+    let text = program.to_string();
+    text[text.find("for ").unwrap()..].to_owned()
+}
+
+fn wrong(body: &str) -> String {
+    verify(&program(body)).unwrap_err()
+}
+
+#[test]
+fn a_space_of_cells_is_printed_and_read() {
+    let program = program("for cells b0 [32] {\n  b3[i0] = b1[i0]\n}\nresult b3\n");
+    verify(&program).unwrap();
+    let text = program.to_string();
+    assert!(
+        text.contains("field b2 \"z\": f32[32] = tree0.S6\n"),
+        "{text}"
+    );
+    assert!(
+        text.contains("for cells b0 [32] {\n  b3[i0] = b1[i0]\n}\n"),
+        "{text}"
+    );
+    assert_eq!(parse(&text).unwrap().to_string(), text);
+}
+
+#[test]
+fn the_verifier_knows_of_cells() {
+    let all = |body: &str| verify(&program(body));
+    all("for cells b0 [32] { b1[i0] = f32(1) }").unwrap();
+    all("for [32] { b0[add(i0, i32(1))] zero = f32(1) }").unwrap();
+    insta::assert_snapshot!(
+        wrong("for cells b0 [32] { b1[add(i0, i32(1))] zero = f32(1) }"),
+        @"a store to b1 among the cells of b0 may make others active"
+    );
+    all("for cells b0 [32] { b2[i0] = f32(1) }").unwrap();
+    insta::assert_snapshot!(wrong("for cells b3 [32] { b3[i0] = f32(1) }"), @"b3 has no cells over this space");
+    insta::assert_snapshot!(wrong("for cells b0 [8] { b3[i0] = f32(1) }"), @"b0 has no cells over this space");
+    insta::assert_snapshot!(wrong("for [32] { b0[i0] add init = f32(1) }"), @"`init` of a field");
+    insta::assert_snapshot!(wrong("result b0"), @"b0 is asked for, and lies in a tree");
+    insta::assert_snapshot!(wrong("call sort(b3, b4) = (b0)"), @"a library with a field");
+}
+
+#[test]
+fn values_at_cells_are_computed_at_the_same_cells() {
+    insta::assert_snapshot!(after("inline", "
+        for cells b0 [32] { b3[i0] = mul(b0[i0], b1[i0]) }
+        for cells b1 [32] { b4[i0] = add(b3[i0], f32(1)) }
+        result b4
+    "), @r"
+    for cells b0 [32] {
+      b3[i0] = mul(b0[i0], b1[i0])
+    }
+    for cells b1 [32] {
+      b4[i0] = add(mul(b0[i0], b1[i0]), f32(1.0))
+    }
+    result b4
+    ");
+}
+
+#[test]
+fn elsewhere_they_are_read_from_memory() {
+    insta::assert_snapshot!(after("inline", "
+        for cells b0 [32] { b3[i0] = mul(b0[i0], b1[i0]) }
+        for cells b2 [32] { b4[i0] = add(b3[i0], f32(1)) }
+        result b4
+    "), @r"
+    for cells b0 [32] {
+      b3[i0] = mul(b0[i0], b1[i0])
+    }
+    for cells b2 [32] {
+      b4[i0] = add(b3[i0], f32(1.0))
+    }
+    result b4
+    ");
+    let program = program(
+        "
+        for cells b0 [32] { b3[i0] = mul(b0[i0], b1[i0]) }
+        for [32] { b4[i0] = add(b3[i0], f32(1)) }
+        result b4
+    ",
+    );
+    insta::assert_snapshot!(explain::explain(&program, Options::default()), @r"
+    2 statements became 2 kernels; 2 of 2 temporaries are kept in memory
+    kernel 0 over the cells of x, [32]: t
+        t: f32[32], kept: it is made at the active cells of a field, and read at other points too
+    kernel 1 over [32]: u
+        u: f32[32], kept: it is asked for
+    ");
+}
+
+#[test]
+fn what_makes_cells_active_stands_between() {
+    insta::assert_snapshot!(after("inline", "
+        for cells b0 [32] { b3[i0] = b1[i0] }
+        for [32] { b0[sub(i0, i32(1))] zero = f32(2) }
+        for cells b0 [32] { b4[i0] = b3[i0] }
+        result b4
+    "), @r"
+    for cells b0 [32] {
+      b3[i0] = b1[i0]
+    }
+    for [32] {
+      b0[sub(i0, i32(1))] zero = f32(2.0)
+    }
+    for cells b0 [32] {
+      b4[i0] = b3[i0]
+    }
+    result b4
+    ");
+    insta::assert_snapshot!(after("fuse", "
+        for cells b0 [32] { b3[i0] = b1[i0] }
+        for [32] { b0[sub(i0, i32(1))] zero = f32(2) }
+        for cells b0 [32] { b4[i0] = b1[i0] }
+        result b4
+    "), @r"
+    for cells b0 [32] {
+      b3[i0] = b1[i0]
+    }
+    for [32] {
+      b0[sub(i0, i32(1))] zero = f32(2.0)
+    }
+    for cells b0 [32] {
+      b4[i0] = b1[i0]
+    }
+    result b4
+    ");
+}
+
+#[test]
+fn only_equal_cells_are_gone_over_together() {
+    insta::assert_snapshot!(after("fuse", "
+        for cells b0 [32] { b3[i0] = b1[i0] }
+        for [32] { b2[i0] = f32(2) }
+        for cells b2 [32] { b4[i0] = b1[i0] }
+        for cells b1 [32] { b0[i0] = f32(3) }
+        result b3
+        result b4
+    "), @r"
+    for cells b0 [32] {
+      b3[i0] = b1[i0]
+      b0[i0] = f32(3.0)
+    }
+    for [32] {
+      b2[i0] = f32(2.0)
+    }
+    for cells b2 [32] {
+      b4[i0] = b1[i0]
+    }
+    result b3
+    result b4
+    ");
+}
+
+#[test]
+fn sums_over_cells_begin_before_them() {
+    insta::assert_snapshot!(after("reductions", "
+        for cells b0 [32] { b5[] add init = b0[i0] }
+        result b5
+    "), @r"
+    for [] {
+      b5[] = f32(0.0)
+    }
+    for cells b0 [32] {
+      b5[] add = b0[i0]
+    }
+    result b5
+    ");
+}
+
+#[test]
+fn kernels_stand_between_what_they_touch() {
+    let region = "region r0 \"mine\" (out, in) tree0\n";
+    let head = FIELDS.replace("field b0", &format!("{region}field b0"));
+    let with = |body: &str| parse(&format!("{head}{body}")).unwrap();
+    let mut program = with(
+        "
+        for cells b0 [32] { b3[i0] = b1[i0] }
+        run r0(b5) = (b4, b3)
+        for cells b0 [32] { b1[i0] = add(b3[i0], b5[]) }
+        result b4
+    ",
+    );
+    verify(&program).unwrap();
+    let before = program.to_string();
+    assert_eq!(parse(&before).unwrap().to_string(), before);
+    for pass in PASSES {
+        (pass.run)(&mut program, Options::default());
+        verify(&program).unwrap();
+    }
+    insta::assert_snapshot!(explain::explain(&parse(&before).unwrap(), Options::default()), @r"
+    2 statements became 2 kernels; 3 of 3 temporaries are kept in memory
+    kernel 0 over the cells of x, [32]: t
+        t: f32[32], kept: a kernel of yours makes it or takes it
+    kernel `mine`
+        u: f32[32], kept: it is asked for
+        s: f32[], kept: a kernel of yours makes it or takes it
+    kernel 1 over the cells of x, [32]: y
+    ");
+    insta::assert_snapshot!(verify(&with("run r0() = (b3)")).unwrap_err(), @r"
+    r0 takes 2 arrays
+    ");
+    insta::assert_snapshot!(verify(&with("run r0() = (b0, b1)")).unwrap_err(), @r"
+    a field as an array
+    ");
+    insta::assert_snapshot!(verify(&with("run r0(b3) = (b4, b3)")).unwrap_err(), @r"
+    what is returned is a number
+    ");
+}
+
+#[test]
+fn stores_to_fields_stay_where_they_are() {
+    // In a variable, the place would be stored to at each point, which makes all cells active.
+    insta::assert_snapshot!(after("registers", "
+        for [32] {
+          if gt(b1[i0], f32(0)) { b0[i0] = f32(1) }
+          if gt(b1[i0], f32(5)) { b0[i0] = f32(2) }
+        }
+    "), @r"
+    for [32] {
+      if gt(b1[i0], f32(0.0)) {
+        b0[i0] = f32(1.0)
+      }
+      if gt(b1[i0], f32(5.0)) {
+        b0[i0] = f32(2.0)
+      }
+    }
+    ");
+    insta::assert_snapshot!(after("dead", "
+        for cells b0 [32] { b3[i0] = b1[i0] }
+        for cells b0 [32] { b1[i0] = f32(2) }
+    "), @r"
+    for cells b0 [32] {
+      b1[i0] = f32(2.0)
+    }
+    ");
+}
