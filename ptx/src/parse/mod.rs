@@ -2,6 +2,7 @@
 
 mod instruction;
 mod names;
+mod operands;
 mod words;
 
 use crate::code::{Code, Function, Instruction, Op, Reg, Slot, Space, Ty, Variable};
