@@ -19,12 +19,36 @@ impl Recording {
     }
 
     /// The indices that several tensors hold, at the points of the domain that they are stretched to.
-    fn indices(&mut self, op: &str, index: &[Buffer]) -> Recorded<(Vec<Dim>, Vec<Expr>)> {
+    fn indices(
+        &mut self,
+        op: &str,
+        index: &[Buffer],
+        extents: &[Dim],
+        outside: Outside,
+    ) -> Recorded<(Vec<Dim>, Vec<Expr>)> {
         self.index_types(op, index)?;
         let (domain, elements) = self.stretched(op, index)?;
-        let elements = elements.into_iter();
-        let elements = elements.map(|e| self.as_index(e)).collect();
+        let elements = elements.into_iter().zip(extents);
+        let elements = elements
+            .map(|(e, &dim)| self.as_index_along(e, dim, outside))
+            .collect();
         Ok((domain, elements))
+    }
+
+    /// A number as an index along an axis: one that wraps around does so before it is cut to the type of indices.
+    pub(crate) fn as_index_along(&mut self, e: Expr, dim: Dim, outside: Outside) -> Expr {
+        let ty = self.program.exprs.ty(e);
+        let is_wide = matches!(ty, ScalarType::I64 | ScalarType::U32 | ScalarType::U64);
+        if outside != Outside::Wrap || !is_wide {
+            return self.as_index(e);
+        }
+        let extent = self.program.extent(dim);
+        let extent = self.program.exprs.cast(extent, ty);
+        // Along an axis without elements there is nothing to read.
+        let one = self.program.exprs.int(ty, 1);
+        let extent = self.program.exprs.binary(BinaryOp::Max, extent, one);
+        let inside = self.program.exprs.binary(BinaryOp::Mod, e, extent);
+        self.program.exprs.cast(inside, ScalarType::I32)
     }
 
     /// A number as an index: what is beyond the type of indices stays beyond every extent.
@@ -63,7 +87,7 @@ impl Recording {
                 shape.len()
             )));
         }
-        let (points, at) = self.indices("gather", index)?;
+        let (points, at) = self.indices("gather", index, &shape[first..], outside)?;
         let mut domain = shape[..first].to_vec();
         domain.extend(&points);
         domain.extend(&shape[first + index.len()..]);
@@ -137,7 +161,7 @@ impl Recording {
         domain[axis] = taken;
         let mut at = self.program.axes(domain.len());
         let value = self.at_point(index, domain.len());
-        let value = self.as_index(value);
+        let value = self.as_index_along(value, shape[axis], outside);
         at[axis] = self.counted_from_end(value, shape[axis]);
         for (k, &dim) in shape.iter().enumerate() {
             if k != axis && self.program.const_dim(dim) == Some(1) {
@@ -173,7 +197,7 @@ impl Recording {
         if self.ty(values) != self.ty(x) {
             return self.types_error("scatter", &[x, values], "values of the tensor's type");
         }
-        let (points, at) = self.indices("scatter", index)?;
+        let (points, at) = self.indices("scatter", index, &shape, outside)?;
         let rest = &shape[index.len()..];
         let mut domain = points.clone();
         domain.extend(rest);

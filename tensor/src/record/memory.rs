@@ -88,8 +88,9 @@ impl Recording {
         let cells = self.cells_of("store", &operands)?;
         let (domain, elements) = self.stretched("store", &operands)?;
         let mut at: Vec<Expr> = Vec::new();
-        for &e in &elements[..rank] {
-            let i = self.as_index(e);
+        let extents = self.shape(target);
+        for (&e, dim) in elements[..rank].iter().zip(extents) {
+            let i = self.as_index_along(e, dim, outside);
             at.push(i);
         }
         let mut outside = outside;

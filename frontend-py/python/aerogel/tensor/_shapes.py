@@ -18,8 +18,14 @@ def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Tensor:
     """The elements row by row in another shape; one extent may be -1."""
     x = asarray(x)
     if tracing.program is not None:
-        return Tensor(x._native.reshape(tracing.program.extents(shape)), x._outside)
-    shape = _list(shape, "reshape")
+        wanted = tracing.program.extents(shape)
+        if -1 not in wanted:
+            return Tensor(x._native.reshape(wanted), x._outside)
+        if not all(isinstance(n, int) for n in [*x._native.shape, *wanted]):
+            raise ValueError("`reshape`: -1 wants extents that are known while a program is traced: name the extent")
+        shape = wanted
+    else:
+        shape = _list(shape, "reshape")
     if any(isinstance(n, int) and n < -1 for n in shape):
         raise ValueError(f"`reshape`: {tuple(shape)} is not a shape")
     if -1 in [n for n in shape if isinstance(n, int)]:

@@ -183,8 +183,10 @@ def kernel(shape: Any, group_size: Sequence[builtins.int] = ()) -> Iterator[Any]
     trace = programs._trace()
     around = trace.kernel
     trace.kernel = (trace.extents(shape), points)
-    yield points if len(at) == 1 else at if not groups else points
-    trace.kernel = around
+    try:
+        yield points if len(at) == 1 else at if not groups else points
+    finally:
+        trace.kernel = around
 
 
 class _OwnMemory:

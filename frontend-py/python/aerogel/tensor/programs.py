@@ -14,13 +14,16 @@
 from __future__ import annotations
 
 import contextlib
+import copy
+import itertools
 from typing import TYPE_CHECKING, Any
 
 from aerogel import _native
 from aerogel._dtypes import ALL, dtype_of
+from aerogel.data.matrix import Matrix
 from aerogel.tensor import _types
 from aerogel.tensor._complex import ComplexTensor
-from aerogel.tensor._tensor import Tensor, asarray, constant, operands, tracing
+from aerogel.tensor._tensor import Tensor, asarray, constant, is_number, operands, tracing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -84,6 +87,8 @@ class Trace:
         self.kernel: Any = None
         #: Which results are complex.
         self.is_complex: list[bool] = []
+        #: Whether an exception left a block.
+        self.is_broken = False
         self._count = 0
         self._n_loops = 0
 
@@ -173,8 +178,7 @@ class Trace:
     def set(self, target: Tensor, value: Any) -> None:
         """Gives a tensor another value, at the points at hand."""
         self._own(target)
-        new = value if isinstance(value, Tensor) else asarray(value)
-        new = new.astype(target.dtype)._native
+        new = _of_type(value, target.dtype)._native
         mask = self.mask()
         shape = self._stretched([target._native, new, *([] if mask is None else [mask])])
         made = target._made
@@ -211,8 +215,14 @@ class Trace:
         if isinstance(target, _native.NativeField):
             self.store_field(target, key, value, how)
             return
+        # Below zero they count from the end, where that is known.
+        ends = target._native.shape if len(keys) == target.ndim else []
+        keys = tuple(
+            k + n if isinstance(k, int) and isinstance(n, int) and -n <= k < 0 else k
+            for k, n in itertools.zip_longest(keys, ends)
+        )
         index = [self.index(k)._native for k in keys]
-        value = (value if isinstance(value, Tensor) else asarray(value)).astype(target.dtype)
+        value = _of_type(value, target.dtype)
         self._let_change(target)
         mode = target._outside if target._outside != "error" or not self.divides_integers else "clamp"
         if not index or len(index) != target.ndim:
@@ -262,7 +272,7 @@ class Trace:
         if any(scope.is_map for scope in self.scopes):
             raise ValueError("`vmap`: the function stores to a field")
         native = self.native.field(field)
-        value = (value if isinstance(value, Tensor) else asarray(value)).astype(native.dtype)
+        value = _of_type(value, dtype_of(native.dtype))
         index = self.field_index(field, key)
         self.native.store(native, index, value._native, how, "zero", self.mask())
 
@@ -294,6 +304,9 @@ class Trace:
             if isinstance(value, ComplexTensor):
                 raise TypeError(f"argument `{name}` of {called} takes real numbers, not {value.dtype}")
             if not isinstance(value, Tensor) or not self.native.owns(value._native):
+                if kind == "value":
+                    # As it is now.
+                    place[key] = value.to_list() if isinstance(value, Matrix) else copy.deepcopy(value)
                 continue
             place[key] = self._stand_in(called, name, kind, value)
             at.append((key, kind == "array"))
@@ -361,7 +374,8 @@ class Trace:
         if per_point:
             at = lo + at * step
             scope.conditions.append(((at < hi) if step > 0 else (at > hi))._native)
-        yield at
+        with self._whole(scope):
+            yield at
         self._leave_if_done(scope)
         self.scopes.pop()
         self.native.end_loop(var, first, last, 1 if per_point else step)
@@ -395,14 +409,26 @@ class Trace:
         if condition.ndim == 0 and self.mask() is None:
             self.native.begin_block()
             self.scopes.append(scope)
-            yield
+            with self._whole(scope):
+                yield
             self.scopes.pop()
             self.native.end_if(held)
             return
         scope.conditions.append(held)
         self.scopes.append(scope)
-        yield
+        with self._whole(scope):
+            yield
         self.scopes.pop()
+
+    @contextlib.contextmanager
+    def _whole(self, scope: _Scope) -> Iterator[None]:
+        """A block whose statements are all known: not those of one that an exception leaves."""
+        try:
+            yield
+        except BaseException:
+            del self.scopes[self.scopes.index(scope) :]
+            self.is_broken = True
+            raise
 
     def leave_loop(self, turn_only: bool = False) -> None:
         """Leaves the innermost loop, or this turn of it, at the points at hand."""
@@ -426,6 +452,15 @@ class Trace:
             self.learned[key] = named
             return
         self.native.set(memory, constant(False, ALL["u1"])._native, mask)
+
+
+def _of_type(value: Any, dtype: Any) -> Tensor:
+    """A value for elements of a type: numbers of Python's become that at once."""
+    if is_number(value) and (dtype.is_float or not isinstance(value, float)):
+        return constant(value, dtype)
+    if isinstance(value, (list, tuple)) and dtype.is_float:
+        return asarray(value, dtype)
+    return (value if isinstance(value, Tensor) else asarray(value)).astype(dtype)
 
 
 def _trace() -> Trace:
@@ -464,6 +499,11 @@ class Program:
             finally:
                 _native.set_recorder(outer)
                 tracing.trace = tracing.program = None
+            if trace.is_broken:
+                raise RuntimeError(
+                    "an exception left a block of the program (a loop, a branch) and was caught outside of it: what the "
+                    "block does is not known then. Catch it inside"
+                )
             new = {k: v for k, v in trace.learned.items() if facts.get(k) != v}
             if not new:
                 return trace, trace.native.finish(natives), many, results is None
@@ -471,7 +511,8 @@ class Program:
 
     def compile(self) -> Program:
         """Traces and compiles it, which the first call does else."""
-        if self._made is None:
+        # What a kernel writes to may be otherwise after `ti.init`.
+        if self._made is None or not self._made[1].is_current:
             self._made = self._traced()
         return self
 

@@ -7,6 +7,7 @@ use aerogel_tensor::{Operand, RegionDef, RunError, Runner};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::{PyTraverseError, PyVisit};
 
 use super::values::leaf;
 use super::{CLASS, NativeTensor, NativeTrace, lock, native_of, number};
@@ -92,9 +93,11 @@ impl KernelCall<'_> {
             trees.extend(tree.store().map(|store| trace.tree(&store)));
         }
         let runner = Arc::new(KernelRunner {
-            kernel: self.kernel.clone().unbind(),
-            args: self.args.clone().unbind(),
-            kwargs: self.kwargs.clone().unbind(),
+            call: Mutex::new(Some(Call {
+                kernel: self.kernel.clone().unbind(),
+                args: self.args.clone().unbind(),
+                kwargs: self.kwargs.clone().unbind(),
+            })),
             places,
             returned: returned.clone(),
             failed: Mutex::default(),
@@ -131,14 +134,20 @@ impl KernelCall<'_> {
 
 /// Runs a kernel as a statement of a program.
 pub(super) struct KernelRunner {
-    kernel: Py<NativeKernel>,
-    args: Py<PyTuple>,
-    kwargs: Py<PyDict>,
+    /// What is called, until the collector of garbage takes it.
+    call: Mutex<Option<Call>>,
     /// Which arguments are arrays of the statement, or numbers in them.
     places: Vec<(Key, bool, usize)>,
     returned: Vec<ScalarType>,
     /// What the kernel raised.
     failed: Mutex<Option<PyErr>>,
+}
+
+/// A kernel, and what it is called with.
+struct Call {
+    kernel: Py<NativeKernel>,
+    args: Py<PyTuple>,
+    kwargs: Py<PyDict>,
 }
 
 impl Runner for KernelRunner {
@@ -159,14 +168,47 @@ impl KernelRunner {
         lock(&self.failed).take()
     }
 
+    /// Tells the collector of garbage what is held: the arguments may hold the program.
+    pub(super) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // Who holds the lock is alive.
+        let Ok(call) = self.call.try_lock() else {
+            return Ok(());
+        };
+        let Some(call) = &*call else {
+            return Ok(());
+        };
+        visit.call(&call.kernel)?;
+        visit.call(&call.args)?;
+        visit.call(&call.kwargs)
+    }
+
+    pub(super) fn clear(&self) {
+        let held = lock(&self.call).take();
+        drop(held);
+    }
+
+    /// What is called, for as long as it runs.
+    fn called<'py>(&self, py: Python<'py>) -> PyResult<KernelCall<'py>> {
+        let call = lock(&self.call);
+        let Some(call) = &*call else {
+            return Err(error::runtime(py, "the kernel of this program is gone"));
+        };
+        Ok(KernelCall {
+            kernel: call.kernel.bind(py).clone(),
+            args: call.args.bind(py).clone(),
+            kwargs: call.kwargs.bind(py).clone(),
+        })
+    }
+
     fn launch(
         &self,
         py: Python<'_>,
         arrays: Vec<Operand>,
     ) -> PyResult<(Vec<Operand>, Vec<Scalar>)> {
         let class = CLASS.get(py).expect("a tensor of the class was recorded");
-        let mut args: Vec<Bound<'_, PyAny>> = self.args.bind(py).iter().collect();
-        let kwargs = self.kwargs.bind(py).copy()?;
+        let call = self.called(py)?;
+        let mut args: Vec<Bound<'_, PyAny>> = call.args.iter().collect();
+        let kwargs = call.kwargs.copy()?;
         let mut all = Vec::new();
         let mut numbers = Vec::new();
         for operand in arrays {
@@ -188,7 +230,7 @@ impl KernelRunner {
             }
         }
         let args = PyTuple::new(py, args)?;
-        let kernel = self.kernel.get();
+        let kernel = call.kernel.get();
         let returned = kernel.call(py, &args, Some(&kwargs), Mode::default())?;
         drop(args);
         kwargs.clear();

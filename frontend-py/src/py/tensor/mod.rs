@@ -108,6 +108,8 @@ pub(crate) struct NativeProgram {
     stores_to_fields: bool,
     /// The kernels of the user's that it calls.
     runners: Vec<Arc<kernels::KernelRunner>>,
+    /// By which `ti.init` it was made.
+    generation: u64,
     text: String,
     /// What became of its statements.
     explained: String,

@@ -8,6 +8,7 @@ use aerogel_tensor::record::Recording;
 use aerogel_tensor::{Accum, Buffer, Dim, DimDef, Expr, Outside, Plan, Stmt, Var};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::{PyTraverseError, PyVisit};
 
 use super::kernels::{KernelCall, Key};
 use super::values::{leaf, not_compiled, stopped};
@@ -421,6 +422,7 @@ impl NativeTrace {
         Ok(NativeProgram {
             stores_to_fields: aerogel_tensor::passes::stores_to_fields(plan.program()),
             runners: lock(&self.runners).clone(),
+            generation: program::generation(),
             trees: lock(&self.trees).clone(),
             plan,
             text,
@@ -459,6 +461,20 @@ impl NativeProgram {
             own.unwrap_or_else(|| stopped(&e))
         })?;
         Ok(results.into_iter().map(leaf).collect())
+    }
+
+    /// Whether what it knows of kernels still holds: `ti.init` may have made others of them.
+    #[getter]
+    fn is_current(&self) -> bool {
+        self.runners.is_empty() || self.generation == program::generation()
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.runners.iter().try_for_each(|r| r.traverse(&visit))
+    }
+
+    fn __clear__(&self) {
+        self.runners.iter().for_each(|r| r.clear());
     }
 
     /// What became of the statements: which share a kernel, and what is kept in memory and why.

@@ -1,0 +1,217 @@
+"""What values, blocks and calls of a traced program mean where Python could mean something else."""
+
+import gc
+import weakref
+
+import aerogel as ti
+import numpy as np
+import pytest
+from aerogel.tensor import programs as p
+
+T = ti.tensor
+
+
+@pytest.fixture(autouse=True)
+def _start():
+    ti.init(arch=ti.cpu, log_level="error")
+
+
+def test_numbers_of_python_take_the_type_of_what_they_are_stored_to():
+    x, u = ti.field(ti.f64, shape=3), ti.field(ti.u64, shape=3)
+
+    @p.program
+    def stores():
+        (i,) = p.indices(x)
+        x[i] = 0.1
+        x[2] = 1e300
+        u[i] = 2**63
+        y = p.buffer([3], ti.f64)
+        y[i] = 0.1
+        z = p.const(0.0, ti.f64)
+        z.val = 0.1
+        k = p.buffer([3], ti.i32)
+        k[i] = 2.75
+        b = p.buffer([3], ti.i32)
+        b[i] = True
+        return y, z, k, b
+
+    y, z, k, b = (r.numpy() for r in stores())
+    assert x.to_numpy().tolist() == [0.1, 0.1, 1e300]
+    assert u.to_numpy().tolist() == [2**63] * 3
+    assert y.tolist() == [0.1] * 3 and z == 0.1
+    assert k.tolist() == [2] * 3 and b.tolist() == [1] * 3
+
+
+def test_numbers_that_a_type_has_not_are_refused():
+    @p.program
+    def stores():
+        k = p.buffer([3], ti.i8)
+        k[0] = 300
+        return k
+
+    with pytest.raises(OverflowError, match="300 is not a number of type `i8`"):
+        stores()
+
+
+@pytest.mark.parametrize("block", ["branch", "point", "loop"])
+def test_an_exception_that_leaves_a_block_is_not_caught_outside_of_it(block):
+    x = np.arange(3, dtype=np.int32)
+
+    @p.program
+    def leaves():
+        given = p.input([3], ti.i32)
+        y = p.buffer([3], ti.i32)
+        (i,) = p.indices([3])
+        blocks = {"branch": lambda: p.if_cond(given.sum() > 1), "point": lambda: p.if_cond(given > 1)}
+        try:
+            with blocks.get(block, lambda: p.loop(3))():
+                raise KeyError
+        except KeyError:
+            pass
+        y[i] = 1
+        return y
+
+    with pytest.raises(RuntimeError, match="an exception left a block of the program"):
+        leaves(x)
+
+    @p.program
+    def stays():
+        given = p.input([3], ti.i32)
+        y = p.buffer([3], ti.i32)
+        (i,) = p.indices([3])
+        with p.if_cond(given > 1):
+            try:
+                raise KeyError
+            except KeyError:
+                y[i] = 1
+        return y
+
+    assert stays(x).numpy().tolist() == [0, 0, 1]
+
+
+def test_arguments_of_kernels_are_those_of_the_call():
+    @ti.kernel
+    def add(v: ti.math.vec3, a: ti.types.ndarray(ti.i32, 1)):
+        a[0] += int(v[0])
+
+    vector, numbers = ti.Vector([1.0, 0, 0]), [2.0, 0, 0]
+
+    @p.program
+    def twice():
+        y = p.buffer([1], ti.i32)
+        add(vector, y)
+        vector[0] = 10.0
+        add(vector, y)
+        add(numbers, y)
+        return y
+
+    assert twice().numpy().tolist() == [13]
+    numbers[0] = 100.0
+    assert twice().numpy().tolist() == [13]
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.uint32, np.uint64])
+def test_wide_indices_wrap_as_they_are(kind):
+    at = np.array([2**32 - 1, 2**31, 4], kind)
+    if kind is np.int64:
+        at = np.append(at, [2**32 + 1, -(2**33) + 1])
+    want = np.array([9, 8, 7])[[int(k) % 3 for k in at]].tolist()
+    assert T.asarray(np.array([9, 8, 7], np.int32)).outside("wrap")[T.asarray(at)].numpy().tolist() == want
+
+    @p.program
+    def gathers():
+        i = p.input([-1], {"int64": ti.i64, "uint32": ti.u32, "uint64": ti.u64}[at.dtype.name])
+        a = p.input([3], ti.i32).outside("wrap")
+        out = (p.buffer([3], ti.i32) + 0).outside("wrap")
+        out[i] = 1
+        return a[i], out
+
+    read, stored = gathers(at, np.array([9, 8, 7], np.int32))
+    assert read.numpy().tolist() == want
+    assert sorted(np.flatnonzero(stored.numpy())) == sorted({int(k) % 3 for k in at})
+
+
+FLAG = 0
+
+
+@ti.kernel
+def one_or_the_other(a: ti.types.ndarray(ti.i32, 1), b: ti.types.ndarray(ti.i32, 1)):
+    for i in a:
+        if ti.static(FLAG == 0):
+            a[i] += b[i] + 1
+        else:
+            b[i] += a[i] + 1
+
+
+def test_what_a_kernel_writes_is_asked_again_after_init():
+    global FLAG
+
+    @p.program
+    def program():
+        x = p.input([3], ti.i32)
+        y = x * 2
+        z = y + 1
+        one_or_the_other(x, y)
+        return x, y, z, y * 10
+
+    given = np.arange(3, dtype=np.int32)
+    for FLAG in (0, 1):
+        ti.init(arch=ti.cpu, log_level="error")
+        x, y, z, more = (r.numpy().tolist() for r in program(given))
+        assert z == [1, 3, 5]
+        assert (x, y) == (([1, 4, 7], [0, 2, 4]) if FLAG == 0 else ([0, 1, 2], [1, 4, 7]))
+        assert more == [10 * k for k in y]
+
+
+def test_programs_that_call_kernels_are_collected_with_their_owner():
+    @ti.data_oriented
+    class Owner:
+        def __init__(self):
+            self.program = p.program(self.body)
+
+        @ti.kernel
+        def double(self, a: ti.types.ndarray(ti.i32, 1)):
+            for i in a:
+                a[i] *= 2
+
+        def body(self):
+            x = p.input([-1], ti.i32) * 1
+            self.double(x)
+            return x
+
+    alive = []
+    for _ in range(5):
+        owner = Owner()
+        assert owner.program(np.ones(2, np.int32)).numpy().tolist() == [2, 2]
+        alive.append(weakref.ref(owner))
+    del owner
+    gc.collect()
+    assert sum(ref() is not None for ref in alive) <= 1
+
+
+def test_known_places_count_from_the_end():
+    @p.program
+    def stores():
+        y = p.buffer([4], ti.i32)
+        y[-1] = 5
+        y[-4] = 3
+        return y
+
+    assert stores().numpy().tolist() == [3, 0, 0, 5]
+
+
+def test_reshape_finds_an_extent_that_is_known():
+    @p.program
+    def reshapes():
+        x = p.input([2, 6], ti.i32)
+        return x.reshape(-1), x.reshape((3, -1))
+
+    flat, rows = reshapes(np.arange(12, dtype=np.int32).reshape(2, 6))
+    assert flat.numpy().tolist() == list(range(12)) and rows.shape == (3, 4)
+
+    @p.program
+    def unknown():
+        return p.input([-1, 6], ti.i32).reshape(-1)
+
+    with pytest.raises(ValueError, match="-1 wants extents that are known while a program is traced"):
+        unknown(np.zeros((2, 6), np.int32))
