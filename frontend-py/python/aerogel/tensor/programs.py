@@ -501,8 +501,8 @@ class Program:
                 tracing.trace = tracing.program = None
             if trace.is_broken:
                 raise RuntimeError(
-                    "an exception left a block of the program (a loop, a branch) and was caught outside of it: what the "
-                    "block does is not known then. Catch it inside"
+                    "an exception left a block of the program (a loop, a branch) and was caught outside of it: what "
+                    "the block does is not known then. Catch it inside"
                 )
             new = {k: v for k, v in trace.learned.items() if facts.get(k) != v}
             if not new:
