@@ -87,8 +87,8 @@ impl Recording {
             return Ok(self.map(&domain, value));
         }
         let ty = self.program.exprs.ty(value);
-        let wide = if ty == ScalarType::F16 && matches!(accum, Accum::Add | Accum::Mul) {
-            ScalarType::F32
+        let wide = if matches!(accum, Accum::Add | Accum::Mul) {
+            ty.accumulator()
         } else {
             ty
         };
