@@ -5,8 +5,6 @@
 //! 2 * o + k; k => o      for [o, k] { r[i0] add init = mul(x[2 * i0 + i1], w[i1]) }
 //! ```
 
-use aerogel_base::ScalarType;
-
 use crate::expr::{Expr, ExprDef, Outside};
 use crate::program::{Accum, Buffer, Dim};
 

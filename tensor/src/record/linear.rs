@@ -1,7 +1,5 @@
 //! Products of matrices and sums over shared indices.
 
-use aerogel_base::ScalarType;
-
 use crate::expr::Expr;
 use crate::program::{Accum, Buffer, Dim};
 
