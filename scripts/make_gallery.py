@@ -33,6 +33,7 @@ EXAMPLES: dict[str, list[str]] = {
     "reaction_diffusion": [],
     "levelset": [],
     "tensor_fluid": [],
+    "tensor_mpm": [],
     "narrow_band": [],
     "waves": [],
     "life": [],

@@ -245,6 +245,12 @@ def test_fluid_of_tensors(example):
     assert abs(numbers["vorticity"]) < 1e-5 and 0 <= numbers["least dye"] and numbers["most dye"] <= 1.00001
 
 
+def test_material_points_of_tensors_and_of_kernels(example):
+    numbers = small(example("tensor_mpm"))
+    assert numbers["apart after 10 steps"] < 1e-6 and numbers["centres apart"] < 1e-5
+    assert 0.05 < numbers["lowest"] < 0.26 and 0.5 < numbers["rightmost"] < 0.95
+
+
 def test_narrow_band_of_a_mesh(example):
     """Statements of tensors over a band say what a sphere has, and mend distances that have been bent."""
     numbers = small(example("narrow_band"))
