@@ -197,35 +197,6 @@ fn temporary(program: &Program, buffer: Buffer) -> String {
     format!("{}: {ty}[{}], kept: {why}", def.name, shape.join(", "))
 }
 
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn a_chain_is_one_kernel() {
-        let text = "
-            in b0 \"x\": f32[?]
-            tmp b1 \"t1\": f32[b0:0]
-            tmp b2 \"t2\": f32[b0:0]
-            tmp b3 \"t3\": f32[]
-            for [b0:0] { b1[i0] = mul(b0[i0], b0[i0]) }
-            for [b0:0] { b2[i0] = add(b1[i0], b0[i0]) }
-            for [b0:0] { b3[] add init = b2[i0] }
-            result b2
-            result b3";
-        let program = crate::parse(text).unwrap_or_else(|e| panic!("{e}"));
-        insta::assert_snapshot!(super::explain(&program, super::Options::default()), @r"
-        3 statements became 3 kernels; 2 of 3 temporaries are kept in memory
-        kernel 0 over [x.shape[0]]: t2
-            t2: f32[x.shape[0]], kept: it is asked for
-        kernel 1 over [64]: t4
-            t4: f32[64], kept: a kernel makes it, and another one reads it
-        kernel 2 over []: t3
-            t3: f32[], kept: it is asked for
-        computed where they are read: t1
-        made on the way, by passes: t4
-        ");
-    }
-}
-
 /// A number that follows from extents, as Python has it.
 fn number(program: &Program, e: Expr) -> String {
     let text = |e: Expr| number(program, e);
@@ -257,5 +228,34 @@ fn number(program: &Program, e: Expr) -> String {
         ExprDef::Compare(op, a, b) => format!("{op}({}, {})", text(a), text(b)),
         ExprDef::Select(c, a, b) => format!("select({}, {}, {})", text(c), text(a), text(b)),
         ExprDef::Axis(_) | ExprDef::Var(..) | ExprDef::Load { .. } => "?".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_chain_is_one_kernel() {
+        let text = "
+            in b0 \"x\": f32[?]
+            tmp b1 \"t1\": f32[b0:0]
+            tmp b2 \"t2\": f32[b0:0]
+            tmp b3 \"t3\": f32[]
+            for [b0:0] { b1[i0] = mul(b0[i0], b0[i0]) }
+            for [b0:0] { b2[i0] = add(b1[i0], b0[i0]) }
+            for [b0:0] { b3[] add init = b2[i0] }
+            result b2
+            result b3";
+        let program = crate::parse(text).unwrap_or_else(|e| panic!("{e}"));
+        insta::assert_snapshot!(super::explain(&program, super::Options::default()), @r"
+        3 statements became 3 kernels; 2 of 3 temporaries are kept in memory
+        kernel 0 over [x.shape[0]]: t2
+            t2: f32[x.shape[0]], kept: it is asked for
+        kernel 1 over [64]: t4
+            t4: f32[64], kept: a kernel makes it, and another one reads it
+        kernel 2 over []: t3
+            t3: f32[], kept: it is asked for
+        computed where they are read: t1
+        made on the way, by passes: t4
+        ");
     }
 }

@@ -152,11 +152,9 @@ def _unknown_parts(x: Tensor, parts: list[Any]) -> list[Any]:
         if isinstance(part, tuple):
             start, step, n, drops = part
             stop = start + step * n
-            part = (
-                _unknown(x, axis, start)
-                if drops
-                else _unknown_range(x, axis, slice(start, None if stop < 0 else stop, step))
-            )
+            # Where nothing is taken, it may begin before the first element.
+            named = slice(start, None if stop < 0 else stop, step) if n else slice(0, 0)
+            part = _unknown(x, axis, start) if drops else _unknown_range(x, axis, named)
         out.append(part)
     return out
 

@@ -344,18 +344,18 @@ def current_backend() -> str:
 _COMPILED: weakref.WeakSet[TensorProgram] = weakref.WeakSet()
 
 
+def _programs() -> list[TensorProgram]:
+    return sorted(_COMPILED, key=lambda program: program._number)
+
+
 def get_all_generated_main_functions() -> list[str]:
     """The statements of each program that has been compiled."""
-    return [program.text for program in sorted(_COMPILED, key=lambda program: program._number)]
+    return [program.text for program in _programs()]
 
 
-def get_all_generated_kernels() -> list[tuple[tuple[str, str, str], list[tuple[str, str]]]]:
-    """Of each program its name, its statements and what shares a kernel; and its inputs with their types."""
-    out = []
-    for program in sorted(_COMPILED, key=lambda program: program._number):
-        inputs = [(f"input {n}", x.dtype) for n, x in enumerate(program._made[0].inputs)]
-        out.append(((program.__name__, program.text, program.explain()), inputs))
-    return out
+def get_all_generated_kernels() -> list[str]:
+    """What became of the statements of each program that has been compiled: which share a kernel, and what is kept."""
+    return [program.explain() for program in _programs()]
 
 
 def get_cpp_implementation() -> str:
@@ -364,9 +364,12 @@ def get_cpp_implementation() -> str:
 
 
 def get_cpp_header() -> str:
-    """The names of all programs and their inputs, as comments of C++."""
-    lines = [f"// {name[0]}({', '.join(kind for _, kind in inputs)})" for name, inputs in get_all_generated_kernels()]
-    return "\n".join(lines)
+    """The names of all programs and the types of their inputs, as comments of C++."""
+    lines = []
+    for program in _programs():
+        kinds = ", ".join(x.dtype for x in program._made[0].inputs)
+        lines.append(f"// {program.__name__}({kinds})\n")
+    return "".join(lines)
 
 
 def renderdoc_start_capture() -> None:
