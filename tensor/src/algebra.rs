@@ -9,6 +9,7 @@ use aerogel_linalg::Number;
 use aerogel_linalg::decompose::{self, DenseError};
 use aerogel_linalg::fourier::{self, Transformed};
 use aerogel_runtime::buffer::MemoryError;
+use bytemuck::Pod;
 
 use crate::plan::Operand;
 
@@ -125,34 +126,23 @@ impl fmt::Display for LibraryError {
     }
 }
 
-/// Numbers with the little endian bytes that buffers have.
-pub(crate) trait Stored: Number + Transformed {
+/// Numbers as buffers have them.
+pub(crate) trait Stored: Number + Transformed + Pod {
     /// The numbers of an operand.
-    fn read(operand: &Operand) -> Result<Vec<Self>, MemoryError>;
+    fn read(operand: &Operand) -> Result<Vec<Self>, MemoryError> {
+        let mut all = bytemuck::zeroed_vec(operand.shape.iter().product());
+        operand.buffer.read(0, bytemuck::cast_slice_mut(&mut all))?;
+        Ok(all)
+    }
+
     /// Gives an operand these numbers.
-    fn write(operand: &Operand, all: &[Self]) -> Result<(), MemoryError>;
+    fn write(operand: &Operand, all: &[Self]) -> Result<(), MemoryError> {
+        operand.buffer.write(0, bytemuck::cast_slice(all))
+    }
 }
 
-macro_rules! stored {
-    ($ty:ty) => {
-        impl Stored for $ty {
-            fn read(operand: &Operand) -> Result<Vec<Self>, MemoryError> {
-                const N: usize = size_of::<$ty>();
-                let mut bytes = vec![0; operand.shape.iter().product::<usize>() * N];
-                operand.buffer.read(0, &mut bytes)?;
-                let (all, _) = bytes.as_chunks::<N>();
-                Ok(all.iter().map(|&b| <$ty>::from_le_bytes(b)).collect())
-            }
-
-            fn write(operand: &Operand, all: &[Self]) -> Result<(), MemoryError> {
-                let bytes: Vec<u8> = all.iter().flat_map(|x| x.to_le_bytes()).collect();
-                operand.buffer.write(0, &bytes)
-            }
-        }
-    };
-}
-stored!(f32);
-stored!(f64);
+impl Stored for f32 {}
+impl Stored for f64 {}
 
 /// Numbers of a type that a library takes.
 macro_rules! typed {

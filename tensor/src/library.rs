@@ -83,7 +83,7 @@ fn products<T: Stored>(
     };
     let k = a.shape[a.shape.len() - 1];
     let (left, right) = (T::read(a)?, T::read(b)?);
-    let mut result = vec![T::of(0.0); out.shape.iter().product()];
+    let mut result = bytemuck::zeroed_vec::<T>(out.shape.iter().product());
     let batch: usize = out.shape[..out.shape.len() - 2].iter().product();
     for at in 0..batch {
         let (left, right) = (&left[at * n * k..][..n * k], &right[at * k * m..][..k * m]);

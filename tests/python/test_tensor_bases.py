@@ -187,3 +187,80 @@ def test_of_one(name):
 def test_of_two(name):
     dtypes, f = BINARY[name]
     compared(name, dtypes, f, 2)
+
+
+# What makes tensors, and what is not of one or two of them.
+
+SHAPES = [(), (0,), (1,), (3, 2), (2, 0, 3), (1, 4, 1)]
+
+
+@pytest.mark.parametrize("dtype", ALL)
+def test_made(dtype):
+    """`fromScalar`, `full`, `identity`, `arange`, `iota`, `eval` and `supportsDataType` of each type."""
+    kind = ti.tensor.asarray(np.zeros(1, dtype)).dtype
+    for shape in SHAPES:
+        value = dtype == "bool" or 3
+        made = t.full(shape, value, dtype=kind).realize()
+        assert made.shape == shape and made.numpy().dtype == dtype
+        assert (made.numpy() == np.full(shape, value, dtype)).all()
+    assert t.full((), 1, dtype=kind).item() == 1
+    for n in (0, 1, 4):
+        assert t.eye(n, dtype=kind).tolist() == np.eye(n, dtype=dtype).tolist()
+        if dtype != "bool":
+            assert t.arange(n, dtype=kind).tolist() == np.arange(n, dtype=dtype).tolist()
+    if dtype != "bool":
+        for axis in (0, 1):
+            wanted = np.broadcast_to(np.arange((2, 3)[axis]).reshape((-1, 1) if axis == 0 else (1, -1)), (2, 3))
+            assert t.iota((2, 3), axis, dtype=kind).tolist() == wanted.astype(dtype).tolist()
+    assert t.zeros((2, 0), dtype=kind).numpy().dtype == dtype and t.ones((2,), dtype=kind).tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_drawn(dtype):
+    """`setSeed`, `rand` and `randn`: a key says what is drawn, in every shape."""
+    kind = ti.tensor.asarray(np.zeros(1, dtype)).dtype
+    for shape in SHAPES:
+        assert t.random.rand(*shape, dtype=kind).shape == shape
+    t.random.seed(7)
+    u, g = (f(20000, dtype=kind).numpy().astype("f8") for f in (t.random.rand, t.random.randn))
+    assert 0 <= u.min() and u.max() < 1 and abs(u.mean() - 0.5) < 0.01 and abs(u.var() - 1 / 12) < 0.005
+    assert abs(g.mean()) < 0.03 and abs(g.var() - 1) < 0.05
+    t.random.seed(7)
+    again = t.random.rand(20000, dtype=kind).numpy().astype("f8")
+    assert (again == u).all()
+    t.random.seed(8)
+    assert (t.random.rand(20000, dtype=kind).numpy().astype("f8") != u).any()
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_erf(dtype):
+    import math
+
+    for layout, lay in LAYOUTS.items():
+        x = lay(maker(dtype, 0))
+        wanted = np.vectorize(math.erf, otypes=["f8"])(x.astype("f8")) if x.size else x.astype("f8")
+        got = t.erf(t.asarray(x)).numpy()
+        assert got.dtype == dtype
+        np.testing.assert_allclose(got.astype("f8"), wanted, rtol=OFF[dtype], atol=OFF[dtype], err_msg=layout)
+
+
+@pytest.mark.parametrize("dtype", NUMBERS)
+def test_least_and_most_with_their_places(dtype):
+    """`min(values, indices)` and `max(values, indices)`: of equals the first."""
+    for lay in LAYOUTS.values():
+        x = lay(maker(dtype, 1))
+        if not x.size:
+            continue
+        ours = t.asarray(x)
+        for axis in range(x.ndim):
+            for values, places, v, p in [
+                (t.min(ours, axis=axis), t.argmin(ours, axis=axis), x.min(axis), x.argmin(axis)),
+                (t.max(ours, axis=axis), t.argmax(ours, axis=axis), x.max(axis), x.argmax(axis)),
+            ]:
+                assert values.tolist() == v.tolist() and places.tolist() == p.tolist()
+
+
+def test_printed():
+    text = "tensor([[1., 2.],\n        [3., 4.]], dtype=f32)"
+    assert repr(t.asarray(np.arange(1, 5, dtype=np.float32).reshape(2, 2))) == text
+    assert repr(t.zeros((0, 2), dtype=ti.i8)) == "tensor([], dtype=i8)"
