@@ -3,11 +3,13 @@
 use std::fmt::Write;
 
 use aerogel_base::ScalarType;
+use aerogel_ir::BinaryOp;
 use indexmap::{IndexMap, IndexSet};
 
+use crate::expr::{Expr, ExprDef};
 use crate::passes::{self, Kept, Options, Touched};
 use crate::plan::Plan;
-use crate::program::{Buffer, DimDef, Library, Program, Role, Stmt};
+use crate::program::{Buffer, Dim, DimDef, Library, Program, Role, Stmt};
 
 /// What the passes made of a program, in words.
 ///
@@ -116,7 +118,8 @@ impl Steps {
         for stmt in body {
             match stmt {
                 Stmt::For(all) => {
-                    let domain: Vec<String> = all.domain.iter().map(|&d| dim(program, d)).collect();
+                    let domain: Vec<String> =
+                        all.domain.iter().map(|&d| program.dim_text(d)).collect();
                     let stores = Touched::by(program, &all.body).writes;
                     let names: Vec<&str> = stores.iter().map(|&b| name(program, b)).collect();
                     let cells = all
@@ -171,17 +174,20 @@ fn name(program: &Program, buffer: Buffer) -> &str {
     &program.buffers[buffer].name
 }
 
-fn dim(program: &Program, dim: crate::Dim) -> String {
-    match *program.dim_def(dim) {
-        DimDef::Const(n) => n.to_string(),
-        DimDef::Input(buffer, axis) => format!("{}.shape[{axis}]", name(program, buffer)),
-        DimDef::Value(_) => "?".to_owned(),
+impl Program {
+    /// An extent for messages.
+    pub fn dim_text(&self, dim: Dim) -> String {
+        match *self.dim_def(dim) {
+            DimDef::Const(n) => n.to_string(),
+            DimDef::Input(buffer, axis) => format!("{}.shape[{axis}]", name(self, buffer)),
+            DimDef::Value(e) | DimDef::Number(e) => number(self, e),
+        }
     }
 }
 
 fn temporary(program: &Program, buffer: Buffer) -> String {
     let def = &program.buffers[buffer];
-    let shape: Vec<String> = def.shape.iter().map(|&d| dim(program, d)).collect();
+    let shape: Vec<String> = def.shape.iter().map(|&d| program.dim_text(d)).collect();
     let ty: ScalarType = def.ty;
     let why = match program.kept.get(&buffer) {
         Some(why) => why.to_string(),
@@ -189,6 +195,40 @@ fn temporary(program: &Program, buffer: Buffer) -> String {
         None => "a kernel makes it, and another one reads it".to_owned(),
     };
     format!("{}: {ty}[{}], kept: {why}", def.name, shape.join(", "))
+}
+
+/// A number that follows from extents, as Python has it.
+fn number(program: &Program, e: Expr) -> String {
+    let text = |e: Expr| number(program, e);
+    match program.exprs[e] {
+        ExprDef::Const(value) => value.to_string(),
+        ExprDef::Extent(d) => program.dim_text(d),
+        ExprDef::Cast(x, ty) if program.exprs.ty(x).is_float() || ty.is_float() => {
+            format!("{ty}({})", text(x))
+        }
+        ExprDef::Cast(x, _) | ExprDef::Bitcast(x, _) => text(x),
+        ExprDef::Unary(op, x) => format!("{op}({})", text(x)),
+        ExprDef::Binary(op, a, b) => {
+            let sign = match op {
+                BinaryOp::Add => "+",
+                BinaryOp::Sub => "-",
+                BinaryOp::Mul => "*",
+                BinaryOp::FloorDiv => "//",
+                BinaryOp::Div => "/",
+                BinaryOp::Mod | BinaryOp::Rem => "%",
+                _ => return format!("{op}({}, {})", text(a), text(b)),
+            };
+            match program.exprs.as_const(b) {
+                Some(c) if op == BinaryOp::Add && c.ty().is_int() && c.as_i128() < 0 => {
+                    format!("({} - {})", text(a), -c.as_i128())
+                }
+                _ => format!("({} {sign} {})", text(a), text(b)),
+            }
+        }
+        ExprDef::Compare(op, a, b) => format!("{op}({}, {})", text(a), text(b)),
+        ExprDef::Select(c, a, b) => format!("select({}, {}, {})", text(c), text(a), text(b)),
+        ExprDef::Axis(_) | ExprDef::Var(..) | ExprDef::Load { .. } => "?".to_owned(),
+    }
 }
 
 #[cfg(test)]

@@ -103,6 +103,18 @@ impl ExprDef {
     }
 }
 
+/// Whether a sum, difference or product of two whole numbers is not what it is without bounds.
+fn wraps(op: BinaryOp, x: Scalar, y: Scalar, made: Scalar) -> bool {
+    let (x, y) = (x.as_i128(), y.as_i128());
+    let exact = match op {
+        BinaryOp::Add => x + y,
+        BinaryOp::Sub => x - y,
+        BinaryOp::Mul => x * y,
+        _ => return false,
+    };
+    exact != made.as_i128()
+}
+
 /// All expressions of a program. An operand is always older than what uses it.
 #[derive(Clone, Debug, Default)]
 pub struct Exprs {
@@ -199,7 +211,12 @@ impl Exprs {
                 if let (Some(x), Some(y)) = (x, y)
                     && op.is_exact(x.ty())
                 {
-                    Some(eval::binary(op, x, y))
+                    let made = eval::binary(op, x, y);
+                    // What wraps is left as it is: in an extent it does not.
+                    if x.ty() == ScalarType::I32 && wraps(op, x, y, made) {
+                        return None;
+                    }
+                    Some(made)
                 } else {
                     let (x, y) = (self.as_int(a), self.as_int(b));
                     return match (op, x, y) {
@@ -216,13 +233,16 @@ impl Exprs {
                         (Add, _, Some(y)) => match self[a] {
                             ExprDef::Binary(Add, inner, c) if self.as_int(c).is_some() => {
                                 let sum = self.as_int(c)? + y;
+                                if self.ty(a) == ScalarType::I32 && i32::try_from(sum).is_err() {
+                                    return None;
+                                }
                                 let c = self.int(self.ty(a), sum);
                                 Some(self.add(ExprDef::Binary(Add, inner, c)))
                             }
                             _ => None,
                         },
                         (Add, Some(_), None) => Some(self.add(ExprDef::Binary(Add, b, a))),
-                        (Sub, None, Some(y)) => {
+                        (Sub, None, Some(y)) if y != i32::MIN.into() => {
                             let c = self.int(self.ty(a), -y);
                             Some(self.add(ExprDef::Binary(Add, a, c)))
                         }

@@ -12,8 +12,9 @@ use aerogel_ir::eval;
 use crate::algebra::LibraryError;
 use crate::cells::Fields;
 use crate::expr::{Expr, ExprDef, Outside};
+use crate::extents::{extent, number};
 use crate::plan::{Operand, RunError};
-use crate::program::{Buffer, Call, Dim, DimDef, For, Library, Program, Role, Stmt, Store, Var};
+use crate::program::{Buffer, Call, Dim, For, Library, Program, Role, Stmt, Store, Var};
 use crate::region::Run;
 
 /// An array, row by row.
@@ -45,8 +46,10 @@ pub enum Failure {
     Disagreement(usize, [u64; 2]),
     /// An index outside its extent: of which buffer, along which axis, the index and the extent.
     Index(Buffer, usize, i64, u64),
-    /// An extent that no index reaches the end of.
-    Extent(u64),
+    /// An extent below zero, or one that no index reaches the end of: which, if it is the program's, and what it is.
+    Extent(Option<Dim>, i128),
+    /// A number that follows from extents is none of its type.
+    Number(Dim, i128),
     /// An input is not as the program says: its number, and what is wrong.
     Input(usize, String),
     /// A library has no result.
@@ -62,7 +65,9 @@ impl fmt::Display for Failure {
             Self::Index(_, axis, index, extent) => {
                 write!(f, "index {index} is outside 0..{extent} along axis {axis}")
             }
-            Self::Extent(n) => write!(f, "an extent of {n}: indices go up to {}", i32::MAX),
+            Self::Extent(_, n) if *n < 0 => write!(f, "an extent is {n}, below zero"),
+            Self::Extent(_, n) => write!(f, "an extent is {n}: indices go up to {}", i32::MAX),
+            Self::Number(_, n) => write!(f, "a number that follows from extents is {n}, no `i32`"),
             Self::Input(number, what) => write!(f, "input {number}: {what}"),
             Self::Library(e) => e.fmt(f),
             Self::Region(what) => f.write_str(what),
@@ -117,7 +122,7 @@ impl<S: Scope> Evaluation<'_, S> {
             ExprDef::Const(value) => return Ok(*value),
             ExprDef::Axis(k) => return Ok(self.scope.axis(*k)),
             ExprDef::Var(var, ty) => self.scope.var(*var).unwrap_or(Scalar::zero(*ty)),
-            ExprDef::Extent(dim) => Scalar::i32(extent(self.program, self.scope, *dim)? as i32),
+            ExprDef::Extent(dim) => Scalar::i32(number(self.program, self.scope, *dim)?),
             ExprDef::Load {
                 buffer,
                 ty,
@@ -145,23 +150,6 @@ impl<S: Scope> Evaluation<'_, S> {
         };
         self.done.insert(e, value);
         Ok(value)
-    }
-}
-
-/// An extent's number, which is an `i32`.
-pub(crate) fn extent<S: Scope>(
-    program: &Program,
-    scope: &mut S,
-    dim: Dim,
-) -> Result<u64, S::Error> {
-    let n = match *program.dim_def(dim) {
-        DimDef::Const(n) => n,
-        DimDef::Input(buffer, axis) => scope.shape(buffer)?[axis as usize] as u64,
-        DimDef::Value(e) => eval_in(program, scope, e)?.as_i128().max(0) as u64,
-    };
-    match i32::try_from(n) {
-        Ok(_) => Ok(n),
-        Err(_) => Err(Failure::Extent(n).into()),
     }
 }
 
@@ -215,7 +203,7 @@ pub(crate) fn check_inputs(
         let def = &program.buffers[buffer];
         let fits = def.ty == *ty && def.shape.len() == shape.len();
         if let Some(&long) = shape.iter().find(|&&n| i32::try_from(n).is_err()) {
-            return Err(Failure::Extent(long as u64));
+            return Err(Failure::Extent(None, long as i128));
         }
         let mut extents = def.shape.iter().zip(*shape);
         let agrees =

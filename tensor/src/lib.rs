@@ -9,6 +9,7 @@ pub mod algebra;
 mod cells;
 pub mod explain;
 mod expr;
+mod extents;
 pub mod interp;
 pub mod lazy;
 mod library;
@@ -32,5 +33,5 @@ pub use plan::{Codes, Operand, Plan, RunError, Settings};
 pub use program::{
     Accum, Buffer, BufferDef, Call, Dim, DimDef, For, Library, Program, Role, Stmt, Store, Var,
 };
-pub use region::{Region, RegionDef, Run, Runner};
+pub use region::{Raised, Region, RegionDef, Run, Runner};
 pub use verify::verify;

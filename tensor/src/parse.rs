@@ -256,6 +256,12 @@ impl Parser<'_> {
             return Ok(self.program.dim(DimDef::Value(e)));
         }
         let word = self.lexer.word()?;
+        if word == "number" {
+            self.lexer.expect("(")?;
+            let e = self.expr()?;
+            self.lexer.expect(")")?;
+            return Ok(self.program.dim(DimDef::Number(e)));
+        }
         let def = match word.split_once(':') {
             Some((buffer, axis)) => {
                 let buffer = self.buffer_named(buffer)?;

@@ -11,16 +11,17 @@ use aerogel_ir::{TreeId, print_module};
 use aerogel_runtime::TreeMemory;
 use aerogel_runtime::buffer::{Buffer as Bytes, MemoryError};
 use aerogel_runtime::launch::{Args, KernelFailure, Launch};
-use indexmap::IndexMap;
+use indexmap::{IndexMap, IndexSet};
 
 use crate::algebra::LibraryError;
 use crate::expr::Expr;
-use crate::interp::{self, Scope, eval_in, extent};
+use crate::extents::{extent, number};
+use crate::interp::{self, Scope, eval_in};
 use crate::library;
 use crate::lower::{Parameter, lower};
 use crate::passes::{self, Touched};
-use crate::program::{Buffer, Call, For, Program, Role, Stmt, Var};
-use crate::region;
+use crate::program::{Buffer, Call, Dim, DimDef, For, Program, Role, Stmt, Var};
+use crate::region::{self, Raised};
 use crate::verify::verify;
 
 /// A row-major array in memory.
@@ -42,9 +43,18 @@ pub enum RunError {
     /// A check in a kernel, which says this.
     Check(String),
     /// A kernel of the user's ended early, for this reason.
-    Region(String),
+    Region(Raised),
     /// There is no memory.
     Memory(MemoryError),
+    /// There is no memory for a buffer of this shape.
+    NoRoom {
+        /// Which.
+        buffer: Buffer,
+        /// Its extents.
+        shape: Vec<usize>,
+        /// Why.
+        error: MemoryError,
+    },
     /// Ctrl-C.
     Interrupted,
 }
@@ -66,7 +76,9 @@ impl fmt::Display for RunError {
         match self {
             Self::Failure(e) => e.fmt(f),
             Self::Memory(e) => e.fmt(f),
-            Self::Check(what) | Self::Region(what) => f.write_str(what),
+            Self::NoRoom { error, .. } => error.fmt(f),
+            Self::Check(what) => f.write_str(what),
+            Self::Region(raised) => raised.0.fmt(f),
             Self::Interrupted => f.write_str("interrupted"),
         }
     }
@@ -120,6 +132,18 @@ impl Operand {
         })
     }
 
+    /// The same numbers in memory of their own.
+    ///
+    /// # Errors
+    /// If there is no memory for it.
+    pub fn copied(&self) -> Result<Self, MemoryError> {
+        let out = Self::zeros(self.ty, &self.shape)?;
+        let mut bytes = vec![0; out.buffer.len()];
+        self.buffer.read(0, &mut bytes)?;
+        out.buffer.write(0, &bytes)?;
+        Ok(out)
+    }
+
     pub(crate) fn take(&self, array: &interp::Array) -> Result<(), MemoryError> {
         let size = self.ty.bytes() as usize;
         let mut all = array.data.iter().enumerate();
@@ -134,6 +158,8 @@ pub struct Plan {
     steps: Vec<Step>,
     /// The temporaries that each of the outermost steps is the last to use.
     last: Vec<Vec<Buffer>>,
+    /// Extents that are computed, of what is done in any case.
+    extents: Vec<Dim>,
     /// What it was made for.
     stamp: u64,
     /// The numbers of the inputs that it stores to.
@@ -364,6 +390,7 @@ impl Plan {
         let steps = maker.steps(&program.body)?;
         let kernels = maker.kernels;
         let last = passes::last_uses(&program);
+        let extents = computed_extents(&program);
         let written = Touched::by(&program, &program.body).writes;
         let inputs = program.inputs().enumerate();
         let changed = inputs
@@ -375,6 +402,7 @@ impl Plan {
             kernels,
             steps,
             last,
+            extents,
             changed,
             stamp: settings.stamp,
             n_threads: settings.compiler.pool().n_threads(),
@@ -440,6 +468,10 @@ impl Plan {
             run.vars[var] = Some(value);
         }
         interp::agreements(&self.program, &mut run)?;
+        // Nothing is half done because an extent turns out wrong.
+        for &dim in &self.extents {
+            extent(&self.program, &mut run, dim)?;
+        }
         for (step, last) in self.steps.iter().zip(&self.last) {
             if run.step(step)? != Flow::On {
                 break;
@@ -451,6 +483,23 @@ impl Plan {
         let results = self.program.results.iter();
         results.map(|&b| Ok(run.operand(b)?.clone())).collect()
     }
+}
+
+/// The extents that are computed of what is done in any case.
+fn computed_extents(program: &Program) -> Vec<Dim> {
+    let mut dims = IndexSet::new();
+    let always = program.body.iter();
+    for stmt in always.filter(|s| !matches!(s, Stmt::Loop { .. } | Stmt::If(..))) {
+        let touched = Touched::by(program, std::slice::from_ref(stmt));
+        for &buffer in touched.reads.iter().chain(&touched.writes) {
+            dims.extend(&program.buffers[buffer].shape);
+        }
+        if let Stmt::For(all) = stmt {
+            dims.extend(&all.domain);
+        }
+    }
+    dims.retain(|&dim| matches!(program.dim_def(dim), DimDef::Value(_)));
+    dims.into_iter().collect()
 }
 
 /// How a list of steps ended.
@@ -498,7 +547,12 @@ impl Run<'_> {
             let program = &self.plan.program;
             let def = &program.buffers[buffer];
             let shape = self.extents(buffer)?;
-            let bytes = Operand::bytes(def.ty, &shape)?;
+            let no_room = |error| RunError::NoRoom {
+                buffer,
+                shape: shape.clone(),
+                error,
+            };
+            let bytes = Operand::bytes(def.ty, &shape).map_err(no_room)?;
             // What is asked for is the caller's afterwards.
             let own = def.role == Role::Temporary && !program.results.contains(&buffer);
             let reused = own.then(|| self.reused(bytes)).flatten();
@@ -508,7 +562,7 @@ impl Run<'_> {
                     ty: def.ty,
                     shape,
                 },
-                None => Operand::zeros(def.ty, &shape)?,
+                None => Operand::zeros(def.ty, &shape).map_err(no_room)?,
             });
         }
         Ok(self.memory[buffer].as_ref().expect("made above"))
@@ -612,8 +666,7 @@ impl Run<'_> {
         for &scalar in &compiled.scalars {
             args.scalar(match scalar {
                 Parameter::Extent(dim) => {
-                    let n = extent(&self.plan.program, self, dim)?;
-                    Scalar::i32(n as i32).slot()
+                    Scalar::i32(number(&self.plan.program, self, dim)?).slot()
                 }
                 Parameter::Var(var) => {
                     let ty = self.plan.program.vars[var];

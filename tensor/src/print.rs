@@ -200,6 +200,7 @@ impl Printer<'_> {
             DimDef::Const(n) => n.to_string(),
             DimDef::Input(buffer, axis) => format!("{buffer}:{axis}"),
             DimDef::Value(e) => format!("({})", self.def(*e)),
+            DimDef::Number(e) => format!("number ({})", self.def(*e)),
         }
     }
 

@@ -33,8 +33,20 @@ pub enum DimDef {
     Const(u64),
     /// The extent of an input along an axis, known when the program runs.
     Input(Buffer, u32),
-    /// The value of an expression of constants and extents, `i32`; nothing below zero.
+    /// The value of an expression of constants and extents, `i32`, whose whole numbers are counted exactly.
     Value(Expr),
+    /// The same as a number of the program: it may be below zero, and is an extent of nothing.
+    Number(Expr),
+}
+
+impl DimDef {
+    /// What it is computed by, if it is.
+    pub fn expr(&self) -> Option<Expr> {
+        match *self {
+            Self::Value(e) | Self::Number(e) => Some(e),
+            Self::Const(_) | Self::Input(..) => None,
+        }
+    }
 }
 
 /// What a buffer is for.
@@ -273,8 +285,11 @@ impl Program {
     pub fn dim(&mut self, def: DimDef) -> Dim {
         let def = match def {
             DimDef::Value(e) => match (self.exprs.as_const(e), &self.exprs[e]) {
-                (Some(n), _) => DimDef::Const(n.as_i128().max(0) as u64),
-                (None, ExprDef::Extent(dim)) => return *dim,
+                (Some(n), _) if n.as_i128() >= 0 => DimDef::Const(n.as_i128() as u64),
+                (None, &ExprDef::Extent(dim)) => match *self.dim_def(dim) {
+                    DimDef::Number(e) => DimDef::Value(e),
+                    _ => return dim,
+                },
                 _ => DimDef::Value(e),
             },
             other => other,

@@ -1,5 +1,6 @@
 //! Kernels of the user's as statements of programs: what a program knows of them, and how they are run.
 
+use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
@@ -22,6 +23,18 @@ pub trait Runner: Send + Sync {
     /// Why it ended early.
     fn run(&self, arrays: Vec<Operand>) -> Result<(Vec<Operand>, Vec<Scalar>), RunError>;
 }
+
+/// What a kernel of the user's raised in one run.
+#[derive(Clone, Debug)]
+pub struct Raised(pub Arc<dyn Error + Send + Sync>);
+
+impl PartialEq for Raised {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.0.to_string() == other.0.to_string()
+    }
+}
+
+impl Eq for Raised {}
 
 /// A kernel of the user's: what statements around it have to know.
 #[derive(Clone)]
@@ -49,10 +62,14 @@ impl RegionDef {
     ) -> Result<(Vec<Operand>, Vec<Scalar>), RunError> {
         match &self.runner {
             Some(runner) => runner.run(arrays),
-            None => Err(RunError::Region(format!(
-                "kernel `{}` is not there",
-                self.name
-            ))),
+            None => {
+                let what = format!("kernel `{}` is not there", self.name);
+                Err(RunError::Region(Raised(Arc::from(Box::<
+                    dyn Error + Send + Sync,
+                >::from(
+                    what
+                )))))
+            }
         }
     }
 }

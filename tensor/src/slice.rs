@@ -194,6 +194,10 @@ impl<F: Fn(Buffer) -> bool> Copier<'_, F> {
                 let e = self.expr(e);
                 self.to.dim(DimDef::Value(e))
             }
+            DimDef::Number(e) => {
+                let e = self.expr(e);
+                self.to.dim(DimDef::Number(e))
+            }
         }
     }
 

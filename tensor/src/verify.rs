@@ -67,7 +67,7 @@ impl<'p> Check<'p> {
                     matches!(def.role, Role::Input(_)) && (*axis as usize) < def.shape.len();
                 ensure(is_input, || format!("{dim} is no extent of an input"))
             }
-            DimDef::Value(e) => {
+            DimDef::Value(e) | DimDef::Number(e) => {
                 self.expr(*e, None)?;
                 let mut fixed = program.exprs.ty(*e) == ScalarType::I32;
                 program.exprs.visit([*e], &mut |x| {

@@ -228,6 +228,60 @@ def scatter_max(tf, x):
     return most
 
 
+@case(np.array([2, 0, 3, 1], np.int32))
+def scatter_with_previous(tf, x):
+    total = tf.buffer([4], tf.int32)
+    before = tf.buffer(x.shape, tf.int32)
+    with tf.kernel([4]) as i:
+        total[i] = i * 10
+    with tf.kernel(x.shape) as i:
+        before[i] = tf.scatterAddPrev(total[x[i]], i + 1)
+    return total, before
+
+
+@case(np.arange(10, dtype=np.int32))
+def places_in_the_opposite_order(tf, x):
+    return tf.random.reverse(x, 10)
+
+
+@case(f32(6))
+def an_operation_of_ones_own(tf, x):
+    def own(inputs, tensor, axes):
+        return [inputs[0] * 2.0 + inputs[1]]
+
+    def derivative(inputs, gradient, tensor):
+        return [gradient * 2.0, gradient]
+
+    tf.register_custom_operation("own", ["ff_f"], own, derivative)
+    return tf.custom("own", [x, x * x])
+
+
+@case(i32(5, low=0, high=5))
+def values_that_are_asserted(tf, x):
+    n = tf.const(0)
+    with tf.loop(3) as k:
+        tf.assert_value("k is small", k < 3)
+        n.val += k
+    return x + n
+
+
+@case(i32(5))
+def known_indices(tf, x):
+    out = tf.buffer([3], tf.int32)
+    (i,) = tf.indices([3])
+    out[i] = x[2] + i
+    out[-1] = 70
+    out[5] = 80
+    return out
+
+
+@case(f32(7))
+def extents_from_floats(tf, x):
+    n = tf.int(tf.ceil(tf.log2(tf.float(x.shape[0]))))
+    (i,) = tf.indices([n + 1])
+    return x[i] * 2.0
+
+
 @case(f32(5))
 def local_memory(tf, x):
     out = tf.buffer(x.shape, tf.float32)

@@ -263,10 +263,74 @@ def test_components_of_vectors():
 
     @p.program
     def whole():
-        return v[1, 2]
+        i, j = p.indices(v)
+        return v[i, j]
 
-    with pytest.raises(ValueError, match=r"2 components: take one, as in `x.get_scalar_field\(0\)\[i\]`"):
+    with pytest.raises(TypeError, match=r"at the active cells of a sparse field are taken by component"):
         whole()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_vectors_at_computed_points(layout):
+    v = ti.Vector.field(3, ti.f32)
+    placed(layout, v)
+    v[3, 4], v[3, 5] = [1, 2, 3], [4, 5, 6]
+
+    @p.program
+    def program():
+        i = p.input([-1], ti.i32)
+        v[i, 6] = v[i, 4] * 2 + v[i, 5]
+        v[i, 7] = [1.0, i, ti.tensor.norm(v[i, 6], axis=-1)]
+        return v[i, 6], ti.tensor.asarray(v)
+
+    at = np.array([3, 5], np.int32)
+    rows, all_of = (r.numpy() for r in program(at))
+    assert rows.tolist() == [[6, 9, 12], [0, 0, 0]]
+    assert np.array_equal(all_of, v.to_numpy())
+    assert v.to_numpy()[3, 6].tolist() == [6, 9, 12]
+    np.testing.assert_allclose(v.to_numpy()[[3, 5], 7], [[1, 3, np.sqrt(261)], [1, 5, 0]], rtol=1e-6)
+
+
+def test_dense_fields_of_vectors_and_matrices():
+    v, m = ti.Vector.field(2, ti.f64, shape=(5, 4)), ti.Matrix.field(2, 3, ti.f64, shape=5)
+    given, matrices = np.arange(40.0).reshape(5, 4, 2), np.arange(30.0).reshape(5, 2, 3)
+    v.from_numpy(given)
+    m.from_numpy(matrices)
+
+    @p.program
+    def program():
+        i, j = p.indices(v)
+        (k,) = p.indices(m)
+        v[i, j] = v[i, j] * 2 + ti.Vector([1.0, 10.0])[1]
+        m[k] = ti.tensor.flip(m[k], axis=-1) + v[k, 0][..., None]
+        with p.if_cond(i == j):
+            v[i, j] = 0.0
+        return v[i, j].sum(axis=(0, 1)), v[i, j].mean(), m[k] @ v[k, 1][..., None].repeat(3, axis=-2)[:, :3]
+
+    sums, mean, products = (r.numpy() for r in program())
+    v1 = given * 2 + 10
+    m1 = matrices[:, :, ::-1] + v1[:, 0][..., None]
+    for k in range(4):
+        v1[k, k] = 0
+    assert np.array_equal(v.to_numpy(), v1) and np.array_equal(m.to_numpy(), m1)
+    assert np.array_equal(sums, v1.sum((0, 1))) and np.isclose(mean, v1.mean())
+    assert np.allclose(products, m1 @ np.repeat(v1[:, 1][..., None], 3, axis=-2)[:, :3])
+
+
+def test_vectors_that_do_not_fit():
+    v = ti.Vector.field(2, ti.f32, shape=4)
+
+    def stores(value):
+        def program():
+            (i,) = p.indices(v)
+            v[i] = value(i)
+
+        return p.program(program)
+
+    with pytest.raises(ValueError, match=r"elements of shape \(2,\) are stored, not \[1.0, 2.0, 3.0\]"):
+        stores(lambda i: [1.0, 2.0, 3.0])()
+    with pytest.raises(ValueError, match=r"elements of shape \(2,\) are stored, not the last axes of \(4,\)"):
+        stores(lambda i: i * 1.0)()
 
 
 def test_quantised_numbers():

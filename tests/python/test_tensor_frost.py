@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import pathlib
+import types
 
 import numpy as np
 import pytest
@@ -154,3 +155,128 @@ def test_what_is_for_kernels():
         tf.compile(outside)
     with pytest.raises(RuntimeError, match="a kernel with a `group_size`"):
         tf.compile(no_groups)
+
+
+# What is not arithmetic.
+
+
+def test_values_are_printed(capsys):
+    def prints():
+        x = tf.input([-1], tf.int32)
+        tf.print_value("x", x)
+        with tf.loop(3) as k:
+            tf.print_value("k", k)
+        with tf.kernel(x.shape) as i, tf.if_cond(x[i] > 1):
+            tf.print_value("large", x[i])
+        return x + 1
+
+    compiled = tf.compile(prints)
+    assert capsys.readouterr().out == ""
+    compiled(np.array([1, 2, 3], np.int32))
+    # TensorFrost prints single numbers, as these.
+    assert capsys.readouterr().out == "x: [1 2 3]\nk: 0\nk: 1\nk: 2\nlarge: [2 3]\n"
+
+
+def test_values_are_asserted():
+    def asserts():
+        x = tf.input([-1], tf.int32)
+        with tf.loop(x.shape[0]) as k:
+            tf.assert_value("k is small", k < 3)
+        with tf.kernel(x.shape) as i, tf.if_cond(x[i] > 1):
+            tf.assert_value("x is odd", x[i] % 2 == 1)
+        return x
+
+    compiled = tf.compile(asserts)
+    assert compiled(np.array([0, 3, 5], np.int32)).numpy.tolist() == [0, 3, 5]
+    with pytest.raises(AssertionError, match=r"^k is small: the condition is false \(.*test_tensor_frost.py:\d+\)$"):
+        compiled(np.array([0, 3, 5, 7], np.int32))
+    with pytest.raises(AssertionError, match=r"^x is odd: the condition is false at \(2,\), one of 1 points \("):
+        compiled(np.array([0, 3, 4], np.int32))
+
+
+def test_what_was_there_before():
+    def counted():
+        x = tf.input([-1], tf.int32)
+        total, before = tf.buffer([4], tf.int32), tf.buffer(x.shape, tf.int32)
+        with tf.kernel(x.shape) as i:
+            before[i] = -1
+            with tf.if_cond(x[i] >= 0):
+                before[i] = tf.scatterAddPrev(total[x[i]], i + 1)
+        return total, before
+
+    x = np.array([1, 3, -2, 1, 9, 1, 0, -5, 3], np.int32)
+    total, before = np.zeros(4, np.int32), np.full(x.shape, -1, np.int32)
+    for i, at in enumerate(np.clip(x, 0, 3)):
+        if x[i] >= 0:
+            before[i] = total[at]
+            total[at] += i + 1
+    got = tf.compile(counted)(x)
+    assert got[0].numpy.tolist() == total.tolist() and got[1].numpy.tolist() == before.tolist()
+
+
+def test_what_became_of_a_program():
+    def doubled():
+        return tf.input([-1], tf.float32) * 2.0
+
+    compiled = tf.compile(doubled)
+    assert compiled.text in tf.get_all_generated_main_functions() and compiled.text in tf.get_cpp_implementation()
+    assert compiled.explain() in tf.get_all_generated_kernels() and "became 1 kernel" in compiled.explain()
+    assert "// doubled(f32)" in tf.get_cpp_header()
+    assert tf.current_backend() == tf.cpu and tf.unused_allocated_memory() == 0 <= tf.allocated_memory()
+
+
+def test_places_drawn():
+    def drawn():
+        x = tf.input([-1], tf.int32)
+        n = x.shape[0]
+        first, second = tf.random.randn2([n], 5)
+        return first, second, tf.random.shuffle(x, n, 5), tf.random.xor_swap(x, n, 5)
+
+    n = 4096
+    first, second, order, swapped = (r.numpy for r in tf.compile(drawn)(np.arange(n, dtype=np.int32)))
+    for x in (first, second):
+        assert abs(x.mean()) < 0.06 and abs(x.std() - 1) < 0.06
+    assert abs(np.corrcoef(first, second)[0, 1]) < 0.06
+    assert (np.sort(order) == np.arange(n)).all() and (np.sort(swapped) == np.arange(n)).all()
+    assert (swapped[swapped] == np.arange(n)).all()
+
+
+@pytest.mark.parametrize(
+    "use, says",
+    [
+        (lambda: tf.grad(1, 2), "`grad` is not here: there are no gradients"),
+        (
+            lambda: types.new_class("Net", (tf.Module,)),
+            "`Module` is not here: there are no gradients, modules and optimizers",
+        ),
+        (lambda: tf.Parameter([3], tf.float32), "`Parameter` is not here"),
+        (lambda: tf.optimizers.adam(None), "`optimizers.adam` is not here"),
+        (lambda: tf.clipping.norm, None),
+        (lambda: tf.window.show(64, 64, "title"), "`window.show` is not here: programs of tensors have no window"),
+        (lambda: tf.imgui.slider("a", 1.0, 0.0, 2.0), "`imgui.slider` is not here"),
+    ],
+)
+def test_what_is_not_here(use, says):
+    if says is None:
+        use()
+        return
+    with pytest.raises(NotImplementedError, match=says):
+        use()
+
+
+def test_every_name_is_there():
+    """The names of TensorFrost 0.7.4's module, of which those that it has for itself are left out."""
+    names = """abs acos all allocated_memory any asfloat asin asint assert_tensor assert_value asuint atan atan2 bool bool1
+        break_loop buffer ceil clamp clipping codegen compile const continue_loop copy cos cosh cpp_lang cpu current_backend
+        custom dot element_index exp exp2 eye eye_like flat_index float float32 floor fma frac get_all_generated_kernels
+        get_all_generated_main_functions get_copy get_cpp_header get_cpp_implementation glsl_lang grad group_barrier
+        group_buffer hash hlsl_lang if_cond imgui index index_grid indices indices_from_flat_index initialize input int int32
+        kernel lerp local_buffer log log2 loop matmul max mean merge_dim min modf norm ones_like opengl optimizers pcg pcgf
+        pow prefix_sum print_value random random_value rcp region_begin region_end register_custom_operation regularizers
+        renderdoc_end_capture renderdoc_start_capture repeat reshape reverse reversebits round rsqrt scatterAdd
+        scatterAddPrev scatterAnd scatterMax scatterMin scatterOr scatterXor select sign sin sinh smoothstep sort split_dim
+        sqr sqrt squeeze strip_debug_info sum tan tanh tensor transpose trunc uint uint32 unsqueeze unused_allocated_memory
+        vulkan window zeros zeros_like Module Parameter ParameterArray Tensor TensorMemory TensorProgram"""
+    assert [name for name in names.split() if not hasattr(tf, name)] == []
+    of_random = "permutation rand rand_int rand_like randn randn2 randn_like reverse shuffle xor_swap"
+    assert [name for name in of_random.split() if not hasattr(tf.random, name)] == []

@@ -1,5 +1,7 @@
 """Kernels that programs of tensors call: statements among others, against NumPy."""
 
+import threading
+
 import aerogel as ti
 import numpy as np
 import pytest
@@ -214,10 +216,6 @@ def refused(function, error, match):
 
 def test_what_is_refused():
     @ti.kernel
-    def pair() -> ti.math.vec2:
-        return ti.math.vec2(1, 2)
-
-    @ti.kernel
     def known(n: ti.template()):
         for _ in range(n):
             pass
@@ -229,7 +227,6 @@ def test_what_is_refused():
         "argument `factor` of kernel `add_to` is one number, not a tensor with 1 axes",
     )
     refused(lambda: known(p.input([], ti.i32)), TypeError, "argument `n` of kernel `known` has to be known")
-    refused(pair, TypeError, "kernel `pair` returns a vector")
 
     def masked():
         x = p.input([4, 4], ti.f32)
@@ -265,3 +262,92 @@ def test_kernels_outside_of_programs_are_called_at_once():
     y.fill(2)
     add_to(x, y, 3.0)
     assert (x.to_numpy() == 6).all()
+
+
+# What kernels return.
+
+
+@ti.kernel
+def turned(a: ti.types.ndarray(ti.f32, 1), angle: float) -> ti.math.vec2:
+    return ti.Vector([a[0] * ti.cos(angle), a[0] * ti.sin(angle)])
+
+
+@ti.kernel
+def squares(a: ti.types.ndarray(ti.f32, 1)) -> ti.types.matrix(2, 3, ti.f64):
+    return ti.Matrix([[a[0], a[1], 3.0], [4.0, 5.0, a[0] * a[1]]])
+
+
+@ti.kernel
+def several(a: ti.types.ndarray(ti.f32, 1)) -> (int, ti.math.vec3, float):
+    return a.shape[0], ti.Vector([a[0], a[1], 7.0]), 0.5
+
+
+def test_vectors_and_matrices_that_kernels_return():
+    @p.program
+    def program():
+        x = p.input([-1], ti.f32)
+        total = p.buffer([2])
+        with p.loop(3) as k:
+            total.val += turned(x, k * 0.5)
+        n, v, half = several(x)
+        return total, squares(x), squares(x).sum(axis=0), n * 2, v * half, v[None] + x[:, None]
+
+    for x in (np.array([2.0, 3.0, 5.0], np.float32), np.array([1.0, -1.0], np.float32)):
+        angles = np.arange(3) * 0.5
+        m = np.array([[x[0], x[1], 3], [4, 5, x[0] * x[1]]])
+        v = np.array([x[0], x[1], 7.0])
+        total = x[0] * np.array([np.cos(angles).sum(), np.sin(angles).sum()])
+        for got, want in zip(program(x), [total, m, m.sum(0), 2 * len(x), v / 2, v[None] + x[:, None]]):
+            close(got, want)
+
+
+def test_structs_that_kernels_return():
+    pair = ti.types.struct(a=ti.f32, b=ti.f32)
+
+    @ti.kernel
+    def makes() -> pair:
+        return pair(a=1.0, b=2.0)
+
+    with pytest.raises(
+        TypeError, match="^kernel `makes` returns a struct: a program of tensors takes numbers, vectors and matrices$"
+    ):
+        p.program(lambda: makes())()
+
+
+# Runs at the same time.
+
+
+def test_what_a_kernel_raises_is_that_of_its_run():
+    @ti.kernel
+    def is_small(a: ti.types.ndarray(ti.i32, 1), n: int):
+        assert a[0] < 5, f"{a[0]} is not small"
+        a[0] += n
+
+    ti.init(arch=ti.cpu, log_level="error", debug=True)
+
+    @p.program
+    def program():
+        x = p.input([1], ti.i32) * 1
+        with p.loop(20):
+            is_small(x, 0)
+        return x
+
+    program(np.array([0], np.int32))
+    wrong = []
+
+    def runs(k):
+        for turn in range(25):
+            n = (k + turn) % 10
+            try:
+                if program(np.array([n], np.int32)).item() != n or n >= 5:
+                    wrong.append(n)
+            except AssertionError as e:
+                if n < 5 or f"{n} is not small" not in str(e):
+                    wrong.append((n, str(e)))
+
+    threads = [threading.Thread(target=runs, args=(k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []

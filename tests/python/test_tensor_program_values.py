@@ -30,7 +30,7 @@ def test_numbers_of_python_take_the_type_of_what_they_are_stored_to():
         z = p.const(0.0, ti.f64)
         z.val = 0.1
         k = p.buffer([3], ti.i32)
-        k[i] = 2.75
+        k[i] = 2.0
         b = p.buffer([3], ti.i32)
         b[i] = True
         return y, z, k, b
@@ -51,6 +51,25 @@ def test_numbers_that_a_type_has_not_are_refused():
 
     with pytest.raises(OverflowError, match="300 is not a number of type `i8`"):
         stores()
+
+
+@pytest.mark.parametrize(
+    "store, says",
+    [
+        (lambda k, x: k.__setitem__(0, 2.75), "^elements of `i32` take no 2.75, which is no whole number$"),
+        (lambda k, x: k.__setitem__(slice(1, 3), x[1:3]), "^elements of `i32` take no `f32`: write `value.astype"),
+        (lambda k, x: k.set(x), "^elements of `i32` take no `f32`"),
+        (lambda k, x: p.scatter_add(k, T.asarray(0), x), "^elements of `i32` take no `f32`"),
+    ],
+)
+def test_types_that_lose_numbers_are_refused(store, says):
+    def program():
+        k, x = p.buffer([3], ti.i32), p.input([3], ti.f32)
+        store(k, x)
+        return k
+
+    with pytest.raises(TypeError, match=says):
+        p.program(program)(np.zeros(3, np.float32))
 
 
 @pytest.mark.parametrize("block", ["branch", "point", "loop"])
@@ -211,7 +230,12 @@ def test_reshape_finds_an_extent_that_is_known():
 
     @p.program
     def unknown():
-        return p.input([-1, 6], ti.i32).reshape(-1)
+        x = p.input([-1, 6], ti.i32)
+        return x.reshape(-1), x.reshape((4, -1)), x.reshape((x.shape[0] * 2, -1))
 
-    with pytest.raises(ValueError, match="-1 wants extents that are known while a program is traced"):
-        unknown(np.zeros((2, 6), np.int32))
+    for n in (2, 6, 4):
+        x = np.arange(n * 6, dtype=np.int32).reshape(n, 6)
+        got = [r.numpy() for r in unknown(x)]
+        assert all(np.array_equal(g, w) for g, w in zip(got, [x.reshape(-1), x.reshape(4, -1), x.reshape(2 * n, -1)]))
+    with pytest.raises(ValueError, match=r"`reshape`: 18 and 16 elements \(.*:\d+\)"):
+        unknown(np.zeros((3, 6), np.int32))

@@ -483,3 +483,50 @@ def test_made_up_functions(seed):
 
     if not any("stored" in step[0] or "take" in step[0] for step in f.steps):
         assert np.array_equal(whole(*args).numpy(), expected), f.steps
+
+
+# Libraries in branches.
+
+
+@pytest.mark.parametrize("in_program", [False, True])
+def test_a_library_in_a_branch_is_for_those_who_take_it(in_program):
+    """Those who leave it out have matrices that the library refuses."""
+    given = np.array([[[4.0, 0], [0, 9]], [[-1, 0], [0, -1]], [[0, 0], [0, 0]], [[1, 0], [2, 25]]])
+
+    def body(m):
+        total, x = p.const(0.0, ti.f64), p.buffer([2], ti.f64)
+        with p.if_cond(m[0, 0] > 0):
+            lower = t.linalg.cholesky(m)
+            total.val = lower.sum()
+            x.val = t.linalg.solve(m, t.sum(m, axis=0))
+        return total, x
+
+    if not in_program:
+        # Outside of programs there are no branches: what raises, raises.
+        with pytest.raises(ValueError, match="cholesky"):
+            ti.vmap(lambda m: t.where(m[0, 0] > 0, t.linalg.cholesky(m).sum(), 0.0))(given).numpy()
+        return
+    program = p.program(lambda: ti.vmap(body)(p.input([-1, 2, 2], ti.f64)))
+    totals, solved = (r.numpy() for r in program(given))
+    want = [np.linalg.cholesky(m).sum() if m[0, 0] > 0 else 0 for m in given]
+    assert np.allclose(totals, want)
+    assert np.allclose(solved, [np.linalg.solve(m, m.sum(0)) if m[0, 0] > 0 else [0, 0] for m in given])
+    with pytest.raises(ValueError, match=r"`cholesky`: .* \(number 1 of 2\)"):
+        program(np.array([np.eye(2), [[1.0, 5], [5, 1]]]))
+
+
+def test_what_a_library_gave_stays_for_those_who_left_a_loop():
+    """Each leaves after so many turns; what was computed in its last one is its own."""
+
+    def body(m, n):
+        x = p.buffer([2, 2], ti.f64)
+        with p.loop(4) as k:
+            with p.if_cond(k >= n):
+                p.break_loop()
+            x.val = t.linalg.inv(m * (k + 1))
+        return x
+
+    given, n = np.array([np.eye(2) * 2, np.eye(2) * 4, np.zeros((2, 2))]), np.array([1, 3, 0], np.int32)
+    program = p.program(lambda: ti.vmap(body)(p.input([-1, 2, 2], ti.f64), p.input([-1], ti.i32)))
+    got = program(given, n).numpy()
+    assert np.allclose(got, [np.eye(2) / 2, np.eye(2) / 12, np.zeros((2, 2))])

@@ -21,7 +21,7 @@ use super::argument::{KeyPart, Packed};
 use super::prepare::{self, Instance};
 use super::profile;
 use super::program::{self, Settings};
-use super::signature::{Param, ValueSpec};
+use super::signature::{Param, ParamKind, ValueSpec};
 use super::tensor::written;
 use super::{buffer, error, later, numpy_arrays, numpy_copies, recorder};
 use crate::derived::Derived;
@@ -115,6 +115,15 @@ impl NativeKernel {
     fn _parameters(&self) -> Vec<(&str, &'static str)> {
         let params = self.params.iter();
         params.map(|p| (p.name.as_str(), p.kind.name())).collect()
+    }
+
+    /// The extents of the elements that an array has by its annotation: none of single numbers, nothing where it is not said.
+    fn _element_of(&self, name: &str) -> Option<Vec<usize>> {
+        let param = self.params.iter().find(|p| p.name == name)?;
+        match &param.kind {
+            ParamKind::Array { element, .. } => element.clone(),
+            _ => None,
+        }
     }
 
     #[getter]

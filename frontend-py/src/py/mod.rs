@@ -93,6 +93,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<tensor::NativeTensor>()?;
     m.add_class::<tensor::NativeTrace>()?;
     m.add_class::<tensor::NativeDim>()?;
+    m.add_class::<tensor::NativePart>()?;
     m.add_class::<tensor::NativeProgram>()?;
     m.add_function(wrap_pyfunction!(tensor::realise_tensors, m)?)?;
     m.add_function(wrap_pyfunction!(tensor::set_tensor_class, m)?)?;

@@ -48,6 +48,7 @@ pub(super) fn generalised(program: &Program) -> Option<(Program, Vec<Scalar>)> {
         let def = match (def, var) {
             (_, Some(var)) => DimDef::Value(general.new.get(var)),
             (DimDef::Value(e), None) => DimDef::Value(general.expr(*e)),
+            (DimDef::Number(e), None) => DimDef::Number(general.expr(*e)),
             (other, None) => other.clone(),
         };
         general.new.dims.insert(def);

@@ -3,7 +3,7 @@
 use indexmap::IndexSet;
 
 use super::uses::Touched;
-use crate::program::{Buffer, DimDef, Program, Role, Stmt};
+use crate::program::{Buffer, Program, Role, Stmt};
 
 /// Leaves out what stores only to temporaries that nothing reads.
 pub(super) fn run(program: &mut Program) {
@@ -12,8 +12,8 @@ pub(super) fn run(program: &mut Program) {
     wanted.extend(program.fields());
     let mut in_extents = Touched::default();
     for def in &program.dims {
-        if let DimDef::Value(e) = def {
-            in_extents.exprs(&program.exprs, [*e]);
+        if let Some(e) = def.expr() {
+            in_extents.exprs(&program.exprs, [e]);
         }
     }
     wanted.extend(in_extents.reads);

@@ -18,7 +18,7 @@ pub(crate) use uses::{Touched, map_exprs};
 
 use indexmap::IndexSet;
 
-use crate::program::{Buffer, DimDef, Program};
+use crate::program::{Buffer, Program};
 
 /// Who makes large products of matrices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -116,8 +116,8 @@ pub fn last_uses(program: &Program) -> Vec<Vec<Buffer>> {
     seen.extend(program.fields());
     let mut of_extents = uses::Touched::default();
     for def in &program.dims {
-        if let DimDef::Value(e) = def {
-            of_extents.exprs(&program.exprs, [*e]);
+        if let Some(e) = def.expr() {
+            of_extents.exprs(&program.exprs, [e]);
         }
     }
     seen.extend(of_extents.reads);

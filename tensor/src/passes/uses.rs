@@ -5,7 +5,7 @@ use aerogel_snode::NodeId;
 use indexmap::IndexSet;
 
 use crate::expr::{Expr, ExprDef, Exprs};
-use crate::program::{Buffer, DimDef, For, Program, Stmt, Store, Var};
+use crate::program::{Buffer, For, Program, Stmt, Store, Var};
 use crate::region::Run;
 
 /// What statements touch.
@@ -52,8 +52,8 @@ impl Touched {
                 let walked = all.cells.map(|field| program.sparse_nodes(field));
                 self.walks.extend(walked.into_iter().flatten());
                 for &dim in &all.domain {
-                    if let DimDef::Value(e) = program.dim_def(dim) {
-                        roots.push(*e);
+                    if let Some(e) = program.dim_def(dim).expr() {
+                        roots.push(e);
                     }
                 }
             }

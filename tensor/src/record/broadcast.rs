@@ -78,6 +78,14 @@ impl Recording {
         Ok((domain, elements))
     }
 
+    /// Whether what tensors are stretched to together with a shape is this shape.
+    pub(crate) fn stretches_to(&self, together: &[Dim], shape: &[Dim]) -> bool {
+        // Extents other than 1 have been asked to be equal.
+        let mut both = together.iter().zip(shape);
+        together.len() == shape.len()
+            && both.all(|(a, b)| a == b || self.program.const_dim(*b) != Some(1))
+    }
+
     /// A tensor stretched to a shape.
     ///
     /// # Errors
@@ -85,13 +93,13 @@ impl Recording {
     pub fn broadcast_to(&mut self, x: Buffer, shape: &[Dim]) -> Recorded {
         let from = self.shape(x);
         let to = self.broadcast("broadcast_to", &[from.clone(), shape.to_vec()])?;
-        if to != shape {
+        if !self.stretches_to(&to, shape) {
             let (from, to) = (self.shape_text(&from), self.shape_text(shape));
             return Err(RecordError::Value(format!(
                 "a tensor of shape {from} does not stretch to {to}"
             )));
         }
-        if from == to {
+        if from == shape {
             return Ok(x);
         }
         let value = self.at_point(x, shape.len());

@@ -228,14 +228,14 @@ impl Recording {
             outside,
         };
         match accum {
-            None => self.store_in_order(&points, &domain[points.len()..], store),
+            None => self.store_in_order(&points, &domain[points.len()..], vec![store]),
             Some(_) => self.program.assign(&domain, store, self.span),
         }
         Ok(target)
     }
 
-    /// `for rest { loop over points { store } }`: points that store to one place do so one after the other, row by row.
-    fn store_in_order(&mut self, points: &[Dim], rest: &[Dim], store: Store) {
+    /// `for rest { loop over points { stores } }`: points that store to one place do so one after the other, row by row.
+    pub(super) fn store_in_order(&mut self, points: &[Dim], rest: &[Dim], stores: Vec<Store>) {
         let n = self.product(points);
         let hi = self.program.extent(n);
         let var = self.program.var(ScalarType::I32);
@@ -249,17 +249,20 @@ impl Recording {
         };
         let exprs = &mut self.program.exprs;
         let mut moved = |e: Expr| exprs.replace(e, &mut done, &mut leaf);
-        let store = Store {
-            index: store.index.iter().map(|&e| moved(e)).collect(),
-            value: moved(store.value),
-            ..store
-        };
+        let stores = stores.into_iter().map(|store| {
+            Stmt::Store(Store {
+                index: store.index.iter().map(|&e| moved(e)).collect(),
+                value: moved(store.value),
+                ..store
+            })
+        });
+        let stores = stores.collect();
         let body = vec![Stmt::Loop {
             var,
             lo: self.program.exprs.i32(0),
             hi,
             step: 1,
-            body: vec![Stmt::Store(store)],
+            body: stores,
         }];
         self.for_all(rest.to_vec(), body);
     }
@@ -318,7 +321,7 @@ impl Recording {
         }
         let given = self.shape(values);
         let to = self.broadcast("setitem", &[domain.clone(), given.clone()])?;
-        if to != domain {
+        if !self.stretches_to(&to, &domain) {
             let (from, to) = (self.shape_text(&given), self.shape_text(&domain));
             return Err(RecordError::Value(format!(
                 "values of shape {from} do not stretch to the part's {to}"

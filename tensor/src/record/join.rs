@@ -25,6 +25,22 @@ pub enum Margin {
 const MAX_CHOSEN: usize = 4;
 
 impl Recording {
+    /// Single numbers, or values at the points of one shape, as the elements of a small last axis, or of two.
+    ///
+    /// # Errors
+    /// If their shapes or types differ.
+    pub fn vector(&mut self, parts: &[Buffer], shape: &[u64]) -> Recorded {
+        let mut rows = Vec::new();
+        for &part in parts {
+            rows.push(self.unsqueeze(part, &[-1])?);
+        }
+        let all = self.concat(&rows, -1)?;
+        let own: Vec<Dim> = shape.iter().map(|&n| self.program.size(n)).collect();
+        let mut to = self.shape(parts[0]);
+        to.extend(own);
+        self.reshape(all, &to)
+    }
+
     /// Tensors one after the other along an axis.
     ///
     /// # Errors

@@ -86,7 +86,62 @@ impl Recording {
         operands.push(value);
         operands.extend(mask);
         let cells = self.cells_of("store", &operands)?;
-        let (domain, elements) = self.stretched("store", &operands)?;
+        let (domain, store) = self.store_of(target, &operands, accum, outside)?;
+        self.store_over(&domain, cells, store);
+        Ok(())
+    }
+
+    /// Puts values to what is there, one point after the other, row by row: what was there before each.
+    ///
+    /// # Errors
+    /// As `store_at`.
+    pub fn store_with_previous(
+        &mut self,
+        target: Buffer,
+        index: &[Buffer],
+        value: Buffer,
+        accum: Accum,
+        outside: Outside,
+        mask: Option<Buffer>,
+    ) -> Recorded {
+        let mut operands = index.to_vec();
+        operands.push(value);
+        operands.extend(mask);
+        self.expect_everywhere(&operands)?;
+        if index.len() != self.rank(target) || self.ty(value) != self.ty(target) {
+            // Said as for any store.
+            self.store_at(target, index, value, Some(accum), outside, mask)?;
+        }
+        let (domain, store) = self.store_of(target, &operands, Some(accum), outside)?;
+        let before = self.program.temporary(self.ty(target), &domain);
+        let old = self
+            .program
+            .load(target, store.index.clone(), store.outside);
+        let taken = Store {
+            target: before,
+            index: self.program.axes(domain.len()),
+            value: old,
+            accum: None,
+            init: false,
+            outside: Outside::Never,
+        };
+        self.numbers.remove(&target);
+        self.forget();
+        self.store_in_order(&domain, &[], vec![taken, store]);
+        self.forget();
+        Ok(before)
+    }
+
+    /// A store at the points to which indices, a value and perhaps a mask are stretched.
+    fn store_of(
+        &mut self,
+        target: Buffer,
+        operands: &[Buffer],
+        accum: Option<Accum>,
+        outside: Outside,
+    ) -> Recorded<(Vec<Dim>, Store)> {
+        let rank = self.rank(target);
+        let (domain, elements) = self.stretched("store", operands)?;
         let mut at: Vec<Expr> = Vec::new();
         let extents = self.shape(target);
         for (&e, dim) in elements[..rank].iter().zip(extents) {
@@ -94,9 +149,8 @@ impl Recording {
             at.push(i);
         }
         let mut outside = outside;
-        if mask.is_some() {
+        if let Some(&wanted) = elements.get(rank + 1) {
             // What is masked out goes outside, where a store does nothing; the other indices are brought inside first.
-            let wanted = elements[rank + 1];
             let nowhere = self.program.exprs.i32(-1);
             for (axis, e) in at.iter_mut().enumerate() {
                 let inside = self.brought_inside(*e, target, axis, outside);
@@ -104,20 +158,15 @@ impl Recording {
             }
             outside = Outside::Zero;
         }
-        let value = elements[rank];
-        self.store_over(
-            &domain,
-            cells,
-            Store {
-                target,
-                index: at,
-                value,
-                accum,
-                init: false,
-                outside,
-            },
-        );
-        Ok(())
+        let store = Store {
+            target,
+            index: at,
+            value: elements[rank],
+            accum,
+            init: false,
+            outside,
+        };
+        Ok((domain, store))
     }
 
     fn brought_inside(

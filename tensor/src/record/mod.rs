@@ -18,7 +18,9 @@ mod functions;
 mod index;
 mod join;
 mod linear;
+mod lines;
 mod memory;
+mod parts;
 mod random;
 mod reduce;
 mod scan;
@@ -33,6 +35,8 @@ pub use accumulate::Affine;
 pub use elementwise::{BINARY, UNARY};
 pub use error::RecordError;
 pub use join::Margin;
+pub use lines::Lines;
+pub use parts::Bound;
 pub use views::Part;
 pub use vmap::Mapped;
 pub(crate) use vmap::varying;
@@ -61,6 +65,8 @@ pub struct Recording {
     pub program: Program,
     /// Where new statements were written.
     pub span: Span,
+    /// Where things were made, as far as whoever records has noted it.
+    pub lines: Lines,
     made: LookupMap<Made, Buffer>,
     /// What single numbers are, as long as nothing else is stored there.
     numbers: LookupMap<Buffer, Expr>,
@@ -90,13 +96,7 @@ impl Recording {
 
     /// An extent for messages.
     pub fn dim_text(&self, dim: Dim) -> String {
-        match *self.program.dim_def(dim) {
-            DimDef::Const(n) => n.to_string(),
-            DimDef::Input(buffer, axis) => {
-                format!("{}.shape[{axis}]", self.program.buffers[buffer].name)
-            }
-            DimDef::Value(_) => "?".to_owned(),
-        }
+        self.program.dim_text(dim)
     }
 
     /// Extents for messages.
@@ -208,6 +208,9 @@ impl Recording {
     ) -> Buffer {
         let (mut index, mut value, mut domain) = (index, value, domain);
         let cells = over.as_ref().map(|(field, _)| *field);
+        if domain.is_empty() && shape.is_empty() && accum.is_none() && cells.is_none() {
+            value = self.counted(value);
+        }
         let own;
         if let Some((field, order)) = over {
             let mut all = std::mem::take(&mut index);
@@ -285,34 +288,76 @@ impl Recording {
     /// # Errors
     /// If it does not follow from extents alone: each extent has one number as long as a program runs.
     pub fn extent_of(&mut self, x: Buffer) -> Recorded<Dim> {
-        let mut value = self.element(x, Vec::new());
-        // A number is made of others, each of which may be read.
-        loop {
-            let mut done = LookupMap::default();
-            let numbers = &self.numbers;
-            let new = self
-                .program
-                .exprs
-                .replace(value, &mut done, &mut |_, def| match def {
-                    ExprDef::Load { buffer, .. } => numbers.get(buffer).copied(),
-                    _ => None,
-                });
-            if new == value {
-                break;
-            }
-            value = new;
+        let value = self.element(x, Vec::new());
+        let value = self.followed(value);
+        let what = "an extent has to follow from the extents of inputs, and this number is computed from elements";
+        self.expect_fixed(value, what)?;
+        let value = self.program.exprs.cast(value, ScalarType::I32);
+        if let Some(n) = self.program.exprs.as_const(value).map(Scalar::as_i128)
+            && n < 0
+        {
+            return Err(RecordError::Value(format!("an extent is {n}, below zero")));
         }
+        Ok(self.program.dim(DimDef::Value(value)))
+    }
+
+    /// Refuses a number that is not the same as long as a program runs.
+    fn expect_fixed(&self, value: Expr, what: &str) -> Recorded<()> {
         let mut fixed = true;
         let exprs = &self.program.exprs;
         exprs.visit([value], &mut |e| {
             fixed &= !matches!(exprs[e], ExprDef::Load { .. } | ExprDef::Var(..));
         });
-        if !fixed {
-            let what = "an extent has to follow from the extents of inputs, and this number is computed from elements";
-            return Err(RecordError::Value(what.to_owned()));
+        match fixed {
+            true => Ok(()),
+            false => Err(RecordError::Value(what.to_owned())),
         }
-        let value = self.program.exprs.cast(value, ScalarType::I32);
-        Ok(self.program.dim(DimDef::Value(value)))
+    }
+
+    /// A value with what single numbers are in place of them, as far as it is known.
+    fn followed(&mut self, value: Expr) -> Expr {
+        let mut value = value;
+        // A number is made of others, each of which may be read.
+        loop {
+            let mut done = LookupMap::default();
+            let (numbers, dims) = (&self.numbers, &self.program.dims);
+            let exprs = &mut self.program.exprs;
+            let new = exprs.replace(value, &mut done, &mut |_, def| match def {
+                ExprDef::Load { buffer, .. } => numbers.get(buffer).copied(),
+                ExprDef::Extent(dim) => match dims[dim.as_u32() as usize] {
+                    DimDef::Number(e) => Some(e),
+                    _ => None,
+                },
+                _ => None,
+            });
+            if new == value {
+                return value;
+            }
+            value = new;
+        }
+    }
+
+    /// A single number, of which the host keeps account if it follows from extents: so it does not wrap without a word.
+    fn counted(&mut self, value: Expr) -> Expr {
+        let followed = self.followed(value);
+        if !crate::extents::follows(&self.program.exprs, followed) {
+            return value;
+        }
+        let exprs = &self.program.exprs;
+        let fits = match exprs[followed] {
+            ExprDef::Extent(_) => true,
+            // One less, and the like, needs no account.
+            ExprDef::Binary(BinaryOp::Add, n, c) => {
+                matches!(exprs[n], ExprDef::Extent(_))
+                    && exprs.as_const(c).is_some_and(|c| c.as_i128() < 0)
+            }
+            _ => false,
+        };
+        if fits {
+            return followed;
+        }
+        let dim = self.program.dim(DimDef::Number(followed));
+        self.program.exprs.extent(dim)
     }
 
     /// An element at an index that is inside.
@@ -347,8 +392,8 @@ impl Recording {
 
     /// The product of extents.
     pub(crate) fn product(&mut self, dims: &[Dim]) -> Dim {
-        let known: Option<u64> = dims.iter().map(|&d| self.program.const_dim(d)).product();
-        if let Some(n) = known {
+        let mut known = dims.iter().map(|&d| self.program.const_dim(d));
+        if let Some(n) = known.try_fold(1u64, |n, d| n.checked_mul(d?)) {
             return self.program.size(n);
         }
         let one = self.program.exprs.i32(1);
@@ -365,8 +410,12 @@ impl Recording {
             return self.program.size((n as i64 + by).max(0) as u64);
         }
         let extent = self.program.extent(dim);
-        let by = self.program.exprs.i32(by as i32);
-        let value = self.add(extent, by);
+        let more = self.program.exprs.i32(by as i32);
+        let mut value = self.add(extent, more);
+        if by < 0 {
+            let zero = self.program.exprs.i32(0);
+            value = self.program.exprs.binary(BinaryOp::Max, value, zero);
+        }
         self.program.dim(DimDef::Value(value))
     }
 }

@@ -312,10 +312,12 @@ impl Recording {
 
     fn times(&mut self, op: &str, dim: Dim, n: i64) -> Recorded<Dim> {
         let n = u64::try_from(n).map_err(|_| RecordError::Value(format!("`{op}`: {n} times")))?;
-        if let Some(extent) = self.program.const_dim(dim) {
-            return Ok(self.program.size(extent * n));
+        let known = self.program.const_dim(dim);
+        if let Some(extent) = known.and_then(|extent| extent.checked_mul(n)) {
+            return Ok(self.program.size(extent));
         }
-        let (extent, n) = (self.program.extent(dim), self.program.exprs.i32(n as i32));
+        let n = i32::try_from(n).map_err(|_| RecordError::Value(format!("`{op}`: {n} times")))?;
+        let (extent, n) = (self.program.extent(dim), self.program.exprs.i32(n));
         let value = self.mul(extent, n);
         Ok(self.program.dim(DimDef::Value(value)))
     }

@@ -14,7 +14,7 @@ use indexmap::{IndexMap, IndexSet};
 
 use crate::expr::{Expr, ExprDef, Outside};
 use crate::passes::Touched;
-use crate::program::{Accum, Buffer, Call, Dim, For, Program, Stmt, Store};
+use crate::program::{Accum, Buffer, Call, Dim, For, Library, Program, Stmt, Store};
 
 use super::{RecordError, Recorded, Recording};
 
@@ -443,7 +443,7 @@ impl Mapping<'_> {
     fn stmt(&mut self, stmt: &Stmt, at: At, out: &mut Vec<Stmt>) -> Recorded<()> {
         match stmt {
             Stmt::For(all) => self.all(all, at, out)?,
-            Stmt::Call(call) => self.call(call, out),
+            Stmt::Call(call) => self.call(call, at, out),
             Stmt::If(cond, then, otherwise) if self.varies(*cond) => {
                 let cond = self.snapshot(*cond, out);
                 let holds = self.each(cond);
@@ -550,33 +550,62 @@ impl Mapping<'_> {
     }
 
     /// Libraries work on the last axes of all that they are given.
-    fn call(&mut self, call: &Call, out: &mut Vec<Stmt>) {
+    fn call(&mut self, call: &Call, at: At, out: &mut Vec<Stmt>) {
         if !call.outputs.iter().any(|b| self.places.contains_key(b)) {
             out.push(Stmt::Call(call.clone()));
             return;
         }
-        let inputs: Vec<Buffer> = call
-            .inputs
-            .iter()
-            .map(|&one| match self.places.get(&one) {
-                Some(&(all, 0)) => all,
+        // For whom it is not done, it is done with what no library refuses, and nobody sees it.
+        let apart = at
+            .mask
+            .filter(|_| matches!(call.library, Library::Algebra(_)));
+        let mut inputs = Vec::new();
+        for &one in &call.inputs {
+            inputs.push(match (self.places.get(&one), apart) {
+                (Some(&(all, 0)), None) => all,
                 _ => {
                     let shape = [&[self.n][..], &self.r.shape(one)].concat();
                     let target = self.r.program.temporary(self.r.ty(one), &shape);
                     let element = self.r.at_point(one, shape.len() - 1);
-                    let value = self.expr(element);
+                    let mut value = self.expr(element);
+                    if let Some(mask) = apart {
+                        let harmless = self.unit(shape.len(), self.r.ty(one));
+                        value = self.program().exprs.select(mask, value, harmless);
+                    }
                     out.push(self.fill(target, value));
                     target
                 }
-            })
-            .collect();
-        let outputs = call.outputs.iter().map(|b| self.places[b].0);
+            });
+        }
+        let wanted: Vec<Buffer> = call.outputs.iter().map(|b| self.places[b].0).collect();
+        let mut outputs = wanted.clone();
+        if at.mask.is_some() {
+            for output in &mut outputs {
+                let (ty, shape) = (self.r.ty(*output), self.r.shape(*output));
+                *output = self.program().temporary(ty, &shape);
+            }
+        }
         out.push(Stmt::Call(Call {
             library: call.library,
             inputs,
-            outputs: outputs.collect(),
+            outputs: outputs.clone(),
             span: call.span,
         }));
+        for (target, made) in wanted.into_iter().zip(outputs) {
+            let Some(mask) = at.mask else { break };
+            let domain = self.r.shape(target);
+            let index = self.program().axes(domain.len());
+            let value = self.program().load(made, index, Outside::Never);
+            let store = Stmt::Store(self.whole(target, value));
+            out.push(self.over(domain, vec![Stmt::If(mask, vec![store], Vec::new())]));
+        }
+    }
+
+    /// An element of the unit matrix along the last two of so many axes.
+    fn unit(&mut self, rank: usize, ty: ScalarType) -> Expr {
+        let [row, column] = [rank - 2, rank - 1].map(|k| self.program().exprs.axis(k as u32));
+        let on_diagonal = self.program().exprs.compare(CompareOp::Eq, row, column);
+        self.program().exprs.cast(on_diagonal, ty)
     }
 
     fn turns(&mut self, stmt: &Stmt, at: At, out: &mut Vec<Stmt>) -> Recorded<()> {

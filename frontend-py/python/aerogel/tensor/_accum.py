@@ -178,6 +178,11 @@ def _windows(rows: list[list[Index]], shapes: list[tuple[Any, ...]], known: _Ext
             reach = a.offset + sum(f * (known.of[label] - 1) for label, f in a.terms if label in known.of)
             if not isinstance(n, int):
                 label, factor = unknown[0]
+                if not same:
+                    few = (
+                        f"`accum`: {{}} elements along axis {axis} of {where} are fewer than the window of {reach + 1}"
+                    )
+                    tracing.trace.ask_at_least(n, reach + 1, few)
                 known.put(label, n if same else _turns(n, reach, factor), where)
                 if same:
                     begins[(number, axis)] = reach // 2

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from aerogel._dtypes import u1
+from aerogel._dtypes import i32, u1
 from aerogel.tensor import _types
-from aerogel.tensor._tensor import Tensor, asarray, constant, is_number, operands
+from aerogel.tensor._tensor import Tensor, asarray, constant, is_number, operands, tracing
 
 #: From, by, how many, and whether the axis goes.
 Part = tuple[int, int, int, bool]
@@ -79,9 +79,7 @@ def _split(x: Tensor, keys: list[Any]) -> tuple[list[Part], list[int | None], di
         if k is None:
             layout.append(None)
         elif isinstance(k, slice):
-            if not isinstance(shape[axis], int):
-                raise IndexError(f"a part of axis {axis} is known only when the program runs: use `gather`")
-            parts.append(_range(k, shape[axis]))
+            parts.append(_range(k, shape[axis]) if _is_known(shape[axis], k) else _unknown_range(x, axis, k))
             layout.append(axis)
         elif _is_array(k):
             index = asarray(k)
@@ -89,20 +87,123 @@ def _split(x: Tensor, keys: list[Any]) -> tuple[list[Part], list[int | None], di
                 for values in _places(x, index, axis):
                     computed[len(parts)] = values
                     layout.append(len(parts))
-                    parts.append((0, 1, shape[len(parts)], False))
+                    parts.append(_all_of(x, len(parts)))
                 continue
             if index.dtype.is_float:
                 raise IndexError(f"an index is an integer, not `{index.dtype}`")
             if x._outside == "error" and isinstance(shape[axis], int) and not isinstance(k, Tensor):
                 _looked_at(k, axis, shape[axis])
             computed[axis] = index
-            parts.append((0, 1, shape[axis], False))
+            parts.append(_all_of(x, axis))
             layout.append(axis)
         elif hasattr(k, "__index__"):
-            parts.append(_whole(k, axis, shape[axis]))
+            if not isinstance(shape[axis], int) and tracing.program.scopes:
+                # A block may not be entered, so that the index is looked at in it.
+                computed[axis] = constant(k.__index__(), i32)
+                parts.append(_all_of(x, axis))
+                continue
+            parts.append(_whole(k, axis, shape[axis]) if isinstance(shape[axis], int) else _unknown(x, axis, k))
         else:
             raise IndexError(f"an index is an integer, a part, or a tensor of integers, not {type(k).__name__}")
     return parts, layout, computed
+
+
+def _is_known(extent: Any, k: slice) -> bool:
+    return isinstance(extent, int) and not any(isinstance(bound, Tensor) for bound in (k.start, k.stop, k.step))
+
+
+def _unknown_range(x: Tensor, axis: int, k: slice) -> Any:
+    """A part of an axis whose extent, or whose ends, are known when the program runs."""
+    from aerogel._native import NativePart
+
+    def bound(value: Any) -> Any:
+        return value._native if isinstance(value, Tensor) else None if value is None else value.__index__()
+
+    if isinstance(k.step, Tensor):
+        raise TypeError("the step of a part is a number that is known when the program is traced")
+    step = 1 if k.step is None else k.step.__index__()
+    return NativePart.of_range(tracing.trace, x._native, axis, (bound(k.start), bound(k.stop), step))
+
+
+def _unknown(x: Tensor, axis: int, k: Any) -> Any:
+    """One index along an axis whose extent is known when the program runs, and looked at then."""
+    from aerogel._native import NativePart
+
+    return NativePart.of_index(tracing.trace, x._native, axis, k.__index__())
+
+
+def _all_of(x: Tensor, axis: int) -> Any:
+    extent = x._native.shape[axis]
+    return (0, 1, extent, False) if isinstance(extent, int) else _unknown_range(x, axis, slice(None))
+
+
+def _sliced(x: Tensor, parts: list[Any]) -> Any:
+    if all(isinstance(part, tuple) for part in parts):
+        return x._native.slice(parts)
+    from aerogel._native import NativePart
+
+    return NativePart.slice(tracing.trace, x._native, _unknown_parts(x, parts))
+
+
+def _unknown_parts(x: Tensor, parts: list[Any]) -> list[Any]:
+    """All parts as those of a program."""
+    out = []
+    for axis, part in enumerate(parts):
+        if isinstance(part, tuple):
+            start, step, n, drops = part
+            stop = start + step * n
+            # Where nothing is taken, it may begin before the first element.
+            named = slice(start, None if stop < 0 else stop, step) if n else slice(0, 0)
+            part = _unknown(x, axis, start) if drops else _unknown_range(x, axis, named)
+        out.append(part)
+    return out
+
+
+def _drops(part: Any) -> bool:
+    return part[3] if isinstance(part, tuple) else part.drops
+
+
+def _from_start(x: Tensor, keys: list[Any]) -> list[Any]:
+    """Single indices below zero counted from the start, along axes whose extents are known when the program runs."""
+    out: list[Any] = []
+    axis = 0
+    for k in keys:
+        if hasattr(k, "__index__") and not isinstance(k, Tensor) and not isinstance(x.shape[axis], int):
+            i = k.__index__()
+            k = constant(i, i32) if i >= 0 else x.shape[axis] + i
+        out.append(k)
+        axis += k is not None
+    return out
+
+
+def places(x: Tensor, keys: tuple[Any, ...]) -> tuple[list[Any], list[Any]]:
+    """In a program: an index for each axis of what a key with parts names, and the shape of that."""
+    parts, layout, computed = _split(x, _from_start(x, _expanded(x, keys)))
+    points = max((i.ndim for i in computed.values()), default=0)
+    kept = [axis for axis, part in enumerate(parts) if axis not in computed and not _drops(part)]
+    axes = sorted(computed)
+    together = not axes or (axes == list(range(axes[0], axes[-1] + 1)) and not _split_by_new(list(keys)))
+    # The axes of the part, in order: those of computed indices as one, and new ones.
+    order: list[Any] = []
+    for axis in layout:
+        if axis in computed:
+            if "points" not in order:
+                order.insert(len(order) if together else 0, "points")
+        else:
+            order.append(axis)
+    rank = len(order) + (points - 1 if "points" in order else 0)
+    index: list[Any] = []
+    for axis, part in enumerate(_unknown_parts(x, parts)):
+        native = computed[axis]._native if axis in computed else part.index(tracing.trace)
+        where = order.index("points") + points if axis in computed else 0
+        if axis in kept:
+            at = order.index(axis)
+            where = at + 1 + (points - 1 if "points" in order[:at] else 0)
+        behind = rank - where if native.shape else 0
+        native = native.unsqueeze(list(range(len(native.shape), len(native.shape) + behind))) if behind else native
+        index.append(native)
+    shape = tracing.trace.broadcast("setitem", index)
+    return index, [1] * (rank - len(shape)) + list(shape)
 
 
 def _places(x: Tensor, mask: Tensor, axis: int) -> list[Tensor]:
@@ -121,14 +222,15 @@ def get(x: Tensor, key: Any) -> Tensor:
         return _by_truth(x, keys)
     parts, layout, computed = _split(x, keys)
     if not computed:
-        out = x._native.slice(parts)
-        return Tensor(_with_new(out, layout), x._outside)
+        return Tensor(_with_new(_sliced(x, parts), layout), x._outside)
     # Axes that are dropped beside computed indices are computed too, as NumPy has it.
-    for axis, (start, _, _, drops) in enumerate(parts):
-        if drops:
-            computed[axis] = constant(start, asarray(next(iter(computed.values()))).dtype)
-            parts[axis] = (0, 1, x.shape[axis], False)
-    native = x._native.slice([p if n not in computed else (0, 1, x.shape[n], False) for n, p in enumerate(parts)])
+    for axis, part in enumerate(parts):
+        if _drops(part):
+            dtype = asarray(next(iter(computed.values()))).dtype
+            known = isinstance(part, tuple)
+            computed[axis] = constant(part[0], dtype) if known else Tensor(part.index(tracing.trace)).astype(dtype)
+            parts[axis] = _all_of(x, axis)
+    native = _sliced(x, [part if n not in computed else _all_of(x, n) for n, part in enumerate(parts)])
     axes = sorted(computed)
     together = axes == list(range(axes[0], axes[-1] + 1)) and not _split_by_new(keys)
     index = [computed[axis]._native for axis in axes]

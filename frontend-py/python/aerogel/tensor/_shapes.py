@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from aerogel.tensor import _types
@@ -18,12 +19,15 @@ def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Tensor:
     """The elements row by row in another shape; one extent may be -1."""
     x = asarray(x)
     if tracing.program is not None:
-        wanted = tracing.program.extents(shape)
-        if -1 not in wanted:
-            return Tensor(x._native.reshape(wanted), x._outside)
-        if not all(isinstance(n, int) for n in [*x._native.shape, *wanted]):
-            raise ValueError("`reshape`: -1 wants extents that are known while a program is traced: name the extent")
-        shape = wanted
+        shape = list(shape) if isinstance(shape, (list, tuple)) else [shape]
+        is_open = [isinstance(n, int) and n == -1 for n in shape]
+        if not all(isinstance(n, int) for n in [*x.shape, *shape]):
+            if sum(is_open) == 1:
+                rest = math.prod(n for n, free in zip(shape, is_open) if not free)
+                if isinstance(rest, int) and rest == 0:
+                    raise ValueError(f"`reshape`: {x._native.shape} has no shape {tuple(shape)}")
+                shape = [x.size // rest if free else n for n, free in zip(shape, is_open)]
+            return Tensor(x._native.reshape(tracing.program.extents(shape)), x._outside)
     else:
         shape = _list(shape, "reshape")
     if any(isinstance(n, int) and n < -1 for n in shape):
@@ -209,7 +213,10 @@ def stack(arrays: Any, /, axis: int = 0) -> Tensor:
         raise ValueError("`stack` takes at least one tensor")
     axis = _types.axis(axis, given[0].ndim + 1, "stack")
     for k, a in enumerate(given):
-        if a.shape != given[0].shape:
+        own, first = a._native.shape, given[0]._native.shape
+        # Extents that only the run knows are looked at then.
+        differ = [n != m for n, m in zip(own, first) if isinstance(n, int) and isinstance(m, int)]
+        if len(own) != len(first) or any(differ):
             raise ValueError(f"`stack`: operand {k} has the shape {a.shape}, the first one {given[0].shape}")
     return concat([a.unsqueeze(axis) for a in given], axis=axis)
 

@@ -8,8 +8,9 @@ are the nearest ones inside.
 from __future__ import annotations
 
 import builtins
-import contextlib
+import itertools
 import math
+import weakref
 from typing import TYPE_CHECKING, Any
 
 from aerogel import _native
@@ -18,9 +19,12 @@ from aerogel._dtypes import i32 as int32
 from aerogel._dtypes import u1 as bool1
 from aerogel._dtypes import u32 as uint32
 from aerogel.tensor import _elementwise, _products, _reductions, _searching, _shapes, programs
+from aerogel.tensor._frost_kernels import group_barrier, group_buffer, kernel, local_buffer
+from aerogel.tensor._frost_missing import LEARNING, WINDOW, NotHere
 from aerogel.tensor._tensor import Tensor, asarray, constant, operands, tracing
 from aerogel.tensor.programs import (
     assert_tensor,
+    assert_value,
     break_loop,
     buffer,
     const,
@@ -29,10 +33,11 @@ from aerogel.tensor.programs import (
     indices,
     input,
     loop,
+    print_value,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
 cpu, opengl, vulkan, codegen = "cpu", "opengl", "vulkan", "codegen"
 cpp_lang, glsl_lang, hlsl_lang = "cpp", "glsl", "hlsl"
@@ -71,8 +76,17 @@ def tensor(array: Any, dtype: Any = None) -> TensorMemory:
 class TensorProgram(programs.Program):
     """A compiled function."""
 
+    _numbers = itertools.count()
+
     def __init__(self, function: Callable[[], Any]) -> None:
         super().__init__(function, divides_integers=True)
+        self._number = next(self._numbers)
+
+    def compile(self) -> TensorProgram:
+        """Traces and compiles it, which the first call does else."""
+        super().compile()
+        _COMPILED.add(self)
+        return self
 
     def _result(self, native: Any) -> Tensor:
         return TensorMemory(native)
@@ -90,15 +104,18 @@ def program(function: Callable[[], Any]) -> TensorProgram:
     return TensorProgram(function)
 
 
-def _scatter(how: str, place: Any, key_and_value: tuple[Any, ...]) -> None:
+def _scattered(place: Any, key_and_value: tuple[Any, ...]) -> tuple[Any, Any, Any]:
+    """Memory, the indices in it, and what is put there."""
     *key, value = key_and_value
     if key:
-        programs._trace().store(place, key[0], value, how)
-        return
+        return place, key[0], value
     if not isinstance(place, Tensor) or place._made is None or place._made.element is None:
         raise TypeError("what is scattered to is memory at indices, as in `scatterAdd(memory[i, j], value)`")
-    memory, at = place._made.element
-    programs._trace().store(memory, at, value, how)
+    return (*place._made.element, value)
+
+
+def _scatter(how: str, place: Any, key_and_value: tuple[Any, ...]) -> None:
+    programs._trace().store(*_scattered(place, key_and_value), how)
 
 
 def scatterAdd(place: Any, *key_and_value: Any) -> None:
@@ -131,6 +148,39 @@ def scatterXor(place: Any, *key_and_value: Any) -> None:
     _scatter("xor", place, key_and_value)
 
 
+def scatterAddPrev(place: Any, *key_and_value: Any) -> Tensor:
+    """Adds values to memory at computed indices, one point after the other: what was there before each."""
+    return programs._trace().store_with_previous(*_scattered(place, key_and_value), "add")
+
+
+#: Operations of the user's, by name.
+_CUSTOM: dict[str, Callable[..., Any]] = {}
+
+
+def register_custom_operation(
+    name: str, overloads: Sequence[str], impl: Callable[..., Any], vjp: Callable[..., Any] | None = None
+) -> None:
+    """Gives a function a name, by which `custom` calls it; its derivative is for gradients, which are not here.
+
+    Args:
+        name: The name.
+        overloads: The types that it takes, which follow from what it does here.
+        impl: Called with a list of operands, the first of them, and a list of axes: a list of results.
+        vjp: The derivative.
+    """
+    _CUSTOM[name] = impl
+
+
+def custom(name: str, inputs: Sequence[Any], shape: Any = None) -> Any:
+    """What an operation gives that `register_custom_operation` has named."""
+    if name not in _CUSTOM:
+        raise ValueError(f"no operation is registered as {name!r}")
+    given = [asarray(x) for x in inputs]
+    results = _CUSTOM[name](given, given[0], [])
+    many = list(results) if isinstance(results, (list, tuple)) else [results]
+    return many[0] if len(many) == 1 else many
+
+
 def index(axis: builtins.int, shape: Any) -> Tensor:
     """The index along an axis, at every point of a shape."""
     return indices(shape)[axis]
@@ -147,99 +197,6 @@ def region_end(name: str) -> None:
 def stop_fusion(x: Tensor) -> Tensor:
     """The tensor: what is fused needs no advice."""
     return x
-
-
-class _Points(Tensor):
-    """The index of the points of a kernel, which lie in groups if it says so."""
-
-    __slots__ = ("_groups", "_indices")
-
-    def __init__(self, indices: tuple[Tensor, ...], groups: list[builtins.int]) -> None:
-        super().__init__(indices[0]._native)
-        self._indices = indices
-        self._groups = groups
-
-    def __iter__(self) -> Iterator[Tensor]:
-        return iter(self._indices)
-
-    def __getitem__(self, key: Any) -> Tensor:
-        return self._indices[key] if isinstance(key, builtins.int) else super().__getitem__(key)
-
-    def block_index(self, axis: builtins.int) -> Tensor:
-        """The number of a point's group along an axis."""
-        return self._indices[axis] // self._groups[axis]
-
-    def block_thread_index(self, axis: builtins.int) -> Tensor:
-        """The index of a point in its group along an axis."""
-        return self._indices[axis] % self._groups[axis]
-
-
-@contextlib.contextmanager
-def kernel(shape: Any, group_size: Sequence[builtins.int] = ()) -> Iterator[Any]:
-    """Does a block at every point of a shape, each statement at all points before the next; they may lie in groups."""
-    at = indices(shape)
-    groups = list(group_size) + [1] * (len(at) - len(group_size)) if group_size else []
-    points = _Points(at, groups)
-    trace = programs._trace()
-    around = trace.kernel
-    trace.kernel = (trace.extents(shape), points)
-    try:
-        yield points if len(at) == 1 else at if not groups else points
-    finally:
-        trace.kernel = around
-
-
-class _OwnMemory:
-    """Memory of each point of a kernel, or of each group of points."""
-
-    def __init__(self, memory: Tensor, place: list[Tensor]) -> None:
-        self._memory = memory
-        self._place = place
-
-    def _key(self, key: Any) -> tuple[Any, ...]:
-        return (*self._place, *(key if isinstance(key, tuple) else (key,)))
-
-    def __getitem__(self, key: Any) -> Tensor:
-        return programs._trace().gather(self._memory, self._key(key))
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        programs._trace().store(self._memory, self._key(key), value)
-
-
-def _around(what: str) -> tuple[list[Any], _Points]:
-    found = programs._trace().kernel
-    if found is None:
-        raise RuntimeError(f"`{what}` is for the points of a `kernel`")
-    return found
-
-
-def local_buffer(size: builtins.int, type: Any = None) -> _OwnMemory:
-    """Memory of so many numbers for each point of a kernel."""
-    extents, points = _around("local_buffer")
-    return _OwnMemory(_memory([*extents, size], type), list(points._indices))
-
-
-def group_buffer(size: builtins.int, type: Any = None) -> _OwnMemory:
-    """Memory of so many numbers for each group of points of a kernel."""
-    extents, points = _around("group_buffer")
-    if not points._groups:
-        raise RuntimeError("`group_buffer` is for a kernel with a `group_size`")
-    # As many as there are points, of which each group takes the first ones.
-    place = [points.block_index(axis) for axis in range(len(extents))]
-    return _OwnMemory(_memory([*extents, size], type), place)
-
-
-def _memory(extents: list[Any], dtype: Any) -> Tensor:
-    kind = float32 if dtype is None else dtype
-    trace = programs._trace()
-    out = Tensor(_native.NativeTensor.full(extents, kind._aerogel_dtype, 0, tracing.trace))
-    if not out._made.is_memory:
-        trace._to_memory(out, extents)
-    return out
-
-
-def group_barrier() -> None:
-    """Every statement is done at all points before the next one."""
 
 
 def element_index(shape: Any) -> Tensor:
@@ -369,6 +326,58 @@ def random_value(shape: Any, seed: Any) -> Tensor:
 def allocated_memory() -> builtins.int:
     """The bytes of memory in use."""
     return _native.live_bytes()
+
+
+def unused_allocated_memory() -> builtins.int:
+    """The bytes that are kept between uses, which count as in use."""
+    return 0
+
+
+def current_backend() -> str:
+    """The back end: every name of one is this compiler."""
+    return cpu
+
+
+# What became of programs.
+
+#: Programs as long as somebody holds them, in the order in which they were compiled.
+_COMPILED: weakref.WeakSet[TensorProgram] = weakref.WeakSet()
+
+
+def _programs() -> list[TensorProgram]:
+    return sorted(_COMPILED, key=lambda program: program._number)
+
+
+def get_all_generated_main_functions() -> list[str]:
+    """The statements of each program that has been compiled."""
+    return [program.text for program in _programs()]
+
+
+def get_all_generated_kernels() -> list[str]:
+    """What became of the statements of each program that has been compiled: which share a kernel, and what is kept."""
+    return [program.explain() for program in _programs()]
+
+
+def get_cpp_implementation() -> str:
+    """The statements of all programs: there is no C++, and none is needed."""
+    return "\n".join(get_all_generated_main_functions())
+
+
+def get_cpp_header() -> str:
+    """The names of all programs and the types of their inputs, as comments of C++."""
+    lines = []
+    for program in _programs():
+        kinds = ", ".join(x.dtype for x in program._made[0].inputs)
+        lines.append(f"// {program.__name__}({kinds})\n")
+    return "".join(lines)
+
+
+def renderdoc_start_capture() -> None:
+    """For a tool that looks at frames of a GPU: nothing is shown to it."""
+
+
+def renderdoc_end_capture() -> None:
+    """The end of what `renderdoc_start_capture` began."""
 
 
 def strip_debug_info(strip: builtins.bool = True) -> None:
@@ -594,9 +603,7 @@ class random:  # noqa: N801
     @staticmethod
     def randn(shape: Any, seed: Any = 0) -> Tensor:
         """Numbers of the normal distribution."""
-        first, second = (random_value(shape, pcg(uint(seed) * _word(2) + _word(k))) for k in range(2))
-        # Never the logarithm of zero.
-        return sqrt(log(1.0 - first * (1.0 - 2.0**-24)) * -2.0) * cos(second * (2.0 * pi))
+        return random.randn2(shape, seed)[0]
 
     @staticmethod
     def randn_like(x: Any, seed: Any = 0) -> Tensor:
@@ -604,9 +611,41 @@ class random:  # noqa: N801
         return random.randn(asarray(x).shape, seed)
 
     @staticmethod
+    def randn2(shape: Any, seed: Any = 0) -> tuple[Tensor, Tensor]:
+        """Two numbers of the normal distribution at each point."""
+        first, second = (random_value(shape, pcg(uint(seed) * _word(2) + _word(k))) for k in range(2))
+        # Never the logarithm of zero.
+        length, angle = sqrt(log(1.0 - first * (1.0 - 2.0**-24)) * -2.0), second * (2.0 * pi)
+        return length * cos(angle), length * sin(angle)
+
+    @staticmethod
+    def reverse(idx: Any, n: Any) -> Tensor:
+        """The index counted from the end of `n` elements."""
+        return (n - 1) - asarray(idx)
+
+    @staticmethod
+    def xor_swap(idx: Any, n: Any, seed: Any) -> Tensor:
+        """The index with some bits turned, the same ones for all, where that is another one below `n`."""
+        idx = asarray(idx)
+        bits = int(pcg(seed) % (uint(n) + _word(1)))
+        other = idx ^ bits
+        return select((other >= 0) & (other < n), other, idx)
+
+    @staticmethod
+    def shuffle(idx: Any, n: Any, seed: Any = 0, iters: builtins.int = 16) -> Tensor:
+        """Where an index goes in a random order of the numbers from 0 to before `n`."""
+        return programs._trace().gather(random.permutation(n, seed), asarray(idx))
+
+    @staticmethod
     def permutation(n: Any, seed: Any = 0) -> Tensor:
         """The numbers from 0 to before ``n`` in another order."""
         return int(_searching.argsort(random_value([n], seed)))
+
+
+grad = NotHere("grad", LEARNING)
+Module, Parameter, ParameterArray = (NotHere(name, LEARNING) for name in ("Module", "Parameter", "ParameterArray"))
+optimizers, regularizers, clipping = (NotHere(name, LEARNING) for name in ("optimizers", "regularizers", "clipping"))
+window, imgui = NotHere("window", WINDOW), NotHere("imgui", WINDOW)
 
 
 def __getattr__(name: str) -> Any:
@@ -619,5 +658,6 @@ pi = math.pi
 
 __all__ = [
     "assert_tensor", "break_loop", "buffer", "const", "continue_loop", "if_cond", "indices", "input", "kernel", "loop",
-    "scatterAdd", "scatterMax", "scatterMin", "compile", "program", "tensor", "initialize",
+    "scatterAdd", "scatterMax", "scatterMin", "compile", "program", "tensor", "initialize", "assert_value",
+    "group_barrier", "group_buffer", "local_buffer", "print_value",
 ]  # fmt: skip

@@ -3,14 +3,15 @@
 use std::sync::{Arc, Mutex};
 
 use aerogel_base::{Scalar, ScalarType};
-use aerogel_tensor::{Operand, RegionDef, RunError, Runner};
+use aerogel_tensor::record::Recorded;
+use aerogel_tensor::{Buffer, Operand, Raised, RegionDef, RunError, Runner};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use pyo3::{PyTraverseError, PyVisit};
 
 use super::values::leaf;
-use super::{CLASS, NativeTensor, NativeTrace, lock, native_of, number};
+use super::{CLASS, NativeTensor, NativeTrace, lock, native_of, number, raised};
 use crate::host::TensorShape;
 use crate::py::argument::Packed;
 use crate::py::kernel::{Mode, NativeKernel};
@@ -100,7 +101,6 @@ impl KernelCall<'_> {
             })),
             places,
             returned: returned.clone(),
-            failed: Mutex::default(),
         });
         lock(&trace.runners).push(runner.clone());
         let def = RegionDef {
@@ -109,27 +109,63 @@ impl KernelCall<'_> {
             trees,
             runner: Some(runner),
         };
-        let results = lock(trace.recording()).run(def, arrays, &returned);
-        Ok(results.into_iter().map(|b| trace.tensor(b)).collect())
+        let types = returned.iter();
+        let types = types.flat_map(|(ty, shape)| vec![*ty; shape.iter().product::<u64>() as usize]);
+        let types: Vec<ScalarType> = types.collect();
+        let mut r = lock(trace.recording());
+        let mut results = r.run(def, arrays, &types).into_iter();
+        let made = returned.iter().map(|(_, shape)| {
+            let n = shape.iter().product::<u64>() as usize;
+            let parts: Vec<Buffer> = results.by_ref().take(n).collect();
+            match shape.is_empty() {
+                true => Ok(parts[0]),
+                false => r.vector(&parts, shape),
+            }
+        });
+        let made = made.collect::<Recorded<Vec<Buffer>>>();
+        drop(r);
+        let made = made.map_err(raised)?.into_iter();
+        Ok(made.map(|b| trace.tensor(b)).collect())
     }
 
-    /// The types of what the kernel returns.
-    fn returned(&self, py: Python<'_>) -> PyResult<Vec<ScalarType>> {
+    /// The types of what the kernel returns, each with its extents.
+    fn returned(&self, py: Python<'_>) -> PyResult<Vec<(ScalarType, Vec<u64>)>> {
         let kernel = self.kernel.get();
         let settings = program::settings(py)?;
         let all = kernel.results.as_deref().unwrap_or(&[]).iter();
         all.map(|spec| match spec {
-            ValueSpec::Tensor(ty) if ty.shape == TensorShape::Scalar => {
-                Ok(ty.elem.resolve(&settings))
+            ValueSpec::Tensor(ty) => {
+                let shape = match ty.shape {
+                    TensorShape::Scalar => Vec::new(),
+                    TensorShape::Vector(n) => vec![n.into()],
+                    TensorShape::Matrix(n, m) => vec![n.into(), m.into()],
+                };
+                Ok((ty.elem.resolve(&settings), shape))
             }
-            _ => Err(PyTypeError::new_err(format!(
-                "kernel `{}` returns a vector, a matrix or a struct: a program of tensors takes numbers, or an array that \
-                 the kernel writes",
+            ValueSpec::Struct(_) => Err(PyTypeError::new_err(format!(
+                "kernel `{}` returns a struct: a program of tensors takes numbers, vectors and matrices",
                 kernel.name
             ))),
         })
         .collect()
     }
+}
+
+/// Appends the numbers of what a kernel returns: one, or those of a vector or matrix, row by row.
+fn all_numbers(
+    value: &Bound<'_, PyAny>,
+    ty: ScalarType,
+    rank: usize,
+    out: &mut Vec<Scalar>,
+) -> PyResult<()> {
+    if rank == 0 {
+        out.push(number(value, ty)?);
+        return Ok(());
+    }
+    for row in value.try_iter()? {
+        all_numbers(&row?, ty, rank - 1, out)?;
+    }
+    Ok(())
 }
 
 /// Runs a kernel as a statement of a program.
@@ -138,9 +174,7 @@ pub(super) struct KernelRunner {
     call: Mutex<Option<Call>>,
     /// Which arguments are arrays of the statement, or numbers in them.
     places: Vec<(Key, bool, usize)>,
-    returned: Vec<ScalarType>,
-    /// What the kernel raised.
-    failed: Mutex<Option<PyErr>>,
+    returned: Vec<(ScalarType, Vec<u64>)>,
 }
 
 /// A kernel, and what it is called with.
@@ -153,40 +187,13 @@ struct Call {
 impl Runner for KernelRunner {
     fn run(&self, arrays: Vec<Operand>) -> Result<(Vec<Operand>, Vec<Scalar>), RunError> {
         Python::attach(|py| {
-            self.launch(py, arrays).map_err(|e| {
-                let what = e.to_string();
-                *lock(&self.failed) = Some(e);
-                RunError::Region(what)
-            })
+            let ended = self.launch(py, arrays);
+            ended.map_err(|e| RunError::Region(Raised(Arc::new(e))))
         })
     }
 }
 
 impl KernelRunner {
-    /// What the kernel raised, if it did.
-    pub(super) fn raised(&self) -> Option<PyErr> {
-        lock(&self.failed).take()
-    }
-
-    /// Tells the collector of garbage what is held: the arguments may hold the program.
-    pub(super) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // Who holds the lock is alive.
-        let Ok(call) = self.call.try_lock() else {
-            return Ok(());
-        };
-        let Some(call) = &*call else {
-            return Ok(());
-        };
-        visit.call(&call.kernel)?;
-        visit.call(&call.args)?;
-        visit.call(&call.kwargs)
-    }
-
-    pub(super) fn clear(&self) {
-        let held = lock(&self.call).take();
-        drop(held);
-    }
-
     /// What is called, for as long as it runs.
     fn called<'py>(&self, py: Python<'py>) -> PyResult<KernelCall<'py>> {
         let call = lock(&self.call);
@@ -235,16 +242,102 @@ impl KernelRunner {
         drop(args);
         kwargs.clear();
         let returned: Vec<Bound<'_, PyAny>> = match returned.cast::<PyList>() {
-            Ok(many) => many.iter().collect(),
-            Err(_) => vec![returned],
+            Ok(many) if self.returned.len() != 1 => many.iter().collect(),
+            _ => vec![returned],
         };
-        let results = self.returned.iter().zip(&returned);
-        let results = results.map(|(&ty, value)| number(value, ty));
-        let results = results.collect::<PyResult<Vec<Scalar>>>()?;
+        let mut results = Vec::new();
+        for ((ty, shape), value) in self.returned.iter().zip(&returned) {
+            let lists = match shape.is_empty() {
+                true => value.clone(),
+                false => value.call_method0(pyo3::intern!(py, "to_list"))?,
+            };
+            all_numbers(&lists, *ty, shape.len(), &mut results)?;
+        }
         let operands = all.iter().map(|tensor| {
             let native = native_of(tensor)?.expect("made above");
             native.get().computed(py)
         });
         Ok((operands.collect::<PyResult<Vec<Operand>>>()?, results))
     }
+}
+
+impl Held for KernelRunner {
+    fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // Who holds the lock is alive.
+        let Ok(call) = self.call.try_lock() else {
+            return Ok(());
+        };
+        let Some(call) = &*call else {
+            return Ok(());
+        };
+        visit.call(&call.kernel)?;
+        visit.call(&call.args)?;
+        visit.call(&call.kwargs)
+    }
+
+    fn clear(&self) {
+        let held = lock(&self.call).take();
+        drop(held);
+    }
+}
+
+/// Calls a function of Python's as a statement of a program, with tensors that it reads.
+pub(super) struct Watcher {
+    function: Mutex<Option<Py<PyAny>>>,
+}
+
+impl Watcher {
+    pub(super) fn new(function: Py<PyAny>) -> Self {
+        Self {
+            function: Mutex::new(Some(function)),
+        }
+    }
+
+    fn look(&self, py: Python<'_>, arrays: &[Operand]) -> PyResult<()> {
+        let class = CLASS.get(py).expect("a tensor of the class was recorded");
+        let mut args = Vec::new();
+        for operand in arrays {
+            // What it keeps is not changed by what comes afterwards.
+            let kept = leaf(operand.copied().map_err(error::memory)?);
+            args.push(class.bind(py).call1((Bound::new(py, kept)?,))?);
+        }
+        let function = lock(&self.function).as_ref().map(|f| f.clone_ref(py));
+        let Some(function) = function else {
+            return Err(error::runtime(py, "the program is gone"));
+        };
+        function.call1(py, PyTuple::new(py, args)?)?;
+        Ok(())
+    }
+}
+
+impl Runner for Watcher {
+    fn run(&self, arrays: Vec<Operand>) -> Result<(Vec<Operand>, Vec<Scalar>), RunError> {
+        Python::attach(|py| {
+            let done = self.look(py, &arrays);
+            done.map_err(|e| RunError::Region(Raised(Arc::new(e))))
+        })?;
+        Ok((arrays, Vec::new()))
+    }
+}
+
+impl Held for Watcher {
+    fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        match self.function.try_lock() {
+            Ok(function) => function.as_ref().map_or(Ok(()), |f| visit.call(f)),
+            Err(_) => Ok(()),
+        }
+    }
+
+    fn clear(&self) {
+        let held = lock(&self.function).take();
+        drop(held);
+    }
+}
+
+/// What holds objects of Python's that may hold the program.
+pub(super) trait Held: Send + Sync {
+    /// Tells the collector of garbage what is held.
+    fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError>;
+    /// Lets it go.
+    fn clear(&self);
 }

@@ -1,8 +1,10 @@
 //! Tensors for `aerogel.tensor`: what is recorded of each operation, and numbers where they are asked for.
 
+mod ended;
 mod kernels;
 mod mapped;
 mod operations;
+mod parts;
 mod trace;
 mod values;
 pub(crate) mod written;
@@ -23,6 +25,7 @@ use super::program;
 use super::snode::TreeStore;
 
 pub(crate) use mapped::{one_of_tensor, vmap_tensors};
+pub(crate) use parts::NativePart;
 pub(crate) use values::{realise_tensors, tensor_counts};
 
 /// The class of tensors.
@@ -94,7 +97,7 @@ pub(crate) struct NativeTrace {
     /// The trees of fields, in the program's order.
     trees: Mutex<Vec<Arc<TreeStore>>>,
     /// The kernels of the user's that are called.
-    runners: Mutex<Vec<Arc<kernels::KernelRunner>>>,
+    runners: Mutex<Vec<Arc<dyn kernels::Held>>>,
     /// The statements around the block that is recorded.
     blocks: Mutex<Vec<Vec<Stmt>>>,
 }
@@ -107,14 +110,14 @@ pub(crate) struct NativeProgram {
     trees: Vec<Arc<TreeStore>>,
     stores_to_fields: bool,
     /// The kernels of the user's that it calls.
-    runners: Vec<Arc<kernels::KernelRunner>>,
+    runners: Vec<Arc<dyn kernels::Held>>,
     /// By which `ti.init` it was made.
     generation: u64,
     text: String,
     /// What became of its statements.
     explained: String,
-    /// What to say if extents do not agree.
-    agreements: Vec<String>,
+    /// What was traced, for messages.
+    traced: ended::Traced,
 }
 
 /// An extent: a number, or one of a program.
@@ -138,6 +141,22 @@ fn raised(e: RecordError) -> PyErr {
         RecordError::Axis { .. } | RecordError::Index(_) => PyIndexError::new_err(message),
         RecordError::Extents { .. } | RecordError::Value(_) => PyValueError::new_err(message),
     }
+}
+
+/// The same with the lines where the operands were made that do not agree.
+fn raised_at(r: &Recording, e: RecordError, operands: &[Buffer]) -> PyErr {
+    let RecordError::Extents { shapes, sides, .. } = &e else {
+        return raised(e);
+    };
+    let mut text = e.to_string();
+    if shapes.len() == operands.len() {
+        for (_, operand, _) in &**sides {
+            if let Some(place) = r.lines.of_buffer(operands[*operand]) {
+                text += &format!("; operand {operand} is made in {place}");
+            }
+        }
+    }
+    PyValueError::new_err(text)
 }
 
 fn scalar_type(name: &str) -> PyResult<ScalarType> {
@@ -214,8 +233,10 @@ impl NativeTensor {
                     Home::Lazy(_) => unreachable!("looked at above"),
                 };
                 let others: Vec<Buffer> = others.iter().map(|t| home(t)).collect();
-                let out = f(&mut lock(recording), home(self), &others).map_err(raised)?;
-                Ok((out, None))
+                let mut r = lock(recording);
+                let out = f(&mut r, home(self), &others);
+                let out = out.map_err(|e| raised_at(&r, e, &[&[home(self)], &others[..]].concat()));
+                Ok((out?, None))
             }
             None => {
                 let mut session = lock(&SESSION);

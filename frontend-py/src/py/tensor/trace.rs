@@ -5,13 +5,14 @@ use std::sync::{Arc, Mutex};
 use aerogel_base::ScalarType;
 use aerogel_ir::TreeId;
 use aerogel_tensor::record::Recording;
-use aerogel_tensor::{Accum, Buffer, Dim, DimDef, Expr, Outside, Plan, Stmt, Var};
+use aerogel_tensor::{Accum, Buffer, Dim, DimDef, Expr, Outside, Plan, RegionDef, Stmt, Var};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::{PyTraverseError, PyVisit};
 
-use super::kernels::{KernelCall, Key};
-use super::values::{leaf, not_compiled, stopped};
+use super::ended::Traced;
+use super::kernels::{KernelCall, Key, Watcher};
+use super::values::{leaf, not_compiled};
 use super::{
     Extent, Home, NativeDim, NativeProgram, NativeTensor, NativeTrace, dims, lock, made_for,
     outside, raised, scalar_type,
@@ -167,6 +168,69 @@ impl NativeTrace {
         call.record(py, self, at, &tensors, &writes)
     }
 
+    /// Calls a function with tensors when the program gets there, for what it does or raises.
+    fn watch(
+        &self,
+        function: Py<PyAny>,
+        name: &str,
+        tensors: Vec<Bound<'_, NativeTensor>>,
+    ) -> PyResult<()> {
+        let arrays = tensors.iter().map(|t| self.buffer(t.get()));
+        let arrays = arrays.collect::<PyResult<Vec<Buffer>>>()?;
+        let watcher = Arc::new(Watcher::new(function));
+        lock(&self.runners).push(watcher.clone());
+        let def = RegionDef {
+            name: name.to_owned(),
+            writes: vec![false; arrays.len()],
+            trees: Vec::new(),
+            runner: Some(watcher),
+        };
+        let mut r = lock(self.recording());
+        r.expect_everywhere(&arrays).map_err(raised)?;
+        r.run(def, arrays, &[]);
+        Ok(())
+    }
+
+    /// The shape that tensors are stretched to together.
+    fn broadcast<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+        tensors: Vec<Bound<'_, NativeTensor>>,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let all = tensors.iter().map(|t| self.buffer(t.get()));
+        let all = all.collect::<PyResult<Vec<Buffer>>>()?;
+        let mut r = lock(self.recording());
+        let shapes: Vec<Vec<Dim>> = all.iter().map(|&b| r.shape(b)).collect();
+        let shape = r.broadcast(name, &shapes).map_err(raised)?;
+        shape.into_iter().map(|dim| extent(py, &r, dim)).collect()
+    }
+
+    /// Puts values to elements at computed indices, one after the other: what was there before each.
+    #[pyo3(signature = (target, index, value, how, mode, mask = None))]
+    fn store_with_previous(
+        &self,
+        target: &NativeTensor,
+        index: Vec<Bound<'_, NativeTensor>>,
+        value: &NativeTensor,
+        how: &str,
+        mode: &str,
+        mask: Option<&NativeTensor>,
+    ) -> PyResult<NativeTensor> {
+        let (target, value) = (self.buffer(target)?, self.buffer(value)?);
+        let index = index.iter().map(|i| self.buffer(i.get()));
+        let index = index.collect::<PyResult<Vec<Buffer>>>()?;
+        let mask = mask.map(|m| self.buffer(m)).transpose()?;
+        let accum = Accum::from_name(how).ok_or_else(|| {
+            PyValueError::new_err(format!("values are not put to others by {how:?}"))
+        })?;
+        let mode: Outside = outside(mode)?;
+        let mut r = lock(self.recording());
+        let before = r.store_with_previous(target, &index, value, accum, mode, mask);
+        drop(r);
+        Ok(self.tensor(before.map_err(raised)?))
+    }
+
     /// The index of each active cell of a field along each of its axes.
     fn cell_indices(&self, field: &NativeTensor) -> PyResult<Vec<NativeTensor>> {
         let field = self.buffer(field)?;
@@ -250,6 +314,29 @@ impl NativeTrace {
         Ok(true)
     }
 
+    /// An extent in words.
+    fn dim_text(&self, dim: &NativeDim) -> String {
+        lock(self.recording()).dim_text(dim.dim)
+    }
+
+    /// The extent of this trace that is the same as one of another trace of the same function.
+    fn dim_like(&self, other: &Self, dim: &NativeDim) -> PyResult<NativeDim> {
+        let theirs = lock(other.recording()).program.clone();
+        let made = lock(self.recording()).dim_like(&theirs, dim.dim);
+        let dim = made.ok_or_else(|| {
+            PyValueError::new_err(
+                "memory that is set in a block has the extents of an input that is made after it",
+            )
+        })?;
+        Ok(NativeDim { dim })
+    }
+
+    /// Asks an extent for a number of elements, with these words if it has fewer; `{}` stands for how many it has.
+    fn ask_at_least(&self, dim: &NativeDim, n: u32, message: &str) {
+        let mut r = lock(self.recording());
+        r.ask_at_least(dim.dim, n, message);
+    }
+
     /// An extent as a number of the program.
     fn number_of_dim(&self, dim: &NativeDim) -> NativeTensor {
         let mut r = lock(self.recording());
@@ -268,6 +355,11 @@ impl NativeTrace {
         }
         let dim = r.extent_of(buffer).map_err(raised)?;
         Ok(NativeDim { dim })
+    }
+
+    /// Notes where in the user's program all was made that has come since the last note.
+    fn note(&self, place: &str) {
+        lock(self.recording()).note(place);
     }
 
     /// Memory of the program's own.
@@ -411,14 +503,12 @@ impl NativeTrace {
         let settings = program::settings(py)?;
         let compiler = program::compiler(py, &settings)?;
         let made_for = made_for(&settings, &compiler);
-        let agreements = program
-            .agreements
-            .iter()
-            .map(|a| a.message.clone())
-            .collect();
-        let before = program.clone();
+        let traced = Traced {
+            program: program.clone(),
+            lines: lock(self.recording()).lines.clone(),
+        };
         let plan = Plan::new(program, made_for).map_err(|e| not_compiled(py, &e))?;
-        let explained = aerogel_tensor::explain::of_plan(&before, &plan);
+        let explained = aerogel_tensor::explain::of_plan(&traced.program, &plan);
         Ok(NativeProgram {
             stores_to_fields: aerogel_tensor::passes::stores_to_fields(plan.program()),
             runners: lock(&self.runners).clone(),
@@ -427,7 +517,7 @@ impl NativeTrace {
             plan,
             text,
             explained,
-            agreements,
+            traced,
         })
     }
 }
@@ -452,14 +542,7 @@ impl NativeProgram {
         let trees = self.trees.iter().map(|store| store.memory(py));
         let trees = trees.collect::<PyResult<Vec<_>>>()?;
         let results = py.detach(|| self.plan.run_over(&inputs, &[], &trees));
-        let results = results.map_err(|e| {
-            let of_kernel = match &e {
-                aerogel_tensor::RunError::Region(_) => self.runners.iter().find_map(|r| r.raised()),
-                _ => None,
-            };
-            let own = of_kernel.or_else(|| self.disagreement(&e));
-            own.unwrap_or_else(|| stopped(&e))
-        })?;
+        let results = results.map_err(|e| self.traced.ended(py, &e))?;
         Ok(results.into_iter().map(leaf).collect())
     }
 
@@ -487,19 +570,5 @@ impl NativeProgram {
     #[getter]
     fn text(&self) -> &str {
         &self.text
-    }
-}
-
-impl NativeProgram {
-    fn disagreement(&self, e: &aerogel_tensor::RunError) -> Option<PyErr> {
-        use aerogel_tensor::interp::Failure;
-        let aerogel_tensor::RunError::Failure(Failure::Disagreement(number, [a, b])) = e else {
-            return None;
-        };
-        let message = self.agreements.get(*number)?;
-        let text = message
-            .replacen("{}", &a.to_string(), 1)
-            .replacen("{}", &b.to_string(), 1);
-        Some(PyValueError::new_err(text))
     }
 }

@@ -27,7 +27,8 @@ pub(super) fn stopped(e: &RunError) -> PyErr {
     match e {
         RunError::Memory(e) => error::memory(*e),
         RunError::Interrupted => PyKeyboardInterrupt::new_err("interrupted"),
-        RunError::Region(what) => PyValueError::new_err(what.clone()),
+        RunError::NoRoom { error, .. } => error::memory(*error),
+        RunError::Region(raised) => PyValueError::new_err(raised.0.to_string()),
         RunError::Check(what) => PyIndexError::new_err(what.clone()),
         RunError::Failure(Failure::Index(..)) => PyIndexError::new_err(e.to_string()),
         RunError::Failure(_) => PyValueError::new_err(e.to_string()),

@@ -1,0 +1,573 @@
+"""A program while it is traced: what becomes of tensors, stores, blocks and calls."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import itertools
+import sys
+from typing import TYPE_CHECKING, Any
+
+from aerogel import _native
+from aerogel._dtypes import ALL, dtype_of
+from aerogel.data._sparsity import SPARSE
+from aerogel.data.field import MatrixField
+from aerogel.data.matrix import Matrix
+from aerogel.tensor import _items, _shapes, _types
+from aerogel.tensor._complex import ComplexTensor
+from aerogel.tensor._tensor import Tensor, asarray, constant, is_number, operands, tracing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+class Extent(Tensor):
+    """An extent that is known when the program runs, as a number of the program."""
+
+    __slots__ = ("_dim",)
+
+    def __init__(self, dim: Any) -> None:
+        super().__init__(tracing.trace.number_of_dim(dim))
+        self._dim = dim
+
+
+class _Named:
+    """An extent of a trace; the same in words is the same."""
+
+    __slots__ = ("dim", "native", "text")
+
+    def __init__(self, native: Any, dim: Any) -> None:
+        self.native = native
+        self.dim = dim
+        self.text = native.dim_text(dim)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Named) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+
+class _Made:
+    """How a tensor of a program came about."""
+
+    __slots__ = ("depth", "element", "is_memory", "number")
+
+    def __init__(self, number: int, depth: int, is_memory: bool) -> None:
+        self.number = number
+        self.depth = depth
+        self.is_memory = is_memory
+        #: Of what it is the elements, and at which indices, if it is.
+        self.element: Any = None
+
+
+class _Scope:
+    """A block: what is true at the points that are in it."""
+
+    def __init__(self, is_loop: bool = False, is_map: bool = False) -> None:
+        self.is_loop = is_loop
+        #: In a function of one of many, which knows nothing of what is around it.
+        self.is_map = is_map
+        #: Conditions that are other at each point.
+        self.conditions: list[Any] = []
+        #: In a loop that points leave one by one: where it goes on.
+        self.alive: Any = None
+        #: In a loop some turns of which points leave one by one: where this turn goes on.
+        self.going: Any = None
+        self.number = -1
+
+
+class Trace:
+    """A program while it is traced.
+
+    What is set or stored to in a block has to be memory before the block begins, of a shape that is known only where it
+    is set. So a function is traced again with what the first time taught, until nothing new comes.
+    """
+
+    def __init__(self, facts: dict[Any, Any], divides_integers: bool) -> None:
+        self.native = _native.NativeTrace()
+        self.divides_integers = divides_integers
+        self.facts = facts
+        self.learned: dict[Any, Any] = {}
+        self.inputs: list[Any] = []
+        self.input_shapes: dict[Any, tuple[int, int]] = {}
+        self.scopes: list[_Scope] = []
+        #: The extents and the points of the kernel at hand.
+        self.kernel: Any = None
+        #: Which results are complex.
+        self.is_complex: list[bool] = []
+        #: Whether an exception left a block.
+        self.is_broken = False
+        self._count = 0
+        self._n_loops = 0
+
+    # Tensors as they are made.
+
+    def made(self, tensor: Tensor) -> None:
+        """Notes a tensor; it becomes memory if it is known to change in a block."""
+        number, self._count = self._count, self._count + 1
+        tensor._made = _Made(number, len(self.scopes), number in self.facts)
+        if number in self.facts:
+            self._to_memory(tensor, [self._known(extent) for extent in self.facts[number]])
+        self.native.note(here())
+
+    def _to_memory(self, tensor: Tensor, shape: list[Any]) -> None:
+        memory = self.native.memory(tensor._native.dtype, shape)
+        self.native.set(memory, self.native.dense(tensor._native))
+        tensor._native = memory
+        tensor._made.is_memory = True
+
+    def _known(self, extent: Any) -> Any:
+        return extent if isinstance(extent, int) else self.native.dim_like(extent.native, extent.dim)
+
+    def _named(self, extent: Any) -> Any:
+        """An extent that another trace understands."""
+        return extent if isinstance(extent, int) else _Named(self.native, extent)
+
+    def shape(self, shape: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Extents for the program that is traced."""
+        return tuple(n if isinstance(n, int) else Extent(n) for n in shape)
+
+    def extents(self, shape: Any) -> list[Any]:
+        """Numbers, extents and numbers of the program as extents."""
+        if isinstance(shape, Tensor) or hasattr(shape, "__index__"):
+            shape = [shape]
+        out: list[Any] = []
+        for extent in shape:
+            if isinstance(extent, Extent):
+                out.append(extent._dim)
+            elif isinstance(extent, Tensor):
+                out.append(self.native.dim_of_number(extent._native))
+            else:
+                n = extent.__index__()
+                if n < 0:
+                    raise ValueError(f"an extent is {n}, below zero")
+                out.append(n)
+        return out
+
+    # Where statements are.
+
+    def mask(self) -> Any:
+        """Where the statement at hand is done, if not everywhere."""
+        parts: list[Any] = []
+        for scope in self._in_function():
+            parts += [memory for memory in (scope.alive, scope.going) if memory is not None]
+            parts += scope.conditions
+        if not parts:
+            return None
+        out = parts[0]
+        for part in parts[1:]:
+            out = out.binary("logical_and", part)
+        return out
+
+    def _in_function(self) -> list[_Scope]:
+        """The blocks of the innermost function that `vmap` calls, or all."""
+        first = max((k for k, scope in enumerate(self.scopes) if scope.is_map), default=0)
+        return self.scopes[first:]
+
+    def _own(self, target: Tensor) -> None:
+        """Refuses memory that was made outside of a function that `vmap` calls."""
+        if any(scope.is_map for scope in self.scopes[target._made.depth :]):
+            raise ValueError("`vmap`: the function stores to memory that was made outside of it")
+
+    def begin_vmap(self) -> tuple[Any, int]:
+        """Begins what a function says of one of many: what ends it takes this."""
+        self.scopes.append(_Scope(is_map=True))
+        return self.native, self.native.begin_vmap()
+
+    def drop_vmap(self) -> None:
+        """Drops what a function has said that raised an error."""
+        self.scopes.pop()
+        self.native.drop_block()
+
+    def set(self, target: Tensor, value: Any) -> None:
+        """Gives a tensor another value, at the points at hand."""
+        self._own(target)
+        new = _kept(value, target.dtype)._native
+        mask = self.mask()
+        shape = self._stretched([target._native, new, *([] if mask is None else [mask])])
+        made = target._made
+        if not made.is_memory or shape != target._native.shape:
+            if made.depth < len(self.scopes):
+                self.learned[made.number] = [self._named(extent) for extent in shape]
+            elif mask is None:
+                # Another value at the same place of the program.
+                target._native = self.native.read(new) if made.is_memory else new
+                return
+            self._to_memory(target, list(shape))
+        self.native.set(target._native, new, mask)
+        self.native.note(here())
+
+    def _stretched(self, natives: list[Any]) -> tuple[Any, ...]:
+        out: list[Any] = []
+        rank = max(len(n.shape) for n in natives)
+        for axis in range(-rank, 0):
+            extents = [n.shape[axis] for n in natives if len(n.shape) >= -axis]
+            out.append(next((e for e in extents if e != 1), 1))
+        return tuple(out)
+
+    def _let_change(self, target: Tensor) -> None:
+        """Makes memory of a tensor that is written to in place."""
+        self._own(target)
+        made = target._made
+        if not made.is_memory:
+            if made.depth < len(self.scopes):
+                self.learned[made.number] = [self._named(extent) for extent in target._native.shape]
+            self._to_memory(target, list(target._native.shape))
+
+    def store(self, target: Tensor, key: Any, value: Any, how: str = "set") -> None:
+        """Stores to memory at computed indices, at the points at hand."""
+        keys = key if isinstance(key, tuple) else (key,)
+        if isinstance(target, _native.NativeField):
+            self.store_field(target, key, value, how)
+            return
+        value = _kept(value, target.dtype)
+        is_row = len(keys) < target.ndim and not any(isinstance(k, Tensor) for k in keys)
+        if is_row or any(_is_part(k) for k in keys):
+            index, shape = _items.places(target, keys)
+            value = Tensor(value._native.broadcast_to(shape))
+        else:
+            index = [self.index(k)._native for k in self._from_start(target, keys)]
+        self._let_change(target)
+        mode = target._outside if target._outside != "error" or not self.divides_integers else "clamp"
+        if not index or len(index) != target.ndim:
+            raise IndexError(f"{len(index)} indices for memory with {target.ndim} axes")
+        self.native.store(target._native, index, value._native, how, mode, self.mask())
+        self.native.note(here())
+
+    def _from_start(self, target: Tensor, keys: tuple[Any, ...]) -> list[Any]:
+        """Indices, of which known ones below zero are counted from the start; not where the nearest ones are meant."""
+        out: list[Any] = []
+        for axis, k in enumerate(keys):
+            if isinstance(k, int) and k < 0 and axis < target.ndim and not self.divides_integers:
+                n = target.shape[axis]
+                k = k + n if not isinstance(n, int) or -n <= k else k
+            out.append(k)
+        return out
+
+    def index(self, key: Any) -> Tensor:
+        """An index as a tensor of integers."""
+        out = key if isinstance(key, Tensor) else constant(key, ALL["i32"])
+        return out.astype("i32") if out.dtype.is_float else out
+
+    def is_gather(self, key: Any) -> bool:
+        """Whether a key is of computed indices alone."""
+        keys = key if isinstance(key, tuple) else (key,)
+        # Where indices outside are the nearest ones, known ones are as others.
+        return not any(_is_part(k) for k in keys) and (
+            any(isinstance(k, Tensor) for k in keys)
+            or (self.divides_integers and all(isinstance(k, int) for k in keys))
+        )
+
+    def gather(self, x: Tensor, key: Any) -> Tensor:
+        """The elements at computed indices."""
+        keys = key if isinstance(key, tuple) else (key,)
+        mode = x._outside if x._outside != "error" or not self.divides_integers else "clamp"
+        index = [self.index(k)._native for k in self._from_start(x, keys)]
+        out = Tensor(self.native.dense(x._native).gather(0, index, mode, False), x._outside)
+        out._made.element = (x, key)
+        return out
+
+    # Fields.
+
+    def field_index(self, field: Any, key: Any) -> list[Any]:
+        """The indices that a key of a field is."""
+        keys = key if isinstance(key, tuple) else (key,)
+        if len(keys) == 1 and keys[0] is None:
+            return []
+        for k in keys:
+            if not isinstance(k, Tensor) and not hasattr(k, "__index__"):
+                raise IndexError(f"an index of a field is an integer or a tensor of integers, not {type(k).__name__}")
+        return [self.index(k)._native for k in keys]
+
+    def load_field(self, field: Any, key: Any) -> Tensor:
+        """What is in a field at computed indices: zero where no cell is active, and outside."""
+        index = self.field_index(field, key)
+        if isinstance(field, MatrixField):
+            return self._joined(field, [self.native.load_field(c, index) for c in self._components(field)])
+        return Tensor(self.native.load_field(self.native.field(field), index))
+
+    def _components(self, field: MatrixField) -> list[Any]:
+        return [self.native.field(field.get_scalar_field(k)) for k in range(field.n * field.m)]
+
+    def _joined(self, field: MatrixField, parts: list[Any]) -> Tensor:
+        """The components of vectors or matrices as the last axes of one tensor."""
+        if self.native.is_at_cells(parts[0]) and any(node._kind in SPARSE for node in field.parent().path_from_root()):
+            raise TypeError(
+                "vectors and matrices at the active cells of a sparse field are taken by component, as in "
+                "`x.get_scalar_field(0)[i]`"
+            )
+        rows = [Tensor(self.native.dense(part)) for part in parts]
+        columns = [_shapes.stack(rows[k : k + field.m], axis=-1) for k in range(0, len(rows), field.m)]
+        if field.ndim == 1:
+            return _shapes.stack(rows, axis=-1)
+        return _shapes.stack(columns, axis=-2)
+
+    def _store_components(self, field: MatrixField, key: Any, value: Any, how: str) -> None:
+        """Stores to each component its part of a value: of the last axes of a tensor, or of nested lists."""
+        own = (field.n,) if field.ndim == 1 else (field.n, field.m)
+        value = value.to_list() if isinstance(value, Matrix) else value
+        if isinstance(value, Tensor) and value.ndim:
+            if list(value._native.shape[-len(own) :]) != list(own):
+                raise ValueError(f"elements of shape {own} are stored, not the last axes of {value.shape}")
+            parts = [value[(..., *at)] for at in itertools.product(*map(range, own))]
+        elif isinstance(value, (list, tuple)):
+            rows = value if len(own) == 2 else [[x] for x in value]
+            if len(rows) != field.n or any(not isinstance(r, (list, tuple)) or len(r) != field.m for r in rows):
+                raise ValueError(f"elements of shape {own} are stored, not {value!r}")
+            parts = [x for row in rows for x in row]
+        else:
+            parts = [value] * (field.n * field.m)
+        # What is stored may be made of what is there.
+        natives = [_of_type(part, field.dtype)._native for part in parts]
+        index = self.field_index(field, key)
+        for native, part in zip(self._components(field), natives):
+            self.native.store(native, index, part, how, "zero", self.mask())
+        self.native.note(here())
+
+    def store_field(self, field: Any, key: Any, value: Any, how: str = "set") -> None:
+        """Stores to a field at computed indices, at the points at hand; outside nothing is stored."""
+        if any(scope.is_map for scope in self.scopes):
+            raise ValueError("`vmap`: the function stores to a field")
+        if isinstance(field, MatrixField):
+            self._store_components(field, key, value, how)
+            return
+        native = self.native.field(field)
+        value = _of_type(value, dtype_of(native.dtype))
+        index = self.field_index(field, key)
+        self.native.store(native, index, value._native, how, "zero", self.mask())
+        self.native.note(here())
+
+    def all_of(self, field: Any) -> Tensor:
+        """All elements of a field, zeros where no cell is active."""
+        if isinstance(field, MatrixField):
+            return self._joined(field, [self.native.read(c) for c in self._components(field)])
+        return Tensor(self.native.read(self.native.field(field)))
+
+    # What else is done while a program is traced.
+
+    def watch(self, function: Callable[..., None], name: str, value: Tensor) -> None:
+        """Calls a function with a value, and with where it is at hand, when the program gets there."""
+        if any(scope.is_map for scope in self.scopes):
+            raise ValueError(f"`vmap`: the function calls `{name}`, which has no rule for many")
+        mask = self.mask()
+        natives = [value._native, *([] if mask is None else [mask])]
+        self.native.watch(function, name, [self.native.dense(native) for native in natives])
+
+    def store_with_previous(self, target: Tensor, key: Any, value: Any, how: str) -> Tensor:
+        """Puts values to what is there, one point after the other: what was there before each."""
+        if isinstance(target, _native.NativeField):
+            raise TypeError("what was there before is known of memory of the program, not of a field")
+        keys = key if isinstance(key, tuple) else (key,)
+        value = _kept(value, target.dtype)
+        index = [self.index(k)._native for k in keys]
+        self._let_change(target)
+        mode = target._outside if target._outside != "error" or not self.divides_integers else "clamp"
+        return Tensor(self.native.store_with_previous(target._native, index, value._native, how, mode, self.mask()))
+
+    def launch(self, kernel: Any, args: Any, kwargs: Any) -> Any:
+        """A kernel is called: a statement of the program, with tensors as its arrays and numbers."""
+        called = f"kernel `{kernel.__name__}`"
+        if any(scope.is_map for scope in self.scopes):
+            raise ValueError(f"`vmap`: the function calls {called}")
+        if self.mask() is not None:
+            raise RuntimeError(
+                f"{called} is called where something is done at some points only: call it outside of `if_cond` with a "
+                "condition for each point, and of loops that points leave one by one"
+            )
+        args, kwargs, parameters = list(args), dict(kwargs or {}), kernel._parameters()
+        keys: list[tuple[Any, str, str]] = [(k, *p) for k, p in enumerate(parameters[: len(args)])]
+        keys += [(name, name, kind) for name, kind in parameters if name in kwargs]
+        at: list[tuple[Any, bool]] = []
+        tensors: list[Tensor] = []
+        stand_ins: list[Any] = []
+        for key, name, kind in keys:
+            place: Any = args if isinstance(key, int) else kwargs
+            value = place[key]
+            if isinstance(value, ComplexTensor):
+                raise TypeError(f"argument `{name}` of {called} takes real numbers, not {value.dtype}")
+            if not isinstance(value, Tensor) or not self.native.owns(value._native):
+                if kind == "value":
+                    # As it is now.
+                    place[key] = value.to_list() if isinstance(value, Matrix) else copy.deepcopy(value)
+                continue
+            place[key] = self._stand_in(kernel, name, kind, value)
+            at.append((key, kind == "array"))
+            tensors.append(value)
+            stand_ins.append(place[key])
+        call = {"kernel": kernel, "args": tuple(args), "kwargs": kwargs}
+        writes = self.native.kernel_writes(call, stand_ins)
+        for tensor, written in zip(tensors, writes):
+            if written:
+                self._let_change(tensor)
+        natives = [self.native.dense(tensor._native) for tensor in tensors]
+        results = [Tensor(native) for native in self.native.run_kernel(call, at, natives, writes)]
+        return results if len(results) > 1 else results[0] if results else None
+
+    def _stand_in(self, kernel: Any, name: str, kind: str, value: Tensor) -> Any:
+        """What a kernel is compiled for, in place of a tensor whose numbers are not known yet."""
+        native, called = value._native, f"kernel `{kernel.__name__}`"
+        if kind == "array":
+            # Elements may be vectors and matrices, whose extents are known.
+            last = len(native.shape) - 2
+            shape = [n if isinstance(n, int) and k >= last and n <= 32 else 1 for k, n in enumerate(native.shape)]
+            element = kernel._element_of(name)
+            if element and len(element) <= len(shape):
+                first = len(shape) - len(element)
+                what = f"argument `{name}` of {called} has elements of shape {tuple(element)}"
+                wanted = [None] * first + element
+                if not self.native.assert_shape(native, wanted, what + ": a last axis of the tensor has {}, not {}"):
+                    raise ValueError(f"{what}, not the last axes of {value._native.shape}")
+                shape[first:] = element
+            out = Tensor.__new__(Tensor)
+            out._native, out._outside, out._made = native.zeros_outside(shape), "error", None
+            return out
+        if kind != "value":
+            raise TypeError(
+                f"argument `{name}` of {called} has to be known when the kernel is compiled, and a tensor of a program "
+                "is not"
+            )
+        if native.shape:
+            raise TypeError(f"argument `{name}` of {called} is one number, not a tensor with {value.ndim} axes")
+        return 0.0 if value.dtype.is_float else 0
+
+    def write(self, target: Any, key: Any, component: Any) -> None:
+        """Python is about to write to a field or an array."""
+        raise RuntimeError(
+            "a field or an array is changed while a program is traced, when nothing is computed: store to elements of "
+            "a field, as in `x[i, j] = value`, or change it before the program runs"
+        )
+
+    def deactivate(self, node: Any) -> None:
+        """Python is about to make cells inactive."""
+        raise RuntimeError("cells are made inactive while a program is traced, when nothing is computed")
+
+    # Blocks.
+
+    @contextlib.contextmanager
+    def loop(self, begin: Any, end: Any, step: int) -> Iterator[Tensor]:
+        """A loop; its counter is one number, or one for each point if the bounds are."""
+        lo, hi = (x.astype("i32") if x.dtype.is_float else x for x in operands(begin, end))
+        if not isinstance(step, int) or step == 0:
+            raise ValueError(f"a loop's step is a whole number other than zero, not {step!r}")
+        scope = _Scope(is_loop=True)
+        scope.number, self._n_loops = self._n_loops, self._n_loops + 1
+        scope.alive = self._truths(("loop", scope.number))
+        first, last = lo._native, hi._native
+        per_point = lo.ndim > 0 or hi.ndim > 0
+        if per_point:
+            count = (hi - lo + (step - (1 if step > 0 else -1))) // step
+            first, last = constant(0, ALL["i32"])._native, count.max()._native
+        var, counter = self.native.begin_loop()
+        scope.going = self._truths(("turn", scope.number))
+        self.scopes.append(scope)
+        at = Tensor(counter)
+        if per_point:
+            at = lo + at * step
+            scope.conditions.append(((at < hi) if step > 0 else (at > hi))._native)
+        with self._whole(scope):
+            yield at
+        self._leave_if_done(scope)
+        self.scopes.pop()
+        self.native.end_loop(var, first, last, 1 if per_point else step)
+
+    def _truths(self, key: Any) -> Any:
+        """Memory in which all is true, if points are known to leave a loop or a turn of it."""
+        fact = self.facts.get(key)
+        if fact is None:
+            return None
+        memory = self.native.memory("u1", [self._known(extent) for extent in fact])
+        self.native.set(memory, constant(True, ALL["u1"])._native)
+        return memory
+
+    def _leave_if_done(self, scope: _Scope) -> None:
+        """Ends a loop that every point has left."""
+        if scope.alive is None:
+            return
+        none = scope.alive.reduce("any", None, False).unary("logical_not")
+        self.native.begin_block()
+        self.native.break_()
+        self.native.end_if(none)
+
+    @contextlib.contextmanager
+    def branch(self, condition: Tensor) -> Iterator[None]:
+        """A branch: of the host if the condition is one number, else at the points where it is true."""
+        if condition.dtype is not ALL["u1"]:
+            condition = condition.astype("u1")
+        # Memory that the block changes decides no more.
+        held = self.native.read(condition._native) if condition._made.is_memory else condition._native
+        scope = _Scope()
+        if condition.ndim == 0 and self.mask() is None:
+            self.native.begin_block()
+            self.scopes.append(scope)
+            with self._whole(scope):
+                yield
+            self.scopes.pop()
+            self.native.end_if(held)
+            return
+        scope.conditions.append(held)
+        self.scopes.append(scope)
+        with self._whole(scope):
+            yield
+        self.scopes.pop()
+
+    @contextlib.contextmanager
+    def _whole(self, scope: _Scope) -> Iterator[None]:
+        """A block whose statements are all known: not those of one that an exception leaves."""
+        try:
+            yield
+        except BaseException:
+            del self.scopes[self.scopes.index(scope) :]
+            self.is_broken = True
+            raise
+
+    def leave_loop(self, turn_only: bool = False) -> None:
+        """Leaves the innermost loop, or this turn of it, at the points at hand."""
+        around = len(self.scopes) - len(self._in_function())
+        at = next((k for k in reversed(range(around, len(self.scopes))) if self.scopes[k].is_loop), None)
+        if at is None:
+            raise SyntaxError("there is no loop to leave")
+        loop = self.scopes[at]
+        inside = [c for scope in self.scopes[at:] for c in scope.conditions]
+        if not inside and self.mask() is None:
+            self.native.continue_() if turn_only else self.native.break_()
+            return
+        mask = self.mask()
+        if mask is None:
+            mask = constant(True, ALL["u1"])._native
+        memory = loop.going if turn_only else loop.alive
+        shape = mask.shape if memory is None else self._stretched([mask, memory])
+        key = ("turn" if turn_only else "loop", loop.number)
+        named = [self._named(extent) for extent in shape]
+        if self.facts.get(key) != named:
+            self.learned[key] = named
+            return
+        self.native.set(memory, constant(False, ALL["u1"])._native, mask)
+
+
+def here() -> str:
+    """Where in the user's program something is made."""
+    frame: Any = sys._getframe(2)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in ("aerogel", "contextlib"):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def _is_part(key: Any) -> bool:
+    return key is None or key is Ellipsis or isinstance(key, slice)
+
+
+def _kept(value: Any, dtype: Any) -> Tensor:
+    """A value for elements of memory: one whose fraction these would lose is refused."""
+    given = value if is_number(value) or isinstance(value, Tensor) else asarray(value)
+    _types.kept(given.dtype if isinstance(given, Tensor) else given, dtype, "elements")
+    return _of_type(value, dtype)
+
+
+def _of_type(value: Any, dtype: Any) -> Tensor:
+    """A value for elements of a type: numbers of Python's become that at once."""
+    if is_number(value) and (dtype.is_float or not isinstance(value, float)):
+        return constant(value, dtype)
+    if isinstance(value, (list, tuple)) and dtype.is_float:
+        return asarray(value, dtype)
+    return (value if isinstance(value, Tensor) else asarray(value)).astype(dtype)

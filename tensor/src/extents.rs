@@ -1,0 +1,241 @@
+//! Extents and the numbers that follow from them: whole numbers are counted exactly, whatever their size, and floats as
+//! they are.
+
+use aerogel_base::hash::LookupMap;
+use aerogel_base::{Scalar, ScalarType};
+use aerogel_ir::{BinaryOp, CompareOp, UnaryOp, eval};
+
+use crate::expr::{Expr, ExprDef, Exprs};
+use crate::interp::{Failure, Scope};
+use crate::program::{Dim, DimDef, Program};
+
+/// An extent's number, which is an `i32`.
+pub(crate) fn extent<S: Scope>(
+    program: &Program,
+    scope: &mut S,
+    dim: Dim,
+) -> Result<u64, S::Error> {
+    let n = whole(program, scope, dim)?;
+    match i32::try_from(n) {
+        Ok(0..) => Ok(n as u64),
+        _ => Err(Failure::Extent(Some(dim), n).into()),
+    }
+}
+
+/// An extent as a number of the program.
+pub(crate) fn number<S: Scope>(
+    program: &Program,
+    scope: &mut S,
+    dim: Dim,
+) -> Result<i32, S::Error> {
+    if !matches!(program.dim_def(dim), DimDef::Number(_)) {
+        return Ok(extent(program, scope, dim)? as i32);
+    }
+    let n = whole(program, scope, dim)?;
+    i32::try_from(n).map_err(|_| Failure::Number(dim, n).into())
+}
+
+fn whole<S: Scope>(program: &Program, scope: &mut S, dim: Dim) -> Result<i128, S::Error> {
+    match *program.dim_def(dim) {
+        DimDef::Const(n) => Ok(n.into()),
+        DimDef::Input(buffer, axis) => Ok(scope.shape(buffer)?[axis as usize] as i128),
+        DimDef::Value(e) | DimDef::Number(e) => {
+            let mut exact = Exact {
+                program,
+                scope,
+                dim,
+                done: LookupMap::default(),
+            };
+            Ok(exact.get(e)?.whole())
+        }
+    }
+}
+
+/// Whether a type's arithmetic is that of whole numbers: it is not meant to wrap.
+fn is_whole(ty: ScalarType) -> bool {
+    matches!(ty, ScalarType::I32 | ScalarType::I64)
+}
+
+/// Whether a value is a whole number that follows from extents, at least one.
+pub(crate) fn follows(exprs: &Exprs, e: Expr) -> bool {
+    if exprs.ty(e) != ScalarType::I32 {
+        return false;
+    }
+    let (mut fixed, mut of_extents) = (true, false);
+    exprs.visit([e], &mut |x| match exprs[x] {
+        ExprDef::Load { .. } | ExprDef::Var(..) | ExprDef::Axis(_) => fixed = false,
+        ExprDef::Extent(_) => of_extents = true,
+        _ => {}
+    });
+    fixed && of_extents
+}
+
+#[derive(Clone, Copy)]
+enum Value {
+    Whole(i128),
+    Other(Scalar),
+}
+
+impl Value {
+    fn whole(self) -> i128 {
+        match self {
+            Self::Whole(n) => n,
+            Self::Other(x) => x.as_i128(),
+        }
+    }
+}
+
+/// What has been evaluated of an extent.
+struct Exact<'s, S> {
+    program: &'s Program,
+    scope: &'s mut S,
+    dim: Dim,
+    done: LookupMap<Expr, Value>,
+}
+
+impl<S: Scope> Exact<'_, S> {
+    fn get(&mut self, e: Expr) -> Result<Value, S::Error> {
+        if let Some(&done) = self.done.get(&e) {
+            return Ok(done);
+        }
+        let value = self.computed(e)?;
+        self.done.insert(e, value);
+        Ok(value)
+    }
+
+    /// The value as one of its type.
+    fn scalar(&mut self, e: Expr) -> Result<Scalar, S::Error> {
+        let ty = self.program.exprs.ty(e);
+        match self.get(e)? {
+            Value::Other(x) => Ok(x),
+            Value::Whole(n) if Scalar::int(ty, n).as_i128() == n => Ok(Scalar::int(ty, n)),
+            Value::Whole(n) => Err(Failure::Number(self.dim, n).into()),
+        }
+    }
+
+    fn computed(&mut self, e: Expr) -> Result<Value, S::Error> {
+        let exprs = &self.program.exprs;
+        let whole = is_whole(exprs.ty(e));
+        let other = match exprs[e] {
+            ExprDef::Const(x) => x,
+            ExprDef::Extent(dim) => return Ok(Value::Whole(whole_of(self, dim)?)),
+            ExprDef::Var(var, ty) => self.scope.var(var).unwrap_or(Scalar::zero(ty)),
+            ExprDef::Axis(_) | ExprDef::Load { .. } => {
+                unreachable!("the verifier wants extents and given numbers")
+            }
+            ExprDef::Unary(UnaryOp::Neg, x) if whole => {
+                return Ok(Value::Whole(-self.get(x)?.whole()));
+            }
+            ExprDef::Unary(UnaryOp::Abs, x) if whole => {
+                return Ok(Value::Whole(self.get(x)?.whole().abs()));
+            }
+            ExprDef::Unary(op, x) => eval::unary(op, self.scalar(x)?),
+            ExprDef::Binary(op, a, b) => {
+                if whole {
+                    let (x, y) = (self.get(a)?.whole(), self.get(b)?.whole());
+                    match arithmetic(op, x, y) {
+                        Some(Some(n)) => return Ok(Value::Whole(n)),
+                        Some(None) => return Err(Failure::Number(self.dim, i128::MAX).into()),
+                        None => {}
+                    }
+                }
+                eval::binary(op, self.scalar(a)?, self.scalar(b)?)
+            }
+            ExprDef::Compare(op, a, b) => {
+                let is_true = match (self.get(a)?, self.get(b)?) {
+                    (Value::Whole(x), Value::Whole(y)) => compare(op, x, y),
+                    _ => eval::compare(op, self.scalar(a)?, self.scalar(b)?),
+                };
+                Scalar::bool(is_true)
+            }
+            ExprDef::Select(c, a, b) => {
+                let chosen = if self.scalar(c)?.as_bool() { a } else { b };
+                return self.get(chosen);
+            }
+            ExprDef::Cast(x, to) => return self.cast(x, to),
+            ExprDef::Bitcast(x, ty) => eval::bitcast(self.scalar(x)?, ty),
+        };
+        Ok(match whole {
+            true => Value::Whole(other.as_i128()),
+            false => Value::Other(other),
+        })
+    }
+
+    fn cast(&mut self, x: Expr, to: ScalarType) -> Result<Value, S::Error> {
+        let from = self.get(x)?;
+        if !is_whole(to) {
+            return Ok(Value::Other(match from {
+                Value::Whole(n) if to.is_float() => Scalar::float(to, n as f64),
+                _ => eval::cast(self.scalar(x)?, to),
+            }));
+        }
+        Ok(Value::Whole(match from {
+            // What is no number is no extent.
+            Value::Other(f) if f.ty().is_float() && f.as_f64().is_nan() => i128::MIN,
+            Value::Other(f) if f.ty().is_float() => f.as_f64() as i128,
+            other => other.whole(),
+        }))
+    }
+}
+
+fn whole_of<S: Scope>(exact: &mut Exact<'_, S>, dim: Dim) -> Result<i128, S::Error> {
+    whole(exact.program, exact.scope, dim)
+}
+
+/// What an operation makes of two whole numbers: nothing if it is none of arithmetic, and nothing in it if that is larger
+/// than all that is counted with.
+fn arithmetic(op: BinaryOp, x: i128, y: i128) -> Option<Option<i128>> {
+    Some(match op {
+        BinaryOp::Add => x.checked_add(y),
+        BinaryOp::Sub => x.checked_sub(y),
+        BinaryOp::Mul => x.checked_mul(y),
+        BinaryOp::Min => Some(x.min(y)),
+        BinaryOp::Max => Some(x.max(y)),
+        BinaryOp::Div | BinaryOp::FloorDiv | BinaryOp::Rem | BinaryOp::Mod if y == 0 => {
+            return None;
+        }
+        BinaryOp::Div => Some(x / y),
+        BinaryOp::Rem => Some(x % y),
+        BinaryOp::FloorDiv => Some(floor_div(x, y)),
+        BinaryOp::Mod => Some(x - y * floor_div(x, y)),
+        _ => return None,
+    })
+}
+
+fn floor_div(x: i128, y: i128) -> i128 {
+    x / y - i128::from(x % y != 0 && (x < 0) != (y < 0))
+}
+
+fn compare(op: CompareOp, x: i128, y: i128) -> bool {
+    match op {
+        CompareOp::Eq => x == y,
+        CompareOp::Ne => x != y,
+        CompareOp::Lt => x < y,
+        CompareOp::Le => x <= y,
+        CompareOp::Gt => x > y,
+        CompareOp::Ge => x >= y,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_numbers_divide_as_python_divides_them() {
+        // Python's `//` and `%`.
+        for (x, y, quotient, rest) in [
+            (7, 2, 3, 1),
+            (-7, 2, -4, 1),
+            (7, -2, -4, -1),
+            (-7, -2, 3, -1),
+            (-6, -2, 3, 0),
+            (6, -3, -2, 0),
+        ] {
+            assert_eq!(arithmetic(BinaryOp::FloorDiv, x, y), Some(Some(quotient)));
+            assert_eq!(arithmetic(BinaryOp::Mod, x, y), Some(Some(rest)));
+        }
+        assert_eq!(arithmetic(BinaryOp::Mul, i128::MAX, 2), Some(None));
+        assert_eq!(arithmetic(BinaryOp::Div, 1, 0), None);
+    }
+}

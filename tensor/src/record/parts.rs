@@ -1,0 +1,232 @@
+//! Parts of axes whose extents are known when a program runs.
+//!
+//! ```text
+//! x[1:-1] of n elements    from 1 on, max(n - 2, 0) of them
+//! ```
+
+use aerogel_base::ScalarType;
+use aerogel_base::hash::LookupMap;
+use aerogel_ir::BinaryOp;
+
+use crate::expr::{Expr, ExprDef};
+use crate::program::{Buffer, Dim, DimDef, Program};
+
+use super::{Part, RecordError, Recorded, Recording};
+
+/// Where a part begins or ends: a number, or one that follows from extents.
+#[derive(Clone, Copy, Debug)]
+pub enum Bound {
+    /// A number.
+    Known(i64),
+    /// A number of the program.
+    Of(Buffer),
+}
+
+impl Recording {
+    /// A part that Python's `start:stop:step` names of an axis: what is outside is left out.
+    ///
+    /// # Errors
+    /// If a bound does not follow from extents, or the step is zero or too long.
+    pub fn range_part(
+        &mut self,
+        dim: Dim,
+        start: Option<Bound>,
+        stop: Option<Bound>,
+        step: i64,
+    ) -> Recorded<Part> {
+        let wide = || RecordError::Value(format!("a part of an axis has a step of {step}"));
+        let step = i32::try_from(step).map_err(|_| wide())?;
+        if step == 0 || step == i32::MIN {
+            return Err(wide());
+        }
+        let n = self.program.extent(dim);
+        let [start, stop] = [self.bound(start)?, self.bound(stop)?];
+        let zero = self.program.exprs.i32(0);
+        let one = self.program.exprs.i32(1);
+        let (first, span) = if step > 0 {
+            let stop = match stop {
+                None => n,
+                Some(stop) => self.clipped(stop, n, zero, n),
+            };
+            match start {
+                None => (zero, stop),
+                // Beyond the end, nothing is read at it.
+                Some(start) if self.is_natural(start) => (start, self.sub(stop, start)),
+                Some(start) => {
+                    let first = self.clipped(start, n, zero, n);
+                    (first, self.sub(stop, first))
+                }
+            }
+        } else {
+            let (last, before) = (self.sub(n, one), self.program.exprs.i32(-1));
+            let first = match start {
+                None => last,
+                Some(start) => self.clipped(start, n, before, last),
+            };
+            let stop = match stop {
+                None => before,
+                Some(stop) => self.clipped(stop, n, before, last),
+            };
+            (first, self.sub(first, stop))
+        };
+        let len = self.steps(span, step.abs());
+        Ok(Part {
+            start: self.counted(first),
+            step,
+            len: self.program.dim(DimDef::Value(len)),
+            drops: false,
+        })
+    }
+
+    /// One index along an axis, which has to have it; below zero it counts from the end.
+    ///
+    /// # Errors
+    /// If the axis is known to be too short.
+    pub fn index_part(&mut self, x: Buffer, axis: usize, index: i64) -> Recorded<Part> {
+        let dim = self.shape(x)[axis];
+        let outside = |n: &str| format!("index {index} is outside axis {axis} with {n} elements");
+        let least = if index < 0 {
+            index.unsigned_abs()
+        } else {
+            index as u64 + 1
+        };
+        let (Ok(at), Ok(needed)) = (i32::try_from(index), u32::try_from(least)) else {
+            return Err(RecordError::Index(outside(&self.dim_text(dim))));
+        };
+        if !self.ask_at_least(dim, needed, &outside("{}")) {
+            return Err(RecordError::Index(outside(&self.dim_text(dim))));
+        }
+        let n = self.program.extent(dim);
+        let mut start = self.program.exprs.i32(at);
+        if at < 0 {
+            start = self.add(n, start);
+        }
+        Ok(Part {
+            start: self.counted(start),
+            step: 1,
+            len: self.program.size(1),
+            drops: true,
+        })
+    }
+
+    /// Asks for an extent of so many elements or more: false if it is known to have fewer. `{}` in the message stands for
+    /// how many it has.
+    pub fn ask_at_least(&mut self, dim: Dim, needed: u32, message: &str) -> bool {
+        let n = self.program.extent(dim);
+        let needed = self.program.exprs.int(ScalarType::I32, needed.into());
+        let enough = self.program.exprs.binary(BinaryOp::Max, n, needed);
+        let enough = self.program.dim(DimDef::Value(enough));
+        self.agree(dim, enough, message)
+    }
+
+    /// The same extent as one of another program whose inputs are the same ones; nothing if they are not there.
+    pub fn dim_like(&mut self, other: &Program, dim: Dim) -> Option<Dim> {
+        match *other.dim_def(dim) {
+            DimDef::Const(n) => Some(self.program.size(n)),
+            DimDef::Input(buffer, axis) => {
+                let number = other.inputs().position(|b| b == buffer)?;
+                let own = self.program.inputs().nth(number)?;
+                Some(self.program.dim(DimDef::Input(own, axis)))
+            }
+            DimDef::Value(e) => {
+                let e = self.number_like(other, e)?;
+                Some(self.program.dim(DimDef::Value(e)))
+            }
+            DimDef::Number(e) => {
+                let e = self.number_like(other, e)?;
+                Some(self.program.dim(DimDef::Number(e)))
+            }
+        }
+    }
+
+    fn number_like(&mut self, other: &Program, e: Expr) -> Option<Expr> {
+        let mut done: LookupMap<Expr, Expr> = LookupMap::default();
+        let mut all = Vec::new();
+        other.exprs.visit([e], &mut |e| all.push(e));
+        for e in all {
+            let def = match other.exprs[e] {
+                ExprDef::Extent(dim) => ExprDef::Extent(self.dim_like(other, dim)?),
+                ref def => def.map_operands(|x| *done.get(&x).expect("operands are older")),
+            };
+            done.insert(e, self.program.exprs.add_as_is(def));
+        }
+        done.get(&e).copied()
+    }
+
+    /// The indices along an axis that a part names.
+    pub fn part_index(&mut self, part: Part) -> Buffer {
+        if part.drops {
+            return self.map(&[], part.start);
+        }
+        let at = self.program.exprs.axis(0);
+        let step = self.program.exprs.i32(part.step);
+        let steps = self.mul(at, step);
+        let at = self.add(steps, part.start);
+        self.map(&[part.len], at)
+    }
+
+    fn bound(&mut self, bound: Option<Bound>) -> Recorded<Option<Expr>> {
+        Ok(match bound {
+            None => None,
+            // Further than any axis is the same as far.
+            Some(Bound::Known(n)) => {
+                let most = i64::from(i32::MAX);
+                Some(self.program.exprs.i32(n.clamp(-most, most) as i32))
+            }
+            Some(Bound::Of(x)) => {
+                if self.rank(x) != 0 || self.ty(x).is_float() {
+                    return self.types_error("slice", &[x], "bounds that are whole numbers");
+                }
+                let value = self.element(x, Vec::new());
+                let value = self.followed(value);
+                let what = "a bound of a part has to follow from the extents of inputs: use `gather` for what is computed";
+                self.expect_fixed(value, what)?;
+                Some(self.program.exprs.cast(value, ScalarType::I32))
+            }
+        })
+    }
+
+    /// Whether a number is known not to be below zero.
+    fn is_natural(&self, e: Expr) -> bool {
+        match self.program.exprs[e] {
+            ExprDef::Const(c) => c.as_i128() >= 0,
+            ExprDef::Extent(dim) => !matches!(self.program.dim_def(dim), DimDef::Number(_)),
+            ExprDef::Binary(BinaryOp::Min, a, b) => self.is_natural(a) && self.is_natural(b),
+            ExprDef::Binary(BinaryOp::Max, a, b) => self.is_natural(a) || self.is_natural(b),
+            _ => false,
+        }
+    }
+
+    /// A bound that counts from the end below zero, no less than `low` and no more than `high`.
+    fn clipped(&mut self, bound: Expr, n: Expr, low: Expr, high: Expr) -> Expr {
+        let binary = |r: &mut Self, op, a, b| r.program.exprs.binary(op, a, b);
+        if self.is_natural(bound) {
+            return binary(self, BinaryOp::Min, bound, high);
+        }
+        let from_end = self.add(n, bound);
+        let from_end = binary(self, BinaryOp::Max, from_end, low);
+        if self.program.exprs.as_const(bound).is_some() {
+            return from_end;
+        }
+        let zero = self.program.exprs.i32(0);
+        let is_below = self.lt(bound, zero);
+        let inside = binary(self, BinaryOp::Min, bound, high);
+        self.program.exprs.select(is_below, from_end, inside)
+    }
+
+    /// How many steps there are in a span, none in one below zero.
+    fn steps(&mut self, span: Expr, step: i32) -> Expr {
+        let exprs = &mut self.program.exprs;
+        let mut n = span;
+        if step > 1 {
+            let (more, step) = (exprs.i32(step - 1), exprs.i32(step));
+            n = exprs.binary(BinaryOp::Add, n, more);
+            n = exprs.binary(BinaryOp::FloorDiv, n, step);
+        }
+        if self.is_natural(n) {
+            return n;
+        }
+        let zero = self.program.exprs.i32(0);
+        self.program.exprs.binary(BinaryOp::Max, n, zero)
+    }
+}

@@ -1,0 +1,359 @@
+"""Extents that only the run knows: numbers of any size, parts and single indices, and what goes wrong, in whose words."""
+
+import inspect
+import re
+
+import aerogel as ti
+import numpy as np
+import pytest
+from aerogel.tensor import programs as p
+
+T = ti.tensor
+HERE = re.escape(__file__)
+
+
+@pytest.fixture(autouse=True)
+def _start():
+    ti.init(arch=ti.cpu, log_level="error")
+
+
+def line():
+    """The line that this is called from, which a program notes."""
+    return inspect.currentframe().f_back.f_lineno
+
+
+def ints(n):
+    return np.arange(n, dtype=np.int32)
+
+
+def raises(kind, text, function, *inputs):
+    """That a program of a function ends so, whole text and all."""
+    with pytest.raises(kind) as caught:
+        p.program(function)(*inputs)
+    got = str(caught.value).replace(__file__, "FILE")
+    assert got == text
+
+
+# Numbers that follow from extents.
+
+
+def test_extents_are_counted_exactly():
+    @p.program
+    def program():
+        n = p.input([-1], ti.i32).shape[0]
+        big = n * 70000 * 70000
+        there_and_back = big // 70000 // 70000
+        sizes = [there_and_back + 1, big % 1000 + 2, T.minimum(big, n * 2), T.maximum(-big, 3), (-n) // 2 + n * 1]
+        return tuple(p.buffer([s], ti.i32) for s in sizes)
+
+    for n in (1, 3, 5):
+        big = n * 70000 * 70000
+        want = [n + 1, big % 1000 + 2, n * 2, 3, -n // 2 + n]
+        assert [r.shape[0] for r in program(ints(n))] == want
+
+
+def test_extents_that_are_too_large():
+    at = []
+
+    def large():
+        n = p.input([-1], ti.i32).shape[0]
+        at.append(line() + 1)
+        return p.buffer([n * 70000 * 70000])
+
+    with pytest.raises(ValueError) as caught:
+        p.program(large)(ints(5))
+    assert str(caught.value) == (
+        "an extent, ((input 0.shape[0] * 70000) * 70000), is 24500000000, and indices go up to 2147483647 "
+        f"({__file__}:{at[0]})"
+    )
+
+
+def test_constants_do_not_wrap_in_extents():
+    def folded():
+        return p.buffer([p.const(70000) * 70000])
+
+    with pytest.raises(ValueError, match=r"an extent.* is 4900000000, and indices go up to 2147483647 \(.*:\d+\)"):
+        p.program(folded)()
+
+    def added():
+        n = p.input([-1], ti.i32).shape[0]
+        return p.buffer([n + 2147483647 + 2147483647])
+
+    with pytest.raises(ValueError, match="is 4294967299, and"):
+        p.program(added)(ints(5))
+
+
+@pytest.mark.parametrize("n, says", [(-3, "an extent is -3, below zero"), (p, None)])
+def test_extents_below_zero_while_tracing(n, says):
+    def program():
+        return p.buffer([n if n is not p else p.const(2) - 5])
+
+    with pytest.raises(ValueError, match=says or "an extent is -3, below zero"):
+        p.program(program)()
+
+
+def test_extents_below_zero():
+    x = ti.field(ti.i32, shape=1)
+
+    @p.program
+    def program():
+        n = p.input([-1], ti.i32).shape[0]
+        x[p.const(0)] = 1
+        return p.buffer([n - 10])
+
+    assert program(ints(12)).shape == (2,)
+    x[0] = 0
+    with pytest.raises(ValueError, match=rf"an extent, \(input 0.shape\[0\] - 10\), is -5, below zero \({HERE}:\d+\)"):
+        program(ints(5))
+    # Nothing is half done.
+    assert x[0] == 0
+
+
+def test_extents_of_a_branch_that_is_not_taken():
+    @p.program
+    def program():
+        x = p.input([-1], ti.i32)
+        total = p.const(0)
+        with p.if_cond(x.shape[0] > 3):
+            total.val += x[3] + p.indices([x.shape[0] - 3])[0].sum()
+        return total
+
+    assert program(ints(2)).item() == 0 and program(ints(6)).item() == 3 + 0 + 1 + 2
+
+
+def test_extents_as_values():
+    @p.program
+    def program():
+        x = p.input([-1], ti.i32)
+        n = x.shape[0]
+        return x * n, x - (n * 2 + 1), n - 7, T.astype(n, ti.i64) * 70000 * 70000, x + n * 30000 * 30000
+
+    x = ints(2)
+    got = [r.numpy() for r in program(x)]
+    want = [x * 2, x - 5, np.int32(-5), np.int64(2 * 70000 * 70000), x + 2 * 30000 * 30000]
+    assert all(np.array_equal(g, w) and g.dtype == w.dtype for g, w in zip(got, want))
+
+    def too_large():
+        x = p.input([-1], ti.i32)
+        return x * (x.shape[0] * 70000 * 70000)
+
+    with pytest.raises(
+        ValueError,
+        match=rf"the number \(\(input 0.shape\[0\] \* 70000\) \* 70000\) is 24500000000, which is no `i32` \({HERE}:\d+\)",
+    ):
+        p.program(too_large)(ints(5))
+
+
+def test_bounds_of_loops_do_not_wrap():
+    @p.program
+    def program():
+        n = p.input([-1], ti.i32).shape[0]
+        count = p.const(0)
+        with p.loop(n * 70000 * 70000 // 70000 // 70000):
+            count.val += 1
+        return count
+
+    assert program(ints(4)).item() == 4
+
+
+def test_memory_that_does_not_suffice():
+    def program():
+        n = p.input([-1], ti.i32).shape[0]
+        return p.buffer([n * 100000, n * 100000]) + 1
+
+    with pytest.raises(MemoryError, match=rf"out of memory for f32\[500000, 500000\] \({HERE}:\d+\)"):
+        p.program(program)(ints(5))
+
+
+# Parts.
+
+KEYS = [
+    np.s_[0], np.s_[-1], np.s_[1:3], np.s_[:3], np.s_[1:], np.s_[::2], np.s_[:-1], np.s_[-2:], np.s_[::-1],
+    np.s_[5:1:-2], np.s_[-1:-9:-3], np.s_[3:1], np.s_[-20:20], np.s_[None, 1:], np.s_[..., -1], np.s_[1:, 0], np.s_[-1, ::2],
+    np.s_[:, None, 1:], np.s_[0, 1], np.s_[:-1, 1:],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("key", KEYS, ids=str)
+def test_parts(key):
+    @p.program
+    def program():
+        x = p.input([-1, -1], ti.i32)
+        y, z = x + 0, x + 0
+        y[key] = 70
+        z[key] = x[key] * 2
+        return x[key], y, z
+
+    for n, m in [(4, 3), (7, 2), (1, 5), (9, 9)]:
+        x = ints(n * m).reshape(n, m)
+        y, z = x.copy(), x.copy()
+        y[key] = 70
+        z[key] = x[key] * 2
+        got = [r.numpy() for r in program(x)]
+        assert all(np.array_equal(g, w) for g, w in zip(got, [x[key], y, z]))
+
+
+def test_parts_whose_ends_follow_from_extents():
+    @p.program
+    def program():
+        x = p.input([-1], ti.i32)
+        n = x.shape[0]
+        k = p.input([-1], ti.i32).shape[0]
+        return x[: n // 2], x[n // 2 :], x[k:], x[-k:], x[k : n - k], x[n - k : 0 : -1], x[k - 3 :]
+
+    for n, k in [(8, 2), (5, 1), (3, 5), (1, 3), (6, 3)]:
+        x = ints(n)
+        want = [x[: n // 2], x[n // 2 :], x[k:], x[-k:], x[k : n - k], x[n - k : 0 : -1], x[k - 3 :]]
+        assert [r.tolist() for r in program(x, ints(k))] == [w.tolist() for w in want]
+
+
+def test_parts_beside_computed_indices():
+    @p.program
+    def program():
+        x = p.input([-1, -1], ti.i32)
+        at = p.input([-1], ti.i32)
+        y, z = x + 0, x + 0
+        y[at, 1:] = -1
+        z[:-1, at] = T.asarray(5)
+        return x[at, 1:], x[-1, at], x[1:, at], y, z
+
+    x, at = ints(20).reshape(5, 4), np.array([0, 2, 3], np.int32)
+    y, z = x.copy(), x.copy()
+    y[at, 1:] = -1
+    z[:-1, at] = 5
+    got = [r.numpy() for r in program(x, at)]
+    assert all(np.array_equal(g, w) for g, w in zip(got, [x[at, 1:], x[-1, at], x[1:, at], y, z]))
+
+
+@pytest.mark.parametrize("key, n", [(3, 3), (-4, 3), (0, 0)])
+def test_one_index_of_an_axis_that_turns_out_too_short(key, n):
+    @p.program
+    def program():
+        return p.input([-1], ti.i32)[key]
+
+    assert program(ints(5)).item() == ints(5)[key]
+    with pytest.raises(IndexError, match=rf"^index {key} is outside axis 0 with {n} elements \({HERE}:\d+\)$"):
+        program(ints(n))
+
+
+def test_values_that_do_not_fit_a_part():
+    def program():
+        x = p.input([-1], ti.i32)
+        x[1:3] = p.input([3], ti.i32)
+        return x
+
+    with pytest.raises(ValueError, match=rf"extents 3 and 2 along one axis \({HERE}:\d+\)"):
+        p.program(program)(ints(5), ints(3))
+
+    def known():
+        x = p.input([5], ti.i32)
+        x[1:3] = p.input([3], ti.i32)
+        return x
+
+    with pytest.raises(ValueError, match="axis 0 of operand 0 has 3 elements, axis 0 of operand 1 has 2"):
+        p.program(known)(ints(5), ints(3))
+
+
+def test_masks_and_parts():
+    @p.program
+    def program():
+        x = p.input([-1, -1], ti.i32)
+        y = x + 0
+        with p.if_cond(x[:, 1:] % 2 == 0):
+            y[:, 1:] = -1
+        return y
+
+    x = ints(12).reshape(3, 4)
+    y = x.copy()
+    y[:, 1:][x[:, 1:] % 2 == 0] = -1
+    assert np.array_equal(program(x).numpy(), y)
+
+
+# What goes wrong, and where.
+
+
+def test_shapes_that_do_not_agree_when_the_program_runs():
+    at = []
+
+    def program():
+        x, y = p.input([-1], ti.i32), p.input([-1], ti.i32)
+        at.append(line() + 1)
+        return x + y
+
+    with pytest.raises(ValueError) as caught:
+        p.program(program)(ints(5), ints(3))
+    assert str(caught.value) == f"`add`: extents 5 and 3 along one axis ({__file__}:{at[0]})"
+
+
+def test_shapes_that_do_not_agree_when_it_is_traced():
+    def program():
+        x = p.input([5, 2], ti.i32)
+        y = p.input([4, 2], ti.i32)
+        doubled = x * 2
+        return doubled + y
+
+    first = inspect.getsourcelines(program)[1]
+    raises(
+        ValueError,
+        "`add`: axis 0 of operand 0 has 5 elements, axis 0 of operand 1 has 4; the shapes are (5, 2) and (4, 2); "
+        f"operand 0 is made in FILE:{first + 3}; operand 1 is made in FILE:{first + 2}",
+        program,
+        np.zeros((5, 2), np.int32),
+        np.zeros((4, 2), np.int32),
+    )
+
+
+def test_an_index_outside():
+    def program():
+        x, at = p.input([-1], ti.i32), p.input([-1], ti.i32)
+        doubled = x * 2
+        return doubled[at] + 1
+
+    first = inspect.getsourcelines(program)[1]
+    with pytest.raises(IndexError) as caught:
+        p.program(program)(ints(5), np.array([1, 7], np.int32))
+    got = str(caught.value).replace(__file__, "FILE")
+    assert re.fullmatch(
+        rf"index 7 is outside 0\.\.5 along axis 0 of `t\d+`: it is made in FILE:{first + 2}, indexed in FILE:{first + 3}",
+        got,
+    )
+
+
+def test_a_window_longer_than_what_turns_up():
+    def program():
+        x = p.input([-1], ti.i32)
+        return T.accum("o+k, ; k => o", x, p.input([3], ti.i32))
+
+    made = p.program(program)
+    window = np.array([1, -1, 1], np.int32)
+    assert made(ints(3), window).tolist() == [1]
+    for n in (2, 1, 0):
+        text = f"`accum`: {n} elements along axis 0 of tensor 0 are fewer than the window of 3"
+        with pytest.raises(ValueError, match=re.escape(text)):
+            made(ints(n), window)
+
+
+def test_arrays_of_vectors_are_given_by_tensors_of_any_extents():
+    @ti.kernel
+    def double(a: ti.types.ndarray(ti.math.vec3, 1)):
+        for i in a:
+            a[i] = a[i] * 2
+
+    @p.program
+    def program():
+        y = p.input([-1, -1], ti.f32) + 0
+        double(y)
+        return y
+
+    assert program(np.ones((4, 3), np.float32)).tolist() == [[2.0] * 3] * 4
+    text = "argument `a` of kernel `double` has elements of shape (3,): a last axis of the tensor has 2, not 3"
+    with pytest.raises(ValueError, match=re.escape(text)):
+        program(np.ones((4, 2), np.float32))
+
+    def known():
+        y = p.input([-1, 2], ti.f32) + 0
+        double(y)
+        return y
+
+    with pytest.raises(ValueError, match=re.escape("has elements of shape (3,), not the last axes of")):
+        p.program(known)(np.ones((4, 2), np.float32))
