@@ -66,11 +66,10 @@ def programs(xp, roll):
 INPUTS = {"nbody": [P], "chain": [X], "stencil": [G], "softmax": [A], "layer_norm": [A], "columns": [A], "matmul": B, "compile640": [SMALL]}
 
 
-@impl("aerogel")
-def _(case):
+def aerogel(case, **config):
     import aerogel as ti
 
-    ti.init(arch=ti.cpu, cpu_max_num_threads=THREADS, log_level="error", offline_cache=False)
+    ti.init(arch=ti.cpu, cpu_max_num_threads=THREADS, log_level="error", offline_cache=False, **config)
     xp = ti.tensor
     f = programs(xp, lambda x, shift, axis: xp.roll(x, shift, axis=axis))[case]
     arrays = []
@@ -80,6 +79,43 @@ def _(case):
     r = []
     # New tensors over the same memory: what an old one has computed would be there already.
     return lambda: (r.clear(), r.append(f(*map(xp.asarray, arrays)).realize())), lambda: r[0].numpy()
+
+
+@impl("aerogel")
+def _(case):
+    return aerogel(case)
+
+
+@impl("aerogel:library")
+def _(case):
+    if case != "matmul":
+        raise Skip
+    return aerogel(case, tensor_products="library")
+
+
+@impl("aerogel:loops")
+def _(case):
+    """The same as a kernel, of which each thread keeps its sums in registers."""
+    if case != "nbody":
+        raise Skip
+    import aerogel as ti
+
+    ti.init(arch=ti.cpu, cpu_max_num_threads=THREADS, log_level="error", offline_cache=False)
+    layout = ti.Layout.SOA
+    p, a = (ti.Vector.field(3, ti.f32, N, layout=layout) for _ in range(2))
+
+    @ti.kernel
+    def step():
+        for i in range(N):
+            total = ti.Vector([0.0, 0.0, 0.0])
+            for j in range(N):
+                d = p[j] - p[i]
+                r = ti.rsqrt(d.norm_sqr() + EPS)
+                total += d * (r * r * r)
+            a[i] = total
+
+    p.from_numpy(P)
+    return step, a.to_numpy
 
 
 @impl("numpy")
@@ -97,6 +133,53 @@ def _(case):
     inputs = [jn.asarray(a) for a in INPUTS[case]]
     r = []
     return lambda: (r.clear(), r.append(f(*inputs).block_until_ready())), lambda: r[0]
+
+
+class Torch:
+    """NumPy's words for PyTorch."""
+
+    def __init__(self):
+        import torch
+
+        self.torch = torch
+        torch.set_num_threads(THREADS)
+
+    def __getattr__(self, name):
+        f = getattr(self.torch, {"max": "amax"}.get(name, name))
+
+        def call(*args, axis=None, keepdims=False, **kw):
+            return f(*args, **({} if axis is None else {"dim": axis, "keepdim": keepdims}), **kw)
+
+        return call
+
+
+def pytorch(case, compiled):
+    xp = Torch()
+    torch = xp.torch
+    f = programs(xp, lambda x, shift, axis: torch.roll(x, shift, axis))[case]
+    if compiled:
+        f = torch.compile(f)
+    inputs = [torch.from_numpy(a) for a in INPUTS[case]]
+    r = []
+
+    def run():
+        r.clear()
+        with torch.no_grad():
+            r.append(f(*inputs))
+
+    return run, lambda: r[0].numpy()
+
+
+@impl("torch")
+def _(case):
+    return pytorch(case, compiled=False)
+
+
+@impl("torch:compile")
+def _(case):
+    if case == "compile640":
+        raise Skip  # It takes minutes.
+    return pytorch(case, compiled=True)
 
 
 @impl("tensorfrost")

@@ -7,7 +7,7 @@
 
 use aerogel_base::ScalarType::{self, *};
 use aerogel_base::{Scalar, scalar};
-use half::f16;
+use half::{bf16, f16};
 
 use crate::op::Op;
 use crate::op_kinds::{BinaryOp, CompareOp, UnaryOp};
@@ -200,7 +200,7 @@ fn binary_float(op: BinaryOp, lhs: Scalar, rhs: Scalar) -> Scalar {
     use BinaryOp::*;
     let ty = lhs.ty();
     let (a, b) = (lhs.as_f64(), rhs.as_f64());
-    // f64 has more than twice the bits of f32 and f16, so rounding + - * / twice is rounding once.
+    // f64 has more than twice the bits of f32 and of halves, so rounding + - * / twice is rounding once.
     let value = match op {
         Add => a + b,
         Sub => a - b,
@@ -239,7 +239,8 @@ pub fn fma(a: Scalar, b: Scalar, c: Scalar) -> Scalar {
     match a.ty() {
         F64 => Scalar::float(F64, a.as_f64().mul_add(b.as_f64(), c.as_f64())),
         F32 => Scalar::f32((a.as_f64() as f32).mul_add(b.as_f64() as f32, c.as_f64() as f32)),
-        // The product of two f16 is exact in f64, and so is its sum with a third one.
+        // The product of two halves is exact in f64; so is its sum with a third f16. That with a bf16 may lie further
+        // apart than f64 has bits, and is rounded twice: so it is defined.
         ty => Scalar::float(ty, a.as_f64() * b.as_f64() + c.as_f64()),
     }
 }
@@ -274,6 +275,9 @@ pub fn cast(x: Scalar, to: ScalarType) -> Scalar {
         (true, false) if to == F32 => Scalar::f32(x.as_i128() as f32),
         (true, false) if to == F16 => {
             Scalar::float(F16, f64::from(f16::from_f32(x.as_i128() as f32)))
+        }
+        (true, false) if to == BF16 => {
+            Scalar::float(BF16, f64::from(bf16::from_f32(x.as_i128() as f32)))
         }
         (true, false) => Scalar::float(to, x.as_i128() as f64),
         (false, false) => Scalar::float(to, x.as_f64()),
@@ -334,6 +338,7 @@ pub fn random_state(seed: u64, task: u32, linear: i64) -> u64 {
 pub fn random_value(bits: u64, ty: ScalarType) -> Scalar {
     match ty {
         F16 => Scalar::float(F16, (bits >> 53) as f64 / 2048.0),
+        BF16 => Scalar::float(BF16, (bits >> 56) as f64 / 256.0),
         F32 => Scalar::f32((bits >> 40) as f32 / 16_777_216.0),
         F64 => Scalar::float(F64, (bits >> 11) as f64 / 9_007_199_254_740_992.0),
         scalar::ScalarType::U1 => Scalar::bool(bits >> 63 == 1),

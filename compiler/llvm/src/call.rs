@@ -29,11 +29,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         if self.origin == Origin::Device || !ty.is_float() {
             return None;
         }
-        let wide = if ty == ScalarType::F16 {
-            ScalarType::F32
-        } else {
-            ty
-        };
+        let wide = ty.accumulator();
         let device = device_code::module();
         let fast = (self.flags == FAST)
             .then(|| device.find(&format!("fast_{name}_{wide}")))

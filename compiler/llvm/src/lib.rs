@@ -1,6 +1,7 @@
 //! From lowered IR to machine code, through LLVM. The only crate that names LLVM.
 #![warn(missing_docs)]
 
+mod bfloat;
 mod block_sums;
 mod buffers;
 mod builder;

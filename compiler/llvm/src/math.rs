@@ -34,7 +34,7 @@ impl<'ctx> Arith<'_, '_, 'ctx> {
         self.scalar(self.ty)
     }
 
-    fn scalar(&self, ty: ScalarType) -> BasicTypeEnum<'ctx> {
+    pub(crate) fn scalar(&self, ty: ScalarType) -> BasicTypeEnum<'ctx> {
         self.shaped(scalar(self.b.ctx, ty))
     }
 
@@ -49,7 +49,7 @@ impl<'ctx> Arith<'_, '_, 'ctx> {
         self.b.int(self.llvm_ty(), value)
     }
 
-    fn float(&self, value: f64) -> Val<'ctx> {
+    pub(crate) fn float(&self, value: f64) -> Val<'ctx> {
         self.b.float(self.llvm_ty(), value)
     }
 
@@ -64,7 +64,9 @@ impl<'ctx> Arith<'_, '_, 'ctx> {
 
     /// `op x`.
     pub(crate) fn unary(&self, op: UnaryOp, x: Val<'ctx>) -> Val<'ctx> {
-        if self.ty.is_float() {
+        if self.ty == ScalarType::BF16 {
+            self.unary_bf16(op, x)
+        } else if self.ty.is_float() {
             self.unary_float(op, x)
         } else {
             self.unary_int(op, x)
@@ -130,7 +132,9 @@ impl<'ctx> Arith<'_, '_, 'ctx> {
 
     /// `x op y`; integer powers are a function of their own, see `power`.
     pub(crate) fn binary(&self, op: BinaryOp, x: Val<'ctx>, y: Val<'ctx>) -> Val<'ctx> {
-        if self.ty.is_float() {
+        if self.ty == ScalarType::BF16 {
+            self.binary_bf16(op, x, y)
+        } else if self.ty.is_float() {
             self.binary_float(op, x, y)
         } else {
             self.binary_int(op, x, y)
@@ -294,10 +298,10 @@ impl<'ctx> Arith<'_, '_, 'ctx> {
     }
 
     pub(crate) fn fma(&self, x: Val<'ctx>, y: Val<'ctx>, z: Val<'ctx>) -> Val<'ctx> {
-        if self.ty == ScalarType::F16 {
+        if self.ty.is_half() {
             // LLVM would call a function for it. In `f64` product and sum are exact, or so close to
             // the one of a half that rounding gives that.
-            let [x, y, z] = [x, y, z].map(|v| self.float_to_float(v, ScalarType::F64));
+            let [x, y, z] = [x, y, z].map(|v| self.cast(v, ScalarType::F64));
             let none = FastMathFlags::empty();
             let product = self.b.fop(Opcode::FMul, x, y, none);
             let sum = self.b.fop(Opcode::FAdd, product, z, none);
@@ -305,7 +309,7 @@ impl<'ctx> Arith<'_, '_, 'ctx> {
                 ty: ScalarType::F64,
                 ..*self
             };
-            return wide.float_to_float(sum, ScalarType::F16);
+            return wide.cast(sum, self.ty);
         }
         if self.b.target.fused || self.ty != ScalarType::F32 {
             return self.fintrinsic("llvm.fma", &[x, y, z]);
@@ -355,6 +359,9 @@ impl<'ctx> Arith<'_, '_, 'ctx> {
     }
 
     pub(crate) fn compare(&self, op: CompareOp, x: Val<'ctx>, y: Val<'ctx>) -> Val<'ctx> {
+        if self.ty == ScalarType::BF16 {
+            return self.compare_bf16(op, x, y);
+        }
         if self.ty.is_float() {
             let predicate = match op {
                 CompareOp::Eq => FloatPredicate::OEQ,
@@ -387,6 +394,9 @@ impl<'ctx> Arith<'_, '_, 'ctx> {
         let target = self.scalar(to);
         if self.ty == to {
             return x;
+        }
+        if [self.ty, to].contains(&ScalarType::BF16) {
+            return self.cast_bf16(x, to);
         }
         match (self.ty.is_float(), to.is_float()) {
             (false, _) if to == ScalarType::U1 => b.icmp(IntPredicate::NE, x, self.int(0)),
@@ -444,8 +454,8 @@ impl<'ctx> Arith<'_, '_, 'ctx> {
     }
 
     /// An `f64` as an `f32`, rounded to odd: an inexact result gets an odd last bit, so that
-    /// rounding it once more, to `f16`, gives what rounding once would have given.
-    fn to_odd_f32(&self, x: Val<'ctx>) -> Val<'ctx> {
+    /// rounding it once more, to a half, gives what rounding once would have given.
+    pub(crate) fn to_odd_f32(&self, x: Val<'ctx>) -> Val<'ctx> {
         let b = self.b;
         let single = self.scalar(ScalarType::F32);
         let word = self.shaped(bits(b.ctx, ScalarType::F32));

@@ -376,7 +376,7 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         let ty = self.pointee(place);
         // GPUs can add floats, and would repeat a compare-and-swap to take one away.
         let (op, operand) = match op {
-            AtomicOp::Sub if ty.is_float() && self.cx.target.grid => {
+            AtomicOp::Sub if ty.is_float() && ty != ScalarType::BF16 && self.cx.target.grid => {
                 (AtomicOp::Add, self.b.fneg(operand, FastMathFlags::empty()))
             }
             _ => (op, operand),
@@ -676,6 +676,7 @@ pub(crate) fn native(op: AtomicOp, ty: ScalarType) -> Option<RmwOp> {
     Some(match op {
         // LLVM makes calls of C's functions of these.
         Min | Max if ty == ScalarType::F16 => return None,
+        Add | Sub | Min | Max if ty == ScalarType::BF16 => return None,
         Add if float => RmwOp::LLVMAtomicRMWBinOpFAdd,
         Sub if float => RmwOp::LLVMAtomicRMWBinOpFSub,
         Min if float => RmwOp::LLVMAtomicRMWBinOpFMin,

@@ -86,14 +86,19 @@ impl<'ctx> FuncCx<'_, '_, 'ctx> {
         };
         match ty {
             ScalarType::U1 => b.cast(Opcode::Trunc, high(63), of(ty)),
-            ScalarType::F16 => {
+            ScalarType::F16 | ScalarType::BF16 => {
                 let wide = Arith {
                     b,
                     ty: ScalarType::F64,
                     lanes,
                     flags: self.flags,
                 };
-                wide.cast(unit(53, 2048.0), ty)
+                let number = if ty == ScalarType::F16 {
+                    unit(53, 2048.0)
+                } else {
+                    unit(56, 256.0)
+                };
+                wide.cast(number, ty)
             }
             ScalarType::F32 => {
                 // 24 bits fit an i32, whose conversion every machine has.

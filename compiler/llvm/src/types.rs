@@ -1,6 +1,6 @@
 //! LLVM's types of the IR's values, in registers and in memory.
 //!
-//! A truth value is one bit in a register and one byte in memory; everything else is the same in
+//! A truth value is one bit in a register and one byte in memory, a `bf16` a word of 16 bits in both; everything else is the same in
 //! both. Storages, cells and containers are addresses.
 
 use aerogel_base::{Scalar, ScalarType};
@@ -15,7 +15,7 @@ pub(crate) fn scalar<'ctx>(ctx: &'ctx Context, ty: ScalarType) -> BasicTypeEnum<
     match ty {
         ScalarType::U1 => basic(ctx.bool_type()),
         ScalarType::I8 | ScalarType::U8 => basic(ctx.i8_type()),
-        ScalarType::I16 | ScalarType::U16 => basic(ctx.i16_type()),
+        ScalarType::I16 | ScalarType::U16 | ScalarType::BF16 => basic(ctx.i16_type()),
         ScalarType::I32 | ScalarType::U32 => basic(ctx.i32_type()),
         ScalarType::I64 | ScalarType::U64 => basic(ctx.i64_type()),
         ScalarType::F16 => basic(ctx.f16_type()),

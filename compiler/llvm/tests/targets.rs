@@ -292,7 +292,7 @@ fn ptx_of_sparse_nodes() {
 #[test]
 fn ptx_of_arithmetic() {
     use ScalarType::*;
-    for ty in [F16, F32, F64, I16, I32, I64, U8, U16, U32, U64] {
+    for ty in [F16, BF16, F32, F64, I16, I32, I64, U8, U16, U32, U64] {
         assemble(&format!("arithmetic_{ty}"), &arithmetic(ty));
     }
 }

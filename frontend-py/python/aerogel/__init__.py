@@ -59,6 +59,8 @@ from aerogel.types import ref, template
 
 if TYPE_CHECKING:
     from aerogel._annotations import (
+        bf16,
+        bfloat16,
         f16,
         f32,
         f64,
@@ -86,6 +88,8 @@ if TYPE_CHECKING:
     )
 else:
     from aerogel._dtypes import (
+        bf16,
+        bfloat16,
         f16,
         f32,
         f64,
@@ -181,6 +185,8 @@ __all__ = [
     "extension",
     "eig",
     "errors",
+    "bf16",
+    "bfloat16",
     "f16",
     "f32",
     "f64",

@@ -7,9 +7,11 @@ from typing import Any, TypeAlias, TypedDict
 
 from aerogel.data.matrix import Matrix
 
+bf16: TypeAlias = float
 f16: TypeAlias = float
 f32: TypeAlias = float
 f64: TypeAlias = float
+bfloat16: TypeAlias = float
 float16: TypeAlias = float
 float32: TypeAlias = float
 float64: TypeAlias = float

@@ -502,7 +502,7 @@ def _expect_opt_level(level: Any) -> None:
 def _default_of(key: str, given: Any) -> Any:
     """What ``default_fp`` or ``default_ip`` can be."""
     dtype = dtype_of(given)
-    if key == "default_fp" and dtype._aerogel_dtype not in ("f16", "f32", "f64"):
+    if key == "default_fp" and dtype._aerogel_dtype not in ("f16", "bf16", "f32", "f64"):
         raise ValueError(f"default_fp must be a floating-point type, not {dtype}")
     if key == "default_ip" and dtype._aerogel_dtype not in ("i32", "i64"):
         raise ValueError(f"default_ip must be ti.i32 or ti.i64, not {dtype}")

@@ -18,9 +18,13 @@ _NUMPY = {
     "u32": "uint32",
     "u64": "uint64",
     "f16": "float16",
+    "bf16": "bfloat16",
     "f32": "float32",
     "f64": "float64",
 }
+
+#: The types of floats.
+FLOATS = ("f16", "bf16", "f32", "f64")
 
 #: What ``float`` and ``int`` mean in annotations and literals; ``ti.init`` sets them.
 defaults = {"fp": "f32", "ip": "i32"}
@@ -48,8 +52,8 @@ class DataType:
 
     @property
     def is_float(self) -> bool:
-        """Whether this is ``f16``, ``f32`` or ``f64``."""
-        return self._aerogel_dtype[0] == "f"
+        """Whether this is ``f16``, ``bf16``, ``f32`` or ``f64``."""
+        return self._aerogel_dtype in FLOATS
 
     @property
     def is_signed_int(self) -> bool:
@@ -71,11 +75,12 @@ u16 = DataType("u16")
 u32 = DataType("u32")
 u64 = DataType("u64")
 f16 = DataType("f16")
+bf16 = DataType("bf16")
 f32 = DataType("f32")
 f64 = DataType("f64")
 uint1, int8, int16, int32, int64 = u1, i8, i16, i32, i64
 uint8, uint16, uint32, uint64 = u8, u16, u32, u64
-float16, float32, float64 = f16, f32, f64
+float16, bfloat16, float32, float64 = f16, bf16, f32, f64
 
 #: As ``ti.types.primitive_types`` has them: the kinds of types, with the Python types that stand for their defaults.
 real_types = [f16, f32, f64, float]
@@ -85,7 +90,7 @@ real_type_ids = [id(t) for t in real_types]
 integer_type_ids = [id(t) for t in integer_types]
 type_ids = [id(t) for t in all_types]
 
-ALL = {t._aerogel_dtype: t for t in (u1, i8, i16, i32, i64, u8, u16, u32, u64, f16, f32, f64)}
+ALL = {t._aerogel_dtype: t for t in (u1, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64)}
 
 
 def dtype_of(spec: Any) -> DataType:
@@ -125,10 +130,37 @@ def numpy_name(dtype: HasScalar) -> str:
 
 
 def numpy_dtype(dtype: HasScalar) -> Any:
-    """The NumPy dtype with the same memory format."""
+    """The NumPy dtype with the same memory format; that of ``bf16`` is of the package ``ml_dtypes``.
+
+    Raises:
+        ModuleNotFoundError: If that package is not installed.
+    """
     import numpy as np
 
+    if dtype._aerogel_dtype == "bf16":
+        try:
+            import ml_dtypes
+        except ModuleNotFoundError as missing:
+            raise ModuleNotFoundError(
+                "NumPy has no numbers of type `bf16` but with the package `ml_dtypes`: install it, or convert to `f32`",
+                name=missing.name,
+            ) from None
+        return np.dtype(ml_dtypes.bfloat16)
     return np.dtype(_NUMPY[dtype._aerogel_dtype])
+
+
+def _rounded_to_bf16(single: float, exact: float) -> float:
+    """The nearest number of 8 bits, of two the even one; rounding to 24 bits on the way must not make a tie."""
+    import struct
+
+    if single != single:
+        return single
+    (word,) = struct.unpack("I", struct.pack("f", single))
+    if word & 0xFFFF == 0x8000 and single != exact:
+        # Beside the middle, on the side of zero or away from it.
+        word += 1 if abs(exact) > abs(single) else -1
+    word += 0x7FFF + (word >> 16 & 1)
+    return struct.unpack("f", struct.pack("I", word & 0xFFFF0000))[0]
 
 
 def convert(dtype: DataType, value: Any) -> Any:
@@ -150,6 +182,8 @@ def convert(dtype: DataType, value: Any) -> Any:
             return struct.unpack("e", struct.pack("e", value))[0]
         except OverflowError:
             return float("inf") if value > 0 else float("-inf")
+    if name == "bf16":
+        return _rounded_to_bf16(convert(f32, value), float(value))
     if name == "u1":
         return bool(value)
     bits = _BITS[name]

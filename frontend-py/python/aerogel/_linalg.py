@@ -14,7 +14,7 @@ def _as(A, dt):
     """``A`` in the element type that the caller asks for; integers become floating."""
     if ti.static(dt is not None):
         return A.cast(dt)
-    if ti.static(A.dtype in (ti.f16, ti.f32, ti.f64)):
+    if ti.static(A.dtype in (ti.f16, ti.bf16, ti.f32, ti.f64)):
         return A
     return A * 1.0
 

@@ -15,6 +15,8 @@ from aerogel.data.texture import rw_texture, texture
 
 if TYPE_CHECKING:
     from aerogel._annotations import (
+        bf16,
+        bfloat16,
         f16,
         f32,
         f64,
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
     )
 else:
     from aerogel._dtypes import (
+        bf16,
+        bfloat16,
         f16,
         f32,
         f64,
@@ -351,6 +355,8 @@ __all__ = [
     "Template",
     "VectorType",
     "argpack",
+    "bf16",
+    "bfloat16",
     "f16",
     "f32",
     "f64",

@@ -326,7 +326,7 @@ fn as_numpy<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         return Ok(value.clone());
     }
     if value.hasattr(pyo3::intern!(py, "detach"))? {
-        return value.call_method0("detach")?.call_method0("numpy");
+        return tensor_as_numpy(&value.call_method0("detach")?);
     }
     // What a field gives by DLPack is a copy.
     if value.hasattr(pyo3::intern!(py, "_aerogel_field"))? {
@@ -338,10 +338,27 @@ fn as_numpy<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     Ok(value.clone())
 }
 
+/// NumPy's view of a PyTorch tensor on the CPU. PyTorch gives none of a type that NumPy has not by itself, but for its bytes.
+fn tensor_as_numpy<'py>(tensor: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = tensor.py();
+    let is_bfloat =
+        |dtype: Bound<'_, PyAny>| dtype.str().is_ok_and(|name| name == "torch.bfloat16");
+    if !tensor.getattr_opt("dtype")?.is_some_and(is_bfloat) {
+        return tensor.call_method0("numpy");
+    }
+    let words = py.import("torch")?.getattr("int16")?;
+    let words = tensor
+        .call_method1("view", (words,))?
+        .call_method0("numpy")?;
+    let bfloat = py.import("ml_dtypes")?.getattr("bfloat16")?;
+    words.call_method1("view", (bfloat,))
+}
+
 /// What NumPy calls a scalar type.
 fn numpy_name(ty: ScalarType) -> String {
     let kind = match ty {
         ScalarType::U1 => return "bool".to_owned(),
+        ScalarType::BF16 => return "bfloat16".to_owned(),
         ty if ty.is_float() => "float",
         ty if ty.is_signed() => "int",
         _ => "uint",

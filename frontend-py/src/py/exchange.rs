@@ -131,6 +131,7 @@ impl DeviceArray {
             0 => b'i',
             1 => b'u',
             2 => b'f',
+            4 => b'V',
             6 => b'b',
             _ => 0,
         };
@@ -350,6 +351,7 @@ pub(super) fn export<'py>(py: Python<'py>, array: &NativeNdarray) -> PyResult<Bo
     let (ndim, start) = (shape.len() as i32, shape.as_ptr());
     let code = match array.ty {
         ScalarType::U1 => 6,
+        ScalarType::BF16 => 4,
         ty if ty.is_float() => 2,
         ty => u8::from(!ty.is_signed()),
     };

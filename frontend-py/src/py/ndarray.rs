@@ -121,6 +121,8 @@ pub(crate) fn interface<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let kind = match ty {
         ScalarType::U1 => 'b',
+        // NumPy has no such numbers, only packages on top of it: those are bytes.
+        ScalarType::BF16 => 'V',
         ty if ty.is_float() => 'f',
         ty if ty.is_signed() => 'i',
         _ => 'u',

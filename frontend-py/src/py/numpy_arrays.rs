@@ -81,6 +81,7 @@ impl ForeignArray {
         let flag = |f: c_int| interface.flags & f != 0;
         Ok(Self {
             ty: scalar_of(interface.typekind as u8, itemsize)
+                .filter(|&ty| ty != ScalarType::BF16 || is_bfloat(array))
                 .filter(|_| flag(NOT_SWAPPED) || itemsize == 1),
             plain: flag(C_CONTIGUOUS) && flag(ALIGNED),
             writeable: flag(WRITEABLE),
@@ -176,6 +177,14 @@ pub(crate) fn addresses(buffer: &Buffer) -> Range<usize> {
     buffer.addresses()
 }
 
+/// Whether the elements of an array are those of the package `ml_dtypes`, and not two bytes of something else.
+fn is_bfloat(array: &Bound<'_, PyAny>) -> bool {
+    let name = array
+        .getattr("dtype")
+        .and_then(|dtype| dtype.getattr("name"));
+    name.is_ok_and(|name| name.eq("bfloat16").unwrap_or(false))
+}
+
 pub(super) fn scalar_of(kind: u8, itemsize: usize) -> Option<ScalarType> {
     use ScalarType::*;
     Some(match (kind, itemsize) {
@@ -189,6 +198,8 @@ pub(super) fn scalar_of(kind: u8, itemsize: usize) -> Option<ScalarType> {
         (b'u', 4) => U32,
         (b'u', 8) => U64,
         (b'f', 2) => F16,
+        // Bytes that others call numbers.
+        (b'V', 2) => BF16,
         (b'f', 4) => F32,
         (b'f', 8) => F64,
         _ => return None,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use half::f16;
+use half::{bf16, f16};
 use serde::{Deserialize, Serialize};
 
 /// A scalar type.
@@ -28,6 +28,8 @@ pub enum ScalarType {
     U64,
     /// IEEE half precision.
     F16,
+    /// The high half of an `f32`: its range, and 8 bits of precision.
+    BF16,
     /// IEEE single precision.
     F32,
     /// IEEE double precision.
@@ -38,7 +40,9 @@ use ScalarType::*;
 
 impl ScalarType {
     /// Every scalar type.
-    pub const ALL: [ScalarType; 12] = [U1, I8, I16, I32, I64, U8, U16, U32, U64, F16, F32, F64];
+    pub const ALL: [ScalarType; 13] = [
+        U1, I8, I16, I32, I64, U8, U16, U32, U64, F16, BF16, F32, F64,
+    ];
 
     /// The name in IR text and in Python.
     pub fn name(self) -> &'static str {
@@ -53,6 +57,7 @@ impl ScalarType {
             U32 => "u32",
             U64 => "u64",
             F16 => "f16",
+            BF16 => "bf16",
             F32 => "f32",
             F64 => "f64",
         }
@@ -68,7 +73,7 @@ impl ScalarType {
         match self {
             U1 => 1,
             I8 | U8 => 8,
-            I16 | U16 | F16 => 16,
+            I16 | U16 | F16 | BF16 => 16,
             I32 | U32 | F32 => 32,
             I64 | U64 | F64 => 64,
         }
@@ -81,7 +86,17 @@ impl ScalarType {
 
     /// Whether this is a floating-point type.
     pub fn is_float(self) -> bool {
-        matches!(self, F16 | F32 | F64)
+        matches!(self, F16 | BF16 | F32 | F64)
+    }
+
+    /// Whether this is a floating-point type of 16 bits: such numbers are kept in few bits, and computed with in more.
+    pub fn is_half(self) -> bool {
+        matches!(self, F16 | BF16)
+    }
+
+    /// The type in which sums and products of many numbers of this type are taken: `f32` for halves, otherwise the type.
+    pub fn accumulator(self) -> Self {
+        if self.is_half() { F32 } else { self }
     }
 
     /// Whether this is an integer type, `u1` included.
@@ -95,7 +110,7 @@ impl ScalarType {
     }
 
     /// The type two operands of arithmetic meet at: real beats integer; among reals and among
-    /// integers more bits; at equal bits unsigned wins.
+    /// integers more bits; at equal bits unsigned wins, and the two halves meet at `f32`.
     pub fn promote(self, other: Self) -> Self {
         match (self.is_float(), other.is_float()) {
             (true, false) => self,
@@ -107,6 +122,7 @@ impl ScalarType {
                     other
                 }
             }
+            (true, true) if self != other => F32,
             (true, true) => self,
             (false, false) => {
                 if self.is_signed() {
@@ -153,6 +169,7 @@ impl Scalar {
     pub fn float(ty: ScalarType, value: f64) -> Self {
         let bits = match ty {
             F16 => u64::from(f16::from_f32(to_odd_f32(value)).to_bits()),
+            BF16 => u64::from(bf16::from_f32(to_odd_f32(value)).to_bits()),
             F32 => u64::from((value as f32).to_bits()),
             F64 => value.to_bits(),
             _ => unreachable!("{ty} is not a floating-point type"),
@@ -250,6 +267,7 @@ impl Scalar {
     pub fn as_f64(self) -> f64 {
         match self.ty {
             F16 => f16::from_bits(self.bits as u16).to_f64(),
+            BF16 => bf16::from_bits(self.bits as u16).to_f64(),
             F32 => f64::from(f32::from_bits(self.bits as u32)),
             F64 => f64::from_bits(self.bits),
             _ => unreachable!("{} is not a floating-point type", self.ty),
@@ -300,7 +318,7 @@ impl Scalar {
 }
 
 /// An `f64` as an `f32`, rounded to odd: an inexact result gets an odd last bit, so that rounding
-/// once more, to `f16`, gives what rounding once would have given. (`f16::from_f64` rounds twice
+/// once more, to a half, gives what rounding once would have given. (`f16::from_f64` rounds twice
 /// where the processor converts.)
 fn to_odd_f32(value: f64) -> f32 {
     let near = value as f32;
@@ -316,11 +334,11 @@ impl fmt::Display for Scalar {
     /// Text that `parse` reads back to the same bits.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.ty {
-            F16 | F64 if self.as_f64().is_finite() => write!(f, "{:?}", self.as_f64()),
+            F16 | BF16 | F64 if self.as_f64().is_finite() => write!(f, "{:?}", self.as_f64()),
             F32 if self.as_f64().is_finite() => write!(f, "{:?}", f32::from_bits(self.bits as u32)),
-            F16 | F32 | F64 if self.as_f64() == f64::INFINITY => f.write_str("inf"),
-            F16 | F32 | F64 if self.as_f64() == f64::NEG_INFINITY => f.write_str("-inf"),
-            F16 | F32 | F64 => write!(f, "bits:{:x}", self.bits),
+            F16 | BF16 | F32 | F64 if self.as_f64() == f64::INFINITY => f.write_str("inf"),
+            F16 | BF16 | F32 | F64 if self.as_f64() == f64::NEG_INFINITY => f.write_str("-inf"),
+            F16 | BF16 | F32 | F64 => write!(f, "bits:{:x}", self.bits),
             _ => write!(f, "{}", self.as_i128()),
         }
     }
@@ -345,6 +363,10 @@ mod tests {
             (I64, U64, U64),
             (I64, F16, F16),
             (F16, F32, F32),
+            (F16, BF16, F32),
+            (BF16, F32, F32),
+            (BF16, I64, BF16),
+            (BF16, BF16, BF16),
             (U64, F32, F32),
             (U1, U1, U1),
             (U1, I32, I32),
@@ -375,9 +397,22 @@ mod tests {
     }
 
     #[test]
+    fn bf16_is_rounded_once() {
+        assert_eq!(Scalar::float(BF16, 1.003_906_25).as_f64(), 1.0);
+        assert_eq!(
+            Scalar::float(BF16, 1.003_906_250_000_001).as_f64(),
+            1.007_812_5
+        );
+        assert_eq!(Scalar::float(BF16, 1.011_718_75).as_f64(), 1.015_625);
+        assert_eq!(Scalar::float(BF16, 3.4e38).as_f64(), f64::INFINITY);
+        assert_eq!(Scalar::float(BF16, 1e-40).as_f64(), 2_f64.powi(-133));
+    }
+
+    #[test]
     fn text_round_trips() {
         for v in [
             Scalar::float(F16, 0.1),
+            Scalar::float(BF16, 0.1),
             Scalar::f32(0.1),
             Scalar::float(F64, 1e-300),
             Scalar::f32(f32::NAN),

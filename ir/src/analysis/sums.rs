@@ -142,7 +142,7 @@ pub fn class_of(func: &Function, env: &Env, place: Value) -> Option<Class> {
 /// Whether sums may wait: numbers that are always there and add up in their own type.
 fn may_sum(func: &Function, env: &Env, place: Value, class: Class) -> bool {
     let elem = func.ty(place).pointee().and_then(Type::scalar);
-    let adds_up = elem.is_some_and(|ty| !matches!(ty, ScalarType::U1 | ScalarType::F16));
+    let adds_up = elem.is_some_and(|ty| ty != ScalarType::U1 && !ty.is_half());
     let is_there = match class {
         Class::Place(NodeRef { tree, node }) => {
             let tree = &env.trees[tree];

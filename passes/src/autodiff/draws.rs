@@ -126,6 +126,7 @@ fn draw(b: &mut Builder<'_>, state: Value, ty: ScalarType) -> Value {
     };
     match ty {
         ScalarType::F16 => unit(b, 53, ScalarType::F64, 2048.0),
+        ScalarType::BF16 => unit(b, 56, ScalarType::F64, 256.0),
         ScalarType::F32 => unit(b, 40, ScalarType::F32, 16_777_216.0),
         ScalarType::F64 => unit(b, 11, ScalarType::F64, 9_007_199_254_740_992.0),
         ScalarType::U1 => {

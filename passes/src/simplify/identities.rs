@@ -11,7 +11,7 @@
 //! (a * 8 + b) >> 3, (a * 8 + b) & 7   ==>   a and b, where both count from 0, b to at most 8
 //! ```
 
-use aerogel_base::{Scalar, ScalarType};
+use aerogel_base::Scalar;
 use aerogel_ir::analysis::Ranges;
 use aerogel_ir::analysis::affine::scaled;
 use aerogel_ir::{
@@ -100,8 +100,7 @@ fn without_root(
         op,
         CompareOp::Lt | CompareOp::Le | CompareOp::Gt | CompareOp::Ge
     );
-    let ordinary =
-        c.as_f64() > 0.0 && square.as_f64().is_normal() && square.ty() != ScalarType::F16;
+    let ordinary = c.as_f64() > 0.0 && square.as_f64().is_normal() && !square.ty().is_half();
     (ordered && ordinary && at_least(func, x) >= 0.0).then_some((op, x, square))
 }
 
@@ -211,7 +210,7 @@ fn half_power(cursor: &mut Builder<'_>, x: Value, exponent: Scalar, fast: bool) 
     let whole = exponent.abs().trunc();
     let is_root = exponent == 0.5 && at_least(cursor.func, x) > 0.0;
     // Products of half precision overflow where what is divided by them would not.
-    let in_range = whole <= 16.0 && (whole == 0.0 || elem != ScalarType::F16);
+    let in_range = whole <= 16.0 && (whole == 0.0 || !elem.is_half());
     if !(is_root || fast && in_range) {
         return None;
     }

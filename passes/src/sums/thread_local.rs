@@ -289,7 +289,7 @@ fn flush(b: &mut Builder<'_>, target: &Target, accumulator: Accumulator, is_ther
 fn differs(b: &mut Builder<'_>, value: Value, constant: Scalar) -> Value {
     let (mut value, mut constant) = (value, constant);
     let word = match b.func.elem(value) {
-        ScalarType::F16 => Some(ScalarType::U16),
+        ScalarType::F16 | ScalarType::BF16 => Some(ScalarType::U16),
         ScalarType::F32 => Some(ScalarType::U32),
         ScalarType::F64 => Some(ScalarType::U64),
         _ => None,

@@ -267,7 +267,7 @@ fn add_numbers(
         ScalarType::U64 => gather!(u64, u64),
         ScalarType::F32 => gather!(float u32, f32),
         ScalarType::F64 => gather!(float u64, f64),
-        ScalarType::U1 | ScalarType::F16 => unreachable!("`Run::ty` says so"),
+        ScalarType::U1 | ScalarType::F16 | ScalarType::BF16 => unreachable!("`Run::ty` says so"),
     }
 }
 

@@ -5,8 +5,6 @@
 //! 2 * o + k; k => o      for [o, k] { r[i0] add init = mul(x[2 * i0 + i1], w[i1]) }
 //! ```
 
-use aerogel_base::ScalarType;
-
 use crate::expr::{Expr, ExprDef, Outside};
 use crate::program::{Accum, Buffer, Dim};
 
@@ -87,8 +85,8 @@ impl Recording {
             return Ok(self.map(&domain, value));
         }
         let ty = self.program.exprs.ty(value);
-        let wide = if ty == ScalarType::F16 && matches!(accum, Accum::Add | Accum::Mul) {
-            ScalarType::F32
+        let wide = if matches!(accum, Accum::Add | Accum::Mul) {
+            ty.accumulator()
         } else {
             ty
         };

@@ -1,7 +1,5 @@
 //! Products of matrices and sums over shared indices.
 
-use aerogel_base::ScalarType;
-
 use crate::expr::Expr;
 use crate::program::{Accum, Buffer, Dim};
 
@@ -63,11 +61,7 @@ impl Recording {
         domain.push(k);
         let axes = self.program.axes(n + 3);
         let at = |mid: [usize; 2]| [&axes[..n], &mid.map(|m| axes[n + m])[..]].concat();
-        let wide = if ty == ScalarType::F16 {
-            ScalarType::F32
-        } else {
-            ty
-        };
+        let wide = ty.accumulator();
         let (x, y) = (self.at(left, &at([0, 2])), self.at(right, &at([2, 1])));
         let [x, y] = [x, y].map(|e| self.program.exprs.cast(e, wide));
         let product = self.mul(x, y);
@@ -157,10 +151,7 @@ impl Recording {
         let index = axes[..result.len()].to_vec();
         // Few digits are soon too few for a sum.
         let ty = self.program.exprs.ty(product);
-        let wide = match ty {
-            ScalarType::F16 => ScalarType::F32,
-            other => other,
-        };
+        let wide = ty.accumulator();
         let product = self.program.exprs.cast(product, wide);
         let out = self.gather_into(&domain, shape, index, Accum::Add, product);
         Ok(self.cast(out, ty))

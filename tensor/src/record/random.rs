@@ -78,19 +78,13 @@ impl Recording {
         let bits = self.at_point(bits, shape.len());
         let digits = match ty {
             ScalarType::F16 => 11,
+            ScalarType::BF16 => 8,
             ScalarType::F32 => 24,
             _ => 32,
         };
         let dropped = self.word(32 - digits);
         let kept = self.program.exprs.binary(BinaryOp::UShr, bits, dropped);
-        let number = self.program.exprs.cast(
-            kept,
-            if ty == ScalarType::F16 {
-                ScalarType::F32
-            } else {
-                ty
-            },
-        );
+        let number = self.program.exprs.cast(kept, ty.accumulator());
         let scale = self.number(self.program.exprs.ty(number), 0.5_f64.powi(digits as i32));
         let number = self.mul(number, scale);
         let number = self.program.exprs.cast(number, ty);

@@ -108,11 +108,7 @@ impl Recording {
                 } else {
                     Accum::Mul
                 };
-                let wide = if ty == ScalarType::F16 {
-                    ScalarType::F32
-                } else {
-                    ty
-                };
+                let wide = ty.accumulator();
                 let element = self.program.exprs.cast(element, wide);
                 let out = self.reduce_with(&at, accum, element);
                 Ok(self.cast(out, ty))
@@ -184,11 +180,7 @@ impl Recording {
             return self.types_error("mean", &[x], "floats");
         }
         let at = self.reduced("mean", x, axes, keepdims)?;
-        let wide = if ty == ScalarType::F16 {
-            ScalarType::F32
-        } else {
-            ty
-        };
+        let wide = ty.accumulator();
         let element = self.element(x, at.index.clone());
         let element = self.program.exprs.cast(element, wide);
         let sum = self.reduce_with(&at, Accum::Add, element);
@@ -217,11 +209,7 @@ impl Recording {
         }
         let mean = self.mean(x, axes, true)?;
         let at = self.reduced("var", x, axes, keepdims)?;
-        let wide = if ty == ScalarType::F16 {
-            ScalarType::F32
-        } else {
-            ty
-        };
+        let wide = ty.accumulator();
         let [element, mean] = [x, mean].map(|b| {
             let value = self.at(b, &at.index);
             self.program.exprs.cast(value, wide)
@@ -288,11 +276,7 @@ impl Recording {
         }
         let at = self.reduced("norm", x, axes, keepdims)?;
         // Powers of half precision overflow where their root does not.
-        let wide = if ty == ScalarType::F16 {
-            ScalarType::F32
-        } else {
-            ty
-        };
+        let wide = ty.accumulator();
         let element = self.element(sizes, at.index.clone());
         let element = self.program.exprs.cast(element, wide);
         let exponent = self.number(wide, order);

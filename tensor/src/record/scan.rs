@@ -18,11 +18,7 @@ impl Recording {
         let axis = self.axis_of("scan", axis, shape.len())?;
         let ty = self.ty(x);
         let accum = accum.of(ty);
-        let wide = if ty == ScalarType::F16 {
-            ScalarType::F32
-        } else {
-            ty
-        };
+        let wide = ty.accumulator();
         let mut domain = shape.clone();
         let extent = domain.remove(axis);
         let p = &mut self.program;

@@ -17,6 +17,7 @@ pub(super) const SCALARS: &[ScalarType] = &[
     ScalarType::I16,
     ScalarType::U64,
     ScalarType::F16,
+    ScalarType::BF16,
 ];
 
 /// The elements of larger tensors are not written one by one.

@@ -1,6 +1,5 @@
 //! What can be computed in lanes.
 
-use aerogel_base::ScalarType;
 use aerogel_ir::{BinaryOp, Function, Inst, Op, walk};
 
 use super::saves::{self, Alike};
@@ -24,7 +23,7 @@ pub(crate) fn can(func: &Function, inst: Inst, alike: Option<&Alike>) -> bool {
 
 fn numbers(func: &Function, inst: Inst) -> bool {
     let mut results = func.insts[inst].results.iter();
-    results.all(|&v| func.ty(v).scalar().is_some_and(|ty| ty != ScalarType::F16))
+    results.all(|&v| func.ty(v).scalar().is_some_and(|ty| !ty.is_half()))
 }
 
 fn can_alone(func: &Function, inst: Inst) -> bool {

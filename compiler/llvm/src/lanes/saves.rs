@@ -13,7 +13,6 @@
 //! to 0: it begins with the lane of most turns, and the others come in later. Where few turns are known beforehand they save in
 //! a local, which lies there in the same way.
 
-use aerogel_base::ScalarType;
 use aerogel_base::entity::SecondaryMap;
 use aerogel_ir::{BinaryOp, Function, Inst, Op, Region, Type, Value, walk};
 use inkwell::IntPredicate;
@@ -187,7 +186,7 @@ pub(super) fn can(func: &Function, inst: Inst, alike: &Alike) -> bool {
         Op::Buffer {} => true,
         Op::Reserve { count, .. } => func.ty(count) == Type::I64,
         Op::RoomAt { room, index } => {
-            let is_half = func.ty(room) == Type::Room(ScalarType::F16);
+            let is_half = matches!(func.ty(room), Type::Room(ty) if ty.is_half());
             reserved(func, room).is_some() && alike.has(func, index) && !is_half
         }
         Op::Local {} => is_row(func.ty(func.insts[inst].results[0])),
@@ -205,7 +204,7 @@ const MOST_IN_FRAME: u32 = 64;
 
 /// Whether a type is that of a local of some numbers in a row.
 fn is_row(ty: Type) -> bool {
-    matches!(ty.pointee(), Some(Type::Vec(n, elem)) if n <= MOST_IN_FRAME && elem != ScalarType::F16)
+    matches!(ty.pointee(), Some(Type::Vec(n, elem)) if n <= MOST_IN_FRAME && !elem.is_half())
 }
 
 /// How many bytes a local takes for one lane.

@@ -220,7 +220,7 @@ impl<'a> Search<'a> {
         else {
             return false;
         };
-        let is_number = |&v: &Value| func.ty(v).scalar().is_some_and(|ty| ty != ScalarType::F16);
+        let is_number = |&v: &Value| func.ty(v).scalar().is_some_and(|ty| !ty.is_half());
         if self.strides.of(lo) != Some(0)
             || self.strides.of(hi) != Some(0)
             || !func.as_const(step).is_some_and(|step| step.is_one())
@@ -244,7 +244,7 @@ impl<'a> Search<'a> {
     fn side_by_side(&mut self, place: Value) -> bool {
         let ty = self.strides.func.ty(place).pointee().and_then(Type::scalar);
         ty.is_some_and(|ty| {
-            !matches!(ty, ScalarType::F16 | ScalarType::U1)
+            !(ty.is_half() || ty == ScalarType::U1)
                 && self.strides.of(place) == Some(i64::from(ty.bytes()))
         })
     }

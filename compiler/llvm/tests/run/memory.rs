@@ -85,6 +85,11 @@ fn atomics_of_every_kind() {
         ("atomic_exchange", "f32", 1.0),
         ("atomic_or", "u1", 1.0),
         ("atomic_add", "f16", 1000.0),
+        // 257 has one bit more than there are.
+        ("atomic_add", "bf16", 256.0),
+        ("atomic_sub", "bf16", -256.0),
+        ("atomic_max", "bf16", 1.0),
+        ("atomic_exchange", "bf16", 1.0),
     ] {
         let k = Kernel::new(&format!(
             "kernel @k(a: array<{ty}, 1>) {{

@@ -292,6 +292,7 @@ fn same(found: Scalar, expected: Scalar) -> bool {
     }
     let (a, b) = (found.as_f64(), expected.as_f64());
     let tolerance = match expected.ty() {
+        ScalarType::BF16 => 8e-3,
         ScalarType::F16 => 2e-3,
         ScalarType::F32 => 5e-7,
         _ => 1e-15,

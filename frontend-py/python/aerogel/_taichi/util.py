@@ -6,10 +6,8 @@ import importlib.util
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-import numpy as np
-
 from aerogel import _log
-from aerogel._dtypes import DataType, dtype_of, numpy_dtype
+from aerogel._dtypes import DataType, dtype_of, numpy_dtype, numpy_name
 
 F = TypeVar("F", bound=Callable)
 
@@ -22,7 +20,7 @@ def cook_dtype(dtype: Any) -> DataType:
 def to_taichi_type(dt: Any) -> DataType:
     """The scalar type of the same memory format as one of NumPy's or PyTorch's."""
     name = str(dt)
-    return dtype_of(np.dtype(name.removeprefix("torch.")) if name.startswith("torch.") else dt)
+    return dtype_of(name.removeprefix("torch.") if name.startswith("torch.") else dt)
 
 
 def to_numpy_type(dt: Any) -> Any:
@@ -33,7 +31,7 @@ def to_numpy_type(dt: Any) -> Any:
 def to_pytorch_type(dt: Any) -> Any:
     """The type of PyTorch's with the same memory format."""
     torch = importlib.import_module("torch")
-    return getattr(torch, numpy_dtype(dtype_of(dt)).name)
+    return getattr(torch, numpy_name(dtype_of(dt)))
 
 
 def has_pytorch() -> bool:

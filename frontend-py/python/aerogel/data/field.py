@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from aerogel import _native
-from aerogel._dtypes import DataType, dtype_of, numpy_dtype
+from aerogel._dtypes import DataType, bf16, dtype_of, numpy_dtype
 from aerogel.data import _unused, snode
 from aerogel.data._field import Field, outside_kernels
 from aerogel.data._quant import QuantType
@@ -330,6 +330,10 @@ def numbers(array: Any, dtype: Any) -> Any:
     import numpy as np
 
     array = np.asarray(array)
+    if array.dtype.name == "bfloat16":
+        if dtype_of(dtype) is bf16:
+            return array
+        array = array.astype(np.float32)
     if array.dtype.kind not in "biuf":
         raise TypeError(f"an array of real numbers is needed, not one of {array.dtype}")
     wanted = numpy_dtype(dtype)
@@ -356,11 +360,17 @@ def converted(array: Any, dtype: Any) -> Any:
     except FloatingPointError:
         from aerogel.errors import AerogelRuntimeTypeError
 
-        limit = np.finfo(numpy_dtype(dtype)).max
+        limit = _largest(dtype)
         finite = np.abs(array[np.isfinite(array)]).max()
         raise AerogelRuntimeTypeError(
             f"{finite} does not fit an element of type {dtype}: its values are {-limit} to {limit}"
         ) from None
+
+
+def _largest(dtype: Any) -> float:
+    from aerogel.xp import finfo
+
+    return finfo(dtype).max
 
 
 def _numpy_type(dtype: Any) -> Any:

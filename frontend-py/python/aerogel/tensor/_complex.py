@@ -79,7 +79,7 @@ def _planes(value: Any) -> tuple[Any, Any]:
 
 def _part(x: Tensor) -> Tensor:
     """A real tensor as a part of complex numbers."""
-    return x if x.dtype in (f32, f64) else x.astype(f32 if x.dtype._aerogel_dtype == "f16" else _types.default_float())
+    return x if x.dtype in (f32, f64) else x.astype(f32 if x.dtype.is_float else _types.default_float())
 
 
 def joined(real: Any, imag: Any) -> ComplexTensor:
@@ -87,7 +87,7 @@ def joined(real: Any, imag: Any) -> ComplexTensor:
     from aerogel.tensor._tensor import Tensor, constant, operands
 
     real, imag = operands(real, imag, to_float=True)
-    if real.dtype._aerogel_dtype == "f16":
+    if real.dtype not in (f32, f64):
         real, imag = real.astype(f32), imag.astype(f32)
     if real._native.shape != imag._native.shape:
         # A choice stretches both, whether extents are known or not.

@@ -7,7 +7,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from aerogel import _native
-from aerogel._dtypes import ALL, DataType, dtype_of, numpy_dtype, u1
+from aerogel._dtypes import ALL, DataType, bf16, dtype_of, f32, numpy_dtype, u1
 from aerogel.tensor import _complex, _types
 from aerogel.tensor._methods import Methods
 
@@ -122,10 +122,15 @@ class Tensor(Methods):
         return self
 
     def numpy(self) -> Any:
-        """The numbers as a NumPy array of its own."""
+        """The numbers as a NumPy array of its own; those of ``bf16`` want the package ``ml_dtypes``."""
+        return self._view().copy()
+
+    def _view(self) -> Any:
+        """NumPy's view of the numbers, which may not be changed."""
         import numpy as np
 
-        return np.array(self._native, copy=True)
+        view = np.asarray(self._native)
+        return view.view(numpy_dtype(self.dtype)) if self.dtype is bf16 else view
 
     def item(self) -> Any:
         """The number of a tensor that has one."""
@@ -133,7 +138,11 @@ class Tensor(Methods):
 
     def tolist(self) -> Any:
         """The numbers in lists."""
-        return self.numpy().tolist()
+        return self._as_numpy_has_them()._view().tolist()
+
+    def _as_numpy_has_them(self) -> Tensor:
+        """The same numbers, in a type that NumPy has by itself."""
+        return self.astype(f32) if self.dtype is bf16 else self
 
     def to_ndarray(self) -> Any:
         """The numbers as a ``ti.ndarray`` over the same memory, which kernels may read."""
@@ -142,9 +151,7 @@ class Tensor(Methods):
         return _make(ScalarNdarray, self.dtype, self.shape, (), over=self._native)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        import numpy as np
-
-        out = np.asarray(self._native)
+        out = self._view()
         if dtype is not None and out.dtype != dtype:
             return out.astype(dtype)
         return out.copy() if copy else out
@@ -173,7 +180,7 @@ class Tensor(Methods):
             return f"<tensor of shape {self.shape}, dtype={self.dtype}>"
         import numpy as np
 
-        text = np.array2string(np.asarray(self._native), separator=", ", prefix="tensor(")
+        text = np.array2string(self._as_numpy_has_them()._view(), separator=", ", prefix="tensor(")
         return f"tensor({text}, dtype={self.dtype})"
 
     @property
@@ -369,6 +376,11 @@ def _of_numpy(obj: Any, dtype: Any) -> Tensor:
 
     if hasattr(obj, "__dlpack__") and not hasattr(obj, "__array_struct__") and not hasattr(obj, "__array__"):
         obj = np.from_dlpack(obj)
+    if str(getattr(obj, "dtype", None)) == "torch.bfloat16":
+        # PyTorch shows NumPy the words of these only.
+        import torch
+
+        obj = obj.detach().cpu().view(torch.int16).numpy().view(numpy_dtype(bf16))
     if isinstance(obj, range) or hasattr(obj, "to_list") and not hasattr(obj, "__array_interface__"):
         # Python's numbers in a row, whatever holds them.
         obj = list(obj) if isinstance(obj, range) else obj.to_list()
@@ -389,6 +401,11 @@ def _of_numpy(obj: Any, dtype: Any) -> Tensor:
         raise TypeError(f"a tensor has numbers, not {type(obj).__name__}" + _what_is_no_number(obj))
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
+    if array.dtype.name == "bfloat16":
+        out = Tensor(_native.NativeTensor.of_numpy(np.ascontiguousarray(array).reshape(array.shape)))
+        return out if dtype is None else out.astype(dtype)
+    if dtype is not None and dtype_of(dtype) is bf16:
+        return asarray(array).astype(bf16)
     if dtype is not None:
         wanted = numpy_dtype(dtype_of(dtype))
         if is_plain and array.size and array.dtype.kind in "iuf" and np.dtype(wanted).kind in "iu":

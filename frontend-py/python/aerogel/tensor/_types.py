@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from aerogel._dtypes import ALL, DataType, defaults, dtype_of, i32, i64, u1
+from aerogel._dtypes import ALL, DataType, defaults, dtype_of, f32, i32, i64, u1
 
 _BITS = {"i8": 8, "i16": 16, "i32": 32, "i64": 64, "u8": 8, "u16": 16, "u32": 32, "u64": 64}
 
@@ -27,14 +27,14 @@ def default_int() -> DataType:
 def kind(dtype: DataType) -> str:
     """``b``, ``i``, ``u`` or ``f``."""
     name = dtype._aerogel_dtype
-    return "b" if name == "u1" else name[0]
+    return "b" if name == "u1" else "f" if dtype.is_float else name[0]
 
 
 def promote(a: DataType, b: DataType) -> DataType:
     """The type that two types meet at, without losing numbers of integers.
 
     Integers of both signs meet at the signed type that holds both; ``u64`` and a signed type at none. A float and an
-    integer meet at the float.
+    integer meet at the float, ``f16`` and ``bf16`` at ``f32``.
     """
     if a is b:
         return a
@@ -44,7 +44,9 @@ def promote(a: DataType, b: DataType) -> DataType:
     if "f" in (ka, kb):
         if ka != kb:
             return a if ka == "f" else b
-        return a if _width(a) >= _width(b) else b
+        if _width(a) == _width(b):
+            return f32
+        return a if _width(a) > _width(b) else b
     if ka == kb:
         return a if _width(a) >= _width(b) else b
     signed, unsigned = (a, b) if ka == "i" else (b, a)
@@ -57,7 +59,7 @@ def promote(a: DataType, b: DataType) -> DataType:
 
 
 def _width(dtype: DataType) -> int:
-    return int(dtype._aerogel_dtype[1:])
+    return int(dtype._aerogel_dtype.lstrip("biuf"))
 
 
 def of_number(value: Any, beside: DataType | None) -> DataType:

@@ -22,7 +22,7 @@ from aerogel.tensor._tensor import Tensor, asarray
 def _floats(x: Tensor) -> Tensor:
     if x.dtype._aerogel_dtype in ("f32", "f64"):
         return x
-    return x.astype(f32 if x.dtype._aerogel_dtype == "f16" else _types.default_float())
+    return x.astype(f32 if x.dtype.is_float else _types.default_float())
 
 
 def _given(x: Any) -> Any:

@@ -6,7 +6,7 @@
 >>> round((a @ ti.tensor.linalg.inv(a))[0, 0].item(), 5)
 1.0
 
-Matrices are of ``f32`` or ``f64``; integers become the default float, ``f16`` becomes ``f32``.
+Matrices are of ``f32`` or ``f64``; integers become the default float, ``f16`` and ``bf16`` become ``f32``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _matrix(x: Any, what: str) -> Tensor:
         raise TypeError(f"`{what}` takes real matrices, not complex ones")
     if x.dtype in (f32, f64):
         return x
-    return x.astype(f32 if x.dtype._aerogel_dtype == "f16" else _types.default_float())
+    return x.astype(f32 if x.dtype.is_float else _types.default_float())
 
 
 def _call(name: str, *tensors: Any) -> list[Tensor]:

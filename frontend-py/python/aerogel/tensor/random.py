@@ -77,7 +77,7 @@ def normal(key: Tensor, shape: Any, *, dtype: Any = None) -> Tensor:
 
     kind = dtype_of(dtype) if dtype is not None else _types.default_float()
     extents = _shape(shape)
-    both = uniform(key, [2, *extents], dtype=kind if kind._aerogel_dtype != "f16" else "f32")
+    both = uniform(key, [2, *extents], dtype=kind if kind._aerogel_dtype not in ("f16", "bf16") else "f32")
     radius = sqrt(-2.0 * log(1.0 - both[0]))
     return (radius * cos(2 * math.pi * both[1])).astype(kind)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from aerogel._dtypes import ALL, DataType, dtype_of, numpy_dtype
+from aerogel._dtypes import ALL, FLOATS, DataType, dtype_of, numpy_dtype
 from aerogel.tensor import _types
 from aerogel.tensor._complex import complex_type, of_part
 from aerogel.tensor._tensor import Tensor, is_number
@@ -14,9 +14,9 @@ _KINDS = {
     "signed integer": ["i8", "i16", "i32", "i64"],
     "unsigned integer": ["u8", "u16", "u32", "u64"],
     "integral": ["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"],
-    "real floating": ["f16", "f32", "f64"],
+    "real floating": list(FLOATS),
     "complex floating": [],
-    "numeric": ["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "f32", "f64"],
+    "numeric": ["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", *FLOATS],
 }
 
 
@@ -109,6 +109,12 @@ def finfo(type: Any, /) -> FloatInfo:  # noqa: A002
     dtype = dtype_of(type) if found is None else found.part
     if not dtype.is_float:
         raise TypeError(f"`finfo` takes a type of floats, not `{dtype}`")
+    if dtype._aerogel_dtype == "bf16":
+        # As those of `f32`, whose high half they are, with 16 bits less.
+        single = finfo("f32")
+        return FloatInfo(
+            16, single.eps * 2.0**16, 2.0**128 - 2.0**120, -(2.0**128 - 2.0**120), single.smallest_normal, dtype
+        )
     info = np.finfo(numpy_dtype(dtype))
     return FloatInfo(info.bits, float(info.eps), float(info.max), float(info.min), float(info.smallest_normal), dtype)
 
