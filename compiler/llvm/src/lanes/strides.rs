@@ -321,7 +321,7 @@ fn leaves(func: &Function, inst: Inst) -> bool {
 const WRITTEN_OUT: u64 = 256;
 
 /// What counting a turn takes, and what an index of an array does: its extent, a product, a sum.
-const OF_A_TURN: u64 = 3;
+const OF_A_TURN: u64 = 2;
 const OF_AN_INDEX: u64 = 2;
 
 /// Whether LLVM writes out the turns of a counted loop.

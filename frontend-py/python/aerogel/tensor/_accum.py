@@ -147,7 +147,7 @@ class _Extents:
             text = f"`accum`: {label!r} of {self.spec!r} has {{}} elements in {self.where[label]}, {{}} in {where}"
             self.agreements.append((known, n, text))
 
-    def of_labels(self, rows: list[list[Index]]) -> "_Extents":
+    def of_labels(self, rows: list[list[Index]]) -> _Extents:
         """What is known of the labels in some axes."""
         labels = {label for row in rows for a in row for label, _ in a.terms}
         out = _Extents(self.spec, {})
@@ -244,8 +244,8 @@ def _windows(rows: list[list[Any]], shapes: list[tuple[Any, ...]], known: _Exten
                     )
                 if a.padding == "exact" and (n - 1 - reach) % factor:
                     raise ValueError(
-                        f"`accum`: the windows of {reach + 1} with a stride of {factor} do not end where axis {axis} of "
-                        f"{where} does, with {n} elements: {known.spec!r}"
+                        f"`accum`: the windows of {reach + 1} with a stride of {factor} do not end where axis {axis} "
+                        f"of {where} does, with {n} elements: {known.spec!r}"
                     )
                 known.put(label, count, where)
                 reach += factor * (count - 1)
@@ -280,10 +280,10 @@ def accum(
         spec: The axes of each tensor, between semicolons, and behind ``=>`` those of the result, each in three rows:
             ``batch|input->output``, of which the first two may be left out. An axis is a label, a number (one
             element), or a sum (``2*o+k``: a window; ``2*o=+k`` has zeros around, ``2*o<+k`` ends where the axis does);
-            ``i^j`` is an axis of two, one after the other, in which a number is an extent; ``..`` is all other axes of a
-            row, stretched as in NumPy; ``_`` is an axis without a name. Labels are letters, or words between commas. Axes
-            lie in the order batch, output, input, so that ``i->o`` is a matrix with a row for each output. A label that
-            stands twice in a tensor is its diagonal.
+            ``i^j`` is an axis of two, one after the other, in which a number is an extent; ``..`` is all other axes of
+            a row, stretched as in NumPy; ``_`` is an axis without a name. Labels are letters, or words between commas.
+            Axes lie in the order batch, output, input, so that ``i->o`` is a matrix with a row for each output. A label
+            that stands twice in a tensor is its diagonal.
         tensors: The tensors.
         op: What is made of elements of several: ``mul``, ``add``, ``sub``, ``div``, ``minimum``, ``maximum`` ...
         how: ``add``, ``mul``, ``min``, ``max``, ``and``, ``or`` or ``xor``.
@@ -395,9 +395,9 @@ def _in_parts(
 ) -> Tensor:
     """Axes of several, one after the other (``i^j``), are gone over part by part.
 
-    Labels that stand in one axis are alternatives: of those that hang together one at a time is there. A tensor takes part
-    where the labels of its axes are, and another one stands in for it where they are not; the result has a part where its
-    labels are.
+    Labels that stand in one axis are alternatives: of those that hang together one at a time is there. A tensor takes
+    part where the labels of its axes are, and another one stands in for it where they are not; the result has a part
+    where its labels are.
     """
     from aerogel.tensor._shapes import concat
 
