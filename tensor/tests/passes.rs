@@ -1,17 +1,10 @@
 //! Each pass, before and after.
 
+mod support;
+
 use aerogel_tensor::passes::{self, Options, PASSES, Products, n_materialised};
 use aerogel_tensor::{Program, parse, verify};
-
-/// A program after one pass.
-fn after(pass: &str, text: &str) -> Program {
-    let mut program = parse(text).unwrap();
-    verify(&program).unwrap();
-    let pass = PASSES.iter().find(|p| p.name == pass).unwrap();
-    (pass.run)(&mut program, Options::default());
-    verify(&program).unwrap();
-    program
-}
+use support::{after, body};
 
 /// A program after the passes up to that of products, which makes them of all that may be.
 fn with_products(products: Products, text: &str) -> Program {
@@ -26,13 +19,6 @@ fn with_products(products: Products, text: &str) -> Program {
         }
     }
     unreachable!("there is such a pass");
-}
-
-/// The statements of a program.
-fn body(program: &Program) -> String {
-    let text = program.to_string();
-    let at = text.find("for ").unwrap();
-    text[at..].to_owned()
 }
 
 #[test]

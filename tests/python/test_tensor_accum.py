@@ -78,6 +78,80 @@ def test_other_accumulations_and_operations():
     same(T.accum("ij => j", A, into=A[0], how="max"), np.maximum(A[0], A.max(0)))
 
 
+X, U, V, W = numbers(7), numbers(3, seed=4), numbers(4, seed=5), numbers(5, seed=6)
+M, P, Q = numbers(7, 5), numbers(2, 3, seed=7), numbers(4, 5, seed=8)
+BLOCKS = np.block([[P, np.zeros((2, 5))], [np.zeros((4, 3)), Q]])
+
+# Axes of several, one after the other: what is asked for, of what, with which extents, and what comes out.
+PARTS = {
+    "one after the other": ("a; b => a^b", (U, V), {}, lambda: np.concatenate([U, V])),
+    "three": ("a; b; c => a^b^c", (U, V, X), {}, lambda: np.concatenate([U, V, X])),
+    "prefix": ("a^b => a", (X,), {"b": 2}, lambda: X[:5]),
+    "suffix": ("a^b => b", (X,), {"b": 2}, lambda: X[5:]),
+    "middle": ("a^b^c => b", (X,), {"a": 1, "c": 2}, lambda: X[1:5]),
+    "all but the first": ("3^a => a", (X,), {}, lambda: X[3:]),
+    "all but some": ("3^a^2 => a", (X,), {}, lambda: X[3:5]),
+    "before zeros": ("a => a^2", (U,), {}, lambda: np.concatenate([U, [0, 0]])),
+    "between zeros": ("a => 1^a^b", (U,), {"b": 2}, lambda: np.pad(U, (1, 2))),
+    "turned": ("a^b => b^a", (X,), {"a": 2}, lambda: np.roll(X, -2)),
+    "in words": ("head, tail ^ rest => tail", (M,), {"tail": 2}, lambda: M[:, :2].sum(0)),
+    "letters": ("ki^j => ik", (M,), {"j": 3}, lambda: M[:, :2].T),
+    "sums of both": ("i^j; i; j => ", (X, U, V), {}, lambda: X @ np.concatenate([U, V])),
+    "sums of one": ("i^j; i => ", (X, U), {}, lambda: X[:3] @ U),
+    "products": ("i^j, k; i; j => k", (M, U, V), {}, lambda: np.concatenate([U, V]) @ M),
+    "and all of another": ("i; j; k => i^j, k", (U, V, W), {}, lambda: np.outer(np.concatenate([U, V]), W)),
+    "of two pairs": (
+        "i; j; k; l => i^j, k^l",
+        (U, V, W, X),
+        {},
+        lambda: np.outer(np.concatenate([U, V]), np.concatenate([W, X])),
+    ),
+    "blocks on a diagonal": ("a, b; c, d => a^c, b^d", (P, Q), {}, lambda: BLOCKS),
+    "blocks times another": ("a, b; c, d; k => a^c, b^d, k", (P, Q, W), {}, lambda: BLOCKS[:, :, None] * W),
+    "rows": ("a->b; c->d => a^c->b^d", (P.T, Q.T), {}, lambda: BLOCKS.T),
+    "a diagonal": ("i^j, i^j => i^j", (S,), {"i": 1}, lambda: np.diag(S)),
+    "overlaps": ("i^j; j^k => j", (X, V), {"i": 4}, lambda: X[4:] * V[:3]),
+    "no name": ("_, i => i", (M,), {}, lambda: M.sum(0)),
+    "no names": ("_, _, i => i", (C,), {}, lambda: C.sum((0, 1))),
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_axes_of_several(name):
+    spec, tensors, extents, expected = PARTS[name]
+    same(T.accum(spec, *map(T.asarray, tensors), extents=extents), expected())
+
+
+def test_axes_of_several_in_what_is_there():
+    same(T.accum("a => a^b", U, into=X), np.concatenate([X[:3] + U, X[3:]]))
+    same(T.accum("a => b^a", U, into=X, how="max"), np.concatenate([X[:4], np.maximum(X[4:], U)]))
+    same(T.accum("a => 2^a", U, how="mul"), np.concatenate([[1, 1], U]))
+    found = T.accum("a => a^1", U, how="min").numpy()
+    assert np.array_equal(found, [*U, np.inf])
+
+
+def test_axes_of_several_in_programs():
+    @p.program
+    def both():
+        x, y = p.input([-1], ti.f64), p.input([-1], ti.f64)
+        return T.accum("a; b => a^b", x, y)
+
+    same(both(U, V), np.concatenate([U, V]))
+    same(both(V, U[:0]), V)
+
+
+@pytest.mark.parametrize("n", [5, 6, 7, 9])
+def test_windows_that_say_their_padding(n):
+    x = numbers(n)
+    same(T.accum("2*o=+k, ; k => o", x, U), T.accum("2*o+k, ; k => o", x, U, padding="same").numpy())
+    same(T.accum("o<+k, ; k => o", x, U, padding="same"), np.correlate(x, U, "valid"))
+    if n % 2:
+        same(T.accum("2*o<+k, ; k => o", x, U), windows(x, U, 2, 1))
+    else:
+        with pytest.raises(ValueError, match="the windows of 3 with a stride of 2 do not end where axis 0"):
+            T.accum("2*o<+k, ; k => o", x, U)
+
+
 def windows(x, w, stride, dilation):
     n = (x.shape[-1] - dilation * (w.shape[0] - 1) - 1) // stride + 1
     return np.array([sum(x[..., stride * o + dilation * k] * w[k] for k in range(len(w))) for o in range(n)]).T
@@ -176,6 +250,12 @@ MISTAKES = {
     "padding": (lambda: T.accum("i => i", A[0], padding="full"), "'valid' or 'same'"),
     "dots": (lambda: T.accum("..|.... => ", A), "is no row"),
     "into": (lambda: T.accum("ij => j", A, into=A), "`into`"),
+    "parts": (lambda: T.accum("a^b => a", A[0]), "the extents of 'a' and 'b' follow from nothing"),
+    "parts of the result": (lambda: T.accum("a => a^b", A[0]), "no tensor of 'a => a\\^b' has 'b'"),
+    "more parts": (lambda: T.accum("3^a => a", A[0, :2]), "has 3 elements, axis 0 of tensor 0 has 2"),
+    "less parts": (lambda: T.accum("i^j; i; j => ", A[0], A[0, :1], A[0, :1]), "has 2 elements, axis 0 of .* has 4"),
+    "no part": (lambda: T.accum("i^j, k; k => j, i", S, S[0], extents={"i": 1}), "no part of the result"),
+    "axis of several": (lambda: T.accum("2*a^b, => a", A[0]), "`\\^` stands between"),
 }
 
 

@@ -152,6 +152,13 @@ impl General<'_> {
         }
         match self.old.exprs[e] {
             ExprDef::Const(n) => self.place(buffer, axis, n),
+            // What is turned round the end.
+            ExprDef::Binary(BinaryOp::Mod, from, extent) => {
+                let from = self.index(buffer, axis, from, outside);
+                let extent = self.expr(extent);
+                let around = ExprDef::Binary(BinaryOp::Mod, from, extent);
+                self.new.exprs.add_as_is(around)
+            }
             ExprDef::Binary(BinaryOp::Add, first, by) => match self.old.exprs.as_const(by) {
                 Some(n) => {
                     let first = self.expr(first);
@@ -241,6 +248,25 @@ mod tests {
         let program = parse(&text).unwrap();
         verify(&program).unwrap();
         program
+    }
+
+    #[test]
+    fn what_is_turned_by_another_number_is_one() {
+        let rolled = |by: i32| {
+            let text = format!(
+                r#"
+                in b0 "x": f64[80]
+                tmp b1 "y": f64[80]
+                for [80] {{ b1[i0] = add(b0[mod(add(i0, i32({by})), i32(80))], b0[i0]) }}
+                result b1
+            "#
+            );
+            generalised(&parse(&text).unwrap()).unwrap()
+        };
+        let [(a, first), (b, second)] = [3, 77].map(rolled);
+        verify(&a).unwrap();
+        assert!(Structure::of(&a) == Structure::of(&b), "{a}{b}");
+        assert_eq!([first, second], [3, 77].map(|n| vec![Scalar::i32(n)]));
     }
 
     #[test]

@@ -3,8 +3,10 @@
 mod components;
 mod dead;
 mod fuse;
+mod gathers;
 mod inline;
 mod interchange;
+mod inverse;
 mod planes;
 mod products;
 mod reductions;
@@ -59,6 +61,10 @@ pub struct Pass {
 /// All passes, in their order.
 pub const PASSES: &[Pass] = &[
     Pass {
+        name: "inverse",
+        run: |program, _| inverse::run(program),
+    },
+    Pass {
         name: "components",
         run: |program, _| components::run(program),
     },
@@ -69,6 +75,10 @@ pub const PASSES: &[Pass] = &[
     Pass {
         name: "dead",
         run: |program, _| dead::run(program),
+    },
+    Pass {
+        name: "gathers",
+        run: |program, _| gathers::run(program),
     },
     Pass {
         name: "products",

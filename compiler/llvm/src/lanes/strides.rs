@@ -320,13 +320,27 @@ fn leaves(func: &Function, inst: Inst) -> bool {
 /// A loop with no more instructions than this in all its turns is written out by LLVM.
 const WRITTEN_OUT: u64 = 256;
 
+/// What counting a turn takes, and what an index of an array does: its extent, a product, a sum. In a nest, much of that is
+/// the same for all turns.
+const OF_A_TURN: u64 = 2;
+const OF_AN_INDEX: u64 = 2;
+
 /// Whether LLVM writes out the turns of a counted loop.
 pub(super) fn is_written_out(func: &Function, inst: Inst, body: Region) -> bool {
+    let inner = trips::iterations_within(func, body);
     let turns = trips::length(func, &func[inst])
-        .zip(trips::iterations_within(func, body))
+        .zip(inner)
         .map(|(n, inner)| n.saturating_mul(inner.max(1)));
-    let mut n_insts = 0;
-    walk(func, body, &mut |func, inst| n_insts += weight(func, inst));
+    let is_nest = inner != Some(0);
+    let mut n_insts = if is_nest { 0 } else { OF_A_TURN };
+    walk(func, body, &mut |func, inst| {
+        n_insts += weight(func, inst);
+        if let Op::ArrayAt { indices, .. } = &func[inst]
+            && !is_nest
+        {
+            n_insts += OF_AN_INDEX * indices.len() as u64;
+        }
+    });
     turns.is_some_and(|turns| turns.saturating_mul(n_insts) <= WRITTEN_OUT)
 }
 

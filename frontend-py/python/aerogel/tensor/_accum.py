@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from typing import Any, NamedTuple
 
@@ -19,15 +20,31 @@ _ROWS = ("batch", "output", "input")
 
 
 class Index(NamedTuple):
-    """An index along an axis: the factor of each label, and what is added."""
+    """An index along an axis: the factor of each label, what is added, and what is said of a window's padding."""
 
     terms: tuple[tuple[str, int], ...]
     offset: int
+    padding: str = ""
 
     @property
     def label(self) -> str | None:
         """The label that it is, if it is one."""
         return self.terms[0][0] if len(self.terms) == 1 and self.terms[0][1] == 1 and self.offset == 0 else None
+
+
+class Joined(NamedTuple):
+    """An axis of several, one after the other; a number is the extent of one without a label."""
+
+    parts: tuple[str | int, ...]
+
+    @property
+    def label(self) -> None:
+        """It is no label."""
+        return
+
+    def labels(self, at: int) -> tuple[str, ...]:
+        """Its labels, those without one by a name that is the axis's own."""
+        return tuple(p if isinstance(p, str) else f"{p} of {at}.{k}" for k, p in enumerate(self.parts))
 
 
 class Dots(NamedTuple):
@@ -41,9 +58,11 @@ def _split_labels(row: str, spec: str) -> list[str]:
     row = row.strip()
     if not row:
         return []
-    if "," in row or re.search(r"[*+^\s]", row) or re.fullmatch(r"\.\.\.?|\.\.\w+\.\.", row) or "," in spec:
+    if "," in spec or re.search(r"[*+\s]", row) and "^" not in row:
         return [item.strip() for item in row.split(",") if item.strip()]
-    items = re.findall(r"\.\.\w+\.\.|\.\.\.?|\w", row)
+    row = re.sub(r"\s*\^\s*", "^", row)
+    part = r"(?:\d+|[^\W\d])"
+    items = re.findall(rf"\.\.\w+\.\.|\.\.\.?|{part}(?:\^{part})+|\w", row)
     if "".join(items) != row:
         raise ValueError(f"`accum`: {row!r} of {spec!r} is no row: letters and `..`, or items between commas")
     return items
@@ -52,7 +71,9 @@ def _split_labels(row: str, spec: str) -> list[str]:
 def _index(item: str, spec: str) -> Index:
     terms: dict[str, int] = {}
     offset = 0
-    for part in item.replace(" ", "").split("+"):
+    compact = item.replace(" ", "")
+    padding = "same" if "=+" in compact else "exact" if "<+" in compact else ""
+    for part in re.split(r"[=<]?\+", compact):
         number = re.fullmatch(r"\d+", part)
         product = re.fullmatch(r"(?:(\d+)\*)?([A-Za-z_]\w*)(?:\*(\d+))?", part)
         if number:
@@ -64,24 +85,40 @@ def _index(item: str, spec: str) -> Index:
             terms[product[2]] = terms.get(product[2], 0) + factor
         else:
             raise ValueError(f"`accum`: {item!r} of {spec!r} is no index: labels, numbers, `2*o+k`, `..`")
-    return Index(tuple(terms.items()), offset)
+    return Index(tuple(terms.items()), offset, padding)
 
 
-def _axes(text: str, spec: str) -> list[Index | Dots]:
+def _joined(item: str, spec: str) -> Joined:
+    parts = [part.strip() for part in item.split("^")]
+    if not all(re.fullmatch(r"\d+|[A-Za-z]\w*", part) for part in parts):
+        raise ValueError(f"`accum`: {item!r} of {spec!r} is no axis: `^` stands between labels and extents")
+    return Joined(tuple(int(part) if part.isdigit() else part for part in parts))
+
+
+def _axes(text: str, spec: str) -> list[Axis]:
     """The axes of a tensor in the order in which they lie: batch, output, input."""
     batch, bar, rest = text.rpartition("|")
     source, arrow, target = rest.rpartition("->")
     rows = {"batch": batch if bar else "", "input": source if arrow else "", "output": target}
     if "|" in rows["batch"] or "->" in rows["input"] or "->" in rows["batch"]:
         raise ValueError(f"`accum`: {text.strip()!r} of {spec!r} is no tensor: write `batch|input->output`")
-    out: list[Index | Dots] = []
+    out: list[Axis] = []
     for row in _ROWS:
         for item in _split_labels(rows[row], spec):
             dots = re.fullmatch(r"\.\.(\w*)(?:\.\.)?|\.\.\.", item)
-            out.append(Dots(dots[1] or row) if dots else _index(item, spec))
+            if dots:
+                out.append(Dots(dots[1] or row))
+            elif item == "_":
+                # An axis without a name is that of no other one.
+                out.append(Index(((f"_{len(out)} of {text.strip()}", 1),), 0))
+            else:
+                out.append(_joined(item, spec) if "^" in item else _index(item, spec))
     if sum(isinstance(a, Dots) for a in out) != len({a for a in out if isinstance(a, Dots)}):
         raise ValueError(f"`accum`: `..` stands twice in a row of {text.strip()!r}")
     return out
+
+
+Axis = Index | Joined | Dots
 
 
 class _Extents:
@@ -110,8 +147,16 @@ class _Extents:
             text = f"`accum`: {label!r} of {self.spec!r} has {{}} elements in {self.where[label]}, {{}} in {where}"
             self.agreements.append((known, n, text))
 
+    def of_labels(self, rows: list[list[Index]]) -> _Extents:
+        """What is known of the labels in some axes."""
+        labels = {label for row in rows for a in row for label, _ in a.terms}
+        out = _Extents(self.spec, {})
+        out.of = {label: n for label, n in self.of.items() if label in labels}
+        out.where, out.agreements = self.where, self.agreements
+        return out
 
-def _expanded(tensors: list[list[Index | Dots]], ranks: list[int], spec: str) -> list[list[Index]]:
+
+def _expanded(tensors: list[list[Axis]], ranks: list[int], spec: str) -> list[list[Index | Joined]]:
     """Axes with labels for those that ``..`` stands for, the last ones alike."""
     named: list[list[Dots]] = [[a for a in axes if isinstance(a, Dots)] for axes in tensors]
     counts: dict[str, int] = {}
@@ -132,7 +177,7 @@ def _expanded(tensors: list[list[Index | Dots]], ranks: list[int], spec: str) ->
     out = []
     for axes, dots, rank in zip(tensors, named, ranks):
         spare = rank - (len(axes) - len(dots))
-        row: list[Index] = []
+        row: list[Index | Joined] = []
         for a in axes:
             if not isinstance(a, Dots):
                 row.append(a)
@@ -145,10 +190,10 @@ def _expanded(tensors: list[list[Index | Dots]], ranks: list[int], spec: str) ->
     return out
 
 
-def _of_result(axes: list[Index | Dots], rows: list[list[Index]]) -> list[Index]:
+def _of_result(axes: list[Axis], rows: list[list[Index | Joined]]) -> list[Index | Joined]:
     """The result's axes: of ``..`` as many as the tensor with the most of them has."""
-    labels = {label for row in rows for a in row for label, _ in a.terms}
-    out: list[Index] = []
+    labels = {label for row in rows for a in row if isinstance(a, Index) for label, _ in a.terms}
+    out: list[Index | Joined] = []
     for a in axes:
         if isinstance(a, Dots):
             n = len(a.name) + 2
@@ -159,7 +204,12 @@ def _of_result(axes: list[Index | Dots], rows: list[list[Index]]) -> list[Index]
     return out
 
 
-def _windows(rows: list[list[Index]], shapes: list[tuple[Any, ...]], known: _Extents, same: bool) -> dict[tuple, int]:
+def _is_around(a: Index, around: bool) -> bool:
+    """Whether windows along an axis reach over its ends."""
+    return a.padding == "same" or around and a.padding != "exact"
+
+
+def _windows(rows: list[list[Any]], shapes: list[tuple[Any, ...]], known: _Extents, around: bool) -> dict[tuple, int]:
     """The extents of labels that stand in sums alone, and how far each sum begins before its axis."""
     begins: dict[tuple, int] = {}
     for number, (row, shape) in enumerate(zip(rows, shapes)):
@@ -167,6 +217,7 @@ def _windows(rows: list[list[Index]], shapes: list[tuple[Any, ...]], known: _Ext
             if a.label is not None or not a.terms:
                 continue
             n = shape[axis]
+            same = _is_around(a, around)
             where = f"tensor {number}"
             unknown = [(label, f) for label, f in a.terms if label not in known.of]
             is_known = all(isinstance(known.of[t], int) for t, _ in a.terms if t in known.of)
@@ -178,6 +229,8 @@ def _windows(rows: list[list[Index]], shapes: list[tuple[Any, ...]], known: _Ext
             reach = a.offset + sum(f * (known.of[label] - 1) for label, f in a.terms if label in known.of)
             if not isinstance(n, int):
                 label, factor = unknown[0]
+                if a.padding == "exact":
+                    raise ValueError(f"`accum`: the extents of an index that is a sum are not known, in {known.spec!r}")
                 if not same:
                     few = (
                         f"`accum`: {{}} elements along axis {axis} of {where} are fewer than the window of {reach + 1}"
@@ -193,6 +246,11 @@ def _windows(rows: list[list[Index]], shapes: list[tuple[Any, ...]], known: _Ext
                 if count < 1:
                     raise ValueError(
                         f"`accum`: {n} elements along axis {axis} of {where} are fewer than the window of {reach + 1}"
+                    )
+                if a.padding == "exact" and (n - 1 - reach) % factor:
+                    raise ValueError(
+                        f"`accum`: the windows of {reach + 1} with a stride of {factor} do not end where axis {axis} "
+                        f"of {where} does, with {n} elements: {known.spec!r}"
                     )
                 known.put(label, count, where)
                 reach += factor * (count - 1)
@@ -226,9 +284,11 @@ def accum(
     Args:
         spec: The axes of each tensor, between semicolons, and behind ``=>`` those of the result, each in three rows:
             ``batch|input->output``, of which the first two may be left out. An axis is a label, a number (one
-            element), or a sum (``2*o+k``: a window); ``..`` is all other axes of a row, stretched as in NumPy. Labels
-            are letters, or words between commas. Axes lie in the order batch, output, input, so that ``i->o`` is a
-            matrix with a row for each output. A label that stands twice in a tensor is its diagonal.
+            element), or a sum (``2*o+k``: a window; ``2*o=+k`` has zeros around, ``2*o<+k`` ends where the axis does);
+            ``i^j`` is an axis of two, one after the other, in which a number is an extent; ``..`` is all other axes of
+            a row, stretched as in NumPy; ``_`` is an axis without a name. Labels are letters, or words between commas.
+            Axes lie in the order batch, output, input, so that ``i->o`` is a matrix with a row for each output. A label
+            that stands twice in a tensor is its diagonal.
         tensors: The tensors.
         op: What is made of elements of several: ``mul``, ``add``, ``sub``, ``div``, ``minimum``, ``maximum`` ...
         how: ``add``, ``mul``, ``min``, ``max``, ``and``, ``or`` or ``xor``.
@@ -244,23 +304,34 @@ def accum(
     texts = inputs.split(";")
     if len(texts) != len(tensors):
         raise ValueError(f"`accum`: {spec!r} names {len(texts)} tensors, {len(tensors)} are given")
-    if "^" in spec:
-        return _joined(spec, texts, result, list(tensors), op, how, extents)
     made = _numbers("accum", operands(*tensors)) if how in ("add", "mul") else operands(*tensors)
     rows = _expanded([_axes(t, spec) for t in texts], [t.ndim for t in made], spec)
     target = _of_result(_axes(result, spec), rows)
-    shapes = [tuple(t._native.shape) for t in made]
+    call = _Call(spec, op, how, padding)
     known = _Extents(spec, extents or {})
-    for number, (row, shape) in enumerate(zip(rows, shapes)):
-        for axis, a in enumerate(row):
-            if a.label is not None:
-                known.put(a.label, shape[axis], f"tensor {number}")
-            elif not a.terms and isinstance(shape[axis], int) and not 0 <= a.offset < shape[axis]:
-                raise IndexError(f"`accum`: index {a.offset} is outside axis {axis} with {shape[axis]} elements")
-    begins = _windows(rows, shapes, known, padding == "same")
-    missing = [label for a in target for label, _ in a.terms if label not in known.of]
-    if missing:
-        raise ValueError(f"`accum`: no tensor of {spec!r} has {missing[0]!r}: name its extent in `extents`")
+    if any(isinstance(a, Joined) for row in [*rows, target] for a in row):
+        shape = None if into is None else tuple(operands(into)[0]._native.shape)
+        out = _in_parts(call, made, rows, target, known, shape)
+    else:
+        out = _whole(call, made, rows, target, known)
+    return out if into is None else _put(out, into, how)
+
+
+class _Call(NamedTuple):
+    """What was asked for."""
+
+    spec: str
+    op: str
+    how: str
+    padding: str
+
+
+def _whole(call: _Call, made: list[Tensor], rows: list[list[Any]], target: list[Any], known: _Extents) -> Tensor:
+    """One statement, of axes each of which is an index."""
+    shapes = [tuple(t._native.shape) for t in made]
+    _put_labels(rows, shapes, known)
+    begins = _windows(rows, shapes, known, call.padding == "same")
+    _no_label_is_missing(target, known)
     shape = [_extent(a, known) for a in target]
     numbers = {label: k for k, label in enumerate(known.of)}
 
@@ -268,21 +339,39 @@ def accum(
         return [(numbers[label], f) for label, f in a.terms], a.offset - before
 
     maps = [[native(a, begins.get((k, axis), 0)) for axis, a in enumerate(row)] for k, row in enumerate(rows)]
+    around = any(_is_around(a, call.padding == "same") for row in rows for a in row)
     first, *others = made
-    out = Tensor(
+    return Tensor(
         first._native.accumulate(
             [t._native for t in others],
             maps,
             list(known.of.values()),
             [native(a) for a in target],
             shape,
-            op,
-            how,
-            "zero" if padding == "same" else "never",
+            call.op,
+            call.how,
+            "zero" if around else "never",
             known.agreements,
         )
     )
-    return out if into is None else _put(out, into, how)
+
+
+def _put_labels(rows: list[list[Any]], shapes: list[tuple[Any, ...]], known: _Extents) -> None:
+    """The extents of the axes that are labels."""
+    for number, (row, shape) in enumerate(zip(rows, shapes)):
+        for axis, a in enumerate(row):
+            if a.label is not None:
+                known.put(a.label, shape[axis], f"tensor {number}")
+            elif isinstance(a, Index) and not a.terms and isinstance(shape[axis], int):
+                if not 0 <= a.offset < shape[axis]:
+                    raise IndexError(f"`accum`: index {a.offset} is outside axis {axis} with {shape[axis]} elements")
+
+
+def _no_label_is_missing(target: list[Any], known: _Extents) -> None:
+    labels = [t for k, a in enumerate(target) for t in (a.labels(-1 - k) if isinstance(a, Joined) else dict(a.terms))]
+    for label in labels:
+        if label not in known.of:
+            raise ValueError(f"`accum`: no tensor of {known.spec!r} has {label!r}: name its extent in `extents`")
 
 
 def _extent(a: Index, known: _Extents) -> Any:
@@ -306,25 +395,173 @@ def _put(out: Tensor, into: Any, how: str) -> Tensor:
     return functions[how](target, out)
 
 
-def _joined(
-    spec: str, texts: list[str], result: str, tensors: list[Any], op: str, how: str, extents: dict[str, int] | None
+def _in_parts(
+    call: _Call, made: list[Tensor], rows: list[list[Any]], target: list[Any], known: _Extents, into: Any
 ) -> Tensor:
-    """``i; j => i^j``: the tensors one after the other along an axis, each with its own label there."""
+    """Axes of several, one after the other (``i^j``), are gone over part by part.
+
+    Labels that stand in one axis are alternatives: of those that hang together one at a time is there. A tensor takes
+    part where the labels of its axes are, and another one stands in for it where they are not; the result has a part
+    where its labels are.
+    """
     from aerogel.tensor._shapes import concat
 
-    if "^" in "".join(texts) or result.count("^") != len(tensors) - 1:
-        raise ValueError(
-            f"`accum`: `^` joins one label of each tensor along one axis of the result, not as in {spec!r}"
-        )
-    found = re.search(r"\w+(?:\s*\^\s*\w+)+", result)
-    assert found is not None
-    labels = [label.strip() for label in found[0].split("^")]
-    parts, axis = [], 0
-    for text, label, tensor in zip(texts, labels, tensors):
-        own = result[: found.start()] + label + result[found.end() :]
-        parts.append(accum(f"{text}=>{own}", tensor, op=op, how=how, extents=extents))
-        axes = _axes(own, spec)
-        at = next(k for k, a in enumerate(axes) if isinstance(a, Index) and a.label == label)
-        # Axes that `..` stands for may lie before.
-        axis = at - len(axes) if any(isinstance(a, Dots) for a in axes[:at]) else at
-    return concat(parts, axis)
+    shapes = [tuple(t._native.shape) for t in made]
+    _put_labels(rows, shapes, known)
+    all_axes = [(k, row, shape) for k, (row, shape) in enumerate(zip(rows, shapes))]
+    _put_parts([*all_axes, (-1, target, into or (None,) * len(target))], known)
+    _no_label_is_missing(target, known)
+    choices = _Choices([*rows, target])
+    parts = {}
+    for picked in choices.all():
+        chosen = choices.chosen(picked, [*rows, target])
+        of_result = chosen.pop()
+        present = [k for k, row in enumerate(chosen) if row is not None]
+        if of_result is None or not choices.stand_in(rows, chosen, picked):
+            continue
+        cut = [_part(made[k], rows[k], chosen[k], known, k) for k in present]
+        there = [chosen[k] for k in present]
+        value = _whole(call, cut, there, of_result, known.of_labels([*there, of_result]))
+        at = tuple(a.label for a, whole in zip(of_result, target) if isinstance(whole, Joined))
+        parts[at] = value if at not in parts else _put(value, parts[at], call.how)
+    if not parts:
+        raise ValueError(f"`accum`: no part of the result of {call.spec!r} is made of anything")
+    axes = [k for k, a in enumerate(target) if isinstance(a, Joined)]
+    dtype = next(iter(parts.values())).dtype
+
+    def joined(at: tuple[str, ...]) -> Tensor:
+        if len(at) < len(axes):
+            axis = axes[len(at)]
+            return concat([joined((*at, label)) for label in target[axis].labels(-1 - axis)], axis)
+        if at in parts:
+            return parts[at]
+        # Nothing comes here: what changes nothing.
+        from aerogel.tensor import zeros
+
+        names = iter(at)
+        row = [Index(((next(names), 1),), 0) if isinstance(a, Joined) else a for a in target]
+        given = known.of_labels([row])
+        given.of["nothing"] = 0
+        return _whole(call, [zeros((0,), dtype)], [[Index((("nothing", 1),), 0)]], row, given)
+
+    return joined(())
+
+
+def _put_parts(tensors: list[tuple[int, list[Any], tuple[Any, ...]]], known: _Extents) -> None:
+    """The extents of labels that stand in axes of several: what is left of the axis."""
+    axes = []
+    for number, row, shape in tensors:
+        for axis, (a, n) in enumerate(zip(row, shape)):
+            if isinstance(a, Joined):
+                labels = a.labels(-1 - axis if number < 0 else (number << 8) + axis)
+                for label, part in zip(labels, a.parts):
+                    if isinstance(part, int):
+                        known.put(label, part, "the axis")
+                if n is not None:
+                    axes.append((number, axis, labels, n))
+            elif number < 0 and n is not None and a.label is not None and a.label not in known.of:
+                known.put(a.label, n, "`into`")
+    while axes:
+        left = []
+        for number, axis, labels, n in axes:
+            unknown = [label for label in labels if label not in known.of]
+            sizes = [known.of[label] for label in labels if label in known.of]
+            where = "`into`" if number < 0 else f"tensor {number}"
+            if not isinstance(n, int) or not all(isinstance(size, int) for size in sizes):
+                if number < 0:
+                    continue
+                raise ValueError(f"`accum`: the extents of {' ^ '.join(labels)} in {known.spec!r} are not known")
+            if len(unknown) > len(set(unknown)) or len(unknown) > 1:
+                left.append((number, axis, labels, n))
+                continue
+            rest = n - sum(sizes)
+            if rest < 0 or rest and not unknown:
+                text = " ^ ".join(labels)
+                raise ValueError(
+                    f"`accum`: {text} has {sum(sizes)} elements, axis {axis} of {where} has {n}: {known.spec!r}"
+                )
+            for label in unknown:
+                known.put(label, rest, where)
+        if len(left) == len(axes):
+            labels = [label for label in left[0][2] if label not in known.of]
+            names = " and ".join(repr(label) for label in labels)
+            raise ValueError(f"`accum`: the extents of {names} follow from nothing: name them in `extents`")
+        axes = left
+
+
+class _Choices:
+    """Labels of which one at a time is there: those that stand in one axis, and what hangs together with them."""
+
+    def __init__(self, rows: list[list[Any]]) -> None:
+        groups: list[list[str]] = []
+        self.labels: dict[tuple[int, int], tuple[str, ...]] = {}
+        for number, row in enumerate(rows):
+            is_result = number == len(rows) - 1
+            for axis, a in enumerate(row):
+                if not isinstance(a, Joined):
+                    continue
+                labels = a.labels(-1 - axis if is_result else (number << 8) + axis)
+                self.labels[(number, axis)] = labels
+                meets = [g for g in groups if set(g) & set(labels)]
+                groups = [g for g in groups if g not in meets]
+                groups.append(list(dict.fromkeys([*(label for g in meets for label in g), *labels])))
+        self.groups = groups
+        self.of = {label: k for k, group in enumerate(groups) for label in group}
+
+    def all(self) -> Any:
+        """Each choice of one label of every group."""
+        return itertools.product(*self.groups)
+
+    def reach(self, row: list[Any], number: int, group: int) -> set[str] | None:
+        """With which labels of a group a tensor is there; nothing if it has none of them."""
+        out: set[str] | None = None
+        for axis, a in enumerate(row):
+            named = self.labels.get((number, axis)) or [label for label, _ in a.terms]
+            own = {label for label in named if self.of.get(label) == group}
+            if own:
+                out = own if out is None else out & own
+        return out
+
+    def chosen(self, picked: tuple[str, ...], rows: list[list[Any]]) -> list[Any]:
+        """The axes of each tensor with the label that is there, or nothing where it is not."""
+        out: list[Any] = []
+        for number, row in enumerate(rows):
+            reaches = [self.reach(row, number, g) for g in range(len(self.groups))]
+            if any(reach is not None and p not in reach for reach, p in zip(reaches, picked)):
+                out.append(None)
+                continue
+            own: list[Any] = []
+            for axis, a in enumerate(row):
+                labels = self.labels.get((number, axis))
+                label = labels and picked[self.of[labels[0]]]
+                own.append(Index(((label, 1),), 0) if label else a)
+            out.append(own)
+        return out
+
+    def stand_in(self, rows: list[list[Any]], chosen: list[Any], picked: tuple[str, ...]) -> bool:
+        """Whether another tensor is there for each that is not: one that is never there together with it."""
+        for k, row in enumerate(rows):
+            if chosen[k] is not None:
+                continue
+            for g, p in enumerate(picked):
+                mine = self.reach(row, k, g)
+                if mine is None or p in mine:
+                    continue
+                others = [self.reach(r, j, g) for j, r in enumerate(rows) if chosen[j] is not None]
+                if not any(other is not None and not other & mine for other in others):
+                    return False
+        return any(row is not None for row in chosen)
+
+
+def _part(x: Tensor, row: list[Any], chosen: list[Any], known: _Extents, number: int) -> Tensor:
+    """The part of a tensor that labels name."""
+    at: list[slice] = []
+    for axis, (a, index) in enumerate(zip(row, chosen)):
+        if not isinstance(a, Joined):
+            at.append(slice(None))
+            continue
+        labels = a.labels((number << 8) + axis)
+        place = labels.index(index.label)
+        begin = sum(known.of[label] for label in labels[:place])
+        at.append(slice(begin, begin + known.of[labels[place]]))
+    return x[tuple(at)] if any(part != slice(None) for part in at) else x

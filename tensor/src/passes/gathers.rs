@@ -1,0 +1,316 @@
+//! Sums in which one index alone counts read the element with that index.
+//!
+//! ```text
+//! for [n, m] { t[i0] add init = select(eq(i1, k[i0]), x[i1], 0) }
+//! for [n] { t[i0] = add(0, select(and(ge(k[i0], 0), lt(k[i0], m)), x[k[i0]], 0)) }
+//! ```
+//! All others are what changes nothing, and there is none where the index is outside. So is a product with zero, of integers;
+//! of floats only where the other factor is finite for certain, since NaN and infinity times zero are NaN.
+//!
+//! What was a sum is a function of its indices then, and is inlined.
+
+use aerogel_base::hash::LookupMap;
+use aerogel_base::{Scalar, ScalarType};
+use aerogel_ir::{BinaryOp, CompareOp, UnaryOp};
+
+use super::inline;
+use super::uses::{is_whole, only_store};
+use crate::expr::{Expr, ExprDef, Exprs, Outside};
+use crate::program::{Accum, Dim, For, Program, Stmt, Store};
+
+/// Rewrites all sums over one index.
+pub(super) fn run(program: &mut Program) {
+    let mut body = std::mem::take(&mut program.body);
+    let found = block(program, &mut body);
+    program.body = body;
+    if found {
+        inline::run(program);
+    }
+}
+
+fn block(program: &mut Program, body: &mut [Stmt]) -> bool {
+    let mut found = false;
+    for stmt in body {
+        match stmt {
+            Stmt::For(all) => {
+                while let Some(less) = without_an_axis(program, all) {
+                    *all = less;
+                    found = true;
+                }
+            }
+            Stmt::Loop { body, .. } => found |= block(program, body),
+            Stmt::If(_, then, otherwise) => {
+                found |= block(program, then);
+                found |= block(program, otherwise);
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// The same `for` without an axis of which one index alone counts.
+fn without_an_axis(program: &mut Program, all: &For) -> Option<For> {
+    let store = only_store(all)?.clone();
+    let accum = store.accum.filter(|_| store.init)?;
+    let ty = program.exprs.ty(store.value);
+    let neutral = accum.neutral(ty);
+    let choice = Choice::of(
+        &mut program.exprs,
+        store.value,
+        neutral,
+        accum == Accum::Add,
+    )?;
+    let reduced = |k: &u32| {
+        let varies = |&e: &Expr| depends(&program.exprs, e, *k);
+        !store.index.iter().any(varies)
+    };
+    let axes: Vec<u32> = (0..all.domain.len() as u32).filter(reduced).collect();
+    let (axis, at, conditions) = axes.into_iter().find_map(|k| {
+        let (at, conditions) = the_one(program, &all.domain, k, &choice.conditions)?;
+        Some((k, at, conditions))
+    })?;
+    let conditions = conditions.into_iter();
+    let all_of = conditions.reduce(|a, b| program.exprs.binary(BinaryOp::And, a, b));
+    let neutral = program.exprs.constant(neutral);
+    let value = match all_of {
+        Some(cond) => program.exprs.select(cond, choice.value, neutral),
+        None => choice.value,
+    };
+    let mut done = LookupMap::default();
+    let value = program
+        .exprs
+        .replace(value, &mut done, &mut |_, def| match *def {
+            ExprDef::Axis(k) if k == axis => Some(at),
+            _ => None,
+        });
+    // The axes behind it move up.
+    let mut done = LookupMap::default();
+    let mut moved = |program: &mut Program, e: Expr| {
+        program
+            .exprs
+            .replace(e, &mut done, &mut |exprs, def| match *def {
+                ExprDef::Axis(k) if k > axis => Some(exprs.axis(k - 1)),
+                _ => None,
+            })
+    };
+    let mut less = Store {
+        value: moved(program, value),
+        index: store.index.iter().map(|&e| moved(program, e)).collect(),
+        ..store
+    };
+    let mut domain = all.domain.clone();
+    domain.remove(axis as usize);
+    let mut out = For {
+        domain,
+        cells: None,
+        body: Vec::new(),
+        span: all.span,
+    };
+    if less.outside == Outside::Never && is_whole(program, &out, &less) {
+        less.value = program.exprs.binary(accum.binary(), neutral, less.value);
+        (less.accum, less.init) = (None, false);
+    }
+    out.body.push(Stmt::Store(less));
+    Some(out)
+}
+
+/// A value that is what changes nothing unless conditions hold.
+struct Choice {
+    conditions: Vec<Expr>,
+    value: Expr,
+}
+
+impl Choice {
+    fn of(exprs: &mut Exprs, e: Expr, neutral: Scalar, is_sum: bool) -> Option<Self> {
+        let ty = exprs.ty(e);
+        let is_zero = neutral.is_zero();
+        let is_neutral = |exprs: &Exprs, e: Expr| {
+            let number = exprs.as_const(e);
+            number.is_some_and(|c| c == neutral || is_sum && c.is_zero())
+        };
+        match exprs[e].clone() {
+            ExprDef::Select(cond, value, other) if is_neutral(exprs, other) => {
+                Some(Self::when(exprs, cond, value))
+            }
+            ExprDef::Select(cond, other, value) if is_neutral(exprs, other) => {
+                let ExprDef::Compare(CompareOp::Ne, a, b) = exprs[cond] else {
+                    return None;
+                };
+                let cond = exprs.compare(CompareOp::Eq, a, b);
+                Some(Self::when(exprs, cond, value))
+            }
+            ExprDef::Compare(..) | ExprDef::Binary(BinaryOp::And, ..)
+                if ty == ScalarType::U1 && is_zero =>
+            {
+                let value = exprs.constant(Scalar::bool(true));
+                Some(Self::when(exprs, e, value))
+            }
+            ExprDef::Cast(x, _) if is_zero => {
+                let zero = Scalar::zero(exprs.ty(x));
+                let mut choice = Self::of(exprs, x, zero, is_sum)?;
+                choice.value = exprs.cast(choice.value, ty);
+                Some(choice)
+            }
+            ExprDef::Binary(BinaryOp::Mul, a, b) if is_zero => {
+                [(a, b), (b, a)].into_iter().find_map(|(one, other)| {
+                    if !ty.is_int() && !is_finite(exprs, other) {
+                        return None;
+                    }
+                    let mut choice = Self::of(exprs, one, neutral, is_sum)?;
+                    choice.value = exprs.binary(BinaryOp::Mul, choice.value, other);
+                    Some(choice)
+                })
+            }
+            _ => None,
+        }
+    }
+
+    fn when(exprs: &Exprs, cond: Expr, value: Expr) -> Self {
+        let mut conditions = Vec::new();
+        let mut left = vec![cond];
+        while let Some(cond) = left.pop() {
+            match exprs[cond] {
+                ExprDef::Binary(BinaryOp::And, a, b) => left.extend([b, a]),
+                _ => conditions.push(cond),
+            }
+        }
+        Self { conditions, value }
+    }
+}
+
+/// Whether a float is neither infinite nor NaN, whatever is in memory.
+fn is_finite(exprs: &Exprs, e: Expr) -> bool {
+    match exprs[e] {
+        ExprDef::Const(c) => c.as_f64().is_finite(),
+        ExprDef::Cast(x, to) => match exprs.ty(x) {
+            ScalarType::U1 => true,
+            from if from.is_int() => to.bits() >= 32,
+            _ => false,
+        },
+        ExprDef::Select(_, a, b) => is_finite(exprs, a) && is_finite(exprs, b),
+        ExprDef::Unary(UnaryOp::Neg | UnaryOp::Abs, x) => is_finite(exprs, x),
+        _ => false,
+    }
+}
+
+fn depends(exprs: &Exprs, e: Expr, axis: u32) -> bool {
+    let mut found = false;
+    exprs.visit([e], &mut |x| found |= exprs[x] == ExprDef::Axis(axis));
+    found
+}
+
+/// The one index along an axis for which a condition holds, somewhere inside if there is none; and all conditions, of which
+/// one says that there is.
+fn the_one(
+    program: &mut Program,
+    domain: &[Dim],
+    axis: u32,
+    conditions: &[Expr],
+) -> Option<(Expr, Vec<Expr>)> {
+    let extent = domain[axis as usize];
+    let (which, other) = conditions.iter().enumerate().find_map(|(at, &cond)| {
+        let ExprDef::Compare(CompareOp::Eq, a, b) = program.exprs[cond] else {
+            return None;
+        };
+        let both = [(a, b), (b, a)].into_iter();
+        let mut solved = both.filter_map(|(of_axis, other)| {
+            let apart = !depends(&program.exprs, other, axis);
+            apart.then(|| solved_for(program, extent, axis, of_axis, other))?
+        });
+        Some((at, solved.next()?))
+    })?;
+    let others = conditions.iter().enumerate();
+    let others = others.filter(|&(k, _)| k != which).map(|(_, &c)| c);
+    if let ExprDef::Axis(k) = program.exprs[other]
+        && domain[k as usize] == extent
+    {
+        return Some((other, others.collect()));
+    }
+    let n = program.extent(extent);
+    let [zero, one] = [0, 1].map(|n| program.exprs.i32(n));
+    let exprs = &mut program.exprs;
+    let last = exprs.binary(BinaryOp::Sub, n, one);
+    let clamped = |exprs: &mut Exprs, e: Expr| {
+        let low = exprs.binary(BinaryOp::Min, e, last);
+        exprs.binary(BinaryOp::Max, low, zero)
+    };
+    let mut out = Vec::new();
+    let ty = exprs.ty(other);
+    let at = if ty == ScalarType::I32 {
+        out.push(exprs.compare(CompareOp::Ge, other, zero));
+        out.push(exprs.compare(CompareOp::Lt, other, n));
+        clamped(exprs, other)
+    } else {
+        // The nearest index inside, as far as the type tells: there is one if it is that.
+        let [low, high] = [zero, last].map(|e| exprs.cast(e, ty));
+        let near = exprs.binary(BinaryOp::Min, other, high);
+        let near = exprs.binary(BinaryOp::Max, near, low);
+        let near = exprs.cast(near, ScalarType::I32);
+        let near = clamped(exprs, near);
+        let again = exprs.cast(near, ty);
+        out.push(exprs.compare(CompareOp::Eq, again, other));
+        out.push(exprs.compare(CompareOp::Gt, n, zero));
+        near
+    };
+    out.extend(others);
+    Some((at, out))
+}
+
+/// What an axis, as the type of that, has to be for `of_axis` to be `other`.
+fn solved_for(
+    program: &mut Program,
+    extent: Dim,
+    axis: u32,
+    of_axis: Expr,
+    other: Expr,
+) -> Option<Expr> {
+    match program.exprs[of_axis] {
+        ExprDef::Axis(k) => (k == axis).then_some(other),
+        ExprDef::Cast(x, ty) => {
+            let told_apart = match ty {
+                ScalarType::I32
+                | ScalarType::I64
+                | ScalarType::U32
+                | ScalarType::U64
+                | ScalarType::F64 => true,
+                other => {
+                    let most = most_told_apart(other)?;
+                    program.const_dim(extent).is_some_and(|n| n <= most)
+                }
+            };
+            (told_apart && program.exprs[x] == ExprDef::Axis(axis)).then_some(other)
+        }
+        ExprDef::Binary(op @ (BinaryOp::Add | BinaryOp::Sub), a, b)
+            if program.exprs.ty(of_axis).is_int() =>
+        {
+            // Sums of integers wrap, and so does what is taken away again.
+            let exprs = &mut program.exprs;
+            let in_first = depends(exprs, a, axis);
+            if in_first == depends(exprs, b, axis) {
+                return None;
+            }
+            let (of_axis, other) = match (op, in_first) {
+                (BinaryOp::Add, true) => (a, exprs.binary(BinaryOp::Sub, other, b)),
+                (BinaryOp::Add, false) => (b, exprs.binary(BinaryOp::Sub, other, a)),
+                (_, true) => (a, exprs.binary(BinaryOp::Add, other, b)),
+                (_, false) => (b, exprs.binary(BinaryOp::Sub, a, other)),
+            };
+            solved_for(program, extent, axis, of_axis, other)
+        }
+        _ => None,
+    }
+}
+
+/// Of so many indices from zero on no two are one number of a type.
+fn most_told_apart(ty: ScalarType) -> Option<u64> {
+    Some(match ty {
+        ScalarType::F32 => 1 << 24,
+        ScalarType::F16 => 1 << 11,
+        ScalarType::I16 => 1 << 15,
+        ScalarType::U16 => 1 << 16,
+        ScalarType::I8 => 1 << 7,
+        ScalarType::U8 => 1 << 8,
+        _ => return None,
+    })
+}

@@ -1,0 +1,327 @@
+//! What is stored at other indices than its point's, but each point at one of its own, is read there in place of that.
+//!
+//! ```text
+//! for [n] { t[i0, i0] add init = v }      for [n] { u[i0] = v }
+//!                                         for [n, n] { t[i0, i1] = select(eq(i0, i1), u[i0], 0) }
+//! ```
+//! Indices are sums of axes with constant factors. Where they say from which point they are, the whole target is a function
+//! of its own indices, which need not lie in memory. Axes in no index are summed over first.
+
+use aerogel_base::Scalar;
+use aerogel_ir::{BinaryOp, CompareOp};
+
+use super::uses::only_store;
+use crate::expr::{Expr, ExprDef, Exprs, Outside};
+use crate::program::{Buffer, Dim, For, Program, Role, Stmt, Store};
+
+/// Rewrites all stores whose indices are one to one.
+pub(super) fn run(program: &mut Program) {
+    let body = std::mem::take(&mut program.body);
+    program.body = block(program, body);
+}
+
+fn block(program: &mut Program, body: Vec<Stmt>) -> Vec<Stmt> {
+    let mut out = Vec::new();
+    for stmt in body {
+        match stmt {
+            Stmt::For(all) => match placed(program, &all) {
+                Some(both) => out.extend(both.map(Stmt::For)),
+                None => out.push(Stmt::For(all)),
+            },
+            Stmt::Loop {
+                var,
+                lo,
+                hi,
+                step,
+                body,
+            } => out.push(Stmt::Loop {
+                var,
+                lo,
+                hi,
+                step,
+                body: block(program, body),
+            }),
+            Stmt::If(cond, then, otherwise) => {
+                let [then, otherwise] = [then, otherwise].map(|b| block(program, b));
+                out.push(Stmt::If(cond, then, otherwise));
+            }
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+/// The values at their points, and what the target has where, if a `for` does nothing else.
+fn placed(program: &mut Program, all: &For) -> Option<[For; 2]> {
+    let store = only_store(all)?.clone();
+    let accum = store.accum.filter(|_| store.init)?;
+    let def = &program.buffers[store.target];
+    if def.role != Role::Temporary
+        || store.outside != Outside::Never
+        || is_plain(program, all, &store)
+    {
+        return None;
+    }
+    let (ty, shape) = (def.ty, def.shape.clone());
+    let inverse = Inverse::of(program, &all.domain, &store.index, &shape)?;
+    let kept: Vec<u32> = (0..all.domain.len() as u32)
+        .filter(|&k| inverse.axes[k as usize].is_some())
+        .collect();
+    let dims: Vec<Dim> = kept.iter().map(|&k| all.domain[k as usize]).collect();
+    let values = program.temporary(ty, &dims);
+    let neutral = program.exprs.constant(accum.neutral(ty));
+    let sums = kept.len() < all.domain.len();
+    let value = match sums {
+        true => store.value,
+        // Nothing is zero and the value: the sign of a zero is that of a sum.
+        false => program.exprs.binary(accum.binary(), neutral, store.value),
+    };
+    let first = Store {
+        target: values,
+        index: kept.iter().map(|&k| program.exprs.axis(k)).collect(),
+        value,
+        accum: store.accum.filter(|_| sums),
+        init: sums,
+        outside: Outside::Never,
+    };
+    let value = inverse.read(program, values, &kept, neutral);
+    let second = Store {
+        target: store.target,
+        index: program.axes(shape.len()),
+        value,
+        accum: None,
+        init: false,
+        outside: Outside::Never,
+    };
+    let over = |domain: Vec<Dim>, store: Store| For {
+        domain,
+        cells: None,
+        body: vec![Stmt::Store(store)],
+        span: all.span,
+    };
+    Some([over(all.domain.clone(), first), over(shape, second)])
+}
+
+/// Whether indices are different axes as long as the target: a sum like any other.
+fn is_plain(program: &Program, all: &For, store: &Store) -> bool {
+    let shape = &program.buffers[store.target].shape;
+    let mut seen = Vec::new();
+    store.index.iter().zip(shape).all(|(&e, &dim)| {
+        let ExprDef::Axis(k) = program.exprs[e] else {
+            return false;
+        };
+        let new = !seen.contains(&k);
+        seen.push(k);
+        new && all.domain[k as usize] == dim
+    })
+}
+
+/// A sum of axes with factors, and a constant.
+#[derive(Clone, Default)]
+struct Affine {
+    terms: Vec<(u32, i64)>,
+    offset: i64,
+}
+
+impl Affine {
+    fn of(exprs: &Exprs, e: Expr) -> Option<Self> {
+        let scaled = |a: &Self, by: i64| -> Option<Self> {
+            let terms = a.terms.iter().map(|&(k, c)| Some((k, c.checked_mul(by)?)));
+            Some(Self {
+                terms: terms.collect::<Option<_>>()?,
+                offset: a.offset.checked_mul(by)?,
+            })
+        };
+        Some(match exprs[e] {
+            ExprDef::Axis(k) => Self {
+                terms: vec![(k, 1)],
+                offset: 0,
+            },
+            ExprDef::Const(c) => Self {
+                terms: Vec::new(),
+                offset: i64::try_from(c.as_i128()).ok()?,
+            },
+            ExprDef::Binary(op @ (BinaryOp::Add | BinaryOp::Sub), a, b) => {
+                let mut sum = Self::of(exprs, a)?;
+                let sign = if op == BinaryOp::Add { 1 } else { -1 };
+                let other = scaled(&Self::of(exprs, b)?, sign)?;
+                for (k, c) in other.terms {
+                    match sum.terms.iter_mut().find(|t| t.0 == k) {
+                        Some(term) => term.1 = term.1.checked_add(c)?,
+                        None => sum.terms.push((k, c)),
+                    }
+                }
+                sum.offset = sum.offset.checked_add(other.offset)?;
+                sum.terms.retain(|t| t.1 != 0);
+                sum
+            }
+            ExprDef::Binary(BinaryOp::Mul, a, b) => {
+                let [a, b] = [Self::of(exprs, a)?, Self::of(exprs, b)?];
+                match (&a.terms[..], &b.terms[..]) {
+                    ([], _) => scaled(&b, a.offset)?,
+                    (_, []) => scaled(&a, b.offset)?,
+                    _ => return None,
+                }
+            }
+            _ => return None,
+        })
+    }
+}
+
+/// From which point an element is: the index along each axis that is in its indices, and what holds if there is one.
+struct Inverse {
+    axes: Vec<Option<Expr>>,
+    /// Axes whose index may be outside, if there is no point.
+    open: Vec<u32>,
+    conditions: Vec<Expr>,
+    domain: Vec<Dim>,
+}
+
+impl Inverse {
+    fn of(program: &mut Program, domain: &[Dim], index: &[Expr], shape: &[Dim]) -> Option<Self> {
+        let maps = index.iter().map(|&e| Affine::of(&program.exprs, e));
+        let maps: Vec<Affine> = maps.collect::<Option<_>>()?;
+        let mut inverse = Self {
+            axes: vec![None; domain.len()],
+            open: Vec::new(),
+            conditions: Vec::new(),
+            domain: domain.to_vec(),
+        };
+        let mut left: Vec<usize> = (0..maps.len()).collect();
+        while !left.is_empty() {
+            // What follows from fewer comes first.
+            let unknown = |j: usize| {
+                maps[j]
+                    .terms
+                    .iter()
+                    .filter(|t| inverse.axes[t.0 as usize].is_none())
+                    .count()
+            };
+            let next = (0..left.len()).min_by_key(|&at| unknown(left[at]))?;
+            let j = left.remove(next);
+            inverse.solve(program, j, &maps[j], shape[j])?;
+        }
+        Some(inverse)
+    }
+
+    /// The axes that an index has and that are not known yet, from the largest factor on.
+    fn solve(&mut self, program: &mut Program, j: usize, map: &Affine, extent: Dim) -> Option<()> {
+        let is_known = |t: &&(u32, i64)| self.axes[t.0 as usize].is_some();
+        let known: Vec<(u32, i64)> = map.terms.iter().filter(is_known).copied().collect();
+        let mut terms: Vec<(u32, i64)> =
+            map.terms.iter().filter(|t| !is_known(t)).copied().collect();
+        let mut there = program.exprs.i32(i32::try_from(map.offset).ok()?);
+        for (k, c) in known.iter().copied() {
+            let axis = self.axes[k as usize]?;
+            let factor = program.exprs.i32(i32::try_from(c).ok()?);
+            let term = program.exprs.binary(BinaryOp::Mul, axis, factor);
+            there = program.exprs.binary(BinaryOp::Add, term, there);
+        }
+        let here = program.exprs.axis(j as u32);
+        if terms.is_empty() {
+            let same = program.exprs.compare(CompareOp::Eq, here, there);
+            self.conditions.push(same);
+            return Some(());
+        }
+        let mut rest = program.exprs.binary(BinaryOp::Sub, here, there);
+        let mut backwards = false;
+        if let [(_, c)] = &mut terms[..]
+            && *c < 0
+        {
+            backwards = true;
+            *c = -*c;
+            let zero = program.exprs.i32(0);
+            rest = program.exprs.binary(BinaryOp::Sub, zero, rest);
+        }
+        terms.sort_unstable_by_key(|t| t.1);
+        if terms[0].1 <= 0 {
+            return None;
+        }
+        let sizes: Vec<Option<i64>> = terms
+            .iter()
+            .map(|t| program.const_dim(self.domain[t.0 as usize]))
+            .map(|n| n.and_then(|n| i64::try_from(n).ok()))
+            .collect();
+        let mut reach = 0_i64;
+        let mut gapless = true;
+        for (at, &(_, c)) in terms.iter().enumerate() {
+            if c <= reach {
+                return None;
+            }
+            gapless &= c == reach + 1;
+            let last = at + 1 == terms.len();
+            // What lies beside it ends the last one.
+            match sizes[at] {
+                Some(n) => reach = reach.checked_add(c.checked_mul((n - 1).max(0))?)?,
+                None if !last => return None,
+                None => reach = i64::MAX,
+            }
+        }
+        let n_elements = program
+            .const_dim(extent)
+            .and_then(|n| i64::try_from(n).ok());
+        let first = if backwards { reach } else { 0 };
+        // Without any point nothing is filled.
+        let some = !sizes.contains(&Some(0));
+        let is_filled =
+            some && gapless && n_elements.is_some() && n_elements == reach.checked_add(1);
+        let is_own =
+            terms.len() == 1 && !backwards && gapless && self.domain[terms[0].0 as usize] == extent;
+        let whole = known.is_empty() && map.offset == first && (is_filled || is_own);
+        let [over, remainder] = match whole {
+            true => [BinaryOp::Div, BinaryOp::Rem],
+            // It may be below zero, where there is no point.
+            false => [BinaryOp::FloorDiv, BinaryOp::Mod],
+        };
+        for (at, &(k, c)) in terms.iter().enumerate().rev() {
+            let factor = program.exprs.i32(i32::try_from(c).ok()?);
+            let axis = program.exprs.binary(over, rest, factor);
+            rest = program.exprs.binary(remainder, rest, factor);
+            self.axes[k as usize] = Some(axis);
+            // The remainder of a whole number of lower ones is inside.
+            let next_is_multiple = terms.get(at + 1).is_some_and(|&(_, next)| {
+                sizes[at].is_some_and(|n| c.checked_mul(n) == Some(next))
+            });
+            let is_last = at + 1 == terms.len();
+            if !(if is_last { whole } else { next_is_multiple }) {
+                self.open.push(k);
+            }
+        }
+        if terms[0].1 > 1 {
+            let zero = program.exprs.i32(0);
+            let divides = program.exprs.compare(CompareOp::Eq, rest, zero);
+            self.conditions.push(divides);
+        }
+        Some(())
+    }
+
+    /// What the target has at its indices: an element of `values`, whose axes are these, or what changes nothing.
+    fn read(mut self, program: &mut Program, values: Buffer, kept: &[u32], neutral: Expr) -> Expr {
+        let at: Vec<Expr> = kept.iter().filter_map(|&k| self.axes[k as usize]).collect();
+        let outside = match self.open.is_empty() {
+            true => Outside::Never,
+            false => Outside::Zero,
+        };
+        let is_zero = program.exprs.as_const(neutral).is_some_and(Scalar::is_zero);
+        if !is_zero {
+            for k in std::mem::take(&mut self.open) {
+                let Some(i) = self.axes[k as usize] else {
+                    continue;
+                };
+                let zero = program.exprs.i32(0);
+                let n = program.extent(self.domain[k as usize]);
+                self.conditions
+                    .push(program.exprs.compare(CompareOp::Ge, i, zero));
+                self.conditions
+                    .push(program.exprs.compare(CompareOp::Lt, i, n));
+            }
+        }
+        let value = program.load(values, at, outside);
+        let conditions = self.conditions.into_iter();
+        let all = conditions.reduce(|a, b| program.exprs.binary(BinaryOp::And, a, b));
+        match all {
+            Some(all) => program.exprs.select(all, value, neutral),
+            None => value,
+        }
+    }
+}
