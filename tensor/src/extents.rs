@@ -36,19 +36,13 @@ pub(crate) fn number<S: Scope>(
 }
 
 fn whole<S: Scope>(program: &Program, scope: &mut S, dim: Dim) -> Result<i128, S::Error> {
-    match *program.dim_def(dim) {
-        DimDef::Const(n) => Ok(n.into()),
-        DimDef::Input(buffer, axis) => Ok(scope.shape(buffer)?[axis as usize] as i128),
-        DimDef::Value(e) | DimDef::Number(e) => {
-            let mut exact = Exact {
-                program,
-                scope,
-                dim,
-                done: LookupMap::default(),
-            };
-            Ok(exact.get(e)?.whole())
-        }
-    }
+    let mut exact = Exact {
+        program,
+        scope,
+        dim,
+        done: LookupMap::default(),
+    };
+    exact.extent(dim)
 }
 
 /// Whether a type's arithmetic is that of whole numbers: it is not meant to wrap.
@@ -94,6 +88,19 @@ struct Exact<'s, S> {
 }
 
 impl<S: Scope> Exact<'_, S> {
+    fn extent(&mut self, dim: Dim) -> Result<i128, S::Error> {
+        match *self.program.dim_def(dim) {
+            DimDef::Const(n) => Ok(n.into()),
+            DimDef::Input(buffer, axis) => Ok(self.scope.shape(buffer)?[axis as usize] as i128),
+            DimDef::Value(e) | DimDef::Number(e) => {
+                let outer = std::mem::replace(&mut self.dim, dim);
+                let n = self.get(e)?.whole();
+                self.dim = outer;
+                Ok(n)
+            }
+        }
+    }
+
     fn get(&mut self, e: Expr) -> Result<Value, S::Error> {
         if let Some(&done) = self.done.get(&e) {
             return Ok(done);
@@ -118,7 +125,7 @@ impl<S: Scope> Exact<'_, S> {
         let whole = is_whole(exprs.ty(e));
         let other = match exprs[e] {
             ExprDef::Const(x) => x,
-            ExprDef::Extent(dim) => return Ok(Value::Whole(whole_of(self, dim)?)),
+            ExprDef::Extent(dim) => return Ok(Value::Whole(self.extent(dim)?)),
             ExprDef::Var(var, ty) => self.scope.var(var).unwrap_or(Scalar::zero(ty)),
             ExprDef::Axis(_) | ExprDef::Load { .. } => {
                 unreachable!("the verifier wants extents and given numbers")
@@ -176,10 +183,6 @@ impl<S: Scope> Exact<'_, S> {
             other => other.whole(),
         }))
     }
-}
-
-fn whole_of<S: Scope>(exact: &mut Exact<'_, S>, dim: Dim) -> Result<i128, S::Error> {
-    whole(exact.program, exact.scope, dim)
 }
 
 /// What an operation makes of two whole numbers: nothing if it is none of arithmetic, and nothing in it if that is larger

@@ -92,6 +92,8 @@ impl Parser<'_> {
                 if var.to_string() != name {
                     return self.error(format!("variables are in order: `{var}` comes next"));
                 }
+            } else if self.lexer.accept("%") {
+                self.named()?;
             } else if self.accept_word("agree") {
                 let left = self.dim()?;
                 self.lexer.expect("=")?;
@@ -281,13 +283,19 @@ impl Parser<'_> {
         Ok(body)
     }
 
+    /// A name given to an expression, behind its `%`.
+    fn named(&mut self) -> Parsed<()> {
+        let name = self.lexer.word()?;
+        self.lexer.expect("=")?;
+        let e = self.expr()?;
+        self.named.insert(name, e);
+        Ok(())
+    }
+
     /// A statement; nothing for a name given to an expression.
     fn stmt(&mut self) -> Parsed<Option<Stmt>> {
         if self.lexer.accept("%") {
-            let name = self.lexer.word()?;
-            self.lexer.expect("=")?;
-            let e = self.expr()?;
-            self.named.insert(name, e);
+            self.named()?;
             return Ok(None);
         }
         let word = self.lexer.word()?;

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use indexmap::IndexMap;
+use indexmap::{IndexMap, IndexSet};
 
 use crate::expr::{Expr, ExprDef, Outside};
 use crate::program::{Buffer, Call, Dim, DimDef, Library, Program, Role, Stmt, Store};
@@ -13,6 +13,8 @@ impl fmt::Display for Program {
             program: self,
             out: String::new(),
             named: IndexMap::new(),
+            of_extents: IndexMap::new(),
+            shared: shared_in_extents(self),
             n_names: 0,
             indent: 0,
         };
@@ -26,11 +28,60 @@ fn names(buffers: &[Buffer]) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
+/// The expression that an extent is computed by, where `e` is such an extent.
+fn inside_extent(program: &Program, e: Expr) -> Option<Expr> {
+    match program.exprs[e] {
+        ExprDef::Extent(dim) => program.dim_def(dim).expr(),
+        _ => None,
+    }
+}
+
+/// What extents are computed by, operands first.
+fn in_extents(program: &Program, dims: impl IntoIterator<Item = Dim>) -> IndexSet<Expr> {
+    let mut found = IndexSet::new();
+    let roots = dims.into_iter().filter_map(|d| program.dim_def(d).expr());
+    let mut stack: Vec<_> = roots.map(|e| (e, false)).collect();
+    let mut seen = IndexSet::new();
+    while let Some((e, ready)) = stack.pop() {
+        if ready {
+            found.insert(e);
+        } else if seen.insert(e) {
+            stack.push((e, true));
+            program.exprs[e].operands(|x| stack.push((x, false)));
+            stack.extend(inside_extent(program, e).map(|x| (x, false)));
+        }
+    }
+    found
+}
+
+/// What extents are computed by more than once: written out each time, it would double from one to the next.
+fn shared_in_extents(program: &Program) -> IndexSet<Expr> {
+    let all = (0..program.dims.len() as u32).map(Dim::from_u32);
+    let mut uses: IndexMap<Expr, usize> = IndexMap::new();
+    let found = in_extents(program, all);
+    for &e in &found {
+        program.exprs[e].operands(|x| *uses.entry(x).or_default() += 1);
+        if let Some(x) = inside_extent(program, e) {
+            *uses.entry(x).or_default() += 1;
+        }
+    }
+    let often = found.into_iter().filter(|e| {
+        let mut is_leaf = inside_extent(program, *e).is_none();
+        program.exprs[*e].operands(|_| is_leaf = false);
+        !is_leaf && uses.get(e).is_some_and(|&n| n > 1)
+    });
+    often.collect()
+}
+
 struct Printer<'p> {
     program: &'p Program,
     out: String,
     /// What the statement at hand uses several times, by name.
     named: IndexMap<Expr, usize>,
+    /// The same of extents, from where it is first needed to the end.
+    of_extents: IndexMap<Expr, usize>,
+    /// What is to be named of extents.
+    shared: IndexSet<Expr>,
     n_names: usize,
     indent: usize,
 }
@@ -57,6 +108,7 @@ impl Printer<'_> {
                 Role::Temporary => ("tmp", String::new()),
                 Role::Field(tree, place) => ("field", format!(" = {tree}.{place}")),
             };
+            self.name_extents(def.shape.iter().copied());
             let shape = def.shape.iter().enumerate().map(|(axis, &dim)| {
                 let own = *self.program.dim_def(dim) == DimDef::Input(buffer, axis as u32);
                 if own { "?".to_owned() } else { self.dim(dim) }
@@ -66,6 +118,7 @@ impl Printer<'_> {
             self.line(&line);
         }
         for agreement in &self.program.agreements {
+            self.name_extents([agreement.left, agreement.right]);
             let [left, right] = [agreement.left, agreement.right].map(|d| self.dim(d));
             self.line(&format!("agree {left} = {right} {:?}", agreement.message));
         }
@@ -93,11 +146,43 @@ impl Printer<'_> {
         }
     }
 
+    /// Names what extents share.
+    fn name_extents(&mut self, dims: impl IntoIterator<Item = Dim>) {
+        if self.shared.is_empty() {
+            return;
+        }
+        for e in in_extents(self.program, dims) {
+            if self.shared.contains(&e) && !self.of_extents.contains_key(&e) {
+                let name = self.name(e);
+                self.of_extents.insert(e, name);
+            }
+        }
+    }
+
+    /// Writes a line that gives an expression a name.
+    fn name(&mut self, e: Expr) -> usize {
+        let text = self.def(e);
+        let name = self.n_names;
+        self.line(&format!("%{name} = {text}"));
+        self.n_names += 1;
+        name
+    }
+
     /// Names what a statement uses several times.
     fn name_shared(&mut self, stmt: &Stmt) {
         self.named.clear();
         let mut roots = Vec::new();
         stmt.exprs(|e| roots.push(e));
+        let mut dims = match stmt {
+            Stmt::For(all) => all.domain.clone(),
+            _ => Vec::new(),
+        };
+        self.program.exprs.visit(roots.iter().copied(), &mut |e| {
+            if let ExprDef::Extent(dim) = self.program.exprs[e] {
+                dims.push(dim);
+            }
+        });
+        self.name_extents(dims);
         let mut uses: IndexMap<Expr, usize> = IndexMap::new();
         for &root in &roots {
             *uses.entry(root).or_default() += 1;
@@ -111,11 +196,9 @@ impl Printer<'_> {
         for e in order {
             let mut is_leaf = true;
             exprs[e].operands(|_| is_leaf = false);
-            if uses[&e] > 1 && !is_leaf {
-                let text = self.def(e);
-                self.line(&format!("%{} = {text}", self.n_names));
-                self.named.insert(e, self.n_names);
-                self.n_names += 1;
+            if uses[&e] > 1 && !is_leaf && !self.of_extents.contains_key(&e) {
+                let name = self.name(e);
+                self.named.insert(e, name);
             }
         }
     }
@@ -199,8 +282,8 @@ impl Printer<'_> {
         match self.program.dim_def(dim) {
             DimDef::Const(n) => n.to_string(),
             DimDef::Input(buffer, axis) => format!("{buffer}:{axis}"),
-            DimDef::Value(e) => format!("({})", self.def(*e)),
-            DimDef::Number(e) => format!("number ({})", self.def(*e)),
+            DimDef::Value(e) => format!("({})", self.expr(*e)),
+            DimDef::Number(e) => format!("number ({})", self.expr(*e)),
         }
     }
 
@@ -214,7 +297,7 @@ impl Printer<'_> {
     }
 
     fn expr(&self, e: Expr) -> String {
-        match self.named.get(&e) {
+        match self.named.get(&e).or(self.of_extents.get(&e)) {
             Some(name) => format!("%{name}"),
             None => self.def(e),
         }

@@ -3,7 +3,7 @@
 use aerogel_base::{Scalar, ScalarType, Span};
 use aerogel_ir::{BinaryOp, UnaryOp};
 use aerogel_tensor::interp::{Array, run};
-use aerogel_tensor::{Accum, Outside, Program, parse, verify};
+use aerogel_tensor::{Accum, DimDef, Outside, Program, parse, verify};
 
 fn floats(shape: &[usize], data: &[f64]) -> Array {
     Array {
@@ -95,4 +95,37 @@ fn loops_branches_and_outsides() {
         parse(&program.to_string()).unwrap().to_string(),
         program.to_string()
     );
+}
+
+#[test]
+fn what_extents_share_is_written_once() {
+    let mut program = Program::default();
+    let x = program.input("x", ScalarType::I32, &[None]);
+    let mut dim = program.buffers[x].shape[0];
+    for _ in 0..200 {
+        // By halves, rounded up: each is named twice by the next.
+        let n = program.extent(dim);
+        let (one, two) = (program.exprs.i32(1), program.exprs.i32(2));
+        let more = program.exprs.binary(BinaryOp::Add, n, one);
+        let half = program.exprs.binary(BinaryOp::FloorDiv, more, two);
+        let rest = program.exprs.binary(BinaryOp::Sub, n, half);
+        dim = program.dim(DimDef::Value(rest));
+    }
+    let ones = program.exprs.i32(1);
+    let ones = program.map(&[dim], ones, Span::NONE);
+    program.results.push(ones);
+    verify(&program).unwrap();
+    let text = program.to_string();
+    assert!(text.len() < 20_000, "{} bytes", text.len());
+    let again = parse(&text).unwrap();
+    assert_eq!(again.to_string(), text);
+    for program in [&program, &again] {
+        let input = Array {
+            ty: ScalarType::I32,
+            shape: vec![1 << 20],
+            data: vec![Scalar::i32(0); 1 << 20],
+        };
+        let results = run(program, &mut [input]).unwrap();
+        assert_eq!(results[0].shape, [0]);
+    }
 }

@@ -278,9 +278,15 @@ def test_mistakes():
         compiled(floats(2, 4))
     with pytest.raises(TypeError, match="input 0 of `one` has elements of `f32`, not `i32`"):
         compiled(np.zeros((2, 3), np.int32))
-    outside = ti.tensor.zeros((3,))
+    of_another = []
+
+    def other():
+        of_another.append(tf.input([3], tf.float32))
+        return of_another[0]
+
+    tf.compile(other)
     with pytest.raises(ValueError, match="make it an `input`"):
-        tf.compile(lambda: tf.input([3], tf.float32) + outside)
+        tf.compile(lambda: tf.input([3], tf.float32) + of_another[0])
 
 
 def test_programs_of_aerogels_own():

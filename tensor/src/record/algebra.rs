@@ -123,7 +123,12 @@ impl Recording {
             Transform::Forwards | Transform::Backwards => shape[last],
             Transform::OfReal => self.half(shape[last]),
             Transform::ToReal => {
-                if self.half(n) != shape[last] {
+                let half = self.half(n);
+                let text = format!(
+                    "{{}} transforms, where {} real numbers have {{}}",
+                    self.dim_text(n)
+                );
+                if !self.agree(shape[last], half, &text) {
                     let (n, m) = (self.dim_text(n), self.dim_text(shape[last]));
                     return Err(RecordError::Value(format!(
                         "{m} transforms are not those of {n} real numbers"

@@ -533,8 +533,7 @@ class _Choices:
             own: list[Any] = []
             for axis, a in enumerate(row):
                 labels = self.labels.get((number, axis))
-                label = labels and picked[self.of[labels[0]]]
-                own.append(Index(((label, 1),), 0) if label else a)
+                own.append(Index(((picked[self.of[labels[0]]], 1),), 0) if labels else a)
             out.append(own)
         return out
 

@@ -99,6 +99,8 @@ def iota(shape: Any, axis: int = 0, dtype: Any = None) -> Tensor:
 def arange(start: Any, /, stop: Any = None, step: Any = 1, dtype: Any = None, device: Any = None) -> Tensor:
     """Numbers from ``start`` (0 if only one is given) to before ``stop`` by ``step``."""
     _device(device)
+    if tracing.program is not None and any(isinstance(v, Tensor) for v in (start, stop, step)):
+        return _counted(0, start, step, dtype) if stop is None else _counted(start, stop, step, dtype)
     start, stop, step = (v.item() if isinstance(v, Tensor) else v for v in (start, stop, step))
     if stop is None:
         start, stop = 0, start
@@ -120,6 +122,19 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, dtype: Any = None, de
         return (k * float(step) + float(start)).astype(kind)
     k = iota((n,), 0, dtype=kind if kind._aerogel_dtype not in ("u1",) else "i32")
     return (k * step + start).astype(kind)
+
+
+def _counted(start: Any, stop: Any, step: Any, dtype: Any) -> Tensor:
+    """Whole numbers whose ends only the run of the program knows."""
+    from aerogel.tensor._elementwise import maximum
+
+    if isinstance(step, Tensor) or not isinstance(step, int) or step == 0:
+        raise ValueError("`arange`: in a program the step is a whole number other than zero")
+    if any(isinstance(v, float) or isinstance(v, Tensor) and v.dtype.is_float for v in (start, stop)):
+        raise TypeError("`arange`: in a program the ends are whole numbers")
+    n = (stop - start + (step - 1 if step > 0 else step + 1)) // step
+    kind = dtype_of(dtype) if dtype is not None else _types.index_type()
+    return (iota((maximum(n, 0),), 0, dtype="i32" if kind.is_float else kind) * step + start).astype(kind)
 
 
 def linspace(
@@ -149,7 +164,8 @@ def eye(n_rows: int, n_cols: int | None = None, /, k: int = 0, dtype: Any = None
     """Ones on a diagonal, zeros elsewhere."""
     _device(device)
     shape = (n_rows, n_rows if n_cols is None else n_cols)
-    k = max(min(k, shape[1]), -shape[0])
+    if all(isinstance(n, int) for n in shape):
+        k = max(min(k, shape[1]), -shape[0])
     from aerogel.tensor._elementwise import equal
 
     return equal(iota(shape, 0) + k, iota(shape, 1)).astype(dtype or _types.default_float())
@@ -162,18 +178,20 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Tensor, ...]:
     """Each tensor along an axis of its own, stretched along those of the others."""
     if indexing not in ("xy", "ij"):
         raise ValueError(f"the indexing is 'xy' or 'ij', not {indexing!r}")
+    from aerogel.tensor._shapes import broadcast_to
+
     made = [asarray(a) for a in arrays]
     order = list(range(len(made)))
     if indexing == "xy" and len(made) > 1:
         order[:2] = 1, 0
-    shape = [0] * len(made)
+    shape: list[Any] = [0] * len(made)
     for a, at in zip(made, order):
         shape[at] = a.size
     out = []
     for a, at in zip(made, order):
-        own = [1] * len(made)
+        own: list[Any] = [1] * len(made)
         own[at] = a.size
-        out.append(Tensor(a.reshape(own)._native.broadcast_to(shape)))
+        out.append(broadcast_to(a.reshape(own), shape))
     return tuple(out)
 
 

@@ -6,7 +6,8 @@ from typing import Any
 
 from aerogel._dtypes import i32, u1
 from aerogel.tensor import _types
-from aerogel.tensor._tensor import Tensor, asarray, constant, is_number, operands, tracing
+from aerogel.tensor._tensor import Tensor, asarray, constant, inside, is_number, operands, tracing
+from aerogel.tensor._unknown import outside_of_programs
 
 #: From, by, how many, and whether the axis goes.
 Part = tuple[int, int, int, bool]
@@ -208,6 +209,7 @@ def places(x: Tensor, keys: tuple[Any, ...]) -> tuple[list[Any], list[Any]]:
 
 def _places(x: Tensor, mask: Tensor, axis: int) -> list[Tensor]:
     """The indices where a mask is true: known when they have been computed."""
+    outside_of_programs("x[mask]", "how many elements it has is its shape; choose by `where`")
     if mask.shape != x.shape[axis : axis + mask.ndim]:
         raise IndexError(f"a mask of shape {mask.shape} for axes of shape {x.shape[axis : axis + mask.ndim]}")
     from aerogel.tensor._searching import nonzero
@@ -217,6 +219,7 @@ def _places(x: Tensor, mask: Tensor, axis: int) -> list[Tensor]:
 
 def get(x: Tensor, key: Any) -> Tensor:
     """The part of a tensor that a key names."""
+    x = inside(x)
     keys = _expanded(x, key)
     if any(_is_array(k) and asarray(k).ndim == 0 and asarray(k).dtype is u1 for k in keys):
         return _by_truth(x, keys)

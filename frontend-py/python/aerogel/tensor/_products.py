@@ -8,6 +8,7 @@ from aerogel._dtypes import u1
 from aerogel.tensor import _complex
 from aerogel.tensor._reductions import sum
 from aerogel.tensor._tensor import Tensor, asarray, operands
+from aerogel.tensor._unknown import demand, differ
 
 
 def matmul(x1: Any, x2: Any, /) -> Tensor:
@@ -43,7 +44,7 @@ def vecdot(x1: Any, x2: Any, /, axis: int = -1) -> Tensor:
     a, b = operands(x1, x2)
     if axis >= 0 or axis < -min(a.ndim, b.ndim):
         raise IndexError(f"`vecdot` takes an axis from {-min(a.ndim, b.ndim)} to -1, not {axis}")
-    if a.shape[axis] != b.shape[axis]:
+    if differ(a.shape[axis], b.shape[axis]):
         raise ValueError(
             f"`vecdot`: axis {axis} has {a.shape[axis]} elements in the first, {b.shape[axis]} in the second operand; "
             f"the shapes are {a.shape} and {b.shape}"
@@ -87,7 +88,7 @@ def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Tensor:
     labels_a = list(range(a.ndim))
     labels_b = list(range(a.ndim, a.ndim + b.ndim))
     for i, j in zip(left, right):
-        if a.shape[i] != b.shape[j]:
+        if differ(a.shape[i], b.shape[j]):
             raise ValueError(
                 f"`tensordot`: axis {i} of the first has {a.shape[i]} elements, axis {j} of the second {b.shape[j]}"
             )
@@ -149,7 +150,9 @@ def cross(x1: Any, x2: Any, /, axis: int = -1) -> Tensor:
     from aerogel.tensor._shapes import broadcast_arrays, moveaxis, stack
 
     a, b = broadcast_arrays(*operands(x1, x2))
-    if a.shape[axis] != 3:
+    if not isinstance(a.shape[axis], int):
+        demand(a, axis, 3)
+    elif a.shape[axis] != 3:
         raise ValueError(f"`cross` takes vectors of 3, the shapes are {asarray(x1).shape} and {asarray(x2).shape}")
     a, b = (moveaxis(t, axis, 0) for t in (a, b))
     parts = [a[(k + 1) % 3] * b[(k + 2) % 3] - a[(k + 2) % 3] * b[(k + 1) % 3] for k in range(3)]

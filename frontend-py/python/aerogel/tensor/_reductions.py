@@ -8,6 +8,7 @@ from aerogel._dtypes import ALL, dtype_of, u1
 from aerogel.tensor import _types
 from aerogel.tensor._complex import by_planes, is_complex
 from aerogel.tensor._tensor import Tensor, asarray
+from aerogel.tensor._unknown import at_least
 
 
 def _axes(axis: Any) -> list[int] | None:
@@ -116,7 +117,9 @@ def median(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> Ten
     if axis is None:
         x, axis = x.reshape(-1), 0
     n = x.shape[axis]
-    if n == 0:
+    if not isinstance(n, int):
+        at_least(n, 1, "`median` of {} numbers")
+    elif n == 0:
         raise ValueError(f"`median` of no numbers: the shape is {x.shape}")
     values = Tensor(x._native.sort(axis, False)[0])
     pick = [slice(None)] * x.ndim

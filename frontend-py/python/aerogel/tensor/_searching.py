@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from aerogel._dtypes import u1
 from aerogel.tensor import _complex, _types
 from aerogel.tensor._tensor import Tensor, asarray, constant, is_number, operands
+from aerogel.tensor._unknown import at_least, outside_of_programs
 
 
 def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
@@ -79,7 +80,9 @@ def topk(x: Any, k: int, /, axis: int = -1, largest: bool = True) -> TopK:
     """The ``k`` largest (or smallest) numbers along an axis in order, and where they are."""
     x = asarray(x)
     n = x.shape[axis]
-    if not 0 <= k <= n:
+    if not isinstance(n, int):
+        at_least(n, k, f"`topk`: axis {axis} has {{}} elements, {k} are asked for")
+    elif not 0 <= k <= n:
         raise ValueError(f"`topk`: {k} of {n} elements along axis {axis}")
     values, indices = x._native.sort(axis, largest)
     key = [slice(None)] * x.ndim
@@ -89,7 +92,9 @@ def topk(x: Any, k: int, /, axis: int = -1, largest: bool = True) -> TopK:
 
 def nonzero(x: Any, /) -> tuple[Tensor, ...]:
     """The indices of the numbers other than zero, axis by axis; computed at once: their count is their shape."""
-    count, *indices = asarray(x)._native.nonzero()
+    x = asarray(x)
+    outside_of_programs("nonzero", "how many numbers there are is its shape; count them, or choose by `where`")
+    count, *indices = x._native.nonzero()
     n = int(count.item())
     return tuple(Tensor(i.slice([(0, 1, n, False)])) for i in indices)
 
@@ -162,7 +167,7 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
 
     low, count = zeros(v.shape, dtype=_types.index_type()), n
     # By halves: as many steps as the count has bits.
-    while count > 0 and n > 0:
+    for _ in range(n.bit_length() if isinstance(n, int) else 32):
         half = (count + 1) // 2
         at = low + half - 1
         there = a.outside("clamp")
@@ -206,6 +211,7 @@ def unique_all(x: Any, /) -> UniqueAll:
     from aerogel.tensor._shapes import concat
 
     x = asarray(x)
+    outside_of_programs("unique", "how many numbers there are is its shape")
     flat = x.reshape(-1)
     n = flat.shape[0]
     index = _types.index_type()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
-from aerogel.tensor import _types
+from aerogel._dtypes import u1
+from aerogel.tensor import _types, _unknown
 from aerogel.tensor._complex import by_planes, of_lists
-from aerogel.tensor._tensor import Tensor, asarray, operands, tracing
+from aerogel.tensor._tensor import Tensor, asarray, constant, operands, tracing
 
 
 def _list(axis: Any, what: str = "axis") -> list[int]:
@@ -114,9 +116,11 @@ def roll(x: Any, /, shift: Any, axis: Any = None) -> Tensor:
     """The elements moved along some axes, those that leave at one end at the other; without an axis row by row."""
     x = asarray(x)
     if axis is None:
-        if x.size == 0:
+        if isinstance(x.size, int) and x.size == 0:
             return x
-        return Tensor(x.reshape(-1)._native.roll([int(shift)], [0])).reshape(x.shape)
+        return reshape(roll(x.reshape(-1), shift, 0), x.shape)
+    if isinstance(shift, Tensor) or isinstance(shift, (list, tuple)) and any(isinstance(n, Tensor) for n in shift):
+        return _rolled(x, shift, axis)
     axes, shifts = _list(axis), _list(shift)
     if len(shifts) == 1:
         shifts = shifts * len(axes)
@@ -125,6 +129,21 @@ def roll(x: Any, /, shift: Any, axis: Any = None) -> Tensor:
     if len(shifts) != len(axes):
         raise ValueError(f"`roll`: {len(shifts)} shifts for {len(axes)} axes")
     return Tensor(x._native.roll(shifts, axes), x._outside)
+
+
+def _rolled(x: Tensor, shift: Any, axis: Any) -> Tensor:
+    """The elements moved as far as numbers say that are computed."""
+    from aerogel.tensor._creation import arange
+    from aerogel.tensor._searching import take
+
+    axes = _list(axis)
+    shifts = list(shift) if isinstance(shift, (list, tuple)) else [shift] * len(axes)
+    if len(shifts) != len(axes):
+        raise ValueError(f"`roll`: {len(shifts)} shifts for {len(axes)} axes")
+    for by, at in zip(shifts, axes):
+        n = x.shape[at]
+        x = take(x, (arange(n) - by) % n, axis=at)
+    return x
 
 
 @by_planes
@@ -166,7 +185,8 @@ def repeat(x: Any, repeats: Any, /, axis: int | None = None) -> Tensor:
 @by_planes
 def broadcast_to(x: Any, /, shape: Any) -> Tensor:
     """The tensor stretched to a shape."""
-    return Tensor(asarray(x)._native.broadcast_to(_list(shape)))
+    extents = _list(shape) if tracing.program is None else tracing.program.extents(shape)
+    return Tensor(asarray(x)._native.broadcast_to(extents))
 
 
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
@@ -185,6 +205,12 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
 def broadcast_arrays(*arrays: Any) -> list[Tensor]:
     """Tensors stretched to one shape."""
     made = [asarray(a) for a in arrays]
+    if not all(_unknown.all_known(a._native.shape) for a in made):
+        # A choice stretches both sides.
+        yes = constant(True, u1)._native
+        return [
+            Tensor(functools.reduce(yes.select, (b._native.cast(a._native.dtype) for b in (a, *made)))) for a in made
+        ]
     shape = broadcast_shapes(*(a.shape for a in made))
     return [broadcast_to(a, shape) for a in made]
 
@@ -224,6 +250,10 @@ def stack(arrays: Any, /, axis: int = 0) -> Tensor:
 def unstack(x: Any, /, axis: int = 0) -> tuple[Tensor, ...]:
     """The tensors along an axis."""
     x = moveaxis(x, axis, 0)
+    if not isinstance(x.shape[0], int):
+        raise ValueError(
+            "`unstack` gives so many tensors as the axis has elements, which only the run of the program knows"
+        )
     return tuple(x[k] for k in range(x.shape[0]))
 
 
@@ -233,6 +263,11 @@ def split(x: Any, sections: Any, /, axis: int = 0) -> list[Tensor]:
     axis = _types.axis(axis, x.ndim, "split")
     n = x.shape[axis]
     if hasattr(sections, "__index__"):
+        if not isinstance(n, int):
+            raise ValueError(
+                f"`split` into {sections} equal parts: how many elements axis {axis} has is known when the program "
+                "runs; take parts such as `x[: n // 2]`"
+            )
         if sections <= 0 or n % sections:
             raise ValueError(f"`split`: {n} elements along axis {axis} are not {sections} equal parts")
         ends = [n // sections * k for k in range(sections + 1)]
@@ -270,4 +305,14 @@ def pad(x: Any, widths: Any, /, mode: str = "constant", *, value: Any = 0) -> Te
 @by_planes
 def diagonal(x: Any, /, offset: int = 0, axis1: int = -2, axis2: int = -1) -> Tensor:
     """The elements whose indices along two axes are equal, as the last axis."""
-    return Tensor(asarray(x)._native.diagonal(offset, (axis1, axis2)))
+    x = asarray(x)
+    if _unknown.all_known(x._native.shape):
+        return Tensor(x._native.diagonal(offset, (axis1, axis2)))
+    from aerogel.tensor._creation import arange
+    from aerogel.tensor._searching import gather
+
+    rows, columns = _types.axis(axis1, x.ndim, "diagonal"), _types.axis(axis2, x.ndim, "diagonal")
+    x = moveaxis(x, [rows, columns], [0, 1])
+    down, right = max(-offset, 0), max(offset, 0)
+    at = arange(_unknown.least(x.shape[0] - down, x.shape[1] - right))
+    return moveaxis(gather(x, at + down, at + right), 0, -1)

@@ -210,6 +210,8 @@ class Tensor(Methods):
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError("a tensor without axes has no length")
+        if not isinstance(self._native.shape[0], int):
+            raise TypeError("how many elements the first axis has is known when the program runs: it is `x.shape[0]`")
         return self.shape[0]
 
     def __iter__(self) -> Iterator[Tensor]:
@@ -344,7 +346,7 @@ def asarray(obj: Any, /, dtype: Any = None, *, device: Any = None, copy: bool | 
     if device not in (None, "cpu"):
         raise ValueError(f"there is no device {device!r}; tensors are on 'cpu'")
     if isinstance(obj, Tensor):
-        return obj if dtype is None else obj.astype(dtype)
+        return inside(obj) if dtype is None else inside(obj).astype(dtype)
     if isinstance(obj, _complex.ComplexTensor):
         return obj if dtype is None else obj.astype(dtype)  # type: ignore[return-value]
     if _complex.is_complex(obj) or (dtype is not None and _complex.complex_type(dtype) is not None):
@@ -368,7 +370,13 @@ def asarray(obj: Any, /, dtype: Any = None, *, device: Any = None, copy: bool | 
         return out if dtype is None else out.astype(dtype)
     if copy is False:
         raise ValueError("only a ti.ndarray becomes a tensor without being copied")
-    return _of_numpy(obj, dtype)
+    return inside(_of_numpy(obj, dtype))
+
+
+def inside(x: Tensor) -> Tensor:
+    """The tensor; while a program is traced, one from outside as a constant of that."""
+    program = tracing.program
+    return x if program is None or not isinstance(x, Tensor) or not x._native.is_outside else program.constant(x)
 
 
 def _of_numpy(obj: Any, dtype: Any) -> Tensor:
@@ -459,7 +467,7 @@ def operands(*values: Any, to_float: bool = False) -> list[Tensor]:
     made: list[Any] = []
     for value in values:
         if isinstance(value, Tensor) or is_number(value):
-            made.append(value)
+            made.append(value if is_number(value) else inside(value))
         else:
             made.append(asarray(value))
             if isinstance(made[-1], _complex.ComplexTensor):

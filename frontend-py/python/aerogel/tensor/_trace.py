@@ -9,13 +9,13 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from aerogel import _native
-from aerogel._dtypes import ALL, dtype_of
+from aerogel._dtypes import ALL, dtype_of, u1
 from aerogel.data._sparsity import SPARSE
 from aerogel.data.field import MatrixField
 from aerogel.data.matrix import Matrix
 from aerogel.tensor import _items, _shapes, _types
 from aerogel.tensor._complex import ComplexTensor
-from aerogel.tensor._tensor import Tensor, asarray, constant, is_number, operands, tracing
+from aerogel.tensor._tensor import Tensor, asarray, constant, inside, is_number, operands, tracing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -90,6 +90,9 @@ class Trace:
         self.facts = facts
         self.learned: dict[Any, Any] = {}
         self.inputs: list[Any] = []
+        #: What each input of the recording is given: a tensor that the function took from outside, or nothing yet.
+        self.given: list[Any] = []
+        self._constants: dict[int, Tensor] = {}
         self.input_shapes: dict[Any, tuple[int, int]] = {}
         self.scopes: list[_Scope] = []
         #: The extents and the points of the kernel at hand.
@@ -116,6 +119,16 @@ class Trace:
         self.native.set(memory, self.native.dense(tensor._native))
         tensor._native = memory
         tensor._made.is_memory = True
+
+    def constant(self, tensor: Tensor) -> Tensor:
+        """A tensor from outside as one of the program: its numbers are those that it has now."""
+        own = tensor._native
+        if id(own) not in self._constants:
+            # Held, so that no other one gets its number.
+            self.given.append(own)
+            name = f"constant {len(self._constants)}"
+            self._constants[id(own)] = Tensor(self.native.input(name, own.dtype, list(own.shape)), tensor._outside)
+        return self._constants[id(own)]
 
     def _known(self, extent: Any) -> Any:
         return extent if isinstance(extent, int) else self.native.dim_like(extent.native, extent.dim)
@@ -222,6 +235,9 @@ class Trace:
             self.store_field(target, key, value, how)
             return
         value = _kept(value, target.dtype)
+        if isinstance(key, Tensor) and key.dtype is u1:
+            self._store_where(target, key, value, how)
+            return
         is_row = len(keys) < target.ndim and not any(isinstance(k, Tensor) for k in keys)
         if is_row or any(_is_part(k) for k in keys):
             index, shape = _items.places(target, keys)
@@ -235,6 +251,20 @@ class Trace:
         self.native.store(target._native, index, value._native, how, mode, self.mask())
         self.native.note(here())
 
+    def _store_where(self, target: Tensor, condition: Tensor, value: Tensor, how: str) -> None:
+        """Stores one number to all elements at which a condition holds."""
+        if value.ndim or how != "set":
+            raise ValueError(
+                "where a condition holds a program stores one number: how many there are is known when it runs. Choose "
+                "by `where`, or store in `if_cond`"
+            )
+        from aerogel.tensor._searching import where
+
+        condition = Tensor(condition._native.unsqueeze(list(range(condition.ndim, target.ndim))))
+        every = self.extents(target.shape)
+        index = tuple(Tensor(_native.NativeTensor.iota(every, k, "i32", self.native)) for k in range(target.ndim))
+        self.store(target, index, where(condition, value, target))
+
     def _from_start(self, target: Tensor, keys: tuple[Any, ...]) -> list[Any]:
         """Indices, of which known ones below zero are counted from the start; not where the nearest ones are meant."""
         out: list[Any] = []
@@ -247,21 +277,21 @@ class Trace:
 
     def index(self, key: Any) -> Tensor:
         """An index as a tensor of integers."""
-        out = key if isinstance(key, Tensor) else constant(key, ALL["i32"])
+        out = inside(key) if isinstance(key, Tensor) else constant(key, ALL["i32"])
         return out.astype("i32") if out.dtype.is_float else out
 
     def is_gather(self, key: Any) -> bool:
         """Whether a key is of computed indices alone."""
         keys = key if isinstance(key, tuple) else (key,)
         # Where indices outside are the nearest ones, known ones are as others.
-        return not any(_is_part(k) for k in keys) and (
+        return not any(_is_part(k) or isinstance(k, Tensor) and k.dtype is u1 for k in keys) and (
             any(isinstance(k, Tensor) for k in keys)
             or (self.divides_integers and all(isinstance(k, int) for k in keys))
         )
 
     def gather(self, x: Tensor, key: Any) -> Tensor:
         """The elements at computed indices."""
-        keys = key if isinstance(key, tuple) else (key,)
+        x, keys = inside(x), key if isinstance(key, tuple) else (key,)
         mode = x._outside if x._outside != "error" or not self.divides_integers else "clamp"
         index = [self.index(k)._native for k in self._from_start(x, keys)]
         out = Tensor(self.native.dense(x._native).gather(0, index, mode, False), x._outside)

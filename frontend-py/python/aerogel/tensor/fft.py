@@ -16,7 +16,7 @@ from aerogel.tensor import _types
 from aerogel.tensor._complex import ComplexTensor, joined
 from aerogel.tensor._creation import arange, zeros_like
 from aerogel.tensor._shapes import moveaxis, pad, roll
-from aerogel.tensor._tensor import Tensor, asarray
+from aerogel.tensor._tensor import Tensor, asarray, tracing
 
 
 def _floats(x: Tensor) -> Tensor:
@@ -37,41 +37,55 @@ def _real(x: Any, what: str) -> Tensor:
     return _floats(x)
 
 
-def _sized(x: Tensor, n: int) -> Tensor:
+def _sized(x: Tensor, n: Any) -> Tensor:
     """The first ``n`` elements along the last axis, zeros behind them if there are fewer."""
+    if n is None:
+        return x
     have = x.shape[-1]
+    if not isinstance(have, int) or not isinstance(n, int):
+        raise ValueError(
+            "in a program, a transform of so many numbers is that of a part that has so many: `x[..., :n]`"
+        )
     if n < have:
         return x[..., :n]
     return pad(x, [(0, 0)] * (x.ndim - 1) + [(0, n - have)]) if n > have else x
 
 
-def _length(n: Any, what: str) -> int:
+def _length(n: Any, what: str) -> Any:
+    if isinstance(n, Tensor) and tracing.program is not None:
+        return n
     (n,) = _types.whole_numbers([n], what)
     if n < 1:
         raise ValueError(f"`{what}` of {n} numbers")
     return n
 
 
-def _scale(n: int, norm: str, backwards: bool) -> float:
+def _scale(n: Any, norm: str, backwards: bool) -> Any:
     """What a transform of so many numbers is multiplied by."""
     if norm not in ("backward", "ortho", "forward"):
         raise ValueError(f"the norm is 'backward', 'ortho' or 'forward', not {norm!r}")
-    if norm == "ortho":
-        return 1 / math.sqrt(n)
-    return 1 / n if (norm == "backward") == backwards else 1.0
+    if norm != "ortho" and (norm == "backward") != backwards:
+        return 1.0
+    if isinstance(n, Tensor):
+        return 1.0 / n.astype(_types.default_float()) ** (0.5 if norm == "ortho" else 1)
+    return 1 / math.sqrt(n) if norm == "ortho" else 1 / n
+
+
+def _extent(n: Any) -> Any:
+    return n if isinstance(n, int) else tracing.program.extents([n])[0]
 
 
 def _scaled(z: Any, by: float) -> Any:
-    return z if by == 1 else z * by
+    return z if isinstance(by, float) and by == 1 else z * by
 
 
 def _complex_to_complex(x: Any, n: int | None, axis: int, norm: str, backwards: bool, what: str) -> ComplexTensor:
     x = _given(x)
     axis = _types.axis(axis, x.ndim, what)
-    n = _length(x.shape[axis] if n is None else n, what)
+    size, n = n, _length(x.shape[axis] if n is None else n, what)
     re, im = (x.real, x.imag) if isinstance(x, ComplexTensor) else (x, zeros_like(x))
-    re, im = (_sized(moveaxis(p, axis, -1), n) for p in (re, im))
-    planes = re._native.transform("fft_back" if backwards else "fft", [im._native], n)
+    re, im = (_sized(moveaxis(p, axis, -1), size) for p in (re, im))
+    planes = re._native.transform("fft_back" if backwards else "fft", [im._native], _extent(n))
     out = _scaled(ComplexTensor(*map(Tensor, planes)), _scale(n, norm, backwards))
     return ComplexTensor(*(moveaxis(p, -1, axis) for p in (out.real, out.imag)))
 
@@ -97,19 +111,20 @@ def rfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwa
     """The first ``n // 2 + 1`` transforms of real numbers, of which the others are the conjugates."""
     x = _real(x, "rfft")
     axis = _types.axis(axis, x.ndim, "rfft")
-    n = _length(x.shape[axis] if n is None else n, "rfft")
-    planes = _sized(moveaxis(x, axis, -1), n)._native.transform("fft_of_real", [], n)
+    size, n = n, _length(x.shape[axis] if n is None else n, "rfft")
+    planes = _sized(moveaxis(x, axis, -1), size)._native.transform("fft_of_real", [], _extent(n))
     out = _scaled(ComplexTensor(*map(Tensor, planes)), _scale(n, norm, False))
     return ComplexTensor(*(moveaxis(p, -1, axis) for p in (out.real, out.imag)))
 
 
-def _to_real(x: Any, n: int | None, axis: int, what: str) -> tuple[Tensor, int, int]:
+def _to_real(x: Any, n: int | None, axis: int, what: str) -> tuple[Tensor, Any, int]:
     x = _given(x)
     axis = _types.axis(axis, x.ndim, what)
-    n = _length(2 * (x.shape[axis] - 1) if n is None else n, what)
+    size, n = n, _length(2 * (x.shape[axis] - 1) if n is None else n, what)
     re, im = (x.real, x.imag) if isinstance(x, ComplexTensor) else (x, zeros_like(x))
-    re, im = (_sized(moveaxis(p, axis, -1), n // 2 + 1) for p in (re, im))
-    (out,) = re._native.transform("fft_to_real", [im._native], n)
+    half = None if size is None else size // 2 + 1
+    re, im = (_sized(moveaxis(p, axis, -1), half) for p in (re, im))
+    (out,) = re._native.transform("fft_to_real", [im._native], _extent(n))
     return Tensor(out), n, axis
 
 
@@ -198,7 +213,7 @@ def irfft2(x: Any, /, *, s: Any = None, axes: Any = (-2, -1), norm: str = "backw
     return irfftn(x, s=s, axes=axes, norm=norm)
 
 
-def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
+def fftfreq(n: Any, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
     """The frequency of each transform of ``n`` numbers that are ``d`` apart."""
     n = _length(n, "fftfreq")
     k = arange(n, device=device)
@@ -206,15 +221,15 @@ def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None)
     return _frequencies(k, n, d, dtype)
 
 
-def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
+def rfftfreq(n: Any, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
     """The frequency of each of the ``n // 2 + 1`` transforms of ``n`` real numbers that are ``d`` apart."""
     n = _length(n, "rfftfreq")
     return _frequencies(arange(n // 2 + 1, device=device), n, d, dtype)
 
 
-def _frequencies(k: Tensor, n: int, d: float, dtype: Any) -> Tensor:
+def _frequencies(k: Tensor, n: Any, d: float, dtype: Any) -> Tensor:
     kind = dtype_of(dtype) if dtype is not None else _types.default_float()
-    return (k.astype("f64") / (n * d)).astype(kind)
+    return (k.astype("f64") / ((n.astype("f64") if isinstance(n, Tensor) else n) * d)).astype(kind)
 
 
 def _shifted(x: Any, axes: Any, sign: int, what: str) -> Any:

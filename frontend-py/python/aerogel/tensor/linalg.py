@@ -22,6 +22,7 @@ from aerogel.tensor._reductions import norm
 from aerogel.tensor._shapes import diagonal as _diagonal
 from aerogel.tensor._shapes import matrix_transpose
 from aerogel.tensor._tensor import Tensor, asarray
+from aerogel.tensor._unknown import all_known, differ, least
 
 
 def _matrix(x: Any, what: str) -> Tensor:
@@ -165,7 +166,9 @@ def eigvals(x: Any, /) -> ComplexTensor:
 def _least(x: Tensor, rtol: Any, largest: Tensor) -> Tensor:
     if rtol is None:
         eps = {"f32": 2.0**-23, "f64": 2.0**-52}[x.dtype._aerogel_dtype]
-        rtol = max(x.shape[-2:]) * eps
+        n, m = x.shape[-2:]
+        most = max(n, m) if all_known((n, m)) else (n + m - least(n, m)).astype(x.dtype)
+        rtol = most * eps
     return largest * rtol
 
 
@@ -174,7 +177,7 @@ def pinv(x: Any, /, *, rtol: Any = None) -> Tensor:
     from aerogel.tensor._searching import where
 
     x = _matrix(x, "pinv")
-    if 0 in x.shape[-2:]:
+    if 0 in [n for n in x.shape[-2:] if isinstance(n, int)]:
         return x.mT
     u, s, vh = svd(x, full_matrices=False)
     rtol = asarray(rtol).unsqueeze(-1) if rtol is not None and asarray(rtol).ndim else rtol
@@ -189,7 +192,7 @@ def matrix_rank(x: Any, /, *, rtol: Any = None) -> Tensor:
 
     x = _matrix(x, "matrix_rank")
     s = svdvals(x)
-    if s.shape[-1] == 0:
+    if isinstance(s.shape[-1], int) and s.shape[-1] == 0:
         return s.sum(axis=-1).astype(i32)
     rtol = asarray(rtol).unsqueeze(-1) if rtol is not None and asarray(rtol).ndim else rtol
     return count_nonzero(s > _least(x, rtol, s.max(axis=-1, keepdims=True)), axis=-1)
@@ -234,7 +237,7 @@ def matrix_power(x: Any, n: int, /) -> Tensor:
     from aerogel.tensor._shapes import broadcast_to
 
     x = asarray(x)
-    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+    if x.ndim < 2 or differ(x.shape[-1], x.shape[-2]):
         raise ValueError(f"`matrix_power` takes square matrices: the shape is {x.shape}")
     if n < 0:
         x, n = inv(x), -n
@@ -255,7 +258,7 @@ def multi_dot(arrays: Any, /) -> Tensor:
     while len(given) > 1:
         # The pair whose product takes the largest extent away.
         inner = [given[k].shape[-1] for k in range(len(given) - 1)]
-        k = inner.index(max(inner))
+        k = inner.index(max(inner)) if all_known(inner) else 0
         given[k : k + 2] = [given[k] @ given[k + 1]]
     return given[0]
 

@@ -112,7 +112,9 @@ class Program:
                 if isinstance(known, int) and known != extent:
                     raise ValueError(f"input {n} of `{self.__name__}`: axis {axis} has {known} elements, not {extent}")
             given.append(tensor._native)
-        planes = iter([self._result(r) for r in native.run(given)])
+        arguments = iter(given)
+        every = [next(arguments) if own is None else own for own in trace.given]
+        planes = iter([self._result(r) for r in native.run(every)])
         results = [ComplexTensor(next(planes), next(planes)) if both else next(planes) for both in trace.is_complex]
         if none:
             return None
@@ -137,6 +139,7 @@ def input(shape: Any, dtype: Any = None) -> Tensor:  # noqa: A001
     wanted = [None if isinstance(n, int) and n == -1 else trace.extents([n])[0] for n in given]
     native = trace.native.input(f"input {len(trace.inputs)}", kind._aerogel_dtype, wanted)
     trace.inputs.append(native)
+    trace.given.append(None)
     return Tensor(native)
 
 

@@ -130,6 +130,12 @@ impl NativeTensor {
         }
     }
 
+    /// Whether it is recorded outside of programs.
+    #[getter]
+    fn is_outside(&self) -> bool {
+        matches!(self.home, Home::Lazy(_))
+    }
+
     /// Whether it stands for one of many, or is made of what does.
     fn is_one_of_many(&self) -> bool {
         match self.home {

@@ -1,0 +1,49 @@
+"""Extents that only the run of a program knows: what is asked of them, and what cannot be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aerogel.tensor._tensor import Tensor, tracing
+
+
+def all_known(extents: Any) -> bool:
+    """Whether extents are numbers of Python's."""
+    return all(isinstance(n, int) for n in extents)
+
+
+def differ(n: Any, m: Any) -> bool:
+    """Whether two extents are known to be different."""
+    return isinstance(n, int) and isinstance(m, int) and n != m
+
+
+def outside_of_programs(what: str, why: str) -> None:
+    """Refuses, while a program is traced, what has to know numbers.
+
+    Raises:
+        ValueError: In a program.
+    """
+    if tracing.program is not None:
+        raise ValueError(f"`{what}` cannot be part of a program: {why}")
+
+
+def demand(x: Tensor, axis: int, n: Any) -> None:
+    """Asks, when the program runs, an axis for an extent."""
+    wanted: list[Any] = [None] * x.ndim
+    wanted[axis] = n if isinstance(n, int) else tracing.program.extents([n])[0]
+    if not tracing.trace.assert_shape(x._native, wanted, f"axis {axis} has {{}} elements where {{}} are needed"):
+        raise ValueError(f"axis {axis} has {x.shape[axis]} elements where {n} are needed")
+
+
+def least(n: Any, m: Any) -> Any:
+    """The smaller of two extents."""
+    if isinstance(n, int) and isinstance(m, int):
+        return min(n, m)
+    from aerogel.tensor._elementwise import minimum
+
+    return minimum(n, m)
+
+
+def at_least(n: Any, count: int, message: str) -> None:
+    """Asks, when the program runs, an extent for so many elements; ``{}`` in the message is how many there are."""
+    tracing.trace.ask_at_least(tracing.program.extents([n])[0], count, message)

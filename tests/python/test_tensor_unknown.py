@@ -1,0 +1,252 @@
+"""Functions of tensors in programs, where only the run knows extents: what they give outside of programs, or an error that says
+why they cannot be a part of one."""
+
+import numpy as np
+import pytest
+
+import aerogel as ti
+from aerogel.tensor import programs as p
+
+t = ti.tensor
+A = np.random.default_rng(0).standard_normal((4, 6)).astype(np.float32)
+
+
+def stored(x):
+    y = x + 0
+    y[0] = 5
+    y[:, 1] = 7
+    y[-1, -1] = 9
+    return y
+
+
+def stored_part(x):
+    y = x + 0
+    y[1:3, ::2] = x[1:3, ::2] * 10
+    return y
+
+
+def stored_where(x):
+    y = x + 0
+    y[y > 0] = 0
+    return y
+
+
+def stored_rows(x):
+    y = x + 0
+    y[x[:, 0] > 0] = 1
+    return y
+
+
+def positive(x):
+    return x @ x.T + t.eye(x.shape[0])
+
+
+SAME = {
+    # Shapes.
+    "stack": lambda x: t.stack([x, x * 2], axis=-1),
+    "concat": lambda x: t.concat([x, x + 1], axis=1),
+    "concat of rows": lambda x: t.concat([x, x + 1]),
+    "concat row by row": lambda x: t.concat([x, x], axis=None),
+    "T": lambda x: x.T,
+    "mT": lambda x: x.mT,
+    "reshape to a row": lambda x: x.reshape(-1),
+    "reshape to a size": lambda x: x.reshape(x.shape[0] * x.shape[1]),
+    "reshape": lambda x: x.reshape(x.shape[1], x.shape[0]),
+    "split": lambda x: t.split(x, [1, 3], axis=1)[1],
+    "flip": lambda x: t.flip(x),
+    "flip of rows": lambda x: t.flip(x, axis=1),
+    "roll": lambda x: t.roll(x, 2, axis=1),
+    "roll back": lambda x: t.roll(x, -1, axis=0),
+    "roll row by row": lambda x: t.roll(x, 3),
+    "roll by a number": lambda x: t.roll(x, t.asarray(2), axis=1),
+    "tile": lambda x: t.tile(x, (2, 1)),
+    "repeat": lambda x: t.repeat(x, 2, axis=1),
+    "pad": lambda x: t.pad(x, ((1, 2), (0, 1))),
+    "expand_dims": lambda x: t.expand_dims(x, axis=1),
+    "moveaxis": lambda x: t.moveaxis(x, 0, 1),
+    "broadcast_to": lambda x: t.broadcast_to(x, (3, *x.shape)),
+    "broadcast_arrays": lambda x: t.broadcast_arrays(x, x[0])[1],
+    "diagonal": lambda x: t.linalg.diagonal(x),
+    "diagonal above": lambda x: t.linalg.diagonal(x, offset=3),
+    "diagonal below": lambda x: t.linalg.diagonal(x, offset=-2),
+    "tril": lambda x: t.tril(x),
+    "triu": lambda x: t.triu(x, k=1),
+    "meshgrid": lambda x: t.meshgrid(x[0], x[:, 0])[0],
+    # What is made.
+    "eye": lambda x: t.eye(x.shape[0]),
+    "eye beside": lambda x: t.eye(x.shape[0], x.shape[1], k=1),
+    "arange": lambda x: t.arange(x.shape[0]),
+    "arange from": lambda x: t.arange(2, x.shape[1]),
+    "arange by twos": lambda x: t.arange(0, x.shape[1], 2),
+    "arange back": lambda x: t.arange(x.shape[1], 0, -4),
+    "full": lambda x: t.full(x.shape, 2.0),
+    "zeros_like": lambda x: t.zeros_like(x),
+    "ones": lambda x: t.ones((x.shape[0], 2)),
+    "iota": lambda x: t.iota(x.shape, 1),
+    # Parts.
+    "x[1]": lambda x: x[1],
+    "x[-1]": lambda x: x[-1],
+    "x[1:3]": lambda x: x[1:3],
+    "x[:, 1:-1]": lambda x: x[:, 1:-1],
+    "x[::2, ::-1]": lambda x: x[::2, ::-1],
+    "x[..., 0]": lambda x: x[..., 0],
+    "x[:, None]": lambda x: x[:, None],
+    "x[-2:]": lambda x: x[-2:],
+    "x[:100]": lambda x: x[:100],
+    "x[2:1]": lambda x: x[2:1],
+    "x[: n // 2]": lambda x: x[: x.shape[0] // 2],
+    "x[[2, 0]]": lambda x: x[[2, 0]],
+    "x[[0, 1], [2, 3]]": lambda x: x[[0, 1], [2, 3]],
+    "take": lambda x: t.take(x, t.asarray([2, 0]), axis=0),
+    "take_along_axis": lambda x: t.take_along_axis(x, t.argsort(x, axis=1), axis=1),
+    "gather": lambda x: t.gather(x, t.asarray([0, 1]), t.asarray([2, 3])),
+    "gather outside": lambda x: t.gather(x.outside("clamp"), t.asarray([9, -3]), t.asarray([1, 2])),
+    "stored": stored,
+    "stored to a part": stored_part,
+    "stored where": stored_where,
+    "stored to rows where": stored_rows,
+    # Sums, orders.
+    "cumulative_sum": lambda x: t.cumulative_sum(x, axis=1),
+    "cumulative_sum from zero": lambda x: t.cumulative_sum(x, axis=1, include_initial=True),
+    "cumulative_prod": lambda x: t.cumulative_prod(x, axis=0),
+    "sort": lambda x: t.sort(x, axis=1),
+    "sort down": lambda x: t.sort(x, axis=0, descending=True),
+    "argsort": lambda x: t.argsort(x, axis=1),
+    "topk": lambda x: t.topk(x, 2).values,
+    "argmax": lambda x: t.argmax(x, axis=1),
+    "argmax of all": lambda x: t.argmax(x),
+    "median": lambda x: t.median(x, axis=1),
+    "median of all": lambda x: t.median(x),
+    "var": lambda x: t.var(x, axis=0),
+    "std": lambda x: t.std(x, correction=1),
+    "mean": lambda x: t.mean(x, axis=(0, 1)),
+    "norm": lambda x: t.norm(x, axis=1),
+    "any": lambda x: t.any(x > 1, axis=0),
+    "count_nonzero": lambda x: t.count_nonzero(x > 0, axis=1),
+    "prod": lambda x: t.prod(x, axis=1),
+    "searchsorted": lambda x: t.searchsorted(t.sort(x[0]), x[1]),
+    "searchsorted right": lambda x: t.searchsorted(t.sort(x[0]), t.sort(x[0]), side="right"),
+    "softmax": lambda x: t.exp(x - x.max(axis=1, keepdims=True)) / t.exp(x - x.max(axis=1, keepdims=True)).sum(axis=1, keepdims=True),
+    "size": lambda x: x.sum() / x.size,
+    "shape": lambda x: x.sum(axis=0) / x.shape[0],
+    # Products, linear algebra.
+    "matmul": lambda x: x @ x.T,
+    "matmul with a vector": lambda x: x @ x[0],
+    "tensordot": lambda x: t.tensordot(x, x, axes=((1,), (1,))),
+    "einsum": lambda x: t.einsum("ij,kj->ik", x, x),
+    "outer": lambda x: t.outer(x[0], x[1]),
+    "vecdot": lambda x: t.vecdot(x, x),
+    "cross": lambda x: t.cross(x[:, :3], x[:, 3:]),
+    "trace": lambda x: t.trace(x),
+    "accum": lambda x: t.accum("ij => i", x),
+    "windows": lambda x: t.accum("2*o+k, ; k => o", x[0], t.ones(3)),
+    "svdvals": lambda x: t.linalg.svdvals(x),
+    "pinv": lambda x: t.linalg.pinv(x),
+    "matrix_rank": lambda x: t.linalg.matrix_rank(x),
+    "matrix_norm": lambda x: t.linalg.matrix_norm(x, ord=2),
+    "inv": lambda x: t.linalg.inv(positive(x)),
+    "solve": lambda x: t.linalg.solve(positive(x), x),
+    "det": lambda x: t.linalg.det(positive(x)),
+    "slogdet": lambda x: t.linalg.slogdet(positive(x)).logabsdet,
+    "cholesky": lambda x: t.linalg.cholesky(positive(x)),
+    "eigvalsh": lambda x: t.linalg.eigvalsh(positive(x)),
+    "matrix_power": lambda x: t.linalg.matrix_power(x @ x.T, 3),
+    "multi_dot": lambda x: t.linalg.multi_dot([x, x.T, x]),
+    "lu": lambda x: t.linalg.lu(x).U,
+    # Fourier transforms.
+    "fft": lambda x: t.fft.fft(x).real,
+    "fft, ortho": lambda x: t.fft.fft(x, norm="ortho").imag,
+    "ifft": lambda x: t.fft.ifft(t.fft.fft(x)).real,
+    "rfft": lambda x: t.abs(t.fft.rfft(x)),
+    "irfft": lambda x: t.fft.irfft(t.fft.rfft(x)),
+    "fft2": lambda x: t.abs(t.fft.fft2(x)),
+    "fftshift": lambda x: t.fft.fftshift(x),
+    "ifftshift": lambda x: t.fft.ifftshift(x, axes=1),
+    "fftfreq": lambda x: t.fft.fftfreq(x.shape[1]),
+    "rfftfreq": lambda x: t.fft.rfftfreq(x.shape[1], d=0.5),
+    # One for many.
+    "vmap": lambda x: ti.vmap(lambda row: row / row.sum())(x),
+    "vmap of columns": lambda x: ti.vmap(lambda column: t.sort(column), in_axes=1, out_axes=1)(x),
+}  # fmt: skip
+
+
+def in_a_program(function, *values):
+    @p.program
+    def program():
+        return function(*(p.input([-1] * v.ndim, ti.f32) for v in values))
+
+    return program(*map(t.asarray, values)).numpy()
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_the_same_in_a_program(name):
+    ti.init(arch=ti.cpu, log_level="error")
+    for values in (A, A[:3, :5].copy()) if "cross" not in name else (A,):
+        outside = SAME[name](t.asarray(values)).numpy()
+        inside = in_a_program(SAME[name], values)
+        assert inside.shape == outside.shape
+        np.testing.assert_allclose(inside, outside, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("function", "kind", "text"),
+    [
+        (lambda x: t.nonzero(x)[0], ValueError, "`nonzero` cannot be part of a program: how many numbers there are"),
+        (lambda x: t.unique_values(x), ValueError, "`unique` cannot be part of a program"),
+        (lambda x: x[x > 0], ValueError, r"`x\[mask\]` cannot be part of a program.*choose by `where`"),
+        (
+            lambda x: t.split(x, 2)[0],
+            ValueError,
+            "`split` into 2 equal parts: how many elements axis 0 has is known when",
+        ),
+        (lambda x: t.unstack(x)[0], ValueError, "`unstack` gives so many tensors as the axis has elements"),
+        (lambda x: x * len(x), TypeError, r"how many elements the first axis has is known .* it is `x.shape\[0\]`"),
+        (lambda x: t.topk(x, 7).values, ValueError, "`topk`: axis -1 has 6 elements, 7 are asked for"),
+        (lambda x: t.median(x[:0], axis=0), ValueError, "`median` of 0 numbers"),
+        (lambda x: t.cross(x, x), ValueError, "6 elements where 3 are needed"),
+        (lambda x: t.fft.fft(x, n=3).real, ValueError, "a transform of so many numbers is that of a part"),
+        (lambda x: t.tensordot(x, x, axes=((0,), (1,))), ValueError, "4"),
+    ],
+)
+def test_what_cannot_be(function, kind, text):
+    ti.init(arch=ti.cpu, log_level="error")
+    with pytest.raises(kind, match=text):
+        in_a_program(function, A)
+
+
+def test_tensors_from_outside_are_constants():
+    ti.init(arch=ti.cpu, log_level="error")
+    table = t.asarray([10.0, 20.0, 30.0])
+    scale = np.array([1.0, 2.0], np.float32)
+
+    @p.program
+    def program():
+        at = p.input([-1], ti.i32)
+        with p.loop(2):
+            at.val = at + t.asarray([1, 1])
+        return table.outside("clamp")[at] * scale + table.sum()
+
+    assert program(t.asarray([-2, -1])).tolist() == [70, 100]
+    # The numbers are those of the tensor when the program was traced.
+    table[0] = 0
+    assert program(t.asarray([-2, -1])).tolist() == [70, 100]
+    with pytest.raises(TypeError, match="takes 1 tensors, 2 were given"):
+        program(t.asarray([1, 2]), table)
+
+
+def test_a_tensor_of_another_program_is_none_of_this_one():
+    ti.init(arch=ti.cpu, log_level="error")
+    kept = []
+
+    @p.program
+    def first():
+        kept.append(p.input([-1], ti.f32))
+        return kept[0]
+
+    @p.program
+    def second():
+        return p.input([-1], ti.f32) + kept[0]
+
+    first(t.ones(2))
+    with pytest.raises(ValueError, match="a tensor of a program and one of another"):
+        second(t.ones(2))
