@@ -131,13 +131,25 @@ pub(crate) trait Stored: Number + Transformed + Pod {
     /// The numbers of an operand.
     fn read(operand: &Operand) -> Result<Vec<Self>, MemoryError> {
         let mut all = bytemuck::zeroed_vec(operand.shape.iter().product());
-        operand.buffer.read(0, bytemuck::cast_slice_mut(&mut all))?;
+        Self::read_from(operand, 0, &mut all)?;
         Ok(all)
+    }
+
+    /// Some numbers of an operand, from one on.
+    fn read_from(operand: &Operand, first: usize, some: &mut [Self]) -> Result<(), MemoryError> {
+        let offset = first * size_of::<Self>();
+        operand.buffer.read(offset, bytemuck::cast_slice_mut(some))
     }
 
     /// Gives an operand these numbers.
     fn write(operand: &Operand, all: &[Self]) -> Result<(), MemoryError> {
-        operand.buffer.write(0, bytemuck::cast_slice(all))
+        Self::write_to(operand, 0, all)
+    }
+
+    /// Gives some of its numbers, from one on.
+    fn write_to(operand: &Operand, first: usize, some: &[Self]) -> Result<(), MemoryError> {
+        let offset = first * size_of::<Self>();
+        operand.buffer.write(offset, bytemuck::cast_slice(some))
     }
 }
 

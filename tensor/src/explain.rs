@@ -139,6 +139,7 @@ impl Steps {
                 Stmt::Call(call) => {
                     let what = match call.library {
                         Library::MatMul => "product of matrices".to_owned(),
+                        Library::MatMulRows => "some rows of a product of matrices".to_owned(),
                         Library::Sort { .. } => "sort".to_owned(),
                         Library::Algebra(op) => op.to_string(),
                         Library::Transform(op) => op.to_string(),

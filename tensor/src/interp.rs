@@ -486,7 +486,10 @@ pub(crate) fn library(
     outputs: &mut [Array],
 ) -> Result<(), Failure> {
     match (library, inputs, outputs) {
-        (Library::MatMul, [a, b], [out]) => matmul(a, b, out),
+        (Library::MatMul, [a, b], [out]) => matmul(a, b, 0, out),
+        (Library::MatMulRows, [a, b, first], [out]) => {
+            matmul(a, b, first.data[0].as_i128() as usize, out);
+        }
         (Library::Sort { descending }, [x], [values, order]) => sort(x, descending, values, order),
         (Library::Algebra(_) | Library::Transform(_), inputs, outputs) => {
             crate::library::of_arrays(library, inputs, outputs).map_err(Failure::Library)?;
@@ -496,14 +499,17 @@ pub(crate) fn library(
     Ok(())
 }
 
-fn matmul(a: &Array, b: &Array, out: &mut Array) {
-    let &[.., n, m] = &out.shape[..] else {
+/// The rows of a product from `first` on.
+fn matmul(a: &Array, b: &Array, first: usize, out: &mut Array) {
+    let (&[.., rows, m], &[.., n, inner]) = (&out.shape[..], &a.shape[..]) else {
         unreachable!("the verifier counts axes");
     };
-    let inner = a.shape[a.shape.len() - 1];
     let (add, mul) = (aerogel_ir::BinaryOp::Add, aerogel_ir::BinaryOp::Mul);
     for (at, cell) in out.data.iter_mut().enumerate() {
-        let (batch, i, j) = (at / (n * m), at / m % n, at % m);
+        let (batch, i, j) = (at / (rows * m), first + at / m % rows, at % m);
+        if i >= n {
+            continue;
+        }
         *cell = (0..inner).fold(Scalar::zero(out.ty), |sum, k| {
             let left = a.data[(batch * n + i) * inner + k];
             let right = b.data[(batch * inner + k) * m + j];

@@ -22,6 +22,7 @@ mod program;
 pub mod record;
 mod region;
 mod slice;
+mod sort;
 mod verify;
 
 pub use aerogel_ir::ParseError;

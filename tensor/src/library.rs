@@ -1,7 +1,7 @@
 //! What libraries do with whole buffers.
 //!
 //! Products of float matrices are `faer`'s, on copies: a copy of `n * k` numbers is little beside `n * k * m` products.
-//! What is sorted, and products of other numbers, are as the interpreter does them.
+//! Products of other numbers are as the interpreter does them.
 
 use aerogel_base::ScalarType;
 use aerogel_linalg::multiply;
@@ -11,6 +11,7 @@ use crate::algebra::{self, LibraryError, Stored};
 use crate::interp::{self, Array, Failure};
 use crate::plan::Operand;
 use crate::program::Library;
+use crate::sort;
 
 /// Calls a library: `outputs` have their shapes.
 pub(crate) fn call(
@@ -20,11 +21,21 @@ pub(crate) fn call(
     n_threads: usize,
 ) -> Result<(), LibraryError> {
     match (library, inputs, outputs) {
-        (Library::MatMul, [a, b], [out]) if out.ty == ScalarType::F32 => {
-            Ok(products::<f32>(a, b, out, n_threads)?)
+        (Library::MatMul | Library::MatMulRows, [a, b, first @ ..], [out])
+            if matches!(out.ty, ScalarType::F32 | ScalarType::F64) =>
+        {
+            let first = match first {
+                [first] => first.buffer.read_scalar(first.ty, 0)?.as_i128() as usize,
+                _ => 0,
+            };
+            let done = match out.ty {
+                ScalarType::F32 => products::<f32>(a, b, first, out, n_threads),
+                _ => products::<f64>(a, b, first, out, n_threads),
+            };
+            Ok(done?)
         }
-        (Library::MatMul, [a, b], [out]) if out.ty == ScalarType::F64 => {
-            Ok(products::<f64>(a, b, out, n_threads)?)
+        (Library::Sort { descending }, [x], [values, order]) => {
+            Ok(sort::rows(x, descending, values, order)?)
         }
         (Library::Algebra(op), ..) => algebra::algebra(op, inputs, outputs, n_threads),
         (Library::Transform(op), ..) => algebra::transform(op, inputs, outputs),
@@ -71,24 +82,31 @@ pub(crate) fn of_arrays(
     Ok(())
 }
 
-/// One product for each place along the leading axes.
+/// The rows of a product from `first` on, as many as are there and `out` has, for each place along the leading axes.
 fn products<T: Stored>(
     a: &Operand,
     b: &Operand,
+    first: usize,
     out: &Operand,
     n_threads: usize,
 ) -> Result<(), MemoryError> {
-    let &[.., n, m] = &out.shape[..] else {
+    let (&[.., rows, m], &[ref batch @ .., n, k]) = (&out.shape[..], &a.shape[..]) else {
         unreachable!("the verifier counts axes");
     };
-    let k = a.shape[a.shape.len() - 1];
-    let (left, right) = (T::read(a)?, T::read(b)?);
-    let mut result = bytemuck::zeroed_vec::<T>(out.shape.iter().product());
-    let batch: usize = out.shape[..out.shape.len() - 2].iter().product();
-    for at in 0..batch {
-        let (left, right) = (&left[at * n * k..][..n * k], &right[at * k * m..][..k * m]);
-        let result = &mut result[at * n * m..][..n * m];
-        multiply(left, right, result, [n, k, m], n_threads);
+    let there = rows.min(n - first);
+    let right = T::read(b)?;
+    let mut left = bytemuck::zeroed_vec::<T>(there * k);
+    let mut result = bytemuck::zeroed_vec::<T>(there * m);
+    for at in 0..batch.iter().product() {
+        T::read_from(a, (at * n + first) * k, &mut left)?;
+        multiply(
+            &left,
+            &right[at * k * m..][..k * m],
+            &mut result,
+            [there, k, m],
+            n_threads,
+        );
+        T::write_to(out, at * rows * m, &result)?;
     }
-    T::write(out, &result)
+    Ok(())
 }

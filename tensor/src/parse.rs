@@ -347,6 +347,7 @@ impl Parser<'_> {
                 let name = self.lexer.word()?;
                 let library = match name.as_str() {
                     "matmul" => Library::MatMul,
+                    "matmul_rows" => Library::MatMulRows,
                     "sort" => Library::Sort { descending: false },
                     "sort_down" => Library::Sort { descending: true },
                     name => {

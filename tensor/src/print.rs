@@ -266,6 +266,7 @@ impl Printer<'_> {
     fn call(&self, call: &Call) -> String {
         let name = match call.library {
             Library::MatMul => "matmul",
+            Library::MatMulRows => "matmul_rows",
             Library::Sort { descending: false } => "sort",
             Library::Sort { descending: true } => "sort_down",
             Library::Algebra(op) => op.name(),

@@ -178,6 +178,9 @@ pub struct For {
 pub enum Library {
     /// `out[.., i, j] = sum over k of a[.., i, k] * b[.., k, j]`, floats; the leading axes of all three are the same.
     MatMul,
+    /// So many rows as `out` has of such a product, from the row on that the one number of a third buffer (`i32`) names. Rows
+    /// behind the last one stay as they are.
+    MatMulRows,
     /// The numbers along the last axis in order (`values, order = sort(x)`), equal ones in the order in which they come,
     /// NaN behind all; downwards if `descending`.
     Sort {

@@ -277,6 +277,7 @@ impl<'p> Check<'p> {
         let axes = |b: &Buffer| self.program.buffers[*b].shape.len();
         let (n_in, n_out) = match call.library {
             Library::MatMul => (2, 1),
+            Library::MatMulRows => (3, 1),
             Library::Sort { .. } => (1, 2),
             Library::Algebra(op) => (op.axes().0.len(), op.axes().1.len()),
             Library::Transform(op) => op.operands(),
@@ -287,7 +288,11 @@ impl<'p> Check<'p> {
         )?;
         let ty = |b: &Buffer| self.program.buffers[*b].ty;
         let types = match call.library {
-            Library::MatMul => call.inputs.iter().all(|b| ty(b) == ty(&call.outputs[0])),
+            Library::MatMul | Library::MatMulRows => {
+                let factors = &call.inputs[..2];
+                factors.iter().all(|b| ty(b) == ty(&call.outputs[0]))
+                    && call.inputs[2..].iter().all(|b| ty(b) == ScalarType::I32)
+            }
             Library::Sort { .. } => {
                 ty(&call.inputs[0]) == ty(&call.outputs[0]) && ty(&call.outputs[1]).is_int()
             }
@@ -311,14 +316,15 @@ impl<'p> Check<'p> {
             );
         }
         let n = axes(&call.outputs[0]);
-        let mut all = call.inputs.iter().chain(&call.outputs);
-        let enough = n
-            >= if call.library == Library::MatMul {
-                2
-            } else {
-                1
-            };
-        ensure(enough && all.all(|b| axes(b) == n), || {
+        let is_product = matches!(call.library, Library::MatMul | Library::MatMulRows);
+        let (same, numbers) = match is_product {
+            true => call.inputs.split_at(2),
+            false => (&call.inputs[..], &[][..]),
+        };
+        let enough = n >= if is_product { 2 } else { 1 };
+        let mut same = same.iter().chain(&call.outputs);
+        let all = same.all(|b| axes(b) == n) && numbers.iter().all(|b| axes(b) == 0);
+        ensure(enough && all, || {
             "a library with operands of other numbers of axes".to_owned()
         })
     }

@@ -2,7 +2,7 @@
 
 mod support;
 
-use aerogel_tensor::passes::{self, Options, PASSES, Products, n_materialised};
+use aerogel_tensor::passes::{self, Options, PASSES, Product, Products, n_materialised};
 use aerogel_tensor::{Program, parse, verify};
 use support::{after, body};
 
@@ -490,6 +490,34 @@ fn products_are_made_by_a_library() {
     }
     result b4
     "#);
+}
+
+#[test]
+fn what_is_made_of_a_library_s_product_is_made_some_rows_at_a_time() {
+    let text = PRODUCT
+        .replace("24", "?")
+        .replacen("f32[16, ?]", "f32[16, b0:0]", 1);
+    let text = text.replace("tmp b3 \"t\": f32[?", "tmp b3 \"t\": f32[b0:0");
+    let text = text.replace("tmp b4 \"y\": f32[?", "tmp b4 \"y\": f32[b0:0");
+    let program = with_products(Products::Library, &text.replace("for [?", "for [b0:0"));
+    insta::assert_snapshot!(body(&program), @r#"
+    for [7, 16] {
+      b5[i0, i1] = b1[i1, i0]
+    }
+    loop x0 in i32(0), extent(b0:0), 512 {
+      for [] {
+        b6[] = x0
+      }
+      call matmul_rows(b7) = (b0, b5, b6)
+      for [512, 16] {
+        if lt(add(x0, i0), extent(b0:0)) {
+          b4[add(x0, i0), i1] = max(add(b7[i0, i1], b2[i1]), f32(0.0))
+        }
+      }
+    }
+    result b4
+    "#);
+    assert_eq!(program.products[0], Product::Library(true));
 }
 
 #[test]

@@ -113,6 +113,26 @@ def test_what_is_computed_of_a_product_is_computed_with_it(products):
     assert np.array_equal(product.numpy(), a @ b)
 
 
+def test_what_is_computed_of_many_rows(products):
+    """A library makes some rows at a time, which are all that lies in memory of them."""
+
+    @p.program
+    def layer():
+        x, w, bias = p.input([-1, -1], ti.f32), p.input([-1, -1], ti.f32), p.input([-1], ti.f32)
+        return T.maximum(x @ w + bias, 0)
+
+    for shapes in ((1300, 20, 30), (512, 20, 30), (513, 9, 8), (3, 20, 30), (0, 20, 30), (600, 20, 0), (600, 0, 30)):
+        n, k, m = shapes
+        x, w, bias = whole(n, k), whole(k, m), whole(m)
+        assert np.array_equal(layer(x, w, bias).numpy(), np.maximum(x @ w + bias, 0))
+    assert ("some rows at a time" in layer.explain()) == (products == "library")
+    # Batches, in another order, of rows of two axes.
+    a, b, c = whole(3, 40, 20, 16), whole(16, 3, 90), whole(90, 3)
+    made = T.einsum("bijk,kbm->mbij", a, b) - T.asarray(c)[:, :, None, None] * 2
+    expected = np.einsum("bijk,kbm->mbij", a, b) - c[:, :, None, None] * 2
+    assert np.array_equal(made.numpy(), expected)
+
+
 def test_who_makes_products_is_one_of_two():
     with pytest.raises(ValueError, match="tensor_products is 'tiles' or 'library', not 'hands'"):
         ti.init(arch=ti.cpu, tensor_products="hands")

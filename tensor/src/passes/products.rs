@@ -15,10 +15,10 @@ use aerogel_base::{ScalarType, Span};
 use aerogel_ir::BinaryOp;
 use indexmap::{IndexMap, IndexSet};
 
-use super::uses::{Touched, only_store};
-use super::{Options, Products, tiles};
+use super::uses::{Touched, map_exprs, only_store};
+use super::{Options, Products, by_library, tiles};
 use crate::expr::{Expr, ExprDef, Outside};
-use crate::program::{Accum, Buffer, Call, Dim, DimDef, For, Library, Program, Role, Stmt, Store};
+use crate::program::{Accum, Buffer, Dim, DimDef, For, Program, Role, Stmt, Store};
 
 /// Rows, columns or inner axes with fewer indices are as well done by loops.
 const LEAST: u64 = 8;
@@ -32,8 +32,8 @@ const MAX_EPILOGUE: u32 = 40;
 pub enum Product {
     /// By statements over tiles; whether what is computed of it is computed there.
     Tiles(bool),
-    /// By a library.
-    Library,
+    /// By a library; whether some rows at a time, of which is computed what is made of them.
+    Library(bool),
     /// By loops: it is small.
     Small,
 }
@@ -43,11 +43,17 @@ impl std::fmt::Display for Product {
         f.write_str(match self {
             Self::Tiles(true) => "a product of matrices in tiles, and what is made of it",
             Self::Tiles(false) => "a product of matrices in tiles",
-            Self::Library => "a product of matrices by a library",
+            Self::Library(true) => {
+                "a product of matrices by a library, some rows at a time, and what is made of them"
+            }
+            Self::Library(false) => "a product of matrices by a library",
             Self::Small => "a product of matrices so small that loops are as good",
         })
     }
 }
+
+/// A `for` that is done with each element of a product, and its axis for each of the product's.
+pub(super) type Epilogue<'f> = (&'f For, &'f [u32]);
 
 /// Axes of a `for` that makes a product, and its factors.
 pub(super) struct Factors {
@@ -127,27 +133,34 @@ fn block(
                 program.buffers[target].ty,
                 ScalarType::F32 | ScalarType::F64
             );
-        let how = if small {
-            Product::Small
-        } else if by_library {
-            new.insert(at, by_library_of(program, factors));
-            Product::Library
+        if small {
+            program.products.insert(target, Product::Small);
+            continue;
+        }
+        let follower = follower(program, body, at, &factors, readers)
+            .filter(|(follower, _)| !new.contains_key(follower));
+        let epilogue = follower.as_ref().and_then(|(k, axes)| match &body[*k] {
+            Stmt::For(all) => Some((all, &axes[..])),
+            _ => None,
+        });
+        let (made, fused) = if by_library {
+            by_library::run(program, factors, epilogue)
         } else {
-            let follower = follower(program, body, at, &factors, readers)
-                .filter(|(follower, _)| !new.contains_key(follower));
-            let epilogue = follower.map(|(follower, axes)| (&body[follower], follower, axes));
-            match epilogue {
-                Some((Stmt::For(all), follower, axes)) => {
-                    let made = tiles::run(program, factors, Some((all, &axes)));
-                    new.insert(at, Vec::new());
-                    new.insert(follower, made);
-                    Product::Tiles(true)
-                }
-                _ => {
-                    new.insert(at, tiles::run(program, factors, None));
-                    Product::Tiles(false)
-                }
+            let made = tiles::run(program, factors, epilogue);
+            (made, epilogue.is_some())
+        };
+        match follower.filter(|_| fused) {
+            Some((follower, _)) => {
+                new.insert(at, Vec::new());
+                new.insert(follower, made);
             }
+            None => {
+                new.insert(at, made);
+            }
+        }
+        let how = match by_library {
+            true => Product::Library(fused),
+            false => Product::Tiles(fused),
         };
         program.products.insert(target, how);
     }
@@ -410,121 +423,45 @@ pub(super) fn at(program: &mut Program, e: Expr, axes: &IndexMap<u32, Expr>) -> 
         })
 }
 
-/// A factor as a buffer `[batch.., n, m]` for a library: the one that it reads, if that is so.
-fn matrix(
+/// What becomes of an element of a product, in the row `i` and the column `j`.
+pub(super) fn element_stores(
     program: &mut Program,
     factors: &Factors,
+    batch: &[Expr],
+    [i, j]: [Expr; 2],
     value: Expr,
-    groups: [&[u32]; 2],
-    out: &mut Vec<Stmt>,
-) -> Buffer {
-    let [first, second] = groups;
-    let axes = [&factors.batch, first, second].concat();
-    if let ExprDef::Load { buffer, index, .. } = &program.exprs[value]
-        && first.len() == 1
-        && second.len() == 1
-        && program.buffers[*buffer].shape == factors.dims(&axes)
-        && index
-            .iter()
-            .zip(&axes)
-            .all(|(&e, &k)| program.exprs[e] == ExprDef::Axis(k))
-    {
-        return *buffer;
-    }
-    let batch = factors.dims(&factors.batch);
-    let own = groups.map(|axes| factors.dims(axes));
-    let mut domain = batch.clone();
-    domain.extend(own.each_ref().map(|dims| product(program, dims)));
+    epilogue: Option<Epilogue<'_>>,
+) -> Vec<Stmt> {
     let mut places: IndexMap<u32, Expr> = IndexMap::new();
-    let counted = program.axes(domain.len());
-    places.extend(factors.batch.iter().copied().zip(counted.iter().copied()));
-    for ((axes, dims), &index) in groups.iter().zip(&own).zip(&counted[batch.len()..]) {
-        let indices = unravelled(program, index, dims);
+    places.extend(factors.batch.iter().copied().zip(batch.iter().copied()));
+    for (axes, e) in [(&factors.rows, i), (&factors.columns, j)] {
+        let indices = unravelled(program, e, &factors.dims(axes));
         places.extend(axes.iter().copied().zip(indices));
     }
-    let value = at(program, value, &places);
-    let before = std::mem::take(&mut program.body);
-    let made = program.map(&domain, value, factors.span);
-    out.extend(std::mem::replace(&mut program.body, before));
-    made
-}
-
-/// The statements around a library's product.
-fn by_library_of(program: &mut Program, factors: Factors) -> Vec<Stmt> {
-    let mut out = Vec::new();
-    let [left, right] = factors.operands;
-    let inputs = vec![
-        matrix(
-            program,
-            &factors,
-            left,
-            [&factors.rows, &factors.inner],
-            &mut out,
-        ),
-        matrix(
-            program,
-            &factors,
-            right,
-            [&factors.inner, &factors.columns],
-            &mut out,
-        ),
-    ];
-    let call = |output: Buffer| {
-        Stmt::Call(Call {
-            library: Library::MatMul,
-            inputs,
-            outputs: vec![output],
-            span: factors.span,
-        })
-    };
-    let order = [&factors.batch[..], &factors.rows, &factors.columns].concat();
-    let is_own = |(&e, &k): (&Expr, &u32)| program.exprs[e] == ExprDef::Axis(k);
-    let is_plain = factors.rows.len() == 1
-        && factors.columns.len() == 1
-        && factors.store.index.iter().zip(&order).all(is_own);
-    if is_plain {
-        out.push(call(factors.store.target));
-        return out;
-    }
-    // The target's elements lie otherwise.
-    let [n, m] = [&factors.rows, &factors.columns].map(|axes| factors.dims(axes));
-    let mut shape = factors.dims(&factors.batch);
-    shape.push(product(program, &n));
-    shape.push(product(program, &m));
-    let made = program.temporary(program.buffers[factors.store.target].ty, &shape);
-    out.push(call(made));
-    let domain = program.buffers[factors.store.target].shape.clone();
-    let place = |k: u32| {
-        let at = factors.store.index.iter();
-        let mut at = at.map(|&e| program.exprs[e] == ExprDef::Axis(k));
-        at.position(|is| is).expect("it is kept") as u32
-    };
-    let groups = [&factors.batch, &factors.rows, &factors.columns]
-        .map(|axes| axes.iter().map(|&k| place(k)).collect::<Vec<u32>>());
-    let mut index: Vec<Expr> = groups[0].iter().map(|&k| program.exprs.axis(k)).collect();
-    for axes in &groups[1..] {
-        let zero = program.exprs.i32(0);
-        let linear = axes.iter().fold(zero, |sum, &k| {
-            let extent = program.extent(domain[k as usize]);
-            let axis = program.exprs.axis(k);
-            let sum = program.exprs.binary(BinaryOp::Mul, sum, extent);
-            program.exprs.binary(BinaryOp::Add, sum, axis)
-        });
-        index.push(linear);
-    }
-    let value = program.load(made, index, Outside::Never);
-    let index = program.axes(domain.len());
-    out.push(Stmt::For(For {
-        domain,
-        cells: None,
-        body: vec![Stmt::Store(Store {
+    let index: Vec<Expr> = factors
+        .store
+        .index
+        .iter()
+        .map(|&e| at(program, e, &places))
+        .collect();
+    let Some((all, axes)) = epilogue else {
+        return vec![Stmt::Store(Store {
             index,
             value,
             accum: None,
             init: false,
-            ..factors.store
-        })],
-        span: factors.span,
-    }));
-    out
+            ..factors.store.clone()
+        })];
+    };
+    let places: IndexMap<u32, Expr> = axes.iter().copied().zip(index).collect();
+    let mut body = all.body.clone();
+    let (mut done, exprs) = (LookupMap::default(), &mut program.exprs);
+    map_exprs(&mut body, &mut |e| {
+        exprs.replace(e, &mut done, &mut |_, def| match def {
+            ExprDef::Axis(k) => places.get(k).copied(),
+            ExprDef::Load { buffer, .. } if *buffer == factors.store.target => Some(value),
+            _ => None,
+        })
+    });
+    body
 }

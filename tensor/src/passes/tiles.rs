@@ -13,13 +13,12 @@
 //! along the last axis run in the lanes of a vector, and each has a row of tiles' sums. What a few rows of tiles
 //! read of the left factor stays in the cache while all columns pass by.
 
-use aerogel_base::hash::LookupMap;
 use aerogel_base::{Scalar, ScalarType};
 use aerogel_ir::{BinaryOp, CompareOp};
 use indexmap::IndexMap;
 
-use super::products::{Factors, at, product, unravelled};
-use crate::expr::{Expr, ExprDef, Outside};
+use super::products::{Epilogue, Factors, at, element_stores, product, unravelled};
+use crate::expr::{Expr, Outside};
 use crate::program::{Buffer, Dim, DimDef, For, Program, Stmt, Store, Var};
 
 /// Rows of a tile, the best first: so many sums, a factor and a product fit into the registers of most machines, and are so
@@ -35,7 +34,7 @@ const BLOCKS: [u64; 7] = [8, 7, 9, 6, 10, 5, 4];
 pub(super) fn run(
     program: &mut Program,
     factors: Factors,
-    epilogue: Option<(&For, &[u32])>,
+    epilogue: Option<Epilogue<'_>>,
 ) -> Vec<Stmt> {
     let mut out = Vec::new();
     let [rows, columns, inner] = [&factors.rows, &factors.columns, &factors.inner]
@@ -187,7 +186,7 @@ impl Tiles {
         program: &mut Program,
         factors: &Factors,
         inner: Dim,
-        epilogue: Option<(&For, &[u32])>,
+        epilogue: Option<Epilogue<'_>>,
     ) -> Stmt {
         let tiles = program.extent(self.left.tiles);
         let length = divisor(program, self.left.tiles, BLOCKS).unwrap_or(BLOCK);
@@ -221,7 +220,15 @@ impl Tiles {
             .collect();
         let mut stores = Vec::new();
         for (&i, &sum) in rows.iter().zip(&sums) {
-            stores.push(self.stores(program, factors, batch, [i, j], sum, epilogue));
+            let value = program.get(sum);
+            stores.push(element_stores(
+                program,
+                factors,
+                batch,
+                [i, j],
+                value,
+                epilogue,
+            ));
         }
         let whole = [
             (row, self.n_rows, self.rows, self.blocks_are_whole(program)),
@@ -316,55 +323,10 @@ impl Tiles {
             body,
         }
     }
-
-    /// What becomes of one sum.
-    fn stores(
-        &self,
-        program: &mut Program,
-        factors: &Factors,
-        batch: &[Expr],
-        [i, j]: [Expr; 2],
-        sum: Var,
-        epilogue: Option<(&For, &[u32])>,
-    ) -> Vec<Stmt> {
-        let mut places: IndexMap<u32, Expr> = IndexMap::new();
-        places.extend(factors.batch.iter().copied().zip(batch.iter().copied()));
-        for (axes, e) in [(&factors.rows, i), (&factors.columns, j)] {
-            let indices = unravelled(program, e, &factors.dims(axes));
-            places.extend(axes.iter().copied().zip(indices));
-        }
-        let value = program.get(sum);
-        let index: Vec<Expr> = factors
-            .store
-            .index
-            .iter()
-            .map(|&e| at(program, e, &places))
-            .collect();
-        let Some((all, axes)) = epilogue else {
-            return vec![Stmt::Store(Store {
-                index,
-                value,
-                accum: None,
-                init: false,
-                ..factors.store.clone()
-            })];
-        };
-        let places: IndexMap<u32, Expr> = axes.iter().copied().zip(index).collect();
-        let mut body = all.body.clone();
-        let (mut done, exprs) = (LookupMap::default(), &mut program.exprs);
-        super::uses::map_exprs(&mut body, &mut |e| {
-            exprs.replace(e, &mut done, &mut |_, def| match def {
-                ExprDef::Axis(k) => places.get(k).copied(),
-                ExprDef::Load { buffer, .. } if *buffer == factors.store.target => Some(value),
-                _ => None,
-            })
-        });
-        body
-    }
 }
 
 /// Whether an index is inside an extent.
-fn is_below(program: &mut Program, i: Expr, extent: Dim) -> Expr {
+pub(super) fn is_below(program: &mut Program, i: Expr, extent: Dim) -> Expr {
     let n = program.extent(extent);
     program.exprs.compare(CompareOp::Lt, i, n)
 }
