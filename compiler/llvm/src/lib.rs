@@ -20,6 +20,7 @@ mod math;
 mod memory;
 mod nodes;
 pub mod optimize;
+mod places;
 mod power;
 mod random;
 mod sites;

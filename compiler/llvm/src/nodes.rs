@@ -350,6 +350,7 @@ impl<'a, 'ctx> FuncCx<'_, 'a, 'ctx> {
         let (word, inst) = self.b.load(self.word_type(), place);
         let tag = self.topology_tag(node);
         self.b.mark(inst, "tbaa", tag);
+        self.mark_lasting(inst, |changed| changed.leaves_cells(node.tree));
         self.in_group(inst);
         word
     }
