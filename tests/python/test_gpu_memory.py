@@ -1,5 +1,6 @@
 """How the threads of a GPU read, write and change memory: which instructions do it, and how many."""
 
+import json
 import re
 
 import numpy as np
@@ -159,3 +160,88 @@ def test_vectors_wherever_they_lie(arch, dtype, n):
         assert all((x[i].to_numpy() == expected[i] + k).all() for i in range(5))
         move(x, fields[k - 1])
         assert all((fields[k - 1][i].to_numpy() == expected[i] + k).all() for i in range(5))
+
+
+ACTIVATING = """
+import aerogel as ti
+ti.init(arch=ti.cuda, log_level="error", offline_cache=False)
+b, d, n = ti.field(ti.i32), ti.field(ti.i32), 4096
+masked = ti.root.bitmasked(ti.i, n)
+masked.place(b)
+lists = ti.root.dense(ti.i, 4).dynamic(ti.j, n, 32)
+lists.place(d)
+places = ti.field(ti.i32, n)
+
+@ti.kernel
+def bits():
+    for i in range(n):
+        b[i] = i
+
+@ti.kernel
+def appended():
+    for i in range(n):
+        places[i] = d[i % 4].append(i)
+
+bits()
+appended()
+assert b.to_numpy().sum() == n * (n - 1) // 2 and masked.stats()[0]["cells"] == n
+assert all(d[i % 4, places[i]] == i for i in range(n)) and lists.stats()[0]["cells"] == n
+"""
+
+
+def test_a_warp_sets_bits_of_a_word_and_lengthens_a_list_once(tmp_path):
+    log = tmp_path / "counts"
+    code, _, err = run(ACTIVATING, AEROGEL_CUDA="machine", AEROGEL_COUNT=str(log))
+    assert code == 0, err
+    counts = [json.loads(line) for line in log.read_text().splitlines()]
+    atomics = {name: sum(c["atomics"] for c in counts if c["kernel"].startswith(name)) for name in ("bits", "appended")}
+    # One for each of 128 words, where each lane had one; and a mark.
+    assert 128 <= atomics["bits"] <= 128 + 4
+    # One for each warp and list; and elements for chunks, for which four blocks may come at once.
+    assert 4 * 128 <= atomics["appended"] <= 4 * 128 + 4 * 7 * 4 * 4
+
+
+def test_lanes_that_append_to_several_lists(arch):
+    x, n = ti.field(ti.i32), 3000
+    lists = ti.root.dense(ti.i, 7).dynamic(ti.j, 1000, 8)
+    lists.place(x)
+    places = ti.field(ti.i32, n)
+
+    @ti.kernel
+    def fill():
+        for i in range(n):
+            if i % 5 != 2:
+                places[i] = ti.append(lists, i * i % 7, i)
+
+    @ti.kernel
+    def look() -> ti.i32:
+        bad = 0
+        for i in range(n):
+            if i % 5 != 2:
+                bad += x[i * i % 7, places[i]] != i
+        return bad
+
+    fill()
+    assert look() == 0
+    took = np.array([i * i % 7 for i in range(n) if i % 5 != 2])
+    where = places.to_numpy()[[i % 5 != 2 for i in range(n)]]
+    for k in range(7):
+        of_list = np.sort(where[took == k])
+        assert (of_list == np.arange(len(of_list))).all()
+
+
+def test_lanes_see_the_bits_that_others_set_for_them(arch):
+    x, seen = ti.field(ti.i32), ti.field(ti.i32, 256)
+    node = ti.root.bitmasked(ti.i, 256)
+    node.place(x)
+
+    @ti.kernel
+    def touch():
+        for i in range(256):
+            if i % 3 != 0:
+                ti.activate(node, i)
+                seen[i] = ti.is_active(node, i)
+
+    touch()
+    assert (seen.to_numpy() == (np.arange(256) % 3 != 0)).all()
+    assert node.stats()[0]["cells"] == 170

@@ -18,6 +18,7 @@ mod lanes;
 mod lower;
 mod math;
 mod memory;
+mod merged;
 mod nodes;
 pub mod optimize;
 mod places;
